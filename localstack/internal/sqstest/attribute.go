@@ -213,7 +213,6 @@ func attributesDigest(attributes map[string]types.MessageAttributeValue) string 
 var fairCases = []testCase{
 	{name: "fair/group of a standard queue is returned", run: fairGroup},
 	{name: "fair/group of a standard queue locks nothing", run: fairNoLock},
-	{name: "fair/group of a standard queue is checked", run: fairChecked},
 }
 
 // Guide sqs-fair-queues: MessageGroupId on a standard queue names the tenant. API ReceiveMessage: MessageGroupId.
@@ -235,14 +234,5 @@ func fairNoLock(x *exam) {
 		if got := x.receive(q, 1); len(got) != 1 {
 			x.fatalf("received %q, want one message", bodiesOf(got))
 		}
-	}
-}
-
-// API SendMessage, MessageGroupId: the rules for its characters are the same.
-func fairChecked(x *exam) {
-	q := x.standard()
-	for _, group := range illegalTokens {
-		_, err := x.trySend(q, "a", inGroup(&group, nil))
-		x.fails("the group "+group, err, invalidValue)
 	}
 }

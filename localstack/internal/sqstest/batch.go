@@ -14,7 +14,7 @@ var batchCases = []testCase{
 	{name: "batch/one bad entry fails alone", run: badEntryAlone},
 	{name: "batch/delay of an entry", passes: 2 * time.Second, run: delayOfEntry},
 	{name: "batch/attributes of an entry", run: attributesOfEntry},
-	{name: "batch/delete of ten", run: deleteTen},
+	{name: "batch/ten sent, received and deleted", run: deleteTen},
 	{name: "batch/delete fails by entry", run: deleteFailsByEntry},
 	{name: "batch/visibility of all to 0", run: visibilityOfAll},
 	{name: "batch/visibility fails by entry", run: visibilityFailsByEntry},
@@ -151,11 +151,13 @@ func attributesOfEntry(x *exam) {
 	}
 }
 
-// API DeleteMessageBatch: "Deletes up to ten messages".
+// API SendMessageBatch ("up to 10 messages"), ReceiveMessage ("up to 10 messages"), DeleteMessageBatch ("Deletes up to ten messages").
 func deleteTen(x *exam) {
 	q := x.standard()
 	bodies := strings.Split("abcdefghij", "")
-	x.sendBatch(q, entries(bodies...))
+	if sent := x.sendBatch(q, entries(bodies...)); len(sent.Successful) != 10 || len(sent.Failed) != 0 {
+		x.fatalf("%d sent and %d failed, want 10 and 0", len(sent.Successful), len(sent.Failed))
+	}
 	out := x.deleteBatch(q, deleteEntries(handlesOf(x.want(q, bodies...))...))
 	if len(out.Successful) != 10 || len(out.Failed) != 0 {
 		x.fatalf("%d deleted and %d failed, want 10 and 0", len(out.Successful), len(out.Failed))
@@ -212,37 +214,43 @@ func longestEntryID(x *exam) {
 }
 
 var batchErrorCases = []testCase{
-	{name: "batch/send: empty", run: sendsRefused(0, "EmptyBatchRequest")},
-	{name: "batch/send: eleven entries", run: sendsRefused(11, "TooManyEntriesInBatchRequest")},
-	{name: "batch/send: entry IDs repeated", run: sendRepeatedIDs},
+	{name: "batch/empty refused", run: emptyBatches},
+	{name: "batch/entry IDs repeated refused", run: repeatedIDs},
 	{name: "batch/send: entry ID refused", run: sendBadIDs},
-	{name: "batch/delete: empty", run: deletesRefused(0, "EmptyBatchRequest")},
-	{name: "batch/delete: eleven entries", run: deletesRefused(11, "TooManyEntriesInBatchRequest")},
-	{name: "batch/delete: entry IDs repeated", run: deleteRepeatedIDs},
-	{name: "batch/visibility: empty", run: visibilitiesRefused(0, "EmptyBatchRequest")},
-	{name: "batch/visibility: eleven entries", run: visibilitiesRefused(11, "TooManyEntriesInBatchRequest")},
-	{name: "batch/visibility: entry IDs repeated", run: visibilityRepeatedIDs},
 }
 
-// API SendMessageBatch, errors: EmptyBatchRequest, TooManyEntriesInBatchRequest. Nothing of the request is performed.
-// Recorded: test_too_many_entries_in_batch_request.
-func sendsRefused(n int, code string) func(*exam) {
-	return func(x *exam) {
-		q := x.standard()
-		_, err := x.trySendBatch(q, entries(strings.Split("abcdefghijk", "")[:n]...))
-		x.fails("a batch", err, code)
-		x.none(q)
+// API SendMessageBatch, DeleteMessageBatch, ChangeMessageVisibilityBatch, errors: EmptyBatchRequest.
+func emptyBatches(x *exam) {
+	q := x.standard()
+	for i, err := range x.tryBatches(q, entries(), deleteEntries(), visibilityEntries(0)) {
+		x.fails(batchOps[i], err, "EmptyBatchRequest")
 	}
 }
 
-// API SendMessageBatch, errors: BatchEntryIdsNotDistinct.
-func sendRepeatedIDs(x *exam) {
+// As above: BatchEntryIdsNotDistinct. Nothing of the request is performed.
+func repeatedIDs(x *exam) {
 	q := x.standard()
-	e := entries("a", "b", "c")
-	e[2].Id = e[0].Id
-	_, err := x.trySendBatch(q, e)
-	x.fails("an entry ID twice", err, "BatchEntryIdsNotDistinct")
+	x.sendAll(q, "a", "b")
+	handles := handlesOf(x.want(q, "a", "b"))
+	sends, deletes, changes := entries("c", "d", "e"), deleteEntries(handles...), visibilityEntries(0, handles...)
+	sends[2].Id, deletes[1].Id, changes[1].Id = sends[0].Id, deletes[0].Id, changes[0].Id
+	for i, err := range x.tryBatches(q, sends, deletes, changes) {
+		x.fails(batchOps[i], err, "BatchEntryIdsNotDistinct")
+	}
 	x.none(q)
+	x.has(q, attrs{"ApproximateNumberOfMessagesNotVisible": "2"})
+}
+
+var batchOps = [3]string{"SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"}
+
+// tryBatches sends one request of each of batchOps.
+func (x *exam) tryBatches(
+	q *queue, sends []types.SendMessageBatchRequestEntry, deletes []types.DeleteMessageBatchRequestEntry, changes []types.ChangeMessageVisibilityBatchRequestEntry,
+) (errs [3]error) {
+	_, errs[0] = x.trySendBatch(q, sends)
+	_, errs[1] = x.c.DeleteMessageBatch(x.ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &q.url, Entries: deletes})
+	_, errs[2] = x.c.ChangeMessageVisibilityBatch(x.ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url, Entries: changes})
+	return errs
 }
 
 // Recorded: test_invalid_batch_id and test_delete_message_batch_invalid_msg_id: "A batch entry id can only contain
@@ -255,50 +263,4 @@ func sendBadIDs(x *exam) {
 		_, err := x.trySendBatch(q, e)
 		x.fails("entry ID "+id, err, "InvalidBatchEntryId")
 	}
-}
-
-func handles(n int) []*string {
-	var out []*string
-	for range n {
-		out = append(out, ptr("garbage"))
-	}
-	return out
-}
-
-// API DeleteMessageBatch, errors.
-func deletesRefused(n int, code string) func(*exam) {
-	return func(x *exam) {
-		_, err := x.c.DeleteMessageBatch(x.ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &x.standard().url, Entries: deleteEntries(handles(n)...)})
-		x.fails("a batch", err, code)
-	}
-}
-
-// API DeleteMessageBatch, errors: BatchEntryIdsNotDistinct. Nothing of the request is performed.
-func deleteRepeatedIDs(x *exam) {
-	q := x.standard()
-	x.sendAll(q, "a", "b")
-	e := deleteEntries(handlesOf(x.want(q, "a", "b"))...)
-	e[1].Id = e[0].Id
-	_, err := x.c.DeleteMessageBatch(x.ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &q.url, Entries: e})
-	x.fails("an entry ID twice", err, "BatchEntryIdsNotDistinct")
-	x.has(q, attrs{"ApproximateNumberOfMessagesNotVisible": "2"})
-}
-
-// API ChangeMessageVisibilityBatch, errors.
-func visibilitiesRefused(n int, code string) func(*exam) {
-	return func(x *exam) {
-		_, err := x.c.ChangeMessageVisibilityBatch(x.ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &x.standard().url, Entries: visibilityEntries(0, handles(n)...)})
-		x.fails("a batch", err, code)
-	}
-}
-
-// API ChangeMessageVisibilityBatch, errors: BatchEntryIdsNotDistinct. Nothing of the request is performed.
-func visibilityRepeatedIDs(x *exam) {
-	q := x.standard()
-	x.sendAll(q, "a", "b")
-	e := visibilityEntries(0, handlesOf(x.want(q, "a", "b"))...)
-	e[1].Id = e[0].Id
-	_, err := x.c.ChangeMessageVisibilityBatch(x.ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url, Entries: e})
-	x.fails("an entry ID twice", err, "BatchEntryIdsNotDistinct")
-	x.none(q)
 }

@@ -11,16 +11,13 @@ import (
 )
 
 var dedupCases = []testCase{
-	{name: "dedup/same ID", run: dedupSame},
 	{name: "dedup/answer to a duplicate", run: dedupAnswer},
 	{name: "dedup/another body", run: dedupOtherBody},
-	{name: "dedup/survives the delete", run: dedupAfterDelete},
 	{name: "dedup/inside five minutes", passes: 299 * time.Second, run: dedupInside},
 	{name: "dedup/after five minutes", passes: 301 * time.Second, run: dedupOutside},
 	{name: "dedup/in one batch", run: dedupInBatch},
 	{name: "dedup/while in flight", run: dedupInFlight},
 	{name: "dedup/by content", run: dedupByContent},
-	{name: "dedup/by content, attributes do not count", run: dedupContentAttributes},
 	{name: "dedup/by content, unless there is an ID", run: dedupContentOverridden},
 	{name: "dedup/by content, the ID is its SHA-256", run: dedupContentID},
 	{name: "dedup/refused message leaves no trace", run: dedupRefused},
@@ -28,15 +25,6 @@ var dedupCases = []testCase{
 
 func withID(id string) func(*sqs.SendMessageInput) {
 	return func(in *sqs.SendMessageInput) { in.MessageDeduplicationId = &id }
-}
-
-// API SendMessage: "If a message with a particular MessageDeduplicationId is sent successfully, any messages sent with the
-// same MessageDeduplicationId are accepted successfully but aren't delivered during the 5-minute deduplication interval."
-func dedupSame(x *exam) {
-	q := x.fifo()
-	x.sendAll(q, "a1", "a1", "a2")
-	x.want(q, "a1", "a2")
-	x.none(q)
 }
 
 // As above: "accepted successfully". Authors of emulators report that AWS returns the message ID of the first message; a
@@ -57,17 +45,9 @@ func dedupOtherBody(x *exam) {
 	x.want(q, "a1")
 }
 
-// API SendMessage: "Amazon SQS continues to keep track of the message deduplication ID even after the message is received
-// and deleted." Recorded: test_fifo_deduplication_arrives_once_after_delete.
-func dedupAfterDelete(x *exam) {
-	q := x.fifo()
-	x.send(q, "a1")
-	x.delete(q, x.one(q, "a1"))
-	x.send(q, "a1")
-	x.none(q)
-}
-
-// API SendMessage: the interval is five minutes.
+// API SendMessage: "If a message with a particular MessageDeduplicationId is sent successfully, any messages sent with the
+// same MessageDeduplicationId are accepted successfully but aren't delivered during the 5-minute deduplication interval.",
+// which goes on "even after the message is received and deleted." Recorded: test_fifo_deduplication_arrives_once_after_delete.
 func dedupInside(x *exam) {
 	q := x.fifo()
 	x.send(q, "a1")
@@ -121,17 +101,8 @@ func dedupByContent(x *exam) {
 	for _, body := range []string{"a1", "a1", "a2"} {
 		x.send(q, body, inGroup(ptr("g"), nil))
 	}
+	x.send(q, "a1", inGroup(ptr("g"), nil), withAttributes(types.MessageAttributeValue{DataType: ptr("String"), StringValue: ptr("v")}))
 	x.want(q, "a1", "a2")
-	x.none(q)
-}
-
-// As above: "but not the attributes".
-func dedupContentAttributes(x *exam) {
-	q := x.fifo(attrs{"ContentBasedDeduplication": "true"})
-	value := types.MessageAttributeValue{DataType: ptr("String"), StringValue: ptr("v")}
-	x.send(q, "a1", inGroup(ptr("g"), nil))
-	x.send(q, "a1", inGroup(ptr("g"), nil), withAttributes(value))
-	x.want(q, "a1")
 	x.none(q)
 }
 
@@ -174,7 +145,6 @@ func dedupRefused(x *exam) {
 var dedupScopeCases = []testCase{
 	{name: "dedup scope/queue: another group", run: scopeQueueOtherGroup},
 	{name: "dedup scope/group: another group", run: scopeGroupOtherGroup},
-	{name: "dedup scope/group: same group", run: scopeGroupSameGroup},
 	{name: "dedup scope/group: groups in turn", run: scopeGroupInTurn},
 	{name: "dedup scope/change has no effect", run: scopeChange},
 }
@@ -199,15 +169,6 @@ func scopeGroupOtherGroup(x *exam) {
 	x.want(q, "a1", "b1")
 }
 
-// As above.
-func scopeGroupSameGroup(x *exam) {
-	q := x.fifo(perGroup)
-	x.send(q, "a1", inGroup(ptr("a"), ptr("d")))
-	x.send(q, "a2", inGroup(ptr("a"), ptr("d")))
-	x.want(q, "a1")
-	x.none(q)
-}
-
 // As above: a message of one group does not end the interval of another group.
 func scopeGroupInTurn(x *exam) {
 	q := x.fifo(perGroup)
@@ -229,14 +190,8 @@ func scopeChange(x *exam) {
 }
 
 var tokenCases = []testCase{
-	{name: "token/no group refused", run: noGroup},
-	{name: "token/no group in a batch refuses it whole", run: noGroupBatch},
-	{name: "token/no deduplication ID refused", run: noDedupID},
-	{name: "token/no deduplication ID in a batch refuses it whole", run: noDedupIDBatch},
-	{name: "token/deduplication IDs accepted", run: dedupIDsAccepted},
-	{name: "token/deduplication IDs refused", run: dedupIDsRefused},
-	{name: "token/groups accepted", run: groupsAccepted},
-	{name: "token/groups refused", run: groupsRefused},
+	{name: "token/groups and deduplication IDs accepted", run: tokensAccepted},
+	{name: "token/groups and deduplication IDs refused", run: tokensRefused},
 	{name: "token/deduplication ID refused by a standard queue", run: dedupIDOnStandard},
 }
 
@@ -244,75 +199,30 @@ func inGroup(group, dedupID *string) func(*sqs.SendMessageInput) {
 	return func(in *sqs.SendMessageInput) { in.MessageGroupId, in.MessageDeduplicationId = group, dedupID }
 }
 
-// Recorded: test_posting_to_fifo_requires_deduplicationid_group_id: MissingParameter.
-func noGroup(x *exam) {
-	_, err := x.trySend(x.fifo(), "a1", inGroup(nil, ptr("d")))
-	x.fails("no group", err, missing)
-}
-
-// Recorded: test_send_batch_missing_message_group_id_for_fifo_queue: InvalidParameterValue, "The request must contain the
-// parameter MessageGroupId." The request fails.
-func noGroupBatch(x *exam) {
-	q := x.fifo()
-	e := fifoEntries("a1", "a2")
-	e[1].MessageGroupId = nil
-	_, err := x.trySendBatch(q, e)
-	x.fails("no group in an entry", err, invalidValue, missing)
-	x.none(q)
-}
-
-// Recorded: test_posting_to_fifo_requires_deduplicationid_group_id: "The queue should either have ContentBasedDeduplication
-// enabled or MessageDeduplicationId provided explicitly".
-func noDedupID(x *exam) {
-	_, err := x.trySend(x.fifo(), "a1", inGroup(ptr("g"), nil))
-	x.fails("no deduplication ID", err, invalidValue)
-}
-
-// Recorded: test_send_batch_missing_deduplication_id_for_fifo_queue: the request fails.
-func noDedupIDBatch(x *exam) {
-	q := x.fifo()
-	e := fifoEntries("a1", "a2")
-	e[1].MessageDeduplicationId = nil
-	_, err := x.trySendBatch(q, e)
-	x.fails("no deduplication ID in an entry", err, invalidValue)
-	x.none(q)
-}
-
 const punctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
-// API SendMessage, MessageDeduplicationId: up to 128 characters, "alphanumeric characters (a-z, A-Z, 0-9) and punctuation".
-func dedupIDsAccepted(x *exam) {
+// API SendMessage, MessageDeduplicationId and MessageGroupId: up to 128 characters, "alphanumeric characters (a-z, A-Z, 0-9) and
+// punctuation".
+func tokensAccepted(x *exam) {
 	q := x.fifo()
-	for _, id := range []string{"d", punctuation, strings.Repeat("d", 128)} {
-		x.send(q, "a1", inGroup(ptr("g"), &id))
+	for _, token := range []string{"d", punctuation, strings.Repeat("d", 128)} {
+		x.send(q, "a1", inGroup(&token, &token))
 	}
 }
 
 var illegalTokens = []string{"", "a b", "ä", "\t", strings.Repeat("d", 129)}
 
-// Recorded: test_message_deduplication_id_too_long: InvalidParameterValue. API SendMessage: as above.
-func dedupIDsRefused(x *exam) {
-	q := x.fifo()
-	for _, id := range illegalTokens {
-		_, err := x.trySend(q, "a1", inGroup(ptr("g"), &id))
-		x.fails("the deduplication ID "+id, err, invalidValue)
-	}
-}
-
-// API SendMessage, MessageGroupId: the characters of a deduplication ID.
-func groupsAccepted(x *exam) {
-	q := x.fifo()
-	for _, group := range []string{"g", punctuation, strings.Repeat("g", 128)} {
-		x.send(q, "a1", inGroup(&group, ptr("of-"+group[:1])))
-	}
-}
-
-// Recorded: test_message_group_id_too_long: InvalidParameterValue. API SendMessage: as above.
-func groupsRefused(x *exam) {
-	q := x.fifo()
-	for _, group := range illegalTokens {
-		_, err := x.trySend(q, "a1", inGroup(&group, ptr("d")))
-		x.fails("the group "+group, err, invalidValue)
+// Recorded: test_message_deduplication_id_too_long, test_message_group_id_too_long: InvalidParameterValue. API SendMessage: as above,
+// also on a standard queue.
+func tokensRefused(x *exam) {
+	q, standard := x.fifo(), x.standard()
+	for _, token := range illegalTokens {
+		_, err := x.trySend(q, "a1", inGroup(ptr("g"), &token))
+		x.fails("the deduplication ID "+token, err, invalidValue)
+		_, err = x.trySend(q, "a1", inGroup(&token, ptr("d")))
+		x.fails("the group "+token, err, invalidValue)
+		_, err = x.trySend(standard, "a", inGroup(&token, nil))
+		x.fails("the group of a standard queue "+token, err, invalidValue)
 	}
 }
 

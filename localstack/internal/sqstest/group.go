@@ -21,7 +21,7 @@ var groupCases = []testCase{
 	{name: "group/order of a backlog", run: groupBacklog},
 }
 
-// Guide FIFO-queues: the order in which messages are sent and received is strictly preserved.
+// Guide FIFO-queues: the order in which messages are sent and received is strictly preserved. A delete frees the next.
 func groupOrder(x *exam) {
 	q := x.fifo()
 	x.sendAll(q, "a1", "a2", "a3")
@@ -146,10 +146,7 @@ func groupBacklog(x *exam) {
 }
 
 var groupLockCases = []testCase{
-	{name: "group lock/while in flight", run: lockWhileInFlight},
-	{name: "group lock/other groups are free", run: lockOthersFree},
 	{name: "group lock/shows at most ten while held", run: lockShowsTen},
-	{name: "group lock/ends with the delete", run: lockEndsWithDelete},
 	{name: "group lock/ends with expiry", passes: 2 * time.Second, run: lockEndsWithExpiry},
 	{name: "group lock/stays while any is in flight", run: lockStays},
 	{name: "group lock/rest after expiry", passes: 2 * time.Second, run: lockRestAfterExpiry},
@@ -157,28 +154,11 @@ var groupLockCases = []testCase{
 	{name: "group lock/released follower waits for the head", run: lockFollowerWaits},
 	{name: "group lock/released head comes back before its follower", run: lockHeadComesBack},
 	{name: "group lock/new message waits", run: lockNewWaits},
-	{name: "group lock/extended head holds the group", passes: 2 * time.Second, run: lockExtended},
 	{name: "group lock/deleted follower leaves the head locked", run: lockDeletedFollower},
 }
 
 // Guide FIFO-queues-understanding-logic: no additional messages from the same message group are returned until you delete
-// the message or it becomes visible.
-func lockWhileInFlight(x *exam) {
-	q := x.fifo()
-	x.sendAll(q, "a1", "a2")
-	x.take(q, 1, "a1")
-	x.none(q)
-}
-
-// As above: the same group.
-func lockOthersFree(x *exam) {
-	q := x.fifo()
-	x.sendAll(q, "a1", "a2", "b1")
-	x.take(q, 1, "a1")
-	x.take(q, 10, "b1")
-}
-
-// As above: whoever holds what was received sees no more of a group than one receive returns, ten at most. Given back, they come
+// the message or it becomes visible. Whoever holds what was received sees no more of a group than one receive returns, ten at most. Given back, they come
 // first again: only deletes show what lies behind them.
 func lockShowsTen(x *exam) {
 	q := x.fifo()
@@ -213,14 +193,6 @@ func (x *exam) shown(q *queue) (all []types.Message) {
 	}
 }
 
-// As above: a delete ends it.
-func lockEndsWithDelete(x *exam) {
-	q := x.fifo()
-	x.sendAll(q, "a1", "a2")
-	x.delete(q, x.take(q, 1, "a1")...)
-	x.one(q, "a2")
-}
-
 // As above: the end of the visibility timeout ends it.
 func lockEndsWithExpiry(x *exam) {
 	q := x.fifo(attrs{"VisibilityTimeout": "1"})
@@ -250,7 +222,7 @@ func lockRestAfterExpiry(x *exam) {
 	x.want(q, "a2", "a3")
 }
 
-// As above: three receives of one message each return one message of each group.
+// As above: receives of one message each return one message of each group, and then nothing.
 func lockOneAtATime(x *exam) {
 	q := x.fifo()
 	x.sendAll(q, "a1", "a2", "b1")
@@ -292,15 +264,6 @@ func lockNewWaits(x *exam) {
 	x.one(q, "a2")
 }
 
-// API ChangeMessageVisibility: an extended message is in flight for longer.
-func lockExtended(x *exam) {
-	q := x.fifo(attrs{"VisibilityTimeout": "1"})
-	x.sendAll(q, "a1", "a2")
-	x.visibility(q, x.take(q, 1, "a1")[0], 600)
-	x.pass(2 * time.Second)
-	x.none(q)
-}
-
 // Guide FIFO-queues-understanding-logic.
 func lockDeletedFollower(x *exam) {
 	q := x.fifo()
@@ -313,7 +276,6 @@ func lockDeletedFollower(x *exam) {
 }
 
 var groupHandleCases = []testCase{
-	{name: "FIFO handle/delete after expiry refused", passes: 2 * time.Second, run: fifoDeleteExpired},
 	{name: "FIFO handle/delete with a superseded one refused", run: fifoDeleteSuperseded},
 	{name: "FIFO handle/delete in a batch after expiry fails by entry", passes: 2 * time.Second, run: fifoDeleteExpiredBatch},
 	{name: "FIFO handle/delete twice", run: fifoDeleteTwice},
@@ -321,20 +283,9 @@ var groupHandleCases = []testCase{
 	{name: "FIFO handle/change with a superseded one", run: fifoChangeSuperseded},
 }
 
-// Recorded: test_fifo_delete_message_with_expired_receipt_handle: InvalidParameterValue, "The receipt handle has expired."
 // API ReceiveMessage: "if a consumer whose message processing time is longer than the visibility timeout tries to delete
-// the processed messages, the action fails with an error".
-func fifoDeleteExpired(x *exam) {
-	q := x.fifo(attrs{"VisibilityTimeout": "1"})
-	x.send(q, "a1")
-	m := x.one(q, "a1")
-	x.pass(2 * time.Second)
-	x.fails("a delete after expiry", x.tryDelete(q, m.ReceiptHandle), invalidValue)
-	x.one(q, "a1")
-}
-
-// As above: the handle's receive has ended, since another receive has the message. AWS does not say which of the two errors
-// for a handle it returns.
+// the processed messages, the action fails with an error". The handle's receive has ended, too, if another receive has the message. AWS does not
+// say which of the two errors for a handle it returns.
 func fifoDeleteSuperseded(x *exam) {
 	q := x.fifo()
 	x.send(q, "a1")

@@ -8,8 +8,6 @@ var handleCases = []testCase{
 	{name: "handle/change with garbage", run: changeWithGarbage},
 	{name: "handle/change with another queue's", run: changeWithForeign},
 	{name: "handle/change with a superseded one", run: changeWithSuperseded},
-	{name: "handle/change of a deleted message", run: changeOfDeleted},
-	{name: "handle/delete with garbage", run: deleteWithGarbage},
 	{name: "handle/delete without one", run: deleteWithoutHandle},
 	{name: "handle/delete with another queue's", run: deleteWithForeign},
 	{name: "handle/delete with a superseded one succeeds", run: deleteWithSuperseded},
@@ -47,20 +45,6 @@ func (x *exam) changeSuperseded(q *queue) {
 		return
 	}
 	x.one(q, "a1")
-}
-
-// The error that users report: "Message does not exist or is not available for visibility timeout change."
-func changeOfDeleted(x *exam) {
-	q := x.standard()
-	x.send(q, "a")
-	m := x.one(q, "a")
-	x.delete(q, m)
-	x.fails("a deleted message", x.tryVisibility(q, m.ReceiptHandle, 0), invalidValue)
-}
-
-// API DeleteMessage, errors: ReceiptHandleIsInvalid.
-func deleteWithGarbage(x *exam) {
-	x.fails("garbage", x.tryDelete(x.standard(), ptr("garbage")), invalidHandle)
 }
 
 // API DeleteMessage: ReceiptHandle is required.

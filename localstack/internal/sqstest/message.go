@@ -16,8 +16,6 @@ var messageCases = []testCase{
 	{name: "message/round trip", run: roundTrip},
 	{name: "message/empty queue", run: emptyQueue},
 	{name: "message/one unless asked for more", run: oneByDefault},
-	{name: "message/ten at once", run: tenAtOnce},
-	{name: "message/more than ten refused", run: moreThanTen},
 	{name: "message/hidden while in flight", run: inFlightIsHidden},
 	{name: "message/same ID and new handle when received again", passes: time.Second, run: receivedAgain},
 	{name: "message/IDs differ", run: idsDiffer},
@@ -55,26 +53,6 @@ func oneByDefault(x *exam) {
 			x.fatalf("received %q, want one message", bodiesOf(got))
 		}
 	}
-}
-
-// API SendMessageBatch ("up to 10 messages"), ReceiveMessage ("up to 10 messages").
-func tenAtOnce(x *exam) {
-	q := x.standard()
-	var bodies []string
-	for i := range 10 {
-		bodies = append(bodies, strconv.Itoa(i))
-	}
-	out := x.sendBatch(q, entries(bodies...))
-	if len(out.Successful) != 10 || len(out.Failed) != 0 {
-		x.fatalf("%d sent and %d failed, want 10 and 0", len(out.Successful), len(out.Failed))
-	}
-	x.want(q, bodies...)
-}
-
-// Recorded: test_send_receive_max_number_of_messages: "Must be between 1 and 10, if provided."
-func moreThanTen(x *exam) {
-	_, err := x.c.ReceiveMessage(x.ctx, &sqs.ReceiveMessageInput{QueueUrl: &x.standard().url, MaxNumberOfMessages: 11})
-	x.fails("MaxNumberOfMessages 11", err, invalidValue)
 }
 
 // Guide sqs-visibility-timeout: the message remains in the queue but becomes temporarily invisible to other consumers.

@@ -10,11 +10,9 @@ import (
 
 var queueCases = []testCase{
 	{name: "queue/created twice alike", run: createdTwice},
-	{name: "queue/created twice with other attributes", run: createdOtherwise},
 	{name: "queue/URL by name", run: urlByName},
 	{name: "queue/unknown", run: unknownQueue},
-	{name: "queue/list by prefix", run: listByPrefix},
-	{name: "queue/list by pages", run: listByPages},
+	{name: "queue/list by prefix and pages", run: listByPages},
 	{name: "queue/deleted", passes: 2 * time.Second, run: deletedQueue},
 	{name: "queue/name free again after 60 s", passes: time.Minute, run: nameFreeAgain},
 	{name: "queue/names refused", run: namesRefused},
@@ -34,13 +32,6 @@ func createdTwice(x *exam) {
 			x.fatalf("URLs %s and %s of one queue", q.url, again.url)
 		}
 	}
-}
-
-// API CreateQueue, errors: QueueNameExists.
-func createdOtherwise(x *exam) {
-	q := x.standard(attrs{"VisibilityTimeout": "40"})
-	_, err := x.tryCreate(q.name, attrs{"VisibilityTimeout": "41"})
-	x.fails("another timeout", err, "QueueAlreadyExists")
 }
 
 // API GetQueueUrl.
@@ -70,29 +61,14 @@ func unknownQueue(x *exam) {
 	x.fails("DeleteQueue", err, noQueue)
 }
 
-// API ListQueues, QueueNamePrefix: "Only those queues whose name begins with the specified string are returned."
-func listByPrefix(x *exam) {
-	prefix := x.name()
-	var want []string
-	for _, n := range []string{"-a", "-b"} {
-		want = append(want, x.create(prefix+n).url)
-	}
-	x.standard()
-	out, err := x.c.ListQueues(x.ctx, &sqs.ListQueuesInput{QueueNamePrefix: &prefix})
-	x.ok(err)
-	slices.Sort(out.QueueUrls)
-	if !slices.Equal(out.QueueUrls, want) {
-		x.fatalf("got %v, want %v", out.QueueUrls, want)
-	}
-}
-
-// API ListQueues: with MaxResults, NextToken is set while there are more queues.
+// API ListQueues, QueueNamePrefix: "Only those queues whose name begins with the specified string are returned." With MaxResults, NextToken is set while there are more queues.
 func listByPages(x *exam) {
 	prefix := x.name()
 	var want, got []string
 	for _, n := range []string{"-a", "-b", "-c"} {
 		want = append(want, x.create(prefix+n).url)
 	}
+	x.standard()
 	in := &sqs.ListQueuesInput{QueueNamePrefix: &prefix, MaxResults: ptr(int32(2))}
 	for range want {
 		out, err := x.c.ListQueues(x.ctx, in)

@@ -19,7 +19,6 @@ var queueAttributeCases = []testCase{
 	{name: "queue attributes/ends of the ranges accepted", run: queueValuesAccepted},
 	{name: "queue attributes/unknown name refused", run: queueNameRefused},
 	{name: "queue attributes/FIFO attributes refused by a standard queue", run: fifoAttributesRefused},
-	{name: "queue attributes/type of a queue cannot change", run: queueTypeFixed},
 	{name: "queue attributes/throughput per group needs scope per group", run: throughputNeedsScope},
 	{name: "queue attributes/counts", run: queueCounts},
 }
@@ -122,11 +121,6 @@ func fifoAttributesRefused(x *exam) {
 	for _, a := range []attrs{{"ContentBasedDeduplication": "true"}, {"DeduplicationScope": "messageGroup"}} {
 		x.fails("a FIFO attribute", x.set(q, a), "InvalidAttributeName", "InvalidAttributeValue")
 	}
-}
-
-// API CreateQueue: "You can't change the queue type after you create it". Recorded: test_set_unsupported_attribute_fifo.
-func queueTypeFixed(x *exam) {
-	x.fails("FifoQueue", x.set(x.standard(), attrs{"FifoQueue": "true"}), "InvalidAttributeName", "InvalidAttributeValue")
 }
 
 // API SetQueueAttributes: "The perMessageGroupId value is allowed only when the value for DeduplicationScope is messageGroup.".

@@ -26,7 +26,6 @@ var recordedCases = []testCase{
 	{name: "recorded/KMS ends the encryption by SQS", run: recordedKMS},
 	{name: "recorded/period of a key without the key", run: recordedReuse},
 	{name: "recorded/move handle that is none", run: recordedHandle},
-	{name: "recorded/speed of a move where it was asked for", passes: 2 * time.Second, run: recordedSpeed},
 	{name: "recorded/move whose destination was deleted", passes: 3 * time.Second, run: recordedDestination},
 	{name: "recorded/group before a message that stays hidden", passes: 2 * time.Second, run: recordedGroup},
 }
@@ -99,7 +98,8 @@ func recordedAbsent(x *exam) {
 	}
 }
 
-// Recorded: test_set_unsupported_attribute_fifo, test_set_unsupported_attribute_standard.
+// Recorded: test_set_unsupported_attribute_fifo, test_set_unsupported_attribute_standard. API CreateQueue: "You can't change the queue type
+// after you create it".
 func recordedKind(x *exam) {
 	standard, fifo := x.standard(), x.fifo()
 	for _, v := range []string{"true", "false"} {
@@ -150,15 +150,6 @@ func (x *exam) newestMove(dlq *queue) types.ListMessageMoveTasksResultEntry {
 		x.fatalf("no move is listed")
 	}
 	return out.Results[0]
-}
-
-// Recorded: test_basic_move_task_workflow has none, test_move_task_cancel has one.
-func recordedSpeed(x *exam) {
-	_, dlq, _ := x.dead()
-	x.move(dlq, nil)
-	if t := x.newestMove(dlq); t.MaxNumberOfMessagesPerSecond != nil {
-		x.fatalf("%d a second, want none", *t.MaxNumberOfMessagesPerSecond)
-	}
 }
 
 // Recorded: test_move_task_delete_destination_queue_while_running.

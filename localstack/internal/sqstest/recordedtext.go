@@ -59,7 +59,8 @@ func textOfFIFOAttributes(x *exam) {
 	refused("FifoThroughputLimit", "perQueue", "You can specify the FifoThroughputLimit only when FifoQueue is set to true.")
 }
 
-// Recorded: test_fifo_queue_send_message_with_delay_seconds_fails.
+// Recorded: test_fifo_queue_send_message_with_delay_seconds_fails. API SendMessage, DelaySeconds: "When you set FifoQueue, you can't set
+// DelaySeconds per message."
 func textOfDelay(x *exam) {
 	_, err := x.trySend(x.fifo(), "a1", delay(2))
 	x.says(err, invalidValue, "Value 2 for parameter DelaySeconds is invalid. Reason: The request include parameter that is not valid for this queue type.")
@@ -78,7 +79,7 @@ func textOfTokens(x *exam) {
 }
 
 // Recorded: test_posting_to_fifo_requires_deduplicationid_group_id, test_send_batch_missing_message_group_id_for_fifo_queue,
-// test_send_batch_missing_deduplication_id_for_fifo_queue.
+// test_send_batch_missing_deduplication_id_for_fifo_queue. An entry without one refuses its batch.
 func textOfMissingTokens(x *exam) {
 	const noGroup, noID = "The request must contain the parameter MessageGroupId.", "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly"
 	q := x.fifo()
@@ -86,13 +87,14 @@ func textOfMissingTokens(x *exam) {
 	x.says(err, missing, noGroup)
 	_, err = x.trySend(q, "a1", inGroup(ptr("a"), nil))
 	x.says(err, invalidValue, noID)
-	e := entries("a1")
-	e[0].MessageDeduplicationId = ptr("a1")
+	e := fifoEntries("a1", "a2")
+	e[1].MessageGroupId = nil
 	_, err = x.trySendBatch(q, e)
 	x.says(err, invalidValue, noGroup)
-	e[0].MessageGroupId, e[0].MessageDeduplicationId = ptr("a"), nil
+	e[1].MessageGroupId, e[1].MessageDeduplicationId = ptr("a"), nil
 	_, err = x.trySendBatch(q, e)
 	x.says(err, invalidValue, noID)
+	x.none(q)
 }
 
 // Recorded: test_too_many_entries_in_batch_request, test_delete_message_batch_with_too_large_batch,
@@ -105,12 +107,10 @@ func textOfEntries(x *exam) {
 	for range 20 {
 		bodies, handles = append(bodies, "a"), append(handles, ptr("garbage"))
 	}
-	_, err := x.trySendBatch(q, entries(bodies...))
-	x.says(err, "TooManyEntriesInBatchRequest", text)
-	_, err = x.c.DeleteMessageBatch(x.ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &q.url, Entries: deleteEntries(handles...)})
-	x.says(err, "TooManyEntriesInBatchRequest", text)
-	_, err = x.c.ChangeMessageVisibilityBatch(x.ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url, Entries: visibilityEntries(123, handles...)})
-	x.says(err, "TooManyEntriesInBatchRequest", text)
+	for _, err := range x.tryBatches(q, entries(bodies...), deleteEntries(handles...), visibilityEntries(123, handles...)) {
+		x.says(err, "TooManyEntriesInBatchRequest", text)
+	}
+	x.none(q)
 }
 
 // Recorded: test_invalid_batch_id, test_delete_message_batch_invalid_msg_id.
@@ -169,16 +169,18 @@ func textOfDeleted(x *exam) {
 		"Value "+*m.ReceiptHandle+" for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.")
 }
 
-// Recorded: test_fifo_delete_after_visibility_timeout.
+// Recorded: test_fifo_delete_after_visibility_timeout, test_fifo_delete_message_with_expired_receipt_handle.
 func textOfExpired(x *exam) {
 	q := x.fifo(attrs{"VisibilityTimeout": "1"})
 	x.send(q, "a1")
 	m := x.one(q, "a1")
 	x.pass(2 * time.Second)
 	x.says(x.tryDelete(q, m.ReceiptHandle), invalidValue, "Value "+*m.ReceiptHandle+" for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.")
+	x.one(q, "a1")
 }
 
-// Recorded: test_source_needs_redrive_policy, test_destination_needs_to_exist.
+// Recorded: test_source_needs_redrive_policy, test_destination_needs_to_exist. API StartMessageMoveTask: "limited to supporting message
+// redrive from queues that are configured as dead-letter queues (DLQs) of other Amazon SQS queues only."
 func textOfMoves(x *exam) {
 	q, dlq := x.standard(), x.standard()
 	start := func(from, to string) error {

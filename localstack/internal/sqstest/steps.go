@@ -93,8 +93,8 @@ func (x *exam) take(q *queue, n int32, bodies ...string) []types.Message {
 }
 
 // none expects that nothing can be received.
-func (x *exam) none(q *queue) {
-	if got := x.receive(q, 10); len(got) > 0 {
+func (x *exam) none(q *queue, optFns ...func(*sqs.ReceiveMessageInput)) {
+	if got := x.receive(q, 10, optFns...); len(got) > 0 {
 		x.fatalf("received %q, want nothing", bodiesOf(got))
 	}
 }
