@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
@@ -114,6 +117,25 @@ func TestRejectSettlesAfterTheSend(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLeftOutIsLogged: an attribute that the copy has no place for is a line; internal/deadletter decides which.
+func TestLeftOutIsLogged(t *testing.T) {
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String("bad"), MessageAttributes: map[string]sqstypes.MessageAttributeValue{}}
+		for i := range 10 {
+			in.MessageAttributes[fmt.Sprint("a", i)] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String("v")}
+		}
+		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		j := x.start(rejectBad)
+		time.Sleep(5 * time.Second)
+		j.stopClean()
+		if x.wantEmpty(); len(x.dead()) != 1 || !x.log.has("attribute not added") {
+			t.Errorf("%d dead-lettered, and no line", len(x.dead()))
+		}
+	})
 }
 
 // withKey tells the host the message's key, as dedup does.
