@@ -86,7 +86,7 @@ func TestEveryOptionHasItsLimits(t *testing.T) {
 	known := map[string]string{
 		"Timeout": "nil is none, and what it returns is none if negative", "StopTimeout": "negative is none",
 		"StopGrace": "negative is none", "Backoff": "nil is the default, and what it returns is bounded", "Logger": "nil is none",
-		"Hooks": "nil fields are not called", "ErrorText": "nil is the default",
+		"Hooks": "nil fields are not called", "OnError": "nil is none", "ErrorText": "nil is the default",
 	}
 	for name, row := range badOptions {
 		for _, field := range row.want {
