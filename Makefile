@@ -51,9 +51,9 @@ bench-stores: ## Measure all stores at 1, 16 and 64 handlers (ARGS='-benchtime 2
 	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
 
 # Each part with the time that it takes.
-SOAKS = simulation storms operators outbox worker kills attacks
+SOAKS = simulation storms operators outbox worker kills attacks schedules
 .PHONY: soak $(SOAKS:%=soak-%)
-soak: ## Run the long tests, over six hours (PART='simulation storms operators outbox worker kills attacks')
+soak: ## Run the long tests, over six hours (PART='simulation storms operators outbox worker kills attacks schedules')
 	@set -e; for p in $(or $(PART),$(SOAKS)); do $(MAKE) --no-print-directory soak-$$p; done
 
 soak-simulation: # 100 min: 100,000 invocations of functions and a million deliveries to fleets, in virtual time
@@ -87,6 +87,9 @@ soak-attacks: # 20 min: hosts in one process and in several on each store, three
 	SOAK=1 go test ./dedup/dynamostore/killtest -run '^TestAttack(InMemory|OnDynoxide)$$' -count 1 -timeout 60m -v
 	cd dedup/redisstore && SOAK=1 go test -run '^TestAttack$$' -count 1 -timeout 60m -v
 	cd dedup/sqlstore && SOAK=1 go test -run '^Test(Attack|DeferredUnderAttack|ClaimUnderInserts)$$' -count 1 -timeout 60m -v
+
+soak-schedules: # 20 min: every order of the calls of some owners
+	SOAK=1 go test ./dedup/dynamostore -run '^TestSchedules$$' -count 1 -timeout 120m -v
 
 # By count, not by time: go test -fuzz sometimes fails when its time is over.
 .PHONY: fuzz

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -256,39 +257,6 @@ func TestFenceGrowsAboveOneThatIsAhead(t *testing.T) {
 	})
 }
 
-func TestWriteUnits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
-		spent := func(what string, want float64, f func()) {
-			t.Helper()
-			before := len(b.srv.Calls())
-			f()
-			if got := b.units(before); got != want {
-				t.Errorf("%s: got %v units, want %v", what, got, want)
-			}
-		}
-		spent("first delivery", 2, func() { b.complete(s, b.acquire(s, claim("a"))) })
-		spent("duplicate", 1, func() {
-			if _, err := s.Acquire(t.Context(), claim("b")); err == nil {
-				t.Error("a duplicate was granted")
-			}
-		})
-		b.faults()
-		if err := s.Delete(t.Context(), testKey); err != nil {
-			t.Fatal(err)
-		}
-		var l dedup.Lease
-		spent("failed delivery", 2, func() {
-			l = b.acquire(s, claim("a"))
-			b.release(s, l)
-		})
-		time.Sleep(time.Second)
-		spent("retry after a release", 2, func() { b.complete(s, b.acquire(s, claim("b"))) })
-	})
-}
-
 // The largest record that messages make: the longest key that is not hashed, the longest error, every attribute.
 func TestRecordStaysUnder1KB(t *testing.T) {
 	t.Parallel()
@@ -312,37 +280,32 @@ func TestRecordStaysUnder1KB(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterCompleteLeavesTheRecord(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
-		l := b.acquire(s, claim("a"))
-		b.complete(s, l)
-		before := b.item(testTable)
-		b.release(s, l)
-		if d := cmp.Diff(before, b.item(testTable)); d != "" {
-			t.Errorf("a release changed a completed record, - before + after:\n%s", d)
-		}
-	})
-}
-
+// A key that DynamoDB would not take, and a claim that cannot be granted, are refused before a request.
 func TestClaimIsChecked(t *testing.T) {
 	t.Parallel()
 	s, err := New(&refusalCounter{}, testTable)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*dedup.Claim){
-		"Claim.Key":   func(c *dedup.Claim) { c.Key = string(make([]byte, MaxKey+1)) },
-		"Claim.Owner": func(c *dedup.Claim) { c.Owner = "" },
-		"Claim.Lease": func(c *dedup.Claim) { c.Lease = 0 },
-	} {
+	long := strings.Repeat("k", MaxKey+1)
+	acquire := func(change func(*dedup.Claim)) error {
 		c := claim("a")
 		change(&c)
-		_, err := s.Acquire(t.Context(), c)
-		if e, ok := errors.AsType[*sqsonce.FieldError](err); !ok || e.Field != name {
-			t.Errorf("Acquire with a bad %s: got error %v, want a *FieldError that names it", name, err)
+		return second(s.Acquire(t.Context(), c))
+	}
+	for _, bad := range []struct {
+		field string
+		err   error
+	}{
+		{"Claim.Key", acquire(func(c *dedup.Claim) { c.Key = long })},
+		{"Claim.Owner", acquire(func(c *dedup.Claim) { c.Owner = "" })},
+		{"Claim.Lease", acquire(func(c *dedup.Claim) { c.Lease = 0 })},
+		{"seen.Key", s.Reopen(t.Context(), dedup.Record{Lease: dedup.Lease{Key: long, Owner: "a"}}, "note")},
+		{"key", second(s.Inspect(t.Context(), ""))},
+		{"key", s.Delete(t.Context(), long)},
+	} {
+		if e, ok := errors.AsType[*sqsonce.FieldError](bad.err); !ok || e.Field != bad.field {
+			t.Errorf("bad %s: got error %v, want a *FieldError that names it", bad.field, bad.err)
 		}
 	}
 }

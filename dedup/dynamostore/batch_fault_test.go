@@ -165,35 +165,6 @@ func TestMissingAnswers(t *testing.T) {
 	})
 }
 
-// A statement that is refused since its record has another owner affects no other statement.
-func TestLostLeaseInABatchedComplete(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.storeWithPeer()
-		claims := claimsOf(3)
-		claims[1].Lease = 5 * time.Second
-		leases, _ := acquireAll(t.Context(), s, claims)
-		time.Sleep(10 * time.Second)
-		other := claims[1]
-		other.Owner = "another"
-		b.acquire(b.store(), other)
-		sent := len(b.srv.Calls())
-		var got [3]error
-		var wg sync.WaitGroup
-		for i, l := range leases {
-			wg.Go(func() { got[i] = s.Complete(t.Context(), l, dedup.Result{}) })
-		}
-		wg.Wait()
-		if got[0] != nil || !errors.Is(got[1], sqsonce.ErrLeaseLost) || got[2] != nil {
-			t.Errorf("Complete: got %v, want nil, ErrLeaseLost, nil", got)
-		}
-		if ops := b.ops(sent); !cmp.Equal(ops, []string{batchCall, "UpdateItem"}) {
-			t.Errorf("calls: got %v, want one batch, and an update that sees why", ops)
-		}
-	})
-}
-
 // Throttled INSERTs are sent in batches again, where they meet: each has waited for a random time.
 func TestThrottledInsertsAreBatchedAgain(t *testing.T) {
 	t.Parallel()
@@ -410,20 +381,5 @@ func TestCancelledDuringABatch(t *testing.T) {
 				b.complete(s, l)
 			})
 		})
-	}
-}
-
-func TestStatementResults(t *testing.T) {
-	t.Parallel()
-	for _, code := range ddbtypes.BatchStatementErrorCodeEnum("").Values() {
-		want := map[ddbtypes.BatchStatementErrorCodeEnum]statementResult{
-			"ConditionalCheckFailed": refused, "DuplicateItem": refused,
-			"ThrottlingError": transient, "ProvisionedThroughputExceeded": transient, "RequestLimitExceeded": transient, "TransactionConflict": transient,
-			"ValidationError": sentSingly, "ResourceNotFound": sentSingly, "AccessDenied": sentSingly, "ItemCollectionSizeLimitExceeded": sentSingly,
-			"InternalServerError": unanswered,
-		}[code]
-		if got := resultOf(&ddbtypes.BatchStatementError{Code: code}); got != want {
-			t.Errorf("%s: got %d, want %d", code, got, want)
-		}
 	}
 }

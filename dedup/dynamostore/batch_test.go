@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -128,45 +126,6 @@ func TestTableByARNIsNotBatched(t *testing.T) {
 	}
 }
 
-// The record that an INSERT makes is the one that the update makes.
-func TestBatchesWriteTheSameRecord(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		claims := claimsOf(2)
-		write := func(s *Store) []map[string]map[string]string {
-			leases, errs := acquireAll(t.Context(), s, claims)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
-			acquired := b.records()
-			if err := completeAll(t.Context(), s, leases); err != nil {
-				t.Fatal(err)
-			}
-			done := b.records()
-			for _, c := range claims {
-				if err := s.Delete(t.Context(), c.Key); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return []map[string]map[string]string{acquired, done}
-		}
-		// Both have had a first answer, and no time passes between the two: their values are the same.
-		single, batched := b.store(func(o *Options) { o.MaxBatch = -1 }), b.storeWithPeer(func(o *Options) { o.Linger = time.Microsecond })
-		for _, s := range []*Store{single, batched} {
-			if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
-				t.Fatal(err)
-			}
-		}
-		if d := cmp.Diff(write(single), write(batched)); d != "" {
-			t.Errorf("records, - single + batched:\n%s", d)
-		}
-		if batched.Stats().Batches == 0 {
-			t.Error("no write was batched")
-		}
-	})
-}
-
 // A complete returns at once where its context ends while the batch is under way.
 func TestCompleteCancelledDuringABatch(t *testing.T) {
 	t.Parallel()
@@ -220,29 +179,6 @@ func TestNothingRemains(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if got := b.ops(sent); len(got) != 0 {
 			t.Errorf("calls after every caller has returned: %v, want none", got)
-		}
-	})
-}
-
-// A context that has ended before the call stores nothing, also where the statement would fill the batch, and so send it at
-// once.
-func TestCancelledBeforeABatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.storeWithPeer(func(o *Options) { o.MaxBatch = 2 })
-		claims := claimsOf(2)
-		var wg sync.WaitGroup
-		wg.Go(func() { b.acquire(s, claims[0]) })
-		synctest.Wait() // the first waits in the batch
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := s.Acquire(ctx, claims[1]); !errors.Is(err, context.Canceled) {
-			t.Errorf("Acquire: got error %v, want context.Canceled", err)
-		}
-		wg.Wait()
-		if got := b.records(); len(got) != 1 {
-			t.Errorf("records: got %v, want only the first one's", got)
 		}
 	})
 }

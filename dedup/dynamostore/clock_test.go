@@ -218,20 +218,3 @@ func TestOnlyDynamoDBTeachesTheClock(t *testing.T) {
 		})
 	}
 }
-
-// The taker believes the clock that has passed less, and the holder the one that has passed more.
-func TestAnchorBetweenTwoClocks(t *testing.T) {
-	t.Parallel()
-	a := anchor{date: 1_000_000, at: moment{wall: 100 * time.Second, mono: 50 * time.Second}}
-	for _, m := range []moment{
-		{wall: 101 * time.Second, mono: 60 * time.Second}, // the wall clock was set back by 9 s
-		{wall: 110 * time.Second, mono: 51 * time.Second}, // the monotonic clock stood still for 9 s
-	} {
-		if got := a.taker(m) - a.date; got < 990 || got > 1000 {
-			t.Errorf("taker: %d ms have passed, want the second of the slower clock", got)
-		}
-		if got := a.holder(m) - a.date - dateResolution.Milliseconds(); got < 10_000 || got > 10_100 {
-			t.Errorf("holder: %d ms have passed, want the ten seconds of the faster clock", got)
-		}
-	}
-}

@@ -68,25 +68,6 @@ func TestInboxCommitAfterReleaseIsRefused(t *testing.T) {
 	})
 }
 
-// An answer that the store does not know is unavailable before the handler ran. After it, the handler's own writes may be the
-// reason: it is a failure of the event, and counts.
-func TestInboxCommitRefusedWithAnUnknownCode(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
-		h := b.inbox(b.store()).Handler(bookAlice)
-		b.faults(fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "SomethingNew"})
-		if err := h(t.Context(), order(1)); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed {
-			t.Errorf("refused commit: got error %v, want a failure", err)
-		}
-		b.faults(fault.Rule{Op: "UpdateItem", Prob: 1, Do: fault.Error, Code: "SomethingNew"})
-		if err := h(t.Context(), order(2)); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable {
-			t.Errorf("refused acquire: got error %v, want unavailable", err)
-		}
-		b.balance("")
-	})
-}
-
 // The token stays while its outcome is unknown, so that DynamoDB recognises it. After a cancellation it is new.
 func TestInboxTokens(t *testing.T) {
 	t.Parallel()
@@ -181,50 +162,6 @@ func TestBecause(t *testing.T) {
 	if got := because(reason, last); !errors.Is(got, reason) || !errors.Is(got, last) {
 		t.Errorf("after an attempt: %v", got)
 	}
-}
-
-// Only attempts after the first one are delayed.
-func TestInboxPausesBetweenAttempts(t *testing.T) {
-	t.Parallel()
-	for _, conflicts := range []int{0, 4} {
-		synctest.Test(t, func(t *testing.T) {
-			b := ledgerBed(t)
-			h := b.inbox(b.store()).Handler(bookAlice)
-			b.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Times: conflicts, Do: fault.FailEntries, Entries: []int{0, 1}})
-			if conflicts == 0 {
-				b.faults()
-			}
-			start := time.Now()
-			if err := h(t.Context(), order(1)); err != nil {
-				t.Fatal(err)
-			}
-			if took := time.Since(start); (took > 0) != (conflicts > 0) {
-				t.Errorf("%d conflicts: took %s", conflicts, took)
-			}
-		})
-	}
-}
-
-// The record that an inbox completes has the hash of the payload: another host, which remembers nothing, compares it.
-func TestInboxValidates(t *testing.T) {
-	t.Parallel()
-	b := ledgerBed(t)
-	host := func() sqsonce.Handler {
-		return b.inbox(b.store(), func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body } }).Handler(bookAlice)
-	}
-	m := order(1)
-	if err := host()(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	if err := host()(t.Context(), m); err != nil {
-		t.Errorf("the same payload: %v", err)
-	}
-	other := *m
-	other.Body = "another"
-	if err := host()(t.Context(), &other); !errors.Is(err, dedup.ErrPayloadMismatch) {
-		t.Errorf("another payload: %v, want ErrPayloadMismatch", err)
-	}
-	b.balance("10")
 }
 
 // What a transaction's reasons say is in the error. One that is cancelled without a reason is an error, not a crash.

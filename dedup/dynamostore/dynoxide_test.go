@@ -32,7 +32,6 @@ func TestMain(m *testing.M) {
 
 // notOnDynoxide are tests that fail on dynoxide 1.2.1, or need what only the server in memory has.
 var notOnDynoxide = map[string]string{
-	"TestWriteUnits":                      "an error does not return the units that it consumed; the server in memory records them",
 	"TestThrottledInsertsAreBatchedAgain": "its faults are of single statements of a batch, which only the server in memory has",
 }
 

@@ -194,33 +194,6 @@ func TestUnknownAcquireKeepsItsValues(t *testing.T) {
 	})
 }
 
-func TestStoreDown(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
-		l := b.acquire(s, claim("a"))
-		b.faults(fault.Rule{Prob: 1, Do: fault.Reset})
-		start := time.Now()
-		for name, err := range map[string]error{
-			"acquire":  second(s.Acquire(t.Context(), claim("b"))),
-			"renew":    second(s.Renew(t.Context(), l, lease)),
-			"complete": s.Complete(t.Context(), l, dedup.Result{}),
-			"release":  s.Release(t.Context(), l, nil),
-		} {
-			if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, sqsonce.ErrInProgress) {
-				t.Errorf("%s with the store down: got %v, want an error that says nothing about the lease", name, err)
-			}
-			if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrMisconfigured) {
-				t.Errorf("%s with the store down: got %v, want it to match ErrUnavailable alone", name, err)
-			}
-		}
-		if took := time.Since(start); took > 30*time.Second {
-			t.Errorf("five calls with the store down took %s", took)
-		}
-	})
-}
-
 // An endpoint that accepts requests and never answers: the SDK's default client would wait without end.
 func TestAttemptThatIsNeverAnswered(t *testing.T) {
 	t.Parallel()

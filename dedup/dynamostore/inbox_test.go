@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,48 +82,6 @@ func (b *bed) balance(want string) {
 	b.Helper()
 	if got := b.item(ledgerTable)["balance"]; got != want {
 		b.Errorf("balance: got %q, want %q", got, want)
-	}
-}
-
-func TestInboxEffectIsOnce(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name      string
-		consumers int
-		copies    int
-	}{
-		{"twice", 1, 2},
-		{"ten times", 1, 10},
-		{"five consumers, ten times each", 5, 10},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := ledgerBed(t)
-				var wg sync.WaitGroup
-				var mu sync.Mutex
-				done := 0
-				for i := range c.consumers {
-					h := b.inbox(b.store()).Handler(bookAlice)
-					wg.Go(func() {
-						for n := range c.copies {
-							if h(t.Context(), order(i*100+n)) == nil {
-								mu.Lock()
-								done++
-								mu.Unlock()
-							}
-						}
-					})
-				}
-				wg.Wait()
-				b.balance("10")
-				if done == 0 {
-					t.Error("no delivery succeeded")
-				}
-				if item := b.item(testTable); item[attrStatus] != completed || item[attrTx] == "" {
-					t.Errorf("record: got %v, want it completed by a transaction", item)
-				}
-			})
-		})
 	}
 }
 
@@ -340,54 +296,6 @@ func TestInboxUsersConditionFails(t *testing.T) {
 			t.Errorf("the handler's own struct was changed: got %+v", *check)
 		}
 		b.balance("10") // and bob has no account
-	})
-}
-
-func TestInboxUnits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
-		h := b.inbox(b.store()).Handler(bookAlice)
-		before := len(b.srv.Calls())
-		if err := h(t.Context(), order(1)); err != nil {
-			t.Fatal(err)
-		}
-		if got := b.units(before); got != 1+2+2*1 {
-			t.Errorf("a delivery with one write: got %v units, want 5", got)
-		}
-		before = len(b.srv.Calls())
-		m := order(2)
-		m.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "String", String: "43"}
-		err := b.inbox(b.store()).Handler(func(context.Context, *sqsonce.Message, *Tx) error { return nil })(t.Context(), m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := b.units(before); got != 2 {
-			t.Errorf("a delivery without writes: got %v units, want 2", got)
-		}
-	})
-}
-
-// The hooks of an inbox see its deliveries and its calls of the store; the transaction's complete is none.
-func TestInboxHooks(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
-		var seen []string
-		h := b.inbox(b.store(), func(o *dedup.Options) {
-			o.Hooks = append(o.Hooks, dedup.Hooks{
-				Decided: func(_ context.Context, d dedup.Decision) { seen = append(seen, string(d.Outcome)) },
-				Called:  func(_ context.Context, c dedup.StoreCall) { seen = append(seen, c.Operation+" "+c.Result) },
-			})
-		}).Handler(bookAlice)
-		for range 2 {
-			if err := h(t.Context(), order(1)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want := []string{"acquire ok", "first", "duplicate"}; !slices.Equal(seen, want) {
-			t.Errorf("hooks saw %v, want %v", seen, want)
-		}
 	})
 }
 

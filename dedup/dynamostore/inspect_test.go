@@ -2,53 +2,12 @@ package dynamostore
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
-
-func TestInspect(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
-		if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
-			t.Errorf("no record: got error %v, want ErrNotFound", err)
-		}
-		c := claim("a")
-		c.Attempt, c.Validation = 3, "hash"
-		l := b.acquire(s, c)
-		r, err := s.Inspect(t.Context(), testKey)
-		if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.Attempts != 3 || r.Until.Sub(l.Until).Abs() > 2*time.Second {
-			t.Errorf("held: got %+v, %v", r, err)
-		}
-		if left := time.Until(r.ExpiresAt) - c.Retention; left.Abs() > 3*time.Second {
-			t.Errorf("ExpiresAt: got %s, want in %s", r.ExpiresAt, c.Retention)
-		}
-		b.release(s, l)
-		if r, err = s.Inspect(t.Context(), testKey); err != nil || !r.Until.IsZero() || r.LastError != "failed" {
-			t.Errorf("released: got %+v, %v", r, err)
-		}
-		c.Owner = "b"
-		l = b.acquire(s, c)
-		if err := s.Complete(t.Context(), l, dedup.Result{Data: []byte("{}")}); err != nil {
-			t.Fatal(err)
-		}
-		if r, err = s.Inspect(t.Context(), testKey); err != nil || !r.Completed || string(r.Result.Data) != "{}" || r.Result.Validation != "hash" {
-			t.Errorf("completed: got %+v, %v", r, err)
-		}
-		long := dedup.Record{Lease: dedup.Lease{Key: strings.Repeat("k", MaxKey+1), Owner: "a"}}
-		for name, err := range map[string]error{"too long": s.Reopen(t.Context(), long, "note"), "": second(s.Inspect(t.Context(), "")), "long": s.Delete(t.Context(), strings.Repeat("k", MaxKey+1))} {
-			if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok {
-				t.Errorf("key %q: got error %v, want a *FieldError", name, err)
-			}
-		}
-	})
-}
 
 func TestDelete(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package dynamostore
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -86,60 +85,5 @@ func TestWhoIsAPeer(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// The latest owners are peers until they leave, or their leases end.
-func TestLatestPeers(t *testing.T) {
-	t.Parallel()
-	start := time.Now()
-	for _, c := range []struct {
-		name string
-		do   func(*peers)
-		want bool
-	}{
-		{"nobody", func(*peers) {}, false},
-		{"only itself", func(c *peers) { c.enter("me", start.Add(1)) }, false},
-		{"itself twice", func(c *peers) { c.enter("me", start.Add(1)); c.enter("me", start.Add(2)) }, false},
-		{"another before", func(c *peers) { c.enter("a", start.Add(1)); c.enter("me", start.Add(1)) }, true},
-		{"another after", func(c *peers) { c.enter("me", start.Add(1)); c.enter("a", start.Add(1)) }, true},
-		{"another has left", func(c *peers) { c.enter("a", start.Add(1)); c.enter("me", start.Add(1)); c.leave("a") }, false},
-		{"another has ended", func(c *peers) { c.enter("a", start); c.enter("me", start.Add(1)) }, false},
-		{"the latest have left", func(c *peers) {
-			for _, o := range []string{"me", "a", "b", "c"} {
-				c.enter(o, start.Add(1))
-			}
-			c.leave("b")
-			c.leave("c")
-		}, true},
-		{"the latest have ended", func(c *peers) {
-			c.enter("a", start.Add(1))
-			c.enter("b", start)
-			c.enter("c", start)
-		}, true},
-		{"renewed, and has left", func(c *peers) { c.enter("a", start.Add(1)); c.enter("a", start.Add(2)); c.leave("a") }, false},
-		{"eight came later, and have left", func(c *peers) {
-			c.enter("a", start.Add(1))
-			for i := range len(c.latest) {
-				c.enter(fmt.Sprint(i), start.Add(1))
-			}
-			for i := range len(c.latest) {
-				c.leave(fmt.Sprint(i))
-			}
-		}, false},
-		{"many came later, one after the other", func(c *peers) {
-			c.enter("a", start.Add(1))
-			for i := range 100 {
-				c.enter(fmt.Sprint(i), start.Add(1))
-				c.leave(fmt.Sprint(i))
-			}
-		}, true},
-		{"renewed", func(c *peers) { c.enter("a", start); c.enter("b", start); c.enter("a", start.Add(1)) }, true},
-	} {
-		var at peers
-		c.do(&at)
-		if got := at.others("me", start); got != c.want {
-			t.Errorf("%s: others: %t, want %t", c.name, got, c.want)
-		}
 	}
 }

@@ -3,12 +3,10 @@ package dynamostore
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -35,26 +33,6 @@ func TestNewNamesEveryBadArgument(t *testing.T) {
 		if _, err := New(&refusalCounter{}, table); err != nil {
 			t.Errorf("New(client, %q): got error %v, want nil", table, err)
 		}
-	}
-}
-
-// clientFunc is a client of a kind that is not a pointer.
-type clientFunc func() Client
-
-func (f clientFunc) GetItem(ctx context.Context, in *dynamodb.GetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return f().GetItem(ctx, in, optFns...)
-}
-
-// A typed nil is found by New, and not by the first call.
-func TestTypedNilClient(t *testing.T) {
-	t.Parallel()
-	for name, client := range map[string]any{"nil": nil, "pointer": (*dynamodb.Client)(nil), "function": clientFunc(nil)} {
-		if errs := checkTarget(client, testTable); len(errs) != 1 {
-			t.Errorf("%s: got errors %v, want one that names client", name, errs)
-		}
-	}
-	if errs := checkTarget(clientFunc(func() Client { return nil }), testTable); len(errs) > 0 {
-		t.Errorf("a function: got errors %v, want none", errs)
 	}
 }
 
@@ -172,43 +150,6 @@ func TestFirstUseOfABadTable(t *testing.T) {
 	}
 }
 
-func TestRefusedAccess(t *testing.T) {
-	t.Parallel()
-	for _, code := range []string{"AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException", "MissingAuthenticationTokenException"} {
-		t.Run(code, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				sent := len(b.srv.Calls())
-				b.faults(fault.Rule{Op: "UpdateItem", Prob: 1, Do: fault.Error, Code: code})
-				_, err := b.store().Acquire(t.Context(), claim("a"))
-				if _, ok := errors.AsType[*TableError](err); !ok || !errors.Is(err, ErrAccessDenied) {
-					t.Errorf("Acquire: got %v, want a *TableError that matches ErrAccessDenied", err)
-				}
-				if got := len(b.ops(sent)); got != 1 {
-					t.Errorf("%d calls, want 1: no retry mends it", got)
-				}
-			})
-		})
-	}
-}
-
-func TestNoCredentialsIsNotRetried(t *testing.T) {
-	t.Parallel()
-	c := dynamodb.New(dynamodb.Options{Region: "us-east-1", HTTPClient: &http.Client{}, Credentials: aws.CredentialsProviderFunc(
-		func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New("no credentials") })})
-	s, err := New(c, testTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	if _, err := s.Acquire(t.Context(), claim("a")); err == nil || !strings.Contains(err.Error(), "no credentials") {
-		t.Errorf("Acquire: got error %v, want the provider's", err)
-	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("Acquire took %s, want no retries", took)
-	}
-}
-
 func TestCreateTableCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,25 +188,6 @@ func TestCreateTableRefusesAnothersTable(t *testing.T) {
 			})
 		})
 	}
-}
-
-// tableCalls has only the calls that CreateTable needs, as a wrapper of a client may.
-type tableCalls struct{ TableClient }
-
-func TestCreateTableTakesAnInterface(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, srv: newServer()}
-		t.Cleanup(b.srv.Close)
-		if err := CreateTable(t.Context(), tableCalls{b.client(b.srv)}, testTable); err != nil {
-			t.Fatal(err)
-		}
-		s := b.store()
-		if err := s.Check(t.Context()); err != nil {
-			t.Error(err)
-		}
-		b.complete(s, b.acquire(s, claim("a")))
-	})
 }
 
 func TestCreateTableChecksItsArguments(t *testing.T) {
@@ -313,28 +235,19 @@ func TestRunAnywayNeedsATable(t *testing.T) {
 	}
 }
 
-// Which TTL is refused, and what the errors of a table say.
-func TestTableErrors(t *testing.T) {
+// A TTL that is being enabled is good, and one that nothing is known of is not.
+func TestTTLStatus(t *testing.T) {
 	t.Parallel()
-	s := &Store{table: "dedup"}
-	for _, status := range []ddbtypes.TimeToLiveStatus{ddbtypes.TimeToLiveStatusEnabled, ddbtypes.TimeToLiveStatusEnabling} {
-		if err := s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: status, AttributeName: aws.String(TTLAttribute)}); err != nil {
-			t.Errorf("%s: got %v, want nil", status, err)
-		}
+	s := &Store{table: testTable}
+	if err := s.checkTTL(nil); !errors.Is(err, ErrTTL) {
+		t.Errorf("no description: got %v, want ErrTTL", err)
 	}
-	cause := errors.New("cause")
-	const text = "dynamostore: table dedup: the table's TTL is not enabled on the attribute expiration"
-	for want, err := range map[string]error{
-		text:                         s.checkTTL(nil),
-		text + " (DISABLING on ttl)": s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: ddbtypes.TimeToLiveStatusDisabling, AttributeName: aws.String("ttl")}),
-		text + " (ENABLED on ttl)":   s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: ddbtypes.TimeToLiveStatusEnabled, AttributeName: aws.String("ttl")}),
-		text + " (detail): cause":    &TableError{Table: "dedup", Problem: ErrTTL, Detail: "detail", Err: cause},
+	for status, want := range map[ddbtypes.TimeToLiveStatus]error{
+		ddbtypes.TimeToLiveStatusEnabled: nil, ddbtypes.TimeToLiveStatusEnabling: nil,
+		ddbtypes.TimeToLiveStatusDisabling: ErrTTL, ddbtypes.TimeToLiveStatusDisabled: ErrTTL,
 	} {
-		if err.Error() != want || !errors.Is(err, ErrTTL) || errors.Is(err, cause) != strings.HasSuffix(want, "cause") {
-			t.Errorf("got %v, want %s", err, want)
-		}
-		if err.(*TableError).Err == nil && len(err.(*TableError).Unwrap()) != 1 {
-			t.Errorf("%v: a nil error is unwrapped", err)
+		if err := s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: status, AttributeName: aws.String(TTLAttribute)}); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", status, err, want)
 		}
 	}
 }
@@ -350,14 +263,4 @@ func TestCreateTableWithoutTheRightToEnableTTL(t *testing.T) {
 			t.Errorf("got %v, want that TTL cannot be enabled, and why", err)
 		}
 	})
-}
-
-func TestLongestKey(t *testing.T) {
-	t.Parallel()
-	if err := checkKey("key", strings.Repeat("k", MaxKey)); err != nil {
-		t.Errorf("%d bytes: got %v, want nil", MaxKey, err)
-	}
-	if err := checkKey("key", strings.Repeat("k", MaxKey+1)); err == nil {
-		t.Error("a byte more: got nil, want an error")
-	}
 }

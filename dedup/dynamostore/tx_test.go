@@ -32,6 +32,7 @@ func TestTxIsCheckedBeforeTheCall(t *testing.T) {
 		index int
 		sent  int // transactions
 	}{
+		{"no write", func(*Tx) {}, nil, 0, 0}, // an update completes the record, which costs half of a transaction
 		{"99 writes", func(tx *Tx) { fill(tx, MaxWrites) }, nil, 0, 1},
 		{"100 writes", func(tx *Tx) { fill(tx, MaxWrites+1) }, ErrTooManyWrites, MaxWrites, 0},
 		{"update and delete of one item", func(tx *Tx) { tx.Update(book("a")); tx.Update(book("b")); tx.Delete(remove("a")) }, ErrSameItem, 2, 0},
@@ -121,15 +122,4 @@ func TestTxAfterTheHandlerIsLogged(t *testing.T) {
 		}
 		b.balance("10")
 	})
-}
-
-func TestWriteErrorText(t *testing.T) {
-	t.Parallel()
-	for index, want := range map[int]string{
-		-1: "dynamostore: transaction: some write", 0: "dynamostore: transaction: write 0: some write", 2: "dynamostore: transaction: write 2: some write",
-	} {
-		if got := (&WriteError{Index: index, Err: errors.New("some write")}).Error(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
 }

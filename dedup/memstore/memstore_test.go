@@ -17,6 +17,14 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, storetest.Harness{
 		New: func(*testing.T) dedup.Store { return memstore.New() },
+	})
+}
+
+// The cases that look at whole records.
+func TestAttributes(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, storetest.Harness{
+		New: func(*testing.T) dedup.Store { return memstore.New() },
 		Attributes: &storetest.Attributes{
 			Of: func(_ context.Context, s dedup.Store, key string) (map[string]string, error) {
 				return s.(*memstore.Store).Attributes(key), nil
