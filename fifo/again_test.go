@@ -65,27 +65,6 @@ func TestPublishingAgainContinuesTheWindow(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
 }
 
-// An event whose success the caller did not keep is in SQS's memory since its first attempt, too.
-func TestPublishingAgainAfterASuccess(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		t0 := time.Now()
-		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-			x.Fatal(err)
-		}
-		time.Sleep(200 * time.Second)
-		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}}})
-		_, err := p.Publish(x.Context(), event("g", 1))
-		if reason(err) != "unknown" || time.Since(t0) > 291*time.Second {
-			x.Errorf("after %v: %v, want an unknown outcome when the window of the first call is over", time.Since(t0), err)
-		}
-		if n := len(x.queued("g")); n != 1 {
-			x.Errorf("%d messages, want 1", n)
-		}
-	})
-}
-
 // What is said of a later call holds for the event, not for the call.
 func TestPublishingAgainIsNotNotSent(t *testing.T) {
 	t.Parallel()
@@ -204,22 +183,6 @@ func TestConflictThatSQSAnswers(t *testing.T) {
 				x.Errorf("another event with the ID: %v, want ErrDedupConflict; ErrRefused: %t", err, refused)
 			}
 		}
-	})
-}
-
-// A standard queue does not deduplicate: there is no window to continue.
-func TestPublishingAgainOnAStandardQueue(t *testing.T) {
-	t.Parallel()
-	bubble(t, standard, func(x *fixture) {
-		p := x.publisher()
-		for _, pause := range []time.Duration{280 * time.Second, 0} {
-			if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-				x.Error(err)
-			}
-			time.Sleep(pause)
-			x.outage(10*time.Second, fault.Rule{Do: fault.FailEntries})
-		}
-		time.Sleep(time.Minute)
 	})
 }
 

@@ -1,7 +1,6 @@
 package fifo_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -41,8 +40,6 @@ func TestRegionOfTheClient(t *testing.T) {
 // brokenOptions is a wrapper whose Options panics. It sends nothing.
 type brokenOptions struct{ fifo.Client }
 
-func (brokenOptions) Options() sqs.Options { panic("no client here") }
-
 func TestClientWithoutUsableOptions(t *testing.T) {
 	t.Parallel()
 	const url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
@@ -54,25 +51,4 @@ func TestClientWithoutUsableOptions(t *testing.T) {
 	if diff := cmp.Diff([]string{"client"}, fields(err)); diff != "" {
 		t.Errorf("a nil *sqs.Client: fields (-want +got):\n%s\n%v", diff, err)
 	}
-}
-
-// A standard queue needs no group; a fair queue gets the one that there is.
-func TestGroupIsOptionalOnAStandardQueue(t *testing.T) {
-	t.Parallel()
-	bubble(t, standard, func(x *fixture) {
-		p := x.publisher()
-		_, err := p.PublishAll(x.Context(), []fifo.Event{{ID: "1", Body: "without"}, {ID: "2", Group: "tenant", Body: "with"}})
-		if err != nil {
-			x.Fatal(err)
-		}
-		if diff := cmp.Diff([][]string{{"without"}, {"with"}}, [][]string{x.queued(""), x.queued("tenant")}); diff != "" {
-			x.Errorf("queue (-want +got):\n%s", diff)
-		}
-	})
-	bubble(t, orders, func(x *fixture) {
-		_, err := x.publisher().Publish(context.Background(), fifo.Event{ID: "1", Body: "without"})
-		if diff := cmp.Diff([]string{"Event.Group"}, fields(err)); diff != "" {
-			x.Errorf("FIFO queue: fields (-want +got):\n%s", diff)
-		}
-	})
 }

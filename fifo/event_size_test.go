@@ -106,19 +106,6 @@ func TestTheQueueLimitIsReadOnce(t *testing.T) {
 	})
 }
 
-// The largest message of all may be too large for this queue.
-func TestTheQueueLimitIsReadForTheLargestMessage(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		if _, err := x.publisher().Publish(x.Context(), sized("g", mebibyte)); err != nil {
-			x.Error(err)
-		}
-		if n := x.limitReads(); n != 1 {
-			x.Errorf("%d reads of the limit, want 1", n)
-		}
-	})
-}
-
 func TestTheQueueLimitCannotBeRead(t *testing.T) {
 	t.Parallel()
 	bubble(t, "unused", func(x *fixture) {
@@ -175,32 +162,6 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Two events that do not fit into one request do not wait for a third, and an event that fills a request for no other.
-func TestLargeEventsDoNotLinger(t *testing.T) {
-	t.Parallel()
-	for _, sizes := range [][]int{{600_000, 600_000}, {600_000, 1<<20 - 602_000}, {1<<20 - 2000}} {
-		largeEventsDoNotLinger(t, sizes)
-	}
-}
-
-func largeEventsDoNotLinger(t *testing.T, sizes []int) {
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
-		var es []fifo.Event
-		for i, n := range sizes {
-			es = append(es, sized(fmt.Sprint("g", i), n))
-		}
-		pending, _ := x.enqueue(p, es...)
-		start := time.Now()
-		if _, err := pending[0].Wait(x.Context()); err != nil || time.Since(start) != 0 {
-			x.Errorf("%v after %v, want the first at once", err, time.Since(start))
-		}
-		if err := p.Close(x.Context()); err != nil {
-			x.Error(err)
-		}
-	})
 }
 
 // A call that ends before the limit is known cancels the read, which does not count. A closed publisher reads nothing.

@@ -2,8 +2,6 @@ package fifo
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,19 +55,5 @@ func TestHand(t *testing.T) {
 	}
 	if len(batch) != 1 || batch[0] != handed {
 		t.Errorf("%d entries to send, want the one that was handed on", len(batch))
-	}
-}
-
-// The caller that waits for a result reads it, and nobody else.
-func TestFlushLeavesWhatIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	p := &Publisher{failures: newFailures(), opts: Options{MaxMessages: 10, Logger: slog.New(slog.DiscardHandler)}, fifo: true}
-	p.shared = newLane(t.Context(), t.Context(), 0)
-	for waiters := range 2 {
-		pending := &Pending{group: "g", waiters: waiters, err: errors.New("failed")}
-		p.failed(&entry{lane: p.shared, pending: pending}, 0)
-	}
-	if errs := p.readAll(); len(errs) != 1 || len(p.latches) != 1 {
-		t.Errorf("%d errors, %d groups closed; want 1, 1", len(errs), len(p.latches))
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -228,53 +227,6 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
-// Whoever waits for a result, with a context that ends while the hooks run, waits for the hooks.
-func TestWaitersWaitForTheHooks(t *testing.T) {
-	t.Parallel()
-	for name, wait := range map[string]func(ctx context.Context, p *fifo.Publisher){
-		"Publish":    func(ctx context.Context, p *fifo.Publisher) { _, _ = p.Publish(ctx, event("g", 1)) },
-		"PublishAll": func(ctx context.Context, p *fifo.Publisher) { _, _ = p.PublishAll(ctx, []fifo.Event{event("g", 1)}) },
-		"Wait": func(ctx context.Context, p *fifo.Publisher) {
-			pd, _ := p.Enqueue(ctx, event("g", 1))
-			_, _ = pd.Wait(ctx)
-		},
-		"Close": func(ctx context.Context, p *fifo.Publisher) {
-			_, _ = p.Enqueue(ctx, event("g", 1))
-			_ = p.Close(ctx)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, orders, func(x *fixture) {
-				w := &watched{slow: time.Minute}
-				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-				defer cancel()
-				wait(ctx, x.publisher(w.option))
-				if diff := cmp.Diff([]string{"g/v1"}, w.got()); diff != "" {
-					x.Errorf("answered (-want +got):\n%s", diff)
-				}
-			})
-		})
-	}
-}
-
-// The event's time begins when it is accepted.
-func TestAnsweredElapsed(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		w := &watched{}
-		p := x.publisher(w.option, func(o *fifo.Options) { o.Linger, o.MaxMessages = time.Minute, 1 })
-		x.enqueue(p, event("g", 1), event("g", 2)) // the second waits for the first
-		_ = p.Flush(x.Context())
-		_, _ = p.Publish(x.Context(), fifo.Event{})
-		for n, want := range map[int]time.Duration{1: time.Minute, 2: 0, 3: 0} {
-			if a := w.answers[n]; a.Elapsed != want || a.QueueURL != x.url {
-				x.Errorf("event %d: %v after %v, want %v", n, a.Err, a.Elapsed, want)
-			}
-		}
-	})
-}
-
 type requestNumber struct{}
 
 // Each request has its hook, with the contexts of its events, and is made with the context that the hook returns.
@@ -434,29 +386,6 @@ func TestHooksOrder(t *testing.T) {
 		want := []string{"attach0", "attach1", "accept0", "accept1", "send0", "send1", "done1", "done0", "answered1", "answered0", "detach1", "detach0"}
 		if diff := cmp.Diff(want, order); diff != "" {
 			x.Errorf("order (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// What a hook does to its event changes nothing.
-func TestAcceptGetsACopy(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher(func(o *fifo.Options) {
-			o.Hooks = []fifo.Hooks{{Accept: func(ctx context.Context, a fifo.Acceptance) (context.Context, fifo.Carry) {
-				a.Event.Body = "changed"
-				a.Event.Attributes["note"] = sqsonce.Attribute{}
-				return ctx, fifo.Carry{}
-			}}}
-		})
-		e := event("g", 1)
-		e.Attributes = map[string]sqsonce.Attribute{"note": {Type: "String", String: "as it was"}}
-		if _, err := p.Publish(x.Context(), e); err != nil {
-			x.Fatal(err)
-		}
-		m := x.srv.Messages(x.url)[0]
-		if m.Body != e.Body || e.Attributes["note"].String != "as it was" {
-			x.Errorf("queue has %q, event %v, want both as published", m.Body, e)
 		}
 	})
 }

@@ -3,11 +3,7 @@ package fifo_test
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -16,7 +12,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestPublishSendsTheEvent(t *testing.T) {
@@ -68,23 +63,6 @@ func TestPublishSendsTheEvent(t *testing.T) {
 		}
 		if !p.Idle() {
 			x.Error("the publisher is not idle")
-		}
-	})
-}
-
-func TestEventTypeIsSentOnlyIfSet(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		if _, err := x.publisher().Publish(x.Context(), event("g", 1)); err != nil {
-			x.Fatal(err)
-		}
-		got := message(x.url, x.receive(x.url, 1)[0])
-		want := map[string]sqsonce.Attribute{
-			"event-id":     {Type: "String", String: "g/v1"},
-			"event-source": {Type: "String", String: "orders"},
-		}
-		if diff := cmp.Diff(want, got.Attributes); diff != "" {
-			x.Errorf("attributes (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -144,27 +122,6 @@ func TestBatching(t *testing.T) {
 	}
 }
 
-func TestInFlightBoundsRequests(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher(func(o *fifo.Options) { o.InFlight = 3 })
-		es := make([]fifo.Event, 100)
-		for i := range es {
-			es[i] = event(fmt.Sprint("g", i), 1)
-		}
-		start := time.Now()
-		if _, err := p.PublishAll(x.Context(), es); err != nil {
-			x.Fatal(err)
-		}
-		if x.sent.most != 3 {
-			x.Errorf("%d requests at once, want 3", x.sent.most)
-		}
-		if took := time.Since(start); took != 4*time.Second {
-			x.Errorf("took %v, want 4s: ten requests, three at once, of a second each", took)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
-}
-
 // On a standard queue the group is a tenant's name: its events share requests, and one that fails halts no other.
 func TestStandardQueue(t *testing.T) {
 	t.Parallel()
@@ -188,115 +145,6 @@ func TestStandardQueue(t *testing.T) {
 			if m.Group != "tenant" || m.DedupID != "" {
 				x.Errorf("message %+v, want the group and no dedup ID", m)
 			}
-		}
-	})
-}
-
-func TestThrottledEntryOfAStandardQueueDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	bubble(t, standard, func(x *fixture) {
-		es := make([]fifo.Event, 10)
-		for i := range es {
-			es[i] = event("tenant", i)
-		}
-		receipts, err := x.publisher().PublishAll(x.Context(), es)
-		if err != nil {
-			x.Fatal(err)
-		}
-		for i, r := range receipts {
-			if want := 1 + i/9; r.Attempts != want {
-				x.Errorf("event %d took %d attempts, want %d", i, r.Attempts, want)
-			}
-		}
-		if n := len(x.queued("tenant")); n != 10 {
-			x.Errorf("%d messages, want 10", n)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{9}, Code: "RequestThrottled"})
-}
-
-// A failing group does not delay the others: they fill the next requests.
-func TestAFailingGroupDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		failing, err := p.Enqueue(x.Context(), event("failing", 1))
-		if err != nil {
-			x.Fatal(err)
-		}
-		time.Sleep(time.Second) // its first attempts fail
-		var wg sync.WaitGroup
-		for g := range 5 {
-			wg.Go(func() {
-				for n := range 20 {
-					start := time.Now()
-					if _, err := p.Publish(x.Context(), event(fmt.Sprint("g", g), n)); err != nil {
-						x.Error(err)
-					}
-					if took := time.Since(start); took > 10*time.Millisecond {
-						x.Errorf("an event of another group took %v, want at most the linger", took)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		if _, err := failing.Wait(x.Context()); err != nil {
-			x.Error(err)
-		}
-		for g := range 5 {
-			if n := len(x.queued(fmt.Sprint("g", g))); n != 20 {
-				x.Errorf("group %d has %d messages, want 20", g, n)
-			}
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 4, Do: fault.FailEntries, Entries: []int{0}})
-}
-
-// A throttled request delays all events together, longer each time.
-func TestThrottledQueue(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		x.outage(time.Minute, fault.Rule{Do: fault.Error, Code: "RequestThrottled"})
-		es := make([]fifo.Event, 40)
-		for i := range es {
-			es[i] = event(fmt.Sprint("g", i), 1)
-		}
-		start := time.Now()
-		if _, err := x.publisher().PublishAll(x.Context(), es); err != nil {
-			x.Fatal(err)
-		}
-		if took := time.Since(start); took < time.Minute || took > 66*time.Second {
-			x.Errorf("took %v, want the minute of throttling and a delay", took)
-		}
-		// Four requests at first, then one after each delay, which is 2.5 s on average.
-		if n := len(x.srv.Calls()); n > 4*100 {
-			x.Errorf("%d requests in a minute of throttling", n)
-		}
-	})
-}
-
-func TestPublishConcurrently(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		var wg sync.WaitGroup
-		for g := range 20 {
-			wg.Go(func() {
-				for n := range 10 {
-					if _, err := p.Publish(x.Context(), event(fmt.Sprint("g", g), n)); err != nil {
-						x.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		synctest.Wait()
-		for g := range 20 {
-			got := x.queued(fmt.Sprint("g", g))
-			if len(got) != 10 || !slices.IsSortedFunc(got, strings.Compare) {
-				x.Errorf("group %d: %v, want ten in order", g, got)
-			}
-		}
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
 		}
 	})
 }

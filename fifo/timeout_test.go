@@ -266,22 +266,6 @@ func TestWindowStartsWithTheFirstUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A clock that is set forward ends no window where nothing was sent.
-func TestClockStepWithoutAnUnknownOutcome(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		begin, steps := time.Now(), 0
-		p.SetClocks(func() (time.Duration, time.Time) {
-			steps++
-			return time.Duration(steps) * time.Hour, begin.Add(time.Duration(steps) * time.Hour)
-		})
-		if r, err := p.Publish(x.Context(), event("g", 1)); err != nil || r.Attempts != 4 {
-			x.Errorf("Publish: %+v, %v, want success by the fourth attempt", r, err)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 3, Do: fault.Error, Code: "RequestThrottled"})
-}
-
 // What is not sent for long says so in the log, once a minute.
 func TestLongOutageIsLogged(t *testing.T) {
 	t.Parallel()

@@ -216,32 +216,6 @@ func TestCarryCountsInARequest(t *testing.T) {
 	})
 }
 
-// What is carried does not count in Options.MaxBytes: an event for which there is room without it does not wait.
-func TestCarryNeedsNoCapacity(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher(carrying(allContext), func(o *fifo.Options) { o.MaxBytes, o.Linger = mebibyte, time.Hour })
-		x.enqueue(p, sized("first", 1025))
-		_ = p.Flush(x.Context())
-		time.Sleep(time.Minute) // until the limit is known
-		x.enqueue(p, sized("g", mebibyte/2), sized("h", mebibyte/2-500))
-		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Minute, errCancelled)
-		defer cancel()
-		if _, err := p.Enqueue(ctx, sized("i", 500)); err != nil {
-			x.Error(err)
-		}
-		_ = p.Flush(x.Context())
-		for _, id := range []string{"g/v1", "h/v1", "i/v1"} {
-			if x.carriedBy(id) != allContext {
-				x.Errorf("%s carries %+v, want all", id, x.carriedBy(id))
-			}
-		}
-		if err := p.Close(x.Context()); err != nil || !p.Idle() {
-			x.Errorf("Close: %v", err)
-		}
-	})
-}
-
 // Every attempt of an event carries the same, and an event that is published again within the window is the same event whatever
 // it carries: SQS drops the copy.
 func TestCarryOfARepeatedEvent(t *testing.T) {
