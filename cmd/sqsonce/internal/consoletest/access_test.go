@@ -2,7 +2,6 @@ package consoletest
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -41,12 +40,6 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// cookie is that of a browser that has opened the printed URL.
-func (w *world) cookie() *http.Cookie {
-	w.Helper()
-	return cookieOf(w.T, w.url)
-}
-
 func cookieOf(t *testing.T, url string) *http.Cookie {
 	t.Helper()
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -59,60 +52,6 @@ func cookieOf(t *testing.T, url string) *http.Cookie {
 		t.Fatalf("%s with %d cookies", resp.Status, len(resp.Cookies()))
 	}
 	return resp.Cookies()[0]
-}
-
-// ask sends a request without a browser, which keeps to none of its rules.
-func (w *world) ask(method, path string, change func(*http.Request)) (status int, header http.Header, text string) {
-	w.Helper()
-	r, err := http.NewRequestWithContext(w.Context(), method, w.base+path, nil)
-	w.must(err)
-	change(r)
-	resp, err := http.DefaultTransport.RoundTrip(r)
-	w.must(err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	w.must(err)
-	return resp.StatusCode, resp.Header, strings.ReplaceAll(string(body), w.root, "")
-}
-
-// Who has no token, or comes by another name, or from a page of another server, gets nothing, and sets nothing off.
-func TestRefused(t *testing.T) {
-	w := newWorld(t)
-	w.seed()
-	w.console("--queue", queue, "--write")
-	cookie, before := w.cookie(), w.calls()
-	for name, change := range map[string]func(*http.Request){
-		"no token": func(*http.Request) {},
-		"another token": func(r *http.Request) {
-			r.AddCookie(&http.Cookie{Name: cookie.Name, Value: strings.Repeat("A", len(cookie.Value))})
-		},
-		"another token in URL": func(r *http.Request) { r.URL.RawQuery = "token=" + strings.Repeat("A", len(cookie.Value)) },
-		"another Host":         func(r *http.Request) { r.AddCookie(cookie); r.Host = "console.example:" + r.URL.Port() },
-		"another port of Host": func(r *http.Request) { r.AddCookie(cookie); r.Host = "127.0.0.1:1" },
-		"another Host and URL": func(r *http.Request) {
-			r.URL.RawQuery = "token=" + cookie.Value
-			r.Host = "console.example:" + r.URL.Port()
-		},
-	} {
-		for _, path := range []string{"/", "/dlq/" + queue, "/record?key=x", "/workers", "/runs", "/doctor", "/static/style.css", "/none"} {
-			status, header, text := w.ask(http.MethodGet, path, change)
-			if path != "/" && name == "another token in URL" && status == http.StatusForbidden {
-				continue
-			}
-			if status != http.StatusForbidden || strings.Contains(text, dlq) || len(header["Set-Cookie"]) != 0 {
-				t.Errorf("%s: GET %s: status %d: %s", name, path, status, text)
-			}
-		}
-	}
-	for name, value := range map[string][2]string{"an origin": {"Origin", "http://127.0.0.1:1"}, "a site": {"Sec-Fetch-Site", "same-site"}} {
-		status, _, _ := w.ask(http.MethodPost, "/dlq/"+queue+"/look", func(r *http.Request) { r.AddCookie(cookie); r.Header.Set(value[0], value[1]) })
-		if status != http.StatusForbidden {
-			t.Errorf("POST with %s: status %d", name, status)
-		}
-	}
-	if acts := w.acted(before); len(acts) > 0 {
-		t.Errorf("calls: %v", acts)
-	}
 }
 
 // A page of another server of this computer is of the same site: the browser sends the cookie with its forms, and they must not work.
@@ -139,22 +78,5 @@ func TestForeignPage(t *testing.T) {
 	}
 	if acts := w.acted(before); len(acts) > 0 {
 		t.Errorf("calls: %v", acts)
-	}
-}
-
-// What a browser must be told of every answer.
-func TestHeaders(t *testing.T) {
-	w := newWorld(t)
-	w.console("--queue", queue)
-	cookie := w.cookie()
-	for _, path := range []string{"/", "/dlq/" + queue, "/none", "/static/style.css", "/static/none"} {
-		for name, change := range map[string]func(*http.Request){"token": func(r *http.Request) { r.AddCookie(cookie) }, "none": func(*http.Request) {}} {
-			_, h, _ := w.ask(http.MethodGet, path, change)
-			policy := h.Get("Content-Security-Policy")
-			if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "data:") ||
-				!strings.Contains(policy, "frame-ancestors 'none'") || h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" {
-				t.Errorf("%s, %s: %v", path, name, h)
-			}
-		}
 	}
 }

@@ -1,8 +1,6 @@
 package consoletest
 
 import (
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -10,15 +8,6 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
-
-// received returns how often the messages of a queue were received: the least and the most of them.
-func (w *world) received(queue string) (least, most int) {
-	var counts []int
-	for _, m := range w.stack.MemSQS().Messages(queue) {
-		counts = append(counts, m.ReceiveCount)
-	}
-	return slices.Min(counts), slices.Max(counts)
-}
 
 // hidden returns how many messages of a queue are hidden.
 func (w *world) hidden(queue string) (n int) {
@@ -75,42 +64,6 @@ func (b *tab) still(why string) {
 	pass(10)
 	for _, r := range b.asked(&since) {
 		b.Errorf("%s, and the page asks for %s", why, r.url)
-	}
-}
-
-// Nothing is received by opening pages. Look receives each message once, and gives all back. A refresh never receives.
-func TestLookReceivesOnce(t *testing.T) {
-	w := newWorld(t)
-	w.seed()
-	w.console("--queue", queue, "--write")
-	b := w.open()
-	b.hasten()
-	before := w.calls()
-	w.visit(b, "/dlq/"+queue)
-	if acts := w.acted(before); len(acts) > 0 {
-		t.Errorf("calls before Look: %v", acts)
-	}
-	if status := b.load(b.click("Look")); status != http.StatusOK {
-		t.Fatalf("status %d\n%s", status, b.dump())
-	}
-	b.shows("As of", "released", classOfReleased, "First lost")
-	if least, most := w.received(dlq); least != 1 || most != 1 {
-		t.Errorf("received %d to %d times", least, most)
-	}
-	if n := w.hidden(dlq); n != 0 {
-		t.Errorf("%d messages are hidden", n)
-	}
-	before = w.calls()
-	w.visit(b, "/dlq/"+queue) // the list is kept
-	b.shows(classOfReleased)
-	for _, path := range []string{"/", "/runs", "/workers"} {
-		w.visit(b, path)
-		if eval[bool](b, `!!document.querySelector("[data-live]")`) {
-			b.refreshes(3)
-		}
-	}
-	if acts := w.acted(before); len(acts) > 0 {
-		t.Errorf("calls after Look: %v", acts)
 	}
 }
 

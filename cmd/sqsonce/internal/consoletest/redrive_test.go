@@ -10,8 +10,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // inRow is the expression of the button that does op in the row that has the text.
@@ -118,58 +116,6 @@ func TestRedrive(t *testing.T) {
 	if acts := w.acted(before); w.sent(before) != 0 {
 		t.Errorf("the form sent again: %v", acts)
 	}
-}
-
-// What came between the plan and its button is not redriven unseen: nothing is.
-func TestStalePlan(t *testing.T) {
-	w := newWorld(t)
-	w.seed()
-	w.console("--queue", queue, "--write")
-	b := w.open()
-	w.plan(b, classOfReleased, "redrive", redriveButton)
-	w.put("ord-1999", ops.Released, "card provider: status 503 for order 1999")
-	w.send(dlq, "ord-1999", `{"order":1999}`)
-	before := w.calls()
-	b.allow("409")
-	if status := b.load(b.click(redriveButton)); status != http.StatusConflict {
-		t.Fatalf("status %d\n%s", status, b.dump())
-	}
-	b.shows("Changed since it was looked at", "nothing was changed")
-	if n := w.sent(before); n != 0 || len(w.stack.MemSQS().Messages(queue)) != 0 {
-		t.Errorf("%d calls sent messages", n)
-	}
-	if n := w.hidden(dlq); n != 0 {
-		t.Errorf("%d messages are hidden", n)
-	}
-}
-
-// What cannot be undone by a redrive needs more than a click: of more than ten messages the queue's name.
-func TestDeleteByName(t *testing.T) {
-	w := newWorld(t)
-	w.seed()
-	w.console("--queue", queue, "--write")
-	b := w.open()
-	button := fmt.Sprintf("Delete %d messages", completedMessages)
-	w.plan(b, "done: the delete failed", "delete", button)
-	b.shows(dlq, button)
-	before := w.calls()
-	b.do(b.click(button)) // the field is required: the browser stays here
-	b.do(chromedp.SendKeys(chromedp.CSS(`input[type="text"]`), "orders"))
-	b.allow("400")
-	if status := b.load(b.click(button)); status != http.StatusBadRequest {
-		t.Errorf("with another name: status %d\n%s", status, b.dump())
-	}
-	if acts := w.acted(before); len(acts) > 0 {
-		t.Errorf("calls: %v", acts)
-	}
-	b.load(chromedp.NavigateBack())
-	b.do(chromedp.SendKeys(chromedp.CSS(`input[type="text"]`), dlq))
-	if status := b.load(b.click(button)); status != http.StatusOK {
-		t.Fatalf("status %d\n%s", status, b.dump())
-	}
-	eventually(t, "they are deleted", func() bool {
-		return len(w.stack.MemSQS().Messages(dlq)) == releasedMessages+crashedMessages+startedMessages
-	}, b.dump)
 }
 
 // Without a mouse: Tab and Enter from the first page to the end of a redrive, and what has the focus is seen.
