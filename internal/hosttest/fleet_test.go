@@ -22,7 +22,7 @@ import (
 // TestFleet runs fleets through disruptions of every kind. SEED=n runs the plan of one seed; SOAK=1 runs a million
 // deliveries.
 func TestFleet(t *testing.T) {
-	runPlans(t, drawFleet, 36, deliveries, 1_000_000,
+	runPlans(t, drawFleet, 20, deliveries, 1_000_000,
 		workersKilled, workersStopped, workersFrozen, publishFailures, deadRejected, deadFailed, deadCut)
 }
 

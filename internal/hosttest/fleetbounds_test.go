@@ -22,14 +22,9 @@ func TestBoundOutage(t *testing.T) {
 		{load{fifo, 2, 200 * time.Millisecond}, storeAway, hangs, 90 * time.Second, midway},
 		{load{fifo, 5, 5 * time.Millisecond}, storeAway, breaks, 10 * time.Minute, fromTheStart},
 		{load{standard, 5, 5 * time.Second}, storeAway, throttles, 3 * time.Minute, midway},
-		{load{standard, 2, 200 * time.Millisecond}, storeAway, refuses, 10 * time.Minute, flapping},
 		{load{fifo, 5, 5 * time.Second}, storeAway, refuses, 10 * time.Minute, flapping},
-		{load{fifo, 1, 5 * time.Second}, storeAway, refuses, 10 * time.Minute, midway},
 		{load{standard, 2, 5 * time.Millisecond}, storeAway, forbids, time.Hour, fromTheStart},
-		{load{fifo, 1, 200 * time.Millisecond}, storeAway, forbids, time.Hour, fromTheStart},
-		{load{standard, 5, 200 * time.Millisecond}, storeAway, unlisted, time.Hour, fromTheStart},
 		{load{fifo, 2, 200 * time.Millisecond}, storeAway, unlisted, time.Hour, midway},
-		{load{standard, 1, 200 * time.Millisecond}, dependencyAway, "", time.Hour, midway},
 		{load{fifo, 2, 200 * time.Millisecond}, dependencyAway, "", time.Hour, fromTheStart},
 	} {
 		t.Run(fmt.Sprintf("%s/%s %s %s for %s", c.load, c.what, c.mode, c.when, c.length), func(t *testing.T) {
@@ -63,8 +58,7 @@ func TestBoundOutage(t *testing.T) {
 func TestBoundFailing(t *testing.T) {
 	t.Parallel()
 	for _, l := range []load{
-		{standard, 1, 5 * time.Millisecond}, {standard, 5, 200 * time.Millisecond},
-		{fifo, 1, 200 * time.Millisecond}, {fifo, 2, 5 * time.Millisecond}, {fifo, 5, 5 * time.Second},
+		{standard, 5, 200 * time.Millisecond}, {fifo, 1, 200 * time.Millisecond}, {fifo, 5, 5 * time.Second},
 	} {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
@@ -88,8 +82,7 @@ func TestBoundPoison(t *testing.T) {
 		workers, inFlight, poison int
 		refusing                  bool // the dead-letter queue
 	}{
-		{1, 1, 3, false}, {1, 10, 20, false}, {2, 30, 100, false},
-		{1, 1, 20, true}, {2, 10, 100, true}, {5, 30, 3, true},
+		{1, 1, 3, false}, {2, 30, 100, false}, {1, 1, 20, true}, {5, 30, 3, true},
 	} {
 		t.Run(fmt.Sprintf("%d workers, in flight %d, %d poison groups, refusing %t", c.workers, c.inFlight, c.poison, c.refusing), func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +154,7 @@ func TestBoundStandardPoison(t *testing.T) {
 		poison  int // before the healthy ones
 		every   int // each so-many-th of the others is poison too; 0: none
 	}{
-		{1, 200 * time.Millisecond, 500, 0}, {2, 5 * time.Millisecond, 50, 2}, {1, 5 * time.Second, 50, 10}, {5, 200 * time.Millisecond, 0, 3},
+		{1, 200 * time.Millisecond, 500, 0}, {2, 5 * time.Millisecond, 50, 2},
 	} {
 		t.Run(fmt.Sprintf("%d workers, %s, %d poison, then each %d.", c.workers, c.takes, c.poison, c.every), func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +191,7 @@ func TestBoundStandardPoison(t *testing.T) {
 // TestBoundCutOff is bound 5: one of five workers is without its store. No event waits more than 2.5 min.
 func TestBoundCutOff(t *testing.T) {
 	t.Parallel()
-	for _, l := range []load{{standard, 5, 5 * time.Millisecond}, {fifo, 5, 200 * time.Millisecond}, {standard, 5, 5 * time.Second}, {fifo, 5, 5 * time.Second}} {
+	for _, l := range []load{{standard, 5, 5 * time.Millisecond}, {fifo, 5, 5 * time.Second}} {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
 			p := l.plan()
@@ -224,7 +217,7 @@ func TestBoundCutOff(t *testing.T) {
 // minute. check counts them.
 func TestBoundCalls(t *testing.T) {
 	t.Parallel()
-	for _, l := range []load{{standard, 1, 5 * time.Millisecond}, {fifo, 1, 200 * time.Millisecond}, {standard, 5, 5 * time.Second}, {fifo, 2, 5 * time.Millisecond}} {
+	for _, l := range []load{{standard, 5, 5 * time.Second}, {fifo, 2, 5 * time.Millisecond}} {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
 			p := l.plan()
@@ -244,8 +237,7 @@ func TestBoundKill(t *testing.T) {
 		load
 		inFlight, killed int
 	}{
-		{load{standard, 5, 5 * time.Second}, 0, 1}, {load{standard, 5, 5 * time.Second}, 10, 4},
-		{load{fifo, 5, 5 * time.Second}, 10, 1}, {load{fifo, 5, 5 * time.Second}, 0, 4},
+		{load{standard, 5, 5 * time.Second}, 10, 4}, {load{fifo, 5, 5 * time.Second}, 10, 1},
 	} {
 		t.Run(fmt.Sprintf("%s, in flight %d, %d killed", c.load, c.inFlight, c.killed), func(t *testing.T) {
 			t.Parallel()

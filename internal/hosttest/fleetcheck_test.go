@@ -361,7 +361,7 @@ func (f *fleet) history(event, id string) string {
 				name = r.node.name
 			}
 			for _, b := range r.batch {
-				if groupOf(b.event) == groupOf(r.event) {
+				if r.node != nil && groupOf(b.event) == groupOf(r.event) {
 					text += "\n    in the invocation: " + b.event
 					for _, x := range f.checker.runs(b.event) {
 						if x.process == r.node.process && x.ended.Sub(f.start) >= r.at && x.begun.Sub(f.start) <= r.at+functionTimeout {
