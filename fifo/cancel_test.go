@@ -67,66 +67,6 @@ func TestPublishCancelled(t *testing.T) {
 	}
 }
 
-// An event is withdrawn between two attempts if none of them can have put it into the queue, and never otherwise.
-func TestPublishCancelledBetweenAttempts(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		do   fault.Rule
-		want error
-		sent int
-	}{
-		{"refused for now", fault.Rule{Do: fault.FailEntries, Entries: []int{0}}, fifo.ErrNotSent, 0},
-		{"reply lost", fault.Rule{Do: fault.LoseReply}, fifo.ErrUnknownOutcome, 1},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, orders, func(x *fixture) {
-				x.outage(10*time.Second, tt.do)
-				ctx, cancel := context.WithTimeout(x.Context(), 2*time.Second)
-				defer cancel()
-				p := x.publisher()
-				_, err := p.Publish(ctx, event("g", 1))
-				if !errors.Is(err, tt.want) || !errors.Is(err, context.DeadlineExceeded) {
-					x.Errorf("Publish: %v, want %v and the context's error", err, tt.want)
-				}
-				attempts := x.sent.attemptsOf("g/v1")
-				time.Sleep(time.Minute)
-				if goesOn := x.sent.attemptsOf("g/v1") > attempts; goesOn != (tt.sent > 0) {
-					x.Errorf("further attempts after the cancellation: %v", goesOn)
-				}
-				if n := len(x.queued("g")); n != tt.sent {
-					x.Errorf("%d messages, want %d", n, tt.sent)
-				}
-				if !p.Idle() {
-					x.Error("the publisher is not idle")
-				}
-			})
-		})
-	}
-}
-
-func TestWaitCancelled(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		pd, err := x.publisher().Enqueue(x.Context(), event("g", 1))
-		if err != nil {
-			x.Fatal(err)
-		}
-		ctx, cancel := context.WithCancelCause(x.Context())
-		cancel(errCancelled)
-		if _, err := pd.Wait(ctx); err != errCancelled {
-			x.Errorf("Wait: %v, want the context's cause", err)
-		}
-		if r, err := pd.Wait(x.Context()); err != nil || r.MessageID == "" {
-			x.Errorf("Wait again: %+v, %v, want the receipt", r, err)
-		}
-		if r, err := pd.Wait(ctx); err != nil || r.MessageID == "" {
-			x.Errorf("Wait after the result: %+v, %v, want the receipt whatever the context", r, err)
-		}
-	})
-}
-
 func TestCapacityIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

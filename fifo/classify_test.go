@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -64,53 +63,6 @@ func TestResponses(t *testing.T) {
 					}
 				}
 			}, always(tt.fault))
-		})
-	}
-}
-
-func TestQueueDoesNotExist(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		x.url = strings.Replace(x.url, "orders", "missing", 1)
-		_, err := x.publisher().Publish(x.Context(), event("g", 1))
-		if _, ok := errors.AsType[*sqstypes.QueueDoesNotExist](err); !ok || !errors.Is(err, fifo.ErrNotSent) {
-			x.Errorf("Publish: %v, want ErrNotSent for QueueDoesNotExist", err)
-		}
-	})
-}
-
-// A refusal proves nothing about an earlier attempt whose reply was lost: a further attempt may still succeed.
-func TestRefusalAfterALostReply(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name     string
-		refusals int
-		want     error
-	}{
-		{"once", 1, nil},
-		{"always", 10_000, fifo.ErrUnknownOutcome},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, orders, func(x *fixture) {
-				p := x.publisher()
-				behind := make(chan error, 1)
-				time.AfterFunc(time.Millisecond, func() {
-					_, err := p.Publish(x.Context(), event("g", 2))
-					behind <- err
-				})
-				_, err := p.Publish(x.Context(), event("g", 1))
-				if !errors.Is(err, tt.want) || errors.Is(err, fifo.ErrNotSent) {
-					x.Errorf("Publish: %v, want %v", err, tt.want)
-				}
-				if err := <-behind; (err == nil) != (tt.want == nil) {
-					x.Errorf("the event behind: %v", err)
-				}
-				if q := x.queued("g"); len(q) == 0 || q[0] != "g/v1" {
-					x.Errorf("queue has %v, want the first event first", q)
-				}
-			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply},
-				fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: tt.refusals, Do: fault.Error, Code: "AccessDenied"})
 		})
 	}
 }

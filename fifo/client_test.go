@@ -41,8 +41,6 @@ func TestRegionOfTheClient(t *testing.T) {
 // brokenOptions is a wrapper whose Options panics. It sends nothing.
 type brokenOptions struct{ fifo.Client }
 
-func (brokenOptions) Options() sqs.Options { panic("no client here") }
-
 func TestClientWithoutUsableOptions(t *testing.T) {
 	t.Parallel()
 	const url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"

@@ -44,34 +44,6 @@ func TestDedupConflict(t *testing.T) {
 	}
 }
 
-// The same event again is no conflict: a caller repeats a Publish with an unknown outcome so.
-func TestSameEventAgain(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		first, err := p.Publish(x.Context(), event("g", 1))
-		if err != nil {
-			x.Fatal(err)
-		}
-		again, err := p.Publish(x.Context(), event("g", 1))
-		if err != nil || again.DedupID != first.DedupID {
-			x.Errorf("again: %+v, %v", again, err)
-		}
-		if n := len(x.queued("g")); n != 1 {
-			x.Errorf("%d messages, want 1", n)
-		}
-		for _, after := range []time.Duration{8 * time.Minute, time.Hour} {
-			time.Sleep(after)
-			if _, err := p.Publish(x.Context(), event("h", 1)); err != nil {
-				x.Fatal(err)
-			}
-			if n := p.Remembered(); n != 1 {
-				x.Errorf("%d events remembered, want the last one only: %v have passed", n, after)
-			}
-		}
-	})
-}
-
 // The body of an event that is certainly not in the queue may be corrected.
 func TestARefusedEventMayBeCorrected(t *testing.T) {
 	t.Parallel()
@@ -87,24 +59,4 @@ func TestARefusedEventMayBeCorrected(t *testing.T) {
 			x.Errorf("the corrected body: %v", err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
-}
-
-// SQS refuses a second copy of an event: the ID of the first copy, which was sent, still belongs to its body.
-func TestConflictWithOneOfTwoCopies(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-			x.Fatal(err)
-		}
-		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"}}})
-		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrUnknownOutcome) {
-			x.Fatalf("the copy: %v, want ErrUnknownOutcome: the first one is in the queue", err)
-		}
-		other := event("g", 1)
-		other.Body = "another"
-		if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
-			x.Errorf("another body: %v, want ErrDedupConflict", err)
-		}
-	})
 }

@@ -112,23 +112,6 @@ func TestRefusedRequestIsDivided(t *testing.T) {
 	}
 }
 
-// A request that is throttled is not made more requests of.
-func TestThrottledRequestIsNotDivided(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		requests := 0
-		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
-			if requests++; requests <= 3 {
-				return answer(r, http.StatusBadRequest, "ThrottlingException", time.Now()), nil
-			}
-			return x.srv.RoundTrip(r)
-		}))
-		if _, err := x.publisher().PublishAll(x.Context(), tenEvents()); err != nil || requests != 4 {
-			x.Errorf("PublishAll: %v after %d requests, want success by the fourth", err, requests)
-		}
-	})
-}
-
 // The context of the call ends while a request is divided: nothing more is sent.
 func TestDividedRequestIsCancelled(t *testing.T) {
 	t.Parallel()

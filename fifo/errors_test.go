@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -165,77 +163,54 @@ func TestForeignErrorsSayNothing(t *testing.T) {
 	t.Parallel()
 	misleading := errors.Join(fifo.ErrUnknownOutcome, fifo.ErrNotSent, fifo.ErrClosed, fifo.ErrGroupHalted, fifo.ErrBufferFull,
 		fifo.ErrDedupConflict, fifo.ErrRefused, &fifo.PublishError{EventID: "another"}, errCancelled)
-	for name, cause := range map[string]error{"misleading": misleading} {
-		for call, f := range map[string]func(*fifo.Publisher, context.Context) error{
-			"Publish": func(p *fifo.Publisher, ctx context.Context) error {
-				_, err := p.Publish(ctx, event("g", 1))
+	for call, f := range map[string]func(*fifo.Publisher, context.Context) error{
+		"Publish": func(p *fifo.Publisher, ctx context.Context) error {
+			_, err := p.Publish(ctx, event("g", 1))
+			return err
+		},
+		"PublishAll": func(p *fifo.Publisher, ctx context.Context) error {
+			_, err := p.PublishAll(ctx, []fifo.Event{event("g", 1)})
+			return err
+		},
+		"Enqueue": func(p *fifo.Publisher, ctx context.Context) error {
+			_, err := p.Enqueue(ctx, event("g", 1))
+			return err
+		},
+		"Close": func(p *fifo.Publisher, ctx context.Context) error {
+			if _, err := p.Enqueue(context.Background(), event("g", 1)); err != nil {
 				return err
-			},
-			"PublishAll": func(p *fifo.Publisher, ctx context.Context) error {
-				_, err := p.PublishAll(ctx, []fifo.Event{event("g", 1)})
-				return err
-			},
-			"Enqueue": func(p *fifo.Publisher, ctx context.Context) error {
-				_, err := p.Enqueue(ctx, event("g", 1))
-				return err
-			},
-			"Close": func(p *fifo.Publisher, ctx context.Context) error {
-				if _, err := p.Enqueue(context.Background(), event("g", 1)); err != nil {
-					return err
+			}
+			return p.Close(ctx)
+		},
+	} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				ctx, cancel := context.WithCancelCause(x.Context())
+				cancel(misleading)
+				p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
+				err := f(p, ctx)
+				certain := 0
+				for _, reason := range []error{fifo.ErrNotSent, fifo.ErrUnknownOutcome} {
+					if errors.Is(err, reason) {
+						certain++
+					}
 				}
-				return p.Close(ctx)
-			},
-		} {
-			t.Run(name+"/"+call, func(t *testing.T) {
-				t.Parallel()
-				bubble(t, orders, func(x *fixture) {
-					ctx, cancel := context.WithCancelCause(x.Context())
-					cancel(cause)
-					p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
-					err := f(p, ctx)
-					certain := 0
-					for _, reason := range []error{fifo.ErrNotSent, fifo.ErrUnknownOutcome} {
-						if errors.Is(err, reason) {
-							certain++
-						}
-					}
-					if certain != 1 || errors.Is(err, fifo.ErrGroupHalted) || errors.Is(err, fifo.ErrBufferFull) ||
-						errors.Is(err, fifo.ErrDedupConflict) || errors.Is(err, fifo.ErrRefused) || errors.Is(err, fifo.ErrClosed) != (call == "Close") {
-						x.Errorf("matches %d of ErrNotSent and ErrUnknownOutcome: %v", certain, err)
-					}
-					if pe, ok := errors.AsType[*fifo.PublishError](err); !ok || pe.EventID != event("g", 1).ID {
-						x.Errorf("got %+v", pe)
-					}
-					if _, ok := errors.AsType[*sqsonce.FieldError](err); ok {
-						x.Errorf("%v is a FieldError", err)
-					}
-					if name == "misleading" && !errors.Is(err, errCancelled) {
-						x.Errorf("%v does not match the rest of the cause", err)
-					}
-					_ = p.Close(ctx)
-				}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
-			})
-		}
+				if certain != 1 || errors.Is(err, fifo.ErrGroupHalted) || errors.Is(err, fifo.ErrBufferFull) ||
+					errors.Is(err, fifo.ErrDedupConflict) || errors.Is(err, fifo.ErrRefused) || errors.Is(err, fifo.ErrClosed) != (call == "Close") {
+					x.Errorf("matches %d of ErrNotSent and ErrUnknownOutcome: %v", certain, err)
+				}
+				if pe, ok := errors.AsType[*fifo.PublishError](err); !ok || pe.EventID != event("g", 1).ID {
+					x.Errorf("got %+v", pe)
+				}
+				if _, ok := errors.AsType[*sqsonce.FieldError](err); ok {
+					x.Errorf("%v is a FieldError", err)
+				}
+				if !errors.Is(err, errCancelled) {
+					x.Errorf("%v does not match the rest of the cause", err)
+				}
+				_ = p.Close(ctx)
+			}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
+		})
 	}
-}
-
-// facade is a client that returns the error of another publisher.
-type facade struct{ fifo.Client }
-
-func (facade) SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	return nil, fifo.ErrNotSent
-}
-
-func TestClientsErrorSaysNothing(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p, err := fifo.NewPublisher(facade{x.sent}, x.url, "orders")
-		if err != nil {
-			x.Fatal(err)
-		}
-		_, err = p.Publish(x.Context(), event("g", 1))
-		if !errors.Is(err, fifo.ErrUnknownOutcome) || errors.Is(err, fifo.ErrNotSent) {
-			x.Errorf("got %v, want an unknown outcome only", err)
-		}
-	})
 }

@@ -106,19 +106,6 @@ func TestTheQueueLimitIsReadOnce(t *testing.T) {
 	})
 }
 
-// The largest message of all may be too large for this queue.
-func TestTheQueueLimitIsReadForTheLargestMessage(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		if _, err := x.publisher().Publish(x.Context(), sized("g", mebibyte)); err != nil {
-			x.Error(err)
-		}
-		if n := x.limitReads(); n != 1 {
-			x.Errorf("%d reads of the limit, want 1", n)
-		}
-	})
-}
-
 func TestTheQueueLimitCannotBeRead(t *testing.T) {
 	t.Parallel()
 	bubble(t, "unused", func(x *fixture) {

@@ -75,30 +75,6 @@ func outcomes(err error) (out []string) {
 	return out
 }
 
-// A result that a caller has, or waits for, is not returned by Flush.
-func TestFlushLeavesWhatIsRead(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		pending, _ := x.enqueue(p, event("read", 1), event("unread", 1), event("waited", 1))
-		if _, err := pending[0].Wait(x.Context()); reason(err) != "not sent" {
-			x.Errorf("Wait: %v", err)
-		}
-		if _, err := p.Publish(x.Context(), event("published", 1)); reason(err) != "not sent" {
-			x.Errorf("Publish: %v", err)
-		}
-		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("all", 1)}); len(split(err)) != 1 {
-			x.Errorf("PublishAll: %v", err)
-		}
-		if diff := cmp.Diff([]string{"unread/v1 not sent", "waited/v1 not sent"}, outcomes(p.Flush(x.Context()))); diff != "" {
-			x.Errorf("Flush (-want +got):\n%s", diff)
-		}
-		if _, err := pending[2].Wait(x.Context()); reason(err) != "not sent" {
-			x.Errorf("Wait after Flush: %v, want the same error", err)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
-}
-
 // Results that nobody reads do not take memory without end.
 func TestUnreadFailuresAreBounded(t *testing.T) {
 	t.Parallel()
@@ -152,31 +128,6 @@ func TestAReportThatPanicsOrBlocks(t *testing.T) {
 			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{0}})
 		})
 	}
-}
-
-// OnFailure may call the publisher.
-func TestOnFailurePublishesAgain(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		var p *fifo.Publisher
-		again := make(chan error, 2)
-		p = x.publisher(func(o *fifo.Options) {
-			o.OnFailure = func(e fifo.Event, _ *fifo.PublishError) {
-				p.Resume(e.Group)
-				_, err := p.Publish(x.Context(), e)
-				again <- err
-			}
-		})
-		x.enqueue(p, event("g", 1), event("g", 2))
-		for range 2 {
-			if err := <-again; err != nil {
-				x.Error(err)
-			}
-		}
-		if diff := cmp.Diff([]string{"g/v1", "g/v2"}, x.queued("g")); diff != "" {
-			x.Errorf("queue (-want +got):\n%s", diff)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
 
 // After a failure a group takes nothing until the caller knows of it: an event that came meanwhile would be delivered before
@@ -235,31 +186,6 @@ func TestGroupIsClosedUntilFailuresAreRead(t *testing.T) {
 			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 		})
 	}
-}
-
-// A caller that was told closes no group: one that publishes with Publish only never calls Flush or Resume.
-func TestAFailureThatItsCallerKnowsClosesNoGroup(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		if _, err := p.Publish(x.Context(), event("g", 1)); reason(err) != "not sent" {
-			x.Errorf("Publish: %v", err)
-		}
-		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}}})
-		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
-		defer cancel()
-		if _, err := p.Publish(ctx, event("g", 2)); reason(err) != "unknown" {
-			x.Errorf("Publish: %v", err)
-		}
-		time.Sleep(10 * time.Minute) // the publisher went on, and its window ended
-		x.srv.Set(fault.Plan{})
-		if _, err := p.Publish(x.Context(), event("g", 3)); err != nil {
-			x.Errorf("the next event: %v", err)
-		}
-		if err := p.Flush(x.Context()); err != nil {
-			x.Errorf("Flush: %v, want nil: the caller was told", err)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
 
 // The end of its caller's context is no failure to be told of: the caller knows.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -287,77 +285,10 @@ func TestForwardIsSeenAsAnEvent(t *testing.T) {
 	})
 }
 
-// A forward waits for its caller's context, and what may be in the queue is said to be.
-func TestForwardContextEnds(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
-		defer cancel()
-		_, err := p.Forward(ctx, received(event("g", 1)), "redrive|1")
-		if pe, _ := errors.AsType[*fifo.PublishError](err); reason(err) != "unknown" || pe.FirstAttempt.IsZero() {
-			x.Errorf("Forward: %v, want ErrUnknownOutcome and the start of its window", err)
-		}
-		x.srv.Set(fault.Plan{})
-		if _, err := p.Forward(x.Context(), received(event("g", 1)), "redrive|1"); err != nil {
-			x.Errorf("again: %v", err)
-		}
-		if n := len(x.queued("g")); n != 1 {
-			x.Errorf("%d messages, want 1", n)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
-}
-
-// A failure halts events and forwarded messages behind it in the group alike, until its result is read.
-func TestForwardHaltsAndIsHalted(t *testing.T) {
-	t.Parallel()
-	refused := fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"}}}
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		x.srv.Set(refused)
-		pd, _ := x.enqueue(p, event("g", 1))
-		time.Sleep(time.Second)
-		if _, err := p.Forward(x.Context(), received(event("g", 2)), "2"); reason(err) != "halted" {
-			x.Errorf("behind an event that failed: %v, want ErrGroupHalted", err)
-		}
-		_, _ = pd[0].Wait(x.Context())
-		x.srv.Set(refused)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := p.Forward(x.Context(), received(event("g", 2)), "2"); reason(err) != "not sent" {
-				x.Errorf("refused: %v, want ErrNotSent", err)
-			}
-		})
-		synctest.Wait()
-		if _, err := p.Publish(x.Context(), event("g", 3)); reason(err) != "halted" {
-			x.Errorf("behind a message that failed: %v, want ErrGroupHalted", err)
-		}
-		wg.Wait()
-		if got := x.queued("g"); got != nil {
-			x.Errorf("%v in the queue, want nothing", got)
-		}
-	})
-}
-
 // TestForwardStorm is TestStorm with every second message of a group forwarded behind an event that is in flight.
 func TestForwardStorm(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		s := storm{
-			seed:     rapid.Uint64().Draw(rt, "seed"),
-			groups:   rapid.IntRange(1, 6).Draw(rt, "groups"),
-			events:   rapid.IntRange(1, 15).Draw(rt, "events of each"),
-			faults:   rapid.SliceOfN(rapid.Custom(shortFault), 0, 8).Draw(rt, "faults"),
-			opts:     fifo.Options{InFlight: rapid.IntRange(1, 4).Draw(rt, "in flight"), Linger: rapid.SampledFrom([]time.Duration{-1, 0, time.Second}).Draw(rt, "linger")},
-			hooks:    &watched{},
-			forwards: true,
-		}
-		s.hooks.option(&s.opts)
-		synctest.Test(t, s.run)
-		if len(s.problems) > 0 {
-			rt.Fatalf("%s\n%+v", s.problems[0], s.faults)
-		}
-	})
+	rapid.Check(t, func(rt *rapid.T) { drawStorm(rt, t, shortFault, &storm{forwards: true}) })
 }
 
 // forward publishes the events, those with an odd number as forwarded messages.

@@ -1,7 +1,6 @@
 package fifo_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -134,35 +133,4 @@ func (x *fixture) redrive(dlq string) {
 	if err != nil {
 		x.Fatal(err)
 	}
-}
-
-// TestWhyNotTheTime shows what the package documentation says about IDs made from the time of the send.
-func TestWhyNotTheTime(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		send := func(ctx context.Context, body, id string) {
-			_, err := x.sqs.SendMessage(ctx, &sqs.SendMessageInput{
-				QueueUrl: &x.url, MessageBody: &body, MessageGroupId: aws.String("ord-42"), MessageDeduplicationId: &id,
-			})
-			if err != nil {
-				x.Fatal(err)
-			}
-		}
-		now := func() string { return "order-ord-42-" + time.Now().Format("150405.000") }
-
-		// Sent, the response lost, sent again by the caller: another ID, so two messages.
-		send(x.Context(), "charge 1", now())
-		time.Sleep(3 * time.Second)
-		send(x.Context(), "charge 1", now())
-		if n := len(x.queued("ord-42")); n != 2 {
-			x.Errorf("%d messages, want the one event twice", n)
-		}
-		// Two events in one millisecond: one ID, so SQS answers the second with success and drops it.
-		time.Sleep(time.Second)
-		send(x.Context(), "charge 2", now())
-		send(x.Context(), "charge 3", now())
-		if got := strings.Join(x.queued("ord-42"), ", "); got != "charge 1, charge 1, charge 2" {
-			x.Errorf("queue has %q, want the third event lost", got)
-		}
-	})
 }

@@ -127,20 +127,3 @@ func TestALaneDoesNotLinger(t *testing.T) {
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Second})
 }
-
-// PublishAll, which knows when its last event is accepted, never has one wait for the requests in flight.
-func TestPublishAllDoesNotGather(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
-		x.enqueue(p, event("hung", 1))
-		time.Sleep(15 * time.Millisecond)
-		start := time.Now()
-		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2), event("g", 3), event("g", 4)}); err != nil {
-			x.Error(err)
-		}
-		if took := time.Since(start); took != 90*time.Millisecond {
-			x.Errorf("four events took %v, want four requests of 20 ms and 10 ms for more capacity", took)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Second}, slowSQS)
-}

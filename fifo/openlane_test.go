@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
@@ -200,40 +196,6 @@ func TestCloseOfALaneReadsItsFailures(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
 
-// The end of a lane is no failure of another one: neither of those in the same request nor of those behind it in a group.
-func TestALaneEndsBesideAnother(t *testing.T) {
-	t.Parallel()
-	for name, rule := range map[string]fault.Rule{
-		"in flight":        {Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second},
-		"between attempts": {Op: "SendMessageBatch", Nth: 1, Times: 30, Do: fault.LoseReply},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, orders, func(x *fixture) {
-				p := x.publisher()
-				short, closeShort := p.OpenLane(x.Context())
-				long, closeLong := p.OpenLane(x.Context())
-				ended := x.enqueueTo(short, event("g", 1), event("g", 2))
-				others := x.enqueueTo(long, event("h", 1), event("g", 3))
-				time.Sleep(500 * time.Millisecond)
-				start := time.Now()
-				closeShort()
-				if took := time.Since(start); took != 0 {
-					x.Errorf("close took %v: it waited for a request of another lane", took)
-				}
-				x.expect("results of the lane that ended", []string{"none", "not sent"}, x.settled(ended))
-				x.expect("results of the other", []string{"sent", "sent"}, x.results(others))
-				x.expect("result of what was sent on", []string{"sent"}, x.results(ended[:1]))
-				x.expect("queue", []string{"g/v1", "g/v3"}, x.queued("g"))
-				closeLong()
-				if !p.Idle() {
-					x.Error("the publisher is not idle")
-				}
-			}, rule)
-		})
-	}
-}
-
 // What is sent on for others may fail without its caller: its group is open when theirs have read their results.
 func TestWhatIsSentOnFails(t *testing.T) {
 	t.Parallel()
@@ -252,95 +214,12 @@ func TestWhatIsSentOnFails(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
 }
 
-// A read of the queue's limit that a lane's event has begun ends before close returns: after its answer, or with the context.
-func TestALaneAwaitsTheLimit(t *testing.T) {
-	t.Parallel()
-	for _, timeout := range []time.Duration{time.Second, time.Minute} {
-		bubble(t, orders, func(x *fixture) {
-			p := x.publisher()
-			ctx, cancel := context.WithTimeout(x.Context(), timeout)
-			defer cancel()
-			l, closeLane := p.OpenLane(ctx)
-			x.expect("results", []string{"sent"}, x.results(x.enqueueTo(l, sized("g", 3000))))
-			start := time.Now()
-			closeLane()
-			if took := time.Since(start); took > min(timeout, 3*time.Second) || !p.Idle() {
-				x.Errorf("close took %v with a context of %v, idle: %t", took, timeout, p.Idle())
-			}
-		}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 3 * time.Second})
-	}
-}
-
 func TestALaneOfNoPublisher(t *testing.T) {
 	t.Parallel()
 	_, err := new(fifo.Lane).Enqueue(t.Context(), event("g", 1))
 	if fe, ok := errors.AsType[*sqsonce.FieldError](err); !ok || fe.Field != "Lane" || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
 		t.Errorf("Enqueue: %v, want ErrNotSent and a FieldError", err)
 	}
-}
-
-// Clients that panic, answer nothing or ignore their context.
-func TestALaneWithABrokenClient(t *testing.T) {
-	t.Parallel()
-	for name, client := range map[string]func(*fixture) fifo.Client{
-		"panics":    func(x *fixture) fifo.Client { return &breaking{Client: x.sent, how: func() { panic("broken") }} },
-		"no answer": func(x *fixture) fifo.Client { return &breaking{Client: x.sent, how: func() {}} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, orders, func(x *fixture) {
-				p, err := fifo.NewPublisher(client(x), x.url, "orders")
-				if err != nil {
-					x.Fatal(err)
-				}
-				l, closeLane := p.OpenLane(x.Context())
-				x.expect("results", []string{"sent", "sent", "sent"}, x.results(x.enqueueTo(l, event("g", 1), event("g", 2), event("h", 1))))
-				closeLane()
-				if !p.Idle() {
-					x.Error("the publisher is not idle")
-				}
-			})
-		})
-	}
-	bubble(t, orders, func(x *fixture) {
-		p, err := fifo.NewPublisher(deaf{x.sent}, x.url, "orders")
-		if err != nil {
-			x.Fatal(err)
-		}
-		l, closeLane := p.OpenLane(x.Context())
-		pending := x.enqueueTo(l, event("g", 1), event("g", 2))
-		time.Sleep(time.Second)
-		start := time.Now()
-		closeLane()
-		if took := time.Since(start); took != 100*time.Millisecond {
-			x.Errorf("close took %v, want 100ms", took)
-		}
-		x.expect("results", []string{"none", "not sent"}, x.settled(pending))
-		time.Sleep(time.Minute)
-		x.expect("results", []string{"sent", "not sent"}, x.settled(pending))
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 30 * time.Second})
-}
-
-// breaking is a client whose first call breaks.
-type breaking struct {
-	fifo.Client
-	how  func()
-	once sync.Once
-}
-
-func (c *breaking) SendMessageBatch(
-	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
-) (out *sqs.SendMessageBatchOutput, err error) {
-	broke := false
-	c.once.Do(func() { broke = true })
-	if broke {
-		c.how()
-		return nil, nil
-	}
-	return c.Client.SendMessageBatch(ctx, in, optFns...)
 }
 
 // Close sends what lanes have, or says what it could not send. Lanes accept nothing after it, and end as ever.
@@ -377,64 +256,6 @@ func TestCloseWithAnOpenLane(t *testing.T) {
 			x.Error("the publisher is not idle")
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Minute})
-}
-
-// Nothing of a lane is left after close, whatever goes on: the bubble fails if a goroutine is.
-func TestNothingOfALaneIsLeft(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(20) {
-		bubble(t, orders, func(x *fixture) {
-			p := x.publisher(func(o *fifo.Options) { o.MaxMessages, o.InFlight = 20, 3 })
-			var wg sync.WaitGroup
-			for n := range 20 {
-				wg.Go(func() {
-					rng := rand.New(rand.NewPCG(seed, uint64(n)))
-					ctx, cancel := context.WithTimeout(x.Context(), time.Duration(rng.IntN(1000))*time.Millisecond)
-					defer cancel()
-					l, closeLane := p.OpenLane(ctx)
-					for i := range 5 {
-						e := event(fmt.Sprint("g", rng.IntN(5)), rng.Int())
-						wg.Go(func() {
-							if q, err := l.Enqueue(ctx, e); err == nil && i%2 == 0 {
-								_, _ = q.Wait(ctx)
-							}
-						})
-					}
-					time.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
-					wg.Go(closeLane)
-					closeLane()
-				})
-			}
-			wg.Wait()
-			time.Sleep(time.Minute) // requests that other lanes waited for
-			if !p.Idle() {
-				x.Error("the publisher is not idle")
-			}
-		}, fault.Rule{Op: "SendMessageBatch", Prob: 0.5, Do: fault.Delay, Delay: 300 * time.Millisecond},
-			fault.Rule{Op: "SendMessageBatch", Prob: 0.2, Do: fault.LoseReply},
-			fault.Rule{Op: "SendMessageBatch", Prob: 0.2, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{0}})
-	}
-}
-
-// On a standard queue nothing is behind anything.
-func TestALaneOnAStandardQueue(t *testing.T) {
-	t.Parallel()
-	bubble(t, standard, func(x *fixture) {
-		p := x.publisher()
-		l, closeLane := p.OpenLane(x.Context())
-		defer closeLane()
-		var page []fifo.Event
-		for n := range 10 {
-			page = append(page, event("g", n))
-		}
-		start := time.Now()
-		x.expect("results", []string{"sent", "refused", "sent", "sent", "sent", "sent", "sent", "sent", "sent", "sent"}, x.results(x.enqueueTo(l, page...)))
-		x.expect("again", []string{"sent"}, x.results(x.enqueueTo(l, event("g", 1))))
-		if took := time.Since(start); took != 10*time.Millisecond {
-			x.Errorf("took %v, want 10ms: ten do not wait, one does", took)
-		}
-		x.expect("requests", []int{10, 1}, x.sizes())
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{1}})
 }
 
 // The user of a lane has the failures, and says them: a relay whose queue is refused would log one for each group. PublishAll's are

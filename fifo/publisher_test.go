@@ -3,11 +3,7 @@ package fifo_test
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -68,23 +64,6 @@ func TestPublishSendsTheEvent(t *testing.T) {
 		}
 		if !p.Idle() {
 			x.Error("the publisher is not idle")
-		}
-	})
-}
-
-func TestEventTypeIsSentOnlyIfSet(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		if _, err := x.publisher().Publish(x.Context(), event("g", 1)); err != nil {
-			x.Fatal(err)
-		}
-		got := message(x.url, x.receive(x.url, 1)[0])
-		want := map[string]sqsonce.Attribute{
-			"event-id":     {Type: "String", String: "g/v1"},
-			"event-source": {Type: "String", String: "orders"},
-		}
-		if diff := cmp.Diff(want, got.Attributes); diff != "" {
-			x.Errorf("attributes (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -192,64 +171,6 @@ func TestStandardQueue(t *testing.T) {
 	})
 }
 
-func TestThrottledEntryOfAStandardQueueDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	bubble(t, standard, func(x *fixture) {
-		es := make([]fifo.Event, 10)
-		for i := range es {
-			es[i] = event("tenant", i)
-		}
-		receipts, err := x.publisher().PublishAll(x.Context(), es)
-		if err != nil {
-			x.Fatal(err)
-		}
-		for i, r := range receipts {
-			if want := 1 + i/9; r.Attempts != want {
-				x.Errorf("event %d took %d attempts, want %d", i, r.Attempts, want)
-			}
-		}
-		if n := len(x.queued("tenant")); n != 10 {
-			x.Errorf("%d messages, want 10", n)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{9}, Code: "RequestThrottled"})
-}
-
-// A failing group does not delay the others: they fill the next requests.
-func TestAFailingGroupDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		failing, err := p.Enqueue(x.Context(), event("failing", 1))
-		if err != nil {
-			x.Fatal(err)
-		}
-		time.Sleep(time.Second) // its first attempts fail
-		var wg sync.WaitGroup
-		for g := range 5 {
-			wg.Go(func() {
-				for n := range 20 {
-					start := time.Now()
-					if _, err := p.Publish(x.Context(), event(fmt.Sprint("g", g), n)); err != nil {
-						x.Error(err)
-					}
-					if took := time.Since(start); took > 10*time.Millisecond {
-						x.Errorf("an event of another group took %v, want at most the linger", took)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		if _, err := failing.Wait(x.Context()); err != nil {
-			x.Error(err)
-		}
-		for g := range 5 {
-			if n := len(x.queued(fmt.Sprint("g", g))); n != 20 {
-				x.Errorf("group %d has %d messages, want 20", g, n)
-			}
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 4, Do: fault.FailEntries, Entries: []int{0}})
-}
-
 // A throttled request delays all events together, longer each time.
 func TestThrottledQueue(t *testing.T) {
 	t.Parallel()
@@ -269,34 +190,6 @@ func TestThrottledQueue(t *testing.T) {
 		// Four requests at first, then one after each delay, which is 2.5 s on average.
 		if n := len(x.srv.Calls()); n > 4*100 {
 			x.Errorf("%d requests in a minute of throttling", n)
-		}
-	})
-}
-
-func TestPublishConcurrently(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
-		var wg sync.WaitGroup
-		for g := range 20 {
-			wg.Go(func() {
-				for n := range 10 {
-					if _, err := p.Publish(x.Context(), event(fmt.Sprint("g", g), n)); err != nil {
-						x.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		synctest.Wait()
-		for g := range 20 {
-			got := x.queued(fmt.Sprint("g", g))
-			if len(got) != 10 || !slices.IsSortedFunc(got, strings.Compare) {
-				x.Errorf("group %d: %v, want ten in order", g, got)
-			}
-		}
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
 		}
 	})
 }

@@ -3,7 +3,6 @@ package fifo_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
@@ -66,39 +65,6 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// An event with an unknown outcome halts the events behind it, and not those that come later.
-func TestWindowHaltsTheGroup(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		x.outage(286*time.Second, fault.Rule{Do: fault.Reset})
-		p := x.publisher()
-		var pending []*fifo.Pending
-		for n := range 3 {
-			pd, err := p.Enqueue(x.Context(), event("g", n))
-			if err != nil {
-				x.Fatal(err)
-			}
-			pending = append(pending, pd)
-		}
-		if _, err := pending[0].Wait(x.Context()); !errors.Is(err, fifo.ErrUnknownOutcome) {
-			x.Errorf("the head: %v, want ErrUnknownOutcome", err)
-		}
-		for _, pd := range pending[1:] {
-			_, err := pd.Wait(x.Context())
-			if !errors.Is(err, fifo.ErrGroupHalted) || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrUnknownOutcome) {
-				x.Errorf("behind the head: %v, want ErrGroupHalted and ErrNotSent", err)
-			}
-		}
-		time.Sleep(2 * time.Second)
-		if _, err := p.Publish(x.Context(), event("g", 4)); err != nil {
-			x.Errorf("the group does not accept new events: %v", err)
-		}
-		if got := x.queued("g"); len(got) != 1 {
-			x.Errorf("queue has %v, want event 4 only", got)
-		}
-	})
-}
-
 // A process that was frozen notices right before an attempt that the window is over, by the clock that went on.
 func TestWindowOfAFrozenProcess(t *testing.T) {
 	t.Parallel()
@@ -141,24 +107,4 @@ func TestWindowOfAFrozenProcess(t *testing.T) {
 			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply})
 		})
 	}
-}
-
-// A request that hangs ends after its timeout, and the event is sent again.
-func TestAttemptTimeout(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		start := time.Now()
-		r, err := x.publisher(func(o *fifo.Options) { fifo.SetAttemptTimeout(o, 2*time.Second) }).Publish(x.Context(), event("g", 1))
-		if err != nil || r.Attempts != 2 {
-			x.Errorf("Publish: %+v, %v, want success by the second attempt", r, err)
-		}
-		if took := time.Since(start); took < 2*time.Second || took > 3*time.Second {
-			x.Errorf("took %v, want the first attempt's 2s and a backoff", took)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if n := len(x.queued("g")); n != 1 {
-			x.Errorf("%d copies, want 1: the first attempt takes effect later", n)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 30 * time.Second})
 }

@@ -99,27 +99,6 @@ func withCredentials(c *sqs.Client, provide func() error) *sqs.Client {
 	})
 }
 
-// One failed fetch of credentials fails no event.
-func TestCredentialsFailOnce(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		fetches := 0
-		x.sent.Client = withCredentials(x.sqs, func() error {
-			if fetches++; fetches%2 == 1 {
-				return errors.New("the metadata service did not answer")
-			}
-			return nil
-		})
-		p := x.publisher()
-		for n := range 5 {
-			if r, err := p.Publish(x.Context(), event("g", n)); err != nil || r.Attempts != 2 {
-				x.Errorf("Publish: %+v, %v, want success by the second attempt", r, err)
-			}
-			time.Sleep(3 * time.Second)
-		}
-	})
-}
-
 // Without credentials no request leaves the process, and the events fail soon: the first ones after a few seconds, later ones
 // at once. When there are credentials again, events are sent.
 func TestNoCredentials(t *testing.T) {
@@ -307,23 +286,4 @@ func TestUntrustedCertificate(t *testing.T) {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok || reason(err) != "not sent" || rec.attemptsOf("g/v1") != 1 {
 		t.Errorf("Publish: %v after %d attempts, want ErrNotSent at once", err, rec.attemptsOf("g/v1"))
 	}
-}
-
-// A certificate of another request, which an HTTP client makes after the one that it has sent, proves nothing.
-func TestCertificateAfterTheRequest(t *testing.T) {
-	t.Parallel()
-	bubble(t, orders, func(x *fixture) {
-		n := thawtest.New(x.T, x.srv)
-		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
-			if resp, err := n.Client().Transport.RoundTrip(r); err == nil {
-				_ = resp.Body.Close()
-			}
-			return nil, x509.HostnameError{Host: "elsewhere", Certificate: &x509.Certificate{}}
-		}))
-		ctx, cancel := context.WithTimeout(x.Context(), 10*time.Second)
-		defer cancel()
-		if _, err := x.publisher().PublishAll(ctx, []fifo.Event{event("g", 1)}); reason(err) != "unknown" {
-			x.Errorf("PublishAll: %v, want an unknown outcome", err)
-		}
-	})
 }
