@@ -9,6 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
+// A transaction that is not settled is waited for, and its group alone.
 func TestUnsettled(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {
@@ -34,6 +35,7 @@ func TestUnsettled(t *testing.T) {
 	})
 }
 
+// What the store may not do is contained.
 func TestBrokenStores(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(s outbox.Store) outbox.Store{
@@ -66,6 +68,7 @@ func TestBrokenStores(t *testing.T) {
 	}
 }
 
+// wild is a store whose Read does not keep the contract.
 type wild struct {
 	outbox.Store
 	read          func()

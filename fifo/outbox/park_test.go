@@ -115,6 +115,7 @@ func TestARefusedEventIsSkipped(t *testing.T) {
 	})
 }
 
+// An event that cannot be read, and one of another namespace: neither sent nor parked, their groups wait, others go on.
 func TestGroupsThatWait(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {
@@ -167,6 +168,7 @@ func TestGroupsThatWait(t *testing.T) {
 	})
 }
 
+// The operator discards a halted event: its group goes on without it.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {

@@ -18,65 +18,6 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// One lone event: one read, one request, one delete.
-func TestDrainOneEvent(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(x *fixture) {
-		r := x.relay()
-		x.commit(1, "g")
-		if err := r.Drain(x.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
-		x.wantQueued("g", 1)
-		got := map[string]int{}
-		for _, op := range []string{"Groups", "Claim", "Unclaim", "Read", "Delete", "Park"} {
-			got[op] = x.ops.of(op)
-		}
-		got["SendMessageBatch"] = x.requests()
-		want := map[string]int{"Groups": 0, "Claim": 1, "Unclaim": 0, "Read": 1, "Delete": 1, "Park": 0, "SendMessageBatch": 1}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
-		if s := r.Stats(); s.Published != 1 || s.Deleted != 1 || s.Reads != 1 || s.Undeleted != 0 {
-			t.Errorf("stats %+v", s)
-		}
-	})
-}
-
-// 64 groups with a page each: 0.10 to 0.12 requests an event, one read a page, and deletes that pages share.
-func TestRequestsOfManyGroups(t *testing.T) {
-	t.Parallel()
-	for _, op := range []string{"Drain", "Sweep"} {
-		bubble(t, func(x *fixture) {
-			r := x.relay(func(o *outbox.Options) { o.Settle = -1 })
-			names := groupNames(64)
-			x.commit(30, names...)
-			var err error
-			if op == "Drain" {
-				err = r.Drain(x.Context(), names...)
-			} else {
-				_, err = r.Sweep(x.Context())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, g := range names {
-				x.wantQueued(g, 30)
-			}
-			const events = 64 * 30
-			if n := x.requests(); n < events/10 || n > events*12/100 {
-				t.Errorf("%s: %d requests for %d events, want 0.10 to 0.12 each", op, n, events)
-			}
-			if n := x.ops.of("Read"); n > events/10+64 {
-				t.Errorf("%s: %d reads, want at most %d", op, n, events/10+64)
-			}
-			if n := x.ops.of("Delete"); n > events/20 {
-				t.Errorf("%s: %d deletes, want at most %d: those of several groups in one", op, n, events/20)
-			}
-		})
-	}
-}
-
 func TestNewRelayReportsAllBadArguments(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {

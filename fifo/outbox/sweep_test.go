@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
+// No visit begins in the last ten seconds of a minute, nor in the last third of six seconds; the call ends with its context.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	for total, last := range map[time.Duration]time.Duration{time.Minute: 50 * time.Second, 6 * time.Second: 4 * time.Second} {
@@ -51,6 +52,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
+// Sweeps that never come to the end: each begins where the last one has ended, so that the groups in front do not starve the others.
 func TestSweepsCoverAll(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {
@@ -69,6 +71,7 @@ func TestSweepsCoverAll(t *testing.T) {
 	}, fault.Rule{Op: send, Do: fault.Delay, Delay: time.Second})
 }
 
+// A sweep leaves young groups to their doorbells, and counts them.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {

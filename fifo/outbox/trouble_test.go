@@ -203,11 +203,6 @@ func TestDeletesAreDenied(t *testing.T) {
 	})
 }
 
-// Refused events: the ways of FIFO's ErrRefused.
-// An event that cannot be read, and one of another namespace: neither sent nor parked, their groups wait, others go on.
-// A transaction that is not settled is waited for, and its group alone.
-// What the store may not do is contained.
-// wild is a store whose Read does not keep the contract.
 // A closed publisher ends Run, and does not leave it trying for ever.
 func TestThePublisherIsClosed(t *testing.T) {
 	t.Parallel()

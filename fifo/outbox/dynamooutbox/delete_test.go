@@ -3,7 +3,6 @@ package dynamooutbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -36,33 +34,6 @@ func TestDelete(t *testing.T) {
 		b.remove("g", 1, 2, 53, 53) // two are gone, and one is named twice
 		b.wantOps("", func() { b.remove("g") })
 		b.wantStored("orders#g 54, orders#g 55, orders#g 56, orders#g 57, orders#g 58, orders#g 59, orders#h 1, orders#h 2")
-	})
-}
-
-// Events of several groups share requests.
-func TestDeleteOfSeveralGroups(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		const groups, page = 20, 10
-		var es []outbox.Entry
-		for g := range groups {
-			b.put(fmt.Sprint("g", g), many(page)...)
-			es = append(es, entries(fmt.Sprint("g", g), many(page)...)...)
-		}
-		b.faults(fault.Rule{Op: "BatchWriteItem", Prob: 1, Do: fault.Delay, Delay: time.Second})
-		began := time.Now()
-		calls := b.calls(func() {
-			if left, err := b.box.Delete(b.Context(), es); err != nil || left != nil {
-				b.Errorf("got %d left, %v", len(left), err)
-			}
-		})
-		if got, want := len(calls), groups*page/maxDeletes; got != want {
-			b.Errorf("%d requests for %d events, want %d", got, groups*page, want)
-		}
-		if d := time.Since(began); d != time.Second {
-			b.Errorf("took %v, want the time of one request", d)
-		}
-		b.wantStored("")
 	})
 }
 
@@ -102,24 +73,6 @@ func TestUnprocessedDeletes(t *testing.T) {
 		b.wantStored("orders#g 1, orders#g 8")
 		b.remove("g", 1, 8)
 		b.wantStored("")
-	})
-}
-
-// Of three requests one fails: its events are left, and no others.
-func TestOneRequestFails(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		b.put("g", many(60)...)
-		o := b.outbox(&deleteLens{b.ddb, func(_ context.Context, in *dynamodb.BatchWriteItemInput, next func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
-			if seqOf(in.RequestItems[testTable][0].DeleteRequest.Key) == 26 {
-				return nil, &ddbtypes.InternalServerError{}
-			}
-			return next()
-		}}, testBox)
-		left, err := o.Delete(b.Context(), entries("g", many(60)...))
-		if len(left) != 25 || left[0].Seq != 26 || left[24].Seq != 50 || err == nil {
-			b.Errorf("got %d left from %d, %v, want 26 to 50", len(left), left[0].Seq, err)
-		}
 	})
 }
 
@@ -200,17 +153,4 @@ func TestLyingDelete(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An event that is deleted late is the same event: its key is never written again. A relay's other events stay.
-func TestLateDelete(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		b.put("g", 1)
-		b.faults(fault.Rule{Op: "BatchWriteItem", Nth: 1, Do: fault.Replay, Delay: time.Minute})
-		b.remove("g", 1)
-		b.put("g", 2)
-		time.Sleep(time.Hour)
-		b.wantStored("orders#g 2")
-	})
 }

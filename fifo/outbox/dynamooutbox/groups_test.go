@@ -45,69 +45,11 @@ func names(groups []outbox.Group) string {
 	return strings.Join(all, " ")
 }
 
-// Every group is found once, whatever the limit, and none of another outbox of the table.
-func TestGroups(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		other := b.outbox(b.ddb, "orders2")
-		var want []string
-		for g := range 30 {
-			name := fmt.Sprintf("g%02d", g)
-			want = append(want, name)
-			for n := range g%4 + 1 {
-				b.put(name, n+1)
-				if err := b.tryWrite(other, event("other-"+name, n+1), int64(n+1)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-		for _, limit := range []int{1, 2, 7, 30, 100} {
-			all, _ := b.sweep(b.box, limit)
-			if got := names(all); got != strings.Join(want, " ") {
-				b.Errorf("limit %d: got %s", limit, got)
-			}
-		}
-		all, _ := b.sweep(other, 64)
-		if got := names(all); strings.Count(got, "other-g") != 30 || len(all) != 30 {
-			b.Errorf("the other outbox has %s", got)
-		}
-	})
-}
-
-// What is said of a group is of its first event and its last.
-func TestGroupFigures(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		b.put("a", 3)
-		time.Sleep(time.Minute)
-		b.put("a", 4, 5)
-		b.put("b", 1, 2)
-		b.park("b", outbox.Halt, 1)
-		b.put("c", 1, 2)
-		b.park("c", outbox.Skip, 1)
-		time.Sleep(time.Second)
-		it := encode(b.box.partition("d"), 1, source, event("d", 1), time.Now())
-		it[attrCreatedAt], it[attrVersion] = text("now"), number(2)
-		b.set(it)
-		all, _ := b.sweep(b.box, 64)
-		slices.SortFunc(all, func(x, y outbox.Group) int { return strings.Compare(x.Name, y.Name) })
-		want := []outbox.Group{
-			{Name: "a", Last: 5, Age: 61 * time.Second},
-			{Name: "b", Last: 2, Age: time.Second, Parked: outbox.Halt},
-			{Name: "c", Last: 2, Age: time.Second, Parked: outbox.Skip},
-			{Name: "d", Last: 1}, // Read says what is wrong with it
-		}
-		if !slices.Equal(all, want) {
-			b.Errorf("got %v, want %v", all, want)
-		}
-	})
-}
-
 // A group costs a sweep one page, however many events it has, and so does one of another outbox.
 func TestLongGroupCostsAPage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bed) {
-		const events = 5000
+		const events = 500 // a page has 64
 		other := b.outbox(b.ddb, "other")
 		for _, o := range []*Outbox{b.box, other} {
 			for n := range events {
@@ -130,21 +72,6 @@ func TestLongGroupCostsAPage(t *testing.T) {
 func TestIdleSweep(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bed) { b.wantOps("Scan", func() { b.sweep(b.box, 64) }) })
-}
-
-// A page that is full is the end of the call.
-func TestFullPage(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		for n := range 4 {
-			b.put(fmt.Sprint("g", n), 1)
-		}
-		b.wantOps("Scan", func() {
-			if found, next, err := b.box.Groups(b.Context(), "", 2); len(found) != 2 || next == "" || err != nil {
-				b.Errorf("got %v, %q, %v", found, next, err)
-			}
-		})
-	})
 }
 
 // A call reads a bounded number of pages, and goes on where it ended.
@@ -176,36 +103,6 @@ func TestGroupsIsBounded(t *testing.T) {
 		}
 		if most != mostScans || found != "mine" {
 			b.Errorf("at most %d Scans in a call, and %q found, want %d and mine", most, found, mostScans)
-		}
-	})
-}
-
-// Groups come and go during a sweep: one that stays is found.
-func TestGroupsThatStay(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		for g := range 40 {
-			b.put(fmt.Sprintf("g%02d", g), 1, 2)
-		}
-		after, seen := "", map[string]bool{}
-		for page := 0; ; page++ {
-			found, next, err := b.box.Groups(b.Context(), after, 3)
-			if err != nil {
-				b.Fatal(err)
-			}
-			for _, g := range found {
-				seen[g.Name] = true
-				b.remove(g.Name, 1, 2) // also the one that the cursor names
-			}
-			b.put(fmt.Sprint("new", page), 1)
-			if after = next; next == "" {
-				break
-			}
-		}
-		for g := range 40 {
-			if name := fmt.Sprintf("g%02d", g); !seen[name] {
-				b.Errorf("%s was not found", name)
-			}
 		}
 	})
 }

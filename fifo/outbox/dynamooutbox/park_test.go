@@ -17,34 +17,6 @@ func at(group, id string, seq int64) outbox.Entry {
 	return outbox.Entry{Event: fifo.Event{ID: id, Group: group}, Seq: seq}
 }
 
-// A mark is written on the event that is there and has none, and on nothing else.
-func TestPark(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		b.put("g", 1, 2)
-		for _, e := range []outbox.Entry{at("g", "g/v1", 9), at("h", "h/v1", 1), at("g", "another", 1)} {
-			if err := b.box.Park(b.Context(), e, outbox.Halt, "no"); err != nil {
-				b.Errorf("Park of %v: got %v, want nil", e, err)
-			}
-		}
-		b.wantRead("g", outbox.Known{}, 9, "1 2")
-		b.wantStored("orders#g 1, orders#g 2")
-		b.park("g", outbox.Halt, 1)
-		if err := b.box.Park(b.Context(), at("g", "g/v1", 1), outbox.Skip, "another reason"); err != nil {
-			b.Error(err)
-		}
-		es, _ := b.box.Read(b.Context(), outbox.Group{Name: "g"}, outbox.Known{}, 1)
-		if len(es) != 1 || es[0].Parked != outbox.Halt || es[0].Reason != "refused" {
-			b.Errorf("got %v, want the first mark", es)
-		}
-		for _, p := range []outbox.Policy{0, 3, -1} {
-			if err := b.box.Park(b.Context(), at("g", "g/v2", 2), p, ""); fields(err) != "policy" {
-				b.Errorf("policy %d: got %v, want a FieldError", p, err)
-			}
-		}
-	})
-}
-
 func TestReasonIsCut(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -60,45 +32,6 @@ func TestReasonIsCut(t *testing.T) {
 			t.Errorf("%.20q of %d bytes: got %d bytes, want %d", in, len(in), len(got), len(want))
 		}
 	}
-}
-
-// Unpark and Discard do something only to a parked event.
-func TestUnparkAndDiscard(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		b.put("g", 1, 2, 3)
-		b.park("g", outbox.Halt, 1)
-		b.park("g", outbox.Skip, 2)
-		both := func(e outbox.Entry, want error) {
-			b.Helper()
-			for name, f := range map[string]func() error{
-				"Unpark": func() error { return b.box.Unpark(b.Context(), e) }, "Discard": func() error { return b.box.Discard(b.Context(), e) },
-			} {
-				if err := f(); !errors.Is(err, want) {
-					b.Errorf("%s of %s %d: got %v, want %v", name, e.ID, e.Seq, err, want)
-				}
-			}
-		}
-		both(at("g", "g/v3", 3), outbox.ErrNotParked)
-		both(at("g", "g/v9", 9), outbox.ErrNotFound)
-		both(at("g", "another", 1), outbox.ErrNotFound)
-		both(at("g", "", 1), outbox.ErrNotFound)
-		b.wantRead("g", outbox.Known{}, 9, "1h 2s 3")
-		if err := b.box.Unpark(b.Context(), at("g", "g/v1", 1)); err != nil {
-			b.Error(err)
-		}
-		if err := b.box.Discard(b.Context(), at("g", "g/v2", 2)); err != nil {
-			b.Error(err)
-		}
-		b.wantRead("g", outbox.Known{}, 9, "1 unsettled")
-		for _, raw := range b.srv.Items(testTable) {
-			if s := string(raw); strings.Contains(s, attrParked) || strings.Contains(s, attrError) {
-				b.Errorf("a mark is left: %s", s)
-			}
-		}
-		both(at("g", "g/v1", 1), outbox.ErrNotParked)
-		both(at("g", "g/v2", 2), outbox.ErrNotFound)
-	})
 }
 
 // Unpark and Discard are one request, whose repetition after a lost reply says that it is done.
@@ -166,6 +99,11 @@ func TestParkFails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bed) {
 		b.put("g", 1)
+		for _, p := range []outbox.Policy{0, 3, -1} {
+			if err := b.box.Park(b.Context(), at("g", "g/v1", 1), p, ""); fields(err) != "policy" {
+				b.Errorf("policy %d: got %v, want a FieldError", p, err)
+			}
+		}
 		for code, want := range map[string]string{"AccessDeniedException": "denied", "ThrottlingException": "error"} {
 			b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: code})
 			_, listing := b.box.Parked(b.Context(), 1)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
@@ -23,13 +22,6 @@ func fullEvent() fifo.Event {
 		Attributes: map[string]sqsonce.Attribute{
 			"text": {Type: "String.json", String: "{}"}, "count": {Type: "Number", String: "42"}, "bytes": {Type: "Binary", Binary: []byte{0, 255}},
 		},
-	}
-}
-
-func wantEntry(t *testing.T, got, want outbox.Entry) {
-	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("entry (-want +got):\n%s", d)
 	}
 }
 

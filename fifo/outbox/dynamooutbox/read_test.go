@@ -51,27 +51,6 @@ func TestReadRun(t *testing.T) {
 	}
 }
 
-// A group with more skipped events than a Read returns: first those before the event to send, then nothing to send.
-func TestReadManySkipped(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		var seqs []int
-		for n := range outbox.MaxSkipped + 2 {
-			seqs = append(seqs, n+1)
-		}
-		b.put("g", seqs...)
-		b.park("g", outbox.Skip, seqs[:outbox.MaxSkipped]...)
-		if got, want := b.read("g", outbox.Known{}, 1), "100s 101"; !strings.HasSuffix(got, want) {
-			t.Errorf("got %q, want %q at the end", got, want)
-		}
-		b.park("g", outbox.Skip, 101)
-		got := b.read("g", outbox.Known{}, 1)
-		if n := strings.Count(got, "s "); n != outbox.MaxSkipped || !strings.HasSuffix(got, "100s many skipped") {
-			t.Errorf("got %d skipped and %q, want 100 and that there are more", n, got)
-		}
-	})
-}
-
 // A page is one consistent Query; with skipped events before it there is one more.
 func TestQueries(t *testing.T) {
 	t.Parallel()
@@ -123,31 +102,6 @@ func TestProbe(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Transactions that are decided reach their items one by one: event 2 before event 1, by which its condition was met.
-func TestHalfAppliedTransaction(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		b.put("g", 1)
-		b.remove("g", 1) // the group is not new: its first visible event is a later one
-		b.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.HalfApplied, Delays: []time.Duration{time.Minute}})
-		b.put("g", 2) // decided, and not yet there
-		b.wantRead("g", outbox.Known{}, 9, "")
-		b.put("g", 3)
-		if got, err := b.getItem("g", 2); err != nil || got {
-			t.Fatalf("GetItem of event 2: got %v, %v: the test would not see a probe by GetItem", got, err)
-		}
-		b.wantRead("g", outbox.Known{}, 9, "unsettled")
-		b.wantRead("g", outbox.Known{Confirmed: 1}, 9, "unsettled")
-		time.Sleep(time.Minute)
-		b.wantRead("g", outbox.Known{}, 9, "2 3")
-	})
-}
-
-func (b *bed) getItem(group string, seq int64) (bool, error) {
-	out, err := b.ddb.GetItem(b.Context(), &dynamodb.GetItemInput{TableName: aws.String(testTable), Key: keyOf(b.box.partition(group), seq), ConsistentRead: aws.Bool(true)})
-	return err == nil && len(out.Item) > 0, err
 }
 
 // lens is a client that shows the outbox something else than what is there.
@@ -347,21 +301,6 @@ func TestLyingClient(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What is read is what was put.
-func TestReadRoundTrip(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		e := fullEvent()
-		b.write(e, 1)
-		time.Sleep(90 * time.Second)
-		es, err := b.box.Read(b.Context(), outbox.Group{Name: e.Group}, outbox.Known{}, 1)
-		if err != nil || len(es) != 1 {
-			t.Fatalf("got %d events, %v", len(es), err)
-		}
-		wantEntry(b.T, es[0], outbox.Entry{Event: e, Source: source, Seq: 1, Age: 90 * time.Second})
-	})
 }
 
 // A context that has ended calls nothing: the client here panics.
