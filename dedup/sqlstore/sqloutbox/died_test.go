@@ -190,25 +190,3 @@ func TestStatementsHang(t *testing.T) {
 		})
 	}
 }
-
-// A context that has ended does nothing.
-func TestEndedContext(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		spy, db := spied(t, b)
-		o := b.through(t, db, "box")
-		b.commit(t, o, event("g", "1"))
-		spy.take()
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cause := errors.New("the end")
-		cancel(cause)
-		for name, err := range calls(ctx, o) {
-			if !errors.Is(err, cause) {
-				t.Errorf("%s: got error %v, want %v", name, err, cause)
-			}
-		}
-		if all := spy.take(); len(all) > 0 {
-			t.Errorf("statements %q, want none", all)
-		}
-	})
-}

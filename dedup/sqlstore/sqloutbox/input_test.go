@@ -228,18 +228,9 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Add does not look for the IDs of other events: see its comment.
-func TestAddSameID(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		o := b.outbox(t)
-		b.commit(t, o, event("g", "1"), event("g", "1"))
-		if got := ids(read(t, o, "g", 10)); got != " 1 1" {
-			t.Errorf("read%s, want 1 1", got)
-		}
-	})
+	if err := o.Park(t.Context(), outbox.Entry{Event: event("g", "1"), Seq: 1}, 0, ""); !isField(err, "policy") {
+		t.Errorf("no policy: got error %v", err)
+	}
 }
 
 // A large Add is several INSERTs, in order.

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
@@ -114,37 +113,6 @@ func TestAddLocksInOrder(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		}
-	})
-}
-
-// Two calls in one transaction may meet those of another one in a deadlock. One of them is told so, and may run again.
-func TestTwoAddsMayDeadlock(t *testing.T) {
-	t.Parallel()
-	eachServer(t, func(t *testing.T, b *bed) {
-		one, two := b.named(t, "one"), b.named(t, "two")
-		txs := [2]*sql.Tx{b.begin(t), b.begin(t)}
-		if err := errors.Join(one.Add(t.Context(), txs[0], event("g", "1")), two.Add(t.Context(), txs[1], event("g", "1"))); err != nil {
-			t.Fatal(err)
-		}
-		errs := make(chan error, 2)
-		for i, o := range []*Outbox{two, one} {
-			go func() {
-				err := o.Add(context.WithoutCancel(t.Context()), txs[i], event("g", "2"))
-				if err != nil {
-					err = errors.Join(err, txs[i].Rollback())
-				} else {
-					err = txs[i].Commit()
-				}
-				errs <- err
-			}()
-		}
-		failed := errors.Join(<-errs, <-errs)
-		if !errors.Is(failed, sqsonce.ErrUnavailable) || errors.Is(failed, outbox.ErrDenied) {
-			t.Errorf("got error %v, want one that is unavailable", failed)
-		}
-		if n := len(read(t, one, "g", 10)) + len(read(t, two, "g", 10)); n != 2 {
-			t.Errorf("%d events, want both of one transaction", n)
 		}
 	})
 }

@@ -1,54 +1,15 @@
 package sqloutbox
 
 import (
-	"database/sql/driver"
 	"errors"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
-
-// torn is a database whose statements are no snapshots: each has committed rows or has them not, as MariaDB's do while
-// transactions commit. A row is there for sure in a statement that began after another one, which had ended, returned it or a
-// later row.
-type torn struct {
-	mu   sync.Mutex
-	rng  *rand.Rand
-	seen int64 // the highest number that an ended statement has returned
-	off  bool
-}
-
-func (d *torn) began(text string) (row func([]driver.Value) bool, ended func()) {
-	if !strings.Contains(text, "outbox") || !strings.HasPrefix(text, "SELECT") {
-		return nil, nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	sure, highest := d.seen, int64(0)
-	lucky := d.off || d.rng.IntN(3) == 0
-	row = func(values []driver.Value) bool {
-		seq, ok := values[0].(int64)
-		if !ok {
-			return true
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if seq > sure && !lucky && d.rng.IntN(2) == 0 {
-			return false
-		}
-		highest = max(highest, seq)
-		return true
-	}
-	return row, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.seen = max(d.seen, highest)
-	}
-}
 
 // What Read returns has all that was committed before it, on a database whose statements are no snapshots, whatever the
 // caller knows of the group.
@@ -62,7 +23,7 @@ func TestReadIsWhole(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	d := &torn{rng: rand.New(rand.NewPCG(seed, 2))}
+	d := &tornGroups{rng: rand.New(rand.NewPCG(seed, 2)), groups: map[int64]string{}, seen: map[string]int64{}}
 	spy.began = d.began
 	var (
 		committed, next []string
@@ -75,7 +36,7 @@ func TestReadIsWhole(t *testing.T) {
 			next = append(next, "e"+string(rune('a'+round%26))+string(rune('0'+round/26%10))+string(rune('0'+len(next))))
 		}
 		for _, id := range next {
-			b.commit(t, writer, event("g", id))
+			d.commit(t, b, writer, []fifo.Event{event("g", id)})
 		}
 		committed = append(committed, next...)
 		limit := 2 + rng.IntN(6)
@@ -106,84 +67,6 @@ func TestReadIsWhole(t *testing.T) {
 	if returned < 200 {
 		t.Errorf("only %d events were read: nothing is shown", returned)
 	}
-}
-
-// A page that is not full says that nothing is behind it. So it has what was committed since the caller last saw the group.
-func TestReadFindsWhatCameSince(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		o := b.outbox(t)
-		b.commit(t, o, event("g", "1"))
-		first := read(t, o, "g", 10)
-		b.commit(t, o, event("g", "2"))
-		es, err := o.Read(t.Context(), outbox.Group{Name: "g"}, outbox.Known{Seen: first[0].Seq}, 10)
-		if err != nil || ids(es) != " 1 2" {
-			t.Errorf("read%s, %v, want 1 2", ids(es), err)
-		}
-		es, err = o.Read(t.Context(), outbox.Group{Name: "g", Last: first[0].Seq}, outbox.Known{}, 10)
-		if err != nil || ids(es) != " 1 2" {
-			t.Errorf("after Groups: read%s, %v, want 1 2", ids(es), err)
-		}
-	})
-}
-
-// What is not committed is not read, and not waited for.
-func TestReadBesideOpenTransaction(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		o := b.outbox(t)
-		b.commit(t, o, event("g", "1"))
-		tx := b.begin(t)
-		if err := o.Add(t.Context(), tx, event("g", "2"), event("h", "3")); err != nil {
-			t.Fatal(err)
-		}
-		if got := ids(read(t, o, "g", 10)); got != " 1" {
-			t.Errorf("read%s, want 1", got)
-		}
-		found, _, err := o.Groups(t.Context(), "", 10)
-		if err != nil || len(found) != 1 {
-			t.Errorf("Groups: %v, %v, want g alone", found, err)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		if got := ids(read(t, o, "g", 10)); got != " 1 2" {
-			t.Errorf("read%s, want 1 2", got)
-		}
-	})
-}
-
-// Skipped events do not count, up to a limit, wherever they are.
-func TestReadSkips(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		o := b.outbox(t)
-		b.commit(t, o, events("g", outbox.MaxSkipped+4)...)
-		all := read(t, o, "g", 1000)
-		b.exec(t, "UPDATE {outbox} SET parked = 'SKIP' WHERE seq > ? AND seq < ?", all[0].Seq, all[len(all)-2].Seq)
-		b.exec(t, "UPDATE {outbox} SET parked = 'HALT' WHERE seq = ?", all[len(all)-2].Seq)
-		reads := func(limit, want int, wantErr error) {
-			t.Helper()
-			es, err := o.Read(t.Context(), outbox.Group{Name: "g"}, outbox.Known{}, limit)
-			if !errors.Is(err, wantErr) || err != nil && wantErr == nil || len(es) != want {
-				t.Errorf("limit %d: %d events and error %v, want %d and %v", limit, len(es), err, want, wantErr)
-			}
-			for i := range es {
-				if es[i].ID != all[i].ID {
-					t.Errorf("limit %d: event %d is %s, want %s", limit, i, es[i].ID, all[i].ID)
-				}
-			}
-		}
-		reads(1, 1, nil)
-		reads(2, 1+outbox.MaxSkipped, outbox.ErrManySkipped)
-		if err := o.Unpark(t.Context(), all[50]); err != nil {
-			t.Fatal(err)
-		}
-		reads(2, 51, nil)
-		reads(3, 3+outbox.MaxSkipped, nil) // the first, the 51st, the halted one
-		reads(4, len(all), nil)
-		reads(10, len(all), nil)
-	})
 }
 
 // An event that cannot be decoded is named, beside those before it.

@@ -95,7 +95,9 @@ func (o oneStatement) Read(ctx context.Context, g outbox.Group, known outbox.Kno
 	return o.Outbox.Read(ctx, g, known, limit)
 }
 
-// tornGroups is torn for several groups: what a statement has shown of one says nothing of another.
+// tornGroups is a database whose statements are no snapshots: each has committed rows or has them not, as MariaDB's do while
+// transactions commit. A row is there for sure in a statement that began after another one, which had ended, returned it or a later
+// row of its group.
 type tornGroups struct {
 	defect outboxstorm.Defect
 
