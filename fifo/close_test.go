@@ -137,3 +137,22 @@ func TestCloseEndsWaitsForCapacity(t *testing.T) {
 		wg.Wait()
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Second})
 }
+
+// An ended context is no error where nothing is left to wait for.
+func TestFlushWithNothingLeft(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
+			x.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(x.Context())
+		cancel()
+		if err := p.Flush(ctx); err != nil {
+			x.Errorf("Flush: %v", err)
+		}
+		if err := p.Close(ctx); err != nil {
+			x.Errorf("Close: %v", err)
+		}
+	})
+}

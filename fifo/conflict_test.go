@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestDedupConflict(t *testing.T) {
@@ -41,4 +42,21 @@ func TestDedupConflict(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The body of an event that is certainly not in the queue may be corrected.
+func TestARefusedEventMayBeCorrected(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrNotSent) {
+			x.Fatalf("Publish: %v, want ErrNotSent", err)
+		}
+		corrected := event("g", 1)
+		corrected.Body = "corrected"
+		x.sent.forget()
+		if _, err := p.Publish(x.Context(), corrected); err != nil {
+			x.Errorf("the corrected body: %v", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }

@@ -112,6 +112,33 @@ func TestRefusedRequestIsDivided(t *testing.T) {
 	}
 }
 
+// The context of the call ends while a request is divided: nothing more is sent.
+func TestDividedRequestIsCancelled(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		ctx, cancel := context.WithCancel(x.Context())
+		defer cancel()
+		f := &refusing{next: x.srv, status: 400, code: "InvalidParameterValue", bad: "poison", most: 10}
+		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+			if f.requests.Load() == 3 {
+				cancel()
+				return nil, ctx.Err()
+			}
+			return f.RoundTrip(r)
+		}))
+		p := x.publisher()
+		_, err := p.PublishAll(ctx, tenEvents(1))
+		if f.requests.Load() != 3 || !p.Idle() {
+			x.Errorf("%d requests, idle %t, want 3 and an idle publisher", f.requests.Load(), p.Idle())
+		}
+		for _, pe := range split(err) {
+			if want := map[bool]string{true: "unknown", false: "not sent"}[pe.Index < 2]; reason(pe) != want {
+				x.Errorf("event %d: %v, want %s", pe.Index, pe, want)
+			}
+		}
+	})
+}
+
 // brokenClient breaks over one event.
 type brokenClient struct {
 	fifo.Client

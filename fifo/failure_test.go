@@ -188,6 +188,26 @@ func TestGroupIsClosedUntilFailuresAreRead(t *testing.T) {
 	}
 }
 
+// The end of its caller's context is no failure to be told of: the caller knows.
+func TestACallersOwnEndIsNotReported(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		var lines logBook
+		p := x.publisher(func(o *fifo.Options) {
+			lines.option(o)
+			o.OnFailure = func(e fifo.Event, err *fifo.PublishError) { x.Errorf("OnFailure: %v", err) }
+		})
+		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+		defer cancel()
+		if _, err := p.PublishAll(ctx, []fifo.Event{event("g", 1), event("g", 2)}); len(split(err)) != 2 {
+			x.Errorf("PublishAll: %v", err)
+		}
+		if lines.count("ERROR", "") != 0 {
+			x.Errorf("log: %s", lines.String())
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
+}
+
 // A function's process is frozen after PublishAll.
 func TestFailuresAreReportedBeforeTheCallReturns(t *testing.T) {
 	t.Parallel()
@@ -263,6 +283,26 @@ func TestCountedFailuresAfterAFlush(t *testing.T) {
 		}
 		if err := p.Flush(x.Context()); err == nil || !strings.Contains(err.Error(), "1 more events failed") {
 			x.Errorf("Flush: %v, want the second failure, which was counted", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
+}
+
+// A caller that has stopped to wait for a result does not have it.
+func TestFailureAfterItsCallerHasLeft(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
+		pending, err := p.Enqueue(x.Context(), event("g", 1))
+		if err != nil {
+			x.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(x.Context())
+		cancel()
+		if _, err := pending.Wait(ctx); !errors.Is(err, context.Canceled) {
+			x.Errorf("Wait: %v, want its context's error", err)
+		}
+		if err := p.Flush(x.Context()); reason(err) != "not sent" {
+			x.Errorf("Flush: %v, want the failure", err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestPublishSendsTheEvent(t *testing.T) {
@@ -122,6 +123,27 @@ func TestBatching(t *testing.T) {
 	}
 }
 
+func TestInFlightBoundsRequests(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.InFlight = 3 })
+		es := make([]fifo.Event, 100)
+		for i := range es {
+			es[i] = event(fmt.Sprint("g", i), 1)
+		}
+		start := time.Now()
+		if _, err := p.PublishAll(x.Context(), es); err != nil {
+			x.Fatal(err)
+		}
+		if x.sent.most != 3 {
+			x.Errorf("%d requests at once, want 3", x.sent.most)
+		}
+		if took := time.Since(start); took != 4*time.Second {
+			x.Errorf("took %v, want 4s: ten requests, three at once, of a second each", took)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
+}
+
 // On a standard queue the group is a tenant's name: its events share requests, and one that fails halts no other.
 func TestStandardQueue(t *testing.T) {
 	t.Parallel()
@@ -145,6 +167,29 @@ func TestStandardQueue(t *testing.T) {
 			if m.Group != "tenant" || m.DedupID != "" {
 				x.Errorf("message %+v, want the group and no dedup ID", m)
 			}
+		}
+	})
+}
+
+// A throttled request delays all events together, longer each time.
+func TestThrottledQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		x.outage(time.Minute, fault.Rule{Do: fault.Error, Code: "RequestThrottled"})
+		es := make([]fifo.Event, 40)
+		for i := range es {
+			es[i] = event(fmt.Sprint("g", i), 1)
+		}
+		start := time.Now()
+		if _, err := x.publisher().PublishAll(x.Context(), es); err != nil {
+			x.Fatal(err)
+		}
+		if took := time.Since(start); took < time.Minute || took > 66*time.Second {
+			x.Errorf("took %v, want the minute of throttling and a delay", took)
+		}
+		// Four requests at first, then one after each delay, which is 2.5 s on average.
+		if n := len(x.srv.Calls()); n > 4*100 {
+			x.Errorf("%d requests in a minute of throttling", n)
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 // as slow a DynamoDB as SQS it is 0.7: a page waits for its Query and its delete, which are two requests beside ten.
 func TestThroughput(t *testing.T) {
 	t.Parallel()
-	const groups, each, least = 64, 100, 0.8
+	const groups, each, least = 64, 50, 0.8
 	body := strings.Repeat("b", 1<<10)
 	events := func() (es []fifo.Event) {
 		for n := range each {
