@@ -288,6 +288,9 @@ func TestClaimIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("k", MaxKey+1)
+	if err := checkKey("key", long[1:]); err != nil {
+		t.Errorf("%d bytes: got %v, want nil", MaxKey, err)
+	}
 	acquire := func(change func(*dedup.Claim)) error {
 		c := claim("a")
 		change(&c)

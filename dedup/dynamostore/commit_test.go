@@ -140,9 +140,12 @@ func TestInboxRenewsAShortLeaseBeforeTheCommit(t *testing.T) {
 						time.Sleep(3 * time.Second)
 						return bookAlice(ctx, m, tx)
 					})
-				sent := len(b.srv.Calls())
+				sent, start := len(b.srv.Calls()), time.Now()
 				if err := h(t.Context(), order(1)); err != nil {
 					t.Fatal(err)
+				}
+				if took := time.Since(start); took != 3*time.Second {
+					t.Errorf("took %s, want the handler's 3 s: only a later attempt is delayed", took)
 				}
 				if got := b.ops(sent); !slices.Equal(got, want) {
 					t.Errorf("calls: got %v, want %v", got, want)

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -239,15 +240,17 @@ func TestRunAnywayNeedsATable(t *testing.T) {
 func TestTTLStatus(t *testing.T) {
 	t.Parallel()
 	s := &Store{table: testTable}
-	if err := s.checkTTL(nil); !errors.Is(err, ErrTTL) {
-		t.Errorf("no description: got %v, want ErrTTL", err)
+	none, _ := errors.AsType[*TableError](s.checkTTL(nil))
+	if !errors.Is(none, ErrTTL) || slices.Contains(none.Unwrap(), nil) {
+		t.Errorf("no description: got %v, which unwraps to %v, want ErrTTL and no nil", none, none.Unwrap())
 	}
 	for status, want := range map[ddbtypes.TimeToLiveStatus]error{
 		ddbtypes.TimeToLiveStatusEnabled: nil, ddbtypes.TimeToLiveStatusEnabling: nil,
 		ddbtypes.TimeToLiveStatusDisabling: ErrTTL, ddbtypes.TimeToLiveStatusDisabled: ErrTTL,
 	} {
-		if err := s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: status, AttributeName: aws.String(TTLAttribute)}); !errors.Is(err, want) {
-			t.Errorf("%s: got %v, want %v", status, err, want)
+		err := s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: status, AttributeName: aws.String(TTLAttribute)})
+		if !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), string(status)+" on "+TTLAttribute) {
+			t.Errorf("%s: got %v, want %v, with the status and the attribute", status, err, want)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestTxIsCheckedBeforeTheCall(t *testing.T) {
 					}
 					return
 				}
-				if e, ok := errors.AsType[*WriteError](err); !ok || e.Index != c.index || !errors.Is(err, c.want) {
+				if e, ok := errors.AsType[*WriteError](err); !ok || e.Index != c.index || !errors.Is(err, c.want) || strings.Contains(err.Error(), fmt.Sprint(": write ", c.index, ":")) != (c.index >= 0) {
 					t.Errorf("delivery: got error %v, want a *WriteError of write %d: %v", err, c.index, c.want)
 				}
 				if n := len(b.srv.Items(ledgerTable)); n != 0 {

@@ -109,6 +109,14 @@ func TestInspectAndDelete(t *testing.T) {
 	if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || in.Until.Sub(l.Until).Abs() > 5*time.Second {
 		t.Errorf("leased: delete: got %v, want *InProgressError with the lease's end", err)
 	}
+	if err := errors.Join(s.Release(ctx, l, errors.New("declined")), s.Release(ctx, l, errors.New("again"))); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Inspect(ctx, c.Key); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
+		t.Errorf("released twice: got %+v, %v, want a zero Until and the first error", r, err)
+	}
+	c.Owner = "b"
+	l = acquire(t, s, c)
 	if err := s.Complete(ctx, l, dedup.Result{Data: []byte("\x00\xff1")}); err != nil {
 		t.Fatal(err)
 	}

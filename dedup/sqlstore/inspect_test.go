@@ -23,8 +23,11 @@ func TestInspectAndDelete(t *testing.T) {
 		if !ok || in.Until.Before(l.Until) {
 			t.Errorf("Delete of a live lease: got %v, want *InProgressError until its end", in)
 		}
-		if err := s.Release(t.Context(), l, errors.New("declined")); err != nil {
+		if err := errors.Join(s.Release(t.Context(), l, errors.New("declined")), s.Release(t.Context(), l, errors.New("a late copy"))); err != nil {
 			t.Fatal(err)
+		}
+		if r, err := s.Inspect(t.Context(), "k"); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
+			t.Errorf("released: got %+v, %v, want a zero Until and the first error", r, err)
 		}
 		if err := s.Delete(t.Context(), "k"); err != nil {
 			t.Errorf("Delete of a released record: %v", err)
