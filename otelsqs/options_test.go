@@ -169,6 +169,18 @@ func TestErrorTypes(t *testing.T) {
 	})
 }
 
+// The duration of a handler that the shutdown ended is no success's; its span is no error.
+func TestErrorTypeOfAShutdown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, "orders")
+		f.invoke(takes(time.Hour), record("1", ""))
+		if n := f.value("messaging.process.duration", "error.type=shutdown"); n != 1 {
+			t.Errorf("%g durations with error.type shutdown, want 1", n)
+		}
+	})
+}
+
 // An ErrorType that panics is logged once, and is called again.
 func TestErrorTypePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

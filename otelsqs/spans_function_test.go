@@ -65,6 +65,11 @@ func TestSpansOfAFunction(t *testing.T) {
 			f.mapped(5*time.Second, f.once().Handler(func(context.Context, *sqsonce.Message) error { time.Sleep(time.Hour); return nil }))
 			time.Sleep(2 * time.Hour) // the handler returns, and changes nothing
 		},
+		"rejected": func(f *fixture) {
+			f.publish("1")
+			dead := f.create("orders-dlq", nil)
+			f.mapped(5*time.Second, f.once().Handler(takes(quick, sqsonce.Reject(errCard))), func(o *lambda.Options) { o.DeadLetterQueue = dead })
+		},
 		"rejected and not sent": func(f *fixture) {
 			f.publish("1")
 			dead := f.create("orders-dlq", nil)
