@@ -10,8 +10,6 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -44,64 +42,22 @@ func (f *fixture) mapped(d time.Duration, h sqsonce.Handler, optFns ...func(*lam
 	}
 }
 
+// What the spans of a handler say does not depend on its host, and is in [TestSpans]: here is what a function has besides.
 func TestSpansOfAFunction(t *testing.T) {
 	t.Parallel()
 	quick := 50 * time.Millisecond
-	first := func(f *fixture) { f.publish("1"); f.mapped(5*time.Second, f.once().Handler(takes(quick))) }
-	retry := func(f *fixture) {
-		f.publish("1")
-		f.mapped(30*time.Second, f.once().Handler(takes(quick, sqsonce.RetryAfter(2*time.Second, errCard))))
-	}
 	testSpans(t, "function-", map[string]func(f *fixture){
-		"first":      first,
-		"first.fifo": first,
-		"retry":      retry,
-		"retry.fifo": retry,
+		"first": func(f *fixture) { f.publish("1"); f.mapped(5*time.Second, f.once().Handler(takes(quick))) },
+		"retry.fifo": func(f *fixture) {
+			f.publish("1")
+			f.mapped(30*time.Second, f.once().Handler(takes(quick, sqsonce.RetryAfter(2*time.Second, errCard))))
+		},
 		"duplicate": func(f *fixture) {
 			h := f.once().Handler(takes(quick))
 			for range 2 {
 				f.publish("1")
 				f.mapped(5*time.Second, h)
 			}
-		},
-		"duplicate of another process": func(f *fixture) {
-			h := f.once(func(o *dedup.Options) { o.CacheSize = -1 }).Handler(takes(quick))
-			for range 2 {
-				f.publish("1")
-				f.mapped(5*time.Second, h)
-			}
-		},
-		"in progress": func(f *fixture) {
-			store := f.leased(time.Minute)
-			f.publish("1")
-			f.mapped(5*time.Second, f.onceOn(store).Handler(takes(quick)))
-		},
-		"crashed": func(f *fixture) {
-			store := f.leased(time.Second)
-			time.Sleep(10 * time.Second)
-			f.publish("1")
-			f.mapped(5*time.Second, f.onceOn(store).Handler(takes(quick)))
-		},
-		"taken over meanwhile": func(f *fixture) {
-			f.publish("1")
-			f.mapped(5*time.Second, f.onceOn(failing{Store: memstore.New(), complete: sqsonce.ErrLeaseLost}).Handler(takes(quick)))
-		},
-		"store away": func(f *fixture) {
-			f.publish("1")
-			f.mapped(5*time.Second, f.onceOn(failing{Store: memstore.New(), acquire: sqsonce.Unavailable(errCard)}).Handler(takes(quick)))
-		},
-		"panic": func(f *fixture) {
-			f.publish("1")
-			f.mapped(5*time.Second, f.once().Handler(func(context.Context, *sqsonce.Message) error { panic("oops") }))
-		},
-		"timeout": func(f *fixture) {
-			f.publish("1")
-			f.mapped(5*time.Second, f.once().Handler(func(ctx context.Context, m *sqsonce.Message) error {
-				ctx, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				<-ctx.Done()
-				return ctx.Err()
-			}))
 		},
 		"shutdown": func(f *fixture) { f.publish("1"); f.mapped(5*time.Second, f.once().Handler(takes(time.Hour))) },
 		"abandoned": func(f *fixture) {

@@ -304,9 +304,8 @@ func TestSpans(t *testing.T) {
 				f.Error("two events of three were to fail")
 			}
 		},
-		"first":      func(f *fixture) { f.publish("1"); f.work(5*time.Second, f.once().Handler(takes(quick))) },
-		"first.fifo": func(f *fixture) { f.publish("1"); f.work(5*time.Second, f.once().Handler(takes(quick))) },
-		"duplicate":  func(f *fixture) { f.publish("1", "1"); f.work(5*time.Second, f.once().Handler(takes(quick))) },
+		"first":     func(f *fixture) { f.publish("1"); f.work(5*time.Second, f.once().Handler(takes(quick))) },
+		"duplicate": func(f *fixture) { f.publish("1", "1"); f.work(5*time.Second, f.once().Handler(takes(quick))) },
 		"duplicate of another process": func(f *fixture) {
 			f.publish("1", "1")
 			f.work(5*time.Second, f.once(func(o *dedup.Options) { o.CacheSize = -1 }).Handler(takes(quick)), func(o *sqsworker.Options) { o.Concurrency = 1 })

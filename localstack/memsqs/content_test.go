@@ -1,15 +1,13 @@
 package memsqs_test
 
 import (
-	"strings"
+	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-type sendOption = func(*sqs.SendMessageInput)
-
-func (x *fixture) try(body string, optFns ...sendOption) error {
+func (x *fixture) try(body string, optFns ...func(*sqs.SendMessageInput)) error {
 	in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &body}
 	for _, f := range optFns {
 		f(in)
@@ -18,17 +16,11 @@ func (x *fixture) try(body string, optFns ...sendOption) error {
 	return err
 }
 
-func attribute(name, dataType, value string) sendOption {
-	return func(in *sqs.SendMessageInput) {
-		if in.MessageAttributes == nil {
-			in.MessageAttributes = map[string]types.MessageAttributeValue{}
-		}
-		v := types.MessageAttributeValue{DataType: &dataType}
-		if strings.HasPrefix(dataType, "Binary") {
-			v.BinaryValue = []byte(value)
-		} else if value != "" {
-			v.StringValue = &value
-		}
-		in.MessageAttributes[name] = v
-	}
+func TestAttributeWithoutType(t *testing.T) {
+	standard(t, func(x *fixture) {
+		none, value := "", "v"
+		x.code(x.try("a", func(in *sqs.SendMessageInput) {
+			in.MessageAttributes = map[string]types.MessageAttributeValue{"k": {DataType: &none, StringValue: &value}}
+		}), invalidValue)
+	})
 }

@@ -42,6 +42,15 @@ func TestLookups(t *testing.T) {
 	})
 }
 
+func TestCreatedWithUnknownTarget(t *testing.T) {
+	standard(t, func(x *fixture) {
+		_, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: aws.String("more"), Attributes: attrs{
+			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:nowhere","maxReceiveCount":1}`,
+		}})
+		x.code(err, invalidValue)
+	})
+}
+
 func TestRetention(t *testing.T) {
 	run(t, "jobs", attrs{"MessageRetentionPeriod": "60", "VisibilityTimeout": "90"}, func(x *fixture) {
 		x.send("a")

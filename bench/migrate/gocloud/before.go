@@ -9,15 +9,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/sqsonce/sqsonce/bench/migrate"
 	"gocloud.dev/pubsub"
 	"gocloud.dev/pubsub/awssnssqs"
 )
 
 // Order is the body of a message.
-type Order struct {
-	ID    string `json:"id"` // of the event: ord-42/v3
-	Cents int    `json:"cents"`
-}
+type Order = migrate.Order
 
 // Send is the producer.
 func Send(ctx context.Context, topic *pubsub.Topic, o Order) error {

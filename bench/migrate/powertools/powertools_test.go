@@ -21,16 +21,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/bench/internal/migratetest"
 	"github.com/sqsonce/sqsonce/bench/node"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
-	"github.com/sqsonce/sqsonce/internal/migratetest"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/esm"
-	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
 const table = "idempotency"
@@ -39,11 +37,6 @@ type stack = migratetest.Stack
 
 func createTable(ctx context.Context, s stack) error {
 	return dynamostore.CreateTable(ctx, s.DynamoDB, table)
-}
-
-func send(ctx context.Context, s stack, id string) error {
-	_, err := s.SQS.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &s.URL, MessageBody: aws.String(`{"id":"` + id + `"}`)})
-	return err
 }
 
 // sendDone sends an event that Powertools has completed.
@@ -57,15 +50,13 @@ func sendDone(ctx context.Context, s stack, id string) error {
 		"status":     &ddbtypes.AttributeValueMemberS{Value: "COMPLETED"},
 		"expiration": &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
 	}})
-	return errors.Join(err, send(ctx, s, id))
+	return errors.Join(err, migratetest.Send(ctx, s, id))
 }
 
-func handler(s stack, effect func(string) error) (sqsonce.Handler, error) {
-	return NewHandler(s.DynamoDB, func(_ context.Context, o Order) error { return effect(o.ID) })
-}
+type charger = func(context.Context, Order) error
 
-func function(ctx context.Context, s stack, effect func(string) error) error {
-	h, err := handler(s, effect)
+func function(ctx context.Context, s stack, charge charger) error {
+	h, err := NewHandler(s.DynamoDB, charge)
 	if err != nil {
 		return err
 	}
@@ -78,27 +69,23 @@ func function(ctx context.Context, s stack, effect func(string) error) error {
 	}, awslambda.NewHandler(f).Invoke)
 }
 
-func worker(ctx context.Context, s stack, effect func(string) error) error {
-	h, err := handler(s, effect)
+func worker(ctx context.Context, s stack, charge charger) error {
+	h, err := NewHandler(s.DynamoDB, charge)
 	if err != nil {
 		return err
 	}
-	w, err := sqsworker.New(s.SQS, s.URL, h)
-	if err != nil {
-		return err
-	}
-	return w.Run(ctx)
+	return migratetest.Work(ctx, s, h)
 }
 
 func TestSteps(t *testing.T) {
 	type (
-		producers = []func(context.Context, stack, string) error
-		consumers = []func(context.Context, stack, func(string) error) error
+		producers = []migratetest.Producer
+		consumers = []migratetest.Consumer
 	)
 	for name, step := range map[string]migratetest.Step{
-		"takeover: what Powertools has done":         {Send: producers{sendDone, send}, Consume: consumers{function}, Want: 0},
-		"takeover: an event that is sent twice":      {Send: producers{send, send}, Twice: true, Consume: consumers{function}, Want: 1},
-		"a worker beside the function, on one table": {Send: producers{send, send}, Twice: true, Consume: consumers{function, worker}, Want: 1},
+		"takeover: what Powertools has done":         {Send: producers{sendDone, migratetest.Send}, Consume: consumers{function}, Want: 0},
+		"takeover: an event that is sent twice":      {Send: producers{migratetest.Send, migratetest.Send}, Twice: true, Consume: consumers{function}, Want: 1},
+		"a worker beside the function, on one table": {Send: producers{migratetest.Send, migratetest.Send}, Twice: true, Consume: consumers{function, worker}, Want: 1},
 	} {
 		step.Before = createTable
 		t.Run(name, func(t *testing.T) { migratetest.Run(t, step) })
@@ -120,7 +107,7 @@ func TestTakeover(t *testing.T) {
 	}()
 	theirs := func(ids ...string) []string { return invokeTheirs(t, dir, local.URL, ids) }
 	ours := func(ids ...string) (charged []string) {
-		h, err := handler(stack{Stack: local}, func(id string) error { charged = append(charged, id); return nil })
+		h, err := NewHandler(local.DynamoDB, func(_ context.Context, o Order) error { charged = append(charged, o.ID); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

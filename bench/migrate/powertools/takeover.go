@@ -10,15 +10,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/bench/migrate"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 )
 
 // Order is the body of a message.
-type Order struct {
-	ID    string `json:"id"` // of the event: ord-42/v3
-	Cents int    `json:"cents"`
-}
+type Order = migrate.Order
 
 // NewHandler returns a handler that has one record for an event with Powertools.
 func NewHandler(client *dynamodb.Client, charge func(context.Context, Order) error) (sqsonce.Handler, error) {

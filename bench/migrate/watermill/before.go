@@ -10,13 +10,11 @@ import (
 	wmsqs "github.com/ThreeDotsLabs/watermill-aws/sqs"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/sqsonce/sqsonce/bench/migrate"
 )
 
 // Order is the body of a message.
-type Order struct {
-	ID    string `json:"id"` // of the event: ord-42/v3
-	Cents int    `json:"cents"`
-}
+type Order = migrate.Order
 
 // Send is the producer.
 func Send(p *wmsqs.Publisher, queue string, o Order) error {

@@ -9,18 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/dynamostore"
-	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/migratetest"
-	"github.com/sqsonce/sqsonce/sqsworker"
+	"github.com/sqsonce/sqsonce/bench/internal/migratetest"
 )
 
-type (
-	stack    = migratetest.Stack
-	producer = func(context.Context, stack, string) error
-	consumer = func(context.Context, stack, func(string) error) error
-)
+type stack = migratetest.Stack
 
 // config is that of the stack's client.
 func config(s stack) aws.Config {
@@ -28,7 +20,7 @@ func config(s stack) aws.Config {
 	return aws.Config{Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint}
 }
 
-func by(send func(*wmsqs.Publisher, string, Order) error) producer {
+func by(send func(*wmsqs.Publisher, string, Order) error) migratetest.Producer {
 	return func(_ context.Context, s stack, id string) error {
 		p, err := wmsqs.NewPublisher(wmsqs.PublisherConfig{AWSConfig: config(s)}, watermill.NopLogger{})
 		if err != nil {
@@ -38,62 +30,15 @@ func by(send func(*wmsqs.Publisher, string, Order) error) producer {
 	}
 }
 
-var send, sendWithID = by(Send), by(SendWithID)
-
-func publish(ctx context.Context, s stack, id string) error {
-	p, err := fifo.NewPublisher(s.SQS, s.URL, "orders")
-	if err != nil {
-		return err
-	}
-	_, err = p.Publish(ctx, fifo.Event{ID: id, Body: `{"id":"` + id + `"}`})
-	return err
-}
-
-func charge(effect func(string) error) func(context.Context, Order) error {
-	return func(_ context.Context, o Order) error { return effect(o.ID) }
-}
-
-func consume(ctx context.Context, s stack, effect func(string) error) error {
-	return Consume(ctx, config(s), migratetest.Queue, charge(effect))
-}
-
-func handled(run func(context.Context, stack, sqsonce.Handler) error) consumer {
-	return func(ctx context.Context, s stack, effect func(string) error) error {
-		store, err := dynamostore.New(s.DynamoDB, migratetest.Table)
-		if err != nil {
-			return err
-		}
-		once, err := dedup.New(store, "billing")
-		if err != nil {
-			return err
-		}
-		return run(ctx, s, once.Handler(sqsonce.JSON(charge(effect))))
-	}
-}
-
-var consumeOnce = handled(func(ctx context.Context, s stack, h sqsonce.Handler) error {
-	return ConsumeOnce(ctx, config(s), migratetest.Queue, s.ARN, h)
-})
-
-var work = handled(func(ctx context.Context, s stack, h sqsonce.Handler) error {
-	w, err := sqsworker.New(s.SQS, s.URL, h)
-	if err != nil {
-		return err
-	}
-	return w.Run(ctx)
-})
-
 func TestSteps(t *testing.T) {
-	for name, step := range map[string]migratetest.Step{
-		"before: every copy has an effect":         {Send: []producer{send, send}, Consume: []consumer{consume}, Want: 2},
-		"dedup: a message that is delivered twice": {Send: []producer{send}, Twice: true, Consume: []consumer{consumeOnce}, Want: 1},
-		"dedup: an event that is sent twice":       {Send: []producer{send, send}, Consume: []consumer{consumeOnce}, Want: 2},
-		"IDs: an event that is sent twice":         {Send: []producer{sendWithID, sendWithID}, Twice: true, Consume: []consumer{consumeOnce}, Want: 1},
-		"IDs: both producers":                      {Send: []producer{sendWithID, publish}, Consume: []consumer{consumeOnce}, Want: 1},
-		"worker beside the router":                 {Send: []producer{sendWithID, publish}, Twice: true, Consume: []consumer{work, consumeOnce}, Want: 1},
-		"worker beside it, without IDs":            {Send: []producer{send}, Twice: true, Consume: []consumer{work, consumeOnce}, Want: 1},
-		"what is in progress is not deleted":       {Send: []producer{publish}, Fails: true, Consume: []consumer{consumeOnce, consumeOnce}, Want: 1},
-	} {
-		t.Run(name, func(t *testing.T) { migratetest.Run(t, step) })
-	}
+	migratetest.Recipe{
+		Send: by(Send), SendWithID: by(SendWithID),
+		Before: func(ctx context.Context, s stack, charge func(context.Context, Order) error) error {
+			return Consume(ctx, config(s), migratetest.Queue, charge)
+		},
+		Dedup: func(ctx context.Context, s stack, h sqsonce.Handler) error {
+			return ConsumeOnce(ctx, config(s), migratetest.Queue, s.ARN, h)
+		},
+		Host: migratetest.Work,
+	}.Run(t)
 }

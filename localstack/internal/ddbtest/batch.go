@@ -68,11 +68,7 @@ var batchWriteCases = []testCase{
 			"a key too long":      {good, deleteRequest(m{"id": "x", "v": 1})},
 			"an empty set":        {good, putRequest(m{"id": "x", "v": ss{}})},
 		} {
-			if err := x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: requests}); err == nil {
-				x.fatalf("%s: got success, want %s", what, invalid)
-			} else {
-				x.refused(err, invalid)
-			}
+			x.refusedAs(what, x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: requests}), invalid)
 		}
 		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{}), invalid)
 		x.stored(m{"id": "good"}, nil)
@@ -145,11 +141,8 @@ var batchGetCases = []testCase{
 			if k.Keys == nil {
 				k.Keys = []item{}
 			}
-			if _, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{x.table: k}); err == nil {
-				x.fatalf("%s: got success, want %s", what, invalid)
-			} else {
-				x.refused(err, invalid)
-			}
+			_, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{x.table: k})
+			x.refusedAs(what, err, invalid)
 		}
 		_, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{x.newName(): keys(m{"id": "a"})})
 		x.refused(err, notFound)

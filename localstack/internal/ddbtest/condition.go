@@ -97,7 +97,7 @@ func functionCases() []testCase {
 		"begins_with(str, :hel)": true, "begins_with(str, :ell)": false, "begins_with(str, :hello)": true, "begins_with(bin, :by)": true, "begins_with(bin, :yt)": false, "begins_with(num, :hel)": false, "begins_with(gone, :hel)": false, "begins_with(str, :by)": false,
 		"contains(str, :ell)": true, "contains(str, :x)": false, "contains(bin, :yt)": true, "contains(strs, :x)": true, "contains(strs, :z)": false, "contains(nums, :one)": true, "contains(nums, :five)": false, "contains(bins, :bx)": true,
 		"contains(els, :one)": true, "contains(els, :x)": true, "contains(els, :deep)": false, "contains(gone, :x)": false, "contains(doc, :x)": false, "contains(strs, :one)": false,
-		"size(str) > :four": true, "size(bin) = :five": true, "size(strs) = :two": true, "size(nums) = :two": true, "size(els) > :two": true, "size(doc) > :two": true, "size(blank) < :one": true, "size(vacant) < :one": true, "size(noels) < :one": true, "size(gone) < :ten": false, "size(doc.kid) = :one": true,
+		"size(str) > :four": true, "size(bin) = :five": true, "size(strs) = :two": true, "size(nums) = :two": true, "size(bins) = :one": true, "size(els) > :two": true, "size(doc) > :two": true, "size(blank) < :one": true, "size(vacant) < :one": true, "size(noels) < :one": true, "size(gone) < :ten": false, "size(doc.kid) = :one": true,
 		"size(num) > :one": false, "size(clef) = :three": true, // UTF-16 code units: 1 and 2
 	})
 }

@@ -120,6 +120,14 @@ func (x *exam) refused(err error, code string, text ...string) {
 	}
 }
 
+// refusedAs is refused for one of several calls.
+func (x *exam) refusedAs(what string, err error, code string) {
+	if err == nil {
+		x.fatalf("%s: got success, want %s", what, code)
+	}
+	x.refused(err, code)
+}
+
 const (
 	invalid         = "ValidationException"
 	conditionFailed = "ConditionalCheckFailedException"

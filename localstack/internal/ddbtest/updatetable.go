@@ -181,10 +181,6 @@ var updateTableCases = []testCase{
 		x.refused(x.change(func(in *dynamodb.UpdateTableInput) { in.GlobalSecondaryIndexUpdates = indexUpdates{} }), invalid, "At least one of")
 		x.refused(x.change(func(in *dynamodb.UpdateTableInput) { _, in.AttributeDefinitions = schema("id:S") }), invalid, "At least one of")
 	}},
-	{name: "update table/no such table", run: func(x *exam) {
-		x.table = x.newName()
-		x.refused(x.change(protect(true)), notFound)
-	}},
 	{name: "update table/protected against deletion", run: func(x *exam) { // nubo-db/dynamodb-conformance, updateTable/config.test.ts
 		x.use("id:S")
 		x.ok(x.change(protect(true)))

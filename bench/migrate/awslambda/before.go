@@ -7,13 +7,11 @@ import (
 	"log"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/sqsonce/sqsonce/bench/migrate"
 )
 
 // Order is the body of a message.
-type Order struct {
-	ID    string `json:"id"` // of the event: ord-42/v3
-	Cents int    `json:"cents"`
-}
+type Order = migrate.Order
 
 // Function is what lambda.Start of aws-lambda-go runs.
 func Function(charge func(context.Context, Order) error) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {

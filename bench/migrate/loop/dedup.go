@@ -4,28 +4,12 @@ import (
 	"context"
 	"log"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
-
-// NewHandler returns a handler that runs charge once for each event.
-func NewHandler(client *dynamodb.Client, charge func(context.Context, Order) error) (sqsonce.Handler, error) {
-	store, err := dynamostore.New(client, "dedup") // table
-	if err != nil {
-		return nil, err
-	}
-	once, err := dedup.New(store, "billing") // consumer: part of every key
-	if err != nil {
-		return nil, err
-	}
-	return once.Handler(sqsonce.JSON(charge)), nil
-}
 
 // ConsumeOnce is the same loop with the handler.
 func ConsumeOnce(ctx context.Context, client *sqs.Client, queueURL, queueARN string, handler sqsonce.Handler) error {

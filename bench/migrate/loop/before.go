@@ -8,13 +8,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/sqsonce/sqsonce/bench/migrate"
 )
 
 // Order is the body of a message.
-type Order struct {
-	ID    string `json:"id"` // of the event: ord-42/v3
-	Cents int    `json:"cents"`
-}
+type Order = migrate.Order
 
 // Send is the producer.
 func Send(ctx context.Context, client *sqs.Client, queueURL string, o Order) error {
