@@ -50,8 +50,9 @@
 // # Outcomes
 //
 // When the handler returns nil, the record is completed, also where the host has stopped or has lost the message
-// meanwhile. The complete is retried until the lease is over, and the record is never released.
-// [Options.OnCompleteFailed] decides about the message if no complete succeeded.
+// meanwhile. The complete is retried while the host has the message, also after the lease's end, and the record is never released.
+// After that the process goes on to complete it for up to 12 h, and a copy of the event that comes here does so first.
+// [Options.OnCompleteFailed] decides about the message if no complete succeeded. A [sqsonce.Skip] is completed in the same way.
 //
 // When the handler fails, the record is released with the error's text, and the next delivery runs the event. After a
 // [sqsonce.Reject] the record is released when the host has settled the message ([sqsonce.OnSettled]). A rejected event

@@ -6,22 +6,18 @@
 //
 // # Guarantees
 //
-// The worker deletes a message only after its handler returned nil, after an earlier delivery of it was done, or after
-// the dead-letter queue has confirmed it. In every other case (not started, panic, timeout, process killed) SQS delivers
+// The worker deletes a message only after its handler returned nil or [sqsonce.Skip], after an earlier delivery of it was done, or
+// after the dead-letter queue has confirmed it. In every other case (not started, panic, timeout, process killed) SQS delivers
 // the message again.
 //
 // SQS delivers at least once, and a worker can die between a handler's effect and the delete. Package dedup makes a
 // handler run once per event. A worker without it knows only the last 10,000 messages that it has finished itself, and
 // deletes further copies of them without running the handler. It shares this list with no other worker.
 //
-// Package sqsonce says what each error of a handler means. [sqsonce.ErrInProgress] is not a failure: the message comes
-// back when the lease of the other delivery should have ended. In three cases the worker holds the message instead: it
-// stays in flight, extended by the heartbeat, without a slot.
-//
-//   - One more receive would move the message to the dead-letter queue.
-//   - The queue is FIFO.
-//   - The other delivery runs in this process (package dedup knows). The held message is then tried again as soon as that
-//     delivery ends. Such messages may use half of what InFlight has beyond Concurrency, and half of Bytes.
+// Package sqsonce says what each error of a handler means. [sqsonce.ErrInProgress] is not a failure: the worker holds the message. It
+// stays hidden, extended by the heartbeat, takes neither a slot nor a place in InFlight, and is tried again when the other delivery of
+// this process has ended, else when the lease of the other delivery should have ended. Beyond Options.Held and half of Bytes it is
+// given back until then, unless it is at its last receive.
 //
 // # Slow handlers
 //

@@ -38,7 +38,7 @@ type Stats struct {
 	Drained   int64 // handlers that returned during the stop
 	Released  int64 // messages given back without having been started
 	Abandoned int64 // messages that the stop left hidden until their visibility timeout ends
-	Undeleted int64 // messages done whose delete is not confirmed
+	Undeleted int64 // messages done whose delete is not confirmed, and not tried again
 
 	Extended    int64 // extensions of messages that SQS confirmed in time
 	NotExtended int64 // those that failed, or were confirmed too late
