@@ -25,12 +25,12 @@
 //
 // # Envelopes
 //
-// [Unwrap] takes a message out of the envelopes of SNS, EventBridge and CloudEvents, before its key is made.
+// [OpenEnvelope] takes a message out of the envelopes of SNS, EventBridge and CloudEvents, before its key is made.
 //
 // # Nil
 //
-// This holds for all packages. New functions refuse a nil handler, client or store with a [FieldError]; those that return a
-// Handler alone, such as [Unwrap], return one that fails each message with it. A nil option function, context or message
+// This holds for all packages. New functions refuse a nil handler, client or store with a [OptionError]; those that return a
+// Handler alone, such as [OpenEnvelope], return one that fails each message with it. A nil option function, context or message
 // panics, as with the AWS SDK. The zero value of a type that a New function makes cannot be used.
 //
 // The package imports the standard library and this module's internal packages alone.

@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// ErrEnvelope reports a body that is an envelope which nobody took off, or that [Unwrap] does not understand. It is an ordinary
+// ErrEnvelope reports a body that is an envelope which nobody took off, or that [OpenEnvelope] does not understand. It is an ordinary
 // error, not a [Reject]: one forgotten line must not move a queue's messages to the dead-letter queue at once.
 var ErrEnvelope = errors.New("sqsonce: envelope")
 
 // mostEnvelopes is how many envelopes Unwrap takes off one message. EventBridge to SNS to SQS, with a CloudEvent in it, is three.
 const mostEnvelopes = 4
 
-// Envelope is what an envelope that [Unwrap] took off says of the event. The zero value: there was none.
+// Envelope is what an envelope that [OpenEnvelope] took off says of the event. The zero value: there was none.
 type Envelope struct {
 	Key    string    // of the event by the envelope's own ID; [Message.Key] uses it where the message in it has no event ID
 	Source KeySource // of Key: KeyFromSNS or KeyFromEventBridge
 	Type   string    // EventBridge's detail-type; [ByType] uses it where the message in it has no type
 }
 
-// Unwrap returns a handler that takes a message out of the envelopes in which AWS services deliver it, and calls h with it:
+// OpenEnvelope returns a handler that takes a message out of the envelopes in which AWS services deliver it, and calls h with it:
 //
 //   - a notification of SNS without raw message delivery, its default: the body is the published message, the attributes are
 //     those it was published with. With raw message delivery there is nothing to take off.
@@ -49,8 +49,8 @@ type Envelope struct {
 // So the body of a message without an ID of its own decides about its key. Do not unwrap what consists of texts of people that
 // you do not trust and has no event-id.
 //
-// h sees a copy of the [Message] with another Body, Attributes and Envelope; all else is that of the delivery, which [Outer]
-// returns. Unwrap belongs outside of deduplication: Unwrap(once.Handler(h)). To a consumer that has records already it gives
+// h sees a copy of the [Message] with another Body, Attributes and Envelope; all else is that of the delivery, which [Original]
+// returns. OpenEnvelope belongs outside of deduplication: OpenEnvelope(once.Handler(h)). To a consumer that has records already it gives
 // other keys for messages in envelopes: an event that was completed under its message ID and comes again runs again.
 //
 // An envelope that is not understood is an error that matches [ErrEnvelope], and h is not called: the confirmation of a
@@ -59,7 +59,7 @@ type Envelope struct {
 //   - SNS: TopicArn (an ARN), MessageId, Message, and Notification for Type. A Timestamp is needed.
 //   - EventBridge: detail-type, source, detail. id, time and region are needed, and detail must be an object.
 //   - CloudEvents: specversion and two of id, source, type, data and data_base64. specversion, id, source and type are needed.
-func Unwrap(h Handler) Handler {
+func OpenEnvelope(h Handler) Handler {
 	if h == nil {
 		return withoutHandler("Unwrap")
 	}
@@ -68,7 +68,7 @@ func Unwrap(h Handler) Handler {
 		if err != nil {
 			return err
 		}
-		if _, ok := Outer(ctx); !ok {
+		if _, ok := Original(ctx); !ok {
 			ctx = context.WithValue(ctx, outerContextKey{}, m)
 		}
 		return h(ctx, inner)
@@ -79,8 +79,8 @@ var errNoText = errors.New("it is null")
 
 type outerContextKey struct{}
 
-// Outer returns the message as the host delivered it, for a handler behind [Unwrap].
-func Outer(ctx context.Context) (*Message, bool) {
+// Original returns the message as the host delivered it, for a handler behind [OpenEnvelope].
+func Original(ctx context.Context) (*Message, bool) {
 	m, ok := ctx.Value(outerContextKey{}).(*Message)
 	return m, ok
 }

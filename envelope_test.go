@@ -54,9 +54,9 @@ const (
 // unwrapped returns the message that the handler behind Unwrap is called with, or nil.
 func unwrapped(t testing.TB, m *sqsonce.Message) (got *sqsonce.Message, err error) {
 	t.Helper()
-	err = sqsonce.Unwrap(func(ctx context.Context, inner *sqsonce.Message) error {
+	err = sqsonce.OpenEnvelope(func(ctx context.Context, inner *sqsonce.Message) error {
 		got = inner
-		if outer, ok := sqsonce.Outer(ctx); !ok || outer != m {
+		if outer, ok := sqsonce.Original(ctx); !ok || outer != m {
 			t.Errorf("Outer: %v, %t, want the delivery", outer, ok)
 		}
 		return nil
@@ -375,8 +375,8 @@ func TestNoEnvelope(t *testing.T) {
 func TestUnwrapTwice(t *testing.T) {
 	t.Parallel()
 	m := &sqsonce.Message{ID: msgID, Body: inSNS(inEventBridge("{}"))}
-	h := sqsonce.Unwrap(sqsonce.Unwrap(func(ctx context.Context, inner *sqsonce.Message) error {
-		if outer, _ := sqsonce.Outer(ctx); outer != m || inner.Body != "{}" {
+	h := sqsonce.OpenEnvelope(sqsonce.OpenEnvelope(func(ctx context.Context, inner *sqsonce.Message) error {
+		if outer, _ := sqsonce.Original(ctx); outer != m || inner.Body != "{}" {
 			return fmt.Errorf("outer %v, inner %v", outer, inner)
 		}
 		return nil
@@ -384,7 +384,7 @@ func TestUnwrapTwice(t *testing.T) {
 	if err := h(t.Context(), m); err != nil {
 		t.Error(err)
 	}
-	if _, ok := sqsonce.Outer(t.Context()); ok {
+	if _, ok := sqsonce.Original(t.Context()); ok {
 		t.Error("Outer found a message without Unwrap")
 	}
 }
@@ -394,7 +394,7 @@ func TestUnwrapJSON(t *testing.T) {
 	t.Parallel()
 	type order struct{ ID string }
 	var got order
-	h := sqsonce.Unwrap(sqsonce.JSON(func(ctx context.Context, o order) error {
+	h := sqsonce.OpenEnvelope(sqsonce.JSON(func(ctx context.Context, o order) error {
 		got = o
 		if m, ok := sqsonce.FromContext(ctx); !ok || m.Envelope.Source != sqsonce.KeyFromSNS {
 			return fmt.Errorf("FromContext: %+v, %t", m, ok)
@@ -433,7 +433,7 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 			},
 		} {
 			err := f()
-			if !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "sqsonce.Unwrap") {
+			if !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "sqsonce.OpenEnvelope") {
 				t.Errorf("%s of %s: %v, want an ordinary ErrEnvelope that names Unwrap", call, name, err)
 			}
 		}
@@ -461,7 +461,7 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 		t.Errorf("a type for CloudEvents: %v", err)
 	}
 	binary := &sqsonce.Message{Body: inCloudEvent("{}"), Attributes: text("ce-specversion", "1.0", "ce-id", "B", "ce-source", "s", "ce-type", "t")}
-	if _, err := sqsonce.Decode[order](binary); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "where sqsonce.Unwrap leaves it") {
+	if _, err := sqsonce.Decode[order](binary); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "where sqsonce.OpenEnvelope leaves it") {
 		t.Errorf("a CloudEvent as the data of one in binary mode: %v", err)
 	}
 	if _, err := sqsonce.Decode[cloudEvent](binary); err != nil {
@@ -469,7 +469,7 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 	}
 	for _, body := range []string{"[" + inCloudEvent("{}") + "]", " \n[{}, " + inSNS("x") + "]"} {
 		batch := &sqsonce.Message{Body: body}
-		if _, err := sqsonce.Decode[[]order](batch); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "where sqsonce.Unwrap leaves it") {
+		if _, err := sqsonce.Decode[[]order](batch); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "where sqsonce.OpenEnvelope leaves it") {
 			t.Errorf("a batch: %v", err)
 		}
 		if _, err := sqsonce.Decode[[]map[string]any](batch); err != nil {

@@ -110,7 +110,7 @@ func (m *Message) checkNoEnvelope(t reflect.Type) error {
 		}
 	}
 	if inArray || m.inBinaryMode(e) {
-		return fmt.Errorf("%w: one of %s, not a %s, in an array or as the data of a CloudEvent, where sqsonce.Unwrap leaves it: decode a type with its fields", ErrEnvelope, e.kind, t)
+		return fmt.Errorf("%w: one of %s, not a %s, in an array or as the data of a CloudEvent, where sqsonce.OpenEnvelope leaves it: decode a type with its fields", ErrEnvelope, e.kind, t)
 	}
-	return fmt.Errorf("%w: the body is one of %s, not a %s: put sqsonce.Unwrap around the handler, outside of deduplication", ErrEnvelope, e.kind, t)
+	return fmt.Errorf("%w: the body is one of %s, not a %s: put sqsonce.OpenEnvelope around the handler, outside of deduplication", ErrEnvelope, e.kind, t)
 }

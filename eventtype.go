@@ -10,7 +10,7 @@ import (
 )
 
 // ByType returns a handler that calls the handler of the message's event type: the event-type attribute, else a CloudEvents
-// type, else the detail-type of an EventBridge event that [Unwrap] took its detail from. The handler under "" gets every type without a handler of its own; if there is none, an unknown type is a [Reject].
+// type, else the detail-type of an EventBridge event that [OpenEnvelope] took its detail from. The handler under "" gets every type without a handler of its own; if there is none, an unknown type is a [Reject].
 func ByType(h map[string]Handler) Handler {
 	routes := maps.Clone(h) // the caller may go on changing its map
 	return func(ctx context.Context, m *Message) error {

@@ -70,7 +70,7 @@ func Example() {
 		}
 		return err
 	}
-	w, err := sqsworker.New(stack.SQS, queueURL, stopAfterTwo, func(o *sqsworker.Options) { o.Wait = time.Second })
+	w, err := sqsworker.New(stack.SQS, queueURL, stopAfterTwo, func(o *sqsworker.Options) { o.WaitTime = time.Second })
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func Example_inbox() {
 
 // Messages that SNS or EventBridge sends to the queue: the handler gets what is in the envelope.
 func ExampleUnwrap() {
-	h := sqsonce.Unwrap(sqsonce.JSON(func(ctx context.Context, o Order) error {
+	h := sqsonce.OpenEnvelope(sqsonce.JSON(func(ctx context.Context, o Order) error {
 		m, _ := sqsonce.FromContext(ctx)
 		key, source, _ := m.Key()
 		fmt.Println(o.ID, source, key)

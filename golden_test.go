@@ -20,7 +20,7 @@ type goldenKey struct {
 func (g goldenKey) keys(t *testing.T) goldenKey {
 	t.Helper()
 	m := &sqsonce.Message{ID: g.ID, QueueARN: g.QueueARN, Group: g.Group, DedupID: g.DedupID, Body: g.Body, Attributes: g.Attributes}
-	err := sqsonce.Unwrap(func(_ context.Context, m *sqsonce.Message) error {
+	err := sqsonce.OpenEnvelope(func(_ context.Context, m *sqsonce.Message) error {
 		key, source, err := m.Key()
 		g.Key, g.Source = key, source.String()
 		g.DedupKey, _ = m.DedupKey()

@@ -31,7 +31,7 @@ func (e *DecodeError) Error() string {
 //
 // A body that is an envelope of SNS, EventBridge or CloudEvents is an [ErrEnvelope] where T is a struct without a field of that
 // envelope (TopicArn or MessageId; detail or detail-type; specversion, data or data_base64): encoding/json would decode it as
-// an empty T. So is an array with one of them, such as a batch of CloudEvents, where T is a slice of such structs. See [Unwrap],
+// an empty T. So is an array with one of them, such as a batch of CloudEvents, where T is a slice of such structs. See [OpenEnvelope],
 // also for how an envelope is known.
 //
 // A body that is null is an ordinary error, not a Reject, unless T is a pointer, map, slice or interface: encoding/json would

@@ -106,7 +106,7 @@ func TestDecodeNull(t *testing.T) {
 		}
 	}
 	for name, body := range map[string]string{"SNS": inSNS("null"), "a CloudEvent": inCloudEvent("null")} {
-		h := sqsonce.Unwrap(sqsonce.JSON(func(context.Context, order) error { return nil }))
+		h := sqsonce.OpenEnvelope(sqsonce.JSON(func(context.Context, order) error { return nil }))
 		if err := h(t.Context(), &sqsonce.Message{Body: body}); err == nil || isReject(err) {
 			t.Errorf("null in %s: %v, want an ordinary error", name, err)
 		}

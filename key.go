@@ -116,7 +116,7 @@ func (s KeySource) String() string {
 //     event-source the queue's ARN and the event-id, since two producers may use the same IDs;
 //  2. EventKey of a CloudEvents source and id, only where specversion, id, source and type are all present and not
 //     empty, as message attributes (plain, or prefixed "ce-" or "ce_") or in a JSON body;
-//  3. where [Unwrap] took the message out of an envelope of SNS, the topic's ARN and SNS's message ID; of EventBridge, the
+//  3. where [OpenEnvelope] took the message out of an envelope of SNS, the topic's ARN and SNS's message ID; of EventBridge, the
 //     source and the ID of its event;
 //  4. the queue's ARN and the message ID.
 //

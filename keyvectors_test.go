@@ -41,7 +41,7 @@ type messageVector struct {
 		Attributes map[string]string          `json:"Attributes,omitempty"`
 		Message    map[string]vectorAttribute `json:"MessageAttributes,omitempty"`
 	} `json:"message"`
-	Unwrap    bool   `json:"unwrap,omitempty"` // the consumer has sqsonce.Unwrap
+	Unwrap    bool   `json:"unwrap,omitempty"` // the consumer has sqsonce.OpenEnvelope
 	Key       string `json:"key"`
 	KeySource string `json:"keySource,omitempty"`
 }
@@ -107,7 +107,7 @@ func (v *messageVector) check(t *testing.T) {
 		m.Attributes[name] = sqsonce.Attribute{Type: a.DataType, String: a.StringValue, Binary: a.BinaryValue}
 	}
 	if v.Unwrap {
-		take := sqsonce.Unwrap(func(_ context.Context, inner *sqsonce.Message) error { m = inner; return nil })
+		take := sqsonce.OpenEnvelope(func(_ context.Context, inner *sqsonce.Message) error { m = inner; return nil })
 		if err := take(t.Context(), m); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 			return

@@ -15,7 +15,7 @@ import (
 type Handler func(ctx context.Context, m *Message) error
 
 // Chain returns the handler with the middleware around it. The first middleware is outermost: it gets a message first and the error
-// last. From outside to inside: what changes messages, such as [Unwrap]; dedup; what is about one run, such as a timeout or a trace.
+// last. From outside to inside: what changes messages, such as [OpenEnvelope]; dedup; what is about one run, such as a timeout or a trace.
 func Chain(h Handler, middleware ...func(Handler) Handler) Handler {
 	for _, m := range slices.Backward(middleware) {
 		h = m(h)
@@ -52,7 +52,7 @@ type Message struct {
 	// TraceHeader is the AWSTraceHeader system attribute.
 	TraceHeader string
 
-	// Envelope says what [Unwrap] took the message out of.
+	// Envelope says what [OpenEnvelope] took the message out of.
 	Envelope Envelope
 
 	// KillAt is when the host will certainly end this process (Lambda, one invocation at a time). Zero: not known.
@@ -85,8 +85,8 @@ func NewContext(ctx context.Context, m *Message) context.Context {
 	return context.WithValue(ctx, messageContextKey{}, m)
 }
 
-// FromContext returns the message that a handler made by [JSON] is called for. Behind [Unwrap] that is the message in the
-// envelope; see [Outer].
+// FromContext returns the message that a handler made by [JSON] is called for. Behind [OpenEnvelope] that is the message in the
+// envelope; see [Original].
 func FromContext(ctx context.Context) (*Message, bool) {
 	m, ok := ctx.Value(messageContextKey{}).(*Message)
 	return m, ok

@@ -89,19 +89,19 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// FieldError is an option or an input that cannot be used. New functions join one per bad field, so that all are seen
+// OptionError is an option or an input that cannot be used. New functions join one per bad field, so that all are seen
 // at once.
-type FieldError struct {
+type OptionError struct {
 	Package string // "sqsworker"
 	Field   string // "Options.Concurrency"
 	Problem string // what is wrong and what the limit is
 }
 
-func (e *FieldError) Error() string { return e.Package + ": " + e.Field + ": " + e.Problem }
+func (e *OptionError) Error() string { return e.Package + ": " + e.Field + ": " + e.Problem }
 
 // withoutHandler returns what a function of this package makes of a nil handler. No message is acknowledged, and none rejected.
 func withoutHandler(function string) Handler {
-	err := &FieldError{Package: "sqsonce", Field: "handler of " + function, Problem: "is nil"}
+	err := &OptionError{Package: "sqsonce", Field: "handler of " + function, Problem: "is nil"}
 	return func(context.Context, *Message) error { return err }
 }
 

@@ -51,7 +51,7 @@ func TestOutcomeTexts(t *testing.T) {
 		{sqsonce.Skip("order is void"), "sqsonce: skipped: order is void"},
 		{&sqsonce.PanicError{Value: "boom"}, "sqsonce: handler panicked: boom"},
 		{&sqsonce.PanicError{}, "sqsonce: handler called runtime.Goexit"},
-		{&sqsonce.FieldError{Package: "fifo", Field: "Event.ID", Problem: "empty"}, "fifo: Event.ID: empty"},
+		{&sqsonce.OptionError{Package: "fifo", Field: "Event.ID", Problem: "empty"}, "fifo: Event.ID: empty"},
 	} {
 		if got := tt.err.Error(); got != tt.want {
 			t.Errorf("%T: %q, want %q", tt.err, got, tt.want)
@@ -241,7 +241,7 @@ func TestOutcomeOfTypedNils(t *testing.T) {
 func TestNilHandler(t *testing.T) {
 	t.Parallel()
 	for want, h := range map[string]sqsonce.Handler{
-		"sqsonce: handler of Unwrap: is nil": sqsonce.Unwrap(nil),
+		"sqsonce: handler of Unwrap: is nil": sqsonce.OpenEnvelope(nil),
 		"sqsonce: handler of JSON: is nil":   sqsonce.JSON[int](nil),
 		"sqsonce: handler of Batch: is nil":  sqsonce.Batch(nil),
 	} {

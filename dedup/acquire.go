@@ -34,7 +34,7 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
 		Retention:  o.o.Retention,
 		Attempt:    rl.task.attempt,
 		Validation: rl.task.validation,
-		NoTakeover: o.o.OnCrash != Rerun,
+		NoTakeover: o.o.OnCrash != OnCrashRerun,
 	})
 	if err == nil && l.OwnRetry {
 		o.counts.ownRetries.Add(1)
@@ -47,12 +47,12 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
 	return l, err
 }
 
-// patience is how long a delivery waits for the answer to its acquire. Under the policy RunAnyway the handler runs without
-// an answer: where the host ends the process at a known instant, two thirds of the time are the handler's. Under FailClosed
+// patience is how long a delivery waits for the answer to its acquire. Under the policy OnStoreDownRunAnyway the handler runs without
+// an answer: where the host ends the process at a known instant, two thirds of the time are the handler's. Under OnStoreDownFailClosed
 // nothing is gained by an earlier end, and a first call may be slow.
 func (o *Once) patience(t task) time.Duration {
 	d := o.o.CallTimeout + acquireGrace
-	if left := time.Until(t.killAt); left > 0 && o.o.OnStoreDown == RunAnyway {
+	if left := time.Until(t.killAt); left > 0 && o.o.OnStoreDown == OnStoreDownRunAnyway {
 		d = min(d, left/3)
 	}
 	return d
@@ -102,7 +102,7 @@ func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) 
 	unknown := errors.Is(err, ErrOutcomeUnknown)
 	err = unrun(ctx, fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err))
 	down := errors.Is(err, sqsonce.ErrUnavailable) && !errors.Is(err, sqsonce.ErrMisconfigured)
-	if o.o.OnStoreDown == RunAnyway && down && ctx.Err() == nil {
+	if o.o.OnStoreDown == OnStoreDownRunAnyway && down && ctx.Err() == nil {
 		return o.runWithoutRecord(ctx, t, rl, err)
 	}
 	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
@@ -147,7 +147,7 @@ func (o *Once) inProgress(ctx context.Context, t task, d Decision, ended <-chan 
 // match ErrInProgress: no delivery is in progress, and a host that waited for one would wait for ever.
 func (o *Once) crashed(ctx context.Context, t task) error {
 	o.decided(ctx, t, Decision{Outcome: DecidedCrashed})
-	if o.o.OnCrash == Block {
+	if o.o.OnCrash == OnCrashBlock {
 		return fmt.Errorf("%w %s: find out whether its effect happened, then reopen the record to run the event again", ErrCrashed, o.record(t.key))
 	}
 	err := fmt.Errorf("%w %s: find out whether its effect happened, then redrive the message to run the event again", ErrCrashed, o.record(t.key))
@@ -175,7 +175,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 	o.releaseUnused(ctx, l, cause)
 }
 
-// runWithoutRecord runs the handler while the store cannot be reached: policy RunAnyway. Complete is tried once: the acquire
+// runWithoutRecord runs the handler while the store cannot be reached: policy OnStoreDownRunAnyway. Complete is tried once: the acquire
 // may have been granted, and only its answer lost.
 func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, cause error) (err error) {
 	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", "key", t.key, "error", cause)

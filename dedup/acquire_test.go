@@ -36,9 +36,9 @@ func TestOnCrash(t *testing.T) {
 		runs   int
 		reject bool
 	}{
-		{"Rerun", dedup.Rerun, 1, false},
-		{"Block", dedup.Block, 0, false},
-		{"DeadLetter", dedup.DeadLetter, 0, true},
+		{"Rerun", dedup.OnCrashRerun, 1, false},
+		{"Block", dedup.OnCrashBlock, 0, false},
+		{"DeadLetter", dedup.OnCrashDeadLetter, 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestOnCrash(t *testing.T) {
 				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = tt.policy })
 				for range 3 {
 					err := o.Handler(e.handler)(t.Context(), message("1"))
-					if tt.policy == dedup.Rerun {
+					if tt.policy == dedup.OnCrashRerun {
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -81,7 +81,7 @@ func TestDeadLetterReleasesWhenConfirmed(t *testing.T) {
 			f := newFaults()
 			crash(t, f, "1")
 			var e effects
-			h := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }).Handler(e.handler)
+			h := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashDeadLetter }).Handler(e.handler)
 			ctx, settle := settle.New(t.Context())
 			if err := h(ctx, message("1")); !errors.Is(err, dedup.ErrCrashed) {
 				t.Fatalf("got error %v, want ErrCrashed", err)
@@ -105,7 +105,7 @@ func TestOnStoreDown(t *testing.T) {
 		runs   int
 		calls  string
 		errors int64
-	}{{dedup.FailClosed, 0, "[acquire]", 1}, {dedup.RunAnyway, 1, "[acquire complete]", 2}} {
+	}{{dedup.OnStoreDownFailClosed, 0, "[acquire]", 1}, {dedup.OnStoreDownRunAnyway, 1, "[acquire complete]", 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
 			f.before = func(context.Context, string, int) error { return errStore }
@@ -137,7 +137,7 @@ func TestOnStoreDown(t *testing.T) {
 	}
 }
 
-// Under RunAnyway the acquire may have been granted, and only its answer lost: then the record is completed. Where another
+// Under OnStoreDownRunAnyway the acquire may have been granted, and only its answer lost: then the record is completed. Where another
 // owner has it, it stays as it is.
 func TestRunAnywayCompletesItsOwnRecord(t *testing.T) {
 	t.Parallel()
@@ -158,7 +158,7 @@ func TestRunAnywayCompletesItsOwnRecord(t *testing.T) {
 			var e effects
 			var lines bytes.Buffer
 			o := newOnce(t, f, func(o *dedup.Options) {
-				o.OnStoreDown, o.Logger = dedup.RunAnyway, slog.New(slog.NewTextHandler(&lines, nil))
+				o.OnStoreDown, o.Logger = dedup.OnStoreDownRunAnyway, slog.New(slog.NewTextHandler(&lines, nil))
 			})
 			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
 				t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
@@ -201,12 +201,12 @@ func TestStatsCountWhatALeaseTells(t *testing.T) {
 
 func TestRunAnywayIsNotForEveryError(t *testing.T) {
 	t.Parallel()
-	runAnyway := func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway }
+	runAnyway := func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway }
 	synctest.Test(t, func(t *testing.T) {
 		var e effects
 		f := newFaults()
 		f.before = func(context.Context, string, int) error {
-			return &sqsonce.FieldError{Package: "store", Field: "table", Problem: "missing"}
+			return &sqsonce.OptionError{Package: "store", Field: "table", Problem: "missing"}
 		}
 		if err := newOnce(t, f, runAnyway).Handler(e.handler)(t.Context(), message("1")); err == nil || e.got() != 0 {
 			t.Errorf("unusable store: got error %v and %d runs, want an error and none", err, e.got())
@@ -250,7 +250,7 @@ func TestValidate(t *testing.T) {
 			var e effects
 			h := newOnce(t, f, func(o *dedup.Options) {
 				o.CacheSize = cacheSize
-				o.Validate = func(m *sqsonce.Message) string { return m.Body }
+				o.PayloadHash = func(m *sqsonce.Message) string { return m.Body }
 			}).Handler(e.handler)
 			for _, body := range []string{`{"amount":1}`, `{"amount":1}`} {
 				m := message("1")
@@ -283,8 +283,8 @@ func TestClaim(t *testing.T) {
 	owners := make(map[string]bool)
 	for range 50 {
 		c, _ := claimFor(t, m, func(o *dedup.Options) {
-			o.Lease, o.Retention, o.OnCrash = 2e9, 3600e9, dedup.Block
-			o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body }
+			o.LeaseDuration, o.Retention, o.OnCrash = 2e9, 3600e9, dedup.OnCrashBlock
+			o.PayloadHash = func(m *sqsonce.Message) string { return "hash of " + m.Body }
 		})
 		// 26 base32 characters carry 130 bits.
 		if len(c.Owner) < 26 || owners[c.Owner] {

@@ -16,7 +16,7 @@ func TestUnconfirmedCompleteIsNotRemembered(t *testing.T) {
 		f := newFaults()
 		f.down(errStore, "complete")
 		var e effects
-		h := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.Acknowledge }).Handler(e.handler)
+		h := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.OnCompleteFailedAcknowledge }).Handler(e.handler)
 		deliver := func() {
 			t.Helper()
 			if err := h(t.Context(), message("1")); err != nil {

@@ -63,7 +63,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	if again {
 		o.unrecorded.add(s, o.recordLater)
 	}
-	if o.o.OnCompleteFailed == Acknowledge {
+	if o.o.OnCompleteFailed == OnCompleteFailedAcknowledge {
 		o.o.Logger.ErrorContext(ctx, "dedup: handler succeeded, record not completed, message acknowledged: a duplicate would run again", "key", s.lease.Key, "error", err)
 		return nil
 	}
@@ -112,7 +112,7 @@ func retryable(err error) bool {
 
 // refusesValue reports whether the store's own code refuses a value of the record.
 func refusesValue(err error) bool {
-	_, unusable := errors.AsType[*sqsonce.FieldError](err)
+	_, unusable := errors.AsType[*sqsonce.OptionError](err)
 	return unusable
 }
 
@@ -132,7 +132,7 @@ func answered(err error) bool {
 func (o *Once) retryContext(ctx context.Context, rl *recordLease, begun time.Time) (context.Context, context.CancelFunc) {
 	hosts, hosted := settle.Host(ctx)
 	switch {
-	case o.o.OnCompleteFailed == Acknowledge:
+	case o.o.OnCompleteFailed == OnCompleteFailedAcknowledge:
 		return context.WithDeadline(hosts, begun.Add(o.o.CallTimeout))
 	case hosted:
 		return context.WithCancel(hosts)

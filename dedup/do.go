@@ -20,7 +20,7 @@ type DoOptions struct {
 //
 // A failed call is not replayed: an error of f releases the record, and the next call runs f again.
 //
-// A T that JSON does not keep is refused before f is called, with a [*sqsonce.FieldError] that names the field: a channel, a
+// A T that JSON does not keep is refused before f is called, with a [*sqsonce.OptionError] that names the field: a channel, a
 // function, a complex number, an interface (also any and error), an unexported field, two fields with one JSON name, or an
 // embedded type whose MarshalJSON hides the other fields. Types with a MarshalJSON or MarshalText of their own need the
 // Unmarshal method too, and are then trusted. A field with the tag json:"-" is left out on purpose. What the type does not
@@ -36,7 +36,7 @@ type DoOptions struct {
 func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context) (T, error), optFns ...func(*DoOptions)) (T, error) {
 	var out, zero T
 	if key == "" {
-		return zero, &sqsonce.FieldError{Package: "dedup", Field: "key", Problem: "is empty"}
+		return zero, &sqsonce.OptionError{Package: "dedup", Field: "key", Problem: "is empty"}
 	}
 	if err := checkResultType(reflect.TypeFor[T]()); err != nil {
 		return zero, err

@@ -122,7 +122,7 @@ func TestDoPayloadMismatch(t *testing.T) {
 			t.Errorf("another input: got %d, %v after %d runs, want ErrPayloadMismatch after 1", got, err, runs)
 		}
 		// A message of the key, which this process remembers as completed.
-		h := newOnce(t, newFaults(), custom("k"), func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return m.Body } })
+		h := newOnce(t, newFaults(), custom("k"), func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return m.Body } })
 		pay := func(context.Context) (int, error) { return 1, nil }
 		if _, err := dedup.Do(t.Context(), h, "k", pay, func(o *dedup.DoOptions) { o.Validation = "10 EUR" }); err != nil {
 			t.Fatal(err)
@@ -136,16 +136,16 @@ func TestDoPayloadMismatch(t *testing.T) {
 // A value whose record may be missing is not returned: the caller could act on it, and f could run again.
 func TestDoCompleteFailed(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []dedup.CompletePolicy{dedup.Redeliver, dedup.Acknowledge} {
+	for _, policy := range []dedup.CompletePolicy{dedup.OnCompleteFailedRedeliver, dedup.OnCompleteFailedAcknowledge} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
 			f.fail("complete", errStore)
 			o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = policy })
 			got, err := dedup.Do(t.Context(), o, "k", func(context.Context) (int, error) { return 7, nil })
-			if policy == dedup.Redeliver && (got != 0 || !errors.Is(err, errStore)) {
+			if policy == dedup.OnCompleteFailedRedeliver && (got != 0 || !errors.Is(err, errStore)) {
 				t.Errorf("Redeliver: got %d, %v, want 0 and the store's error", got, err)
 			}
-			if policy == dedup.Acknowledge && (got != 7 || err != nil) {
+			if policy == dedup.OnCompleteFailedAcknowledge && (got != 7 || err != nil) {
 				t.Errorf("Acknowledge: got %d, %v, want 7, nil", got, err)
 			}
 		})

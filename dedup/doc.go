@@ -39,7 +39,7 @@
 // it, or when its lease is over: a takeover. A takeover follows a crash, or a store that the owner could not reach. Time
 // decides who may acquire a record. Ownership decides who may renew, complete or release it.
 //
-// A record lease lasts [Options.Lease] and is renewed at a third of that until the handler has returned. Renewal goes on
+// A record lease lasts [Options.LeaseDuration] and is renewed at a third of that until the handler has returned. Renewal goes on
 // after the handler's context was cancelled: the handler still runs, so no other delivery may start. Where the host
 // knows when it will end the process ([sqsonce.Message.KillAt], on Lambda) the lease lasts until 2 s after that, and is
 // not renewed.
@@ -68,7 +68,7 @@
 // # Duplicates in one process
 //
 // Several deliveries of one event often reach one process together. While one of them runs, its peers make no request:
-// they wait for it, for at most [Options.Wait]. If it succeeds, they are acknowledged. If it fails, the next one runs. If
+// they wait for it, for at most [Options.PeerWait]. If it succeeds, they are acknowledged. If it fails, the next one runs. If
 // it still runs, they are refused as in progress. A sqsworker waits for its handler instead: it holds the message, which
 // then occupies no slot, for as long as the peer runs.
 //

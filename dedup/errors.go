@@ -47,7 +47,7 @@ var (
 	// ErrCrashed says that the event's last owner crashed and that the crash policy does not run the event again. Under
 	// Block, find out whether the handler's effect happened; to run the event again, reopen its record: see [Reopener].
 	ErrCrashed = errors.New("dedup: the last owner crashed: its lease ended without a complete or a release")
-	// ErrPayloadMismatch says that a completed event's key came again with another payload: see Options.Validate and
+	// ErrPayloadMismatch says that a completed event's key came again with another payload: see Options.PayloadHash and
 	// DoOptions.Validation. It comes inside a [sqsonce.RejectError].
 	ErrPayloadMismatch = errors.New("dedup: another payload under the key of a completed event")
 	// ErrForeignWriter says that a program which does not check ownership, such as Powertools for AWS Lambda, changed a
@@ -74,7 +74,7 @@ var (
 // can cause it: the store refuses a value, or the record was read and is none. Anything else that a store answers, and the end
 // of a timeout, says nothing about the message. A host that stops knows by itself that the handler did not run.
 func unrun(ctx context.Context, err error) error {
-	_, refused := errors.AsType[*sqsonce.FieldError](err)
+	_, refused := errors.AsType[*sqsonce.OptionError](err)
 	if refused || errors.Is(err, ErrRecord) || errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(context.Cause(ctx), sqsonce.ErrShutdown) {
 		return err
 	}

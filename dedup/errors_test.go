@@ -41,9 +41,9 @@ func TestErrorsNameTheRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, nil, hang(0), "sqsonce: retry after 1m1s: dedup: in progress elsewhere until 2000-01-01T00:01:00Z (consumer billing, key billing#orders|1)"},
-		{"Block", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.Block }, hang(0),
+		{"Block", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }, hang(0),
 			crashed + "reopen the record to run the event again"},
-		{"DeadLetter", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }, hang(0),
+		{"DeadLetter", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashDeadLetter }, hang(0),
 			"sqsonce: rejected: " + crashed + "redrive the message to run the event again"},
 		{"acquire failed", func(_ *testing.T, f *faults) { f.fail("acquire", errStore) }, nil, hang(0),
 			"sqsonce: unavailable: dedup: acquire failed, handler not called (consumer billing, key billing#orders|1): store unreachable"},

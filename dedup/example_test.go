@@ -52,7 +52,7 @@ func ExampleOnce_Handler() {
 func ExampleOptions_validate() {
 	once, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
 		o.Key = func(m *sqsonce.Message) (string, error) { return m.Attributes["order"].String, nil }
-		o.Validate = func(m *sqsonce.Message) string {
+		o.PayloadHash = func(m *sqsonce.Message) string {
 			hash := sha256.Sum256([]byte(m.Body))
 			return hex.EncodeToString(hash[:])
 		}

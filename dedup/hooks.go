@@ -43,7 +43,7 @@ type DecisionOutcome string
 const (
 	DecidedFirst      DecisionOutcome = "first"       // no earlier owner, or after a release
 	DecidedTakeover   DecisionOutcome = "takeover"    // the last owner crashed
-	DecidedUnguarded  DecisionOutcome = "unguarded"   // the store cannot be reached, policy RunAnyway
+	DecidedUnguarded  DecisionOutcome = "unguarded"   // the store cannot be reached, policy OnStoreDownRunAnyway
 	DecidedDuplicate  DecisionOutcome = "duplicate"   // completed before
 	DecidedInProgress DecisionOutcome = "in_progress" // another delivery is in progress
 	DecidedCrashed    DecisionOutcome = "crashed"     // the last owner crashed, policy Block or DeadLetter

@@ -95,7 +95,7 @@ func (d *delivering) peer(runs time.Duration) {
 // Every delivery is decided once, before its handler runs, and the hook is told what became of it.
 func TestDecided(t *testing.T) {
 	t.Parallel()
-	body := func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return m.Body } }
+	body := func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return m.Body } }
 	changed := func(d *delivering) {
 		m := *d.m
 		m.Body = "another"
@@ -111,7 +111,7 @@ func TestDecided(t *testing.T) {
 		}
 		d.store.fail("renew", renewal)
 	}
-	short := func(o *dedup.Options) { o.Lease = time.Second }
+	short := func(o *dedup.Options) { o.LeaseDuration = time.Second }
 	for _, tt := range []struct {
 		name   string
 		option func(*dedup.Options)
@@ -126,7 +126,7 @@ func TestDecided(t *testing.T) {
 		{"slow acquire, lease renewed", short, func(d *delivering) { slowAcquire(d, nil) },
 			dedup.Decision{Outcome: dedup.DecidedFirst, Elapsed: 2 * time.Second}, 0},
 		{"crash", nil, func(d *delivering) { crash(d.T, d.store, "1") }, dedup.Decision{Outcome: dedup.DecidedTakeover}, 0},
-		{"store down, RunAnyway", func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway }, func(d *delivering) { d.store.fail("acquire", errStore) },
+		{"store down, OnStoreDownRunAnyway", func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway }, func(d *delivering) { d.store.fail("acquire", errStore) },
 			dedup.Decision{Outcome: dedup.DecidedUnguarded, Err: errStore}, 0},
 		{"completed", nil, func(d *delivering) { d.complete() }, dedup.Decision{Outcome: dedup.DecidedDuplicate}, 0},
 		{"completed here", nil, func(d *delivering) { d.peer(0) }, dedup.Decision{Outcome: dedup.DecidedDuplicate, Memory: true}, 0},
@@ -140,9 +140,9 @@ func TestDecided(t *testing.T) {
 			d.peer(time.Minute)
 			d.ctx = settle.WithHolding(d.ctx)
 		}, dedup.Decision{Outcome: dedup.DecidedInProgress, Memory: true}, 30 * time.Second},
-		{"crash, Block", func(o *dedup.Options) { o.OnCrash = dedup.Block }, func(d *delivering) { crash(d.T, d.store, "1") },
+		{"crash, Block", func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }, func(d *delivering) { crash(d.T, d.store, "1") },
 			dedup.Decision{Outcome: dedup.DecidedCrashed}, 0},
-		{"crash, DeadLetter", func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }, func(d *delivering) { crash(d.T, d.store, "1") },
+		{"crash, DeadLetter", func(o *dedup.Options) { o.OnCrash = dedup.OnCrashDeadLetter }, func(d *delivering) { crash(d.T, d.store, "1") },
 			dedup.Decision{Outcome: dedup.DecidedCrashed}, 0},
 		{"other payload", body, func(d *delivering) { d.complete(body); changed(d) }, dedup.Decision{Outcome: dedup.DecidedMismatch}, 0},
 		{"other payload than here", body, func(d *delivering) { d.peer(0); changed(d) },
@@ -391,9 +391,9 @@ func TestIncidents(t *testing.T) {
 		}, hang(time.Minute), dedup.Incident{Kind: dedup.IncidentExpired}},
 		{"foreign writer, renewal refused", fails("renew", foreign), untilCancelled, dedup.Incident{Kind: dedup.IncidentForeignWriter, Err: foreign}},
 		{"foreign writer's record", func(f *faults) { f.Store = told{f.Store, false, true} }, hang(0), dedup.Incident{Kind: dedup.IncidentForeignWriter}},
-		{"not completed", fails("complete", &sqsonce.FieldError{}), hang(0), dedup.Incident{Kind: dedup.IncidentNotCompleted, Err: &sqsonce.FieldError{}}},
-		{"not released", fails("release", &sqsonce.FieldError{}), func(context.Context, *sqsonce.Message) error { return errStore },
-			dedup.Incident{Kind: dedup.IncidentNotReleased, Err: &sqsonce.FieldError{}}},
+		{"not completed", fails("complete", &sqsonce.OptionError{}), hang(0), dedup.Incident{Kind: dedup.IncidentNotCompleted, Err: &sqsonce.OptionError{}}},
+		{"not released", fails("release", &sqsonce.OptionError{}), func(context.Context, *sqsonce.Message) error { return errStore },
+			dedup.Incident{Kind: dedup.IncidentNotReleased, Err: &sqsonce.OptionError{}}},
 		{"crashed record not released", func(f *faults) {
 			if _, err := f.Acquire(context.Background(), dedup.Claim{Key: recordKey("1"), Owner: "crashed", Lease: time.Second, Retention: time.Hour}); err != nil {
 				panic(err)
@@ -415,7 +415,7 @@ func TestIncidents(t *testing.T) {
 				var seen observed
 				fence := int64(0)
 				late := func(o *dedup.Options) {
-					o.OnCrash = dedup.DeadLetter
+					o.OnCrash = dedup.OnCrashDeadLetter
 					o.Hooks = append(o.Hooks, dedup.Hooks{Incident: func(ctx context.Context, i dedup.Incident) {
 						if ctx.Err() != nil {
 							t.Errorf("incident %s came after the end of the handler's context", i.Kind)

@@ -28,7 +28,7 @@ var errNoLease = errors.New("dedup: the context carries no record lease: pass th
 //   - not completed and an error: Guard releases the record with the error and returns it. f also returns the error
 //     where its transaction has an unknown outcome; the transaction must therefore be refused after a release.
 //
-// Under the policy RunAnyway f is called with the zero Lease while the store cannot be reached. It must then write
+// Under the policy OnStoreDownRunAnyway f is called with the zero Lease while the store cannot be reached. It must then write
 // nothing to the record.
 func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context.Context, l Lease) (completed bool, err error)) error {
 	t, err := o.task(ctx, m)

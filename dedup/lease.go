@@ -137,7 +137,7 @@ func newRecordLease(o *Once, t task) *recordLease {
 // needs no renewal. A known end that has passed was wrong (the process was frozen and resumed for another invocation):
 // then the lease is renewed.
 func (rl *recordLease) setLength(now time.Time) {
-	rl.length, rl.renewed = rl.once.o.Lease, true
+	rl.length, rl.renewed = rl.once.o.LeaseDuration, true
 	if k := rl.task.killAt; k.After(now) {
 		rl.length, rl.renewed = k.Sub(now)+afterKill, false
 	}

@@ -71,7 +71,7 @@ func TestTimeoutOfARenewal(t *testing.T) {
 					t.Errorf("lease of %s: timeout of %s, want %s", tt.lease, time.Until(deadline), tt.want)
 				}
 				return Lease{}, nil
-			}, func(o *Options) { o.Lease, o.CallTimeout = tt.lease, tt.call })
+			}, func(o *Options) { o.LeaseDuration, o.CallTimeout = tt.lease, tt.call })
 			if _, err := rl.callRenew(t.Context()); err != nil {
 				t.Error(err)
 			}

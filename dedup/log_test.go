@@ -34,7 +34,7 @@ func TestBlockedLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked := &blockedLog{open: make(chan struct{})}
 		f := newFaults()
-		o := newOnce(t, f, func(o *dedup.Options) { o.Logger, o.Wait = slog.New(slog.NewTextHandler(blocked, nil)), -1 })
+		o := newOnce(t, f, func(o *dedup.Options) { o.Logger, o.PeerWait = slog.New(slog.NewTextHandler(blocked, nil)), -1 })
 		var e effects
 		h := o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
 			time.Sleep(time.Minute) // renewals fail meanwhile

@@ -35,7 +35,7 @@ type Once struct {
 // host. The name has 1 to 64 of the characters A-Z a-z 0-9 . _ / - and is part of every key: after a change of the name
 // every event runs again.
 //
-// New makes no request and starts no goroutine. Its error joins a [*sqsonce.FieldError] for each argument or option that
+// New makes no request and starts no goroutine. Its error joins a [*sqsonce.OptionError] for each argument or option that
 // cannot be used.
 func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 	var o Options
@@ -77,11 +77,11 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //     the host had the message, and the policy is Redeliver; or h failed, and its record was not released before the lease was
 //     over, or not renewed before a Reject.
 //   - matching [ErrRecord]: another program has written the record. h was not called.
-//   - any other: the store refused a value of the message ([*sqsonce.FieldError]), or Options.Key failed. h was not called,
+//   - any other: the store refused a value of the message ([*sqsonce.OptionError]), or Options.Key failed. h was not called,
 //     unless the store refuses to store the result.
 func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
-		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}
+		err := &sqsonce.OptionError{Package: "dedup", Field: "handler", Problem: "is nil"}
 		return func(context.Context, *sqsonce.Message) error { return err }
 	}
 	o.CountHandler()
@@ -117,8 +117,8 @@ func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
 		o.decided(ctx, t, Decision{Outcome: DecidedNoKey, Err: err})
 		return task{}, err
 	}
-	if o.o.Validate != nil {
-		t.validation = storable(o.o.Validate(m))
+	if o.o.PayloadHash != nil {
+		t.validation = storable(o.o.PayloadHash(m))
 	}
 	return t, nil
 }

@@ -126,7 +126,7 @@ func TestKeyIsFrozenBeforeTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		h := newOnce(t, store, func(o *dedup.Options) {
-			o.Validate = func(m *sqsonce.Message) string { return m.Body }
+			o.PayloadHash = func(m *sqsonce.Message) string { return m.Body }
 		}).Handler(func(_ context.Context, m *sqsonce.Message) error {
 			m.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "String", String: "2"}
 			m.Body, m.ID = "changed", "changed"
@@ -188,7 +188,7 @@ func TestNilHandler(t *testing.T) {
 	t.Parallel()
 	f := newFaults()
 	err := newOnce(t, f).Handler(nil)(t.Context(), message("1"))
-	if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || f.log() != "[]" {
-		t.Errorf("got error %v after calls %s, want *sqsonce.FieldError before any", err, f.log())
+	if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok || f.log() != "[]" {
+		t.Errorf("got error %v after calls %s, want *sqsonce.OptionError before any", err, f.log())
 	}
 }

@@ -111,7 +111,7 @@ type ListOptions struct {
 	// States are those of the records that are listed, by the caller's clock. Default: all.
 	States []RecordState
 	// After is the key of the last record of an earlier list with the same options, behind which this one goes on. Default:
-	// from the start. Redis, which has no order of keys, refuses it with a [*sqsonce.FieldError].
+	// from the start. Redis, which has no order of keys, refuses it with a [*sqsonce.OptionError].
 	After string
 	// Limit is how many records are listed at most. Default: no limit, as if negative.
 	Limit int

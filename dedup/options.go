@@ -30,16 +30,16 @@ const (
 type Options struct {
 	// Key returns the event's key. It must return the same key for every delivery of an event. Default: Message.Key.
 	Key func(*sqsonce.Message) (string, error)
-	// Validate returns a hash of the payload. A delivery with the key of a completed event and another hash is rejected
+	// PayloadHash returns a hash of the payload. A delivery with the key of a completed event and another hash is rejected
 	// with ErrPayloadMismatch, and the record stays as it is. A hash of more than 128 bytes, or with other characters than
 	// printable ASCII, is stored as "sha256:" and the hex digits of its SHA-256. Default: no validation.
-	Validate func(*sqsonce.Message) string
+	PayloadHash func(*sqsonce.Message) string
 	// TrustDedupID makes the queue's ARN, the group and the MessageDeduplicationId the key of messages without an event
 	// ID. Use it only where the producers give each event a MessageDeduplicationId of its own. Default: false.
 	TrustDedupID bool
-	// Lease is the length of a record lease. The lease is renewed at a third of it until the handler has returned. Where
+	// LeaseDuration is the length of a record lease. The lease is renewed at a third of it until the handler has returned. Where
 	// the message has a KillAt the lease ends 2 s after KillAt and is not renewed. Default: 30 s. At least 1 s.
-	Lease time.Duration
+	LeaseDuration time.Duration
 	// Retention is how long a record is retained after its acquire. It must cover the longest time in which a message can
 	// come back. Standard queue: max(queue, DLQ) retention + queue retention after a redrive + 12 h. FIFO queue: queue
 	// retention + DLQ retention + queue retention + 12 h, since SQS starts the retention anew on a FIFO DLQ and after
@@ -48,21 +48,21 @@ type Options struct {
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	Retention time.Duration
 	// CallTimeout is the timeout of each acquire, complete, renewal and release. An acquire that takes a second longer is
-	// [sqsonce.ErrUnavailable]; under RunAnyway one that takes a third of the time until the message's KillAt. The first complete and release run on a context of their own. A renewal ends after a third
+	// [sqsonce.ErrUnavailable]; under OnStoreDownRunAnyway one that takes a third of the time until the message's KillAt. The first complete and release run on a context of their own. A renewal ends after a third
 	// of the lease at the latest. Default: 5 s.
 	CallTimeout time.Duration
-	// OnCrash decides about an event whose last owner crashed. Default: Rerun.
+	// OnCrash decides about an event whose last owner crashed. Default: OnCrashRerun.
 	OnCrash CrashPolicy
 	// OnCompleteFailed decides about a message whose handler succeeded and whose record could not be completed. Default:
-	// Redeliver.
+	// OnCompleteFailedRedeliver.
 	OnCompleteFailed CompletePolicy
-	// OnStoreDown decides about a message while the store cannot be reached. Default: FailClosed.
+	// OnStoreDown decides about a message while the store cannot be reached. Default: OnStoreDownFailClosed.
 	OnStoreDown StorePolicy
-	// Wait is how long a delivery waits for its peers: other deliveries of the same event in this process. After that it
+	// PeerWait is how long a delivery waits for its peers: other deliveries of the same event in this process. After that it
 	// is refused as in progress. While it waits it occupies a slot of its host, and on Lambda the time of the invocation.
 	// A host that can hold messages, as sqsworker, waits instead: without a slot and for as long as the peer runs. A call
 	// from inside a handler of a Once does not wait. Default: 1 s. Negative: no wait.
-	Wait time.Duration
+	PeerWait time.Duration
 	// CacheSize is how many completed keys are remembered, each for a minute. Default: 1,024. Negative: none.
 	CacheSize int
 	// MaxResult is the longest result that Do stores, in bytes. Default: 64 KB. At most 350 KB.
@@ -84,46 +84,46 @@ type Options struct {
 type CrashPolicy int
 
 const (
-	// Rerun takes the record over when its lease is over, and runs the handler again.
-	Rerun CrashPolicy = iota
-	// Block refuses the event with ErrCrashed until an operator reopens the record ([Reopener]) or its retention is over. A delayed
+	// OnCrashRerun takes the record over when its lease is over, and runs the handler again.
+	OnCrashRerun CrashPolicy = iota
+	// OnCrashBlock refuses the event with ErrCrashed until an operator reopens the record ([Reopener]) or its retention is over. A delayed
 	// copy of an acquire request can reach a key without a record. It leaves a lease without an owner that runs, which
 	// looks like a crash.
-	Block
-	// DeadLetter rejects the event: the message goes to the dead-letter queue with the reason. A delayed copy of an
+	OnCrashBlock
+	// OnCrashDeadLetter rejects the event: the message goes to the dead-letter queue with the reason. A delayed copy of an
 	// acquire looks like a crash here too: see Block.
-	DeadLetter
+	OnCrashDeadLetter
 )
 
 // CompletePolicy decides about a message whose handler succeeded and whose record could not be completed.
 type CompletePolicy int
 
 const (
-	// Redeliver tries again while the host has the message: a worker until MaxExtension or its stop, a function until its
+	// OnCompleteFailedRedeliver tries again while the host has the message: a worker until MaxExtension or its stop, a function until its
 	// margin. Then the delivery is [sqsonce.ErrUnavailable], and the handler runs again when the lease is over.
-	Redeliver CompletePolicy = iota
-	// Acknowledge tries for CallTimeout. Then it lets the host delete the message: the event runs again only if SQS or the
+	OnCompleteFailedRedeliver CompletePolicy = iota
+	// OnCompleteFailedAcknowledge tries for CallTimeout. Then it lets the host delete the message: the event runs again only if SQS or the
 	// producer delivers it again.
-	Acknowledge
+	OnCompleteFailedAcknowledge
 )
 
 // StorePolicy decides about a message while the store cannot be reached.
 type StorePolicy int
 
 const (
-	// FailClosed returns the store's error: no handler runs without a record. Hosts keep the message while the error
+	// OnStoreDownFailClosed returns the store's error: no handler runs without a record. Hosts keep the message while the error
 	// matches [sqsonce.ErrUnavailable].
-	FailClosed StorePolicy = iota
-	// RunAnyway runs the handler without a record: it may run more than once. A complete is tried once after it. Not where
+	OnStoreDownFailClosed StorePolicy = iota
+	// OnStoreDownRunAnyway runs the handler without a record: it may run more than once. A complete is tried once after it. Not where
 	// the store is misconfigured ([sqsonce.ErrMisconfigured]).
-	RunAnyway
+	OnStoreDownRunAnyway
 )
 
 // resolve sets the defaults and reports everything that cannot be used.
 func (o *Options) resolve(s Store, consumer string) error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, &sqsonce.FieldError{Package: "dedup", Field: field, Problem: fmt.Sprintf(format, args...)})
+		errs = append(errs, &sqsonce.OptionError{Package: "dedup", Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
 	if host.IsNil(s) {
 		bad("store", "is nil")
@@ -132,15 +132,15 @@ func (o *Options) resolve(s Store, consumer string) error {
 		bad("consumer", "is %q, must be 1 to %d of A-Z a-z 0-9 . _ / -", consumer, maxConsumer)
 	}
 
-	o.Lease = cmp.Or(o.Lease, defaultLease)
+	o.LeaseDuration = cmp.Or(o.LeaseDuration, defaultLease)
 	o.Retention = cmp.Or(o.Retention, host.DefaultRetention)
 	o.CallTimeout = cmp.Or(o.CallTimeout, defaultCallTimeout)
-	o.Wait = cmp.Or(o.Wait, defaultWait)
+	o.PeerWait = cmp.Or(o.PeerWait, defaultWait)
 	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)
 	o.MaxResult = cmp.Or(o.MaxResult, defaultMaxResult)
 	o.Logger = host.QueuedLogger(o.Logger)
-	if o.Lease < leastLease {
-		bad("Options.Lease", "is %s, must be at least %s", o.Lease, leastLease)
+	if o.LeaseDuration < leastLease {
+		bad("Options.LeaseDuration", "is %s, must be at least %s", o.LeaseDuration, leastLease)
 	}
 	if o.Retention < leastRetention {
 		bad("Options.Retention", "is %s, must be at least %s", o.Retention, leastRetention)
@@ -151,14 +151,14 @@ func (o *Options) resolve(s Store, consumer string) error {
 	if o.MaxResult < 0 || o.MaxResult > mostResult {
 		bad("Options.MaxResult", "is %d bytes, must be 1 to %d", o.MaxResult, mostResult)
 	}
-	if o.OnCrash < Rerun || o.OnCrash > DeadLetter {
-		bad("Options.OnCrash", "is %d, must be Rerun, Block or DeadLetter", o.OnCrash)
+	if o.OnCrash < OnCrashRerun || o.OnCrash > OnCrashDeadLetter {
+		bad("Options.OnCrash", "is %d, must be OnCrashRerun, OnCrashBlock or OnCrashDeadLetter", o.OnCrash)
 	}
-	if o.OnCompleteFailed < Redeliver || o.OnCompleteFailed > Acknowledge {
-		bad("Options.OnCompleteFailed", "is %d, must be Redeliver or Acknowledge", o.OnCompleteFailed)
+	if o.OnCompleteFailed < OnCompleteFailedRedeliver || o.OnCompleteFailed > OnCompleteFailedAcknowledge {
+		bad("Options.OnCompleteFailed", "is %d, must be OnCompleteFailedRedeliver or OnCompleteFailedAcknowledge", o.OnCompleteFailed)
 	}
-	if o.OnStoreDown < FailClosed || o.OnStoreDown > RunAnyway {
-		bad("Options.OnStoreDown", "is %d, must be FailClosed or RunAnyway", o.OnStoreDown)
+	if o.OnStoreDown < OnStoreDownFailClosed || o.OnStoreDown > OnStoreDownRunAnyway {
+		bad("Options.OnStoreDown", "is %d, must be OnStoreDownFailClosed or OnStoreDownRunAnyway", o.OnStoreDown)
 	}
 	return errors.Join(errs...)
 }

@@ -16,7 +16,7 @@ import (
 func TestNewReportsEveryBadField(t *testing.T) {
 	t.Parallel()
 	_, err := dedup.New(nil, "a#b", func(o *dedup.Options) {
-		o.Lease = 999 * time.Millisecond
+		o.LeaseDuration = 999 * time.Millisecond
 		o.Retention = time.Hour - 1
 		o.CallTimeout = -1
 		o.MaxResult = 350<<10 + 1
@@ -30,13 +30,13 @@ func TestNewReportsEveryBadField(t *testing.T) {
 	}
 	var got []string
 	for _, e := range joined.Unwrap() {
-		f, ok := e.(*sqsonce.FieldError)
+		f, ok := e.(*sqsonce.OptionError)
 		if !ok || f.Package != "dedup" || f.Problem == "" {
-			t.Fatalf("got %v, want *sqsonce.FieldError of dedup", e)
+			t.Fatalf("got %v, want *sqsonce.OptionError of dedup", e)
 		}
 		got = append(got, f.Field)
 	}
-	want := []string{"store", "consumer", "Options.Lease", "Options.Retention", "Options.CallTimeout", "Options.MaxResult",
+	want := []string{"store", "consumer", "Options.LeaseDuration", "Options.Retention", "Options.CallTimeout", "Options.MaxResult",
 		"Options.OnCrash", "Options.OnCompleteFailed", "Options.OnStoreDown"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
@@ -48,8 +48,8 @@ func TestNewRefusesATypedNil(t *testing.T) {
 	t.Parallel()
 	var s *memstore.Store
 	_, err := dedup.New(s, "billing")
-	if bad, ok := errors.AsType[*sqsonce.FieldError](err); !ok || bad.Field != "store" {
-		t.Errorf("got error %v, want *sqsonce.FieldError of the store", err)
+	if bad, ok := errors.AsType[*sqsonce.OptionError](err); !ok || bad.Field != "store" {
+		t.Errorf("got error %v, want *sqsonce.OptionError of the store", err)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestNewLimits(t *testing.T) {
 		}
 	}
 	if _, err := dedup.New(memstore.New(), "c", func(o *dedup.Options) {
-		o.Lease, o.Retention, o.MaxResult, o.CacheSize = time.Second, time.Hour, 350<<10, -1
+		o.LeaseDuration, o.Retention, o.MaxResult, o.CacheSize = time.Second, time.Hour, 350<<10, -1
 	}); err != nil {
 		t.Errorf("the limits themselves: got error %v, want nil", err)
 	}

@@ -48,7 +48,7 @@ func (p *peers) leave(key string, rl *recordLease) {
 // inside a handler of a Once does not wait: the peer may be that handler's own delivery, or may wait for it. And the peer
 // needs nothing that the waiting deliveries occupy: it has its slot of the host and its record.
 func (o *Once) joinPeers(ctx context.Context, t task, rl *recordLease) (known bool, err error) {
-	waits := o.o.Wait >= 0 && !nested(ctx)
+	waits := o.o.PeerWait >= 0 && !nested(ctx)
 	var bound <-chan time.Time // one bound for the ends of all peers together
 	for {
 		if r, ok := o.cache.get(t.key); ok && t.replay == nil {
@@ -76,7 +76,7 @@ func (o *Once) joinPeers(ctx context.Context, t task, rl *recordLease) (known bo
 		}
 		if waits {
 			if bound == nil {
-				bound = time.After(o.o.Wait)
+				bound = time.After(o.o.PeerWait)
 			}
 			select {
 			case <-peer.ended:

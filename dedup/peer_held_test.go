@@ -110,7 +110,7 @@ func TestNotHeld(t *testing.T) {
 			t.Errorf("nested: got error %v, want in progress without a channel", err)
 		}
 
-		o = newOnce(t, newFaults(), func(o *dedup.Options) { o.Wait = -1 })
+		o = newOnce(t, newFaults(), func(o *dedup.Options) { o.PeerWait = -1 })
 		h = o.Handler(hang(time.Minute))
 		go func() { _ = h(ctx, message("1")) }()
 		synctest.Wait()

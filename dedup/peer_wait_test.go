@@ -50,7 +50,7 @@ func TestCopiesRunOneAtATime(t *testing.T) {
 	})
 }
 
-// Options.Wait bounds a copy's waiting for all its peers together.
+// Options.PeerWait bounds a copy's waiting for all its peers together.
 func TestWaitHasABound(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -65,7 +65,7 @@ func TestWaitHasABound(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := newOnce(t, newFaults(), func(o *dedup.Options) { o.Wait = tt.wait })
+				o := newOnce(t, newFaults(), func(o *dedup.Options) { o.PeerWait = tt.wait })
 				h := o.Handler(func(context.Context, *sqsonce.Message) error {
 					time.Sleep(tt.handle)
 					return errors.New("failed")

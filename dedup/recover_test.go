@@ -49,12 +49,12 @@ func TestStoreThatPanics(t *testing.T) {
 	}
 }
 
-// Options.Key and Options.Validate are the user's. A panic fails the delivery before anything is written.
+// Options.Key and Options.PayloadHash are the user's. A panic fails the delivery before anything is written.
 func TestKeyAndValidateThatPanic(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]func(*dedup.Options){
 		"Key":      func(o *dedup.Options) { o.Key = func(*sqsonce.Message) (string, error) { panic("boom") } },
-		"Validate": func(o *dedup.Options) { o.Validate = func(*sqsonce.Message) string { panic("boom") } },
+		"Validate": func(o *dedup.Options) { o.PayloadHash = func(*sqsonce.Message) string { panic("boom") } },
 	} {
 		f := newFaults()
 		var e effects

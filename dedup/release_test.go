@@ -142,7 +142,7 @@ func TestRejectUnderALiveLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		_ = newOnce(t, f, func(o *dedup.Options) { o.Lease = time.Minute }).Handler(func(context.Context, *sqsonce.Message) error {
+		_ = newOnce(t, f, func(o *dedup.Options) { o.LeaseDuration = time.Minute }).Handler(func(context.Context, *sqsonce.Message) error {
 			return sqsonce.Reject(errors.New("bad order"))
 		})(context.Background(), message("1"))
 		if f.log() != "[acquire release]" {

@@ -13,7 +13,7 @@ import (
 // resultTypes has the answers of checkResultType, which walks each type once: error or nil by reflect.Type.
 var resultTypes sync.Map
 
-// checkResultType returns a [*sqsonce.FieldError] for the first part of a type that JSON does not keep.
+// checkResultType returns a [*sqsonce.OptionError] for the first part of a type that JSON does not keep.
 func checkResultType(t reflect.Type) error {
 	known, ok := resultTypes.Load(t)
 	if !ok {
@@ -178,5 +178,5 @@ func (s *fields) embed(t reflect.Type, path string, addressable bool) error {
 }
 
 func notKept(path string, t reflect.Type, problem string) error {
-	return &sqsonce.FieldError{Package: "dedup", Field: path, Problem: "(" + t.String() + ") " + problem}
+	return &sqsonce.OptionError{Package: "dedup", Field: path, Problem: "(" + t.String() + ") " + problem}
 }

@@ -128,9 +128,9 @@ func TestDoRefusesTypes(t *testing.T) {
 		o := newOnce(t, f)
 		for range 2 {
 			_, err := call(o, func() { t.Errorf("%s: f was called", want) })
-			bad, ok := errors.AsType[*sqsonce.FieldError](err)
+			bad, ok := errors.AsType[*sqsonce.OptionError](err)
 			if !ok || bad.Package != "dedup" {
-				t.Errorf("%s: got error %v, want *sqsonce.FieldError", want, err)
+				t.Errorf("%s: got error %v, want *sqsonce.OptionError", want, err)
 				continue
 			}
 			if got := bad.Field + " (" + bad.Problem; !strings.HasPrefix(got, strings.Replace(want, " ", " ((", 1)+") ") {

@@ -99,17 +99,17 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 // effect at once. Without a host the tries end with the lease.
 func TestNoReleaseAfterSuccess(t *testing.T) {
 	t.Parallel()
-	for policy, tried := range map[dedup.CompletePolicy]time.Duration{dedup.Redeliver: 30 * time.Second, dedup.Acknowledge: 5 * time.Second} {
+	for policy, tried := range map[dedup.CompletePolicy]time.Duration{dedup.OnCompleteFailedRedeliver: 30 * time.Second, dedup.OnCompleteFailedAcknowledge: 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
 			f.fail("complete", errStore)
 			o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = policy })
 			start := time.Now()
 			err := o.Handler(hang(0))(t.Context(), message("1"))
-			if policy == dedup.Acknowledge && err != nil {
+			if policy == dedup.OnCompleteFailedAcknowledge && err != nil {
 				t.Errorf("Acknowledge: got error %v, want nil", err)
 			}
-			if policy == dedup.Redeliver && (!errors.Is(err, errStore) || !errors.Is(err, sqsonce.ErrUnavailable)) {
+			if policy == dedup.OnCompleteFailedRedeliver && (!errors.Is(err, errStore) || !errors.Is(err, sqsonce.ErrUnavailable)) {
 				t.Errorf("Redeliver: got error %v, want the store's as ErrUnavailable: the handler did not fail", err)
 			}
 			if took := time.Since(start); took != tried {
@@ -286,7 +286,7 @@ func TestFailedRenewalsOfAShortLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		f.fail("renew", errStore)
-		_ = newOnce(t, f, func(o *dedup.Options) { o.Lease = 6 * time.Second }).Handler(hang(time.Minute))(context.Background(), message("1"))
+		_ = newOnce(t, f, func(o *dedup.Options) { o.LeaseDuration = 6 * time.Second }).Handler(hang(time.Minute))(context.Background(), message("1"))
 		if n := f.seen("renew"); n < 50 || n > 60 {
 			t.Errorf("%d renewals in a minute, want one each second", n)
 		}
@@ -321,10 +321,10 @@ func TestUnusableCompleteIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.fail("complete", &sqsonce.FieldError{Package: "store", Field: "table", Problem: "has another key"})
+		f.fail("complete", &sqsonce.OptionError{Package: "store", Field: "table", Problem: "has another key"})
 		err := newOnce(t, f).Handler(hang(0))(t.Context(), message("1"))
-		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || errors.Is(err, sqsonce.ErrUnavailable) || f.seen("complete") != 1 {
-			t.Errorf("got error %v after %d calls, want *sqsonce.FieldError after 1: nothing is away", err, f.seen("complete"))
+		if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok || errors.Is(err, sqsonce.ErrUnavailable) || f.seen("complete") != 1 {
+			t.Errorf("got error %v after %d calls, want *sqsonce.OptionError after 1: nothing is away", err, f.seen("complete"))
 		}
 	})
 }
@@ -334,7 +334,7 @@ func TestCompleteRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		f.fail("renew", errStore)
-		o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.Acknowledge })
+		o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.OnCompleteFailedAcknowledge })
 		err := o.Handler(func(context.Context, *sqsonce.Message) error {
 			time.Sleep(40 * time.Second)
 			if _, err := other(t, f.Store, recordKey("1")); err != nil {

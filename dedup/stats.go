@@ -26,8 +26,8 @@ type KeySources struct {
 	Attribute   int64 // the event-key attribute, or event-id with event-source
 	EventID     int64 // event-id without event-source, and the queue's ARN: another one in another queue
 	CloudEvents int64 // a CloudEvents source and id
-	SNS         int64 // the topic's ARN and SNS's message ID: sqsonce.Unwrap
-	EventBridge int64 // the source and ID of EventBridge's event: sqsonce.Unwrap
+	SNS         int64 // the topic's ARN and SNS's message ID: sqsonce.OpenEnvelope
+	EventBridge int64 // the source and ID of EventBridge's event: sqsonce.OpenEnvelope
 	MessageID   int64 // the message ID: a redrive or a second send of the event has another one
 	DedupID     int64 // the MessageDeduplicationId: Options.TrustDedupID
 	Function    int64 // Options.Key

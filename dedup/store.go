@@ -14,7 +14,7 @@ import (
 // All methods are safe for concurrent use. An error that is not named below says that nothing was done or, but for Acquire,
 // that the outcome is unknown: the caller must not act as if the call had succeeded.
 //
-// Only two errors are the message's own failure: a [*sqsonce.FieldError], for a value that the store refuses by itself, and
+// Only two errors are the message's own failure: a [*sqsonce.OptionError], for a value that the store refuses by itself, and
 // one that matches [ErrRecord], for a record that was read and is none. Any other error matches [sqsonce.ErrUnavailable],
 // whatever the server answered, and [sqsonce.ErrMisconfigured] where no retry helps. dedup takes an acquire's error that
 // matches none of them for unavailable: a delivery whose handler did not run does not count as a try of its message.

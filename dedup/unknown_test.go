@@ -38,7 +38,7 @@ func TestUnknownAcquireIsReleased(t *testing.T) {
 					f.before, f.after = nil, lose
 				}
 				var e effects
-				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.Block })
+				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
 				err := o.Handler(e.handler)(context.Background(), message("1"))
 				if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || f.log() != tt.calls {
 					t.Errorf("got error %v, calls %s; want ErrUnavailable, %s", err, f.log(), tt.calls)
@@ -97,7 +97,7 @@ func TestRunAnywayReleasesAfterAFailure(t *testing.T) {
 			return nil
 		}
 		why := errors.New("why")
-		o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
+		o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
 		err := o.Handler(func(context.Context, *sqsonce.Message) error {
 			if f.log() != "[acquire]" {
 				t.Errorf("calls before the handler %s, want [acquire]", f.log())
@@ -110,7 +110,7 @@ func TestRunAnywayReleasesAfterAFailure(t *testing.T) {
 	})
 }
 
-// A store that never answers leaves the handler of RunAnyway two thirds of an invocation. Under FailClosed the acquire has
+// A store that never answers leaves the handler of OnStoreDownRunAnyway two thirds of an invocation. Under OnStoreDownFailClosed the acquire has
 // all the time that it may need.
 func TestPatienceWithAnAcquire(t *testing.T) {
 	t.Parallel()
@@ -118,10 +118,10 @@ func TestPatienceWithAnAcquire(t *testing.T) {
 		policy       dedup.StorePolicy
 		killAt, want time.Duration
 	}{
-		{dedup.RunAnyway, 0, 6 * time.Second},
-		{dedup.RunAnyway, time.Minute, 6 * time.Second},
-		{dedup.RunAnyway, 9 * time.Second, 3 * time.Second},
-		{dedup.FailClosed, 9 * time.Second, 6 * time.Second},
+		{dedup.OnStoreDownRunAnyway, 0, 6 * time.Second},
+		{dedup.OnStoreDownRunAnyway, time.Minute, 6 * time.Second},
+		{dedup.OnStoreDownRunAnyway, 9 * time.Second, 3 * time.Second},
+		{dedup.OnStoreDownFailClosed, 9 * time.Second, 6 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
@@ -138,7 +138,7 @@ func TestPatienceWithAnAcquire(t *testing.T) {
 				m.KillAt = start.Add(tt.killAt)
 			}
 			err := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = tt.policy }).Handler(hang(0))(context.Background(), m)
-			if took := time.Since(start); (err == nil) != (tt.policy == dedup.RunAnyway) || took != tt.want {
+			if took := time.Since(start); (err == nil) != (tt.policy == dedup.OnStoreDownRunAnyway) || took != tt.want {
 				t.Errorf("policy %d, process ends in %s: got error %v after %s, want %s", tt.policy, tt.killAt, err, took, tt.want)
 			}
 		})
@@ -154,7 +154,7 @@ func TestUnknownAnswerIsNoAttempt(t *testing.T) {
 		want   sqsonce.OutcomeKind
 	}{
 		"invented code":  {errors.New("SQLSTATE 55000"), sqsonce.OutcomeUnavailable},
-		"refused value":  {&sqsonce.FieldError{Package: "store", Field: "key", Problem: "is too long"}, sqsonce.OutcomeFailed},
+		"refused value":  {&sqsonce.OptionError{Package: "store", Field: "key", Problem: "is too long"}, sqsonce.OutcomeFailed},
 		"foreign record": {fmt.Errorf("%w: status is %q", dedup.ErrRecord, "new"), sqsonce.OutcomeFailed},
 		"timeout":        {nil, sqsonce.OutcomeUnavailable},
 		"panic":          {&sqsonce.PanicError{Value: "bug"}, sqsonce.OutcomeUnavailable},

@@ -164,7 +164,7 @@ var errEarlier = errors.New("dedup: an earlier delivery succeeded in this proces
 func (o *Once) completeEarlier(ctx context.Context, t task, s success) (known bool, err error) {
 	err = o.callComplete(context.WithoutCancel(ctx), s)
 	switch {
-	case retryable(err) && o.o.OnCompleteFailed == Acknowledge:
+	case retryable(err) && o.o.OnCompleteFailed == OnCompleteFailedAcknowledge:
 		return true, o.duplicate(ctx, t, s.result, true)
 	case retryable(err):
 		err = sqsonce.Unavailable(fmt.Errorf("dedup: handler succeeded in an earlier delivery, record not completed yet, handler not called %s: %w", o.record(t.key), err))

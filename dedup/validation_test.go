@@ -48,7 +48,7 @@ func TestHashesOfAnyForm(t *testing.T) {
 			var e effects
 			once := newOnce(t, s, func(o *dedup.Options) {
 				o.CacheSize = -1
-				o.Validate = func(m *sqsonce.Message) string { return m.Body }
+				o.PayloadHash = func(m *sqsonce.Message) string { return m.Body }
 			})
 			m := message("1")
 			m.Body = hash
@@ -82,7 +82,7 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 	t.Parallel()
 	tooLarge := errors.New("item size has exceeded the maximum allowed size")
 	for name, refusal := range map[string]error{
-		"by its own code": &sqsonce.FieldError{Package: "store", Field: "Result.Data", Problem: "is too large"},
+		"by its own code": &sqsonce.OptionError{Package: "store", Field: "Result.Data", Problem: "is too large"},
 		"by the server":   tooLarge,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 					}
 					return nil
 				}}
-				once := newOnce(t, s, func(o *dedup.Options) { o.Validate = func(*sqsonce.Message) string { return "hash" } })
+				once := newOnce(t, s, func(o *dedup.Options) { o.PayloadHash = func(*sqsonce.Message) string { return "hash" } })
 				var e effects
 				ctx, _ := hosted(time.Hour)
 				begun := time.Now()

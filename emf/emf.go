@@ -79,7 +79,7 @@ type Metrics struct {
 	w  io.Writer
 }
 
-// New returns Metrics. The error joins a [*sqsonce.FieldError] for each option that CloudWatch would refuse.
+// New returns Metrics. The error joins a [*sqsonce.OptionError] for each option that CloudWatch would refuse.
 func New(optFns ...func(*Options)) (*Metrics, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -106,7 +106,7 @@ func (o *Options) validate() error {
 	var problems []error
 	add := func(bad bool, field, format string, args ...any) {
 		if bad {
-			problems = append(problems, &sqsonce.FieldError{Package: "emf", Field: field, Problem: fmt.Sprintf(format, args...)})
+			problems = append(problems, &sqsonce.OptionError{Package: "emf", Field: field, Problem: fmt.Sprintf(format, args...)})
 		}
 	}
 	check := func(field, text string, most int) {

@@ -386,7 +386,7 @@ func TestNewRefuses(t *testing.T) {
 		`Options.Dimensions["` + long[:251] + `"]`: func(o *emf.Options) { o.Dimensions = map[string]string{long[:251]: "x"} },
 	} {
 		_, err := emf.New(func(o *emf.Options) { o.Service = "orders" }, set)
-		if f, ok := errors.AsType[*sqsonce.FieldError](err); !ok || f.Field != strings.TrimSpace(field) {
+		if f, ok := errors.AsType[*sqsonce.OptionError](err); !ok || f.Field != strings.TrimSpace(field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -19,7 +19,7 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 
 	receipts, errs := make([]Receipt, len(es)), make([]error, len(es))
 	entries := make([]*entry, len(es))
-	last := make(map[string]*Pending) // of each group
+	last := make(map[string]*PublishResult) // of each group
 	for i, ev := range es {
 		if ctx.Err() != nil { // nothing more is accepted; checking the events would take as long as sending them
 			h := p.accepting(ctx, ev)

@@ -56,7 +56,7 @@ func TestPublishCancelled(t *testing.T) {
 				if err := <-first; !errors.Is(err, tt.want) || tt.want != nil && !errors.Is(err, errCancelled) {
 					x.Errorf("Publish: %v, want %v and the context's cause", err, tt.want)
 				}
-				if _, err := second.Wait(x.Context()); err != nil {
+				if _, err := second.Get(x.Context()); err != nil {
 					x.Errorf("the event behind: %v", err)
 				}
 				if diff := cmp.Diff(tt.queued, x.queued("g")); diff != "" {

@@ -56,9 +56,9 @@ func TestADeadlineIsItsCallersOnly(t *testing.T) {
 						case "Publish":
 							_, b = p.Publish(context.Background(), event("g", 3))
 						case "Enqueue":
-							var pending *fifo.Pending
+							var pending *fifo.PublishResult
 							if pending, b = p.Enqueue(context.Background(), event("g", 3)); b == nil {
-								_, b = pending.Wait(context.Background())
+								_, b = pending.Get(context.Background())
 							}
 						default:
 							_, b = p.PublishAll(context.Background(), []fifo.Event{event("g", 3)})

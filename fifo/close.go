@@ -9,7 +9,7 @@ import (
 
 // Flush sends the events that were accepted before the call, without a linger, and waits until all of them have a result.
 //
-// Its error joins one [*PublishError] for each event that has failed and whose result nobody has read with [Pending.Wait];
+// Its error joins one [*PublishError] for each event that has failed and whose result nobody has read with [PublishResult.Get];
 // they count as read then, and their groups accept events again. Of more than Options.MaxMessages only the number is said.
 // If ctx ends first, the context's cause is joined too.
 func (p *Publisher) Flush(ctx context.Context) error {

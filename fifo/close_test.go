@@ -33,7 +33,7 @@ func TestFlush(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if _, err := pd.Wait(x.Context()); err != nil || time.Since(start) != time.Hour {
+		if _, err := pd.Get(x.Context()); err != nil || time.Since(start) != time.Hour {
 			x.Errorf("an event after Flush: %v after %v, want the linger", err, time.Since(start))
 		}
 	})
@@ -52,7 +52,7 @@ func TestFlushContextEnds(t *testing.T) {
 		if err := p.Flush(ctx); err != errCancelled {
 			x.Errorf("Flush: %v, want the context's cause", err)
 		}
-		if _, err := pd.Wait(x.Context()); err != nil {
+		if _, err := pd.Get(x.Context()); err != nil {
 			x.Errorf("the event after the end of Flush: %v", err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 4 * time.Second})

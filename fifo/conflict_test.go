@@ -27,7 +27,7 @@ func TestDedupConflict(t *testing.T) {
 				if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
 					x.Errorf("while the first waits: %v, want ErrDedupConflict", err)
 				}
-				if _, err := pd.Wait(x.Context()); err != nil {
+				if _, err := pd.Get(x.Context()); err != nil {
 					x.Fatal(err)
 				}
 				time.Sleep(5*time.Minute - time.Millisecond)

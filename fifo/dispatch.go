@@ -27,7 +27,7 @@ func (r *request) isWanted() bool {
 // calls it: a new event, a result, the end of a backoff, Flush, Close. Each request has a goroutine that ends with it, so
 // an idle publisher has none. The caller holds the lock.
 func (p *Publisher) dispatch() {
-	for p.requests < p.opts.InFlight { // else the end of a request calls dispatch
+	for p.requests < p.opts.MaxRequests { // else the end of a request calls dispatch
 		now := time.Now()
 		at, ok := p.groups.ready.due(now, p.flushes > 0)
 		if !ok { // an event, a result or the end of a backoff calls dispatch

@@ -181,7 +181,7 @@ func TestClientThatBreaks(t *testing.T) {
 					x.sent.Client = &brokenClient{Client: x.sqs, breaks: breaks}
 					p := x.publisher()
 					start := time.Now()
-					var pending []*fifo.Pending
+					var pending []*fifo.PublishResult
 					for _, e := range tenEvents(4) {
 						pd, err := p.Enqueue(x.Context(), e)
 						if err != nil {
@@ -193,12 +193,12 @@ func TestClientThatBreaks(t *testing.T) {
 						if i == 4 {
 							continue
 						}
-						r, err := pd.Wait(x.Context())
+						r, err := pd.Get(x.Context())
 						if took := time.Since(start); err != nil || r.Attempts != 2 || took != 0 {
 							x.Errorf("event %d: %+v, %v after %v, want success alone, right after the request that broke", i, r, err, took)
 						}
 					}
-					_, err := pending[4].Wait(x.Context())
+					_, err := pending[4].Get(x.Context())
 					if reason(err) != "unknown" {
 						x.Errorf("the event over which the client breaks: %v, want an unknown outcome", err)
 					}

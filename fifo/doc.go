@@ -61,7 +61,7 @@
 // # Which method to use
 //
 // [Publisher.Publish] waits for the result; concurrent calls share requests of up to ten messages. [Publisher.Enqueue]
-// does not wait: read its results with [Pending.Wait], or those that failed with [Publisher.Flush]. [Publisher.PublishAll] is
+// does not wait: read its results with [PublishResult.Get], or those that failed with [Publisher.Flush]. [Publisher.PublishAll] is
 // for Lambda functions: it does not linger, and no goroutine of the call runs after it, so a freeze of the process cannot
 // interrupt a send. [Publisher.OpenLane] does the same for a program that publishes for longer than one call, such as the relay of
 // an outbox. [Publisher.Forward] sends a received message as it is. [Publisher.Close] sends all accepted events and

@@ -14,7 +14,7 @@ import (
 // entry is an accepted event until it has its result. The fields above the blank line do not change. The others belong to
 // the publisher's mutex.
 type entry struct {
-	pending *Pending
+	pending *PublishResult
 	serial  uint64 // order of acceptance
 	event   Event  // what every attempt sends
 	forward bool   // a received message: nothing is added to it, and event.ID is the deduplication ID
@@ -77,7 +77,7 @@ func (p *Publisher) fill(e *entry) (err error) {
 		return err
 	}
 	ev.Attributes = cloneAttributes(ev.Attributes)
-	e.pending = &Pending{event: ev.ID, group: ev.Group, publisher: p, done: make(chan struct{})}
+	e.pending = &PublishResult{event: ev.ID, group: ev.Group, publisher: p, done: make(chan struct{})}
 	e.keyHash = hashKey(e.key)
 	e.size = int64(host.MessageBytes(ev.Body, p.attributes(e)))
 	return nil

@@ -10,11 +10,11 @@ import (
 // either ErrNotSent or ErrUnknownOutcome:
 //
 //	the event                                           matches
-//	has a bad field                                     ErrNotSent, ErrRefused, *sqsonce.FieldError
+//	has a bad field                                     ErrNotSent, ErrRefused, *sqsonce.OptionError
 //	found the publisher closed                          ErrNotSent, ErrClosed
 //	waited for capacity, and its context ended          ErrNotSent, ErrBufferFull
 //	has the ID of another event                         ErrNotSent, ErrRefused, ErrDedupConflict
-//	was given a reason by Event.Refused                 ErrNotSent, the reason; ErrRefused if that is a FieldError
+//	was given a reason by Event.Refused                 ErrNotSent, the reason; ErrRefused if that is a OptionError
 //	is behind one of its group that failed              ErrNotSent, ErrGroupHalted
 //	was not in flight when its caller's context ended   ErrNotSent
 //	was refused by SQS, and nothing but the event       ErrNotSent, ErrRefused
@@ -25,7 +25,7 @@ import (
 //	had none when the context of Close ended            ErrUnknownOutcome, ErrClosed
 //
 // An event that an earlier call may have put into the queue matches ErrUnknownOutcome in place of ErrNotSent, in every row but
-// those of FieldError and ErrDedupConflict, whose events are not the one that may be in the queue. This publisher remembers it
+// those of OptionError and ErrDedupConflict, whose events are not the one that may be in the queue. This publisher remembers it
 // for five minutes; it knows nothing of other publishers. No event that may be in the queue matches ErrRefused.
 var (
 	// ErrBufferFull says that the context ended while the event waited for capacity: Options.MaxMessages or
@@ -51,7 +51,7 @@ var (
 	ErrDedupConflict = errors.New("fifo: not sent: another event with the same ID was published less than 5 minutes ago")
 	// ErrRefused says, beside ErrNotSent or ErrDedupConflict, that this event itself is refused for good: published again as it
 	// is, it fails again. SQS refused its entry of a request as the sender's fault, and not to throttle; it has a bad field
-	// ([*sqsonce.FieldError]); another event has its ID; or it was alone in a request that SQS refused for its contents or its
+	// ([*sqsonce.OptionError]); another event has its ID; or it was alone in a request that SQS refused for its contents or its
 	// size. A refusal of the request (access, queue, key, signature) is none, also where SQS says it of an entry: it says
 	// nothing of the event. Where a refused request may mean either, it is none too.
 	ErrRefused = errors.New("fifo: the event is refused")
@@ -59,7 +59,7 @@ var (
 	ErrClosed = errors.New("fifo: publisher is closed")
 )
 
-// PublishError is the failure of one event. For a bad event it wraps one [*sqsonce.FieldError] per bad field, joined.
+// PublishError is the failure of one event. For a bad event it wraps one [*sqsonce.OptionError] per bad field, joined.
 type PublishError struct {
 	// Index is the event's position in the call of PublishAll; 0 for the other methods.
 	Index int
@@ -88,7 +88,7 @@ func reasonOf(err error) error {
 }
 
 // withIndex returns a PublishError with the event's position in a call of PublishAll. The error is copied, because every
-// caller of Pending.Wait gets the same one.
+// caller of PublishResult.Get gets the same one.
 func withIndex(index int, err error) error {
 	pe, ok := errors.AsType[*PublishError](err)
 	if !ok {

@@ -97,7 +97,7 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 		"a reason that is a bad field": {
 			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
 				e := event("g", 1)
-				e.Refused = &sqsonce.FieldError{Package: "fifo_test", Field: "Event.Body"}
+				e.Refused = &sqsonce.OptionError{Package: "fifo_test", Field: "Event.Body"}
 				return publish(x, p, x.Context(), e)
 			},
 			want: []error{fifo.ErrNotSent, fifo.ErrRefused},
@@ -148,8 +148,8 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 				if !ok || pe.FirstAttempt.IsZero() != errors.Is(err, fifo.ErrNotSent) {
 					x.Errorf("%v: first attempt %v", err, pe.FirstAttempt)
 				}
-				if _, ok := errors.AsType[*sqsonce.FieldError](err); ok != strings.HasSuffix(name, "bad field") {
-					x.Errorf("%v: a FieldError: %t", err, ok)
+				if _, ok := errors.AsType[*sqsonce.OptionError](err); ok != strings.HasSuffix(name, "bad field") {
+					x.Errorf("%v: a OptionError: %t", err, ok)
 				}
 				_ = p.Close(second)
 			}, tt.rules...)
@@ -203,8 +203,8 @@ func TestForeignErrorsSayNothing(t *testing.T) {
 				if pe, ok := errors.AsType[*fifo.PublishError](err); !ok || pe.EventID != event("g", 1).ID {
 					x.Errorf("got %+v", pe)
 				}
-				if _, ok := errors.AsType[*sqsonce.FieldError](err); ok {
-					x.Errorf("%v is a FieldError", err)
+				if _, ok := errors.AsType[*sqsonce.OptionError](err); ok {
+					x.Errorf("%v is a OptionError", err)
 				}
 				if !errors.Is(err, errCancelled) {
 					x.Errorf("%v does not match the rest of the cause", err)

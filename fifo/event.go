@@ -40,14 +40,14 @@ type Event struct {
 	// Refused makes the event fail with this error when it is published, before anything is sent: for a program that changes
 	// events before it publishes them, and could not. In a call of PublishAll the later events of its group fail with
 	// [ErrGroupHalted], as behind any other failure. The error matches [ErrUnknownOutcome] if an earlier call may have put the
-	// event into the queue, else [ErrNotSent]; a [*sqsonce.FieldError] always the latter. Default: nil.
+	// event into the queue, else [ErrNotSent]; a [*sqsonce.OptionError] always the latter. Default: nil.
 	Refused error
 }
 
 // Check returns the error with which [Publisher.Publish] would refuse the event on any FIFO queue, before it sends anything: a
-// [*PublishError], which matches [ErrNotSent] and wraps one [*sqsonce.FieldError] per bad field, joined, or Refused. It is for a
+// [*PublishError], which matches [ErrNotSent] and wraps one [*sqsonce.OptionError] per bad field, joined, or Refused. It is for a
 // program that stores events and publishes them later. Group is required. The size is checked against SQS's 1 MiB; a queue's own
-// limit may be less. A namespace that [NewPublisher] would refuse is a FieldError and no PublishError. Check makes no call.
+// limit may be less. A namespace that [NewPublisher] would refuse is a OptionError and no PublishError. Check makes no call.
 func (e Event) Check(namespace string) error {
 	if err := checkNamespace(namespace); err != nil {
 		return err
@@ -73,7 +73,7 @@ type Receipt struct {
 	Attempts int
 }
 
-// validate returns one FieldError for each reason for which SQS would refuse the event. So when SQS refuses an entry of a
+// validate returns one OptionError for each reason for which SQS would refuse the event. So when SQS refuses an entry of a
 // batch, the cause is the service and not the input. Publisher.checkSize checks the size: its limit depends on the queue.
 func (e *Event) validate(fifo bool) error {
 	errs := checkAttributes("Event.Attributes", e.Attributes, maxAttributes, reserved)

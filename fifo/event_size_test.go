@@ -60,7 +60,7 @@ func TestSizeLimit(t *testing.T) {
 				}
 				_, err := p.Publish(x.Context(), sized("h", tt.limit+1))
 				if diff := cmp.Diff([]string{"Event.Body"}, fields(err)); diff != "" {
-					x.Errorf("%d bytes: %v, want a FieldError", tt.limit+1, err)
+					x.Errorf("%d bytes: %v, want a OptionError", tt.limit+1, err)
 				}
 				if n := len(x.sizes()) - sends; n != 1 {
 					x.Errorf("%d sends, want 1", n)
@@ -152,7 +152,7 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 				for i, n := range tt.bytes {
 					es = append(es, sized(fmt.Sprint("g", i), n))
 				}
-				p := x.publisher(func(o *fifo.Options) { o.InFlight = 1 })
+				p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
 				if _, err := p.PublishAll(x.Context(), es); err != nil {
 					x.Fatal(err)
 				}
@@ -189,7 +189,7 @@ func TestTheQueueLimitIsReadAgain(t *testing.T) {
 			x.Error(err)
 		}
 		if _, err := p.Publish(x.Context(), sized("i", 8193)); len(fields(err)) != 1 {
-			x.Errorf("%v, want a FieldError: the limit is known", err)
+			x.Errorf("%v, want a OptionError: the limit is known", err)
 		}
 	}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 3 * time.Second})
 	bubble(t, orders, func(x *fixture) {
@@ -219,14 +219,14 @@ func TestALimitIsRaised(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if err := publish(); len(fields(err)) != 1 {
-			x.Errorf("above the limit: %v, want a FieldError", err)
+			x.Errorf("above the limit: %v, want a OptionError", err)
 		}
 		_, err := x.sqs.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.url, Attributes: map[string]string{"MaximumMessageSize": "10240"}})
 		if err != nil {
 			x.Fatal(err)
 		}
 		if err := publish(); len(fields(err)) != 1 {
-			x.Errorf("by a limit of a second ago: %v, want a FieldError", err)
+			x.Errorf("by a limit of a second ago: %v, want a OptionError", err)
 		}
 		time.Sleep(time.Minute)
 		if err := publish(); err != nil {

@@ -17,7 +17,7 @@ func fields(err error) []string {
 	var walk func(error)
 	walk = func(err error) {
 		switch e := err.(type) {
-		case *sqsonce.FieldError:
+		case *sqsonce.OptionError:
 			all = append(all, e.Field)
 		case interface{ Unwrap() []error }:
 			for _, branch := range e.Unwrap() {

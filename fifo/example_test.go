@@ -124,7 +124,7 @@ func ExamplePublisher_OpenLane() {
 	}
 	lane, closeLane := p.OpenLane(ctx)
 	defer closeLane() // no goroutine and no timer of the lane is left
-	var page []*fifo.Pending
+	var page []*fifo.PublishResult
 	for n := range 3 {
 		pending, err := lane.Enqueue(ctx, fifo.Event{ID: fmt.Sprintf("ord-42/v%d", n+1), Group: "ord-42", Body: "{}"})
 		if err != nil { // not accepted: nothing of the group behind it either
@@ -134,7 +134,7 @@ func ExamplePublisher_OpenLane() {
 		page = append(page, pending)
 	}
 	for _, pending := range page { // all of them: an unread failure halts its group
-		receipt, err := pending.Wait(ctx)
+		receipt, err := pending.Get(ctx)
 		fmt.Println(receipt.DedupID, err)
 	}
 	// Output:
@@ -179,7 +179,7 @@ func ExampleNewPublisher() {
 	client, _ := exampleQueue("orders.fifo")
 	_, err := fifo.NewPublisher(client, "", "or ders")
 	fmt.Println(err)
-	_, ok := errors.AsType[*sqsonce.FieldError](err)
+	_, ok := errors.AsType[*sqsonce.OptionError](err)
 	fmt.Println(ok)
 	// Output:
 	// fifo: queueURL: is empty

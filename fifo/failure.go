@@ -20,7 +20,7 @@ type latch struct {
 }
 
 // Resume lets a group of a FIFO queue accept events again after a failure. It is needed where nobody reads the results of
-// failed events with [Pending.Wait] or [Publisher.Flush], for example because Options.OnFailure has stored them.
+// failed events with [PublishResult.Get] or [Publisher.Flush], for example because Options.OnFailure has stored them.
 func (p *Publisher) Resume(group string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,14 +30,14 @@ func (p *Publisher) Resume(group string) {
 // failures are failed events that wait for a caller, and for a report. They belong to the publisher's mutex.
 type failures struct {
 	latches map[string]*latch
-	unread  map[*Pending]struct{}
+	unread  map[*PublishResult]struct{}
 	more    int // unread failures that are counted only, since the last call of Flush
 	flushed int // how often Flush and Close have read the failures, from 1
 	reports reports
 }
 
 func newFailures() failures {
-	return failures{latches: make(map[string]*latch), unread: make(map[*Pending]struct{}), flushed: 1}
+	return failures{latches: make(map[string]*latch), unread: make(map[*PublishResult]struct{}), flushed: 1}
 }
 
 // failed notes the failure of an entry that has its result. halted is the number of entries that failed with it. The caller
@@ -68,7 +68,7 @@ func (p *Publisher) failed(e *entry, halted int) {
 	switch {
 	case e.lane != p.shared: // its caller reads it, or closes the lane: Flush does not
 		if e.lane.unread == nil {
-			e.lane.unread = make(map[*Pending]struct{})
+			e.lane.unread = make(map[*PublishResult]struct{})
 		}
 		e.lane.unread[pending], pending.lane = struct{}{}, e.lane
 	case len(p.unread) < p.opts.MaxMessages:
@@ -80,7 +80,7 @@ func (p *Publisher) failed(e *entry, halted int) {
 }
 
 // markRead notes that a caller has the result. The caller holds the lock.
-func (p *Publisher) markRead(pending *Pending) {
+func (p *Publisher) markRead(pending *PublishResult) {
 	if pending.read {
 		return
 	}
@@ -117,7 +117,7 @@ func (p *Publisher) readOrLeave(e *entry, why error) (Receipt, error) {
 func (p *Publisher) readAll() (errs []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, pending := range slices.SortedFunc(maps.Keys(p.unread), func(a, b *Pending) int { return cmp.Compare(a.serial, b.serial) }) {
+	for _, pending := range slices.SortedFunc(maps.Keys(p.unread), func(a, b *PublishResult) int { return cmp.Compare(a.serial, b.serial) }) {
 		if pending.waiters == 0 {
 			p.markRead(pending)
 			errs = append(errs, pending.err)

@@ -16,7 +16,7 @@ import (
 )
 
 // enqueue accepts events and does not read their results. It returns those that were not accepted.
-func (x *fixture) enqueue(p *fifo.Publisher, es ...fifo.Event) (pending []*fifo.Pending, refused []error) {
+func (x *fixture) enqueue(p *fifo.Publisher, es ...fifo.Event) (pending []*fifo.PublishResult, refused []error) {
 	for _, e := range es {
 		pd, err := p.Enqueue(x.Context(), e)
 		if err != nil {
@@ -134,23 +134,23 @@ func TestAReportThatPanicsOrBlocks(t *testing.T) {
 // the failed ones, which the caller publishes again.
 func TestGroupIsClosedUntilFailuresAreRead(t *testing.T) {
 	t.Parallel()
-	for name, read := range map[string]func(x *fixture, p *fifo.Publisher, pending []*fifo.Pending){
-		"Wait": func(x *fixture, p *fifo.Publisher, pending []*fifo.Pending) {
+	for name, read := range map[string]func(x *fixture, p *fifo.Publisher, pending []*fifo.PublishResult){
+		"Wait": func(x *fixture, p *fifo.Publisher, pending []*fifo.PublishResult) {
 			for i, want := range []string{"not sent", "halted"} {
 				if _, refused := x.enqueue(p, event("g", 9)); len(refused) != 1 || reason(refused[0]) != "halted" {
 					x.Errorf("after %d results of 2 were read: %v, want ErrGroupHalted", i, refused)
 				}
-				if _, err := pending[i].Wait(x.Context()); reason(err) != want {
+				if _, err := pending[i].Get(x.Context()); reason(err) != want {
 					x.Errorf("Wait: %v, want %s", err, want)
 				}
 			}
 		},
-		"Flush": func(x *fixture, p *fifo.Publisher, _ []*fifo.Pending) {
+		"Flush": func(x *fixture, p *fifo.Publisher, _ []*fifo.PublishResult) {
 			if n := len(split(p.Flush(x.Context()))); n != 2 {
 				x.Errorf("Flush: %d errors, want 2", n)
 			}
 		},
-		"Resume": func(_ *fixture, p *fifo.Publisher, _ []*fifo.Pending) { p.Resume("g") },
+		"Resume": func(_ *fixture, p *fifo.Publisher, _ []*fifo.PublishResult) { p.Resume("g") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -269,7 +269,7 @@ func TestCountedFailuresAfterAFlush(t *testing.T) {
 		if err := p.Flush(x.Context()); err != nil {
 			x.Fatal(err)
 		}
-		var pending []*fifo.Pending
+		var pending []*fifo.PublishResult
 		for n := range 2 {
 			q, err := p.Enqueue(x.Context(), event("g", n))
 			if err != nil {
@@ -278,7 +278,7 @@ func TestCountedFailuresAfterAFlush(t *testing.T) {
 			time.Sleep(time.Second)
 			pending = append(pending, q)
 		}
-		if _, err := pending[0].Wait(x.Context()); err == nil {
+		if _, err := pending[0].Get(x.Context()); err == nil {
 			x.Error("the first event did not fail")
 		}
 		if err := p.Flush(x.Context()); err == nil || !strings.Contains(err.Error(), "1 more events failed") {
@@ -298,7 +298,7 @@ func TestFailureAfterItsCallerHasLeft(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(x.Context())
 		cancel()
-		if _, err := pending.Wait(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := pending.Get(ctx); !errors.Is(err, context.Canceled) {
 			x.Errorf("Wait: %v, want its context's error", err)
 		}
 		if err := p.Flush(x.Context()); reason(err) != "not sent" {

@@ -11,8 +11,8 @@ import (
 
 // Forward sends a received message as it is, and waits for its result as Publish does. Body, attributes, group and trace header
 // are those of m. Nothing is added, also no [Carry] of the hooks, and nothing is left out. It is for programs that send messages
-// back to the queue that they came from. m is the message as SQS delivered it, not what [sqsonce.Unwrap] took out of it: see
-// [sqsonce.Outer].
+// back to the queue that they came from. m is the message as SQS delivered it, not what [sqsonce.OpenEnvelope] took out of it: see
+// [sqsonce.Original].
 //
 // dedupID is the MessageDeduplicationId on a FIFO queue. A standard queue gets none; there dedupID only tells the publisher which
 // messages are the same. Required; 1 to 128 printable ASCII characters, no space. It must be the same each time that this message
@@ -23,7 +23,7 @@ import (
 // Options.OnFailure, Stats, log lines and [PublishError] see that event, whose Attributes are all of the message's. What has failed
 // must be forwarded again, not published: that would give it another identity.
 //
-// The error is a [*PublishError]. For a message that SQS would refuse it wraps one [*sqsonce.FieldError] per bad field, of dedupID
+// The error is a [*PublishError]. For a message that SQS would refuse it wraps one [*sqsonce.OptionError] per bad field, of dedupID
 // or Message, and nothing was sent: more than ten attributes, more bytes than the queue accepts (where its limit is known, see
 // Fits), no group for a FIFO queue.
 //

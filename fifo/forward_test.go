@@ -294,7 +294,7 @@ func TestForwardStorm(t *testing.T) {
 // forward publishes the events, those with an odd number as forwarded messages.
 func (s *storm) forward(rng *rand.Rand, es []fifo.Event) []error {
 	errs := make([]error, len(es))
-	pending := make([]*fifo.Pending, len(es))
+	pending := make([]*fifo.PublishResult, len(es))
 	for i, e := range es {
 		if i > 0 && errs[i-1] != nil { // its own caller knows that it was not accepted
 			errs[i] = errNotCalled
@@ -310,7 +310,7 @@ func (s *storm) forward(rng *rand.Rand, es []fifo.Event) []error {
 	}
 	for i, pd := range pending {
 		if pd != nil {
-			_, errs[i] = pd.Wait(s.x.Context())
+			_, errs[i] = pd.Get(s.x.Context())
 		}
 	}
 	return errs

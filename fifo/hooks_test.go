@@ -101,7 +101,7 @@ func TestAnswered(t *testing.T) {
 		{"Publish", nil, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(x.Context(), event("g", 1)) }, []string{"g/v1"}, nil, fault.Rule{}},
 		{"Enqueue", nil, func(x *fixture, p *fifo.Publisher) {
 			pd, _ := p.Enqueue(x.Context(), event("g", 1))
-			_, _ = pd.Wait(x.Context())
+			_, _ = pd.Get(x.Context())
 		}, []string{"g/v1"}, nil, fault.Rule{}},
 		{"Flush", lingering, func(x *fixture, p *fifo.Publisher) {
 			x.enqueue(p, event("g", 1), event("g", 2))

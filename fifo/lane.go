@@ -18,14 +18,14 @@ type lane struct {
 	ctx       context.Context // of the caller; when it ends, no entry of the lane is sent again
 	base      context.Context // of the publisher: the same
 	linger    time.Duration
-	flush     bool                  // no linger
-	opened    bool                  // by OpenLane: see gather and failed
-	closed    bool                  // no entry comes any more
-	entries   map[*entry]struct{}   // without a result
-	unread    map[*Pending]struct{} // failed, not those of the shared lane: what is unread there is in failures
-	answering []*Pending            // have a result, and its hooks may run; not those of the shared lane
-	ready     list.List             // of *group, whose heads are of this lane: the longest ready first
-	place     *list.Element         // in ready.lanes, while a group is ready
+	flush     bool                        // no linger
+	opened    bool                        // by OpenLane: see gather and failed
+	closed    bool                        // no entry comes any more
+	entries   map[*entry]struct{}         // without a result
+	unread    map[*PublishResult]struct{} // failed, not those of the shared lane: what is unread there is in failures
+	answering []*PublishResult            // have a result, and its hooks may run; not those of the shared lane
+	ready     list.List                   // of *group, whose heads are of this lane: the longest ready first
+	place     *list.Element               // in ready.lanes, while a group is ready
 }
 
 func newLane(ctx, base context.Context, linger time.Duration) *lane {

@@ -36,7 +36,7 @@ func (v visits) play(x *fixture) float64 {
 						page = append(page, event(fmt.Sprint("g", g), at*v.page+i))
 					}
 					for _, q := range x.enqueueTo(l, page...) {
-						if _, err := q.Wait(x.Context()); err != nil {
+						if _, err := q.Get(x.Context()); err != nil {
 							x.Error(err)
 						}
 					}
@@ -48,7 +48,7 @@ func (v visits) play(x *fixture) float64 {
 	return float64(len(x.sizes())) / float64(v.groups*v.pages*v.page)
 }
 
-func (x *fixture) enqueueTo(l *fifo.Lane, es ...fifo.Event) (pending []*fifo.Pending) {
+func (x *fixture) enqueueTo(l *fifo.Lane, es ...fifo.Event) (pending []*fifo.PublishResult) {
 	x.Helper()
 	for _, e := range es {
 		q, err := l.Enqueue(x.Context(), e)
@@ -99,7 +99,7 @@ func TestALaneDoesNotLinger(t *testing.T) {
 			page = append(page, event("g", n))
 		}
 		for _, q := range x.enqueueTo(l, page...) {
-			if _, err := q.Wait(x.Context()); err != nil {
+			if _, err := q.Get(x.Context()); err != nil {
 				x.Error(err)
 			}
 		}
@@ -115,14 +115,14 @@ func TestALaneDoesNotLinger(t *testing.T) {
 		hung := x.enqueueTo(l, event("hung", 1))
 		time.Sleep(15 * time.Millisecond)
 		for _, q := range x.enqueueTo(l, event("g", 1), event("g", 2), event("g", 3)) {
-			if _, err := q.Wait(x.Context()); err != nil {
+			if _, err := q.Get(x.Context()); err != nil {
 				x.Error(err)
 			}
 		}
 		if took := time.Since(start); took != 45*time.Millisecond {
 			x.Errorf("three events beside a request that hangs took %v, want 45ms: 10 ms each", took)
 		}
-		if _, err := hung[0].Wait(x.Context()); err != nil {
+		if _, err := hung[0].Get(x.Context()); err != nil {
 			x.Error(err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Second})

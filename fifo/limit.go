@@ -28,7 +28,7 @@ type sizeLimit struct {
 	cancel  context.CancelFunc
 }
 
-// checkSize returns a FieldError for a message that is too large for the queue.
+// checkSize returns a OptionError for a message that is too large for the queue.
 func (p *Publisher) checkSize(e *entry) error {
 	limit := int64(maxMessageBytes)
 	if e.size > leastQueueLimit && e.size <= maxMessageBytes { // a larger one fits into no queue

@@ -63,9 +63,9 @@ func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
 //
 // On a FIFO queue several events of a group may be enqueued one behind the other: each is sent when the one before it is confirmed. If one fails,
 // those behind it fail with [ErrGroupHalted], and so do those that are enqueued until the results of all of them have been read
-// with [Pending.Wait], or the lane is closed; [Publisher.Flush] does not read them. An event that Enqueue itself refuses halts
+// with [PublishResult.Get], or the lane is closed; [Publisher.Flush] does not read them. An event that Enqueue itself refuses halts
 // nothing: do not enqueue those that must come behind it.
-func (l *Lane) Enqueue(ctx context.Context, e Event) (*Pending, error) {
+func (l *Lane) Enqueue(ctx context.Context, e Event) (*PublishResult, error) {
 	if l.publisher == nil {
 		return nil, notSent(&e, badField("Lane", "was not made by OpenLane"))
 	}

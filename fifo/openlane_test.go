@@ -16,9 +16,9 @@ import (
 )
 
 // results waits for all results, and returns what is certain of each event.
-func (x *fixture) results(pending []*fifo.Pending) (got []string) {
+func (x *fixture) results(pending []*fifo.PublishResult) (got []string) {
 	for _, q := range pending {
-		_, err := q.Wait(x.Context())
+		_, err := q.Get(x.Context())
 		switch {
 		case err == nil:
 			got = append(got, "sent")
@@ -32,17 +32,17 @@ func (x *fixture) results(pending []*fifo.Pending) (got []string) {
 }
 
 // settled returns the same of results that are there.
-func (x *fixture) settled(pending []*fifo.Pending) []string {
+func (x *fixture) settled(pending []*fifo.PublishResult) []string {
 	synctest.Wait()
 	ctx, cancel := context.WithCancel(x.Context())
 	cancel()
 	var got []string
 	for _, q := range pending {
-		if _, err := q.Wait(ctx); errors.Is(err, context.Canceled) && !isPublishError(err) {
+		if _, err := q.Get(ctx); errors.Is(err, context.Canceled) && !isPublishError(err) {
 			got = append(got, "none")
 			continue
 		}
-		got = append(got, x.results([]*fifo.Pending{q})...)
+		got = append(got, x.results([]*fifo.PublishResult{q})...)
 	}
 	return got
 }
@@ -217,8 +217,8 @@ func TestWhatIsSentOnFails(t *testing.T) {
 func TestALaneOfNoPublisher(t *testing.T) {
 	t.Parallel()
 	_, err := new(fifo.Lane).Enqueue(t.Context(), event("g", 1))
-	if fe, ok := errors.AsType[*sqsonce.FieldError](err); !ok || fe.Field != "Lane" || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
-		t.Errorf("Enqueue: %v, want ErrNotSent and a FieldError", err)
+	if fe, ok := errors.AsType[*sqsonce.OptionError](err); !ok || fe.Field != "Lane" || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
+		t.Errorf("Enqueue: %v, want ErrNotSent and a OptionError", err)
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 
 // Options configure [NewPublisher].
 type Options struct {
-	// InFlight is the most requests at once. The HTTP client should keep as many idle connections per host; the SDK's
+	// MaxRequests is the most requests at once. The HTTP client should keep as many idle connections per host; the SDK's
 	// default client keeps 10. Default: 8.
-	InFlight int
+	MaxRequests int
 	// Linger is how long an event waits for other events to fill its request. Negative: an event does not wait. Default:
 	// 10 ms.
 	Linger time.Duration
@@ -46,7 +46,7 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	o.InFlight = cmp.Or(o.InFlight, 8)
+	o.MaxRequests = cmp.Or(o.MaxRequests, 8)
 	o.Linger = cmp.Or(o.Linger, 10*time.Millisecond)
 	o.MaxMessages = cmp.Or(o.MaxMessages, 10_000)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<20)
@@ -75,7 +75,7 @@ func validate(c Client, queueURL, namespace string, o *Options) error {
 	if err := checkNamespace(namespace); err != nil {
 		errs = append(errs, err)
 	}
-	add(o.InFlight < 0, "Options.InFlight", "is %d, must be positive", o.InFlight)
+	add(o.MaxRequests < 0, "Options.MaxRequests", "is %d, must be positive", o.MaxRequests)
 	add(o.MaxMessages < 0, "Options.MaxMessages", "is %d, must be positive", o.MaxMessages)
 	add(o.MaxBytes < maxMessageBytes, "Options.MaxBytes", "is %d, must be at least %d, the size of the largest message", o.MaxBytes, maxMessageBytes)
 	return errors.Join(errs...)
@@ -89,5 +89,5 @@ func checkNamespace(namespace string) error {
 }
 
 func badField(field, format string, args ...any) error {
-	return &sqsonce.FieldError{Package: "fifo", Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &sqsonce.OptionError{Package: "fifo", Field: field, Problem: fmt.Sprintf(format, args...)}
 }

@@ -35,8 +35,8 @@ func TestNewPublisherRefuses(t *testing.T) {
 		{name: "namespace of 49", url: good, namespace: strings.Repeat("x", 49), client: client, want: []string{"namespace"}},
 		{name: "namespace with a line", url: good, namespace: "a\n", client: client, want: []string{"namespace"}},
 		{name: "options", url: good, namespace: "orders", client: client,
-			opts: fifo.Options{InFlight: -1, MaxMessages: -1, MaxBytes: 1<<20 - 1},
-			want: []string{"Options.InFlight", "Options.MaxMessages", "Options.MaxBytes"}},
+			opts: fifo.Options{MaxRequests: -1, MaxMessages: -1, MaxBytes: 1<<20 - 1},
+			want: []string{"Options.MaxRequests", "Options.MaxMessages", "Options.MaxBytes"}},
 		{name: "all at once", want: []string{"client", "queueURL", "namespace"}},
 	}
 	for _, tt := range tests {
@@ -76,8 +76,8 @@ func TestZeroPublisher(t *testing.T) {
 	_, published := p.Publish(t.Context(), e)
 	_, enqueued := p.Enqueue(t.Context(), e)
 	for _, err := range []error{published, enqueued} {
-		if f, ok := errors.AsType[*sqsonce.FieldError](err); !ok || f.Field != "Publisher" || !errors.Is(err, fifo.ErrNotSent) {
-			t.Errorf("got error %v, want ErrNotSent and a FieldError", err)
+		if f, ok := errors.AsType[*sqsonce.OptionError](err); !ok || f.Field != "Publisher" || !errors.Is(err, fifo.ErrNotSent) {
+			t.Errorf("got error %v, want ErrNotSent and a OptionError", err)
 		}
 	}
 }

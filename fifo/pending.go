@@ -2,8 +2,8 @@ package fifo
 
 import "context"
 
-// Pending is an accepted event that will have a result.
-type Pending struct {
+// PublishResult is an accepted event that will have a result.
+type PublishResult struct {
 	event, group string
 	publisher    *Publisher
 	done         chan struct{} // closed after receipt and err are set, and the hooks were called
@@ -20,9 +20,9 @@ type Pending struct {
 	counted   int    // in failures.more, while failures.flushed has this value
 }
 
-// Wait returns the event's result: a [Receipt], or a [*PublishError]. If ctx ends first, it returns the context's cause,
-// and the event stays accepted. Wait may be called again, also concurrently.
-func (p *Pending) Wait(ctx context.Context) (Receipt, error) {
+// Get returns the event's result: a [Receipt], or a [*PublishError]. If ctx ends first, it returns the context's cause,
+// and the event stays accepted. Get may be called again, also concurrently.
+func (p *PublishResult) Get(ctx context.Context) (Receipt, error) {
 	if p.isDone() && p.err == nil {
 		return p.receipt, nil
 	}
@@ -48,7 +48,7 @@ func (p *Pending) Wait(ctx context.Context) (Receipt, error) {
 	return p.receipt, p.err
 }
 
-func (p *Pending) isDone() bool {
+func (p *PublishResult) isDone() bool {
 	select {
 	case <-p.done:
 		return true
@@ -58,8 +58,8 @@ func (p *Pending) isDone() bool {
 }
 
 // failedPending returns the Pending of an event that was not accepted.
-func failedPending(e Event, err error) *Pending {
-	p := &Pending{event: e.ID, group: e.Group, done: make(chan struct{}), hasResult: true, err: err}
+func failedPending(e Event, err error) *PublishResult {
+	p := &PublishResult{event: e.ID, group: e.Group, done: make(chan struct{}), hasResult: true, err: err}
 	close(p.done)
 	return p
 }

@@ -33,7 +33,7 @@ func (p *Publisher) refusedError(e *Event) error {
 	if e.Refused == nil {
 		return nil
 	}
-	if _, bad := errors.AsType[*sqsonce.FieldError](e.Refused); bad {
+	if _, bad := errors.AsType[*sqsonce.OptionError](e.Refused); bad {
 		return p.badEvent(p.unchecked(e), foreign(e.Refused))
 	}
 	return p.neverAccepted(e, foreign(e.Refused))

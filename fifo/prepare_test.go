@@ -100,9 +100,9 @@ func TestRefuseAfterAnUnknownOutcome(t *testing.T) {
 		if pe, _ := errors.AsType[*fifo.PublishError](err); reason(err) != "unknown" || errors.Is(err, fifo.ErrNotSent) || pe.FirstAttempt.IsZero() {
 			x.Errorf("%v, want an unknown outcome", err)
 		}
-		_, err = p.Publish(x.Context(), refused(event("g", 1), &sqsonce.FieldError{Field: "Event.Body"}))
-		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || reason(err) != "not sent" {
-			x.Errorf("%v, want a FieldError", err)
+		_, err = p.Publish(x.Context(), refused(event("g", 1), &sqsonce.OptionError{Field: "Event.Body"}))
+		if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok || reason(err) != "not sent" {
+			x.Errorf("%v, want a OptionError", err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
 }

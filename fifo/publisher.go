@@ -61,7 +61,7 @@ type Publisher struct {
 //
 // The client's region must be that of the queue's URL, unless the client has an endpoint of its own.
 //
-// The error joins one [*sqsonce.FieldError] per bad argument. NewPublisher makes no call and starts nothing.
+// The error joins one [*sqsonce.OptionError] per bad argument. NewPublisher makes no call and starts nothing.
 func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)) (*Publisher, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -138,7 +138,7 @@ func (p *Publisher) publish(ctx context.Context, e *entry) (Receipt, error) {
 // events have their results; ctx ends that wait only, with [ErrBufferFull]. The error is a [*PublishError].
 //
 // The event is tried until it has a result. While SQS throttles, or cannot be reached, only Close ends that.
-func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
+func (p *Publisher) Enqueue(ctx context.Context, e Event) (*PublishResult, error) {
 	en, err := p.enqueue(ctx, p.shared, &entry{event: e}, nil, 0)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
 
 // enqueue checks an event and accepts it, unless the event after which it must come has failed. waiters is the number of
 // callers that wait for the result.
-func (p *Publisher) enqueue(ctx context.Context, l *lane, e *entry, after *Pending, waiters int) (*entry, error) {
+func (p *Publisher) enqueue(ctx context.Context, l *lane, e *entry, after *PublishResult, waiters int) (*entry, error) {
 	e.hooked = p.accepting(ctx, e.event)
 	if err := p.tryEnqueue(ctx, l, e, after, waiters); err != nil {
 		p.notAccepted(e.hooked, err)
@@ -182,7 +182,7 @@ func (p *Publisher) notAccepted(h *hookedEvent, err error) {
 	}
 }
 
-func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, e *entry, after *Pending, waiters int) error {
+func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, e *entry, after *PublishResult, waiters int) error {
 	if err := p.check(e); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (p *Publisher) unchecked(ev *Event) *entry {
 }
 
 // accept puts an entry into its group. The caller holds the lock.
-func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
+func (p *Publisher) accept(e *entry, l *lane, after *PublishResult) error {
 	if p.closed {
 		return withOutcome(p.outcome(e), ErrClosed)
 	}

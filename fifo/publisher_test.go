@@ -33,7 +33,7 @@ func TestPublishSendsTheEvent(t *testing.T) {
 		}
 		clear(attributes) // they were copied when the event was accepted
 		binary[0] = 9
-		receipt, err := pending.Wait(x.Context())
+		receipt, err := pending.Get(x.Context())
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestBatching(t *testing.T) {
 			bubble(t, queue, func(x *fixture) {
 				p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
 				start := time.Now()
-				var pending []*fifo.Pending
+				var pending []*fifo.PublishResult
 				for n := range tt.each {
 					for g := range tt.groups {
 						pd, err := p.Enqueue(x.Context(), event(fmt.Sprint("g", g), n))
@@ -108,7 +108,7 @@ func TestBatching(t *testing.T) {
 					}
 				}
 				for _, pd := range pending {
-					if _, err := pd.Wait(x.Context()); err != nil {
+					if _, err := pd.Get(x.Context()); err != nil {
 						x.Error(err)
 					}
 				}
@@ -126,7 +126,7 @@ func TestBatching(t *testing.T) {
 func TestInFlightBoundsRequests(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
-		p := x.publisher(func(o *fifo.Options) { o.InFlight = 3 })
+		p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 3 })
 		es := make([]fifo.Event, 100)
 		for i := range es {
 			es[i] = event(fmt.Sprint("g", i), 1)

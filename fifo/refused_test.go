@@ -130,8 +130,8 @@ func TestTooLargeWhereAnAttemptIsOpen(t *testing.T) {
 			x.Fatalf("Publish: %v, want an unknown outcome", err)
 		}
 		_, err := p.Publish(x.Context(), e) // the limit is known by now
-		if _, bad := errors.AsType[*sqsonce.FieldError](err); !bad || errors.Is(err, fifo.ErrRefused) {
-			x.Errorf("Publish: %v, want a FieldError and no refusal", err)
+		if _, bad := errors.AsType[*sqsonce.OptionError](err); !bad || errors.Is(err, fifo.ErrRefused) {
+			x.Errorf("Publish: %v, want a OptionError and no refusal", err)
 		}
 		time.Sleep(20 * time.Minute)
 		if _, err := p.Publish(x.Context(), e); !errors.Is(err, fifo.ErrRefused) {
@@ -162,7 +162,7 @@ func TestEventCheck(t *testing.T) {
 	large.Body = strings.Repeat("x", 1<<20)
 	largest := fifo.Event{ID: "1", Group: "g", Body: strings.Repeat("x", 1<<20-len("event-id"+"String"+"1"+"event-source"+"String"+"orders"))}
 	refused, unready := event("g", 1), event("g", 1)
-	refused.Refused, unready.Refused = &sqsonce.FieldError{Package: "fifo_test", Field: "Event.Body"}, errCancelled
+	refused.Refused, unready.Refused = &sqsonce.OptionError{Package: "fifo_test", Field: "Event.Body"}, errCancelled
 	attrs := event("g", 1)
 	attrs.Attributes = map[string]sqsonce.Attribute{}
 	for i := range 8 {
@@ -192,8 +192,8 @@ func TestEventCheck(t *testing.T) {
 			})
 		})
 	}
-	if fe, ok := errors.AsType[*sqsonce.FieldError](event("g", 1).Check("or ders")); !ok || fe.Field != "namespace" {
-		t.Errorf("Check with a bad namespace: %v, want a FieldError of it", fe)
+	if fe, ok := errors.AsType[*sqsonce.OptionError](event("g", 1).Check("or ders")); !ok || fe.Field != "namespace" {
+		t.Errorf("Check with a bad namespace: %v, want a OptionError of it", fe)
 	}
 }
 
@@ -214,8 +214,8 @@ func TestRefusedByNoPublisher(t *testing.T) {
 	_, published := new(fifo.Publisher).Publish(t.Context(), event("g", 1))
 	_, _, checked := new(fifo.Publisher).Check(event("g", 1))
 	for _, err := range []error{published, checked} {
-		if _, bad := errors.AsType[*sqsonce.FieldError](err); !bad || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
-			t.Errorf("%v: want ErrNotSent and a FieldError", err)
+		if _, bad := errors.AsType[*sqsonce.OptionError](err); !bad || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
+			t.Errorf("%v: want ErrNotSent and a OptionError", err)
 		}
 	}
 }

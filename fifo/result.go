@@ -55,7 +55,7 @@ func (p *Publisher) finish(e *entry, r Receipt, err error) {
 	if e.hooked != nil {
 		p.answered = append(p.answered, e)
 		if e.lane != p.shared {
-			e.lane.answering = append(slices.DeleteFunc(e.lane.answering, (*Pending).isDone), e.pending)
+			e.lane.answering = append(slices.DeleteFunc(e.lane.answering, (*PublishResult).isDone), e.pending)
 		}
 	} else {
 		close(e.pending.done)

@@ -42,7 +42,7 @@ func TestCallsShareRequests(t *testing.T) {
 func TestCallsTakeTurns(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
-		p := x.publisher(func(o *fifo.Options) { o.InFlight = 1 })
+		p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
 		for n := range 1000 {
 			x.enqueue(p, event(fmt.Sprint("g", n), 1))
 		}

@@ -37,7 +37,7 @@ func drawStorm(rt *rapid.T, t *testing.T, rule func(*rapid.T) fault.Rule, s *sto
 	s.events = rapid.IntRange(1, 15).Draw(rt, "events of each")
 	s.faults = rapid.SliceOfN(rapid.Custom(rule), 0, 8).Draw(rt, "faults")
 	s.opts = fifo.Options{
-		InFlight:    rapid.IntRange(1, 4).Draw(rt, "in flight"),
+		MaxRequests: rapid.IntRange(1, 4).Draw(rt, "in flight"),
 		MaxMessages: rapid.IntRange(1, 20).Draw(rt, "messages"),
 		Linger:      rapid.SampledFrom([]time.Duration{-1, 0, time.Second}).Draw(rt, "linger"),
 	}
@@ -279,11 +279,11 @@ func (s *storm) visitOneLane(rng *rand.Rand, es []fifo.Event) []error {
 func (s *storm) visit(rng *rand.Rand, es []fifo.Event) (errs []error) {
 	s.within(rng, func(ctx context.Context) {
 		l, closeLane := s.p.OpenLane(ctx)
-		var pending []*fifo.Pending
-		errs, pending = s.accept(es, func(e fifo.Event) (*fifo.Pending, error) { return l.Enqueue(ctx, e) })
+		var pending []*fifo.PublishResult
+		errs, pending = s.accept(es, func(e fifo.Event) (*fifo.PublishResult, error) { return l.Enqueue(ctx, e) })
 		for _, pd := range pending {
 			if pd != nil {
-				_, _ = pd.Wait(ctx)
+				_, _ = pd.Get(ctx)
 			}
 		}
 		closeLane()
@@ -291,7 +291,7 @@ func (s *storm) visit(rng *rand.Rand, es []fifo.Event) (errs []error) {
 			if pd == nil {
 				continue
 			}
-			if _, errs[i] = pd.Wait(ctx); errs[i] != nil && !isPublishError(errs[i]) {
+			if _, errs[i] = pd.Get(ctx); errs[i] != nil && !isPublishError(errs[i]) {
 				errs[i] = errNotCalled // in a request of others: it may be sent, or will be
 			}
 		}
@@ -305,9 +305,9 @@ func isPublishError(err error) bool {
 }
 
 // accept enqueues events up to the first that is not accepted.
-func (s *storm) accept(es []fifo.Event, enqueue func(fifo.Event) (*fifo.Pending, error)) ([]error, []*fifo.Pending) {
+func (s *storm) accept(es []fifo.Event, enqueue func(fifo.Event) (*fifo.PublishResult, error)) ([]error, []*fifo.PublishResult) {
 	errs := make([]error, len(es))
-	pending := make([]*fifo.Pending, len(es))
+	pending := make([]*fifo.PublishResult, len(es))
 	for i, e := range es {
 		if i > 0 && errs[i-1] != nil { // its own caller knows that it was not accepted
 			errs[i] = errNotCalled
@@ -319,15 +319,15 @@ func (s *storm) accept(es []fifo.Event, enqueue func(fifo.Event) (*fifo.Pending,
 }
 
 func (s *storm) enqueueTo(rng *rand.Rand, to interface {
-	Enqueue(context.Context, fifo.Event) (*fifo.Pending, error)
+	Enqueue(context.Context, fifo.Event) (*fifo.PublishResult, error)
 }, es []fifo.Event) []error {
-	errs, pending := s.accept(es, func(e fifo.Event) (pd *fifo.Pending, err error) {
+	errs, pending := s.accept(es, func(e fifo.Event) (pd *fifo.PublishResult, err error) {
 		s.within(rng, func(ctx context.Context) { pd, err = to.Enqueue(ctx, e) })
 		return pd, err
 	})
 	for i, pd := range pending {
 		if pd != nil {
-			_, errs[i] = pd.Wait(s.x.Context())
+			_, errs[i] = pd.Get(s.x.Context())
 		}
 	}
 	return errs

@@ -40,7 +40,7 @@ func TestAcquiresAreReleasedInTheMargin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := dedup.New(store, "billing", func(o *dedup.Options) { o.OnCrash = dedup.Block })
+		o, err := dedup.New(store, "billing", func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
 	var errs []error
 	add := func(bad bool, field, format string, args ...any) {
 		if bad {
-			errs = append(errs, &sqsonce.FieldError{Package: "lambda", Field: field, Problem: fmt.Sprintf(format, args...)})
+			errs = append(errs, &sqsonce.OptionError{Package: "lambda", Field: field, Problem: fmt.Sprintf(format, args...)})
 		}
 	}
 	add(h == nil, "handler", "is nil")

@@ -24,9 +24,9 @@ func fields(t *testing.T, err error) []string {
 	}
 	var names []string
 	for _, e := range joined.Unwrap() {
-		f, ok := errors.AsType[*sqsonce.FieldError](e)
+		f, ok := errors.AsType[*sqsonce.OptionError](e)
 		if !ok || f.Package != "lambda" || f.Problem == "" {
-			t.Errorf("got %v, want a FieldError of lambda", e)
+			t.Errorf("got %v, want a OptionError of lambda", e)
 			continue
 		}
 		names = append(names, f.Field)

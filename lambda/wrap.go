@@ -47,7 +47,7 @@ func Start(h sqsonce.Handler, optFns ...func(*Options)) {
 // If the process serves one invocation at a time (AWS_LAMBDA_MAX_CONCURRENCY is not set or at most 1 when Wrap is called),
 // the messages' KillAt is the deadline.
 //
-// Every bad argument and option is reported at once, each as a [*sqsonce.FieldError]. Wrap starts nothing.
+// Every bad argument and option is reported at once, each as a [*sqsonce.OptionError]. Wrap starts nothing.
 func Wrap(h sqsonce.Handler, optFns ...func(*Options)) (func(context.Context, events.SQSEvent) (events.SQSEventResponse, error), error) {
 	a, err := newAdapter(h, optFns, nil)
 	if err != nil {

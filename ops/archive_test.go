@@ -48,8 +48,8 @@ func TestReadArchive(t *testing.T) {
 					"a": {Type: "Number.int", String: "1"}, "b": {Type: "Binary.png", Binary: []byte{0, 0xff}}, "redriven": {Type: "String", String: "2 R0 5"},
 				},
 			},
-			Cause: ops.Rejected, Reason: "card 42 declined", Class: ops.Class{ID: "a41f09", Text: "card * declined"},
-			RecordKey: "billing#orders|e1", State: ops.Released, Expired: true, Redriven: 2,
+			Cause: ops.CauseRejected, Reason: "card 42 declined", Class: ops.Class{ID: "a41f09", Text: "card * declined"},
+			RecordKey: "billing#orders|e1", State: ops.StateReleased, Expired: true, Redriven: 2,
 		},
 	}
 	all, err := readArchive(archiveHead + archiveLine + archiveHead + "\n" + archiveLine)

@@ -34,7 +34,7 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Messa
 		}
 		res := r.results[m.ID]
 		decided := res.Action != ""
-		if r.one(ctx, m, res); decided || res.Action != Undeleted || res.Err != nil {
+		if r.one(ctx, m, res); decided || res.Action != ActionUndeleted || res.Err != nil {
 			continue
 		}
 		r.canaries++
@@ -69,7 +69,7 @@ func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, t
 		state, why := d.after(ctx, m)
 		left := time.Until(end)
 		switch {
-		case state == Completed || ctx.Err() != nil:
+		case state == StateCompleted || ctx.Err() != nil:
 			return state, nil
 		case state != "":
 			return state, why
@@ -93,7 +93,7 @@ func (d *DLQ) after(ctx context.Context, m *Message) (State, error) {
 		return "", nil
 	}
 	delivered := m.Record == nil || now.Record.Fence > m.Record.Fence
-	if now.State == Completed || delivered && (now.State == Released || now.State == Crashed) {
+	if now.State == StateCompleted || delivered && (now.State == StateReleased || now.State == StateCrashed) {
 		return now.State, fmt.Errorf("record %s is %s: %s", m.RecordKey, now.State, now.Record.LastError)
 	}
 	return "", nil
@@ -108,7 +108,7 @@ type watched struct {
 // watch adds every 50th of the messages that were sent.
 func (r *run) watch(batch []*Message) {
 	for _, m := range batch {
-		if res := r.results[m.ID]; res.Action == Redriven || res.Action == Undeleted {
+		if res := r.results[m.ID]; res.Action == ActionRedriven || res.Action == ActionUndeleted {
 			if r.sent++; r.sent%watchEvery == 0 && r.d.opts.Store != nil && len(r.watched) < mostWatched {
 				r.watched = append(r.watched, watched{m, res})
 			}
@@ -130,7 +130,7 @@ func (r *run) lookAtWatched(ctx context.Context) {
 		switch w.res.After {
 		case "":
 			waiting = append(waiting, w)
-		case Released, Crashed:
+		case StateReleased, StateCrashed:
 			if r.failures++; r.failures == mostFailures {
 				r.fail(fmt.Errorf("%w: %w", ErrFailsYet, why))
 			}

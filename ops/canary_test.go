@@ -39,8 +39,8 @@ func TestCanary(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				h.stop()
-				if r.Count(ops.Redriven) != 25 || runs.Load() != 25 || (r.Results[0].After == ops.Completed) != (canaries >= 0) {
-					t.Errorf("%d redriven, %d runs, %+v", r.Count(ops.Redriven), runs.Load(), r.Results[0])
+				if r.Count(ops.ActionRedriven) != 25 || runs.Load() != 25 || (r.Results[0].After == ops.StateCompleted) != (canaries >= 0) {
+					t.Errorf("%d redriven, %d runs, %+v", r.Count(ops.ActionRedriven), runs.Load(), r.Results[0])
 				}
 			})
 		}
@@ -56,8 +56,8 @@ func TestCanaryFails(t *testing.T) {
 		within  time.Duration
 		text    string
 	}{
-		"fails":       {handler: fails(errCard), after: ops.Released, within: 10 * time.Second, text: "card declined"},
-		"is rejected": {handler: fails(sqsonce.Reject(errCard)), after: ops.Released, within: 10 * time.Second, text: "card declined"},
+		"fails":       {handler: fails(errCard), after: ops.StateReleased, within: 10 * time.Second, text: "card declined"},
+		"is rejected": {handler: fails(sqsonce.Reject(errCard)), after: ops.StateReleased, within: 10 * time.Second, text: "card declined"},
 		"hangs":       {handler: hangs, within: 45 * time.Second, text: "within 40s"},
 		"no consumer": {within: 45 * time.Second, text: "within 40s"},
 	} {
@@ -77,7 +77,7 @@ func TestCanaryFails(t *testing.T) {
 					}
 					stop := func() {}
 					if tt.handler != nil {
-						stop = x.worker(x.url, x.guarded(tt.handler, func(o *dedup.Options) { o.Lease = time.Minute })).stop
+						stop = x.worker(x.url, x.guarded(tt.handler, func(o *dedup.Options) { o.LeaseDuration = time.Minute })).stop
 					}
 					start := time.Now()
 					r, err := x.redriver().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.CanaryTimeout = true, 40*time.Second })
@@ -85,8 +85,8 @@ func TestCanaryFails(t *testing.T) {
 					if !errors.Is(err, ops.ErrCanary) || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error(), "earlier") || took > tt.within {
 						t.Errorf("error %v after %s", err, took)
 					}
-					if r.Count(ops.Redriven) != 1 || r.Results[0].After != tt.after || r.Count(ops.Left) != 4 || x.hidden() != 0 || !errors.Is(r.Results[4].Err, ops.ErrCanary) {
-						t.Errorf("%+v, %d left, %d hidden", r.Results[0], r.Count(ops.Left), x.hidden())
+					if r.Count(ops.ActionRedriven) != 1 || r.Results[0].After != tt.after || r.Count(ops.ActionLeft) != 4 || x.hidden() != 0 || !errors.Is(r.Results[4].Err, ops.ErrCanary) {
+						t.Errorf("%+v, %d left, %d hidden", r.Results[0], r.Count(ops.ActionLeft), x.hidden())
 					}
 					stop()
 				})
@@ -103,7 +103,7 @@ func TestCanaryCrashes(t *testing.T) {
 		h := x.worker(x.url, x.guarded(hangs))
 		time.AfterFunc(5*time.Second, h.kill)
 		r, err := x.redriver().Redrive(context.Background(), withUnknown)
-		if !errors.Is(err, ops.ErrCanary) || r.Results[0].After != ops.Crashed || r.Count(ops.Redriven) != 1 {
+		if !errors.Is(err, ops.ErrCanary) || r.Results[0].After != ops.StateCrashed || r.Count(ops.ActionRedriven) != 1 {
 			t.Errorf("%v, %+v", err, r.Results[0])
 		}
 	})
@@ -123,7 +123,7 @@ func TestRestAfterCanary(t *testing.T) {
 		}))
 		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Canary = 1 })
 		h.stop()
-		if r.Count(ops.Redriven) != 2 || r.Results[1].State != ops.Completed || !errors.Is(r.Results[1].Err, ops.ErrState) {
+		if r.Count(ops.ActionRedriven) != 2 || r.Results[1].State != ops.StateCompleted || !errors.Is(r.Results[1].Err, ops.ErrState) {
 			t.Errorf("%+v", r.Results[1])
 		}
 	})
@@ -133,8 +133,8 @@ func TestRestAfterCanary(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		r, err := x.redriver().Redrive(ctx, withUnknown)
-		if took := time.Since(start); !errors.Is(err, errCard) || errors.Is(err, ops.ErrCanary) || took > 22*time.Second || r.Count(ops.Left) != 2 || x.hidden() != 0 {
-			t.Errorf("%v after %s: %d left, %d hidden", err, took, r.Count(ops.Left), x.hidden())
+		if took := time.Since(start); !errors.Is(err, errCard) || errors.Is(err, ops.ErrCanary) || took > 22*time.Second || r.Count(ops.ActionLeft) != 2 || x.hidden() != 0 {
+			t.Errorf("%v after %s: %d left, %d hidden", err, took, r.Count(ops.ActionLeft), x.hidden())
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestWatched(t *testing.T) {
 					watched++
 				}
 			}
-			if sent := r.Count(ops.Redriven); mended && (err != nil || sent != 500 || watched < 7) ||
+			if sent := r.Count(ops.ActionRedriven); mended && (err != nil || sent != 500 || watched < 7) ||
 				!mended && (!errors.Is(err, ops.ErrFailsYet) || !strings.Contains(err.Error(), "card declined") || sent < 150 || sent > 300 || watched < 3) {
 				t.Errorf("mended %t: %d redriven, %d watched, %v", mended, sent, watched, err)
 			}
@@ -197,7 +197,7 @@ func TestCanaryNotDeleted(t *testing.T) {
 		r, err := d.Redrive(context.Background(), withUnknown)
 		x.sqs.Set(fault.Plan{})
 		x.checkSums(r)
-		if err == nil || !strings.Contains(err.Error(), "sqs:DeleteMessage") || len(w.order) != 1 || r.Count(ops.Undeleted) != 1 || r.Count(ops.Left) != 4 {
+		if err == nil || !strings.Contains(err.Error(), "sqs:DeleteMessage") || len(w.order) != 1 || r.Count(ops.ActionUndeleted) != 1 || r.Count(ops.ActionLeft) != 4 {
 			t.Errorf("%d sent, %+v, %v", len(w.order), r, err)
 		}
 	})

@@ -58,7 +58,7 @@ const noRecord ops.State = "unrecorded"
 const never = "its problem"
 
 func stateOf(m *ops.Message) ops.State {
-	if m.State == ops.Unknown && m.Record == nil && errors.Is(m.Problem, ops.ErrNoRecord) {
+	if m.State == ops.StateUnknown && m.Record == nil && errors.Is(m.Problem, ops.ErrNoRecord) {
 		return noRecord
 	}
 	return m.State
@@ -81,52 +81,52 @@ func TestCausesInHosts(t *testing.T) {
 			h := x.worker(x.url, x.guarded(fails(reject)))
 			time.Sleep(time.Minute)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.Rejected, ops.Released, rejected}}},
+		}, want: map[string]found{"a1": {ops.CauseRejected, ops.StateReleased, rejected}}},
 		{name: "reject in a FIFO worker", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.worker(x.url, x.guarded(fails(reject)))
 			time.Sleep(time.Minute)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.Rejected, ops.Released, rejected}}},
+		}, want: map[string]found{"a1": {ops.CauseRejected, ops.StateReleased, rejected}}},
 		{name: "reject in a function", run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.function(x.url, x.guarded(fails(reject)), true)
 			time.Sleep(time.Minute)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.Rejected, ops.Released, rejected}}},
+		}, want: map[string]found{"a1": {ops.CauseRejected, ops.StateReleased, rejected}}},
 		{name: "reject before dedup", run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.worker(x.url, bare(fails(reject)))
 			time.Sleep(time.Minute)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.Rejected, noRecord, rejected}}},
+		}, want: map[string]found{"a1": {ops.CauseRejected, noRecord, rejected}}},
 		{name: "receives used up in a worker", run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.worker(x.url, x.guarded(fails(errCard)))
 			time.Sleep(time.Hour)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.ReceivesUsedUp, ops.Released, "card declined"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateReleased, "card declined"}}},
 		{name: "last try of a head in a FIFO worker", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1", "a2")
 			h := x.worker(x.url, x.guarded(fails(errCard)))
 			time.Sleep(2 * time.Hour)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.Rejected, ops.Released, "card declined"}, "a2": {ops.Rejected, ops.Released, "card declined"}}},
+		}, want: map[string]found{"a1": {ops.CauseRejected, ops.StateReleased, "card declined"}, "a2": {ops.CauseRejected, ops.StateReleased, "card declined"}}},
 		{name: "followers of a head in a function without a client", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1", "a2", "a3")
 			h := x.function(x.url, x.guarded(fails(errCard)), false)
 			time.Sleep(time.Hour)
 			h.stop()
 		}, want: map[string]found{
-			"a1": {ops.ReceivesUsedUp, ops.Released, "card declined"},
-			"a2": {ops.ReceivesUsedUp, noRecord, never}, "a3": {ops.ReceivesUsedUp, noRecord, never},
+			"a1": {ops.CauseReceivesUsedUp, ops.StateReleased, "card declined"},
+			"a2": {ops.CauseReceivesUsedUp, noRecord, never}, "a3": {ops.CauseReceivesUsedUp, noRecord, never},
 		}},
 		{name: "a throttled function", run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.mapping(x.url, x.newProcess(), func(context.Context, []byte) ([]byte, error) { return nil, esm.ErrThrottled })
 			time.Sleep(time.Hour)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.ReceivesUsedUp, noRecord, never}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, noRecord, never}}},
 		{name: "a crash", maxReceives: 1, run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.worker(x.url, x.guarded(hangs))
@@ -134,15 +134,15 @@ func TestCausesInHosts(t *testing.T) {
 			h.kill()
 			time.Sleep(time.Minute)
 			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.ReceivesUsedUp, ops.Crashed, "no reason known"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateCrashed, "no reason known"}}},
 		{name: "a crash whose lease is not over", maxReceives: 1, run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(hangs, func(o *dedup.Options) { o.Lease = 10 * time.Minute }))
+			h := x.worker(x.url, x.guarded(hangs, func(o *dedup.Options) { o.LeaseDuration = 10 * time.Minute }))
 			time.Sleep(5 * time.Second)
 			h.kill()
 			time.Sleep(time.Minute)
 			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.ReceivesUsedUp, ops.Running, "no reason known"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateRunning, "no reason known"}}},
 		{name: "a lost delete", maxReceives: 1, run: func(x *fixture) {
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
 			x.send(x.url, "a1")
@@ -152,7 +152,7 @@ func TestCausesInHosts(t *testing.T) {
 			x.sqs.Set(fault.Plan{})
 			time.Sleep(time.Minute)
 			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.ReceivesUsedUp, ops.Completed, "done: the delete failed, or a second copy"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateCompleted, "done: the delete failed, or a second copy"}}},
 		{name: "a lost delete after a failure", maxReceives: 2, run: func(x *fixture) {
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
 			x.send(x.url, "a1")
@@ -168,9 +168,9 @@ func TestCausesInHosts(t *testing.T) {
 			x.sqs.Set(fault.Plan{})
 			time.Sleep(time.Minute)
 			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.ReceivesUsedUp, ops.Completed, "done: the delete failed, or a second copy"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateCompleted, "done: the delete failed, or a second copy"}}},
 		{name: "sent by somebody", run: func(x *fixture) { x.send(x.dlq, "a1") },
-			want: map[string]found{"a1": {ops.Sent, noRecord, never}}},
+			want: map[string]found{"a1": {ops.CauseSent, noRecord, never}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -184,48 +184,48 @@ func TestCausesInHosts(t *testing.T) {
 
 // bring brings an event to the dead-letter queue without a record.
 var bring = map[ops.Cause]func(x *fixture){
-	ops.Rejected: func(x *fixture) {
+	ops.CauseRejected: func(x *fixture) {
 		x.send(x.url, "a1")
 		h := x.worker(x.url, bare(fails(sqsonce.Reject(errCard))))
 		time.Sleep(time.Minute)
 		h.stop()
 	},
-	ops.ReceivesUsedUp: func(x *fixture) {
+	ops.CauseReceivesUsedUp: func(x *fixture) {
 		x.send(x.url, "a1")
 		for range 4 {
 			x.receive(x.url)
 			time.Sleep(2 * visibility)
 		}
 	},
-	ops.Sent: func(x *fixture) { x.send(x.dlq, "a1") },
+	ops.CauseSent: func(x *fixture) { x.send(x.dlq, "a1") },
 }
 
 // again delivers the event once more, through another queue, to a worker that leaves its record in a state.
 var again = map[ops.State]func(x *fixture, url string){
-	noRecord:    func(*fixture, string) {},
-	ops.Unknown: func(*fixture, string) {},
-	ops.Released: func(x *fixture, url string) {
+	noRecord:         func(*fixture, string) {},
+	ops.StateUnknown: func(*fixture, string) {},
+	ops.StateReleased: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(fails(errors.New("no stock"))))
 		time.Sleep(5 * time.Second)
 		h.stop()
 	},
-	ops.Running: func(x *fixture, url string) {
+	ops.StateRunning: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(hangs))
 		x.Cleanup(h.kill)
 		time.Sleep(5 * time.Minute)
 	},
-	ops.Crashed: func(x *fixture, url string) {
+	ops.StateCrashed: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(hangs))
 		time.Sleep(5 * time.Second)
 		h.kill()
 		time.Sleep(time.Minute)
 	},
-	ops.Completed: func(x *fixture, url string) {
+	ops.StateCompleted: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(fails(nil)))
 		time.Sleep(5 * time.Second)
 		h.stop()
 	},
-	ops.Foreign: func(x *fixture, _ string) { // as Powertools writes it
+	ops.StateForeign: func(x *fixture, _ string) { // as Powertools writes it
 		if _, err := x.admin.ddb.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: map[string]ddbtypes.AttributeValue{
 			"id":                     &ddbtypes.AttributeValueMemberS{Value: consumer + "#orders|a1"},
 			"status":                 &ddbtypes.AttributeValueMemberS{Value: "INPROGRESS"},
@@ -241,7 +241,7 @@ var again = map[ops.State]func(x *fixture, url string){
 func TestEveryCauseAndState(t *testing.T) {
 	t.Parallel()
 	reasons := map[ops.State]string{
-		noRecord: never, ops.Released: "no stock", ops.Completed: "done: the delete failed, or a second copy",
+		noRecord: never, ops.StateReleased: "no stock", ops.StateCompleted: "done: the delete failed, or a second copy",
 	}
 	for cause := range bring {
 		for _, state := range append(ops.States(), noRecord) {
@@ -252,7 +252,7 @@ func TestEveryCauseAndState(t *testing.T) {
 					url := x.create("again", nil)
 					x.send(url, "a1")
 					again[state](x, url)
-					if state == ops.Unknown {
+					if state == ops.StateUnknown {
 						x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
 					}
 					m := x.mustList(x.open())["a1"]
@@ -261,7 +261,7 @@ func TestEveryCauseAndState(t *testing.T) {
 					}
 					want := reasons[state]
 					switch {
-					case cause == ops.Rejected:
+					case cause == ops.CauseRejected:
 						want = "sqsonce: rejected: card declined"
 					case want == never:
 						want = m.Problem.Error()
@@ -271,7 +271,7 @@ func TestEveryCauseAndState(t *testing.T) {
 					if m.Cause != cause || stateOf(m) != state || m.Reason != want {
 						t.Errorf("got %s, %s, %q, want %s, %s, %q", m.Cause, m.State, m.Reason, cause, state, want)
 					}
-					if hasRecord := state != noRecord && state != ops.Unknown; (m.Record != nil) != hasRecord || (m.Problem == nil) != hasRecord {
+					if hasRecord := state != noRecord && state != ops.StateUnknown; (m.Record != nil) != hasRecord || (m.Problem == nil) != hasRecord {
 						t.Errorf("record %v, problem %v", m.Record, m.Problem)
 					}
 					if m.RecordKey != consumer+"#orders|a1" || m.QueueARN != arnPrefix+"jobs" {
@@ -294,7 +294,7 @@ func TestStaleReason(t *testing.T) {
 		h := x.worker(x.url, x.guarded(fails(errCard)))
 		time.Sleep(time.Hour)
 		h.stop()
-		x.want(map[string]found{"a1": {ops.ReceivesUsedUp, ops.Released, "card declined"}})
+		x.want(map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateReleased, "card declined"}})
 	})
 }
 

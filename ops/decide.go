@@ -61,11 +61,11 @@ func (r *run) whyLeft(ctx context.Context, m *Message) error {
 // stateLeft is the decision by the state of the event.
 func (o *RedriveOptions) stateLeft(m *Message) error {
 	switch {
-	case m.State == Released,
-		m.State == Crashed && o.Crashed,
+	case m.State == StateReleased,
+		m.State == StateCrashed && o.Crashed,
 		m.noRecord() && !m.Expired && o.Unknown,
 		m.noRecord() && m.Expired && o.Expired,
-		m.State == Unknown && o.WithoutRecords:
+		m.State == StateUnknown && o.WithoutRecords:
 		return nil
 	}
 	return inState(m)

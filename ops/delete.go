@@ -18,10 +18,10 @@ const deleteTimeout = 20 * time.Second
 func (r *run) sentOf(batch []*Message) (sent []*Result, tried int) {
 	for _, m := range batch {
 		res := r.results[m.ID]
-		if res.Action == Undeleted && res.Err == nil {
+		if res.Action == ActionUndeleted && res.Err == nil {
 			sent = append(sent, res)
 		}
-		if res.Action != Left && res.Action != Planned {
+		if res.Action != ActionLeft && res.Action != ActionPlanned {
 			tried++
 		}
 	}
@@ -33,8 +33,8 @@ func (r *run) sentOf(batch []*Message) (sent []*Result, tried int) {
 func (r *run) deleteAgain(ctx context.Context, received []sqstypes.Message) error {
 	var sent []*Result
 	for _, m := range received {
-		if res := r.results[aws.ToString(m.MessageId)]; res != nil && (res.Action == Undeleted || res.Action == r.done) {
-			res.Action = Undeleted
+		if res := r.results[aws.ToString(m.MessageId)]; res != nil && (res.Action == ActionUndeleted || res.Action == r.done) {
+			res.Action = ActionUndeleted
 			sent = append(sent, res)
 		}
 	}

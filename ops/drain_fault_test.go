@@ -153,10 +153,10 @@ func TestDrainFaults(t *testing.T) {
 					if tt.err != nil && !errors.Is(err, tt.err) || tt.err == nil && tt.rules == nil && tt.records == nil && err != nil {
 						t.Errorf("the drain ended with %v", err)
 					}
-					if got := r.Count(ops.Deleted); tt.cancel > 0 && (got != 20 || r.Count(ops.Left) != 10) {
-						t.Errorf("%d deleted, %d left", got, r.Count(ops.Left))
+					if got := r.Count(ops.ActionDeleted); tt.cancel > 0 && (got != 20 || r.Count(ops.ActionLeft) != 10) {
+						t.Errorf("%d deleted, %d left", got, r.Count(ops.ActionLeft))
 					}
-					if got := r.Count(ops.Deleted, ops.Undeleted, ops.Left); got != len(r.Results) {
+					if got := r.Count(ops.ActionDeleted, ops.ActionUndeleted, ops.ActionLeft); got != len(r.Results) {
 						t.Errorf("%d results, %d with an action", len(r.Results), got)
 					}
 					x.nothingLost(path, ids)
@@ -165,7 +165,7 @@ func TestDrainFaults(t *testing.T) {
 						there[m.ID] = true
 					}
 					for _, res := range r.Results {
-						if name != "duplicates" && res.Action == ops.Deleted && there[res.ID] || res.Action == ops.Left && !there[res.ID] || (res.Err == nil) != (res.Action == ops.Deleted) {
+						if name != "duplicates" && res.Action == ops.ActionDeleted && there[res.ID] || res.Action == ops.ActionLeft && !there[res.ID] || (res.Err == nil) != (res.Action == ops.ActionDeleted) {
 							t.Errorf("%s is %s, %v; in the queue: %t", res.ID, res.Action, res.Err, there[res.ID])
 						}
 					}
@@ -251,8 +251,8 @@ func TestArchiveStaysBroken(t *testing.T) {
 		a.Over(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
 		for range 2 {
 			r, err := x.redriver().Export(context.Background(), a, drainAll)
-			if !errors.Is(err, errDiskFull) || r.Count(ops.Left) != 10 || len(x.bodies(x.dlq)) != 10 || file.writes != 1 {
-				t.Errorf("%v, %d left, %d writes", err, r.Count(ops.Left), file.writes)
+			if !errors.Is(err, errDiskFull) || r.Count(ops.ActionLeft) != 10 || len(x.bodies(x.dlq)) != 10 || file.writes != 1 {
+				t.Errorf("%v, %d left, %d writes", err, r.Count(ops.ActionLeft), file.writes)
 			}
 			file.full = 0
 		}

@@ -65,7 +65,7 @@ func TestExport(t *testing.T) {
 			stopWatching := x.watch()
 			r, err := d.Export(context.Background(), x.archive(path))
 			stopWatching()
-			if err != nil || r.Total != 38 || r.Behind != l.Behind || r.Count(ops.Exported) != len(l.Messages) || len(r.Results) != len(l.Messages) || x.hidden() != 0 {
+			if err != nil || r.Total != 38 || r.Behind != l.Behind || r.Count(ops.ActionExported) != len(l.Messages) || len(r.Results) != len(l.Messages) || x.hidden() != 0 {
 				t.Errorf("fifo %t: %+v, %v; a listing of %d, %d behind", fifo, r, err, len(l.Messages), l.Behind)
 			}
 			var want, got []ops.Message
@@ -103,9 +103,9 @@ func TestDelete(t *testing.T) {
 		bubble(t, setup{fifo: fifo}, func(x *fixture) {
 			var left []string
 			for i := range 60 {
-				state := ops.Completed
+				state := ops.StateCompleted
 				if i%20 == 0 {
-					state = ops.Released
+					state = ops.StateReleased
 				}
 				if body := fmt.Sprintf("%s-%02d", state, i); i%20 == 0 {
 					x.sendTo("g", body)
@@ -116,18 +116,18 @@ func TestDelete(t *testing.T) {
 			}
 			p := x.newProcess()
 			d, path := x.openIn(p, stateStore), filepath.Join(t.TempDir(), "archive")
-			completed := func(o *ops.DeleteOptions) { o.States = []ops.State{ops.Completed} }
+			completed := func(o *ops.DeleteOptions) { o.States = []ops.State{ops.StateCompleted} }
 			planned, err := d.Delete(context.Background(), nil, completed, func(o *ops.DeleteOptions) { o.DryRun = true })
-			if n := planned.Count(ops.Planned); err != nil || n == 0 || n+planned.Count(ops.Left) != len(planned.Results) || len(x.bodies(x.dlq)) != 60 {
+			if n := planned.Count(ops.ActionPlanned); err != nil || n == 0 || n+planned.Count(ops.ActionLeft) != len(planned.Results) || len(x.bodies(x.dlq)) != 60 {
 				t.Errorf("fifo %t, dry: %d planned, %v", fifo, n, err)
 			}
 			r, err := d.Delete(context.Background(), x.archive(path), completed)
-			if err != nil || r.Count(ops.Deleted) != 57 || r.Count(ops.Left) != 3 || r.Behind != 0 || x.hidden() != 0 {
-				t.Errorf("fifo %t: %d deleted, %d left, %d behind, %v", fifo, r.Count(ops.Deleted), r.Count(ops.Left), r.Behind, err)
+			if err != nil || r.Count(ops.ActionDeleted) != 57 || r.Count(ops.ActionLeft) != 3 || r.Behind != 0 || x.hidden() != 0 {
+				t.Errorf("fifo %t: %d deleted, %d left, %d behind, %v", fifo, r.Count(ops.ActionDeleted), r.Count(ops.ActionLeft), r.Behind, err)
 			}
 			x.wantBodies(x.dlq, strings.Join(left, " "))
 			for _, a := range x.archived(path) {
-				if a.State != ops.Completed {
+				if a.State != ops.StateCompleted {
 					t.Errorf("%s is archived", a.Body)
 				}
 			}
@@ -169,8 +169,8 @@ func TestDrainEnds(t *testing.T) {
 		})
 		path := filepath.Join(t.TempDir(), "archive")
 		r, err := d.Export(context.Background(), x.archive(path), drainAll)
-		if err != nil || r.Count(ops.Deleted) != 5 || r.Count(ops.Left) != 4 || !errors.Is(r.Results[8].Err, ops.ErrArrivedLater) || len(x.archived(path)) != 5 || len(x.bodies(x.dlq)) != 4 {
-			t.Errorf("%v, %d deleted, %d left, %d archived, %d there", err, r.Count(ops.Deleted), r.Count(ops.Left), len(x.archived(path)), len(x.bodies(x.dlq)))
+		if err != nil || r.Count(ops.ActionDeleted) != 5 || r.Count(ops.ActionLeft) != 4 || !errors.Is(r.Results[8].Err, ops.ErrArrivedLater) || len(x.archived(path)) != 5 || len(x.bodies(x.dlq)) != 4 {
+			t.Errorf("%v, %d deleted, %d left, %d archived, %d there", err, r.Count(ops.ActionDeleted), r.Count(ops.ActionLeft), len(x.archived(path)), len(x.bodies(x.dlq)))
 		}
 	})
 }
@@ -186,8 +186,8 @@ func TestExportOfDuplicates(t *testing.T) {
 			x.fill(25)
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: tt.kind, Entries: []int{0, 3}}}})
 			r, err := x.open().Export(context.Background(), x.archive(filepath.Join(t.TempDir(), "archive")))
-			if err != nil || r.Count(ops.Exported) == 0 || r.Count(ops.Exported) != len(r.Results) || len(x.bodies(x.dlq)) < 25 {
-				t.Errorf("%v, %d exported of %d, %d there", err, r.Count(ops.Exported), len(r.Results), len(x.bodies(x.dlq)))
+			if err != nil || r.Count(ops.ActionExported) == 0 || r.Count(ops.ActionExported) != len(r.Results) || len(x.bodies(x.dlq)) < 25 {
+				t.Errorf("%v, %d exported of %d, %d there", err, r.Count(ops.ActionExported), len(r.Results), len(x.bodies(x.dlq)))
 			}
 		})
 	}
@@ -226,7 +226,7 @@ func TestExportRefusals(t *testing.T) {
 			} else {
 				_, err = d.Export(context.Background(), a, tt.export)
 			}
-			if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || !strings.Contains(err.Error(), tt.want) || p.requests("ReceiveMessage") > 0 {
+			if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok || !strings.Contains(err.Error(), tt.want) || p.requests("ReceiveMessage") > 0 {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
@@ -243,7 +243,7 @@ func TestExportRefusals(t *testing.T) {
 		if !errors.Is(errChained, ops.ErrChained) || !errors.Is(errDelete, ops.ErrChained) || !strings.Contains(errDelete.Error(), "Delete refused") {
 			t.Errorf("%v, %v", errChained, errDelete)
 		}
-		if r, err := chained.Export(context.Background(), a, func(o *ops.ExportOptions) { o.SpendReceives = true }); err != nil || r.Count(ops.Exported) != 20 {
+		if r, err := chained.Export(context.Background(), a, func(o *ops.ExportOptions) { o.SpendReceives = true }); err != nil || r.Count(ops.ActionExported) != 20 {
 			t.Errorf("%v, %+v", err, r)
 		}
 		x.set(x.dlq, map[string]string{"RedrivePolicy": ""})
@@ -299,7 +299,7 @@ func TestNotArchived(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "archive")
 		r, err := d.Export(context.Background(), x.archive(path), drainAll)
-		if err != nil || r.Count(ops.Left) != 2 || !errors.Is(r.Results[0].Err, ops.ErrNotArchived) || len(x.bodies(x.dlq)) != 2 || len(x.archived(path)) != 0 {
+		if err != nil || r.Count(ops.ActionLeft) != 2 || !errors.Is(r.Results[0].Err, ops.ErrNotArchived) || len(x.bodies(x.dlq)) != 2 || len(x.archived(path)) != 0 {
 			t.Errorf("%v, %+v", err, r.Results)
 		}
 	})

@@ -64,23 +64,23 @@ func (x *fixture) only(cause ops.Cause, key string) {
 	if m.Problem != nil || m.Cause != cause || m.QueueARN != x.arn(x.url) {
 		suite.Failf("cause %s, source %s, problem %v, want %s, %s", m.Cause, m.QueueARN, m.Problem, cause, x.arn(x.url))
 	}
-	if m.RecordKey != key || m.State != ops.Released || !strings.Contains(m.Reason, errCard.Error()) {
+	if m.RecordKey != key || m.State != ops.StateReleased || !strings.Contains(m.Reason, errCard.Error()) {
 		suite.Failf("record %s is %s: %q, want %s, released after %q", m.RecordKey, m.State, m.Reason, key, errCard)
 	}
 }
 
 func listRejected(x *fixture) {
 	x.rejected("a1")
-	x.only(ops.Rejected, consumer+"#orders|a1")
+	x.only(ops.CauseRejected, consumer+"#orders|a1")
 }
 
 func listMoved(x *fixture) {
-	x.only(ops.ReceivesUsedUp, x.moved("a1", map[string]string{sqsonce.AttrEventID: "a1", sqsonce.AttrEventSource: "orders"}))
+	x.only(ops.CauseReceivesUsedUp, x.moved("a1", map[string]string{sqsonce.AttrEventID: "a1", sqsonce.AttrEventSource: "orders"}))
 }
 
 // The key is of the source queue and the message ID, which a move keeps.
 func listMovedMessageID(x *fixture) {
-	x.only(ops.ReceivesUsedUp, x.moved("a1", nil))
+	x.only(ops.CauseReceivesUsedUp, x.moved("a1", nil))
 }
 
 // A second listing sees what the first one saw: of a FIFO group no more than ten.
@@ -140,7 +140,7 @@ func (x *fixture) redriven(redriven, left int) []string {
 	if err != nil {
 		suite.Failf("Redrive: %v", err)
 	}
-	if r.Total != redriven+left || r.Count(ops.Redriven) != redriven || r.Count(ops.Left) != left {
+	if r.Total != redriven+left || r.Count(ops.ActionRedriven) != redriven || r.Count(ops.ActionLeft) != left {
 		var all []string
 		for _, res := range r.Results {
 			all = append(all, fmt.Sprintf("%s is %s: %s, %v", res.RecordKey, res.State, res.Action, res.Err))
@@ -215,7 +215,7 @@ func restoreDeleted(x *fixture) {
 		x.Fatal(err)
 	}
 	r, err := d.Delete(context.Background(), archive, func(o *ops.DeleteOptions) { o.All = true })
-	if err := errors.Join(err, archive.Close()); err != nil || r.Count(ops.Deleted) != 8 || x.count(x.dlq) != 0 {
+	if err := errors.Join(err, archive.Close()); err != nil || r.Count(ops.ActionDeleted) != 8 || x.count(x.dlq) != 0 {
 		suite.Failf("Delete: %+v, %v; %d messages in the queue", r, err, x.count(x.dlq))
 	}
 	f, err := os.Open(file)
@@ -223,7 +223,7 @@ func restoreDeleted(x *fixture) {
 		x.Fatal(err)
 	}
 	defer f.Close() // it is only read
-	if r, err = d.Restore(context.Background(), f); err != nil || r.Count(ops.Restored) != 8 {
+	if r, err = d.Restore(context.Background(), f); err != nil || r.Count(ops.ActionRestored) != 8 {
 		suite.Failf("Restore: %+v, %v", r, err)
 	}
 	after, _ := x.listed()

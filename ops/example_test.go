@@ -96,11 +96,11 @@ func ExampleDLQ_Delete() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	report, err := dlq.Delete(ctx, archive, func(o *ops.DeleteOptions) { o.States = []ops.State{ops.Released} })
+	report, err := dlq.Delete(ctx, archive, func(o *ops.DeleteOptions) { o.States = []ops.State{ops.StateReleased} })
 	if err := errors.Join(err, archive.Close()); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(report.Count(ops.Deleted), "deleted")
+	fmt.Println(report.Count(ops.ActionDeleted), "deleted")
 
 	file, err := os.Open(path)
 	if err != nil {
@@ -120,7 +120,7 @@ func ExampleDLQ_Delete() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(report.Count(ops.Restored), "restored")
+	fmt.Println(report.Count(ops.ActionRestored), "restored")
 	// Output:
 	// 1 deleted
 	// billing#orders|ord-42 released order-42
@@ -145,7 +145,7 @@ func ExampleDLQ_Replay() {
 		log.Fatal(err)
 	}
 	for _, m := range listing.Messages {
-		if m.RecordKey != "billing#orders|ord-42" || m.State != ops.Completed {
+		if m.RecordKey != "billing#orders|ord-42" || m.State != ops.StateCompleted {
 			continue
 		}
 		result, err := dlq.Replay(ctx, m, "charged in the wrong currency, refunded by hand", func(o *ops.ReplayOptions) {

@@ -63,7 +63,7 @@ func (d *DLQ) Export(ctx context.Context, archive *Archive, optFns ...func(*Expo
 }
 
 // Delete writes the selected messages to the archive, and deletes each when its line is on the disk: Export with Drain. It does not
-// look at states unless States says so; for a message whose event is done that is [Completed]. sqs:PurgeQueue is never called.
+// look at states unless States says so; for a message whose event is done that is [StateCompleted]. sqs:PurgeQueue is never called.
 func (d *DLQ) Delete(ctx context.Context, archive *Archive, optFns ...func(*DeleteOptions)) (Report, error) {
 	var o DeleteOptions
 	for _, fn := range optFns {
@@ -104,7 +104,7 @@ func (d *DLQ) export(ctx context.Context, operation string, archive *Archive, o 
 	// What is left of a group holds back nothing: the order of what stays is the queue's.
 	r := newRun(d, RedriveOptions{Selection: o.Selection, DryRun: o.DryRun, SkipAhead: o.Drain && !o.DryRun, Hold: o.Hold}, report)
 	e := &export{r, archive, o.Drain}
-	r.handle, r.done = e.process, Deleted
+	r.handle, r.done = e.process, ActionDeleted
 	err = errors.Join(r.redrive(ctx), context.Cause(ctx))
 	if d.fifo {
 		r.report.Behind = max(0, visible-len(r.report.Results))
@@ -131,10 +131,10 @@ func (e *export) process(ctx context.Context, batch []*Message) error {
 		l, err := e.line(ctx, m)
 		switch {
 		case err != nil:
-			res.Action, res.Err = Left, err
+			res.Action, res.Err = ActionLeft, err
 			e.left[m.Group] = append(e.left[m.Group], m.ID)
 		case e.o.DryRun:
-			res.Action = Planned
+			res.Action = ActionPlanned
 		default:
 			lines, archived = append(lines, l), append(archived, res)
 		}
@@ -146,11 +146,11 @@ func (e *export) process(ctx context.Context, batch []*Message) error {
 	for _, res := range archived {
 		switch {
 		case err != nil:
-			res.Action, res.Err = Left, err
+			res.Action, res.Err = ActionLeft, err
 		case e.drain:
-			res.Action = Undeleted // until delete says otherwise
+			res.Action = ActionUndeleted // until delete says otherwise
 		default:
-			res.Action = Exported
+			res.Action = ActionExported
 		}
 	}
 	if err != nil || !e.drain {

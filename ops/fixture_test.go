@@ -250,7 +250,7 @@ type makeHandler func(p *process) sqsonce.Handler
 
 // guarded returns handlers with dedup around h.
 func (x *fixture) guarded(h sqsonce.Handler, optFns ...func(*dedup.Options)) makeHandler {
-	return func(p *process) sqsonce.Handler { return sqsonce.Unwrap(x.once(p, optFns...).Handler(h)) }
+	return func(p *process) sqsonce.Handler { return sqsonce.OpenEnvelope(x.once(p, optFns...).Handler(h)) }
 }
 
 // bare returns h, without dedup: no record is written.
@@ -267,8 +267,8 @@ func (x *fixture) worker(url string, h makeHandler) host {
 	x.Helper()
 	p := x.newProcess()
 	w, err := sqsworker.New(p.sqs, url, h(p), func(o *sqsworker.Options) {
-		if o.Logger, o.Visibility = x.quiet, visibility; x.sqs == nil {
-			o.Wait = time.Second // in real time, and a stop waits for it
+		if o.Logger, o.VisibilityTimeout = x.quiet, visibility; x.sqs == nil {
+			o.WaitTime = time.Second // in real time, and a stop waits for it
 		}
 	})
 	if err != nil {

@@ -184,8 +184,8 @@ func TestResumeBehindCompleted(t *testing.T) {
 		stop()
 		x.send(x.dlq, "a-4")
 		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
-		if r.Count(ops.Redriven) != 2 {
-			t.Errorf("%d redriven", r.Count(ops.Redriven))
+		if r.Count(ops.ActionRedriven) != 2 {
+			t.Errorf("%d redriven", r.Count(ops.ActionRedriven))
 		}
 		x.wantBodies(x.url, "a-4")
 	})

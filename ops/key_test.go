@@ -83,21 +83,21 @@ func TestMessagesFindTheirRecords(t *testing.T) {
 						}
 						p := x.looker()
 						m := x.one(x.openIn(p, func(o *ops.Options) { o.Key = x.once(p, s.opts...).Key }))
-						cause := ops.ReceivesUsedUp
+						cause := ops.CauseReceivesUsedUp
 						if way == "reject" {
-							cause = ops.Rejected
+							cause = ops.CauseRejected
 						}
 						if m.Cause != cause {
 							t.Errorf("cause %s, want %s", m.Cause, cause)
 						}
 						if s.lost && way == "own move" {
-							if !errors.Is(m.Problem, ops.ErrDedupIDLost) || m.State != ops.Unknown || m.RecordKey != "" {
+							if !errors.Is(m.Problem, ops.ErrDedupIDLost) || m.State != ops.StateUnknown || m.RecordKey != "" {
 								t.Errorf("%s, key %q, problem %v; want the loss said", m.State, m.RecordKey, m.Problem)
 							}
 							x.roundTrip(func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key })
 							return
 						}
-						if m.State != ops.Released || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey {
+						if m.State != ops.StateReleased || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey {
 							t.Errorf("%s, key %q, problem %v; want the record found", m.State, m.RecordKey, m.Problem)
 						}
 						if m.Message.Body != body {
@@ -161,7 +161,7 @@ func TestSeveralSources(t *testing.T) {
 		check(x.open(func(o *ops.Options) { o.Sources = []string{arnPrefix + "jobs", other} }), map[string]want{"moved": known, "rejected": known})
 		r := x.redriveAll(x.open(func(o *ops.Options) { o.Sources = []string{arnPrefix + "jobs"} }))
 		for _, res := range r.Results {
-			if res.Action != ops.Left || !errors.Is(res.Err, ops.ErrNotSelected) && !errors.Is(res.Err, ops.ErrNoSource) {
+			if res.Action != ops.ActionLeft || !errors.Is(res.Err, ops.ErrNotSelected) && !errors.Is(res.Err, ops.ErrNoSource) {
 				t.Errorf("%+v", res)
 			}
 		}
@@ -171,7 +171,7 @@ func TestSeveralSources(t *testing.T) {
 	})
 }
 
-// The consumer of envelopes without sqsonce.Unwrap has other keys.
+// The consumer of envelopes without sqsonce.OpenEnvelope has other keys.
 func TestNoUnwrap(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
@@ -182,7 +182,7 @@ func TestNoUnwrap(t *testing.T) {
 		if m := x.one(x.open()); stateOf(m) != noRecord {
 			t.Errorf("with Unwrap: %s", m.State)
 		}
-		if m := x.one(x.open(func(o *ops.Options) { o.NoUnwrap = true })); m.State != ops.Released || m.Problem != nil {
+		if m := x.one(x.open(func(o *ops.Options) { o.NoUnwrap = true })); m.State != ops.StateReleased || m.Problem != nil {
 			t.Errorf("NoUnwrap: %s, %v", m.State, m.Problem)
 		}
 	})
@@ -202,16 +202,16 @@ func TestKeyFunctions(t *testing.T) {
 			"empty":  {func(*sqsonce.Message) (string, error) { return "", nil }, sqsonce.ErrNoEventID},
 		} {
 			m := x.one(x.open(func(o *ops.Options) { o.Key = tt.key }))
-			if !errors.Is(m.Problem, tt.want) || m.State != ops.Unknown || m.RecordKey != "" {
+			if !errors.Is(m.Problem, tt.want) || m.State != ops.StateUnknown || m.RecordKey != "" {
 				t.Errorf("%s: %s, key %q, problem %v", name, m.State, m.RecordKey, m.Problem)
 			}
 		}
 		m := x.one(x.open(func(o *ops.Options) { o.Store = nil }))
-		if m.State != ops.Unknown || m.Problem != nil || m.RecordKey != consumer+"#orders|g0-1" {
+		if m.State != ops.StateUnknown || m.Problem != nil || m.RecordKey != consumer+"#orders|g0-1" {
 			t.Errorf("without a store: %s, key %q, problem %v", m.State, m.RecordKey, m.Problem)
 		}
 		m = x.one(x.open(func(o *ops.Options) { o.Store, o.Key = nil, nil }))
-		if m.State != ops.Unknown || m.Problem != nil || m.RecordKey != "" {
+		if m.State != ops.StateUnknown || m.Problem != nil || m.RecordKey != "" {
 			t.Errorf("without a key function: %s, key %q, problem %v", m.State, m.RecordKey, m.Problem)
 		}
 	})
@@ -222,7 +222,7 @@ func TestUnreadableEnvelope(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
 		x.sendWith(x.dlq, `{"Type":"SubscriptionConfirmation","MessageId":"m","TopicArn":"arn:aws:sns:us-east-1:1:t","Message":"m","Timestamp":"t"}`, nil)
-		if m := x.one(x.open()); !errors.Is(m.Problem, sqsonce.ErrEnvelope) || m.State != ops.Unknown {
+		if m := x.one(x.open()); !errors.Is(m.Problem, sqsonce.ErrEnvelope) || m.State != ops.StateUnknown {
 			t.Errorf("%s, problem %v", m.State, m.Problem)
 		}
 	})

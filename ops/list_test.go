@@ -358,13 +358,13 @@ func TestListWithABrokenStore(t *testing.T) {
 		"away": {inspect: func(ctx context.Context, _ string) (dedup.Record, error) {
 			<-ctx.Done()
 			return dedup.Record{}, ctx.Err()
-		}, most: 11 * time.Second, calls: 16 + 15, state: ops.Unknown},
+		}, most: 11 * time.Second, calls: 16 + 15, state: ops.StateUnknown},
 		"slow": {inspect: func(context.Context, string) (dedup.Record, error) {
 			time.Sleep(time.Second)
 			return dedup.Record{}, dedup.ErrNotFound
 		}, most: 11 * time.Second, calls: n, state: noRecord},
-		"unreadable": {inspect: func(context.Context, string) (dedup.Record, error) { return dedup.Record{}, errCard }, calls: n, state: ops.Unknown, most: time.Second},
-		"panics":     {inspect: func(context.Context, string) (dedup.Record, error) { panic("boom") }, calls: n, state: ops.Unknown, most: time.Second},
+		"unreadable": {inspect: func(context.Context, string) (dedup.Record, error) { return dedup.Record{}, errCard }, calls: n, state: ops.StateUnknown, most: time.Second},
+		"panics":     {inspect: func(context.Context, string) (dedup.Record, error) { panic("boom") }, calls: n, state: ops.StateUnknown, most: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

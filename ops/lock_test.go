@@ -129,8 +129,8 @@ func TestTwoAtOnce(t *testing.T) {
 		x.wantBodies(x.url, "g0-1")
 		x.url, x.dlq = jobs, dlq
 		close(goOn)
-		if r := <-done; r.Count(ops.Redriven) != 3 {
-			t.Errorf("%d redriven", r.Count(ops.Redriven))
+		if r := <-done; r.Count(ops.ActionRedriven) != 3 {
+			t.Errorf("%d redriven", r.Count(ops.ActionRedriven))
 		}
 		x.redriveAll(x.redriver(), with(filepath.Join(folder, "second")))
 		if files, _ := filepath.Glob(filepath.Join(folder, "*.lock")); len(files) != 2 {

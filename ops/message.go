@@ -68,7 +68,7 @@ const (
 
 // newMessage returns what a received message says by itself.
 func (d *DLQ) newMessage(in sqstypes.Message) *Message {
-	m := &Message{Message: *sqsworker.MessageOf(in, ""), State: Unknown}
+	m := &Message{Message: *sqsworker.MessageOf(in, ""), State: StateUnknown}
 	m.Cause, m.QueueARN = d.cameFrom(m.Attributes, in.Attributes[string(sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn)])
 	m.Redriven = historyOf(m.Attributes).times
 	if d.retention > 0 && !m.SentAt.IsZero() {
@@ -80,15 +80,15 @@ func (d *DLQ) newMessage(in sqstypes.Message) *Message {
 // cameFrom returns how a message came to the queue, and from which one. moved is its DeadLetterQueueSourceArn.
 func (d *DLQ) cameFrom(attrs map[string]sqsonce.Attribute, moved string) (Cause, string) {
 	if moved != "" { // a reject-reason, or a dead-letter-source, is of an earlier visit
-		return ReceivesUsedUp, moved
+		return CauseReceivesUsedUp, moved
 	}
 	if o := originOf(attrs); o.cause != "" {
 		return o.cause, cmp.Or(o.source, d.source)
 	}
 	if _, rejected := attrs[sqsonce.AttrRejectReason]; rejected {
-		return Rejected, d.source
+		return CauseRejected, d.source
 	}
-	return Sent, d.source
+	return CauseSent, d.source
 }
 
 // recordKey returns the key of the event's record. Where something is missing that the consumer had, the key function is asked
@@ -102,7 +102,7 @@ func (d *DLQ) recordKey(m *Message) (string, error) {
 			return "", ErrNoSource
 		}
 	}
-	if d.fifo && m.Cause == ReceivesUsedUp {
+	if d.fifo && m.Cause == CauseReceivesUsedUp {
 		other := m.Message
 		other.DedupID = ""
 		if k, _ := d.callKey(other); err == nil && k != key {
@@ -131,7 +131,7 @@ func ownKey(m *sqsonce.Message) (string, error) {
 func (d *DLQ) callWith(m sqsonce.Message, of func(*sqsonce.Message) (string, error)) (key string, err error) {
 	get := func(_ context.Context, m *sqsonce.Message) (err error) { key, err = of(m); return err }
 	if !d.opts.NoUnwrap {
-		get = sqsonce.Unwrap(get)
+		get = sqsonce.OpenEnvelope(get)
 	}
 	if err := host.Contain(func() error { return get(context.Background(), &m) }); err != nil {
 		return "", fmt.Errorf("ops: the key of message %s: %w", m.ID, err)
@@ -187,7 +187,7 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	var r dedup.Record
 	err := host.Contain(func() (err error) { r, err = d.opts.Store.Inspect(ctx, m.RecordKey); return err })
 	now := time.Now()
-	m.Record, m.State, m.Expired = nil, Unknown, false
+	m.Record, m.State, m.Expired = nil, StateUnknown, false
 	switch {
 	case errors.Is(err, dedup.ErrNotFound):
 		m.Problem = fmt.Errorf("%w under %q: the consumer may use a key function or another store", ErrNoRecord, m.RecordKey)
@@ -205,13 +205,13 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 // explain sets the reason. The last error of a completed record is not why the message is here.
 func (m *Message) explain() {
 	switch {
-	case m.Cause == Rejected && m.Attributes[sqsonce.AttrRejectReason].String != "":
+	case m.Cause == CauseRejected && m.Attributes[sqsonce.AttrRejectReason].String != "":
 		m.Reason = m.Attributes[sqsonce.AttrRejectReason].String
-	case m.Record != nil && m.State != Completed && m.Record.LastError != "":
+	case m.Record != nil && m.State != StateCompleted && m.Record.LastError != "":
 		m.Reason = m.Record.LastError
 	case m.noRecord():
 		m.Reason = m.Problem.Error()
-	case m.State == Completed:
+	case m.State == StateCompleted:
 		m.Reason = m.State.Means()
 	default:
 		m.Reason = "no reason known"

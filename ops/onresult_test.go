@@ -47,10 +47,10 @@ func TestOnResult(t *testing.T) {
 				}
 			}
 			r, err := x.redriver().Redrive(context.Background(), withUnknown, tell)
-			if err == nil || r.Count(ops.Undeleted) == 0 {
-				t.Errorf("%d undeleted, %v", r.Count(ops.Undeleted), err)
+			if err == nil || r.Count(ops.ActionUndeleted) == 0 {
+				t.Errorf("%d undeleted, %v", r.Count(ops.ActionUndeleted), err)
 			}
-			if len(canary) != 2 || canary[0] != (state{action: ops.Redriven}) || canary[1] != (state{ops.Redriven, ops.Completed}) {
+			if len(canary) != 2 || canary[0] != (state{action: ops.ActionRedriven}) || canary[1] != (state{ops.ActionRedriven, ops.StateCompleted}) {
 				t.Errorf("the canary: %+v", canary)
 			}
 			if calls < len(r.Results)+1 || len(told) != len(r.Results) {
@@ -90,9 +90,9 @@ func TestOnResultOfDeletedAgain(t *testing.T) {
 		again := 0
 		for _, res := range r.Results {
 			switch got := actions[res.ID]; {
-			case slices.Equal(got, []ops.Action{ops.Undeleted, ops.Redriven}):
+			case slices.Equal(got, []ops.Action{ops.ActionUndeleted, ops.ActionRedriven}):
 				again++
-			case !slices.Equal(got, []ops.Action{ops.Redriven}):
+			case !slices.Equal(got, []ops.Action{ops.ActionRedriven}):
 				t.Errorf("told %q of %+v", got, res)
 			}
 		}
@@ -115,7 +115,7 @@ func TestOnResultPanics(t *testing.T) {
 		if _, ok := errors.AsType[*sqsonce.PanicError](err); !ok || calls != 1 || x.hidden() != 0 {
 			t.Errorf("%d calls, %d hidden, %v", calls, x.hidden(), err)
 		}
-		if n := r.Count(ops.Redriven); n == 0 || n == 30 || n+len(x.bodies(x.dlq)) != 30 {
+		if n := r.Count(ops.ActionRedriven); n == 0 || n == 30 || n+len(x.bodies(x.dlq)) != 30 {
 			t.Errorf("%d redriven, %d left", n, len(x.bodies(x.dlq)))
 		}
 	})

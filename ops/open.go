@@ -51,7 +51,7 @@ type DLQ struct {
 }
 
 // Open reads what the queue is. It returns a [*RefusedError] with [ErrNotDeadLetter] or [ErrMoveTask], a
-// [*sqsonce.FieldError] for each option that cannot be used, joined, or the error of the call that failed: what could not be
+// [*sqsonce.OptionError] for each option that cannot be used, joined, or the error of the call that failed: what could not be
 // checked is not taken for granted.
 func Open(ctx context.Context, c Client, dlqURL string, optFns ...func(*Options)) (*DLQ, error) {
 	d := &DLQ{client: c, url: dlqURL, fifo: host.IsFIFO(dlqURL)}

@@ -79,8 +79,8 @@ func TestBadOptions(t *testing.T) {
 					t.Errorf("%s is not in %v", f, err)
 				}
 			}
-			if e, ok := errors.AsType[*sqsonce.FieldError](err); !ok || e.Package != "ops" {
-				t.Errorf("%v is no FieldError", err)
+			if e, ok := errors.AsType[*sqsonce.OptionError](err); !ok || e.Package != "ops" {
+				t.Errorf("%v is no OptionError", err)
 			}
 		}
 		if _, err := ops.Open(context.Background(), nil, x.dlq); err == nil || !strings.Contains(err.Error(), "client") {

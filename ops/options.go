@@ -38,7 +38,7 @@ type Options struct {
 	Key func(*sqsonce.Message) (string, error)
 	// Store has the consumer's records. Default: none, messages are not joined with records.
 	Store dedup.Inspector
-	// NoUnwrap says that the consumer has no sqsonce.Unwrap around its handler: Key gets an envelope as it is. Default: false, Key
+	// NoUnwrap says that the consumer has no sqsonce.OpenEnvelope around its handler: Key gets an envelope as it is. Default: false, Key
 	// gets the message in it.
 	NoUnwrap bool
 	// Retention is the consumer's dedup.Options.Retention. Default: 29 days. At least 1 h.
@@ -57,7 +57,7 @@ type Options struct {
 
 // badField returns a problem of an option.
 func badField(field, format string, args ...any) error {
-	return &sqsonce.FieldError{Package: "ops", Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &sqsonce.OptionError{Package: "ops", Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
 // resolve sets the defaults and reports everything that cannot be used.

@@ -27,7 +27,7 @@ func originOf(attrs map[string]sqsonce.Attribute) origin {
 	if value == "" {
 		return origin{}
 	}
-	o := origin{source: value, cause: Rejected}
+	o := origin{source: value, cause: CauseRejected}
 	if fields := strings.Split(value, " "); len(fields) == 3 && slices.Contains(Causes(), Cause(fields[1])) {
 		if ms, err := strconv.ParseInt(fields[2], 10, 64); err == nil {
 			o = origin{fields[0], Cause(fields[1]), time.UnixMilli(ms)}
@@ -42,7 +42,7 @@ func originOf(attrs map[string]sqsonce.Attribute) origin {
 // originAttribute returns what a restored copy of the message says. A source that nothing but Options said is not made a fact.
 func (d *DLQ) originAttribute(m *Message) sqsonce.Attribute {
 	source := m.QueueARN
-	stated := m.Cause == ReceivesUsedUp || originOf(m.Attributes).source != ""
+	stated := m.Cause == CauseReceivesUsedUp || originOf(m.Attributes).source != ""
 	if _, err := host.ParseQueueARN(source); err != nil || !stated && source == d.source {
 		source = noSource
 	}

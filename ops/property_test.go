@@ -69,8 +69,8 @@ func drawRedrive(rt *rapid.T) redrivePlan {
 	most := rapid.SampledFrom([]int{6, 15, 15, 60}).Draw(rt, "most") // many messages cost much, and seldom find more
 	for i := range rapid.IntRange(1, most).Draw(rt, "messages") {
 		m := plannedMessage{Body: fmt.Sprintf("g%d-%02d", rapid.IntRange(1, groups).Draw(rt, "group"), i), Event: fmt.Sprint("e", i)}
-		m.State = rapid.SampledFrom([]ops.State{noRecord, noRecord, ops.Released, ops.Released, ops.Completed, ops.Crashed}).Draw(rt, "state")
-		m.Cause = rapid.SampledFrom([]ops.Cause{ops.Sent, ops.Rejected, ops.Rejected, ops.ReceivesUsedUp}).Draw(rt, "cause")
+		m.State = rapid.SampledFrom([]ops.State{noRecord, noRecord, ops.StateReleased, ops.StateReleased, ops.StateCompleted, ops.StateCrashed}).Draw(rt, "state")
+		m.Cause = rapid.SampledFrom([]ops.Cause{ops.CauseSent, ops.CauseRejected, ops.CauseRejected, ops.CauseReceivesUsedUp}).Draw(rt, "cause")
 		switch rapid.IntRange(0, 9).Draw(rt, "kind") {
 		case 0: // the message ID is known when it is sent
 			m.Event, m.State = "", noRecord

@@ -37,7 +37,7 @@ type redrivePlay struct {
 func (x *redrivePlay) play() {
 	// Block: a consumer that cannot complete a record for longer than its lease would have the effect once more, whoever sent the
 	// event.
-	x.once = x.fixture.once(x.newProcess(), func(o *dedup.Options) { o.OnCrash = dedup.Block })
+	x.once = x.fixture.once(x.newProcess(), func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
 	x.effects, x.last, x.reopened = map[string]int{}, map[string]string{}, map[string]bool{}
 	x.rejects, x.back = map[string]int{}, map[string]int{}
 	for _, i := range x.Rejects {
@@ -50,7 +50,7 @@ func (x *redrivePlay) play() {
 	x.beside()
 	consumer := make(chan host, 1)
 	time.AfterFunc(x.LateStart, func() {
-		consumer <- x.worker(x.url, func(*process) sqsonce.Handler { return sqsonce.Unwrap(x.once.Handler(x.effect)) })
+		consumer <- x.worker(x.url, func(*process) sqsonce.Handler { return sqsonce.OpenEnvelope(x.once.Handler(x.effect)) })
 	})
 	var journal []byte
 	for _, run := range x.Runs {
@@ -120,7 +120,7 @@ func (x *redrivePlay) prepare() {
 	p := x.newProcess()
 	crashing := x.fixture.once(p)
 	for _, event := range slices.Sorted(maps.Keys(events)) {
-		if m := events[event]; m.State == ops.Crashed {
+		if m := events[event]; m.State == ops.StateCrashed {
 			leave(crashing, m, func(context.Context, *sqsonce.Message) error { p.dead.Store(true); return nil })
 			p.dead.Store(false)
 		}
@@ -129,9 +129,9 @@ func (x *redrivePlay) prepare() {
 	time.Sleep(2 * time.Minute) // their leases end
 	for _, event := range slices.Sorted(maps.Keys(events)) {
 		switch m := events[event]; m.State {
-		case ops.Released:
+		case ops.StateReleased:
 			leave(x.once, m, fails(errCard))
-		case ops.Completed: // which the consumer remembers
+		case ops.StateCompleted: // which the consumer remembers
 			leave(x.once, m, func(context.Context, *sqsonce.Message) error { return nil })
 		}
 	}
@@ -148,9 +148,9 @@ func attributesOfEvent(m plannedMessage) map[string]string {
 func (x *redrivePlay) arrive(m plannedMessage) {
 	attrs := attributesOfEvent(m)
 	switch m.Cause {
-	case ops.Rejected:
+	case ops.CauseRejected:
 		attrs[sqsonce.AttrRejectReason], attrs[sqsonce.AttrDeadLetterSource] = "card declined", arnPrefix+x.named("jobs")
-	case ops.ReceivesUsedUp:
+	case ops.CauseReceivesUsedUp:
 		x.sendWith(x.url, m.Body, attrs)
 		in := &sqs.ChangeMessageVisibilityInput{QueueUrl: &x.url, ReceiptHandle: x.receiveOne(x.url).ReceiptHandle}
 		if _, err := x.admin.sqs.ChangeMessageVisibility(context.Background(), in); err != nil {
@@ -187,7 +187,7 @@ func (x *redrivePlay) beside() {
 
 // reopen reopens the record of an event that has not run since the play began, and would not run again.
 func (x *redrivePlay) reopen(m plannedMessage) {
-	if m.State != ops.Completed && m.State != ops.Crashed {
+	if m.State != ops.StateCompleted && m.State != ops.StateCrashed {
 		return
 	}
 	x.mu.Lock() // not during a call: the bubble's time stands still while somebody waits for a lock
@@ -255,11 +255,11 @@ func idsOf(r ops.Report) map[string]bool {
 func (x *fixture) checkSums(r ops.Report) {
 	x.Helper()
 	ids := idsOf(r)
-	if n := r.Count(ops.Redriven, ops.Undeleted, ops.UnknownOutcome, ops.SendFailed, ops.Left); n != len(r.Results) || len(ids) != n {
+	if n := r.Count(ops.ActionRedriven, ops.ActionUndeleted, ops.ActionUnknownOutcome, ops.ActionSendFailed, ops.ActionLeft); n != len(r.Results) || len(ids) != n {
 		x.Errorf("%d results of %d messages, %d with an action", len(r.Results), len(ids), n)
 	}
 	for _, res := range r.Results {
-		if (res.Err == nil) != (res.Action == ops.Redriven) {
+		if (res.Err == nil) != (res.Action == ops.ActionRedriven) {
 			x.Errorf("%s is %s: %v", res.ID, res.Action, res.Err)
 		}
 	}
@@ -281,7 +281,7 @@ func (x *redrivePlay) check() {
 	for _, m := range x.Messages {
 		event, group := m.event(), m.Body[:2]
 		n := x.effects[event]
-		runs := m.State == noRecord || m.State == ops.Released
+		runs := m.State == noRecord || m.State == ops.StateReleased
 		behind := stopped[group]
 		switch {
 		case n > 1 || n > 0 && !runs && !x.reopened[event]:
@@ -297,12 +297,12 @@ func (x *redrivePlay) check() {
 		case journalKept && x.wire.sent[m.Body] > 1+x.kills+x.back[m.Body]:
 			x.Errorf("%s was sent %d times, with its journal and %d kills", m.Body, x.wire.sent[m.Body], x.kills)
 		}
-		if m.State == ops.Crashed && !x.reopened[event] {
+		if m.State == ops.StateCrashed && !x.reopened[event] {
 			stopped[group] = m.Body
 		}
-		if m.State == ops.Completed || messages[event] > 1 {
+		if m.State == ops.StateCompleted || messages[event] > 1 {
 			done[group]++
 		}
-		maybe[group] = maybe[group] || m.State == ops.Crashed || done[group] == 9
+		maybe[group] = maybe[group] || m.State == ops.StateCrashed || done[group] == 9
 	}
 }

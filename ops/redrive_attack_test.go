@@ -100,7 +100,7 @@ func TestRedriveIsStoppedInTheMiddle(t *testing.T) {
 						r, err := redrive()
 						took := time.Since(start)
 						x.checkSums(r)
-						left := r.Count(ops.Left, ops.Undeleted, ops.UnknownOutcome, ops.SendFailed)
+						left := r.Count(ops.ActionLeft, ops.ActionUndeleted, ops.ActionUnknownOutcome, ops.ActionSendFailed)
 						if changes := op == "ChangeMessageVisibility"; !changes || left > 0 {
 							if err == nil || !strings.Contains(err.Error(), "sqs:"+op) || !strings.Contains(err.Error(), code) {
 								t.Errorf("error %v", err)
@@ -198,11 +198,11 @@ func TestRedriveWithBadUserCode(t *testing.T) {
 						if strings.Join(got, " ") != want {
 							t.Errorf("sent %q", got)
 						}
-						if r.Count(ops.Left) != left {
-							t.Errorf("%d left", r.Count(ops.Left))
+						if r.Count(ops.ActionLeft) != left {
+							t.Errorf("%d left", r.Count(ops.ActionLeft))
 						}
 						for _, res := range r.Results {
-							if res.Action == ops.Left && (res.Err == nil || errors.Is(res.Err, ops.ErrNotSelected)) {
+							if res.Action == ops.ActionLeft && (res.Err == nil || errors.Is(res.Err, ops.ErrNotSelected)) {
 								t.Errorf("%s: %v", res.ID, res.Err)
 							}
 						}

@@ -152,8 +152,8 @@ func TestRedriveFaults(t *testing.T) {
 					if name != "visible early" && name != "always visible early" && name != "duplicates" && name != "lost replies of deletes" {
 						x.checkReport(r)
 					}
-					if name == "no fault" && r.Count(ops.Redriven) != n {
-						t.Errorf("%d of %d redriven", r.Count(ops.Redriven), n)
+					if name == "no fault" && r.Count(ops.ActionRedriven) != n {
+						t.Errorf("%d of %d redriven", r.Count(ops.ActionRedriven), n)
 					}
 					if w.deletes > 3*len(w.order) {
 						t.Errorf("%d deletes of %d acknowledged sends", w.deletes, len(w.order))
@@ -188,7 +188,7 @@ func TestRedriveFaults(t *testing.T) {
 						}
 					}
 					for _, m := range x.mustList(d) {
-						if m.State != ops.Completed {
+						if m.State != ops.StateCompleted {
 							t.Errorf("%s is left, %s", m.Body, m.State)
 						}
 					}
@@ -210,7 +210,7 @@ func TestRedriveUnknownOutcome(t *testing.T) {
 			if took := time.Since(start); took < 4*time.Minute || took > 6*time.Minute {
 				t.Errorf("ended after %s", took)
 			}
-			if len(r.Results) != 2 || r.Results[0].Action != ops.UnknownOutcome || !errors.Is(r.Results[1].Err, ops.ErrHeldBehind) ||
+			if len(r.Results) != 2 || r.Results[0].Action != ops.ActionUnknownOutcome || !errors.Is(r.Results[1].Err, ops.ErrHeldBehind) ||
 				!strings.Contains(r.Results[1].Err.Error(), r.Results[0].ID) {
 				t.Errorf("skip %t: %+v", skip, r.Results)
 			}
@@ -281,7 +281,7 @@ func TestRedriveOrder(t *testing.T) {
 					last[body[0]] = body
 				}
 				for _, res := range r.Results {
-					if res.Action == ops.Left && errors.Is(res.Err, ops.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
+					if res.Action == ops.ActionLeft && errors.Is(res.Err, ops.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
 						t.Errorf("%s: %v", res.ID, res.Err)
 					}
 				}
@@ -314,8 +314,8 @@ func TestRedriveExtendsItsHold(t *testing.T) {
 		if n := p.requests("ChangeMessageVisibilityBatch"); n < 7 || n > 10 { // one of them gives back
 			t.Errorf("%d changes of the visibility in 40 s", n)
 		}
-		if r.Count(ops.Redriven) != 9 || r.Count(ops.Left) != 1 {
-			t.Errorf("%d redriven", r.Count(ops.Redriven))
+		if r.Count(ops.ActionRedriven) != 9 || r.Count(ops.ActionLeft) != 1 {
+			t.Errorf("%d redriven", r.Count(ops.ActionRedriven))
 		}
 	})
 }
@@ -325,8 +325,8 @@ func TestRedriveWithoutItsHold(t *testing.T) {
 	t.Parallel()
 	denied := fault.Rule{Op: "ChangeMessageVisibilityBatch", Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}
 	for want, rules := range map[ops.Action][]fault.Rule{
-		ops.Left:      {denied},
-		ops.Undeleted: {denied, {Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 4 * time.Second}},
+		ops.ActionLeft:      {denied},
+		ops.ActionUndeleted: {denied, {Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 4 * time.Second}},
 	} {
 		bubble(t, setup{}, func(x *fixture) {
 			x.fill(1)
@@ -336,7 +336,7 @@ func TestRedriveWithoutItsHold(t *testing.T) {
 				o.Hold = 10 * time.Second
 				o.Filter = func(*ops.Message) bool {
 					time.Sleep(7 * time.Second)
-					if want == ops.Left {
+					if want == ops.ActionLeft {
 						time.Sleep(4 * time.Second)
 					}
 					return true
@@ -349,7 +349,7 @@ func TestRedriveWithoutItsHold(t *testing.T) {
 			if res.Action != want || !errors.Is(res.Err, ops.ErrHoldOver) || !strings.Contains(res.Err.Error(), "sqs:ChangeMessageVisibility") {
 				t.Errorf("%s, %v; want %s", res.Action, res.Err, want)
 			}
-			if want == ops.Left && (w.deletes != 0 || len(w.order) != 0) {
+			if want == ops.ActionLeft && (w.deletes != 0 || len(w.order) != 0) {
 				t.Errorf("%d sends, %d deletes", len(w.order), w.deletes)
 			}
 		})

@@ -81,7 +81,7 @@ func TestRedriveDestinations(t *testing.T) {
 		x.wantBodies(stranger, "")
 		x.wantBodies(x.dlq, "a3 a4")
 		for _, res := range r.Results {
-			if res.Action == ops.Left && !errors.Is(res.Err, ops.ErrNoDestination) {
+			if res.Action == ops.ActionLeft && !errors.Is(res.Err, ops.ErrNoDestination) {
 				t.Errorf("%v", res.Err)
 			}
 		}
@@ -121,7 +121,7 @@ func TestRedriveAfterReopen(t *testing.T) {
 			t.Errorf("a dry run took %s", took)
 		}
 		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Hold = 10 * time.Second })
-		if r.Count(ops.Redriven) != 1 {
+		if r.Count(ops.ActionRedriven) != 1 {
 			t.Fatalf("%+v", r.Results[0])
 		}
 		time.Sleep(10 * time.Second)
@@ -201,8 +201,8 @@ func TestRedriveAfterReopenByAFastClock(t *testing.T) {
 		})
 		start := time.Now()
 		r := x.redriveAll(d)
-		if took := time.Since(start); r.Count(ops.Redriven) != 1 || took < time.Minute || took > 75*time.Second {
-			t.Errorf("%d redriven in %s", r.Count(ops.Redriven), took)
+		if took := time.Since(start); r.Count(ops.ActionRedriven) != 1 || took < time.Minute || took > 75*time.Second {
+			t.Errorf("%d redriven in %s", r.Count(ops.ActionRedriven), took)
 		}
 	})
 }
@@ -218,8 +218,8 @@ func TestRedriveRate(t *testing.T) {
 				start := time.Now()
 				r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Rate = rate })
 				took := time.Since(start)
-				if r.Count(ops.Redriven) != 100 || took < want || took > want+want/2+3*time.Second {
-					t.Errorf("fifo %t, rate %d: %d redriven in %s, want %s", fifo, rate, r.Count(ops.Redriven), took, want)
+				if r.Count(ops.ActionRedriven) != 100 || took < want || took > want+want/2+3*time.Second {
+					t.Errorf("fifo %t, rate %d: %d redriven in %s, want %s", fifo, rate, r.Count(ops.ActionRedriven), took, want)
 				}
 				if !fifo && w.sends > 12 {
 					t.Errorf("%d requests for 100 messages", w.sends)
@@ -236,10 +236,10 @@ func TestRedriveIsCancelled(t *testing.T) {
 		rule fault.Rule
 		want ops.Action // of the ten that are under way
 	}{
-		"a slow send":   {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 1, Do: fault.Delay, Delay: 3 * time.Second}, ops.Redriven},
-		"no answer":     {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 99, Do: fault.LoseReply}, ops.UnknownOutcome},
-		"does not go":   {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 99, Do: fault.Error, Code: "RequestThrottled"}, ops.SendFailed},
-		"a slow delete": {fault.Rule{Op: "DeleteMessageBatch", Nth: 2, Times: 1, Do: fault.Delay, Delay: 3 * time.Second}, ops.Redriven},
+		"a slow send":   {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 1, Do: fault.Delay, Delay: 3 * time.Second}, ops.ActionRedriven},
+		"no answer":     {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 99, Do: fault.LoseReply}, ops.ActionUnknownOutcome},
+		"does not go":   {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 99, Do: fault.Error, Code: "RequestThrottled"}, ops.ActionSendFailed},
+		"a slow delete": {fault.Rule{Op: "DeleteMessageBatch", Nth: 2, Times: 1, Do: fault.Delay, Delay: 3 * time.Second}, ops.ActionRedriven},
 	} {
 		bubble(t, setup{}, func(x *fixture) {
 			x.fill(50)
@@ -253,7 +253,7 @@ func TestRedriveIsCancelled(t *testing.T) {
 				t.Errorf("%s: error %v after %s", name, err, took)
 			}
 			x.checkReport(r)
-			if n := r.Count(tt.want); len(r.Results) != 20 || tt.want == ops.Redriven && n != 20 || tt.want != ops.Redriven && n != 10 {
+			if n := r.Count(tt.want); len(r.Results) != 20 || tt.want == ops.ActionRedriven && n != 20 || tt.want != ops.ActionRedriven && n != 10 {
 				t.Errorf("%s: %d of %d are %s", name, n, len(r.Results), tt.want)
 			}
 			if n := x.hidden(); n != 0 {
@@ -273,8 +273,8 @@ func TestRedriveIsCancelledInAGroup(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), 1500*time.Millisecond, errCard)
 		defer cancel()
 		r, err := d.Redrive(ctx, noCanary)
-		if r.Count(ops.Redriven) != 2 || r.Count(ops.Left) != 2 || !errors.Is(r.Results[3].Err, errCard) && !errors.Is(r.Results[3].Err, ops.ErrHeldBehind) {
-			t.Errorf("%d redriven, %v, %v", r.Count(ops.Redriven), r.Results[3].Err, err)
+		if r.Count(ops.ActionRedriven) != 2 || r.Count(ops.ActionLeft) != 2 || !errors.Is(r.Results[3].Err, errCard) && !errors.Is(r.Results[3].Err, ops.ErrHeldBehind) {
+			t.Errorf("%d redriven, %v, %v", r.Count(ops.ActionRedriven), r.Results[3].Err, err)
 		}
 		x.wantBodies(x.url, "a-1 a-2")
 	})
@@ -308,8 +308,8 @@ func TestRedriveRefusedMessage(t *testing.T) {
 		d := x.redriver()
 		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{4}, Code: "InvalidMessageContents"}}})
 		r := x.redriveAll(d)
-		if r.Count(ops.SendFailed) != 1 || r.Count(ops.Redriven) != 29 {
-			t.Errorf("%d failed, %d redriven", r.Count(ops.SendFailed), r.Count(ops.Redriven))
+		if r.Count(ops.ActionSendFailed) != 1 || r.Count(ops.ActionRedriven) != 29 {
+			t.Errorf("%d failed, %d redriven", r.Count(ops.ActionSendFailed), r.Count(ops.ActionRedriven))
 		}
 	})
 }

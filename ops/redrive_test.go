@@ -57,14 +57,14 @@ func (x *fixture) checkReport(r ops.Report) {
 			x.Errorf("two results for %s", res.ID)
 		}
 		seen[res.ID] = true
-		if res.Action != ops.Undeleted && there[res.ID] == (res.Action == ops.Redriven) {
+		if res.Action != ops.ActionUndeleted && there[res.ID] == (res.Action == ops.ActionRedriven) {
 			x.Errorf("%s: %s, %v; in the dead-letter queue: %t", res.ID, res.Action, res.Err, there[res.ID])
 		}
-		if (res.Err == nil) != (res.Action == ops.Redriven || res.Action == ops.Planned) {
+		if (res.Err == nil) != (res.Action == ops.ActionRedriven || res.Action == ops.ActionPlanned) {
 			x.Errorf("%s: %s with error %v", res.ID, res.Action, res.Err)
 		}
 	}
-	all := r.Count(ops.Redriven, ops.Undeleted, ops.UnknownOutcome, ops.SendFailed, ops.Left, ops.Planned)
+	all := r.Count(ops.ActionRedriven, ops.ActionUndeleted, ops.ActionUnknownOutcome, ops.ActionSendFailed, ops.ActionLeft, ops.ActionPlanned)
 	if all != len(r.Results) {
 		x.Errorf("%d of %d results have an action", all, len(r.Results))
 	}
@@ -95,16 +95,16 @@ func inState(_ context.Context, key string) (dedup.Record, error) {
 	_, state, _ := strings.Cut(key, "|")
 	state, _, _ = strings.Cut(state, "-")
 	switch ops.State(state) {
-	case ops.Released:
-	case ops.Running:
+	case ops.StateReleased:
+	case ops.StateRunning:
 		r.Until = time.Now().Add(time.Minute)
-	case ops.Crashed:
+	case ops.StateCrashed:
 		r.Until = time.Now().Add(-time.Minute)
-	case ops.Completed:
+	case ops.StateCompleted:
 		r.Completed = true
-	case ops.Foreign:
+	case ops.StateForeign:
 		r.Owner = ""
-	case ops.Unknown:
+	case ops.StateUnknown:
 		return r, errCard
 	default:
 		return r, dedup.ErrNotFound
@@ -149,8 +149,8 @@ func TestRedriveByState(t *testing.T) {
 				for _, res := range r.Results {
 					body := strings.TrimPrefix(res.RecordKey, consumer+"#orders|")
 					sent := strings.Contains(tt.want, body)
-					problem := body == string(ops.Unknown)
-					if sent != (res.Action == ops.Redriven) || !sent && errors.Is(res.Err, ops.ErrState) == problem || problem && !errors.Is(res.Err, errCard) {
+					problem := body == string(ops.StateUnknown)
+					if sent != (res.Action == ops.ActionRedriven) || !sent && errors.Is(res.Err, ops.ErrState) == problem || problem && !errors.Is(res.Err, errCard) {
 						t.Errorf("%s: %s, %v", res.State, res.Action, res.Err)
 					}
 				}
@@ -181,13 +181,13 @@ func TestRedriveFilters(t *testing.T) {
 		"all":    {func(*ops.RedriveOptions, ops.Listing) {}, "none-1 none-2 released-1 released-2"},
 		"IDs":    {func(o *ops.RedriveOptions, l ops.Listing) { o.IDs = []string{l.Messages[0].ID} }, "none-1"},
 		"keys":   {func(o *ops.RedriveOptions, l ops.Listing) { o.Keys = []string{"billing#orders|none-2"} }, "none-2"},
-		"state":  {func(o *ops.RedriveOptions, _ ops.Listing) { o.States = []ops.State{ops.Released} }, "released-1 released-2"},
+		"state":  {func(o *ops.RedriveOptions, _ ops.Listing) { o.States = []ops.State{ops.StateReleased} }, "released-1 released-2"},
 		"class":  {func(o *ops.RedriveOptions, l ops.Listing) { o.Classes = []string{l.Messages[0].Class.ID} }, "none-1 none-2"},
 		"after":  {func(o *ops.RedriveOptions, l ops.Listing) { o.SentAfter = l.Messages[1].SentAt }, "released-1 released-2"},
 		"before": {func(o *ops.RedriveOptions, l ops.Listing) { o.SentBefore = l.Messages[1].SentAt }, "none-1"},
 		"two": {func(o *ops.RedriveOptions, l ops.Listing) {
 			o.SentAfter = l.Messages[0].SentAt
-			o.States = []ops.State{ops.Unknown}
+			o.States = []ops.State{ops.StateUnknown}
 		}, "none-2"},
 		"func": {func(o *ops.RedriveOptions, _ ops.Listing) {
 			o.Filter = func(m *ops.Message) bool { return m.Body == "released-1" }
@@ -212,11 +212,11 @@ func TestRedriveFilters(t *testing.T) {
 				still()
 				r := x.redriveAll(d, func(o *ops.RedriveOptions) { tt.set(o, l) })
 				x.wantBodies(x.url, tt.want)
-				if n := len(strings.Fields(tt.want)); dry.Count(ops.Planned) != n || r.Count(ops.Redriven) != n || len(r.Results) != 4 {
-					t.Errorf("%d planned, %d redriven of %d, want %d of 4", dry.Count(ops.Planned), r.Count(ops.Redriven), len(r.Results), n)
+				if n := len(strings.Fields(tt.want)); dry.Count(ops.ActionPlanned) != n || r.Count(ops.ActionRedriven) != n || len(r.Results) != 4 {
+					t.Errorf("%d planned, %d redriven of %d, want %d of 4", dry.Count(ops.ActionPlanned), r.Count(ops.ActionRedriven), len(r.Results), n)
 				}
 				for _, res := range r.Results {
-					if res.Action == ops.Left && name != "panic" && !errors.Is(res.Err, ops.ErrNotSelected) {
+					if res.Action == ops.ActionLeft && name != "panic" && !errors.Is(res.Err, ops.ErrNotSelected) {
 						t.Errorf("%v", res.Err)
 					}
 				}
@@ -228,8 +228,8 @@ func TestRedriveFilters(t *testing.T) {
 		x.send(x.dlq, "a-1", "a-2", "b-1")
 		dry := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Groups, o.DryRun = []string{"a"}, true })
 		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Groups = []string{"a"} })
-		if dry.Count(ops.Planned) != 2 || r.Count(ops.Redriven) != 2 {
-			t.Errorf("%d planned, %d redriven", dry.Count(ops.Planned), r.Count(ops.Redriven))
+		if dry.Count(ops.ActionPlanned) != 2 || r.Count(ops.ActionRedriven) != 2 {
+			t.Errorf("%d planned, %d redriven", dry.Count(ops.ActionPlanned), r.Count(ops.ActionRedriven))
 		}
 		x.wantBodies(x.dlq, "b-1")
 	})
@@ -402,7 +402,7 @@ func TestRedriveWithoutRoom(t *testing.T) {
 				}
 				for _, dry := range []bool{true, false} {
 					r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.DryRun = dry })
-					if left := r.Count(ops.Left) == 1; left != tt.left || left && !errors.Is(r.Results[0].Err, ops.ErrNoRoom) {
+					if left := r.Count(ops.ActionLeft) == 1; left != tt.left || left && !errors.Is(r.Results[0].Err, ops.ErrNoRoom) {
 						t.Fatalf("dry run %t: %s, %v", dry, r.Results[0].Action, r.Results[0].Err)
 					}
 				}
@@ -429,7 +429,7 @@ func TestRedriveDedupID(t *testing.T) {
 		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries}}})
 		for range 2 {
 			r, err := x.redriver().Redrive(context.Background(), noCanary)
-			if err != nil || r.Count(ops.Undeleted) != 1 {
+			if err != nil || r.Count(ops.ActionUndeleted) != 1 {
 				t.Fatalf("%+v, %v", r, err)
 			}
 		}
@@ -480,7 +480,7 @@ func TestRedriveLoops(t *testing.T) {
 			}
 		}
 		r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.MaxRedriven = -1 })
-		if r.Count(ops.Redriven) != 1 {
+		if r.Count(ops.ActionRedriven) != 1 {
 			t.Errorf("without a limit: %+v", r.Results[0])
 		}
 	})
@@ -507,7 +507,7 @@ func testCameBack(t *testing.T, filtered bool) {
 		}
 		for i, res := range r.Results {
 			switch {
-			case i < 23 && res.Action == ops.Redriven:
+			case i < 23 && res.Action == ops.ActionRedriven:
 			case i >= 23 && i < 33 && errors.Is(res.Err, ops.ErrCameBack):
 			case i >= 33 && errors.Is(res.Err, ops.ErrArrivedLater):
 			default:

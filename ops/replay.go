@@ -113,7 +113,7 @@ func (d *DLQ) Replay(ctx context.Context, m *Message, note string, optFns ...fun
 		return Result{}, err
 	}
 	named := *m
-	res := Result{ID: m.ID, Group: m.Group, Action: Left}
+	res := Result{ID: m.ID, Group: m.Group, Action: ActionLeft}
 	r := &replay{newRun(d, RedriveOptions{Hold: defaultHold}, Report{Run: rand.Text()}), o, note, &named, m.RecordKey, &res}
 	if res.Err = r.refuseQueue(ctx); res.Err == nil {
 		res.Err = r.replay(ctx)

@@ -36,12 +36,12 @@ func TestReplayFaults(t *testing.T) {
 		"no look after it":        {ddb: []fault.Rule{{Op: "GetItem", Nth: 3, Times: 99, Do: fault.Error, Code: "InternalServerError"}}, reopened: true, text: "not read"},
 		"no look after the wait":  {ddb: []fault.Rule{{Op: "GetItem", Nth: 4, Times: 99, Do: fault.Error, Code: "InternalServerError"}}, reopened: true, text: "not read"},
 		"no extension":            {sqs: []fault.Rule{always("ChangeMessageVisibilityBatch", fault.Error, denied)}, reopened: true, text: "sqs:ChangeMessageVisibility"},
-		"no answer of the send":   {sqs: []fault.Rule{always("SendMessageBatch", fault.LoseReply, "")}, reopened: true, action: ops.UnknownOutcome},
-		"throttled":               {sqs: []fault.Rule{always("SendMessageBatch", fault.Error, "RequestThrottled")}, reopened: true, action: ops.SendFailed, text: "sqs:SendMessage"},
-		"no send":                 {sqs: []fault.Rule{always("SendMessageBatch", fault.Error, denied)}, reopened: true, action: ops.SendFailed, text: "sqs:SendMessage"},
-		"a refused message":       {sqs: []fault.Rule{always("SendMessageBatch", fault.FailEntries, "InvalidMessageContents")}, reopened: true, action: ops.SendFailed, text: "InvalidMessage"},
-		"no delete":               {sqs: []fault.Rule{always("DeleteMessageBatch", fault.Error, denied)}, action: ops.Undeleted, text: "sqs:DeleteMessage"},
-		"no answer of the delete": {sqs: []fault.Rule{always("DeleteMessageBatch", fault.DropEntries, "")}, action: ops.Undeleted, text: "sqs:DeleteMessage"},
+		"no answer of the send":   {sqs: []fault.Rule{always("SendMessageBatch", fault.LoseReply, "")}, reopened: true, action: ops.ActionUnknownOutcome},
+		"throttled":               {sqs: []fault.Rule{always("SendMessageBatch", fault.Error, "RequestThrottled")}, reopened: true, action: ops.ActionSendFailed, text: "sqs:SendMessage"},
+		"no send":                 {sqs: []fault.Rule{always("SendMessageBatch", fault.Error, denied)}, reopened: true, action: ops.ActionSendFailed, text: "sqs:SendMessage"},
+		"a refused message":       {sqs: []fault.Rule{always("SendMessageBatch", fault.FailEntries, "InvalidMessageContents")}, reopened: true, action: ops.ActionSendFailed, text: "InvalidMessage"},
+		"no delete":               {sqs: []fault.Rule{always("DeleteMessageBatch", fault.Error, denied)}, action: ops.ActionUndeleted, text: "sqs:DeleteMessage"},
+		"no answer of the delete": {sqs: []fault.Rule{always("DeleteMessageBatch", fault.DropEntries, "")}, action: ops.ActionUndeleted, text: "sqs:DeleteMessage"},
 	} {
 		for _, fifo := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestReplayFaults(t *testing.T) {
 					x.sqs.Set(fault.Plan{})
 					x.ddb.Set(fault.Plan{})
 					if tt.action == "" {
-						tt.action = ops.Left
+						tt.action = ops.ActionLeft
 					}
 					if err == nil || res.Err == nil || errors.Is(err, ops.ErrReopened) != tt.reopened || res.Action != tt.action || !strings.Contains(err.Error(), tt.text) {
 						t.Errorf("%+v, %v", res, err)
@@ -72,7 +72,7 @@ func TestReplayFaults(t *testing.T) {
 						t.Errorf("%d messages are hidden", n)
 					}
 					e.worker = e.newWorker()
-					if tt.action == ops.Undeleted || tt.action == ops.UnknownOutcome {
+					if tt.action == ops.ActionUndeleted || tt.action == ops.ActionUnknownOutcome {
 						time.Sleep(10 * time.Second) // and SQS has the copy
 					}
 					e.replayOn(again)
@@ -95,13 +95,13 @@ func TestReplayIsCancelled(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			res, err := d.Replay(ctx, e.m, note, again)
-			if took := time.Since(start); !errors.Is(err, errCard) || errors.Is(err, ops.ErrReopened) != (after > 0) || res.Action != ops.Left || took > after+time.Second {
+			if took := time.Since(start); !errors.Is(err, errCard) || errors.Is(err, ops.ErrReopened) != (after > 0) || res.Action != ops.ActionLeft || took > after+time.Second {
 				x.Errorf("%+v, %v after %s", res, err, took)
 			}
 			if completed := e.record().Completed; completed != (after == 0) || x.hidden() != 0 || len(x.bodies(x.url)) != 0 {
 				x.Errorf("completed %t, %d hidden, %d sent", completed, x.hidden(), len(x.bodies(x.url)))
 			}
-			if res, err := e.replay(d, again); err != nil || res.Action != ops.Replayed {
+			if res, err := e.replay(d, again); err != nil || res.Action != ops.ActionReplayed {
 				x.Errorf("%+v, %v", res, err)
 			}
 			if took := e.times[len(e.times)-1].Sub(start); took < forget || took > forget+5*time.Second {
@@ -165,7 +165,7 @@ func TestReplayProgressPanics(t *testing.T) {
 				}
 			})
 			_, panicked := errors.AsType[*sqsonce.PanicError](err)
-			if !panicked || errors.Is(err, ops.ErrReopened) != (in == ops.UntilForgotten) || (res.Action == ops.Replayed) != (in == ops.UntilEnded) {
+			if !panicked || errors.Is(err, ops.ErrReopened) != (in == ops.UntilForgotten) || (res.Action == ops.ActionReplayed) != (in == ops.UntilEnded) {
 				t.Errorf("%s: %+v, %v", in, res, err)
 			}
 			if in == ops.UntilEnded {
@@ -197,7 +197,7 @@ func TestReplayNotShown(t *testing.T) {
 			hide(x)
 			start := time.Now()
 			res, err := e.replay(x.redriver(), again)
-			if took := time.Since(start); !errors.Is(err, ops.ErrNotShown) || res.Action != ops.Left || took > 5*time.Second || !e.record().Completed {
+			if took := time.Since(start); !errors.Is(err, ops.ErrNotShown) || res.Action != ops.ActionLeft || took > 5*time.Second || !e.record().Completed {
 				t.Errorf("%s: %+v, %v after %s", name, res, err, took)
 			}
 		})
@@ -226,8 +226,8 @@ func TestReplayOutcomes(t *testing.T) {
 		text    string
 		within  time.Duration
 	}{
-		"fails":       {func(e *done) func() { e.fails = errCard; return e.worker.stop }, ops.Released, "is released: card declined", 70 * time.Second},
-		"crashes":     {(*done).crash, ops.Crashed, "is crashed", 2 * time.Minute},
+		"fails":       {func(e *done) func() { e.fails = errCard; return e.worker.stop }, ops.StateReleased, "is released: card declined", 70 * time.Second},
+		"crashes":     {(*done).crash, ops.StateCrashed, "is crashed", 2 * time.Minute},
 		"no consumer": {func(e *done) func() { e.worker.stop(); return func() {} }, "", "within 1m30s", 160 * time.Second},
 	} {
 		bubble(t, setup{maxReceives: 100}, func(x *fixture) {
@@ -236,7 +236,7 @@ func TestReplayOutcomes(t *testing.T) {
 			stop := tt.prepare(e)
 			start := time.Now()
 			res, err := e.replay(x.redriver(), again, func(o *ops.ReplayOptions) { o.Timeout = 90 * time.Second })
-			if took := time.Since(start); !errors.Is(err, ops.ErrNotCompleted) || !strings.Contains(err.Error(), tt.text) || res.After != tt.after || res.Action != ops.Replayed || took > tt.within {
+			if took := time.Since(start); !errors.Is(err, ops.ErrNotCompleted) || !strings.Contains(err.Error(), tt.text) || res.After != tt.after || res.Action != ops.ActionReplayed || took > tt.within {
 				t.Errorf("%s: %+v, %v after %s", name, res, err, took)
 			}
 			x.wantBodies(x.url, "a-1")

@@ -54,7 +54,7 @@ func TestReplayIsKilled(t *testing.T) {
 				}
 				ended.Wait()
 				for _, m := range x.mustList(x.open()) {
-					if m.State != ops.Completed {
+					if m.State != ops.StateCompleted {
 						x.Errorf("%s is left, %s", m.Body, m.State)
 					}
 				}
@@ -79,7 +79,7 @@ func TestReplayAndADuplicate(t *testing.T) {
 				}
 				time.AfterFunc(after, func() { x.send(x.url, "a-1") })
 				res, err := e.replay(x.redriver(), again)
-				if err != nil && !errors.Is(err, ops.ErrRanAgain) || (err == nil) != (res.Action == ops.Replayed) {
+				if err != nil && !errors.Is(err, ops.ErrRanAgain) || (err == nil) != (res.Action == ops.ActionReplayed) {
 					x.Errorf("%+v, %v", res, err)
 				}
 				if n := len(x.bodies(x.dlq)); !archived && (n == 0) != (err == nil) {
@@ -153,7 +153,7 @@ func TestReplayOfAChangedRecord(t *testing.T) {
 					o.Progress = func(_ ops.ReplayWait, left time.Duration) { change(left < 30*time.Second) }
 				})
 				took := time.Since(start)
-				if !errors.Is(err, tt.want) || errors.Is(err, ops.ErrReopened) || res.Action != ops.Left || !late && took > 5*time.Second || x.hidden() != 0 {
+				if !errors.Is(err, tt.want) || errors.Is(err, ops.ErrReopened) || res.Action != ops.ActionLeft || !late && took > 5*time.Second || x.hidden() != 0 {
 					t.Errorf("%s, late %t: %+v, %v after %s", name, late, res, err, took)
 				}
 				x.wantBodies(x.dlq, "a-1")

@@ -42,7 +42,7 @@ func TestReplay(t *testing.T) {
 				}
 			}
 		})
-		if err != nil || res.Action != ops.Replayed || res.After != ops.Completed || res.RecordKey != recordKey || res.ID != e.m.ID || res.SentID == "" {
+		if err != nil || res.Action != ops.ActionReplayed || res.After != ops.StateCompleted || res.RecordKey != recordKey || res.ID != e.m.ID || res.SentID == "" {
 			t.Errorf("%+v, %v", res, err)
 		}
 		if e.runs() != 2 || e.times[1].Sub(start) < forget || e.times[1].Sub(start) > forget+10*time.Second {
@@ -78,16 +78,16 @@ func TestReplayRefuses(t *testing.T) {
 		state  ops.State
 		text   string
 	}{
-		"completed":       {record: record(func(*dedup.Record) {}), want: ops.ErrNotAgain, state: ops.Completed, text: "fence 7"},
-		"an earlier run":  {record: record(func(r *dedup.Record) { r.Fence = 8 }), set: again, want: ops.ErrRanAgain, state: ops.Completed, text: "fence 8"},
-		"no such run":     {record: record(func(r *dedup.Record) { r.Fence = 6 }), set: again, want: ops.ErrNotAgain, state: ops.Completed},
-		"committed":       {record: record(func(r *dedup.Record) { r.Committed = true }), set: again, want: ops.ErrCommitted, state: ops.Completed},
-		"released":        {record: record(func(r *dedup.Record) { r.Completed = false }), set: again, want: ops.ErrState, state: ops.Released, text: "redrive it"},
-		"crashed":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Unix(1, 0) }), set: again, want: ops.ErrState, state: ops.Crashed},
-		"running":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Now().Add(time.Hour*9e5) }), set: again, want: ops.ErrState, state: ops.Running, text: "wait"},
-		"foreign":         {record: record(func(r *dedup.Record) { r.Owner = "" }), set: again, want: ops.ErrState, state: ops.Foreign},
-		"none":            {err: dedup.ErrNotFound, set: again, want: ops.ErrState, state: ops.Unknown, text: "no record under"},
-		"the store fails": {err: errCard, set: again, want: errCard, state: ops.Unknown},
+		"completed":       {record: record(func(*dedup.Record) {}), want: ops.ErrNotAgain, state: ops.StateCompleted, text: "fence 7"},
+		"an earlier run":  {record: record(func(r *dedup.Record) { r.Fence = 8 }), set: again, want: ops.ErrRanAgain, state: ops.StateCompleted, text: "fence 8"},
+		"no such run":     {record: record(func(r *dedup.Record) { r.Fence = 6 }), set: again, want: ops.ErrNotAgain, state: ops.StateCompleted},
+		"committed":       {record: record(func(r *dedup.Record) { r.Committed = true }), set: again, want: ops.ErrCommitted, state: ops.StateCompleted},
+		"released":        {record: record(func(r *dedup.Record) { r.Completed = false }), set: again, want: ops.ErrState, state: ops.StateReleased, text: "redrive it"},
+		"crashed":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Unix(1, 0) }), set: again, want: ops.ErrState, state: ops.StateCrashed},
+		"running":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Now().Add(time.Hour*9e5) }), set: again, want: ops.ErrState, state: ops.StateRunning, text: "wait"},
+		"foreign":         {record: record(func(r *dedup.Record) { r.Owner = "" }), set: again, want: ops.ErrState, state: ops.StateForeign},
+		"none":            {err: dedup.ErrNotFound, set: again, want: ops.ErrState, state: ops.StateUnknown, text: "no record under"},
+		"the store fails": {err: errCard, set: again, want: errCard, state: ops.StateUnknown},
 	} {
 		bubble(t, setup{}, func(x *fixture) {
 			x.send(x.dlq, "a-1")
@@ -99,7 +99,7 @@ func TestReplayRefuses(t *testing.T) {
 					tt.set(o)
 				}
 			})
-			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) || res.Action != ops.Left || res.State != tt.state || !errors.Is(res.Err, tt.want) {
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) || res.Action != ops.ActionLeft || res.State != tt.state || !errors.Is(res.Err, tt.want) {
 				t.Errorf("%s: %+v, %v", name, res, err)
 			}
 			if n := x.sqs.Messages(x.dlq)[0].ReceiveCount; s.calls != 0 || n != 1 {
@@ -140,7 +140,7 @@ func TestReplayRefusesArguments(t *testing.T) {
 			x.set(x.dlq, x.redrive("last", 99))
 			d := x.redriver()
 			res, err := e.replay(d, e.again())
-			if r, ok := errors.AsType[*ops.RefusedError](err); ok == archived || !archived && (!errors.Is(err, ops.ErrChained) || r.Operation != "Replay" || res.Action != ops.Left) {
+			if r, ok := errors.AsType[*ops.RefusedError](err); ok == archived || !archived && (!errors.Is(err, ops.ErrChained) || r.Operation != "Replay" || res.Action != ops.ActionLeft) {
 				t.Errorf("archived %t: %v", archived, err)
 			}
 			if !archived {
@@ -194,7 +194,7 @@ func TestReplayRefusesMessages(t *testing.T) {
 					tt.set(o)
 				}
 			}), e.again())
-			if !errors.Is(err, tt.want) || errors.Is(err, ops.ErrReopened) || res.Action != ops.Left || !e.record().Completed {
+			if !errors.Is(err, tt.want) || errors.Is(err, ops.ErrReopened) || res.Action != ops.ActionLeft || !e.record().Completed {
 				t.Errorf("%s: %+v, %v", name, res, err)
 			}
 			e.wantRuns(1)
@@ -238,11 +238,11 @@ func TestReplayKeepsTheKey(t *testing.T) {
 			}
 			d := x.redriver()
 			e.m = x.mustList(x.open())["a-1"]
-			if e.m.State != ops.Completed || e.m.Cause != ops.ReceivesUsedUp {
+			if e.m.State != ops.StateCompleted || e.m.Cause != ops.CauseReceivesUsedUp {
 				t.Fatalf("%s, %s", e.m.State, e.m.Cause)
 			}
 			res, err := e.replay(d, func(o *ops.ReplayOptions) { o.Again, o.Timeout = e.m.Record.Fence, -1 })
-			if err != nil || res.Action != ops.Replayed || res.After != "" {
+			if err != nil || res.Action != ops.ActionReplayed || res.After != "" {
 				t.Errorf("%+v, %v", res, err)
 			}
 			m := x.sqs.Messages(x.url)[0]
@@ -337,7 +337,7 @@ func TestReplayFromAnArchive(t *testing.T) {
 			t.Fatalf("%d messages, %v", len(all), err)
 		}
 		res, err := x.redriver().Replay(context.Background(), &all[0].Message, note, e.again())
-		if err != nil || res.After != ops.Completed || res.ID != "1" {
+		if err != nil || res.After != ops.StateCompleted || res.ID != "1" {
 			t.Errorf("%+v, %v", res, err)
 		}
 		e.wantRuns(2)

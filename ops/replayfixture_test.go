@@ -40,11 +40,11 @@ func (x *fixture) doneEvent(archived bool) *done {
 	time.Sleep(10 * time.Second)
 	x.send(x.dlq, "a-1")
 	e.m = x.mustList(x.open())["a-1"]
-	if e.m.State != ops.Completed || e.runs() != 1 {
+	if e.m.State != ops.StateCompleted || e.runs() != 1 {
 		x.Fatalf("%s, %d runs", e.m.State, e.runs())
 	}
 	if archived {
-		e.m.ReceiptHandle, e.m.Record, e.m.State = "", nil, ops.Unknown
+		e.m.ReceiptHandle, e.m.Record, e.m.State = "", nil, ops.StateUnknown
 		x.purge()
 	}
 	return e

@@ -100,7 +100,7 @@ func (r *replay) check(ctx context.Context) error {
 	switch {
 	case r.m.reopened():
 		return nil
-	case r.m.State != Completed:
+	case r.m.State != StateCompleted:
 		return inState(r.m)
 	case r.o.Again == 0 || rec.Fence < r.o.Again:
 		return fmt.Errorf("%w: record %s, fence %d", ErrNotAgain, rec.Key, rec.Fence)
@@ -161,7 +161,7 @@ func (r *replay) reopen(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	wait := r.m.remembered()
-	if r.m.State == Completed {
+	if r.m.State == StateCompleted {
 		if err := r.callReopen(ctx); err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (r *replay) callReopen(ctx context.Context) error {
 			o.Name, o.Retention = r.o.Name, r.d.opts.Retention
 		})
 	})
-	_, badField := errors.AsType[*sqsonce.FieldError](err)
+	_, badField := errors.AsType[*sqsonce.OptionError](err)
 	if err == nil || badField || errors.Is(err, dedup.ErrChanged) {
 		return err
 	}
@@ -203,7 +203,7 @@ func (r *replay) callReopen(ctx context.Context) error {
 
 // changed is the error for a record that is no longer as the reopen left it.
 func (r *replay) changed() error {
-	if r.m.State == Completed {
+	if r.m.State == StateCompleted {
 		return fmt.Errorf("%w: record %s", ErrRanAgain, r.m.RecordKey)
 	}
 	return fmt.Errorf("%w: record %s is %s", dedup.ErrChanged, r.m.RecordKey, r.m.State)
@@ -252,11 +252,11 @@ func (r *replay) deleteSent(ctx context.Context) error {
 		if err := r.delete(ctx, []*Result{r.res}); err != nil {
 			return err
 		}
-		if r.res.Action == Undeleted {
+		if r.res.Action == ActionUndeleted {
 			return r.res.Err
 		}
 	}
-	r.res.Action = Replayed
+	r.res.Action = ActionReplayed
 	return nil
 }
 
@@ -269,7 +269,7 @@ func (r *replay) await(ctx context.Context) (err error) {
 	if r.res.After, err = r.d.awaitEnd(ctx, r.m, r.o.Timeout, look); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotCompleted, err)
 	}
-	if r.res.After != Completed {
+	if r.res.After != StateCompleted {
 		return context.Cause(ctx)
 	}
 	return nil

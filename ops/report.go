@@ -5,16 +5,16 @@ type Action string
 
 // The actions. A message that a redrive has given one of the last four is in the dead-letter queue as it was.
 const (
-	Exported       Action = "exported"        // its line is in the archive, and it is in the dead-letter queue as it was
-	Deleted        Action = "deleted"         // its line is in the archive, and it was deleted
-	Restored       Action = "restored"        // the dead-letter queue has a copy of it again
-	Redriven       Action = "redriven"        // SQS has its copy, and it was deleted
-	Replayed       Action = "replayed"        // SQS has its copy, and it is not in the dead-letter queue: DLQ.Replay
-	Undeleted      Action = "undeleted"       // SQS has its copy, or the archive its line, and it is still in the dead-letter queue: Err says why
-	UnknownOutcome Action = "unknown_outcome" // SQS may have its copy
-	SendFailed     Action = "send_failed"     // SQS did not take its copy
-	Left           Action = "left"            // it was not sent, and not archived: Err says why
-	Planned        Action = "planned"         // it would have been sent, or archived: DryRun
+	ActionExported       Action = "exported"        // its line is in the archive, and it is in the dead-letter queue as it was
+	ActionDeleted        Action = "deleted"         // its line is in the archive, and it was deleted
+	ActionRestored       Action = "restored"        // the dead-letter queue has a copy of it again
+	ActionRedriven       Action = "redriven"        // SQS has its copy, and it was deleted
+	ActionReplayed       Action = "replayed"        // SQS has its copy, and it is not in the dead-letter queue: DLQ.Replay
+	ActionUndeleted      Action = "undeleted"       // SQS has its copy, or the archive its line, and it is still in the dead-letter queue: Err says why
+	ActionUnknownOutcome Action = "unknown_outcome" // SQS may have its copy
+	ActionSendFailed     Action = "send_failed"     // SQS did not take its copy
+	ActionLeft           Action = "left"            // it was not sent, and not archived: Err says why
+	ActionPlanned        Action = "planned"         // it would have been sent, or archived: DryRun
 )
 
 // Result is what became of one message.

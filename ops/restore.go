@@ -87,7 +87,7 @@ func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*Re
 	}
 	r := newRun(d, RedriveOptions{Selection: o.Selection, DryRun: o.DryRun, SkipAhead: o.SkipAhead}, Report{Run: rand.Text()})
 	s := &restore{run: r, otherQueue: o.OtherQueue, from: map[*Message]*Archived{}}
-	r.held, r.attempt, r.done = nil, s.try, Restored // nothing is received
+	r.held, r.attempt, r.done = nil, s.try, ActionRestored // nothing is received
 	if o.Journal != "" {
 		err := r.keepJournal(o.Journal, true)
 		defer r.journal.close()
@@ -152,13 +152,13 @@ func (s *restore) add(a *Archived) bool {
 	s.report.Total++
 	switch copyID, sent := s.journal.sentBefore(a.ID); {
 	case sent:
-		res.Action, res.SentID = Restored, copyID
+		res.Action, res.SentID = ActionRestored, copyID
 	case a.Queue != s.d.arn && !s.otherQueue:
-		res.Action, res.Err = Left, ErrOtherQueue
+		res.Action, res.Err = ActionLeft, ErrOtherQueue
 	case host.IsFIFO(a.Queue) != s.d.fifo:
-		res.Action, res.Err = Left, ErrOtherKind
+		res.Action, res.Err = ActionLeft, ErrOtherKind
 	}
-	return res.Action != Left
+	return res.Action != ActionLeft
 }
 
 // sendAll sends the messages of a batch, those of a FIFO group one after the other.
@@ -175,13 +175,13 @@ func (s *restore) sendAll(ctx context.Context, batch []*Message) error {
 
 func (s *restore) try(ctx context.Context, m *Message) (Action, string, error) {
 	if err := s.whyHeld(ctx, m); err != nil {
-		return Left, "", err
+		return ActionLeft, "", err
 	}
 	action, copyID, err := s.send(ctx, m, s.d.url, restoreDedupID(s.from[m]), func(fits func(size int) bool) (*sqsonce.Message, error) {
 		return s.d.restoredCopy(m, fits)
 	})
-	if action == Undeleted {
-		action = Restored
+	if action == ActionUndeleted {
+		action = ActionRestored
 	}
 	return action, copyID, err
 }

@@ -46,8 +46,8 @@ func TestRestoreKilled(t *testing.T) {
 					}
 					for range 2 { // the second one has nothing to do
 						r := x.restore(x.redriver(), archive, func(o *ops.RestoreOptions) { o.Journal = path })
-						if r.Count(ops.Restored) != n {
-							t.Errorf("%d restored", r.Count(ops.Restored))
+						if r.Count(ops.ActionRestored) != n {
+							t.Errorf("%d restored", r.Count(ops.ActionRestored))
 						}
 					}
 					underWay := strings.Count(string(k.journal), `"send"`) - strings.Count(string(k.journal), `"sent"`)
@@ -94,21 +94,21 @@ func TestRestoreFaults(t *testing.T) {
 					x.sqs.Set(fault.Plan{Rules: rules})
 					r, err := d.Restore(context.Background(), bytes.NewReader(archive), journal)
 					x.sqs.Set(fault.Plan{})
-					if failed := r.Count(ops.SendFailed, ops.UnknownOutcome, ops.Left) > 0; rules == nil && failed || name == "refused" && (err == nil || !strings.Contains(err.Error(), "sqs:SendMessage")) {
+					if failed := r.Count(ops.ActionSendFailed, ops.ActionUnknownOutcome, ops.ActionLeft) > 0; rules == nil && failed || name == "refused" && (err == nil || !strings.Contains(err.Error(), "sqs:SendMessage")) {
 						t.Errorf("%v, %+v", err, r)
 					}
-					if r.Count(ops.Restored, ops.SendFailed, ops.UnknownOutcome, ops.Left) != len(r.Results) {
+					if r.Count(ops.ActionRestored, ops.ActionSendFailed, ops.ActionUnknownOutcome, ops.ActionLeft) != len(r.Results) {
 						t.Errorf("%+v", r)
 					}
 					there := x.bodies(x.dlq)
 					slices.Sort(there) // on a standard queue a copy may be there twice
 					there = slices.Compact(there)
-					if certain := r.Count(ops.Restored); len(there) < certain || len(there) > certain+r.Count(ops.UnknownOutcome) {
-						t.Errorf("%d restored, %d unknown, %d there", certain, r.Count(ops.UnknownOutcome), len(there))
+					if certain := r.Count(ops.ActionRestored); len(there) < certain || len(there) > certain+r.Count(ops.ActionUnknownOutcome) {
+						t.Errorf("%d restored, %d unknown, %d there", certain, r.Count(ops.ActionUnknownOutcome), len(there))
 					}
 					again := x.restore(d, archive, journal)
-					if again.Count(ops.Restored) != n {
-						t.Errorf("%d restored by the second one", again.Count(ops.Restored))
+					if again.Count(ops.ActionRestored) != n {
+						t.Errorf("%d restored by the second one", again.Count(ops.ActionRestored))
 					}
 					last, found := map[string]string{}, map[string]bool{}
 					for _, body := range x.bodies(x.dlq) {
@@ -145,8 +145,8 @@ func TestRestoreCancelled(t *testing.T) {
 				return true
 			}
 		})
-		if !errors.Is(err, errCard) || r.Count(ops.Restored) != 14 || len(x.bodies(x.dlq)) != 14 || len(r.Results) != 20 {
-			t.Errorf("%v, %d restored, %d there, %d results", err, r.Count(ops.Restored), len(x.bodies(x.dlq)), len(r.Results))
+		if !errors.Is(err, errCard) || r.Count(ops.ActionRestored) != 14 || len(x.bodies(x.dlq)) != 14 || len(r.Results) != 20 {
+			t.Errorf("%v, %d restored, %d there, %d results", err, r.Count(ops.ActionRestored), len(x.bodies(x.dlq)), len(r.Results))
 		}
 	})
 }

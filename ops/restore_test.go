@@ -45,11 +45,11 @@ func (x *fixture) restore(d *ops.DLQ, archive []byte, optFns ...func(*ops.Restor
 		x.Fatal(err)
 	}
 	for _, res := range r.Results {
-		if (res.Err == nil) != (res.Action == ops.Restored || res.Action == ops.Planned) {
+		if (res.Err == nil) != (res.Action == ops.ActionRestored || res.Action == ops.ActionPlanned) {
 			x.Errorf("%s is %s, %v", res.ID, res.Action, res.Err)
 		}
 	}
-	if r.Count(ops.Restored, ops.Planned, ops.Left) != len(r.Results) || r.Total != len(r.Results) {
+	if r.Count(ops.ActionRestored, ops.ActionPlanned, ops.ActionLeft) != len(r.Results) || r.Total != len(r.Results) {
 		x.Errorf("%d results of %d", len(r.Results), r.Total)
 	}
 	return r
@@ -90,7 +90,7 @@ func (x *fixture) roundTrip(optFns ...func(*ops.Options)) {
 	for range 2 {
 		archive := x.drained(d)
 		time.Sleep(time.Minute)
-		if r := x.restore(d, archive); r.Count(ops.Restored) != len(before) {
+		if r := x.restore(d, archive); r.Count(ops.ActionRestored) != len(before) {
 			for _, res := range r.Results {
 				x.Errorf("%s: %v", res.Action, res.Err)
 			}
@@ -134,11 +134,11 @@ func TestRestoreOfSeveralSources(t *testing.T) {
 			}
 		}
 		slices.Sort(without)
-		if r := x.restore(d, x.drained(d)); r.Count(ops.Left) != len(without) || !slices.Equal(without, []string{"no room for the source", "redriven", "sent"}) {
-			t.Errorf("%d left, %q have no source", r.Count(ops.Left), without)
+		if r := x.restore(d, x.drained(d)); r.Count(ops.ActionLeft) != len(without) || !slices.Equal(without, []string{"no room for the source", "redriven", "sent"}) {
+			t.Errorf("%d left, %q have no source", r.Count(ops.ActionLeft), without)
 		} else {
 			for _, res := range r.Results {
-				if res.Action == ops.Left && !errors.Is(res.Err, ops.ErrNoSource) {
+				if res.Action == ops.ActionLeft && !errors.Is(res.Err, ops.ErrNoSource) {
 					t.Error(res.Err)
 				}
 			}
@@ -179,7 +179,7 @@ func TestRestoredAge(t *testing.T) {
 				t.Errorf("%s: expired: %t", name, m.Expired)
 			}
 			redriven := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Expired = true })
-			if redriven.Count(ops.Redriven) != 1 {
+			if redriven.Count(ops.ActionRedriven) != 1 {
 				t.Errorf("%s: %+v", name, redriven.Results)
 			}
 			if a := x.sqs.Messages(x.url)[0].Attributes; expired && !strings.HasSuffix(a[sqsonce.AttrRedriven], fmt.Sprint(" ", firstSent(archive))) {
@@ -217,15 +217,15 @@ func TestRestoreWithoutRoom(t *testing.T) {
 		key   bool // it is added
 	}{
 		"ten attributes, and a key of the source": {attrs(9, "event-id", "1"), 1, ops.ErrNoRoom, "", false},
-		"nine, and a key of the source":           {attrs(8, "event-id", "1"), 1, nil, ops.ReceivesUsedUp, false},
-		"ten attributes":                          {attrs(8, "event-id", "1", "event-source", "s"), 1, nil, ops.Sent, false},
-		"nine attributes":                         {attrs(7, "event-id", "1", "event-source", "s"), 1, nil, ops.ReceivesUsedUp, false},
+		"nine, and a key of the source":           {attrs(8, "event-id", "1"), 1, nil, ops.CauseReceivesUsedUp, false},
+		"ten attributes":                          {attrs(8, "event-id", "1", "event-source", "s"), 1, nil, ops.CauseSent, false},
+		"nine attributes":                         {attrs(7, "event-id", "1", "event-source", "s"), 1, nil, ops.CauseReceivesUsedUp, false},
 		"ten attributes, and a needed key":        {attrs(10), 1, ops.ErrNoRoom, "", false},
-		"nine attributes, and a needed key":       {attrs(9), 1, nil, ops.Sent, true},
-		"eight attributes, and a needed key":      {attrs(8), 1, nil, ops.ReceivesUsedUp, true},
+		"nine attributes, and a needed key":       {attrs(9), 1, nil, ops.CauseSent, true},
+		"eight attributes, and a needed key":      {attrs(8), 1, nil, ops.CauseReceivesUsedUp, true},
 		"the largest":                             {nil, most, ops.ErrNoRoom, "", false},
-		"the largest with its own ID":             {attrs(0, "event-id", "1", "event-source", "s"), most - 38, nil, ops.Sent, false},
-		"room for the key, not for the source":    {nil, most - 140, nil, ops.Sent, true},
+		"the largest with its own ID":             {attrs(0, "event-id", "1", "event-source", "s"), most - 38, nil, ops.CauseSent, false},
+		"room for the key, not for the source":    {nil, most - 140, nil, ops.CauseSent, true},
 	} {
 		bubble(t, setup{maxReceives: 1}, func(x *fixture) {
 			x.create("other", x.redrive("jobs-dlq", 3)) // so that nothing but the message says which queue it came from
@@ -246,7 +246,7 @@ func TestRestoreWithoutRoom(t *testing.T) {
 			}
 			after := x.one(d)
 			_, added := after.Attributes[sqsonce.AttrEventKey]
-			if after.RecordKey != before.RecordKey || before.RecordKey == "" || after.Cause != tt.cause || added != tt.key || tt.cause != ops.Sent && after.QueueARN != before.QueueARN {
+			if after.RecordKey != before.RecordKey || before.RecordKey == "" || after.Cause != tt.cause || added != tt.key || tt.cause != ops.CauseSent && after.QueueARN != before.QueueARN {
 				t.Errorf("%s: key %s of %s, cause %s, event-key %t, from %s", name, after.RecordKey, before.RecordKey, after.Cause, added, after.QueueARN)
 			}
 		})
@@ -320,10 +320,10 @@ func TestRestoreRefusals(t *testing.T) {
 		"a torn line":                 {text: archiveHead + line + line[:50], sent: 1, torn: 3},
 		"a bad line":                  {text: archiveHead + line + "x\n" + id(line, "3"), err: ops.ErrArchive, sent: 1},
 		"no archive":                  {text: line, err: ops.ErrArchive},
-		"a journal in a dry run":      {text: archiveHead, set: func(o *ops.RestoreOptions) { o.DryRun, o.Journal = true, "x" }, err: &sqsonce.FieldError{}},
-		"no state":                    {text: archiveHead, set: func(o *ops.RestoreOptions) { o.States = []ops.State{"x"} }, err: &sqsonce.FieldError{}},
-		"another state":               {text: archiveHead + line, set: func(o *ops.RestoreOptions) { o.States = []ops.State{ops.Completed} }, left: ops.ErrNotSelected},
-		"its state":                   {text: archiveHead + line, set: func(o *ops.RestoreOptions) { o.States = []ops.State{ops.Released} }, sent: 1},
+		"a journal in a dry run":      {text: archiveHead, set: func(o *ops.RestoreOptions) { o.DryRun, o.Journal = true, "x" }, err: &sqsonce.OptionError{}},
+		"no state":                    {text: archiveHead, set: func(o *ops.RestoreOptions) { o.States = []ops.State{"x"} }, err: &sqsonce.OptionError{}},
+		"another state":               {text: archiveHead + line, set: func(o *ops.RestoreOptions) { o.States = []ops.State{ops.StateCompleted} }, left: ops.ErrNotSelected},
+		"its state":                   {text: archiveHead + line, set: func(o *ops.RestoreOptions) { o.States = []ops.State{ops.StateReleased} }, sent: 1},
 	} {
 		bubble(t, setup{}, func(x *fixture) {
 			p := x.newProcess()
@@ -332,15 +332,15 @@ func TestRestoreRefusals(t *testing.T) {
 				set = tt.set
 			}
 			r, err := x.openIn(p).Restore(context.Background(), strings.NewReader(tt.text), set)
-			_, isField := errors.AsType[*sqsonce.FieldError](err)
-			if _, wantField := tt.err.(*sqsonce.FieldError); !wantField && !errors.Is(err, tt.err) || wantField != isField {
+			_, isField := errors.AsType[*sqsonce.OptionError](err)
+			if _, wantField := tt.err.(*sqsonce.OptionError); !wantField && !errors.Is(err, tt.err) || wantField != isField {
 				t.Errorf("%s: %v", name, err)
 			}
-			if len(x.bodies(x.dlq)) != tt.sent || r.Count(ops.Restored) != tt.sent || r.Torn != tt.torn {
+			if len(x.bodies(x.dlq)) != tt.sent || r.Count(ops.ActionRestored) != tt.sent || r.Torn != tt.torn {
 				t.Errorf("%s: %d in the queue, %+v", name, len(x.bodies(x.dlq)), r)
 			}
 			for _, res := range r.Results {
-				if res.Action == ops.Left && !errors.Is(res.Err, tt.left) || res.Action == ops.Left && tt.left == nil {
+				if res.Action == ops.ActionLeft && !errors.Is(res.Err, tt.left) || res.Action == ops.ActionLeft && tt.left == nil {
 					t.Errorf("%s: %v", name, res.Err)
 				}
 			}

@@ -123,14 +123,14 @@ func (x *fixture) post(url string, m sqsonce.Message) {
 // postAndBack has a letter land in the dead-letter queue, archived, restored and redriven.
 func (x *fixture) postAndBack(l letter) (problem string) {
 	switch l.Cause {
-	case ops.Sent:
+	case ops.CauseSent:
 		x.post(x.dlq, l.In)
-	case ops.ReceivesUsedUp:
+	case ops.CauseReceivesUsedUp:
 		x.post(x.url, l.In)
 		x.receive(x.url)
 		time.Sleep(time.Minute)
 		x.receive(x.url)
-	case ops.Rejected:
+	case ops.CauseRejected:
 		x.post(x.url, l.In)
 		h := x.worker(x.url, x.guarded(fails(sqsonce.Reject(errCard))))
 		time.Sleep(time.Minute)

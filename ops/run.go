@@ -42,7 +42,7 @@ type run struct {
 }
 
 func newRun(d *DLQ, o RedriveOptions, report Report) *run {
-	r := &run{d: d, o: o, done: Redriven, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, told: map[*Result]Result{}, left: map[string][]string{}, looks: map[string]int{},
+	r := &run{d: d, o: o, done: ActionRedriven, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, told: map[*Result]Result{}, left: map[string][]string{}, looks: map[string]int{},
 		stopped: map[string]error{}, publishers: map[string]*fifo.Publisher{}}
 	r.handle, r.attempt = r.process, r.try
 	return r
@@ -116,9 +116,9 @@ func (r *run) process(ctx context.Context, batch []*Message) error {
 	for _, m := range batch {
 		res := &Result{ID: m.ID, Group: m.Group}
 		if copyID, sent := r.journal.sentBefore(m.ID); sent {
-			res.Action, res.SentID = Undeleted, copyID
+			res.Action, res.SentID = ActionUndeleted, copyID
 		} else if len(r.results) >= r.report.Total {
-			res.Action, res.Err = Left, ErrArrivedLater
+			res.Action, res.Err = ActionLeft, ErrArrivedLater
 		}
 		r.results[m.ID] = res
 		r.report.Results = append(r.report.Results, res)
@@ -175,14 +175,14 @@ func (r *run) one(ctx context.Context, m *Message, res *Result) {
 	if res.Action == "" {
 		res.Action, res.SentID, res.Err = r.attempt(ctx, m)
 	}
-	if !r.d.fifo || res.Action == Undeleted || res.Action == Restored || res.Action == Planned {
+	if !r.d.fifo || res.Action == ActionUndeleted || res.Action == ActionRestored || res.Action == ActionPlanned {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left[m.Group] = append(r.left[m.Group], m.ID)
-	done := r.done == Redriven && res.Action == Left && res.State == Completed // its effect has its place before what is sent now
-	if r.stopped[m.Group] == nil && !done && (!r.o.SkipAhead || res.Action == UnknownOutcome) {
+	done := r.done == ActionRedriven && res.Action == ActionLeft && res.State == StateCompleted // its effect has its place before what is sent now
+	if r.stopped[m.Group] == nil && !done && (!r.o.SkipAhead || res.Action == ActionUnknownOutcome) {
 		r.stopped[m.Group] = fmt.Errorf("%w: message %s", ErrHeldBehind, m.ID)
 	}
 }

@@ -25,7 +25,7 @@ const (
 // try returns Undeleted for a message that was sent: it is still to be deleted, unless there is an error.
 func (r *run) try(ctx context.Context, m *Message) (Action, string, error) {
 	if err := r.whyLeft(ctx, m); err != nil {
-		return Left, "", err
+		return ActionLeft, "", err
 	}
 	return r.send(ctx, m, r.d.destination(m), dedupID(&m.Message), func(fits func(size int) bool) (*sqsonce.Message, error) {
 		return r.d.copyOf(m, r.report.Run, fits)
@@ -37,26 +37,26 @@ func (r *run) send(ctx context.Context, m *Message, url, dedupID string, copyOf 
 	p, err := r.publisher(url)
 	if err != nil {
 		r.fail(err)
-		return Left, "", err
+		return ActionLeft, "", err
 	}
 	c, err := copyOf(func(size int) bool { return p.Fits(ctx, int64(size)) })
 	switch {
 	case err != nil:
-		return Left, "", err
+		return ActionLeft, "", err
 	case r.o.DryRun:
-		return Planned, "", nil
+		return ActionPlanned, "", nil
 	case r.held != nil && !r.held.has(m.ID):
-		return Left, "", r.held.over()
+		return ActionLeft, "", r.held.over()
 	}
 	if err := r.journal.write(journalLine{Send: m.ID}); err != nil {
 		r.fail(err)
-		return Left, "", err
+		return ActionLeft, "", err
 	}
 	action, copyID, err := forward(ctx, p, c, dedupID)
-	if action == Undeleted {
+	if action == ActionUndeleted {
 		err = r.journal.write(journalLine{Sent: m.ID, Copy: copyID})
 	}
-	if err != nil && action != UnknownOutcome && !isOfMessage(err) {
+	if err != nil && action != ActionUnknownOutcome && !isOfMessage(err) {
 		r.fail(err)
 	}
 	return action, copyID, err
@@ -69,13 +69,13 @@ func forward(ctx context.Context, p *fifo.Publisher, c *sqsonce.Message, dedupID
 	receipt, err := p.Forward(ctx, c, dedupID)
 	switch {
 	case err == nil:
-		return Undeleted, receipt.MessageID, nil
+		return ActionUndeleted, receipt.MessageID, nil
 	case errors.Is(err, fifo.ErrUnknownOutcome):
-		return UnknownOutcome, "", err
+		return ActionUnknownOutcome, "", err
 	case !isOfMessage(err):
 		err = fmt.Errorf("ops: sqs:SendMessage to %s: %w", p.QueueURL(), err)
 	}
-	return SendFailed, "", err
+	return ActionSendFailed, "", err
 }
 
 // graceful returns a context that ends after sendTimeout, or sendGrace after ctx.
@@ -90,7 +90,7 @@ func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // isOfMessage reports whether a send failed because of its message alone.
 func isOfMessage(err error) bool {
-	if _, ok := errors.AsType[*sqsonce.FieldError](err); ok {
+	if _, ok := errors.AsType[*sqsonce.OptionError](err); ok {
 		return true
 	}
 	api, ok := errors.AsType[smithy.APIError](err)

@@ -7,25 +7,25 @@ type Cause string
 
 // The causes.
 const (
-	Rejected       Cause = "rejected"         // by a host: its handler returned Reject, or failed at its last try
-	ReceivesUsedUp Cause = "receives_used_up" // moved by SQS: it was received maxReceiveCount times
-	Sent           Cause = "sent"             // by somebody else, or by a host whose attributes had no room
+	CauseRejected       Cause = "rejected"         // by a host: its handler returned Reject, or failed at its last try
+	CauseReceivesUsedUp Cause = "receives_used_up" // moved by SQS: it was received maxReceiveCount times
+	CauseSent           Cause = "sent"             // by somebody else, or by a host whose attributes had no room
 )
 
 // Causes returns all causes.
-func Causes() []Cause { return []Cause{Rejected, ReceivesUsedUp, Sent} }
+func Causes() []Cause { return []Cause{CauseRejected, CauseReceivesUsedUp, CauseSent} }
 
 // State is what the record of a message's event says.
 type State string
 
 // The states. Those of records have the names of the dedup package.
 const (
-	Unknown   State = "unknown" // no record was found, or none was read: Message.Problem says which
-	Released        = State(dedup.StateReleased)
-	Running         = State(dedup.StateRunning)
-	Crashed         = State(dedup.StateCrashed)
-	Completed       = State(dedup.StateCompleted)
-	Foreign         = State(dedup.StateForeign)
+	StateUnknown   State = "unknown" // no record was found, or none was read: Message.Problem says which
+	StateReleased        = State(dedup.StateReleased)
+	StateRunning         = State(dedup.StateRunning)
+	StateCrashed         = State(dedup.StateCrashed)
+	StateCompleted       = State(dedup.StateCompleted)
+	StateForeign         = State(dedup.StateForeign)
 )
 
 // states is the one table of what a state means, and of what to do with a message whose event is in it.
@@ -33,12 +33,12 @@ var states = []struct {
 	state     State
 	means, do string
 }{
-	{Released, "failed; its next delivery runs it", "redrive it when the cause is mended"},
-	{Running, "a consumer is running it", "wait until it has ended, and look again"},
-	{Crashed, "its consumer died, or lost its store, while it ran; the effect may have happened", "find out whether the effect happened: then complete the record, else free it and redrive"},
-	{Completed, "done: the delete failed, or a second copy", "delete it; nothing runs it again but a replay"},
-	{Foreign, "its record was written by a program that does not check ownership", "leave it to that program"},
-	{Unknown, "its record was not found, or not read", "find out why its record is not known, and whether the event was done, before you redrive it"},
+	{StateReleased, "failed; its next delivery runs it", "redrive it when the cause is mended"},
+	{StateRunning, "a consumer is running it", "wait until it has ended, and look again"},
+	{StateCrashed, "its consumer died, or lost its store, while it ran; the effect may have happened", "find out whether the effect happened: then complete the record, else free it and redrive"},
+	{StateCompleted, "done: the delete failed, or a second copy", "delete it; nothing runs it again but a replay"},
+	{StateForeign, "its record was written by a program that does not check ownership", "leave it to that program"},
+	{StateUnknown, "its record was not found, or not read", "find out why its record is not known, and whether the event was done, before you redrive it"},
 }
 
 // States returns all states, in the order of the table.

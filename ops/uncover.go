@@ -44,7 +44,7 @@ func (r *run) uncover(ctx context.Context, groups []string, batch []*Message) (g
 
 // goesOn reports whether messages behind those that are left of a group may be sent.
 func (r *run) goesOn(group string) bool {
-	return r.o.SkipAhead || r.done == Redriven && !r.o.DryRun && r.stopped[group] == nil
+	return r.o.SkipAhead || r.done == ActionRedriven && !r.o.DryRun && r.stopped[group] == nil
 }
 
 // groupsOf returns the group of each message.

@@ -77,8 +77,8 @@ func TestWaitingIsNotKnown(t *testing.T) {
 			}
 			start := time.Now()
 			r := x.redriveAll(d)
-			if took := time.Since(start); r.Count(ops.Redriven) != 25 || took > 10*time.Second {
-				t.Errorf("%s: %d redriven in %s", name, r.Count(ops.Redriven), took)
+			if took := time.Since(start); r.Count(ops.ActionRedriven) != 25 || took > 10*time.Second {
+				t.Errorf("%s: %d redriven in %s", name, r.Count(ops.ActionRedriven), took)
 			}
 			if len(r.Waiting) != 1 || r.Waiting[0].Err == nil || !strings.Contains(r.Waiting[0].Err.Error(), "sqs:GetQueueAttributes of "+x.url) ||
 				name == "denied" && !errors.Is(r.Waiting[0].Err, errCard) {

@@ -34,7 +34,7 @@ const (
 func (t *Telemetry) Backlog(c BacklogClient, every time.Duration, queueURLs ...string) (stop func(), err error) {
 	var problems []error
 	bad := func(field, format string, args ...any) {
-		problems = append(problems, &sqsonce.FieldError{Package: "otelsqs", Field: field, Problem: fmt.Sprintf(format, args...)})
+		problems = append(problems, &sqsonce.OptionError{Package: "otelsqs", Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
 	if host.IsNil(c) {
 		bad("client", "is nil")

@@ -135,7 +135,7 @@ func TestBacklogRefuses(t *testing.T) {
 	_, err := newTelemetry(t).Backlog(nil, time.Second, "orders")
 	var fields []string
 	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-		if f, ok := errors.AsType[*sqsonce.FieldError](e); ok {
+		if f, ok := errors.AsType[*sqsonce.OptionError](e); ok {
 			fields = append(fields, f.Field)
 		}
 	}

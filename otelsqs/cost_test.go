@@ -141,7 +141,7 @@ func workload(tb testing.TB, n int, option func(*sqsworker.Options)) (work, stop
 		}
 		return nil
 	}, option, func(o *sqsworker.Options) {
-		o.Concurrency, o.Wait, o.Logger = 100, time.Second, slog.New(slog.DiscardHandler)
+		o.Concurrency, o.WaitTime, o.Logger = 100, time.Second, slog.New(slog.DiscardHandler)
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -135,7 +135,7 @@ func (f *fixture) everyValue() {
 		once.Hooks[0].Incident(ctx, dedup.Incident{Consumer: "billing", Kind: kind})
 	}
 	for _, err := range []error{
-		&sqsonce.FieldError{}, fifo.ErrUnknownOutcome, fifo.ErrGroupHalted, fifo.ErrBufferFull, fifo.ErrDedupConflict, fifo.ErrClosed, fifo.ErrNotSent,
+		&sqsonce.OptionError{}, fifo.ErrUnknownOutcome, fifo.ErrGroupHalted, fifo.ErrBufferFull, fifo.ErrDedupConflict, fifo.ErrClosed, fifo.ErrNotSent,
 	} {
 		publisher.Hooks[0].Answered(ctx, fifo.Answer{QueueURL: f.url, Err: err, Elapsed: time.Second})
 	}
@@ -354,7 +354,7 @@ func TestWorkerLimits(t *testing.T) {
 		w.Pause()
 		time.Sleep(time.Second)
 		want("paused", map[string]float64{"handlers": 2, "in_flight": 14, "open": 0, "full": 0, "paused": 1})
-		w.Hurry()
+		w.Shutdown()
 		cancel()
 		<-stopped
 		want("after Run", map[string]float64{})

@@ -345,8 +345,8 @@ func TestTypedNilOptions(t *testing.T) {
 			t.Errorf("%v does not name %s", err, field)
 		}
 	}
-	if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok {
-		t.Errorf("%T, want a FieldError", err)
+	if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok {
+		t.Errorf("%T, want a OptionError", err)
 	}
 }
 

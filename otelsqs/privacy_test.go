@@ -144,7 +144,7 @@ func TestNothingPrivate(t *testing.T) {
 	consumers := map[string]func(f *fixture, h sqsonce.Handler, dead string){
 		"worker": func(f *fixture, h sqsonce.Handler, dead string) {
 			f.work(time.Minute, h, func(o *sqsworker.Options) {
-				o.DeadLetterQueue, o.Concurrency, o.Visibility, o.StopTimeout = dead, 20, 10*time.Second, -1
+				o.DeadLetterQueue, o.Concurrency, o.VisibilityTimeout, o.StopTimeout = dead, 20, 10*time.Second, -1
 				o.Timeout = func(m *sqsonce.Message) time.Duration { return 20 * time.Second }
 			})
 		},
@@ -171,7 +171,7 @@ func TestNothingPrivate(t *testing.T) {
 						{Op: "ReceiveMessage", Nth: 3, Do: fault.LoseReply},
 					}})
 					store := &failing{Store: memstore.New(), renew: sqsonce.Unavailable(errCard), complete: sqsonce.Unavailable(errCard)}
-					consume(f, f.onceOn(store, func(o *dedup.Options) { o.Lease = 5 * time.Second }).Handler(secretHandler), dead)
+					consume(f, f.onceOn(store, func(o *dedup.Options) { o.LeaseDuration = 5 * time.Second }).Handler(secretHandler), dead)
 					consume(f, f.once().Handler(secretHandler), dead)
 					time.Sleep(time.Hour)
 

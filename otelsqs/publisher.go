@@ -87,7 +87,7 @@ func (t *Telemetry) answered(ctx context.Context, a fifo.Answer) {
 // publishErrorType is the error.type of a PublishError: what is certain of the event, in few words.
 func publishErrorType(err error) attribute.KeyValue {
 	word := "unknown_outcome"
-	_, invalid := errors.AsType[*sqsonce.FieldError](err)
+	_, invalid := errors.AsType[*sqsonce.OptionError](err)
 	switch {
 	case invalid:
 		word = "invalid"

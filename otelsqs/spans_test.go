@@ -326,12 +326,12 @@ func TestSpans(t *testing.T) {
 		},
 		"renewals fail": func(f *fixture) {
 			f.publish("1")
-			f.work(5*time.Second, f.onceOn(failing{Store: memstore.New(), renew: sqsonce.Unavailable(errCard)}, func(o *dedup.Options) { o.Lease = time.Second }).Handler(takes(3*time.Second)))
+			f.work(5*time.Second, f.onceOn(failing{Store: memstore.New(), renew: sqsonce.Unavailable(errCard)}, func(o *dedup.Options) { o.LeaseDuration = time.Second }).Handler(takes(3*time.Second)))
 		},
 		"taken over meanwhile": func(f *fixture) {
 			f.publish("1")
 			store := failing{Store: memstore.New(), renew: sqsonce.ErrLeaseLost}
-			f.work(5*time.Second, f.onceOn(store, func(o *dedup.Options) { o.Lease = 3 * time.Second }).Handler(takes(3*time.Second)))
+			f.work(5*time.Second, f.onceOn(store, func(o *dedup.Options) { o.LeaseDuration = 3 * time.Second }).Handler(takes(3*time.Second)))
 		},
 		"visibility lost": func(f *fixture) {
 			f.publish("1")

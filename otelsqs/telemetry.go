@@ -73,7 +73,7 @@ type Telemetry struct {
 	errorTypeFailed sync.Once
 }
 
-// New makes the tracer and the instruments. It returns a [*sqsonce.FieldError] for each option that is a typed nil, joined, or the
+// New makes the tracer and the instruments. It returns a [*sqsonce.OptionError] for each option that is a typed nil, joined, or the
 // errors of the MeterProvider.
 func New(optFns ...func(*Options)) (*Telemetry, error) {
 	var o Options
@@ -108,7 +108,7 @@ func (o *Options) check() error {
 	var problems []error
 	check := func(field string, value any) {
 		if value != nil && host.IsNil(value) {
-			problems = append(problems, &sqsonce.FieldError{Package: "otelsqs", Field: field, Problem: fmt.Sprintf("is a nil %T", value)})
+			problems = append(problems, &sqsonce.OptionError{Package: "otelsqs", Field: field, Problem: fmt.Sprintf("is a nil %T", value)})
 		}
 	}
 	check("Options.TracerProvider", o.TracerProvider)

@@ -13,11 +13,11 @@
 //
 // # Where Resolve belongs
 //
-// Inside of [sqsonce.Unwrap], since the pointer may be in an envelope; outside of dedup, since a key may be in the body
-// (CloudEvents), and dedup.Options.Validate hashes the body:
+// Inside of [sqsonce.OpenEnvelope], since the pointer may be in an envelope; outside of dedup, since a key may be in the body
+// (CloudEvents), and dedup.Options.PayloadHash hashes the body:
 //
 //	handler, err := s3payload.Resolve(once.Handler(h), client, []string{"orders-payloads"})
-//	w, err := sqsworker.New(sqsClient, queueURL, sqsonce.Unwrap(handler))
+//	w, err := sqsworker.New(sqsClient, queueURL, sqsonce.OpenEnvelope(handler))
 //
 // Where the objects hold envelopes, such as structured CloudEvents, a second Unwrap belongs around once.Handler.
 //

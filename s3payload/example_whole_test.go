@@ -53,7 +53,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	w, err := sqsworker.New(stack.SQS, queueURL, handler, func(o *sqsworker.Options) { o.Wait = time.Second })
+	w, err := sqsworker.New(stack.SQS, queueURL, handler, func(o *sqsworker.Options) { o.WaitTime = time.Second })
 	if err != nil {
 		log.Fatal(err)
 	}

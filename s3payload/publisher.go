@@ -68,7 +68,7 @@ type Publisher struct {
 }
 
 // NewPublisher returns a Publisher on p that keeps large bodies in the bucket. It makes no request. The error joins one
-// [*sqsonce.FieldError] for each argument or option that cannot be used.
+// [*sqsonce.OptionError] for each argument or option that cannot be used.
 func NewPublisher(p *fifo.Publisher, client Putter, bucket string, optFns ...func(*PublisherOptions)) (*Publisher, error) {
 	var o PublisherOptions
 	for _, fn := range optFns {
@@ -102,7 +102,7 @@ func (p *Publisher) Publish(ctx context.Context, e fifo.Event) (fifo.Receipt, er
 
 // Enqueue puts a large body into S3, which takes as long as S3 takes and ends with ctx, and then does what
 // [fifo.Publisher.Enqueue] does.
-func (p *Publisher) Enqueue(ctx context.Context, e fifo.Event) (*fifo.Pending, error) {
+func (p *Publisher) Enqueue(ctx context.Context, e fifo.Event) (*fifo.PublishResult, error) {
 	return p.Publisher.Enqueue(ctx, p.prepare(ctx, e))
 }
 

@@ -228,9 +228,9 @@ func TestRefusedBeforeThePut(t *testing.T) {
 			tt.e.ID, tt.e.Group = "1", "g"
 			_, err := p.Publish(t.Context(), tt.e)
 			pe, ok := errors.AsType[*fifo.PublishError](err)
-			field, _ := errors.AsType[*sqsonce.FieldError](err)
+			field, _ := errors.AsType[*sqsonce.OptionError](err)
 			if !ok || pe.EventID != "1" || !errors.Is(err, fifo.ErrNotSent) || field == nil || field.Package+" "+field.Field != tt.want {
-				t.Errorf("got %v, want a PublishError with ErrNotSent and a FieldError of %v", err, tt.want)
+				t.Errorf("got %v, want a PublishError with ErrNotSent and a OptionError of %v", err, tt.want)
 			}
 			if store.requests() != 0 || len(q.srv.Messages(q.url)) != 0 {
 				t.Errorf("%d requests of S3 and %d messages, want none", store.requests(), len(q.srv.Messages(q.url)))
@@ -427,7 +427,7 @@ func TestClose(t *testing.T) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pending.Wait(t.Context()); err != nil {
+	if _, err := pending.Get(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.Publish(t.Context(), fifo.Event{ID: "2", Group: "g", Body: "body"}); !errors.Is(err, fifo.ErrClosed) {

@@ -63,7 +63,7 @@ type ResolveOptions struct {
 //   - any other that S3 answers, among them denied access: an ordinary failure of the message. The role may lack
 //     s3:ListBucket, and the object be missing.
 //
-// h was called in the first case only. Resolve makes no request. Its error joins one [*sqsonce.FieldError] for each argument
+// h was called in the first case only. Resolve makes no request. Its error joins one [*sqsonce.OptionError] for each argument
 // or option that cannot be used.
 func Resolve(h sqsonce.Handler, client Getter, buckets []string, optFns ...func(*ResolveOptions)) (sqsonce.Handler, error) {
 	var o ResolveOptions
@@ -92,7 +92,7 @@ func Resolve(h sqsonce.Handler, client Getter, buckets []string, optFns ...func(
 func badMaxBytes(n int64) bool { return n < 0 || n > mostBytes }
 
 func badField(field, format string, args ...any) error {
-	return &sqsonce.FieldError{Package: "s3payload", Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &sqsonce.OptionError{Package: "s3payload", Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
 type resolver struct {

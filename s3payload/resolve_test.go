@@ -106,7 +106,7 @@ func TestResolveInAnEnvelope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sqsonce.Unwrap(h)(t.Context(), &sqsonce.Message{ID: "m-1", Body: string(envelope)}); err != nil {
+	if err := sqsonce.OpenEnvelope(h)(t.Context(), &sqsonce.Message{ID: "m-1", Body: string(envelope)}); err != nil {
 		t.Fatal(err)
 	}
 	key, source, err := got.Key()
@@ -462,7 +462,7 @@ func TestResolveRefuses(t *testing.T) {
 // fields returns the fields of all FieldErrors in an error.
 func fields(err error) (all []string) {
 	switch e := err.(type) {
-	case *sqsonce.FieldError:
+	case *sqsonce.OptionError:
 		return []string{e.Field}
 	case interface{ Unwrap() []error }:
 		for _, branch := range e.Unwrap() {

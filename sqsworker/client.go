@@ -43,7 +43,7 @@ var _ Client = (*sqs.Client)(nil)
 // ten, and a batch of 25 records of package dynamostore, so that each takes one read or write. Give the client to the
 // DynamoDB client as well.
 //
-// At most these calls of a worker are under way at once, each on a connection: Options.Receivers receives; as many
+// At most these calls of a worker are under way at once, each on a connection: Options.MaxReceivers receives; as many
 // deletes, and at least 16; a heartbeat call for each ten messages whose extension is due; and a send for each message
 // that goes to the dead-letter queue. Only a stop makes more, and answers that are slow: deletes that take longer than
 // 200 ms, and calls that are made again while their answer is overdue.

@@ -56,14 +56,14 @@ func TestConnections(t *testing.T) {
 		}),
 	})}
 	j := x.startWith(calls, ok, func(o *Options) {
-		o.Concurrency, o.InFlight, o.Receivers, o.Wait, o.Visibility = 100, inFlight, 16, time.Second, time.Second
+		o.Concurrency, o.MaxInFlight, o.MaxReceivers, o.WaitTime, o.VisibilityTimeout = 100, inFlight, 16, time.Second, time.Second
 	})
 	for len(x.queued()) > 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
 	j.stopClean()
 	// More deletes than minDeletes only where this machine is slow: TestDeletesAtOnce has virtual time.
-	receivers, deleters, heartbeats := j.opts.Receivers, inFlight/host.MaxBatch, inFlight/host.MaxBatch
+	receivers, deleters, heartbeats := j.opts.MaxReceivers, inFlight/host.MaxBatch, inFlight/host.MaxBatch
 	if calls.receives.most > receivers || calls.deletes.most > deleters || calls.changes.most > heartbeats {
 		t.Errorf("at once: %d receives of at most %d, %d deletes of at most %d, %d heartbeats of at most %d",
 			calls.receives.most, receivers, calls.deletes.most, deleters, calls.changes.most, heartbeats)
@@ -87,7 +87,7 @@ func TestDeletesAtOnce(t *testing.T) {
 			calls := &countedClient{Client: x.c}
 			done := make(chan struct{})
 			j := x.startWith(calls, func(context.Context, *sqsonce.Message) error { <-done; return nil }, func(o *Options) {
-				o.Concurrency, o.InFlight, o.Receivers = messages, messages, tc.receivers
+				o.Concurrency, o.MaxInFlight, o.MaxReceivers = messages, messages, tc.receivers
 			})
 			time.Sleep(time.Minute)
 			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: slowCall}}})

@@ -222,7 +222,7 @@ func TestLateAnswerIsExtendedFirst(t *testing.T) {
 					started <- time.Since(began)
 				}
 				return nil
-			}, func(o *Options) { o.Concurrency, o.Receivers = 2, 2 })
+			}, func(o *Options) { o.Concurrency, o.MaxReceivers = 2, 2 })
 			time.Sleep(20*time.Second + time.Millisecond)
 			x.send("other")
 			time.Sleep(time.Second)
@@ -257,7 +257,7 @@ func TestDatesCostNothing(t *testing.T) {
 					defer srv.Close()
 					x := newFixture(t, srv, setup{})
 					var r runs
-					j := x.start(r.take(20*time.Millisecond), func(o *Options) { o.Visibility = visibility })
+					j := x.start(r.take(20*time.Millisecond), func(o *Options) { o.VisibilityTimeout = visibility })
 					const messages = 100
 					for i := range messages {
 						time.Sleep(time.Duration(rand.Int64N(int64(30 * time.Second))))

@@ -24,7 +24,7 @@ func (c *control) wake() {
 // Pause stops the receives, until [Worker.Resume]. It may be called at any time, from any goroutine, also before Run; it
 // does not wait.
 //
-// A receive under way is not cancelled and ends within Options.Wait; SQS could lose track of what it brings until the
+// A receive under way is not cancelled and ends within Options.WaitTime; SQS could lose track of what it brings until the
 // visibility timeout ends. All that the worker has received is handled as ever, with retries, also what waits for a slot:
 // given back, it would have spent a receive for nothing. A paused worker is ready: see [Worker.Health].
 func (w *Worker) Pause() {
@@ -42,14 +42,14 @@ func (w *Worker) Resume() {
 }
 
 // SetConcurrency changes Options.Concurrency. It may be called at any time, from any goroutine, also before Run. With fewer
-// slots, the handlers that run beyond them end by themselves, and none is started meanwhile. Where InFlight and Receivers
-// were not set they are those of the new Concurrency; where they were, they stay. It returns a [*sqsonce.FieldError] if
+// slots, the handlers that run beyond them end by themselves, and none is started meanwhile. Where MaxInFlight and MaxReceivers
+// were not set they are those of the new Concurrency; where they were, they stay. It returns a [*sqsonce.OptionError] if
 // concurrency is less than 1 or more than 120,000, and changes nothing.
 //
 // Each connection of the client's HTTP client serves one call at a time: see [HTTPClient].
 func (w *Worker) SetConcurrency(concurrency int) error {
 	if concurrency < 1 || concurrency > maxConcurrency {
-		return &sqsonce.FieldError{
+		return &sqsonce.OptionError{
 			Package: "sqsworker", Field: "concurrency", Problem: fmt.Sprintf("is %d, must be 1 to %d", concurrency, maxConcurrency),
 		}
 	}
@@ -73,7 +73,7 @@ type Intake string
 
 const (
 	IntakeOpen   Intake = "open"   // a receive is under way, or soon will be
-	IntakeFull   Intake = "full"   // none is: the worker has what its handlers will take up, or InFlight or Bytes are used up
+	IntakeFull   Intake = "full"   // none is: the worker has what its handlers will take up, or MaxInFlight or Bytes are used up
 	IntakePaused Intake = "paused" // none is started, see [Worker.Pause]
 )
 
@@ -98,7 +98,7 @@ func (l *loop) adoptConcurrency() {
 		return
 	}
 	l.opts = now
-	l.capacity.limit.messages = now.InFlight
-	l.deletes.maxCalls = max(minDeletes, now.Receivers)
-	l.log.Info("sqsworker: concurrency changed", "before", before, "concurrency", now.Concurrency, "in_flight", now.InFlight)
+	l.capacity.limit.messages = now.MaxInFlight
+	l.deletes.maxCalls = max(minDeletes, now.MaxReceivers)
+	l.log.Info("sqsworker: concurrency changed", "before", before, "concurrency", now.Concurrency, "in_flight", now.MaxInFlight)
 }

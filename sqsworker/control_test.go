@@ -143,7 +143,7 @@ func TestReadyAfterIntakeWasClosed(t *testing.T) {
 				open := clo(j)
 				ready := 200
 				if name == "full" {
-					ready = 503 // no handler has returned for longer than Wait + 1 min
+					ready = 503 // no handler has returned for longer than WaitTime + 1 min
 				}
 				j.wantHealth("closed", 200, ready)
 				open()
@@ -165,7 +165,7 @@ func TestSetConcurrency(t *testing.T) {
 		"more":                   {from: 2, to: 12, running: 2, runningNow: 12},
 		"fewer":                  {from: 12, to: 2, running: 12, runningNow: 12},
 		"to one":                 {from: 10, to: 1, running: 10, runningNow: 10},
-		"more than InFlight":     {from: 2, to: 12, running: 2, runningNow: 5, options: func(o *Options) { o.InFlight = 5 }},
+		"more than InFlight":     {from: 2, to: 12, running: 2, runningNow: 5, options: func(o *Options) { o.MaxInFlight = 5 }},
 		"InFlight follows":       {from: 1, to: 40, running: 1, runningNow: 40},
 		"InFlight of its bounds": {from: 1, to: maxConcurrency, running: 1, runningNow: 60},
 	} {
@@ -192,10 +192,10 @@ func TestSetConcurrency(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				wantRunning("at once", tc.runningNow)
-				limits := Options{Concurrency: tc.to, InFlight: j.given.InFlight}
+				limits := Options{Concurrency: tc.to, MaxInFlight: j.given.MaxInFlight}
 				limits.setDefaults()
-				if s := j.Stats(); int(s.Concurrency) != limits.Concurrency || int(s.MaxInFlight) != limits.InFlight {
-					t.Errorf("limits %d and %d, want %d and %d", s.Concurrency, s.MaxInFlight, limits.Concurrency, limits.InFlight)
+				if s := j.Stats(); int(s.Concurrency) != limits.Concurrency || int(s.MaxInFlight) != limits.MaxInFlight {
+					t.Errorf("limits %d and %d, want %d and %d", s.Concurrency, s.MaxInFlight, limits.Concurrency, limits.MaxInFlight)
 				}
 				time.Sleep(time.Minute)
 				if tc.to < tc.from {
@@ -216,7 +216,7 @@ func TestReceiversFollowConcurrency(t *testing.T) {
 		bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 			x.sendMany(1000)
 			c := &countedClient{Client: x.c}
-			j := x.newJob(c, ok, func(o *Options) { o.Concurrency, o.Receivers = 1, receivers })
+			j := x.newJob(c, ok, func(o *Options) { o.Concurrency, o.MaxReceivers = 1, receivers })
 			if err := j.SetConcurrency(100); err != nil {
 				t.Fatal(err)
 			}
@@ -299,7 +299,7 @@ func TestSetConcurrencyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []int{-1, 0, maxConcurrency + 1, 1 << 62} {
-		if _, is := errors.AsType[*sqsonce.FieldError](w.SetConcurrency(n)); !is || w.control.concurrency.Load() != 10 {
+		if _, is := errors.AsType[*sqsonce.OptionError](w.SetConcurrency(n)); !is || w.control.concurrency.Load() != 10 {
 			t.Errorf("%d: accepted", n)
 		}
 	}

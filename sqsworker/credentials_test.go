@@ -210,7 +210,7 @@ func TestPageAfterAReceive(t *testing.T) {
 			})}
 		})
 		var r runs
-		j := x.startWith(c, r.take(0), func(o *Options) { o.Receivers = 1 })
+		j := x.startWith(c, r.take(0), func(o *Options) { o.MaxReceivers = 1 })
 		time.Sleep(5 * time.Second)
 		if n := r.count("g:a"); n != 1 {
 			t.Errorf("%d runs after 5 s, want one", n)

@@ -105,7 +105,7 @@ func TestRejectSettlesAfterTheSend(t *testing.T) {
 						settled <- deadLettered
 					})
 					return sqsonce.Reject(errTest)
-				}, func(o *Options) { o.Wait = time.Second })
+				}, func(o *Options) { o.WaitTime = time.Second })
 				want := maxReceives > 0
 				if got := <-settled; got != want {
 					t.Errorf("dead-lettered: got %t, want %t", got, want)

@@ -44,7 +44,7 @@ type delivery struct {
 
 	// While it is held, or behind a head that is:
 	heldFor  heldFor
-	parked   bool // takes no place in InFlight
+	parked   bool // takes no place in MaxInFlight
 	retry    *timer
 	stopWait context.CancelFunc // nil: nobody knows when the peer ends
 

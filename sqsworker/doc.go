@@ -15,15 +15,15 @@
 // deletes further copies of them without running the handler. It shares this list with no other worker.
 //
 // Package sqsonce says what each error of a handler means. [sqsonce.ErrInProgress] is not a failure: the worker holds the message. It
-// stays hidden, extended by the heartbeat, takes neither a slot nor a place in InFlight, and is tried again when the other delivery of
-// this process has ended, else when the lease of the other delivery should have ended. Beyond Options.Held and half of Bytes it is
+// stays hidden, extended by the heartbeat, takes neither a slot nor a place in MaxInFlight, and is tried again when the other delivery of
+// this process has ended, else when the lease of the other delivery should have ended. Beyond Options.MaxHeld and half of MaxBytes it is
 // given back until then, unless it is at its last receive.
 //
 // # Slow handlers
 //
 // A heartbeat hides each message from its receipt until its delete is confirmed, also while the message waits for a
 // handler. It extends the visibility timeout at half its length (at a third below ten seconds), ten messages per call,
-// and tries failed extensions again. [Options.Visibility] is how long a message may stay hidden after a worker died; it
+// and tries failed extensions again. [Options.VisibilityTimeout] is how long a message may stay hidden after a worker died; it
 // does not limit handlers.
 //
 // The worker loses the lease of a message when SQS refuses an extension, or when the time of the last extension that
@@ -48,7 +48,7 @@
 // A message that waits in a worker for a slot cannot be handled by another one that has a slot free. A worker therefore
 // receives for its free slots, and beyond them only what its handlers will take up within a second, as far as their last
 // runs tell; until some have returned, nothing. Receives for quick handlers are for ten messages each, which costs least.
-// [Options.InFlight] and [Options.Bytes] are the upper limits.
+// [Options.MaxInFlight] and [Options.MaxBytes] are the upper limits.
 //
 // [Worker.Pause] stops the receives, and [Worker.SetConcurrency] changes the slots, while the worker runs. [RunAll] runs
 // the workers of several queues with one stop.
@@ -57,7 +57,7 @@
 //
 // A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store cannot be asked, has not tried its
 // message: the message is held, with its FIFO group, and run again after 1 s, then up to every 30 s. It keeps its part of
-// InFlight, so a worker whose messages are all unavailable receives no more. After a minute without another outcome it gives
+// MaxInFlight, so a worker whose messages are all unavailable receives no more. After a minute without another outcome it gives
 // them back, as long as each has two receives left, because other workers may be better off. Then it receives one message to
 // see whether the outage is over, and another one after 5 s if the first one is unavailable, three at most. It starts in the
 // same way. A single message that is always unavailable therefore does not stop a worker. [Worker.Health] is not ready
@@ -72,7 +72,7 @@
 //  2. Messages that have not been started are given back. A message at its last receive before the dead-letter queue is
 //     run instead, as long as handlers go on. What has not been started then is given back too, and SQS moves it unrun.
 //  3. Handlers go on until [Options.StopTimeout]. Then their contexts are cancelled with cause [sqsonce.ErrShutdown], and
-//     they have StopGrace to return. [Worker.Hurry] cancels them at once, and gives back also what is at its last receive.
+//     they have StopGrace to return. [Worker.Shutdown] cancels them at once, and gives back also what is at its last receive.
 //  4. Deletes and releases that are still open are sent, for up to five more seconds. The heartbeat ends last.
 //  5. Run waits for the last log lines, and for what [sqsonce.OnSettled] runs, at most a second each.
 //
@@ -80,7 +80,7 @@
 // is the full report.
 //
 // The platform must wait for StopTimeout + StopGrace + 7 s before it kills the process, and StopTimeout should be at
-// least Wait + 5 s. The defaults take at most 29 s: ECS (stopTimeout) and Kubernetes (terminationGracePeriodSeconds) send
+// least WaitTime + 5 s. The defaults take at most 29 s: ECS (stopTimeout) and Kubernetes (terminationGracePeriodSeconds) send
 // SIGTERM and, 30 s later by default, SIGKILL. Handlers that need longer to finish need a longer StopTimeout, and for two
 // minutes, the most that Fargate waits:
 //
@@ -95,7 +95,7 @@
 //	livenessProbe:  {httpGet: {path: /live, port: 8080}}
 //	readinessProbe: {httpGet: {path: /ready, port: 8080}}
 //
-// See the package example for the signals and [Worker.Health] for the probes. A shorter Wait makes stops shorter, and
+// See the package example for the signals and [Worker.Health] for the probes. A shorter WaitTime makes stops shorter, and
 // costs more receives on an idle queue.
 //
 // # Startup check
@@ -117,7 +117,7 @@
 //
 // One line at the start says what the worker runs with, "sqsworker: started". Each line about a message has message_id, and
 // key if the message has one: that which package dedup has used, and logs after the consumer and "#"; before the handler has
-// come so far, and with a dedup.Options.Key, that of [sqsonce.Message.Key] without [sqsonce.Unwrap]. One line says which
+// come so far, and with a dedup.Options.Key, that of [sqsonce.Message.Key] without [sqsonce.OpenEnvelope]. One line says which
 // message is sent to the dead-letter queue, and why (reason); one which is given back at its last receive, so that SQS moves
 // it there, if the dead-letter queue was found.
 //
@@ -133,10 +133,10 @@
 // starts when the delete of the one before is confirmed. Groups do not wait for each other. On a standard queue a group
 // is a tenant of a fair queue and orders nothing.
 //
-// A failing head is run again in this process, [Options.Tries] times, and the group waits behind it. Then it is sent to the
+// A failing head is run again in this process, [Options.MaxAttempts] times, and the group waits behind it. Then it is sent to the
 // dead-letter queue with its last error, and the next message is the head. SQS counts no receive of the group meanwhile, so
-// no follower gets there without having been run. What waits takes no part of InFlight: poisoned groups leave the others
-// their speed; see [Options.Held]. Without a redrive policy the group is given back after so many tries. If the dead-letter
+// no follower gets there without having been run. What waits takes no part of MaxInFlight: poisoned groups leave the others
+// their speed; see [Options.MaxHeld]. Without a redrive policy the group is given back after so many tries. If the dead-letter
 // queue refuses the message, the worker leaves the head to SQS at its last receive. If the queue is missing or unknown, SQS would
 // deliver the head again, after the messages behind it: the worker holds the group, logs it once, looks for the queue every
 // 30 s, and goes on within a minute after you create it.

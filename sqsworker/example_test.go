@@ -34,7 +34,7 @@ func Example() {
 
 	w, err := sqsworker.New(client, os.Getenv("QUEUE_URL"), sqsonce.JSON(charge), func(o *sqsworker.Options) {
 		o.Concurrency = 50
-		o.InFlight = 200
+		o.MaxInFlight = 200
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -46,7 +46,7 @@ func Example() {
 		<-signals
 		cancel()
 		<-signals
-		w.Hurry()
+		w.Shutdown()
 	}()
 	go func() { log.Print(http.ListenAndServe(":8080", w.Health())) }()
 	if err := w.Run(ctx); err != nil {
@@ -79,7 +79,7 @@ func ExampleNew() {
 		cancel() // stops the worker: one message is enough here
 		return nil
 	})
-	w, err := sqsworker.New(client, *queue.QueueUrl, handler, func(o *sqsworker.Options) { o.Wait = time.Second })
+	w, err := sqsworker.New(client, *queue.QueueUrl, handler, func(o *sqsworker.Options) { o.WaitTime = time.Second })
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func Example_outcomes() {
 		}
 	})
 	quiet := slog.New(slog.DiscardHandler)
-	w, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], handler, func(o *sqsworker.Options) { o.Wait, o.Logger = time.Second, quiet })
+	w, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], handler, func(o *sqsworker.Options) { o.WaitTime, o.Logger = time.Second, quiet })
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func ExampleRunAll() {
 		}
 		return nil
 	}
-	options := func(o *sqsworker.Options) { o.Wait, o.Logger = time.Second, slog.New(slog.DiscardHandler) }
+	options := func(o *sqsworker.Options) { o.WaitTime, o.Logger = time.Second, slog.New(slog.DiscardHandler) }
 	orders, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], handler, options)
 	if err != nil {
 		log.Fatal(err)

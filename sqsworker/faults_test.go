@@ -101,9 +101,9 @@ func (x *fixture) disturb(row disturbance) {
 		}
 		return err
 	}, func(o *Options) {
-		o.Visibility = 10 * time.Second
+		o.VisibilityTimeout = 10 * time.Second
 		if row.visibility > 0 {
-			o.Visibility = row.visibility
+			o.VisibilityTimeout = row.visibility
 		}
 		o.Backoff = func(int) time.Duration { return time.Second }
 	})

@@ -78,7 +78,7 @@ func (l *loop) stopGroup(g *group) {
 
 // headFailed decides about the failing head of a group. SQS hands out a group together, so each redelivery of the head
 // costs its followers a receive, and they could reach the dead-letter queue without having been run. Therefore the head is
-// run again here, under its lease, and after Options.Tries of its own runs sent to the dead-letter queue.
+// run again here, under its lease, and after Options.MaxAttempts of its own runs sent to the dead-letter queue.
 //
 // A head that was damaged on the way is given back: its handler did not run, and here every try would find the same.
 func (l *loop) headFailed(d *delivery, r result) {

@@ -104,7 +104,7 @@ func runOrderPlan(t *testing.T, p orderPlan) string {
 		return nil
 	}
 	opts := func(o *Options) {
-		o.Visibility, o.Tries, o.Wait = 10*time.Second, p.Tries, 5*time.Second
+		o.VisibilityTimeout, o.MaxAttempts, o.WaitTime = 10*time.Second, p.Tries, 5*time.Second
 		o.Backoff = func(int) time.Duration { return 2 * time.Second }
 	}
 	first := x.start(handler, opts)

@@ -39,7 +39,7 @@ func TestNextStartsAfterTheDelete(t *testing.T) {
 				bad <- len(x.queued())
 			}
 			return nil
-		}, func(o *Options) { o.Wait = time.Second })
+		}, func(o *Options) { o.WaitTime = time.Second })
 		time.Sleep(30 * time.Second)
 		j.stopClean()
 		if n := <-bad; n != 1 {
@@ -97,7 +97,7 @@ func TestHeadIsRetriedInProcess(t *testing.T) {
 				return errTest
 			}
 			return nil
-		}, book.option, func(o *Options) { o.Tries = 3 })
+		}, book.option, func(o *Options) { o.MaxAttempts = 3 })
 		time.Sleep(2 * time.Minute)
 		j.stopClean()
 		x.wantEmpty()
@@ -126,7 +126,7 @@ func TestFailingGroupIsGivenBackInOrder(t *testing.T) {
 				return errTest
 			}
 			return nil
-		}, func(o *Options) { o.Tries = 1 })
+		}, func(o *Options) { o.MaxAttempts = 1 })
 		time.Sleep(time.Minute)
 		j.stopClean()
 		x.wantEmpty()
@@ -159,7 +159,7 @@ func TestFollowersNeverReachTheDLQUntried(t *testing.T) {
 							return errTest
 						}
 						return nil
-					}, func(o *Options) { o.Tries = tries })
+					}, func(o *Options) { o.MaxAttempts = tries })
 					time.Sleep(10 * time.Minute)
 					j.stopClean()
 					x.wantEmpty()

@@ -186,7 +186,7 @@ func (x *fixture) startPrefetching(h sqsonce.Handler, optFns ...func(*Options)) 
 		time.Sleep(time.Millisecond)
 	}
 	j.Pause()
-	time.Sleep(j.opts.Wait + time.Second)
+	time.Sleep(j.opts.WaitTime + time.Second)
 	return j
 }
 

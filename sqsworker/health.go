@@ -39,7 +39,7 @@ const blockedAfter = time.Minute
 //   - /live is 200 unless a restart would help: the worker has ended, its main loop has been blocked for a minute, or as many
 //     handlers as Concurrency are stuck (Stats.Stuck). A stuck handler gives its slot to another message and keeps what it
 //     has locked and allocated, so messages are still handled then, by ever more goroutines. It does not depend on SQS.
-//   - /ready is 200 while the worker makes progress: it runs and does not stop; a receive has succeeded within Wait + 1 min,
+//   - /ready is 200 while the worker makes progress: it runs and does not stop; a receive has succeeded within WaitTime + 1 min,
 //     or none was needed ([IntakePaused], or [IntakeFull] and a handler has returned or a delete was confirmed within that
 //     time); and the last three outcomes were not all unavailable ([sqsonce.ErrUnavailable]). Whoever pauses a worker is
 //     not told that it is broken.
@@ -70,7 +70,7 @@ func (w *Worker) NotLive() string {
 
 // NotReady returns why /ready of [Worker.Health] is 503; "": it is 200. It may be called at any time, from any goroutine.
 func (w *Worker) NotReady() string {
-	patience := w.opts.Wait + time.Minute
+	patience := w.opts.WaitTime + time.Minute
 	last := w.Stats().LastPoll
 	switch {
 	case w.state.Load() == stateNew && w.waitsFor.Load() != nil:

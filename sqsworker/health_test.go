@@ -76,12 +76,12 @@ func TestReadyWhileFull(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.sendMany(20)
 		var r runs
-		j := x.start(r.take(time.Minute), func(o *Options) { o.Concurrency, o.InFlight = 1, 5 })
+		j := x.start(r.take(time.Minute), func(o *Options) { o.Concurrency, o.MaxInFlight = 1, 5 })
 		for range 60 {
 			time.Sleep(10*time.Second + 7*time.Millisecond)
 			j.wantHealth("nothing to ask for", 200, 200)
 		}
-		j.Hurry()
+		j.Shutdown()
 		j.stopClean()
 	})
 }
@@ -90,7 +90,7 @@ func TestNotReadyWithoutProgress(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.sendMany(10)
 		var r runs
-		j := x.start(r.take(10*time.Minute), func(o *Options) { o.Concurrency, o.InFlight = 2, 5 })
+		j := x.start(r.take(10*time.Minute), func(o *Options) { o.Concurrency, o.MaxInFlight = 2, 5 })
 		time.Sleep(74 * time.Second)
 		j.wantHealth("full for less than Wait + 1 min", 200, 200)
 		time.Sleep(2 * time.Second)
@@ -98,7 +98,7 @@ func TestNotReadyWithoutProgress(t *testing.T) {
 		j.wantReason("/ready", "nothing more is received, and for 1m15s")
 		time.Sleep(9 * time.Minute)
 		j.wantHealth("handlers have returned", 200, 200)
-		j.Hurry()
+		j.Shutdown()
 		j.stopClean()
 	})
 }
@@ -119,7 +119,7 @@ func TestProgress(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			return nil
-		}, func(o *Options) { o.Concurrency, o.InFlight = 1, 5 })
+		}, func(o *Options) { o.Concurrency, o.MaxInFlight = 1, 5 })
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Error}}})
 		time.Sleep(3*time.Minute + 70*time.Second)
 		j.wantHealth("the third handler has returned 70 s ago", 200, 200)
@@ -128,7 +128,7 @@ func TestProgress(t *testing.T) {
 		j.wantHealth("deletes were confirmed up to 70 s ago", 200, 200)
 		time.Sleep(10 * time.Second)
 		j.wantHealth("nothing since", 200, 503)
-		j.Hurry()
+		j.Shutdown()
 		_ = j.wait()
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Messages are held, under the heartbeat and without a slot, for three reasons. Their event is in progress elsewhere, or
-// they are a FIFO group whose head waits for its next try: then they are parked, and take no place in InFlight, which a few
+// they are a FIFO group whose head waits for its next try: then they are parked, and take no place in MaxInFlight, which a few
 // poisoned groups or long handlers elsewhere would use up. Or what they need is unavailable, see outage.go: then they keep
 // their place, so that nothing more is received.
 
@@ -60,7 +60,7 @@ func (l *loop) endHold(d *delivery) {
 	}
 }
 
-// holdParked holds a message, with its group, outside InFlight, and gives back what is then beyond Options.Held.
+// holdParked holds a message, with its group, outside MaxInFlight, and gives back what is then beyond Options.MaxHeld.
 func (l *loop) holdParked(d *delivery, why heldFor, delay time.Duration, ended <-chan struct{}) {
 	l.hold(d, why, delay, ended)
 	l.park(d)
@@ -80,7 +80,7 @@ func (l *loop) park(d *delivery) {
 	}
 }
 
-// unpark gives a message its place in InFlight back, beyond the limit if need be.
+// unpark gives a message its place in MaxInFlight back, beyond the limit if need be.
 func (l *loop) unpark(d *delivery) {
 	if d.parked {
 		d.parked = false
@@ -89,10 +89,10 @@ func (l *loop) unpark(d *delivery) {
 	}
 }
 
-// roomToPark says whether what is parked is within Options.Held and half of Bytes.
+// roomToPark says whether what is parked is within Options.MaxHeld and half of MaxBytes.
 func (l *loop) roomToPark(more amount) bool {
 	all := l.parked.plus(more)
-	return all.messages <= l.opts.Held && all.bytes <= l.opts.Bytes/2
+	return all.messages <= l.opts.MaxHeld && all.bytes <= l.opts.MaxBytes/2
 }
 
 // trimParked gives back groups that wait beyond the limits, those with the farthest next try first: followers, the last
@@ -126,7 +126,7 @@ func (l *loop) trimParked() {
 
 // inProgress holds a message whose event is in progress elsewhere. SQS counts every receive: a copy that came back again
 // and again while a long handler runs elsewhere could reach the dead-letter queue without having been run, and each time it
-// would miss the end of a crashed handler's lease. Beyond Options.Held it is given back until that end.
+// would miss the end of a crashed handler's lease. Beyond Options.MaxHeld it is given back until that end.
 func (l *loop) inProgress(d *delivery, r result) {
 	d.bounces++
 	delay := l.holdTime(r, d.bounces)
@@ -154,7 +154,7 @@ const (
 // delay, else until the end of the holder's lease. Package dedup asks for a second more, for hosts that give messages back.
 func (l *loop) holdTime(r result, bounces int) time.Duration {
 	if r.asked < 0 {
-		return max(l.opts.Visibility/2, time.Second)
+		return max(l.opts.VisibilityTimeout/2, time.Second)
 	}
 	return max(r.asked-time.Second, host.Double(holdAgain, holdAgainMost, bounces-4))
 }

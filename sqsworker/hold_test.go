@@ -19,7 +19,7 @@ import (
 func (x *fixture) deduplicate(h sqsonce.Handler) (*dedup.Once, sqsonce.Handler) {
 	x.Helper()
 	o, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
-		o.Wait = 10 * time.Minute
+		o.PeerWait = 10 * time.Minute
 		o.Key = func(m *sqsonce.Message) (string, error) {
 			_, name, grouped := strings.Cut(m.Body, ":")
 			if !grouped {
@@ -59,7 +59,7 @@ func TestCopyIsHeldWithoutASlot(t *testing.T) {
 					}
 					return r.take(d)(ctx, m)
 				})
-				j := x.start(h, two, func(o *Options) { o.InFlight = tc.inFlight })
+				j := x.start(h, two, func(o *Options) { o.MaxInFlight = tc.inFlight })
 				time.Sleep(time.Minute + 300*time.Millisecond) // not when the copy is tried
 				if r.count("g:a.1")+r.count("h:a.2") != 1 || r.count("k:c") != 1 {
 					t.Errorf("started after a minute: %v, want one copy, and the other message", r.list())
@@ -147,13 +147,13 @@ func TestCopyOfAnotherProcessIsHeld(t *testing.T) {
 	})
 }
 
-// TestHeldCopiesAreLimited: thirty copies of an event do not use up InFlight or Bytes. Those that are not held come back
+// TestHeldCopiesAreLimited: thirty copies of an event do not use up MaxInFlight or Bytes. Those that are not held come back
 // when the lease of the one that runs may be over, and messages of other events are handled all the while.
 func TestHeldCopiesAreLimited(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held   int
 		filler int // bytes
-		most   int // copies held: as many, or half of Bytes
+		most   int // copies held: as many, or half of MaxBytes
 	}{
 		"messages": {held: 7, most: 7},
 		"bytes":    {held: 1000, filler: 100 << 10, most: 5},
@@ -178,7 +178,7 @@ func TestHeldCopiesAreLimited(t *testing.T) {
 						return nil
 					}
 					return r.take(11*time.Minute)(ctx, m)
-				}), func(o *Options) { o.Held, o.Bytes = tc.held, 1<<20 })
+				}), func(o *Options) { o.MaxHeld, o.MaxBytes = tc.held, 1<<20 })
 				send("a", 1)
 				time.Sleep(time.Second)
 				send("a", 30)
@@ -231,7 +231,7 @@ func TestHeldCopyAtTheStop(t *testing.T) {
 				j := x.start(h, two)
 				time.Sleep(10 * time.Second)
 				if tc.hurry {
-					j.Hurry()
+					j.Shutdown()
 				}
 				begun := time.Now()
 				if err := j.stop(); err != nil {
@@ -285,12 +285,12 @@ func TestHeldHeadKeepsItsGroup(t *testing.T) {
 	})
 }
 
-// A message beyond Options.Held is given back until the other delivery's lease is certainly over: it costs one receive more.
+// A message beyond Options.MaxHeld is given back until the other delivery's lease is certainly over: it costs one receive more.
 func TestMessageBeyondHeldComesBackOnce(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		x.send("a", "b", "c")
 		var r runs
-		j := x.start(elsewhere(&r, time.Now().Add(time.Minute)), func(o *Options) { o.Held = 1 })
+		j := x.start(elsewhere(&r, time.Now().Add(time.Minute)), func(o *Options) { o.MaxHeld = 1 })
 		time.Sleep(2 * time.Minute)
 		x.wantEmpty()
 		j.stopClean()
@@ -310,7 +310,7 @@ func TestMessageInProgressAtTheStop(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			var r runs
 			return elsewhere(&r, until)(ctx, m)
-		}, func(o *Options) { o.Wait = time.Second })
+		}, func(o *Options) { o.WaitTime = time.Second })
 		time.Sleep(time.Second)
 		begun := time.Now()
 		j.stopClean()
@@ -331,7 +331,7 @@ func TestMessageInProgressAtTheStop(t *testing.T) {
 func TestHoldTime(t *testing.T) {
 	t.Parallel()
 	l, _ := newGroup(t, 1)
-	l.opts.Visibility = 30 * time.Second
+	l.opts.VisibilityTimeout = 30 * time.Second
 	for _, tc := range []struct {
 		asked   time.Duration
 		bounces int
@@ -345,7 +345,7 @@ func TestHoldTime(t *testing.T) {
 			t.Errorf("asked %s, %d times: got %s, want %s", tc.asked, tc.bounces, got, tc.want)
 		}
 	}
-	l.opts.Visibility = time.Second
+	l.opts.VisibilityTimeout = time.Second
 	if got := l.holdTime(result{asked: -1}, 1); got != time.Second {
 		t.Errorf("V=1s: got %s, want 1s", got)
 	}

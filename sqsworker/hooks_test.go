@@ -206,7 +206,7 @@ func TestEndOfEveryHandler(t *testing.T) {
 							end(ctx, d, r)
 						}
 					}(o.Hooks[0].End)
-					o.Visibility, o.Backoff = 20*time.Second, func(int) time.Duration { return backoff }
+					o.VisibilityTimeout, o.Backoff = 20*time.Second, func(int) time.Duration { return backoff }
 					if tc.set != nil {
 						tc.set(o)
 					}
@@ -261,7 +261,7 @@ func TestHooksOfCalls(t *testing.T) {
 				return errTest
 			}
 			return nil
-		}, book.option, func(o *Options) { o.Wait, given = time.Second, o.Hooks })
+		}, book.option, func(o *Options) { o.WaitTime, given = time.Second, o.Hooks })
 		clear(given)
 		time.Sleep(time.Minute)
 		j.stopClean()
@@ -470,7 +470,7 @@ func TestHookThatBlocks(t *testing.T) {
 					block("Call")
 					return ctx, func(CallResult) { block("done") }
 				}
-				j := x.start(ok, func(o *Options) { o.Hooks, o.Visibility = []Hooks{h}, 5*time.Minute })
+				j := x.start(ok, func(o *Options) { o.Hooks, o.VisibilityTimeout = []Hooks{h}, 5*time.Minute })
 				time.Sleep(4 * time.Second) // before the delete is repeated
 				if n := len(x.queued()); n > 10 || !blocked.Load() {
 					t.Errorf("%d of 50 messages are left while a hook blocks (%t), want those of its call at most", n, blocked.Load())

@@ -12,13 +12,13 @@ func TestHurryCancelsNow(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a")
 		var r runs
-		j := x.start(r.take(time.Hour), func(o *Options) { o.Wait, o.StopTimeout = time.Second, 10*time.Minute })
+		j := x.start(r.take(time.Hour), func(o *Options) { o.WaitTime, o.StopTimeout = time.Second, 10*time.Minute })
 		time.Sleep(5 * time.Second)
 		j.cancel()
 		time.Sleep(30 * time.Second)
 		began := time.Now()
-		j.Hurry()
-		j.Hurry()
+		j.Shutdown()
+		j.Shutdown()
 		if err := j.wait(); err != nil || time.Since(began) > time.Second {
 			t.Errorf("Run: got %v after %s, want nil at once", err, time.Since(began))
 		}
@@ -32,12 +32,12 @@ func TestHurryCancelsNow(t *testing.T) {
 func TestHurrySaysWhatItWaitsFor(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		var r runs
-		j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.InFlight = 2, 20 })
+		j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.MaxInFlight = 2, 20 })
 		x.send("a", "b", "c")
 		j.Resume()
 		time.Sleep(5 * time.Second)
-		j.Hurry()
-		j.Hurry()
+		j.Shutdown()
+		j.Shutdown()
 		j.stopClean()
 		if n := x.log.count("cancelled before StopTimeout"); n != 1 {
 			t.Errorf("%d lines, want 1", n)
@@ -60,9 +60,9 @@ func TestHurryBeforeTheFirstReceive(t *testing.T) {
 			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 				j := x.newJob(x.c, ok)
 				began := time.Now()
-				time.AfterFunc(hurryAfter, j.Hurry)
+				time.AfterFunc(hurryAfter, j.Shutdown)
 				if hurryAfter == 0 {
-					j.Hurry()
+					j.Shutdown()
 				}
 				_ = j.Run(j.ctx)
 				if took := time.Since(began); took != hurryAfter || x.calls(opReceive) != 0 {
@@ -81,7 +81,7 @@ func TestStopBeforeTheFirstStep(t *testing.T) {
 				j := x.newJob(x.c, ok)
 				l := newLoop(j.ctx, j.Worker, queue{})
 				if hurry {
-					j.Hurry()
+					j.Shutdown()
 				} else {
 					j.cancel()
 				}

@@ -160,7 +160,7 @@ func TestWallClockSetBack(t *testing.T) {
 				cancelled <- time.Since(begun)
 			}
 			return nil
-		}, func(o *Options) { o.Wait = time.Second })
+		}, func(o *Options) { o.WaitTime = time.Second })
 		time.Sleep(20 * time.Second)
 		m.move(-time.Hour)
 		if took := <-cancelled; took < 28*time.Second || took >= 30*time.Second {

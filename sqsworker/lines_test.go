@@ -64,7 +64,7 @@ func TestStartIsLogged(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			bubble(t, s, func(x *fixture) {
 				var book jsonLog
-				j := x.start(ok, book.option, func(o *Options) { o.Concurrency, o.InFlight = 3, 7 })
+				j := x.start(ok, book.option, func(o *Options) { o.Concurrency, o.MaxInFlight = 3, 7 })
 				time.Sleep(time.Second)
 				j.stopClean()
 				dlq := ""
@@ -182,7 +182,7 @@ func TestLinesHaveTheKey(t *testing.T) {
 			}
 			return nil
 		}, book.option, func(o *Options) {
-			o.Timeout, o.Visibility, o.Concurrency = timeoutOf(6*time.Minute), 20*time.Second, 40
+			o.Timeout, o.VisibilityTimeout, o.Concurrency = timeoutOf(6*time.Minute), 20*time.Second, 40
 			o.Backoff = func(int) time.Duration { panic("broken") }
 		})
 		time.Sleep(time.Hour)

@@ -19,8 +19,8 @@ func (w *Worker) logStart(q *queue) {
 	if w.fifo {
 		kind = "FIFO"
 	}
-	w.log.Info("sqsworker: started", "kind", kind, "concurrency", w.opts.Concurrency, "in_flight", w.opts.InFlight,
-		"visibility", w.opts.Visibility, "dlq", q.deadLetter, "max_receive_count", q.maxReceives)
+	w.log.Info("sqsworker: started", "kind", kind, "concurrency", w.opts.Concurrency, "in_flight", w.opts.MaxInFlight,
+		"visibility", w.opts.VisibilityTimeout, "dlq", q.deadLetter, "max_receive_count", q.maxReceives)
 }
 
 // logLastReceive is for a message that is given back. Where the dead-letter queue is missing, SQS delivers it again.

@@ -35,7 +35,7 @@ func TestBlockedLog(t *testing.T) {
 		blocked := newClog()
 		var r runs
 		j := x.start(r.take(5*time.Minute), func(o *Options) {
-			o.Logger, o.Visibility = slog.New(slog.NewTextHandler(blocked, nil)), 10*time.Second
+			o.Logger, o.VisibilityTimeout = slog.New(slog.NewTextHandler(blocked, nil)), 10*time.Second
 		})
 		time.Sleep(10 * time.Minute)
 		x.wantEmpty()

@@ -42,7 +42,7 @@ type handling struct {
 	slotsTaken int
 	tries      int // of the head of a FIFO group
 	pace       pace
-	parked     amount // of messages that wait outside InFlight
+	parked     amount // of messages that wait outside MaxInFlight
 }
 
 // settling is what SQS is told of messages.
@@ -69,7 +69,7 @@ type life struct {
 	closed     chan struct{}     // closed when nobody reads events any more
 	calls      sync.WaitGroup    // of SQS, and watches of peers; not handlers, which may never return
 	stop       <-chan struct{}   // closed when the stop is to begin; nil: noticed
-	hurryAsked <-chan struct{}   // closed by Hurry; nil: noticed
+	hurryAsked <-chan struct{}   // closed by Shutdown; nil: noticed
 
 	// None of these is cancelled when Run's context is.
 	callCtx          context.Context
@@ -83,12 +83,12 @@ type life struct {
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
 		Worker: w, queue: q, opts: w.opts,
-		receiving: receiving{polling: polling{target: 1}, capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), outage: outage{probing: !w.warm}},
+		receiving: receiving{polling: polling{target: 1}, capacity: newCapacity(w.opts.MaxInFlight, w.opts.MaxBytes), outage: outage{probing: !w.warm}},
 		handling: handling{
-			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, tries: q.tries(w.opts.Tries),
+			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, tries: q.tries(w.opts.MaxAttempts),
 		},
 		life: life{
-			events: make(chan event, min(w.opts.InFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
+			events: make(chan event, min(w.opts.MaxInFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
 			stop: ctx.Done(), hurryAsked: w.hurried.Done(),
 		},
 	}
@@ -97,7 +97,7 @@ func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l.pollCtx, l.cancelPollCtx = context.WithCancel(base)
 	l.handlerCtx, l.cancelHandlerCtx = context.WithCancelCause(settle.WithHolding(settle.WithLongestReturn(base, q.longestReturn)))
 	l.deletes.send, l.releases.send = l.sendDeletes, l.sendReleases
-	l.deletes.maxCalls = max(minDeletes, w.opts.Receivers)
+	l.deletes.maxCalls = max(minDeletes, w.opts.MaxReceivers)
 	return l
 }
 

@@ -70,7 +70,7 @@ func bodyMatches(in *sqstypes.Message) bool {
 	return in.MD5OfBody == nil || string(hex.AppendEncode(nil, sum[:])) == *in.MD5OfBody
 }
 
-// size is what a message counts for in Options.Bytes.
+// size is what a message counts for in Options.MaxBytes.
 func size(m *sqsonce.Message) int64 {
 	return int64(host.MessageBytes(m.Body, m.Attributes))
 }

@@ -148,7 +148,7 @@ func TestDamagedHeadIsNeitherTriedNorRejected(t *testing.T) {
 		})
 		var r runs
 		j := x.startWith(c, r.take(time.Millisecond), func(o *Options) {
-			o.Tries, o.Backoff = 1, func(int) time.Duration { return 5 * time.Second }
+			o.MaxAttempts, o.Backoff = 1, func(int) time.Duration { return 5 * time.Second }
 		})
 		time.Sleep(40 * time.Second)
 		j.stopClean()

@@ -20,34 +20,34 @@ import (
 type Options struct {
 	// Concurrency is how many handlers run at once. [Worker.SetConcurrency] changes it. Default: 10; most 120,000.
 	Concurrency int
-	// InFlight is how many messages may be received and not yet deleted or given back. A worker with slow handlers has
+	// MaxInFlight is how many messages may be received and not yet deleted or given back. A worker with slow handlers has
 	// fewer: beyond free slots it receives only what its handlers, by their last runs, will take up within a second. The
 	// messages of one FIFO group come together, and wait for each other. SQS allows about 120,000 per queue. Default: 2 x Concurrency + 10, at most 120,000.
-	InFlight int
-	// Held is how many messages may wait in this process, outside InFlight, for the next try of their FIFO group or for the
+	MaxInFlight int
+	// MaxHeld is how many messages may wait in this process, outside MaxInFlight, for the next try of their FIFO group or for the
 	// end of another delivery of their event. Beyond it they are given back, but for those at their last receive. While
-	// twice as many wait nothing is received. Default: 4 x InFlight, at least 30; least 1, most 480,000.
-	Held int
-	// Bytes limits the size of the messages in flight. A receive asks for as many as fit if each is as large as the
+	// twice as many wait nothing is received. Default: 4 x MaxInFlight, at least 30; least 1, most 480,000.
+	MaxHeld int
+	// MaxBytes limits the size of the messages in flight. A receive asks for as many as fit if each is as large as the
 	// largest of the last receives. When sizes grow, the receives under way can therefore exceed the limit once.
 	// Default: 64 MiB; least 1 MiB.
-	Bytes int64
-	// Receivers is the most long polls at once. One polls an idle queue. Others join while receives come back full and
+	MaxBytes int64
+	// MaxReceivers is the most long polls at once. One polls an idle queue. Others join while receives come back full and
 	// handlers are without work, and leave when the queue is empty. A receive of 15 ms brings 20,000 messages a second
 	// with 32 of them, about what a CPU can receive and delete; a queue that is farther away may need more. As many
 	// deletes, and at least 16, may be under way at once, and more where they take longer than 200 ms; a stop ignores that
-	// limit. Default: enough for InFlight with ten
+	// limit. Default: enough for MaxInFlight with ten
 	// messages each, and at most 32 for each CPU that Go uses (GOMAXPROCS); most 12,000.
-	Receivers int
-	// Wait is how long a receive waits for the first message, in whole seconds. A stop waits for receives under way.
+	MaxReceivers int
+	// WaitTime is how long a receive waits for the first message, in whole seconds. A stop waits for receives under way.
 	// Default: 15 s; least 1 s, most 20 s, which SQS allows.
-	Wait time.Duration
-	// Visibility is the visibility timeout sent with each receive and each extension, in whole seconds. It is how long a
+	WaitTime time.Duration
+	// VisibilityTimeout is the visibility timeout sent with each receive and each extension, in whole seconds. It is how long a
 	// message stays hidden after its worker died, not a limit for handlers. Default: 30 s; least 1 s, most 12 h.
-	Visibility time.Duration
+	VisibilityTimeout time.Duration
 	// MaxExtension is how long after its receipt a message is hidden by extensions. Then its lease is lost, and the
 	// context of its handler is cancelled with cause sqsonce.ErrLeaseLost. Default and most: 12 h, the limit of SQS;
-	// least Visibility.
+	// least VisibilityTimeout.
 	MaxExtension time.Duration
 	// Timeout returns the time after which the context of a message's handler is cancelled with context.DeadlineExceeded;
 	// 0 or negative: never. It is called before each run of a handler, from any goroutine, and must not change the message.
@@ -57,19 +57,19 @@ type Options struct {
 	// message of a FIFO group does not wait if another one of its group is next. Default: 10 ms; most 1 s; negative: none.
 	DeleteLinger time.Duration
 	// Backoff returns the delay after a try that failed. On a standard queue the try is the receive count, 1 for the first
-	// delivery; on FIFO it counts the runs in this process, see Tries. The delay is rounded up to whole seconds, and cut to
+	// delivery; on FIFO it counts the runs in this process, see MaxAttempts. The delay is rounded up to whole seconds, and cut to
 	// what remains of the 12 h that SQS hides a message. Default: 10 s, 1 min, then 5 min, and a random part of up to a
 	// quarter more: with a maxReceiveCount of 5 no failure of less than eleven minutes dead-letters a message.
 	Backoff func(try int) time.Duration
 	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the worker's. Default: the one
 	// of the queue's RedrivePolicy.
 	DeadLetterQueue string
-	// Tries is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with its
+	// MaxAttempts is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with its
 	// last error. Between its tries it waits for Backoff, and its followers behind it. Without a redrive policy the group
 	// is given back after so many tries. Default: the maxReceiveCount of the queue, at most 10; 3 where that is not known.
 	// Least 1.
-	Tries int
-	// StopTimeout is how long handlers may go on after Run's context was cancelled. With at least Wait + 5 s no message
+	MaxAttempts int
+	// StopTimeout is how long handlers may go on after Run's context was cancelled. With at least WaitTime + 5 s no message
 	// stays hidden after the stop. Default: 20 s, with which Run returns within 30 s; negative: none.
 	StopTimeout time.Duration
 	// StopGrace is how long a handler may take to return after its context was cancelled before it counts as stuck.
@@ -109,12 +109,12 @@ const (
 
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
-	o.InFlight = cmp.Or(o.InFlight, min(2*o.Concurrency+10, maxInFlight))
-	o.Held = cmp.Or(o.Held, max(30, 4*o.InFlight))
-	o.Bytes = cmp.Or(o.Bytes, 64<<20)
-	o.Receivers = cmp.Or(o.Receivers, min((o.InFlight+host.MaxBatch-1)/host.MaxBatch, receiversPerCPU*runtime.GOMAXPROCS(0)))
-	o.Wait = cmp.Or(o.Wait, 15*time.Second)
-	o.Visibility = cmp.Or(o.Visibility, 30*time.Second)
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, min(2*o.Concurrency+10, maxInFlight))
+	o.MaxHeld = cmp.Or(o.MaxHeld, max(30, 4*o.MaxInFlight))
+	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<20)
+	o.MaxReceivers = cmp.Or(o.MaxReceivers, min((o.MaxInFlight+host.MaxBatch-1)/host.MaxBatch, receiversPerCPU*runtime.GOMAXPROCS(0)))
+	o.WaitTime = cmp.Or(o.WaitTime, 15*time.Second)
+	o.VisibilityTimeout = cmp.Or(o.VisibilityTimeout, 30*time.Second)
 	o.MaxExtension = cmp.Or(o.MaxExtension, maxVisibility)
 	o.DeleteLinger = cmp.Or(o.DeleteLinger, 10*time.Millisecond)
 	o.StopTimeout = cmp.Or(o.StopTimeout, 20*time.Second)
@@ -133,7 +133,7 @@ type problems []error
 
 func (p *problems) add(bad bool, field, format string, args ...any) {
 	if bad {
-		*p = append(*p, &sqsonce.FieldError{Package: "sqsworker", Field: field, Problem: fmt.Sprintf(format, args...)})
+		*p = append(*p, &sqsonce.OptionError{Package: "sqsworker", Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -153,17 +153,17 @@ func validate(c Client, queueURL string, h sqsonce.Handler, given, o *Options) e
 
 	whole := func(d time.Duration) bool { return d%time.Second == 0 }
 	p.count("Options.Concurrency", given.Concurrency, maxConcurrency)
-	p.count("Options.InFlight", given.InFlight, maxInFlight)
-	p.count("Options.Receivers", given.Receivers, maxReceivers)
-	p.add(given.Tries < 0, "Options.Tries", "is %d, must be at least 1", given.Tries)
-	p.count("Options.Held", given.Held, maxHeld)
-	p.add(o.Bytes < maxBody, "Options.Bytes", "is %d, must be at least %d, the largest message", o.Bytes, maxBody)
-	p.add(o.Wait < time.Second || o.Wait > maxWait || !whole(o.Wait), "Options.Wait",
-		"is %s, must be whole seconds, 1 s to 20 s", o.Wait)
-	badVisibility := o.Visibility < time.Second || o.Visibility > maxVisibility || !whole(o.Visibility)
-	p.add(badVisibility, "Options.Visibility", "is %s, must be whole seconds, 1 s to 12 h", o.Visibility)
-	p.add(!badVisibility && o.MaxExtension < o.Visibility || o.MaxExtension > maxVisibility || o.MaxExtension < 0,
-		"Options.MaxExtension", "is %s, must be from Visibility (%s) to 12 h", o.MaxExtension, o.Visibility)
+	p.count("Options.MaxInFlight", given.MaxInFlight, maxInFlight)
+	p.count("Options.MaxReceivers", given.MaxReceivers, maxReceivers)
+	p.add(given.MaxAttempts < 0, "Options.MaxAttempts", "is %d, must be at least 1", given.MaxAttempts)
+	p.count("Options.MaxHeld", given.MaxHeld, maxHeld)
+	p.add(o.MaxBytes < maxBody, "Options.MaxBytes", "is %d, must be at least %d, the largest message", o.MaxBytes, maxBody)
+	p.add(o.WaitTime < time.Second || o.WaitTime > maxWait || !whole(o.WaitTime), "Options.WaitTime",
+		"is %s, must be whole seconds, 1 s to 20 s", o.WaitTime)
+	badVisibility := o.VisibilityTimeout < time.Second || o.VisibilityTimeout > maxVisibility || !whole(o.VisibilityTimeout)
+	p.add(badVisibility, "Options.VisibilityTimeout", "is %s, must be whole seconds, 1 s to 12 h", o.VisibilityTimeout)
+	p.add(!badVisibility && o.MaxExtension < o.VisibilityTimeout || o.MaxExtension > maxVisibility || o.MaxExtension < 0,
+		"Options.MaxExtension", "is %s, must be from Visibility (%s) to 12 h", o.MaxExtension, o.VisibilityTimeout)
 	p.add(o.DeleteLinger > time.Second, "Options.DeleteLinger", "is %s, must be at most 1 s", o.DeleteLinger)
 	if u := o.DeadLetterQueue; u != "" {
 		p.add(host.QueueURLProblem(u) != "", "Options.DeadLetterQueue", "%s", host.QueueURLProblem(u))

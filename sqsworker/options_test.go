@@ -23,47 +23,49 @@ func fields(err error) (names []string) {
 		return nil
 	}
 	for _, e := range joined.Unwrap() {
-		if f, ok := errors.AsType[*sqsonce.FieldError](e); ok && f.Package == "sqsworker" && f.Problem != "" {
+		if f, ok := errors.AsType[*sqsonce.OptionError](e); ok && f.Package == "sqsworker" && f.Problem != "" {
 			names = append(names, f.Field)
 		}
 	}
 	return names
 }
 
-var counts = []string{"Options.Concurrency", "Options.InFlight", "Options.Receivers", "Options.Held"}
+var counts = []string{"Options.Concurrency", "Options.MaxInFlight", "Options.MaxReceivers", "Options.MaxHeld"}
 
 var badOptions = map[string]struct {
 	set  func(*Options)
 	want []string
 }{
-	"much":             {func(o *Options) { o.Concurrency = 100_000 }, nil}, // the default of InFlight has a limit
-	"tries":            {func(o *Options) { o.Tries = -1 }, []string{"Options.Tries"}},
-	"bytes":            {func(o *Options) { o.Bytes = 1<<20 - 1 }, []string{"Options.Bytes"}},
-	"wait short":       {func(o *Options) { o.Wait = 500 * time.Millisecond }, []string{"Options.Wait"}},
-	"wait long":        {func(o *Options) { o.Wait = 21 * time.Second }, []string{"Options.Wait"}},
-	"wait fraction":    {func(o *Options) { o.Wait = 1500 * time.Millisecond }, []string{"Options.Wait"}},
-	"visibility short": {func(o *Options) { o.Visibility = time.Millisecond }, []string{"Options.Visibility"}},
-	"visibility long":  {func(o *Options) { o.Visibility = 13 * time.Hour }, []string{"Options.Visibility"}},
+	"much":             {func(o *Options) { o.Concurrency = 100_000 }, nil}, // the default of MaxInFlight has a limit
+	"tries":            {func(o *Options) { o.MaxAttempts = -1 }, []string{"Options.MaxAttempts"}},
+	"bytes":            {func(o *Options) { o.MaxBytes = 1<<20 - 1 }, []string{"Options.MaxBytes"}},
+	"wait short":       {func(o *Options) { o.WaitTime = 500 * time.Millisecond }, []string{"Options.WaitTime"}},
+	"wait long":        {func(o *Options) { o.WaitTime = 21 * time.Second }, []string{"Options.WaitTime"}},
+	"wait fraction":    {func(o *Options) { o.WaitTime = 1500 * time.Millisecond }, []string{"Options.WaitTime"}},
+	"visibility short": {func(o *Options) { o.VisibilityTimeout = time.Millisecond }, []string{"Options.VisibilityTimeout"}},
+	"visibility long":  {func(o *Options) { o.VisibilityTimeout = 13 * time.Hour }, []string{"Options.VisibilityTimeout"}},
 	"extension short":  {func(o *Options) { o.MaxExtension = time.Second }, []string{"Options.MaxExtension"}},
-	"visibility part":  {func(o *Options) { o.Visibility = 1500 * time.Millisecond }, []string{"Options.Visibility"}},
+	"visibility part":  {func(o *Options) { o.VisibilityTimeout = 1500 * time.Millisecond }, []string{"Options.VisibilityTimeout"}},
 	"extension below":  {func(o *Options) { o.MaxExtension = -time.Second }, []string{"Options.MaxExtension"}},
 	"extension long":   {func(o *Options) { o.MaxExtension = 13 * time.Hour }, []string{"Options.MaxExtension"}},
 	"linger":           {func(o *Options) { o.DeleteLinger = time.Minute }, []string{"Options.DeleteLinger"}},
 	"dlq malformed":    {func(o *Options) { o.DeadLetterQueue = "arn:aws:sqs:x" }, []string{"Options.DeadLetterQueue"}},
 	"dlq itself":       {func(o *Options) { o.DeadLetterQueue = goodURL }, []string{"Options.DeadLetterQueue"}},
 	"dlq kind":         {func(o *Options) { o.DeadLetterQueue = goodURL + ".fifo" }, []string{"Options.DeadLetterQueue"}},
-	"negative":         {func(o *Options) { o.Concurrency, o.InFlight, o.Receivers, o.Held = -1, -1, -1, -1 }, counts},
-	"one beyond":       {func(o *Options) { o.Concurrency, o.InFlight, o.Receivers, o.Held = 120_001, 120_001, 12_001, 480_001 }, counts},
+	"negative":         {func(o *Options) { o.Concurrency, o.MaxInFlight, o.MaxReceivers, o.MaxHeld = -1, -1, -1, -1 }, counts},
+	"one beyond": {func(o *Options) {
+		o.Concurrency, o.MaxInFlight, o.MaxReceivers, o.MaxHeld = 120_001, 120_001, 12_001, 480_001
+	}, counts},
 	"the most": {func(o *Options) {
-		o.Concurrency, o.InFlight, o.Receivers, o.Held = 120_000, 120_000, 12_000, 480_000
-		o.Wait, o.Visibility, o.MaxExtension, o.DeleteLinger = 20*time.Second, 12*time.Hour, 12*time.Hour, time.Second
+		o.Concurrency, o.MaxInFlight, o.MaxReceivers, o.MaxHeld = 120_000, 120_000, 12_000, 480_000
+		o.WaitTime, o.VisibilityTimeout, o.MaxExtension, o.DeleteLinger = 20*time.Second, 12*time.Hour, 12*time.Hour, time.Second
 	}, nil},
 	"off": {func(o *Options) {
 		o.DeleteLinger, o.StopTimeout, o.StopGrace = -1, -1, -1
 	}, nil},
 	"all": {func(o *Options) {
-		o.Concurrency, o.InFlight, o.Bytes, o.Receivers, o.Wait = 1, 1, 1<<20, 1, time.Second
-		o.Visibility, o.MaxExtension, o.DeadLetterQueue = time.Second, time.Second, goodURL+"-dlq"
+		o.Concurrency, o.MaxInFlight, o.MaxBytes, o.MaxReceivers, o.WaitTime = 1, 1, 1<<20, 1, time.Second
+		o.VisibilityTimeout, o.MaxExtension, o.DeadLetterQueue = time.Second, time.Second, goodURL+"-dlq"
 	}, nil},
 }
 
@@ -102,8 +104,8 @@ func TestEveryOptionHasItsLimits(t *testing.T) {
 
 func TestBadArguments(t *testing.T) {
 	t.Parallel()
-	_, err := New(nil, "", nil, func(o *Options) { o.Wait = -1 })
-	want := []string{"client", "handler", "queueURL", "Options.Wait"}
+	_, err := New(nil, "", nil, func(o *Options) { o.WaitTime = -1 })
+	want := []string{"client", "handler", "queueURL", "Options.WaitTime"}
 	if got := fields(err); !slices.Equal(got, want) {
 		t.Errorf("fields: got %v, want all of %v at once", got, want)
 	}
@@ -127,16 +129,16 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	most := 32 * runtime.GOMAXPROCS(0)
 	for name, c := range map[string]struct{ given, want Options }{
-		"none":            {Options{}, Options{Concurrency: 10, InFlight: 30, Held: 120, Receivers: 3}},
-		"one handler":     {Options{Concurrency: 1}, Options{Concurrency: 1, InFlight: 12, Held: 48, Receivers: 2}},
-		"few in flight":   {Options{InFlight: 1}, Options{Concurrency: 10, InFlight: 1, Held: 30, Receivers: 1}},
-		"tens":            {Options{InFlight: 20}, Options{Concurrency: 10, InFlight: 20, Held: 80, Receivers: 2}},
-		"one more":        {Options{InFlight: 21}, Options{Concurrency: 10, InFlight: 21, Held: 84, Receivers: min(3, most)}},
-		"as many as ever": {Options{Concurrency: 120_000}, Options{Concurrency: 120_000, InFlight: 120_000, Held: 480_000, Receivers: most}},
+		"none":            {Options{}, Options{Concurrency: 10, MaxInFlight: 30, MaxHeld: 120, MaxReceivers: 3}},
+		"one handler":     {Options{Concurrency: 1}, Options{Concurrency: 1, MaxInFlight: 12, MaxHeld: 48, MaxReceivers: 2}},
+		"few in flight":   {Options{MaxInFlight: 1}, Options{Concurrency: 10, MaxInFlight: 1, MaxHeld: 30, MaxReceivers: 1}},
+		"tens":            {Options{MaxInFlight: 20}, Options{Concurrency: 10, MaxInFlight: 20, MaxHeld: 80, MaxReceivers: 2}},
+		"one more":        {Options{MaxInFlight: 21}, Options{Concurrency: 10, MaxInFlight: 21, MaxHeld: 84, MaxReceivers: min(3, most)}},
+		"as many as ever": {Options{Concurrency: 120_000}, Options{Concurrency: 120_000, MaxInFlight: 120_000, MaxHeld: 480_000, MaxReceivers: most}},
 	} {
 		o := c.given
 		o.setDefaults()
-		if got := (Options{Concurrency: o.Concurrency, InFlight: o.InFlight, Held: o.Held, Receivers: o.Receivers}); !reflect.DeepEqual(got, c.want) {
+		if got := (Options{Concurrency: o.Concurrency, MaxInFlight: o.MaxInFlight, MaxHeld: o.MaxHeld, MaxReceivers: o.MaxReceivers}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}

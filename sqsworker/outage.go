@@ -13,7 +13,7 @@ import (
 // handlers report with [sqsonce.Unavailable]. Protocol, section 13.
 type outage struct {
 	// probing: the worker receives one message at a time, see mayProbe, until it has seen that messages can be handled. So it
-	// starts: one that cannot reach its store would take InFlight of them from others, and cost each a receive.
+	// starts: one that cannot reach its store would take MaxInFlight of them from others, and cost each a receive.
 	probing bool
 	row     int // unavailable outcomes in a row, of handlers that began after the last other outcome
 	// last is when a handler last had another outcome. One that began before, and says now that something was unavailable,
@@ -40,7 +40,7 @@ const (
 )
 
 // unavailable holds a message, with its group, and tries it again: soon at first, then every half minute. It keeps its part
-// of InFlight, so that no receive is started when all are unavailable: each would cost its messages a receive for nothing.
+// of MaxInFlight, so that no receive is started when all are unavailable: each would cost its messages a receive for nothing.
 func (l *loop) unavailable(d *delivery, r result) {
 	if !d.began.Before(l.outage.last) {
 		l.noteUnavailable(d, r)
@@ -102,7 +102,7 @@ func (l *loop) noteUnavailable(d *delivery, r result) {
 }
 
 // handOver gives back what has been unavailable for a while, in full batches. From here on the worker has at most mostProbes
-// messages or groups, so that one that is cut off from its store does not keep InFlight of them from the others.
+// messages or groups, so that one that is cut off from its store does not keep MaxInFlight of them from the others.
 func (l *loop) handOver() {
 	if !l.outage.probing {
 		l.outage.probing = true

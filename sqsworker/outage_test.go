@@ -152,7 +152,7 @@ func TestOutageOfADay(t *testing.T) {
 		x.send("a")
 		var d dependency
 		d.set(sqsonce.Unavailable(errRefused))
-		j := x.start(d.handle, func(o *Options) { o.Visibility, o.Wait = time.Hour, 20*time.Second })
+		j := x.start(d.handle, func(o *Options) { o.VisibilityTimeout, o.WaitTime = time.Hour, 20*time.Second })
 		time.Sleep(24 * time.Hour)
 		d.set(nil)
 		time.Sleep(5 * time.Minute)

@@ -75,10 +75,10 @@ func (l *loop) anyWaitsForSlot() bool { return len(l.ready) > 0 && l.freeSlots()
 
 // toReceive is how many messages a receive may ask for, if one is to be started; else 0. Receives for ten cost least. One
 // for fewer is started only while nothing else is to be had: no message waits for a slot and no receive is under way. If
-// it is InFlight or Bytes that leaves no room for ten, it is also started only when nothing under way will free some.
+// it is MaxInFlight or Bytes that leaves no room for ten, it is also started only when nothing under way will free some.
 func (l *loop) toReceive() int {
 	fits := l.capacity.available()
-	if l.outage.probing && !l.mayProbe() || l.parked.messages >= 2*l.opts.Held || fits == 0 {
+	if l.outage.probing && !l.mayProbe() || l.parked.messages >= 2*l.opts.MaxHeld || fits == 0 {
 		return 0
 	}
 	if l.outage.probing {

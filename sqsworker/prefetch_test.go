@@ -125,7 +125,7 @@ func TestSlowHandlersAreKeptAtWork(t *testing.T) {
 	})
 }
 
-// TestWaitingMessagesAreLimited: InFlight leaves room for all of them.
+// TestWaitingMessagesAreLimited: MaxInFlight leaves room for all of them.
 func TestWaitingMessagesAreLimited(t *testing.T) {
 	for name, tc := range map[string]struct {
 		takes time.Duration
@@ -139,12 +139,12 @@ func TestWaitingMessagesAreLimited(t *testing.T) {
 			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 				x.sendMany(2000)
 				var r runs
-				j := x.start(r.take(tc.takes), func(o *Options) { o.Concurrency, o.InFlight = 25, 2000 })
+				j := x.start(r.take(tc.takes), func(o *Options) { o.Concurrency, o.MaxInFlight = 25, 2000 })
 				time.Sleep(10 * time.Second)
 				if s := j.Stats(); s.Received > tc.most || s.Running < 25 {
 					t.Errorf("%d received, want at most %d; %d run, want 25", s.Received, tc.most, s.Running)
 				}
-				j.Hurry()
+				j.Shutdown()
 				j.stopClean()
 			})
 		})
@@ -155,7 +155,7 @@ func TestWaitingMessagesAreLimited(t *testing.T) {
 func TestHungHandlersAreNotCountedOn(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		var r runs
-		j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.InFlight = 10, 1000 })
+		j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.MaxInFlight = 10, 1000 })
 		j.Resume()
 		x.sendMany(10)
 		time.Sleep(30 * time.Second) // the receive that was under way ends
@@ -164,7 +164,7 @@ func TestHungHandlersAreNotCountedOn(t *testing.T) {
 		if s := j.Stats(); s.Running != 10 || s.Received > 30+paceMin || s.Intake != IntakeFull {
 			t.Errorf("got %+v, want ten running and few received", s)
 		}
-		j.Hurry()
+		j.Shutdown()
 		j.stopClean()
 	})
 }
@@ -267,10 +267,10 @@ func TestToReceive(t *testing.T) {
 		"no room for ten, a delete is sent":  {func(l *loop) { l.capacity.used.messages = 95; l.deletes.inCalls = 1 }, 0},
 		"no room for ten, a release is sent": {func(l *loop) { l.capacity.used.messages = 95; l.releases.inCalls = 1 }, 0},
 		"no room for ten, all slots taken":   {func(l *loop) { l.capacity.used.messages = 95; l.setFreeSlots(0); l.quick(12) }, 0},
-		"almost too many are held":           {func(l *loop) { l.parked.messages = 2*l.opts.Held - 1 }, 10},
-		"too many are held":                  {func(l *loop) { l.parked.messages = 2 * l.opts.Held }, 0},
+		"almost too many are held":           {func(l *loop) { l.parked.messages = 2*l.opts.MaxHeld - 1 }, 10},
+		"too many are held":                  {func(l *loop) { l.parked.messages = 2 * l.opts.MaxHeld }, 0},
 	} {
-		l := newTestLoop(t, func(o *Options) { o.InFlight, o.Concurrency, o.Bytes = 100, 20, 1<<40 })
+		l := newTestLoop(t, func(o *Options) { o.MaxInFlight, o.Concurrency, o.MaxBytes = 100, 20, 1<<40 })
 		l.outage.probing = false
 		c.set(l)
 		if got := l.toReceive(); got != c.want {

@@ -76,7 +76,7 @@ func child(text string) error {
 	if err != nil {
 		return err
 	}
-	inbox, err := dynamostore.NewInbox(store, "orders", func(o *dedup.Options) { o.Lease = 2 * time.Second })
+	inbox, err := dynamostore.NewInbox(store, "orders", func(o *dedup.Options) { o.LeaseDuration = 2 * time.Second })
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func child(text string) error {
 		}
 		return err
 	}, func(o *sqsworker.Options) {
-		o.Concurrency, o.InFlight, o.Wait, o.Visibility = c.Concurrency, 5*c.Concurrency, time.Second, c.Visibility
+		o.Concurrency, o.MaxInFlight, o.WaitTime, o.VisibilityTimeout = c.Concurrency, 5*c.Concurrency, time.Second, c.Visibility
 		o.Backoff = func(int) time.Duration { return time.Second }
 		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	})

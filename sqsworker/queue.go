@@ -163,15 +163,15 @@ func (w *Worker) warnIf(questionable bool, setting string, value any, reason str
 
 func (w *Worker) checkOptions() {
 	o := &w.opts
-	w.warnIf(o.Visibility < shortVisibility, "Options.Visibility", o.Visibility,
+	w.warnIf(o.VisibilityTimeout < shortVisibility, "Options.VisibilityTimeout", o.VisibilityTimeout,
 		"an outage or a pause of a few seconds loses every lease and cancels every handler")
-	w.warnIf(o.Wait < shortWait, "Options.Wait", o.Wait,
+	w.warnIf(o.WaitTime < shortWait, "Options.WaitTime", o.WaitTime,
 		"an idle worker sends a receive each time Wait is over, and an empty receive costs as much as a full one")
-	w.warnIf(o.StopTimeout < o.Wait+5*time.Second, "Options.StopTimeout", o.StopTimeout,
+	w.warnIf(o.StopTimeout < o.WaitTime+5*time.Second, "Options.StopTimeout", o.StopTimeout,
 		"shorter than Wait + 5 s: a stop may leave messages hidden until their visibility timeout ends")
-	w.warnIf(o.InFlight < o.Concurrency, "Options.InFlight", o.InFlight,
+	w.warnIf(o.MaxInFlight < o.Concurrency, "Options.MaxInFlight", o.MaxInFlight,
 		"less than Concurrency: so many handlers never run at once")
-	w.warnIf(!w.fifo && o.Tries != 0, "Options.Tries", o.Tries,
+	w.warnIf(!w.fifo && o.MaxAttempts != 0, "Options.MaxAttempts", o.MaxAttempts,
 		"no effect: the queue's URL does not end in .fifo")
 }
 

@@ -111,7 +111,7 @@ func TestStartupCheck(t *testing.T) {
 		"AWS's defaults, a redrive policy": {setup: setup{maxReceives: 5}},
 		"the longest retentions": {setup: setup{maxReceives: 5},
 			queue: map[string]string{"MessageRetentionPeriod": twoWeeks}, dead: map[string]string{"MessageRetentionPeriod": twoWeeks}},
-		"nothing on FIFO": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.Tries = 7 }},
+		"nothing on FIFO": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.MaxAttempts = 7 }},
 		"AWS's defaults":  {want: []string{"queue.RedrivePolicy"}},
 		"one receive":     {setup: setup{fifo: true, maxReceives: 1}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
 		"two receives":    {setup: setup{fifo: true, maxReceives: 2}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
@@ -119,21 +119,21 @@ func TestStartupCheck(t *testing.T) {
 		"retention shorter": {setup: setup{maxReceives: 5}, dead: map[string]string{"MessageRetentionPeriod": day},
 			want: []string{"deadLetterQueue.MessageRetentionPeriod"}},
 		"retention shorter, FIFO": {setup: setup{fifo: true, maxReceives: 5}, dead: map[string]string{"MessageRetentionPeriod": day}},
-		"short visibility": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.Visibility = 4 * time.Second },
-			want: []string{"Options.Visibility"}},
-		"short poll": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.Wait = time.Second },
-			want: []string{"Options.Wait"}},
+		"short visibility": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.VisibilityTimeout = 4 * time.Second },
+			want: []string{"Options.VisibilityTimeout"}},
+		"short poll": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.WaitTime = time.Second },
+			want: []string{"Options.WaitTime"}},
 		"short stop": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.StopTimeout = 19 * time.Second },
 			want: []string{"Options.StopTimeout"}},
-		"idle slots": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.InFlight, o.Concurrency = 4, 5 },
-			want: []string{"Options.InFlight"}},
+		"idle slots": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.MaxInFlight, o.Concurrency = 4, 5 },
+			want: []string{"Options.MaxInFlight"}},
 		"FIFO options on a standard queue": {setup: setup{maxReceives: 5},
-			opts: func(o *Options) { o.Tries = 5 }, want: []string{"Options.Tries"}},
+			opts: func(o *Options) { o.MaxAttempts = 5 }, want: []string{"Options.MaxAttempts"}},
 		"just enough": {setup: setup{maxReceives: 5}, opts: func(o *Options) {
-			o.Visibility, o.Wait, o.StopTimeout, o.InFlight, o.Concurrency = 5*time.Second, 5*time.Second, 10*time.Second, 5, 5
+			o.VisibilityTimeout, o.WaitTime, o.StopTimeout, o.MaxInFlight, o.Concurrency = 5*time.Second, 5*time.Second, 10*time.Second, 5, 5
 		}},
-		"several": {opts: func(o *Options) { o.Visibility, o.Wait = time.Second, time.Second },
-			want: []string{"Options.Visibility", "Options.Wait", "queue.RedrivePolicy"}},
+		"several": {opts: func(o *Options) { o.VisibilityTimeout, o.WaitTime = time.Second, time.Second },
+			want: []string{"Options.VisibilityTimeout", "Options.WaitTime", "queue.RedrivePolicy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, tc.setup, func(x *fixture) {

@@ -68,7 +68,7 @@ func (l *loop) startReceives() {
 func (l *loop) receive(p *poll) {
 	l.counters.receives.Add(1)
 	p.sent = l.now()
-	wait, timeout := l.opts.Wait, l.opts.Wait+receiveMargin
+	wait, timeout := l.opts.WaitTime, l.opts.WaitTime+receiveMargin
 	switch {
 	case l.stopping.begun || l.control.paused.Load(): // only to have the answer to an attempt repeated
 		wait, timeout = shortReceive, shortReceive+receiveMargin
@@ -79,7 +79,7 @@ func (l *loop) receive(p *poll) {
 		QueueUrl:                    &l.queueURL,
 		MaxNumberOfMessages:         int32(p.reserved.messages),
 		WaitTimeSeconds:             int32(wait / time.Second),
-		VisibilityTimeout:           int32(l.opts.Visibility / time.Second),
+		VisibilityTimeout:           int32(l.opts.VisibilityTimeout / time.Second),
 		MessageAttributeNames:       []string{"All"},
 		MessageSystemAttributeNames: systemAttributes,
 	}
@@ -149,10 +149,10 @@ func (l *loop) received(e received) {
 	case n == 0:
 		l.polling.target = max(1, l.polling.target-1)
 	case n == e.poll.reserved.messages && l.freeSlots() > len(l.ready):
-		l.polling.target = min(l.opts.Receivers, l.polling.target+1)
+		l.polling.target = min(l.opts.MaxReceivers, l.polling.target+1)
 	}
 	l.clock.learn(e.poll.began, e.arrival, e.date)
-	handedOut := l.clock.handedOut(e.poll.began, e.arrival, e.date, l.opts.Visibility)
+	handedOut := l.clock.handedOut(e.poll.began, e.arrival, e.date, l.opts.VisibilityTimeout)
 	jitter := mathrand.Float64() // one for all of them: they are extended together
 	var largest int64
 	var added []*delivery
@@ -162,8 +162,8 @@ func (l *loop) received(e received) {
 			l.counters.damaged.Add(1)
 		}
 		at := receiveOrder{l.polling.answered, i}
-		le := newLease(in.m.ReceiptHandle, in.m.ReceiveCount, at, handedOut, l.opts.Visibility, jitter)
-		le.unproven = le.remaining(e.arrival) < l.opts.Visibility/2
+		le := newLease(in.m.ReceiptHandle, in.m.ReceiveCount, at, handedOut, l.opts.VisibilityTimeout, jitter)
+		le.unproven = le.remaining(e.arrival) < l.opts.VisibilityTimeout/2
 		if d := l.addDelivery(in, le); d != nil {
 			d.received = e.arrival
 			added = append(added, d)

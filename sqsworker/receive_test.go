@@ -46,7 +46,7 @@ func TestInFlightIsTheLimit(t *testing.T) {
 					most = max(most, int(in.MaxNumberOfMessages)+x.inFlight())
 					return x.c.ReceiveMessage(ctx, in, o...)
 				}}}
-				j := x.startWith(c, ignores(time.Second, nil), func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, limit, 1 })
+				j := x.startWith(c, ignores(time.Second, nil), func(o *Options) { o.Concurrency, o.MaxInFlight, o.MaxReceivers = 10, limit, 1 })
 				time.Sleep(2 * time.Minute)
 				j.stopClean()
 				x.wantEmpty()
@@ -65,7 +65,7 @@ func TestBytesAreTheLimit(t *testing.T) {
 			x.send(body)
 		}
 		var r runs
-		j := x.start(r.take(time.Second), func(o *Options) { o.Concurrency, o.InFlight, o.Bytes = 40, 100, 2<<20 })
+		j := x.start(r.take(time.Second), func(o *Options) { o.Concurrency, o.MaxInFlight, o.MaxBytes = 40, 100, 2<<20 })
 		time.Sleep(time.Minute)
 		j.stopClean()
 		x.wantEmpty()
@@ -113,7 +113,7 @@ func TestReceiversAfterAnAnswer(t *testing.T) {
 	for _, tc := range []struct{ target, asked, messages, slots, want int }{
 		{2, 2, 2, 1, 3}, {2, 2, 2, 0, 2}, {2, 2, 1, 1, 2}, {4, 2, 2, 1, 4}, {2, 2, 0, 1, 1}, {1, 2, 0, 1, 1},
 	} {
-		l := newTestLoop(t, func(o *Options) { o.Receivers = 4 })
+		l := newTestLoop(t, func(o *Options) { o.MaxReceivers = 4 })
 		l.polling.target = tc.target
 		l.setFreeSlots(tc.slots)
 		e := received{poll: &poll{reserved: amount{messages: tc.asked}, sent: time.Now()}, arrival: time.Now()}

@@ -71,7 +71,7 @@ func (l *loop) redriveRead(e redriveRead) {
 		}
 	})
 	if e.err == nil {
-		l.queue, l.tries = e.queue, e.queue.tries(l.opts.Tries)
+		l.queue, l.tries = e.queue, e.queue.tries(l.opts.MaxAttempts)
 	}
 	for _, d := range l.awaiting() {
 		if !l.dlqConfirmed() && !l.deadLetters.waitLogged {

@@ -125,7 +125,7 @@ func TestWaitingHeadSucceeds(t *testing.T) {
 	})
 }
 
-// TestLeftToSQSFromAHold: the followers of a head that was held have their place in InFlight again.
+// TestLeftToSQSFromAHold: the followers of a head that was held have their place in MaxInFlight again.
 func TestLeftToSQSFromAHold(t *testing.T) {
 	t.Parallel()
 	l := newTestLoop(t)

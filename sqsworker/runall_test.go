@@ -98,7 +98,7 @@ func TestRunAllAfterHurry(t *testing.T) {
 		ws := x.workers(ok, "one", "two")
 		stop, result := runAll(ws)
 		time.Sleep(time.Minute)
-		ws[0].Hurry()
+		ws[0].Shutdown()
 		time.Sleep(time.Hour)
 		if a, b := ws[0].state.Load(), ws[1].state.Load(); a != stateEnded || b != stateRunning {
 			t.Errorf("states: %s, %s; want ended and running", states[a], states[b])

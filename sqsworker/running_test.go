@@ -175,7 +175,7 @@ func TestRunningKey(t *testing.T) {
 
 func TestOptionsInForce(t *testing.T) {
 	t.Parallel()
-	w, err := New(&instantClient{}, "http://sqs.local/1/jobs", ok, func(o *Options) { o.Held, o.StopTimeout = 7, -1 })
+	w, err := New(&instantClient{}, "http://sqs.local/1/jobs", ok, func(o *Options) { o.MaxHeld, o.StopTimeout = 7, -1 })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,13 +183,13 @@ func TestOptionsInForce(t *testing.T) {
 		t.Errorf("state %q", w.State())
 	}
 	o := w.Options()
-	if o.Concurrency != 10 || o.InFlight != 30 || o.Held != 7 || o.Visibility != 30*time.Second || o.StopTimeout != -1 || o.Tries != 0 {
+	if o.Concurrency != 10 || o.MaxInFlight != 30 || o.MaxHeld != 7 || o.VisibilityTimeout != 30*time.Second || o.StopTimeout != -1 || o.MaxAttempts != 0 {
 		t.Errorf("got %+v, want what was given and the defaults", o)
 	}
 	if err := w.SetConcurrency(100); err != nil {
 		t.Fatal(err)
 	}
-	if o := w.Options(); o.Concurrency != 100 || o.InFlight != 210 || o.Held != 7 {
+	if o := w.Options(); o.Concurrency != 100 || o.MaxInFlight != 210 || o.MaxHeld != 7 {
 		t.Errorf("after SetConcurrency: %+v", o)
 	}
 }

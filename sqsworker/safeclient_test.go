@@ -71,7 +71,7 @@ func TestClientThatPanics(t *testing.T) {
 				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
 					c := &brokenClient{Client: x.c, fail: fail, calls: map[string]int{}}
 					x.send("a:a", "bad", "c:c")
-					j := x.startWith(c, rejectBad, func(o *Options) { o.Visibility = 30 * time.Second })
+					j := x.startWith(c, rejectBad, func(o *Options) { o.VisibilityTimeout = 30 * time.Second })
 					time.Sleep(10 * time.Minute)
 					x.send("d:d")
 					time.Sleep(20 * time.Minute)

@@ -113,7 +113,7 @@ func TestSignatureRefused(t *testing.T) {
 							refused++
 						}
 					}
-					if !isSignature(err) || !strings.Contains(err.Error(), code) || time.Since(began) > 10*time.Second+time.Second+j.opts.Wait {
+					if !isSignature(err) || !strings.Contains(err.Error(), code) || time.Since(began) > 10*time.Second+time.Second+j.opts.WaitTime {
 						t.Errorf("Run: got %v after %s", err, time.Since(began))
 					}
 					if refused < signatureRefusals || refused > 40 { // those of the stop included

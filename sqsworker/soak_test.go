@@ -168,7 +168,7 @@ func soak(t *testing.T, url string, n int) {
 		}
 		return nil
 	}, func(o *Options) {
-		o.Concurrency, o.InFlight, o.Tries = 100, 300, 1
+		o.Concurrency, o.MaxInFlight, o.MaxAttempts = 100, 300, 1
 		o.Backoff = func(int) time.Duration { return time.Second }
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ type Stats struct {
 	Stuck       int64 // now: handlers that did not return within StopGrace after their context was cancelled
 
 	// Now, as of the last decision of the worker. Running and the five after it add up to InFlight. What is Held takes no place
-	// in Options.InFlight, unless it waits for something that is unavailable.
+	// in Options.MaxInFlight, unless it waits for something that is unavailable.
 	InFlight  int64 // messages received and not yet deleted, given back, lost or abandoned by the stop
 	Running   int64 // whose handlers run, stuck ones included, unless the stop has abandoned them
 	Waiting   int64 // for a slot, or for the end of another message of their group
@@ -31,7 +31,7 @@ type Stats struct {
 
 	// The limits in force, 0 before Run begins to receive. See [Worker.SetConcurrency].
 	Concurrency int64 // of Running, which may be above it for a while after it was lowered
-	MaxInFlight int64 // Options.InFlight
+	MaxInFlight int64 // Options.MaxInFlight
 
 	Intake Intake // now: whether receives are started; "" while Run does not receive at all
 
@@ -79,7 +79,7 @@ func (l *loop) noteTurn() {
 	l.counters.turn.now = Stats{
 		InFlight: int64(l.capacity.used.messages - l.polling.asked + l.parked.messages), Receiving: int64(l.polling.active),
 		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
-		Concurrency: int64(l.opts.Concurrency), MaxInFlight: int64(l.opts.InFlight),
+		Concurrency: int64(l.opts.Concurrency), MaxInFlight: int64(l.opts.MaxInFlight),
 	}
 }
 

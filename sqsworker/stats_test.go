@@ -44,7 +44,7 @@ func TestStatsAddUp(t *testing.T) {
 						return sqsonce.RetryAfter(0, errTest)
 					}
 					return nil
-				}, func(o *Options) { o.Visibility, o.Held, o.StopTimeout = 5*time.Second, 10, 5*time.Second })
+				}, func(o *Options) { o.VisibilityTimeout, o.MaxHeld, o.StopTimeout = 5*time.Second, 10, 5*time.Second })
 				var most Stats
 				for range 6000 {
 					time.Sleep(10 * time.Millisecond)

@@ -46,7 +46,7 @@ func (l *loop) changeFailed(err error, start time.Time, signed *signature) {
 	}
 }
 
-// noticeStop begins what Run's context or Hurry asks for. It comes before each step, which could start a receive.
+// noticeStop begins what Run's context or Shutdown asks for. It comes before each step, which could start a receive.
 func (l *loop) noticeStop() {
 	select {
 	case <-l.stop:

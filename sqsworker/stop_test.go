@@ -45,7 +45,7 @@ func TestStopReleasesWhatWasNotStarted(t *testing.T) {
 		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
 			bubble(t, setup{fifo: fifo}, func(x *fixture) {
 				var r runs
-				j := x.startPrefetching(r.take(10*time.Second), func(o *Options) { o.Concurrency, o.InFlight, o.Wait = 2, 20, time.Second })
+				j := x.startPrefetching(r.take(10*time.Second), func(o *Options) { o.Concurrency, o.MaxInFlight, o.WaitTime = 2, 20, time.Second })
 				for i := range 10 {
 					x.send(fmt.Sprintf("g%d:%d", i%3, i))
 				}
@@ -77,7 +77,7 @@ func TestStopRunsLastReceives(t *testing.T) {
 		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
 			bubble(t, setup{fifo: fifo, maxReceives: 1}, func(x *fixture) {
 				var r runs
-				j := x.startPrefetching(r.take(time.Second), func(o *Options) { o.Concurrency, o.Wait = 1, time.Second })
+				j := x.startPrefetching(r.take(time.Second), func(o *Options) { o.Concurrency, o.WaitTime = 1, time.Second })
 				x.send("g:a", "g:b", "g:c")
 				j.Resume()
 				time.Sleep(500 * time.Millisecond)
@@ -130,7 +130,7 @@ func TestReleasesAreRetried(t *testing.T) {
 	rule := fault.Rule{Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		var r runs
-		j := x.startPrefetching(r.take(3*time.Second), func(o *Options) { o.Concurrency, o.Wait = 1, time.Second })
+		j := x.startPrefetching(r.take(3*time.Second), func(o *Options) { o.Concurrency, o.WaitTime = 1, time.Second })
 		x.send("a", "b")
 		j.Resume()
 		time.Sleep(2 * time.Second)
@@ -153,7 +153,7 @@ func TestHeartbeatGoesOnInTheStop(t *testing.T) {
 				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}}})
 				var r runs
 				j := x.start(r.take(45*time.Second), func(o *Options) {
-					o.Visibility, o.StopTimeout, o.Wait = 10*time.Second, time.Minute, time.Second
+					o.VisibilityTimeout, o.StopTimeout, o.WaitTime = 10*time.Second, time.Minute, time.Second
 				})
 				time.Sleep(2 * time.Second)
 				j.cancel()
@@ -261,7 +261,7 @@ func TestQueueDeleted(t *testing.T) {
 						return errTest
 					}
 					return nil
-				}, func(o *Options) { o.Concurrency, o.InFlight = 100, 250 })
+				}, func(o *Options) { o.Concurrency, o.MaxInFlight = 100, 250 })
 				time.Sleep(5 * time.Second)
 				if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}); err != nil {
 					t.Fatal(err)

@@ -151,7 +151,7 @@ func (x *fixture) storm(rule fault.Rule, result func() error) (healthy, outage, 
 	j := x.startWith(m, func(context.Context, *sqsonce.Message) error {
 		time.Sleep(5*time.Second + rand.N(10*time.Second))
 		return result()
-	}, func(o *Options) { o.Concurrency, o.InFlight, o.Tries = handlers, handlers+100, 1 })
+	}, func(o *Options) { o.Concurrency, o.MaxInFlight, o.MaxAttempts = handlers, handlers+100, 1 })
 	time.Sleep(20 * time.Second)
 	m.take()
 	time.Sleep(10 * time.Second)
@@ -213,7 +213,7 @@ func TestFailedEntriesGoTogether(t *testing.T) {
 		bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 			x.sendMany(100)
 			var r runs
-			j := x.start(r.take(take), func(o *Options) { o.Concurrency, o.InFlight, o.DeleteLinger = 100, 100, time.Second })
+			j := x.start(r.take(take), func(o *Options) { o.Concurrency, o.MaxInFlight, o.DeleteLinger = 100, 100, time.Second })
 			time.Sleep(20 * time.Second)
 			if n := x.calls(op); n > 16 {
 				t.Errorf("%s: %d calls for 100 messages and 10 entries that failed once", op, n)
@@ -244,7 +244,7 @@ func TestPoisonedDeletesSlowNothing(t *testing.T) {
 					m.poison[msg.ReceiptHandle] = true
 				}
 				return nil
-			}, func(o *Options) { o.InFlight, o.Receivers = 100, 3 })
+			}, func(o *Options) { o.MaxInFlight, o.MaxReceivers = 100, 3 })
 			began := time.Now()
 			for left := messages; left > most; left = len(x.queued()) {
 				time.Sleep(10 * time.Millisecond)
@@ -284,7 +284,7 @@ func TestSlowDeletesDoNotBoundThroughput(t *testing.T) {
 					x.send(fmt.Sprintf("g%d:%d", i%2000, i)) // groups of three, one after the other
 				}
 				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: tc.take}}})
-				j := x.start(ok, func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 100, messages, 64 })
+				j := x.start(ok, func(o *Options) { o.Concurrency, o.MaxInFlight, o.MaxReceivers = 100, messages, 64 })
 				began := time.Now()
 				for len(x.queued()) > 0 {
 					time.Sleep(100 * time.Millisecond)

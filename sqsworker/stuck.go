@@ -20,6 +20,6 @@ func (l *loop) giveBackBehind(d *delivery) {
 	for _, b := range behind {
 		b.group = nil
 		l.counters.released.Add(1)
-		l.release(b, host.Double(l.opts.Visibility/2, maxVisibility, b.lease.count))
+		l.release(b, host.Double(l.opts.VisibilityTimeout/2, maxVisibility, b.lease.count))
 	}
 }

@@ -25,7 +25,7 @@ func (x *fixture) losesItsLease(r *runs, over chan struct{}, optFns ...func(*Opt
 			return errTest
 		}
 		return nil
-	}, append([]func(*Options){func(o *Options) { o.Visibility, o.Concurrency = 10*time.Second, 1 }}, optFns...)...)
+	}, append([]func(*Options){func(o *Options) { o.VisibilityTimeout, o.Concurrency = 10*time.Second, 1 }}, optFns...)...)
 }
 
 // TestStuckHandlerFreesItsMessage: what comes again of it is given back, and another worker runs it.

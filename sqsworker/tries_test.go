@@ -63,7 +63,7 @@ func (p *poison) checkOrder(t *testing.T) {
 	}
 }
 
-// A poisoned head is run Tries times, Backoff apart, and then dead-lettered with its error. Its group waits outside InFlight,
+// A poisoned head is run Tries times, Backoff apart, and then dead-lettered with its error. Its group waits outside MaxInFlight,
 // at no cost of receives, and then goes on. hosttest.TestBoundPoison has the throughput of other groups.
 func TestPoisonedGroups(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestPoisonedGroups(t *testing.T) {
 				x.send(fmt.Sprintf("g%d:bad", g), fmt.Sprintf("g%d:ok", g))
 			}
 			p := &poison{took: 200 * time.Millisecond}
-			j := x.start(p.handle, func(o *Options) { o.InFlight = 10 })
+			j := x.start(p.handle, func(o *Options) { o.MaxInFlight = 10 })
 			time.Sleep(5 * time.Second)
 			x.send("h:0")
 			time.Sleep(time.Second)
@@ -116,7 +116,7 @@ func TestRefusingDeadLetterQueue(t *testing.T) {
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opSend, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
 		p := &poison{}
 		j := x.start(p.handle, func(o *Options) {
-			o.Tries = 1
+			o.MaxAttempts = 1
 			o.Backoff = func(int) time.Duration { return 10 * time.Second }
 		})
 		time.Sleep(5 * time.Second)
@@ -199,7 +199,7 @@ func TestTriesWithoutADeadLetterQueue(t *testing.T) {
 	})
 }
 
-// Beyond Options.Held followers go back, those of the group whose next try is farthest first, and the last of a group first.
+// Beyond Options.MaxHeld followers go back, those of the group whose next try is farthest first, and the last of a group first.
 // Their heads stay, and so does what is at its last receive.
 func TestHeldGroupsAreTrimmed(t *testing.T) {
 	t.Parallel()
@@ -212,7 +212,7 @@ func TestHeldGroupsAreTrimmed(t *testing.T) {
 				}
 				p := &poison{}
 				j := x.start(p.handle, func(o *Options) {
-					o.Held, o.Tries = 10, 5
+					o.MaxHeld, o.MaxAttempts = 10, 5
 					o.Backoff = func(try int) time.Duration { return 2 * time.Minute }
 				})
 				time.Sleep(time.Minute)

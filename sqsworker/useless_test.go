@@ -33,7 +33,7 @@ func TestUselessReceives(t *testing.T) {
 				j := x.startWith(c, func(context.Context, *sqsonce.Message) error {
 					t.Error("a handler was started")
 					return nil
-				}, func(o *Options) { o.Receivers = 5 })
+				}, func(o *Options) { o.MaxReceivers = 5 })
 				time.Sleep(15 * time.Minute)
 				if n := x.calls(opReceive); n < 800 || n > 1000 {
 					t.Errorf("%d receives in 15 min, want about one a second", n)

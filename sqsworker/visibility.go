@@ -91,7 +91,9 @@ func (l *loop) heartbeatBy(at time.Time) {
 
 // heartbeatWindow is how much earlier than due an extension may go along with others. It is also the longest time between
 // two looks at the leases: while a machine is suspended timers stand still, and only a look shows that a lease has ended.
-func (l *loop) heartbeatWindow() time.Duration { return min(2*time.Second, l.opts.Visibility/10) }
+func (l *loop) heartbeatWindow() time.Duration {
+	return min(2*time.Second, l.opts.VisibilityTimeout/10)
+}
 
 // extendDue is the heartbeat. It extends the leases that are due and ends those that are over. It extends every message
 // from its receipt until its delete is confirmed, also while the message waits for a handler: that messages which wait in
@@ -155,7 +157,7 @@ func (l *loop) extend(batch []*delivery) {
 	for _, d := range batch {
 		le := &d.lease
 		c := change{d: d, handle: le.handle}
-		c.visibility, c.last = le.extension(start, l.opts.Visibility, l.opts.MaxExtension)
+		c.visibility, c.last = le.extension(start, l.opts.VisibilityTimeout, l.opts.MaxExtension)
 		if c.visibility <= le.remaining(start) {
 			// At MaxExtension, or near it: an extension would bring the end nearer.
 			le.final, le.unproven = true, false
@@ -178,7 +180,7 @@ func (l *loop) extensionPatience() time.Duration {
 }
 
 func (l *loop) shortPatience() time.Duration {
-	return max(min(l.opts.Visibility/6, callTimeout), 500*time.Millisecond)
+	return max(min(l.opts.VisibilityTimeout/6, callTimeout), 500*time.Millisecond)
 }
 
 const extensionDelay = 200 * time.Millisecond
@@ -226,7 +228,7 @@ func (l *loop) extensionAnswered(c change, err error, start time.Time, jitter fl
 		return
 	case err == nil:
 		l.counters.extended.Add(1)
-		le.extended(start, now, c.visibility, l.opts.Visibility, c.last, jitter)
+		le.extended(start, now, c.visibility, l.opts.VisibilityTimeout, c.last, jitter)
 		l.counters.running.changed(d)
 	case isRefused(err) && d.mayBeDeleted():
 		// A delete that reached SQS first leaves nothing to extend. Its answer, or that of the next try, says whether that is

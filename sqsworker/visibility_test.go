@@ -207,7 +207,7 @@ func TestFailedExtensionsAreLoggedOnce(t *testing.T) {
 	bubble(t, setup{faults: []fault.Rule{rule}, seed: 7}, func(x *fixture) {
 		x.send("a", "b")
 		var r runs
-		j := x.start(r.take(time.Hour), func(o *Options) { o.Visibility = 2 * time.Minute })
+		j := x.start(r.take(time.Hour), func(o *Options) { o.VisibilityTimeout = 2 * time.Minute })
 		time.Sleep(2 * time.Hour)
 		j.stopClean()
 		x.wantEmpty()
@@ -236,7 +236,7 @@ func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 						}
 						time.Sleep(40 * time.Second) // extended twice
 						return end
-					}, func(o *Options) { o.Tries = 1 })
+					}, func(o *Options) { o.MaxAttempts = 1 })
 					time.Sleep(2 * time.Minute)
 					before := x.calls(opChange)
 					if before == 0 {
@@ -309,7 +309,7 @@ func TestOneCallTriesExtensions(t *testing.T) {
 func TestNoExtensionThatProvesNoMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestLoop(t, func(o *Options) { o.Visibility, o.MaxExtension = time.Minute, time.Minute })
+		l := newTestLoop(t, func(o *Options) { o.VisibilityTimeout, o.MaxExtension = time.Minute, time.Minute })
 		d := l.addTest("a", 1)
 		time.Sleep(30 * time.Second)
 		l.extendDue()
@@ -330,7 +330,7 @@ func TestExtensionTimes(t *testing.T) {
 		{time.Minute, 2 * time.Second, 2 * time.Second, 5 * time.Second},
 		{time.Minute, 6 * time.Second, 2 * time.Second, 9 * time.Second},
 	} {
-		l.opts.Visibility, l.extensionTook = c.visibility, c.took
+		l.opts.VisibilityTimeout, l.extensionTook = c.visibility, c.took
 		if window, patience := l.heartbeatWindow(), l.extensionPatience(); window != c.window || patience != c.patience {
 			t.Errorf("%+v: got %s and %s", c, window, patience)
 		}

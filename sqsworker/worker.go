@@ -35,7 +35,7 @@ type Worker struct {
 	notReady atomic.Bool            // the last outcomes were unavailable
 	waitsFor atomic.Pointer[string] // why Run receives nothing yet
 	started  atomic.Bool
-	hurried  context.Context // cancelled by Hurry
+	hurried  context.Context // cancelled by Shutdown
 	hurry    context.CancelFunc
 
 	longTimeout sync.Once // logs a timeout beyond MaxExtension
@@ -43,7 +43,7 @@ type Worker struct {
 
 // New returns a worker for the queue. The URL's suffix .fifo decides whether groups are handled in order.
 //
-// It reports every bad argument and option at once, each as a [*sqsonce.FieldError]. It makes no call and starts nothing;
+// It reports every bad argument and option at once, each as a [*sqsonce.OptionError]. It makes no call and starts nothing;
 // [Worker.Run] does.
 func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options)) (*Worker, error) {
 	o := Options{}
@@ -97,11 +97,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	return newLoop(ctx, w, q).run()
 }
 
-// Hurry cancels the handlers at once, with cause sqsonce.ErrShutdown, instead of at StopTimeout. It starts the stop if
+// Shutdown cancels the handlers at once, with cause sqsonce.ErrShutdown, instead of at StopTimeout. It starts the stop if
 // that has not begun: it is for the second signal. Run still waits for long polls under way, at most until StopTimeout,
 // since the messages of a cancelled poll may stay hidden for a visibility timeout; one log line says what it waits for.
-// Before the first receive Run returns at once. Hurry itself does not wait.
-func (w *Worker) Hurry() { w.hurry() }
+// Before the first receive Run returns at once. Shutdown itself does not wait.
+func (w *Worker) Shutdown() { w.hurry() }
 
 // Keys of log attributes.
 const (

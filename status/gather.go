@@ -83,9 +83,9 @@ func (h *handler) report() Report {
 func optionsOf(o sqsworker.Options) map[string]float64 {
 	seconds := func(d time.Duration) float64 { return max(d, 0).Seconds() }
 	return map[string]float64{
-		"concurrency": float64(o.Concurrency), "in_flight": float64(o.InFlight), "held": float64(o.Held), "bytes": float64(o.Bytes),
-		"receivers": float64(o.Receivers), "tries": float64(o.Tries), "wait_seconds": seconds(o.Wait),
-		"visibility_seconds": seconds(o.Visibility), "max_extension_seconds": seconds(o.MaxExtension),
+		"concurrency": float64(o.Concurrency), "in_flight": float64(o.MaxInFlight), "held": float64(o.MaxHeld), "bytes": float64(o.MaxBytes),
+		"receivers": float64(o.MaxReceivers), "tries": float64(o.MaxAttempts), "wait_seconds": seconds(o.WaitTime),
+		"visibility_seconds": seconds(o.VisibilityTimeout), "max_extension_seconds": seconds(o.MaxExtension),
 		"delete_linger_seconds": seconds(o.DeleteLinger), "stop_timeout_seconds": seconds(o.StopTimeout),
 		"stop_grace_seconds": seconds(o.StopGrace),
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Handler returns the handler that the package's documentation describes. It reports every bad option at once, each as a
-// [*sqsonce.FieldError]. It starts nothing, and keeps the components.
+// [*sqsonce.OptionError]. It starts nothing, and keeps the components.
 func Handler(optFns ...func(*Options)) (http.Handler, error) {
 	o := Options{}
 	for _, fn := range optFns {

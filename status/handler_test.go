@@ -196,7 +196,7 @@ func TestBadOptions(t *testing.T) {
 	var got []string
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
-			if f, ok := errors.AsType[*sqsonce.FieldError](err); ok && f.Package == "status" {
+			if f, ok := errors.AsType[*sqsonce.OptionError](err); ok && f.Package == "status" {
 				got = append(got, f.Field+" "+f.Problem)
 			}
 		}
@@ -255,7 +255,7 @@ func TestAskedAllTheTime(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		orders := x.queue("orders", nil)
 		x.sendMany(orders, 10)
-		w := x.worker(orders, sleeps(7*time.Second), func(o *sqsworker.Options) { o.Visibility = 5 * time.Second })
+		w := x.worker(orders, sleeps(7*time.Second), func(o *sqsworker.Options) { o.VisibilityTimeout = 5 * time.Second })
 		h := x.handler(workers(w), func(o *Options) { o.Identifiers = true })
 		asking, cancel := context.WithCancel(x.Context())
 		var clients sync.WaitGroup

@@ -59,7 +59,7 @@ type problems []error
 
 func (p *problems) add(bad bool, field, problem string, args ...any) {
 	if bad {
-		*p = append(*p, &sqsonce.FieldError{Package: "status", Field: field, Problem: fmt.Sprintf(problem, args...)})
+		*p = append(*p, &sqsonce.OptionError{Package: "status", Field: field, Problem: fmt.Sprintf(problem, args...)})
 	}
 }
 

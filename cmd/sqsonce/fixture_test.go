@@ -160,8 +160,8 @@ func (w *world) consume(h sqsonce.Handler) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	worker, err := sqsworker.New(w.stack.SQS, w.stack.QueueURL[w.queue], sqsonce.Unwrap(once.Handler(h)), func(o *sqsworker.Options) {
-		o.Logger, o.Wait = quiet, time.Second
+	worker, err := sqsworker.New(w.stack.SQS, w.stack.QueueURL[w.queue], sqsonce.OpenEnvelope(once.Handler(h)), func(o *sqsworker.Options) {
+		o.Logger, o.WaitTime = quiet, time.Second
 	})
 	if err != nil {
 		w.Fatal(err)

@@ -108,7 +108,7 @@ func (w *world) deleteDone() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	_, err = d.Delete(context.Background(), archive, func(o *ops.DeleteOptions) { o.States = []ops.State{ops.Completed} })
+	_, err = d.Delete(context.Background(), archive, func(o *ops.DeleteOptions) { o.States = []ops.State{ops.StateCompleted} })
 	if err := errors.Join(err, archive.Close()); err != nil {
 		w.Fatal(err)
 	}

@@ -307,8 +307,8 @@ func TestClaimIsChecked(t *testing.T) {
 		{"key", second(s.Inspect(t.Context(), ""))},
 		{"key", s.Delete(t.Context(), long)},
 	} {
-		if e, ok := errors.AsType[*sqsonce.FieldError](bad.err); !ok || e.Field != bad.field {
-			t.Errorf("bad %s: got error %v, want a *FieldError that names it", bad.field, bad.err)
+		if e, ok := errors.AsType[*sqsonce.OptionError](bad.err); !ok || e.Field != bad.field {
+			t.Errorf("bad %s: got error %v, want a *OptionError that names it", bad.field, bad.err)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func TestInboxRenewsAShortLeaseBeforeTheCommit(t *testing.T) {
 		t.Run(length.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := ledgerBed(t)
-				h := b.inbox(b.store(), func(o *dedup.Options) { o.Lease = length }).Handler(
+				h := b.inbox(b.store(), func(o *dedup.Options) { o.LeaseDuration = length }).Handler(
 					func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
 						time.Sleep(3 * time.Second)
 						return bookAlice(ctx, m, tx)

@@ -107,7 +107,7 @@
 // function that completes such a record also sets its end of retention; the holder's complete restores it.
 //
 // Where Powertools validates payloads (payloadValidationJmesPath) it refuses a completed event whose record has no hash of
-// the payload: its function fails with IdempotencyValidationError. A dedup.Options.Validate that returns [PowertoolsKey] of
+// the payload: its function fails with IdempotencyValidationError. A dedup.Options.PayloadHash that returns [PowertoolsKey] of
 // the same part of the payload stores the hash that Powertools for TypeScript computes.
 //
 // [PowertoolsKey] gives an event the key of Powertools for TypeScript. Its keyPrefix is then the consumer's name. A result

@@ -36,7 +36,7 @@ func TestForeignRecordsAreCounted(t *testing.T) {
 		{"completed", values{attrStatus: text(completed)}, func(*dedup.Options) {}},
 		{"in progress", values{attrStatus: text(inProgress), attrUntil: number(1 << 50)}, func(*dedup.Options) {}},
 		{"taken over", values{attrStatus: text(inProgress), attrUntil: number(1)}, func(*dedup.Options) {}},
-		{"crashed", values{attrStatus: text(inProgress), attrUntil: number(1)}, func(o *dedup.Options) { o.OnCrash = dedup.Block }},
+		{"crashed", values{attrStatus: text(inProgress), attrUntil: number(1)}, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

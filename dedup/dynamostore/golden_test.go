@@ -103,7 +103,7 @@ func TestGoldenBatch(t *testing.T) {
 // The record of an inbox's transaction.
 func TestGoldenInbox(t *testing.T) {
 	inbox := func(b *bed) sqsonce.Handler {
-		return b.inbox(b.store(), func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body } }).Handler(bookAlice)
+		return b.inbox(b.store(), func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return "hash of " + m.Body } }).Handler(bookAlice)
 	}
 	checkGolden(t, "inbox.json", func(b *bed) {
 		if err := inbox(b)(b.Context(), order(1)); err != nil {

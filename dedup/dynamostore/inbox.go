@@ -27,8 +27,8 @@ type Inbox struct {
 	logger *slog.Logger
 }
 
-// NewInbox returns an inbox for the consumer: see [dedup.New]. It refuses the policy RunAnyway: without the record there is
-// no transaction for the handler's writes. The error joins one [*sqsonce.FieldError] for each invalid argument.
+// NewInbox returns an inbox for the consumer: see [dedup.New]. It refuses the policy OnStoreDownRunAnyway: without the record there is
+// no transaction for the handler's writes. The error joins one [*sqsonce.OptionError] for each invalid argument.
 func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox, error) {
 	var store dedup.Store // nil where s is
 	if s != nil {
@@ -39,8 +39,8 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 		fn(&o)
 	}
 	var errs []error
-	if o.OnStoreDown == dedup.RunAnyway {
-		errs = append(errs, fieldError("Options.OnStoreDown", "is RunAnyway, but without the record there is no transaction"))
+	if o.OnStoreDown == dedup.OnStoreDownRunAnyway {
+		errs = append(errs, fieldError("Options.OnStoreDown", "is OnStoreDownRunAnyway, but without the record there is no transaction"))
 	}
 	once, err := dedup.New(store, consumer, optFns...)
 	if err := errors.Join(append(errs, err)...); err != nil {

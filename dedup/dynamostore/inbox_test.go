@@ -301,7 +301,7 @@ func TestInboxUsersConditionFails(t *testing.T) {
 
 func TestNewInboxChecksItsOptions(t *testing.T) {
 	t.Parallel()
-	_, err := NewInbox(nil, "", func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
+	_, err := NewInbox(nil, "", func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
 	for _, field := range []string{"store", "consumer", "Options.OnStoreDown"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("NewInbox without anything: got %v, want it to name %s", err, field)
@@ -311,8 +311,8 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = NewInbox(s, "no spaces", func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
-	if err == nil || !strings.Contains(err.Error(), "RunAnyway") || !strings.Contains(err.Error(), "consumer") {
+	_, err = NewInbox(s, "no spaces", func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
+	if err == nil || !strings.Contains(err.Error(), "OnStoreDownRunAnyway") || !strings.Contains(err.Error(), "consumer") {
 		t.Errorf("NewInbox: got error %v, want it to name the policy and the consumer", err)
 	}
 }

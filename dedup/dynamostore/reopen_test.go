@@ -99,8 +99,8 @@ func TestReopenForeign(t *testing.T) {
 			t.Errorf("%d records are listed as foreign, want 1, which is completed", listed)
 		}
 		err := s.Reopen(t.Context(), r, "note")
-		if field, ok := errors.AsType[*sqsonce.FieldError](err); !ok || field.Field != "seen.Owner" {
-			t.Errorf("without an owner: got error %v, want *FieldError of seen.Owner", err)
+		if field, ok := errors.AsType[*sqsonce.OptionError](err); !ok || field.Field != "seen.Owner" {
+			t.Errorf("without an owner: got error %v, want *OptionError of seen.Owner", err)
 		}
 		r.Owner = "a"
 		b.foreign(values{attrStatus: text("EXPIRED"), attrOwner: text("a"), attrFence: number(r.Fence)})

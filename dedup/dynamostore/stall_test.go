@@ -97,7 +97,7 @@ func TestStallIsNoCrash(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					o, err := dedup.New(s, "billing", func(o *dedup.Options) { o.Lease, o.OnCrash, o.CacheSize = tt.lease, dedup.Block, -1 })
+					o, err := dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration, o.OnCrash, o.CacheSize = tt.lease, dedup.OnCrashBlock, -1 })
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -79,7 +79,7 @@ var (
 var tableName = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynamodb:[a-z0-9-]*:[0-9]*:table/[a-zA-Z0-9_.-]{3,255})$`)
 
 // New returns a store on an existing table: see [CreateTable] and [Store.Check]. It sends no request. The error joins one
-// [*sqsonce.FieldError] for each invalid argument.
+// [*sqsonce.OptionError] for each invalid argument.
 func New(client Client, table string, optFns ...func(*Options)) (*Store, error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -118,7 +118,7 @@ func checkTarget(client any, table string) []error {
 }
 
 func fieldError(field, problem string) error {
-	return &sqsonce.FieldError{Package: "dynamostore", Field: field, Problem: problem}
+	return &sqsonce.OptionError{Package: "dynamostore", Field: field, Problem: problem}
 }
 
 func checkKey(field, key string) error {

@@ -40,7 +40,7 @@ var _ TableClient = (*dynamodb.Client)(nil)
 // CreateTable creates a table for a [Store], billed on demand, waits at most 2 min until it is active, and enables TTL on
 // it. It can be repeated: a table of that name that exists is used where it has the right key, and gets TTL where it has
 // none. For a table that cannot be used CreateTable returns a [*TableError]; for an invalid argument, a
-// [*sqsonce.FieldError].
+// [*sqsonce.OptionError].
 //
 // Create production tables with the tool of your infrastructure: the package documentation has the schema.
 func CreateTable(ctx context.Context, client TableClient, table string) error {
@@ -229,7 +229,7 @@ var endpointCodes = map[string]bool{"UnknownOperationException": true, "InvalidA
 // matches sqsonce.ErrUnavailable, whatever DynamoDB answered.
 func (s *Store) explain(op string, err error) error {
 	err = s.named(op, err)
-	_, refused := errors.AsType[*sqsonce.FieldError](err)
+	_, refused := errors.AsType[*sqsonce.OptionError](err)
 	if err == nil || refused || errors.Is(err, dedup.ErrRecord) || errors.Is(err, sqsonce.ErrUnavailable) {
 		return err
 	}

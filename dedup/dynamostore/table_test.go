@@ -199,13 +199,13 @@ func TestCreateTableChecksItsArguments(t *testing.T) {
 		"pointer": CreateTable(t.Context(), (*dynamodb.Client)(nil), testTable),
 		"table":   CreateTable(t.Context(), client, "x"),
 	} {
-		if e, ok := errors.AsType[*sqsonce.FieldError](err); !ok || e.Field != strings.Replace(name, "pointer", "client", 1) {
-			t.Errorf("CreateTable with a bad %s: got error %v, want a *FieldError that names it", name, err)
+		if e, ok := errors.AsType[*sqsonce.OptionError](err); !ok || e.Field != strings.Replace(name, "pointer", "client", 1) {
+			t.Errorf("CreateTable with a bad %s: got error %v, want a *OptionError that names it", name, err)
 		}
 	}
 }
 
-// RunAnyway is for a store that is away. A misspelt table is not: without this every event would run unguarded, for ever.
+// OnStoreDownRunAnyway is for a store that is away. A misspelt table is not: without this every event would run unguarded, for ever.
 func TestRunAnywayNeedsATable(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{"missing": "", "other key": "pk"} {
@@ -215,7 +215,7 @@ func TestRunAnywayNeedsATable(t *testing.T) {
 			if key != "" {
 				b.table(keys(key), kinds{key: "S"}, "")
 			}
-			once, err := dedup.New(b.store(), "billing", func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
+			once, err := dedup.New(b.store(), "billing", func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
 			if err != nil {
 				t.Fatal(err)
 			}

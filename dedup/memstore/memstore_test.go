@@ -115,8 +115,8 @@ func TestEmptyNamesAreTyped(t *testing.T) {
 	t.Parallel()
 	for _, c := range []dedup.Claim{claim("", "a"), claim("k", "")} {
 		_, err := memstore.New().Acquire(t.Context(), c)
-		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok {
-			t.Errorf("key %q, owner %q: got error %v, want *sqsonce.FieldError", c.Key, c.Owner, err)
+		if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok {
+			t.Errorf("key %q, owner %q: got error %v, want *sqsonce.OptionError", c.Key, c.Owner, err)
 		}
 	}
 }

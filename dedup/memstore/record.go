@@ -41,10 +41,10 @@ func check(ctx context.Context, c dedup.Claim) error {
 		return err
 	}
 	if c.Key == "" {
-		return &sqsonce.FieldError{Package: "memstore", Field: "Claim.Key", Problem: "is empty"}
+		return &sqsonce.OptionError{Package: "memstore", Field: "Claim.Key", Problem: "is empty"}
 	}
 	if c.Owner == "" {
-		return &sqsonce.FieldError{Package: "memstore", Field: "Claim.Owner", Problem: "is empty"}
+		return &sqsonce.OptionError{Package: "memstore", Field: "Claim.Owner", Problem: "is empty"}
 	}
 	return nil
 }

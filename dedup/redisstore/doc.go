@@ -70,7 +70,7 @@
 // unknown outcome is an error, of an acquire [dedup.ErrOutcomeUnknown]: package dedup then releases what it may have
 // acquired. A release that arrives before its acquire is repeated after 2.1 s, when the acquire is refused. What remains: if
 // dedup.Options.CallTimeout is shorter, the process ends meanwhile, or the server's clock is set back during a stall, the
-// acquire may be stored, and the key then waits for a lease that nobody uses; under dedup.Block and dedup.DeadLetter it looks
+// acquire may be stored, and the key then waits for a lease that nobody uses; under dedup.OnCrashBlock and dedup.OnCrashDeadLetter it looks
 // like a crash.
 //
 // A key whose value is not a record is [dedup.ErrRecord]. All other errors of the server and the network match

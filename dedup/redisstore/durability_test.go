@@ -17,7 +17,7 @@ import (
 // consumer returns a handler that acts as another process: it shares no memory with other deliveries.
 func consumer(t *testing.T, s *redisstore.Store, h sqsonce.Handler) sqsonce.Handler {
 	t.Helper()
-	once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.CacheSize, o.Wait, o.Lease = -1, -1, time.Second })
+	once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.CacheSize, o.PeerWait, o.LeaseDuration = -1, -1, time.Second })
 	if err != nil {
 		t.Fatal(err)
 	}

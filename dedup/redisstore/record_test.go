@@ -174,8 +174,8 @@ func TestBadInputIsTyped(t *testing.T) {
 	t.Parallel()
 	field := func(what string, err error) {
 		t.Helper()
-		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok {
-			t.Errorf("%s: got %v, want *sqsonce.FieldError", what, err)
+		if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok {
+			t.Errorf("%s: got %v, want *sqsonce.OptionError", what, err)
 		}
 	}
 	_, err := redisstore.New(nil)

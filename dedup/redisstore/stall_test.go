@@ -52,8 +52,8 @@ func TestStall(t *testing.T) {
 			t.Fatal(err)
 		}
 		once, err := dedup.New(store, "billing", func(o *dedup.Options) {
-			o.OnCrash, o.CacheSize, o.Wait, o.Logger = dedup.Block, -1, -1, slog.New(slog.DiscardHandler)
-			o.Lease, o.CallTimeout = 2*time.Second, time.Second
+			o.OnCrash, o.CacheSize, o.PeerWait, o.Logger = dedup.OnCrashBlock, -1, -1, slog.New(slog.DiscardHandler)
+			o.LeaseDuration, o.CallTimeout = 2*time.Second, time.Second
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -66,7 +66,7 @@ var (
 )
 
 // New returns a store on the client. It makes no call: the first acquire, or [Store.Check], finds out whether the server is
-// configured to keep records. The error is a [*sqsonce.FieldError].
+// configured to keep records. The error is a [*sqsonce.OptionError].
 func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -178,5 +178,5 @@ func checkNames(pairs ...string) error {
 }
 
 func fieldError(field, problem string) error {
-	return &sqsonce.FieldError{Package: "redisstore", Field: field, Problem: problem}
+	return &sqsonce.OptionError{Package: "redisstore", Field: field, Problem: problem}
 }

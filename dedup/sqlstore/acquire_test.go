@@ -103,7 +103,7 @@ func session(t *testing.T, b *Bed, db *sql.DB) (id int64) {
 	return id
 }
 
-// A release and a complete do not overtake the acquire of their owner. Under the policy RunAnyway the handler runs without
+// A release and a complete do not overtake the acquire of their owner. Under the policy OnStoreDownRunAnyway the handler runs without
 // an answer to its acquire.
 func TestCompleteAfterUnknownAcquire(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ func TestAttemptMark(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		d := newDeferred(t, newStore(t, b))
 		receive(t, d, order(orderID, 1))
-		p := newProcessor(t, d, func(o *ProcessorOptions) { o.Lease = time.Hour })
+		p := newProcessor(t, d, func(o *ProcessorOptions) { o.LeaseDuration = time.Hour })
 		jobs, err := p.claim(t.Context(), 1)
 		if err != nil || len(jobs) != 1 {
 			t.Fatalf("claim: got %d jobs and error %v, want 1", len(jobs), err)

@@ -108,7 +108,7 @@ func (p *Processor) claimSuspect(ctx context.Context) ([]job, error) {
 func (p *Processor) claimAs(ctx context.Context, stmts claimStatements, again, owner string, limit int) (jobs []job, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
 	defer cancel()
-	lease := p.o.Lease.Milliseconds()
+	lease := p.o.LeaseDuration.Milliseconds()
 	if stmts.claim == "" {
 		jobs, err = p.claimInTx(ctx, stmts, again, owner, limit)
 	} else {
@@ -138,7 +138,7 @@ func (p *Processor) claimInTx(ctx context.Context, stmts claimStatements, again,
 	if err != nil || len(jobs) == 0 {
 		return nil, err
 	}
-	args := []any{again, owner, p.o.Lease.Milliseconds()}
+	args := []any{again, owner, p.o.LeaseDuration.Milliseconds()}
 	for _, j := range jobs {
 		args = append(args, j.seq)
 	}

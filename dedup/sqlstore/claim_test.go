@@ -62,7 +62,7 @@ func TestClaimSuspects(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		d := newDeferred(t, newStore(t, b))
-		p := newProcessor(t, d, func(o *ProcessorOptions) { o.Concurrency, o.Lease = 10, time.Hour })
+		p := newProcessor(t, d, func(o *ProcessorOptions) { o.Concurrency, o.LeaseDuration = 10, time.Hour })
 		due := func() bool {
 			t.Helper()
 			is, err := p.suspectDue(t.Context())
@@ -240,7 +240,7 @@ func TestClaimUnderInserts(t *testing.T) {
 		}
 		var claims, events, wrong atomic.Int64
 		for range 3 {
-			p := newProcessor(t, newDeferred(t, otherProcess(t, b)), func(o *ProcessorOptions) { o.Lease = time.Hour })
+			p := newProcessor(t, newDeferred(t, otherProcess(t, b)), func(o *ProcessorOptions) { o.LeaseDuration = time.Hour })
 			wg.Go(func() {
 				for time.Now().Before(end) {
 					jobs, err := p.claim(t.Context(), 100_000)

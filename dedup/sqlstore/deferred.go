@@ -34,7 +34,7 @@ type Deferred struct {
 
 // NewDeferred returns a deferred inbox for the consumer: see [dedup.New] for the name and the keys. Of the options it uses
 // Key, Validate, TrustDedupID, Retention, CallTimeout and ErrorText. Retention counts from the arrival, and again from when the
-// event is done. Hooks are not called. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
+// event is done. Hooks are not called. The error joins one [*sqsonce.OptionError] per argument that cannot be used.
 func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Deferred, error) {
 	if s == nil {
 		return nil, fieldError("store", "is nil")
@@ -48,7 +48,7 @@ func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*De
 		fn(&o)
 	}
 	return &Deferred{
-		store: s, consumer: consumer, keys: keys, validate: o.Validate, errorText: o.ErrorText, stmts: newDeferredStatements(s.dialect),
+		store: s, consumer: consumer, keys: keys, validate: o.PayloadHash, errorText: o.ErrorText, stmts: newDeferredStatements(s.dialect),
 		retention: cmp.Or(o.Retention, host.DefaultRetention), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout),
 	}, nil
 }
@@ -59,7 +59,7 @@ func (d *Deferred) textOf(err error) string { return errorText(host.Described(d.
 // Receive stores the message. It is a [sqsonce.Handler]. A nil error says that the event is stored, by this delivery or by
 // an earlier one. It is safe to repeat: an event that is stored, pending or done, does not change.
 //
-// A message without an ID is a [sqsonce.Reject]. If Options.Validate is set, a message with the key of a stored event and
+// A message without an ID is a [sqsonce.Reject]. If Options.PayloadHash is set, a message with the key of a stored event and
 // another payload is one too, and matches [dedup.ErrPayloadMismatch]. Any other answer of the database matches
 // [sqsonce.ErrUnavailable].
 func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {

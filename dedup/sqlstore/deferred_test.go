@@ -81,7 +81,7 @@ func TestDeferredBatchErrors(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) {
-			o.Validate = func(m *sqsonce.Message) string { return m.Body }
+			o.PayloadHash = func(m *sqsonce.Message) string { return m.Body }
 		})
 		if err := d.Receive(t.Context(), order("1", 1)); err != nil {
 			t.Fatal(err)

@@ -36,5 +36,5 @@ func (d Dialect) WithPrefix(prefix string) Dialect {
 func (d Dialect) check() error { return sqldb.Dialect(d).Check("sqlstore") }
 
 func fieldError(field, problem string) error {
-	return &sqsonce.FieldError{Package: "sqlstore", Field: field, Problem: problem}
+	return &sqsonce.OptionError{Package: "sqlstore", Field: field, Problem: problem}
 }

@@ -110,7 +110,7 @@ func writeDeferred(t *testing.T, s *Store) {
 	t.Helper()
 	d := newDeferred(t, s)
 	receive(t, d, order(doneID, 1), order(failedID, 1))
-	_, stop := process(t, d, failOne, func(o *ProcessorOptions) { o.MaxAttempts, o.Lease = 1, time.Minute })
+	_, stop := process(t, d, failOne, func(o *ProcessorOptions) { o.MaxAttempts, o.LeaseDuration = 1, time.Minute })
 	awaitCounts(t, d, 0, 1)
 	stop()
 	receive(t, d, goldenMessage())

@@ -23,7 +23,7 @@ import (
 // An inbox adds two statements to the handler's transaction: an INSERT of the record before the handler, and an UPDATE that
 // completes it after the handler. The row is locked meanwhile; there is no renewal and no second commit. A second delivery
 // of the event waits: in another process for the row's lock, in this process for the first delivery itself
-// ([dedup.Options.Wait]).
+// ([dedup.Options.PeerWait]).
 //
 // Each running delivery uses one connection of the pool. If handlers use others too, the pool must be larger than the
 // host's concurrency, or handlers that have all connections wait for each other. Then one of their contexts is cancelled,
@@ -48,11 +48,11 @@ type Inbox struct {
 //   - CallTimeout also limits how long a delivery waits for a connection, and for another process's delivery of its event.
 //     And it is the lease of a record that an implicit commit has made visible, see [ErrImplicitCommit].
 //   - Lease only tells a second delivery in this process when to come back.
-//   - OnCrash must be Rerun, because a crash is rolled back and leaves no record to block. OnStoreDown must be FailClosed,
+//   - OnCrash must be Rerun, because a crash is rolled back and leaves no record to block. OnStoreDown must be OnStoreDownFailClosed,
 //     because without the record there is no transaction. OnCompleteFailed is not used: the handler's writes and the record
 //     are committed together.
 //
-// The error joins one [*sqsonce.FieldError] per argument that cannot be used.
+// The error joins one [*sqsonce.OptionError] per argument that cannot be used.
 func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox, error) {
 	if s == nil {
 		return nil, fieldError("store", "is nil")
@@ -62,10 +62,10 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 		fn(&o)
 	}
 	var errs []error
-	if o.OnStoreDown == dedup.RunAnyway {
-		errs = append(errs, fieldError("Options.OnStoreDown", "must be FailClosed: without the database there is no transaction"))
+	if o.OnStoreDown == dedup.OnStoreDownRunAnyway {
+		errs = append(errs, fieldError("Options.OnStoreDown", "must be OnStoreDownFailClosed: without the database there is no transaction"))
 	}
-	if o.OnCrash == dedup.Block || o.OnCrash == dedup.DeadLetter {
+	if o.OnCrash == dedup.OnCrashBlock || o.OnCrash == dedup.OnCrashDeadLetter {
 		errs = append(errs, fieldError("Options.OnCrash", "must be Rerun: a crash is rolled back and leaves no record"))
 	}
 	i := &Inbox{store: s, stmts: newInboxStatements(s.dialect), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout), errorText: o.ErrorText}

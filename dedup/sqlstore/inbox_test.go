@@ -178,7 +178,7 @@ func TestInboxPayloadMismatch(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
-		body := func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return m.Body } }
+		body := func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return m.Body } }
 		if err := newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), order(orderID, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -213,8 +213,8 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 		t.Errorf("NewInbox without a store: got error %v, want one that names it", err)
 	}
 	s := newStore(t, NewBed(t, "SQLite"))
-	for _, policy := range []dedup.CrashPolicy{dedup.Block, dedup.DeadLetter} {
-		_, err := NewInbox(s, "no spaces", func(o *dedup.Options) { o.OnStoreDown, o.OnCrash = dedup.RunAnyway, policy })
+	for _, policy := range []dedup.CrashPolicy{dedup.OnCrashBlock, dedup.OnCrashDeadLetter} {
+		_, err := NewInbox(s, "no spaces", func(o *dedup.Options) { o.OnStoreDown, o.OnCrash = dedup.OnStoreDownRunAnyway, policy })
 		for _, field := range []string{"consumer", "Options.OnStoreDown", "Options.OnCrash"} {
 			if err == nil || !strings.Contains(err.Error(), field) {
 				t.Errorf("NewInbox: got error %v, want it to name %s", err, field)

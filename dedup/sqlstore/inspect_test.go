@@ -90,29 +90,29 @@ func TestBadTexts(t *testing.T) {
 		for _, text := range []string{"", strings.Repeat("k", 2049), "a\x00b", "a\xffb"} {
 			_, err := s.Acquire(t.Context(), claim(text, "a"))
 			if !hasField(err, "Claim.Key") {
-				t.Errorf("key %.9q: got error %v, want a *sqsonce.FieldError of Claim.Key", text, err)
+				t.Errorf("key %.9q: got error %v, want a *sqsonce.OptionError of Claim.Key", text, err)
 			}
 			if _, err := s.Acquire(t.Context(), claim("k", text)); !hasField(err, "Claim.Owner") {
-				t.Errorf("owner %.9q: got error %v, want a *sqsonce.FieldError of Claim.Owner", text, err)
+				t.Errorf("owner %.9q: got error %v, want a *sqsonce.OptionError of Claim.Owner", text, err)
 			}
 			l := dedup.Lease{Key: text, Owner: "a"}
 			_, err = s.Renew(t.Context(), l, time.Hour)
 			for _, err := range []error{err, s.Complete(t.Context(), l, dedup.Result{}), s.Release(t.Context(), l, nil)} {
 				if !hasField(err, "Lease.Key") {
-					t.Errorf("key %.9q: got error %v, want a *sqsonce.FieldError of Lease.Key", text, err)
+					t.Errorf("key %.9q: got error %v, want a *sqsonce.OptionError of Lease.Key", text, err)
 				}
 			}
 			_, err = s.Inspect(t.Context(), text)
 			for _, err := range []error{err, s.Delete(t.Context(), text)} {
 				if !hasField(err, "key") {
-					t.Errorf("key %.9q: got error %v, want a *sqsonce.FieldError of key", text, err)
+					t.Errorf("key %.9q: got error %v, want a *sqsonce.OptionError of key", text, err)
 				}
 			}
 		}
 		short := claim("k", "a")
 		short.Lease = time.Microsecond
 		if _, err := s.Acquire(t.Context(), short); !hasField(err, "Claim.Lease") {
-			t.Errorf("a lease of 1 µs: got error %v, want a *sqsonce.FieldError of Claim.Lease", err)
+			t.Errorf("a lease of 1 µs: got error %v, want a *sqsonce.OptionError of Claim.Lease", err)
 		}
 		longest := claim(strings.Repeat("é", 1024), strings.Repeat("o", 255))
 		mustComplete(t, s, mustAcquire(t, s, longest))

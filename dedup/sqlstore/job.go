@@ -117,7 +117,7 @@ func (p *Processor) park(ctx context.Context, j job, cause error) {
 // the attempt looks like a crash. The event is then claimed again as a suspect, with its attempt counted. The end of ctx
 // leaves one try.
 func (p *Processor) record(ctx context.Context, j job, op, text string, args ...any) {
-	end := time.Now().Add(p.o.Lease)
+	end := time.Now().Add(p.o.LeaseDuration)
 	for {
 		err := p.recordOnce(context.WithoutCancel(ctx), op, text, args...)
 		if err == nil {

@@ -161,7 +161,7 @@ func TestProcessorRecordsLate(t *testing.T) {
 			t.Skip("SQLite locks no rows")
 		}
 		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond })
-		p := newProcessor(t, d, func(o *ProcessorOptions) { o.Lease = time.Hour })
+		p := newProcessor(t, d, func(o *ProcessorOptions) { o.LeaseDuration = time.Hour })
 		var wg sync.WaitGroup
 		e := attempt(t, d, p, func(context.Context, *sqsonce.Message, *sql.Tx) error {
 			wg.Go(func() {

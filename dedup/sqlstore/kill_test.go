@@ -103,7 +103,7 @@ func consume(name, driver, dsn string) error {
 		}
 		return i.Handler(writeAndWait)(ctx, order(orderID, 1))
 	case "Once":
-		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.Lease = time.Second })
+		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration = time.Second })
 		if err != nil {
 			return err
 		}

@@ -133,7 +133,7 @@ func inQueue(t *testing.T, b *Bed, bodies []string, attempts int, h func(context
 	}
 	w, err := sqsworker.New(client, *url, newInbox(t, newStore(t, b)).Handler(h), func(o *sqsworker.Options) {
 		o.Backoff = func(int) time.Duration { return 10 * time.Millisecond }
-		o.Wait = time.Second
+		o.WaitTime = time.Second
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func inTable(t *testing.T, b *Bed, bodies []string, attempts int, h func(context
 		m.Body = body
 		receive(t, d, m)
 	}
-	process(t, d, h, func(o *ProcessorOptions) { o.MaxAttempts, o.Lease = attempts, 30*time.Second })
+	process(t, d, h, func(o *ProcessorOptions) { o.MaxAttempts, o.LeaseDuration = attempts, 30*time.Second })
 	return func() (bodies []string) {
 		all, err := d.Parked(t.Context(), 2*len(bodies)+200)
 		if err != nil {

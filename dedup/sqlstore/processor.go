@@ -23,9 +23,9 @@ type ProcessorOptions struct {
 	Concurrency int
 	// Poll is how often the table is asked while no event is due, up to a tenth earlier or later. Default: 1 s.
 	Poll time.Duration
-	// Lease is how long an event waits if its processor crashes between the claim and the end of the attempt, at least 1 s.
+	// LeaseDuration is how long an event waits if its processor crashes between the claim and the end of the attempt, at least 1 s.
 	// A handler may run longer, because the event's row is locked meanwhile. Default: 30 s.
-	Lease time.Duration
+	LeaseDuration time.Duration
 	// MaxAttempts is the number of failures, crashes included, after which an event is parked. One more attempt is made if the
 	// last one ended in a crash and other events of the processor were at work. Default: 10; negative: never.
 	MaxAttempts int
@@ -58,7 +58,7 @@ type Processor struct {
 	counters struct{ done, failed, parked, crashed, lost atomic.Int64 }
 }
 
-// NewProcessor returns a processor and starts nothing. The error joins one [*sqsonce.FieldError] per argument that cannot
+// NewProcessor returns a processor and starts nothing. The error joins one [*sqsonce.OptionError] per argument that cannot
 // be used.
 func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, error) {
 	o := ProcessorOptions{}
@@ -75,7 +75,7 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, concurrency)
 	o.Poll = cmp.Or(o.Poll, time.Second)
-	o.Lease = cmp.Or(o.Lease, 30*time.Second)
+	o.LeaseDuration = cmp.Or(o.LeaseDuration, 30*time.Second)
 	o.MaxAttempts = cmp.Or(o.MaxAttempts, 10)
 	o.StopTimeout = cmp.Or(o.StopTimeout, 25*time.Second)
 	o.Logger = host.QueuedLogger(o.Logger)
@@ -88,7 +88,7 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	if o.Poll < 0 {
 		errs = append(errs, fieldError("ProcessorOptions.Poll", "is negative"))
 	}
-	if o.Lease < time.Second {
+	if o.LeaseDuration < time.Second {
 		errs = append(errs, fieldError("ProcessorOptions.Lease", "is less than 1 s"))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -166,7 +166,7 @@ func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Me
 func (p *Processor) dispatch(ctx context.Context, start func(j job, ended func())) error {
 	var (
 		running atomic.Int64
-		turn    = turn{patience: p.o.Lease}
+		turn    = turn{patience: p.o.LeaseDuration}
 	)
 	// A job that ends frees a slot, and may make the next event of its group due.
 	jobEnded := make(chan struct{}, 1)
@@ -222,7 +222,7 @@ func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, e
 	switch {
 	case idle && (t.alone || t.drains || looks):
 		jobs, err = p.claimSuspect(ctx)
-		*t = turn{alone: len(jobs) > 0, look: now.Add(p.o.Poll), patience: p.o.Lease}
+		*t = turn{alone: len(jobs) > 0, look: now.Add(p.o.Poll), patience: p.o.LeaseDuration}
 		for _, j := range jobs {
 			p.o.Logger.WarnContext(ctx, "sqlstore: processor: the last attempt ended without an outcome; the event runs alone", "key", j.key, "attempt", j.message.ReceiveCount)
 		}

@@ -340,7 +340,7 @@ func TestDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := []any{s.base.Timeout(), p.o.Concurrency, p.o.Poll, p.o.Lease, p.o.MaxAttempts, p.o.StopTimeout}
+		got := []any{s.base.Timeout(), p.o.Concurrency, p.o.Poll, p.o.LeaseDuration, p.o.MaxAttempts, p.o.StopTimeout}
 		want := []any{5 * time.Second, concurrency, time.Second, 30 * time.Second, 10, 25 * time.Second}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", dialect, got, want)
@@ -350,7 +350,7 @@ func TestDefaults(t *testing.T) {
 
 func TestNewProcessorChecksItsOptions(t *testing.T) {
 	t.Parallel()
-	_, err := NewProcessor(nil, func(o *ProcessorOptions) { o.Concurrency, o.Poll, o.Lease = -1, -1, 1 })
+	_, err := NewProcessor(nil, func(o *ProcessorOptions) { o.Concurrency, o.Poll, o.LeaseDuration = -1, -1, 1 })
 	for _, field := range []string{"inbox", "Concurrency", "Poll", "Lease"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("NewProcessor: got error %v, want it to name %s", err, field)

@@ -176,7 +176,7 @@ func TestArguments(t *testing.T) {
 			for _, call := range []error{err, Migrate(t.Context(), tt.db, tt.d)} {
 				for _, field := range tt.fields {
 					if !hasField(call, field) {
-						t.Errorf("got error %v, want a *sqsonce.FieldError of %s", call, field)
+						t.Errorf("got error %v, want a *sqsonce.OptionError of %s", call, field)
 					}
 				}
 			}
@@ -193,6 +193,6 @@ func hasField(err error, field string) bool {
 		}
 		return false
 	}
-	e, ok := errors.AsType[*sqsonce.FieldError](err)
+	e, ok := errors.AsType[*sqsonce.OptionError](err)
 	return ok && e.Package == "sqlstore" && e.Field == field
 }

@@ -48,7 +48,7 @@ var (
 )
 
 // New returns a store on tables that [Migrate] has created. It makes no call: the first acquire does what [Store.Check]
-// does. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
+// does. The error joins one [*sqsonce.OptionError] per argument that cannot be used.
 //
 // Each running handler uses a connection of the pool for a moment at its start, at its end and at each renewal. If the
 // handlers' own transactions use all connections of the pool, renewals wait and leases end. Set MaxOpenConns above the

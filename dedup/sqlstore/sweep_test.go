@@ -232,7 +232,7 @@ func TestSweepArguments(t *testing.T) {
 		{"interval", s.SweepEvery(t.Context(), 0)},
 	} {
 		if !hasField(tt.err, tt.field) {
-			t.Errorf("got error %v, want a *sqsonce.FieldError of %s", tt.err, tt.field)
+			t.Errorf("got error %v, want a *sqsonce.OptionError of %s", tt.err, tt.field)
 		}
 	}
 }

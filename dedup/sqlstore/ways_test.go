@@ -94,7 +94,7 @@ var ways = []way{
 
 	{"Once", func(t *testing.T, b *Bed, effect func(context.Context, sqldb.Queryer) error) sqsonce.Handler {
 		s := otherProcess(t, b)
-		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.Lease = 2 * time.Second })
+		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration = 2 * time.Second })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func newDeferred(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Deferr
 func quick(o *ProcessorOptions) {
 	o.Poll = 10 * time.Millisecond
 	o.Backoff = func(int) time.Duration { return time.Millisecond }
-	o.Lease = time.Second
+	o.LeaseDuration = time.Second
 }
 
 func newProcessor(t testing.TB, d *Deferred, optFns ...func(*ProcessorOptions)) *Processor {

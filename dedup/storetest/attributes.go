@@ -45,7 +45,7 @@ var earlierStates = map[string]func(x *exam, key string){
 		x.reopenKey(key)
 	},
 	"completed by Once and reopened": func(x *exam, key string) {
-		x.handle(key, x.slow(nil), func(o *dedup.Options) { o.Validate = hashOf })
+		x.handle(key, x.slow(nil), func(o *dedup.Options) { o.PayloadHash = hashOf })
 		x.reopenKey(key)
 	},
 	"committed by an inbox and reopened": func(x *exam, key string) {
@@ -73,7 +73,7 @@ var attributeOperations = map[string]struct {
 	},
 	"a handler that succeeds, with Validate": {
 		run: func(x *exam, key string) {
-			x.handle(key, x.slow(nil), func(o *dedup.Options) { o.Validate = hashOf })
+			x.handle(key, x.slow(nil), func(o *dedup.Options) { o.PayloadHash = hashOf })
 		},
 		adds: func(*exam) []string { return []string{"validation"} },
 	},
@@ -257,7 +257,7 @@ func (x *exam) slow(err error) sqsonce.Handler {
 // options make the message's body its event's key, and remember nothing.
 func (x *exam) options(o *dedup.Options) {
 	o.Key = func(m *sqsonce.Message) (string, error) { return m.Body, nil }
-	o.CacheSize, o.Lease, o.Logger = -1, max(x.Lease, time.Second), slog.New(slog.DiscardHandler)
+	o.CacheSize, o.LeaseDuration, o.Logger = -1, max(x.Lease, time.Second), slog.New(slog.DiscardHandler)
 }
 
 func (x *exam) once(optFns ...func(*dedup.Options)) *dedup.Once {

@@ -50,7 +50,7 @@ func (s *switchable) Reopen(ctx context.Context, seen dedup.Record, note string,
 		"ReopenOptions.Name": strings.Contains(o.Name, "\n"), "ReopenOptions.Retention": o.Retention < time.Hour,
 	} {
 		if bad && !s.has("takes any "+field) {
-			return &sqsonce.FieldError{Package: "storetest", Field: field, Problem: "is bad"}
+			return &sqsonce.OptionError{Package: "storetest", Field: field, Problem: "is bad"}
 		}
 	}
 	same := false

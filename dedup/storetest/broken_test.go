@@ -56,7 +56,7 @@ func (s *switchable) unlisted() error {
 	case s.has("takes an unknown answer for a misconfiguration"):
 		return sqsonce.ErrMisconfigured
 	case s.has("takes an unknown answer for a refused value"):
-		return &sqsonce.FieldError{Package: "store", Field: "key", Problem: "is refused"}
+		return &sqsonce.OptionError{Package: "store", Field: "key", Problem: "is refused"}
 	case s.has("says nothing of an unknown answer"):
 		return errUnlisted
 	}

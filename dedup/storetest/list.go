@@ -162,7 +162,7 @@ var listCases = []testCase{
 				}
 			}
 			for r, err := range x.lister().List(x.ctx, page) {
-				if field, ok := errors.AsType[*sqsonce.FieldError](err); ok && field.Field == "ListOptions.After" {
+				if field, ok := errors.AsType[*sqsonce.OptionError](err); ok && field.Field == "ListOptions.After" {
 					suite.Unsupported("the store has no order of keys")
 				}
 				if err != nil {

@@ -230,8 +230,8 @@ var reopenCases = []testCase{
 			"ReopenOptions.Name":      x.reopener().Reopen(x.ctx, seen, "note", func(o *dedup.ReopenOptions) { o.Name = "a\nb" }),
 			"ReopenOptions.Retention": x.reopener().Reopen(x.ctx, seen, "note", func(o *dedup.ReopenOptions) { o.Retention = time.Minute }),
 		} {
-			if field, ok := errors.AsType[*sqsonce.FieldError](err); !ok || field.Field != what {
-				x.fatalf("Reopen with a bad %s: got error %v, want *sqsonce.FieldError of it", what, err)
+			if field, ok := errors.AsType[*sqsonce.OptionError](err); !ok || field.Field != what {
+				x.fatalf("Reopen with a bad %s: got error %v, want *sqsonce.OptionError of it", what, err)
 			}
 		}
 		if r := x.inspect(); r.Owner != seen.Owner {

@@ -18,7 +18,7 @@ var unavailableCases = []testCase{
 	}},
 	{name: "unavailable/an answer that the store does not know", on: unlisted, run: func(x *exam) {
 		x.eachMethod(func(method string, err error) {
-			_, refused := errors.AsType[*sqsonce.FieldError](err)
+			_, refused := errors.AsType[*sqsonce.OptionError](err)
 			if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrMisconfigured) || refused || errors.Is(err, dedup.ErrRecord) {
 				x.fatalf("%s answered with an unknown error: got error %v, want ErrUnavailable, not ErrMisconfigured, and no failure of the message", method, err)
 			}

@@ -20,7 +20,7 @@ import (
 // nobody else starts the event. Then the policy decides: run it again, which charges twice, or keep it for a person.
 func Example_leaseCrash() {
 	ctx := context.Background()
-	for name, policy := range map[string]dedup.CrashPolicy{"Rerun": dedup.Rerun, "Block": dedup.Block} {
+	for name, policy := range map[string]dedup.CrashPolicy{"Rerun": dedup.OnCrashRerun, "Block": dedup.OnCrashBlock} {
 		clock := newClock()
 		srv := memdynamodb.New(func(o *memdynamodb.Options) { o.Now = clock.now })
 		charged := 0

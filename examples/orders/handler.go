@@ -35,7 +35,7 @@ func (c Config) Watched(consumer string, deduplicates interface{ Stats() dedup.S
 
 // Dedup is the option of [dedup.New] with what c has of it.
 func (c Config) Dedup(o *dedup.Options) {
-	o.Lease = c.Lease
+	o.LeaseDuration = c.Lease
 	if c.Once != nil {
 		c.Once(o)
 	}

@@ -73,7 +73,7 @@ func TestOwnWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	once, err := dedup.New(store, "billing", func(o *dedup.Options) { o.Lease = time.Second })
+	once, err := dedup.New(store, "billing", func(o *dedup.Options) { o.LeaseDuration = time.Second })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestOwnWorker(t *testing.T) {
 		return err
 	}
 	w, err := sqsworker.New(stack.SQS, os.Getenv("OWN_QUEUE"), once.Handler(charge), func(o *sqsworker.Options) {
-		o.Concurrency, o.Visibility = atOnce, 2*time.Second
+		o.Concurrency, o.VisibilityTimeout = atOnce, 2*time.Second
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -263,7 +263,7 @@ func consume(t *testing.T, client *sqs.Client, url string, messages int) (receiv
 		t.Fatal(err)
 	}
 	runOnce := once.Handler(func(context.Context, *sqsonce.Message) error { runs++; return nil })
-	handle := sqsonce.Unwrap(sqsonce.ByType(map[string]sqsonce.Handler{"order.placed": func(ctx context.Context, m *sqsonce.Message) error {
+	handle := sqsonce.OpenEnvelope(sqsonce.ByType(map[string]sqsonce.Handler{"order.placed": func(ctx context.Context, m *sqsonce.Message) error {
 		received = append(received, m)
 		return runOnce(ctx, m)
 	}}))

@@ -153,7 +153,7 @@ func TestFrozenInTheMiddleOfAPage(t *testing.T) {
 func TestASlowReadIsNotSent(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {
-		r := x.relay(func(o *outbox.Options) { o.MaxAge, o.Lease = 10*time.Second, time.Hour })
+		r := x.relay(func(o *outbox.Options) { o.MaxAge, o.LeaseDuration = 10*time.Second, time.Hour })
 		x.commit(3, "g")
 		clocks, freeze := outbox.Freezable()
 		r.SetClocks(clocks)

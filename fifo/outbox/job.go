@@ -33,7 +33,7 @@ const (
 func (r *Relay) newJob(stop, ctx context.Context) *job {
 	j := &job{r: r, stop: stop, ctx: ctx}
 	j.late, j.endLate = outlive(ctx, lateTime)
-	life := min(r.opts.Lease*5/6, r.opts.MaxAge)
+	life := min(r.opts.LeaseDuration*5/6, r.opts.MaxAge)
 	if deadline, ok := ctx.Deadline(); ok {
 		j.last = deadline.Add(-min(lastVisit, time.Until(deadline)/lastPart))
 	}

@@ -24,8 +24,8 @@ type Options struct {
 	// Settle is how old a group's oldest event must be for a sweep to visit it: doorbells come first. Negative: none. Default:
 	// none in Run, 30 s in Sweep.
 	Settle time.Duration
-	// Lease is how long a claim lasts; a visit ends before. 10 s to 1 h. Default: 30 s.
-	Lease time.Duration
+	// LeaseDuration is how long a claim lasts; a visit ends before. 10 s to 1 h. Default: 30 s.
+	LeaseDuration time.Duration
 	// MaxAge is how old what was read may be when its sending begins, by the larger of both clocks. 10 s to 2 min. Default: 30 s.
 	MaxAge time.Duration
 	// OnRefused is what becomes of a group whose next event SQS refuses for good. Default: Halt.
@@ -55,7 +55,7 @@ func (o *Options) setDefaults() {
 	o.Groups = cmp.Or(o.Groups, 64)
 	o.Page = cmp.Or(o.Page, 10)
 	o.Poll = cmp.Or(o.Poll, time.Second)
-	o.Lease = cmp.Or(o.Lease, 30*time.Second)
+	o.LeaseDuration = cmp.Or(o.LeaseDuration, 30*time.Second)
 	o.MaxAge = cmp.Or(o.MaxAge, 30*time.Second)
 	o.OnRefused = cmp.Or(o.OnRefused, Halt)
 	o.Logger = host.Logger(o.Logger)
@@ -80,7 +80,7 @@ func validate(s Store, p *fifo.Publisher, o *Options) error {
 	add(o.Groups < 1 || o.Groups > mostGroups, "Options.Groups", "is %d, must be 1 to %d", o.Groups, mostGroups)
 	add(o.Page < 1 || o.Page > mostPage, "Options.Page", "is %d, must be 1 to %d", o.Page, mostPage)
 	between(o.Poll, leastPoll, mostTime, "Options.Poll")
-	between(o.Lease, leastTime, mostTime, "Options.Lease")
+	between(o.LeaseDuration, leastTime, mostTime, "Options.Lease")
 	between(o.MaxAge, leastTime, mostAge, "Options.MaxAge")
 	add(o.OnRefused != Halt && o.OnRefused != Skip, "Options.OnRefused", "is %d, must be Halt or Skip", o.OnRefused)
 	return errors.Join(errs...)
@@ -97,5 +97,5 @@ func sourceOf(s Store) (source string, ok bool) {
 }
 
 func badField(field, format string, args ...any) error {
-	return &sqsonce.FieldError{Package: "outbox", Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &sqsonce.OptionError{Package: "outbox", Field: field, Problem: fmt.Sprintf(format, args...)}
 }

@@ -25,7 +25,7 @@ type sent struct {
 
 // result is a place in the row of events that the publisher has.
 type result struct {
-	pending *fifo.Pending
+	pending *fifo.PublishResult
 	err     error // it was not accepted
 }
 
@@ -53,7 +53,7 @@ func (j *job) send(l *lane, g *group, page []Entry, read instant) (s sent) {
 		e, res := page[done], row[0]
 		row = row[1:]
 		if res.err == nil {
-			_, res.err = res.pending.Wait(l.read)
+			_, res.err = res.pending.Get(l.read)
 		}
 		r.note(g, e, read, res.err)
 		switch {

@@ -36,7 +36,7 @@ type Relay struct {
 }
 
 // NewRelay makes no call and starts nothing. The publisher may be shared with other uses of its queue, but not of the store's
-// groups. On a standard queue neither order nor single acceptance is promised. The error joins one [*sqsonce.FieldError] per bad
+// groups. On a standard queue neither order nor single acceptance is promised. The error joins one [*sqsonce.OptionError] per bad
 // argument.
 func NewRelay(s Store, p *fifo.Publisher, optFns ...func(*Options)) (*Relay, error) {
 	var o Options

@@ -23,7 +23,7 @@ func TestNewRelayReportsAllBadArguments(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		var nilStore *nothing
 		_, err := outbox.NewRelay(nilStore, nil, func(o *outbox.Options) {
-			*o = outbox.Options{Groups: -1, Page: 1001, Poll: time.Microsecond, Lease: time.Second, MaxAge: time.Hour, OnRefused: 7}
+			*o = outbox.Options{Groups: -1, Page: 1001, Poll: time.Microsecond, LeaseDuration: time.Second, MaxAge: time.Hour, OnRefused: 7}
 		})
 		want := []string{"store", "publisher", "Options.Groups", "Options.Page", "Options.Poll", "Options.Lease", "Options.MaxAge", "Options.OnRefused"}
 		if diff := cmp.Diff(want, fields(err)); diff != "" {
@@ -34,17 +34,17 @@ func TestNewRelayReportsAllBadArguments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := outbox.NewRelay(x.table.Open(), p); !cmp.Equal(fields(err), []string{"publisher"}) {
-			t.Errorf("another namespace: %v, want a FieldError of publisher", err)
+			t.Errorf("another namespace: %v, want a OptionError of publisher", err)
 		}
 		r := x.relay()
 		if err := r.Drain(x.Context(), "a", ""); !cmp.Equal(fields(err), []string{"groups[1]"}) || x.ops.of("Claim") != 0 {
-			t.Errorf("Drain of an empty name: %v, want a FieldError before any call", err)
+			t.Errorf("Drain of an empty name: %v, want a OptionError before any call", err)
 		}
 		if err := r.Drain(x.Context()); err != nil {
 			t.Errorf("Drain of nothing: %v", err)
 		}
 		if _, err := r.Parked(x.Context(), 0); !cmp.Equal(fields(err), []string{"limit"}) {
-			t.Errorf("Parked of limit 0: %v, want a FieldError", err)
+			t.Errorf("Parked of limit 0: %v, want a OptionError", err)
 		}
 	})
 }
@@ -58,7 +58,7 @@ func fields(err error) (names []string) {
 		}
 		return names
 	}
-	if fe, ok := errors.AsType[*sqsonce.FieldError](err); ok {
+	if fe, ok := errors.AsType[*sqsonce.OptionError](err); ok {
 		names = append(names, fe.Field)
 	}
 	return names

@@ -128,7 +128,7 @@ func TestStoreIsAwayForAnHour(t *testing.T) {
 func TestStoreRefuses(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"Read", "Claim"} {
-		for _, why := range []error{outbox.ErrDenied, &sqsonce.FieldError{Package: "store", Field: "db", Problem: "is nil"}, errors.New("away")} {
+		for _, why := range []error{outbox.ErrDenied, &sqsonce.OptionError{Package: "store", Field: "db", Problem: "is nil"}, errors.New("away")} {
 			t.Run(fmt.Sprint(op, " ", why), func(t *testing.T) {
 				t.Parallel()
 				bubble(t, func(x *fixture) {
@@ -146,7 +146,7 @@ func TestStoreRefuses(t *testing.T) {
 					if !errors.Is(err, why) {
 						t.Errorf("Drain: %v, want %v", err, why)
 					}
-					_, isField := errors.AsType[*sqsonce.FieldError](err)
+					_, isField := errors.AsType[*sqsonce.OptionError](err)
 					atOnce := time.Since(start) == 0
 					if atOnce != (isField || errors.Is(err, outbox.ErrDenied)) {
 						t.Errorf("Drain has ended after %v: %v", time.Since(start), err)

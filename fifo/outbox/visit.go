@@ -63,7 +63,7 @@ func (j *job) visit(g *group, found Group) (v visited) {
 	} else if tooMuch {
 		return failed(common, errOwing)
 	}
-	switch free, err := r.store.claim(l.ctx, g.name, r.opts.Lease); {
+	switch free, err := r.store.claim(l.ctx, g.name, r.opts.LeaseDuration); {
 	case err != nil:
 		return failed(storeTrouble(err), err)
 	case !free:
@@ -87,7 +87,7 @@ func deleteTrouble(err error) trouble {
 
 // storeTrouble returns whom an error of the store meets: one that does not pass ends a Drain.
 func storeTrouble(err error) trouble {
-	_, isField := errors.AsType[*sqsonce.FieldError](err)
+	_, isField := errors.AsType[*sqsonce.OptionError](err)
 	if isField || errors.Is(err, ErrDenied) {
 		return refuses
 	}

@@ -36,7 +36,7 @@ func (f *fleet) live(index int) {
 func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced bool) {
 	n := f.newNode(name, index)
 	k, err := sqsworker.New(n.sqs, f.url, f.handler(n), f.hooks.worker, func(o *sqsworker.Options) {
-		o.Concurrency, o.InFlight, o.Logger = w.concurrency, w.inFlight, f.log
+		o.Concurrency, o.MaxInFlight, o.Logger = w.concurrency, w.inFlight, f.log
 	})
 	if err != nil {
 		f.Fatal(err)

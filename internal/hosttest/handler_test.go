@@ -144,7 +144,7 @@ var handlerScenarios = []scenario{
 	},
 	{
 		name: "slow, longer than the worker's visibility timeout", script: takes(27 * time.Second),
-		worker: func(o *sqsworker.Options) { o.Visibility = 10 * time.Second },
+		worker: func(o *sqsworker.Options) { o.VisibilityTimeout = 10 * time.Second },
 		want:   endStates{"a1": {Status: done, Attempts: 1, Runs: 1}},
 	},
 	{

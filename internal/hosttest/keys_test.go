@@ -102,7 +102,7 @@ func redriven(t *testing.T, s keySource, host string, failure error) (keys []str
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := sqsonce.Unwrap(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
+	h := sqsonce.OpenEnvelope(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
 		key, err := once.Key(m)
 		if err != nil {
 			return err
@@ -200,7 +200,7 @@ func TestRejectBeforeDedupKeepsTheID(t *testing.T) {
 						var accepts atomic.Bool
 						var runs atomic.Int64
 						guarded := once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
-						stop := w.start(host, sqsonce.Unwrap(func(ctx context.Context, m *sqsonce.Message) error {
+						stop := w.start(host, sqsonce.OpenEnvelope(func(ctx context.Context, m *sqsonce.Message) error {
 							if !accepts.Load() {
 								return sqsonce.Reject(errCard)
 							}

@@ -34,7 +34,7 @@ func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 						t.Fatal(err)
 					}
 					var record string
-					stop := w.start(host, sqsonce.Unwrap(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
+					stop := w.start(host, sqsonce.OpenEnvelope(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
 						if record, err = once.Key(m); err != nil {
 							return err
 						}

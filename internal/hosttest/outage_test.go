@@ -77,7 +77,7 @@ func cutOff(t *testing.T, fifo, withDedup bool, want int32) {
 			h = once.Handler(h)
 		}
 		client := sqs.New(p.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: conn} })
-		k, err := sqsworker.New(client, w.url, h, func(o *sqsworker.Options) { o.Visibility, o.Logger = visibility, w.log })
+		k, err := sqsworker.New(client, w.url, h, func(o *sqsworker.Options) { o.VisibilityTimeout, o.Logger = visibility, w.log })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,8 +44,8 @@ func TestWhatASuccessIsWorth(t *testing.T) {
 		"Options.Timeout, store down for 45 s":           {timeout: 10 * time.Second, handler: takes2s, fail: store(45 * time.Second), runs: 1},
 		"a middleware's timeout, store down for 45 s":    {middleware: 10 * time.Second, handler: takes2s, fail: store(45 * time.Second), runs: 1},
 		"a handler times out, store down, Rerun":         {timeout: 3 * time.Second, handler: timesOut, fail: store(12 * time.Second), runs: 2},
-		"a handler times out, store down, DeadLetter":    {timeout: 3 * time.Second, onCrash: dedup.DeadLetter, handler: timesOut, fail: store(12 * time.Second), runs: 2},
-		"a handler times out, store down, Block":         {timeout: 3 * time.Second, onCrash: dedup.Block, handler: timesOut, fail: store(12 * time.Second), runs: 2},
+		"a handler times out, store down, DeadLetter":    {timeout: 3 * time.Second, onCrash: dedup.OnCrashDeadLetter, handler: timesOut, fail: store(12 * time.Second), runs: 2},
+		"a handler times out, store down, Block":         {timeout: 3 * time.Second, onCrash: dedup.OnCrashBlock, handler: timesOut, fail: store(12 * time.Second), runs: 2},
 		"store and queue down for 45 s":                  {handler: takes2s, fail: both, runs: 1},
 		"store and queue down for 45 s, Options.Timeout": {timeout: 10 * time.Second, handler: takes2s, fail: both, runs: 1},
 	} {

@@ -37,8 +37,8 @@ func TestNamesSeesWhatIsBroken(t *testing.T) {
 		{"docs/faq.md", "# Questions\n", "# Questions\n`internal/none/x.go`\n", "internal/none/x.go"},
 		{"docs/logs.md", "| `message_id` |", "| `message_ident` |", "message_ident"},
 		{"docs/logs.md", "`sqsworker: delete failed`", "`sqsworker: release failed`", "no row sqsworker: delete failed"},
-		{"docs/worker.md", "\n| `Held` |", "\n| `Kept` |", "sqsworker.Options: Held"},
-		{"docs/worker.md", "\n| `Held` |", "\n| `Kept` |", "sqsworker.Options: Kept"},
+		{"docs/worker.md", "\n| `MaxHeld` |", "\n| `Kept` |", "sqsworker.Options: MaxHeld"},
+		{"docs/worker.md", "\n| `MaxHeld` |", "\n| `Kept` |", "sqsworker.Options: Kept"},
 		{"docs/observability.md", "`emf.Options`", "options", "emf.Options is on no page"},
 	} {
 		changed := maps.Clone(files)

@@ -58,6 +58,6 @@ func drainOutbox(ctx context.Context, j job.Job, effects *Effects) error {
 
 func outboxPublisher(j job.Job) (*fifo.Publisher, error) {
 	return fifo.NewPublisher(sqsClient(j, httpClient()), j.QueueURL, job.OutboxSource, func(o *fifo.Options) {
-		o.InFlight, o.Logger = j.Slots, logger()
+		o.MaxRequests, o.Logger = j.Slots, logger()
 	})
 }

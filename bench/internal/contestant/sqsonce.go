@@ -26,7 +26,7 @@ func sqsonceWorkerDDB(ctx context.Context, j job.Job, effects *Effects) error {
 		return err
 	}
 	once, err := dedup.New(store, "bench", func(o *dedup.Options) {
-		o.Lease = time.Duration(j.Lease) * time.Second
+		o.LeaseDuration = time.Duration(j.Lease) * time.Second
 	})
 	if err != nil {
 		return err
@@ -43,8 +43,8 @@ func handler(j job.Job, effects *Effects) sqsonce.Handler {
 
 func runWorker(ctx context.Context, j job.Job, h sqsonce.Handler) error {
 	w, err := sqsworker.New(sqsClient(j, sqsworker.HTTPClient(j.InFlight)), j.QueueURL, h, func(o *sqsworker.Options) {
-		o.Concurrency, o.InFlight = j.Slots, j.InFlight
-		o.Visibility = j.VisibilityTime()
+		o.Concurrency, o.MaxInFlight = j.Slots, j.InFlight
+		o.VisibilityTimeout = j.VisibilityTime()
 		o.Logger = logger()
 	})
 	if err != nil {
@@ -57,20 +57,20 @@ func runWorker(ctx context.Context, j job.Job, h sqsonce.Handler) error {
 // the backlog in its order, another waits for the results.
 func sqsoncePublisher(ctx context.Context, j job.Job, effects *Effects) error {
 	p, err := fifo.NewPublisher(sqsClient(j, httpClient()), j.QueueURL, "bench", func(o *fifo.Options) {
-		o.InFlight, o.Logger = j.Slots, logger()
+		o.MaxRequests, o.Logger = j.Slots, logger()
 	})
 	if err != nil {
 		return err
 	}
 	type enqueued struct {
 		n       int
-		pending *fifo.Pending
+		pending *fifo.PublishResult
 	}
 	events, waited := make(chan enqueued, j.Events), make(chan error, 1)
 	go func() {
 		var failed error
 		for e := range events {
-			if _, err := e.pending.Wait(ctx); err != nil {
+			if _, err := e.pending.Get(ctx); err != nil {
 				failed = errors.Join(failed, err)
 				continue
 			}

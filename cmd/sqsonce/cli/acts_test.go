@@ -35,52 +35,52 @@ func TestActs(t *testing.T) {
 		after    ops.State
 	}{
 		// free
-		{"free", ops.Unknown, "y", "", exitRefused, looked, ops.Unknown},
-		{"free", ops.Unknown, "", "", exitRefused, looked, ops.Unknown},
-		{"free", ops.Released, "y", "", exitDone, looked, ops.Released},
-		{"free", ops.Released, "", "", exitDone, looked, ops.Released},
-		{"free", ops.Crashed, "y", asksYesNo, exitDone, freed, ops.Released},
-		{"free", ops.Crashed, "YES", asksYesNo, exitDone, freed, ops.Released},
-		{"free", ops.Crashed, "n", asksYesNo, exitRefused, looked, ops.Crashed},
-		{"free", ops.Crashed, "\n", asksYesNo, exitRefused, looked, ops.Crashed},
-		{"free", ops.Crashed, "", "", exitRefused, looked, ops.Crashed},
-		{"free --yes", ops.Crashed, "", "", exitDone, freed, ops.Released},
-		{"free --yes", ops.Crashed, "n", "", exitDone, freed, ops.Released},
-		{"free --dry-run", ops.Crashed, "y", "", exitDone, looked, ops.Crashed},
-		{"free --dry-run --yes", ops.Crashed, "", "", exitDone, looked, ops.Crashed},
-		{"free --take --again", ops.Crashed, "y", asksYesNo, exitDone, freed, ops.Released},
-		{"free", ops.Running, "y", "", exitRefused, looked, ops.Running},
-		{"free --yes", ops.Running, "", "", exitRefused, looked, ops.Running},
-		{"free --again --yes", ops.Running, "", "", exitRefused, looked, ops.Running},
-		{"free --take", ops.Running, "KEY", asksKey, exitDone, freed, ops.Released},
-		{"free --take", ops.Running, "y", asksKey, exitRefused, looked, ops.Running},
-		{"free --take --yes", ops.Running, "y", asksKey, exitRefused, looked, ops.Running},
-		{"free --take --yes", ops.Running, "", "", exitDone, freed, ops.Released},
-		{"free --take", ops.Running, "", "", exitRefused, looked, ops.Running},
-		{"free --take --dry-run", ops.Running, "KEY", "", exitDone, looked, ops.Running},
-		{"free", ops.Completed, "y", "", exitRefused, looked, ops.Completed},
-		{"free --yes", ops.Completed, "", "", exitRefused, looked, ops.Completed},
-		{"free --take --yes", ops.Completed, "", "", exitRefused, looked, ops.Completed},
-		{"free --again", ops.Completed, "KEY", asksKey, exitDone, freed, ops.Released},
-		{"free --again", ops.Completed, "y", asksKey, exitRefused, looked, ops.Completed},
-		{"free --again --yes", ops.Completed, "y", asksKey, exitRefused, looked, ops.Completed},
-		{"free --again --yes", ops.Completed, "", "", exitDone, freed, ops.Released},
-		{"free --take --again --yes", ops.Foreign, "", "", exitRefused, looked, ops.Foreign},
+		{"free", ops.StateUnknown, "y", "", exitRefused, looked, ops.StateUnknown},
+		{"free", ops.StateUnknown, "", "", exitRefused, looked, ops.StateUnknown},
+		{"free", ops.StateReleased, "y", "", exitDone, looked, ops.StateReleased},
+		{"free", ops.StateReleased, "", "", exitDone, looked, ops.StateReleased},
+		{"free", ops.StateCrashed, "y", asksYesNo, exitDone, freed, ops.StateReleased},
+		{"free", ops.StateCrashed, "YES", asksYesNo, exitDone, freed, ops.StateReleased},
+		{"free", ops.StateCrashed, "n", asksYesNo, exitRefused, looked, ops.StateCrashed},
+		{"free", ops.StateCrashed, "\n", asksYesNo, exitRefused, looked, ops.StateCrashed},
+		{"free", ops.StateCrashed, "", "", exitRefused, looked, ops.StateCrashed},
+		{"free --yes", ops.StateCrashed, "", "", exitDone, freed, ops.StateReleased},
+		{"free --yes", ops.StateCrashed, "n", "", exitDone, freed, ops.StateReleased},
+		{"free --dry-run", ops.StateCrashed, "y", "", exitDone, looked, ops.StateCrashed},
+		{"free --dry-run --yes", ops.StateCrashed, "", "", exitDone, looked, ops.StateCrashed},
+		{"free --take --again", ops.StateCrashed, "y", asksYesNo, exitDone, freed, ops.StateReleased},
+		{"free", ops.StateRunning, "y", "", exitRefused, looked, ops.StateRunning},
+		{"free --yes", ops.StateRunning, "", "", exitRefused, looked, ops.StateRunning},
+		{"free --again --yes", ops.StateRunning, "", "", exitRefused, looked, ops.StateRunning},
+		{"free --take", ops.StateRunning, "KEY", asksKey, exitDone, freed, ops.StateReleased},
+		{"free --take", ops.StateRunning, "y", asksKey, exitRefused, looked, ops.StateRunning},
+		{"free --take --yes", ops.StateRunning, "y", asksKey, exitRefused, looked, ops.StateRunning},
+		{"free --take --yes", ops.StateRunning, "", "", exitDone, freed, ops.StateReleased},
+		{"free --take", ops.StateRunning, "", "", exitRefused, looked, ops.StateRunning},
+		{"free --take --dry-run", ops.StateRunning, "KEY", "", exitDone, looked, ops.StateRunning},
+		{"free", ops.StateCompleted, "y", "", exitRefused, looked, ops.StateCompleted},
+		{"free --yes", ops.StateCompleted, "", "", exitRefused, looked, ops.StateCompleted},
+		{"free --take --yes", ops.StateCompleted, "", "", exitRefused, looked, ops.StateCompleted},
+		{"free --again", ops.StateCompleted, "KEY", asksKey, exitDone, freed, ops.StateReleased},
+		{"free --again", ops.StateCompleted, "y", asksKey, exitRefused, looked, ops.StateCompleted},
+		{"free --again --yes", ops.StateCompleted, "y", asksKey, exitRefused, looked, ops.StateCompleted},
+		{"free --again --yes", ops.StateCompleted, "", "", exitDone, freed, ops.StateReleased},
+		{"free --take --again --yes", ops.StateForeign, "", "", exitRefused, looked, ops.StateForeign},
 		// complete
-		{"complete", ops.Unknown, "y", "", exitRefused, looked, ops.Unknown},
-		{"complete --create", ops.Unknown, "y", asksYesNo, exitDone, completed, ops.Completed},
-		{"complete --create", ops.Unknown, "n", asksYesNo, exitRefused, looked, ops.Unknown},
-		{"complete --create", ops.Unknown, "", "", exitRefused, looked, ops.Unknown},
-		{"complete --create --yes", ops.Unknown, "", "", exitDone, completed, ops.Completed},
-		{"complete", ops.Released, "y", asksYesNo, exitDone, completed, ops.Completed},
-		{"complete", ops.Crashed, "y", asksYesNo, exitDone, completed, ops.Completed},
-		{"complete", ops.Crashed, "n", asksYesNo, exitRefused, looked, ops.Crashed},
-		{"complete", ops.Crashed, "", "", exitRefused, looked, ops.Crashed},
-		{"complete --yes", ops.Crashed, "", "", exitDone, completed, ops.Completed},
-		{"complete --dry-run", ops.Crashed, "y", "", exitDone, looked, ops.Crashed},
-		{"complete --yes --create", ops.Running, "", "", exitRefused, looked, ops.Running},
-		{"complete", ops.Completed, "", "", exitDone, looked, ops.Completed},
-		{"complete --yes --create", ops.Foreign, "", "", exitRefused, looked, ops.Foreign},
+		{"complete", ops.StateUnknown, "y", "", exitRefused, looked, ops.StateUnknown},
+		{"complete --create", ops.StateUnknown, "y", asksYesNo, exitDone, completed, ops.StateCompleted},
+		{"complete --create", ops.StateUnknown, "n", asksYesNo, exitRefused, looked, ops.StateUnknown},
+		{"complete --create", ops.StateUnknown, "", "", exitRefused, looked, ops.StateUnknown},
+		{"complete --create --yes", ops.StateUnknown, "", "", exitDone, completed, ops.StateCompleted},
+		{"complete", ops.StateReleased, "y", asksYesNo, exitDone, completed, ops.StateCompleted},
+		{"complete", ops.StateCrashed, "y", asksYesNo, exitDone, completed, ops.StateCompleted},
+		{"complete", ops.StateCrashed, "n", asksYesNo, exitRefused, looked, ops.StateCrashed},
+		{"complete", ops.StateCrashed, "", "", exitRefused, looked, ops.StateCrashed},
+		{"complete --yes", ops.StateCrashed, "", "", exitDone, completed, ops.StateCompleted},
+		{"complete --dry-run", ops.StateCrashed, "y", "", exitDone, looked, ops.StateCrashed},
+		{"complete --yes --create", ops.StateRunning, "", "", exitRefused, looked, ops.StateRunning},
+		{"complete", ops.StateCompleted, "", "", exitDone, looked, ops.StateCompleted},
+		{"complete --yes --create", ops.StateForeign, "", "", exitRefused, looked, ops.StateForeign},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%q", test.command, test.state, test.answer), func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -116,7 +116,7 @@ func TestActs(t *testing.T) {
 // A freed record says who did it and why; the next owner sees it.
 func TestFreeLeavesNote(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.Crashed)
+		key := w.put("e", ops.StateCrashed)
 		w.run("record", "free", key, "--table", "dedup", "--yes", "--note", "looked: no charge", "--retention", "60d")
 		r, err := w.store.Inspect(context.Background(), key)
 		w.must(err)
@@ -147,10 +147,10 @@ func TestCompleteRetention(t *testing.T) {
 
 // An interrupt does not end a write: its answer says what happened.
 func TestInterruptedWrite(t *testing.T) {
-	for command, want := range map[string]ops.State{"free": ops.Released, "complete": ops.Completed} {
+	for command, want := range map[string]ops.State{"free": ops.StateReleased, "complete": ops.StateCompleted} {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				key := w.put("e", ops.Crashed)
+				key := w.put("e", ops.StateCrashed)
 				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Times: 9, Do: fault.Delay, Delay: 500 * time.Millisecond}}})
 				ctx, cancel := context.WithCancel(context.Background())
 				time.AfterFunc(200*time.Millisecond, cancel)
@@ -170,7 +170,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	for _, command := range []string{"free", "complete"} {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				key := w.put("e", ops.Crashed)
+				key := w.put("e", ops.StateCrashed)
 				store := &meddling{Store: w.store, change: func() {
 					r, err := w.store.Inspect(context.Background(), key)
 					w.must(err)
@@ -182,7 +182,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				}
 				r, err := w.store.Inspect(context.Background(), key)
 				w.must(err)
-				if w.state(key) != ops.Released || r.LastError != "another operator" {
+				if w.state(key) != ops.StateReleased || r.LastError != "another operator" {
 					t.Errorf("record %+v", r)
 				}
 			})
@@ -193,7 +193,7 @@ func TestChangedMeanwhile(t *testing.T) {
 // A consumer that only looked dead, and renews its lease while the question is open, keeps the record.
 func TestFreeRefusedToLateRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.Crashed)
+		key := w.put("e", ops.StateCrashed)
 		store := &meddling{Store: w.store, change: func() {
 			r, err := w.store.Inspect(context.Background(), key)
 			w.must(err)
@@ -201,7 +201,7 @@ func TestFreeRefusedToLateRenewal(t *testing.T) {
 			w.must(err)
 		}}
 		w.opts.Store = func(context.Context) (Store, error) { return store, nil }
-		if got := w.run("record", "free", key, "--yes"); got.code != exitRefused || w.state(key) != ops.Running {
+		if got := w.run("record", "free", key, "--yes"); got.code != exitRefused || w.state(key) != ops.StateRunning {
 			t.Errorf("%+v, and the record is %s", got, w.state(key))
 		}
 	})
@@ -229,14 +229,14 @@ func TestLostAnswers(t *testing.T) {
 	for _, command := range []string{"free", "complete"} {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				key := w.put("e", ops.Crashed)
+				key := w.put("e", ops.StateCrashed)
 				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Prob: 1, Do: fault.Reset}}})
 				got := w.run("record", command, key, "--table", "dedup", "--yes")
 				w.stack.MemDynamoDB().Set(fault.Plan{})
 				if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "look again") {
 					t.Errorf("%+v", got)
 				}
-				if s := w.state(key); s != ops.Crashed {
+				if s := w.state(key); s != ops.StateCrashed {
 					t.Errorf("the record is %s", s)
 				}
 			})
@@ -247,7 +247,7 @@ func TestLostAnswers(t *testing.T) {
 // An interrupt at the question changes nothing.
 func TestInterruptedQuestion(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.Crashed)
+		key := w.put("e", ops.StateCrashed)
 		w.terminal = true
 		ctx, cancel := context.WithCancel(context.Background())
 		a := &app{
@@ -259,7 +259,7 @@ func TestInterruptedQuestion(t *testing.T) {
 		if code := a.run(ctx, []string{"record", "free", key}); code != exitPart {
 			t.Errorf("exit %d", code)
 		}
-		if s := w.state(key); s != ops.Crashed {
+		if s := w.state(key); s != ops.StateCrashed {
 			t.Errorf("the record is %s", s)
 		}
 	})

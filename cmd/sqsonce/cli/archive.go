@@ -106,7 +106,7 @@ func (a *app) export(ctx context.Context, f archiveFlags) error {
 // delete always has a plan, whose number somebody has said, or been asked about.
 func (a *app) delete(ctx context.Context, f archiveFlags) error {
 	if f.completed {
-		f.state.values = []ops.State{ops.Completed}
+		f.state.values = []ops.State{ops.StateCompleted}
 	}
 	if err := f.check(a, true); err != nil {
 		return err
@@ -165,9 +165,9 @@ func (a *app) newExport(ctx context.Context, f archiveFlags, operation string) (
 	if f.archive, err = filepath.Abs(f.archive); err != nil {
 		return nil, err
 	}
-	done := ops.Exported
+	done := ops.ActionExported
 	if f.drain {
-		done = ops.Deleted
+		done = ops.ActionDeleted
 	}
 	w := &work{a: a, operation: operation, done: done, url: url, archive: f.archive}
 	e := &export{work: w, d: d, states: selection.States}

@@ -96,7 +96,7 @@ func TestExportAndDelete(t *testing.T) {
 	} {
 		t.Run(test.command+"/"+strconv.Itoa(test.messages)+test.answer, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				w.put("done", ops.Completed)
+				w.put("done", ops.StateCompleted)
 				w.send("orders-dlq", "done", "b")
 				w.deadLetters(test.messages)
 				w.terminal, w.answer = test.answer != "", test.answer
@@ -286,11 +286,11 @@ func TestExportEvents(t *testing.T) {
 					t.Error(line)
 				}
 			case "result":
-				if e.Action != ops.Exported {
+				if e.Action != ops.ActionExported {
 					t.Error(line)
 				}
 			case "end":
-				if len(e.Counts) != 1 || e.Counts[0] != (count{ops.Exported, 12, ""}) || e.Archive != w.archive() {
+				if len(e.Counts) != 1 || e.Counts[0] != (count{ops.ActionExported, 12, ""}) || e.Archive != w.archive() {
 					t.Error(line)
 				}
 			}

@@ -232,13 +232,13 @@ func TestExamples(t *testing.T) {
 				w.T = t
 				switch {
 				case strings.Contains(line, "record free"), strings.Contains(line, "--state crashed"):
-					w.left("ord-42", "dead", ops.Crashed)
+					w.left("ord-42", "dead", ops.StateCrashed)
 				case strings.Contains(line, "--completed"):
-					w.left("ord-42", "dead", ops.Completed)
+					w.left("ord-42", "dead", ops.StateCompleted)
 				case strings.Contains(line, "replay"): // one that goes on with another
-					w.left("ord-43", dedup.OperatorPrefix+"ann/1", ops.Released)
+					w.left("ord-43", dedup.OperatorPrefix+"ann/1", ops.StateReleased)
 				default:
-					w.left("ord-42", "dead", ops.Released)
+					w.left("ord-42", "dead", ops.StateReleased)
 				}
 				var out, errs strings.Builder
 				ctx, interrupt := context.WithCancel(t.Context())
@@ -270,9 +270,9 @@ func (w *world) left(event, owner string, state ops.State) {
 	past := time.Now().Add(-time.Hour)
 	until, status := int64(0), "INPROGRESS"
 	switch state {
-	case ops.Crashed:
+	case ops.StateCrashed:
 		until = past.UnixMilli()
-	case ops.Completed:
+	case ops.StateCompleted:
 		status = "COMPLETED"
 	}
 	number := func(n int64) ddbtypes.AttributeValue {
@@ -398,7 +398,7 @@ func TestLookingChangesNothing(t *testing.T) {
 		items := len(w.stack.MemDynamoDB().Calls())
 		flags := []string{"--queue", "orders", "--consumer", consumer, "--table", "dedup"}
 		w.run(append([]string{"dlq", "ls"}, flags...)...)
-		w.run(append([]string{"dlq", "show", ids[ops.Crashed]}, flags...)...)
+		w.run(append([]string{"dlq", "show", ids[ops.StateCrashed]}, flags...)...)
 		w.run("record", "show", "billing#orders|crashed", "--table", "dedup")
 		w.run("record", "ls", "--table", "dedup")
 		for _, c := range w.stack.MemDynamoDB().Calls()[items:] {

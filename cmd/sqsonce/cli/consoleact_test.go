@@ -32,7 +32,7 @@ var (
 func TestConsoleRedrive(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.deadLetters(25)
-		w.put("crashed", ops.Crashed)
+		w.put("crashed", ops.StateCrashed)
 		w.send("orders-dlq", "crashed", "b")
 		w.consume("orders", succeeds)
 		b := w.browse(true)
@@ -63,7 +63,7 @@ func TestConsoleRedrive(t *testing.T) {
 			t.Errorf("%+v are left", left)
 		}
 		for i := range 25 {
-			if key := consumer + "#orders|e" + string(rune('0'+i)); i < 10 && w.state(key) != ops.Completed {
+			if key := consumer + "#orders|e" + string(rune('0'+i)); i < 10 && w.state(key) != ops.StateCompleted {
 				t.Errorf("%s is %s", key, w.state(key))
 			}
 		}
@@ -96,7 +96,7 @@ func TestConsoleRedriveOne(t *testing.T) {
 			t.Fatalf("no form: %s", got.body)
 		}
 		run := b.ended(b.act(b.plan("op", "redrive", "queue", "orders", "id", ids[1])).to)
-		if left := w.stack.MemSQS().Messages("orders-dlq"); len(left) != 2 || !strings.Contains(run.text, "State done") || w.state("billing#orders|e1") != ops.Completed {
+		if left := w.stack.MemSQS().Messages("orders-dlq"); len(left) != 2 || !strings.Contains(run.text, "State done") || w.state("billing#orders|e1") != ops.StateCompleted {
 			t.Errorf("%d left, %s", len(left), run.text)
 		}
 	})
@@ -141,7 +141,7 @@ func TestConsoleStalePlan(t *testing.T) {
 	}{
 		"nothing":        {func(*world) {}, false},
 		"a class more":   {func(w *world) { w.send("orders-dlq", "other", "b") }, false},
-		"a message more": {func(w *world) { w.put("e9", ops.Released); w.send("orders-dlq", "e9", "b") }, true},
+		"a message more": {func(w *world) { w.put("e9", ops.StateReleased); w.send("orders-dlq", "e9", "b") }, true},
 		"a hidden one":   {func(w *world) { w.hide("orders-dlq") }, true},
 		"another try":    {func(w *world) { w.retry("e1", "another") }, true},
 		"a state": {func(w *world) {
@@ -333,12 +333,12 @@ func TestConsoleRecord(t *testing.T) {
 		typed bool
 		after ops.State
 	}{
-		{ops.Crashed, []string{"record free its next delivery runs it", "record complete it never runs again"}, []string{"op", "free", "note", "looked"}, false, ops.Released},
-		{ops.Crashed, nil, []string{"op", "complete"}, false, ops.Completed},
-		{ops.Running, []string{"Not now: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, ops.Released},
-		{ops.Completed, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, ops.Released},
-		{ops.Unknown, []string{"Not now: no record under this key", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, ops.Completed},
-		{ops.Foreign, []string{"Not now"}, nil, false, ops.Foreign},
+		{ops.StateCrashed, []string{"record free its next delivery runs it", "record complete it never runs again"}, []string{"op", "free", "note", "looked"}, false, ops.StateReleased},
+		{ops.StateCrashed, nil, []string{"op", "complete"}, false, ops.StateCompleted},
+		{ops.StateRunning, []string{"Not now: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, ops.StateReleased},
+		{ops.StateCompleted, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, ops.StateReleased},
+		{ops.StateUnknown, []string{"Not now: no record under this key", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, ops.StateCompleted},
+		{ops.StateForeign, []string{"Not now"}, nil, false, ops.StateForeign},
 	} {
 		t.Run(string(test.state)+"/"+strings.Join(test.form, " "), func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -381,7 +381,7 @@ func TestConsoleRecord(t *testing.T) {
 // A record that cannot be read is an error, of the kind that it is.
 func TestConsoleRecordFails(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.Crashed)
+		key := w.put("e", ops.StateCrashed)
 		b := w.browse(true)
 		for code, want := range map[string]int{"AccessDeniedException": http.StatusForbidden, "ValidationException": http.StatusBadGateway} {
 			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: code}}})
@@ -411,11 +411,11 @@ func TestConsoleRecordFails(t *testing.T) {
 // A plan of a record is refused when another has had it since.
 func TestConsoleRecordChanged(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.Crashed)
+		key := w.put("e", ops.StateCrashed)
 		b := w.browse(true)
 		plan := b.plan("op", "complete", "key", key)
 		w.retry("e", "another")
-		if got := b.act(plan); got.code != http.StatusConflict || !strings.Contains(got.text, "list again") || w.state(key) != ops.Released || len(w.audited()) != 0 {
+		if got := b.act(plan); got.code != http.StatusConflict || !strings.Contains(got.text, "list again") || w.state(key) != ops.StateReleased || len(w.audited()) != 0 {
 			t.Errorf("%d, %s: %s", got.code, w.state(key), got.text)
 		}
 	})

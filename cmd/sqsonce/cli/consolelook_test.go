@@ -39,7 +39,7 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 		gets := func(want int) {
 			t.Helper()
 			before, calls := state(), b.called()
-			for _, path := range []string{"/dlq/orders", class, "/dlq/orders/" + ids[ops.Released], "/fragment/look/orders", "/runs", "/fragment/runs", "/record"} {
+			for _, path := range []string{"/dlq/orders", class, "/dlq/orders/" + ids[ops.StateReleased], "/fragment/look/orders", "/runs", "/fragment/runs", "/record"} {
 				if got := b.get(path); got.code != http.StatusOK && got.code != want {
 					t.Errorf("%s: %d: %s", path, got.code, got.text)
 				}
@@ -66,11 +66,11 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 			}
 		}
 		gets(0)
-		if got := b.get(class); !strings.Contains(got.text, "Messages 1 to 2 of 2") || !strings.Contains(got.text, ids[ops.Released]) {
+		if got := b.get(class); !strings.Contains(got.text, "Messages 1 to 2 of 2") || !strings.Contains(got.text, ids[ops.StateReleased]) {
 			t.Errorf("%s", got.text)
 		}
-		got := b.get("/dlq/orders/" + ids[ops.Crashed])
-		for _, text := range []string{"crashed", ops.Crashed.Means(), ops.Crashed.Do(), "billing#orders|crashed", "owner-crashed", "event-id", "Body, 1 bytes"} {
+		got := b.get("/dlq/orders/" + ids[ops.StateCrashed])
+		for _, text := range []string{"crashed", ops.StateCrashed.Means(), ops.StateCrashed.Do(), "billing#orders|crashed", "owner-crashed", "event-id", "Body, 1 bytes"} {
 			if !strings.Contains(got.text, text) {
 				t.Errorf("no %q in %s", text, got.text)
 			}
@@ -83,7 +83,7 @@ func TestConsoleHostile(t *testing.T) {
 	const script = "<script>alert(1)</script>\u202e\x00\xff'\"><img src=x onerror=alert(2)>"
 	legal := strings.ToValidUTF8(strings.ReplaceAll(script, "\x00", ""), "")
 	bubble(t, func(w *world) {
-		w.put("evil"+legal, ops.Unknown)
+		w.put("evil"+legal, ops.StateUnknown)
 		big := w.send("orders-dlq", "big", strings.Repeat("<b>\u202e", 1<<20/8))
 		id := w.send("orders-dlq", "evil"+legal, "\u202e"+legal, sqsonce.AttrRejectReason, "no "+legal, "x-own", legal)
 		fifo, err := w.stack.SQS.SendMessage(context.Background(), &sqs.SendMessageInput{

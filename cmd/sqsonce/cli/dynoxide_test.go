@@ -25,7 +25,7 @@ func TestRecordOnDynoxide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorldOn(t, line)
 		keys := map[ops.State]string{}
-		for _, state := range []ops.State{ops.Released, ops.Completed, ops.Foreign, ops.Crashed, ops.Running} { // crashed takes time
+		for _, state := range []ops.State{ops.StateReleased, ops.StateCompleted, ops.StateForeign, ops.StateCrashed, ops.StateRunning} { // crashed takes time
 			keys[state] = w.put(string(state), state)
 		}
 		w.shows(keys)
@@ -65,7 +65,7 @@ func (w *world) shows(keys map[ops.State]string) {
 	w.Helper()
 	for state, key := range keys {
 		var r recordJSON
-		if w.jsonOf(&r, "record", "show", key); r.Key != key || r.State != state || (r.LastError != "") != (state == ops.Released) || (r.ResultBytes > 0) != (state == ops.Completed) {
+		if w.jsonOf(&r, "record", "show", key); r.Key != key || r.State != state || (r.LastError != "") != (state == ops.StateReleased) || (r.ResultBytes > 0) != (state == ops.StateCompleted) {
 			w.Errorf("show %s: %+v", key, r)
 		}
 	}
@@ -91,7 +91,7 @@ func (w *world) lists(keys map[ops.State]string) {
 		found[page.Records[0].State] = after
 	}
 	for state, key := range keys {
-		if listed := found[state] == key; listed == (state == ops.Completed) {
+		if listed := found[state] == key; listed == (state == ops.StateCompleted) {
 			w.Errorf("ls: %s is listed: %t", key, listed)
 		}
 	}
@@ -105,7 +105,7 @@ func (w *world) lists(keys map[ops.State]string) {
 func (w *world) changes(keys map[ops.State]string) {
 	w.Helper()
 	ctx := context.Background()
-	running, err := w.store.Inspect(ctx, keys[ops.Running])
+	running, err := w.store.Inspect(ctx, keys[ops.StateRunning])
 	w.must(err)
 	none := consumer + "#orders|none"
 	for _, step := range []struct {
@@ -113,18 +113,18 @@ func (w *world) changes(keys map[ops.State]string) {
 		code         exitCode
 		after        ops.State
 	}{
-		{"free", keys[ops.Running], exitRefused, ops.Running},
-		{"complete", keys[ops.Running], exitRefused, ops.Running},
-		{"free", keys[ops.Completed], exitRefused, ops.Completed},
-		{"free --take --again", keys[ops.Foreign], exitRefused, ops.Foreign},
-		{"complete", none, exitRefused, ops.Unknown},
-		{"free", none, exitRefused, ops.Unknown},
-		{"free", keys[ops.Crashed], exitDone, ops.Released},
-		{"complete", keys[ops.Crashed], exitDone, ops.Completed},
-		{"complete", keys[ops.Released], exitDone, ops.Completed},
-		{"complete --create", none, exitDone, ops.Completed},
-		{"free --again", none, exitDone, ops.Released},
-		{"free --take --note=looked", keys[ops.Running], exitDone, ops.Released},
+		{"free", keys[ops.StateRunning], exitRefused, ops.StateRunning},
+		{"complete", keys[ops.StateRunning], exitRefused, ops.StateRunning},
+		{"free", keys[ops.StateCompleted], exitRefused, ops.StateCompleted},
+		{"free --take --again", keys[ops.StateForeign], exitRefused, ops.StateForeign},
+		{"complete", none, exitRefused, ops.StateUnknown},
+		{"free", none, exitRefused, ops.StateUnknown},
+		{"free", keys[ops.StateCrashed], exitDone, ops.StateReleased},
+		{"complete", keys[ops.StateCrashed], exitDone, ops.StateCompleted},
+		{"complete", keys[ops.StateReleased], exitDone, ops.StateCompleted},
+		{"complete --create", none, exitDone, ops.StateCompleted},
+		{"free --again", none, exitDone, ops.StateReleased},
+		{"free --take --note=looked", keys[ops.StateRunning], exitDone, ops.StateReleased},
 	} {
 		got := w.run(append(append([]string{"record"}, strings.Fields(step.command)...), step.key, "--yes")...)
 		if after := w.state(step.key); got.code != step.code || after != step.after {
@@ -135,7 +135,7 @@ func (w *world) changes(keys map[ops.State]string) {
 	if err := w.store.Complete(ctx, running.Lease, dedup.Result{}); err == nil {
 		w.Error("a consumer completes a record that was taken from it")
 	}
-	l, err := w.store.Acquire(ctx, dedup.Claim{Key: keys[ops.Running], Owner: "next", Lease: time.Minute, Retention: time.Hour, NoTakeover: true})
+	l, err := w.store.Acquire(ctx, dedup.Claim{Key: keys[ops.StateRunning], Owner: "next", Lease: time.Minute, Retention: time.Hour, NoTakeover: true})
 	if err != nil || l.LastError != "looked" {
 		w.Errorf("the next consumer gets %+v, %v", l, err)
 	}

@@ -48,7 +48,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
-	_, field := errors.AsType[*sqsonce.FieldError](err)
+	_, field := errors.AsType[*sqsonce.OptionError](err)
 	_, refused := errors.AsType[*ops.RefusedError](err)
 	_, broken := errors.AsType[*outbox.BrokenError](err)
 	switch {

@@ -151,11 +151,11 @@ func (w *world) put(event string, state ops.State) string {
 	ctx, key := context.Background(), consumer+"#orders|"+event
 	claim := dedup.Claim{Key: key, Owner: "owner-" + event, Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true}
 	switch state {
-	case ops.Unknown:
+	case ops.StateUnknown:
 		return key
-	case ops.Running:
+	case ops.StateRunning:
 		claim.Lease = 30 * time.Minute
-	case ops.Foreign:
+	case ops.StateForeign:
 		_, err := w.stack.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
 			"id":         &ddbtypes.AttributeValueMemberS{Value: key},
 			"status":     &ddbtypes.AttributeValueMemberS{Value: "COMPLETED"},
@@ -167,11 +167,11 @@ func (w *world) put(event string, state ops.State) string {
 	l, err := w.store.Acquire(ctx, claim)
 	w.must(err)
 	switch state {
-	case ops.Released:
+	case ops.StateReleased:
 		w.must(w.store.Release(ctx, l, errFor(event)))
-	case ops.Completed:
+	case ops.StateCompleted:
 		w.must(w.store.Complete(ctx, l, dedup.Result{Data: []byte(`{"charge":"ch_1"}`)}))
-	case ops.Crashed:
+	case ops.StateCrashed:
 		time.Sleep(lease + 10*time.Second)
 	}
 	return key
@@ -196,7 +196,7 @@ func (w *world) consume(queue string, h sqsonce.Handler) *sqsworker.Worker {
 	quiet := slog.New(slog.DiscardHandler)
 	once, err := dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = quiet })
 	w.must(err)
-	worker, err := sqsworker.New(w.stack.SQS, w.stack.QueueURL[queue], sqsonce.Unwrap(once.Handler(h)), func(o *sqsworker.Options) { o.Logger, o.Wait = quiet, time.Second })
+	worker, err := sqsworker.New(w.stack.SQS, w.stack.QueueURL[queue], sqsonce.OpenEnvelope(once.Handler(h)), func(o *sqsworker.Options) { o.Logger, o.WaitTime = quiet, time.Second })
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -45,7 +45,7 @@ type Options struct {
 	Key func(*sqsonce.Message) (string, error)
 	// TrustDedupID is the consumer's dedup.Options.TrustDedupID. Default: false.
 	TrustDedupID bool
-	// NoUnwrap says that the consumer has no sqsonce.Unwrap around its handler. Default: false, Key gets the message in an
+	// NoUnwrap says that the consumer has no sqsonce.OpenEnvelope around its handler. Default: false, Key gets the message in an
 	// envelope.
 	NoUnwrap bool
 	// Store opens the store of the consumer's records. It is called once, by commands that need records. Default: the DynamoDB

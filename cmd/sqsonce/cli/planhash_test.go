@@ -49,7 +49,7 @@ func TestPlanOfQueue(t *testing.T) {
 		"nothing":        {change: func(*world, []string) {}},
 		"time":           {change: func(*world, []string) { time.Sleep(9 * time.Minute) }},
 		"a class more":   {change: func(w *world, _ []string) { w.send("orders-dlq", "other", "b") }},
-		"a message more": {func(w *world, _ []string) { w.put("e9", ops.Released); w.send("orders-dlq", "e9", "b") }, true},
+		"a message more": {func(w *world, _ []string) { w.put("e9", ops.StateReleased); w.send("orders-dlq", "e9", "b") }, true},
 		"a message less": {func(w *world, ids []string) {
 			w.run("dlq", "delete", "--queue", "orders", "--archive", w.archive(), "--id", ids[0], "--yes", "--expect", "1")
 		}, true},
@@ -107,7 +107,7 @@ func TestPlanRedrivesOnlyPlanned(t *testing.T) {
 		args := append(slices.Clone(redriveLine), "--all", "--json")
 		p := w.dryRun(args)
 		w.caller = func(context.Context) (string, error) { // just before the run
-			w.put("late", ops.Released)
+			w.put("late", ops.StateReleased)
 			w.send("orders-dlq", "late", "b")
 			return callerARN, nil
 		}
@@ -174,16 +174,16 @@ func TestPlanOfRecord(t *testing.T) {
 		code    exitCode
 		after   ops.State
 	}{
-		{"free", ops.Crashed, false, nil, exitDone, ops.Released},
-		{"free --take", ops.Running, true, nil, exitDone, ops.Released},
-		{"free --again", ops.Completed, true, nil, exitDone, ops.Released},
-		{"complete", ops.Crashed, false, nil, exitDone, ops.Completed},
-		{"complete --create", ops.Unknown, false, nil, exitDone, ops.Completed},
-		{"free", ops.Crashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.Released},
-		{"complete", ops.Crashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.Released},
-		{"complete", ops.Released, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.Released}, // the same state
-		{"complete --create", ops.Unknown, false, func(w *world) { w.put("e", ops.Completed) }, exitRefused, ops.Completed},
-		{"free --take", ops.Running, true, func(*world) { time.Sleep(time.Hour) }, exitRefused, ops.Crashed},
+		{"free", ops.StateCrashed, false, nil, exitDone, ops.StateReleased},
+		{"free --take", ops.StateRunning, true, nil, exitDone, ops.StateReleased},
+		{"free --again", ops.StateCompleted, true, nil, exitDone, ops.StateReleased},
+		{"complete", ops.StateCrashed, false, nil, exitDone, ops.StateCompleted},
+		{"complete --create", ops.StateUnknown, false, nil, exitDone, ops.StateCompleted},
+		{"free", ops.StateCrashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.StateReleased},
+		{"complete", ops.StateCrashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.StateReleased},
+		{"complete", ops.StateReleased, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.StateReleased}, // the same state
+		{"complete --create", ops.StateUnknown, false, func(w *world) { w.put("e", ops.StateCompleted) }, exitRefused, ops.StateCompleted},
+		{"free --take", ops.StateRunning, true, func(*world) { time.Sleep(time.Hour) }, exitRefused, ops.StateCrashed},
 	} {
 		t.Run(test.command+"/"+string(test.state)+"/"+strconv.FormatBool(test.change != nil), func(t *testing.T) {
 			bubble(t, func(w *world) {

@@ -163,7 +163,7 @@ func TestDenied(t *testing.T) {
 		for _, action := range actions {
 			t.Run(command+"/"+action, func(t *testing.T) {
 				bubble(t, func(w *world) {
-					w.put("e", ops.Crashed)
+					w.put("e", ops.StateCrashed)
 					w.deadLetters(3)
 					w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
 					if strings.Contains(command, "restore") {

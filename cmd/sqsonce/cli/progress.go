@@ -57,17 +57,17 @@ func (p *progress) result(res *ops.Result) {
 	}
 	p.showCanary(res, seen)
 	if p.bar != nil {
-		p.bar.SetCurrent(int64(p.counts[ops.Redriven]))
+		p.bar.SetCurrent(int64(p.counts[ops.ActionRedriven]))
 	} else if time.Since(p.shown) >= progressEvery {
 		p.shown = time.Now()
-		p.line("%d redriven, %d left, %d came back", p.counts[ops.Redriven], p.counts[ops.Left], p.cameBack.Load())
+		p.line("%d redriven, %d left, %d came back", p.counts[ops.ActionRedriven], p.counts[ops.ActionLeft], p.cameBack.Load())
 	}
 }
 
 // showCanary says what is waited for.
 func (p *progress) showCanary(res *ops.Result, seen bool) {
 	switch {
-	case p.canaries == 0 || res.Action != ops.Redriven:
+	case p.canaries == 0 || res.Action != ops.ActionRedriven:
 	case res.After == "" && !seen:
 		p.sent = time.Now()
 		p.line("canary %s sent, %s: waiting for its end, %s at most", res.ID, res.RecordKey, shown.Brief(p.canaryTimeout, true))

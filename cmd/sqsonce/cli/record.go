@@ -55,7 +55,7 @@ type seen struct {
 
 // means says in words what the record says of its event.
 func (s seen) means() string {
-	if s.state == ops.Unknown {
+	if s.state == ops.StateUnknown {
 		return noRecord
 	}
 	return s.state.Means()
@@ -78,7 +78,7 @@ func (a *app) inspect(ctx context.Context, arg string) (Store, seen, error) {
 func read(ctx context.Context, store Store, key string) (seen, error) {
 	r, err := store.Inspect(ctx, key)
 	if errors.Is(err, dedup.ErrNotFound) {
-		return seen{dedup.Record{Lease: dedup.Lease{Key: key}}, ops.Unknown}, nil
+		return seen{dedup.Record{Lease: dedup.Lease{Key: key}}, ops.StateUnknown}, nil
 	}
 	return seen{r, stateOf(r)}, err
 }
@@ -143,7 +143,7 @@ type recordLsFlags struct {
 }
 
 func (a *app) recordLs() *cobra.Command {
-	f := recordLsFlags{state: states{of: []ops.State{ops.Released, ops.Running, ops.Crashed, ops.Completed, ops.Foreign}}}
+	f := recordLsFlags{state: states{of: []ops.State{ops.StateReleased, ops.StateRunning, ops.StateCrashed, ops.StateCompleted, ops.StateForeign}}}
 	c := a.command("ls", "List the records of events that are not completed", `Lists records, without --state those that are not completed. On DynamoDB that scans the whole table, whatever it lists: half a read
 unit for each 4 KB, so many in a second as --read-units says. A record may be as it was seconds before.
 
@@ -166,7 +166,7 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 		return err
 	}
 	if f.state.values == nil {
-		f.state.values = []ops.State{ops.Released, ops.Running, ops.Crashed, ops.Foreign}
+		f.state.values = []ops.State{ops.StateReleased, ops.StateRunning, ops.StateCrashed, ops.StateForeign}
 	}
 	records, unreadable := []recordJSON{}, 0
 	var rows [][]string

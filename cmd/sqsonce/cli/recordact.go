@@ -60,25 +60,25 @@ func (a *app) freeRecord(ctx context.Context, arg string, f freeFlags) error {
 	p.note = f.note
 	return a.act(ctx, p, func(ctx context.Context) error {
 		return store.Reopen(ctx, r.Record, f.note, func(o *dedup.ReopenOptions) {
-			o.Name, o.Retention, o.Force = a.flags.operator, time.Duration(a.flags.retention), r.state == ops.Running
+			o.Name, o.Retention, o.Force = a.flags.operator, time.Duration(a.flags.retention), r.state == ops.StateRunning
 		})
 	})
 }
 
 func planFree(r seen, f freeFlags) plan {
-	p := plan{seen: r, verb: "free", after: ops.Released, effect: "its next delivery runs it"}
+	p := plan{seen: r, verb: "free", after: ops.StateReleased, effect: "its next delivery runs it"}
 	switch r.state {
-	case ops.Unknown:
+	case ops.StateUnknown:
 		p.refusal = noRecord
-	case ops.Released:
+	case ops.StateReleased:
 		p.after = ""
-	case ops.Running:
+	case ops.StateRunning:
 		p.effect = "the handler that runs it is cancelled, and may run on beside the next"
 		p.refusal, p.typed = fmt.Sprintf("a consumer runs it, until %s at least: wait, or --take", r.Until.UTC().Format(time.RFC3339)), true
 		if f.take {
 			p.refusal = ""
 		}
-	case ops.Completed:
+	case ops.StateCompleted:
 		p.effect = "its next delivery runs it a second time; processes that saw it completed acknowledge it for a minute, so send nothing for 65 s"
 		if r.Committed {
 			p.effect += "; its effect was committed with the record, and is made again"
@@ -87,8 +87,8 @@ func planFree(r seen, f freeFlags) plan {
 		if f.again {
 			p.refusal = ""
 		}
-	case ops.Foreign:
-		p.refusal = ops.Foreign.Do()
+	case ops.StateForeign:
+		p.refusal = ops.StateForeign.Do()
 	}
 	return p
 }
@@ -114,18 +114,18 @@ func (a *app) completeRecord(ctx context.Context, arg string, create bool) error
 }
 
 func planComplete(r seen, create bool) plan {
-	p := plan{seen: r, verb: "complete", after: ops.Completed, effect: "it never runs again"}
+	p := plan{seen: r, verb: "complete", after: ops.StateCompleted, effect: "it never runs again"}
 	switch r.state {
-	case ops.Unknown:
+	case ops.StateUnknown:
 		if !create {
 			p.refusal = noRecord + ". See that its records have such keys, then --create"
 		}
-	case ops.Running:
+	case ops.StateRunning:
 		p.refusal = fmt.Sprintf("a consumer runs it, until %s at least: wait", r.Until.UTC().Format(time.RFC3339))
-	case ops.Completed:
+	case ops.StateCompleted:
 		p.after = ""
-	case ops.Foreign:
-		p.refusal = ops.Foreign.Do()
+	case ops.StateForeign:
+		p.refusal = ops.StateForeign.Do()
 	}
 	return p
 }

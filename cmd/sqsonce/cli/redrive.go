@@ -68,7 +68,7 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 	if err != nil {
 		return err
 	}
-	w := &work{a: a, operation: "redrive", done: ops.Redriven, url: url, journal: f.journal}
+	w := &work{a: a, operation: "redrive", done: ops.ActionRedriven, url: url, journal: f.journal}
 	if !a.flags.yes || a.flags.expect >= 0 || a.flags.dryRun || a.flags.plan != "" {
 		p, err := a.planRedrive(ctx, d, url, options)
 		if err != nil {

@@ -29,7 +29,7 @@ func (w *world) deadLetters(n int) (ids []string) {
 	w.Helper()
 	for i := range n {
 		event := "e" + strconv.Itoa(i)
-		w.put(event, ops.Released)
+		w.put(event, ops.StateReleased)
 		ids = append(ids, w.send("orders-dlq", event, "b"))
 	}
 	return ids
@@ -102,7 +102,7 @@ func TestRedrive(t *testing.T) {
 	} {
 		t.Run(test.flags+"/"+strings.TrimSpace(test.answer), func(t *testing.T) {
 			bubble(t, func(w *world) {
-				w.put("crashed", ops.Crashed)
+				w.put("crashed", ops.StateCrashed)
 				ids := w.deadLetters(3)
 				w.send("orders-dlq", "crashed", "b")
 				w.consume("orders", succeeds)

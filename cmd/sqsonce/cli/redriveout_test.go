@@ -15,7 +15,7 @@ import (
 // --json prints an object for each thing that happens, when it happens.
 func TestRedriveEvents(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.put("crashed", ops.Crashed)
+		w.put("crashed", ops.StateCrashed)
 		w.deadLetters(25)
 		w.send("orders-dlq", "crashed", "b")
 		w.consume("orders", succeeds)
@@ -40,7 +40,7 @@ func TestRedriveEvents(t *testing.T) {
 					t.Errorf("%s", line)
 				}
 			case "end":
-				if len(e.Counts) != 2 || e.Counts[0] != (count{ops.Redriven, 25, ""}) || e.Counts[1].Count != 1 || e.Run == "" {
+				if len(e.Counts) != 2 || e.Counts[0] != (count{ops.ActionRedriven, 25, ""}) || e.Counts[1].Count != 1 || e.Run == "" {
 					t.Errorf("%s", line)
 				}
 			}

@@ -79,7 +79,7 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 	if err != nil {
 		return nil, err
 	}
-	p := newQueuePlan("redrive", ops.Redriven, url, report)
+	p := newQueuePlan("redrive", ops.ActionRedriven, url, report)
 	p.Hash = p.hash(url, report, seen)
 	if p.Rate, p.Canary = max(o.Rate, 0), max(o.Canary, 0); p.Canary > 0 {
 		p.CanaryTimeout = o.CanaryTimeout.Seconds()
@@ -117,10 +117,10 @@ func (p *queuePlan) add(res *ops.Result) {
 	switch {
 	case g.Why == whys[0].why: // not selected
 		return
-	case res.Action == ops.Planned:
+	case res.Action == ops.ActionPlanned:
 		p.Count++
 		p.planned[res.ID] = true
-		if p.done != ops.Redriven {
+		if p.done != ops.ActionRedriven {
 			break
 		}
 		i := slices.IndexFunc(p.Destinations, func(d destination) bool { return d.Queue == res.Destination })
@@ -185,7 +185,7 @@ var planHeader = []string{"CLASS", "COUNT", "STATE", "PLAN", "REASON"}
 func (p *queuePlan) rows() (rows [][]string) {
 	for _, g := range p.Groups {
 		plan, reason := p.Operation, g.Reason
-		if g.Action != ops.Planned {
+		if g.Action != ops.ActionPlanned {
 			plan, reason = "leave", g.Why
 		}
 		rows = append(rows, []string{g.Class, strconv.Itoa(g.Count), string(g.State), plan, reason})
@@ -201,11 +201,11 @@ func (p *queuePlan) String() string {
 	if hidden := p.Total - p.Seen; hidden > 0 {
 		text += fmt.Sprintf(", %d were not seen: %s", hidden, notSeen)
 	}
-	if p.done == ops.Restored {
+	if p.done == ops.ActionRestored {
 		return text + "."
 	}
 	text += "; each was received once for this plan."
-	if p.Count == 0 || p.done != ops.Redriven {
+	if p.Count == 0 || p.done != ops.ActionRedriven {
 		return text
 	}
 	var to []string

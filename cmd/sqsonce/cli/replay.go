@@ -82,18 +82,18 @@ func (a *app) runReplay(ctx context.Context, args []string, f replayFlags) error
 		return err
 	}
 	if a.flags.dryRun {
-		return a.printReplay(ops.Result{ID: m.ID, Group: m.Group, RecordKey: r.Key, State: r.state, Action: ops.Planned})
+		return a.printReplay(ops.Result{ID: m.ID, Group: m.Group, RecordKey: r.Key, State: r.state, Action: ops.ActionPlanned})
 	}
 	if err := a.confirmReplay(ctx, r); err != nil {
 		return err
 	}
-	change, err := a.audit(ctx, auditLine{What: "replay", Queue: url, Key: r.Key, Note: f.note, Before: r.state, After: ops.Completed})
+	change, err := a.audit(ctx, auditLine{What: "replay", Queue: url, Key: r.Key, Note: f.note, Before: r.state, After: ops.StateCompleted})
 	if err != nil {
 		return err
 	}
 	res, err := a.callReplay(ctx, d, url, m, f)
 	printErr := a.printReplay(res)
-	if errors.Is(err, ops.ErrReopened) || err != nil && res.Action == ops.Left && codeOf(ctx, err) != exitRefused {
+	if errors.Is(err, ops.ErrReopened) || err != nil && res.Action == ops.ActionLeft && codeOf(ctx, err) != exitRefused {
 		a.note("to go on: %s", commandLine(a.args))
 	}
 	return errors.Join(err, printErr, change.end(res.After, err))
@@ -152,10 +152,10 @@ func (a *app) planReplay(r seen, f replayFlags) error {
 	a.note("%s is %s: %s", r.Key, r.state, r.means())
 	ran := time.UnixMilli(r.Fence).UTC().Format(time.RFC3339)
 	switch {
-	case r.state == ops.Released && strings.HasPrefix(r.Owner, dedup.OperatorPrefix):
+	case r.state == ops.StateReleased && strings.HasPrefix(r.Owner, dedup.OperatorPrefix):
 		a.note("replay: its record was reopened, so that it runs again: that goes on")
 		return nil
-	case r.state != ops.Completed:
+	case r.state != ops.StateCompleted:
 		return fail(exitRefused, "replay is for a completed event, and %s is %s: %s", r.Key, r.state, r.state.Do())
 	case f.again > 0 && r.Fence > f.again:
 		return fail(exitRefused, "%w: at %s", ops.ErrRanAgain, ran)
@@ -192,7 +192,7 @@ func againCommand(args []string, r seen) string {
 // confirmReplay asks for the key where a completed event is to run, and once more where its effect was committed.
 func (a *app) confirmReplay(ctx context.Context, r seen) error {
 	q := question{verb: "replay"}
-	if r.state != ops.Completed {
+	if r.state != ops.StateCompleted {
 		return a.confirm(ctx, q)
 	}
 	if q.typed, q.what = r.Key, "the key"; !r.Committed || !a.asks {

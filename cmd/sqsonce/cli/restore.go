@@ -64,7 +64,7 @@ func (a *app) restore(ctx context.Context, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
-	w := &work{a: a, operation: "restore", done: ops.Restored, url: url, journal: f.journal, archive: archive}
+	w := &work{a: a, operation: "restore", done: ops.ActionRestored, url: url, journal: f.journal, archive: archive}
 	call := func(ctx context.Context, fn func(*ops.RestoreOptions)) (ops.Report, error) {
 		file, err := os.Open(archive)
 		if err != nil {

@@ -44,7 +44,7 @@ func TestRestore(t *testing.T) {
 	} {
 		t.Run(test.command+test.answer, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				w.put("done", ops.Completed)
+				w.put("done", ops.StateCompleted)
 				w.send("orders-dlq", "done", "b")
 				w.deadLetters(3)
 				w.dlq("delete --archive ARCHIVE --all --yes --expect 4")

@@ -73,9 +73,9 @@ func (w *world) keyFunction() (ids []string) {
 		m := &sqsonce.Message{ID: order, Body: order}
 		key, err := once.Key(m)
 		w.must(err)
-		want := ops.Completed
+		want := ops.StateCompleted
 		if order == "1" {
-			want = ops.Crashed
+			want = ops.StateCrashed
 			_, err = w.store.Acquire(context.Background(), dedup.Claim{Key: key, Owner: "killed", Lease: lease, Retention: 29 * 24 * time.Hour})
 			time.Sleep(lease + 10*time.Second)
 		} else {

@@ -34,7 +34,7 @@ func why(res *ops.Result) string {
 		return ""
 	case !errors.Is(res.Err, ops.ErrState):
 		return strings.ReplaceAll(res.Err.Error(), res.ID, "*")
-	case res.State == ops.Crashed:
+	case res.State == ops.StateCrashed:
 		return string(res.State) + ": " + res.State.Do() + "; --crashed sends it all the same"
 	case errors.Is(res.Err, ops.ErrExpired):
 		return "no record under its key, and so old that it may have expired: find out whether it was done; --expired sends it all the same"

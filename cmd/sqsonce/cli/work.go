@@ -52,7 +52,7 @@ func (r *work) events(report ops.Report, err error) (ops.Report, error) {
 	events := []any{r.start()}
 	for _, res := range report.Results {
 		e := newResultJSON(res)
-		if r.done == ops.Restored {
+		if r.done == ops.ActionRestored {
 			e.Destination = host.QueueName(r.url)
 		}
 		events = append(events, e)
@@ -176,7 +176,7 @@ func deniedOf(report ops.Report) error {
 func (r *work) nameFailed(report ops.Report) {
 	n := 0
 	for _, res := range report.Results {
-		if res.Action == r.done || res.Action == ops.Left {
+		if res.Action == r.done || res.Action == ops.ActionLeft {
 			continue
 		}
 		if n++; n <= mostNamed {

@@ -33,7 +33,7 @@ func (b *bed) theirs(remaining time.Duration, then string, optFns ...func(*comma
 func (b *bed) once(optFns ...func(*dedup.Options)) *dedup.Once {
 	b.Helper()
 	o, err := dedup.New(b.store, prefix, append([]func(*dedup.Options){func(o *dedup.Options) {
-		o.Lease = 2 * time.Second
+		o.LeaseDuration = 2 * time.Second
 		o.CacheSize = -1
 		o.Key = func(m *sqsonce.Message) (string, error) { return dynamostore.PowertoolsKey([]byte(m.Body)) }
 	}}, optFns...)...)
@@ -123,7 +123,7 @@ func TestOurCompletedIsTheirs(t *testing.T) {
 	})
 }
 
-// Where Powertools compares payloads it refuses a record without its hash. Our hash is its own where Options.Validate returns
+// Where Powertools compares payloads it refuses a record without its hash. Our hash is its own where Options.PayloadHash returns
 // the key of the same part of the payload.
 func TestOurCompletedIsValidatedByThem(t *testing.T) {
 	onBoth(t, func(b *bed) {
@@ -136,7 +136,7 @@ func TestOurCompletedIsValidatedByThem(t *testing.T) {
 			b.Fatal(err)
 		}
 		called, err := b.deliver(nil, func(o *dedup.Options) {
-			o.Validate = func(m *sqsonce.Message) string {
+			o.PayloadHash = func(m *sqsonce.Message) string {
 				var part struct{ Customer json.RawMessage }
 				if json.Unmarshal([]byte(m.Body), &part) != nil {
 					return ""

@@ -39,7 +39,7 @@ func NewReopening(pkg string, seen dedup.Record, note string, optFns []func(*ded
 	var errs []error
 	refuse := func(bad bool, field, problem string) {
 		if bad {
-			errs = append(errs, &sqsonce.FieldError{Package: pkg, Field: field, Problem: problem})
+			errs = append(errs, &sqsonce.OptionError{Package: pkg, Field: field, Problem: problem})
 		}
 	}
 	o.Retention = cmp.Or(o.Retention, host.DefaultRetention)

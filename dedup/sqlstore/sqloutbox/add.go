@@ -31,7 +31,7 @@ const (
 //
 // After any error the transaction must be rolled back: it may hold a part of the events. The errors are:
 //
-//   - one [*sqsonce.FieldError] per bad field, joined, where SQS would refuse the event on every queue: see [fifo.Event.Check].
+//   - one [*sqsonce.OptionError] per bad field, joined, where SQS would refuse the event on every queue: see [fifo.Event.Check].
 //     Nothing was sent to the database.
 //   - [sql.ErrTxDone] if the transaction has ended.
 //   - a [*sqlstore.DatabaseError]: the table does not exist, access is denied, or the server is read-only.

@@ -35,7 +35,7 @@ func TestNewRefuses(t *testing.T) {
 		_, err := New(nil, tt.d, tt.box, tt.source)
 		for _, f := range tt.fields {
 			if !isField(err, f) {
-				t.Errorf("%s: got error %v, want a FieldError of %s", tt.name, err, f)
+				t.Errorf("%s: got error %v, want a OptionError of %s", tt.name, err, f)
 			}
 		}
 		for _, f := range tt.good {
@@ -79,7 +79,7 @@ func TestAddRefuses(t *testing.T) {
 		change(&bad)
 		err := o.Add(t.Context(), tx, good, bad)
 		if !isFieldDeep(err, strings.TrimSpace(field)) || errors.Is(err, sql.ErrTxDone) || !strings.Contains(err.Error(), "event 2 of 2") {
-			t.Errorf("%s: got error %v, want a FieldError", field, err)
+			t.Errorf("%s: got error %v, want a OptionError", field, err)
 		}
 	}
 	big := good
@@ -100,7 +100,7 @@ func TestAddRefuses(t *testing.T) {
 }
 
 func isFieldDeep(err error, field string) bool {
-	if e, ok := err.(*sqsonce.FieldError); ok {
+	if e, ok := err.(*sqsonce.OptionError); ok {
 		return e.Field == field
 	}
 	switch e := err.(type) {
@@ -207,7 +207,7 @@ func TestWithoutPool(t *testing.T) {
 	}
 	for name, err := range calls(t.Context(), o) {
 		if !isField(err, "db") {
-			t.Errorf("%s: got error %v, want a FieldError of db", name, err)
+			t.Errorf("%s: got error %v, want a OptionError of db", name, err)
 		}
 	}
 	if err := Migrate(t.Context(), nil, sqlstore.Dialect{}); !isField(err, "db") || !isField(err, "dialect") {

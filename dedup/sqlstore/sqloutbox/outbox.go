@@ -57,7 +57,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9._/-]{1,64}$`)
 
 // New returns the outbox of that name, 1 to 64 of A-Z a-z 0-9 . _ / -, in tables that [Migrate] has made. source is the
 // namespace of the publisher that the relay will use. db is the relay's pool, on the primary; a process that only adds may
-// pass nil. New makes no call. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
+// pass nil. New makes no call. The error joins one [*sqsonce.OptionError] per argument that cannot be used.
 func New(db *sql.DB, d sqlstore.Dialect, name, source string, optFns ...func(*Options)) (*Outbox, error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -81,7 +81,7 @@ func New(db *sql.DB, d sqlstore.Dialect, name, source string, optFns ...func(*Op
 // checkSource asks package fifo, which knows what a namespace is.
 func checkSource(source string) error {
 	err := fifo.Event{ID: "1", Group: "1", Body: "1"}.Check(source)
-	if bad, ok := errors.AsType[*sqsonce.FieldError](err); ok {
+	if bad, ok := errors.AsType[*sqsonce.OptionError](err); ok {
 		return fieldError("source", bad.Problem)
 	}
 	return err
@@ -93,7 +93,7 @@ func (o *Outbox) Source() string { return o.source }
 const pkg = "sqloutbox"
 
 func fieldError(field, problem string) error {
-	return &sqsonce.FieldError{Package: pkg, Field: field, Problem: problem}
+	return &sqsonce.OptionError{Package: pkg, Field: field, Problem: problem}
 }
 
 var reporter = sqldb.Reporter{

@@ -120,7 +120,7 @@ func TestClaim(t *testing.T) {
 		}
 		claim(two, time.Hour, "b", "b")
 		if _, err := one.Claim(t.Context(), []string{"a"}, 0); !isField(err, "lease") {
-			t.Errorf("lease 0: got error %v, want a FieldError", err)
+			t.Errorf("lease 0: got error %v, want a OptionError", err)
 		}
 	})
 }
@@ -158,7 +158,7 @@ func isField(err error, field string) bool {
 			}
 		}
 	}
-	e, ok := errors.AsType[*sqsonce.FieldError](err)
+	e, ok := errors.AsType[*sqsonce.OptionError](err)
 	return ok && e.Field == field
 }
 

@@ -43,7 +43,7 @@ func RunRelay(log *slog.Logger, open func(context.Context, aws.Config) (outbox.S
 	if err != nil {
 		return err
 	}
-	relay, err := outbox.NewRelay(store, publisher, func(o *outbox.Options) { o.Logger, o.Poll, o.Lease = log, poll, lease })
+	relay, err := outbox.NewRelay(store, publisher, func(o *outbox.Options) { o.Logger, o.Poll, o.LeaseDuration = log, poll, lease })
 	if err != nil {
 		return err
 	}

@@ -81,11 +81,11 @@ func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, con
 			return err
 		}
 		// Further messages of events that have run meanwhile: their publisher had sent them twice.
-		done, err := dlq.Delete(ctx, deleted, func(o *ops.DeleteOptions) { o.States, o.Hold = []ops.State{ops.Completed}, hold })
+		done, err := dlq.Delete(ctx, deleted, func(o *ops.DeleteOptions) { o.States, o.Hold = []ops.State{ops.StateCompleted}, hold })
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%d redriven, %d deleted whose event was done\n", sent.Count(ops.Redriven), done.Count(ops.Deleted))
+		fmt.Fprintf(out, "%d redriven, %d deleted whose event was done\n", sent.Count(ops.ActionRedriven), done.Count(ops.ActionDeleted))
 	}
 	return fmt.Errorf("messages are left after %d rounds: look at them with sqsonce dlq ls", rounds)
 }

@@ -49,7 +49,7 @@ func fromEnv() (settings, error) {
 
 func (s settings) apply(o *sqsworker.Options) {
 	o.Concurrency = s.concurrency
-	o.Visibility = s.visibility
+	o.VisibilityTimeout = s.visibility
 	o.StopTimeout = s.stopTimeout
 	o.Backoff = s.doubling()
 }
@@ -95,7 +95,7 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 	if err != nil {
 		return err
 	}
-	own := func(o *sqsworker.Options) { o.InFlight, o.Logger = inFlight, log }
+	own := func(o *sqsworker.Options) { o.MaxInFlight, o.Logger = inFlight, log }
 	w, err := sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), handler, append([]func(*sqsworker.Options){s.apply, own}, optFns...)...)
 	if err != nil {
 		return err
@@ -124,5 +124,5 @@ func hurryOnSecondSignal(w *sqsworker.Worker) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	<-signals // the first one ends Run's context
 	<-signals
-	w.Hurry()
+	w.Shutdown()
 }

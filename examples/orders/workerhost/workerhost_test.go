@@ -19,8 +19,8 @@ func TestSettings(t *testing.T) {
 	}
 	var o sqsworker.Options
 	s.apply(&o)
-	if o.Concurrency != 7 || o.Visibility != 40*time.Second || o.StopTimeout != 110*time.Second {
-		t.Errorf("concurrency %d, visibility %s, stop timeout %s; want 7, 40s and 110s", o.Concurrency, o.Visibility, o.StopTimeout)
+	if o.Concurrency != 7 || o.VisibilityTimeout != 40*time.Second || o.StopTimeout != 110*time.Second {
+		t.Errorf("concurrency %d, visibility %s, stop timeout %s; want 7, 40s and 110s", o.Concurrency, o.VisibilityTimeout, o.StopTimeout)
 	}
 	t.Setenv("STOP_TIMEOUT", "110")
 	if _, err := fromEnv(); err == nil || !strings.Contains(err.Error(), "STOP_TIMEOUT") {

@@ -159,11 +159,11 @@ func TestGroupsFails(t *testing.T) {
 		b.faults()
 		for _, limit := range []int{0, -1} {
 			if _, _, err := b.box.Groups(b.Context(), "", limit); fields(err) != "limit" {
-				b.Errorf("limit %d: got %v, want a FieldError", limit, err)
+				b.Errorf("limit %d: got %v, want a OptionError", limit, err)
 			}
 			b.wantRead("g", outbox.Known{}, limit, "bad argument")
 			if _, err := b.box.Parked(b.Context(), limit); fields(err) != "limit" {
-				b.Errorf("limit %d: got %v, want a FieldError", limit, err)
+				b.Errorf("limit %d: got %v, want a OptionError", limit, err)
 			}
 		}
 	})

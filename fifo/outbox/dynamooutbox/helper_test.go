@@ -150,7 +150,7 @@ func describe(es []outbox.Entry, err error) string {
 		words = append(words, fmt.Sprintf("%d%.1s", e.Seq, strings.ToLower(policies[e.Parked])))
 	}
 	_, broken := errors.AsType[*outbox.BrokenError](err)
-	_, field := errors.AsType[*sqsonce.FieldError](err)
+	_, field := errors.AsType[*sqsonce.OptionError](err)
 	switch {
 	case errors.Is(err, outbox.ErrUnsettled):
 		words = append(words, "unsettled")
@@ -239,7 +239,7 @@ func fields(err error) string {
 	var names []string
 	var walk func(error)
 	walk = func(err error) {
-		if f, ok := err.(*sqsonce.FieldError); ok {
+		if f, ok := err.(*sqsonce.OptionError); ok {
 			names = append(names, f.Field)
 			return
 		}

@@ -59,7 +59,7 @@ var (
 // namespace of the publisher that the relay will use. Both are part of what is stored: an outbox of another name is another
 // outbox, and a relay does not send events of another source.
 //
-// New sends no request. The error joins one [*sqsonce.FieldError] for each bad argument.
+// New sends no request. The error joins one [*sqsonce.OptionError] for each bad argument.
 func New(c Client, table, name, source string) (*Outbox, error) {
 	errs := checkTarget(c, table)
 	if !outboxName.MatchString(name) {
@@ -86,7 +86,7 @@ func checkTarget(client any, table string) []error {
 }
 
 func fieldError(field, format string, args ...any) error {
-	return &sqsonce.FieldError{Package: "dynamooutbox", Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &sqsonce.OptionError{Package: "dynamooutbox", Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
 func checkLimit(limit int) error {

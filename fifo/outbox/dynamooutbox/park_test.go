@@ -101,7 +101,7 @@ func TestParkFails(t *testing.T) {
 		b.put("g", 1)
 		for _, p := range []outbox.Policy{0, 3, -1} {
 			if err := b.box.Park(b.Context(), at("g", "g/v1", 1), p, ""); fields(err) != "policy" {
-				b.Errorf("policy %d: got %v, want a FieldError", p, err)
+				b.Errorf("policy %d: got %v, want a OptionError", p, err)
 			}
 		}
 		for code, want := range map[string]string{"AccessDeniedException": "denied", "ThrottlingException": "error"} {

@@ -23,7 +23,7 @@ const maxItem = 390 << 10
 // was published and deleted.
 //
 // What SQS would refuse on any FIFO queue is refused here, before the commit: see [fifo.Event.Check]. The error joins one
-// [*sqsonce.FieldError] for each reason. The item may have 390 KB, which leaves about 389 KB for body, attributes and ID: use
+// [*sqsonce.OptionError] for each reason. The item may have 390 KB, which leaves about 389 KB for body, attributes and ID: use
 // package s3payload for more.
 // Where the transaction is cancelled because the condition of this write failed, the number is in use.
 func (o *Outbox) Put(e fifo.Event, seq int64) (*ddbtypes.Put, error) {

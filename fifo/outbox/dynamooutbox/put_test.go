@@ -118,7 +118,7 @@ func TestLargestItem(t *testing.T) {
 		}
 		e.Body += "b"
 		if _, err := b.box.Put(e, 2); fields(err) != "Event.Body" {
-			t.Errorf("one byte more: got %v, want a FieldError of Event.Body", err)
+			t.Errorf("one byte more: got %v, want a OptionError of Event.Body", err)
 		}
 	})
 }

@@ -127,7 +127,7 @@ func TestCreateTable(t *testing.T) {
 		"table":  CreateTable(t.Context(), clientOf(nil, ""), "x"),
 	} {
 		if fields(err) != name {
-			t.Errorf("got %v, want a FieldError of %s", err, name)
+			t.Errorf("got %v, want a OptionError of %s", err, name)
 		}
 	}
 }

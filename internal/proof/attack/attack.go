@@ -94,7 +94,7 @@ func Run[Place any](t *testing.T, setUp func(t *testing.T) Place, target func(Pl
 
 // Options are the options of every host, and of a Target's inbox.
 func Options(o *dedup.Options) {
-	o.Lease, o.CallTimeout, o.Wait, o.CacheSize = lease, time.Second, -1, -1
+	o.LeaseDuration, o.CallTimeout, o.PeerWait, o.CacheSize = lease, time.Second, -1, -1
 }
 
 // bed is a run: its events, and the hosts.

@@ -20,7 +20,7 @@ func stall(t *testing.T, target Target) {
 	p := b.proxy()
 	o, err := dedup.New(target.Store(t, p.Addr), "stall", func(o *dedup.Options) {
 		Options(o)
-		o.OnCrash, o.Lease, o.CallTimeout = dedup.Block, time.Minute, 3*time.Second
+		o.OnCrash, o.LeaseDuration, o.CallTimeout = dedup.OnCrashBlock, time.Minute, 3*time.Second
 	})
 	if err != nil {
 		t.Fatal(err)

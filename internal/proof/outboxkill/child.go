@@ -87,7 +87,7 @@ func (c Child) relay() error {
 	}
 	r, err := outbox.NewRelay(doomed{c.Store}, p, func(o *outbox.Options) {
 		// A relay that dies leaves its claims behind: of few groups, for the least time there is.
-		o.Groups, o.Poll, o.Lease, o.Logger = 4, 20*time.Millisecond, 10*time.Second, slog.New(slog.DiscardHandler)
+		o.Groups, o.Poll, o.LeaseDuration, o.Logger = 4, 20*time.Millisecond, 10*time.Second, slog.New(slog.DiscardHandler)
 	})
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func (p *publishing) unwrapped() (got *sqsonce.Message) {
 		p.Fatalf("received %v, %v, want a message", out, err)
 	}
 	p.Logf("%s", *out.Messages[0].Body)
-	h := sqsonce.Unwrap(func(_ context.Context, m *sqsonce.Message) error { got = m; return nil })
+	h := sqsonce.OpenEnvelope(func(_ context.Context, m *sqsonce.Message) error { got = m; return nil })
 	if err := h(p.Context(), sqsworker.MessageOf(out.Messages[0], p.queueARN)); err != nil {
 		p.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func (p *program) handler(store dynamostore.Client) sqsonce.Handler {
 
 func (p *program) work(ctx context.Context, client *sqs.Client, h sqsonce.Handler) {
 	p.Helper()
-	w, err := sqsworker.New(client, p.url, h, p.tel.Worker, func(o *sqsworker.Options) { o.Wait = time.Second })
+	w, err := sqsworker.New(client, p.url, h, p.tel.Worker, func(o *sqsworker.Options) { o.WaitTime = time.Second })
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -20,15 +20,15 @@ func message(class string, s ops.State, sent time.Time) *ops.Message {
 func TestOf(t *testing.T) {
 	east := time.FixedZone("", 3600)
 	got := classes.Of([]*ops.Message{
-		message("bb", ops.Released, day), message("aa", ops.Released, day), message("cc", ops.Crashed, day.Add(time.Hour).In(east)),
-		message("cc", ops.Released, day), message("cc", ops.Crashed, day), message("dd", ops.Unknown, time.Time{}),
+		message("bb", ops.StateReleased, day), message("aa", ops.StateReleased, day), message("cc", ops.StateCrashed, day.Add(time.Hour).In(east)),
+		message("cc", ops.StateReleased, day), message("cc", ops.StateCrashed, day), message("dd", ops.StateUnknown, time.Time{}),
 	})
 	class := func(id string, s ops.State, count int, last time.Time) classes.Class {
 		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: s.Do()}
 	}
 	want := []classes.Class{
-		class("cc", ops.Crashed, 2, day.Add(time.Hour)), class("aa", ops.Released, 1, day), class("bb", ops.Released, 1, day),
-		class("cc", ops.Released, 1, day), class("dd", ops.Unknown, 1, time.Time{}),
+		class("cc", ops.StateCrashed, 2, day.Add(time.Hour)), class("aa", ops.StateReleased, 1, day), class("bb", ops.StateReleased, 1, day),
+		class("cc", ops.StateReleased, 1, day), class("dd", ops.StateUnknown, 1, time.Time{}),
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)

@@ -32,8 +32,8 @@ func listing(n, bodyBytes int) ops.Listing {
 				ReceiptHandle: strings.Repeat("h", 400), Group: fmt.Sprintf("g%d", i%5000),
 				Attributes: map[string]sqsonce.Attribute{sqsonce.AttrEventID: {Type: "String", String: fmt.Sprint("ord-", i)}},
 			},
-			Cause: ops.Rejected, Reason: text, Class: ops.Class{ID: fmt.Sprint("class", i%2), Text: "card provider"},
-			RecordKey: fmt.Sprint("billing#orders|ord-", i), State: ops.Released,
+			Cause: ops.CauseRejected, Reason: text, Class: ops.Class{ID: fmt.Sprint("class", i%2), Text: "card provider"},
+			RecordKey: fmt.Sprint("billing#orders|ord-", i), State: ops.StateReleased,
 			Record: &dedup.Record{Lease: dedup.Lease{Owner: "o", LastError: text}, Result: dedup.Result{Data: make([]byte, 100)}},
 		}
 		l.Messages = append(l.Messages, m)
@@ -134,7 +134,7 @@ func TestProblemOfAClass(t *testing.T) {
 	f := newFixture(t)
 	l := listing(3, 1)
 	for _, m := range l.Messages {
-		m.State, m.Record, m.Class.ID = ops.Unknown, nil, "class0"
+		m.State, m.Record, m.Class.ID = ops.StateUnknown, nil, "class0"
 	}
 	q := f.opts.Queues[0]
 	f.looks.keep(q, newLook(l, keptBodies), nil)
@@ -143,7 +143,7 @@ func TestProblemOfAClass(t *testing.T) {
 	}
 	l.Messages = listing(3, 1).Messages
 	for _, m := range l.Messages {
-		m.State, m.Record, m.Class.ID = ops.Unknown, nil, "class0"
+		m.State, m.Record, m.Class.ID = ops.StateUnknown, nil, "class0"
 	}
 	l.Messages[1].Problem = errors.New("table <dedup>: access denied")
 	f.looks.keep(q, newLook(l, keptBodies), nil)
@@ -240,7 +240,7 @@ func TestPlanGroups(t *testing.T) {
 
 // A class page names its class in its address whatever that is.
 func TestPaths(t *testing.T) {
-	if got := classPath(Queue{Name: "o.fifo"}, classes.Class{ID: "a/b?", State: ops.Released}); got != "/dlq/o.fifo/class/a%2Fb%3F?state=released" {
+	if got := classPath(Queue{Name: "o.fifo"}, classes.Class{ID: "a/b?", State: ops.StateReleased}); got != "/dlq/o.fifo/class/a%2Fb%3F?state=released" {
 		t.Error(got)
 	}
 	if got := messagePath(orders, "../x"); got != "/dlq/orders/..%2Fx" {

@@ -141,7 +141,7 @@ type planGroup struct {
 	Why    string     `json:"why"`
 }
 
-func (g planGroup) Left() bool { return g.Action != ops.Planned }
+func (g planGroup) Left() bool { return g.Action != ops.ActionPlanned }
 
 // plan is what a page has said would be done. It is carried out once at most.
 type plan struct {

@@ -58,7 +58,7 @@ func (s *Server) showRecord(ctx context.Context, r *http.Request) (any, error) {
 	defer cancel()
 	record, state, err := s.opts.Record(ctx, d.Key)
 	if errors.Is(err, dedup.ErrNotFound) {
-		state, err = ops.Unknown, nil
+		state, err = ops.StateUnknown, nil
 	}
 	if err != nil { // the command tells a wrong key from a store that is away
 		code := s.opts.Command(ctx, io.Discard, io.Discard, "record", "show", "--", d.Key)
@@ -78,11 +78,11 @@ func (s *Server) showRecord(ctx context.Context, r *http.Request) (any, error) {
 func actsOn(state ops.State) []recordAct {
 	acts := []recordAct{{Op: "free"}, {Op: "complete"}}
 	switch state {
-	case ops.Running:
+	case ops.StateRunning:
 		acts = slices.Insert(acts, 1, recordAct{Op: "free", Flag: "take"})
-	case ops.Completed:
+	case ops.StateCompleted:
 		acts = slices.Insert(acts, 1, recordAct{Op: "free", Flag: "again"})
-	case ops.Unknown:
+	case ops.StateUnknown:
 		acts = append(acts, recordAct{Op: "complete", Flag: "create"})
 	}
 	return acts

@@ -215,7 +215,7 @@ func (r *run) event(line []byte) {
 // notSelected is why the command has left what was not meant.
 const notSelected = "not selected"
 
-func (o outcome) done() bool { return o.Action == ops.Redriven || o.Action == ops.Deleted }
+func (o outcome) done() bool { return o.Action == ops.ActionRedriven || o.Action == ops.ActionDeleted }
 
 // notesWriter keeps the end of standard error.
 type notesWriter struct{ *run }

@@ -20,9 +20,9 @@ func left(t time.Time) string {
 // cause says how a message came into the dead-letter queue.
 func cause(c ops.Cause) string {
 	switch c {
-	case ops.Rejected:
+	case ops.CauseRejected:
 		return "its consumer rejected it"
-	case ops.ReceivesUsedUp:
+	case ops.CauseReceivesUsedUp:
 		return "SQS moved it after its last receive"
 	default:
 		return "somebody sent it here, and no queue is known that it came from"
@@ -32,11 +32,11 @@ func cause(c ops.Cause) string {
 // mood is the class of a badge: it only repeats what the state's name says.
 func mood(s ops.State) string {
 	switch s {
-	case ops.Completed:
+	case ops.StateCompleted:
 		return "good"
-	case ops.Crashed, ops.Foreign, ops.Unknown:
+	case ops.StateCrashed, ops.StateForeign, ops.StateUnknown:
 		return "bad"
-	case ops.Running:
+	case ops.StateRunning:
 		return "warn"
 	default:
 		return ""

@@ -107,11 +107,11 @@ const (
 func (w *world) seedHour() {
 	w.Helper()
 	const crashed = "ord-10001/placed"
-	w.put(crashed, ops.Crashed, "")
+	w.put(crashed, ops.StateCrashed, "")
 	w.send(dlq, crashed, `{"id":"ord-10001/placed"}`)
 	for i := range hourMessages {
 		event := fmt.Sprintf("ord-%d/placed", 20001+i)
-		w.put(event, ops.Released, fmt.Sprintf("calling the external system about %s: sqsonce: rejected: the external system does not know article TEA-ASS-100", event))
+		w.put(event, ops.StateReleased, fmt.Sprintf("calling the external system about %s: sqsonce: rejected: the external system does not know article TEA-ASS-100", event))
 		w.send(dlq, event, fmt.Sprintf(`{"id":%q}`, event))
 	}
 }

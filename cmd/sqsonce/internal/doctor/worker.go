@@ -203,7 +203,7 @@ func lookAtSettings(r *report, workers []fleet.Worker, running []fleet.Running) 
 		r.warn("give each program a consumer name of its own; docs/troubleshooting.md, dedup.ErrForeignWriter", "another program writes the records: %s", foreign)
 	}
 	if len(visible) > 0 {
-		r.warn("the runbook, Lease lost: raise sqsworker.Options.Visibility, or MaxExtension where a handler runs for longer than that; the role needs sqs:ChangeMessageVisibility",
+		r.warn("the runbook, Lease lost: raise sqsworker.Options.VisibilityTimeout, or MaxExtension where a handler runs for longer than that; the role needs sqs:ChangeMessageVisibility",
 			"messages are visible again while their handlers run, and no extension was confirmed: %s", visible)
 	}
 	if len(workers) == 0 {

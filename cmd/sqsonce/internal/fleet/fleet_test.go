@@ -97,7 +97,7 @@ func TestCheck(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	for i, e := range joined.Unwrap() {
-		if field, ok := errors.AsType[*sqsonce.FieldError](e); !ok || !strings.Contains(field.Field, fmt.Sprintf("%q", f.Targets[5+i])) || field.Problem == "" {
+		if field, ok := errors.AsType[*sqsonce.OptionError](e); !ok || !strings.Contains(field.Field, fmt.Sprintf("%q", f.Targets[5+i])) || field.Problem == "" {
 			t.Errorf("%q: %v", f.Targets[5+i], e)
 		}
 	}

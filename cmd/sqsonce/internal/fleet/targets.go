@@ -15,12 +15,12 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Check returns a sqsonce.FieldError for each target that is none, joined.
+// Check returns a sqsonce.OptionError for each target that is none, joined.
 func (f *Fleet) Check() error {
 	var errs []error
 	for _, target := range f.Targets {
 		if problem := targetProblem(target); problem != "" {
-			errs = append(errs, &sqsonce.FieldError{Package: "fleet", Field: fmt.Sprintf("worker %.256q", target), Problem: problem})
+			errs = append(errs, &sqsonce.OptionError{Package: "fleet", Field: fmt.Sprintf("worker %.256q", target), Problem: problem})
 		}
 	}
 	return errors.Join(errs...)

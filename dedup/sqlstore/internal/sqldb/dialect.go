@@ -152,10 +152,10 @@ func (d Dialect) IgnoresDuplicates() bool { return d.engine.ignore != "" }
 // Prepares says that it is cheaper to prepare a statement once per connection than to send its text each time.
 func (d Dialect) Prepares() bool { return d.engine.prepares }
 
-// Check returns a [*sqsonce.FieldError] of the package that was given the dialect, if it cannot be used.
+// Check returns a [*sqsonce.OptionError] of the package that was given the dialect, if it cannot be used.
 func (d Dialect) Check(pkg string) error {
 	fieldError := func(field, problem string) error {
-		return &sqsonce.FieldError{Package: pkg, Field: field, Problem: problem}
+		return &sqsonce.OptionError{Package: pkg, Field: field, Problem: problem}
 	}
 	switch {
 	case d.engine == nil:
