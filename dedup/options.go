@@ -28,18 +28,12 @@ const (
 
 // Options configure [New].
 type Options struct {
+	// What most users set first.
+
 	// Key returns the event's key. It must return the same key for every delivery of an event. Default: Message.Key.
 	Key func(*sqsonce.Message) (string, error)
-	// PayloadHash returns a hash of the payload. A delivery with the key of a completed event and another hash is rejected
-	// with ErrPayloadMismatch, and the record stays as it is. A hash of more than 128 bytes, or with other characters than
-	// printable ASCII, is stored as "sha256:" and the hex digits of its SHA-256. Default: no validation.
-	PayloadHash func(*sqsonce.Message) string
-	// TrustDedupID makes the queue's ARN, the group and the MessageDeduplicationId the key of messages without an event
-	// ID. Use it only where the producers give each event a MessageDeduplicationId of its own. Default: false.
-	TrustDedupID bool
-	// LeaseDuration is the length of a record lease. The lease is renewed at a third of it until the handler has returned. Where
-	// the message has a KillAt the lease ends 2 s after KillAt and is not renewed. Default: 30 s. At least 1 s.
-	LeaseDuration time.Duration
+	// OnCrash decides about an event whose last owner crashed. Default: OnCrashRerun.
+	OnCrash CrashPolicy
 	// Retention is how long a record is retained after its acquire. It must cover the longest time in which a message can
 	// come back. Standard queue: max(queue, DLQ) retention + queue retention after a redrive + 12 h. FIFO queue: queue
 	// retention + DLQ retention + queue retention + 12 h, since SQS starts the retention anew on a FIFO DLQ and after
@@ -47,17 +41,31 @@ type Options struct {
 	// queues, as sqsworker does, a retention that is too short for them is logged once.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	Retention time.Duration
-	// CallTimeout is the timeout of each acquire, complete, renewal and release. An acquire that takes a second longer is
-	// [sqsonce.ErrUnavailable]; under OnStoreDownRunAnyway one that takes a third of the time until the message's KillAt. The first complete and release run on a context of their own. A renewal ends after a third
-	// of the lease at the latest. Default: 5 s.
-	CallTimeout time.Duration
-	// OnCrash decides about an event whose last owner crashed. Default: OnCrashRerun.
-	OnCrash CrashPolicy
+
+	// Other events, payloads and policies.
+
+	// PayloadHash returns a hash of the payload. A delivery with the key of a completed event and another hash is rejected
+	// with ErrPayloadMismatch, and the record stays as it is. A hash of more than 128 bytes, or with other characters than
+	// printable ASCII, is stored as "sha256:" and the hex digits of its SHA-256. Default: no validation.
+	PayloadHash func(*sqsonce.Message) string
+	// TrustDedupID makes the queue's ARN, the group and the MessageDeduplicationId the key of messages without an event
+	// ID. Use it only where the producers give each event a MessageDeduplicationId of its own. Default: false.
+	TrustDedupID bool
 	// OnCompleteFailed decides about a message whose handler succeeded and whose record could not be completed. Default:
 	// OnCompleteFailedRedeliver.
 	OnCompleteFailed CompletePolicy
 	// OnStoreDown decides about a message while the store cannot be reached. Default: OnStoreDownFailClosed.
 	OnStoreDown StorePolicy
+
+	// Leases, calls and what is kept in memory.
+
+	// LeaseDuration is the length of a record lease. The lease is renewed at a third of it until the handler has returned. Where
+	// the message has a KillAt the lease ends 2 s after KillAt and is not renewed. Default: 30 s. At least 1 s.
+	LeaseDuration time.Duration
+	// CallTimeout is the timeout of each acquire, complete, renewal and release. An acquire that takes a second longer is
+	// [sqsonce.ErrUnavailable]; under OnStoreDownRunAnyway one that takes a third of the time until the message's KillAt. The first complete and release run on a context of their own. A renewal ends after a third
+	// of the lease at the latest. Default: 5 s.
+	CallTimeout time.Duration
 	// PeerWait is how long a delivery waits for its peers: other deliveries of the same event in this process. After that it
 	// is refused as in progress. While it waits it occupies a slot of its host, and on Lambda the time of the invocation.
 	// A host that can hold messages, as sqsworker, waits instead: without a slot and for as long as the peer runs. A call
@@ -67,16 +75,19 @@ type Options struct {
 	CacheSize int
 	// MaxResult is the longest result that Do stores, in bytes. Default: 64 KB. At most 350 KB.
 	MaxResult int
-	// ErrorText is what is written of a handler's error into its record, for texts that must not be kept. One that panics leaves
-	// the error's type. Default: Error.
-	ErrorText func(error) string
-	// Hooks are called for telemetry: see [Hooks]. Default: none.
-	Hooks []Hooks
+
+	// What is told of it.
+
 	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. A handler that blocks
 	// harms nobody: up to 1,024 lines wait, further ones are dropped, and the next line says how many (dropped_lines). A host of
 	// this module waits for a delivery's lines with its own, a worker at the end of Run, a function at its answer. Else a line may
 	// be lost where the process ends at once. Default: slog.Default().
 	Logger *slog.Logger
+	// Hooks are called for telemetry: see [Hooks]. Default: none.
+	Hooks []Hooks
+	// ErrorText is what is written of a handler's error into its record, for texts that must not be kept. One that panics leaves
+	// the error's type. Default: Error.
+	ErrorText func(error) string
 }
 
 // CrashPolicy decides about an event whose last owner crashed: its lease is over, and its record was neither completed

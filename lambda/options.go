@@ -15,9 +15,24 @@ import (
 
 // Options configure [Wrap] and [Start]. The zero value of each field is its default.
 type Options struct {
+	// What most users set first.
+
 	// Concurrency is how many handlers run at once in one invocation. A process that serves several invocations at once
 	// (AWS_LAMBDA_MAX_CONCURRENCY) runs that many in each. At least 1. Default: 10.
 	Concurrency int
+	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue. It needs a
+	// client. A FIFO message that fails at its last receive (maxReceiveCount of the queue's redrive policy), or one receive
+	// before those behind it in its group have theirs, is sent there too, and the messages behind it are run. Default: the one of the queue's redrive policy. Without one a
+	// rejected message is reported as failed.
+	DeadLetterQueue string
+	// Backoff returns the delay after a failure, from the try, 1 for the first. In a function the try is the receive count:
+	// SQS counts every delivery, also one that is not a try, such as one while the store was unavailable. It needs a client.
+	// The delay counts from the failure and is rounded up to whole seconds; at least 1 s from the visibility change, at most
+	// 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more.
+	Backoff func(try int) time.Duration
+
+	// The invocation.
+
 	// Margin is how long before the deadline the handlers' contexts end. The handlers have half of it to return, sends to the
 	// dead-letter queue and visibility changes a quarter, and the response the rest. If not more than the margin remains when the invocation begins, no message
 	// is started. At most 15 min. Default: 5% of the time that remains when the invocation begins, at least 500 ms and at
@@ -33,33 +48,26 @@ type Options struct {
 	// then, and with [NoClient], only the visibility timeout and the redrive policy of the queue act, and a rejected message is
 	// reported as failed.
 	Client Client
-	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue. It needs a
-	// client. A FIFO message that fails at its last receive (maxReceiveCount of the queue's redrive policy), or one receive
-	// before those behind it in its group have theirs, is sent there too, and the messages behind it are run. Default: the one of the queue's redrive policy. Without one a
-	// rejected message is reported as failed.
-	DeadLetterQueue string
-	// Backoff returns the delay after a failure, from the try, 1 for the first. In a function the try is the receive count:
-	// SQS counts every delivery, also one that is not a try, such as one while the store was unavailable. It needs a client.
-	// The delay counts from the failure and is rounded up to whole seconds; at least 1 s from the visibility change, at most
-	// 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more.
-	Backoff func(try int) time.Duration
 	// Abandoned is how many goroutines the process may have that were abandoned and have not returned: handlers after the
 	// margin, calls of Client, and hooks, that ignore their context. Beyond it an invocation starts no handler and returns an error,
 	// as does one that goes beyond it without a success; awslambda.Start then ends the process, and the next one has none.
 	// Default: 10 x Concurrency; negative: no limit.
 	Abandoned int
-	// ErrorText is what is written of a handler's error into reject-reason, which whoever reads the dead-letter queue sees. One
-	// that panics leaves the error's type. Default: Error.
-	ErrorText func(error) string
+
+	// What is told of it.
+
+	// Logger gets each failed message and a summary of each invocation, never a body. A handler that blocks harms
+	// nobody: up to 1,024 lines wait, further ones are dropped, and the next line says how many (dropped_lines). An answer waits
+	// for the last lines, at most 50 ms and a quarter of the time that remains. Default: slog.Default().
+	Logger *slog.Logger
 	// OnError is called after each handler that failed: whose outcome is failed, rejected or unavailable. The rules of [sqsonce.Hooks]
 	// apply; for more use Hooks. Default: none.
 	OnError func(ctx context.Context, m *sqsonce.Message, err error)
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
-	// Logger gets each failed message and a summary of each invocation, never a body. A handler that blocks harms
-	// nobody: up to 1,024 lines wait, further ones are dropped, and the next line says how many (dropped_lines). An answer waits
-	// for the last lines, at most 50 ms and a quarter of the time that remains. Default: slog.Default().
-	Logger *slog.Logger
+	// ErrorText is what is written of a handler's error into reject-reason, which whoever reads the dead-letter queue sees. One
+	// that panics leaves the error's type. Default: Error.
+	ErrorText func(error) string
 }
 
 // maxTimeout is the longest timeout of a function.

@@ -18,8 +18,43 @@ import (
 
 // Options configure [New]. The zero value of each field is its default.
 type Options struct {
+	// What most users set first.
+
 	// Concurrency is how many handlers run at once. [Worker.SetConcurrency] changes it. Default: 10; most 120,000.
 	Concurrency int
+	// Timeout returns the time after which the context of a message's handler is cancelled with context.DeadlineExceeded;
+	// 0 or negative: never. It is called before each run of a handler, from any goroutine, and must not change the message.
+	// If it panics, the message fails with a *sqsonce.PanicError. Default: nil, no timeout.
+	Timeout func(m *sqsonce.Message) time.Duration
+	// StopTimeout is how long handlers may go on after Run's context was cancelled. With at least WaitTime + 5 s no message
+	// stays hidden after the stop. Default: 20 s, with which Run returns within 30 s; negative: none.
+	StopTimeout time.Duration
+
+	// Messages and their leases.
+
+	// VisibilityTimeout is the visibility timeout sent with each receive and each extension, in whole seconds. It is how long a
+	// message stays hidden after its worker died, not a limit for handlers. Default: 30 s; least 1 s, most 12 h.
+	VisibilityTimeout time.Duration
+	// MaxExtension is how long after its receipt a message is hidden by extensions. Then its lease is lost, and the
+	// context of its handler is cancelled with cause sqsonce.ErrLeaseLost. Default and most: 12 h, the limit of SQS;
+	// least VisibilityTimeout.
+	MaxExtension time.Duration
+	// Backoff returns the delay after a try that failed. On a standard queue the try is the receive count, 1 for the first
+	// delivery; on FIFO it counts the runs in this process, see MaxAttempts. The delay is rounded up to whole seconds, and cut to
+	// what remains of the 12 h that SQS hides a message. Default: 10 s, 1 min, then 5 min, and a random part of up to a
+	// quarter more: with a maxReceiveCount of 5 no failure of less than eleven minutes dead-letters a message.
+	Backoff func(try int) time.Duration
+	// MaxAttempts is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with its
+	// last error. Between its tries it waits for Backoff, and its followers behind it. Without a redrive policy the group
+	// is given back after so many tries. Default: the maxReceiveCount of the queue, at most 10; 3 where that is not known.
+	// Least 1.
+	MaxAttempts int
+	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the worker's. Default: the one
+	// of the queue's RedrivePolicy.
+	DeadLetterQueue string
+
+	// Receives and deletes.
+
 	// MaxInFlight is how many messages may be received and not yet deleted or given back. A worker with slow handlers has
 	// fewer: beyond free slots it receives only what its handlers, by their last runs, will take up within a second. The
 	// messages of one FIFO group come together, and wait for each other. SQS allows about 120,000 per queue. Default: 2 x Concurrency + 10, at most 120,000.
@@ -42,51 +77,30 @@ type Options struct {
 	// WaitTime is how long a receive waits for the first message, in whole seconds. A stop waits for receives under way.
 	// Default: 15 s; least 1 s, most 20 s, which SQS allows.
 	WaitTime time.Duration
-	// VisibilityTimeout is the visibility timeout sent with each receive and each extension, in whole seconds. It is how long a
-	// message stays hidden after its worker died, not a limit for handlers. Default: 30 s; least 1 s, most 12 h.
-	VisibilityTimeout time.Duration
-	// MaxExtension is how long after its receipt a message is hidden by extensions. Then its lease is lost, and the
-	// context of its handler is cancelled with cause sqsonce.ErrLeaseLost. Default and most: 12 h, the limit of SQS;
-	// least VisibilityTimeout.
-	MaxExtension time.Duration
-	// Timeout returns the time after which the context of a message's handler is cancelled with context.DeadlineExceeded;
-	// 0 or negative: never. It is called before each run of a handler, from any goroutine, and must not change the message.
-	// If it panics, the message fails with a *sqsonce.PanicError. Default: nil, no timeout.
-	Timeout func(m *sqsonce.Message) time.Duration
 	// DeleteLinger is how long a finished message waits for others to be deleted, or given back, in the same call. A
 	// message of a FIFO group does not wait if another one of its group is next. Default: 10 ms; most 1 s; negative: none.
 	DeleteLinger time.Duration
-	// Backoff returns the delay after a try that failed. On a standard queue the try is the receive count, 1 for the first
-	// delivery; on FIFO it counts the runs in this process, see MaxAttempts. The delay is rounded up to whole seconds, and cut to
-	// what remains of the 12 h that SQS hides a message. Default: 10 s, 1 min, then 5 min, and a random part of up to a
-	// quarter more: with a maxReceiveCount of 5 no failure of less than eleven minutes dead-letters a message.
-	Backoff func(try int) time.Duration
-	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the worker's. Default: the one
-	// of the queue's RedrivePolicy.
-	DeadLetterQueue string
-	// MaxAttempts is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with its
-	// last error. Between its tries it waits for Backoff, and its followers behind it. Without a redrive policy the group
-	// is given back after so many tries. Default: the maxReceiveCount of the queue, at most 10; 3 where that is not known.
-	// Least 1.
-	MaxAttempts int
-	// StopTimeout is how long handlers may go on after Run's context was cancelled. With at least WaitTime + 5 s no message
-	// stays hidden after the stop. Default: 20 s, with which Run returns within 30 s; negative: none.
-	StopTimeout time.Duration
+
+	// The stop.
+
 	// StopGrace is how long a handler may take to return after its context was cancelled before it counts as stuck.
 	// Default: 2 s; negative: none.
 	StopGrace time.Duration
-	// ErrorText is what is written of a handler's error into reject-reason, which whoever reads the dead-letter queue sees. One
-	// that panics leaves the error's type. Default: Error.
-	ErrorText func(error) string
+
+	// What is told of it.
+
+	// Logger gets the events that no error reports. Its slog.Handler is called on one goroutine and may block: up to 1,024
+	// lines wait, further ones are dropped, and the next line says how many (dropped_lines). Run waits at most a second
+	// for the last lines. Default: slog.Default().
+	Logger *slog.Logger
 	// OnError is called after each handler that failed: whose outcome is failed, rejected or unavailable. The rules of [sqsonce.Hooks]
 	// apply; for more use Hooks. Default: none.
 	OnError func(ctx context.Context, m *sqsonce.Message, err error)
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
-	// Logger gets the events that no error reports. Its slog.Handler is called on one goroutine and may block: up to 1,024
-	// lines wait, further ones are dropped, and the next line says how many (dropped_lines). Run waits at most a second
-	// for the last lines. Default: slog.Default().
-	Logger *slog.Logger
+	// ErrorText is what is written of a handler's error into reject-reason, which whoever reads the dead-letter queue sees. One
+	// that panics leaves the error's type. Default: Error.
+	ErrorText func(error) string
 }
 
 const (
