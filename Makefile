@@ -46,7 +46,7 @@ emulators: ## Install the emulators that tests compare with, 1 GB in the user's 
 RACED = . ./dedup ./dedup/dynamostore ./dedup/memstore ./emf ./fifo/... ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./lambda ./localstack ./localstack/esm ./localstack/mem... ./localstack/runtimeapi ./ops ./sqsworker ./status
 .PHONY: race
 race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators
-	EMULATORS=off go test -race -timeout 30m -skip "^Test(Process|Killed|SleepingProcess)" $(ARGS) $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))
+	EMULATORS=off go test -race -timeout 30m -skip "^Test(Process|Killed|SleepingProcess|RedriveProperties)" $(ARGS) $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))
 
 .PHONY: bench
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)

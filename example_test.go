@@ -175,7 +175,7 @@ func Example_inbox() {
 }
 
 // Messages that SNS or EventBridge sends to the queue: the handler gets what is in the envelope.
-func ExampleUnwrap() {
+func ExampleOpenEnvelope() {
 	h := sqsonce.OpenEnvelope(sqsonce.JSON(func(ctx context.Context, o Order) error {
 		m, _ := sqsonce.FromContext(ctx)
 		key, source, _ := m.Key()

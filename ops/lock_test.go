@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,9 @@ func TestMain(m *testing.M) {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the test's process ends, should it not kill this one
 		unlock()
 		return
+	}
+	if err := flag.Set("rapid.checks", "50"); err != nil { // soak has more
+		panic(err)
 	}
 	testserver.Main(m)
 }

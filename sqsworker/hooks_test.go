@@ -404,10 +404,13 @@ func TestContextOfHooks(t *testing.T) {
 	type key struct{}
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a")
-		seen := map[any]bool{} // there is one call at a time
+		var mu sync.Mutex
+		seen := map[any]bool{}
 		c := sqs.New(x.c.Options(), func(o *sqs.Options) {
 			o.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+				mu.Lock()
 				seen[r.Context().Value(key{})] = true
+				mu.Unlock()
 				return x.srv.RoundTrip(r)
 			})}
 		})

@@ -122,7 +122,7 @@ func (s *smoke) handle(_ context.Context, o order) error {
 
 func (s *smoke) runWorker(ctx context.Context) error {
 	w, err := sqsworker.New(s.client, s.url, s.handler, func(o *sqsworker.Options) {
-		o.Wait = 2 * time.Second
+		o.WaitTime = 2 * time.Second
 		o.Backoff = func(int) time.Duration { return time.Second }
 		o.Logger = slog.New(slog.NewTextHandler(s.Output(), nil))
 	})
