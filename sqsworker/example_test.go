@@ -127,13 +127,16 @@ func Example_outcomes() {
 	var handled atomic.Int32
 	var bank bank
 	handler := sqsonce.JSON(func(ctx context.Context, o struct {
-		Cents    int
-		Currency string
+		Cancelled bool
+		Cents     int
+		Currency  string
 	}) error {
 		if handled.Add(1) == 3 {
 			stop()
 		}
 		switch {
+		case o.Cancelled:
+			return sqsonce.Skip("order was cancelled") // done without a charge: never run again
 		case o.Cents <= 0:
 			return sqsonce.Reject(errors.New("nothing to charge")) // to the dead-letter queue now, with this reason
 		case o.Currency != "EUR":
