@@ -24,7 +24,7 @@ var dependencyRules = []struct {
 }{
 	{
 		pkg:    module,
-		only:   []string{module + "/internal/settle", module + "/internal/guard"},
+		only:   []string{module + "/internal/settle", module + "/internal/guard", module + "/internal/question"},
 		reason: "handlers import the vocabulary; it must not bring an SDK or a store with it",
 	},
 	{
@@ -38,23 +38,28 @@ var dependencyRules = []struct {
 		reason: "the root imports it",
 	},
 	{
+		pkg:    module + "/internal/question",
+		only:   []string{},
+		reason: "the root imports it",
+	},
+	{
 		pkg:    module + "/internal/host",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard"},
+		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question"},
 		reason: "dedup imports it, which knows no SDK",
 	},
 	{
 		pkg:    module + "/internal/deadletter",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/host", module + "/internal/sdkhttp", sdk + "/...", "github.com/aws/smithy-go/..."},
+		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host", module + "/internal/sdkhttp", sdk + "/...", "github.com/aws/smithy-go/..."},
 		reason: "it needs the SQS client and the vocabulary",
 	},
 	{
 		pkg:    module + "/dedup",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/host"},
+		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host"},
 		reason: "the middleware knows neither the hosts nor the stores",
 	},
 	{
 		pkg:    module + "/dedup/storetest",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/suite"},
+		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/suite"},
 		reason: "the stores' suite knows the contract, and the runner that all suites share",
 	},
 	{

@@ -100,7 +100,7 @@ func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) 
 	}
 	o.counts.storeErrors.Add(1)
 	unknown := errors.Is(err, ErrOutcomeUnknown)
-	err = unrun(ctx, fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err))
+	err = o.unrun(ctx, fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err))
 	down := errors.Is(err, sqsonce.ErrUnavailable) && !errors.Is(err, sqsonce.ErrMisconfigured)
 	if o.o.OnStoreDown == OnStoreDownRunAnyway && down && ctx.Err() == nil {
 		return o.runWithoutRecord(ctx, t, rl, err)

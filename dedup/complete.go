@@ -70,7 +70,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	err = fmt.Errorf("dedup: handler succeeded, record not completed %s: it runs again where another process takes it over (Options.OnCompleteFailed): %w",
 		o.record(s.lease.Key), err)
 	if again {
-		err = sqsonce.Unavailable(err) // the handler did not fail
+		err = o.unavailable(err) // the handler did not fail
 	}
 	return err
 }

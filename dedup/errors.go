@@ -73,12 +73,15 @@ var (
 // unrun is the error of a delivery whose handler did not run. It is the message's failure only where the message or its record
 // can cause it: the store refuses a value, or the record was read and is none. Anything else that a store answers, and the end
 // of a timeout, says nothing about the message. A host that stops knows by itself that the handler did not run.
-func unrun(ctx context.Context, err error) error {
+func (o *Once) unrun(ctx context.Context, err error) error {
 	_, refused := errors.AsType[*sqsonce.OptionError](err)
-	if refused || errors.Is(err, ErrRecord) || errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(context.Cause(ctx), sqsonce.ErrShutdown) {
+	switch {
+	case refused, errors.Is(err, ErrRecord), errors.Is(context.Cause(ctx), sqsonce.ErrShutdown):
 		return err
+	case errors.Is(err, sqsonce.ErrUnavailable):
+		return o.withQuestion(err)
 	}
-	return sqsonce.Unavailable(err)
+	return o.unavailable(err)
 }
 
 // lostKind is the incident of a store that refused an owner.

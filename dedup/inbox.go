@@ -37,7 +37,7 @@ func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context
 	}
 	t.run = func(ctx context.Context, l Lease) (Result, bool, error) {
 		completed, err := f(ctx, l)
-		return Result{Validation: l.Validation}, completed, err
+		return Result{Validation: l.Validation}, completed, o.questioned(err)
 	}
 	return o.do(ctx, t)
 }

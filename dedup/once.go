@@ -24,6 +24,8 @@ type Once struct {
 	noSource   sync.Once // logs an event-id without an event-source
 	noID       sync.Once // the warning about messages without an event ID
 	unrecorded unrecorded
+	asker      asker // nil: the store takes any record
+	asking     asking
 	handlers   atomic.Int64
 	tooShort   sync.Once // logs a retention that is shorter than a message can take to come back
 }
@@ -46,6 +48,7 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 		return nil, err
 	}
 	once := &Once{store: recoveringStore{s}, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}
+	once.asker, _ = s.(asker)
 	if once.hooks = newHooks(o.Logger, o.Hooks); once.hooks != nil {
 		once.store = hookedStore{once.store, consumer, once.hooks}
 	}

@@ -97,7 +97,7 @@ type ReopenOptions struct {
 type Lister interface {
 	// List returns each record once (Redis may repeat one), in the order of the store, without a snapshot: what is written
 	// meanwhile may be missing, and a record may be older than Inspect returns it. A record whose retention is over may still
-	// be there.
+	// be there. Records by which a Once asks whether its store works belong to no event, and are not listed.
 	//
 	// An error together with a key is that of one record, which cannot be read, and the list goes on. One without a key ends
 	// the list.

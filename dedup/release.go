@@ -34,7 +34,7 @@ func (o *Once) fail(ctx context.Context, rl *recordLease, handlerErr error) erro
 		return handlerErr
 	}
 	// Another owner may run by now: that the handler failed is not this delivery's to say.
-	unavailable := sqsonce.Unavailable(fmt.Errorf("dedup: lease over and record not released %s: %w", o.record(rl.task.key), err))
+	unavailable := o.unavailable(fmt.Errorf("dedup: lease over and record not released %s: %w", o.record(rl.task.key), err))
 	if errors.Is(handlerErr, sqsonce.ErrLeaseLost) {
 		return handlerReturned(unavailable, handlerErr) // the store has not said so
 	}
@@ -55,7 +55,7 @@ func (o *Once) proveForReject(ctx context.Context, rl *recordLease) error {
 	case errors.Is(err, sqsonce.ErrLeaseLost):
 		return rl.lostError()
 	}
-	return sqsonce.Unavailable(fmt.Errorf("dedup: lease over and not renewed, reject not obeyed %s: %w", o.record(rl.task.key), err))
+	return o.unavailable(fmt.Errorf("dedup: lease over and not renewed, reject not obeyed %s: %w", o.record(rl.task.key), err))
 }
 
 // release releases the record after a failure. It is tried at least once, and again while the lease lasts and the host has

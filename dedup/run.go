@@ -52,7 +52,7 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 	case err != nil:
 		o.counts.storeErrors.Add(1)
 		// The handler did not run, whatever the store says of its failure.
-		err = sqsonce.Unavailable(fmt.Errorf("dedup: lease over before the start and not renewed, handler not called %s: %w", o.record(t.key), err))
+		err = o.unavailable(fmt.Errorf("dedup: lease over before the start and not renewed, handler not called %s: %w", o.record(t.key), err))
 		o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
 		o.releaseUnused(ctx, l, err)
 		return err
@@ -68,7 +68,7 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 // notStarted is the error of a delivery whose context was cancelled before its handler could start. A deadline that is only the
 // handler's says nothing about a message whose handler did not run.
 func (o *Once) notStarted(ctx context.Context, t task) error {
-	err := unrun(ctx, fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx)))
+	err := o.unrun(ctx, fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx)))
 	o.decided(ctx, t, Decision{Outcome: DecidedCancelled, Err: err})
 	return settle.NotRun(err)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/sqsonce/sqsonce"
 )
 
 const (
@@ -167,7 +165,7 @@ func (o *Once) completeEarlier(ctx context.Context, t task, s success) (known bo
 	case retryable(err) && o.o.OnCompleteFailed == OnCompleteFailedAcknowledge:
 		return true, o.duplicate(ctx, t, s.result, true)
 	case retryable(err):
-		err = sqsonce.Unavailable(fmt.Errorf("dedup: handler succeeded in an earlier delivery, record not completed yet, handler not called %s: %w", o.record(t.key), err))
+		err = o.unavailable(fmt.Errorf("dedup: handler succeeded in an earlier delivery, record not completed yet, handler not called %s: %w", o.record(t.key), err))
 		o.decided(ctx, t, Decision{Outcome: DecidedStoreError, Err: err})
 		return true, err
 	}

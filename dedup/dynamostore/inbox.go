@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/question"
 )
 
 // leastLease is the least time of the lease with which a commit starts. With less the lease is renewed first.
@@ -93,7 +94,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 			ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Until)
 			defer cancel()
 			if err := i.store.commit(ctx, l, writes); err != nil {
-				return false, err
+				return false, question.FromStore(err)
 			}
 			return true, nil
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/question"
 )
 
 var (
@@ -94,10 +95,10 @@ func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) erro
 		case at == handling && (!again || n == sqldb.MaxAttempts || ctx.Err() != nil):
 			return err
 		case !again:
-			return fmt.Errorf("sqlstore: commit: %w", err)
+			return question.FromStore(fmt.Errorf("sqlstore: commit: %w", err))
 		}
 		if done, err := t.beginAgain(ctx, n, at, err); done {
-			return err
+			return question.FromStore(err)
 		}
 	}
 }
@@ -127,7 +128,7 @@ func (t *eventTx) handle(ctx context.Context, h func(context.Context, *sql.Tx) e
 	defer stop()
 	err := h(handlerCtx, t.tx)
 	if err != nil && handlerCtx.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: handler returned: %w", context.Cause(handlerCtx), err)
+		return question.FromStore(fmt.Errorf("%w: handler returned: %w", context.Cause(handlerCtx), err))
 	}
 	return err
 }
@@ -228,7 +229,7 @@ func (t *eventTx) undo(ctx context.Context) error {
 		return ErrImplicitCommit
 	case errors.Is(readErr, sqsonce.ErrUnavailable):
 		// The handler needed the database too: this is no try of the event.
-		return readErr
+		return question.FromStore(readErr)
 	}
 	return nil
 }

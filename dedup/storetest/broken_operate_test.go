@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/question"
 )
 
 func (s *switchable) Inspect(ctx context.Context, key string) (dedup.Record, error) {
@@ -135,7 +136,7 @@ func (s *switchable) List(ctx context.Context, optFns ...func(*dedup.ListOptions
 			if s.has("lists without the errors") {
 				r.LastError = ""
 			}
-			listed := s.matches(o.Consumer, key) && (len(o.States) == 0 || s.has("ignores States") || slices.Contains(o.States, r.State(time.Now())))
+			listed := (!question.IsKey(key) || s.has("lists questions")) && s.matches(o.Consumer, key) && (len(o.States) == 0 || s.has("ignores States") || slices.Contains(o.States, r.State(time.Now())))
 			if listed && !s.has("lists nothing") && !yield(r, nil) {
 				return
 			}

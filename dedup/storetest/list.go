@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/question"
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
@@ -92,6 +93,15 @@ var listCases = []testCase{
 			if got := r.State(time.Now()); got != states[r.Key] {
 				x.fatalf("state of %s: got %s", r.Key, got)
 			}
+		}
+	}},
+	{name: "list/no record of a question", run: func(x *exam) {
+		x.lister()
+		c := x.claim("asker")
+		c.Key = "asking" + question.KeyPrefix + "x"
+		x.release(x.acquire(c), nil)
+		if all := x.list(func(o *dedup.ListOptions) { o.Consumer = "asking" }); len(all) != 0 {
+			x.fatalf("List: got %+v, want no record of a question", all)
 		}
 	}},
 	{name: "list/all consumers", run: func(x *exam) {

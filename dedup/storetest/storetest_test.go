@@ -127,6 +127,7 @@ var defects = []struct{ defect, seenBy string }{
 	{"lists a record that is not there", "list/no record"},
 	{"lists consumers whose names begin so", "list/special characters in the consumer's name"},
 	{"lists for a cancelled caller", "list/cancelled"},
+	{"lists questions", "list/no record of a question"},
 	{"lists nothing", "list/ends with its caller's loop"},
 	{"lists one consumer only", "list/all consumers"},
 	{"lists without the errors", "list/each record as Inspect returns it"},

@@ -15,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/failure"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/question"
 )
 
 const (
@@ -86,9 +87,9 @@ func (l *List) OpenOnly() bool {
 	return len(l.States) > 0 && !slices.Contains(l.States, dedup.StateCompleted) && !slices.Contains(l.States, dedup.StateForeign)
 }
 
-// Send yields the record if it is one of the list's, and reports whether the list goes on.
+// Send yields the record if it is one of the list's and belongs to an event, and reports whether the list goes on.
 func (l *List) Send(r dedup.Record, yield func(dedup.Record, error) bool) bool {
-	if !strings.HasPrefix(r.Key, l.Prefix()) || len(l.States) > 0 && !slices.Contains(l.States, r.State(l.now())) {
+	if question.IsKey(r.Key) || !strings.HasPrefix(r.Key, l.Prefix()) || len(l.States) > 0 && !slices.Contains(l.States, r.State(l.now())) {
 		return true
 	}
 	l.sent++

@@ -1,0 +1,109 @@
+package dedup
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/question"
+)
+
+// An error of the store accuses no message by itself: the store may be down for all. So every delivery that fails because of
+// the store carries a question, which the host asks: an acquire and a release of a key that no event has, by the same code,
+// connections and credentials, with the same patience. It writes, since a read passes where only writes are refused.
+
+const (
+	// askHolds is how long an answer holds for all who ask. So a Once asks once a second at most.
+	askHolds = time.Second
+	// askRetention is how long the record of a question stays in the store after the last one.
+	askRetention = time.Hour
+)
+
+// asker is a store of an inbox: its records are written in a handler's transaction, and a question needs one of its own.
+type asker interface {
+	// Ask writes and completes the claim's record in one transaction. All claims of a process have one key and one owner.
+	Ask(ctx context.Context, c Claim) error
+}
+
+// asking shares the questions of a Once.
+type asking struct {
+	mu       sync.Mutex
+	name     string        // of the record, and its owner in an inbox; made by the first question
+	under    chan struct{} // closed when the question that is under way has its answer; nil: none is
+	answered time.Time
+	answer   error
+}
+
+// withQuestion returns err with the question that tells whether the store works.
+func (o *Once) withQuestion(err error) error {
+	return question.With(err, question.Question{ID: o, Ask: o.ask})
+}
+
+// unavailable is the error of a delivery that the store keeps from an outcome.
+func (o *Once) unavailable(err error) error { return o.withQuestion(sqsonce.Unavailable(err)) }
+
+// questioned adds the question to an error of an inbox's store.
+func (o *Once) questioned(err error) error {
+	if err != nil && question.IsFromStore(err) && errors.Is(err, sqsonce.ErrUnavailable) {
+		return o.withQuestion(err)
+	}
+	return err
+}
+
+// ask returns nil where the store takes a record. Callers at one time share one question.
+func (o *Once) ask(ctx context.Context) error {
+	a := &o.asking
+	for {
+		a.mu.Lock()
+		switch under := a.under; {
+		case under != nil:
+			a.mu.Unlock()
+			select {
+			case <-under:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			continue
+		case !a.answered.IsZero() && time.Since(a.answered) < askHolds:
+			defer a.mu.Unlock()
+			return a.answer
+		}
+		a.under = make(chan struct{})
+		if a.name == "" {
+			a.name = rand.Text()
+		}
+		a.mu.Unlock()
+
+		err := o.callAsk(ctx, a.name)
+		a.mu.Lock()
+		if ctx.Err() == nil { // else the question was abandoned, and says nothing
+			a.answer, a.answered = err, time.Now()
+		}
+		close(a.under)
+		a.under = nil
+		a.mu.Unlock()
+		return err
+	}
+}
+
+func (o *Once) callAsk(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout+acquireGrace)
+	defer cancel()
+	// As a second delivery the acquire is sent alone: in a batch of others' writes it could wait for them.
+	c := Claim{Key: o.consumer + question.KeyPrefix + name, Owner: name, Lease: o.o.LeaseDuration, Retention: askRetention, Attempt: 2}
+	if o.asker != nil {
+		return o.asker.Ask(ctx, c)
+	}
+	c.Owner = rand.Text() // an owner is never used for a second acquire
+	l, err := o.store.Acquire(ctx, c)
+	if err != nil {
+		if _, other := errors.AsType[*InProgressError](err); other {
+			return nil // the lease of a question without an answer: the store works
+		}
+		return err
+	}
+	return o.store.Release(ctx, l, nil)
+}

@@ -1,0 +1,134 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/question"
+)
+
+// refusingStore refuses writes for some keys. Reads are answered.
+type refusingStore struct {
+	*memstore.Store
+	refuses func(key string) bool
+	asked   atomic.Int32 // acquires of questions
+	keys    sync.Map
+	takes   time.Duration
+}
+
+var errNewCode = errors.New("a code that nobody listed")
+
+func (s *refusingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	if question.IsKey(c.Key) {
+		s.asked.Add(1)
+		s.keys.Store(c.Key, true)
+	}
+	time.Sleep(s.takes)
+	if s.refuses(c.Key) {
+		return dedup.Lease{}, errNewCode
+	}
+	return s.Store.Acquire(ctx, c)
+}
+
+// questionAfter runs one delivery that the store refuses, and returns its question.
+func questionAfter(t *testing.T, s *refusingStore) question.Question {
+	t.Helper()
+	once, err := dedup.New(s, "payments")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := false
+	err = once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })(t.Context(), message("e"))
+	q, ok := question.Of(err)
+	if ran || !errors.Is(err, sqsonce.ErrUnavailable) || !ok {
+		t.Fatalf("got %v, ran %t: want ErrUnavailable with a question, and no run", err, ran)
+	}
+	return q
+}
+
+// A question is a write: it fails where only writes are refused, and passes where one event's record is.
+func TestQuestionWrites(t *testing.T) {
+	t.Parallel()
+	for name, refuses := range map[string]func(string) bool{
+		"all writes":  func(string) bool { return true },
+		"one message": func(key string) bool { return !question.IsKey(key) },
+	} {
+		q := questionAfter(t, &refusingStore{Store: memstore.New(), refuses: refuses})
+		if err := q.Ask(t.Context()); (err == nil) != (name == "one message") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// A thousand that ask at once, and those that ask within a second, share one question. All questions have one record.
+func TestQuestionIsShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &refusingStore{Store: memstore.New(), takes: time.Second}
+		s.refuses = func(key string) bool { return !question.IsKey(key) }
+		q := questionAfter(t, s)
+		begun := time.Now()
+		for round := range 10 {
+			var wg sync.WaitGroup
+			for range 1000 {
+				wg.Go(func() {
+					if err := q.Ask(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if asked := int(s.asked.Load()); asked > 1+int(time.Since(begun)/time.Second)/2 || round == 0 && asked != 1 {
+				t.Fatalf("%d questions in %s", asked, time.Since(begun))
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		records := 0
+		s.keys.Range(func(any, any) bool { records++; return true })
+		if records != 1 {
+			t.Errorf("the questions have %d records, want 1", records)
+		}
+	})
+}
+
+// A question that its caller gives up says nothing to the others.
+func TestQuestionGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &refusingStore{Store: memstore.New(), refuses: func(key string) bool { return !question.IsKey(key) }}
+		q := questionAfter(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := q.Ask(ctx); err == nil {
+			t.Error("no error after the end of the context")
+		}
+		if err := q.Ask(t.Context()); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+	})
+}
+
+// What a handler says of its own dependency is a claim, without a question, unless it has one of its own.
+func TestClaimHasNoQuestion(t *testing.T) {
+	t.Parallel()
+	once, err := dedup.New(memstore.New(), "payments")
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := errors.New("payment provider is down")
+	for i, claim := range []error{sqsonce.Unavailable(down), sqsonce.UnavailableUntil(down, nil), sqsonce.UnavailableUntil(down, func(context.Context) error { return nil })} {
+		err := once.Handler(func(context.Context, *sqsonce.Message) error { return claim })(t.Context(), message(fmt.Sprint(i)))
+		if _, asks := question.Of(err); !errors.Is(err, down) || !errors.Is(err, sqsonce.ErrUnavailable) || asks != (i == 2) {
+			t.Errorf("%d: got %v, with a question: %t", i, err, asks)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// Ask tells dedup whether inboxes can work: a record is written and completed in a transaction of its own, by the statements and the
+// pool of the handlers' transactions. It deletes nothing, since the inbox does not need that right. The claim has the same key and
+// owner each time: the INSERT finds the row, and the UPDATE writes it again.
+func (s inboxStore) Ask(ctx context.Context, c dedup.Claim) error {
+	store := s.inbox.store
+	if err := store.ensureChecked(ctx); err != nil {
+		return err
+	}
+	return explain(store.dialect, "question", s.inbox.ask(ctx, c))
+}
+
+func (i *Inbox) ask(ctx context.Context, c dedup.Claim) error {
+	tx, err := i.store.pool.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.store.pool.leave()
+	defer func() { _ = tx.Rollback() }() // nothing after the commit
+	if _, _, err = i.insert.writeReturning(ctx, tx, c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt); err != nil {
+		return err
+	}
+	switch written, err := i.complete.write(ctx, tx, "", "", c.Key, c.Owner); {
+	case err != nil:
+		return err
+	case !written:
+		return errors.New("the record that the question wrote was not found")
+	}
+	return tx.Commit()
+}
