@@ -14,7 +14,7 @@
 //   - [RetryAfter]: delivered again after the asked delay.
 //   - [Reject]: never again; sent to the dead-letter queue with the reason, then deleted. Where the host knows no
 //     dead-letter queue it is treated as any other error and never deleted.
-//   - [Unavailable]: something that every message needs is away; delivered again, after a longer delay for all, and not counted as a
+//   - [Unavailable], [UnavailableUntil]: something that messages need is down; delivered again, after a longer delay for all, and not counted as a
 //     failure of the message.
 //   - any other error, a panic ([PanicError]) or [runtime.Goexit]: delivered again, by the host's backoff.
 //

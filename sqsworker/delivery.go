@@ -39,8 +39,9 @@ type delivery struct {
 	running  runningDelivery
 
 	// While it is unavailable:
-	unavailable      int       // outcomes in a row
+	unavailable      int       // outcomes in a row; only unavailable and forgetUnavailable change it
 	unavailableSince time.Time // of the first of them
+	refuted          bool      // its claim: others could be handled
 
 	// While it is held, or behind a head that is:
 	heldFor  heldFor
@@ -81,10 +82,12 @@ const (
 type heldFor int
 
 const (
-	heldAttempt     heldFor = iota // the head of a FIFO group, for its next try
-	heldElsewhere                  // its event is in progress elsewhere
-	heldUnavailable                // what it needs is unavailable
-	heldDLQ                        // the head of a FIFO group, for a dead-letter queue that takes it: see awaitDLQ
+	heldAttempt   heldFor = iota // the head of a FIFO group, for its next try
+	heldElsewhere                // its event is in progress elsewhere
+	heldAside                    // what it needs is unavailable, and others go on: see aside.go
+	heldClaim                    // the same, and it is not known whether others do
+	heldDLQ                      // the head of a FIFO group, for a dead-letter queue that takes it: see awaitDLQ
+	heldForCount                 // how many there are
 )
 
 func (l *loop) setState(d *delivery, s state) {
@@ -131,6 +134,7 @@ func (l *loop) remove(d *delivery) {
 		return
 	}
 	l.setState(d, gone)
+	l.forgetUnavailable(d)
 	l.unpark(d)
 	l.capacity.free(d.amount())
 	if l.deliveries[d.m.ID] == d {

@@ -55,13 +55,14 @@
 //
 // # Outages
 //
-// A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store cannot be asked, has not tried its
-// message: the message is held, with its FIFO group, and run again after 1 s, then up to every 30 s. It keeps its part of
-// MaxInFlight, so a worker whose messages are all unavailable receives no more. After a minute without another outcome it gives
-// them back, as long as each has two receives left, because other workers may be better off. Then it receives one message to
-// see whether the outage is over, and another one after 5 s if the first one is unavailable, three at most. It starts in the
-// same way. A single message that is always unavailable therefore does not stop a worker. [Worker.Health] is not ready
-// meanwhile. The worker logs once when an outage begins and once when it ends.
+// A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store does not work, has made no attempt: the message
+// is held, with its FIFO group, outside MaxInFlight. Where the error has a question ([sqsonce.UnavailableUntil], and every error of
+// dedup's store), the worker asks it. While it fails the worker receives nothing and runs nothing, and gives messages back after a
+// minute as long as each has two receives left, because other workers may be better off. Where it passes only the message is set
+// aside, and tried again after 1 s, doubling to 5 min. Without a question three such outcomes in a row make the worker doubt: it
+// receives one message a second, to see whether others can be handled, and gives them back after 90 s. A worker starts with one
+// message, until one has had another outcome. [Worker.Health] is not ready while a question fails or the worker is in doubt. The
+// worker logs one line a minute while messages are unavailable, and one at the end.
 //
 // # Shutdown
 //

@@ -23,7 +23,7 @@ func (l *loop) makeReady(d *delivery) {
 // startReady starts handlers while slots are free. It does not start a message whose lease it cannot prove: another
 // worker may have it. One whose answer was late waits for its extension.
 func (l *loop) startReady() {
-	var unproven []*delivery
+	var unproven []*delivery // or not to be started at present
 	for len(l.ready) > 0 && l.freeSlots() > 0 {
 		d := l.ready[0]
 		l.ready[0] = nil
@@ -35,7 +35,7 @@ func (l *loop) startReady() {
 			l.loseLease(d, "visibility timeout passed before the start", nil)
 			continue
 		}
-		if d.lease.unproven {
+		if d.lease.unproven || !l.mayStart(d) {
 			unproven = append(unproven, d)
 			continue
 		}
@@ -203,9 +203,8 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		return
 	}
 	l.setState(d, deciding)
-	if r.outcome != sqsonce.OutcomeUnavailable {
-		d.unavailable = 0
-		l.available()
+	if r.outcome != sqsonce.OutcomeUnavailable && !d.damaged { // of a damaged message no handler ran
+		l.available(d)
 	}
 	if r.outcome != sqsonce.OutcomeInProgress {
 		d.bounces = 0

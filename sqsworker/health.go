@@ -77,8 +77,8 @@ func (w *Worker) NotReady() string {
 		return *w.waitsFor.Load()
 	case w.state.Load() != stateRunning:
 		return "the worker does not run: " + string(w.State())
-	case w.notReady.Load():
-		return fmt.Sprintf("the last %d outcomes were unavailable", notReady)
+	case w.notReady.Load() != nil:
+		return *w.notReady.Load()
 	case w.full.Load() && w.since(&w.progress) >= patience:
 		return fmt.Sprintf("nothing more is received, and for %s no handler has returned and no delete was confirmed", patience)
 	case w.since(&w.noNeed) < patience:

@@ -8,10 +8,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Messages are held, under the heartbeat and without a slot, for three reasons. Their event is in progress elsewhere, or
-// they are a FIFO group whose head waits for its next try: then they are parked, and take no place in MaxInFlight, which a few
-// poisoned groups or long handlers elsewhere would use up. Or what they need is unavailable, see outage.go: then they keep
-// their place, so that nothing more is received.
+// Messages are held, under the heartbeat and without a slot, for three reasons. Their event is in progress elsewhere, they are a FIFO
+// group whose head waits for its next attempt, or what they need is unavailable. They are parked meanwhile, and take no place in
+// MaxInFlight, which a few poisoned groups or long handlers elsewhere would use up.
 
 // hold keeps a message in flight. It is tried again after delay, or when its peer has ended; ended is nil if that cannot be
 // known.
@@ -19,6 +18,7 @@ func (l *loop) hold(d *delivery, why heldFor, delay time.Duration, ended <-chan 
 	l.counters.retried.Add(1)
 	l.setState(d, held)
 	d.heldFor = why
+	l.heldAs[why]++
 	d.retry = l.after(delay, func() { l.makeReady(d) })
 	if ended == nil {
 		return
@@ -47,6 +47,7 @@ func (l *loop) peerEnded(e peerEnded) {
 
 // endHold is called for a message that leaves the state held, whatever becomes of it.
 func (l *loop) endHold(d *delivery) {
+	l.heldAs[d.heldFor]--
 	l.unpark(d)
 	if d.group != nil {
 		for _, f := range d.group.followers {
@@ -97,7 +98,7 @@ func (l *loop) roomToPark(more amount) bool {
 
 // trimParked gives back groups that wait beyond the limits, those with the farthest next try first: followers, the last
 // first, which stay behind their head; then heads alone. A message at its last receive is kept, and what is before it in
-// its group: given back, it would go to the dead-letter queue without having been run.
+// its group: given back, it would go to the dead-letter queue without having been run. Of what is unavailable one receive more is kept.
 func (l *loop) trimParked() {
 	if l.roomToPark(amount{}) {
 		return
@@ -111,17 +112,29 @@ func (l *loop) trimParked() {
 	slices.SortFunc(heads, func(a, b *delivery) int { return b.retry.at.Compare(a.retry.at) })
 	for _, d := range heads {
 		g := d.group
-		for n := len(g.followers); n > 0 && !l.roomToPark(amount{}) && !l.atLastReceive(g.followers[n-1]); n-- {
+		for n := len(g.followers); n > 0 && !l.roomToPark(amount{}) && l.mayTrim(d, g.followers[n-1]); n-- {
 			f := g.followers[n-1]
 			g.followers, f.group = g.followers[:n-1], nil
 			l.releaseUnstarted(f)
 		}
 	}
 	for _, d := range heads {
-		if !l.roomToPark(amount{}) && len(d.group.followers) == 0 && !l.atLastReceive(d) {
-			l.releaseGroup(d.group, d.retry.at.Sub(l.now()))
+		if !l.roomToPark(amount{}) && len(d.group.followers) == 0 && l.mayTrim(d, d) {
+			delay := d.retry.at.Sub(l.now())
+			if d.heldFor == heldAside {
+				delay = l.asideHidden(d)
+			}
+			l.releaseGroup(d.group, delay)
 		}
 	}
+}
+
+// mayTrim says whether a message of the head's group can be given back.
+func (l *loop) mayTrim(head, d *delivery) bool {
+	if l.isAside(head) {
+		return l.hasReceives(d)
+	}
+	return !l.atLastReceive(d)
 }
 
 // inProgress holds a message whose event is in progress elsewhere. SQS counts every receive: a copy that came back again

@@ -38,7 +38,7 @@ func TestWithoutHooks(t *testing.T) {
 		received: &sqs.ReceiveMessageOutput{}, deleted: &sqs.DeleteMessageBatchOutput{}, changed: &sqs.ChangeMessageVisibilityBatchOutput{},
 	}
 	l := newTestLoop(t)
-	l.client, l.outage.probing = safeClient{c}, false
+	l.client, l.needs.state = safeClient{c}, needsProven
 	var ds []*delivery
 	for i := range 10 {
 		id := aws.String(fmt.Sprint(i))

@@ -29,7 +29,7 @@ type receiving struct {
 	polling  polling
 	clock    serverClock
 	capacity capacity
-	outage   outage
+	needs    needs
 }
 
 // handling is the messages that are here, and their handlers.
@@ -38,7 +38,8 @@ type handling struct {
 	orphans    map[string]*delivery // by message ID: their handlers still run after the lease was lost
 	groups     map[string]*group
 	counts     [gone + 1]int // deliveries by state
-	ready      []*delivery   // to start, in this order; those that have another state by now are passed over
+	heldAs     [heldForCount]int
+	ready      []*delivery // to start, in this order; those that have another state by now are passed over
 	slotsTaken int
 	tries      int // of the head of a FIFO group
 	pace       pace
@@ -83,7 +84,7 @@ type life struct {
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
 		Worker: w, queue: q, opts: w.opts,
-		receiving: receiving{polling: polling{target: 1}, capacity: newCapacity(w.opts.MaxInFlight, w.opts.MaxBytes), outage: outage{probing: !w.warm}},
+		receiving: receiving{polling: polling{target: 1}, capacity: newCapacity(w.opts.MaxInFlight, w.opts.MaxBytes), needs: newNeeds(w.warm)},
 		handling: handling{
 			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, tries: q.tries(w.opts.MaxAttempts),
 		},
@@ -141,6 +142,7 @@ func (l *loop) step() {
 	now := l.now()
 	l.lastStep.Store(now.UnixNano())
 	l.schedule.run(now)
+	l.chooseTrial()
 	l.startReady()
 	l.flush(&l.deletes, false)
 	l.flush(&l.releases, false)
@@ -168,6 +170,8 @@ func (l *loop) handle(e event) {
 		l.markStuckAfter(e.d, e.timeout)
 	case handlerReturned:
 		l.handlerReturned(e)
+	case questionAnswered:
+		l.questionAnswered(e)
 	case peerEnded:
 		l.peerEnded(e)
 	case deletesAnswered:

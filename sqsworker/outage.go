@@ -1,157 +1,259 @@
 package sqsworker
 
 import (
-	"errors"
-	"math/rand/v2"
+	"fmt"
 	"time"
-
-	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// outage is what the worker knows of something that every message needs: the store of the records, or a dependency that
-// handlers report with [sqsonce.Unavailable]. Protocol, section 13.
-type outage struct {
-	// probing: the worker receives one message at a time, see mayProbe, until it has seen that messages can be handled. So it
-	// starts: one that cannot reach its store would take MaxInFlight of them from others, and cost each a receive.
-	probing bool
-	row     int // unavailable outcomes in a row, of handlers that began after the last other outcome
-	// last is when a handler last had another outcome. One that began before, and says now that something was unavailable,
-	// may speak of an outage that is over: it may have waited for its calls all the while.
-	last time.Time
+// A message that is unavailable accuses nobody: it may be the only one, or what it needs may be down for all. The error's question
+// tells which. It is a call of our own on the path that failed. Where it fails nothing is received and nothing runs; where it passes
+// only the message is set aside. An error without a question is a claim: see aside.go. Protocol, section 17.
+
+// needs is what the worker knows of what its messages need: the store of the records, or a dependency of the handlers.
+type needs struct {
+	state  needsState
+	since  time.Time // of the state
+	proven bool      // a message had another outcome than unavailable since Run began
+	last   time.Time // when a message last had one
+	err    error     // of the newest unavailable outcome
+
+	questions []*asked
+	asking    *asked // the one that is under way; nil: none is
+	trial     trial
+
+	claims  int // in a row
+	probes  int // receives since the worker is in doubt
+	probeAt time.Time
+	count   int       // receive count of the newest message
+	woken   time.Time // when all that is aside was last tried because one got through
+	trouble trouble
 }
 
+type needsState int
+
 const (
+	needsProven   needsState = iota
+	needsUnproven            // no message had another outcome yet, since the start or an outage: one at a time
+	needsDoubted             // claims in a row: one message a second, see aside.go
+	needsDown                // a question fails: nothing is received, and nothing runs
+)
+
+const (
+	handOver     = time.Minute // what a worker cannot run for so long, others get
+	firstTrial   = 30 * time.Second
+	trialEvery   = 10 * time.Minute
+	lookAgain    = 10 * time.Second
+	leftReceives = 2 // of a message that is given back without a run
 	// provenRun is how long a handler must run to prove that what it needs was there at its start. An acquire that nobody
 	// answers ends before: dedup waits 6 s by default.
 	provenRun = 8 * time.Second
-	// handOver is how long a message is unavailable here before it is given back: other workers may be better off.
-	handOver = time.Minute
-	// probeAgain is how long a message must have been unavailable before a worker that probes receives another one: the
-	// first one may be the only one that is.
-	probeAgain = 5 * time.Second
-	// mostProbes is how many messages or groups such a worker has at once.
-	mostProbes = 3
-	// notReady is how many unavailable outcomes in a row make the worker not ready.
-	notReady = 3
-
-	unavailableFirst = time.Second
-	unavailableMost  = 30 * time.Second
 )
 
-// unavailable holds a message, with its group, and tries it again: soon at first, then every half minute. It keeps its part
-// of MaxInFlight, so that no receive is started when all are unavailable: each would cost its messages a receive for nothing.
-func (l *loop) unavailable(d *delivery, r result) {
-	if !d.began.Before(l.outage.last) {
-		l.noteUnavailable(d, r)
+// newNeeds is what a worker knows at its start. One that cannot reach its store would take MaxInFlight messages from others, and
+// cost each a receive: so it begins with one.
+func newNeeds(warm bool) needs {
+	if warm {
+		return needs{proven: true}
 	}
-	now := l.now()
-	if d.unavailable == 0 {
-		d.unavailableSince = now
-	}
-	d.unavailable++
-	if l.stopping.begun {
-		l.giveBack(d, 0)
-		return
-	}
-	l.hold(d, heldUnavailable, unavailableDelay(d.unavailable), nil)
-	// While others have another outcome it is this message that is unavailable, and no other worker is better off.
-	if elapsed(now, d.unavailableSince) >= handOver && elapsed(now, l.outage.last) >= handOver {
-		l.handOver()
+	return needs{state: needsUnproven}
+}
+
+func (l *loop) setNeeds(s needsState) {
+	l.needs.state, l.needs.since = s, l.now()
+	switch reason := ""; s {
+	case needsDown:
+		reason = fmt.Sprintf("the store, or what handlers need, is down: %v", l.needs.err)
+		l.notReady.Store(&reason)
+	case needsDoubted:
+		reason = fmt.Sprintf("the last %d outcomes were unavailable: %v", doubtAfter, l.needs.err)
+		l.notReady.Store(&reason)
+	default:
+		l.notReady.Store(nil)
 	}
 }
 
-// mayProbe says whether a worker that probes may receive a message: where it has none, or fewer than mostProbes, all of them
-// unavailable. None is received that a message to be handed over would have to wait for. The heartbeat looks every 2 s.
-func (l *loop) mayProbe() bool {
-	if l.polling.active > 0 {
-		return false
-	}
-	now, probes := l.now(), 0
-	for _, d := range l.deliveries {
-		if d.parked || d.group != nil && d.group.head != d {
-			continue
+func (l *loop) beginOutage() {
+	l.setNeeds(needsDown)
+	l.whileNeeds(handOver, lookAgain, func() { l.handOver(0) })
+	l.whileNeeds(firstTrial, trialEvery, func() { l.needs.trial = trial{state: trialDue} })
+}
+
+// whileNeeds runs f after first, and then again and again, until the state that begins now has ended.
+func (l *loop) whileNeeds(first, then time.Duration, f func()) {
+	state, since := l.needs.state, l.needs.since
+	l.after(first, func() {
+		if l.needs.state == state && l.needs.since.Equal(since) {
+			f()
+			l.whileNeeds(then, then, f)
 		}
-		probes++
-		age := elapsed(now, d.unavailableSince)
-		if d.unavailable == 0 || age < probeAgain || age >= handOver-unavailableMost && l.mayHandOver(d) {
-			return false
+	})
+}
+
+// endOutage runs all that is held.
+func (l *loop) endOutage(next needsState) {
+	l.setNeeds(next)
+	l.needs.trial, l.needs.claims = trial{}, 0
+	l.wake()
+}
+
+// disbelieve ends an outage that is none: a message that was tried all the same had another outcome.
+func (l *loop) disbelieve() {
+	for _, a := range l.needs.questions {
+		if a.failures > 0 {
+			a.failures, a.wanted, a.disbelieved = 0, false, l.now().Add(disbelief)
+			l.log.Warn("sqsworker: a message was handled while the question whether the store works fails: for an hour its failure only sets messages aside",
+				keyError, a.err)
 		}
 	}
-	return probes < mostProbes
+	l.endOutage(needsProven)
 }
 
-// unavailableDelay is how long a message is held after so many unavailable outcomes in a row, a quarter more or less.
-func unavailableDelay(n int) time.Duration {
-	delay := host.Double(unavailableFirst, unavailableMost, n)
-	return delay*3/4 + rand.N(delay/2)
-}
-
-func (l *loop) noteUnavailable(d *delivery, r result) {
-	l.outage.row++
-	l.notReady.Store(l.outage.row >= notReady)
-	if l.outage.row > 1 {
-		return
-	}
-	const text = "sqsworker: unavailable: messages are held and tried again"
-	if errors.Is(r.err, sqsonce.ErrMisconfigured) {
-		l.log.ErrorContext(d.context(), text, d.about(keyError, r.err)...)
-	} else {
-		l.log.WarnContext(d.context(), text, d.about(keyError, r.err)...)
-	}
-}
-
-// handOver gives back what has been unavailable for a while, in full batches. From here on the worker has at most mostProbes
-// messages or groups, so that one that is cut off from its store does not keep MaxInFlight of them from the others.
-func (l *loop) handOver() {
-	if !l.outage.probing {
-		l.outage.probing = true
-		l.log.Info("sqsworker: unavailable for a minute: messages are given back for other workers")
-	}
+// handOver gives back what cannot run here, and has been unavailable for so long: other workers may be better off.
+func (l *loop) handOver(after time.Duration) {
 	if l.polling.active > 0 {
-		return // that receive would get them again; it is the last one until this worker has none
+		return // that receive would get them again
 	}
 	for _, d := range l.sorted() {
-		long := d.unavailable > 0 && elapsed(l.now(), d.unavailableSince) >= handOver-unavailableMost
-		if d.state == held && long && l.mayHandOver(d) {
+		head := d.group == nil || d.group.head == d
+		if head && d != l.needs.trial.message && (d.state == ready && after == 0 || l.isAside(d) && elapsed(l.now(), d.unavailableSince) >= after) && l.mayHandOver(d) {
 			l.giveBack(d, 0)
 		}
 	}
 }
 
-// mayHandOver says that a message and its group can be given back: another receive must not be the last of any of them.
+// mayHandOver says that a message and its group can be given back unrun: each has receives left.
 func (l *loop) mayHandOver(d *delivery) bool {
-	hasReceives := func(d *delivery) bool { return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-2 }
-	if d.group == nil {
-		return hasReceives(d)
+	if d.group != nil {
+		for _, f := range d.group.followers {
+			if !l.hasReceives(f) {
+				return false
+			}
+		}
 	}
-	for _, f := range d.group.followers {
-		if !hasReceives(f) {
+	return l.hasReceives(d)
+}
+
+func (l *loop) hasReceives(d *delivery) bool {
+	return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-leftReceives
+}
+
+// mayStart says whether a message may run: all in a stop, while there is time, and in an outage only the one that is tried.
+func (l *loop) mayStart(d *delivery) bool {
+	return l.needs.state != needsDown || l.stopping.begun || d == l.needs.trial.message
+}
+
+// trial is the message that is tried in an outage all the same: one that was not unavailable yet, received for it if need be. A question
+// that fails for another reason than the messages do is found out by it.
+type trial struct {
+	state   trialState
+	message *delivery // trialRuns
+}
+
+type trialState int
+
+const (
+	noTrial       trialState = iota
+	trialDue                 // a message is to be chosen
+	trialReceived            // a receive is under way for it
+	trialRuns
+)
+
+// chooseTrial chooses a message for a trial. Without one a receive for one message is started: see toProbe.
+func (l *loop) chooseTrial() {
+	t := &l.needs.trial
+	if t.state != trialDue && (t.state != trialReceived || l.polling.active > 0) {
+		return
+	}
+	var oldest *delivery
+	for _, d := range l.sorted() {
+		if d.state == ready && d.unavailable == 0 {
+			*t = trial{trialRuns, d}
+			return
+		}
+		if oldest == nil && (d.state == ready || l.isAside(d)) {
+			oldest = d
+		}
+	}
+	if t.state == trialDue {
+		return
+	}
+	*t = trial{}
+	if oldest == nil {
+		return
+	}
+	*t = trial{trialRuns, oldest} // the queue had no other one
+	if oldest.state == held {
+		l.makeReady(oldest)
+	}
+}
+
+// toProbe is how many messages a worker may receive that is not sure of what its messages need; decided is false where it is sure.
+func (l *loop) toProbe() (n int, decided bool) {
+	may := l.polling.active == 0
+	switch l.needs.state {
+	case needsProven:
+		return 0, false
+	case needsUnproven:
+		may = may && l.allParked()
+	case needsDoubted:
+		may = may && l.parked.messages < l.opts.MaxHeld && !l.now().Before(l.needs.probeAt)
+	case needsDown:
+		may = may && l.needs.trial.state == trialDue
+	}
+	if may {
+		return 1, true
+	}
+	return 0, true
+}
+
+// allParked says that no message waits for its first outcome, with a slot or for one.
+func (l *loop) allParked() bool {
+	for _, d := range l.deliveries {
+		if !d.parked && (d.group == nil || d.group.head == d) {
 			return false
 		}
 	}
-	return hasReceives(d)
+	return true
 }
 
-// available ends an outage: a handler has returned with another outcome.
-func (l *loop) available() {
-	l.outage.probing = false
-	if l.outage.row > 0 {
-		l.log.Info("sqsworker: available again")
+// available notes that a message had another outcome than unavailable.
+func (l *loop) available(d *delivery) {
+	n := &l.needs
+	wasAside := d.unavailable > 0
+	l.forgetUnavailable(d)
+	l.refute()
+	n.proven, n.last = true, l.now()
+	switch began := d.began; n.state {
+	case needsDown:
+		for _, a := range n.questions {
+			if a.failures > 0 && !began.After(a.failed) {
+				return // it began before
+			}
+		}
+		l.disbelieve()
+	case needsDoubted:
+		if !began.Before(n.since) {
+			l.setNeeds(needsProven)
+		}
+	case needsUnproven:
+		l.setNeeds(needsProven)
+	case needsProven:
 	}
-	l.outage.row, l.outage.last = 0, l.now()
-	l.notReady.Store(false)
+	n.claims = 0
+	if wasAside && elapsed(l.now(), n.woken) >= wakeEvery {
+		l.wake()
+	}
 }
 
 // proveBy has a handler that runs for a while count as the proof that what it needs is there.
 func (l *loop) proveBy(d *delivery) {
-	if !l.outage.probing {
+	if l.needs.state != needsUnproven {
 		return
 	}
 	run := d.run // a message may run again meanwhile
 	l.after(provenRun, func() {
-		if d.state == running && d.run == run {
-			l.outage.probing = false
+		if d.state == running && d.run == run && l.needs.state == needsUnproven {
+			l.setNeeds(needsProven)
 		}
 	})
 }

@@ -78,11 +78,11 @@ func (l *loop) anyWaitsForSlot() bool { return len(l.ready) > 0 && l.freeSlots()
 // it is MaxInFlight or Bytes that leaves no room for ten, it is also started only when nothing under way will free some.
 func (l *loop) toReceive() int {
 	fits := l.capacity.available()
-	if l.outage.probing && !l.mayProbe() || l.parked.messages >= 2*l.opts.MaxHeld || fits == 0 {
+	if fits == 0 || l.needs.asking != nil || l.parked.messages >= 2*l.opts.MaxHeld {
 		return 0
 	}
-	if l.outage.probing {
-		return 1
+	if n, decided := l.toProbe(); decided {
+		return n
 	}
 	wanted := l.wanted()
 	n := min(fits, wanted)

@@ -271,7 +271,7 @@ func TestToReceive(t *testing.T) {
 		"too many are held":                  {func(l *loop) { l.parked.messages = 2 * l.opts.MaxHeld }, 0},
 	} {
 		l := newTestLoop(t, func(o *Options) { o.MaxInFlight, o.Concurrency, o.MaxBytes = 100, 20, 1<<40 })
-		l.outage.probing = false
+		l.needs.state = needsProven
 		c.set(l)
 		if got := l.toReceive(); got != c.want {
 			t.Errorf("%s: got %d, want %d", name, got, c.want)

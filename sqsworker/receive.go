@@ -60,6 +60,7 @@ func (l *loop) startReceives() {
 		}
 		l.polling.active++
 		l.polling.asked += n
+		l.probed()
 		l.receive(p)
 	}
 	l.noteFull(full)
@@ -158,6 +159,7 @@ func (l *loop) received(e received) {
 	var added []*delivery
 	for i, in := range e.batch {
 		largest = max(largest, in.size)
+		l.needs.count = in.m.ReceiveCount
 		if in.damaged {
 			l.counters.damaged.Add(1)
 		}

@@ -18,12 +18,14 @@ type Stats struct {
 	LeasesLost  int64 // messages that another consumer may have had while they were in flight here
 	Stuck       int64 // now: handlers that did not return within StopGrace after their context was cancelled
 
-	// Now, as of the last decision of the worker. Running and the five after it add up to InFlight. What is Held takes no place
-	// in Options.MaxInFlight, unless it waits for something that is unavailable.
+	// Now, as of the last decision of the worker. Running, Waiting, Held, Rejecting, Deleting and Releasing add up to InFlight. Held
+	// messages take no place in Options.MaxInFlight.
 	InFlight  int64 // messages received and not yet deleted, given back, lost or abandoned by the stop
 	Running   int64 // whose handlers run, stuck ones included, unless the stop has abandoned them
 	Waiting   int64 // for a slot, or for the end of another message of their group
 	Held      int64 // kept in flight without a slot until they are tried again
+	Aside     int64 // of Held: what they need is unavailable, and other messages go on
+	InDoubt   int64 // of Held: what they need is unavailable, and it is not known whether other messages can go on
 	Rejecting int64 // on their way to the dead-letter queue
 	Deleting  int64 // done, and their deletes are not confirmed
 	Releasing int64 // given back, which is not confirmed
@@ -78,7 +80,7 @@ func (l *loop) noteTurn() {
 	defer l.counters.turn.mu.Unlock()
 	l.counters.turn.now = Stats{
 		InFlight: int64(l.capacity.used.messages - l.polling.asked + l.parked.messages), Receiving: int64(l.polling.active),
-		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
+		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Aside: int64(l.heldAs[heldAside]), InDoubt: int64(l.heldAs[heldClaim]), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
 		Concurrency: int64(l.opts.Concurrency), MaxInFlight: int64(l.opts.MaxInFlight),
 	}
 }

@@ -241,8 +241,8 @@ func TestHeldGroupsAreTrimmed(t *testing.T) {
 	}
 }
 
-// A worker starts with one message, until it has seen that messages can be handled, or that a handler runs for 8 s. Where that is
-// unavailable it receives another one after 5 s, three at most.
+// A worker starts with one message, until it has seen that messages can be handled, or that a handler runs for 8 s. Where a question
+// fails it receives another one after half a minute.
 func TestSlowStart(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -255,7 +255,7 @@ func TestSlowStart(t *testing.T) {
 		{"done", 2 * time.Second, nil, time.Second, 3 * time.Second, 10},
 		{"failed", 2 * time.Second, errTest, time.Second, 3 * time.Second, 10},
 		{"long", time.Minute, nil, 7 * time.Second, 9 * time.Second, 10},
-		{"unavailable", time.Second, sqsonce.Unavailable(errTest), 5 * time.Second, 50 * time.Second, 3},
+		{"unavailable", time.Second, sqsonce.UnavailableUntil(errTest, func(context.Context) error { return errTest }), 30 * time.Second, 50 * time.Second, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

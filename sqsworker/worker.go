@@ -32,7 +32,7 @@ type Worker struct {
 	full     atomic.Bool            // no receive is under way, since there is no capacity for one or no handler
 	noNeed   atomic.Int64           // when no receive was needed last, Unix nanoseconds: full or paused
 	progress atomic.Int64           // when a handler last returned, a delete was confirmed, or full began; Unix nanoseconds
-	notReady atomic.Bool            // the last outcomes were unavailable
+	notReady atomic.Pointer[string] // why nothing can be handled; nil: it can
 	waitsFor atomic.Pointer[string] // why Run receives nothing yet
 	started  atomic.Bool
 	hurried  context.Context // cancelled by Shutdown

@@ -38,6 +38,8 @@ var Fields = []Field{
 	{"worker", "Running", "running", Gauge, "Messages whose handlers run, stuck ones included, unless the stop has abandoned them."},
 	{"worker", "Waiting", "waiting", Gauge, "Messages that wait for a slot, or for the end of another message of their group."},
 	{"worker", "Held", "held", Gauge, "Messages kept in flight without a slot until they are tried again."},
+	{"worker", "Aside", "aside", Gauge, "Held messages whose needs are unavailable while others are handled."},
+	{"worker", "InDoubt", "in_doubt", Gauge, "Held messages whose needs are unavailable; it is not known whether others can be handled."},
 	{"worker", "Rejecting", "rejecting", Gauge, "Messages on their way to the dead-letter queue."},
 	{"worker", "Deleting", "deleting", Gauge, "Messages that are done and whose deletes are not confirmed."},
 	{"worker", "Releasing", "releasing", Gauge, "Messages given back, which is not confirmed."},

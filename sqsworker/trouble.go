@@ -1,0 +1,60 @@
+package sqsworker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// trouble is what the log was told of unavailable messages.
+type trouble struct {
+	affected int // messages that are unavailable, running ones included
+	noted    bool
+	warned   time.Time
+	timer    *timer
+}
+
+const warnEvery = time.Minute
+
+// noteTrouble logs one line a minute while messages are unavailable, and one when none is any more.
+func (l *loop) noteTrouble() {
+	t := &l.needs.trouble
+	now := l.now()
+	if t.affected == 0 && l.needs.state != needsDown && l.needs.state != needsDoubted {
+		if t.noted {
+			t.noted = false
+			l.log.Info("sqsworker: available again")
+		}
+		return
+	}
+	if next := t.warned.Add(warnEvery); now.Before(next) {
+		if !t.timer.pending() {
+			t.timer = l.after(next.Sub(now), l.noteTrouble)
+		}
+		return
+	}
+	t.warned, t.noted = now, true
+	t.timer = l.after(warnEvery, l.noteTrouble)
+	level := l.log.Warn
+	if errors.Is(l.needs.err, sqsonce.ErrMisconfigured) {
+		level = l.log.Error
+	}
+	level("sqsworker: unavailable: messages are held and tried again",
+		"down", l.needs.state == needsDown, "aside", l.heldAs[heldAside], "in_doubt", l.heldAs[heldClaim], keyError, l.needs.err)
+}
+
+func (l *loop) forgetUnavailable(d *delivery) {
+	if d.unavailable > 0 {
+		d.unavailable, d.refuted = 0, false
+		l.needs.trouble.affected--
+		l.wakeTrouble()
+	}
+}
+
+// wakeTrouble has noteTrouble look whether the trouble is over, when the loop's event has been handled.
+func (l *loop) wakeTrouble() {
+	if l.needs.trouble.noted && l.needs.trouble.affected == 0 {
+		l.after(0, l.noteTrouble)
+	}
+}
