@@ -399,9 +399,9 @@ func (f *fleet) checkFleetOrder(dead map[string]bool) {
 	}
 }
 
-// mostCalls is how many calls of SQS a minute a worker makes in an outage: it holds what has fewer than two receives left, and extends
-// that every 20 s.
-const mostCalls = 6
+// mostCalls is how many calls of SQS a minute a worker makes in an outage. It extends every 20 s what has fewer than two receives left,
+// and what has succeeded and waits for its complete.
+const mostCalls = 20
 
 // checkCalls checks that a worker whose store is down for long makes few calls of SQS: protocol 13, bound 6.
 func (f *fleet) checkCalls() {
