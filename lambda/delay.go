@@ -47,7 +47,7 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	var d time.Duration
 	switch o := sqsonce.OutcomeOf(err); {
 	case o.Kind == sqsonce.OutcomeUnavailable:
-		d = host.Double(firstUnavailable, maxUnavailable, 2*m.ReceiveCount-1)
+		d = delayUnavailable(m.ReceiveCount)
 	case o.Kind == sqsonce.OutcomeInProgress:
 		return time.Time{}
 	case o.Retry != nil:
@@ -89,7 +89,7 @@ func (v *invocation) backoff(try int) (d time.Duration) {
 // delay changes the visibility timeouts of the failed messages. The results are final by now. A change that fails is
 // logged, and its message is visible again when its visibility timeout ends.
 func (v *invocation) delay(ctx context.Context, r results) {
-	if v.opts.Client == nil || r.counts[failed] == 0 {
+	if v.opts.Client == nil || r.counts[failed] == 0 && !v.down.Load() {
 		return
 	}
 	ctx, cancel := v.times.until(context.WithoutCancel(ctx), delaysEnd)
@@ -143,13 +143,15 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 	var entries []delayEntry
 	for _, chain := range v.chains {
 		// At most one record of a chain has failed; the ones behind it were not started.
-		at := slices.IndexFunc(chain, func(i int) bool { return r.states[i] == failed })
+		at := slices.IndexFunc(chain, func(i int) bool { return r.states[i] == failed || v.down.Load() && r.states[i] == notStarted })
 		if at < 0 {
 			continue
 		}
 		s := &v.slots[chain[at]]
 		retry := s.retry
-		if sqsonce.OutcomeOf(s.err).Kind == sqsonce.OutcomeInProgress {
+		if r.states[chain[at]] == notStarted {
+			retry = time.Now().Add(delayUnavailable(receiveCount(&v.records[chain[at]])))
+		} else if sqsonce.OutcomeOf(s.err).Kind == sqsonce.OutcomeInProgress {
 			retry = v.retryInProgress(ctx, s.message.ReceiveCount, s.err)
 		}
 		if retry.IsZero() {

@@ -124,6 +124,9 @@ func (v *invocation) fail(f failure) {
 		delay = time.Until(s.retry)
 	}
 	s.end(s.outcome, f.err, delay)
+	if s.outcome == sqsonce.OutcomeUnavailable {
+		v.askWhetherDown(f.err)
+	}
 	if v.mayBeDeadLettered(m, f.err) && s.change(running, settling) {
 		v.sends.add(f)
 		return

@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,8 @@ type invocation struct {
 	sends      pool[failure] // failures that the dead-letter queue may get; they take no handler's slot
 	overdue    atomic.Bool   // the dead-letter queue did not answer a send in time
 	anyStarted atomic.Bool   // a message: see mayStart
+	asked      sync.Map      // IDs of questions: see askWhetherDown
+	down       atomic.Bool   // a question fails
 	open       atomic.Int64  // chains that have not ended
 	ended      chan struct{} // closed: open is 0
 }
@@ -113,11 +116,11 @@ func filled[T any](items []T) <-chan T {
 	return c
 }
 
-// runChain runs the records of a chain one after the other, until one does not succeed, the handlers' context ends, or too
-// little time remains. The others stay unstarted, so that no message of a group is deleted before an earlier one.
+// runChain runs the records of a chain one after the other, until one does not succeed, the handlers' context ends, too
+// little time remains, or what they need is down. The others stay unstarted, so that no message of a group is deleted before an earlier one.
 func (v *invocation) runChain(chain []int) {
 	for ; len(chain) > 0; chain = chain[1:] {
-		if v.ctx.Err() != nil || !v.mayStart(chain[0]) {
+		if v.ctx.Err() != nil || v.down.Load() || !v.mayStart(chain[0]) {
 			break
 		}
 		if !v.handle(chain) {

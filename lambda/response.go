@@ -43,13 +43,13 @@ func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventRes
 	return response(ids), nil
 }
 
-// unavailable returns an error if no message could be handled for something that every message needs. Nothing is deleted
+// unavailable returns an error if no message could be handled, and nothing shows that others could be. Nothing is deleted
 // either way; an error shows in the function's Errors metric, and the mapping slows down.
 func (v *invocation) unavailable(r results) error {
 	var err error
 	for i, s := range r.states {
 		switch {
-		case s == failed && sqsonce.OutcomeOf(v.slots[i].err).Kind == sqsonce.OutcomeUnavailable:
+		case s == failed && sqsonce.OutcomeOf(v.slots[i].err).Kind == sqsonce.OutcomeUnavailable && !v.accusesNobody(v.slots[i].err):
 			err = cmp.Or(err, v.slots[i].err)
 		case s != notStarted:
 			return nil
