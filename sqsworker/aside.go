@@ -1,9 +1,11 @@
 package sqsworker
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
@@ -46,7 +48,9 @@ func (l *loop) unavailable(d *delivery, r result) {
 	case asks:
 		l.setAside(d)
 		l.ask(q)
-	case d.refuted, d.began.Before(l.needs.last): // it may have waited for its calls all the while
+	case errors.Is(r.err, sqsonce.ErrNoQueueARN), // others have keys without it
+		d.refuted,
+		d.began.Before(l.needs.last): // it may have waited for its calls all the while
 		l.setAside(d)
 		l.noteTrouble()
 	default:

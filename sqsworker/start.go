@@ -102,6 +102,7 @@ func (l *loop) queueRead(e queueRead) {
 	switch {
 	case e.err == nil:
 		l.queue, l.tries = e.queue, e.queue.tries(l.opts.MaxAttempts)
+		l.wake() // what waits for the queue's ARN
 		l.log.Info("sqsworker: queue attributes read", "dlq", l.queue.deadLetter, "max_receive_count", l.queue.maxReceives)
 	case isAccessDenied(e.err) && l.queue.arn != "":
 		l.warnNotReadable(e.err)
