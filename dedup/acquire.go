@@ -24,10 +24,10 @@ const afterOwner = time.Second
 
 // acquire asks the store for the record. The owner's name is made before the first request, so that the store recognises
 // a copy of the request, and is never used for another acquire.
-func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
+func (o *Once) acquire(ctx context.Context, rl *recordLease) (Grant, error) {
 	patient, cancel := context.WithTimeout(ctx, o.patience(rl.task))
 	defer cancel()
-	l, err := o.store.Acquire(patient, Claim{
+	g, err := o.store.Acquire(patient, Claim{
 		Key:        rl.task.key,
 		Owner:      rl.owner,
 		Lease:      rl.length,
@@ -36,15 +36,15 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
 		Validation: rl.task.validation,
 		NoTakeover: o.o.OnCrash != OnCrashRerun,
 	})
-	if err == nil && l.OwnRetry {
+	if g.Lease.OwnRetry {
 		o.counts.ownRetries.Add(1)
-		o.incident(ctx, Incident{Key: l.Key, Kind: IncidentOwnRetry, Fence: l.Fence})
+		o.incident(ctx, Incident{Key: rl.task.key, Kind: IncidentOwnRetry, Fence: g.Lease.Fence})
 	}
-	if isForeign(l, err) {
+	if g.Foreign {
 		o.counts.foreign.Add(1)
-		o.incident(ctx, Incident{Key: rl.task.key, Kind: IncidentForeignWriter, Fence: l.Fence})
+		o.incident(ctx, Incident{Key: rl.task.key, Kind: IncidentForeignWriter, Fence: g.Lease.Fence})
 	}
-	return l, err
+	return g, err
 }
 
 // patience is how long a delivery waits for the answer to its acquire. Under the policy OnStoreDownRunAnyway the handler runs without
@@ -71,33 +71,34 @@ func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error)
 	host.Wait(released, drainTime)
 }
 
-func isForeign(l Lease, err error) bool {
-	if e, ok := errors.AsType[*CompletedError](err); ok {
-		return e.Foreign
+// answered acts on the store's verdict, and returns the delivery's error:
+//
+//	verdict      counted             decided          the delivery
+//	granted      First or Takeovers  first, takeover  runs the handler, and logs a takeover
+//	completed    Completed           duplicate        is acknowledged, or gets the result
+//	in_progress  InProgress          in_progress      comes back when the other owner's lease is over
+//	crashed      -                   crashed          fails or is rejected: Options.OnCrash
+//	lease_lost   LeasesLost          lease_lost       ends, and the host does nothing for the message
+//
+// A granted lease that turns out to be lost before the start ends as lease_lost does.
+func (o *Once) answered(ctx context.Context, t task, rl *recordLease, g Grant) error {
+	switch g.Verdict {
+	case VerdictGranted:
+		return o.run(ctx, t, rl, g.Lease)
+	case VerdictCompleted:
+		return o.duplicate(ctx, t, g.Result, false)
+	case VerdictInProgress:
+		return o.inProgress(ctx, t, Decision{Until: g.Until}, nil)
+	case VerdictCrashed:
+		return o.crashed(ctx, t)
+	case VerdictLost:
+		return o.lost(ctx, t, fmt.Errorf("dedup: acquire refused, handler not called %s: %w", o.record(t.key), sqsonce.ErrLeaseLost))
 	}
-	if e, ok := errors.AsType[*InProgressError](err); ok {
-		return e.Foreign
-	}
-	return err == nil && l.Foreign
+	panic("dedup: " + g.Verdict.String()) // checkGrant lets none through
 }
 
-// refused returns the delivery's error for an acquire that the store refused or could not answer.
-func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) error {
-	if e, ok := errors.AsType[*CompletedError](err); ok {
-		return o.duplicate(ctx, t, e.Result, false)
-	}
-	if e, ok := errors.AsType[*InProgressError](err); ok {
-		if e.Crashed {
-			return o.crashed(ctx, t)
-		}
-		return o.inProgress(ctx, t, Decision{Until: e.Until}, nil)
-	}
-	if errors.Is(err, sqsonce.ErrLeaseLost) {
-		o.counts.leasesLost.Add(1)
-		err = fmt.Errorf("dedup: acquire refused, handler not called %s: %w", o.record(t.key), err)
-		o.decided(ctx, t, Decision{Outcome: DecidedLost, Err: err})
-		return err
-	}
+// acquireFailed returns the delivery's error for an acquire without a verdict.
+func (o *Once) acquireFailed(ctx context.Context, t task, rl *recordLease, err error) error {
 	o.counts.storeErrors.Add(1)
 	unknown := errors.Is(err, ErrOutcomeUnknown)
 	err = o.unrun(ctx, fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err))
@@ -143,6 +144,13 @@ func (o *Once) inProgress(ctx context.Context, t task, d Decision, ended <-chan 
 	return sqsonce.RetryAfter(time.Until(d.Until)+afterOwner, err)
 }
 
+// lost ends a delivery whose owner the store refused before its handler started.
+func (o *Once) lost(ctx context.Context, t task, err error) error {
+	o.counts.leasesLost.Add(1)
+	o.decided(ctx, t, Decision{Outcome: DecidedLost, Err: err})
+	return err
+}
+
 // crashed refuses a delivery whose last owner crashed, under the policies that do not run it again. The error does not
 // match ErrInProgress: no delivery is in progress, and a host that waited for one would wait for ever.
 func (o *Once) crashed(ctx context.Context, t task) error {
@@ -166,13 +174,16 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 	rl := newRecordLease(o, t)
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
 	defer cancel()
-	l, err := o.store.Acquire(own, Claim{Key: t.key, Owner: rl.owner, Lease: rl.length, Retention: o.o.Retention, Attempt: t.attempt})
+	g, err := o.store.Acquire(own, Claim{Key: t.key, Owner: rl.owner, Lease: rl.length, Retention: o.o.Retention, Attempt: t.attempt})
+	if err == nil && g.Verdict != VerdictGranted {
+		err = fmt.Errorf("dedup: acquire: %s", g.Verdict)
+	}
 	if err != nil {
 		o.o.Logger.WarnContext(ctx, "dedup: message dead-lettered after a crash, record not released: delete it before a redrive", "key", t.key, "error", err)
 		o.incident(ctx, Incident{Key: t.key, Kind: IncidentNotReleased, Err: err})
 		return
 	}
-	o.releaseUnused(ctx, l, cause)
+	o.releaseUnused(ctx, g.Lease, cause)
 }
 
 // runWithoutRecord runs the handler while the store cannot be reached: policy OnStoreDownRunAnyway. Complete is tried once: the acquire
@@ -181,10 +192,10 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", "key", t.key, "error", cause)
 	o.decided(ctx, t, Decision{Outcome: DecidedUnguarded, Err: cause})
 	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, Attempts: t.attempt, Validation: t.validation}
-	var r Result
-	host.Run(func() (err error) {
-		r, _, err = t.run(ctx, Lease{})
-		return err
+	var e ending
+	host.Run(func() error {
+		e = t.run(ctx, Lease{})
+		return e.err
 	}, func(handlerErr error) {
 		if err = handlerErr; err != nil {
 			if errors.Is(cause, ErrOutcomeUnknown) {
@@ -192,8 +203,8 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 			}
 			return
 		}
-		if e := o.callComplete(context.WithoutCancel(ctx), success{lease: l, result: r}); e != nil && !errors.Is(e, sqsonce.ErrLeaseLost) {
-			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record, and none was completed", "key", t.key, "error", e)
+		if err := o.callComplete(context.WithoutCancel(ctx), success{lease: l, result: e.result}); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
+			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record, and none was completed", "key", t.key, "error", err)
 		}
 	})
 	return err

@@ -180,10 +180,10 @@ type told struct {
 	ownRetry, foreign bool
 }
 
-func (s told) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
-	l, err := s.Store.Acquire(ctx, c)
-	l.OwnRetry, l.Foreign = s.ownRetry, s.foreign
-	return l, err
+func (s told) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
+	g, err := s.Store.Acquire(ctx, c)
+	g.Lease.OwnRetry, g.Foreign = s.ownRetry, s.foreign
+	return g, err
 }
 
 func TestStatsCountWhatALeaseTells(t *testing.T) {

@@ -98,12 +98,9 @@ func (o *Once) callAsk(ctx context.Context, name string) error {
 		return o.asker.Ask(ctx, c)
 	}
 	c.Owner = rand.Text() // an owner is never used for a second acquire
-	l, err := o.store.Acquire(ctx, c)
-	if err != nil {
-		if _, other := errors.AsType[*InProgressError](err); other {
-			return nil // the lease of a question without an answer: the store works
-		}
-		return err
+	g, err := o.store.Acquire(ctx, c)
+	if err != nil || g.Verdict != VerdictGranted {
+		return err // another verdict is an answer too: an earlier question may have got none
 	}
-	return o.store.Release(ctx, l, nil)
+	return o.store.Release(ctx, g.Lease, nil)
 }

@@ -27,14 +27,14 @@ type refusingStore struct {
 
 var errNewCode = errors.New("a code that nobody listed")
 
-func (s *refusingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s *refusingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if question.IsKey(c.Key) {
 		s.asked.Add(1)
 		s.keys.Store(c.Key, true)
 	}
 	time.Sleep(s.takes)
 	if s.refuses(c.Key) {
-		return dedup.Lease{}, errNewCode
+		return dedup.Grant{}, errNewCode
 	}
 	return s.Store.Acquire(ctx, c)
 }

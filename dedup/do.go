@@ -46,10 +46,10 @@ func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context)
 		fn(&opts)
 	}
 	t := task{key: recordKey(o.consumer, key), came: o.hooks.arrival(), validation: storable(opts.Validation)}
-	t.run = func(ctx context.Context, _ Lease) (Result, bool, error) {
+	t.run = func(ctx context.Context, _ Lease) ending {
 		v, err := f(ctx)
 		if err != nil {
-			return Result{}, false, err
+			return ending{err: err}
 		}
 		out = v
 		// &v: methods with a pointer receiver are used too.
@@ -57,7 +57,7 @@ func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context)
 		if err != nil {
 			o.o.Logger.WarnContext(ctx, "dedup: result not stored: the call that made it returns it, later ones cannot", "key", t.key, "error", err)
 		}
-		return Result{Data: data, Validation: t.validation}, false, nil
+		return ending{result: Result{Data: data, Validation: t.validation}}
 	}
 	t.replay = func(r Result) error {
 		if err := decodeResult(r.Data, &out); err != nil {

@@ -10,38 +10,19 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// InProgressError says that another owner has the event's record. It matches [sqsonce.ErrInProgress].
+// InProgressError says that another owner has the event's record. Deliveries return it, and a store's Reopen and Delete.
+// It matches [sqsonce.ErrInProgress].
 type InProgressError struct {
-	// Until is when another acquire makes sense, in the caller's clock. It is zero where Crashed is set.
+	// Until is when another acquire makes sense, in the caller's clock.
 	Until time.Time
-	// Crashed says that the owner's lease is over and was not released: only an operator, or the end of retention, lets
-	// another owner acquire the record. It is set only for a [Claim] with NoTakeover: otherwise the record is taken over.
-	Crashed bool
-	// Foreign is as in [Lease].
-	Foreign bool
 }
 
 func (e *InProgressError) Error() string {
-	if e.Crashed {
-		return ErrCrashed.Error()
-	}
 	return fmt.Sprintf("dedup: in progress elsewhere until %s", e.Until.UTC().Format(time.RFC3339))
 }
 
-// Is reports a match with [sqsonce.ErrInProgress], and with [ErrCrashed] where the owner crashed.
-func (e *InProgressError) Is(target error) bool {
-	return target == sqsonce.ErrInProgress || e.Crashed && target == ErrCrashed
-}
-
-// CompletedError says that the event was completed before.
-type CompletedError struct {
-	// Result is what the record was completed with.
-	Result Result
-	// Foreign is as in [Lease].
-	Foreign bool
-}
-
-func (e *CompletedError) Error() string { return "dedup: event completed before" }
+// Is reports a match with [sqsonce.ErrInProgress].
+func (e *InProgressError) Is(target error) bool { return target == sqsonce.ErrInProgress }
 
 var (
 	// ErrCrashed says that the event's last owner crashed and that the crash policy does not run the event again. Under

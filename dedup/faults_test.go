@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 var errStore = errors.New("store unreachable")
@@ -22,6 +23,8 @@ type faults struct {
 	dedup.Store
 	before func(ctx context.Context, op string, n int) error // n counts the calls of op from 1; after an error the call is not made
 	after  func(ctx context.Context, op string, n int) error // an error is returned instead of the answer
+
+	answer func(dedup.Grant, error) (dedup.Grant, error) // an acquire's, in place of the store's; nil: the store's
 
 	isDown atomic.Bool
 
@@ -40,6 +43,11 @@ func (f *faults) fail(op string, err error) {
 		}
 		return nil
 	}
+}
+
+// lose makes the store refuse the owner of every acquire.
+func (f *faults) lose() {
+	f.answer = func(dedup.Grant, error) (dedup.Grant, error) { return dedup.Grant{Verdict: dedup.VerdictLost}, nil }
 }
 
 // down makes every call of the ops return err until up.
@@ -85,9 +93,12 @@ func (f *faults) call(ctx context.Context, op string, do func() error) error {
 	return err
 }
 
-func (f *faults) Acquire(ctx context.Context, c dedup.Claim) (l dedup.Lease, err error) {
-	err = f.call(ctx, "acquire", func() (err error) { l, err = f.Store.Acquire(ctx, c); return err })
-	return l, err
+func (f *faults) Acquire(ctx context.Context, c dedup.Claim) (g dedup.Grant, err error) {
+	err = f.call(ctx, "acquire", func() (err error) { g, err = f.Store.Acquire(ctx, c); return err })
+	if f.answer != nil {
+		return f.answer(g, err)
+	}
+	return g, err
 }
 
 func (f *faults) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (got dedup.Lease, err error) {
@@ -157,7 +168,7 @@ func (e *effects) got() int {
 // other acquires the key as another process does.
 func other(t testing.TB, s dedup.Store, key string) (dedup.Lease, error) {
 	t.Helper()
-	return s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "other process", Lease: time.Minute, Retention: time.Hour})
+	return granted.Lease(s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "other process", Lease: time.Minute, Retention: time.Hour}))
 }
 
 func inProgress(err error) bool { return errors.Is(err, sqsonce.ErrInProgress) }

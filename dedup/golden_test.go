@@ -20,7 +20,7 @@ type keyStore struct {
 	key string
 }
 
-func (s *keyStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s *keyStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	s.key = c.Key
 	return s.Store.Acquire(ctx, c)
 }

@@ -149,36 +149,36 @@ type hookedStore struct {
 	hooks    hooks
 }
 
-func (s hookedStore) Acquire(ctx context.Context, c Claim) (Lease, error) {
+func (s hookedStore) Acquire(ctx context.Context, c Claim) (Grant, error) {
 	begun := time.Now()
-	l, err := s.store.Acquire(ctx, c)
-	s.called(ctx, StoreCall{Key: c.Key, Operation: "acquire", Elapsed: time.Since(begun), Until: l.Until}, err)
-	return l, err
+	g, err := s.store.Acquire(ctx, c)
+	s.called(ctx, StoreCall{Key: c.Key, Operation: "acquire", Result: resultOfVerdict(g.Verdict), Elapsed: time.Since(begun), Until: g.Lease.Until}, err)
+	return g, err
 }
 
 func (s hookedStore) Renew(ctx context.Context, l Lease, d time.Duration) (Lease, error) {
 	begun := time.Now()
 	renewed, err := s.store.Renew(ctx, l, d)
-	s.called(ctx, StoreCall{Key: l.Key, Operation: "renew", Elapsed: time.Since(begun), Until: renewed.Until}, err)
+	s.called(ctx, StoreCall{Key: l.Key, Operation: "renew", Result: resultOf(err), Elapsed: time.Since(begun), Until: renewed.Until}, err)
 	return renewed, err
 }
 
 func (s hookedStore) Complete(ctx context.Context, l Lease, r Result) error {
 	begun := time.Now()
 	err := s.store.Complete(ctx, l, r)
-	s.called(ctx, StoreCall{Key: l.Key, Operation: "complete", Elapsed: time.Since(begun)}, err)
+	s.called(ctx, StoreCall{Key: l.Key, Operation: "complete", Result: resultOf(err), Elapsed: time.Since(begun)}, err)
 	return err
 }
 
 func (s hookedStore) Release(ctx context.Context, l Lease, cause error) error {
 	begun := time.Now()
 	err := s.store.Release(ctx, l, cause)
-	s.called(ctx, StoreCall{Key: l.Key, Operation: "release", Elapsed: time.Since(begun)}, err)
+	s.called(ctx, StoreCall{Key: l.Key, Operation: "release", Result: resultOf(err), Elapsed: time.Since(begun)}, err)
 	return err
 }
 
 func (s hookedStore) called(ctx context.Context, c StoreCall, err error) {
-	c.Consumer, c.Result = s.consumer, resultOf(err)
+	c.Consumer = s.consumer
 	if err != nil {
 		c.Until = time.Time{}
 	}
@@ -192,16 +192,25 @@ func (s hookedStore) called(ctx context.Context, c StoreCall, err error) {
 	}
 }
 
-func resultOf(err error) string {
-	if err == nil {
+// resultOfVerdict is an acquire's StoreCall.Result.
+func resultOfVerdict(v Verdict) string {
+	switch v {
+	case VerdictGranted:
 		return "ok"
-	}
-	if _, completed := errors.AsType[*CompletedError](err); completed {
+	case VerdictCompleted:
 		return "completed"
-	}
-	switch {
-	case errors.Is(err, sqsonce.ErrInProgress):
+	case VerdictInProgress, VerdictCrashed:
 		return "in_progress"
+	case VerdictLost:
+		return "lease_lost"
+	}
+	return "error"
+}
+
+func resultOf(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
 	case errors.Is(err, sqsonce.ErrLeaseLost):
 		return "lease_lost"
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -151,7 +152,7 @@ func TestDecided(t *testing.T) {
 			dedup.Decision{Outcome: dedup.DecidedNoKey, KeySource: sqsonce.KeyFromMessageID, Err: sqsonce.ErrNoEventID}, 0},
 		{"key function failed", func(o *dedup.Options) { o.Key = func(*sqsonce.Message) (string, error) { return "", errStore } }, nil,
 			dedup.Decision{Outcome: dedup.DecidedNoKey, KeySource: sqsonce.KeyFromFunction, Err: errStore}, 0},
-		{"acquire refused", nil, func(d *delivering) { d.store.fail("acquire", sqsonce.ErrLeaseLost) },
+		{"acquire refused", nil, func(d *delivering) { d.store.lose() },
 			dedup.Decision{Outcome: dedup.DecidedLost, Err: sqsonce.ErrLeaseLost}, 0},
 		{"slow acquire, taken over", short, func(d *delivering) { slowAcquire(d, sqsonce.ErrLeaseLost) },
 			dedup.Decision{Outcome: dedup.DecidedLost, Err: sqsonce.ErrLeaseLost, Elapsed: 2 * time.Second}, 0},
@@ -284,6 +285,8 @@ func TestCalled(t *testing.T) {
 			_ = newOnce(t, f).Handler(hang(0))(t.Context(), message("1"))
 		}, 0, nil, []string{"acquire completed"}},
 		{"in progress", func(t *testing.T, f *faults) { _, _ = other(t, f, recordKey("1")) }, 0, nil, []string{"acquire in_progress"}},
+		{"crashed", func(t *testing.T, f *faults) { crash(t, f, "1") }, 0, nil, []string{"acquire in_progress"}},
+		{"acquire refused", func(_ *testing.T, f *faults) { f.lose() }, 0, nil, []string{"acquire lease_lost"}},
 		{"lease lost", func(_ *testing.T, f *faults) { f.fail("complete", sqsonce.ErrLeaseLost) }, 0, nil, []string{"acquire ok", "complete lease_lost"}},
 		{"acquire failed", func(_ *testing.T, f *faults) { f.fail("acquire", broken) }, 0, nil, []string{"acquire error"}},
 		{"acquire's answer lost", func(_ *testing.T, f *faults) {
@@ -318,7 +321,7 @@ func TestCalled(t *testing.T) {
 					tt.before(t, f)
 				}
 				var seen observed
-				h := newOnce(t, f, seen.option).Handler(func(context.Context, *sqsonce.Message) error {
+				h := newOnce(t, f, seen.option, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }).Handler(func(context.Context, *sqsonce.Message) error {
 					time.Sleep(tt.runs)
 					return tt.returns
 				})
@@ -395,7 +398,7 @@ func TestIncidents(t *testing.T) {
 		{"not released", fails("release", &sqsonce.OptionError{}), func(context.Context, *sqsonce.Message) error { return errStore },
 			dedup.Incident{Kind: dedup.IncidentNotReleased, Err: &sqsonce.OptionError{}}},
 		{"crashed record not released", func(f *faults) {
-			if _, err := f.Acquire(context.Background(), dedup.Claim{Key: recordKey("1"), Owner: "crashed", Lease: time.Second, Retention: time.Hour}); err != nil {
+			if _, err := granted.Lease(f.Acquire(context.Background(), dedup.Claim{Key: recordKey("1"), Owner: "crashed", Lease: time.Second, Retention: time.Hour})); err != nil {
 				panic(err)
 			}
 			time.Sleep(time.Minute)

@@ -35,9 +35,9 @@ func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context
 	if err != nil {
 		return err
 	}
-	t.run = func(ctx context.Context, l Lease) (Result, bool, error) {
+	t.run = func(ctx context.Context, l Lease) ending {
 		completed, err := f(ctx, l)
-		return Result{Validation: l.Validation}, completed, o.questioned(err)
+		return ending{result: Result{Validation: l.Validation}, completed: completed, err: o.questioned(err)}
 	}
 	return o.do(ctx, t)
 }

@@ -24,7 +24,7 @@ type keys struct {
 	got []dedup.Claim
 }
 
-func (k *keys) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (k *keys) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	k.got = append(k.got, c)
 	return k.Store.Acquire(ctx, c)
 }

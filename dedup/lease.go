@@ -161,10 +161,10 @@ func (rl *recordLease) live() bool {
 	return rl.phase != phaseClosed && rl.lost == nil && remaining(rl.lease.Until, time.Now()) > 0
 }
 
-// acquireDone notes whether the acquire succeeded. Peers that wait for it go on.
-func (rl *recordLease) acquireDone(err error) {
+// acquireDone notes whether the record was granted. Peers that wait for it go on.
+func (rl *recordLease) acquireDone(granted bool) {
 	rl.mu.Lock()
-	if err == nil {
+	if granted {
 		rl.move(phaseGranted)
 	} else {
 		rl.move(phaseClosed)

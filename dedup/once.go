@@ -2,7 +2,6 @@ package dedup
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,8 +92,8 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 		if err != nil {
 			return err
 		}
-		t.run = func(ctx context.Context, l Lease) (Result, bool, error) {
-			return Result{Validation: l.Validation}, false, h(ctx, m)
+		t.run = func(ctx context.Context, l Lease) ending {
+			return ending{result: Result{Validation: l.Validation}, err: h(ctx, m)}
 		}
 		return o.do(ctx, t)
 	}
@@ -109,7 +108,7 @@ type task struct {
 	validation string
 	attempt    int
 	killAt     time.Time
-	run        func(context.Context, Lease) (r Result, completed bool, err error)
+	run        func(context.Context, Lease) ending
 	replay     func(Result) error // nil: a duplicate needs no result
 }
 
@@ -147,18 +146,18 @@ func (o *Once) do(ctx context.Context, t task) error {
 
 	if s, ok := o.unrecorded.get(t.key); ok {
 		if known, err := o.completeEarlier(ctx, t, s); known {
-			rl.acquireDone(errEarlier)
+			rl.acquireDone(false)
 			return err
 		}
 	}
 	own, _ := settle.Host(ctx) // a handler's deadline does not end the call before it
-	l, err := o.acquire(own, rl)
-	if e, ok := errors.AsType[*CompletedError](err); ok {
-		o.cache.add(t.key, e.Result.Validation) // before the peers that wait for rl check again
+	g, err := o.acquire(own, rl)
+	if g.Verdict == VerdictCompleted {
+		o.cache.add(t.key, g.Result.Validation) // before the peers that wait for rl check again
 	}
-	rl.acquireDone(err)
+	rl.acquireDone(g.Verdict == VerdictGranted)
 	if err != nil {
-		return o.refused(ctx, t, rl, err)
+		return o.acquireFailed(ctx, t, rl, err)
 	}
-	return o.run(ctx, t, rl, l)
+	return o.answered(ctx, t, rl, g)
 }

@@ -11,9 +11,13 @@ import (
 // follow a call: the release of the record, the peers that wait for the answer, and on a timer's goroutine the whole process.
 type recoveringStore struct{ Store }
 
-func (s recoveringStore) Acquire(ctx context.Context, c Claim) (l Lease, err error) {
-	p := host.Recover(func() { l, err = s.Store.Acquire(ctx, c) })
-	return l, orPanic(err, p)
+// Acquire returns a verdict or an error, never both or none.
+func (s recoveringStore) Acquire(ctx context.Context, c Claim) (g Grant, err error) {
+	p := host.Recover(func() { g, err = s.Store.Acquire(ctx, c) })
+	if err = checkGrant(c, g, orPanic(err, p), context.Cause(ctx)); err != nil {
+		return Grant{}, err
+	}
+	return g, nil
 }
 
 func (s recoveringStore) Renew(ctx context.Context, l Lease, d time.Duration) (renewed Lease, err error) {

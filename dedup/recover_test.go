@@ -49,6 +49,77 @@ func TestStoreThatPanics(t *testing.T) {
 	}
 }
 
+// A store that answers without a verdict, or with an error in place of one, is misconfigured, and what it may have stored is
+// released. No handler runs because of it, whatever the policy is.
+func TestStoreWithoutAVerdict(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(dedup.Grant, error) (dedup.Grant, error){
+		"none":    func(g dedup.Grant, _ error) (dedup.Grant, error) { return dedup.Grant{Lease: g.Lease}, nil },
+		"unknown": func(g dedup.Grant, _ error) (dedup.Grant, error) { g.Verdict = 99; return g, nil },
+		"crashed, of a claim that takes over": func(dedup.Grant, error) (dedup.Grant, error) {
+			return dedup.Grant{Verdict: dedup.VerdictCrashed}, nil
+		},
+		"an error of a lost lease": func(dedup.Grant, error) (dedup.Grant, error) {
+			return dedup.Grant{}, sqsonce.Unavailable(sqsonce.ErrLeaseLost)
+		},
+		"an error in progress": func(dedup.Grant, error) (dedup.Grant, error) {
+			return dedup.Grant{}, sqsonce.Unavailable(&dedup.InProgressError{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				f.answer = answer
+				var e effects
+				o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
+				err := o.Handler(e.handler)(t.Context(), message("1"))
+				if !errors.Is(err, sqsonce.ErrMisconfigured) || !errors.Is(err, dedup.ErrOutcomeUnknown) || e.got() != 0 {
+					t.Errorf("got error %v and %d runs, want ErrMisconfigured with ErrOutcomeUnknown and none", err, e.got())
+				}
+				if kind := sqsonce.OutcomeOf(err).Kind; kind != sqsonce.OutcomeUnavailable {
+					t.Errorf("got outcome %s, want unavailable", kind)
+				}
+				if f.log() != "[acquire release]" || o.Stats().StoreErrors != 1 {
+					t.Errorf("calls: got %s and %d errors of the store, want an acquire, a release and 1", f.log(), o.Stats().StoreErrors)
+				}
+			})
+		})
+	}
+}
+
+// A verdict beside an error is none: nothing is remembered of it.
+func TestVerdictWithAnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.answer = func(dedup.Grant, error) (dedup.Grant, error) {
+			return dedup.Grant{Verdict: dedup.VerdictCompleted}, errStore
+		}
+		var e effects
+		handler := newOnce(t, f).Handler(e.handler)
+		for range 2 {
+			if err := handler(t.Context(), message("1")); !errors.Is(err, errStore) || e.got() != 0 {
+				t.Errorf("got error %v and %d runs, want the store's error and none", err, e.got())
+			}
+		}
+	})
+}
+
+// An acquire's context may end because another lease was lost. The store says so, and has not answered by that.
+func TestAcquireEndsWithALostLease(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := newFaults()
+	f.before = func(ctx context.Context, _ string, _ int) error {
+		cancel(sqsonce.ErrLeaseLost)
+		return context.Cause(ctx)
+	}
+	err := newOnce(t, f).Handler(hang(0))(ctx, message("1"))
+	if !errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, sqsonce.ErrMisconfigured) {
+		t.Errorf("got error %v, want ErrLeaseLost and not ErrMisconfigured", err)
+	}
+}
+
 // Options.Key and Options.PayloadHash are the user's. A panic fails the delivery before anything is written.
 func TestKeyAndValidateThatPanic(t *testing.T) {
 	t.Parallel()

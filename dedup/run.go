@@ -10,6 +10,13 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
+// ending is how a handler's run ended.
+type ending struct {
+	result    Result // what its record is completed with
+	completed bool   // by the handler's own transaction
+	err       error
+}
+
 // run starts the handler under the lease and records what it returned. It does so after runtime.Goexit too: else the
 // event would wait for the end of the lease. The handler runs on the caller's goroutine: one of its own would cost each
 // delivery two wake-ups.
@@ -21,21 +28,21 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 	defer cancel(nil)
 	rl.startHandler(ctx, handlerCtx, cancel)
 
-	var r Result
-	completed := false
-	host.Run(func() (err error) {
-		o.decided(handlerCtx, t, Decision{Outcome: granted(l), Fence: l.Fence}) // the lease is renewed meanwhile
-		r, completed, err = t.run(handlerCtx, rl.current())
-		return err
-	}, func(handlerErr error) {
+	var e ending
+	host.Run(func() error {
+		o.decided(handlerCtx, t, Decision{Outcome: o.started(ctx, l), Fence: l.Fence}) // the lease is renewed meanwhile
+		e = t.run(handlerCtx, rl.current())
+		return e.err
+	}, func(handlerErr error) { // also a panic's
 		rl.leave(phaseReturned)
 		defer settle.Record(ctx)()
-		err = o.finish(ctx, rl, r, completed, handlerErr)
+		e.err = handlerErr
+		err = o.finish(ctx, rl, e)
 	})
 	return err
 }
 
-// start decides whether the handler may run under the lease that was just granted.
+// start returns why the handler may not run under the lease that was just granted; nil: it may.
 func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) error {
 	if ctx.Err() != nil {
 		err := o.notStarted(ctx, t)
@@ -44,25 +51,17 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 	}
 	err := rl.ensureLive(ctx, l)
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, sqsonce.ErrLeaseLost):
-		o.counts.leasesLost.Add(1)
-		err = o.lostError(t.key, err)
-		o.decided(ctx, t, Decision{Outcome: DecidedLost, Err: err})
-		return err
-	case err != nil:
-		o.counts.storeErrors.Add(1)
-		// The handler did not run, whatever the store says of its failure.
-		err = o.unavailable(fmt.Errorf("dedup: lease over before the start and not renewed, handler not called %s: %w", o.record(t.key), err))
-		o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
-		o.releaseUnused(ctx, l, err)
-		return err
-	case l.Takeover:
-		o.counts.takeovers.Add(1)
-		o.o.Logger.WarnContext(ctx, "dedup: event taken over from an owner whose lease has ended", "key", l.Key, "fence", l.Fence, "receive_count", l.Attempts)
-	default:
-		o.counts.first.Add(1)
+		return o.lost(ctx, t, o.lostError(t.key, err))
 	}
-	return nil
+	o.counts.storeErrors.Add(1)
+	// The handler did not run, whatever the store says of its failure.
+	err = o.unavailable(fmt.Errorf("dedup: lease over before the start and not renewed, handler not called %s: %w", o.record(t.key), err))
+	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
+	o.releaseUnused(ctx, l, err)
+	return err
 }
 
 // notStarted is the error of a delivery whose context was cancelled before its handler could start. A deadline that is only the
@@ -73,36 +72,39 @@ func (o *Once) notStarted(ctx context.Context, t task) error {
 	return settle.NotRun(err)
 }
 
-// granted is the decision about a delivery whose handler runs under a lease.
-func granted(l Lease) DecisionOutcome {
-	if l.Takeover {
-		return DecidedTakeover
+// started counts a handler that runs under a lease, and returns the decision about its delivery.
+func (o *Once) started(ctx context.Context, l Lease) DecisionOutcome {
+	if !l.Takeover {
+		o.counts.first.Add(1)
+		return DecidedFirst
 	}
-	return DecidedFirst
+	o.counts.takeovers.Add(1)
+	o.o.Logger.WarnContext(ctx, "dedup: event taken over from an owner whose lease has ended", "key", l.Key, "fence", l.Fence, "receive_count", l.Attempts)
+	return DecidedTakeover
 }
 
-// finish records what the handler returned.
-func (o *Once) finish(ctx context.Context, rl *recordLease, r Result, completed bool, handlerErr error) error {
+// finish records how the handler's run ended.
+func (o *Once) finish(ctx context.Context, rl *recordLease, e ending) error {
 	l, lost := rl.current(), rl.lostError()
-	if errors.Is(handlerErr, ErrForeignWriter) && lost == nil {
+	if errors.Is(e.err, ErrForeignWriter) && lost == nil {
 		o.counts.foreign.Add(1) // an inbox's commit was refused
 	}
 	switch {
-	case completed:
+	case e.completed:
 		o.cache.add(rl.task.key, l.Validation)
-		return handlerErr
-	case handlerErr == nil:
-		return o.complete(ctx, rl, r)
-	case rl.task.replay == nil && sqsonce.OutcomeOf(handlerErr).Kind == sqsonce.OutcomeSkipped: // for Do it is an error like any other
-		r = Result{Validation: rl.task.validation, Skipped: host.Described(o.o.ErrorText, handlerErr)}
+		return e.err
+	case e.err == nil:
+		return o.complete(ctx, rl, e.result)
+	case rl.task.replay == nil && sqsonce.OutcomeOf(e.err).Kind == sqsonce.OutcomeSkipped: // for Do it is an error like any other
+		r := Result{Validation: rl.task.validation, Skipped: host.Described(o.o.ErrorText, e.err)}
 		if err := o.complete(ctx, rl, r); err != nil {
-			return handlerReturned(err, handlerErr)
+			return handlerReturned(err, e.err)
 		}
-		return handlerErr
+		return e.err
 	case lost != nil:
-		return handlerReturned(lost, handlerErr)
+		return handlerReturned(lost, e.err)
 	}
-	return o.fail(ctx, rl, handlerErr)
+	return o.fail(ctx, rl, e.err)
 }
 
 // handlerReturned is the error of a delivery that does not decide about its event. What the handler returned is text only:

@@ -15,14 +15,14 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 func completed(t testing.TB, s dedup.Store, id string) bool {
 	t.Helper()
 	_, err := other(t, s, recordKey(id))
-	_, ok := errors.AsType[*dedup.CompletedError](err)
-	return ok
+	return errors.Is(err, granted.ErrCompleted)
 }
 
 // The receipt handle is lost, or the host stops, and the handler succeeds: the record is completed.

@@ -16,7 +16,7 @@ type Stats struct {
 	OwnRetries     int64 // acquires granted before, whose first answer was lost
 	CompleteFailed int64 // handlers that succeeded and whose record could not be completed; lost leases do not count
 	StoreErrors    int64 // store calls that failed
-	ForeignWriters int64 // deliveries whose record a program wrote that does not check ownership: Lease.Foreign
+	ForeignWriters int64 // deliveries whose record a program wrote that does not check ownership: Grant.Foreign
 	CacheHits      int64 // duplicates that were decided without a request
 	KeySources     KeySources
 }

@@ -19,14 +19,20 @@ import (
 // whatever the server answered, and [sqsonce.ErrMisconfigured] where no retry helps. dedup takes an acquire's error that
 // matches none of them for unavailable: a delivery whose handler did not run does not count as a try of its message.
 type Store interface {
-	// Acquire makes c.Owner the owner of c.Key's record.
+	// Acquire makes c.Owner the owner of c.Key's record, and returns [VerdictGranted] with its lease. Its other verdicts are:
 	//
-	// It returns a [*CompletedError] where the event was completed and its retention is not over. It returns an
-	// [*InProgressError] where another owner's lease may be live, with the time from which another acquire makes sense.
-	// It returns [sqsonce.ErrLeaseLost] for an owner that has released the key or lost it; where another owner has the
-	// record now, that owner's *InProgressError will do.
+	//   - [VerdictCompleted] where the event was completed and its retention is not over, with the result.
+	//   - [VerdictInProgress] where another owner's lease may be live, with the time from which another acquire makes sense.
+	//   - [VerdictCrashed] where another owner's lease is over and was not released, only for a claim with NoTakeover. Only an
+	//     operator, or the end of retention, lets such a claim acquire the record.
+	//   - [VerdictLost] for an owner that has released the key or lost it. Where another owner has the record now, that
+	//     owner's VerdictInProgress will do.
 	//
-	// The same claim again, while its lease is not released or lost, succeeds with the values of the first answer, and a
+	// An error is a failure, and comes without a verdict. An answer with neither, or an error that matches
+	// [sqsonce.ErrLeaseLost] or [sqsonce.ErrInProgress], breaks the contract: dedup does not run the handler then, and
+	// returns an error that matches [sqsonce.ErrMisconfigured].
+	//
+	// The same claim again, while its lease is not released or lost, is granted with the values of the first answer, and a
 	// renewal's later end: a caller whose first answer was lost is not refused because of itself. Each owner's fence is
 	// greater than every earlier one of the key while its record is retained.
 	//
@@ -36,7 +42,7 @@ type Store interface {
 	// grants.
 	//
 	// A context that is cancelled before the call stores nothing. An empty key or owner is refused.
-	Acquire(ctx context.Context, c Claim) (Lease, error)
+	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew moves the lease's end to d from now, never back, and returns the lease with its new end. It is allowed
 	// after the lease's end while no other owner took over. It returns [sqsonce.ErrLeaseLost] after a takeover, a release
@@ -93,9 +99,6 @@ type Lease struct {
 	OwnRetry bool
 	// Attempts is the claim's Attempt.
 	Attempts int
-	// Foreign says that the record was written by a program that does not check ownership, such as Powertools for AWS
-	// Lambda. Such a program updates and deletes records without a condition.
-	Foreign bool
 	// LastError is the text that the last release stored, or the complete of an event that was skipped.
 	LastError string
 	// Validation is the claim's payload hash. It is written with the completed record.

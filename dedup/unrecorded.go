@@ -2,7 +2,6 @@ package dedup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -153,9 +152,6 @@ func (o *Once) recorded(s success, err error) {
 	}
 	o.o.Logger.WarnContext(context.Background(), "dedup: record of an earlier success not completed: its event may run again", "key", s.lease.Key, "error", err)
 }
-
-// errEarlier ends the acquire of a delivery that an earlier success decides.
-var errEarlier = errors.New("dedup: an earlier delivery succeeded in this process")
 
 // completeEarlier decides a delivery of an event that succeeded here, and whose record is not completed yet. known is false where
 // the store refuses it: another owner has the record.

@@ -19,10 +19,10 @@ type strictStore struct {
 	refuse  func(dedup.Lease, dedup.Result) error // of a complete
 }
 
-func (s *strictStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s *strictStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if len(c.Validation) > 128 || strings.ContainsFunc(c.Validation, func(r rune) bool { return r < ' ' || r > '~' }) {
 		s.refused++
-		return dedup.Lease{}, sqsonce.Unavailable(errors.New("value too long for type character varying(128)"))
+		return dedup.Grant{}, sqsonce.Unavailable(errors.New("value too long for type character varying(128)"))
 	}
 	return s.faults.Acquire(ctx, c)
 }

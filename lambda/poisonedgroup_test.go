@@ -100,11 +100,11 @@ type hangingStore struct {
 	answers bool // then
 }
 
-func (s hangingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s hangingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if c.Attempt <= s.until {
 		<-ctx.Done()
 		if !s.answers {
-			return dedup.Lease{}, ctx.Err()
+			return dedup.Grant{}, ctx.Err()
 		}
 	}
 	return s.Store.Acquire(context.WithoutCancel(ctx), c)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -49,7 +50,7 @@ func (x *fixture) load(n, classes int) {
 			x.Fatal(err, out)
 		}
 		claim := dedup.Claim{Key: consumer + "#orders|" + strconv.Itoa(at), Owner: "o", Lease: visibility, Retention: 24 * time.Hour}
-		lease, err := store.Acquire(x.Context(), claim)
+		lease, err := granted.Lease(store.Acquire(x.Context(), claim))
 		if err == nil {
 			err = store.Release(x.Context(), lease, errCard)
 		}

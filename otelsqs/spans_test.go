@@ -29,6 +29,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -262,9 +263,9 @@ type failing struct {
 	acquire, renew, complete error
 }
 
-func (s failing) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s failing) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if s.acquire != nil {
-		return dedup.Lease{}, s.acquire
+		return dedup.Grant{}, s.acquire
 	}
 	return s.Store.Acquire(ctx, c)
 }
@@ -287,7 +288,7 @@ func (s failing) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) er
 func (f *fixture) leased(d time.Duration) dedup.Store {
 	f.Helper()
 	store := memstore.New()
-	if _, err := store.Acquire(f.Context(), dedup.Claim{Key: "billing#shop|1", Owner: "other", Lease: d, Retention: time.Hour}); err != nil {
+	if _, err := granted.Lease(store.Acquire(f.Context(), dedup.Claim{Key: "billing#shop|1", Owner: "other", Lease: d, Retention: time.Hour})); err != nil {
 		f.Fatal(err)
 	}
 	return store

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // deduplicate wraps h with dedup and a store of its own. The key is the body without its group and without what follows the
@@ -124,7 +125,7 @@ func TestCopyOfAnotherProcessIsHeld(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		x.send("a.1")
 		store := memstore.New()
-		if _, err := store.Acquire(t.Context(), dedup.Claim{Key: "billing#a", Owner: "elsewhere", Lease: time.Minute, Retention: time.Hour}); err != nil {
+		if _, err := granted.Lease(store.Acquire(t.Context(), dedup.Claim{Key: "billing#a", Owner: "elsewhere", Lease: time.Minute, Retention: time.Hour})); err != nil {
 			t.Fatal(err)
 		}
 		once, err := dedup.New(store, "billing", func(o *dedup.Options) {

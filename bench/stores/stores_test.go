@@ -19,6 +19,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -44,7 +45,7 @@ func BenchmarkStore(b *testing.B) {
 			store := s.open(b)
 			runHandlers(b, func(ctx context.Context, event string) error {
 				c := dedup.Claim{Key: "bench#" + event, Owner: rand.Text(), Lease: 30 * time.Second, Retention: time.Hour, Attempt: 1}
-				l, err := store.Acquire(ctx, c)
+				l, err := granted.Lease(store.Acquire(ctx, c))
 				if err != nil {
 					return err
 				}

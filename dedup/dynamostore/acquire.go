@@ -39,12 +39,12 @@ var (
 // Where ctx ends while a request is under way, Acquire returns within 40 ms, with [dedup.ErrOutcomeUnknown]. Where the
 // request carries several claims it returns within 200 ms: the store still waits for the answer, and releases the lease that
 // it grants.
-func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if ctx.Err() != nil {
-		return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
+		return dedup.Grant{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
 	}
 	if err := checkClaim(c); err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	m := s.clock.look()
 	s.peers.enter(c.Owner, m.host.Add(c.Lease))
@@ -55,22 +55,22 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		case <-insert.done:
 			// Most acquires end here, on their caller's goroutine.
 			if insert.result == written && s.clock.known() {
-				if l, enough := s.leaseOf(a, record{}); enough {
-					return l, nil
+				if g, enough := s.granted(a, record{}); enough {
+					return g, nil
 				}
 			}
 		case <-ctx.Done():
 		}
 	}
-	l, err := s.acquire(ctx, a, insert)
-	if err == nil && ctx.Err() != nil {
+	g, err := s.acquire(ctx, a, insert)
+	if g.Verdict == dedup.VerdictGranted && ctx.Err() != nil {
 		// The caller does not use the lease. What is unknown it releases without a long wait.
-		l, err = dedup.Lease{}, gaveUp(true, cancelled(ctx, nil))
+		g, err = dedup.Grant{}, gaveUp(true, cancelled(ctx, nil))
 	}
-	if err != nil {
+	if g.Verdict != dedup.VerdictGranted {
 		s.peers.leave(c.Owner)
 	}
-	return l, err
+	return g, err
 }
 
 // batchInsert adds the acquire to a batch as an INSERT. It returns nil where the acquire is sent singly.
@@ -111,7 +111,7 @@ const (
 //
 // While an earlier request may have been written the values stay: the condition recognises that request by them. After an answer
 // that nothing was written they are new.
-func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (dedup.Lease, error) {
+func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (dedup.Grant, error) {
 	c := a.claim
 	requests, cancel := outlasting(ctx, requestGrace)
 	defer cancel()
@@ -121,7 +121,7 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 	last := reply{}
 	for n := range maxAttempts {
 		if n > 0 && (!atOnce && !pause(ctx, n) || ctx.Err() != nil) || n == 0 && insert == nil && ctx.Err() != nil {
-			return dedup.Lease{}, gaveUp(unknown, cancelled(ctx, last.err))
+			return dedup.Grant{}, gaveUp(unknown, cancelled(ctx, last.err))
 		}
 		if n > 0 && !unknown {
 			m := s.clock.look()
@@ -136,20 +136,20 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 		case replyGranted:
 			return s.grant(requests, a, last.item)
 		case replyNone:
-			return dedup.Lease{}, gaveUp(unknown, last.err)
+			return dedup.Grant{}, gaveUp(unknown, last.err)
 		case replyUnknown:
 			unknown = true
 		case replyUnwritten, replyThrottled:
 		case replyRefused:
 			unknown = false
-			l, free, err := s.refused(c, last.item)
+			g, free, err := s.refused(c, last.item)
 			if !free {
-				return l, err
+				return g, err
 			}
 			above, atOnce, last.err = fenceOf(last.item), n == 0, errContended
 		}
 	}
-	return dedup.Lease{}, gaveUp(unknown, s.explain("acquire", last.err))
+	return dedup.Grant{}, gaveUp(unknown, s.explain("acquire", last.err))
 }
 
 // ask makes one attempt: by the statement, where there is one that decides, else by an update with the same values.
@@ -210,22 +210,21 @@ func (s *Store) askBatch(ctx, requests context.Context, a acquisition, insert *s
 	return reply{}, false
 }
 
-// refused turns the record that refused an acquire into the result of the acquire. A record that is free was refused by the fence
+// refused turns the record that refused an acquire into the answer to the acquire. A record that is free was refused by the fence
 // alone, or by time clauses that were off: it is acquired again.
-func (s *Store) refused(c dedup.Claim, found item) (_ dedup.Lease, isFree bool, _ error) {
+func (s *Store) refused(c dedup.Claim, found item) (_ dedup.Grant, isFree bool, _ error) {
 	r, err := decode(found) // an implementation that returns no item with a refusal: dedup.ErrRecord
 	if err != nil {
-		return dedup.Lease{}, false, s.explain("acquire", err)
+		return dedup.Grant{}, false, s.explain("acquire", err)
 	}
 	state := r.read(c.Owner, s.clock.taker(s.clock.look()), c.NoTakeover)
 	if err := s.checkTime(); err != nil {
-		return dedup.Lease{}, false, gaveUp(state == ours, err)
+		return dedup.Grant{}, false, gaveUp(state == ours, err)
 	}
 	if state == free {
-		return dedup.Lease{}, true, nil
+		return dedup.Grant{}, true, nil
 	}
-	l, err := s.refuse(c, r, state)
-	return l, false, err
+	return s.refuse(c, r, state), false, nil
 }
 
 // fenceOf is the fence of a record that refused an acquire; 0: there is none.
@@ -297,15 +296,14 @@ func (s *Store) existing(ctx context.Context, key string) item {
 	return found
 }
 
-// grant makes the lease of an acquire that was written. old is the item as it was before; nil: there was none.
+// grant answers an acquire that was written. old is the item as it was before; nil: there was none.
 //
 // Where less than half of the lease is left, it is renewed first: the answer was slow, or it brought the first Date, by
 // which the host's clock is behind and has asked for a lease that is nearly over. A holder renews at a third of its
 // lease, which would be too late. A renewal that is refused says that another owner took over in the meantime.
-func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Lease, error) {
-	c := a.claim
+func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Grant, error) {
 	if err := s.checkTime(); err != nil {
-		return dedup.Lease{}, gaveUp(true, err)
+		return dedup.Grant{}, gaveUp(true, err)
 	}
 	var before record
 	// An item without a status meets only the first clause, so there was no record: some implementations of the API return
@@ -313,28 +311,29 @@ func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Lease
 	if old[attrStatus] != nil {
 		var err error
 		if before, err = decode(old); err != nil {
-			return dedup.Lease{}, gaveUp(true, s.explain("acquire", err))
+			return dedup.Grant{}, gaveUp(true, s.explain("acquire", err))
 		}
 	}
-	l, enough := s.leaseOf(a, before)
+	g, enough := s.granted(a, before)
 	if enough {
-		return l, nil
+		return g, nil
 	}
-	renewed, err := s.Renew(ctx, l, c.Lease)
+	renewed, err := s.Renew(ctx, g.Lease, a.claim.Lease)
 	switch {
 	case err == nil:
-		return renewed, nil
+		g.Lease = renewed
+		return g, nil
 	case errors.Is(err, sqsonce.ErrLeaseLost):
-		return dedup.Lease{}, err
+		return dedup.Grant{Verdict: dedup.VerdictLost, Foreign: errors.Is(err, dedup.ErrForeignWriter)}, nil
 	case s.clock.ahead(a.until):
-		return l, nil // shorter than asked for, but live: the holder renews it next
+		return g, nil // shorter than asked for, but live: the holder renews it next
 	default:
-		return dedup.Lease{}, gaveUp(true, err)
+		return dedup.Grant{}, gaveUp(true, err)
 	}
 }
 
-// leaseOf is the lease of an acquire that was written over a record, and whether more than half of it is left.
-func (s *Store) leaseOf(a acquisition, before record) (_ dedup.Lease, enough bool) {
+// granted is the grant of an acquire that was written over a record, and whether more than half of its lease is left.
+func (s *Store) granted(a acquisition, before record) (_ dedup.Grant, enough bool) {
 	c := a.claim
 	l := newLease(c, a.fence, before.lastError)
 	l.OwnRetry = before.status == inProgress && before.owner == c.Owner
@@ -342,12 +341,13 @@ func (s *Store) leaseOf(a acquisition, before record) (_ dedup.Lease, enough boo
 		s.meter.ownRetries.Add(1)
 	}
 	l.Takeover = before.status == inProgress && !l.OwnRetry && (before.until == nil || *before.until > 0)
-	if l.Foreign = before.status != "" && before.owner == ""; l.Foreign {
+	foreign := before.status != "" && before.owner == ""
+	if foreign {
 		s.meter.foreign.Add(1)
 	}
 	end, left := s.clock.end(a.until, c.Lease)
 	l.Until = end
-	return l, left > c.Lease/2
+	return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l, Foreign: foreign}, left > c.Lease/2
 }
 
 // newLease is the claim's lease, without its end.
@@ -358,8 +358,8 @@ func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {
 	}
 }
 
-// refuse turns the record that refused an acquire, and is not free, into the result of the acquire.
-func (s *Store) refuse(c dedup.Claim, r record, state recordState) (dedup.Lease, error) {
+// refuse turns the record that refused an acquire, and is not free, into the answer to the acquire.
+func (s *Store) refuse(c dedup.Claim, r record, state recordState) dedup.Grant {
 	foreign := r.owner == ""
 	if foreign {
 		s.meter.foreign.Add(1)
@@ -370,15 +370,15 @@ func (s *Store) refuse(c dedup.Claim, r record, state recordState) (dedup.Lease,
 		s.meter.ownRetries.Add(1)
 		l := newLease(c, valueOf(r.fence), r.lastError)
 		l.OwnRetry, l.Until = true, s.clock.early(*r.until, unbounded)
-		return l, nil
+		return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}
 	case released:
-		return dedup.Lease{}, sqsonce.ErrLeaseLost
+		return dedup.Grant{Verdict: dedup.VerdictLost}
 	case crashed:
-		return dedup.Lease{}, &dedup.InProgressError{Crashed: true, Foreign: foreign}
+		return dedup.Grant{Verdict: dedup.VerdictCrashed, Foreign: foreign}
 	case done:
-		return dedup.Lease{}, &dedup.CompletedError{Result: r.result, Foreign: foreign}
+		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: r.result, Foreign: foreign}
 	default:
-		return dedup.Lease{}, &dedup.InProgressError{Until: s.liveUntil(r), Foreign: foreign}
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: s.liveUntil(r), Foreign: foreign}
 	}
 }
 

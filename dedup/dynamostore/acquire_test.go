@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -45,7 +46,7 @@ func TestCancelledAcquireIsReleased(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				start := time.Now()
 				time.AfterFunc(20*time.Millisecond, func() { cancel(stop) })
-				_, err := s.Acquire(ctx, claim("a"))
+				_, err := granted.Lease(s.Acquire(ctx, claim("a")))
 				if !errors.Is(err, stop) || !errors.Is(err, dedup.ErrOutcomeUnknown) {
 					t.Errorf("Acquire: got error %v, want the context's cause and ErrOutcomeUnknown", err)
 				}
@@ -74,7 +75,7 @@ func TestCancelledAcquireIsAnswered(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		start, sent := time.Now(), len(b.srv.Calls())
-		_, err := s.Acquire(ctx, claim("a"))
+		_, err := granted.Lease(s.Acquire(ctx, claim("a")))
 		if !errors.Is(err, dedup.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Acquire: got error %v, want its deadline and ErrOutcomeUnknown", err)
 		}
@@ -155,7 +156,7 @@ func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
 		c.Lease = 1500 * time.Millisecond
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
 		s.client = &frozenOnce{Client: s.client, d: 10 * time.Second}
-		_, err := s.Acquire(t.Context(), c)
+		_, err := granted.Lease(s.Acquire(t.Context(), c))
 		if !errors.Is(err, errExpired) || !errors.Is(err, dedup.ErrOutcomeUnknown) {
 			t.Errorf("Acquire: got error %v, want errExpired and ErrOutcomeUnknown", err)
 		}
@@ -183,7 +184,7 @@ func TestLateAnswerIsRenewed(t *testing.T) {
 		if left := time.Until(l.Until); left < 15*time.Second {
 			t.Errorf("left of a lease whose answer was 15 s late: %s, want nearly all of 20 s", left)
 		}
-		if _, err := b.store().Acquire(t.Context(), claim("b")); !errors.Is(err, sqsonce.ErrInProgress) {
+		if _, err := granted.Lease(b.store().Acquire(t.Context(), claim("b"))); !errors.Is(err, sqsonce.ErrInProgress) {
 			t.Errorf("Acquire by b: got error %v, want in progress", err)
 		}
 	})
@@ -202,7 +203,7 @@ func TestLateAnswerAfterTakeoverIsLost(t *testing.T) {
 			time.Sleep(25 * time.Second)
 			b.acquire(b.store(), claim("b"))
 		}()
-		if _, err := s.Acquire(t.Context(), c); !errors.Is(err, sqsonce.ErrLeaseLost) {
+		if _, err := granted.Lease(s.Acquire(t.Context(), c)); !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("Acquire answered after a takeover: got error %v, want ErrLeaseLost", err)
 		}
 		if got := b.item(testTable)[attrOwner]; got != "b" {
@@ -294,7 +295,7 @@ func TestClaimIsChecked(t *testing.T) {
 	acquire := func(change func(*dedup.Claim)) error {
 		c := claim("a")
 		change(&c)
-		return second(s.Acquire(t.Context(), c))
+		return second(granted.Lease(s.Acquire(t.Context(), c)))
 	}
 	for _, bad := range []struct {
 		field string

@@ -21,6 +21,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -68,7 +69,7 @@ func batchTrouble(b *bed, step string, rule fault.Rule) {
 	for _, l := range leases {
 		c := claim("another")
 		c.Key = l.Key
-		if _, err := b.store().Acquire(b.Context(), c); !errors.Is(err, sqsonce.ErrInProgress) {
+		if _, err := granted.Lease(b.store().Acquire(b.Context(), c)); !errors.Is(err, sqsonce.ErrInProgress) {
 			b.Errorf("Acquire by another: got error %v, want in progress", err)
 		}
 	}
@@ -313,7 +314,7 @@ func TestFreezeBetweenBatches(t *testing.T) {
 		sent := len(b.srv.Calls())
 		errs := make(chan error, 3)
 		for _, c := range claimsOf(3) {
-			go func() { errs <- second(s.Acquire(t.Context(), c)) }()
+			go func() { errs <- second(granted.Lease(s.Acquire(t.Context(), c))) }()
 		}
 		synctest.Wait()
 		frozen.Store(int64(2 * lease))
@@ -328,7 +329,7 @@ func TestFreezeBetweenBatches(t *testing.T) {
 		if got, want := b.ops(sent), []string{"UpdateItem"}; !cmp.Equal(got, want) {
 			t.Errorf("calls: got %v, want only the complete", got)
 		}
-		if _, err := s.Acquire(t.Context(), claimsOf(1)[0]); err != nil {
+		if _, err := granted.Lease(s.Acquire(t.Context(), claimsOf(1)[0])); err != nil {
 			t.Errorf("Acquire after the freeze: got error %v, want a lease", err)
 		}
 	})
@@ -364,7 +365,7 @@ func TestCancelledDuringABatch(t *testing.T) {
 				defer cancel()
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					_, err := s.Acquire(ctx, claims[0])
+					_, err := granted.Lease(s.Acquire(ctx, claims[0]))
 					if err == nil {
 						t.Error("cancelled Acquire: got a lease, want the context's error")
 					}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -44,7 +45,7 @@ func TestRequestsPerMessage(t *testing.T) {
 						for i := range next {
 							cl := claim(fmt.Sprint("owner ", i))
 							cl.Key = fmt.Sprint("billing#", i)
-							l, err := s.Acquire(t.Context(), cl)
+							l, err := granted.Lease(s.Acquire(t.Context(), cl))
 							if err != nil {
 								t.Errorf("Acquire: got error %v, want a lease", err)
 								continue
@@ -163,7 +164,7 @@ func TestNothingRemains(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, c := range claimsOf(3) {
 			wg.Go(func() {
-				if _, err := s.Acquire(ctx, c); !errors.Is(err, context.Canceled) {
+				if _, err := granted.Lease(s.Acquire(ctx, c)); !errors.Is(err, context.Canceled) {
 					t.Errorf("cancelled Acquire: got error %v, want context.Canceled", err)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // at is a moment at which both of the host's clocks have counted the same time.
@@ -200,14 +201,14 @@ func TestOnlyDynamoDBTeachesTheClock(t *testing.T) {
 					proxy.on = false
 					c := claim("taker")
 					c.Key = key
-					return second(s.Acquire(t.Context(), c))
+					return second(granted.Lease(s.Acquire(t.Context(), c)))
 				}
 				for range 2 { // before the clock has a Date, and after it
 					if err := ask(live.Key); !errors.Is(err, sqsonce.ErrInProgress) {
 						t.Errorf("Acquire of a live lease: got error %v, want in progress", err)
 					}
 					if err := ask(done.Key); !isCompleted(err) {
-						t.Errorf("Acquire of a completed record: got error %v, want *CompletedError", err)
+						t.Errorf("Acquire of a completed record: got error %v, want completed", err)
 					}
 				}
 				time.Sleep(lease + 5*time.Second)

@@ -95,7 +95,7 @@ type withCompanion struct {
 	n *atomic.Int64
 }
 
-func (c withCompanion) Acquire(ctx context.Context, cl dedup.Claim) (dedup.Lease, error) {
+func (c withCompanion) Acquire(ctx context.Context, cl dedup.Claim) (dedup.Grant, error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -104,9 +104,9 @@ func (c withCompanion) Acquire(ctx context.Context, cl dedup.Claim) (dedup.Lease
 		companion.Key, companion.Lease = fmt.Sprint("companion#", n), time.Second
 		_, _ = c.Store.Acquire(context.WithoutCancel(ctx), companion) // its result is not part of the case
 	}()
-	l, err := c.Store.Acquire(ctx, cl)
+	g, err := c.Store.Acquire(ctx, cl)
 	<-done
-	return l, err
+	return g, err
 }
 
 func (c withCompanion) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -50,7 +51,7 @@ func (b *bed) wantKinds(s *Store, want errorKind) {
 	_, batched := acquireAll(b.Context(), s, claimsOf(2))
 	for op, err := range map[string]error{
 		"acquire, batched": batched[0],
-		"acquire":          second(s.Acquire(b.Context(), claim("a"))),
+		"acquire":          second(granted.Lease(s.Acquire(b.Context(), claim("a")))),
 		"renew":            second(s.Renew(b.Context(), l, lease)),
 		"complete":         s.Complete(b.Context(), l, dedup.Result{}),
 		"release":          s.Release(b.Context(), l, nil),

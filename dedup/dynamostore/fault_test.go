@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -41,7 +42,7 @@ var calls = []struct {
 	run  func(context.Context, *Store, dedup.Lease) (dedup.Lease, error)
 }{
 	{"acquire", "UpdateItem", func(ctx context.Context, s *Store, _ dedup.Lease) (dedup.Lease, error) {
-		return s.Acquire(ctx, claim("a"))
+		return granted.Lease(s.Acquire(ctx, claim("a")))
 	}},
 	{"renew", "UpdateItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
 		return s.Renew(ctx, l, 2*lease)
@@ -140,7 +141,7 @@ func TestAcquireWithFaultsIsGranted(t *testing.T) {
 					if got, want := item[attrFence], fmt.Sprint(l.Fence); got != want {
 						t.Errorf("fence of the record: got %s, want the lease's %s", got, want)
 					}
-					if _, err := b.store().Acquire(t.Context(), claim("b")); !errors.Is(err, sqsonce.ErrInProgress) {
+					if _, err := granted.Lease(b.store().Acquire(t.Context(), claim("b"))); !errors.Is(err, sqsonce.ErrInProgress) {
 						t.Errorf("Acquire by b: got error %v, want in progress", err)
 					}
 					b.complete(s, l)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -113,7 +114,7 @@ func TestForeignWriterCompletesForAnOwner(t *testing.T) {
 			s.peers.enter("peer", time.Now().Add(time.Hour))
 			other := claim("other")
 			other.Key = "billing#other"
-			o, err := s.Acquire(ctx, other)
+			o, err := granted.Lease(s.Acquire(ctx, other))
 			if err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
@@ -97,7 +98,7 @@ func claim(owner string) dedup.Claim {
 
 func (b *bed) acquire(s *Store, c dedup.Claim) dedup.Lease {
 	b.Helper()
-	l, err := s.Acquire(b.Context(), c)
+	l, err := granted.Lease(s.Acquire(b.Context(), c))
 	if err != nil {
 		b.Fatalf("Acquire by %s: got error %v, want a lease", c.Owner, err)
 	}
@@ -239,7 +240,7 @@ func acquireAll(ctx context.Context, s *Store, claims []dedup.Claim) ([]dedup.Le
 	leases, errs := make([]dedup.Lease, len(claims)), make([]error, len(claims))
 	var wg sync.WaitGroup
 	for i, c := range claims {
-		wg.Go(func() { leases[i], errs[i] = s.Acquire(ctx, c) })
+		wg.Go(func() { leases[i], errs[i] = granted.Lease(s.Acquire(ctx, c)) })
 	}
 	wg.Wait()
 	return leases, errs

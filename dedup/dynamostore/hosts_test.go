@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // Two hosts with clocks up to a minute apart, in every combination of known and unknown clocks.
@@ -48,12 +49,11 @@ func apartCase(b *bed, holder, taker time.Duration, first bool) {
 		b.Errorf("left of a lease of %s by the holder's clock: %s", length, left)
 	}
 	for elapsed := time.Duration(0); elapsed < left; elapsed += 3 * time.Second {
-		_, err := k.Acquire(b.Context(), claim("taker"))
-		in, held := errors.AsType[*dedup.InProgressError](err)
-		if !held {
-			b.Fatalf("Acquire %s after the holder's: got error %v, want *InProgressError", time.Since(start), err)
+		g, err := k.Acquire(b.Context(), claim("taker"))
+		if g.Verdict != dedup.VerdictInProgress {
+			b.Fatalf("Acquire %s after the holder's: got %+v and error %v, want in progress", time.Since(start), g, err)
 		}
-		if wait := in.Until.Sub(k.clock.look().host); wait < left-elapsed {
+		if wait := g.Until.Sub(k.clock.look().host); wait < left-elapsed {
 			b.Errorf("in progress for %s by the taker's clock, but the holder has %s left", wait, left-elapsed)
 		}
 		time.Sleep(3 * time.Second)
@@ -93,7 +93,7 @@ func TestHostJumps(t *testing.T) {
 					m := look()
 					return moment{host: m.host.Add(c.wall), wall: m.wall + c.wall, mono: m.mono + c.mono}
 				}
-				if _, err := s.Acquire(t.Context(), claim("taker")); !errors.Is(err, sqsonce.ErrInProgress) {
+				if _, err := granted.Lease(s.Acquire(t.Context(), claim("taker"))); !errors.Is(err, sqsonce.ErrInProgress) {
 					t.Errorf("Acquire during the holder's lease: got error %v, want in progress", err)
 				}
 				time.Sleep(lease + 5*time.Second)
@@ -117,8 +117,8 @@ func TestRetentionByTheServersClock(t *testing.T) {
 				c.Retention = 2 * time.Hour
 				first := b.store()
 				b.complete(first, b.acquire(first, c))
-				if _, err := b.store(off(skew)).Acquire(t.Context(), claim("b")); !isCompleted(err) {
-					t.Errorf("Acquire within the retention: got error %v, want *CompletedError", err)
+				if g, err := b.store(off(skew)).Acquire(t.Context(), claim("b")); g.Verdict != dedup.VerdictCompleted {
+					t.Errorf("Acquire within the retention: got %+v and error %v, want completed", g, err)
 				}
 				time.Sleep(c.Retention + 5*time.Second)
 				b.acquire(b.store(off(skew)), claim("b"))
@@ -127,7 +127,4 @@ func TestRetentionByTheServersClock(t *testing.T) {
 	}
 }
 
-func isCompleted(err error) bool {
-	_, ok := errors.AsType[*dedup.CompletedError](err)
-	return ok
-}
+func isCompleted(err error) bool { return errors.Is(err, granted.ErrCompleted) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // A delivery without peers does not wait, and needs no permission for statements.
@@ -58,7 +59,7 @@ func TestWhoIsAPeer(t *testing.T) {
 		{"was refused", func(b *bed, s *Store, c dedup.Claim) {
 			b.acquire(b.store(), c)
 			c.Owner = "refused"
-			if _, err := s.Acquire(b.Context(), c); !errors.Is(err, sqsonce.ErrInProgress) {
+			if _, err := granted.Lease(s.Acquire(b.Context(), c)); !errors.Is(err, sqsonce.ErrInProgress) {
 				b.Fatal(err)
 			}
 		}, false},

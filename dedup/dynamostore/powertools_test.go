@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // foreign puts an item that another program has written.
@@ -37,7 +38,7 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		item func() values
-		want func(dedup.Lease, error) bool
+		want func(dedup.Grant, error) bool
 	}{
 		{"in progress in Lambda", func() values {
 			return values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour), attrUntil: millisIn(15 * time.Second)}
@@ -50,10 +51,9 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 		}, isHeld},
 		{"in progress outside Lambda", func() values {
 			return values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour)}
-		}, func(_ dedup.Lease, err error) bool {
-			e, ok := errors.AsType[*dedup.InProgressError](err)
+		}, func(g dedup.Grant, err error) bool {
 			// Not before the second after its expiration has begun on the clock of a takeover.
-			return ok && time.Until(e.Until) >= time.Hour+time.Second+takeoverMargin && time.Until(e.Until) < time.Hour+time.Minute
+			return isHeld(g, err) && time.Until(g.Until) >= time.Hour+time.Second+takeoverMargin && time.Until(g.Until) < time.Hour+time.Minute
 		}},
 		{"in progress outside Lambda, expired", func() values {
 			return values{attrStatus: text(inProgress), TTLAttribute: seconds(-time.Minute)}
@@ -69,20 +69,20 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 		}, isDone(`{"id":1,"items":["a",true,null]}`)},
 		{"completed, retention over", func() values {
 			return values{attrStatus: text(completed), TTLAttribute: seconds(-time.Minute), attrData: text(`{}`), attrUntil: millisIn(-time.Hour)}
-		}, func(l dedup.Lease, err error) bool { return err == nil && !l.Takeover }},
+		}, func(g dedup.Grant, _ error) bool { return g.Verdict == dedup.VerdictGranted && !g.Lease.Takeover }},
 		{"completed, retention over, with a fence far ahead", func() values {
 			return values{attrStatus: text(completed), TTLAttribute: seconds(-time.Minute), attrFence: millisIn(time.Hour)}
-		}, func(l dedup.Lease, err error) bool {
-			return err == nil && l.Fence > time.Now().Add(59*time.Minute).UnixMilli()
+		}, func(g dedup.Grant, _ error) bool {
+			return g.Lease.Fence > time.Now().Add(59*time.Minute).UnixMilli()
 		}},
 		{"neither", func() values {
 			return values{attrStatus: text("EXPIRED"), TTLAttribute: seconds(-time.Hour)}
-		}, func(_ dedup.Lease, err error) bool {
+		}, func(_ dedup.Grant, err error) bool {
 			return errors.Is(err, dedup.ErrRecord) && !errors.Is(err, sqsonce.ErrUnavailable)
 		}},
 		{"another program's number", func() values {
 			return values{attrStatus: text(completed), TTLAttribute: text("soon")}
-		}, func(_ dedup.Lease, err error) bool {
+		}, func(_ dedup.Grant, err error) bool {
 			return errors.Is(err, dedup.ErrRecord) && !errors.Is(err, sqsonce.ErrUnavailable)
 		}},
 	} {
@@ -101,8 +101,8 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 						}
 					}
 					b.foreign(c.item())
-					if l, err := s.Acquire(t.Context(), claim("a")); !c.want(l, err) {
-						t.Errorf("Acquire: got %+v, %v", l, err)
+					if g, err := s.Acquire(t.Context(), claim("a")); !c.want(g, err) {
+						t.Errorf("Acquire: got %+v, %v", g, err)
 					}
 				})
 			})
@@ -110,14 +110,13 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 	}
 }
 
-func isHeld(_ dedup.Lease, err error) bool { return errors.Is(err, sqsonce.ErrInProgress) }
+func isHeld(g dedup.Grant, _ error) bool { return g.Verdict == dedup.VerdictInProgress }
 
-func isTakenOver(l dedup.Lease, err error) bool { return err == nil && l.Takeover }
+func isTakenOver(g dedup.Grant, _ error) bool { return g.Lease.Takeover }
 
-func isDone(data string) func(dedup.Lease, error) bool {
-	return func(_ dedup.Lease, err error) bool {
-		e, ok := errors.AsType[*dedup.CompletedError](err)
-		return ok && string(e.Result.Data) == data && e.Result.Validation == "hash"
+func isDone(data string) func(dedup.Grant, error) bool {
+	return func(g dedup.Grant, _ error) bool {
+		return g.Verdict == dedup.VerdictCompleted && string(g.Result.Data) == data && g.Result.Validation == "hash"
 	}
 }
 
@@ -130,7 +129,7 @@ func TestPowertoolsCrashIsBlocked(t *testing.T) {
 		c := claim("a")
 		c.NoTakeover = true
 		b.foreign(values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour), attrUntil: millisIn(-15 * time.Second)})
-		if _, err := s.Acquire(t.Context(), c); !errors.Is(err, dedup.ErrCrashed) {
+		if _, err := granted.Lease(s.Acquire(t.Context(), c)); !errors.Is(err, dedup.ErrCrashed) {
 			t.Errorf("Acquire with NoTakeover: got error %v, want ErrCrashed", err)
 		}
 		b.foreign(values{attrStatus: text(inProgress), TTLAttribute: seconds(-time.Minute)})

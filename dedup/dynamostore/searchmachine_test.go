@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
@@ -218,7 +219,7 @@ func (m *machine) checkEnd(at *state) error {
 	m.who, m.transit = players-1, arrives
 	c := m.claim(players - 1)
 	c.Owner = "the next delivery"
-	_, err := m.probe.Acquire(context.Background(), c)
+	_, err := granted.Lease(m.probe.Acquire(context.Background(), c))
 	m.mistaken(err)
 	switch {
 	case err == nil && at.facts.confirmed:

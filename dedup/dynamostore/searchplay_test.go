@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // moves are what can happen next.
@@ -116,7 +117,7 @@ func (m *machine) play(at *state, mv move) (*state, error) {
 func (m *machine) acquire(s *state, mv move) error {
 	var l dedup.Lease
 	err := m.act(mv, func(ctx context.Context, store *Store) (err error) {
-		l, err = store.Acquire(ctx, m.claim(mv.who))
+		l, err = granted.Lease(store.Acquire(ctx, m.claim(mv.who)))
 		return err
 	})
 	m.mistaken(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // The units are those that the server counts, with refused writes of every size.
@@ -46,7 +47,7 @@ func TestStatsUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		spent("duplicate", 4, 0, func() { _, _ = s.Acquire(t.Context(), claim("b")) })
+		spent("duplicate", 4, 0, func() { _, _ = granted.Lease(s.Acquire(t.Context(), claim("b"))) })
 		spent("renewal that is refused", 4, 0, func() { _, _ = s.Renew(t.Context(), dedup.Lease{Key: testKey, Owner: "b"}, lease) })
 		spent("delete", 4, 0, func() { _ = s.Delete(t.Context(), testKey) })
 		spent("complete of no record", 1, 0, func() { _ = s.Complete(t.Context(), dedup.Lease{Key: testKey, Owner: "a"}, dedup.Result{}) })

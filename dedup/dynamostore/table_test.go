@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -135,7 +136,7 @@ func TestFirstUseOfABadTable(t *testing.T) {
 				}
 				l := dedup.Lease{Key: testKey, Owner: "a", Fence: 1}
 				for op, err := range map[string]error{
-					"Acquire":  second(s.Acquire(t.Context(), claim("a"))),
+					"Acquire":  second(granted.Lease(s.Acquire(t.Context(), claim("a")))),
 					"Renew":    second(s.Renew(t.Context(), l, lease)),
 					"Complete": s.Complete(t.Context(), l, dedup.Result{}),
 					"Release":  s.Release(t.Context(), l, nil),

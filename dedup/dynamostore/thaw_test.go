@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -37,7 +38,7 @@ func TestConnectionsThatDiedInAFreeze(t *testing.T) {
 				wg.Go(func() {
 					c := claim(fmt.Sprint("owner ", i, k))
 					c.Key = fmt.Sprint("billing#", i, "-", k)
-					l, err := s.Acquire(t.Context(), c)
+					l, err := granted.Lease(s.Acquire(t.Context(), c))
 					if err == nil {
 						err = s.Complete(t.Context(), l, dedup.Result{})
 					}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -75,7 +76,7 @@ func TestReleaseOfAnUnknownAcquire(t *testing.T) {
 				if end := numberIn(t, after, TTLAttribute); end < time.Now().Add(claim("a").Retention).Unix() {
 					t.Errorf("end of retention: got %d, want that of an acquire", end)
 				}
-				if _, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, sqsonce.ErrLeaseLost) {
+				if _, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); !errors.Is(err, sqsonce.ErrLeaseLost) {
 					t.Errorf("the acquire, when it is carried out: got error %v, want ErrLeaseLost", err)
 				}
 				b.acquire(b.store(), claim("b"))

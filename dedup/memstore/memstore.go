@@ -52,9 +52,9 @@ func New(optFns ...func(*Options)) *Store {
 }
 
 // Acquire implements [dedup.Store].
-func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if err := check(ctx, c); err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,17 +68,17 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	if r != nil {
 		switch {
 		case r.completed:
-			return dedup.Lease{}, &dedup.CompletedError{Result: clone(r.result)}
+			return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: clone(r.result)}, nil
 		case r.lease.Owner == c.Owner && r.released:
-			return dedup.Lease{}, sqsonce.ErrLeaseLost // a late copy of an acquire whose owner has released
+			return dedup.Grant{Verdict: dedup.VerdictLost}, nil // a late copy of an acquire whose owner has released
 		case r.lease.Owner == c.Owner:
 			own := r.lease
 			own.OwnRetry = true
-			return own, nil
+			return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: own}, nil
 		case !r.released && now.Before(r.lease.Until):
-			return dedup.Lease{}, &dedup.InProgressError{Until: r.lease.Until}
+			return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: r.lease.Until}, nil
 		case !r.released && c.NoTakeover:
-			return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
+			return dedup.Grant{Verdict: dedup.VerdictCrashed}, nil
 		}
 		// Two owners in one millisecond would get the same fence from the clock.
 		l.Fence = max(l.Fence, r.lease.Fence+1)
@@ -86,7 +86,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		l.LastError = r.lastError
 	}
 	s.records[c.Key] = &record{lease: l, lastError: l.LastError, expires: retainUntil(l, now)}
-	return l, nil
+	return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}, nil
 }
 
 // Renew implements [dedup.Store].

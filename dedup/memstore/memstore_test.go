@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 func TestStore(t *testing.T) {
@@ -42,15 +43,15 @@ func TestNow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := memstore.New(func(o *memstore.Options) { o.Now = func() time.Time { return now } })
-	if _, err := s.Acquire(t.Context(), claim("k", "a")); err != nil {
+	if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a"))); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Minute - 1)
-	if _, err := s.Acquire(t.Context(), claim("k", "b")); !errors.Is(err, sqsonce.ErrInProgress) {
+	if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); !errors.Is(err, sqsonce.ErrInProgress) {
 		t.Errorf("just before the end: got error %v, want in progress", err)
 	}
 	now = now.Add(1)
-	if l, err := s.Acquire(t.Context(), claim("k", "b")); err != nil || !l.Takeover {
+	if l, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); err != nil || !l.Takeover {
 		t.Errorf("at the end: got %+v, %v, want a takeover", l, err)
 	}
 }
@@ -65,7 +66,7 @@ func TestInspectAndDelete(t *testing.T) {
 	if _, err := s.Inspect(ctx, "k"); !errors.Is(err, dedup.ErrNotFound) {
 		t.Errorf("no record: got error %v, want ErrNotFound", err)
 	}
-	l, err := s.Acquire(ctx, claim("k", "a"))
+	l, err := granted.Lease(s.Acquire(ctx, claim("k", "a")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestInspectAndDelete(t *testing.T) {
 	if r, err := s.Inspect(ctx, "k"); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
 		t.Errorf("released: got %+v, %v, want a zero Until and the error", r, err)
 	}
-	if l, err = s.Acquire(ctx, claim("k", "b")); err != nil {
+	if l, err = granted.Lease(s.Acquire(ctx, claim("k", "b"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Complete(ctx, l, dedup.Result{Data: []byte("1")}); err != nil {
@@ -98,7 +99,7 @@ func TestInspectAndDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if l, err := s.Acquire(ctx, claim("k", "c")); err != nil || l.Takeover {
+	if l, err := granted.Lease(s.Acquire(ctx, claim("k", "c"))); err != nil || l.Takeover {
 		t.Errorf("after a delete: got %+v, %v, want a new lease", l, err)
 	}
 	ended, cancel := context.WithCancel(ctx)
@@ -114,7 +115,7 @@ func TestInspectAndDelete(t *testing.T) {
 func TestEmptyNamesAreTyped(t *testing.T) {
 	t.Parallel()
 	for _, c := range []dedup.Claim{claim("", "a"), claim("k", "")} {
-		_, err := memstore.New().Acquire(t.Context(), c)
+		_, err := granted.Lease(memstore.New().Acquire(t.Context(), c))
 		if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok {
 			t.Errorf("key %q, owner %q: got error %v, want *sqsonce.OptionError", c.Key, c.Owner, err)
 		}
@@ -125,7 +126,7 @@ func TestEmptyNamesAreTyped(t *testing.T) {
 func TestResultIsCopied(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
-	l, err := s.Acquire(t.Context(), claim("k", "a"))
+	l, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,9 +136,8 @@ func TestResultIsCopied(t *testing.T) {
 	}
 	data[0] = 'x'
 	for range 2 {
-		_, err := s.Acquire(t.Context(), claim("k", "b"))
-		done, ok := errors.AsType[*dedup.CompletedError](err)
-		if !ok || string(done.Result.Data) != "1" {
+		done, err := s.Acquire(t.Context(), claim("k", "b"))
+		if done.Verdict != dedup.VerdictCompleted || string(done.Result.Data) != "1" {
 			t.Fatalf("got error %v with %+v, want the first result", err, done)
 		}
 		done.Result.Data[0] = 'y'
@@ -151,7 +151,7 @@ func TestExpiredRecordsAreDeleted(t *testing.T) {
 	s := memstore.New(func(o *memstore.Options) { o.Now = func() time.Time { return now } })
 	for i := range 20_000 {
 		now = now.Add(10 * time.Second) // 720 acquires per retention
-		if _, err := s.Acquire(t.Context(), claim(fmt.Sprint(i), "a")); err != nil {
+		if _, err := granted.Lease(s.Acquire(t.Context(), claim(fmt.Sprint(i), "a"))); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.Len(); n > 2048 {

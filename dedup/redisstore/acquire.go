@@ -6,27 +6,26 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
 // Acquire implements [dedup.Store].
-func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if err := checkNames("Claim.Key", c.Key, "Claim.Owner", c.Owner); err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	if err := s.ensureChecked(ctx); err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	r, unknown, err := s.acquire(ctx, c)
 	if err != nil {
-		return dedup.Lease{}, acquireError(err, unknown)
+		return dedup.Grant{}, acquireError(err, unknown)
 	}
-	l, err := readLease(c, r)
+	g := readGrant(c, r)
 	if r.err != nil {
-		return dedup.Lease{}, acquireError(r.err, errors.Is(r.err, errReply))
+		return dedup.Grant{}, acquireError(r.err, errors.Is(r.err, errReply))
 	}
-	return l, err
+	return g, nil
 }
 
 const (
@@ -85,26 +84,25 @@ func acquireError(err error, unknown bool) error {
 	return err
 }
 
-// readLease returns the lease of an acquire's reply, or the reason why there is none. If the reply cannot be read, r.err
-// is set.
-func readLease(c dedup.Claim, r *reply) (dedup.Lease, error) {
+// readGrant returns the verdict of an acquire's reply. If the reply cannot be read, r.err is set.
+func readGrant(c dedup.Claim, r *reply) dedup.Grant {
 	switch r.status() {
 	case "granted", "own":
 		own := r.status() == "own"
-		return dedup.Lease{
+		return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: dedup.Lease{
 			Key: c.Key, Owner: c.Owner, Fence: r.number(1), Until: r.ownerEnd(2), LastError: r.text(3),
 			Takeover: !own && r.number(4) == 1, OwnRetry: own,
 			Retention: c.Retention, Attempts: c.Attempt, Validation: c.Validation,
-		}, nil
+		}}
 	case "completed":
-		return dedup.Lease{}, &dedup.CompletedError{Result: dedup.Result{Data: r.bytes(1), Validation: r.text(2)}}
+		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: dedup.Result{Data: r.bytes(1), Validation: r.text(2)}}
 	case "leased":
-		return dedup.Lease{}, &dedup.InProgressError{Until: r.othersEnd(1)}
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: r.othersEnd(1)}
 	case "crashed":
-		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
+		return dedup.Grant{Verdict: dedup.VerdictCrashed}
 	case "lost":
-		return dedup.Lease{}, sqsonce.ErrLeaseLost
+		return dedup.Grant{Verdict: dedup.VerdictLost}
 	}
 	r.err = r.unexpected()
-	return dedup.Lease{}, r.err
+	return dedup.Grant{}
 }

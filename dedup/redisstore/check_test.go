@@ -15,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
@@ -81,7 +82,7 @@ func TestFirstAcquireChecks(t *testing.T) {
 	}
 	refused := func(s *redisstore.Store, want error, setting string) {
 		t.Helper()
-		l, err := s.Acquire(ctx, claim("a"))
+		l, err := granted.Lease(s.Acquire(ctx, claim("a")))
 		if !errors.Is(err, want) || !errors.Is(err, sqsonce.ErrMisconfigured) || !strings.Contains(err.Error(), setting) {
 			t.Errorf("got %+v, %v, want ErrMisconfigured with %q and the setting %s", l, err, want, setting)
 		}
@@ -145,7 +146,7 @@ func TestUntoldConfiguration(t *testing.T) {
 			for i := range 3 {
 				c := claim("a")
 				c.Key = fmt.Sprint(t.Name(), i)
-				l, err := s.Acquire(lines.Context(ctx), c)
+				l, err := granted.Lease(s.Acquire(lines.Context(ctx), c))
 				if refused := tt.said != "" && !tt.warned; (err != nil) != refused {
 					t.Errorf("acquire: got %+v, %v", l, err)
 				}
@@ -168,11 +169,11 @@ func TestFirstAcquireWithoutAServer(t *testing.T) {
 	}}
 	client.AddHook(away)
 	s := newStore(t, client, durable)
-	if l, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrMisconfigured) || errors.Is(err, dedup.ErrOutcomeUnknown) {
+	if l, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrMisconfigured) || errors.Is(err, dedup.ErrOutcomeUnknown) {
 		t.Errorf("got %+v, %v, want ErrUnavailable and no unknown outcome", l, err)
 	}
 	away.info = nil
-	if l, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, redisstore.ErrVolatile) {
+	if l, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); !errors.Is(err, redisstore.ErrVolatile) {
 		t.Errorf("asked again: got %+v, %v, want ErrVolatile", l, err)
 	}
 }
@@ -217,7 +218,7 @@ func TestUnfitServers(t *testing.T) {
 		if err := s.Check(ctx); !errors.Is(err, redisstore.ErrReplica) {
 			t.Errorf("check: got %v, want ErrReplica", err)
 		}
-		if l, err := s.Acquire(ctx, claim("a")); !errors.Is(err, redisstore.ErrReplica) {
+		if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, redisstore.ErrReplica) {
 			t.Errorf("acquire: got %+v, %v, want ErrReplica", l, err)
 		}
 	})
@@ -227,7 +228,7 @@ func TestUnfitServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "reader", "x" }))
-		if l, err := s.Acquire(ctx, claim("a")); !errors.Is(err, redisstore.ErrAccessDenied) {
+		if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, redisstore.ErrAccessDenied) {
 			t.Errorf("a command inside the script: got %+v, %v, want ErrAccessDenied", l, err)
 		}
 		if err := s.Check(ctx); !errors.Is(err, redisstore.ErrAccessDenied) {
@@ -250,7 +251,7 @@ func TestUnfitServers(t *testing.T) {
 	t.Run("wrong password", func(t *testing.T) {
 		needUsers(t)
 		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "nobody", "x" }))
-		if l, err := s.Acquire(ctx, claim("a")); !errors.Is(err, redisstore.ErrAccessDenied) {
+		if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, redisstore.ErrAccessDenied) {
 			t.Errorf("got %+v, %v, want ErrAccessDenied", l, err)
 		}
 	})

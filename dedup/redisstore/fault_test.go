@@ -17,6 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -91,7 +92,7 @@ func TestLostReplies(t *testing.T) {
 	lose := func() { f.after = times(2, io.EOF) }
 
 	lose()
-	l, err := s.Acquire(ctx, claim("a"))
+	l, err := granted.Lease(s.Acquire(ctx, claim("a")))
 	if err != nil || !l.OwnRetry || l.Takeover {
 		t.Fatalf("acquire: got %+v, %v, want an own retry", l, err)
 	}
@@ -105,7 +106,7 @@ func TestLostReplies(t *testing.T) {
 		t.Fatalf("release: %v", err)
 	}
 	lose()
-	b, err := s.Acquire(ctx, claim("b"))
+	b, err := granted.Lease(s.Acquire(ctx, claim("b")))
 	if err != nil || b.LastError != "failed" || b.Fence <= l.Fence {
 		t.Fatalf("acquire by another: got %+v, %v", b, err)
 	}
@@ -114,9 +115,8 @@ func TestLostReplies(t *testing.T) {
 		t.Fatalf("complete: %v", err)
 	}
 	lose()
-	_, err = s.Acquire(ctx, claim("c"))
-	if again, ok := errors.AsType[*dedup.CompletedError](err); !ok || string(again.Result.Data) != "1" {
-		t.Fatalf("acquire after the complete: got %v, want completed", err)
+	if again, err := s.Acquire(ctx, claim("c")); again.Verdict != dedup.VerdictCompleted || string(again.Result.Data) != "1" {
+		t.Fatalf("acquire after the complete: got %+v and error %v, want completed", again, err)
 	}
 	done, err := s.Inspect(ctx, claim("a").Key)
 	if err != nil {
@@ -149,7 +149,7 @@ func TestTransientRefusals(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			s := faulty(t, &fault{before: times(3, refusal(text))})
-			if l, err := s.Acquire(t.Context(), claim("a")); err != nil || l.OwnRetry {
+			if l, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); err != nil || l.OwnRetry {
 				t.Errorf("got %+v, %v, want a lease", l, err)
 			}
 		})
@@ -179,7 +179,7 @@ func TestPermanentRefusals(t *testing.T) {
 			t.Parallel()
 			var calls atomic.Int64
 			s := faulty(t, &fault{before: func() error { calls.Add(1); return refusal(tt.text) }})
-			l, err := s.Acquire(t.Context(), claim("a"))
+			l, err := granted.Lease(s.Acquire(t.Context(), claim("a")))
 			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Errorf("got %+v, %v, want %v", l, err, tt.want)
 			}
@@ -199,7 +199,7 @@ func TestServerUnreachable(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	s := faulty(t, &fault{before: func() error { return dial }})
 	start := time.Now()
-	_, err := s.Acquire(t.Context(), claim("a"))
+	_, err := granted.Lease(s.Acquire(t.Context(), claim("a")))
 	if !errors.Is(err, dial) || !errors.Is(err, sqsonce.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable with the dial's error", err)
 	}
@@ -239,12 +239,12 @@ func TestUnknownAcquire(t *testing.T) {
 			t.Parallel()
 			f := &tt.fault
 			s := faulty(t, f)
-			l, err := s.Acquire(t.Context(), claim("a"))
+			l, err := granted.Lease(s.Acquire(t.Context(), claim("a")))
 			if err == nil || errors.Is(err, dedup.ErrOutcomeUnknown) != tt.unknown || !errors.Is(err, sqsonce.ErrUnavailable) {
 				t.Errorf("got %+v, %v, want ErrUnavailable, and ErrOutcomeUnknown: %v", l, err, tt.unknown)
 			}
 			f.before, f.after = nil, nil
-			_, err = s.Acquire(t.Context(), claim("b"))
+			_, err = granted.Lease(s.Acquire(t.Context(), claim("b")))
 			if stored := errors.Is(err, sqsonce.ErrInProgress); stored != tt.unknown {
 				t.Errorf("acquire by another: got %v, want in progress: %v", err, tt.unknown)
 			}
@@ -259,7 +259,7 @@ func TestUnreadableReply(t *testing.T) {
 		f := &fault{}
 		s := faulty(t, f)
 		f.reply = reply
-		l, err := s.Acquire(t.Context(), claim("a"))
+		l, err := granted.Lease(s.Acquire(t.Context(), claim("a")))
 		if !errors.Is(err, dedup.ErrOutcomeUnknown) || l.Fence != 0 {
 			t.Errorf("reply %q: got %+v, %v, want ErrOutcomeUnknown", reply, l, err)
 		}
@@ -285,9 +285,8 @@ func TestSlowReplies(t *testing.T) {
 		t.Errorf("renewed: got %+v, %v", l, err)
 	}
 	start = time.Now()
-	_, err = s.Acquire(t.Context(), claim("b"))
-	if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || in.Until.Before(start.Add(2*time.Minute-slow/2)) {
-		t.Errorf("leased: got %v, want not before the server's end", err)
+	if g, err := s.Acquire(t.Context(), claim("b")); g.Verdict != dedup.VerdictInProgress || g.Until.Before(start.Add(2*time.Minute-slow/2)) {
+		t.Errorf("leased: got %+v and error %v, want not before the server's end", g, err)
 	}
 }
 
@@ -334,7 +333,7 @@ func TestForeignValues(t *testing.T) {
 		t.Helper()
 		c := claim("a")
 		c.Key = key
-		if l, err := s.Acquire(ctx, c); !errors.Is(err, dedup.ErrRecord) || errors.Is(err, dedup.ErrOutcomeUnknown) {
+		if l, err := granted.Lease(s.Acquire(ctx, c)); !errors.Is(err, dedup.ErrRecord) || errors.Is(err, dedup.ErrOutcomeUnknown) {
 			t.Errorf("acquire of %s: got %+v, %v, want ErrRecord and no unknown outcome", key, l, err)
 		}
 		if r, err := s.Inspect(ctx, key); !errors.Is(err, dedup.ErrRecord) {

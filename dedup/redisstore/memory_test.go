@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -41,7 +42,7 @@ func TestMemoryFull(t *testing.T) {
 
 	c := claim("a")
 	c.Key = "test#new"
-	if l, err := s.Acquire(ctx, c); !errors.Is(err, redisstore.ErrMemory) {
+	if l, err := granted.Lease(s.Acquire(ctx, c)); !errors.Is(err, redisstore.ErrMemory) {
 		t.Errorf("acquire: got %+v, %v, want ErrMemory", l, err)
 	}
 	if l, err := s.Renew(ctx, renewed, time.Hour); err != nil || time.Until(l.Until) < 59*time.Minute {
@@ -68,9 +69,9 @@ func TestMemoryFull(t *testing.T) {
 	again := claim("b")
 	for _, l := range []dedup.Lease{completed, replayed} {
 		again.Key = l.Key
-		_, err := s.Acquire(ctx, again)
-		if done, ok := errors.AsType[*dedup.CompletedError](err); !ok || l == replayed && string(done.Result.Data) != data {
-			t.Errorf("%s, with memory again: got %v, want completed", l.Key, err)
+		g, err := s.Acquire(ctx, again)
+		if g.Verdict != dedup.VerdictCompleted || l == replayed && string(g.Result.Data) != data {
+			t.Errorf("%s, with memory again: got %v and error %v, want completed", l.Key, g.Verdict, err)
 		}
 	}
 	again.Key = released.Key

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -195,7 +196,7 @@ func TestBadInputIsTyped(t *testing.T) {
 	s := newStore(t, closed)
 	ctx := t.Context()
 	for _, c := range []dedup.Claim{{Key: "", Owner: "a"}, {Key: "k", Owner: ""}} {
-		_, err := s.Acquire(ctx, c)
+		_, err := granted.Lease(s.Acquire(ctx, c))
 		field("acquire", err)
 		l := dedup.Lease{Key: c.Key, Owner: c.Owner}
 		_, err = s.Renew(ctx, l, time.Minute)
@@ -211,7 +212,7 @@ func TestBadInputIsTyped(t *testing.T) {
 	}
 
 	start := time.Now()
-	if _, err := s.Acquire(ctx, claim("a")); !errors.Is(err, redis.ErrClosed) || time.Since(start) > time.Second {
+	if _, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, redis.ErrClosed) || time.Since(start) > time.Second {
 		t.Errorf("closed client: got %v after %v, want redis.ErrClosed at once", err, time.Since(start))
 	}
 }

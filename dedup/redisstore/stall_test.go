@@ -18,6 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
@@ -121,7 +122,7 @@ func TestLateAcquireIsNotStored(t *testing.T) {
 	network.Stall()
 	given, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	if l, err := s.Acquire(given, claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
+	if l, err := granted.Lease(s.Acquire(given, claim("a"))); !errors.Is(err, dedup.ErrOutcomeUnknown) {
 		t.Errorf("got %+v, %v, want ErrOutcomeUnknown", l, err)
 	}
 	time.Sleep(redisstore.ClockSlack)
@@ -148,7 +149,7 @@ func TestReleaseThatOvertakesItsAcquire(t *testing.T) {
 	network.Stall()
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if l, err := a.Acquire(ctx, claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
+	if l, err := granted.Lease(a.Acquire(ctx, claim("a"))); !errors.Is(err, dedup.ErrOutcomeUnknown) {
 		t.Fatalf("got %+v, %v, want ErrOutcomeUnknown", l, err)
 	}
 	overtook, released := make(chan struct{}), make(chan error, 1)
@@ -244,7 +245,7 @@ func TestLateAfterALostReply(t *testing.T) {
 		return nil
 	}
 	f.after = times(1, io.EOF)
-	if l, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) || requests != 3 {
+	if l, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); !errors.Is(err, dedup.ErrOutcomeUnknown) || requests != 3 {
 		t.Errorf("got %+v, %v after %d requests, want ErrOutcomeUnknown after a lost reply, a refusal as late and an error", l, err, requests)
 	}
 }
@@ -260,7 +261,7 @@ func TestAlwaysLate(t *testing.T) {
 	}})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	l, err := s.Acquire(ctx, claim("a"))
+	l, err := granted.Lease(s.Acquire(ctx, claim("a")))
 	if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, dedup.ErrOutcomeUnknown) || requests != redisstore.LateTries {
 		t.Errorf("got %+v, %v after %d requests, want ErrUnavailable and no unknown outcome after %d", l, err, requests, redisstore.LateTries)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -105,7 +106,7 @@ func claim(owner string) dedup.Claim {
 
 func acquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {
 	t.Helper()
-	l, err := s.Acquire(context.Background(), c)
+	l, err := granted.Lease(s.Acquire(context.Background(), c))
 	if err != nil {
 		t.Fatalf("acquire by %s: %v", c.Owner, err)
 	}

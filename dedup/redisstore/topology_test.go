@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -70,7 +71,7 @@ func TestCluster(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Owner = "b"
-			if _, err := s.Acquire(t.Context(), c); !isCompleted(err) {
+			if _, err := granted.Lease(s.Acquire(t.Context(), c)); !isCompleted(err) {
 				t.Errorf("%s again: got %v, want completed", c.Key, err)
 			}
 		}
@@ -101,16 +102,13 @@ func TestCluster(t *testing.T) {
 		if err := s.Check(t.Context()); !errors.Is(err, redisstore.ErrEviction) {
 			t.Errorf("one node evicts: got %v, want ErrEviction", err)
 		}
-		if l, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, redisstore.ErrEviction) {
+		if l, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); !errors.Is(err, redisstore.ErrEviction) {
 			t.Errorf("one node evicts: acquire: got %+v, %v, want ErrEviction", l, err)
 		}
 	})
 }
 
-func isCompleted(err error) bool {
-	_, ok := errors.AsType[*dedup.CompletedError](err)
-	return ok
-}
+func isCompleted(err error) bool { return errors.Is(err, granted.ErrCompleted) }
 
 // A sentinel promotes the replica when the master is killed. The store continues with the same client, and finds the
 // records that the replica had received.
@@ -160,7 +158,7 @@ func TestSentinelFailover(t *testing.T) {
 		t.Error(err)
 	}
 	done.Owner = "b"
-	if _, err := s.Acquire(ctx, done); !isCompleted(err) {
+	if _, err := granted.Lease(s.Acquire(ctx, done)); !isCompleted(err) {
 		t.Errorf("completed before the failover: got %v", err)
 	}
 }

@@ -17,37 +17,37 @@ import (
 //
 // If ctx ends while a statement runs, Acquire returns at once, with [dedup.ErrOutcomeUnknown]. The statement goes on in the
 // background, and a Release of the claim waits for its end.
-func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if ctx.Err() != nil {
-		return dedup.Lease{}, fmt.Errorf("sqlstore: acquire: %w", context.Cause(ctx))
+		return dedup.Grant{}, fmt.Errorf("sqlstore: acquire: %w", context.Cause(ctx))
 	}
 	if err := checkClaim(c); err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	if err := s.ensureChecked(ctx); err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	var (
-		l           dedup.Lease
+		g           dedup.Grant
 		err         error
 		ended, sent = make(chan struct{}), make(chan struct{})
 	)
 	go func() {
 		defer close(ended)
-		l, err = s.acquire(ctx, c, sync.OnceFunc(func() { close(sent) }))
+		g, err = s.acquire(ctx, c, sync.OnceFunc(func() { close(sent) }))
 	}()
 	select {
 	case <-ended:
-		return l, err
+		return g, err
 	case <-ctx.Done():
 	}
 	select {
 	case <-ended: // soon, if nothing is sent: the waits before that end with ctx
-		return l, err
+		return g, err
 	case <-sent:
 	}
 	s.left.add(c.Key, c.Owner, ended)
-	return dedup.Lease{}, fmt.Errorf("sqlstore: acquire: %w: %w", dedup.ErrOutcomeUnknown, context.Cause(ctx))
+	return dedup.Grant{}, fmt.Errorf("sqlstore: acquire: %w: %w", dedup.ErrOutcomeUnknown, context.Cause(ctx))
 }
 
 // acquires are those that go on after their callers have left, by key and owner.
@@ -85,7 +85,7 @@ var (
 )
 
 // acquire repeats acquireOnce until the result is known. It calls sent before the first statement.
-func (s *Store) acquire(ctx context.Context, c dedup.Claim, sent func()) (dedup.Lease, error) {
+func (s *Store) acquire(ctx context.Context, c dedup.Claim, sent func()) (dedup.Grant, error) {
 	waitCtx := ctx
 	outstanding := false // an attempt has an unknown outcome
 	var err error
@@ -95,13 +95,13 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim, sent func()) (dedup.
 			err = sqldb.GaveUp(context.Cause(waitCtx), err)
 			break
 		}
-		var l dedup.Lease
-		l, err = s.acquireOnce(waitCtx, c, sent)
+		var g dedup.Grant
+		g, err = s.acquireOnce(waitCtx, c, sent)
 		if errors.Is(err, errContended) {
 			continue
 		}
 		if err == nil || isRefusal(err) {
-			return l, err
+			return g, err
 		}
 		if !s.base.MayRetry(err) {
 			break
@@ -118,89 +118,89 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim, sent func()) (dedup.
 	if outstanding {
 		err = fmt.Errorf("%w: %w", dedup.ErrOutcomeUnknown, err)
 	}
-	return dedup.Lease{}, err
+	return dedup.Grant{}, err
 }
 
 // acquireOnce makes one attempt. The waits for a turn and for a connection end with ctx. The statements do not: cancelling
 // one would make its outcome unknown, and a release sent after it could overtake it.
-func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim, sent func()) (l dedup.Lease, err error) {
+func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim, sent func()) (g dedup.Grant, err error) {
 	endTurn, err := s.base.WaitTurn(ctx)
 	if err != nil {
-		return dedup.Lease{}, fmt.Errorf("%w: %w", errNotSent, err)
+		return dedup.Grant{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer endTurn()
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
-		return dedup.Lease{}, fmt.Errorf("%w: %w", errNotSent, err)
+		return dedup.Grant{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer func() { _ = conn.Close() }() // returns it to the pool, which drops a broken one
 	sent()
 	err = s.base.WithTimeout(context.WithoutCancel(ctx), func(ctx context.Context) error {
-		l, err = s.insertOrTake(ctx, conn, c)
+		g, err = s.insertOrTake(ctx, conn, c)
 		return err
 	})
-	return l, err
+	return g, err
 }
 
 // insertOrTake inserts the record, or reads it and takes it if it is free. A redelivery reads first, because its record
 // usually exists.
-func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (dedup.Lease, error) {
+func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (dedup.Grant, error) {
 	if c.Attempt <= 1 {
-		if l, granted, err := s.insert(ctx, q, c); granted || err != nil {
-			return l, err
+		if g, inserted, err := s.insert(ctx, q, c); inserted || err != nil {
+			return g, err
 		}
 	}
 	sent := time.Now()
 	r, err := s.find(ctx, q, c.Key)
 	if isMissing(err) {
-		if l, granted, err := s.insert(ctx, q, c); granted || err != nil {
-			return l, err
+		if g, inserted, err := s.insert(ctx, q, c); inserted || err != nil {
+			return g, err
 		}
-		return dedup.Lease{}, errContended
+		return dedup.Grant{}, errContended
 	}
 	if err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	switch r.stateFor(c) {
 	case owned:
 		// Returned as it was granted, also if it has ended since: its owner renews it before it starts anything.
 		l := newLease(c, r.fence, r.lastError)
 		l.OwnRetry, l.Until = true, ownerEnd(sent, r.until-r.now)
-		return l, nil
+		return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}, nil
 	case released:
-		return dedup.Lease{}, sqsonce.ErrLeaseLost
+		return dedup.Grant{Verdict: dedup.VerdictLost}, nil
 	case leased:
-		return dedup.Lease{}, &dedup.InProgressError{Until: othersEnd(r.until - r.now)}
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: othersEnd(r.until - r.now)}, nil
 	case crashed:
-		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
+		return dedup.Grant{Verdict: dedup.VerdictCrashed}, nil
 	case done:
-		return dedup.Lease{}, &dedup.CompletedError{Result: r.result}
+		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: r.result}, nil
 	default:
 		return s.take(ctx, q, c, r)
 	}
 }
 
-func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (l dedup.Lease, granted bool, err error) {
+func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (g dedup.Grant, inserted bool, err error) {
 	sent := time.Now()
 	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts.insert,
 		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt)
 	if err != nil || !written {
-		return dedup.Lease{}, false, err
+		return dedup.Grant{}, false, err
 	}
-	l, err = s.start(ctx, q, newLease(c, fence, ""), sent, c.Lease)
-	return l, true, err
+	g, err = s.start(ctx, q, newLease(c, fence, ""), sent, c.Lease)
+	return g, true, err
 }
 
 // take replaces a free record. It returns errContended if the record has changed since it was read.
-func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r record) (dedup.Lease, error) {
+func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r record) (dedup.Grant, error) {
 	sent := time.Now()
 	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts.take,
 		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
 	switch {
 	case err != nil:
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	case !written:
-		return dedup.Lease{}, errContended
+		return dedup.Grant{}, errContended
 	}
 	l := newLease(c, fence, r.lastError)
 	l.Takeover = r.status == inProgress && r.until > 0
@@ -214,12 +214,17 @@ func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {
 	}
 }
 
-// start gives a new lease its end. It renews the lease first if less than half of it remains, because the statement waited
+// start grants a new lease with its end. It renews the lease first if less than half of it remains, because the statement waited
 // for a lock or the reply was slow: an owner renews after a third of the lease, which would then be too late.
-func (s *Store) start(ctx context.Context, q sqldb.Queryer, l dedup.Lease, sent time.Time, d time.Duration) (dedup.Lease, error) {
+func (s *Store) start(ctx context.Context, q sqldb.Queryer, l dedup.Lease, sent time.Time, d time.Duration) (dedup.Grant, error) {
 	l.Until = ownerEnd(sent, d.Milliseconds())
-	if time.Until(l.Until) > d/2 {
-		return l, nil
+	if time.Until(l.Until) <= d/2 {
+		var err error
+		if l, err = s.renew(ctx, q, l, d); errors.Is(err, sqsonce.ErrLeaseLost) {
+			return dedup.Grant{Verdict: dedup.VerdictLost}, nil
+		} else if err != nil {
+			return dedup.Grant{}, err
+		}
 	}
-	return s.renew(ctx, q, l, d)
+	return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}, nil
 }

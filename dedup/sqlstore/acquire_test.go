@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // blocked begins a transaction that writes the key, so that every INSERT of the key waits.
@@ -59,7 +60,7 @@ func TestAcquireCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, cancel) // the INSERT waits by then, or has not begun: both must work
 		begun := time.Now()
-		_, err := s.Acquire(ctx, claim("k", "gone"))
+		_, err := granted.Lease(s.Acquire(ctx, claim("k", "gone")))
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("Acquire: got error %v, want the cancellation", err)
 		}
@@ -80,7 +81,7 @@ func TestAcquireCancelled(t *testing.T) {
 			_, known := s.left.ends.Load([2]string{"k", "gone"})
 			return !known
 		})
-		if _, err := s.Acquire(t.Context(), claim("k", "gone")); !errors.Is(err, sqsonce.ErrLeaseLost) {
+		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "gone"))); !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("a late copy of that acquire: got %v, want ErrLeaseLost", err)
 		}
 		if l := mustAcquire(t, s, claim("k", "b")); l.Takeover {
@@ -115,7 +116,7 @@ func TestCompleteAfterUnknownAcquire(t *testing.T) {
 		tx := blocked(t, b, "k")
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		if _, err := s.Acquire(ctx, claim("k", "a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
+		if _, err := granted.Lease(s.Acquire(ctx, claim("k", "a"))); !errors.Is(err, dedup.ErrOutcomeUnknown) {
 			t.Fatalf("Acquire: got error %v, want ErrOutcomeUnknown", err)
 		}
 		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -150,7 +151,7 @@ func TestAcquireCancelledAfterTimeout(t *testing.T) {
 			tx := blocked(t, b, "k")
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			_, err := s.Acquire(ctx, claim("k", "gone"))
+			_, err := granted.Lease(s.Acquire(ctx, claim("k", "gone")))
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("Acquire: got error %v, want the deadline", err)
 			}
@@ -163,7 +164,7 @@ func TestAcquireCancelledAfterTimeout(t *testing.T) {
 				t.Errorf("Release: got error %v, want nil", err)
 			}
 			for range 400 {
-				if l, err := s.Acquire(t.Context(), claim("k", "b")); err == nil {
+				if l, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); err == nil {
 					if l.Takeover {
 						t.Error("the next lease is a takeover, want the record released")
 					}
@@ -244,7 +245,7 @@ func TestNoConnection(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := s.Acquire(ctx, claim("k", "a")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, dedup.ErrOutcomeUnknown) {
+		if _, err := granted.Lease(s.Acquire(ctx, claim("k", "a"))); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, dedup.ErrOutcomeUnknown) {
 			t.Errorf("Acquire: got error %v, want the deadline, and the outcome known", err)
 		}
 		if err := conn.Close(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -114,7 +115,7 @@ func claim(key, owner string) dedup.Claim {
 
 func mustAcquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {
 	t.Helper()
-	l, err := s.Acquire(t.Context(), c)
+	l, err := granted.Lease(s.Acquire(t.Context(), c))
 	if err != nil {
 		t.Fatalf("Acquire by %s: %v", c.Owner, err)
 	}
@@ -131,13 +132,12 @@ func mustComplete(t testing.TB, s dedup.Store, l dedup.Lease) {
 // resultOf names the result of an acquire.
 func resultOf(err error) string {
 	_, inProgress := errors.AsType[*dedup.InProgressError](err)
-	_, completed := errors.AsType[*dedup.CompletedError](err)
 	switch {
 	case err == nil:
 		return "acquired"
 	case inProgress:
 		return "in progress"
-	case completed:
+	case errors.Is(err, granted.ErrCompleted):
 		return "completed"
 	case errors.Is(err, sqsonce.ErrLeaseLost):
 		return "lost"

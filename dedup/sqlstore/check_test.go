@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // Check reports what is wrong with a database by a typed error, and so does the first acquire of a program that did not
@@ -75,7 +76,7 @@ func expectProblem(t *testing.T, db *sql.DB, d Dialect, want error) {
 	}{
 		{"Check", s.Check},
 		{"Acquire", func(ctx context.Context) error {
-			_, err := s.Acquire(ctx, dedup.Claim{Key: "c#k", Owner: "a", Lease: time.Minute, Retention: time.Hour, Attempt: 1})
+			_, err := granted.Lease(s.Acquire(ctx, dedup.Claim{Key: "c#k", Owner: "a", Lease: time.Minute, Retention: time.Hour, Attempt: 1}))
 			return err
 		}},
 	} {
@@ -143,7 +144,7 @@ func TestReadOnlyLater(t *testing.T) {
 			name string
 			do   func() error
 		}{
-			{"Acquire", func() error { _, err := s.Acquire(t.Context(), claim("other", "a")); return err }},
+			{"Acquire", func() error { _, err := granted.Lease(s.Acquire(t.Context(), claim("other", "a"))); return err }},
 			{"Renew", func() error { _, err := s.Renew(t.Context(), l, time.Hour); return err }},
 			{"Complete", func() error { return s.Complete(t.Context(), l, dedup.Result{}) }},
 			{"Release", func() error { return s.Release(t.Context(), l, nil) }},
@@ -166,7 +167,7 @@ func TestReadOnlyFile(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "SQLite")
 	s := storeOn(t, open(t, "sqlite", b.DSN+"&mode=ro"), SQLite)
-	if _, err := s.Acquire(t.Context(), claim("k", "a")); !errors.Is(err, ErrReadOnly) {
+	if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a"))); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("Acquire: got error %v, want ErrReadOnly", err)
 	}
 }

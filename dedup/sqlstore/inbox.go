@@ -146,7 +146,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 func (d *delivery) skip(ctx context.Context, skipped error) (completed bool, err error) {
 	d.skipped = host.Described(d.inbox.errorText, skipped)
 	err = d.tx.skip(ctx, skipped)
-	if _, completed := errors.AsType[*dedup.CompletedError](err); err == nil || completed { // else by another delivery since
+	if _, completed := errors.AsType[*doneError](err); err == nil || completed { // else by another delivery since
 		return true, skipped
 	}
 	return false, d.tx.abort(ctx, err)
@@ -164,22 +164,34 @@ type deliveryKey struct{}
 
 func deliveryFrom(ctx context.Context) *delivery { return ctx.Value(deliveryKey{}).(*delivery) }
 
-func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	d := deliveryFrom(ctx)
 	d.claim = c
 	d.claim.Lease = s.inbox.wait
 	if err := checkClaim(c); err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	if err := s.inbox.store.ensureChecked(ctx); err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	s.inbox.insert.prepare(ctx)
 	s.inbox.complete.prepare(ctx)
 	if err := d.tx.begin(ctx); err != nil {
-		return dedup.Lease{}, err
+		return refusal(err)
 	}
-	return s.Renew(ctx, d.lease, c.Lease)
+	l, err := s.Renew(ctx, d.lease, c.Lease)
+	return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}, err
+}
+
+// refusal is the answer to an acquire whose transaction did not begin. The transaction has its answers as errors.
+func refusal(err error) (dedup.Grant, error) {
+	if done, ok := errors.AsType[*doneError](err); ok {
+		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: done.result}, nil
+	}
+	if other, ok := errors.AsType[*dedup.InProgressError](err); ok {
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: other.Until}, nil
+	}
+	return dedup.Grant{}, err
 }
 
 // Renew makes no call: the row's lock lasts as long as the transaction.
@@ -255,7 +267,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	}
 	switch r.stateFor(c) {
 	case done: // also by this owner, after a commit whose reply was lost
-		return &dedup.CompletedError{Result: r.result}
+		return &doneError{r.result}
 	case owned:
 		return errMarked
 	case free:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 func TestInspectAndDelete(t *testing.T) {
@@ -88,11 +89,11 @@ func TestBadTexts(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
 		for _, text := range []string{"", strings.Repeat("k", 2049), "a\x00b", "a\xffb"} {
-			_, err := s.Acquire(t.Context(), claim(text, "a"))
+			_, err := granted.Lease(s.Acquire(t.Context(), claim(text, "a")))
 			if !hasField(err, "Claim.Key") {
 				t.Errorf("key %.9q: got error %v, want a *sqsonce.OptionError of Claim.Key", text, err)
 			}
-			if _, err := s.Acquire(t.Context(), claim("k", text)); !hasField(err, "Claim.Owner") {
+			if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", text))); !hasField(err, "Claim.Owner") {
 				t.Errorf("owner %.9q: got error %v, want a *sqsonce.OptionError of Claim.Owner", text, err)
 			}
 			l := dedup.Lease{Key: text, Owner: "a"}
@@ -111,7 +112,7 @@ func TestBadTexts(t *testing.T) {
 		}
 		short := claim("k", "a")
 		short.Lease = time.Microsecond
-		if _, err := s.Acquire(t.Context(), short); !hasField(err, "Claim.Lease") {
+		if _, err := granted.Lease(s.Acquire(t.Context(), short)); !hasField(err, "Claim.Lease") {
 			t.Errorf("a lease of 1 µs: got error %v, want a *sqsonce.OptionError of Claim.Lease", err)
 		}
 		longest := claim(strings.Repeat("é", 1024), strings.Repeat("o", 255))

@@ -87,7 +87,7 @@ func (r record) stateFor(c dedup.Claim) state {
 // unchanged and not retried.
 func isRefusal(err error) bool {
 	switch err.(type) {
-	case *dedup.InProgressError, *dedup.CompletedError:
+	case *dedup.InProgressError, *doneError:
 		return true
 	}
 	return err == sqsonce.ErrLeaseLost || err == dedup.ErrChanged || errors.Is(err, dedup.ErrRecord)

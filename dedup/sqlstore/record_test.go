@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // The cases of storetest that need hours of the store's clock. Here the record is moved into the past instead.
@@ -21,7 +22,7 @@ func TestRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 		age(t, b, "k", 3*time.Hour-time.Minute)
-		if _, err := s.Acquire(t.Context(), claim("k", "b")); resultOf(err) != "completed" {
+		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); resultOf(err) != "completed" {
 			t.Fatalf("just before the retention's end: got %s, want completed", resultOf(err))
 		}
 		age(t, b, "k", time.Minute+time.Second)
@@ -33,9 +34,8 @@ func TestRetention(t *testing.T) {
 			t.Errorf("taken after the retention's end: got %+v, %v, want nothing of the expired record", r, err)
 		}
 		mustComplete(t, s, l)
-		_, err := s.Acquire(t.Context(), claim("k", "c"))
-		if done, ok := errors.AsType[*dedup.CompletedError](err); !ok || len(done.Result.Data) > 0 || done.Result.Validation != "" {
-			t.Errorf("got %v with %+v, want completed without the expired record's result", err, done)
+		if g, err := s.Acquire(t.Context(), claim("k", "c")); g.Verdict != dedup.VerdictCompleted || len(g.Result.Data) > 0 || g.Result.Validation != "" {
+			t.Errorf("got %v with %+v, want completed without the expired record's result", err, g)
 		}
 	})
 }
@@ -116,7 +116,7 @@ func TestForeignRow(t *testing.T) {
 		if want := "k is no record: true; l is no record: false; "; listed != want {
 			t.Errorf("List: got %q, want %q", listed, want)
 		}
-		if _, err := s.Acquire(t.Context(), claim("k", "b")); !errors.Is(err, dedup.ErrRecord) {
+		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); !errors.Is(err, dedup.ErrRecord) {
 			t.Errorf("Acquire: got error %v, want dedup.ErrRecord", err)
 		}
 		if _, err := s.Inspect(t.Context(), "k"); !errors.Is(err, dedup.ErrRecord) {

@@ -15,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 func TestStore(t *testing.T) {
@@ -140,7 +141,7 @@ func TestSessions(t *testing.T) {
 		for owner, s := range stores {
 			mustAcquire(t, s, claim("leased by "+owner, "a"))
 			for name, other := range stores {
-				if _, err := other.Acquire(t.Context(), claim("leased by "+owner, "b")); resultOf(err) != "in progress" {
+				if _, err := granted.Lease(other.Acquire(t.Context(), claim("leased by "+owner, "b"))); resultOf(err) != "in progress" {
 					t.Errorf("leased by %s, for %s: got %s, want in progress", owner, name, resultOf(err))
 				}
 			}
@@ -199,7 +200,7 @@ func lifeOf(t *testing.T, s *Store, pool *sql.DB, name string) {
 	outcomes := make([]string, racers)
 	for i := range racers {
 		wg.Go(func() {
-			_, err := s.Acquire(t.Context(), claim(name+" race", fmt.Sprint(i)))
+			_, err := granted.Lease(s.Acquire(t.Context(), claim(name+" race", fmt.Sprint(i))))
 			outcomes[i] = resultOf(err)
 		})
 	}
@@ -230,7 +231,7 @@ func TestOneConnection(t *testing.T) {
 		for h := range 16 {
 			handlers.Go(func() {
 				for n := range 5 {
-					l, err := s.Acquire(ctx, claim(fmt.Sprint("order ", h, ".", n), "owner"))
+					l, err := granted.Lease(s.Acquire(ctx, claim(fmt.Sprint("order ", h, ".", n), "owner")))
 					if err == nil {
 						err = s.Complete(ctx, l, dedup.Result{})
 					}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // fill inserts n completed records whose retention ended between one and n seconds ago.
@@ -65,7 +66,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%d records remain, want 3", n)
 		}
 		for key, want := range map[string]string{"live": "in progress", "completed": "completed", "forgotten": "acquired"} {
-			if _, err := s.Acquire(t.Context(), claim(key, "b")); resultOf(err) != want {
+			if _, err := granted.Lease(s.Acquire(t.Context(), claim(key, "b"))); resultOf(err) != want {
 				t.Errorf("%s: got %s, want %s", key, resultOf(err), want)
 			}
 		}
@@ -125,7 +126,7 @@ func TestSweepsAtOnce(t *testing.T) {
 		}
 		wg.Go(func() {
 			for i := range 50 {
-				l, err := s.Acquire(t.Context(), claim(fmt.Sprintf("new-%d", i), "a"))
+				l, err := granted.Lease(s.Acquire(t.Context(), claim(fmt.Sprintf("new-%d", i), "a")))
 				errs[sweepers] = errors.Join(errs[sweepers], err, s.Complete(t.Context(), l, dedup.Result{}))
 			}
 		})

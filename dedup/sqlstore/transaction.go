@@ -40,6 +40,11 @@ var (
 	errNoReply = errors.New("no connection, or no reply, within CallTimeout")
 )
 
+// doneError says that the event was completed before: a record's answer to the mark of an inbox's transaction.
+type doneError struct{ result dedup.Result }
+
+func (*doneError) Error() string { return "sqlstore: event completed before" }
+
 // eventRow is the row of the event that a transaction handles, and the delivery or attempt that handles it.
 //
 // The transaction begins with a mark and ends with a finish that needs the mark. Nobody sees the mark, unless a statement
@@ -170,7 +175,7 @@ func (t *eventTx) beginAgain(ctx context.Context, n int, at stage, cause error) 
 	beginCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.wait)
 	defer cancel()
 	err = t.begin(beginCtx)
-	_, completed := errors.AsType[*dedup.CompletedError](err)
+	_, completed := errors.AsType[*doneError](err)
 	other, inProgress := errors.AsType[*dedup.InProgressError](err)
 	switch {
 	case completed || errors.Is(err, errOwnCommit):

@@ -35,7 +35,7 @@ func TestEventTxBegin(t *testing.T) {
 		err   error
 		marks int
 	}{
-		"completed":   {&dedup.CompletedError{}, 1},
+		"completed":   {&doneError{}, 1},
 		"in progress": {&dedup.InProgressError{}, 1},
 		"lost":        {sqsonce.ErrLeaseLost, 1},
 		"ours":        {errOwnCommit, 1},

@@ -19,6 +19,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -183,11 +184,11 @@ func TestKindsOfLogins(t *testing.T) {
 		exec(t, b.DB, "CREATE ROLE crowd_"+b.Name+" LOGIN CONNECTION LIMIT 0")
 		t.Cleanup(func() { _, _ = b.DB.Exec("DROP ROLE crowd_" + b.Name) })
 		s := storeOn(t, open(t, "pgx", replaceUser(b.DSN, "postgres", "crowd_"+b.Name)), PostgreSQL)
-		if _, err := s.Acquire(t.Context(), claim("k", "a")); kind(err) != "unavailable" {
+		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a"))); kind(err) != "unavailable" {
 			t.Errorf("too many connections: got error %v, want unavailable", err)
 		}
 		s = storeOn(t, open(t, "pgx", replaceUser(b.DSN, "postgres", "nobody")), PostgreSQL)
-		if _, err := s.Acquire(t.Context(), claim("k", "a")); kind(err) != "misconfigured" {
+		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a"))); kind(err) != "misconfigured" {
 			t.Errorf("unknown user: got error %v, want misconfigured", err)
 		}
 	})
@@ -212,7 +213,7 @@ func TestKindsOfWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		blocked(t, b, "k")
-		if _, err := s.Acquire(t.Context(), claim("k", "a")); kind(err) != "unavailable" || errors.Is(err, dedup.ErrOutcomeUnknown) {
+		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a"))); kind(err) != "unavailable" || errors.Is(err, dedup.ErrOutcomeUnknown) {
 			t.Errorf("lock: got error %v, want unavailable, and the outcome known", err)
 		}
 	})
@@ -227,7 +228,7 @@ func TestKindsOfWaits(t *testing.T) {
 			}
 			p.loseReply("INSERT INTO")
 			_ = p.listen.Close() // no new connection
-			_, err := s.Acquire(t.Context(), claim("k", "a"))
+			_, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a")))
 			if kind(err) != "unavailable" || !errors.Is(err, dedup.ErrOutcomeUnknown) {
 				t.Errorf("broken connection: got error %v, want unavailable, and the outcome unknown", err)
 			}
@@ -276,7 +277,7 @@ func TestKindOfUnreadableRow(t *testing.T) {
 	mustAcquire(t, s, claim("k", "a"))
 	for _, change := range []string{"fence = 'seven'", "fence = 7, status = 'MAYBE'"} {
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET "+change))
-		if _, err := s.Acquire(t.Context(), claim("k", "b")); err == nil || kind(err) != "the rest" {
+		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); err == nil || kind(err) != "the rest" {
 			t.Errorf("%s: got error %v, want neither unavailable nor misconfigured", change, err)
 		}
 	}

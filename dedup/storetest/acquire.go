@@ -35,7 +35,7 @@ var acquireCases = []testCase{
 	{name: "acquire/held", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
 		until := x.inProgress(x.claim("b"), "during a's lease")
-		x.near("InProgressError.Until", until, l.Until)
+		x.near("Grant.Until", until, l.Until)
 		x.Advance(x.Lease / 2)
 		x.inProgress(x.claim("c"), "in the middle of a's lease")
 	}},
@@ -43,7 +43,7 @@ var acquireCases = []testCase{
 		x.acquire(x.claim("a"))
 		until := x.inProgress(x.claim("b"), "during a's lease")
 		if !until.After(time.Now()) {
-			x.fatalf("InProgressError.Until: got %s, want it ahead", until.UTC())
+			x.fatalf("Grant.Until: got %s, want it ahead", until.UTC())
 		}
 		// A host comes back one second later than that.
 		x.Advance(time.Until(until) + time.Second)
@@ -77,9 +77,7 @@ var acquireCases = []testCase{
 	{name: "acquire/cancelled before the call stores nothing", run: func(x *exam) {
 		ctx, cancel := context.WithCancel(x.ctx)
 		cancel()
-		if l, err := x.Acquire(ctx, x.claim("a")); err == nil {
-			x.fatalf("Acquire with an ended context: got lease %+v, want an error", l)
-		}
+		x.fails(ctx, x.claim("a"), "with an ended context")
 		if l := x.acquire(x.claim("b")); l.Takeover {
 			x.fatalf("a cancelled Acquire has stored a record: %+v", l)
 		}
@@ -98,8 +96,8 @@ var acquireCases = []testCase{
 				ctx, cancel := context.WithTimeout(x.ctx, time.Duration(i)*200*time.Microsecond)
 				defer cancel()
 				c := given(i)
-				_, err := x.Acquire(ctx, c)
-				if err == nil || errors.Is(err, dedup.ErrOutcomeUnknown) {
+				g, err := x.Acquire(ctx, c)
+				if g.Verdict == dedup.VerdictGranted || errors.Is(err, dedup.ErrOutcomeUnknown) {
 					errs[i] = x.Release(x.ctx, dedup.Lease{Key: c.Key, Owner: c.Owner, Retention: c.Retention}, ctx.Err())
 				}
 			})
@@ -114,9 +112,7 @@ var acquireCases = []testCase{
 		for i := range n {
 			c := given(i)
 			c.Owner, c.NoTakeover = fmt.Sprint("next ", i), true
-			if _, err := x.Acquire(x.ctx, c); err != nil {
-				x.fatalf("Acquire after one that was given up: got error %v, want a lease", err)
-			}
+			x.answer(c, dedup.VerdictGranted, "after an acquire that was given up")
 		}
 	}},
 	{name: "acquire/no takeover of a crashed holder", run: func(x *exam) {
@@ -126,14 +122,7 @@ var acquireCases = []testCase{
 		x.inProgress(blocked, "with NoTakeover during a's lease")
 		x.expire(x.Lease)
 		blocked.Owner = "c"
-		l, err := x.Acquire(x.ctx, blocked)
-		if err == nil {
-			x.fatalf("Acquire with NoTakeover after a's expiry: got lease %+v, want *InProgressError", l)
-		}
-		in, ok := errors.AsType[*dedup.InProgressError](err)
-		if !ok || !in.Crashed || !errors.Is(err, dedup.ErrCrashed) {
-			x.fatalf("Acquire with NoTakeover after a's expiry: got error %v, want *InProgressError with Crashed", err)
-		}
+		x.answer(blocked, dedup.VerdictCrashed, "with NoTakeover after a's expiry")
 		x.acquire(x.claim("d")) // the policy is the claim's, not the record's
 	}},
 	{name: "acquire/no takeover, released is free", run: func(x *exam) {
@@ -211,14 +200,10 @@ var keyCases = []testCase{
 	{name: "key/empty refused", run: func(x *exam) {
 		c := x.claim("a")
 		c.Key = ""
-		if l, err := x.Acquire(x.ctx, c); err == nil {
-			x.fatalf("Acquire of an empty key: got lease %+v, want an error", l)
-		}
+		x.fails(x.ctx, c, "of an empty key")
 	}},
 	{name: "owner/empty refused", run: func(x *exam) {
-		if l, err := x.Acquire(x.ctx, x.claim("")); err == nil {
-			x.fatalf("Acquire by an empty owner: got lease %+v, want an error", l)
-		}
+		x.fails(x.ctx, x.claim(""), "by an empty owner")
 		if l := x.acquire(x.claim("a")); l.Takeover {
 			x.fatalf("the refused Acquire has stored a record: %+v", l)
 		}
@@ -228,24 +213,23 @@ var keyCases = []testCase{
 // race lets n owners acquire the key at the same time, and expects one to get the lease.
 func race(x *exam, n int) {
 	var wg sync.WaitGroup
-	errs := make([]error, n)
+	grants, errs := make([]dedup.Grant, n), make([]error, n)
 	start := make(chan struct{})
 	for i := range n {
 		wg.Go(func() {
 			<-start
-			_, errs[i] = x.Acquire(x.ctx, x.claim("racer-"+string(rune('A'+i))))
+			grants[i], errs[i] = x.Acquire(x.ctx, x.claim("racer-"+string(rune('A'+i))))
 		})
 	}
 	close(start)
 	wg.Wait()
 	won := 0
-	for i, err := range errs {
-		_, inProgress := errors.AsType[*dedup.InProgressError](err)
+	for i, g := range grants {
 		switch {
-		case err == nil:
+		case g.Verdict == dedup.VerdictGranted:
 			won++
-		case !inProgress:
-			x.fatalf("racer %d: got error %v, want a lease or *InProgressError", i, err)
+		case g.Verdict != dedup.VerdictInProgress:
+			x.fatalf("racer %d: got %+v and error %v, want a lease or in progress", i, g, errs[i])
 		}
 	}
 	if won != 1 {

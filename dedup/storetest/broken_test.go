@@ -63,27 +63,33 @@ func (s *switchable) unlisted() error {
 	return s.down
 }
 
-func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (l dedup.Lease, err error) {
+func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (g dedup.Grant, err error) {
 	if ctx.Err() != nil && !s.has("acquires for a cancelled caller") {
-		return dedup.Lease{}, ctx.Err()
+		return dedup.Grant{}, ctx.Err()
 	}
 	if err := s.answer("Acquire"); err != nil {
-		return dedup.Lease{}, err
+		return dedup.Grant{}, err
 	}
 	if c.Key == "" && !s.has("accepts an empty key") || c.Owner == "" && !s.has("accepts an empty owner") {
-		return dedup.Lease{}, errors.New("empty")
+		if s.has("returns a verdict with an error") {
+			return dedup.Grant{Verdict: dedup.VerdictLost}, errors.New("empty")
+		}
+		return dedup.Grant{}, errors.New("empty")
 	}
 	if s.has("folds keys to lower case") {
 		defer func(k string) { c.Key = k }(c.Key)
 		c.Key = strings.ToLower(c.Key)
 	}
 	if s.has("cuts keys at 1,000 bytes") && len(c.Key) > 1000 {
-		return dedup.Lease{}, errors.New("key too long")
+		return dedup.Grant{}, errors.New("key too long")
+	}
+	if s.has("answers without a verdict") {
+		defer func() { g.Verdict = 0 }()
 	}
 	if s.has("keeps a lease for a caller that left") {
 		defer func() {
 			if time.Sleep(time.Millisecond); ctx.Err() != nil {
-				l, err = dedup.Lease{}, ctx.Err()
+				g, err = dedup.Grant{}, ctx.Err()
 			}
 		}()
 	}
@@ -95,7 +101,7 @@ func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (l dedup.Lease,
 			time.Sleep(time.Millisecond)
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.grant(c, nil, time.Now()), nil
+			return grantOf(s.grant(c, nil, time.Now())), nil
 		}
 	}
 	s.mu.Lock()
@@ -103,22 +109,22 @@ func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (l dedup.Lease,
 	now := time.Now()
 	r := s.rows[c.Key]
 	if r == nil {
-		return s.grant(c, nil, now), nil
+		return grantOf(s.grant(c, nil, now)), nil
 	}
 	expired := !now.Before(r.expires)
 	if expired && s.has("frees a live lease when retention ends") {
-		return s.grant(c, nil, now), nil
+		return grantOf(s.grant(c, nil, now)), nil
 	}
 	own := r.Owner == c.Owner
 	switch {
 	case r.done && expired && !s.has("waits for the deletion of an expired record"):
-		return s.grant(c, r, now), nil
+		return grantOf(s.grant(c, r, now)), nil
 	case r.done && own && s.has("reopens a completed record for its owner"):
-		return s.grant(c, r, now), nil
+		return grantOf(s.grant(c, r, now)), nil
 	case r.done && s.has("says in progress when completed"):
-		return dedup.Lease{}, &dedup.InProgressError{Until: now.Add(c.Lease)}
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: now.Add(c.Lease)}, nil
 	case r.done && s.has("forgets a completed record with its lease") && !now.Before(r.Until):
-		return s.grant(c, r, now), nil
+		return grantOf(s.grant(c, r, now)), nil
 	case r.done:
 		res := r.result
 		if s.has("loses the result") {
@@ -127,37 +133,42 @@ func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (l dedup.Lease,
 		if s.has("loses the validation") {
 			res.Validation = ""
 		}
-		return dedup.Lease{}, &dedup.CompletedError{Result: res}
+		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: res}, nil
 	case own && r.released && !s.has("lets a released owner in again"):
-		return dedup.Lease{}, sqsonce.ErrLeaseLost
+		if s.has("returns a lost lease as an error") {
+			return dedup.Grant{}, sqsonce.ErrLeaseLost
+		}
+		return dedup.Grant{Verdict: dedup.VerdictLost}, nil
 	case own && !r.released && s.has("extends the lease for a repeated claim"):
 		r.Until = now.Add(c.Lease)
-		return r.Lease, nil
+		return grantOf(r.Lease), nil
 	case own && !r.released && s.has("moves a renewed end back for a repeated claim"):
 		r.Until = r.Until.Add(-3 * c.Lease)
-		return r.Lease, nil
+		return grantOf(r.Lease), nil
 	case own && !r.released && s.has("gives a repeated claim a new fence"):
 		r.Fence++
-		return s.ownRetry(r), nil
+		return grantOf(s.ownRetry(r)), nil
 	case own && !r.released && !s.has("does not know its own claim"):
-		return s.ownRetry(r), nil
+		return grantOf(s.ownRetry(r)), nil
 	case r.released && s.has("keeps a released key"):
-		return dedup.Lease{}, &dedup.InProgressError{Until: r.Until}
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: r.Until}, nil
 	case !r.released && now.Before(r.Until) && !s.has("steals live leases"):
 		until := r.Until
 		if s.has("does not say until when") {
 			until = time.Time{}
 		}
-		return dedup.Lease{}, &dedup.InProgressError{Until: until}
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: until}, nil
 	case !r.released && s.has("never takes over"):
-		return dedup.Lease{}, &dedup.InProgressError{Until: r.Until}
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: r.Until}, nil
 	case !r.released && c.NoTakeover && !s.has("ignores NoTakeover"):
-		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
+		return dedup.Grant{Verdict: dedup.VerdictCrashed}, nil
 	case r.released && c.NoTakeover && s.has("blocks a released key with NoTakeover"):
-		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
+		return dedup.Grant{Verdict: dedup.VerdictCrashed}, nil
 	}
-	return s.grant(c, r, now), nil
+	return grantOf(s.grant(c, r, now)), nil
 }
+
+func grantOf(l dedup.Lease) dedup.Grant { return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l} }
 
 func (s *switchable) ownRetry(r *row) dedup.Lease {
 	l := r.Lease

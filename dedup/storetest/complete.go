@@ -12,7 +12,7 @@ var completeCases = []testCase{
 	{name: "complete/done", run: func(x *exam) {
 		x.complete(x.acquire(x.claim("a")), dedup.Result{})
 		if r := x.completed(x.claim("b"), "after a complete"); len(r.Data) != 0 || r.Validation != "" {
-			x.fatalf("CompletedError.Result: got %+v, want none", r)
+			x.fatalf("Grant.Result: got %+v, want none", r)
 		}
 	}},
 	{name: "complete/stays after the lease's end", run: func(x *exam) {
@@ -132,7 +132,7 @@ var completeCases = []testCase{
 		}
 		x.complete(b, dedup.Result{})
 		if r := x.completed(x.claim("c"), "after the second complete"); len(r.Data) != 0 || r.Validation != "" {
-			x.fatalf("CompletedError.Result: got %+v of the expired record, want none", r)
+			x.fatalf("Grant.Result: got %+v of the expired record, want none", r)
 		}
 	}},
 	{name: "retention/counted from the acquire, renewals do not shorten it", hours: true, run: func(x *exam) {

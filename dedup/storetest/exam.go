@@ -27,12 +27,34 @@ func (x *exam) claim(owner string) dedup.Claim {
 	return dedup.Claim{Key: key, Owner: owner, Lease: x.Lease, Retention: 24 * time.Hour, Attempt: 1}
 }
 
+// ask expects the claim to get a verdict.
+func (x *exam) ask(c dedup.Claim, why string) dedup.Grant {
+	g, err := x.Acquire(x.ctx, c)
+	if err != nil {
+		x.fatalf("Acquire by %s %s: got error %v, want a verdict", c.Owner, why, err)
+	}
+	return g
+}
+
+// answer expects the claim to get this verdict.
+func (x *exam) answer(c dedup.Claim, want dedup.Verdict, why string) dedup.Grant {
+	g := x.ask(c, why)
+	if g.Verdict != want {
+		x.fatalf("Acquire by %s %s: got %+v, want %s", c.Owner, why, g, want)
+	}
+	return g
+}
+
+// fails expects the claim to get an error, and no verdict.
+func (x *exam) fails(ctx context.Context, c dedup.Claim, why string) {
+	if g, err := x.Acquire(ctx, c); err == nil || g.Verdict != 0 {
+		x.fatalf("Acquire %s: got %+v and error %v, want an error without a verdict", why, g, err)
+	}
+}
+
 // acquire expects the claim to be granted.
 func (x *exam) acquire(c dedup.Claim) dedup.Lease {
-	l, err := x.Acquire(x.ctx, c)
-	if err != nil {
-		x.fatalf("Acquire by %s: got error %v, want a lease", c.Owner, err)
-	}
+	l := x.answer(c, dedup.VerdictGranted, "of a free record").Lease
 	if l.Key != c.Key || l.Owner != c.Owner {
 		x.fatalf("Acquire by %s of %.40q: got a lease of %q for %.40q", c.Owner, c.Key, l.Owner, l.Key)
 	}
@@ -41,34 +63,12 @@ func (x *exam) acquire(c dedup.Claim) dedup.Lease {
 
 // inProgress expects the claim to be refused because another owner has the record lease, and returns the lease's end.
 func (x *exam) inProgress(c dedup.Claim, why string) time.Time {
-	l, err := x.Acquire(x.ctx, c)
-	if err == nil {
-		x.fatalf("Acquire by %s %s: got lease %+v, want *InProgressError", c.Owner, why, l)
-	}
-	in, ok := errors.AsType[*dedup.InProgressError](err)
-	if !ok {
-		x.fatalf("Acquire by %s %s: got error %v, want *InProgressError", c.Owner, why, err)
-	}
-	if !errors.Is(err, sqsonce.ErrInProgress) {
-		x.fatalf("Acquire by %s %s: error %v does not match sqsonce.ErrInProgress", c.Owner, why, err)
-	}
-	if in.Crashed {
-		x.fatalf("Acquire by %s %s: got Crashed, want a live owner", c.Owner, why)
-	}
-	return in.Until
+	return x.answer(c, dedup.VerdictInProgress, why).Until
 }
 
 // completed expects the claim to be refused because the event was completed.
 func (x *exam) completed(c dedup.Claim, why string) dedup.Result {
-	l, err := x.Acquire(x.ctx, c)
-	if err == nil {
-		x.fatalf("Acquire by %s %s: got lease %+v, want *CompletedError", c.Owner, why, l)
-	}
-	e, ok := errors.AsType[*dedup.CompletedError](err)
-	if !ok {
-		x.fatalf("Acquire by %s %s: got error %v, want *CompletedError", c.Owner, why, err)
-	}
-	return e.Result
+	return x.answer(c, dedup.VerdictCompleted, why).Result
 }
 
 // lost expects an operation's error to be the lost lease.

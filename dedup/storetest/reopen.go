@@ -67,7 +67,7 @@ var reopenCases = []testCase{
 		}
 		x.complete(b, dedup.Result{})
 		if r := x.completed(x.claim("c"), "after b's complete"); len(r.Data) != 0 || r.Validation != "" {
-			x.fatalf("CompletedError.Result: got %+v of the first run, want none", r)
+			x.fatalf("Grant.Result: got %+v of the first run, want none", r)
 		}
 	}},
 	{name: "reopen/a crash is released", run: func(x *exam) {

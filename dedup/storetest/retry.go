@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
@@ -46,7 +45,8 @@ var retryCases = []testCase{
 		c := x.claim("a")
 		first := x.acquire(c)
 		x.expire(x.Lease)
-		if l, err := x.Acquire(x.ctx, c); err == nil && (l.Fence != first.Fence || l.Until.After(time.Now())) {
+		g := x.ask(c, "again after its end")
+		if l := g.Lease; g.Verdict == dedup.VerdictGranted && (l.Fence != first.Fence || l.Until.After(time.Now())) {
 			x.fatalf("same claim after its end: got %+v, want the values of the first lease", l)
 		}
 		x.acquire(x.claim("b"))
@@ -67,11 +67,9 @@ var retryCases = []testCase{
 	{name: "zombie acquire/after release", run: func(x *exam) {
 		c := x.claim("a")
 		x.release(x.acquire(c), errors.New("failed"))
-		_, err := x.Acquire(x.ctx, c)
-		x.lost("Acquire again after the own release", err)
+		x.answer(c, dedup.VerdictLost, "again after the own release")
 		x.expire(x.Lease)
-		_, err = x.Acquire(x.ctx, c)
-		x.lost("Acquire again long after the own release", err)
+		x.answer(c, dedup.VerdictLost, "again long after the own release")
 		b := x.acquire(x.claim("b"))
 		if b.LastError != "failed" || b.Takeover {
 			x.fatalf("lease after a's release: got %+v, want LastError and no Takeover", b)
@@ -81,14 +79,13 @@ var retryCases = []testCase{
 		c := x.claim("a")
 		first := x.acquire(c)
 		renewed := x.renew(first, 4*x.Lease)
-		l, err := x.Acquire(x.ctx, c)
-		switch {
-		case err == nil && l.Fence != first.Fence:
-			x.fatalf("Fence of the same claim after a renewal: got %d, want %d", l.Fence, first.Fence)
-		case err == nil:
-			x.near("Until of the same claim after a renewal", l.Until, renewed.Until)
-		case !errors.Is(err, sqsonce.ErrLeaseLost):
-			x.fatalf("same claim after a renewal: got error %v, want the renewed lease or ErrLeaseLost", err)
+		switch g := x.ask(c, "again after a renewal"); {
+		case g.Verdict == dedup.VerdictGranted && g.Lease.Fence != first.Fence:
+			x.fatalf("Fence of the same claim after a renewal: got %d, want %d", g.Lease.Fence, first.Fence)
+		case g.Verdict == dedup.VerdictGranted:
+			x.near("Until of the same claim after a renewal", g.Lease.Until, renewed.Until)
+		case g.Verdict != dedup.VerdictLost:
+			x.fatalf("same claim after a renewal: got %+v, want the renewed lease or VerdictLost", g)
 		}
 		x.expire(x.Lease) // past the first end, before the renewed one
 		x.inProgress(x.claim("b"), "in a's renewed lease")
@@ -99,12 +96,8 @@ var retryCases = []testCase{
 		x.acquire(c)
 		x.expire(x.Lease)
 		b := x.acquire(x.claim("b"))
-		l, err := x.Acquire(x.ctx, c)
-		if err == nil {
-			x.fatalf("Acquire again after a takeover: got lease %+v, want it refused", l)
-		}
-		if _, held := errors.AsType[*dedup.InProgressError](err); !held && !errors.Is(err, sqsonce.ErrLeaseLost) {
-			x.fatalf("Acquire again after a takeover: got error %v, want *InProgressError or ErrLeaseLost", err)
+		if g := x.ask(c, "again after a takeover"); g.Verdict != dedup.VerdictInProgress && g.Verdict != dedup.VerdictLost {
+			x.fatalf("Acquire again after a takeover: got %+v, want in progress or lost", g)
 		}
 		x.renew(b, x.Lease)
 		x.complete(b, dedup.Result{})

@@ -32,6 +32,9 @@ func examine(t *testing.T, defect string, c testCase) error {
 var defects = []struct{ defect, seenBy string }{
 	{"accepts an empty key", "key/empty refused"},
 	{"accepts an empty owner", "owner/empty refused"},
+	{"answers without a verdict", "acquire/fresh key"},
+	{"returns a lost lease as an error", "zombie acquire/after release"},
+	{"returns a verdict with an error", "owner/empty refused"},
 	{"acquires for a cancelled caller", "acquire/cancelled before the call stores nothing"},
 	{"returns the end of a shorter renewal", "renew/never back"},
 	{"blocks a released key with NoTakeover", "acquire/no takeover, released is free"},

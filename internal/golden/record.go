@@ -47,20 +47,20 @@ func WriteRecords(t *testing.T, s Store) {
 // CheckRecords checks that s finds what WriteRecords of another version wrote a moment ago. age lets time pass for a record.
 func CheckRecords(t *testing.T, s Store, age func(key string, by time.Duration)) {
 	t.Helper()
-	_, err := s.Acquire(t.Context(), claim(Done, "second"))
-	if c, ok := errors.AsType[*dedup.CompletedError](err); !ok || c.Foreign || !bytes.Equal(c.Result.Data, result.Data) || c.Result.Validation != result.Validation {
-		t.Errorf("completed record: got %v with %+v, want a CompletedError with %+v", err, c, result)
+	done, err := s.Acquire(t.Context(), claim(Done, "second"))
+	if done.Verdict != dedup.VerdictCompleted || done.Foreign || !bytes.Equal(done.Result.Data, result.Data) || done.Result.Validation != result.Validation {
+		t.Errorf("completed record: got %+v and error %v, want it completed with %+v", done, err, result)
 	}
-	_, err = s.Acquire(t.Context(), claim(Busy, "second"))
-	if p, ok := errors.AsType[*dedup.InProgressError](err); !ok || p.Foreign || (time.Until(p.Until)-lease).Abs() > 5*time.Minute {
-		t.Errorf("record in progress: got %v, want an InProgressError until in an hour", err)
+	inProgress, err := s.Acquire(t.Context(), claim(Busy, "second"))
+	if inProgress.Verdict != dedup.VerdictInProgress || inProgress.Foreign || (time.Until(inProgress.Until)-lease).Abs() > 5*time.Minute {
+		t.Errorf("record in progress: got %+v and error %v, want it in progress for an hour", inProgress, err)
 	}
 	released, busy := fence(t, s, Released), fence(t, s, Busy)
-	if l := acquire(t, s, claim(Released, "second")); l.Takeover || l.Foreign || l.LastError != failure || l.Fence <= released {
+	if l := acquire(t, s, claim(Released, "second")); l.Takeover || l.LastError != failure || l.Fence <= released {
 		t.Errorf("released record: got %+v, want no takeover, error %q and a fence above %d", l, failure, released)
 	}
 	age(Busy, lease+10*time.Minute)
-	if l := acquire(t, s, claim(Busy, "third")); !l.Takeover || l.Foreign || l.Fence <= busy {
+	if l := acquire(t, s, claim(Busy, "third")); !l.Takeover || l.Fence <= busy {
 		t.Errorf("record in progress whose lease is over: got %+v, want a takeover and a fence above %d", l, busy)
 	}
 	age(Done, retention+10*time.Minute)
@@ -75,11 +75,11 @@ func claim(key, owner string) dedup.Claim {
 
 func acquire(t *testing.T, s Store, c dedup.Claim) dedup.Lease {
 	t.Helper()
-	l, err := s.Acquire(t.Context(), c)
-	if err != nil {
-		t.Fatalf("Acquire of %q by %s: got error %v, want a lease", c.Key, c.Owner, err)
+	g, err := s.Acquire(t.Context(), c)
+	if g.Verdict != dedup.VerdictGranted || g.Foreign {
+		t.Fatalf("Acquire of %q by %s: got %+v and error %v, want a lease", c.Key, c.Owner, g, err)
 	}
-	return l
+	return g.Lease
 }
 
 func fence(t *testing.T, s Store, key string) int64 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/ops"
@@ -135,7 +136,7 @@ func (w *world) changes(keys map[ops.State]string) {
 	if err := w.store.Complete(ctx, running.Lease, dedup.Result{}); err == nil {
 		w.Error("a consumer completes a record that was taken from it")
 	}
-	l, err := w.store.Acquire(ctx, dedup.Claim{Key: keys[ops.StateRunning], Owner: "next", Lease: time.Minute, Retention: time.Hour, NoTakeover: true})
+	l, err := granted.Lease(w.store.Acquire(ctx, dedup.Claim{Key: keys[ops.StateRunning], Owner: "next", Lease: time.Minute, Retention: time.Hour, NoTakeover: true}))
 	if err != nil || l.LastError != "looked" {
 		w.Errorf("the next consumer gets %+v, %v", l, err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/ops"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -164,7 +165,7 @@ func (w *world) put(event string, state ops.State) string {
 		w.must(err)
 		return key
 	}
-	l, err := w.store.Acquire(ctx, claim)
+	l, err := granted.Lease(w.store.Acquire(ctx, claim))
 	w.must(err)
 	switch state {
 	case ops.StateReleased:

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/status"
 )
 
@@ -61,7 +62,7 @@ func (w *world) load(queue string, n, classes int) (last string) {
 		}
 		last = *out.Successful[0].MessageId
 		claim := dedup.Claim{Key: consumer + "#orders|" + strconv.Itoa(at), Owner: "o", Lease: lease, Retention: 29 * 24 * time.Hour}
-		l, err := w.store.Acquire(context.Background(), claim)
+		l, err := granted.Lease(w.store.Acquire(context.Background(), claim))
 		w.must(err)
 		w.must(w.store.Release(context.Background(), l, errFor(strconv.Itoa(at))))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -33,9 +34,9 @@ func (w *world) dryRun(args []string) (p dryRun) {
 // retry has the consumer fail once more: the record's state is the same, its owner and fence are not.
 func (w *world) retry(event, owner string) {
 	w.Helper()
-	l, err := w.store.Acquire(context.Background(), dedup.Claim{
+	l, err := granted.Lease(w.store.Acquire(context.Background(), dedup.Claim{
 		Key: consumer + "#orders|" + event, Owner: owner, Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 4,
-	})
+	}))
 	w.must(err)
 	w.must(w.store.Release(context.Background(), l, errors.New(errFor(event).Error())))
 }

@@ -140,17 +140,19 @@ func (a *app) complete(ctx context.Context, store Store, before seen) error {
 	if now.Owner != before.Owner || now.Fence != before.Fence || now.state != before.state {
 		return dedup.ErrChanged
 	}
-	l, err := store.Acquire(ctx, dedup.Claim{
+	g, err := store.Acquire(ctx, dedup.Claim{
 		Key: before.Key, Owner: dedup.OperatorPrefix + a.flags.operator + "/" + rand.Text(), Lease: completeLease,
 		Retention: a.flags.retention.orDefault(),
 	})
-	if _, done := errors.AsType[*dedup.CompletedError](err); done {
+	switch {
+	case err != nil:
+		return err
+	case g.Verdict == dedup.VerdictInProgress:
+		return &dedup.InProgressError{Until: g.Until}
+	case g.Verdict != dedup.VerdictGranted:
 		return dedup.ErrChanged
 	}
-	if err != nil {
-		return err
-	}
-	if err := store.Complete(ctx, l, dedup.Result{}); err != nil {
+	if err := store.Complete(ctx, g.Lease, dedup.Result{}); err != nil {
 		return fmt.Errorf("acquired, and perhaps not completed: look again when the lease ends, in %s: %w", completeLease, err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -76,7 +77,7 @@ func (w *world) keyFunction() (ids []string) {
 		want := ops.StateCompleted
 		if order == "1" {
 			want = ops.StateCrashed
-			_, err = w.store.Acquire(context.Background(), dedup.Claim{Key: key, Owner: "killed", Lease: lease, Retention: 29 * 24 * time.Hour})
+			_, err = granted.Lease(w.store.Acquire(context.Background(), dedup.Claim{Key: key, Owner: "killed", Lease: lease, Retention: 29 * 24 * time.Hour}))
 			time.Sleep(lease + 10*time.Second)
 		} else {
 			err = once.Handler(succeeds)(context.Background(), m)

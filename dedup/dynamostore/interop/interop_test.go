@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 const payload = `{"order":42,"Customer":{"name":"Zoë <z@example.com>","id":7},"amounts":[1.50,20,1e21],"2":"b","10":"a","note":null}`
@@ -53,7 +54,7 @@ func (b *bed) deliver(err error, optFns ...func(*dedup.Options)) (called bool, o
 
 func (b *bed) acquire(d time.Duration) dedup.Lease {
 	b.Helper()
-	l, err := b.store.Acquire(b.Context(), dedup.Claim{Key: b.key(), Owner: "ours", Lease: d, Retention: time.Hour, Attempt: 1})
+	l, err := granted.Lease(b.store.Acquire(b.Context(), dedup.Claim{Key: b.key(), Owner: "ours", Lease: d, Retention: time.Hour, Attempt: 1}))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -147,15 +147,15 @@ type defective struct {
 	defect string
 }
 
-func (s *defective) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
-	l, err := s.Store.Acquire(ctx, c)
+func (s *defective) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
+	g, err := s.Store.Acquire(ctx, c)
 	switch s.defect {
 	case givesOneFence:
-		l.Fence = 7
+		g.Lease.Fence = 7
 	case grantsTooMuch:
-		l.Until = l.Until.Add(time.Minute)
+		g.Lease.Until = g.Lease.Until.Add(time.Minute)
 	}
-	return l, err
+	return g, err
 }
 
 func (s *defective) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {

@@ -33,13 +33,13 @@ type doomed struct {
 	report func(note)
 }
 
-func (d doomed) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+func (d doomed) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	process.At(beforeAcquire)
-	l, err := d.Store.Acquire(ctx, c)
-	if err == nil {
+	g, err := d.Store.Acquire(ctx, c)
+	if g.Verdict == dedup.VerdictGranted {
 		process.At(afterAcquire)
 	}
-	return l, err
+	return g, err
 }
 
 func (d doomed) Renew(ctx context.Context, l dedup.Lease, by time.Duration) (dedup.Lease, error) {

@@ -29,6 +29,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/ops"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -248,7 +249,7 @@ func (w *world) put(event string, state ops.State, lastError string) {
 	if state == ops.StateCrashed {
 		claim.Lease = 100 * time.Millisecond
 	}
-	l, err := w.store.Acquire(w.Context(), claim)
+	l, err := granted.Lease(w.store.Acquire(w.Context(), claim))
 	w.must(err)
 	switch state {
 	case ops.StateReleased:
