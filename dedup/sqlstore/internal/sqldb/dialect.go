@@ -21,6 +21,8 @@ var (
 	PostgreSQL = Dialect{postgresql, defaultPrefix}
 	MySQL      = Dialect{mysql, defaultPrefix}
 	SQLite     = Dialect{sqlite, defaultPrefix}
+
+	engines = []*engine{postgresql, mysql, sqlite}
 )
 
 const defaultPrefix = "sqsonce_"

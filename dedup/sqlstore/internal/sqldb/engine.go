@@ -70,9 +70,6 @@ type engine struct {
 	outbox Outbox
 }
 
-// engines are all of them.
-var engines = []*engine{postgresql, mysql, sqlite}
-
 // none is a clause that a database does not need.
 const none = "{none}"
 
