@@ -97,7 +97,7 @@ func TestAcquireCancelled(t *testing.T) {
 // session is the server's number for the pool's one connection.
 func session(t *testing.T, b *Bed, db *sql.DB) (id int64) {
 	t.Helper()
-	ask := map[Dialect]string{PostgreSQL: "SELECT pg_backend_pid()", MySQL: "SELECT CONNECTION_ID()", SQLite: "SELECT 0"}[b.Dialect]
+	ask := b.kind.SessionID
 	if err := db.QueryRowContext(t.Context(), ask).Scan(&id); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestAttack(t *testing.T) {
 				exec(t, b.DB, "CREATE TABLE attacked (event VARCHAR(200) NOT NULL)")
 				return place{b.Driver, b.DSN}
 			}, func(p place) attack.Target {
-				return target(t, &Bed{Dialect: Dialect(sqlbed.Dialect(name)), Driver: p.Driver, DSN: p.DSN})
+				return target(t, &Bed{Dialect: Dialect(sqlbed.KindOf(name).Dialect), Driver: p.Driver, DSN: p.DSN})
 			})
 		})
 	}

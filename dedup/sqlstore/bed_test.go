@@ -24,6 +24,8 @@ func (d Dialect) classify(err error) sqldb.Class { return sqldb.Dialect(d).Class
 // Bed is a database of one dialect for one test.
 type Bed struct {
 	Dialect
+	// kind is what the tests know of the database.
+	kind sqlbed.Kind
 	// Driver and DSN open the database, and Name is its name on its server.
 	Driver, DSN, Name string
 	// DB is a pool on the database, closed at the end of the test. The tables exist, except in an EmptyBed.
@@ -73,8 +75,8 @@ func ownServer(t testing.TB, name string) *Bed {
 
 func openBed(t testing.TB, made sqlbed.Bed) *Bed {
 	t.Helper()
-	b := newBed(t, Dialect(made.Dialect), made.Driver, made.DSN, made.Name)
-	b.Server = made.Server
+	b := newBed(t, Dialect(made.Kind.Dialect), made.Driver, made.DSN, made.Name)
+	b.kind, b.Server = made.Kind, made.Server
 	return b
 }
 

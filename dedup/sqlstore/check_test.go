@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
@@ -38,9 +39,6 @@ func TestProblems(t *testing.T) {
 			}
 			return db, b.Dialect
 		}},
-		{"PostgreSQL for another", ErrDialect, func(t *testing.T, b *Bed) (*sql.DB, Dialect) { return b.DB, notOf(b, PostgreSQL) }},
-		{"MySQL for another", ErrDialect, func(t *testing.T, b *Bed) (*sql.DB, Dialect) { return b.DB, notOf(b, MySQL) }},
-		{"SQLite for another", ErrDialect, func(t *testing.T, b *Bed) (*sql.DB, Dialect) { return b.DB, notOf(b, SQLite) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -50,18 +48,16 @@ func TestProblems(t *testing.T) {
 			})
 		})
 	}
-}
-
-// notOf is d, or another dialect if the database is of that kind.
-func notOf(b *Bed, d Dialect) Dialect {
-	switch {
-	case d != b.Dialect:
-		return d
-	case d == SQLite:
-		return MySQL
-	default:
-		return SQLite
-	}
+	t.Run("the dialect of another", func(t *testing.T) {
+		t.Parallel()
+		EachDialect(t, func(t *testing.T, b *Bed) {
+			for _, d := range sqldb.Dialects() {
+				if Dialect(d) != b.Dialect {
+					expectProblem(t, b.DB, Dialect(d), ErrDialect)
+				}
+			}
+		})
+	})
 }
 
 func expectProblem(t *testing.T, db *sql.DB, d Dialect, want error) {
@@ -132,14 +128,7 @@ func TestReadOnlyLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := mustAcquire(t, s, claim("k", "a"))
-		switch b.Dialect {
-		case PostgreSQL:
-			exec(t, db, "SET default_transaction_read_only = on")
-		case MySQL:
-			exec(t, db, "SET SESSION TRANSACTION READ ONLY")
-		case SQLite:
-			exec(t, db, "PRAGMA query_only = 1")
-		}
+		exec(t, db, b.kind.ReadOnly)
 		for _, call := range []struct {
 			name string
 			do   func() error

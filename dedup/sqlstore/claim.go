@@ -65,15 +65,10 @@ func newClaimStatements(d sqldb.Dialect, condition string) claimStatements {
 	// A row whose lease is over and whose handler still runs is locked, and skipped.
 	find := "SELECT seq FROM {inbox} i WHERE i.consumer = ? AND i.status = 'PENDING' AND " + condition + " AND " + head +
 		" ORDER BY i.due_at, i.seq LIMIT ? {skip locked}"
-	sql := func(text string) string { return d.SQL(strings.ReplaceAll(text, "{past}", d.Past())) }
-	s := claimStatements{dialect: d, find: sql(find)}
-	switch {
-	case d.Is(sqldb.PostgreSQL):
-		// An array is evaluated once. A subquery in IN may be evaluated again, each time with other rows.
-		s.claim = sql(lease + "= ANY(ARRAY(" + find + ")) RETURNING " + row + "attempts, owner")
-	case d.Is(sqldb.SQLite):
-		s.claim = sql(lease + "IN (" + find + ") RETURNING " + row + "attempts, owner")
-	default:
+	s := claimStatements{dialect: d, find: d.SQL(find)}
+	if found, ok := d.AnyOf(find); ok {
+		s.claim = d.SQL(lease + found + " RETURNING " + row + "attempts, owner")
+	} else {
 		s.heads = "SELECT " + row + "attempts + 1, " + owner + " FROM {inbox} i WHERE " + head + " AND seq IN "
 		s.lease = lease + "IN "
 	}
@@ -118,7 +113,7 @@ func (p *Processor) claimAs(ctx context.Context, stmts claimStatements, again, o
 	return jobs, explain(p.inbox.store.dialect, "claim", err)
 }
 
-// claimInTx is for MySQL, whose UPDATE returns no rows. At READ COMMITTED a lock on a row that turns out not to be due is
+// claimInTx is for databases whose UPDATE returns no rows, as MySQL. At READ COMMITTED a lock on a row that turns out not to be due is
 // released at once. At the default level it would block other processors from rows that nobody claims.
 //
 // A locking query reads rows as they are now, and its inner query as they were when the statement began. So find may see

@@ -185,14 +185,11 @@ func TestClassifyConflicts(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		if b.Dialect == SQLite {
-			p := newPets(t, b, "PRAGMA busy_timeout = 0")
+			p := newPets(t, b, b.kind.LockTimeout)
 			p.expect(p.add(p.one, 1), p.add(p.two, 2))
 			return
 		}
-		lockTimeout := map[Dialect]string{
-			PostgreSQL: "SET lock_timeout = '50ms'", MySQL: "SET SESSION innodb_lock_wait_timeout = 1",
-		}[b.Dialect]
-		p := newPets(t, b, lockTimeout)
+		p := newPets(t, b, b.kind.LockTimeout)
 		p.expect(p.add(p.one, 1), p.add(p.two, 1))
 
 		p = newPets(t, b, "SELECT 1")

@@ -37,10 +37,7 @@ func TestDeferredUnderAttack(t *testing.T) {
 			} else {
 				b = ownServer(t, name)
 			}
-			number := map[Dialect]string{
-				PostgreSQL: "BIGINT GENERATED ALWAYS AS IDENTITY", MySQL: "BIGINT AUTO_INCREMENT PRIMARY KEY", SQLite: "INTEGER PRIMARY KEY AUTOINCREMENT",
-			}[b.Dialect]
-			exec(t, b.DB, "CREATE TABLE effect (n "+number+", event VARCHAR(64))")
+			exec(t, b.DB, "CREATE TABLE effect (n "+b.kind.Numbered+", event VARCHAR(64))")
 			end := time.Now().Add(length)
 			var wg sync.WaitGroup
 			for range 3 {
@@ -137,7 +134,7 @@ const attacked = "Attacked"
 // runAttacked runs a processor in another process until f returns, and kills it then.
 func runAttacked(t *testing.T, b *Bed, f func(died <-chan struct{})) {
 	child := osexec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childWay+"="+attacked, childDriver+"="+b.Driver, childDSN+"="+b.DSN)
+	child.Env = append(os.Environ(), childWay+"="+attacked, childKind+"="+b.kind.Label, childDSN+"="+b.DSN)
 	child.Stderr = os.Stderr
 	if err := child.Start(); err != nil {
 		t.Error(err)

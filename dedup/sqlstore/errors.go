@@ -52,7 +52,7 @@ func (e *DatabaseError) Error() string {
 
 // Is reports a match with [sqsonce.ErrUnavailable] and [sqsonce.ErrMisconfigured].
 func (e *DatabaseError) Is(target error) bool {
-	failover := e.Problem == ErrReadOnly && !sqldb.Dialect(e.Dialect).Is(sqldb.SQLite)
+	failover := e.Problem == ErrReadOnly && sqldb.Dialect(e.Dialect).FailsOver()
 	return target == sqsonce.ErrUnavailable || target == sqsonce.ErrMisconfigured && !failover
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 )
 
 // A consumer process is killed with SIGKILL inside its handler's transaction, after the effect was written and before it
@@ -26,7 +27,7 @@ func TestConsumerKilled(t *testing.T) {
 			receive(t, newDeferred(t, newStore(t, b)), order(orderID, 1))
 		}
 		child := osexec.Command(os.Args[0])
-		child.Env = append(os.Environ(), childWay+"="+w.name, childDriver+"="+b.Driver, childDSN+"="+b.DSN)
+		child.Env = append(os.Environ(), childWay+"="+w.name, childKind+"="+b.kind.Label, childDSN+"="+b.DSN)
 		child.Stderr = os.Stderr
 		out, err := child.StdoutPipe()
 		if err != nil {
@@ -57,10 +58,10 @@ func TestConsumerKilled(t *testing.T) {
 }
 
 const (
-	childWay    = "SQLSTORE_TEST_CHILD"
-	childDriver = "SQLSTORE_TEST_DRIVER"
-	childDSN    = "SQLSTORE_TEST_DSN"
-	wrote       = "wrote\n"
+	childWay  = "SQLSTORE_TEST_CHILD"
+	childKind = "SQLSTORE_TEST_KIND"
+	childDSN  = "SQLSTORE_TEST_DSN"
+	wrote     = "wrote\n"
 )
 
 // In the child process of TestConsumerKilled this runs instead of the package's tests.
@@ -70,20 +71,19 @@ func init() {
 		return
 	}
 	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // see TestMain
-	if err := consume(name, os.Getenv(childDriver), os.Getenv(childDSN)); err != nil {
+	if err := consume(name, sqlbed.KindOf(os.Getenv(childKind)), os.Getenv(childDSN)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(1)
 }
 
 // consume handles one delivery and stops inside the handler.
-func consume(name, driver, dsn string) error {
-	db, err := sql.Open(driver, dsn)
+func consume(name string, kind sqlbed.Kind, dsn string) error {
+	db, err := sql.Open(kind.Driver, dsn)
 	if err != nil {
 		return err
 	}
-	dialect := map[string]Dialect{"pgx": PostgreSQL, "mysql": MySQL, "sqlite": SQLite}[driver]
-	s, err := New(db, dialect)
+	s, err := New(db, Dialect(kind.Dialect))
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,8 @@ func ownFailures(t *testing.T, b *Bed) (names []string, most map[string]int, han
 			return err
 		}
 	}
-	kill := run("KILL CONNECTION_ID()")
+	kill := run(b.kind.EndSession)
 	if b.Dialect == PostgreSQL {
-		kill = run("SELECT pg_terminate_backend(pg_backend_pid())")
 		role := "clerk_" + b.Name
 		exec(t, b.DB, "CREATE ROLE "+role)
 		t.Cleanup(func() { _, _ = b.DB.Exec("DROP ROLE " + role) })

@@ -58,7 +58,7 @@ func TestPoisonParksNoOther(t *testing.T) {
 func runUntilKilled(t *testing.T, b *Bed, d *Deferred) (done bool) {
 	t.Helper()
 	child := osexec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childWay+"="+poisoned, childDriver+"="+b.Driver, childDSN+"="+b.DSN)
+	child.Env = append(os.Environ(), childWay+"="+poisoned, childKind+"="+b.kind.Label, childDSN+"="+b.DSN)
 	child.Stderr = os.Stderr
 	if err := child.Start(); err != nil {
 		t.Fatal(err)

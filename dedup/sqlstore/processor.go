@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -70,7 +69,7 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 		errs = append(errs, fieldError("inbox", "is nil"))
 	}
 	concurrency := 10
-	if d != nil && d.store.dialect.Is(sqldb.SQLite) {
+	if d != nil && d.store.dialect.OneWriter() {
 		concurrency = 1
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, concurrency)

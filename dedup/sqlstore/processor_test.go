@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 func receive(t testing.TB, d *Deferred, ms ...*sqsonce.Message) {
@@ -331,8 +332,12 @@ func TestProcessorStops(t *testing.T) {
 // The numbers are those of the comments of Options and ProcessorOptions, which docs/stores.md is compared with.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	for dialect, concurrency := range map[Dialect]int{PostgreSQL: 10, MySQL: 10, SQLite: 1} {
-		s, err := New(&sql.DB{}, dialect)
+	for _, dialect := range sqldb.Dialects() {
+		concurrency := 10
+		if dialect.OneWriter() {
+			concurrency = 1
+		}
+		s, err := New(&sql.DB{}, Dialect(dialect))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -158,7 +158,8 @@ func newStatements(d sqldb.Dialect) statements {
 		remove:    d.SQL("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),
 		removeAny: d.SQL("DELETE FROM {records} WHERE id = ?"),
 
-		sweepRecords: sweepRows(d, "{records}", "id", "expires_at < {past}"),
-		sweepInbox:   sweepRows(d, "{inbox}", "seq", "status = 'DONE' AND expires_at < {past}"),
+		// The time is one value for the whole statement, so that the index can be searched for it.
+		sweepRecords: d.DeleteOldest("{records}", "id", "expires_at < {past}", "expires_at"),
+		sweepInbox:   d.DeleteOldest("{inbox}", "seq", "status = 'DONE' AND expires_at < {past}", "expires_at"),
 	}
 }

@@ -3,19 +3,19 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // servers are the databases whose connection can break.
 var (
-	servers = []string{"PostgreSQL", "MariaDB", "MySQL"}
-	mysqls  = servers[1:] // those with the dialect MySQL
+	servers = sqlbed.Servers
+	mysqls  = sqlbed.MySQLs // those with the dialect MySQL
 )
 
 // A connection breaks at a statement: before the server receives it, or after the server executed it and before the reply.
@@ -126,17 +126,8 @@ func TestRefusalsAreFinal(t *testing.T) {
 func TestConflictsAreRetried(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
-		dsn, locked := b.DSN, 500*time.Millisecond
-		switch b.Dialect {
-		case PostgreSQL:
-			dsn += "&lock_timeout=50ms"
-		case MySQL:
-			dsn += "&innodb_lock_wait_timeout=1"
-			locked = 1500 * time.Millisecond
-		case SQLite:
-			dsn = strings.Replace(dsn, "busy_timeout(10000)", "busy_timeout(50)", 1)
-		}
-		s := storeOn(t, open(t, b.Driver, dsn), b.Dialect)
+		locked := max(500*time.Millisecond, b.kind.LockWait*3/2)
+		s := storeOn(t, open(t, b.Driver, b.kind.ShortLocks(b.DSN)), b.Dialect)
 		if err := s.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -195,4 +196,17 @@ func hasField(err error, field string) bool {
 	}
 	e, ok := errors.AsType[*sqsonce.OptionError](err)
 	return ok && e.Package == "sqlstore" && e.Field == field
+}
+
+// A dialect has its tables, and a database on which the tests run.
+func TestDialectsAreComplete(t *testing.T) {
+	t.Parallel()
+	for _, d := range sqldb.Dialects() {
+		if text := DDL(Dialect(d)); !strings.Contains(text, "sqsonce_records") || !strings.Contains(text, "sqsonce_inbox") {
+			t.Errorf("%s: the tables are not in its DDL", d)
+		}
+		if !slices.ContainsFunc(sqlbed.Kinds, func(k sqlbed.Kind) bool { return k.Dialect == d }) {
+			t.Errorf("%s: sqlbed has no kind of it", d)
+		}
+	}
 }

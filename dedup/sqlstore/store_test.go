@@ -33,8 +33,8 @@ func TestStore(t *testing.T) {
 				},
 				Attributes: attributes,
 				Unlisted: func(t *testing.T) dedup.Store {
-					d := EmptyBed(t, name).Dialect
-					return unlisted{err: unlistedCode(d)}.store(t, d)
+					b := EmptyBed(t, name)
+					return unlisted{err: b.kind.Unlisted[0]}.store(t, b.Dialect)
 				},
 				Lease:    unit,
 				Grace:    time.Second,
@@ -86,35 +86,10 @@ var attributes = &storetest.Attributes{
 // Sessions with other defaults: the store's statements mean the same in each.
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	settings := map[Dialect]map[string]string{
-		PostgreSQL: {
-			"serializable":    "default_transaction_isolation=serializable",
-			"repeatable read": "default_transaction_isolation=repeatable%20read",
-			"far east":        "TimeZone=Pacific/Kiritimati",
-			"far west":        "TimeZone=Pacific/Midway",
-			"simple protocol": "default_query_exec_mode=simple_protocol",
-			"no cache":        "default_query_exec_mode=describe_exec",
-		},
-		MySQL: {
-			"serializable":           "transaction_isolation=%27SERIALIZABLE%27",
-			"read committed":         "transaction_isolation=%27READ-COMMITTED%27",
-			"far east":               "time_zone=%27%2B13:00%27",
-			"far west":               "time_zone=%27-11:00%27",
-			"parsed times":           "parseTime=true&loc=Local",
-			"found rows":             "clientFoundRows=true",
-			"prepared":               "interpolateParams=false",
-			"an old character set":   "charset=latin1",
-			"no backslashes, strict": "sql_mode=%27NO_BACKSLASH_ESCAPES,ANSI,TRADITIONAL%27",
-		},
-		SQLite: {
-			"rollback journal": "journal_mode(DELETE) for journal_mode(WAL)",
-			"deferred":         "_txlock=deferred for _txlock=immediate",
-		},
-	}
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		stores := map[string]*Store{"default": newStore(t, b)}
 		oldName := b.Dialect == MySQL && !hasVariable(t, b, "transaction_isolation")
-		for name, setting := range settings[b.Dialect] {
+		for name, setting := range b.kind.Sessions {
 			if b.Dialect == SQLite {
 				// The journal belongs to the file: each setting has a file of its own.
 				words := strings.Split(setting, " for ")

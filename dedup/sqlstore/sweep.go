@@ -3,10 +3,8 @@ package sqlstore
 import (
 	"context"
 	"math/rand/v2"
-	"strings"
 	"time"
 
-	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -105,22 +103,5 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration, optFns .
 		if !host.Wait(ctx, interval*9/10+rand.N(interval/5+1)) {
 			return nil
 		}
-	}
-}
-
-// sweepRows returns the statement that deletes up to ? rows of table that match where. The time in where is {past}, one value
-// for the whole statement, so that the index can be searched for it.
-func sweepRows(d sqldb.Dialect, table, key, where string) string {
-	where = strings.ReplaceAll(where, "{past}", d.Past())
-	rows := " FROM " + table + " WHERE " + where + " ORDER BY expires_at LIMIT ?"
-	switch {
-	case d.Is(sqldb.MySQL):
-		return d.SQL("DELETE" + rows)
-	case d.Is(sqldb.PostgreSQL):
-		// An array is evaluated once. A subquery in IN may be evaluated again, each time with other rows. Two sweeps take
-		// different rows, and neither waits for the other.
-		return d.SQL("DELETE FROM " + table + " WHERE " + key + " = ANY(ARRAY(SELECT " + key + rows + " {skip locked})) AND " + where)
-	default:
-		return d.SQL("DELETE FROM " + table + " WHERE " + key + " IN (SELECT " + key + rows + ")")
 	}
 }

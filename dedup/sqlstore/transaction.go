@@ -299,18 +299,17 @@ func (t *eventTx) rollback() {
 	if t.tx == nil {
 		return
 	}
-	if t.ran && t.store.dialect.Is(sqldb.MySQL) {
-		t.resetAutocommit()
+	if t.ran {
+		t.resetSession()
 	}
 	_ = t.close((*sql.Tx).Rollback)
 }
 
-// resetAutocommit undoes a SET autocommit = 0 of the handler: the connection goes back to the pool, where statements of
-// others must be committed. The ROLLBACK comes first because the SET commits.
-func (t *eventTx) resetAutocommit() {
+// resetSession undoes what the handler may have changed of its session: see [sqldb.Dialect.ResetSession].
+func (t *eventTx) resetSession() {
 	ctx, cancel := context.WithTimeout(context.Background(), t.wait)
 	defer cancel()
-	for _, text := range []string{"ROLLBACK", "SET autocommit = 1"} {
+	for _, text := range t.store.dialect.ResetSession() {
 		if _, err := t.tx.ExecContext(ctx, text); err != nil {
 			return // the connection is gone
 		}

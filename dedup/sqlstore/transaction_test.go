@@ -130,7 +130,7 @@ func TestInboxLostCommit(t *testing.T) {
 				var runs atomic.Int64
 				counted := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 					if runs.Add(1) == 1 {
-						c.cut(p, commitOf(b))
+						c.cut(p, b.kind.Commit)
 					}
 					return book(ctx, m, tx)
 				}
@@ -174,7 +174,7 @@ func TestInboxUnknownOutcome(t *testing.T) {
 			p, proxied := throughProxy(t, b)
 			h := newInbox(t, newStore(t, proxied), func(o *dedup.Options) { o.CallTimeout = 1e9 }).Handler(
 				func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-					p.loseReply(commitOf(b))
+					p.loseReply(b.kind.Commit)
 					_ = p.listen.Close() // no new connection
 					return book(ctx, m, tx)
 				})
@@ -189,12 +189,4 @@ func TestInboxUnknownOutcome(t *testing.T) {
 			expectBalance(t, b.DB, 10)
 		})
 	}
-}
-
-// commitOf is the statement by which the driver commits.
-func commitOf(b *Bed) string {
-	if b.Dialect == PostgreSQL {
-		return "commit"
-	}
-	return "COMMIT"
 }

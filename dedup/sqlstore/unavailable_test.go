@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -89,19 +90,16 @@ func TestKindsOfErrors(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range []Dialect{PostgreSQL, MySQL, SQLite} {
+	for _, d := range sqldb.Dialects() {
 		for _, err := range []error{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, context.DeadlineExceeded, sql.ErrConnDone} {
-			if got := kind(explain(sqldb.Dialect(d), "op", err)); got != "unavailable" {
+			if got := kind(explain(d, "op", err)); got != "unavailable" {
 				t.Errorf("%s: %v: got %s, want unavailable", d, err, got)
 			}
 		}
 	}
 }
 
-type sqliteError int
-
-func (e sqliteError) Error() string { return "SQLite's result" }
-func (e sqliteError) Code() int     { return int(e) }
+type sqliteError = sqlbed.SQLiteError
 
 // The same for errors that the databases return, through a Once and through an inbox: dedup passes them on.
 func TestKindsOfDatabases(t *testing.T) {
@@ -199,16 +197,7 @@ func TestKindsOfLogins(t *testing.T) {
 func TestKindsOfWaits(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
-		dsn := b.DSN
-		switch b.Dialect {
-		case PostgreSQL:
-			dsn += "&lock_timeout=50ms"
-		case MySQL:
-			dsn += "&innodb_lock_wait_timeout=1"
-		case SQLite:
-			dsn = strings.Replace(dsn, "busy_timeout(10000)", "busy_timeout(50)", 1)
-		}
-		s := storeOn(t, open(t, b.Driver, dsn), b.Dialect)
+		s := storeOn(t, open(t, b.Driver, b.kind.ShortLocks(b.DSN)), b.Dialect)
 		if err := s.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -8,11 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 )
 
 // unlisted is a server that answers every login, or else every statement, with an error.
@@ -42,17 +40,6 @@ func (u unlisted) store(t *testing.T, d Dialect) *Store {
 	return storeOn(t, db, d)
 }
 
-// unlistedCode is an error that no list has, as the dialect's driver returns it.
-func unlistedCode(d Dialect) error {
-	switch d {
-	case PostgreSQL:
-		return &pgconn.PgError{Code: "ZZ999"}
-	case MySQL:
-		return &mysqldriver.MySQLError{Number: 60000}
-	}
-	return sqliteError(99)
-}
-
 // unrun are the ways of a message to a store, none of which may call its handler. The error is the delivery's.
 func unrun(t *testing.T, s *Store) map[string]func(id string) error {
 	never := func() error {
@@ -77,26 +64,15 @@ func unrun(t *testing.T, s *Store) map[string]func(id string) error {
 // and in the statement that writes the record or the message.
 func TestUnlistedCodes(t *testing.T) {
 	t.Parallel()
-	codes := map[Dialect][]error{
-		PostgreSQL: {unlistedCode(PostgreSQL)},
-		MySQL:      {unlistedCode(MySQL)},
-		SQLite:     {unlistedCode(SQLite)},
-	}
-	for code := range strings.FieldsSeq("55000 XX000 25P03 26000 42P05") {
-		codes[PostgreSQL] = append(codes[PostgreSQL], &pgconn.PgError{Code: code})
-	}
-	for _, number := range []uint16{9001, 3032, 1105} {
-		codes[MySQL] = append(codes[MySQL], &mysqldriver.MySQLError{Number: number})
-	}
-	for d, errs := range codes {
-		for _, err := range errs {
+	for _, k := range sqlbed.Kinds {
+		for _, err := range k.Unlisted {
 			for at, checked := range map[string]bool{"login": false, "check": false, "statement": true} {
-				s := unlisted{err, at == "login"}.store(t, d)
+				s := unlisted{err, at == "login"}.store(t, Dialect(k.Dialect))
 				s.checked.Store(checked)
 				for way, deliver := range unrun(t, s) {
 					got := deliver(orderID)
 					if kind := sqsonce.OutcomeOf(got).Kind; kind != sqsonce.OutcomeUnavailable {
-						t.Errorf("%s, %v at the %s, %s: got %s, want unavailable: %v", d, err, at, way, kind, got)
+						t.Errorf("%s, %v at the %s, %s: got %s, want unavailable: %v", k.Label, err, at, way, kind, got)
 					}
 				}
 			}

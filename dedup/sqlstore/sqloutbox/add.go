@@ -7,11 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo"
 )
 
@@ -96,73 +93,21 @@ func (o *Outbox) insert(ctx context.Context, tx *sql.Tx, es []fifo.Event) error 
 	return err
 }
 
-// stripes is how many rows the table of locks has on MySQL. Two groups share one with a probability of 1/4,096: then they
-// wait for one another, and nothing else.
-const stripes = 4096
-
-// lockRows limits the stripes of one statement: with more, MySQL might prefer to read, and lock, the whole table.
-const lockRows = 64
-
 // lock takes the groups' locks, which the transaction holds to its end, before an INSERT makes a number. An identity alone is
 // no order: a transaction with a lower number may be committed later. It takes them in one order for all transactions.
 func (o *Outbox) lock(ctx context.Context, tx *sql.Tx, es []fifo.Event) error {
-	switch {
-	case o.groupLocked, o.dialect.Is(sqldb.SQLite):
+	if o.groupLocked {
 		return nil
-	case o.dialect.Is(sqldb.PostgreSQL):
-		_, err := tx.ExecContext(ctx, o.stmts.advisory, o.lockNumbers(es))
-		return err
-	default:
-		return o.lockStripes(ctx, tx, es)
 	}
-}
-
-// lockNumbers are the advisory locks of the events' groups. The statement orders them; one that is named twice is taken twice,
-// and counted by the database.
-func (o *Outbox) lockNumbers(es []fifo.Event) string {
-	all := make([]string, len(es))
+	hashes := make([]uint64, len(es))
 	for i, e := range es {
-		all[i] = strconv.FormatInt(int64(o.lockHash(e.Group)), 10)
+		hashes[i] = o.lockHash(e.Group)
 	}
-	return strings.Join(all, ",")
-}
-
-func (o *Outbox) lockStripes(ctx context.Context, tx *sql.Tx, es []fifo.Event) error {
-	var all []int
-	for _, e := range es {
-		all = append(all, int(o.lockHash(e.Group)%stripes))
+	problem, err := o.dialect.Outbox().Lock.Take(ctx, tx, o.dialect, hashes)
+	if problem != "" {
+		return reporter.Unusable(o.dialect, ErrLockRows, problem, nil)
 	}
-	slices.Sort(all)
-	for some := range slices.Chunk(slices.Compact(all), lockRows) {
-		if err := o.lockRows(ctx, tx, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lockRows locks rows of the table of locks. A row that is not there is no lock, so all of them must come back.
-func (o *Outbox) lockRows(ctx context.Context, tx *sql.Tx, some []int) error {
-	args := make([]any, len(some))
-	for i, stripe := range some {
-		args[i] = stripe
-	}
-	rows, err := tx.QueryContext(ctx, o.dialect.SQL("SELECT stripe FROM {outbox_locks} WHERE stripe IN ("+list(len(some))+") ORDER BY stripe FOR UPDATE"), args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors
-	locked := 0
-	for rows.Next() {
-		locked++
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	if locked != len(some) {
-		return reporter.Unusable(o.dialect, ErrLockRows, fmt.Sprintf("%d of %d rows", locked, len(some)), nil)
-	}
-	return nil
+	return err
 }
 
 // lockHash is the same in every process and every release, whatever the prefix of the tables: the same table may be named

@@ -55,7 +55,7 @@ func emptyBed(t testing.TB, kind string) *bed {
 
 func openBed(t testing.TB, kind string, made sqlbed.Bed) *bed {
 	t.Helper()
-	return &bed{Bed: made, kind: kind, dialect: sqlstore.Dialect(made.Dialect), db: sqlbed.Open(t, made.Driver, made.DSN)}
+	return &bed{Bed: made, kind: kind, dialect: sqlstore.Dialect(made.Kind.Dialect), db: sqlbed.Open(t, made.Driver, made.DSN)}
 }
 
 // outbox returns the outbox "box" through the bed's pool.
@@ -148,20 +148,16 @@ func within(t testing.TB, limit time.Duration) context.Context {
 // readOnly returns a pool whose sessions take no writes, as a replica's do not.
 func (b *bed) readOnly(t testing.TB) *sql.DB {
 	t.Helper()
-	switch b.kind {
-	case "PostgreSQL":
-		return sqlbed.Open(t, b.Driver, b.DSN+"&default_transaction_read_only=on")
-	case "SQLite":
-		return sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, "_txlock=immediate", "_txlock=deferred", 1)+"&_pragma=query_only(1)")
-	default:
-		own := openBed(t, b.kind, sqlbed.Own(t, b.kind))
-		if err := Migrate(t.Context(), own.db, b.dialect); err != nil {
-			t.Fatal(err)
-		}
-		own.commit(t, own.outbox(t), event("g", "1"))
-		for _, text := range []string{"CREATE USER plain@'%'", "GRANT ALL ON test.* TO plain@'%'", "SET GLOBAL read_only = 1"} {
-			own.exec(t, text)
-		}
-		return sqlbed.Open(t, b.Driver, strings.Replace(own.DSN, "test@", "plain@", 1))
+	if b.ReadOnlyDSN != nil {
+		return sqlbed.Open(t, b.Driver, b.ReadOnlyDSN(b.DSN))
 	}
+	own := openBed(t, b.kind, sqlbed.Own(t, b.kind))
+	if err := Migrate(t.Context(), own.db, b.dialect); err != nil {
+		t.Fatal(err)
+	}
+	own.commit(t, own.outbox(t), event("g", "1"))
+	for _, text := range []string{"CREATE USER plain@'%'", "GRANT ALL ON test.* TO plain@'%'", "SET GLOBAL read_only = 1"} {
+		own.exec(t, text)
+	}
+	return sqlbed.Open(t, b.Driver, strings.Replace(own.DSN, "test@", "plain@", 1))
 }

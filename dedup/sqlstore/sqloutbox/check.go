@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
@@ -58,20 +56,12 @@ func check(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error {
 	return errors.Join(checkIsolation(ctx, q, d), checkIdentity(ctx, q, d), checkLocks(ctx, q, d))
 }
 
-// checkIsolation looks at the session. PostgreSQL's READ UNCOMMITTED is READ COMMITTED.
 func checkIsolation(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error {
-	var name, level string
-	var err error
-	switch {
-	case d.Is(sqldb.MySQL):
-		err = q.QueryRowContext(ctx, "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')").Scan(&name, &level)
-	case d.Is(sqldb.SQLite):
-		err = q.QueryRowContext(ctx, "SELECT CASE read_uncommitted WHEN 1 THEN 'READ-UNCOMMITTED' ELSE '' END FROM pragma_read_uncommitted").Scan(&level)
-	}
+	low, err := d.Outbox().ReadsUncommitted(ctx, q)
 	switch {
 	case err != nil:
 		return reporter.Explain(d, "isolation level", err)
-	case level == "READ-UNCOMMITTED":
+	case low:
 		return reporter.Unusable(d, ErrIsolation, "", nil)
 	}
 	return nil
@@ -79,31 +69,7 @@ func checkIsolation(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error
 
 // checkIdentity reports whether a transaction that comes later gets a higher number, and none is used again.
 func checkIdentity(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error {
-	var problem string
-	var err error
-	switch {
-	case d.Is(sqldb.PostgreSQL):
-		var cache, increment int64
-		var cycle bool
-		err = q.QueryRowContext(ctx, "SELECT seqcache, seqincrement, seqcycle FROM pg_sequence WHERE seqrelid = CAST(pg_get_serial_sequence($1, 'seq') AS regclass)",
-			d.SQL("{outbox}")).Scan(&cache, &increment, &cycle)
-		if cache > 1 || increment < 1 || cycle {
-			problem = fmt.Sprintf("cache %d, increment %d, cycle %t", cache, increment, cycle)
-		}
-	case d.Is(sqldb.SQLite):
-		var text string
-		err = q.QueryRowContext(ctx, "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", d.SQL("{outbox}")).Scan(&text)
-		if !strings.Contains(strings.ToUpper(text), "AUTOINCREMENT") {
-			problem = "no AUTOINCREMENT"
-		}
-	default:
-		var extra string
-		var field, kind, null, key, standard sql.NullString
-		err = q.QueryRowContext(ctx, d.SQL("SHOW COLUMNS FROM {outbox} LIKE 'seq'")).Scan(&field, &kind, &null, &key, &standard, &extra)
-		if !strings.Contains(strings.ToLower(extra), "auto_increment") {
-			problem = "no AUTO_INCREMENT"
-		}
-	}
+	problem, err := d.Outbox().IdentityProblem(ctx, q, d)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		problem = "no identity"
@@ -116,15 +82,12 @@ func checkIdentity(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error 
 }
 
 func checkLocks(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error {
-	if !d.Is(sqldb.MySQL) {
-		return nil
-	}
-	var rows int
-	if err := q.QueryRowContext(ctx, d.SQL("SELECT COUNT(*) FROM {outbox_locks}")).Scan(&rows); err != nil {
+	problem, err := d.Outbox().Lock.Check(ctx, q, d)
+	switch {
+	case err != nil:
 		return reporter.Explain(d, "locks", err)
-	}
-	if rows != stripes {
-		return reporter.Unusable(d, ErrLockRows, fmt.Sprintf("%d rows", rows), nil)
+	case problem != "":
+		return reporter.Unusable(d, ErrLockRows, problem, nil)
 	}
 	return nil
 }

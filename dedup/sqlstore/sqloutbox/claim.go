@@ -4,22 +4,19 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // claimGroups limits the groups of one statement.
 const claimGroups = 100
 
 // Claim implements [outbox.Store]. A claim is on the group's first row and ends by the database's clock; nobody holds a
-// transaction or a lock while it lasts. It ends with the row too: when the page is deleted, others may claim the group. On
-// SQLite it returns all groups: writers take turns anyway.
+// transaction or a lock while it lasts. It ends with the row too: when the page is deleted, others may claim the group.
+// Where one transaction writes at a time, as on SQLite, it returns all groups: writers take turns anyway.
 //
 // One statement finds the first rows, and one conditional UPDATE claims them. A third one finds which of them it claimed,
 // where others have claimed some.
@@ -30,7 +27,7 @@ func (o *Outbox) Claim(ctx context.Context, groups []string, lease time.Duration
 	if ctx.Err() != nil {
 		return nil, reporter.Explain(o.dialect, "claim", context.Cause(ctx))
 	}
-	if o.dialect.Is(sqldb.SQLite) {
+	if o.dialect.OneWriter() {
 		return slices.Clone(groups), nil
 	}
 	// One order in all processes, so that two claims do not wait for one another.
@@ -93,14 +90,8 @@ func (o *Outbox) heads(ctx context.Context, groups []string) (found []head, err 
 }
 
 func (o *Outbox) headsQuery(groups []string) (text string, args []any, err error) {
-	if o.dialect.Is(sqldb.PostgreSQL) {
-		names, err := json.Marshal(groups)
-		return o.stmts.heads, []any{string(names), o.name, o.name, o.name}, err
-	}
-	for _, g := range groups {
-		args = append(args, g, o.name, g, o.name, g)
-	}
-	return o.dialect.SQL(o.stmts.heads + strings.Repeat(" UNION ALL "+o.stmts.heads, len(groups)-1)), args, nil
+	text, args, err = o.dialect.Outbox().Heads(o.name, groups)
+	return o.dialect.SQL(text), args, err
 }
 
 // claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
@@ -49,13 +48,9 @@ func (o *Outbox) deletion(es []outbox.Entry) (text string, args []any) {
 	for _, e := range es {
 		args = append(args, e.Seq, e.Group, e.ID)
 	}
-	values := ""
-	if o.dialect.Is(sqldb.SQLite) {
-		values = "VALUES "
-	}
 	const event = "(?, ?, {bytes})"
 	// The numbers alone come first, because no planner searches its index for rows of three values.
 	text = o.dialect.SQL("DELETE FROM {outbox} WHERE seq IN (" + list(len(es)) + ") AND aggregatetype = ?" +
-		" AND (seq, aggregateid, {raw}id{/raw}) IN (" + values + event + strings.Repeat(", "+event, len(es)-1) + ")")
+		" AND (seq, aggregateid, {raw}id{/raw}) IN ({row list}" + event + strings.Repeat(", "+event, len(es)-1) + ")")
 	return text, args
 }

@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
 // servers are the databases whose transactions run beside each other.
-var servers = []string{"PostgreSQL", "MariaDB", "MySQL"}
+var servers = sqlbed.Servers
 
 func eachServer(t *testing.T, f func(t *testing.T, b *bed)) {
 	t.Helper()
@@ -120,11 +121,11 @@ func TestAddLocksInOrder(t *testing.T) {
 // A row of the table of locks that is not there is no lock.
 func TestAddWithoutLockRows(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"MariaDB", "MySQL"} {
+	for _, kind := range sqlbed.MySQLs {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, kind)
-			b.exec(t, "DELETE FROM {outbox_locks} WHERE stripe = ?", b.outbox(t).lockHash("g")%stripes)
+			b.exec(t, "DELETE FROM {outbox_locks} WHERE stripe = ?", b.outbox(t).lockHash("g")%4096)
 			o := b.outbox(t)
 			tx := b.begin(t)
 			if err := o.Add(t.Context(), tx, event("g", "1")); !isProblem(err, ErrLockRows) {

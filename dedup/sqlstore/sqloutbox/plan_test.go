@@ -13,6 +13,31 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
+// inWords is what the tests of this file say to a database in its own SQL, and expect of it, by its dialect.
+var inWords = map[string]struct {
+	explain, analyze string
+	// group is the name of a group, of the number n and %d groups.
+	group string
+	// lock are the first words of the statements by which Add locks, and heads of the one by which Claim finds.
+	lock  []string
+	heads []string
+}{
+	"PostgreSQL": {
+		explain: "EXPLAIN ", analyze: "ANALYZE {outbox}",
+		group: "'g' || lpad(CAST(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END AS text), 6, '0')",
+		lock:  []string{"SELECT pg_advisory_xact_lock(k)"}, heads: []string{"SELECT g.name,"},
+	},
+	"MySQL": {
+		explain: "EXPLAIN ", analyze: "ANALYZE TABLE {outbox}",
+		group: "CONCAT('g', LPAD(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n DIV 2) %% %d END, 6, '0'))",
+		lock:  []string{"SELECT stripe"}, heads: []string{"SELECT ?"},
+	},
+	"SQLite": {
+		explain: "EXPLAIN QUERY PLAN ", analyze: "ANALYZE",
+		group: "printf('g%%06d', CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END)",
+	},
+}
+
 // Add is two statements, and one where it takes no lock. A lone event costs a relay four, and one whose group a sweep has
 // found four with the sweep's.
 func TestStatements(t *testing.T) {
@@ -47,10 +72,10 @@ func TestStatements(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		lock := map[string][]string{"PostgreSQL": {"SELECT pg_advisory_xact_lock(k)"}, "MariaDB": {"SELECT stripe"}, "MySQL": {"SELECT stripe"}}[b.kind]
+		words := inWords[b.dialect.String()]
 		spy.take()
 		add(o, 1)
-		expect("Add", append(slices.Clone(lock), "INSERT INTO")...)
+		expect("Add", append(slices.Clone(words.lock), "INSERT INTO")...)
 		add(b.through(t, db, "locked", func(o *Options) { o.GroupLocked = true }), 100)
 		expect("Add of 100, locked", "INSERT INTO")
 
@@ -72,7 +97,7 @@ func TestStatements(t *testing.T) {
 			}
 			expect("a visit", want...)
 		}
-		claimed := []string{"SELECT " + map[bool]string{true: "g.name,", false: "?"}[b.kind == "PostgreSQL"], "UPDATE sqsonce_outbox", "SELECT seq,", "DELETE FROM"}
+		claimed := append(slices.Clone(words.heads), "UPDATE sqsonce_outbox", "SELECT seq,", "DELETE FROM")
 		if b.kind == "SQLite" {
 			visit(outbox.Group{Name: "g"}, "SELECT seq", "SELECT seq,", "DELETE FROM")
 		} else {
@@ -98,11 +123,7 @@ func TestStatements(t *testing.T) {
 // plan returns the database's plan of a statement, in lower case.
 func plan(t *testing.T, b *bed, text string, args ...any) string {
 	t.Helper()
-	explain := "EXPLAIN "
-	if b.kind == "SQLite" {
-		explain = "EXPLAIN QUERY PLAN "
-	}
-	rows, err := b.db.QueryContext(t.Context(), explain+text, args...)
+	rows, err := b.db.QueryContext(t.Context(), inWords[b.dialect.String()].explain+text, args...)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -138,18 +159,10 @@ func backlog(t testing.TB, b *bed, rows, groups int) {
 	t.Helper()
 	numbers := "WITH RECURSIVE d (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHERE n < 9)," +
 		" n (n) AS (SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n + 100000 * f.n FROM d a, d b, d c, d d, d e, d f)"
-	group := "CONCAT('g', LPAD(CAST(CASE WHEN n % 2 = 0 THEN 0 ELSE (n / 2) % %d END AS CHAR(10)), 6, '0'))"
-	switch b.kind {
-	case "SQLite":
-		group = "printf('g%%06d', CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END)"
-	case "PostgreSQL":
-		group = "'g' || lpad(CAST(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END AS text), 6, '0')"
-	default:
-		group = "CONCAT('g', LPAD(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n DIV 2) %% %d END, 6, '0'))"
-	}
+	words := inWords[b.dialect.String()]
 	b.exec(t, "INSERT INTO {outbox} (aggregatetype, aggregateid, id, source, type, payload, attributes, trace, created_at) "+numbers+
-		" SELECT 'box', "+fmt.Sprintf(group, groups)+", CONCAT('id-', n), 'orders', '', CONCAT('body ', n), '{}', '', {now} - 1000 FROM n WHERE n < ? ORDER BY n", rows)
-	b.exec(t, map[string]string{"SQLite": "ANALYZE", "PostgreSQL": "ANALYZE {outbox}"}[b.kind]+map[bool]string{true: "ANALYZE TABLE {outbox}"}[b.Dialect.String() == "MySQL"])
+		" SELECT 'box', "+fmt.Sprintf(words.group, groups)+", CONCAT('id-', n), 'orders', '', CONCAT('body ', n), '{}', '', {now} - 1000 FROM n WHERE n < ? ORDER BY n", rows)
+	b.exec(t, words.analyze)
 }
 
 // The plans of a relay's statements on a large outbox: all of them search the index of groups or the primary key, and none

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 
-	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
@@ -110,8 +109,5 @@ func (o *Outbox) highest(ctx context.Context, group string) (seq int64, err erro
 
 // span are the arguments of {span}: the group's rows up to bound.
 func (o *Outbox) span(group string, bound int64) []any {
-	if o.dialect.Is(sqldb.PostgreSQL) {
-		return []any{o.name, group, o.name, group, bound}
-	}
-	return []any{o.name, group, bound}
+	return o.dialect.Outbox().SpanArgs(o.name, group, bound)
 }

@@ -18,10 +18,10 @@ func (r Reporter) CheckKind(ctx context.Context, q Queryer, d Dialect) error {
 		return r.Explain(d, "identify", err)
 	}
 	// The dialect may not recognise the errors of another database's driver, so ask for the other kinds too.
-	for _, other := range []Dialect{PostgreSQL, MySQL, SQLite} {
+	for _, other := range engines {
 		var version string
-		if other.engine != d.engine && q.QueryRowContext(ctx, other.engine.identity).Scan(&version) == nil && other.engine.is(version) {
-			return r.Unusable(d, ErrDialect, "it is "+other.String()+" "+version, err)
+		if other != d.engine && q.QueryRowContext(ctx, other.identity).Scan(&version) == nil && other.is(version) {
+			return r.Unusable(d, ErrDialect, "it is "+other.name+" "+version, err)
 		}
 	}
 	return r.Explain(d, "identify", err)
@@ -37,10 +37,10 @@ func (r Reporter) CheckWrites(ctx context.Context, q Queryer, d Dialect) error {
 	if yes != 0 {
 		return r.Unusable(d, ErrReadOnly, "", nil)
 	}
-	if d.engine != mysql {
+	if d.engine.autocommit == none {
 		return nil
 	}
-	if err := q.QueryRowContext(ctx, "SELECT @@session.autocommit").Scan(&yes); err != nil {
+	if err := q.QueryRowContext(ctx, d.engine.autocommit).Scan(&yes); err != nil {
 		return r.Explain(d, "autocommit", err)
 	}
 	if yes == 0 {

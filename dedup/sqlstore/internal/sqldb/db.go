@@ -31,7 +31,7 @@ type DB struct {
 // New returns a DB. The timeout limits one statement; 0 or less: no limit.
 func New(pool *sql.DB, d Dialect, timeout time.Duration, r Reporter) *DB {
 	db := &DB{pool: pool, dialect: d, timeout: timeout, reporter: r}
-	if d.Is(SQLite) {
+	if d.OneWriter() {
 		db.turn = make(chan struct{}, 1)
 	}
 	return db
@@ -75,9 +75,9 @@ func (db *DB) runInTurn(ctx context.Context, f func(context.Context) error) erro
 	return db.WithTimeout(ctx, f)
 }
 
-// WaitTurn waits for the caller's turn and returns the function that ends it. On SQLite, where only one connection can
-// write, the statements of a DB take turns: a statement that meets the file's lock sleeps and tries again, longer each
-// time, while other statements pass it.
+// WaitTurn waits for the caller's turn and returns the function that ends it. Where one transaction writes at a time, the
+// statements of a DB take turns: on SQLite a statement that meets the file's lock sleeps and tries again, longer each time,
+// while other statements pass it.
 //
 // The turn always comes before the connection. SQLite often has a pool of one connection. There, a caller that has the
 // connection and waits for the turn would block the caller that has the turn and waits for the connection.

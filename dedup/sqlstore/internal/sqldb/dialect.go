@@ -21,104 +21,18 @@ var (
 	PostgreSQL = Dialect{postgresql, defaultPrefix}
 	MySQL      = Dialect{mysql, defaultPrefix}
 	SQLite     = Dialect{sqlite, defaultPrefix}
+
+	engines = []*engine{postgresql, mysql, sqlite}
 )
 
 const defaultPrefix = "sqsonce_"
 
-// engine is what differs between the kinds of database.
-type engine struct {
-	name string
-	// now is the database's clock in whole milliseconds since the Unix epoch, rounded down. It is evaluated where it stands.
-	now string
-	// past is now or a little earlier, as one value for the whole statement, so that an index can be searched for it.
-	past string
-	// greatest is the function that returns the larger of its arguments.
-	greatest string
-	// numbered says that placeholders are $1, $2. Otherwise they are ?.
-	numbered bool
-	// returning says that a statement can return a number of the row it wrote. MySQL has LAST_INSERT_ID for that.
-	returning bool
-	// ignore is the end of an INSERT that writes nothing if the id exists. If it is empty, the database reports a duplicate
-	// as an error.
-	ignore string
-	// skipLocked is the clause that skips rows locked by other transactions.
-	skipLocked string
-	// commits is a condition that is false in a session that does not commit by itself, to be added to another condition.
-	commits string
-	// prepares says that it is cheaper to prepare a statement once per connection than to send its text each time.
-	// PostgreSQL's driver does that by itself where the server, or a proxy before it, allows it.
-	prepares bool
-	// classify says what an error of the driver means.
-	classify func(error) Class
-	// identity is a query for the database's version, and is reports whether that version is of this kind.
-	identity string
-	is       func(version string) bool
-	// bytes is a text argument that the server stores as the bytes that it gets, whatever character set the connection has.
-	bytes string
-	// raw and rawEnd stand around a column that is returned as its bytes.
-	raw, rawEnd string
-	// readOnly is a query that returns 1 if this server, or this connection, takes no writes.
-	readOnly string
-}
-
-var postgresql = &engine{
-	name: "PostgreSQL",
-	// clock_timestamp, not now, which is the start of the transaction: a statement that waited for a lock, or that is in a
-	// long transaction, would judge leases by an old time.
-	now:        "floor(extract(epoch from clock_timestamp()) * 1000)::bigint",
-	past:       "floor(extract(epoch from statement_timestamp()) * 1000)::bigint",
-	greatest:   "greatest",
-	numbered:   true,
-	returning:  true,
-	ignore:     "ON CONFLICT (id) DO NOTHING",
-	skipLocked: "FOR UPDATE SKIP LOCKED",
-	classify:   classifyPostgreSQL,
-	bytes:      "?",
-	identity:   "SELECT version()",
-	is:         func(version string) bool { return strings.HasPrefix(version, "PostgreSQL") },
-	readOnly:   "SELECT CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END",
-}
-
-var mysql = &engine{
-	name: "MySQL",
-	// UTC_TIMESTAMP is the start of the statement: one value wherever it stands in it, and the same on a replica. A statement
-	// that then waited for a lock uses an old time. That is safe: it takes fewer leases than it could and asks for a shorter
-	// one, and its caller also counts from before the statement. SYSDATE would be later, but it is in the session's time
-	// zone, where one hour a year comes twice.
-	now:      "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000)",
-	past:     "{now}",
-	greatest: "greatest",
-	// INSERT IGNORE would also cut a key that is too long, and the rows affected by ON DUPLICATE KEY UPDATE depend on the
-	// driver's clientFoundRows.
-	ignore:     "",
-	skipLocked: "FOR UPDATE SKIP LOCKED",
-	commits:    " AND @@session.autocommit",
-	prepares:   true,
-	classify:   classifyMySQL,
-	bytes:      "CAST(? AS BINARY)",
-	raw:        "CAST(",
-	rawEnd:     " AS BINARY)",
-	identity:   "SELECT VERSION()",
-	is:         func(version string) bool { return version != "" && version[0] >= '0' && version[0] <= '9' },
-	readOnly:   "SELECT CASE WHEN @@global.read_only OR @@global.innodb_read_only THEN 1 ELSE 0 END",
-}
-
-var sqlite = &engine{
-	name: "SQLite",
-	// SQLite evaluates 'now' once for a whole step of a statement.
-	now:       "(CAST(strftime('%s', 'now') AS INTEGER) * 1000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER))",
-	past:      "{now}",
-	greatest:  "max",
-	returning: true,
-	ignore:    "ON CONFLICT (id) DO NOTHING",
-	// Not needed: a writing transaction locks the whole file.
-	skipLocked: "",
-	prepares:   true,
-	classify:   classifySQLite,
-	bytes:      "?",
-	identity:   "SELECT sqlite_version()",
-	is:         func(version string) bool { return strings.HasPrefix(version, "3.") },
-	readOnly:   "SELECT query_only FROM pragma_query_only",
+// Dialects are all dialects, with the default prefix.
+func Dialects() (all []Dialect) {
+	for _, e := range engines {
+		all = append(all, Dialect{e, defaultPrefix})
+	}
+	return all
 }
 
 // String returns the name of the kind of database.
@@ -139,18 +53,34 @@ func (d Dialect) WithPrefix(prefix string) Dialect {
 	return d
 }
 
-// Is reports whether d is for the same kind of database as other, with any prefix.
-func (d Dialect) Is(other Dialect) bool { return d.engine == other.engine }
-
-// Past is the database's clock or a little earlier, as one value for the whole statement, so that an index can be searched
-// for it.
-func (d Dialect) Past() string { return d.engine.past }
-
-// IgnoresDuplicates says that an INSERT with {ignore} writes nothing if the id exists. Otherwise it fails.
-func (d Dialect) IgnoresDuplicates() bool { return d.engine.ignore != "" }
+// What the statements and the calls of the other packages need to know of the dialect: see the fields of engine.
 
 // Prepares says that it is cheaper to prepare a statement once per connection than to send its text each time.
-func (d Dialect) Prepares() bool { return d.engine.prepares }
+func (d Dialect) Prepares() bool { return d.engine.prepares == yes }
+
+// OneWriter says that one transaction writes at a time.
+func (d Dialect) OneWriter() bool { return d.engine.oneWriter == yes }
+
+// FailsOver says that a database that takes no writes may do so because of a failover, and for a while. The zero Dialect
+// does.
+func (d Dialect) FailsOver() bool { return d.engine == nil || d.engine.failsOver == yes }
+
+// ResetSession are statements that undo what a handler may have changed of its session. They end its transaction.
+func (d Dialect) ResetSession() []string { return d.engine.resetSession }
+
+// AnyOf is the condition that a column is in the rows of a query, in an UPDATE that returns rows. It reports false if an
+// UPDATE cannot return rows.
+func (d Dialect) AnyOf(query string) (condition string, ok bool) {
+	return strings.Replace(d.engine.anyOf, "*", query, 1), d.engine.anyOf != none
+}
+
+// DeleteOldest is a statement that deletes up to ? rows of a table, in the order of a column. key is the table's key.
+func (d Dialect) DeleteOldest(table, key, where, order string) string {
+	return d.SQL(d.engine.deleteOldest(table, key, where, order))
+}
+
+// Outbox is what differs in package sqloutbox.
+func (d Dialect) Outbox() Outbox { return d.engine.outbox }
 
 // Check returns a [*sqsonce.OptionError] of the package that was given the dialect, if it cannot be used.
 func (d Dialect) Check(pkg string) error {
@@ -159,14 +89,24 @@ func (d Dialect) Check(pkg string) error {
 	}
 	switch {
 	case d.engine == nil:
-		return fieldError("dialect", "is none of PostgreSQL, MySQL and SQLite")
+		return fieldError("dialect", "is none of "+names())
 	case !prefixes.MatchString(d.prefix):
 		return fieldError("dialect", "has prefix "+strconv.Quote(d.prefix)+", which is not 1 to 40 characters of a-z, 0-9 and '_', with at most one schema and '.' before them")
-	case d.engine == sqlite && strings.Contains(d.prefix, "."):
-		return fieldError("dialect", "has prefix "+strconv.Quote(d.prefix)+" with a schema, and SQLite has no schemas")
+	case d.engine.schemas == no && strings.Contains(d.prefix, "."):
+		return fieldError("dialect", "has prefix "+strconv.Quote(d.prefix)+" with a schema, and "+d.engine.name+" has no schemas")
 	default:
 		return nil
 	}
+}
+
+// names are the dialects' for a sentence.
+func names() string {
+	var all []string
+	for _, e := range engines {
+		all = append(all, e.name)
+	}
+	last := len(all) - 1
+	return strings.Join(all[:last], ", ") + " and " + all[last]
 }
 
 // SQL completes a statement: table names and the words that differ are in braces, and arguments are question marks. A
@@ -176,6 +116,7 @@ func (d Dialect) SQL(text string) string {
 	if _, name, qualified := strings.Cut(d.prefix, "."); qualified {
 		index = name // an index is in its table's schema
 	}
+	raw, rawEnd, _ := strings.Cut(d.engine.raw, "*")
 	text = strings.NewReplacer(
 		"{records}", d.prefix+"records",
 		"{inbox}", d.prefix+"inbox",
@@ -185,17 +126,17 @@ func (d Dialect) SQL(text string) string {
 		"{outbox_schema}", d.prefix+"outbox_schema",
 		"{index}", index,
 		"{now}", d.engine.now,
+		"{past}", d.engine.past,
 		"{greatest}", d.engine.greatest,
-		"{ignore}", d.engine.ignore,
-		"{skip locked}", d.engine.skipLocked,
-		"{commits}", d.engine.commits,
+		"{ignore}", clause(d.engine.ignore),
+		"{keep version}", d.engine.keepVersion,
+		"{skip locked}", clause(d.engine.skipLocked),
+		"{commits}", clause(d.engine.commits),
 		"{bytes}", d.engine.bytes,
-		"{raw}", d.engine.raw,
-		"{/raw}", d.engine.rawEnd,
+		"{raw}", raw,
+		"{/raw}", rawEnd,
+		"{row list}", clause(d.engine.rowList),
 	).Replace(text)
-	if !d.engine.numbered {
-		return text
-	}
 	var b strings.Builder
 	for n := 1; ; n++ {
 		before, after, found := strings.Cut(text, "?")
@@ -203,7 +144,14 @@ func (d Dialect) SQL(text string) string {
 		if !found {
 			return b.String()
 		}
-		b.WriteString("$" + strconv.Itoa(n))
+		b.WriteString(d.engine.placeholder(n))
 		text = after
 	}
+}
+
+func clause(text string) string {
+	if text == none {
+		return ""
+	}
+	return text
 }

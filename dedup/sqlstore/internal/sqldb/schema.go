@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Schema is the tables of one package. Its migrations are files: schema/DIALECT/VERSION_NAME.sql. A released file is never
@@ -35,15 +34,7 @@ func (s Schema) Migration(d Dialect, version int) []string {
 			all = append(all, d.SQL(text))
 		}
 	}
-	return append(all, d.SQL(s.versionRow(d, version)))
-}
-
-func (s Schema) versionRow(d Dialect, version int) string {
-	row := "INSERT INTO " + s.Table + " (version, applied_at) VALUES (" + strconv.Itoa(version) + ", {now}) "
-	if d.engine.ignore == "" {
-		return row + "ON DUPLICATE KEY UPDATE version = version"
-	}
-	return row + "ON CONFLICT (version) DO NOTHING"
+	return append(all, d.SQL("INSERT INTO "+s.Table+" (version, applied_at) VALUES ("+strconv.Itoa(version)+", {now}) {keep version}"))
 }
 
 // Version returns the version of the tables in the database.
@@ -73,9 +64,6 @@ func (s Schema) DDL(d Dialect) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// migrateWait limits how long Migrate waits for another process that migrates, on MySQL.
-const migrateWait = time.Minute
-
 // Migrate brings the tables to the version target, unless they are of that or a later one. db and d are checked.
 func (s Schema) Migrate(ctx context.Context, db *sql.DB, d Dialect, target int) error {
 	if err := s.Reporter.CheckKind(ctx, db, d); err != nil {
@@ -89,61 +77,40 @@ func (s Schema) Migrate(ctx context.Context, db *sql.DB, d Dialect, target int) 
 		return s.Reporter.Explain(d, "migrate", err)
 	}
 	defer func() { _ = conn.Close() }() // returns it to the pool: no write is lost
-	if d.engine == mysql {
-		err = s.migrateMySQL(ctx, conn, d, target)
-	} else {
-		err = s.migrateInTx(ctx, conn, d, target)
-	}
+	err = d.engine.migrate(ctx, conn, "sqsonce migrate "+d.prefix, func() error { return s.apply(ctx, conn, d, target) })
 	return s.Reporter.Explain(d, "migrate", err)
 }
 
-// migrateInTx applies the missing versions in one transaction, behind a lock that every other Migrate waits for. CREATE
-// TABLE IF NOT EXISTS is not enough in PostgreSQL: two at once both find no table, and one of them fails.
-func (s Schema) migrateInTx(ctx context.Context, conn *sql.Conn, d Dialect, target int) error {
-	begin := "BEGIN IMMEDIATE" // takes SQLite's lock; database/sql's own BEGIN takes it at the first write, and may fail then
-	if d.engine == postgresql {
-		begin = "BEGIN"
-	}
-	if _, err := conn.ExecContext(ctx, begin); err != nil {
-		return err
-	}
-	err := func() error {
-		if d.engine == postgresql {
-			// Any number works, as long as every Migrate of this prefix uses the same one.
-			if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtext($1))", "sqsonce migrate "+d.prefix); err != nil {
-				return err
-			}
-		}
-		if err := s.apply(ctx, conn, d, target); err != nil {
+// inTx applies a migration in one transaction, behind a lock that every other migration waits for. The statement lock takes
+// it, with the migration's name, or begin does. CREATE TABLE IF NOT EXISTS is not enough in PostgreSQL: two at once both find
+// no table, and one of them fails.
+func inTx(begin, lock string) func(context.Context, *sql.Conn, string, func() error) error {
+	return func(ctx context.Context, conn *sql.Conn, name string, apply func() error) error {
+		if _, err := conn.ExecContext(ctx, begin); err != nil {
 			return err
 		}
-		_, err := conn.ExecContext(ctx, "COMMIT")
-		return err
-	}()
-	if err != nil {
-		// Also after ctx has ended: a connection with an open transaction must not return to the pool.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanupTimeout)
-		defer cancel()
-		if _, rollbackErr := conn.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil {
-			Discard(conn)
+		err := func() error {
+			if lock != none {
+				if _, err := conn.ExecContext(ctx, lock, name); err != nil {
+					return err
+				}
+			}
+			if err := apply(); err != nil {
+				return err
+			}
+			_, err := conn.ExecContext(ctx, "COMMIT")
+			return err
+		}()
+		if err != nil {
+			// Also after ctx has ended: a connection with an open transaction must not return to the pool.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanupTimeout)
+			defer cancel()
+			if _, rollbackErr := conn.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil {
+				Discard(conn)
+			}
 		}
-	}
-	return err
-}
-
-// migrateMySQL applies the missing versions statement by statement, behind a named lock of the server.
-func (s Schema) migrateMySQL(ctx context.Context, conn *sql.Conn, d Dialect, target int) error {
-	name := "sqsonce migrate " + d.prefix
-	var got sql.NullInt64
-	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", name, int(migrateWait.Seconds())).Scan(&got); err != nil {
 		return err
 	}
-	if got.Int64 != 1 {
-		return fmt.Errorf("lock %q: another process has been migrating for more than %v; call Migrate again", name, migrateWait)
-	}
-	// The lock belongs to the connection: closing it frees the lock.
-	defer Discard(conn)
-	return s.apply(ctx, conn, d, target)
 }
 
 func (s Schema) apply(ctx context.Context, conn *sql.Conn, d Dialect, target int) error {

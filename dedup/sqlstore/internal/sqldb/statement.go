@@ -18,7 +18,7 @@ type Queryer interface {
 func (d Dialect) Write(ctx context.Context, q Queryer, text string, args ...any) (bool, error) {
 	res, err := q.ExecContext(ctx, text, args...)
 	if err != nil {
-		if d.engine.ignore == "" && d.Classify(err) == Duplicate {
+		if d.engine.ignore == none && d.Classify(err) == Duplicate {
 			return false, nil
 		}
 		return false, err
@@ -27,43 +27,55 @@ func (d Dialect) Write(ctx context.Context, q Queryer, text string, args ...any)
 	return n > 0, err
 }
 
-// Returned marks the number that a statement of [Dialect.WriteReturning] returns. On MySQL that is LAST_INSERT_ID(number):
-// the server's reply to an INSERT or UPDATE carries the number, and 0 if no row was written.
-func (d Dialect) Returned(number string) string {
-	if d.engine.returning {
-		return number
-	}
-	return "LAST_INSERT_ID(" + number + ")"
+// returned is how a statement returns a number of the row it wrote.
+type returned struct {
+	// mark stands for the number in the statement, and end is the statement's end.
+	mark, end func(number string) string
+	run       func(ctx context.Context, d Dialect, q Queryer, text string, args []any) (number int64, written bool, err error)
 }
 
+// Returned marks the number that a statement of [Dialect.WriteReturning] returns.
+func (d Dialect) Returned(number string) string { return d.engine.returned.mark(number) }
+
 // Returning is the end of a statement of [Dialect.WriteReturning].
-func (d Dialect) Returning(number string) string {
-	if d.engine.returning {
-		return " RETURNING " + number
-	}
-	return ""
-}
+func (d Dialect) Returning(number string) string { return d.engine.returned.end(number) }
 
 // WriteReturning runs a statement that returns a number of the row it wrote: see Returned and Returning. It reports false
 // if no row was written, because the key exists or the WHERE clause does not match.
 func (d Dialect) WriteReturning(ctx context.Context, q Queryer, text string, args ...any) (number int64, written bool, err error) {
-	if d.engine.returning {
-		err := q.QueryRowContext(ctx, text, args...).Scan(&number)
+	return d.engine.returned.run(ctx, d, q, text, args)
+}
+
+// returning is the clause RETURNING.
+var returning = returned{
+	mark: func(number string) string { return number },
+	end:  func(number string) string { return " RETURNING " + number },
+	run: func(ctx context.Context, _ Dialect, q Queryer, text string, args []any) (number int64, written bool, err error) {
+		err = q.QueryRowContext(ctx, text, args...).Scan(&number)
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, false, nil
 		}
 		return number, err == nil, err
-	}
-	res, err := q.ExecContext(ctx, text, args...)
-	if err != nil {
-		if d.Classify(err) == Duplicate {
-			return 0, false, nil
+	},
+}
+
+// lastInsertID is LAST_INSERT_ID(number): the server's reply to an INSERT or UPDATE carries the number, and 0 if no row was
+// written.
+var lastInsertID = returned{
+	mark: func(number string) string { return "LAST_INSERT_ID(" + number + ")" },
+	end:  func(string) string { return "" },
+	run: func(ctx context.Context, d Dialect, q Queryer, text string, args []any) (number int64, written bool, err error) {
+		res, err := q.ExecContext(ctx, text, args...)
+		if err != nil {
+			if d.Classify(err) == Duplicate {
+				return 0, false, nil
+			}
+			return 0, false, err
 		}
-		return 0, false, err
-	}
-	// Not the rows affected: MySQL counts a row that was written with the values it had only if the driver asks for it.
-	number, err = res.LastInsertId()
-	return number, number > 0, err
+		// Not the rows affected: MySQL counts a row that was written with the values it had only if the driver asks for it.
+		number, err = res.LastInsertId()
+		return number, number > 0, err
+	},
 }
 
 // Discard closes the connection instead of putting it back into the pool.

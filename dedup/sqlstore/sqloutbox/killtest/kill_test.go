@@ -80,7 +80,7 @@ func open() (outboxkill.Child, error) {
 	if err != nil {
 		return outboxkill.Child{}, err
 	}
-	dialect := sqlbed.Dialect(os.Getenv(envKind))
+	dialect := sqlbed.KindOf(os.Getenv(envKind)).Dialect
 	box, err := sqloutbox.New(db, sqlstore.Dialect(dialect), "orders", outboxkill.Source)
 	return outboxkill.Child{Store: box, Commit: committer{db, dialect, box}.commit}, err
 }

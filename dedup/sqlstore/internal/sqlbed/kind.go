@@ -1,0 +1,161 @@
+package sqlbed
+
+import (
+	"strings"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/testserver"
+)
+
+// Kind is a kind of database, and what tests say to it in its own words.
+type Kind struct {
+	Label   string
+	Dialect sqldb.Dialect
+	Driver  string
+
+	server *testserver.Database // nil: the database is a file
+	// existing is a database on a new server, and parameters end each data source name.
+	existing, parameters string
+
+	// ReadOnly makes a session that takes no writes, and ReadOnlyDSN a data source name for such sessions. nil: there is none
+	// that the store recognises, and a test needs a server of its own.
+	ReadOnly    string
+	ReadOnlyDSN func(dsn string) string
+	// LockTimeout makes a session that waits for a lock no longer than LockWait, and ShortLocks changes a data source name
+	// for the same.
+	LockTimeout string
+	LockWait    time.Duration
+	ShortLocks  func(dsn string) string
+	// Commit is the statement by which the driver commits.
+	Commit string
+	// SessionID is a query for the session's number, and EndSession ends the session's connection. "": a file has none.
+	SessionID, EndSession string
+	// Numbered is the type of a column that numbers the rows.
+	Numbered string
+	// Unlisted are errors of the driver that sqldb does not know.
+	Unlisted []error
+	// Sessions are parameters of other sessions, in which the store's statements mean the same. In those of a file each is
+	// "NEW for OLD".
+	Sessions map[string]string
+}
+
+// Kinds are all kinds. MariaDB and MySQL share a dialect.
+var Kinds = []Kind{postgresql, mysqlOn(testserver.MariaDB), mysqlOn(testserver.MySQL), sqlite}
+
+// Names are the labels of all kinds, Servers of those that have a server, and MySQLs of those that share the dialect.
+var (
+	Names   = labels(func(Kind) bool { return true })
+	Servers = labels(func(k Kind) bool { return k.server != nil })
+	MySQLs  = labels(func(k Kind) bool { return k.Dialect == sqldb.MySQL })
+)
+
+func labels(is func(Kind) bool) (all []string) {
+	for _, k := range Kinds {
+		if is(k) {
+			all = append(all, k.Label)
+		}
+	}
+	return all
+}
+
+// KindOf returns the kind with a label.
+func KindOf(label string) Kind {
+	for _, k := range Kinds {
+		if k.Label == label {
+			return k
+		}
+	}
+	panic("no kind " + label)
+}
+
+var postgresql = Kind{
+	Label: "PostgreSQL", Dialect: sqldb.PostgreSQL, Driver: "pgx",
+	server: testserver.PostgreSQL, existing: "postgres",
+	ReadOnly:    "SET default_transaction_read_only = on",
+	ReadOnlyDSN: func(dsn string) string { return dsn + "&default_transaction_read_only=on" },
+	LockTimeout: "SET lock_timeout = '50ms'",
+	LockWait:    50 * time.Millisecond,
+	ShortLocks:  func(dsn string) string { return dsn + "&lock_timeout=50ms" },
+	Commit:      "commit",
+	SessionID:   "SELECT pg_backend_pid()",
+	EndSession:  "SELECT pg_terminate_backend(pg_backend_pid())",
+	Numbered:    "BIGINT GENERATED ALWAYS AS IDENTITY",
+	Unlisted: []error{
+		&pgconn.PgError{Code: "ZZ999"}, &pgconn.PgError{Code: "55000"}, &pgconn.PgError{Code: "XX000"},
+		&pgconn.PgError{Code: "25P03"}, &pgconn.PgError{Code: "26000"}, &pgconn.PgError{Code: "42P05"},
+	},
+	Sessions: map[string]string{
+		"serializable":    "default_transaction_isolation=serializable",
+		"repeatable read": "default_transaction_isolation=repeatable%20read",
+		"far east":        "TimeZone=Pacific/Kiritimati",
+		"far west":        "TimeZone=Pacific/Midway",
+		"simple protocol": "default_query_exec_mode=simple_protocol",
+		"no cache":        "default_query_exec_mode=describe_exec",
+	},
+}
+
+func mysqlOn(server *testserver.Database) Kind {
+	return Kind{
+		Label: server.Name, Dialect: sqldb.MySQL, Driver: "mysql",
+		server: server, existing: "test", parameters: "?interpolateParams=true",
+		ReadOnly:    "SET SESSION TRANSACTION READ ONLY",
+		LockTimeout: "SET SESSION innodb_lock_wait_timeout = 1",
+		LockWait:    time.Second,
+		ShortLocks:  func(dsn string) string { return dsn + "&innodb_lock_wait_timeout=1" },
+		Commit:      "COMMIT",
+		SessionID:   "SELECT CONNECTION_ID()",
+		EndSession:  "KILL CONNECTION_ID()",
+		Numbered:    "BIGINT AUTO_INCREMENT PRIMARY KEY",
+		Unlisted: []error{
+			&mysqldriver.MySQLError{Number: 60000}, &mysqldriver.MySQLError{Number: 9001},
+			&mysqldriver.MySQLError{Number: 3032}, &mysqldriver.MySQLError{Number: 1105},
+		},
+		Sessions: map[string]string{
+			"serializable":           "transaction_isolation=%27SERIALIZABLE%27",
+			"read committed":         "transaction_isolation=%27READ-COMMITTED%27",
+			"far east":               "time_zone=%27%2B13:00%27",
+			"far west":               "time_zone=%27-11:00%27",
+			"parsed times":           "parseTime=true&loc=Local",
+			"found rows":             "clientFoundRows=true",
+			"prepared":               "interpolateParams=false",
+			"an old character set":   "charset=latin1",
+			"no backslashes, strict": "sql_mode=%27NO_BACKSLASH_ESCAPES,ANSI,TRADITIONAL%27",
+		},
+	}
+}
+
+var sqlite = Kind{
+	Label: "SQLite", Dialect: sqldb.SQLite, Driver: "sqlite",
+	parameters: "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate",
+	ReadOnly:   "PRAGMA query_only = 1",
+	ReadOnlyDSN: func(dsn string) string {
+		return strings.Replace(dsn, "_txlock=immediate", "_txlock=deferred", 1) + "&_pragma=query_only(1)"
+	},
+	LockTimeout: "PRAGMA busy_timeout = 0",
+	LockWait:    50 * time.Millisecond,
+	ShortLocks: func(dsn string) string {
+		return strings.Replace(dsn, "busy_timeout(10000)", "busy_timeout(50)", 1)
+	},
+	Commit:    "COMMIT",
+	SessionID: "SELECT 0",
+	Numbered:  "INTEGER PRIMARY KEY AUTOINCREMENT",
+	Unlisted:  []error{SQLiteError(99)},
+	Sessions: map[string]string{
+		"rollback journal": "journal_mode(DELETE) for journal_mode(WAL)",
+		"deferred":         "_txlock=deferred for _txlock=immediate",
+	},
+}
+
+// SQLiteError is a result of SQLite, as the driver returns one.
+type SQLiteError int
+
+func (e SQLiteError) Error() string { return "SQLite's result" }
+
+// Code returns the result.
+func (e SQLiteError) Code() int { return int(e) }

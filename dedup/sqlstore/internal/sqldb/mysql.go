@@ -1,0 +1,234 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+var mysql = &engine{
+	name:        "MySQL",
+	identity:    "SELECT VERSION()",
+	is:          func(version string) bool { return version != "" && version[0] >= '0' && version[0] <= '9' },
+	schemas:     yes,
+	placeholder: func(int) string { return "?" },
+
+	now:      mysqlNow,
+	past:     mysqlNow,
+	greatest: "greatest",
+	// INSERT IGNORE would also cut a key that is too long, and the rows affected by ON DUPLICATE KEY UPDATE depend on the
+	// driver's clientFoundRows.
+	ignore:      none,
+	keepVersion: "ON DUPLICATE KEY UPDATE version = version",
+	skipLocked:  "FOR UPDATE SKIP LOCKED",
+	commits:     " AND @@session.autocommit",
+	bytes:       "CAST(? AS BINARY)",
+	raw:         "CAST(* AS BINARY)",
+	rowList:     none,
+	returned:    lastInsertID,
+	anyOf:       none,
+	deleteOldest: func(table, _, where, order string) string {
+		return "DELETE FROM " + table + " WHERE " + where + " ORDER BY " + order + " LIMIT ?"
+	},
+
+	oneWriter: no,
+	prepares:  yes,
+	// The handler may have turned autocommit off, and the connection goes back to the pool, where statements of others must be
+	// committed. The ROLLBACK comes first because the SET commits.
+	resetSession: []string{"ROLLBACK", "SET autocommit = 1"},
+	migrate:      behindNamedLock,
+
+	classify:   classifyMySQL,
+	readOnly:   "SELECT CASE WHEN @@global.read_only OR @@global.innodb_read_only THEN 1 ELSE 0 END",
+	failsOver:  yes,
+	autocommit: "SELECT @@session.autocommit",
+
+	outbox: Outbox{
+		// The index is read group by group, the first and the last row of each. MySQL does so only if the grouping begins with the
+		// index, which it does not where the outbox's column is compared with one value. No outbox has the name ''.
+		Groups: "SELECT g.name, g.highest, {now} - f.created_at, f.parked FROM" +
+			" (SELECT aggregateid AS name, MIN(seq) AS lowest, MAX(seq) AS highest FROM {outbox} FORCE INDEX FOR GROUP BY ({index}outbox_group)" +
+			" WHERE aggregatetype IN (?, '') AND aggregateid > ? GROUP BY aggregatetype, aggregateid ORDER BY aggregatetype, aggregateid LIMIT ?) g" +
+			" JOIN {outbox} f ON f.seq = g.lowest ORDER BY g.name",
+		GroupArgs: func(box, after string, limit int) []any { return []any{box, after, limit} },
+		Span:      "{outbox} FORCE INDEX ({index}outbox_group) WHERE aggregatetype = ? AND aggregateid = ? AND seq <= ?",
+		// MariaDB sorts the whole group if the order names more than the number.
+		First:            "seq",
+		Last:             "seq DESC",
+		SpanArgs:         spanArgs,
+		Heads:            headsOfEach,
+		Lock:             GroupLock{Take: lockStripes, Check: missingStripes},
+		ReadsUncommitted: isolationIsLow,
+		IdentityProblem:  autoIncrementProblem,
+	},
+}
+
+// UTC_TIMESTAMP is the start of the statement: one value wherever it stands in it, and the same on a replica. A statement
+// that then waited for a lock uses an old time. That is safe: it takes fewer leases than it could and asks for a shorter
+// one, and its caller also counts from before the statement. SYSDATE would be later, but it is in the session's time
+// zone, where one hour a year comes twice.
+const mysqlNow = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000)"
+
+// migrateWait limits how long a migration waits for another process that migrates.
+const migrateWait = time.Minute
+
+// behindNamedLock applies a migration statement by statement, behind a named lock of the server.
+func behindNamedLock(ctx context.Context, conn *sql.Conn, name string, apply func() error) error {
+	var got sql.NullInt64
+	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", name, int(migrateWait.Seconds())).Scan(&got); err != nil {
+		return err
+	}
+	if got.Int64 != 1 {
+		return fmt.Errorf("lock %q: another process has been migrating for more than %v; call Migrate again", name, migrateWait)
+	}
+	// The lock belongs to the connection: closing it frees the lock.
+	defer Discard(conn)
+	return apply()
+}
+
+// stripes is how many rows the table of locks has. Two groups share one with a probability of 1/4,096: then they wait for
+// one another, and nothing else.
+const stripes = 4096
+
+// lockRows limits the stripes of one statement: with more, MySQL might prefer to read, and lock, the whole table.
+const lockRows = 64
+
+// lockStripes locks the rows of the table of locks that the groups have.
+func lockStripes(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (problem string, err error) {
+	var all []int
+	for _, h := range hashes {
+		all = append(all, int(h%stripes))
+	}
+	slices.Sort(all)
+	for some := range slices.Chunk(slices.Compact(all), lockRows) {
+		locked, err := lockSome(ctx, tx, d, some)
+		switch {
+		case err != nil:
+			return "", err
+		case locked != len(some): // a row that is not there is no lock
+			return fmt.Sprintf("%d of %d rows", locked, len(some)), nil
+		}
+	}
+	return "", nil
+}
+
+func lockSome(ctx context.Context, tx *sql.Tx, d Dialect, some []int) (locked int, err error) {
+	args := make([]any, len(some))
+	for i, stripe := range some {
+		args[i] = stripe
+	}
+	rows, err := tx.QueryContext(ctx, d.SQL("SELECT stripe FROM {outbox_locks} WHERE stripe IN (?"+strings.Repeat(", ?", len(some)-1)+") ORDER BY stripe FOR UPDATE"), args...)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors
+	for rows.Next() {
+		locked++
+	}
+	return locked, rows.Err()
+}
+
+func missingStripes(ctx context.Context, q Queryer, d Dialect) (problem string, err error) {
+	var rows int
+	err = q.QueryRowContext(ctx, d.SQL("SELECT COUNT(*) FROM {outbox_locks}")).Scan(&rows)
+	if err == nil && rows != stripes {
+		problem = fmt.Sprintf("%d rows", rows)
+	}
+	return problem, err
+}
+
+// isolationIsLow looks at the session. The variable's name depends on the version.
+func isolationIsLow(ctx context.Context, q Queryer) (bool, error) {
+	var name, level string
+	err := q.QueryRowContext(ctx, "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')").Scan(&name, &level)
+	return level == "READ-UNCOMMITTED", err
+}
+
+func autoIncrementProblem(ctx context.Context, q Queryer, d Dialect) (problem string, err error) {
+	var extra string
+	var field, kind, null, key, standard sql.NullString
+	err = q.QueryRowContext(ctx, d.SQL("SHOW COLUMNS FROM {outbox} LIKE 'seq'")).Scan(&field, &kind, &null, &key, &standard, &extra)
+	if !strings.Contains(strings.ToLower(extra), "auto_increment") {
+		problem = "no AUTO_INCREMENT"
+	}
+	return problem, err
+}
+
+// See https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html and
+// https://mariadb.com/kb/en/mariadb-error-codes/.
+func classifyMySQL(err error) Class {
+	number, ok := mysqlNumber(err)
+	if !ok {
+		return classifyNoReply(err)
+	}
+	return mysqlNumbers[number]
+}
+
+var mysqlNumbers = map[uint64]Class{
+	1062: Duplicate,
+	1213: Unwritten,                                   // deadlock
+	1205: Unwritten,                                   // lock wait timeout: the statement was rolled back
+	1020: Unwritten,                                   // changed since last read: MariaDB's innodb_snapshot_isolation
+	3572: Unwritten,                                   // NOWAIT
+	1040: Unwritten,                                   // too many connections
+	1203: Unwritten,                                   // too many connections of this user
+	1226: Unwritten,                                   // a limit of this user
+	3024: Unwritten,                                   // max_execution_time
+	1969: Unwritten,                                   // max_statement_time, MariaDB
+	4031: Unwritten,                                   // the session had ended after wait_timeout, MySQL 8.0.24
+	1047: Unwritten,                                   // the node is not ready: Galera
+	3101: Unwritten,                                   // conflict with another node: group replication
+	1021: Unwritten,                                   // disk full
+	1114: Unwritten,                                   // table full
+	1037: Unwritten, 1038: Unwritten, 1041: Unwritten, // out of memory
+	1053: Unknown,  // the server is shutting down
+	1317: Unknown,  // killed
+	1927: Unknown,  // connection killed, MariaDB
+	3169: Unknown,  // session killed
+	1290: ReadOnly, // the server runs with --read-only
+	1792: ReadOnly, // in a transaction READ ONLY
+	1836: ReadOnly, // the server is in read-only mode
+	1146: NoTable,
+	1049: NoTable, // database
+	1046: NoTable, // no database chosen
+	1054: NoColumn,
+	1044: Denied, 1045: Denied, 1142: Denied, 1143: Denied, 1227: Denied, 1698: Denied,
+	1129: Denied, 1130: Denied, // the host is blocked, or not allowed
+	1820: Denied, 1862: Denied, 3118: Denied, 4151: Denied, // the password has expired, the account is locked
+	1064: UnknownSyntax,
+	1305: UnknownSyntax, // no such function
+	1128: UnknownSyntax,
+	1461: NotPrepared, // max_prepared_stmt_count
+	1243: NotPrepared, // unknown statement
+	1295: NotPrepared, // not supported in the prepared protocol
+	1615: NotPrepared, // needs to be prepared again
+}
+
+// mysqlNumber returns the field Number of the first *MySQLError in err's tree. The error of go-sql-driver has no method but
+// Error and Is. Its text begins with the number too, but the text also quotes values, which the sender chooses.
+func mysqlNumber(err error) (uint64, bool) {
+	if err == nil {
+		return 0, false
+	}
+	v := reflect.Indirect(reflect.ValueOf(err))
+	if v.Kind() == reflect.Struct && v.Type().Name() == "MySQLError" {
+		if f := v.FieldByName("Number"); f.IsValid() && f.CanUint() {
+			return f.Uint(), true
+		}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return mysqlNumber(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if n, ok := mysqlNumber(err); ok {
+				return n, true
+			}
+		}
+	}
+	return 0, false
+}
