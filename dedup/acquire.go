@@ -74,7 +74,7 @@ func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error)
 // answered acts on the store's verdict, and returns the delivery's error:
 //
 //	verdict      counted             decided          the delivery
-//	granted      First or Takeovers  first, takeover  runs the handler, and logs a takeover
+//	granted      First or Takeovers  first, takeover  runs the handler, and logs a takeover; or suspect: see suspect.go
 //	completed    Completed           duplicate        is acknowledged, or gets the result
 //	in_progress  InProgress          in_progress      comes back when the other owner's lease is over
 //	crashed      -                   crashed          fails or is rejected: Options.OnCrash
@@ -84,6 +84,9 @@ func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error)
 func (o *Once) answered(ctx context.Context, t task, rl *recordLease, g Grant) error {
 	switch g.Verdict {
 	case VerdictGranted:
+		if err := o.suspect(ctx, t, g.Lease); err != nil {
+			return err
+		}
 		return o.run(ctx, t, rl, g.Lease)
 	case VerdictCompleted:
 		return o.duplicate(ctx, t, g.Result, false)

@@ -45,6 +45,7 @@ const (
 	DecidedTakeover   DecisionOutcome = "takeover"    // the last owner crashed
 	DecidedUnguarded  DecisionOutcome = "unguarded"   // the store cannot be reached, policy OnStoreDownRunAnyway
 	DecidedDuplicate  DecisionOutcome = "duplicate"   // completed before
+	DecidedSuspect    DecisionOutcome = "suspect"     // the last owner crashed, and the host runs the event apart from others, in a delivery of its own
 	DecidedInProgress DecisionOutcome = "in_progress" // another delivery is in progress
 	DecidedCrashed    DecisionOutcome = "crashed"     // the last owner crashed, policy Block or DeadLetter
 	DecidedMismatch   DecisionOutcome = "mismatch"    // another payload under the key of a completed event

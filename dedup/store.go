@@ -95,6 +95,8 @@ type Lease struct {
 	Retention time.Duration
 	// Takeover says that the last owner crashed: its lease ended without a complete or a release.
 	Takeover bool
+	// TakenFrom is the fence of that owner. It is about when that owner acquired the record, in milliseconds since 1970.
+	TakenFrom int64
 	// OwnRetry says that the store had granted the same claim before, and that its first answer was lost.
 	OwnRetry bool
 	// Attempts is the claim's Attempt.

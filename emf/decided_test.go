@@ -32,7 +32,7 @@ func TestEachOutcomeHasAMetric(t *testing.T) {
 // The decisions that are metrics. The others are counted by what they make of their message.
 func TestEachDecisionIsDecided(t *testing.T) {
 	want := map[dedup.DecisionOutcome]string{
-		dedup.DecidedFirst: "", dedup.DecidedTakeover: "Takeovers", dedup.DecidedUnguarded: "", dedup.DecidedDuplicate: "Duplicates",
+		dedup.DecidedFirst: "", dedup.DecidedTakeover: "Takeovers", dedup.DecidedSuspect: "Takeovers", dedup.DecidedUnguarded: "", dedup.DecidedDuplicate: "Duplicates",
 		dedup.DecidedInProgress: "", dedup.DecidedCrashed: "", dedup.DecidedMismatch: "", dedup.DecidedNoKey: "", dedup.DecidedLost: "",
 		dedup.DecidedStoreError: "", dedup.DecidedCancelled: "",
 	}

@@ -61,7 +61,7 @@ func (m *Metrics) decided(ctx context.Context, d dedup.Decision) {
 		switch d.Outcome {
 		case dedup.DecidedDuplicate:
 			v.duplicates++
-		case dedup.DecidedTakeover:
+		case dedup.DecidedTakeover, dedup.DecidedSuspect:
 			v.takeovers++
 		}
 	})

@@ -113,7 +113,7 @@ func (f *fixture) everyValue() {
 		function.Hooks[0].Finish(ctx, result)
 	}
 	for _, outcome := range []dedup.DecisionOutcome{
-		dedup.DecidedFirst, dedup.DecidedTakeover, dedup.DecidedUnguarded, dedup.DecidedDuplicate, dedup.DecidedInProgress, dedup.DecidedCrashed,
+		dedup.DecidedFirst, dedup.DecidedTakeover, dedup.DecidedSuspect, dedup.DecidedUnguarded, dedup.DecidedDuplicate, dedup.DecidedInProgress, dedup.DecidedCrashed,
 		dedup.DecidedMismatch, dedup.DecidedNoKey, dedup.DecidedLost, dedup.DecidedStoreError, dedup.DecidedCancelled,
 	} {
 		once.Hooks[0].Decided(ctx, dedup.Decision{Consumer: "billing", Outcome: outcome})

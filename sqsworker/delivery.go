@@ -43,6 +43,9 @@ type delivery struct {
 	unavailableSince time.Time // of the first of them
 	refuted          bool      // its claim: others could be handled
 
+	suspect      bool // runs apart, or waits for it
+	suspectStart time.Time
+
 	// While it is held, or behind a head that is:
 	heldFor  heldFor
 	parked   bool // takes no place in MaxInFlight
@@ -87,6 +90,7 @@ const (
 	heldAside                    // what it needs is unavailable, and others go on: see aside.go
 	heldClaim                    // the same, and it is not known whether others do
 	heldDLQ                      // the head of a FIFO group, for a dead-letter queue that takes it: see awaitDLQ
+	heldSuspect                  // for its turn to run apart: see suspects.go
 	heldForCount                 // how many there are
 )
 

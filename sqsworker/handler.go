@@ -71,7 +71,7 @@ func (l *loop) start(d *delivery) {
 		d.m.QueueARN, d.key.queueARN = l.queue.arn, l.queue.arn
 	}
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
-	ctx, _ = settle.New(ctx)
+	ctx, _ = settle.New(l.withSuspects(ctx, d))
 	d.cancel, d.key.handler = cancel, ctx
 	l.proveBy(d)
 	l.counters.running.add(d)
@@ -203,6 +203,11 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		return
 	}
 	l.setState(d, deciding)
+	if s, suspect := settle.SuspectOf(r.err); suspect {
+		l.suspected(d, s.Started)
+		return
+	}
+	d.suspect = false
 	if r.outcome != sqsonce.OutcomeUnavailable && !d.damaged { // of a damaged message no handler ran
 		l.available(d)
 	}

@@ -131,7 +131,10 @@ func (l *loop) trimParked() {
 
 // mayTrim says whether a message of the head's group can be given back.
 func (l *loop) mayTrim(head, d *delivery) bool {
-	if l.isAside(head) {
+	switch {
+	case head.suspect: // it would only crash another process
+		return false
+	case l.isAside(head):
 		return l.hasReceives(d)
 	}
 	return !l.atLastReceive(d)

@@ -30,6 +30,7 @@ type receiving struct {
 	clock    serverClock
 	capacity capacity
 	needs    needs
+	suspects suspects
 }
 
 // handling is the messages that are here, and their handlers.
@@ -143,6 +144,7 @@ func (l *loop) step() {
 	l.lastStep.Store(now.UnixNano())
 	l.schedule.run(now)
 	l.chooseTrial()
+	l.runSuspects()
 	l.startReady()
 	l.flush(&l.deletes, false)
 	l.flush(&l.releases, false)

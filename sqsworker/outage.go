@@ -137,8 +137,12 @@ func (l *loop) hasReceives(d *delivery) bool {
 	return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-leftReceives
 }
 
-// mayStart says whether a message may run: all in a stop, while there is time, and in an outage only the one that is tried.
+// mayStart says whether a message may run: all in a stop, while there is time, and in an outage only the one that is tried. Beside
+// suspects nothing runs.
 func (l *loop) mayStart(d *delivery) bool {
+	if l.suspects.state == suspectsStarted && d != l.suspects.current {
+		return false
+	}
 	return l.needs.state != needsDown || l.stopping.begun || d == l.needs.trial.message
 }
 

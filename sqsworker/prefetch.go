@@ -78,7 +78,7 @@ func (l *loop) anyWaitsForSlot() bool { return len(l.ready) > 0 && l.freeSlots()
 // it is MaxInFlight or Bytes that leaves no room for ten, it is also started only when nothing under way will free some.
 func (l *loop) toReceive() int {
 	fits := l.capacity.available()
-	if fits == 0 || l.needs.asking != nil || l.parked.messages >= 2*l.opts.MaxHeld {
+	if fits == 0 || l.needs.asking != nil || l.suspects.state != noSuspects || l.parked.messages >= 2*l.opts.MaxHeld {
 		return 0
 	}
 	if n, decided := l.toProbe(); decided {

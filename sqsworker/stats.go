@@ -25,6 +25,7 @@ type Stats struct {
 	Waiting   int64 // for a slot, or for the end of another message of their group
 	Held      int64 // kept in flight without a slot until they are tried again
 	Aside     int64 // of Held: what they need is unavailable, and other messages go on
+	Suspect   int64 // of Held: were running in a process that crashed, and run apart from other messages soon
 	InDoubt   int64 // of Held: what they need is unavailable, and it is not known whether other messages can go on
 	Rejecting int64 // on their way to the dead-letter queue
 	Deleting  int64 // done, and their deletes are not confirmed
@@ -80,7 +81,7 @@ func (l *loop) noteTurn() {
 	defer l.counters.turn.mu.Unlock()
 	l.counters.turn.now = Stats{
 		InFlight: int64(l.capacity.used.messages - l.polling.asked + l.parked.messages), Receiving: int64(l.polling.active),
-		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Aside: int64(l.heldAs[heldAside]), InDoubt: int64(l.heldAs[heldClaim]), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
+		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Aside: int64(l.heldAs[heldAside]), InDoubt: int64(l.heldAs[heldClaim]), Suspect: int64(l.heldAs[heldSuspect]), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
 		Concurrency: int64(l.opts.Concurrency), MaxInFlight: int64(l.opts.MaxInFlight),
 	}
 }

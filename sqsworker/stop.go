@@ -123,7 +123,7 @@ func (l *loop) releaseAllUnstarted() {
 func (l *loop) releaseUnstarted(d *delivery) {
 	if d.state == held {
 		delay := d.retry.at.Sub(l.now())
-		if d.unavailable > 0 {
+		if d.unavailable > 0 || d.suspect {
 			delay = 0 // it has not failed, and others may be able to run it
 		}
 		l.giveBack(d, delay)

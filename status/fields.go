@@ -39,6 +39,7 @@ var Fields = []Field{
 	{"worker", "Waiting", "waiting", Gauge, "Messages that wait for a slot, or for the end of another message of their group."},
 	{"worker", "Held", "held", Gauge, "Messages kept in flight without a slot until they are tried again."},
 	{"worker", "Aside", "aside", Gauge, "Held messages whose needs are unavailable while others are handled."},
+	{"worker", "Suspect", "suspect", Gauge, "Held messages that were running in a process that crashed, and run apart from others soon."},
 	{"worker", "InDoubt", "in_doubt", Gauge, "Held messages whose needs are unavailable; it is not known whether others can be handled."},
 	{"worker", "Rejecting", "rejecting", Gauge, "Messages on their way to the dead-letter queue."},
 	{"worker", "Deleting", "deleting", Gauge, "Messages that are done and whose deletes are not confirmed."},

@@ -341,6 +341,9 @@ func (s *Store) granted(a acquisition, before record) (_ dedup.Grant, enough boo
 		s.meter.ownRetries.Add(1)
 	}
 	l.Takeover = before.status == inProgress && !l.OwnRetry && (before.until == nil || *before.until > 0)
+	if l.Takeover {
+		l.TakenFrom = valueOf(before.fence)
+	}
 	foreign := before.status != "" && before.owner == ""
 	if foreign {
 		s.meter.foreign.Add(1)

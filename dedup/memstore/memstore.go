@@ -82,7 +82,9 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 		}
 		// Two owners in one millisecond would get the same fence from the clock.
 		l.Fence = max(l.Fence, r.lease.Fence+1)
-		l.Takeover = !r.released
+		if l.Takeover = !r.released; l.Takeover {
+			l.TakenFrom = r.lease.Fence
+		}
 		l.LastError = r.lastError
 	}
 	s.records[c.Key] = &record{lease: l, lastError: l.LastError, expires: retainUntil(l, now)}

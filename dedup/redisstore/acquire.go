@@ -88,12 +88,15 @@ func acquireError(err error, unknown bool) error {
 func readGrant(c dedup.Claim, r *reply) dedup.Grant {
 	switch r.status() {
 	case "granted", "own":
-		own := r.status() == "own"
-		return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: dedup.Lease{
+		l := dedup.Lease{
 			Key: c.Key, Owner: c.Owner, Fence: r.number(1), Until: r.ownerEnd(2), LastError: r.text(3),
-			Takeover: !own && r.number(4) == 1, OwnRetry: own,
 			Retention: c.Retention, Attempts: c.Attempt, Validation: c.Validation,
-		}}
+		}
+		if l.OwnRetry = r.status() == "own"; !l.OwnRetry {
+			l.TakenFrom = r.number(4)
+			l.Takeover = l.TakenFrom > 0
+		}
+		return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}
 	case "completed":
 		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: dedup.Result{Data: r.bytes(1), Validation: r.text(2)}}
 	case "leased":

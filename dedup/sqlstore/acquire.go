@@ -203,7 +203,7 @@ func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r reco
 		return dedup.Grant{}, errContended
 	}
 	l := newLease(c, fence, r.lastError)
-	l.Takeover = r.status == inProgress && r.until > 0
+	l.Takeover, l.TakenFrom = r.takeover()
 	return s.start(ctx, q, l, sent, c.Lease)
 }
 

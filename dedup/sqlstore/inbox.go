@@ -280,7 +280,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 		err = errContended
 	}
 	d.lease = newLease(c, fence, r.lastError)
-	d.lease.Takeover = r.status == inProgress && r.until > 0
+	d.lease.Takeover, d.lease.TakenFrom = r.takeover()
 	return err
 }
 

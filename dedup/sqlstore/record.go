@@ -83,6 +83,14 @@ func (r record) stateFor(c dedup.Claim) state {
 	}
 }
 
+// takeover reports whether the record's last owner crashed, and that owner's fence.
+func (r record) takeover() (crashed bool, fence int64) {
+	if r.status == inProgress && r.until > 0 {
+		return true, r.fence
+	}
+	return false, 0
+}
+
 // isRefusal reports whether the error says what state the record is in. Such an error is not a failure: it is returned
 // unchanged and not retried.
 func isRefusal(err error) bool {

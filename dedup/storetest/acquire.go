@@ -58,6 +58,9 @@ var acquireCases = []testCase{
 		if !b.Takeover {
 			x.fatalf("lease after a's expiry: Takeover false, want true")
 		}
+		if b.TakenFrom != a.Fence {
+			x.fatalf("lease after a's expiry: TakenFrom %d, want a's fence %d", b.TakenFrom, a.Fence)
+		}
 		if b.Fence <= a.Fence {
 			x.fatalf("Fence after a takeover: got %d, want more than %d", b.Fence, a.Fence)
 		}

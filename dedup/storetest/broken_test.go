@@ -186,6 +186,9 @@ func (s *switchable) grant(c dedup.Claim, old *row, now time.Time) dedup.Lease {
 		l.Attempts = 0
 	}
 	if old != nil && !old.done {
+		if !old.released && !s.has("does not say whom it takes over from") {
+			l.TakenFrom = old.Fence
+		}
 		l.Takeover = !old.released && !s.has("does not report a takeover") || s.has("reports every earlier owner as a takeover")
 	}
 	if old != nil {

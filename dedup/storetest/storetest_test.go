@@ -64,6 +64,7 @@ var defects = []struct{ defect, seenBy string }{
 	{"hides a missing record on release", "release/without a record"},
 	{"hides a refused complete", "complete/stale owner refused"},
 	{"hides another owner's complete on release", "release/after another owner's complete"},
+	{"does not say whom it takes over from", "acquire/takeover after expiry"},
 	{"ignores NoTakeover", "acquire/no takeover of a crashed holder"},
 	{"keeps a lease for a caller that left", "acquire/given up leaves no crash"},
 	{"keeps a released key", "release/frees and keeps the error"},

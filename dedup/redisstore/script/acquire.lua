@@ -3,7 +3,7 @@
 local now = clock()
 local status, owner, fence, ends, failure, data, validation =
   unpack(redis.call('HMGET', KEYS[1], 'status', 'owner', 'fence', 'until', 'error', 'data', 'validation'))
-local takeover = 0
+local taken = 0 -- the fence of an owner that crashed
 if status then
   if not (owner and fence and ends) then return {'foreign'} end
   if status == 'COMPLETED' then return {'completed', data or '', validation or ''} end
@@ -18,7 +18,7 @@ if status then
   if ends > now then return {'leased', ends - now} end
   if ends > 0 then
     if ARGV[5] == '1' then return {'crashed'} end
-    takeover = 1
+    taken = fence
   end
   fence = math.max(now, fence + 1) -- two owners in one millisecond, or a clock that was set back
 elseif redis.call('EXISTS', KEYS[1]) == 1 then
@@ -33,4 +33,4 @@ if age > tonumber(ARGV[7]) or age < -100 then return {'late', now} end
 ends = now + tonumber(ARGV[2])
 redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'owner', ARGV[1], 'fence', whole(fence), 'until', whole(ends), 'attempts', ARGV[4])
 redis.call('PEXPIREAT', KEYS[1], whole(math.max(now + tonumber(ARGV[3]), ends + hour)))
-return {'granted', fence, ends - now, failure or '', takeover, now}
+return {'granted', fence, ends - now, failure or '', taken, now}

@@ -1,0 +1,40 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// WithSuspects marks the contexts of a host that runs suspects apart from other messages. A suspect is a message whose event was
+// running in a process that crashed, and that has been received for the from-th time or more often. Middleware that finds one does not
+// run it, and returns an error of [NewSuspect].
+func WithSuspects(ctx context.Context, from int) context.Context {
+	return context.WithValue(ctx, suspectsKey{}, from)
+}
+
+// RunningSuspect marks the context of a suspect that its host runs now.
+func RunningSuspect(ctx context.Context) context.Context { return WithSuspects(ctx, 0) }
+
+// Suspects returns from which receive on the host of ctx wants to be told of suspects, and 0 where it does not.
+func Suspects(ctx context.Context) (from int) {
+	from, _ = ctx.Value(suspectsKey{}).(int)
+	return from
+}
+
+type suspectsKey struct{}
+
+// Suspect is the error of a suspect that was not run.
+type Suspect struct {
+	error
+	Started time.Time // when the crashed process started it, about
+}
+
+// NewSuspect returns err as that of a suspect.
+func NewSuspect(err error, started time.Time) error { return &Suspect{err, started} }
+
+// Unwrap returns the error that NewSuspect got.
+func (s *Suspect) Unwrap() error { return s.error }
+
+// SuspectOf returns the suspect that err tells of.
+func SuspectOf(err error) (s *Suspect, ok bool) { return errors.AsType[*Suspect](err) }

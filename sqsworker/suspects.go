@@ -1,0 +1,118 @@
+package sqsworker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/settle"
+)
+
+// A message that crashes its process takes a receive from all that is in flight there. So a message whose event was running in two
+// crashes is a suspect, as dedup finds by the record: the worker runs it apart. It receives nothing, lets end what runs, and then starts
+// the suspects one by one, the one last that had started last before its crash. What is not guilty is done and deleted by then.
+// Protocol, 17.7.
+
+const (
+	suspectReceives = 3 // from this receive on a message whose last owner crashed is a suspect
+	suspectProves   = 10 * time.Second
+	suspectWaits    = 40 * time.Second // for what is held for less
+	suspectHeld     = 12 * time.Hour
+)
+
+// suspects are the messages that run apart.
+type suspects struct {
+	state   suspectsState
+	waiting []*delivery // in the order in which they start
+	current *delivery   // the one that was started last
+}
+
+type suspectsState int
+
+const (
+	noSuspects      suspectsState = iota
+	suspectsWait                  // for what runs
+	suspectsStarted               // only they run
+)
+
+// suspectFrom is from which receive on dedup tells of suspects.
+func (l *loop) suspectFrom() int {
+	if l.queue.maxReceives == 0 {
+		return suspectReceives
+	}
+	return max(1, min(suspectReceives, l.queue.maxReceives-1))
+}
+
+// withSuspects returns the context of a handler that is about to start, so that dedup tells of a suspect.
+func (l *loop) withSuspects(ctx context.Context, d *delivery) context.Context {
+	switch {
+	case d.suspect:
+		return settle.RunningSuspect(ctx)
+	case d.lease.count >= l.suspectFrom():
+		return settle.WithSuspects(ctx, l.suspectFrom())
+	}
+	return ctx
+}
+
+// suspected holds a message, with its group, until it runs apart.
+func (l *loop) suspected(d *delivery, started time.Time) {
+	if l.stopping.cancelled || l.stopping.begun && !l.atLastReceive(d) {
+		l.giveBack(d, 0)
+		return
+	}
+	d.suspect, d.suspectStart = true, started
+	l.holdParked(d, heldSuspect, suspectHeld, nil)
+	l.suspects.waiting = append(l.suspects.waiting, d)
+	slices.SortStableFunc(l.suspects.waiting, func(a, b *delivery) int { return a.suspectStart.Compare(b.suspectStart) })
+	if l.suspects.state == noSuspects {
+		l.suspects.state = suspectsWait
+	}
+}
+
+// runSuspects starts the next suspect, if it is its turn, or ends their time.
+func (l *loop) runSuspects() {
+	s := &l.suspects
+	if s.state == noSuspects {
+		return
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, func(d *delivery) bool { return d.state != held || d.heldFor != heldSuspect })
+	switch {
+	case l.proving(s.current), len(s.waiting) > 0 && !l.mayStartSuspect():
+		return
+	case len(s.waiting) == 0:
+		*s = suspects{}
+		return
+	}
+	s.state, s.current = suspectsStarted, s.waiting[0]
+	l.makeReady(s.current)
+	l.wakeAfter(suspectProves)
+}
+
+// proving says that a suspect has to run for a while yet, before it counts as innocent.
+func (l *loop) proving(d *delivery) bool {
+	return d != nil && (d.state == ready || d.state == running && elapsed(l.now(), d.began) < suspectProves)
+}
+
+// mayStartSuspect says whether the next suspect may start: the first one and the last one when nothing else runs, so that they crash
+// nobody.
+func (l *loop) mayStartSuspect() bool {
+	if l.suspects.state == suspectsStarted && len(l.suspects.waiting) > 1 {
+		return true
+	}
+	if l.polling.active > 0 || l.slotsTaken > 0 || l.counts[deleting]+l.counts[rejecting] > 0 {
+		return false
+	}
+	if l.suspects.state == suspectsStarted {
+		return true
+	}
+	return l.counts[ready] == 0 && !l.anyHeldBriefly()
+}
+
+func (l *loop) anyHeldBriefly() bool {
+	for _, d := range l.deliveries {
+		if d.state == held && d.heldFor == heldAttempt && d.retry.at.Sub(l.now()) < suspectWaits {
+			return true
+		}
+	}
+	return false
+}
