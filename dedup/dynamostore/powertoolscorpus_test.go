@@ -17,7 +17,7 @@ type generated struct{ payload, hashed string }
 // lowered are the letters of generated names, and what JavaScript's toLowerCase makes of them.
 var lowered = map[rune]string{
 	'a': "a", 'B': "b", 'z': "z", '0': "0", '7': "7", '-': "-", '"': `"`, '\\': `\`, '/': "/", '<': "<", '\n': "\n", '\x01': "\x01", '\x7f': "\x7f",
-	'É': "é", 'İ': "i\u0307", 'ı': "ı", 'ſ': "ſ", 'ẞ': "ß", '\u212a': "k", 'k': "k", '\u2028': "\u2028",
+	'É': "é", 'İ': "i\u0307", 'ı': "ı", 'ſ': "ſ", 'ẞ': "ß", '\u212a': "k", 'k': "k", 'i': "i", '\u2028': "\u2028",
 	'\ue000': "\ue000", '\uffee': "\uffee", '\U00010400': "\U00010428", '😀': "😀",
 }
 
