@@ -10,13 +10,14 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"unicode/utf8"
 )
 
 // ErrEnvelope reports a body that is an envelope which nobody took off, or that [OpenEnvelope] does not understand. It is an ordinary
 // error, not a [Reject]: one forgotten line must not move a queue's messages to the dead-letter queue at once.
 var ErrEnvelope = errors.New("sqsonce: envelope")
 
-// mostEnvelopes is how many envelopes Unwrap takes off one message. EventBridge to SNS to SQS, with a CloudEvent in it, is three.
+// mostEnvelopes is how many envelopes OpenEnvelope takes off one message. EventBridge to SNS to SQS, with a CloudEvent in it, is three.
 const mostEnvelopes = 4
 
 // Envelope is what an envelope that [OpenEnvelope] took off says of the event. The zero value: there was none.
@@ -54,7 +55,7 @@ type Envelope struct {
 // other keys for messages in envelopes: an event that was completed under its message ID and comes again runs again.
 //
 // An envelope that is not understood is an error that matches [ErrEnvelope], and h is not called: the confirmation of a
-// subscription, an attribute that is not base64, or a body that is known by these fields and lacks others, which must be texts:
+// subscription, an attribute that is not base64 or not Unicode, or a body that is known by these fields and lacks others, which must be texts:
 //
 //   - SNS: TopicArn (an ARN), MessageId, Message, and Notification for Type. A Timestamp is needed.
 //   - EventBridge: detail-type, source, detail. id, time and region are needed, and detail must be an object.
@@ -156,6 +157,10 @@ func (m *Message) openSNS(fields map[string]json.RawMessage) error {
 	}
 	m.Attributes = make(map[string]Attribute, len(attributes))
 	for name, a := range attributes {
+		// encoding/json replaces half of a surrogate pair by U+FFFD: two different IDs would be one.
+		if strings.ContainsRune(name+a.Type+a.Value, utf8.RuneError) {
+			return fmt.Errorf("attribute %.256q of an SNS notification is not Unicode, or has the replacement character U+FFFD", name)
+		}
 		read := Attribute{Type: a.Type, String: a.Value}
 		if strings.HasPrefix(a.Type, "Binary") {
 			data, err := base64.StdEncoding.DecodeString(a.Value)

@@ -188,6 +188,38 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
+// Neither the way a name is written nor the depth of the data hides an envelope: its event would have another key each time that it
+// is sent.
+func TestUnwrapHiddenEnvelopes(t *testing.T) {
+	t.Parallel()
+	const levels = 12_000 // encoding/json reads 10,000
+	deep := strings.Repeat("[", levels) + "7" + strings.Repeat("]", levels)
+	for name, tt := range map[string]struct{ envelope, body, key string }{
+		"SNS, escaped":         {strings.Replace(inSNS("x"), "TopicArn", `\u0054opicArn`, 1), "x", snsMessageKey},
+		"EventBridge, escaped": {strings.Replace(inEventBridge("{}"), "detail-type", `detail\u002dtype`, 1), "{}", eventKey},
+		"CloudEvent, escaped":  {strings.Replace(inCloudEvent("{}"), "specversion", `s\u00e9\u0070ecversion":1,"specversio\u006E`, 1), "{}", "/orders|A-1"},
+		"EventBridge, deep":    {inEventBridge(`{"a": ` + deep + `}`), `{"a": ` + deep + `}`, eventKey},
+		"CloudEvent, deep":     {inCloudEvent(" " + deep), deep, "/orders|A-1"},
+		"SNS, deep":            {strings.Replace(inSNS("x"), "{", `{"More" : `+deep+`, `, 1), "x", snsMessageKey},
+	} {
+		got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: tt.envelope})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if key, _, err := got.Key(); got.Body != tt.body || key != tt.key || err != nil {
+			t.Errorf("%s: body %.40s, key %q, %v; want %.40s, %q", name, got.Body, key, err, tt.body, tt.key)
+		}
+	}
+	for name, body := range map[string]string{
+		"deep, more text": inCloudEvent(deep) + "x", "deep, broken": inCloudEvent(deep)[1:], "deep, cut": strings.TrimSuffix(inCloudEvent(deep), "}"), "deep list": "[" + inCloudEvent(deep),
+	} {
+		if got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: body}); err != nil || got.Body != body {
+			t.Errorf("%s: changed, or %v", name, err)
+		}
+	}
+}
+
 func TestUnwrapReadsAttributes(t *testing.T) {
 	t.Parallel()
 	got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: envelope(t, "sns")})
@@ -285,6 +317,7 @@ func TestUnwrapRefuses(t *testing.T) {
 		"a message that is null":             strings.Replace(inSNS("x"), `"Message":"x"`, `"Message":null`, 1),
 		"attributes that are no object":      strings.Replace(inSNS("x"), `"Message"`, `"MessageAttributes":[],"Message"`, 1),
 		"an attribute that is not base64":    strings.Replace(inSNS("x"), `"Message"`, `"MessageAttributes":{"a":{"Type":"Binary","Value":"!"}},"Message"`, 1),
+		"an attribute that is not Unicode":   strings.Replace(inSNS("x"), `"Message"`, `"MessageAttributes":{"event-id":{"Type":"String","Value":"\ud800"}},"Message"`, 1),
 		"a CloudEvent that is not base64":    strings.Replace(inCloudEvent(`"!"`), `"data"`, `"data_base64"`, 1),
 		"five envelopes":                     inSNS(inSNS(inSNS(inSNS(inSNS("x"))))),
 		"an envelope that is refused in one": inSNS(envelope(t, "sns-confirmation")),

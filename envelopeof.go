@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 )
@@ -29,14 +30,10 @@ type envelope struct {
 func envelopeOf(body string) envelope {
 	// Most bodies are no envelopes, and a search is much cheaper than parsing.
 	sns, eventBridge, cloudEvent := strings.Contains(body, `"TopicArn"`), strings.Contains(body, `"detail-type"`), strings.Contains(body, `"specversion"`)
-	if !sns && !eventBridge && !cloudEvent {
+	if !sns && !eventBridge && !cloudEvent && !mayEscapeName(body) {
 		return envelope{}
 	}
-	// A map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
-	var fields map[string]json.RawMessage
-	if json.Unmarshal([]byte(body), &fields) != nil {
-		return envelope{}
-	}
+	fields := members(body)
 	has := func(names ...string) (n int) {
 		for _, name := range names {
 			if fields[name] != nil {
@@ -54,23 +51,94 @@ func envelopeOf(body string) envelope {
 		}
 		return ""
 	}
-	if sns && strings.HasPrefix(jsonString(fields["TopicArn"]), "arn:") && has("Type", "MessageId", "Message") == 3 {
+	if strings.HasPrefix(jsonString(fields["TopicArn"]), "arn:") && has("Type", "MessageId", "Message") == 3 {
 		missing := lacks("Type", "MessageId", "Timestamp")
 		if missing == "" || jsonString(fields["Type"]) == "Notification" {
 			return envelope{snsEnvelope, fields, missing}
 		}
 	}
-	if eventBridge && has("source", "detail-type", "detail") == 3 {
+	if has("source", "detail-type", "detail") == 3 {
 		missing := lacks("id", "source", "detail-type", "region", "time")
 		if missing == "" && !bytes.HasPrefix(fields["detail"], []byte("{")) {
 			missing = "detail"
 		}
 		return envelope{eventBridgeEnvelope, fields, missing}
 	}
-	if cloudEvent && has("specversion") == 1 && has("id", "source", "type", "data", "data_base64") >= 2 {
+	if has("specversion") == 1 && has("id", "source", "type", "data", "data_base64") >= 2 {
 		return envelope{cloudEventEnvelope, fields, lacks("specversion", "id", "source", "type")}
 	}
 	return envelope{}
+}
+
+// mayEscapeName reports whether a body that is an object has an escape of a character of ASCII, such as a letter of a name.
+func mayEscapeName(body string) bool {
+	if !strings.HasPrefix(strings.TrimSpace(body), "{") {
+		return false
+	}
+	for _, after, ok := strings.Cut(body, `\u00`); ok; _, after, ok = strings.Cut(after, `\u00`) {
+		if after != "" && '2' <= after[0] && after[0] <= '7' {
+			return true
+		}
+	}
+	return false
+}
+
+// members returns the members of a body that is one JSON object, else nil. encoding/json refuses a body of more than 10,000
+// levels, which other parsers read: here its tokens are read, which have no such limit.
+//
+// It returns a map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
+func members(body string) (fields map[string]json.RawMessage) {
+	err := json.Unmarshal([]byte(body), &fields)
+	if err == nil {
+		return fields
+	}
+	if len(body) <= maxDepth {
+		return nil
+	}
+	fields = map[string]json.RawMessage{}
+	d := json.NewDecoder(strings.NewReader(body))
+	d.UseNumber()
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		begin := d.InputOffset()
+		if err != nil || !ok || skipValue(d) != nil {
+			return nil
+		}
+		fields[name] = json.RawMessage(strings.TrimLeft(body[begin:d.InputOffset()], " \t\r\n:"))
+	}
+	if _, err := d.Token(); err != nil {
+		return nil
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil
+	}
+	return fields
+}
+
+// maxDepth is how many levels encoding/json reads.
+const maxDepth = 10_000
+
+// skipValue reads the tokens of one value.
+func skipValue(d *json.Decoder) error {
+	for depth := 0; ; {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
 }
 
 // firstEnvelope returns the envelope that a body is, or the first one in an array of them, such as a batch of CloudEvents.

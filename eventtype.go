@@ -49,14 +49,10 @@ func (m *Message) cloudEvent() (cloudEvent, bool) {
 		return e, true
 	}
 	// Most bodies are not CloudEvents, and a search is much cheaper than parsing.
-	if !strings.Contains(m.Body, `"specversion"`) {
+	if !strings.Contains(m.Body, `"specversion"`) && !mayEscapeName(m.Body) {
 		return cloudEvent{}, false
 	}
-	// A map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
-	var body map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(m.Body), &body); err != nil {
-		return cloudEvent{}, false // not a CloudEvent: the next key source decides
-	}
+	body := members(m.Body) // nil: not a CloudEvent, the next key source decides
 	return newCloudEvent(func(name string) string { return jsonString(body[name]) })
 }
 

@@ -122,7 +122,7 @@ func (o *Once) acquireFailed(ctx context.Context, t task, rl *recordLease, err e
 // duplicate acknowledges a delivery of a completed event. A delivery with another payload is not of that event: it is
 // rejected, and the record stays as it is.
 func (o *Once) duplicate(ctx context.Context, t task, r Result, memory bool) error {
-	if t.validation != "" && r.Validation != "" && t.validation != r.Validation {
+	if t.validation != "" && r.Validation != "" && t.validation != storable(r.Validation) { // an earlier version stored any hash as it was
 		o.decided(ctx, t, Decision{Outcome: DecidedMismatch, Memory: memory})
 		return sqsonce.Reject(fmt.Errorf("%w %s: give each event a key of its own", ErrPayloadMismatch, o.record(t.key)))
 	}

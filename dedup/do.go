@@ -23,12 +23,11 @@ type DoOptions struct {
 // A T that JSON does not keep is refused before f is called, with a [*sqsonce.OptionError] that names the field: a channel, a
 // function, a complex number, an interface (also any and error), an unexported field, two fields with one JSON name, or an
 // embedded type whose MarshalJSON hides the other fields. Types with a MarshalJSON or MarshalText of their own need the
-// Unmarshal method too, and are then trusted. A field with the tag json:"-" is left out on purpose. What the type does not
-// show is the caller's: a string that is not UTF-8 is not kept.
+// Unmarshal method too, and are then trusted. A field with the tag json:"-" is left out on purpose.
 //
 // A result that cannot be stored does not undo f's effect: the record is completed without it. The call that ran f returns
 // f's value and no error, since what it was called for has happened, and logs a warning. Later calls get [ErrNoResult]
-// where the value cannot become JSON, such as a NaN, and [ErrResultTooLarge] where it is longer than Options.MaxResult.
+// where JSON does not keep the value, such as a NaN or text that is not UTF-8, and [ErrResultTooLarge] where it is longer than Options.MaxResult.
 //
 // Its other errors are those of [Once.Handler]. Keys are those of the Once's Handler too: a Do with the key of a message's
 // event is a duplicate of that message. A handler that calls Do for its own event needs another Once: in its own the key is

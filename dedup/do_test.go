@@ -67,6 +67,9 @@ func TestDoUnstorableResult(t *testing.T) {
 		{"a byte too long", do("123456789"), 10, "123456789", dedup.ErrResultTooLarge},
 		{"70 KB", do(text), 0, text, dedup.ErrResultTooLarge},
 		{"infinity", do(math.Inf(1)), 0, math.Inf(1), dedup.ErrNoResult},
+		{"not UTF-8", do("a\xff"), 0, "a\xff", dedup.ErrNoResult},
+		{"U+FFFD", do("a\ufffd"), 0, "a\ufffd", nil},
+		{"the text of an escape", do(`\ufffd`), 0, `\ufffd`, nil},
 		{"MarshalJSON fails", do(unstorable{Fails: true}), 0, unstorable{Fails: true}, dedup.ErrNoResult},
 		{"MarshalJSON panics", do(unstorable{Panics: true}), 0, unstorable{Panics: true}, dedup.ErrNoResult},
 	} {

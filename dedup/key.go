@@ -80,12 +80,12 @@ func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.KeySource, error) {
 // recordKey joins the consumer and the event's key with a '#'. A consumer's name has no '#', so two consumers never share
 // a record.
 //
-// An event's key is hashed where it is too long, or not UTF-8: stores keep text, and would replace any two invalid bytes
-// by the same character. A hash stands behind two '#'. An event's key that itself begins with '#' would look like one, so
+// An event's key is hashed where it is too long, not UTF-8, or has a NUL: stores keep text, and would replace any two
+// invalid bytes by the same character, and PostgreSQL refuses NUL. One rule for all stores keeps the key when the store changes. A hash stands behind two '#'. An event's key that itself begins with '#' would look like one, so
 // it is hashed too: no direct key equals a hashed one.
 func recordKey(consumer, event string) string {
 	direct := consumer + "#" + event
-	if len(direct) <= maxKey && utf8.ValidString(event) && !strings.HasPrefix(event, "#") {
+	if len(direct) <= maxKey && utf8.ValidString(event) && !strings.HasPrefix(event, "#") && !strings.Contains(event, "\x00") {
 		return direct
 	}
 	sum := sha256.Sum256([]byte(event))

@@ -203,7 +203,7 @@ func TestMissingKey(t *testing.T) {
 func TestUnusualKeysStayApart(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("k", 1024-len("billing#"))
-	events := []string{"a", "#a", "##a", "a#b", "ключ", "\xff", "\xfe", "\xef\xbf\xbd", long, long + "k", long + "K", "x" + long}
+	events := []string{"a", "#a", "##a", "a#b", "ключ", "\xff", "\xfe", "\xef\xbf\xbd", "a\x00", "\x00a", long, long + "k", long + "K", "x" + long}
 	seen := make(map[string]string)
 	for _, event := range events {
 		c, _ := claimFor(t, message("1"), custom(event))
@@ -211,8 +211,8 @@ func TestUnusualKeysStayApart(t *testing.T) {
 			t.Errorf("events %.20q and %.20q share the key %q", prior, event, c.Key)
 		}
 		seen[c.Key] = event
-		if len(c.Key) > 1024 || !utf8.ValidString(c.Key) || !strings.HasPrefix(c.Key, "billing#") {
-			t.Errorf("event %.20q: key %.40q of %d bytes, want UTF-8 of at most 1,024 that begins with the consumer", event, c.Key, len(c.Key))
+		if len(c.Key) > 1024 || !utf8.ValidString(c.Key) || strings.Contains(c.Key, "\x00") || !strings.HasPrefix(c.Key, "billing#") {
+			t.Errorf("event %.20q: key %.40q of %d bytes, want UTF-8 of at most 1,024 without NUL that begins with the consumer", event, c.Key, len(c.Key))
 		}
 		// An event whose own key looks like the hashed form is another event.
 		if again, _ := claimFor(t, message("1"), custom(strings.TrimPrefix(c.Key, "billing#"))); strings.HasPrefix(c.Key, "billing##") && again.Key == c.Key {

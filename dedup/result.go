@@ -1,8 +1,11 @@
 package dedup
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -21,11 +24,28 @@ func (o *Once) encodeResult(p any) (data []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if bytes.Contains(data, replaced) && !comesBack(p, data) {
+		return nil, errNotUTF8
+	}
 	if len(data) > o.o.MaxResult {
 		size := fmt.Sprintf("%d bytes, Options.MaxResult is %d", len(data), o.o.MaxResult)
 		return []byte(resultTooLarge + size), fmt.Errorf("%w: %s", ErrResultTooLarge, size)
 	}
 	return data, nil
+}
+
+// replaced is what encoding/json writes for a byte that is not UTF-8. It writes a U+FFFD of the text itself as it is.
+var replaced = []byte(`\ufffd`)
+
+var errNotUTF8 = errors.New("dedup: the result has text that is not UTF-8, which JSON does not keep")
+
+// comesBack reports whether the value that p points to is what data decodes to.
+func comesBack(p any, data []byte) (same bool) {
+	panicked := host.Recover(func() {
+		again := reflect.New(reflect.TypeOf(p).Elem())
+		same = json.Unmarshal(data, again.Interface()) == nil && reflect.DeepEqual(p, again.Interface())
+	})
+	return same && panicked == nil
 }
 
 // decodeResult sets out to a stored result.

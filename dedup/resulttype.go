@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/sqsonce/sqsonce"
 )
@@ -141,6 +142,9 @@ func (s *fields) check(t reflect.Type, path string, addressable bool) error {
 
 func (s *fields) checkField(t reflect.Type, f reflect.StructField, tag, path string, addressable bool) error {
 	name, _, _ := strings.Cut(tag, ",")
+	if strings.ContainsFunc(name, notInName) {
+		name = "" // encoding/json takes the field's own name then
+	}
 	isStruct := f.Type.Kind() == reflect.Struct
 	toStruct := f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct
 	switch {
@@ -163,6 +167,11 @@ func (s *fields) checkField(t reflect.Type, f reflect.StructField, tag, path str
 	}
 	s.names[name] = true
 	return s.keeper.check(f.Type, path, addressable)
+}
+
+// notInName reports whether encoding/json ignores a tag's name with this character.
+func notInName(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r)
 }
 
 // embed checks the fields of an embedded struct, which JSON has in the outer object.

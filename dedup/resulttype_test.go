@@ -95,6 +95,10 @@ func TestDoRefusesTypes(t *testing.T) {
 			A int `json:"B"`
 			B int
 		}{}),
+		"T.D int": do(struct {
+			A int `json:"it's"` // encoding/json ignores such a name
+			D int `json:"A"`
+		}{}),
 		"T.hidden.Public int": do(struct {
 			Public int
 			hidden

@@ -77,6 +77,37 @@ func TestHashesOfAnyForm(t *testing.T) {
 	})
 }
 
+// A record of an earlier version has the hash as the function returned it.
+func TestHashOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	s := newFaults()
+	once := newOnce(t, s, func(o *dedup.Options) {
+		o.CacheSize = -1
+		o.PayloadHash = func(m *sqsonce.Message) string { return m.Body }
+	})
+	var e effects
+	m := message("1")
+	m.Body = strings.Repeat("x", 200)
+	key, err := once.Key(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "before", Validation: m.Body, Lease: time.Minute, Retention: time.Hour, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Complete(t.Context(), l, dedup.Result{Validation: m.Body}); err != nil {
+		t.Fatal(err)
+	}
+	if err := once.Handler(e.handler)(t.Context(), m); err != nil || e.got() != 0 {
+		t.Errorf("the same payload: error %v, %d runs, want a duplicate", err, e.got())
+	}
+	m.Body += "x"
+	if err := once.Handler(e.handler)(t.Context(), m); !errors.Is(err, dedup.ErrPayloadMismatch) {
+		t.Errorf("another payload: error %v, want ErrPayloadMismatch", err)
+	}
+}
+
 // A store that refuses to keep a hash or a result has its record completed without them: the effect has happened.
 func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 	t.Parallel()

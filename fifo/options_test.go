@@ -29,6 +29,7 @@ func TestNewPublisherRefuses(t *testing.T) {
 		{name: "no base name", url: "https://sqs.local/1/.fifo", namespace: "orders", client: client, want: []string{"queueURL"}},
 		{name: "a name of 81", url: "https://sqs.local/1/" + strings.Repeat("x", 81), namespace: "orders", client: client, want: []string{"queueURL"}},
 		{name: "a query", url: good + "?x=1", namespace: "orders", client: client, want: []string{"queueURL"}},
+		{name: "an escaped name", url: "https://sqs.local/1/orders%2Efifo", namespace: "orders", client: client, want: []string{"queueURL"}},
 		{name: "not a URL", url: "https://sqs\x7f/", namespace: "orders", client: client, want: []string{"queueURL"}},
 		{name: "no namespace", url: good, client: client, want: []string{"namespace"}},
 		{name: "namespace with |", url: good, namespace: "a|b", client: client, want: []string{"namespace"}},

@@ -130,6 +130,9 @@ func (p *Publisher) try(parent context.Context, a *attempt) {
 		return
 	}
 	a.timedOut = ctx.Err() != nil && parent.Err() == nil
+	if a.timedOut { // the idle connections may have died together with this one: no further attempt waits on one of them
+		p.client.conns.Distrust()
+	}
 	r := classify(err, w)
 	if r.proof == provesUnsigned && parent.Err() != nil {
 		r.proof = provesNotSent // the caller ended it

@@ -46,6 +46,28 @@ func TestConnectionsThatDiedInAFreeze(t *testing.T) {
 	})
 }
 
+// Connections that die together while the publisher works cost one attempt, and not one for each: a standard queue gets three.
+func TestConnectionsThatDieTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := newFixture(t, orders, nil)
+		t.Cleanup(x.srv.Close)
+		n := thawtest.New(t, x.srv)
+		x.sent.Client = sqs.New(x.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
+		p := x.publisher()
+		invocation(x, p, 1)
+		n.Kill()
+		time.Sleep(time.Second)
+		before := p.Stats().Requests
+		if _, err := p.Publish(x.Context(), event("g", 2)); err != nil {
+			t.Fatal(err)
+		}
+		if sent := p.Stats().Requests - before; sent != 2 {
+			t.Errorf("%d attempts, want the one that timed out and one more", sent)
+		}
+	})
+}
+
 func proxy(t *testing.T, server string) *netfault.Proxy {
 	t.Helper()
 	p, err := netfault.Start(server)

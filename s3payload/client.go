@@ -42,6 +42,9 @@ const (
 	defaultTimeout = time.Minute
 )
 
+// errSlow says that a call's context ended while the body of S3's answer was read.
+var errSlow = errors.New("the object was not read")
+
 var errNoAnswer = errors.New("the client returned neither an answer nor an error: correct the wrapper that was given as the client")
 
 // calls are calls of the user's client.
@@ -81,17 +84,20 @@ func withEvidence(o *s3.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.E
 func explain(ctx context.Context, p pointer, err error) error {
 	api, answered := errors.AsType[smithy.APIError](err)
 	_, panicked := errors.AsType[*sqsonce.PanicError](err)
+	_, content := errors.AsType[*contentError](err)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return settle.NotRun(fmt.Errorf("s3payload: read %v: %w", p, err))
-	case panicked, errors.Is(err, errNoAnswer):
+	case panicked, content, errors.Is(err, errNoAnswer):
 		return fmt.Errorf("s3payload: read %v: %w", p, err)
-	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrSize):
+	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrSize), errors.Is(err, ErrSlow):
 		return fmt.Errorf("%w: %v", err, p)
-	case !answered, sdkhttp.Unanswered(err), isAway(api, err): // no message causes that
+	case sdkhttp.Unanswered(err), isAway(api, err), !answered && !sdkhttp.Answered(err): // no message causes that
 		return sqsonce.Unavailable(fmt.Errorf("s3payload: read %v: %w", p, err))
+	case !answered: // S3's answer, and unreadable
+		return fmt.Errorf("s3payload: read %v: %w", p, err)
 	case misconfiguredCodes[api.ErrorCode()]:
 		return fmt.Errorf("%w: s3payload: read %v: %w", sqsonce.ErrMisconfigured, p, err)
 	case api.ErrorCode() == "NoSuchKey", api.ErrorCode() == "NotFound":
@@ -104,9 +110,12 @@ func explain(ctx context.Context, p pointer, err error) error {
 
 // isAway reports whether an answer says that S3 throttles or fails.
 func isAway(api smithy.APIError, err error) bool {
-	_, throttled := retry.DefaultThrottleErrorCodes[api.ErrorCode()]
-	_, timeout := retry.DefaultRetryableErrorCodes[api.ErrorCode()]
-	status := 0
+	status, code := 0, ""
+	if api != nil {
+		code = api.ErrorCode()
+	}
+	_, throttled := retry.DefaultThrottleErrorCodes[code]
+	_, timeout := retry.DefaultRetryableErrorCodes[code]
 	if r, ok := errors.AsType[interface {
 		error
 		HTTPStatusCode() int

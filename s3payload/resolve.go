@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -31,6 +32,9 @@ var (
 	// ErrSize says that S3 returned the whole object, and that it has fewer bytes than the message's attribute says: the
 	// producer wrote another size, or somebody replaced the object.
 	ErrSize = errors.New("s3payload: the object has fewer bytes than the message says")
+	// ErrSlow says that S3 returned an object, and that reading it took longer than ResolveOptions.Timeout, for the second time
+	// in this process.
+	ErrSlow = errors.New("s3payload: the object took longer than ResolveOptions.Timeout, twice")
 )
 
 // ResolveOptions configure [Resolve].
@@ -53,15 +57,15 @@ type ResolveOptions struct {
 //
 //   - h's own, unchanged.
 //   - a [*sqsonce.RejectError] around [ErrPointer]: another delivery would change nothing.
-//   - matching [ErrBucket], [ErrNoObject], [ErrTooLarge] or [ErrSize]: an ordinary failure of the message.
+//   - matching [ErrBucket], [ErrNoObject], [ErrTooLarge], [ErrSize] or [ErrSlow]: an ordinary failure of the message.
 //   - matching [sqsonce.ErrUnavailable]: S3 did not answer within Timeout, throttles or fails, the request could not be sent, for
 //     example because credentials could not be fetched, a proxy answered in S3's place, or the answer broke off, with
-//     fewer bytes than its Content-Length. Without a Content-Length that is an answer with fewer bytes than the message's
-//     attribute says. The error also matches [sqsonce.ErrMisconfigured] where the bucket, which is one of the list, does not
-//     exist or is in another Region, or the credentials are refused.
+//     fewer bytes than its own Content-Length. The first time that Timeout ends while an object is read is one of these. The
+//     error also matches [sqsonce.ErrMisconfigured] where the bucket, which is one of the list, does not exist or is in another
+//     Region, or the credentials are refused.
 //   - the cause of the handler's context, wrapped, if that ended first.
-//   - any other that S3 answers, among them denied access: an ordinary failure of the message. The role may lack
-//     s3:ListBucket, and the object be missing.
+//   - any other that S3 answers, among them denied access and content that does not match its checksum: an ordinary failure
+//     of the message. The role may lack s3:ListBucket, and the object be missing.
 //
 // h was called in the first case only. Resolve makes no request. Its error joins one [*sqsonce.OptionError] for each argument
 // or option that cannot be used.
@@ -101,6 +105,37 @@ type resolver struct {
 	buckets  []string
 	maxBytes int64
 	calls    calls
+	slow     slow
+}
+
+// slow knows the objects that S3 returned and that took longer than the timeout. Such an object may always do so: the second time
+// accuses the object, or its message stops a worker for ever.
+type slow struct {
+	mu      sync.Mutex
+	objects map[pointer]bool
+}
+
+// mostSlow bounds what a resolver remembers. Above it everything is forgotten.
+const mostSlow = 1000
+
+// again notes that an object was slow, and reports whether it was before.
+func (s *slow) again(p pointer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects[p] {
+		return true
+	}
+	if s.objects == nil || len(s.objects) == mostSlow {
+		s.objects = map[pointer]bool{}
+	}
+	s.objects[p] = true
+	return false
+}
+
+func (s *slow) forget(p pointer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, p)
 }
 
 func (r *resolver) handle(ctx context.Context, m *sqsonce.Message) error {
@@ -118,13 +153,19 @@ func (r *resolver) handle(ctx context.Context, m *sqsonce.Message) error {
 		return fmt.Errorf("%w: %v", ErrBucket, p)
 	}
 	var content string
+	var slow bool
 	err = r.calls.do(ctx, func(ctx context.Context) (err error) {
 		content, err = r.read(ctx, p, sizeOf(m.Attributes))
+		slow = errors.Is(err, errSlow)
 		return err
 	})
 	if err != nil {
+		if slow && ctx.Err() == nil && r.slow.again(p) {
+			err = fmt.Errorf("%w: %v", ErrSlow, err)
+		}
 		return explain(ctx, p, err)
 	}
+	r.slow.forget(p)
 	resolved := *m
 	resolved.Body = content
 	resolved.Attributes = maps.Clone(m.Attributes)
@@ -162,25 +203,32 @@ func (r *resolver) read(ctx context.Context, p pointer, size int64) (string, err
 		return "", errNoAnswer
 	}
 	defer func() { _ = out.Body.Close() }() // only read from
-	var content strings.Builder
+	length := int64(-1)                     // not known
 	if out.ContentLength != nil {
-		if *out.ContentLength > r.maxBytes {
-			return "", fmt.Errorf("%w: it has %d bytes, ResolveOptions.MaxBytes is %d", ErrTooLarge, *out.ContentLength, r.maxBytes)
-		}
-		content.Grow(int(max(*out.ContentLength, 0)))
+		length = *out.ContentLength
 	}
+	if length > r.maxBytes {
+		return "", fmt.Errorf("%w: it has %d bytes, ResolveOptions.MaxBytes is %d", ErrTooLarge, length, r.maxBytes)
+	}
+	var content strings.Builder
+	content.Grow(int(max(length, 0)))
 	n, err := io.Copy(&content, io.LimitReader(out.Body, r.maxBytes+1))
 	switch {
-	case err != nil:
-		return "", err
+	case ctx.Err() != nil && err != nil:
+		return "", fmt.Errorf("%w after %d bytes: %w", errSlow, n, err)
 	case n > r.maxBytes:
 		return "", fmt.Errorf("%w: it has more than %d bytes, ResolveOptions.MaxBytes", ErrTooLarge, r.maxBytes)
-	case out.ContentLength != nil && n < *out.ContentLength:
-		return "", io.ErrUnexpectedEOF
-	case n < size && out.ContentLength != nil && *out.ContentLength >= 0:
+	case n < length: // S3's own word: neither the message's sender nor the object causes that
+		return "", cmp.Or(err, io.ErrUnexpectedEOF)
+	case err != nil: // such as a checksum that differs
+		return "", &contentError{err}
+	case n < size:
 		return "", fmt.Errorf("%w: it has %d bytes, the attribute says %d", ErrSize, n, size)
-	case n < size: // it may have broken off
-		return "", io.ErrUnexpectedEOF
 	}
 	return content.String(), nil
 }
+
+// contentError is the failure to read an object that did not break off by S3's Content-Length.
+type contentError struct{ error }
+
+func (e *contentError) Unwrap() error { return e.error }

@@ -327,31 +327,90 @@ func TestNoAnswer(t *testing.T) {
 	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a body that breaks off: got %v, want Unavailable", err)
 	}
-	_, err = resolve(t, t.Context(), getter(func(context.Context) (*s3.GetObjectOutput, error) {
-		return &s3.GetObjectOutput{Body: io.NopCloser(strings.NewReader("hell"))}, nil
-	}), pointerTo("payloads", "k"))
-	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("fewer bytes than the attribute says, without Content-Length: got %v, want Unavailable", err)
-	}
 	reset := errors.New("connection reset")
 	_, err = resolve(t, t.Context(), getter(func(context.Context) (*s3.GetObjectOutput, error) {
-		return &s3.GetObjectOutput{Body: io.NopCloser(io.MultiReader(strings.NewReader("hel"), iotest.ErrReader(reset)))}, nil
+		return &s3.GetObjectOutput{Body: io.NopCloser(io.MultiReader(strings.NewReader("hel"), iotest.ErrReader(reset))), ContentLength: aws.Int64(5)}, nil
 	}), pointerTo("payloads", "k"))
 	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, reset) {
 		t.Errorf("a body that fails: got %v, want Unavailable", err)
 	}
 }
 
-// The size is the sender's: a wrong one fails its message, and holds back no other. An object of that many bytes by S3's own
-// Content-Length has not broken off.
-func TestWrongSize(t *testing.T) {
+// The size is the sender's, and the content the object's: what is wrong with them fails their message, and holds back no other.
+// An object has not broken off where S3's own Content-Length does not say so.
+func TestFaultsOfOneObject(t *testing.T) {
 	t.Parallel()
 	store := newS3("payloads")
 	store.buckets["payloads"]["k"] = []byte("hell")
-	_, err := resolve(t, t.Context(), store.client(), pointerTo("payloads", "k"))
-	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed || !errors.Is(err, s3payload.ErrSize) {
-		t.Errorf("4 bytes, and a size of 5: got %v, want a failure with ErrSize", err)
+	checksum := newS3("payloads")
+	checksum.answerWith(func(*http.Request) (*http.Response, error) {
+		resp := reply(http.StatusOK, "hello")
+		resp.Header.Set("X-Amz-Checksum-Crc32", "AAAAAA==")
+		return resp, nil
+	})
+	answer := func(length *int64, body ...io.Reader) getter {
+		return func(context.Context) (*s3.GetObjectOutput, error) {
+			return &s3.GetObjectOutput{Body: io.NopCloser(io.MultiReader(body...)), ContentLength: length}, nil
+		}
 	}
+	failure := errors.New("differs")
+	for name, tt := range map[string]struct {
+		client s3payload.Getter
+		text   string
+	}{
+		"size":                          {store.client(), s3payload.ErrSize.Error()},
+		"size, no Content-Length":       {answer(nil, strings.NewReader("hell")), s3payload.ErrSize.Error()},
+		"size, Content-Length -1":       {answer(aws.Int64(-1), strings.NewReader("hell")), s3payload.ErrSize.Error()},
+		"checksum":                      {checksum.client(func(o *s3.Options) { o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported }), "checksum did not match"},
+		"read fails at the end":         {answer(aws.Int64(5), strings.NewReader("hello"), iotest.ErrReader(failure)), failure.Error()},
+		"read fails, no Content-Length": {answer(nil, strings.NewReader("hel"), iotest.ErrReader(failure)), failure.Error()},
+	} {
+		_, err := resolve(t, t.Context(), tt.client, pointerTo("payloads", "k"))
+		if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed || !strings.Contains(fmt.Sprint(err), tt.text) {
+			t.Errorf("%s: got %v, want a failure with %q", name, err, tt.text)
+		}
+	}
+}
+
+// An object that is slower than the timeout twice is at fault, and not S3. One that was read in between starts again.
+func TestSlowObject(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		body := func(context.Context) io.ReadCloser { return io.NopCloser(strings.NewReader("hello")) }
+		answered := true
+		client := getter(func(ctx context.Context) (*s3.GetObjectOutput, error) {
+			if !answered {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return &s3.GetObjectOutput{Body: body(ctx), ContentLength: aws.Int64(5)}, nil
+		})
+		h, err := s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, client, []string{"payloads"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect := func(key string, want sqsonce.OutcomeKind) {
+			t.Helper()
+			err := h(context.Background(), pointerTo("payloads", key))
+			if got := sqsonce.OutcomeOf(err).Kind; got != want || (want == sqsonce.OutcomeFailed) != errors.Is(err, s3payload.ErrSlow) {
+				t.Errorf("%s: %v, outcome %v, want %v", key, err, got, want)
+			}
+		}
+		fast := body
+		body = func(ctx context.Context) io.ReadCloser { return stalled{ctx} }
+		expect("k", sqsonce.OutcomeUnavailable)
+		expect("other", sqsonce.OutcomeUnavailable)
+		answered = false
+		expect("k", sqsonce.OutcomeUnavailable)
+		answered = true
+		expect("k", sqsonce.OutcomeFailed)
+		expect("k", sqsonce.OutcomeFailed)
+		slow := body
+		body = fast
+		expect("k", sqsonce.OutcomeDone)
+		body = slow
+		expect("k", sqsonce.OutcomeUnavailable)
+	})
 }
 
 // A wrapper of the client that breaks its contract fails the message, and nothing else.

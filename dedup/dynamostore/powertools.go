@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // PowertoolsKey returns the key that Powertools for AWS Lambda (TypeScript) gives a payload in its default configuration:
@@ -20,9 +22,18 @@ import (
 // argument, or the part of it that eventKeyJmesPath selects, such as a string in quotes.
 //
 // The key is the MD5 sum, in base64, of the JSON with the keys of objects sorted without regard to case. PowertoolsKey
-// returns an error for text that is not one JSON value, and for an object with two keys that differ in case only: their
-// order in the text would decide. Powertools for other languages writes and hashes JSON in different ways.
+// returns an error where two events could have one key, or one event two:
+//
+//   - text that is not one JSON value, or not Unicode, such as half of a surrogate pair.
+//   - an object with two keys that differ in case only: their order in the text would decide.
+//   - an object with the key __proto__, which Powertools drops.
+//   - an object of several keys with a capital sigma in one of them: its lower case depends on the letters around it.
+//
+// Powertools for other languages writes and hashes JSON in different ways.
 func PowertoolsKey(payload []byte) (string, error) {
+	if !isUnicode(payload) {
+		return "", fmt.Errorf("dynamostore: Powertools key: the payload is not Unicode")
+	}
 	d := json.NewDecoder(bytes.NewReader(payload))
 	var v any
 	if err := d.Decode(&v); err != nil {
@@ -57,9 +68,15 @@ func stringify(b *strings.Builder, v any) error {
 		keys := slices.SortedFunc(maps.Keys(v), compareKeys)
 		b.WriteByte('{')
 		for i, k := range keys {
+			if k == "__proto__" {
+				return fmt.Errorf("the key %q is not kept", k)
+			}
+			if len(keys) > 1 && strings.ContainsRune(k, 'Σ') {
+				return fmt.Errorf("the order of the key %q is not known", k)
+			}
 			if i > 0 {
 				b.WriteByte(',')
-				if strings.EqualFold(keys[i-1], k) {
+				if toLower(keys[i-1]) == toLower(k) {
 					return fmt.Errorf("the keys %q and %q differ in case only", keys[i-1], k)
 				}
 			}
@@ -99,7 +116,44 @@ func compareKeys(a, b string) int {
 	case bIsIndex:
 		return 1
 	}
-	return cmp.Compare(strings.ToLower(a), strings.ToLower(b))
+	// JavaScript compares code units of UTF-16: a surrogate is less than U+E000.
+	return slices.Compare(utf16.Encode([]rune(toLower(a))), utf16.Encode([]rune(toLower(b))))
+}
+
+// toLower is JavaScript's toLowerCase, but for a capital sigma. One letter becomes two characters there.
+func toLower(s string) string { return strings.ToLower(strings.ReplaceAll(s, "İ", "i\u0307")) }
+
+// isUnicode reports whether JSON is UTF-8 and each escape of half of a surrogate pair has its other half. encoding/json would replace
+// the others by U+FFFD.
+func isUnicode(raw []byte) bool {
+	for rest := raw; ; {
+		i := bytes.IndexByte(rest, '\\')
+		if i < 0 || i+1 >= len(rest) {
+			return utf8.Valid(raw)
+		}
+		first, n := codeUnit(rest[i:])
+		rest = rest[i+n:]
+		if !utf16.IsSurrogate(first) {
+			continue
+		}
+		second, n := codeUnit(rest)
+		if utf16.DecodeRune(first, second) == utf8.RuneError {
+			return false
+		}
+		rest = rest[n:]
+	}
+}
+
+// codeUnit returns what the escape at the begin of raw stands for, and its length. It is 0 for any other escape, and for none.
+func codeUnit(raw []byte) (unit rune, n int) {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return 0, 2
+	}
+	v, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	if err != nil {
+		return 0, 2
+	}
+	return rune(v), 6
 }
 
 func arrayIndex(s string) (uint64, bool) {

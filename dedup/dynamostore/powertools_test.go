@@ -151,7 +151,9 @@ func TestPowertoolsKey(t *testing.T) {
 			t.Errorf("%s: got %q, %v, and with space around it %q, %v, want %q", payload, got, err, same, sameErr, want)
 		}
 	}
-	for _, payload := range []string{``, `{`, `1 2`, `{"a":1,"A":2}`, `[{"ID":1,"id":2}]`} {
+	for _, payload := range []string{``, `{`, `1 2`, `{"a":1,"A":2}`, `[{"ID":1,"id":2}]`,
+		`{"__proto__":{"a":1}}`, `[{"a":1,"\u005f_proto__":2}]`, `{"aΣ":1,"b":2}`,
+		`"\ud800"`, `"\udc00\ud800"`, `"\ud800x"`, `"\ud800\n"`, `{"\uDBFF":1}`, "\"\xff\""} {
 		if got, err := PowertoolsKey([]byte(payload)); err == nil {
 			t.Errorf("%s: got %q, want an error", payload, got)
 		}

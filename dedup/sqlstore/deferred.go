@@ -66,9 +66,12 @@ func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {
 	return d.ReceiveBatch(ctx, []*sqsonce.Message{m})[0]
 }
 
-// ReceiveBatch is Receive for several messages in one statement; [sqsonce.Batch] makes a handler of it. It returns an error
-// for each message. Messages of one group are stored in the slice's order. If the statement fails, all of its messages
-// fail.
+// ReceiveBatch is Receive for several messages in one statement of at most 2 MiB, or of one message; [sqsonce.Batch] makes a
+// handler of it. It returns an error for each message. Messages of one group are stored in the slice's order.
+//
+// A statement that the database refuses is repeated in halves, down to one message. A message above 1 MiB whose own statement
+// fails while the database answers is a [*sqsonce.OptionError]: an ordinary failure, for example of a body above
+// max_allowed_packet.
 func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []error {
 	errs := make([]error, len(ms))
 	rows := make([]row, 0, len(ms))
@@ -86,28 +89,6 @@ func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []er
 	}
 	for i, err := range d.insert(ctx, rows) {
 		errs[index[i]] = err
-	}
-	return errs
-}
-
-// insert stores the rows, and returns an error for each.
-func (d *Deferred) insert(ctx context.Context, rows []row) []error {
-	errs := make([]error, len(rows))
-	var inserted int64
-	err := d.store.ensureChecked(ctx)
-	if err == nil {
-		inserted, err = d.insertBatch(ctx, rows)
-	}
-	for i, r := range rows {
-		switch {
-		case err == nil && (d.validate == nil || inserted == int64(len(rows))):
-		case err == nil || d.store.dialect.Classify(err) == sqldb.Duplicate:
-			// MySQL refuses the whole statement for one duplicate. And the number of rows does not say which ones are
-			// duplicates, whose payloads have to be compared.
-			errs[i] = d.insertOne(ctx, r)
-		default:
-			errs[i] = explain(d.store.dialect, "receive", err)
-		}
 	}
 	return errs
 }

@@ -26,7 +26,7 @@ const mostClosed = 1000
 type Conns struct {
 	mu       sync.Mutex
 	response time.Time // the last one
-	thawed   time.Time // the first call after the last pause; a connection that was idle before it counts as dead
+	thawed   time.Time // the first call after the last pause, or the last Distrust; a connection that was idle before it counts as dead
 }
 
 // Do calls f, which sends a request with the context that it gets, and calls it again while it gets a connection from before
@@ -42,6 +42,13 @@ func (c *Conns) Do(ctx context.Context, f func(context.Context) error) error {
 		}
 	}
 	return f(ctx)
+}
+
+// Distrust has later calls close the connections that are idle now. Those of a call that got no answer may have died with its own.
+func (c *Conns) Distrust() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.thawed = time.Now()
 }
 
 func (c *Conns) once(ctx context.Context, f func(context.Context) error) (closed bool, err error) {

@@ -12,10 +12,12 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 )
 
-// The limits of one INSERT: MySQL's max_allowed_packet is 16 MiB or more, and SQLite takes 32,766 arguments.
+// The limits of one INSERT: MySQL's max_allowed_packet is 4 MiB or more by default, and SQLite takes 32,766 arguments.
 const (
 	insertRows  = 100
 	insertBytes = 2 << 20
+	// packetRest is what a packet has beside the values.
+	packetRest = 64 << 10
 )
 
 // Add writes events in the caller's transaction, in the slice's order. The order of a group is that of its transactions'
@@ -30,6 +32,8 @@ const (
 //
 //   - one [*sqsonce.OptionError] per bad field, joined, where SQS would refuse the event on every queue: see [fifo.Event.Check].
 //     Nothing was sent to the database.
+//   - a [*sqsonce.OptionError] for an event that is larger than max_allowed_packet of MySQL, as it is stored: JSON escapes some
+//     characters of attributes.
 //   - [sql.ErrTxDone] if the transaction has ended.
 //   - a [*sqlstore.DatabaseError]: the table does not exist, access is denied, or the server is read-only.
 //   - matching [sqsonce.ErrUnavailable]: a deadlock, a lock that was not free in time, no answer. The transaction can be run
@@ -56,40 +60,78 @@ func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, es ...fifo.Event) error {
 	if err := o.lock(ctx, tx, es); err != nil {
 		return reporter.ExplainIn(o.dialect, "lock groups", err)
 	}
-	for len(es) > 0 {
-		n := fitting(es)
-		if err := o.insert(ctx, tx, es[:n]); err != nil {
+	rows, err := o.newRows(ctx, tx, es)
+	if err != nil {
+		return err
+	}
+	for len(rows) > 0 {
+		n := fitting(rows)
+		if err := o.insert(ctx, tx, rows[:n]); err != nil {
 			return reporter.ExplainIn(o.dialect, "add", err)
 		}
-		es = es[n:]
+		rows = rows[n:]
 	}
 	return nil
 }
 
-// fitting returns how many of the events go into one INSERT.
-func fitting(es []fifo.Event) int {
+// newRow is an event as it is about to be stored.
+type newRow struct {
+	args []any
+	size int
+}
+
+// newRows returns the events as they are stored, or an error for one that the database would refuse. A MySQL ends the connection over a
+// packet that is too large: it would look like an outage.
+func (o *Outbox) newRows(ctx context.Context, tx *sql.Tx, es []fifo.Event) ([]newRow, error) {
+	rows := make([]newRow, len(es))
+	largest := 0
+	for i, e := range es {
+		attributes, err := encodeAttributes(e.Attributes)
+		if err != nil {
+			return nil, err
+		}
+		rows[i].args = []any{o.name, e.Group, e.ID, o.source, e.Type, e.Body, attributes, e.TraceHeader}
+		for _, arg := range rows[i].args {
+			rows[i].size += len(arg.(string))
+		}
+		largest = max(largest, rows[i].size)
+	}
+	if largest <= 1<<20-packetRest || !o.dialect.Is(sqldb.MySQL) { // MySQL's smallest default was 1 MiB
+		return rows, nil
+	}
+	var packet int
+	if err := tx.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&packet); err != nil {
+		return nil, reporter.ExplainIn(o.dialect, "add", err)
+	}
+	for i, r := range rows {
+		if r.size > packet-packetRest {
+			return nil, fmt.Errorf("sqloutbox: add: event %d of %d: %w", i+1, len(es), fieldError("Event",
+				fmt.Sprintf("has %d bytes as it is stored, max_allowed_packet is %d", r.size, packet)))
+		}
+	}
+	return rows, nil
+}
+
+// fitting returns how many of the rows go into one INSERT.
+func fitting(rows []newRow) int {
 	size := 0
-	for n, e := range es[:min(len(es), insertRows)] {
-		if size += len(e.Body) + len(e.ID); size > insertBytes && n > 0 {
+	for n, r := range rows[:min(len(rows), insertRows)] {
+		if size += r.size; size > insertBytes && n > 0 {
 			return n
 		}
 	}
-	return min(len(es), insertRows)
+	return min(len(rows), insertRows)
 }
 
-func (o *Outbox) insert(ctx context.Context, tx *sql.Tx, es []fifo.Event) error {
-	const row = "(?, ?, {bytes}, ?, {bytes}, {bytes}, {bytes}, {bytes}, {now})"
-	args := make([]any, 0, 8*len(es))
-	for _, e := range es {
-		attributes, err := encodeAttributes(e.Attributes)
-		if err != nil {
-			return err
-		}
-		args = append(args, o.name, e.Group, e.ID, o.source, e.Type, e.Body, attributes, e.TraceHeader)
+func (o *Outbox) insert(ctx context.Context, tx *sql.Tx, rows []newRow) error {
+	const values = "(?, ?, {bytes}, ?, {bytes}, {bytes}, {bytes}, {bytes}, {now})"
+	var args []any
+	for _, r := range rows {
+		args = append(args, r.args...)
 	}
 	_, err := tx.ExecContext(ctx, o.dialect.SQL("INSERT INTO {outbox}"+
 		" (aggregatetype, aggregateid, id, source, type, payload, attributes, trace, created_at) VALUES "+
-		row+strings.Repeat(", "+row, len(es)-1)), args...)
+		values+strings.Repeat(", "+values, len(rows)-1)), args...)
 	return err
 }
 

@@ -35,8 +35,8 @@ const defaultTimeout = 5 * time.Second
 // has nothing to close; the caller closes the pool.
 //
 // The first call that a relay makes does what [Outbox.Check] does. A database that cannot be used is a
-// [*sqlstore.DatabaseError], which also matches [outbox.ErrDenied], but for sqlstore.ErrReadOnly, which a failover causes for a
-// while.
+// [*sqlstore.DatabaseError], which also matches [outbox.ErrDenied]. Two do not: sqlstore.ErrReadOnly, which a failover causes for
+// a while, and a refused login.
 type Outbox struct {
 	db          *sql.DB
 	dialect     sqldb.Dialect
@@ -100,7 +100,8 @@ var reporter = sqldb.Reporter{
 	Package: pkg,
 	Unusable: func(d sqldb.Dialect, problem error, detail string, err error) error {
 		unusable := &sqlstore.DatabaseError{Dialect: sqlstore.Dialect(d), Problem: problem, Detail: detail, Err: err}
-		if problem == sqlstore.ErrReadOnly { // a failover causes it for a while, and relays go on after it
+		// A failover causes the one for a while, a change of the password the other. Relays go on after both.
+		if problem == sqlstore.ErrReadOnly || sqldb.IsLogin(err) {
 			return unusable
 		}
 		return fmt.Errorf("%w: %w", outbox.ErrDenied, unusable)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
@@ -32,6 +33,10 @@ type caller struct {
 // method is a method of [Client].
 type method[In, Out any] func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
 
+// withEvidence makes an error of a call say whether DynamoDB has answered: a role that STS refuses says AccessDenied too, and for a
+// moment.
+func withEvidence(o *dynamodb.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
+
 // call sends a request. Its result is never nil without an error, and a connection from before a freeze of the process is not
 // used: see package thaw.
 func call[In, Out any](ctx context.Context, c *caller, f method[In, Out], in *In) (out *Out, err error) {
@@ -42,7 +47,7 @@ func call[In, Out any](ctx context.Context, c *caller, f method[In, Out], in *In
 	defer cancel()
 	err = c.conns.Do(ctx, func(ctx context.Context) error {
 		return host.Contain(func() (err error) {
-			if out, err = f(ctx, in); err == nil && out == nil {
+			if out, err = f(ctx, in, withEvidence); err == nil && out == nil {
 				return errNoAnswer
 			}
 			return err
@@ -69,6 +74,9 @@ func (o *Outbox) explain(op string, err error) error {
 // Credentials that have expired are not among it: they are refused for every operation, and new ones come.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 func denied(err error) bool {
+	if sdkhttp.Unanswered(err) {
+		return false
+	}
 	if _, missing := errors.AsType[*ddbtypes.ResourceNotFoundException](err); missing {
 		return true
 	}

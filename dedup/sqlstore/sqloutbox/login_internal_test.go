@@ -1,0 +1,47 @@
+package sqloutbox
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+type stateError string
+
+func (e stateError) Error() string    { return "refused" }
+func (e stateError) SQLState() string { return string(e) }
+
+// MySQLError has the name by which the driver's error is known.
+type MySQLError struct{ Number uint16 }
+
+func (e *MySQLError) Error() string { return "refused" }
+
+// A refused statement ends a relay whose deletes it refuses. A refused login does not: a password that changes refuses it for a
+// moment.
+func TestLoginIsNoPermission(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err    error
+		denied bool
+	}{
+		{stateError("28P01"), false},
+		{stateError("28000"), false},
+		{stateError("3D000"), false},
+		{stateError("42501"), true},
+		{stateError("42P01"), true},
+		{&MySQLError{1045}, false},
+		{&MySQLError{1130}, false},
+		{&MySQLError{4151}, false},
+		{&MySQLError{1142}, true},
+		{&MySQLError{1146}, true},
+	} {
+		err := reporter.Unusable(sqldb.PostgreSQL, sqlstore.ErrAccessDenied, "", fmt.Errorf("delete: %w", tt.err))
+		if errors.Is(err, outbox.ErrDenied) != tt.denied {
+			t.Errorf("%#v: ErrDenied is %t, want %t", tt.err, !tt.denied, tt.denied)
+		}
+	}
+}
