@@ -2,7 +2,6 @@ package ops_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,7 +63,7 @@ func (x *fixture) only(cause ops.Cause, key string) {
 	if m.Problem != nil || m.Cause != cause || m.QueueARN != x.arn(x.url) {
 		suite.Failf("cause %s, source %s, problem %v, want %s, %s", m.Cause, m.QueueARN, m.Problem, cause, x.arn(x.url))
 	}
-	if m.RecordKey != key || m.State != ops.StateReleased || !strings.Contains(m.Reason, errCard.Error()) {
+	if m.RecordKey != key || m.State != dedup.StateReleased || !strings.Contains(m.Reason, errCard.Error()) {
 		suite.Failf("record %s is %s: %q, want %s, released after %q", m.RecordKey, m.State, m.Reason, key, errCard)
 	}
 }
@@ -210,12 +209,8 @@ func restoreDeleted(x *fixture) {
 		suite.Failf("Open: %v", err)
 	}
 	file := filepath.Join(x.TempDir(), "archive")
-	archive, err := ops.OpenArchive(file)
-	if err != nil {
-		x.Fatal(err)
-	}
-	r, err := d.Delete(context.Background(), archive, func(o *ops.DeleteOptions) { o.All = true })
-	if err := errors.Join(err, archive.Close()); err != nil || r.Count(ops.ActionDeleted) != 8 || x.count(x.dlq) != 0 {
+	r, err := d.Delete(context.Background(), file, func(o *ops.ExportOptions) { o.All = true })
+	if err != nil || r.Count(ops.ActionDeleted) != 8 || x.count(x.dlq) != 0 {
 		suite.Failf("Delete: %+v, %v; %d messages in the queue", r, err, x.count(x.dlq))
 	}
 	f, err := os.Open(file)

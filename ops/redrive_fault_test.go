@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -142,7 +143,7 @@ func TestRedriveFaults(t *testing.T) {
 					for i := range n {
 						x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%4, i))
 					}
-					d, w := x.openWired()
+					d, w := x.openWired(hold(10 * time.Second))
 					x.sqs.Set(fault.Plan{Rules: rules})
 					r, err := d.Redrive(context.Background(), noCanary)
 					x.sqs.Set(fault.Plan{})
@@ -188,7 +189,7 @@ func TestRedriveFaults(t *testing.T) {
 						}
 					}
 					for _, m := range x.mustList(d) {
-						if m.State != ops.StateCompleted {
+						if m.State != dedup.StateCompleted {
 							t.Errorf("%s is left, %s", m.Body, m.State)
 						}
 					}
@@ -210,7 +211,7 @@ func TestRedriveUnknownOutcome(t *testing.T) {
 			if took := time.Since(start); took < 4*time.Minute || took > 6*time.Minute {
 				t.Errorf("ended after %s", took)
 			}
-			if len(r.Results) != 2 || r.Results[0].Action != ops.ActionUnknownOutcome || !errors.Is(r.Results[1].Err, ops.ErrHeldBehind) ||
+			if len(r.Results) != 2 || r.Results[0].Action != ops.ActionUnknownOutcome || !errors.Is(r.Results[1].Err, opserr.ErrHeldBehind) ||
 				!strings.Contains(r.Results[1].Err.Error(), r.Results[0].ID) {
 				t.Errorf("skip %t: %+v", skip, r.Results)
 			}
@@ -281,7 +282,7 @@ func TestRedriveOrder(t *testing.T) {
 					last[body[0]] = body
 				}
 				for _, res := range r.Results {
-					if res.Action == ops.ActionLeft && errors.Is(res.Err, ops.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
+					if res.Action == ops.ActionLeft && errors.Is(res.Err, opserr.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
 						t.Errorf("%s: %v", res.ID, res.Err)
 					}
 				}
@@ -296,9 +297,8 @@ func TestRedriveExtendsItsHold(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(10)
 		p := x.newProcess()
-		d := x.openIn(p)
+		d := x.openIn(p, hold(10*time.Second))
 		r := x.redriveAll(d, func(o *ops.RedriveOptions) {
-			o.Hold = 10 * time.Second
 			o.Filter = func(m *ops.Message) bool {
 				if m.Body == "g7-1" {
 					for range 40 {
@@ -330,10 +330,9 @@ func TestRedriveWithoutItsHold(t *testing.T) {
 	} {
 		bubble(t, setup{}, func(x *fixture) {
 			x.fill(1)
-			d, w := x.openWired()
+			d, w := x.openWired(hold(10 * time.Second))
 			x.sqs.Set(fault.Plan{Rules: rules})
 			r, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
-				o.Hold = 10 * time.Second
 				o.Filter = func(*ops.Message) bool {
 					time.Sleep(7 * time.Second)
 					if want == ops.ActionLeft {
@@ -346,7 +345,7 @@ func TestRedriveWithoutItsHold(t *testing.T) {
 				t.Fatalf("%d results, %v", len(r.Results), err)
 			}
 			res := r.Results[0]
-			if res.Action != want || !errors.Is(res.Err, ops.ErrHoldOver) || !strings.Contains(res.Err.Error(), "sqs:ChangeMessageVisibility") {
+			if res.Action != want || !errors.Is(res.Err, opserr.ErrHoldOver) || !strings.Contains(res.Err.Error(), "sqs:ChangeMessageVisibility") {
 				t.Errorf("%s, %v; want %s", res.Action, res.Err, want)
 			}
 			if want == ops.ActionLeft && (w.deletes != 0 || len(w.order) != 0) {

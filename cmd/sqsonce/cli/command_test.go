@@ -25,7 +25,6 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // The exit codes of what no record decides.
@@ -232,13 +231,13 @@ func TestExamples(t *testing.T) {
 				w.T = t
 				switch {
 				case strings.Contains(line, "record free"), strings.Contains(line, "--state crashed"):
-					w.left("ord-42", "dead", ops.StateCrashed)
+					w.left("ord-42", "dead", dedup.StateCrashed)
 				case strings.Contains(line, "--completed"):
-					w.left("ord-42", "dead", ops.StateCompleted)
+					w.left("ord-42", "dead", dedup.StateCompleted)
 				case strings.Contains(line, "replay"): // one that goes on with another
-					w.left("ord-43", dedup.OperatorPrefix+"ann/1", ops.StateReleased)
+					w.left("ord-43", dedup.OperatorPrefix+"ann/1", dedup.StateReleased)
 				default:
-					w.left("ord-42", "dead", ops.StateReleased)
+					w.left("ord-42", "dead", dedup.StateReleased)
 				}
 				var out, errs strings.Builder
 				ctx, interrupt := context.WithCancel(t.Context())
@@ -265,14 +264,14 @@ type writer func([]byte) (int, error)
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // left makes the record of an event as it is an hour after its handler failed or succeeded, or its consumer died.
-func (w *world) left(event, owner string, state ops.State) {
+func (w *world) left(event, owner string, state dedup.RecordState) {
 	w.Helper()
 	past := time.Now().Add(-time.Hour)
 	until, status := int64(0), "INPROGRESS"
 	switch state {
-	case ops.StateCrashed:
+	case dedup.StateCrashed:
 		until = past.UnixMilli()
-	case ops.StateCompleted:
+	case dedup.StateCompleted:
 		status = "COMPLETED"
 	}
 	number := func(n int64) ddbtypes.AttributeValue {
@@ -398,7 +397,7 @@ func TestLookingChangesNothing(t *testing.T) {
 		items := len(w.stack.MemDynamoDB().Calls())
 		flags := []string{"--queue", "orders", "--consumer", consumer, "--table", "dedup"}
 		w.run(append([]string{"dlq", "ls"}, flags...)...)
-		w.run(append([]string{"dlq", "show", ids[ops.StateCrashed]}, flags...)...)
+		w.run(append([]string{"dlq", "show", ids[dedup.StateCrashed]}, flags...)...)
 		w.run("record", "show", "billing#orders|crashed", "--table", "dedup")
 		w.run("record", "ls", "--table", "dedup")
 		for _, c := range w.stack.MemDynamoDB().Calls()[items:] {

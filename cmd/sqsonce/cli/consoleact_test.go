@@ -18,6 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/console"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -32,7 +33,7 @@ var (
 func TestConsoleRedrive(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.deadLetters(25)
-		w.put("crashed", ops.StateCrashed)
+		w.put("crashed", dedup.StateCrashed)
 		w.send("orders-dlq", "crashed", "b")
 		w.consume("orders", succeeds)
 		b := w.browse(true)
@@ -63,7 +64,7 @@ func TestConsoleRedrive(t *testing.T) {
 			t.Errorf("%+v are left", left)
 		}
 		for i := range 25 {
-			if key := consumer + "#orders|e" + string(rune('0'+i)); i < 10 && w.state(key) != ops.StateCompleted {
+			if key := consumer + "#orders|e" + string(rune('0'+i)); i < 10 && w.state(key) != dedup.StateCompleted {
 				t.Errorf("%s is %s", key, w.state(key))
 			}
 		}
@@ -96,7 +97,7 @@ func TestConsoleRedriveOne(t *testing.T) {
 			t.Fatalf("no form: %s", got.body)
 		}
 		run := b.ended(b.act(b.plan("op", "redrive", "queue", "orders", "id", ids[1])).to)
-		if left := w.stack.MemSQS().Messages("orders-dlq"); len(left) != 2 || !strings.Contains(run.text, "State done") || w.state("billing#orders|e1") != ops.StateCompleted {
+		if left := w.stack.MemSQS().Messages("orders-dlq"); len(left) != 2 || !strings.Contains(run.text, "State done") || w.state("billing#orders|e1") != dedup.StateCompleted {
 			t.Errorf("%d left, %s", len(left), run.text)
 		}
 	})
@@ -141,7 +142,7 @@ func TestConsoleStalePlan(t *testing.T) {
 	}{
 		"nothing":        {func(*world) {}, false},
 		"a class more":   {func(w *world) { w.send("orders-dlq", "other", "b") }, false},
-		"a message more": {func(w *world) { w.put("e9", ops.StateReleased); w.send("orders-dlq", "e9", "b") }, true},
+		"a message more": {func(w *world) { w.put("e9", dedup.StateReleased); w.send("orders-dlq", "e9", "b") }, true},
 		"a hidden one":   {func(w *world) { w.hide("orders-dlq") }, true},
 		"another try":    {func(w *world) { w.retry("e1", "another") }, true},
 		"a state": {func(w *world) {
@@ -327,18 +328,18 @@ func TestConsoleReadOnly(t *testing.T) {
 // What each act would do to a record is what the command says, and what it asks.
 func TestConsoleRecord(t *testing.T) {
 	for _, test := range []struct {
-		state ops.State
+		state dedup.RecordState
 		says  []string
 		form  []string
 		typed bool
-		after ops.State
+		after dedup.RecordState
 	}{
-		{ops.StateCrashed, []string{"record free its next delivery runs it", "record complete it never runs again"}, []string{"op", "free", "note", "looked"}, false, ops.StateReleased},
-		{ops.StateCrashed, nil, []string{"op", "complete"}, false, ops.StateCompleted},
-		{ops.StateRunning, []string{"Not now: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, ops.StateReleased},
-		{ops.StateCompleted, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, ops.StateReleased},
-		{ops.StateUnknown, []string{"Not now: no record under this key", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, ops.StateCompleted},
-		{ops.StateForeign, []string{"Not now"}, nil, false, ops.StateForeign},
+		{dedup.StateCrashed, []string{"record free its next delivery runs it", "record complete it never runs again"}, []string{"op", "free", "note", "looked"}, false, dedup.StateReleased},
+		{dedup.StateCrashed, nil, []string{"op", "complete"}, false, dedup.StateCompleted},
+		{dedup.StateRunning, []string{"Not now: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, dedup.StateReleased},
+		{dedup.StateCompleted, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, dedup.StateReleased},
+		{ops.StateUnknown, []string{"Not now: no record under this key", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, dedup.StateCompleted},
+		{dedup.StateForeign, []string{"Not now"}, nil, false, dedup.StateForeign},
 	} {
 		t.Run(string(test.state)+"/"+strings.Join(test.form, " "), func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -346,7 +347,7 @@ func TestConsoleRecord(t *testing.T) {
 				b := w.browse(true)
 				before := b.called()
 				page := b.get("/record?key=orders%7Ce")
-				for _, text := range append([]string{key, test.state.Means(), test.state.Do()}, test.says...) {
+				for _, text := range append([]string{key, opsview.Means(test.state), opsview.Do(test.state)}, test.says...) {
 					if !strings.Contains(page.text, text) {
 						t.Errorf("no %q in %s", text, page.text)
 					}
@@ -381,7 +382,7 @@ func TestConsoleRecord(t *testing.T) {
 // A record that cannot be read is an error, of the kind that it is.
 func TestConsoleRecordFails(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.StateCrashed)
+		key := w.put("e", dedup.StateCrashed)
 		b := w.browse(true)
 		for code, want := range map[string]int{"AccessDeniedException": http.StatusForbidden, "ValidationException": http.StatusBadGateway} {
 			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: code}}})
@@ -391,7 +392,7 @@ func TestConsoleRecordFails(t *testing.T) {
 		}
 		w.stack.MemDynamoDB().Set(fault.Plan{})
 		b = w.browse(true, func(o *console.Options) { // as without a --consumer, where it has no #
-			o.Record = func(context.Context, string) (dedup.Record, ops.State, error) {
+			o.Record = func(context.Context, string) (dedup.Record, dedup.RecordState, error) {
 				return dedup.Record{}, "", errors.New("no record's key")
 			}
 			o.Command = func(_ context.Context, _, _ io.Writer, args ...string) int { return int(exitUsage) }
@@ -411,11 +412,11 @@ func TestConsoleRecordFails(t *testing.T) {
 // A plan of a record is refused when another has had it since.
 func TestConsoleRecordChanged(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.StateCrashed)
+		key := w.put("e", dedup.StateCrashed)
 		b := w.browse(true)
 		plan := b.plan("op", "complete", "key", key)
 		w.retry("e", "another")
-		if got := b.act(plan); got.code != http.StatusConflict || !strings.Contains(got.text, "list again") || w.state(key) != ops.StateReleased || len(w.audited()) != 0 {
+		if got := b.act(plan); got.code != http.StatusConflict || !strings.Contains(got.text, "list again") || w.state(key) != dedup.StateReleased || len(w.audited()) != 0 {
 			t.Errorf("%d, %s: %s", got.code, w.state(key), got.text)
 		}
 	})
@@ -470,7 +471,7 @@ func TestConsoleCanaryFails(t *testing.T) {
 		w.consume("orders", func(context.Context, *sqsonce.Message) error { return errFor("x") })
 		b := w.browse(true)
 		run := b.ended(b.act(b.plan(redriveForm...)).to)
-		for _, text := range []string{"State ended in part", "Done 1", "Left 9", "mend the cause", "canary"} {
+		for _, text := range []string{"State ended in part", "Done 1", "Left 9", "canary", "canary"} {
 			if !strings.Contains(run.text, text) {
 				t.Errorf("no %q in %s", text, run.text)
 			}

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -39,7 +41,7 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 		gets := func(want int) {
 			t.Helper()
 			before, calls := state(), b.called()
-			for _, path := range []string{"/dlq/orders", class, "/dlq/orders/" + ids[ops.StateReleased], "/fragment/look/orders", "/runs", "/fragment/runs", "/record"} {
+			for _, path := range []string{"/dlq/orders", class, "/dlq/orders/" + ids[dedup.StateReleased], "/fragment/look/orders", "/runs", "/fragment/runs", "/record"} {
 				if got := b.get(path); got.code != http.StatusOK && got.code != want {
 					t.Errorf("%s: %d: %s", path, got.code, got.text)
 				}
@@ -66,11 +68,11 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 			}
 		}
 		gets(0)
-		if got := b.get(class); !strings.Contains(got.text, "Messages 1 to 2 of 2") || !strings.Contains(got.text, ids[ops.StateReleased]) {
+		if got := b.get(class); !strings.Contains(got.text, "Messages 1 to 2 of 2") || !strings.Contains(got.text, ids[dedup.StateReleased]) {
 			t.Errorf("%s", got.text)
 		}
-		got := b.get("/dlq/orders/" + ids[ops.StateCrashed])
-		for _, text := range []string{"crashed", ops.StateCrashed.Means(), ops.StateCrashed.Do(), "billing#orders|crashed", "owner-crashed", "event-id", "Body, 1 bytes"} {
+		got := b.get("/dlq/orders/" + ids[dedup.StateCrashed])
+		for _, text := range []string{"crashed", opsview.Means(dedup.StateCrashed), opsview.Do(dedup.StateCrashed), "billing#orders|crashed", "owner-crashed", "event-id", "Body, 1 bytes"} {
 			if !strings.Contains(got.text, text) {
 				t.Errorf("no %q in %s", text, got.text)
 			}

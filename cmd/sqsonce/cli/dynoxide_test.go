@@ -24,8 +24,8 @@ func TestRecordOnDynoxide(t *testing.T) {
 	line := testserver.NewLine(testserver.Dynoxide.Shared(t).URL)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorldOn(t, line)
-		keys := map[ops.State]string{}
-		for _, state := range []ops.State{ops.StateReleased, ops.StateCompleted, ops.StateForeign, ops.StateCrashed, ops.StateRunning} { // crashed takes time
+		keys := map[dedup.RecordState]string{}
+		for _, state := range []dedup.RecordState{dedup.StateReleased, dedup.StateCompleted, dedup.StateForeign, dedup.StateCrashed, dedup.StateRunning} { // crashed takes time
 			keys[state] = w.put(string(state), state)
 		}
 		w.shows(keys)
@@ -61,11 +61,11 @@ func (w *world) jsonOf(into any, args ...string) {
 }
 
 // shows expects each record to be shown in its state, with what its last owner left.
-func (w *world) shows(keys map[ops.State]string) {
+func (w *world) shows(keys map[dedup.RecordState]string) {
 	w.Helper()
 	for state, key := range keys {
 		var r recordJSON
-		if w.jsonOf(&r, "record", "show", key); r.Key != key || r.State != state || (r.LastError != "") != (state == ops.StateReleased) || (r.ResultBytes > 0) != (state == ops.StateCompleted) {
+		if w.jsonOf(&r, "record", "show", key); r.Key != key || r.State != state || (r.LastError != "") != (state == dedup.StateReleased) || (r.ResultBytes > 0) != (state == dedup.StateCompleted) {
 			w.Errorf("show %s: %+v", key, r)
 		}
 	}
@@ -75,9 +75,9 @@ func (w *world) shows(keys map[ops.State]string) {
 }
 
 // lists expects the records that are not completed, also in pages.
-func (w *world) lists(keys map[ops.State]string) {
+func (w *world) lists(keys map[dedup.RecordState]string) {
 	w.Helper()
-	found, after := map[ops.State]string{}, ""
+	found, after := map[dedup.RecordState]string{}, ""
 	for {
 		var page struct{ Records []recordJSON }
 		w.jsonOf(&page, "record", "ls", "--consumer", consumer, "--limit", "1", "--after", after)
@@ -91,7 +91,7 @@ func (w *world) lists(keys map[ops.State]string) {
 		found[page.Records[0].State] = after
 	}
 	for state, key := range keys {
-		if listed := found[state] == key; listed == (state == ops.StateCompleted) {
+		if listed := found[state] == key; listed == (state == dedup.StateCompleted) {
 			w.Errorf("ls: %s is listed: %t", key, listed)
 		}
 	}
@@ -102,29 +102,29 @@ func (w *world) lists(keys map[ops.State]string) {
 }
 
 // changes frees and completes what can be, and nothing else.
-func (w *world) changes(keys map[ops.State]string) {
+func (w *world) changes(keys map[dedup.RecordState]string) {
 	w.Helper()
 	ctx := context.Background()
-	running, err := w.store.Inspect(ctx, keys[ops.StateRunning])
+	running, err := w.store.Inspect(ctx, keys[dedup.StateRunning])
 	w.must(err)
 	none := consumer + "#orders|none"
 	for _, step := range []struct {
 		command, key string
 		code         exitCode
-		after        ops.State
+		after        dedup.RecordState
 	}{
-		{"free", keys[ops.StateRunning], exitRefused, ops.StateRunning},
-		{"complete", keys[ops.StateRunning], exitRefused, ops.StateRunning},
-		{"free", keys[ops.StateCompleted], exitRefused, ops.StateCompleted},
-		{"free --take --again", keys[ops.StateForeign], exitRefused, ops.StateForeign},
+		{"free", keys[dedup.StateRunning], exitRefused, dedup.StateRunning},
+		{"complete", keys[dedup.StateRunning], exitRefused, dedup.StateRunning},
+		{"free", keys[dedup.StateCompleted], exitRefused, dedup.StateCompleted},
+		{"free --take --again", keys[dedup.StateForeign], exitRefused, dedup.StateForeign},
 		{"complete", none, exitRefused, ops.StateUnknown},
 		{"free", none, exitRefused, ops.StateUnknown},
-		{"free", keys[ops.StateCrashed], exitDone, ops.StateReleased},
-		{"complete", keys[ops.StateCrashed], exitDone, ops.StateCompleted},
-		{"complete", keys[ops.StateReleased], exitDone, ops.StateCompleted},
-		{"complete --create", none, exitDone, ops.StateCompleted},
-		{"free --again", none, exitDone, ops.StateReleased},
-		{"free --take --note=looked", keys[ops.StateRunning], exitDone, ops.StateReleased},
+		{"free", keys[dedup.StateCrashed], exitDone, dedup.StateReleased},
+		{"complete", keys[dedup.StateCrashed], exitDone, dedup.StateCompleted},
+		{"complete", keys[dedup.StateReleased], exitDone, dedup.StateCompleted},
+		{"complete --create", none, exitDone, dedup.StateCompleted},
+		{"free --again", none, exitDone, dedup.StateReleased},
+		{"free --take --note=looked", keys[dedup.StateRunning], exitDone, dedup.StateReleased},
 	} {
 		got := w.run(append(append([]string{"record"}, strings.Fields(step.command)...), step.key, "--yes")...)
 		if after := w.state(step.key); got.code != step.code || after != step.after {
@@ -135,7 +135,7 @@ func (w *world) changes(keys map[ops.State]string) {
 	if err := w.store.Complete(ctx, running.Lease, dedup.Result{}); err == nil {
 		w.Error("a consumer completes a record that was taken from it")
 	}
-	l, err := w.store.Acquire(ctx, dedup.Claim{Key: keys[ops.StateRunning], Owner: "next", Lease: time.Minute, Retention: time.Hour, NoTakeover: true})
+	l, err := w.store.Acquire(ctx, dedup.Claim{Key: keys[dedup.StateRunning], Owner: "next", Lease: time.Minute, Retention: time.Hour, NoTakeover: true})
 	if err != nil || l.LastError != "looked" {
 		w.Errorf("the next consumer gets %+v, %v", l, err)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // What a restore does with flags and answers: its question, its exit code, and what is in the queue.
@@ -44,7 +44,7 @@ func TestRestore(t *testing.T) {
 	} {
 		t.Run(test.command+test.answer, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				w.put("done", ops.StateCompleted)
+				w.put("done", dedup.StateCompleted)
 				w.send("orders-dlq", "done", "b")
 				w.deadLetters(3)
 				w.dlq("delete --archive ARCHIVE --all --yes --expect 4")
