@@ -46,46 +46,6 @@ func (x *fixture) openHooked(p *process, before func(n int), optFns ...func(*ops
 	return d
 }
 
-// A listing makes a receive for ten messages and two more, as many visibility changes as receives that found something, and a
-// read for each message.
-func TestListCalls(t *testing.T) {
-	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		for _, n := range []int{0, 1, 10, 237} {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				x.fill(n)
-				p := x.looker()
-				d := x.openIn(p)
-				start := time.Now()
-				l, err := x.list(d)
-				if err != nil {
-					t.Fatal(err)
-				}
-				tens := (n + 9) / 10
-				for op, want := range map[string]int{
-					"GetQueueAttributes": 2, "ListDeadLetterSourceQueues": 1, "ListMessageMoveTasks": 1,
-					"ReceiveMessage": tens + 2, "ChangeMessageVisibilityBatch": tens, "GetItem": n,
-				} {
-					if got := p.requests(op); got > want || op == "GetItem" && got != want {
-						t.Errorf("%d messages, fifo %t: %d calls of %s, want %d", n, fifo, got, op, want)
-					}
-				}
-				if len(l.Messages) != n || l.Total != n || l.Hidden+l.Behind != 0 || !l.Complete || !l.AsOf.Equal(start) {
-					t.Errorf("%d messages, fifo %t: got %d, %+v", n, fifo, len(l.Messages), l)
-				}
-				for _, m := range x.sqs.Messages(x.dlq) {
-					if m.InFlight || m.ReceiveCount != 1 {
-						t.Fatalf("%d messages, fifo %t: %+v", n, fifo, m)
-					}
-				}
-				if took := time.Since(start); took > 2*time.Second {
-					t.Errorf("%d messages took %s", n, took)
-				}
-			})
-		}
-	}
-}
-
 // Whatever ends a listing, what it has read is visible again when it returns.
 func TestListGivesBack(t *testing.T) {
 	t.Parallel()

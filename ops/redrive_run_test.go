@@ -281,26 +281,6 @@ func TestRedriveIsCancelledInAGroup(t *testing.T) {
 	})
 }
 
-// A call that is denied ends the run, and names the action: nothing more is sent that cannot be sent or deleted.
-func TestRedriveDenied(t *testing.T) {
-	t.Parallel()
-	for op, sent := range map[string]int{"SendMessageBatch": 0, "DeleteMessageBatch": 10, "ReceiveMessage": 0} {
-		bubble(t, setup{}, func(x *fixture) {
-			x.fill(50)
-			d := x.redriver()
-			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}})
-			r, err := d.Redrive(context.Background(), noCanary)
-			if err == nil || !strings.Contains(err.Error(), "sqs:"+strings.TrimSuffix(op, "Batch")) || !strings.Contains(err.Error(), "AccessDenied") {
-				t.Errorf("%s: %v", op, err)
-			}
-			x.checkReport(r)
-			if n := len(x.bodies(x.url)); n != sent || x.hidden() != 0 || len(x.bodies(x.dlq)) != 50 {
-				t.Errorf("%s: %d sent, %d hidden", op, n, x.hidden())
-			}
-		})
-	}
-}
-
 // A message that SQS refuses is left, and the others go on.
 func TestRedriveRefusedMessage(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -262,42 +261,4 @@ func TestRecordsNotRead(t *testing.T) {
 			})
 		})
 	}
-}
-
-// --json prints an object for the start, each message and the end.
-func TestExportEvents(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(12)
-		got := w.dlq("export ARCHIVE --json")
-		events := map[string]int{}
-		for line := range strings.Lines(got.out) {
-			var e struct {
-				V                                int
-				Event, Operation, Archive, Class string
-				Action                           ops.Action
-				Counts                           []count
-			}
-			w.must(json.Unmarshal([]byte(line), &e))
-			if events[e.Event]++; e.V != 1 {
-				t.Errorf("v is %d", e.V)
-			}
-			switch e.Event {
-			case "start":
-				if e.Operation != "export" || e.Archive != w.archive() {
-					t.Error(line)
-				}
-			case "result":
-				if e.Action != ops.ActionExported {
-					t.Error(line)
-				}
-			case "end":
-				if len(e.Counts) != 1 || e.Counts[0] != (count{ops.ActionExported, 12, ""}) || e.Archive != w.archive() {
-					t.Error(line)
-				}
-			}
-		}
-		if got.code != exitDone || events["start"] != 1 || events["result"] != 12 || events["end"] != 1 {
-			t.Errorf("%v: %+v", events, got)
-		}
-	})
 }

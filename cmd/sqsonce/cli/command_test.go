@@ -129,21 +129,6 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// A FIFO queue says what it hides.
-func TestBehind(t *testing.T) {
-	bubble(t, func(w *world) {
-		for i := range 12 {
-			w.send("orders-dlq.fifo", strings.Repeat("e", i+1), "b")
-		}
-		if got := w.run("dlq", "ls", "--queue", "orders.fifo"); !strings.Contains(got.err, "2 behind them") {
-			t.Errorf("%+v", got)
-		}
-		if got := w.run("dlq", "ls", "--queue", "orders.fifo", "--limit", "3"); !strings.Contains(got.err, "3 messages of about 12") {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
 // The program's options, and --source, make the keys that the consumer makes.
 func TestKeys(t *testing.T) {
 	ofBody := func(m *sqsonce.Message) (string, error) {
@@ -388,37 +373,3 @@ func TestBrokenOutput(t *testing.T) {
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
-
-// The queue itself is not changed by looking but for the receive counts.
-func TestLookingChangesNothing(t *testing.T) {
-	bubble(t, func(w *world) {
-		ids := w.fill()
-		before := w.stack.MemSQS().Messages("orders-dlq")
-		items := len(w.stack.MemDynamoDB().Calls())
-		flags := []string{"--queue", "orders", "--consumer", consumer, "--table", "dedup"}
-		w.run(append([]string{"dlq", "ls"}, flags...)...)
-		w.run(append([]string{"dlq", "show", ids[dedup.StateCrashed]}, flags...)...)
-		w.run("record", "show", "billing#orders|crashed", "--table", "dedup")
-		w.run("record", "ls", "--table", "dedup")
-		for _, c := range w.stack.MemDynamoDB().Calls()[items:] {
-			if c.Op != "GetItem" && c.Op != "Scan" {
-				t.Errorf("looking called %s", c.Op)
-			}
-		}
-		after := w.stack.MemSQS().Messages("orders-dlq")
-		for i := range after {
-			if after[i].InFlight || after[i].ReceiveCount != before[i].ReceiveCount+2 || after[i].ID != before[i].ID {
-				t.Errorf("message %+v, was %+v", after[i], before[i])
-			}
-		}
-		var calls []string
-		for _, c := range w.stack.MemSQS().Calls() {
-			calls = append(calls, c.Op)
-		}
-		for _, op := range []string{"DeleteMessage", "DeleteMessageBatch", "PurgeQueue", "StartMessageMoveTask"} {
-			if slices.Contains(calls, op) {
-				t.Errorf("looking called %s", op)
-			}
-		}
-	})
-}

@@ -41,19 +41,15 @@ func TestGolden(t *testing.T) {
 	bubble(t, func(w *world) {
 		ids := w.fill()
 		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
-		for _, width := range []int{0, 100} {
-			w.width = width
-			name := map[int]string{0: "-pipe", 100: "-terminal"}[width]
-			w.golden("dlq-ls"+name, w.run("dlq", "ls"))
-			w.golden("dlq-ls-messages"+name, w.run("dlq", "ls", "--messages", "--state", "crashed,unknown"))
-			w.golden("dlq-show"+name, w.run("dlq", "show", ids[dedup.StateReleased]))
-			w.golden("dlq-show-body"+name, w.run("dlq", "show", ids[dedup.StateReleased], "--body"))
-			w.golden("record-show"+name, w.run("record", "show", "billing#orders|crashed"))
-			w.golden("record-show-result"+name, w.run("record", "show", "orders|completed", "--result"))
-			w.golden("record-show-none"+name, w.run("record", "show", "orders|nobody"))
-			w.golden("record-ls"+name, w.run("record", "ls", "--limit", "2"))
-			w.golden("record-free-dry"+name, w.run("record", "free", "orders|crashed", "--dry-run"))
-		}
+		w.golden("dlq-ls-pipe", w.run("dlq", "ls"))
+		w.golden("dlq-ls-messages-pipe", w.run("dlq", "ls", "--messages", "--state", "crashed,unknown"))
+		w.golden("dlq-show-pipe", w.run("dlq", "show", ids[dedup.StateReleased]))
+		w.golden("dlq-show-body-pipe", w.run("dlq", "show", ids[dedup.StateReleased], "--body"))
+		w.golden("record-show-pipe", w.run("record", "show", "billing#orders|crashed"))
+		w.golden("record-show-result-pipe", w.run("record", "show", "orders|completed", "--result"))
+		w.golden("record-show-none-pipe", w.run("record", "show", "orders|nobody"))
+		w.golden("record-ls-pipe", w.run("record", "ls", "--limit", "2"))
+		w.golden("record-free-dry-pipe", w.run("record", "free", "orders|crashed", "--dry-run"))
 		w.golden("dlq-ls-json", w.run("dlq", "ls", "--json"))
 		w.golden("dlq-ls-messages-json", w.run("dlq", "ls", "--json", "--messages", "--state", "released"))
 		w.golden("dlq-show-json", w.run("dlq", "show", ids[dedup.StateReleased], "--json", "--body"))
@@ -71,12 +67,7 @@ func TestGoldenRedrive(t *testing.T) {
 		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
 		w.golden("dlq-redrive-dry-pipe", w.run("dlq", "redrive", "--all", "--dry-run"))
 		w.golden("dlq-redrive-dry-json", w.run("dlq", "redrive", "--state", "released,crashed", "--dry-run", "--json"))
-		w.width = 100
-		w.golden("dlq-redrive-dry-terminal", w.run("dlq", "redrive", "--all", "--dry-run"))
 		w.consume("orders", func(_ context.Context, m *sqsonce.Message) error { time.Sleep(time.Second); return nil })
-		w.terminal, w.answer = true, "y"
-		w.golden("dlq-redrive-terminal", w.run("dlq", "redrive", "--class", "31ee0f"))
-		w.terminal, w.width = false, 0
 		w.send("orders-dlq", "again", "b")
 		w.golden("dlq-redrive-pipe", w.run("dlq", "redrive", "--all", "--unknown", "--yes"))
 		w.send("orders-dlq", "once more", "b")
@@ -93,10 +84,6 @@ func TestGoldenArchive(t *testing.T) {
 		w.golden("dlq-delete-dry-json", w.run("dlq", "delete", "--archive", w.archive(), "--completed", "--dry-run", "--json"))
 		w.golden("dlq-delete-pipe", w.run("dlq", "delete", "--archive", w.archive(), "--completed", "--yes", "--expect", "1"))
 		w.golden("dlq-delete-json", w.run("dlq", "delete", "--archive", w.archive(), "--state", "foreign", "--yes", "--expect", "1", "--json"))
-		w.width, w.terminal, w.answer = 100, true, "y"
-		w.golden("dlq-delete-terminal", w.run("dlq", "delete", "--archive", w.archive(), "--class", "31ee0f"))
-		w.golden("dlq-restore-terminal", w.run("dlq", "restore", w.archive(), "--class", "31ee0f"))
-		w.width, w.terminal = 0, false
 		w.golden("dlq-restore-dry-json", w.run("dlq", "restore", w.archive(), "--dry-run", "--json"))
 		w.golden("dlq-restore-pipe", w.run("dlq", "restore", w.archive(), "--state", "foreign", "--yes"))
 		w.golden("dlq-restore-json", w.run("dlq", "restore", w.archive(), "--state", "completed", "--yes", "--json"))
@@ -115,9 +102,6 @@ func TestGoldenReplay(t *testing.T) {
 		w.golden("replay-pipe", w.run(line("ID --again FENCE --yes")...))
 		id = w.send("orders-dlq", "completed", "b")
 		w.golden("replay-json", w.run(line("ID --again FENCE --yes --json")...))
-		id = w.send("orders-dlq", "completed", "b")
-		w.width, w.terminal, w.bars, w.answer = 100, true, true, key
-		w.golden("replay-terminal", w.run(line("ID --again FENCE")...))
 	})
 }
 
@@ -127,9 +111,6 @@ func TestGoldenEmpty(t *testing.T) {
 		w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = consumer, "dedup"
 		w.golden("dlq-ls-empty-json", w.run("dlq", "ls", "--queue", "orders", "--json", "--messages", "--exit-code"))
 		w.golden("record-ls-empty-json", w.run("record", "ls", "--json"))
-		w.width = 100
-		w.golden("dlq-ls-empty-terminal", w.run("dlq", "ls", "--queue", "orders"))
-		w.golden("record-ls-empty-terminal", w.run("record", "ls"))
 	})
 }
 

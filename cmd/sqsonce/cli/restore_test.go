@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,23 +89,6 @@ func TestInterruptedRestore(t *testing.T) {
 		lines := w.audited()
 		if i := slices.IndexFunc(lines, func(l auditLine) bool { return l.What == "dlq restore" }); len(lines)-i != 4 || lines[i+1].Error != "interrupted" || lines[i+3].Error != "" {
 			t.Errorf("audit %+v", lines)
-		}
-	})
-}
-
-// What is restored is shown and redriven as it was before.
-func TestRestoreRoundTrip(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(25)
-		w.dlq("export ARCHIVE --drain --all --yes")
-		if got := w.dlq("restore ARCHIVE --yes"); got.code != exitDone || left(t, w) != 25 {
-			t.Fatalf("%d restored: %+v", left(t, w), got)
-		}
-		runs := w.counted()
-		got := w.dlq("redrive --state released --yes")
-		time.Sleep(10 * time.Second)
-		if got.code != exitDone || runs.Load() != 25 || left(t, w) != 0 {
-			t.Errorf("%s runs, %d left: %+v", strconv.Itoa(int(runs.Load())), left(t, w), got)
 		}
 	})
 }
