@@ -87,6 +87,7 @@ func TestRedrive(t *testing.T) {
 		{"--group g --yes", "", "", exitDone, 0, ""},
 		{"--sent-after 1h --yes", "", "", exitPart, 3, ""},
 		{"--sent-before 1h --yes", "", "", exitDone, 0, ""},
+		{"--sent-after 2001-01-01T00:00:00Z --yes", "", "", exitDone, 0, ""},
 		{"--sent-before 1h --sent-after 2000-01-01T00:00:00Z --dry-run", "", "", exitDone, 0, "0 of about 4"},
 		{"--sent-after yesterday", "y", "", exitUsage, 0, "12h or 3d"},
 		{"--sent-after -3h", "y", "", exitUsage, 0, "12h or 3d"},
