@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -27,7 +28,7 @@ type around struct {
 }
 
 func (a *around) option(o *sqsonce.BatchOptions) {
-	o.Size = 3
+	o.Size, o.Linger = 3, time.Minute
 	o.Around = func(ctx context.Context, calls []context.Context, ms []*sqsonce.Message) (context.Context, func([]error)) {
 		a.ids, a.contexts = nil, nil
 		for i, m := range ms {
@@ -128,7 +129,7 @@ func TestBatchAroundThatFails(t *testing.T) { // not parallel: it sets slog's de
 			}
 			return nil
 		}, func(o *sqsonce.BatchOptions) {
-			o.Size = 3
+			o.Size, o.Linger = 3, time.Minute
 			o.Around = func(ctx context.Context, _ []context.Context, _ []*sqsonce.Message) (context.Context, func([]error)) {
 				calls.Add(1)
 				return tc.around(ctx)

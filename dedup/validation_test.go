@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
 // strictStore keeps hashes as a column of 128 printable characters does, and counts what it refused.
@@ -92,7 +93,7 @@ func TestHashOfAnEarlierVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "before", Validation: m.Body, Lease: time.Minute, Retention: time.Hour, Attempt: 1})
+	l, err := granted.Lease(s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "before", Validation: m.Body, Lease: time.Minute, Retention: time.Hour, Attempt: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 )
 
 const (
@@ -21,31 +24,12 @@ const (
 	archiveHead    = `{"sqsonce-archive":`
 )
 
-// Problems of an archive.
-var (
-	ErrArchive     = errors.New("not an archive, or not one of a version that this program reads: give the file that Export or Delete wrote")
-	ErrTornLine    = errors.New("the last line was not written to its end: its message was not deleted for it")
-	ErrNotArchived = errors.New("the archive cannot hold the message as it is: its text is not UTF-8")
-)
+// archive is a file to which [DLQ.Export] and [DLQ.Delete] write messages, whole, each in a line of JSON.
+type archive struct{ *lineFile }
 
-// ArchiveError is a line that cannot be read. Err wraps [ErrArchive] or [ErrTornLine], or is an error of the reader.
-type ArchiveError struct {
-	Line int // from 1
-	Err  error
-}
-
-func (e *ArchiveError) Error() string { return fmt.Sprintf("ops: archive, line %d: %v", e.Line, e.Err) }
-
-func (e *ArchiveError) Unwrap() error { return e.Err }
-
-// Archive is a file to which [DLQ.Export] and [DLQ.Delete] write messages, whole, each in a line of JSON. It is safe for concurrent
-// use.
-type Archive struct{ lines *lineFile }
-
-// OpenArchive creates the file, with mode 0600, or opens an archive to append to it. A last line that was not written to its end is
-// removed: see [Report].Torn. Anything else that is no archive is an [*ArchiveError] with [ErrArchive], and not changed. A file is
-// open once at a time: [ErrInUse].
-func OpenArchive(path string) (*Archive, error) {
+// openArchive creates the file, with mode 0600, or opens an archive to append to it. A last line that was not written to its end is
+// removed: see [Report].Torn. Anything else that is no archive is an error, and not changed. A file is open once at a time.
+func openArchive(path string) (*archive, error) {
 	empty := true
 	lines, err := openLines("archive", path, archiveHead, func(l line) error {
 		empty = false
@@ -55,52 +39,69 @@ func OpenArchive(path string) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Archive{lines}
 	if empty {
 		if err := lines.write(archiveHeader{archiveVersion, time.Now().UTC().Truncate(time.Millisecond)}); err != nil {
-			return nil, errors.Join(err, a.Close())
+			return nil, errors.Join(err, lines.file.Close())
 		}
 	}
-	return a, nil
+	return &archive{lines}, nil
 }
 
-// Close closes the file. Each line was on the disk before.
-func (a *Archive) Close() error {
-	if err := a.lines.file.Close(); err != nil {
-		return a.lines.failed(err)
+// close closes the file. Each line was on the disk before.
+func (a *archive) close() error {
+	if err := a.file.Close(); err != nil {
+		return a.failed(err)
 	}
 	return nil
 }
 
-// Archived is a message in an archive.
-type Archived struct {
-	// Message is the message as it was when it was archived. ID, SentAt, the receive count and State are of that time. It has no
-	// receipt handle, Record, LostAt and Problem.
+// archived is a message in an archive.
+type archived struct {
 	Message
-	Queue string    // the ARN of the dead-letter queue
-	Run   string    // the Export or Delete that wrote it: Report.Run
-	At    time.Time // when
-	Line  int       // its number, from 1
+	queue string // the ARN of the dead-letter queue
+	run   string // the Export or Delete that wrote it: Report.Run
 }
 
-// ReadArchive returns the messages of an archive in the order of the file. Several archives, one behind the other, are one too. An
-// error is the last thing that it returns, an [*ArchiveError]: a line that is none is not left out. Where it is [ErrTornLine] all
-// messages were read: the process was killed, or the disk was full, while it wrote a line that nothing depends on.
-func ReadArchive(r io.Reader) iter.Seq2[*Archived, error] {
-	return func(yield func(*Archived, error) bool) {
+// ReadArchive returns the messages of an archive in the order of the file, as they were when they were archived: ID, SentAt, the
+// receive count and State are of that time. They have no receipt handle, Record, LostAt and Problem. Several archives, one behind the
+// other, are one too. A line that cannot be read is an error with its number, and the last thing that ReadArchive returns. A last
+// line that was not written to its end is left out: nothing was deleted for it.
+func ReadArchive(r io.Reader) iter.Seq2[*Message, error] {
+	return func(yield func(*Message, error) bool) {
+		for a, err := range readArchive(r) {
+			switch {
+			case errors.Is(err, errTornLine):
+				return
+			case err != nil:
+				yield(nil, err)
+				return
+			case !yield(&a.Message, nil):
+				return
+			}
+		}
+	}
+}
+
+// errTornLine is a last line without its end: the process was killed, or the disk was full, while it wrote a line that nothing
+// depends on.
+var errTornLine = errors.New("the last line was not written to its end: its message was not deleted for it")
+
+// readArchive returns an *opserr.ArchiveError as the last thing, if any.
+func readArchive(r io.Reader) iter.Seq2[*archived, error] {
+	return func(yield func(*archived, error) bool) {
 		empty := true
 		for l, err := range linesOf(r) {
 			empty = false
-			var a *Archived
+			var a *archived
 			switch {
 			case err != nil:
-				err = &ArchiveError{l.number, err}
+				err = &opserr.ArchiveError{Line: l.number, Err: err}
 			case !l.torn:
 				a, err = decodeArchived(l)
 			case l.number > 1 || beginsOf(string(l.text), archiveHead):
-				err = &ArchiveError{l.number, ErrTornLine}
+				err = &opserr.ArchiveError{Line: l.number, Err: errTornLine}
 			default:
-				err = &ArchiveError{l.number, ErrArchive}
+				err = &opserr.ArchiveError{Line: l.number, Err: opserr.ErrArchive}
 			}
 			if a == nil && err == nil {
 				continue // a header
@@ -110,7 +111,7 @@ func ReadArchive(r io.Reader) iter.Seq2[*Archived, error] {
 			}
 		}
 		if empty {
-			yield(nil, &ArchiveError{1, ErrArchive})
+			yield(nil, &opserr.ArchiveError{Line: 1, Err: opserr.ErrArchive})
 		}
 	}
 }
@@ -126,7 +127,7 @@ type archivedLine struct {
 	Run             string                       `json:"run"`
 	At              time.Time                    `json:"at"`
 	ID              string                       `json:"id"`
-	State           State                        `json:"state"`
+	State           dedup.RecordState            `json:"state"`
 	Cause           Cause                        `json:"cause"`
 	Class           string                       `json:"class"`
 	Reason          string                       `json:"reason"`
@@ -169,9 +170,9 @@ func (m *Message) archivedLine(queueARN, run string, at time.Time) (*archivedLin
 		return nil, err
 	}
 	if read, err := parseArchived(text); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotArchived, err)
+		return nil, fmt.Errorf("%w: %w", opserr.ErrNotArchived, err)
 	} else if !reflect.DeepEqual(read, l) {
-		return nil, ErrNotArchived
+		return nil, opserr.ErrNotArchived
 	}
 	return l, nil
 }
@@ -194,29 +195,29 @@ func parseArchived(text []byte) (*archivedLine, error) {
 		return nil, fmt.Errorf("queue is %.256q, which is no queue's ARN", l.Queue)
 	case l.ID == "" || l.Body == "" || l.Run == "":
 		return nil, errors.New("no id, body or run")
-	case !slices.Contains(Causes(), l.Cause) || !slices.Contains(States(), l.State):
+	case !slices.Contains(causes, l.Cause) || !slices.Contains(opsview.States(), l.State):
 		return nil, fmt.Errorf("cause %.64q, state %.64q", string(l.Cause), string(l.State))
 	}
 	return l, nil
 }
 
 // decodeArchived returns nil for a header.
-func decodeArchived(in line) (*Archived, error) {
+func decodeArchived(in line) (*archived, error) {
 	if in.number == 1 || bytes.HasPrefix(in.text, []byte(archiveHead)) {
 		var h archiveHeader
 		if err := json.Unmarshal(in.text, &h); err != nil {
-			return nil, &ArchiveError{in.number, fmt.Errorf("%w: %w", ErrArchive, err)}
+			return nil, &opserr.ArchiveError{Line: in.number, Err: fmt.Errorf("%w: %w", opserr.ErrArchive, err)}
 		}
 		if h.Version != archiveVersion {
-			return nil, &ArchiveError{in.number, fmt.Errorf("%w: version %d", ErrArchive, h.Version)}
+			return nil, &opserr.ArchiveError{Line: in.number, Err: fmt.Errorf("%w: version %d", opserr.ErrArchive, h.Version)}
 		}
 		return nil, nil
 	}
 	l, err := parseArchived(in.text)
 	if err != nil {
-		return nil, &ArchiveError{in.number, fmt.Errorf("%w: %w", ErrArchive, err)}
+		return nil, &opserr.ArchiveError{Line: in.number, Err: fmt.Errorf("%w: %w", opserr.ErrArchive, err)}
 	}
-	a := &Archived{Queue: l.Queue, Run: l.Run, At: l.At, Line: in.number, Message: Message{
+	a := &archived{queue: l.Queue, run: l.Run, Message: Message{
 		Message: sqsonce.Message{
 			ID: l.ID, Body: l.Body, Group: l.Group, Sequence: l.Sequence, DedupID: l.DedupID, TraceHeader: l.Trace,
 			ReceiveCount: l.Receives, SentAt: l.SentAt, FirstReceivedAt: l.FirstReceivedAt, QueueARN: l.Source,

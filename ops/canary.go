@@ -2,17 +2,12 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-)
-
-// Why a redrive has stopped.
-var (
-	ErrCanary   = errors.New("ops: the redrive has stopped, since the event that was sent first was not completed: mend the cause, or see that a consumer runs")
-	ErrFailsYet = errors.New("ops: the redrive has stopped, since redriven events fail again: mend the cause")
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 const (
@@ -56,7 +51,7 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Messa
 // awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.
 func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err error) {
 	if res.After, err = r.d.awaitEnd(ctx, m, r.o.CanaryTimeout, nil); err != nil {
-		return fmt.Errorf("%w: %w", ErrCanary, err)
+		return fmt.Errorf("%w: %w", opserr.ErrCanary, err)
 	}
 	return nil
 }
@@ -64,12 +59,12 @@ func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err 
 // awaitEnd waits until the delivery of a copy has ended, and returns what after does, with no error for a completed event, and
 // when ctx has ended. The error says so where the delivery has not ended within the timeout. tick is called before each wait, and
 // ends it by an error.
-func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, tick func(left time.Duration) error) (State, error) {
+func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, tick func(left time.Duration) error) (dedup.RecordState, error) {
 	for end := time.Now().Add(timeout); ; {
 		state, why := d.after(ctx, m)
 		left := time.Until(end)
 		switch {
-		case state == StateCompleted || ctx.Err() != nil:
+		case state == dedup.StateCompleted || ctx.Err() != nil:
 			return state, nil
 		case state != "":
 			return state, why
@@ -87,13 +82,13 @@ func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, t
 
 // after returns the state in which the delivery of a copy has left its event's record, and an error that says so; "" as long as
 // it has not ended, or where the record cannot be read. m is the message as it was when the copy was sent.
-func (d *DLQ) after(ctx context.Context, m *Message) (State, error) {
+func (d *DLQ) after(ctx context.Context, m *Message) (dedup.RecordState, error) {
 	now := Message{Message: m.Message, RecordKey: m.RecordKey}
 	if err := d.inspect(ctx, &now); err != nil || now.Record == nil {
 		return "", nil
 	}
 	delivered := m.Record == nil || now.Record.Fence > m.Record.Fence
-	if now.State == StateCompleted || delivered && (now.State == StateReleased || now.State == StateCrashed) {
+	if now.State == dedup.StateCompleted || delivered && (now.State == dedup.StateReleased || now.State == dedup.StateCrashed) {
 		return now.State, fmt.Errorf("record %s is %s: %s", m.RecordKey, now.State, now.Record.LastError)
 	}
 	return "", nil
@@ -130,9 +125,9 @@ func (r *run) lookAtWatched(ctx context.Context) {
 		switch w.res.After {
 		case "":
 			waiting = append(waiting, w)
-		case StateReleased, StateCrashed:
+		case dedup.StateReleased, dedup.StateCrashed:
 			if r.failures++; r.failures == mostFailures {
-				r.fail(fmt.Errorf("%w: %w", ErrFailsYet, why))
+				r.fail(fmt.Errorf("%w: %w", opserr.ErrFailsYet, why))
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -33,13 +34,13 @@ func TestCanary(t *testing.T) {
 					return nil
 				}))
 				start := time.Now()
-				r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Canary, o.Hold = canaries, 10*time.Second })
+				r := x.redriveAll(x.redriver(hold(10*time.Second)), func(o *ops.RedriveOptions) { o.Canary = canaries })
 				if took := time.Since(start); took < time.Duration(25-together)*10*time.Second {
 					t.Errorf("ended after %s", took)
 				}
 				time.Sleep(time.Minute)
 				h.stop()
-				if r.Count(ops.ActionRedriven) != 25 || runs.Load() != 25 || (r.Results[0].After == ops.StateCompleted) != (canaries >= 0) {
+				if r.Count(ops.ActionRedriven) != 25 || runs.Load() != 25 || (r.Results[0].After == dedup.StateCompleted) != (canaries >= 0) {
 					t.Errorf("%d redriven, %d runs, %+v", r.Count(ops.ActionRedriven), runs.Load(), r.Results[0])
 				}
 			})
@@ -52,12 +53,12 @@ func TestCanaryFails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		handler sqsonce.Handler
-		after   ops.State
+		after   dedup.RecordState
 		within  time.Duration
 		text    string
 	}{
-		"fails":       {handler: fails(errCard), after: ops.StateReleased, within: 10 * time.Second, text: "card declined"},
-		"is rejected": {handler: fails(sqsonce.Reject(errCard)), after: ops.StateReleased, within: 10 * time.Second, text: "card declined"},
+		"fails":       {handler: fails(errCard), after: dedup.StateReleased, within: 10 * time.Second, text: "card declined"},
+		"is rejected": {handler: fails(sqsonce.Reject(errCard)), after: dedup.StateReleased, within: 10 * time.Second, text: "card declined"},
 		"hangs":       {handler: hangs, within: 45 * time.Second, text: "within 40s"},
 		"no consumer": {within: 45 * time.Second, text: "within 40s"},
 	} {
@@ -82,10 +83,10 @@ func TestCanaryFails(t *testing.T) {
 					start := time.Now()
 					r, err := x.redriver().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.CanaryTimeout = true, 40*time.Second })
 					took := time.Since(start)
-					if !errors.Is(err, ops.ErrCanary) || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error(), "earlier") || took > tt.within {
+					if !errors.Is(err, opserr.ErrCanary) || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error(), "earlier") || took > tt.within {
 						t.Errorf("error %v after %s", err, took)
 					}
-					if r.Count(ops.ActionRedriven) != 1 || r.Results[0].After != tt.after || r.Count(ops.ActionLeft) != 4 || x.hidden() != 0 || !errors.Is(r.Results[4].Err, ops.ErrCanary) {
+					if r.Count(ops.ActionRedriven) != 1 || r.Results[0].After != tt.after || r.Count(ops.ActionLeft) != 4 || x.hidden() != 0 || !errors.Is(r.Results[4].Err, opserr.ErrCanary) {
 						t.Errorf("%+v, %d left, %d hidden", r.Results[0], r.Count(ops.ActionLeft), x.hidden())
 					}
 					stop()
@@ -103,7 +104,7 @@ func TestCanaryCrashes(t *testing.T) {
 		h := x.worker(x.url, x.guarded(hangs))
 		time.AfterFunc(5*time.Second, h.kill)
 		r, err := x.redriver().Redrive(context.Background(), withUnknown)
-		if !errors.Is(err, ops.ErrCanary) || r.Results[0].After != ops.StateCrashed || r.Count(ops.ActionRedriven) != 1 {
+		if !errors.Is(err, opserr.ErrCanary) || r.Results[0].After != dedup.StateCrashed || r.Count(ops.ActionRedriven) != 1 {
 			t.Errorf("%v, %+v", err, r.Results[0])
 		}
 	})
@@ -123,7 +124,7 @@ func TestRestAfterCanary(t *testing.T) {
 		}))
 		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Canary = 1 })
 		h.stop()
-		if r.Count(ops.ActionRedriven) != 2 || r.Results[1].State != ops.StateCompleted || !errors.Is(r.Results[1].Err, ops.ErrState) {
+		if r.Count(ops.ActionRedriven) != 2 || r.Results[1].State != dedup.StateCompleted || !errors.Is(r.Results[1].Err, ops.ErrState) {
 			t.Errorf("%+v", r.Results[1])
 		}
 	})
@@ -133,7 +134,7 @@ func TestRestAfterCanary(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		r, err := x.redriver().Redrive(ctx, withUnknown)
-		if took := time.Since(start); !errors.Is(err, errCard) || errors.Is(err, ops.ErrCanary) || took > 22*time.Second || r.Count(ops.ActionLeft) != 2 || x.hidden() != 0 {
+		if took := time.Since(start); !errors.Is(err, errCard) || errors.Is(err, opserr.ErrCanary) || took > 22*time.Second || r.Count(ops.ActionLeft) != 2 || x.hidden() != 0 {
 			t.Errorf("%v after %s: %d left, %d hidden", err, took, r.Count(ops.ActionLeft), x.hidden())
 		}
 	})
@@ -162,7 +163,7 @@ func TestWatched(t *testing.T) {
 				}
 			}
 			if sent := r.Count(ops.ActionRedriven); mended && (err != nil || sent != 500 || watched < 7) ||
-				!mended && (!errors.Is(err, ops.ErrFailsYet) || !strings.Contains(err.Error(), "card declined") || sent < 150 || sent > 300 || watched < 3) {
+				!mended && (!errors.Is(err, opserr.ErrFailsYet) || !strings.Contains(err.Error(), "card declined") || sent < 150 || sent > 300 || watched < 3) {
 				t.Errorf("mended %t: %d redriven, %d watched, %v", mended, sent, watched, err)
 			}
 			if n := p.requests("GetItem"); n > 500+10+20*12 {

@@ -23,7 +23,7 @@ import (
 // found is what a listing says of a message.
 type found struct {
 	cause  ops.Cause
-	state  ops.State
+	state  dedup.RecordState
 	reason string
 }
 
@@ -53,11 +53,11 @@ func (x *fixture) want(want map[string]found) {
 }
 
 // noRecord is the state Unknown of an event whose record was looked for, and not found. Its reason is its problem.
-const noRecord ops.State = "unrecorded"
+const noRecord dedup.RecordState = "unrecorded"
 
 const never = "its problem"
 
-func stateOf(m *ops.Message) ops.State {
+func stateOf(m *ops.Message) dedup.RecordState {
 	if m.State == ops.StateUnknown && m.Record == nil && errors.Is(m.Problem, ops.ErrNoRecord) {
 		return noRecord
 	}
@@ -81,19 +81,19 @@ func TestCausesInHosts(t *testing.T) {
 			h := x.worker(x.url, x.guarded(fails(reject)))
 			time.Sleep(time.Minute)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.CauseRejected, ops.StateReleased, rejected}}},
+		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
 		{name: "reject in a FIFO worker", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.worker(x.url, x.guarded(fails(reject)))
 			time.Sleep(time.Minute)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.CauseRejected, ops.StateReleased, rejected}}},
+		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
 		{name: "reject in a function", run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.function(x.url, x.guarded(fails(reject)), true)
 			time.Sleep(time.Minute)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.CauseRejected, ops.StateReleased, rejected}}},
+		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
 		{name: "reject before dedup", run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.worker(x.url, bare(fails(reject)))
@@ -105,20 +105,20 @@ func TestCausesInHosts(t *testing.T) {
 			h := x.worker(x.url, x.guarded(fails(errCard)))
 			time.Sleep(time.Hour)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateReleased, "card declined"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"}}},
 		{name: "last try of a head in a FIFO worker", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1", "a2")
 			h := x.worker(x.url, x.guarded(fails(errCard)))
 			time.Sleep(2 * time.Hour)
 			h.stop()
-		}, want: map[string]found{"a1": {ops.CauseRejected, ops.StateReleased, "card declined"}, "a2": {ops.CauseRejected, ops.StateReleased, "card declined"}}},
+		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, "card declined"}, "a2": {ops.CauseRejected, dedup.StateReleased, "card declined"}}},
 		{name: "followers of a head in a function without a client", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1", "a2", "a3")
 			h := x.function(x.url, x.guarded(fails(errCard)), false)
 			time.Sleep(time.Hour)
 			h.stop()
 		}, want: map[string]found{
-			"a1": {ops.CauseReceivesUsedUp, ops.StateReleased, "card declined"},
+			"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"},
 			"a2": {ops.CauseReceivesUsedUp, noRecord, never}, "a3": {ops.CauseReceivesUsedUp, noRecord, never},
 		}},
 		{name: "a throttled function", run: func(x *fixture) {
@@ -134,7 +134,7 @@ func TestCausesInHosts(t *testing.T) {
 			h.kill()
 			time.Sleep(time.Minute)
 			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateCrashed, "no reason known"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateCrashed, "no reason known"}}},
 		{name: "a crash whose lease is not over", maxReceives: 1, run: func(x *fixture) {
 			x.send(x.url, "a1")
 			h := x.worker(x.url, x.guarded(hangs, func(o *dedup.Options) { o.LeaseDuration = 10 * time.Minute }))
@@ -142,7 +142,7 @@ func TestCausesInHosts(t *testing.T) {
 			h.kill()
 			time.Sleep(time.Minute)
 			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateRunning, "no reason known"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateRunning, "no reason known"}}},
 		{name: "a lost delete", maxReceives: 1, run: func(x *fixture) {
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
 			x.send(x.url, "a1")
@@ -152,7 +152,7 @@ func TestCausesInHosts(t *testing.T) {
 			x.sqs.Set(fault.Plan{})
 			time.Sleep(time.Minute)
 			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateCompleted, "done: the delete failed, or a second copy"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateCompleted, "done: the delete failed, or a second copy"}}},
 		{name: "a lost delete after a failure", maxReceives: 2, run: func(x *fixture) {
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
 			x.send(x.url, "a1")
@@ -168,7 +168,7 @@ func TestCausesInHosts(t *testing.T) {
 			x.sqs.Set(fault.Plan{})
 			time.Sleep(time.Minute)
 			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateCompleted, "done: the delete failed, or a second copy"}}},
+		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateCompleted, "done: the delete failed, or a second copy"}}},
 		{name: "sent by somebody", run: func(x *fixture) { x.send(x.dlq, "a1") },
 			want: map[string]found{"a1": {ops.CauseSent, noRecord, never}}},
 	} {
@@ -182,50 +182,32 @@ func TestCausesInHosts(t *testing.T) {
 	}
 }
 
-// bring brings an event to the dead-letter queue without a record.
-var bring = map[ops.Cause]func(x *fixture){
-	ops.CauseRejected: func(x *fixture) {
-		x.send(x.url, "a1")
-		h := x.worker(x.url, bare(fails(sqsonce.Reject(errCard))))
-		time.Sleep(time.Minute)
-		h.stop()
-	},
-	ops.CauseReceivesUsedUp: func(x *fixture) {
-		x.send(x.url, "a1")
-		for range 4 {
-			x.receive(x.url)
-			time.Sleep(2 * visibility)
-		}
-	},
-	ops.CauseSent: func(x *fixture) { x.send(x.dlq, "a1") },
-}
-
 // again delivers the event once more, through another queue, to a worker that leaves its record in a state.
-var again = map[ops.State]func(x *fixture, url string){
+var again = map[dedup.RecordState]func(x *fixture, url string){
 	noRecord:         func(*fixture, string) {},
 	ops.StateUnknown: func(*fixture, string) {},
-	ops.StateReleased: func(x *fixture, url string) {
+	dedup.StateReleased: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(fails(errors.New("no stock"))))
 		time.Sleep(5 * time.Second)
 		h.stop()
 	},
-	ops.StateRunning: func(x *fixture, url string) {
+	dedup.StateRunning: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(hangs))
 		x.Cleanup(h.kill)
 		time.Sleep(5 * time.Minute)
 	},
-	ops.StateCrashed: func(x *fixture, url string) {
+	dedup.StateCrashed: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(hangs))
 		time.Sleep(5 * time.Second)
 		h.kill()
 		time.Sleep(time.Minute)
 	},
-	ops.StateCompleted: func(x *fixture, url string) {
+	dedup.StateCompleted: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(fails(nil)))
 		time.Sleep(5 * time.Second)
 		h.stop()
 	},
-	ops.StateForeign: func(x *fixture, _ string) { // as Powertools writes it
+	dedup.StateForeign: func(x *fixture, _ string) { // as Powertools writes it
 		if _, err := x.admin.ddb.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: map[string]ddbtypes.AttributeValue{
 			"id":                     &ddbtypes.AttributeValueMemberS{Value: consumer + "#orders|a1"},
 			"status":                 &ddbtypes.AttributeValueMemberS{Value: "INPROGRESS"},
@@ -235,52 +217,6 @@ var again = map[ops.State]func(x *fixture, url string){
 			x.Fatal(err)
 		}
 	},
-}
-
-// Each cause with each state: the reason of a message that was rejected is its own, that of any other one is its record's.
-func TestEveryCauseAndState(t *testing.T) {
-	t.Parallel()
-	reasons := map[ops.State]string{
-		noRecord: never, ops.StateReleased: "no stock", ops.StateCompleted: "done: the delete failed, or a second copy",
-	}
-	for cause := range bring {
-		for _, state := range append(ops.States(), noRecord) {
-			t.Run(string(cause)+"/"+string(state), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{}, func(x *fixture) {
-					bring[cause](x)
-					url := x.create("again", nil)
-					x.send(url, "a1")
-					again[state](x, url)
-					if state == ops.StateUnknown {
-						x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
-					}
-					m := x.mustList(x.open())["a1"]
-					if m == nil {
-						t.Fatal("the message is not listed")
-					}
-					want := reasons[state]
-					switch {
-					case cause == ops.CauseRejected:
-						want = "sqsonce: rejected: card declined"
-					case want == never:
-						want = m.Problem.Error()
-					case want == "":
-						want = "no reason known"
-					}
-					if m.Cause != cause || stateOf(m) != state || m.Reason != want {
-						t.Errorf("got %s, %s, %q, want %s, %s, %q", m.Cause, m.State, m.Reason, cause, state, want)
-					}
-					if hasRecord := state != noRecord && state != ops.StateUnknown; (m.Record != nil) != hasRecord || (m.Problem == nil) != hasRecord {
-						t.Errorf("record %v, problem %v", m.Record, m.Problem)
-					}
-					if m.RecordKey != consumer+"#orders|a1" || m.QueueARN != arnPrefix+"jobs" {
-						t.Errorf("key %q of queue %q", m.RecordKey, m.QueueARN)
-					}
-				})
-			})
-		}
-	}
 }
 
 // The reason of an earlier visit is stale where SQS has moved the message since: AWS's redrive leaves it on the message.
@@ -294,24 +230,8 @@ func TestStaleReason(t *testing.T) {
 		h := x.worker(x.url, x.guarded(fails(errCard)))
 		time.Sleep(time.Hour)
 		h.stop()
-		x.want(map[string]found{"a1": {ops.CauseReceivesUsedUp, ops.StateReleased, "card declined"}})
+		x.want(map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"}})
 	})
-}
-
-// Each state says what it means and what to do.
-func TestStatesAreExplained(t *testing.T) {
-	t.Parallel()
-	if n := len(ops.States()); n != len(again)-1 {
-		t.Errorf("%d states in the table, want %d", n, len(again)-1)
-	}
-	for _, state := range ops.States() {
-		if state.Means() == "" || state.Do() == "" {
-			t.Errorf("%s: means %q, do %q", state, state.Means(), state.Do())
-		}
-	}
-	if s := ops.State("other"); s.Means()+s.Do() != "" {
-		t.Errorf("a state that is none: %q, %q", s.Means(), s.Do())
-	}
 }
 
 // Reasons that differ in details are one class.

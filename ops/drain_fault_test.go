@@ -140,10 +140,8 @@ func TestDrainFaults(t *testing.T) {
 						t.Fatal(err)
 					}
 					drain := func() (ops.Report, error) {
-						a := x.archive(path)
-						defer a.Close()
-						a.Over(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
-						return d.Export(ctx, a, drainAll)
+						d.Wrap(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
+						return d.Delete(ctx, path, drainAll)
 					}
 					x.sqs.Set(fault.Plan{Rules: tt.rules})
 					x.ddb.Set(fault.Plan{Rules: tt.records})
@@ -222,7 +220,7 @@ func TestDrainKilled(t *testing.T) {
 					}
 					ctx, cancel := context.WithCancel(context.Background())
 					time.AfterFunc(time.Minute, cancel)
-					_, _ = d.Export(ctx, x.archive(k.path), drainAll)
+					_, _ = d.Delete(ctx, k.path, drainAll)
 					k.kill()
 					path := filepath.Join(t.TempDir(), "archive")
 					if err := os.WriteFile(path, append(k.journal, archiveLine[:100]...), 0o600); err != nil {
@@ -230,7 +228,7 @@ func TestDrainKilled(t *testing.T) {
 					}
 					x.nothingLost(path, ids)
 					time.Sleep(2 * time.Minute)
-					r, err := x.redriver().Export(context.Background(), x.archive(path), drainAll)
+					r, err := x.redriver().Delete(context.Background(), path, drainAll)
 					if err != nil || r.Torn == 0 || len(x.bodies(x.dlq)) != 0 {
 						t.Errorf("%v, torn %d, %d left", err, r.Torn, len(x.bodies(x.dlq)))
 					}
@@ -239,22 +237,4 @@ func TestDrainKilled(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Behind half a line nothing is written, though the disk has room again.
-func TestArchiveStaysBroken(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(10)
-		file := &disk{full: 1}
-		a := x.archive(filepath.Join(t.TempDir(), "archive"))
-		a.Over(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
-		for range 2 {
-			r, err := x.redriver().Export(context.Background(), a, drainAll)
-			if !errors.Is(err, errDiskFull) || r.Count(ops.ActionLeft) != 10 || len(x.bodies(x.dlq)) != 10 || file.writes != 1 {
-				t.Errorf("%v, %d left, %d writes", err, r.Count(ops.ActionLeft), file.writes)
-			}
-			file.full = 0
-		}
-	})
 }

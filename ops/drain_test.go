@@ -17,38 +17,29 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
-// archive opens an archive, which the end of the test closes.
-func (x *fixture) archive(path string) *ops.Archive {
-	x.Helper()
-	a, err := ops.OpenArchive(path)
-	if err != nil {
-		x.Fatal(err)
-	}
-	x.Cleanup(func() { _ = a.Close() })
-	return a
-}
-
 // archived returns the messages of an archive, of which a last line may be torn.
-func (x *fixture) archived(path string) (all []*ops.Archived) {
+func (x *fixture) archived(path string) (all []*ops.Message) {
 	x.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		x.Fatal(err)
 	}
-	if all, err = readArchive(string(text)); err != nil && !errors.Is(err, ops.ErrTornLine) {
+	if all, err = readArchive(string(text)); err != nil {
 		x.Fatal(err)
 	}
 	return all
 }
 
 // drainAll deletes all that SQS shows.
-func drainAll(o *ops.ExportOptions) { o.Drain, o.All = true, true }
+func drainAll(o *ops.ExportOptions) { o.All = true }
 
-// Without Drain an export makes a listing's calls, and what it writes is what a listing shows.
+// An export makes a listing's calls, and what it writes is what a listing shows.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -63,7 +54,7 @@ func TestExport(t *testing.T) {
 				t.Fatal(err)
 			}
 			stopWatching := x.watch()
-			r, err := d.Export(context.Background(), x.archive(path))
+			r, err := d.Export(context.Background(), path)
 			stopWatching()
 			if err != nil || r.Total != 38 || r.Behind != l.Behind || r.Count(ops.ActionExported) != len(l.Messages) || len(r.Results) != len(l.Messages) || x.hidden() != 0 {
 				t.Errorf("fifo %t: %+v, %v; a listing of %d, %d behind", fifo, r, err, len(l.Messages), l.Behind)
@@ -73,9 +64,7 @@ func TestExport(t *testing.T) {
 				want = append(want, *m)
 			}
 			for _, a := range x.archived(path) {
-				if got = append(got, a.Message); a.Run != r.Run || a.Queue != arnPrefix+x.named("jobs-dlq") || time.Since(a.At) > time.Minute {
-					t.Errorf("%+v", a)
-				}
+				got = append(got, *a)
 			}
 			byID := cmpopts.SortSlices(func(a, b ops.Message) bool { return a.ID < b.ID })
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ops.Message{}, "ReceiptHandle", "ReceiveCount", "Record", "LostAt", "Problem"), byID); diff != "" {
@@ -103,9 +92,9 @@ func TestDelete(t *testing.T) {
 		bubble(t, setup{fifo: fifo}, func(x *fixture) {
 			var left []string
 			for i := range 60 {
-				state := ops.StateCompleted
+				state := dedup.StateCompleted
 				if i%20 == 0 {
-					state = ops.StateReleased
+					state = dedup.StateReleased
 				}
 				if body := fmt.Sprintf("%s-%02d", state, i); i%20 == 0 {
 					x.sendTo("g", body)
@@ -116,18 +105,18 @@ func TestDelete(t *testing.T) {
 			}
 			p := x.newProcess()
 			d, path := x.openIn(p, stateStore), filepath.Join(t.TempDir(), "archive")
-			completed := func(o *ops.DeleteOptions) { o.States = []ops.State{ops.StateCompleted} }
-			planned, err := d.Delete(context.Background(), nil, completed, func(o *ops.DeleteOptions) { o.DryRun = true })
+			completed := func(o *ops.ExportOptions) { o.States = []dedup.RecordState{dedup.StateCompleted} }
+			planned, err := d.Delete(context.Background(), "", completed, func(o *ops.ExportOptions) { o.DryRun = true })
 			if n := planned.Count(ops.ActionPlanned); err != nil || n == 0 || n+planned.Count(ops.ActionLeft) != len(planned.Results) || len(x.bodies(x.dlq)) != 60 {
 				t.Errorf("fifo %t, dry: %d planned, %v", fifo, n, err)
 			}
-			r, err := d.Delete(context.Background(), x.archive(path), completed)
+			r, err := d.Delete(context.Background(), path, completed)
 			if err != nil || r.Count(ops.ActionDeleted) != 57 || r.Count(ops.ActionLeft) != 3 || r.Behind != 0 || x.hidden() != 0 {
 				t.Errorf("fifo %t: %d deleted, %d left, %d behind, %v", fifo, r.Count(ops.ActionDeleted), r.Count(ops.ActionLeft), r.Behind, err)
 			}
 			x.wantBodies(x.dlq, strings.Join(left, " "))
 			for _, a := range x.archived(path) {
-				if a.State != ops.StateCompleted {
+				if a.State != dedup.StateCompleted {
 					t.Errorf("%s is archived", a.Body)
 				}
 			}
@@ -168,8 +157,8 @@ func TestDrainEnds(t *testing.T) {
 			}
 		})
 		path := filepath.Join(t.TempDir(), "archive")
-		r, err := d.Export(context.Background(), x.archive(path), drainAll)
-		if err != nil || r.Count(ops.ActionDeleted) != 5 || r.Count(ops.ActionLeft) != 4 || !errors.Is(r.Results[8].Err, ops.ErrArrivedLater) || len(x.archived(path)) != 5 || len(x.bodies(x.dlq)) != 4 {
+		r, err := d.Delete(context.Background(), path, drainAll)
+		if err != nil || r.Count(ops.ActionDeleted) != 5 || r.Count(ops.ActionLeft) != 4 || !errors.Is(r.Results[8].Err, opserr.ErrArrivedLater) || len(x.archived(path)) != 5 || len(x.bodies(x.dlq)) != 4 {
 			t.Errorf("%v, %d deleted, %d left, %d archived, %d there", err, r.Count(ops.ActionDeleted), r.Count(ops.ActionLeft), len(x.archived(path)), len(x.bodies(x.dlq)))
 		}
 	})
@@ -185,7 +174,7 @@ func TestExportOfDuplicates(t *testing.T) {
 		bubble(t, setup{strict: tt.strict}, func(x *fixture) {
 			x.fill(25)
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: tt.kind, Entries: []int{0, 3}}}})
-			r, err := x.open().Export(context.Background(), x.archive(filepath.Join(t.TempDir(), "archive")))
+			r, err := x.open().Export(context.Background(), filepath.Join(t.TempDir(), "archive"))
 			if err != nil || r.Count(ops.ActionExported) == 0 || r.Count(ops.ActionExported) != len(r.Results) || len(x.bodies(x.dlq)) < 25 {
 				t.Errorf("%v, %d exported of %d, %d there", err, r.Count(ops.ActionExported), len(r.Results), len(x.bodies(x.dlq)))
 			}
@@ -199,26 +188,23 @@ func TestExportRefusals(t *testing.T) {
 	for name, tt := range map[string]struct {
 		none   bool // no archive
 		export func(*ops.ExportOptions)
-		del    func(*ops.DeleteOptions)
+		del    func(*ops.ExportOptions)
 		want   string
 	}{
-		"delete without a selection":  {del: func(*ops.DeleteOptions) {}, want: "DeleteOptions.Selection"},
-		"delete of an empty list":     {del: func(o *ops.DeleteOptions) { o.IDs = []string{} }, want: "DeleteOptions.Selection"},
-		"drain without a selection":   {export: func(o *ops.ExportOptions) { o.Drain = true }, want: "ExportOptions.Selection"},
-		"all, and a filter":           {del: func(o *ops.DeleteOptions) { o.All, o.Groups = true, []string{"g"} }, want: "DeleteOptions.All"},
-		"no state":                    {export: func(o *ops.ExportOptions) { o.States = []ops.State{"x"} }, want: "ExportOptions.States"},
-		"a short hold":                {export: func(o *ops.ExportOptions) { o.Hold = time.Second }, want: "ExportOptions.Hold"},
-		"export without an archive":   {none: true, export: func(*ops.ExportOptions) {}, want: "archive"},
-		"delete without an archive":   {none: true, del: func(o *ops.DeleteOptions) { o.All = true }, want: "archive"},
-		"a short hold, of the delete": {del: func(o *ops.DeleteOptions) { o.Hold = time.Second }, want: "DeleteOptions.Hold"},
+		"delete without a selection": {del: func(*ops.ExportOptions) {}, want: "ExportOptions.Selection"},
+		"delete of an empty list":    {del: func(o *ops.ExportOptions) { o.IDs = []string{} }, want: "ExportOptions.Selection"},
+		"all, and a filter":          {del: func(o *ops.ExportOptions) { o.All, o.Classes = true, []string{"c"} }, want: "ExportOptions.All"},
+		"no state":                   {export: func(o *ops.ExportOptions) { o.States = []dedup.RecordState{"x"} }, want: "ExportOptions.States"},
+		"export without an archive":  {none: true, export: func(*ops.ExportOptions) {}, want: "file"},
+		"delete without an archive":  {none: true, del: func(o *ops.ExportOptions) { o.All = true }, want: "file"},
 	} {
 		bubble(t, setup{}, func(x *fixture) {
 			x.fill(1)
 			p := x.newProcess()
 			d := x.openIn(p)
-			var a *ops.Archive
+			a := ""
 			if !tt.none {
-				a = x.archive(filepath.Join(t.TempDir(), "archive"))
+				a = filepath.Join(t.TempDir(), "archive")
 			}
 			var err error
 			if tt.del != nil {
@@ -234,16 +220,16 @@ func TestExportRefusals(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(20)
 		p := x.newProcess()
-		d, a := x.openIn(p), x.archive(filepath.Join(t.TempDir(), "archive"))
+		d, a := x.openIn(p), filepath.Join(t.TempDir(), "archive")
 		x.create("last-dlq", nil)
 		x.set(x.dlq, x.redrive("last-dlq", 3))
 		chained := x.openIn(p)
 		_, errChained := chained.Export(context.Background(), a)
-		_, errDelete := chained.Delete(context.Background(), a, func(o *ops.DeleteOptions) { o.All = true })
-		if !errors.Is(errChained, ops.ErrChained) || !errors.Is(errDelete, ops.ErrChained) || !strings.Contains(errDelete.Error(), "Delete refused") {
+		_, errDelete := chained.Delete(context.Background(), a, func(o *ops.ExportOptions) { o.All = true })
+		if !errors.Is(errChained, opserr.ErrChained) || !errors.Is(errDelete, opserr.ErrChained) || !strings.Contains(errDelete.Error(), "Delete refused") {
 			t.Errorf("%v, %v", errChained, errDelete)
 		}
-		if r, err := chained.Export(context.Background(), a, func(o *ops.ExportOptions) { o.SpendReceives = true }); err != nil || r.Count(ops.ActionExported) != 20 {
+		if r, err := x.openIn(p, spend).Export(context.Background(), a); err != nil || r.Count(ops.ActionExported) != 20 {
 			t.Errorf("%v, %+v", err, r)
 		}
 		x.set(x.dlq, map[string]string{"RedrivePolicy": ""})
@@ -252,7 +238,7 @@ func TestExportRefusals(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Export(context.Background(), a); !errors.Is(err, ops.ErrMoveTask) {
+		if _, err := d.Export(context.Background(), a); !errors.Is(err, opserr.ErrMoveTask) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute) // the task ends
@@ -264,14 +250,14 @@ func TestArchiveInUse(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "archive")
 	for range 2 {
-		a, err := ops.OpenArchive(path)
+		closeArchive, err := ops.OpenArchive(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ops.OpenArchive(path); !errors.Is(err, ops.ErrInUse) {
+		if _, err := ops.OpenArchive(path); !errors.Is(err, opserr.ErrInUse) {
 			t.Error(err)
 		}
-		if err := a.Close(); err != nil {
+		if err := closeArchive(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -298,8 +284,8 @@ func TestNotArchived(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(t.TempDir(), "archive")
-		r, err := d.Export(context.Background(), x.archive(path), drainAll)
-		if err != nil || r.Count(ops.ActionLeft) != 2 || !errors.Is(r.Results[0].Err, ops.ErrNotArchived) || len(x.bodies(x.dlq)) != 2 || len(x.archived(path)) != 0 {
+		r, err := d.Delete(context.Background(), path, drainAll)
+		if err != nil || r.Count(ops.ActionLeft) != 2 || !errors.Is(r.Results[0].Err, opserr.ErrNotArchived) || len(x.bodies(x.dlq)) != 2 || len(x.archived(path)) != 0 {
 			t.Errorf("%v, %+v", err, r.Results)
 		}
 	})

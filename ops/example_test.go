@@ -41,10 +41,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, m := range listing.Messages {
-		fmt.Printf("%s: %s, %s: %s\n", m.RecordKey, m.State, m.Class.Text, m.State.Do())
+		fmt.Printf("%s: %s, %s\n", m.RecordKey, m.State, m.Class.Text)
 	}
 	// Output:
-	// billing#orders|ord-42: released, card provider: status *: redrive it when the cause is mended
+	// billing#orders|ord-42: released, card provider: status *
 }
 
 // A consumer with a key function of its own: the same options make the same keys.
@@ -67,10 +67,10 @@ func ExampleOptions_key() {
 		log.Fatal(err)
 	}
 	for _, m := range listing.Messages {
-		fmt.Printf("%s: %s\n", m.RecordKey, m.State.Means())
+		fmt.Printf("%s: %s\n", m.RecordKey, m.State)
 	}
 	// Output:
-	// shipping#shop|order-42: its record was not found, or not read
+	// shipping#shop|order-42: unknown
 }
 
 // A message leaves the dead-letter queue when its line is on the disk, and comes back as the same event.
@@ -92,12 +92,8 @@ func ExampleDLQ_Delete() {
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, "orders-dlq.jsonl")
 
-	archive, err := ops.OpenArchive(path)
+	report, err := dlq.Delete(ctx, path, func(o *ops.ExportOptions) { o.States = []dedup.RecordState{dedup.StateReleased} })
 	if err != nil {
-		log.Fatal(err)
-	}
-	report, err := dlq.Delete(ctx, archive, func(o *ops.DeleteOptions) { o.States = []ops.State{ops.StateReleased} })
-	if err := errors.Join(err, archive.Close()); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(report.Count(ops.ActionDeleted), "deleted")
@@ -145,12 +141,12 @@ func ExampleDLQ_Replay() {
 		log.Fatal(err)
 	}
 	for _, m := range listing.Messages {
-		if m.RecordKey != "billing#orders|ord-42" || m.State != ops.StateCompleted {
+		if m.RecordKey != "billing#orders|ord-42" || m.State != dedup.StateCompleted {
 			continue
 		}
 		result, err := dlq.Replay(ctx, m, "charged in the wrong currency, refunded by hand", func(o *ops.ReplayOptions) {
 			o.Again = m.Record.Fence // the run that was looked at, and no later one
-			o.Progress = func(w ops.ReplayWait, left time.Duration) { fmt.Println(w, left.Round(time.Second)) }
+			o.Progress = func(sent bool, left time.Duration) { fmt.Println(sent, left.Round(time.Second)) }
 		})
 		if errors.Is(err, ops.ErrReopened) {
 			log.Fatal(err) // the same call goes on

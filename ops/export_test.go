@@ -11,8 +11,14 @@ var ClassOf = classOf
 // Appender is a file that lines are written to.
 type Appender = appender
 
-// WrapJournals has f in place of the journals' files.
-func (d *DLQ) WrapJournals(f func(Appender) Appender) { d.journalFile = f }
+// Wrap has f in place of the files of journals and archives.
+func (d *DLQ) Wrap(f func(Appender) Appender) { d.wrap = f }
 
-// Over has wrap in place of the archive's file.
-func (a *Archive) Over(wrap func(Appender) Appender) { a.lines.file = wrap(a.lines.file) }
+// OpenArchive opens an archive as Export does.
+func OpenArchive(path string) (close func() error, err error) {
+	a, err := openArchive(path)
+	if err != nil {
+		return nil, err
+	}
+	return a.close, nil
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 // keep extends the hold of what is held at half of it, until the function that it returns is called, which waits for a call that is
@@ -66,9 +68,9 @@ func (h *held) over() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.notExtended == nil || errors.Is(h.notExtended, errNotCarriedOut) {
-		return ErrHoldOver
+		return opserr.ErrHoldOver
 	}
-	return fmt.Errorf("%w: %w", ErrHoldOver, h.d.failed("ChangeMessageVisibility", h.notExtended))
+	return fmt.Errorf("%w: %w", opserr.ErrHoldOver, h.d.failed("ChangeMessageVisibility", h.notExtended))
 }
 
 // forget drops handles that are used up.

@@ -327,6 +327,12 @@ func (x *fixture) looker() *process {
 	return p
 }
 
+// spend accepts that receives may move messages on.
+func spend(o *ops.Options) { o.SpendReceives = true }
+
+// hold hides messages for so long.
+func hold(d time.Duration) func(*ops.Options) { return func(o *ops.Options) { o.Hold = d } }
+
 // open opens the dead-letter queue, with the records of the consumer.
 func (x *fixture) open(optFns ...func(*ops.Options)) *ops.DLQ {
 	x.Helper()

@@ -3,7 +3,6 @@ package ops
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -12,12 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
-)
-
-// Why a message is left: it cannot be sent as the same event.
-var (
-	ErrNoRoom     = errors.New("no room for the attribute that keeps the event's key, or too large for the queue")
-	ErrKeyChanges = errors.New("sent again it would have another key, which no event-key attribute keeps: the key function depends on something else that changes")
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 // history is what the redriven attribute says: "times run first-sent-ms".
@@ -54,7 +48,7 @@ func (d *DLQ) copyOf(m *Message, run string, fits func(size int) bool) (*sqsonce
 		return nil, err
 	}
 	if len(c.Attributes) > host.MaxAttributes || !fits(host.MessageBytes(c.Body, c.Attributes)) {
-		return nil, ErrNoRoom
+		return nil, opserr.ErrNoRoom
 	}
 	d.addHistory(m, &c, run, fits)
 	return &c, nil
@@ -87,7 +81,7 @@ func (d *DLQ) keepKey(m *Message, c *sqsonce.Message) error {
 			}
 		}
 	}
-	return ErrKeyChanges
+	return opserr.ErrKeyChanges
 }
 
 func (d *DLQ) addHistory(m *Message, c *sqsonce.Message, run string, fits func(size int) bool) {

@@ -3,14 +3,12 @@ package ops
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
+
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 const journalVersion = 1
-
-// ErrJournal says that a journal is not one of this queue, or cannot be read.
-var ErrJournal = errors.New("ops: not a journal of this operation on this queue: give another file")
 
 // journal is a file with a JSON object in each line: what a redrive, or a restore, is about to send, has sent and has deleted. It has
 // no bodies.
@@ -38,7 +36,7 @@ func openJournal(path, queueARN string, restore bool) (*journal, error) {
 	j := &journal{sent: map[string]string{}}
 	file, err := openLines("journal", path, `{"sqsonce-redrive":`, func(l line) error {
 		if err := j.read(l, queueARN, restore); err != nil {
-			return fmt.Errorf("%w: %s, line %d: %w", ErrJournal, path, l.number, err)
+			return fmt.Errorf("%w: %s, line %d: %w", opserr.ErrJournal, path, l.number, err)
 		}
 		return nil
 	})
@@ -54,9 +52,7 @@ func (r *run) keepJournal(path string, restore bool) (err error) {
 	if r.journal, err = openJournal(path, r.d.arn, restore); err != nil {
 		return err
 	}
-	if r.d.journalFile != nil {
-		r.journal.file = r.d.journalFile(r.journal.file)
-	}
+	r.journal.file = r.d.wrapped(r.journal.file)
 	r.report.Run = cmp.Or(r.journal.run, r.report.Run)
 	return r.journal.write(journalLine{Version: journalVersion, Restore: restore, Queue: r.d.arn, Run: r.report.Run})
 }

@@ -139,7 +139,7 @@ func TestJournalFails(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						dlq.WrapJournals(func(f ops.Appender) ops.Appender { d.Appender = f; return d })
+						dlq.Wrap(func(f ops.Appender) ops.Appender { d.Appender = f; return d })
 						path := filepath.Join(t.TempDir(), "journal")
 						r, err := dlq.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = path })
 						if errors.Is(err, errDisk) != d.failed || err != nil && !strings.Contains(err.Error(), "journal") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -207,7 +208,7 @@ func TestBadJournals(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = path })
-			if after, _ := os.ReadFile(path); !errors.Is(err, ops.ErrJournal) || string(after) != text {
+			if after, _ := os.ReadFile(path); !errors.Is(err, opserr.ErrJournal) || string(after) != text {
 				t.Errorf("%q: %v, now %q", text, err, after)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -91,13 +92,13 @@ func TestMessagesFindTheirRecords(t *testing.T) {
 							t.Errorf("cause %s, want %s", m.Cause, cause)
 						}
 						if s.lost && way == "own move" {
-							if !errors.Is(m.Problem, ops.ErrDedupIDLost) || m.State != ops.StateUnknown || m.RecordKey != "" {
+							if !errors.Is(m.Problem, opserr.ErrDedupIDLost) || m.State != ops.StateUnknown || m.RecordKey != "" {
 								t.Errorf("%s, key %q, problem %v; want the loss said", m.State, m.RecordKey, m.Problem)
 							}
 							x.roundTrip(func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key })
 							return
 						}
-						if m.State != ops.StateReleased || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey {
+						if m.State != dedup.StateReleased || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey {
 							t.Errorf("%s, key %q, problem %v; want the record found", m.State, m.RecordKey, m.Problem)
 						}
 						if m.Message.Body != body {
@@ -151,17 +152,17 @@ func TestSeveralSources(t *testing.T) {
 		known := want{other, "billing#sqs-event|" + other + "|1", ops.ErrNoRecord}
 		check(x.open(), map[string]want{
 			"moved": known, "rejected": known,
-			"no room for the source": {problem: ops.ErrNoSource}, "sent": {problem: ops.ErrNoSource}, "message ID": {problem: ops.ErrNoSource},
+			"no room for the source": {problem: opserr.ErrNoSource}, "sent": {problem: opserr.ErrNoSource}, "message ID": {problem: opserr.ErrNoSource},
 			"no source needed": {"", "billing#orders|1", ops.ErrNoRecord},
 		})
-		wrong := want{queue: other, problem: ops.ErrOtherSource}
+		wrong := want{queue: other, problem: opserr.ErrOtherSource}
 		check(x.open(func(o *ops.Options) { o.Sources = []string{arnPrefix + "jobs"} }), map[string]want{
-			"moved": wrong, "rejected": wrong, "sent": {problem: ops.ErrNoSource}, "no source needed": {problem: ops.ErrNoSource},
+			"moved": wrong, "rejected": wrong, "sent": {problem: opserr.ErrNoSource}, "no source needed": {problem: opserr.ErrNoSource},
 		})
 		check(x.open(func(o *ops.Options) { o.Sources = []string{arnPrefix + "jobs", other} }), map[string]want{"moved": known, "rejected": known})
 		r := x.redriveAll(x.open(func(o *ops.Options) { o.Sources = []string{arnPrefix + "jobs"} }))
 		for _, res := range r.Results {
-			if res.Action != ops.ActionLeft || !errors.Is(res.Err, ops.ErrNotSelected) && !errors.Is(res.Err, ops.ErrNoSource) {
+			if res.Action != ops.ActionLeft || !errors.Is(res.Err, opserr.ErrNotSelected) && !errors.Is(res.Err, opserr.ErrNoSource) {
 				t.Errorf("%+v", res)
 			}
 		}
@@ -182,7 +183,7 @@ func TestNoUnwrap(t *testing.T) {
 		if m := x.one(x.open()); stateOf(m) != noRecord {
 			t.Errorf("with Unwrap: %s", m.State)
 		}
-		if m := x.one(x.open(func(o *ops.Options) { o.NoUnwrap = true })); m.State != ops.StateReleased || m.Problem != nil {
+		if m := x.one(x.open(func(o *ops.Options) { o.NoUnwrap = true })); m.State != dedup.StateReleased || m.Problem != nil {
 			t.Errorf("NoUnwrap: %s, %v", m.State, m.Problem)
 		}
 	})
@@ -239,7 +240,7 @@ func TestExpired(t *testing.T) {
 		for _, want := range []bool{false, true} { // after 1 h 59 min, and after 2 h 1 min
 			time.Sleep(time.Until(sent.Add(119 * time.Minute)))
 			m := x.one(d)
-			if stateOf(m) != noRecord || m.Expired != want || errors.Is(m.Problem, ops.ErrExpired) != want || m.Reason != m.Problem.Error() {
+			if stateOf(m) != noRecord || m.Expired != want || errors.Is(m.Problem, opserr.ErrExpired) != want || m.Reason != m.Problem.Error() {
 				t.Errorf("after %s: %s, expired %t, %q", time.Since(sent), m.State, m.Expired, m.Reason)
 			}
 			time.Sleep(2 * time.Minute)

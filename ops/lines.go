@@ -16,13 +16,11 @@ import (
 	"sync"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 // mostLine is longer than any line that is written: one of a message of 1 MiB whose every character is escaped.
 const mostLine = 16 << 20
-
-// ErrInUse says that an archive or a journal is open in another process, or in this one. Windows does not tell.
-var ErrInUse = errors.New("something else writes to the file: wait until that has ended, or give another file")
 
 var errLongLine = fmt.Errorf("longer than %d bytes", mostLine)
 
@@ -82,6 +80,14 @@ type appender interface {
 	Close() error
 }
 
+// wrapped returns what lines are appended to.
+func (d *DLQ) wrapped(file appender) appender {
+	if d.wrap == nil {
+		return file
+	}
+	return d.wrap(file)
+}
+
 // openLines opens or creates a file, with mode 0600, locks it, and calls read with each of its lines. head is how the first one
 // begins. A last line that was not written to its end is removed, once read has accepted the others: nothing depends on it.
 func openLines(what, path, head string, read func(line) error) (*lineFile, error) {
@@ -95,7 +101,7 @@ func openLines(what, path, head string, read func(line) error) (*lineFile, error
 	}
 	// Else a second process could remove a line that the first one has yet to end.
 	if locked, err := host.TryLock(file); err != nil || !locked {
-		return nil, errors.Join(f.failed(fmt.Errorf("%s: %w", path, cmp.Or(err, ErrInUse))), file.Close())
+		return nil, errors.Join(f.failed(fmt.Errorf("%s: %w", path, cmp.Or(err, opserr.ErrInUse))), file.Close())
 	}
 	if err := f.readAll(file, head, read); err != nil {
 		return nil, errors.Join(err, file.Close())

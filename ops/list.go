@@ -19,7 +19,7 @@ import (
 
 const (
 	defaultLimit = 1000
-	defaultBytes = 1 << 30
+	mostBytes    = 1 << 30 // of bodies and attributes: all of them are in memory
 	defaultHold  = time.Minute
 	holdFor      = 10_000           // messages: a listing of more has defaultHold for each of these
 	leastHold    = 10 * time.Second // a listing of a few messages takes three
@@ -40,43 +40,18 @@ const (
 type ListOptions struct {
 	// Limit is how many messages are read at most. Default: 1,000. Negative: no limit.
 	Limit int
-	// Bytes is about how many bytes of bodies and attributes are read at most: all of them are in memory. Default: 1 GiB. Negative:
-	// no limit.
-	Bytes int
-	// Hold is for how long a message that was read is hidden at most, should the process be killed. The listing reads for 5 s
-	// less. Default: 60 s for each 10,000 messages that Limit and the queue's count allow, or part of these. 10 s to 12 h; a part
-	// of a second counts as a whole one.
-	Hold time.Duration
-	// SpendReceives also lists a queue with a redrive policy of its own: a message may be moved on because of the listing.
-	// Default: false, such a queue is refused.
-	SpendReceives bool
 }
 
-func (o *ListOptions) resolve() error {
+func (o *ListOptions) setDefaults() {
 	if o.Limit = cmp.Or(o.Limit, defaultLimit); o.Limit < 0 {
 		o.Limit = math.MaxInt
 	}
-	if o.Bytes = cmp.Or(o.Bytes, defaultBytes); o.Bytes < 0 {
-		o.Bytes = math.MaxInt
-	}
-	if o.Hold == 0 {
-		return nil // it depends on the count
-	}
-	return resolveHold("ListOptions.Hold", &o.Hold)
 }
 
 // holdOf returns the default for so many messages.
 func holdOf(n int) time.Duration {
 	n = min(n, int(mostHold/defaultHold)*holdFor)
 	return defaultHold * time.Duration(max(1, (n+holdFor-1)/holdFor))
-}
-
-func resolveHold(field string, hold *time.Duration) error {
-	if *hold = cmp.Or(*hold, defaultHold); *hold < leastHold || *hold > mostHold {
-		return badField(field, "is %s, must be %s to %s", *hold, leastHold, mostHold)
-	}
-	*hold = (*hold + time.Second - 1).Truncate(time.Second)
-	return nil
 }
 
 // Listing is what a dead-letter queue showed.
@@ -86,7 +61,7 @@ type Listing struct {
 	// AsOf is when the listing began.
 	AsOf time.Time
 	// Total is how many messages the queue had then, by SQS's approximate count, Hidden how many of them were in flight: with
-	// another listing, one that was killed up to Hold ago, or a redrive. These are not in Messages.
+	// another listing, one that was killed up to Options.Hold ago, or a redrive. These are not in Messages.
 	Total, Hidden int
 	// Behind is how many messages of a FIFO queue lie behind those that SQS shows of their groups, or were not read because of the
 	// limit.
@@ -97,30 +72,27 @@ type Listing struct {
 
 // List reads the messages of the queue, gives them back, and joins each with the record of its event, by one consistent read
 // each. It receives each message once, ten in a call, eight calls at once on a standard queue, and ends when two receives found
-// nothing more, at Limit or Bytes, or before Hold is over. What it has read is visible again when it returns, also after an error,
+// nothing more, at Limit, at 1 GiB of bodies and attributes, or before Options.Hold ends. What it has read is visible again when it returns, also after an error,
 // a panic of the client, or the end of ctx; receives that are under way then are awaited, for 10 s at most.
 //
 // A failed call ends the listing: List returns what it has read with the error. Where messages could not be given back the error
 // says how many are hidden until when. A record that cannot be read is the Problem of its message, and no error of List. A queue
-// with a redrive policy of its own is a [*RefusedError] with [ErrChained].
+// with a redrive policy of its own is refused, unless Options.SpendReceives.
 func (d *DLQ) List(ctx context.Context, optFns ...func(*ListOptions)) (Listing, error) {
 	var o ListOptions
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if err := o.resolve(); err != nil {
+	o.setDefaults()
+	if err := d.refuseChained("List"); err != nil {
 		return Listing{}, err
-	}
-	if d.chained && !o.SpendReceives {
-		return Listing{}, &RefusedError{"List", d.arn, ErrChained}
 	}
 	visible, hidden, err := d.count(ctx)
 	if err != nil {
 		return Listing{}, err
 	}
-	o.Hold = cmp.Or(o.Hold, holdOf(min(visible, o.Limit)))
 	l := Listing{AsOf: time.Now(), Total: visible + hidden, Hidden: hidden}
-	all, err := d.look(ctx, o, &l)
+	all, err := d.look(ctx, o, cmp.Or(d.opts.Hold, holdOf(min(visible, o.Limit))), &l)
 	missing := max(0, visible-len(l.Messages))
 	l.Complete = all && missing+hidden == 0
 	if d.fifo {
@@ -151,12 +123,12 @@ func (d *DLQ) count(ctx context.Context) (visible, hidden int, err error) {
 }
 
 // look receives messages into the listing, and gives them back. It reports whether SQS had no more to show.
-func (d *DLQ) look(ctx context.Context, o ListOptions, l *Listing) (all bool, err error) {
-	h := newHeld(d, o.Hold)
+func (d *DLQ) look(ctx context.Context, o ListOptions, hold time.Duration, l *Listing) (all bool, err error) {
+	h := newHeld(d, hold)
 	defer func() { err = errors.Join(err, h.giveBack(ctx)) }()
-	end := time.Now().Add(o.Hold - giveBackMargin)
+	end := time.Now().Add(hold - giveBackMargin)
 	size := 0
-	for empty := 0; len(l.Messages) < o.Limit && size < o.Bytes && time.Now().Before(end); {
+	for empty := 0; len(l.Messages) < o.Limit && size < mostBytes && time.Now().Before(end); {
 		if ctx.Err() != nil {
 			return false, nil // List says why
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -37,52 +38,12 @@ func (c *hooked) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput
 }
 
 // openHooked opens the queue with a function that is called before each receive.
-func (x *fixture) openHooked(p *process, before func(n int)) *ops.DLQ {
-	d, err := ops.Open(context.Background(), &hooked{Client: p.sqs, before: before}, x.dlq)
+func (x *fixture) openHooked(p *process, before func(n int), optFns ...func(*ops.Options)) *ops.DLQ {
+	d, err := ops.Open(context.Background(), &hooked{Client: p.sqs, before: before}, x.dlq, optFns...)
 	if err != nil {
 		x.Fatal(err)
 	}
 	return d
-}
-
-// A listing makes a receive for ten messages and two more, as many visibility changes as receives that found something, and a
-// read for each message.
-func TestListCalls(t *testing.T) {
-	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		for _, n := range []int{0, 1, 10, 237} {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				x.fill(n)
-				p := x.looker()
-				d := x.openIn(p)
-				start := time.Now()
-				l, err := x.list(d)
-				if err != nil {
-					t.Fatal(err)
-				}
-				tens := (n + 9) / 10
-				for op, want := range map[string]int{
-					"GetQueueAttributes": 2, "ListDeadLetterSourceQueues": 1, "ListMessageMoveTasks": 1,
-					"ReceiveMessage": tens + 2, "ChangeMessageVisibilityBatch": tens, "GetItem": n,
-				} {
-					if got := p.requests(op); got > want || op == "GetItem" && got != want {
-						t.Errorf("%d messages, fifo %t: %d calls of %s, want %d", n, fifo, got, op, want)
-					}
-				}
-				if len(l.Messages) != n || l.Total != n || l.Hidden+l.Behind != 0 || !l.Complete || !l.AsOf.Equal(start) {
-					t.Errorf("%d messages, fifo %t: got %d, %+v", n, fifo, len(l.Messages), l)
-				}
-				for _, m := range x.sqs.Messages(x.dlq) {
-					if m.InFlight || m.ReceiveCount != 1 {
-						t.Fatalf("%d messages, fifo %t: %+v", n, fifo, m)
-					}
-				}
-				if took := time.Since(start); took > 2*time.Second {
-					t.Errorf("%d messages took %s", n, took)
-				}
-			})
-		}
-	}
 }
 
 // Whatever ends a listing, what it has read is visible again when it returns.
@@ -144,15 +105,15 @@ func TestKilledListing(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		bubble(t, setup{fifo: fifo}, func(x *fixture) {
 			x.fill(100)
-			const hold = 40 * time.Second
+			const held = 40 * time.Second
 			p := x.looker()
 			d := x.openHooked(p, func(n int) {
 				if n == 4 {
 					p.dead.Store(true)
 				}
-			})
+			}, hold(held))
 			start := time.Now()
-			if _, err := d.List(context.Background(), func(o *ops.ListOptions) { o.Hold = hold }); err == nil || !strings.Contains(err.Error(), "stay hidden until") {
+			if _, err := d.List(context.Background()); err == nil || !strings.Contains(err.Error(), "stay hidden until") {
 				t.Errorf("error %v, want one that says what is hidden", err)
 			}
 			read := x.hidden()
@@ -163,7 +124,7 @@ func TestKilledListing(t *testing.T) {
 			if err != nil || l.Hidden != read || l.Complete || l.Total != 100 {
 				t.Errorf("fifo %t: %d hidden, total %d, complete %t, %v; want %d of 100", fifo, l.Hidden, l.Total, l.Complete, err, read)
 			}
-			time.Sleep(time.Until(start.Add(hold + time.Second)))
+			time.Sleep(time.Until(start.Add(held + time.Second)))
 			if l, err = x.list(x.open()); err != nil || len(l.Messages) != 100 || !l.Complete {
 				t.Errorf("fifo %t: %d messages, complete %t, %v", fifo, len(l.Messages), l.Complete, err)
 			}
@@ -212,15 +173,14 @@ func TestListBounds(t *testing.T) {
 		x.fill(140)
 		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: fault.Delay, Delay: 4 * time.Second}}})
 		start := time.Now()
-		l, err = x.list(x.open(), func(o *ops.ListOptions) { o.Limit, o.Hold = -1, 9500*time.Millisecond+time.Second })
+		l, err = x.list(x.open(hold(9500*time.Millisecond+time.Second)), func(o *ops.ListOptions) { o.Limit = -1 })
 		if took := time.Since(start); err != nil || len(l.Messages) != 160 || l.Complete || took > 9*time.Second {
 			t.Errorf("%d messages in %s, complete %t, %v; want twice eight receives", len(l.Messages), took, l.Complete, err)
 		}
 		x.sqs.Set(fault.Plan{})
-		for _, hold := range []time.Duration{9 * time.Second, 13 * time.Hour, -1} {
-			l, err := x.open().List(context.Background(), func(o *ops.ListOptions) { o.Hold = hold })
-			if err == nil || !strings.Contains(err.Error(), "ListOptions.Hold") || l.Messages != nil {
-				t.Errorf("Hold %s: %v", hold, err)
+		for _, d := range []time.Duration{9 * time.Second, 13 * time.Hour, -1} {
+			if _, err := ops.Open(context.Background(), x.admin.sqs, x.dlq, hold(d)); err == nil || !strings.Contains(err.Error(), "Options.Hold") {
+				t.Errorf("Hold %s: %v", d, err)
 			}
 		}
 	})
@@ -235,13 +195,13 @@ func TestChainedQueue(t *testing.T) {
 		x.fill(1)
 		d := x.open()
 		_, err := d.List(context.Background())
-		if r, ok := errors.AsType[*ops.RefusedError](err); !ok || !errors.Is(err, ops.ErrChained) || r.Queue != arnPrefix+"jobs-dlq" || r.Operation != "List" {
+		if r, ok := errors.AsType[*opserr.RefusedError](err); !ok || !errors.Is(err, opserr.ErrChained) || r.Queue != arnPrefix+"jobs-dlq" || r.Operation != "List" {
 			t.Errorf("error %v", err)
 		}
 		if n := x.sqs.Messages(x.dlq)[0].ReceiveCount; n != 0 {
 			t.Errorf("refused after %d receives", n)
 		}
-		if l, err := x.list(d, func(o *ops.ListOptions) { o.SpendReceives = true }); err != nil || len(l.Messages) != 1 {
+		if l, err := x.list(x.open(spend)); err != nil || len(l.Messages) != 1 {
 			t.Errorf("%d messages, %v", len(l.Messages), err)
 		}
 	})
@@ -353,7 +313,7 @@ func TestListWithABrokenStore(t *testing.T) {
 		inspect inspector
 		most    time.Duration // after the receives
 		calls   int64
-		state   ops.State
+		state   dedup.RecordState
 	}{
 		"away": {inspect: func(ctx context.Context, _ string) (dedup.Record, error) {
 			<-ctx.Done()

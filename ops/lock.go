@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 // lockIn keeps other processes of this machine, and other calls in this one, from the queue until the function that it returns is
@@ -29,7 +30,7 @@ func (d *DLQ) lockIn(operation, folder string) (unlock func(), err error) {
 	case err != nil:
 		err = fmt.Errorf("ops: lock: %s: %w", file.Name(), err)
 	case !locked:
-		err = &RefusedError{operation, d.arn, fmt.Errorf("%w: %s is locked", ErrTwoAtOnce, file.Name())}
+		err = d.refused(operation, fmt.Errorf("%w: %s is locked", opserr.ErrTwoAtOnce, file.Name()))
 	default:
 		return func() { _ = file.Close() }, nil
 	}

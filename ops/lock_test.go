@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -48,11 +49,11 @@ func (x *fixture) refusedAsSecond(journal string) bool {
 	x.Helper()
 	received := x.sqs.Messages(x.dlq)[0].ReceiveCount
 	_, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = journal })
-	r, refused := errors.AsType[*ops.RefusedError](err)
+	r, refused := errors.AsType[*opserr.RefusedError](err)
 	if !refused {
 		return false
 	}
-	if !errors.Is(err, ops.ErrTwoAtOnce) || r.Operation != "Redrive" || !strings.Contains(err.Error(), filepath.Dir(journal)) {
+	if !errors.Is(err, opserr.ErrTwoAtOnce) || r.Operation != "Redrive" || !strings.Contains(err.Error(), filepath.Dir(journal)) {
 		x.Errorf("error %v", err)
 	}
 	if _, err := os.Stat(journal); !errors.Is(err, os.ErrNotExist) || x.sqs.Messages(x.dlq)[0].ReceiveCount != received {

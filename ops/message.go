@@ -14,6 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -32,7 +34,7 @@ type Message struct {
 	// RecordKey is the key of the event's record; "" where it is not known.
 	RecordKey string
 	// State is that of Record, which is nil under Unknown.
-	State  State
+	State  dedup.RecordState
 	Record *dedup.Record
 	// Expired says of a record that was not found that it may have expired: the message is older than the records' retention.
 	Expired bool
@@ -41,21 +43,10 @@ type Message struct {
 	LostAt time.Time
 	// Redriven is how often a redrive has sent it before, as its redriven attribute says.
 	Redriven int
-	// Problem is why the record is not known: [ErrNoRecord], a key function that failed, [ErrNoSource], [ErrDedupIDLost], or a store
-	// that did not answer. nil where Options have neither Key nor Store.
+	// Problem is why the record is not known: [ErrNoRecord], a key function that failed, a key that the queue or
+	// SQS's move has changed, or a store that did not answer. nil where Options have neither Key nor Store.
 	Problem error
 }
-
-// Problems of a message: no record under its key, or its key is not known.
-var (
-	// ErrNoRecord does not say that the event never ran: a consumer with another key function or store has its record elsewhere.
-	ErrNoRecord = errors.New("no record")
-	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
-	ErrExpired     = errors.New("or the record has expired")
-	ErrNoSource    = errors.New("the event's key depends on the queue, and nothing says which one the message came from: set Options.Source")
-	ErrOtherSource = errors.New("it came from a queue that is none of Options.Sources: its records are those of that queue's consumer")
-	ErrDedupIDLost = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
-)
 
 const (
 	// inspectsAtOnce is how many records are read at once.
@@ -99,14 +90,14 @@ func (d *DLQ) recordKey(m *Message) (string, error) {
 		other := m.Message
 		other.QueueARN = d.arn
 		if k, otherErr := d.callKey(other); k != key || (otherErr == nil) != (err == nil) {
-			return "", ErrNoSource
+			return "", opserr.ErrNoSource
 		}
 	}
 	if d.fifo && m.Cause == CauseReceivesUsedUp {
 		other := m.Message
 		other.DedupID = ""
 		if k, _ := d.callKey(other); err == nil && k != key {
-			return "", ErrDedupIDLost
+			return "", opserr.ErrDedupIDLost
 		}
 	}
 	return key, err
@@ -171,9 +162,9 @@ func (d *DLQ) checkSource(m *Message) error {
 	case len(d.opts.Sources) == 0 || slices.Contains(d.opts.Sources, m.QueueARN):
 		return nil
 	case m.QueueARN == "":
-		return ErrNoSource
+		return opserr.ErrNoSource
 	default:
-		return fmt.Errorf("%w: %s", ErrOtherSource, m.QueueARN)
+		return fmt.Errorf("%w: %s", opserr.ErrOtherSource, m.QueueARN)
 	}
 }
 
@@ -192,12 +183,12 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	case errors.Is(err, dedup.ErrNotFound):
 		m.Problem = fmt.Errorf("%w under %q: the consumer may use a key function or another store", ErrNoRecord, m.RecordKey)
 		if m.Expired = now.Sub(m.firstSent()) > d.opts.Retention-expiryMargin; m.Expired {
-			m.Problem = fmt.Errorf("%w, %w", m.Problem, ErrExpired)
+			m.Problem = fmt.Errorf("%w, %w", m.Problem, opserr.ErrExpired)
 		}
 	case err != nil:
 		return err
 	default:
-		m.Record, m.State = &r, State(r.State(now))
+		m.Record, m.State = &r, r.State(now)
 	}
 	return nil
 }
@@ -207,12 +198,12 @@ func (m *Message) explain() {
 	switch {
 	case m.Cause == CauseRejected && m.Attributes[sqsonce.AttrRejectReason].String != "":
 		m.Reason = m.Attributes[sqsonce.AttrRejectReason].String
-	case m.Record != nil && m.State != StateCompleted && m.Record.LastError != "":
+	case m.Record != nil && m.State != dedup.StateCompleted && m.Record.LastError != "":
 		m.Reason = m.Record.LastError
 	case m.noRecord():
 		m.Reason = m.Problem.Error()
-	case m.State == StateCompleted:
-		m.Reason = m.State.Means()
+	case m.State == dedup.StateCompleted:
+		m.Reason = opsview.Means(m.State)
 	default:
 		m.Reason = "no reason known"
 	}

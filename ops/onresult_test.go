@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -22,7 +23,7 @@ func TestOnResult(t *testing.T) {
 			h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error { time.Sleep(100 * time.Millisecond); return nil }))
 			type state struct {
 				action ops.Action
-				after  ops.State
+				after  dedup.RecordState
 			}
 			var inside atomic.Int32
 			told, calls, canary := map[string]state{}, 0, []state{}
@@ -50,7 +51,7 @@ func TestOnResult(t *testing.T) {
 			if err == nil || r.Count(ops.ActionUndeleted) == 0 {
 				t.Errorf("%d undeleted, %v", r.Count(ops.ActionUndeleted), err)
 			}
-			if len(canary) != 2 || canary[0] != (state{action: ops.ActionRedriven}) || canary[1] != (state{ops.ActionRedriven, ops.StateCompleted}) {
+			if len(canary) != 2 || canary[0] != (state{action: ops.ActionRedriven}) || canary[1] != (state{ops.ActionRedriven, dedup.StateCompleted}) {
 				t.Errorf("the canary: %+v", canary)
 			}
 			if calls < len(r.Results)+1 || len(told) != len(r.Results) {

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,27 +12,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/internal/host"
-)
-
-// RefusedError says that nothing was done because of how the queue is. Err is one of the errors below.
-type RefusedError struct {
-	Operation string // "Open", "List", "Redrive", "Replay", "Export", "Delete", "Restore"
-	Queue     string // its ARN
-	Err       error
-}
-
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("ops: %s refused for %s: %v", e.Operation, e.Queue, e.Err)
-}
-
-func (e *RefusedError) Unwrap() error { return e.Err }
-
-// What a [RefusedError] is for.
-var (
-	ErrNotDeadLetter = errors.New("no queue has a redrive policy that names it as the dead-letter queue: give the URL of the right queue, or set Options.NotDeadLetter")
-	ErrMoveTask      = errors.New("a message move task takes messages out of it: wait until it has ended, or cancel it (sqs:CancelMessageMoveTask)")
-	ErrTwoAtOnce     = errors.New("another process of this machine redrives from it or restores to it, with a journal in the same folder: wait until that has ended")
-	ErrChained       = errors.New("it has a redrive policy of its own, so that looking can move its messages on: set SpendReceives if they may be")
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 // DLQ is a dead-letter queue. It is safe for concurrent use, but one listing does not see what the other one holds.
@@ -47,12 +26,12 @@ type DLQ struct {
 	urls      map[string]string // by ARN: the queues that messages may come from
 	opts      Options
 
-	journalFile func(appender) appender // what journals are written to, in tests
+	wrap func(appender) appender // of journals and archives, in tests
 }
 
-// Open reads what the queue is. It returns a [*RefusedError] with [ErrNotDeadLetter] or [ErrMoveTask], a
-// [*sqsonce.OptionError] for each option that cannot be used, joined, or the error of the call that failed: what could not be
-// checked is not taken for granted.
+// Open reads the attributes and sources of the queue. It refuses a queue that is the dead-letter queue of none, and one out of which a
+// move task takes messages ([ErrBusy]). It returns a [*sqsonce.OptionError] for each option that cannot be used, joined, or the
+// error of the call that failed.
 func Open(ctx context.Context, c Client, dlqURL string, optFns ...func(*Options)) (*DLQ, error) {
 	d := &DLQ{client: c, url: dlqURL, fifo: host.IsFIFO(dlqURL)}
 	for _, fn := range optFns {
@@ -71,7 +50,7 @@ func Open(ctx context.Context, c Client, dlqURL string, optFns ...func(*Options)
 		return nil, err
 	}
 	if len(d.urls) == 0 && !d.opts.NotDeadLetter {
-		return nil, &RefusedError{"Open", d.arn, ErrNotDeadLetter}
+		return nil, d.refused("Open", opserr.ErrNotDeadLetter)
 	}
 	d.setSource()
 	if err := d.checkMoveTasks(ctx, "Open"); err != nil {
@@ -148,8 +127,21 @@ func (d *DLQ) checkMoveTasks(ctx context.Context, operation string) error {
 	}
 	for _, task := range out.Results {
 		if status := aws.ToString(task.Status); status == "RUNNING" || status == "CANCELLING" {
-			return &RefusedError{operation, d.arn, ErrMoveTask}
+			return d.refused(operation, opserr.ErrMoveTask)
 		}
+	}
+	return nil
+}
+
+// refused says that nothing was done because of how the queue is.
+func (d *DLQ) refused(operation string, err error) error {
+	return &opserr.RefusedError{Operation: operation, Queue: d.arn, Err: err}
+}
+
+// refuseChained refuses an operation that receives from a queue with a redrive policy of its own.
+func (d *DLQ) refuseChained(operation string) error {
+	if d.chained && !d.opts.SpendReceives {
+		return d.refused(operation, opserr.ErrChained)
 	}
 	return nil
 }

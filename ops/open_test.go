@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -20,11 +21,11 @@ func TestOpenRefuses(t *testing.T) {
 		refused := func(url string, want error, queue string) {
 			t.Helper()
 			_, err := ops.Open(context.Background(), x.looker().sqs, url)
-			if r, ok := errors.AsType[*ops.RefusedError](err); !ok || !errors.Is(err, want) || r.Queue != arnPrefix+queue || !strings.Contains(err.Error(), queue) {
+			if r, ok := errors.AsType[*opserr.RefusedError](err); !ok || !errors.Is(err, want) || r.Queue != arnPrefix+queue || !strings.Contains(err.Error(), queue) {
 				t.Errorf("%s: %v, want %v", url, err, want)
 			}
 		}
-		refused(x.url, ops.ErrNotDeadLetter, "jobs")
+		refused(x.url, opserr.ErrNotDeadLetter, "jobs")
 		if _, err := ops.Open(context.Background(), x.looker().sqs, x.url, func(o *ops.Options) { o.NotDeadLetter = true }); err != nil {
 			t.Errorf("with NotDeadLetter: %v", err)
 		}
@@ -39,7 +40,7 @@ func TestOpenRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused(x.dlq, ops.ErrMoveTask, "jobs-dlq")
+		refused(x.dlq, opserr.ErrMoveTask, "jobs-dlq")
 		if _, err := x.admin.sqs.CancelMessageMoveTask(context.Background(), &sqs.CancelMessageMoveTaskInput{TaskHandle: task.TaskHandle}); err != nil {
 			t.Fatal(err)
 		}

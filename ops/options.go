@@ -11,18 +11,17 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Client is what this package needs of SQS. *sqs.Client implements it. Its retries are those of its user.
 type Client interface {
-	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+	fifo.Client
 	ListDeadLetterSourceQueues(context.Context, *sqs.ListDeadLetterSourceQueuesInput, ...func(*sqs.Options)) (*sqs.ListDeadLetterSourceQueuesOutput, error)
 	ListMessageMoveTasks(context.Context, *sqs.ListMessageMoveTasksInput, ...func(*sqs.Options)) (*sqs.ListMessageMoveTasksOutput, error)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
-	// These two are for Redrive and Replay. What fifo.Client says holds for SendMessageBatch.
-	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
 }
 
@@ -47,12 +46,18 @@ type Options struct {
 	// has one source that one, else none.
 	Source string
 	// Sources are the ARNs of the queues whose consumer Key and Store are of: the messages of other queues are judged by its records
-	// otherwise. Those have the Problem [ErrOtherSource], and no operation selects them; where nothing says which queue a message
-	// came from it is [ErrNoSource]. Default: all queues.
+	// otherwise. Those have a Problem, and no operation selects them. Default: all queues.
 	Sources []string
 	// NotDeadLetter accepts a queue that no queue names as its dead-letter queue: one that only hosts send to. Default: false, it
 	// is refused.
 	NotDeadLetter bool
+	// SpendReceives accepts that a message may be moved on because it was received: the queue has a redrive policy of its own.
+	// Default: false, operations that receive refuse such a queue.
+	SpendReceives bool
+	// Hold is for how long a message is hidden at most, should the process be killed. An operation that deletes messages extends it
+	// after half of it; a listing reads for 5 s less. Default: 60 s, of a listing 60 s for each 10,000 messages that ListOptions.Limit
+	// and the queue's count allow, or part of these. Limits: 10 s to 12 h; a part of a second counts as a whole one.
+	Hold time.Duration
 }
 
 // badField returns a problem of an option.
@@ -78,6 +83,10 @@ func (o *Options) resolve(c Client, dlqURL string) error {
 	if o.Retention = cmp.Or(o.Retention, host.DefaultRetention); o.Retention < leastRetention {
 		errs = append(errs, badField("Options.Retention", "is %s, must be at least %s", o.Retention, leastRetention))
 	}
+	if o.Hold != 0 && (o.Hold < leastHold || o.Hold > mostHold) {
+		errs = append(errs, badField("Options.Hold", "is %s, must be %s to %s", o.Hold, leastHold, mostHold))
+	}
+	o.Hold = (o.Hold + time.Second - 1).Truncate(time.Second)
 	if o.Source != "" {
 		if _, err := host.ParseQueueARN(o.Source); err != nil {
 			errs = append(errs, badField("Options.Source", "is %.256q, must be a queue's ARN", o.Source))

@@ -28,7 +28,7 @@ func originOf(attrs map[string]sqsonce.Attribute) origin {
 		return origin{}
 	}
 	o := origin{source: value, cause: CauseRejected}
-	if fields := strings.Split(value, " "); len(fields) == 3 && slices.Contains(Causes(), Cause(fields[1])) {
+	if fields := strings.Split(value, " "); len(fields) == 3 && slices.Contains(causes, Cause(fields[1])) {
 		if ms, err := strconv.ParseInt(fields[2], 10, 64); err == nil {
 			o = origin{fields[0], Cause(fields[1]), time.UnixMilli(ms)}
 		}

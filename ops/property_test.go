@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -45,7 +46,7 @@ type plannedTime struct {
 type plannedMessage struct {
 	Body  string // group and number
 	Event string // "": the message ID is its key
-	State ops.State
+	State dedup.RecordState
 	Cause ops.Cause
 }
 
@@ -69,7 +70,7 @@ func drawRedrive(rt *rapid.T) redrivePlan {
 	most := rapid.SampledFrom([]int{6, 15, 15, 60}).Draw(rt, "most") // many messages cost much, and seldom find more
 	for i := range rapid.IntRange(1, most).Draw(rt, "messages") {
 		m := plannedMessage{Body: fmt.Sprintf("g%d-%02d", rapid.IntRange(1, groups).Draw(rt, "group"), i), Event: fmt.Sprint("e", i)}
-		m.State = rapid.SampledFrom([]ops.State{noRecord, noRecord, ops.StateReleased, ops.StateReleased, ops.StateCompleted, ops.StateCrashed}).Draw(rt, "state")
+		m.State = rapid.SampledFrom([]dedup.RecordState{noRecord, noRecord, dedup.StateReleased, dedup.StateReleased, dedup.StateCompleted, dedup.StateCrashed}).Draw(rt, "state")
 		m.Cause = rapid.SampledFrom([]ops.Cause{ops.CauseSent, ops.CauseRejected, ops.CauseRejected, ops.CauseReceivesUsedUp}).Draw(rt, "cause")
 		switch rapid.IntRange(0, 9).Draw(rt, "kind") {
 		case 0: // the message ID is known when it is sent

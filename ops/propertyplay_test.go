@@ -120,7 +120,7 @@ func (x *redrivePlay) prepare() {
 	p := x.newProcess()
 	crashing := x.fixture.once(p)
 	for _, event := range slices.Sorted(maps.Keys(events)) {
-		if m := events[event]; m.State == ops.StateCrashed {
+		if m := events[event]; m.State == dedup.StateCrashed {
 			leave(crashing, m, func(context.Context, *sqsonce.Message) error { p.dead.Store(true); return nil })
 			p.dead.Store(false)
 		}
@@ -129,9 +129,9 @@ func (x *redrivePlay) prepare() {
 	time.Sleep(2 * time.Minute) // their leases end
 	for _, event := range slices.Sorted(maps.Keys(events)) {
 		switch m := events[event]; m.State {
-		case ops.StateReleased:
+		case dedup.StateReleased:
 			leave(x.once, m, fails(errCard))
-		case ops.StateCompleted: // which the consumer remembers
+		case dedup.StateCompleted: // which the consumer remembers
 			leave(x.once, m, func(context.Context, *sqsonce.Message) error { return nil })
 		}
 	}
@@ -187,7 +187,7 @@ func (x *redrivePlay) beside() {
 
 // reopen reopens the record of an event that has not run since the play began, and would not run again.
 func (x *redrivePlay) reopen(m plannedMessage) {
-	if m.State != ops.StateCompleted && m.State != ops.StateCrashed {
+	if m.State != dedup.StateCompleted && m.State != dedup.StateCrashed {
 		return
 	}
 	x.mu.Lock() // not during a call: the bubble's time stands still while somebody waits for a lock
@@ -213,18 +213,18 @@ func (x *redrivePlay) run(run plannedRun, before []byte) (journal []byte) {
 		x.Fatal(err)
 	}
 	k := newKiller(x.wire.over(p.sqs), p, path, run.KillAt)
-	d, err := ops.Open(context.Background(), k, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once.Key, x.store(p) })
+	d, err := ops.Open(context.Background(), k, x.dlq, func(o *ops.Options) { o.Key, o.Store, o.Hold = x.once.Key, x.store(p), run.Hold })
 	if err != nil {
 		return before // by a fault
 	}
-	d.WrapJournals(func(f ops.Appender) ops.Appender { return killedNotCut{f} })
+	d.Wrap(func(f ops.Appender) ops.Appender { return killedNotCut{f} })
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel() // what a killed process does from then on has no effect
 	done := make(chan struct{})
 	x.ended.Go(func() {
 		defer close(done)
 		r, _ := d.Redrive(ctx, func(o *ops.RedriveOptions) {
-			o.Unknown, o.Journal, o.Canary, o.Hold, o.SkipAhead = true, path, run.Canary, run.Hold, run.SkipAhead
+			o.Unknown, o.Journal, o.Canary, o.SkipAhead = true, path, run.Canary, run.SkipAhead
 		})
 		if !p.dead.Load() {
 			x.checkSums(r)
@@ -281,7 +281,7 @@ func (x *redrivePlay) check() {
 	for _, m := range x.Messages {
 		event, group := m.event(), m.Body[:2]
 		n := x.effects[event]
-		runs := m.State == noRecord || m.State == ops.StateReleased
+		runs := m.State == noRecord || m.State == dedup.StateReleased
 		behind := stopped[group]
 		switch {
 		case n > 1 || n > 0 && !runs && !x.reopened[event]:
@@ -297,12 +297,12 @@ func (x *redrivePlay) check() {
 		case journalKept && x.wire.sent[m.Body] > 1+x.kills+x.back[m.Body]:
 			x.Errorf("%s was sent %d times, with its journal and %d kills", m.Body, x.wire.sent[m.Body], x.kills)
 		}
-		if m.State == ops.StateCrashed && !x.reopened[event] {
+		if m.State == dedup.StateCrashed && !x.reopened[event] {
 			stopped[group] = m.Body
 		}
-		if m.State == ops.StateCompleted || messages[event] > 1 {
+		if m.State == dedup.StateCompleted || messages[event] > 1 {
 			done[group]++
 		}
-		maybe[group] = maybe[group] || m.State == ops.StateCrashed || done[group] == 9
+		maybe[group] = maybe[group] || m.State == dedup.StateCrashed || done[group] == 9
 	}
 }

@@ -38,29 +38,23 @@ type RedriveOptions struct {
 	// group.
 	SkipAhead bool
 	// Canary is how many messages are sent first, each when the event of the one before was completed. One that fails, or is not
-	// completed within CanaryTimeout, ends the redrive with [ErrCanary]. Default: 1, where Options.Store is set; none in a dry run.
+	// completed within CanaryTimeout, ends the redrive with [ErrStopped]. Default: 1, where Options.Store is set; none in a dry run.
 	// Negative: none.
 	Canary int
-	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue: see Report.Waiting.
+	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue.
 	// Default: 2 min. At least 1 s.
 	CanaryTimeout time.Duration
 	// MaxRedriven leaves messages that were redriven so often before. Default: 3. Negative: no limit.
 	MaxRedriven int
 	// Rate is how many messages a second are sent on average, up to ten at once. Default: 50. Negative: no limit.
 	Rate int
-	// Hold is for how long messages are hidden at most, should the process be killed. It is extended after half of it. Default:
-	// 60 s. 10 s to 12 h; a part of a second counts as a whole one.
-	Hold time.Duration
 	// Journal is a file, made with mode 0600, in which each message ID is written before its copy is sent, after that, and when it was
 	// deleted; each line is on the disk before the next step. Bodies are not in it. A redrive with the journal of one that was killed
 	// deletes what that has sent, without a second send, whatever the filters are. While it runs, the lock of a file with the
-	// queue's name in the journal's folder refuses other redrives with a journal there: [ErrTwoAtOnce]. On Windows it does not: two
+	// queue's name in the journal's folder refuses other redrives with a journal there: [ErrBusy]. On Windows it does not: two
 	// redrives must not write to one journal at once. Without a journal each of two redrives sees what the other has not hidden.
 	// Default: none.
 	Journal string
-	// SpendReceives also redrives from a queue with a redrive policy of its own: a message may be moved on because it was received.
-	// Default: false, such a queue is refused.
-	SpendReceives bool
 	// OnResult is called with each message's result when it is known what became of the message, and again when its Action or
 	// After has changed: for who shows how far it is. Calls are serial, and the redrive waits for each. A panic ends the redrive
 	// with its error. The result must not be changed, and not be read after the call. Default: none.
@@ -68,7 +62,7 @@ type RedriveOptions struct {
 }
 
 func (o *RedriveOptions) resolve(hasStore bool) error {
-	errs := []error{o.Selection.resolve("RedriveOptions", false), resolveHold("RedriveOptions.Hold", &o.Hold)}
+	errs := []error{o.Selection.resolve("RedriveOptions", false)}
 	o.MaxRedriven = cmp.Or(o.MaxRedriven, defaultMaxRedriven)
 	o.Rate = cmp.Or(o.Rate, defaultRate)
 	if o.Canary > 0 && !hasStore {
@@ -104,15 +98,15 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 //	Completed           left: its copy would do nothing
 //	Running             left: its copy would be delayed
 //	Foreign             left
-//	Unknown, no record  left ([ErrNoRecord]); Unknown sends it, or Expired where the record may have expired ([ErrExpired])
+//	Unknown, no record  left ([ErrNoRecord]); Unknown sends it, or Expired where the record may have expired
 //	Unknown, no Store   left; WithoutRecords sends it
 //
 // Left is also what has another Problem, what was redriven MaxRedriven times before, what this run has sent and came back, and what
-// would lose its key ([ErrNoRoom], [ErrKeyChanges]). A message whose record was reopened is sent 65 s after that: until
+// would lose its key. A message whose record was reopened is sent 65 s after that: until
 // then a consumer may remember that it was done.
 //
-// The first message is a canary: the others wait until its event is completed ([ErrCanary]). Of those every 50th is watched, without
-// a wait: the third that fails again ends the redrive ([ErrFailsYet]).
+// The first message is a canary: the others wait until its event is completed ([ErrStopped]). Of those every 50th is watched, without
+// a wait: the third that fails again ends the redrive ([ErrStopped]).
 //
 // On FIFO the messages of a group are sent one after the other, in the queue's order. One that is left holds back those behind it,
 // unless its event is completed, or SkipAhead. So does one whose outcome is unknown: SQS has not answered for 285 s, or ctx has ended meanwhile. It stays, and
@@ -121,12 +115,12 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // It ends when two receives have found nothing more, or after as many messages as the queue had at the start. A failed call of SQS
 // ends it, and so does a queue that takes no messages; a message that SQS refuses is left. When ctx ends no more is sent; what is
 // under way has 20 s. What was not deleted is visible again when Redrive returns. The report says what became of each message,
-// also with an error. A process that is killed leaves messages hidden for Hold, and some may be sent that are not deleted. After
+// also with an error. A process that is killed leaves messages hidden for Options.Hold, and some may be sent that are not deleted. After
 // that, redrive again: on FIFO SQS drops a copy within five minutes of the first one, later the event's record does. With the
 // Journal no second copy is sent, but of what was under way. A journal that cannot be written ends the redrive.
 //
-// A queue with a redrive policy of its own, or out of which a move task takes messages, is a [*RefusedError], and so is one from
-// which another process redrives ([ErrTwoAtOnce]).
+// A queue with a redrive policy of its own is refused, unless Options.SpendReceives. So is one out of which a move task takes
+// messages ([ErrBusy]), and one from which another process redrives ([ErrBusy]).
 func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Report, error) {
 	var o RedriveOptions
 	for _, fn := range optFns {
@@ -135,8 +129,8 @@ func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Rep
 	if err := o.resolve(d.opts.Store != nil); err != nil {
 		return Report{}, err
 	}
-	if d.chained && !o.SpendReceives {
-		return Report{}, &RefusedError{"Redrive", d.arn, ErrChained}
+	if err := d.refuseChained("Redrive"); err != nil {
+		return Report{}, err
 	}
 	if o.Journal != "" {
 		unlock, err := d.lockIn("Redrive", filepath.Dir(o.Journal))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -202,7 +203,7 @@ func TestRedriveWithBadUserCode(t *testing.T) {
 							t.Errorf("%d left", r.Count(ops.ActionLeft))
 						}
 						for _, res := range r.Results {
-							if res.Action == ops.ActionLeft && (res.Err == nil || errors.Is(res.Err, ops.ErrNotSelected)) {
+							if res.Action == ops.ActionLeft && (res.Err == nil || errors.Is(res.Err, opserr.ErrNotSelected)) {
 								t.Errorf("%s: %v", res.ID, res.Err)
 							}
 						}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -109,95 +110,6 @@ func (x *fixture) effects() (map[string]int, func()) {
 	return n, h.stop
 }
 
-// Whatever fails: no message leaves the dead-letter queue before its copy is acknowledged, and after a run without faults each
-// event has had its effect once.
-func TestRedriveFaults(t *testing.T) {
-	t.Parallel()
-	const n = 35
-	for name, rules := range map[string][]fault.Rule{
-		"no fault":                 nil,
-		"lost replies of sends":    {{Op: "SendMessageBatch", Nth: 1, Times: 2, Do: fault.LoseReply}},
-		"no reply of a send":       {{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}},
-		"sends that do not arrive": {{Op: "SendMessageBatch", Nth: 2, Times: 3, Do: fault.Reset}},
-		"throttled sends":          {{Op: "SendMessageBatch", Prob: 0.5, Do: fault.Error, Code: "RequestThrottled"}},
-		"entries that fail":        {{Op: "SendMessageBatch", Prob: 0.5, Do: fault.FailEntries, Entries: []int{0, 2}}},
-		"entries that are refused": {{Op: "SendMessageBatch", Nth: 1, Times: 2, Do: fault.FailEntries, Entries: []int{0, 1}, Code: "InvalidMessageContents"}},
-		"entries without answer":   {{Op: "SendMessageBatch", Nth: 1, Times: 2, Do: fault.DropEntries, Entries: []int{0, 1}}},
-		"a send that comes late":   {{Op: "SendMessageBatch", Nth: 1, Times: 3, Do: fault.Replay, Delay: 20 * time.Second}},
-		"lost replies of deletes":  {{Op: "DeleteMessageBatch", Prob: 0.5, Do: fault.LoseReply}},
-		"deletes that fail":        {{Op: "DeleteMessageBatch", Nth: 1, Times: 4, Do: fault.FailEntries, Entries: []int{1}}},
-		"all deletes fail":         {{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries}},
-		"deletes without answer":   {{Op: "DeleteMessageBatch", Nth: 1, Times: 4, Do: fault.DropEntries, Entries: []int{0}}},
-		"visible early":            {{Op: "ReceiveMessage", Prob: 0.4, Do: fault.ExpireEarly}},
-		"always visible early":     {{Op: "ReceiveMessage", Prob: 1, Do: fault.ExpireEarly}},
-		"duplicates":               {{Op: "ReceiveMessage", Prob: 0.4, Do: fault.Duplicate, Entries: []int{0, 3}}},
-		"lost replies of receives": {{Op: "ReceiveMessage", Nth: 2, Do: fault.LoseReply}},
-		"slow sends":               {{Op: "SendMessageBatch", Nth: 1, Times: 9, Do: fault.Delay, Delay: 100 * time.Second, After: true}},
-		"no extensions":            {{Op: "SendMessageBatch", Nth: 1, Times: 9, Do: fault.Delay, Delay: 100 * time.Second}, {Op: "ChangeMessageVisibilityBatch", Prob: 1, Do: fault.FailEntries}},
-	} {
-		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: fifo}, func(x *fixture) {
-					for i := range n {
-						x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%4, i))
-					}
-					d, w := x.openWired()
-					x.sqs.Set(fault.Plan{Rules: rules})
-					r, err := d.Redrive(context.Background(), noCanary)
-					x.sqs.Set(fault.Plan{})
-					if err != nil {
-						t.Logf("the run ended with %v", err)
-					}
-					if name != "visible early" && name != "always visible early" && name != "duplicates" && name != "lost replies of deletes" {
-						x.checkReport(r)
-					}
-					if name == "no fault" && r.Count(ops.ActionRedriven) != n {
-						t.Errorf("%d of %d redriven", r.Count(ops.ActionRedriven), n)
-					}
-					if w.deletes > 3*len(w.order) {
-						t.Errorf("%d deletes of %d acknowledged sends", w.deletes, len(w.order))
-					}
-					last := map[string]string{}
-					for _, body := range w.order {
-						if group := body[:2]; fifo && body <= last[group] {
-							t.Errorf("%s was sent after %s", body, last[group])
-						} else {
-							last[group] = body
-						}
-					}
-					there := append(x.bodies(x.url), x.bodies(x.dlq)...)
-					for i := range n {
-						if body := fmt.Sprintf("g%d-%02d", i%4, i); !slices.Contains(there, body) {
-							t.Errorf("%s is lost", body)
-						}
-					}
-					effects, stop := x.effects()
-					for range 2 {
-						time.Sleep(time.Minute)
-						x.redriveAll(d, func(o *ops.RedriveOptions) { o.SkipAhead = true }) // of what is done
-					}
-					time.Sleep(time.Minute)
-					stop()
-					if len(effects) != n {
-						t.Errorf("%d effects of %d", len(effects), n)
-					}
-					for body, times := range effects {
-						if times != 1 {
-							t.Errorf("%s had its effect %d times", body, times)
-						}
-					}
-					for _, m := range x.mustList(d) {
-						if m.State != ops.StateCompleted {
-							t.Errorf("%s is left, %s", m.Body, m.State)
-						}
-					}
-				})
-			})
-		}
-	}
-}
-
 // The answer of a send stays unknown: the message stays, and on FIFO its group.
 func TestRedriveUnknownOutcome(t *testing.T) {
 	t.Parallel()
@@ -210,7 +122,7 @@ func TestRedriveUnknownOutcome(t *testing.T) {
 			if took := time.Since(start); took < 4*time.Minute || took > 6*time.Minute {
 				t.Errorf("ended after %s", took)
 			}
-			if len(r.Results) != 2 || r.Results[0].Action != ops.ActionUnknownOutcome || !errors.Is(r.Results[1].Err, ops.ErrHeldBehind) ||
+			if len(r.Results) != 2 || r.Results[0].Action != ops.ActionUnknownOutcome || !errors.Is(r.Results[1].Err, opserr.ErrHeldBehind) ||
 				!strings.Contains(r.Results[1].Err.Error(), r.Results[0].ID) {
 				t.Errorf("skip %t: %+v", skip, r.Results)
 			}
@@ -281,7 +193,7 @@ func TestRedriveOrder(t *testing.T) {
 					last[body[0]] = body
 				}
 				for _, res := range r.Results {
-					if res.Action == ops.ActionLeft && errors.Is(res.Err, ops.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
+					if res.Action == ops.ActionLeft && errors.Is(res.Err, opserr.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
 						t.Errorf("%s: %v", res.ID, res.Err)
 					}
 				}
@@ -296,9 +208,8 @@ func TestRedriveExtendsItsHold(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(10)
 		p := x.newProcess()
-		d := x.openIn(p)
+		d := x.openIn(p, hold(10*time.Second))
 		r := x.redriveAll(d, func(o *ops.RedriveOptions) {
-			o.Hold = 10 * time.Second
 			o.Filter = func(m *ops.Message) bool {
 				if m.Body == "g7-1" {
 					for range 40 {
@@ -330,10 +241,9 @@ func TestRedriveWithoutItsHold(t *testing.T) {
 	} {
 		bubble(t, setup{}, func(x *fixture) {
 			x.fill(1)
-			d, w := x.openWired()
+			d, w := x.openWired(hold(10 * time.Second))
 			x.sqs.Set(fault.Plan{Rules: rules})
 			r, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
-				o.Hold = 10 * time.Second
 				o.Filter = func(*ops.Message) bool {
 					time.Sleep(7 * time.Second)
 					if want == ops.ActionLeft {
@@ -346,7 +256,7 @@ func TestRedriveWithoutItsHold(t *testing.T) {
 				t.Fatalf("%d results, %v", len(r.Results), err)
 			}
 			res := r.Results[0]
-			if res.Action != want || !errors.Is(res.Err, ops.ErrHoldOver) || !strings.Contains(res.Err.Error(), "sqs:ChangeMessageVisibility") {
+			if res.Action != want || !errors.Is(res.Err, opserr.ErrHoldOver) || !strings.Contains(res.Err.Error(), "sqs:ChangeMessageVisibility") {
 				t.Errorf("%s, %v; want %s", res.Action, res.Err, want)
 			}
 			if want == ops.ActionLeft && (w.deletes != 0 || len(w.order) != 0) {

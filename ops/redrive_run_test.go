@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -27,9 +28,9 @@ func TestRedriveRefuses(t *testing.T) {
 		x.fill(200)
 		d := x.redriver()
 		_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
-			o.Hold, o.WithoutRecords, o.States = time.Second, true, []ops.State{"gone"}
+			o.WithoutRecords, o.States = true, []dedup.RecordState{"gone"}
 		})
-		for _, field := range []string{"Hold", "WithoutRecords", "States"} {
+		for _, field := range []string{"WithoutRecords", "States"} {
 			if err == nil || !strings.Contains(err.Error(), "RedriveOptions."+field) {
 				t.Errorf("%s: %v", field, err)
 			}
@@ -41,7 +42,7 @@ func TestRedriveRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = d.Redrive(context.Background(), noCanary)
-		if r, ok := errors.AsType[*ops.RefusedError](err); !ok || !errors.Is(err, ops.ErrMoveTask) || r.Operation != "Redrive" {
+		if r, ok := errors.AsType[*opserr.RefusedError](err); !ok || !errors.Is(err, opserr.ErrMoveTask) || r.Operation != "Redrive" {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -50,10 +51,10 @@ func TestRedriveRefuses(t *testing.T) {
 		x.set(x.dlq, x.redrive("last", 5))
 		x.fill(1)
 		d := x.redriver()
-		if _, err := d.Redrive(context.Background(), noCanary); !errors.Is(err, ops.ErrChained) || x.sqs.Messages(x.dlq)[0].ReceiveCount != 0 {
+		if _, err := d.Redrive(context.Background(), noCanary); !errors.Is(err, opserr.ErrChained) || x.sqs.Messages(x.dlq)[0].ReceiveCount != 0 {
 			t.Errorf("error %v", err)
 		}
-		x.redriveAll(d, func(o *ops.RedriveOptions) { o.SpendReceives = true })
+		x.redriveAll(x.redriver(spend))
 		x.wantBodies(x.url, "g0-1")
 	})
 }
@@ -81,7 +82,7 @@ func TestRedriveDestinations(t *testing.T) {
 		x.wantBodies(stranger, "")
 		x.wantBodies(x.dlq, "a3 a4")
 		for _, res := range r.Results {
-			if res.Action == ops.ActionLeft && !errors.Is(res.Err, ops.ErrNoDestination) {
+			if res.Action == ops.ActionLeft && !errors.Is(res.Err, opserr.ErrNoDestination) {
 				t.Errorf("%v", res.Err)
 			}
 		}
@@ -120,7 +121,7 @@ func TestRedriveAfterReopen(t *testing.T) {
 		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("a dry run took %s", took)
 		}
-		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Hold = 10 * time.Second })
+		r := x.redriveAll(x.redriver(hold(10 * time.Second)))
 		if r.Count(ops.ActionRedriven) != 1 {
 			t.Fatalf("%+v", r.Results[0])
 		}
@@ -273,31 +274,11 @@ func TestRedriveIsCancelledInAGroup(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), 1500*time.Millisecond, errCard)
 		defer cancel()
 		r, err := d.Redrive(ctx, noCanary)
-		if r.Count(ops.ActionRedriven) != 2 || r.Count(ops.ActionLeft) != 2 || !errors.Is(r.Results[3].Err, errCard) && !errors.Is(r.Results[3].Err, ops.ErrHeldBehind) {
+		if r.Count(ops.ActionRedriven) != 2 || r.Count(ops.ActionLeft) != 2 || !errors.Is(r.Results[3].Err, errCard) && !errors.Is(r.Results[3].Err, opserr.ErrHeldBehind) {
 			t.Errorf("%d redriven, %v, %v", r.Count(ops.ActionRedriven), r.Results[3].Err, err)
 		}
 		x.wantBodies(x.url, "a-1 a-2")
 	})
-}
-
-// A call that is denied ends the run, and names the action: nothing more is sent that cannot be sent or deleted.
-func TestRedriveDenied(t *testing.T) {
-	t.Parallel()
-	for op, sent := range map[string]int{"SendMessageBatch": 0, "DeleteMessageBatch": 10, "ReceiveMessage": 0} {
-		bubble(t, setup{}, func(x *fixture) {
-			x.fill(50)
-			d := x.redriver()
-			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}})
-			r, err := d.Redrive(context.Background(), noCanary)
-			if err == nil || !strings.Contains(err.Error(), "sqs:"+strings.TrimSuffix(op, "Batch")) || !strings.Contains(err.Error(), "AccessDenied") {
-				t.Errorf("%s: %v", op, err)
-			}
-			x.checkReport(r)
-			if n := len(x.bodies(x.url)); n != sent || x.hidden() != 0 || len(x.bodies(x.dlq)) != 50 {
-				t.Errorf("%s: %d sent, %d hidden", op, n, x.hidden())
-			}
-		})
-	}
 }
 
 // A message that SQS refuses is left, and the others go on.

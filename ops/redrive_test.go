@@ -14,6 +14,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -94,15 +96,15 @@ func inState(_ context.Context, key string) (dedup.Record, error) {
 	r := dedup.Record{Lease: dedup.Lease{Key: key, Owner: "w1", Fence: 1}}
 	_, state, _ := strings.Cut(key, "|")
 	state, _, _ = strings.Cut(state, "-")
-	switch ops.State(state) {
-	case ops.StateReleased:
-	case ops.StateRunning:
+	switch dedup.RecordState(state) {
+	case dedup.StateReleased:
+	case dedup.StateRunning:
 		r.Until = time.Now().Add(time.Minute)
-	case ops.StateCrashed:
+	case dedup.StateCrashed:
 		r.Until = time.Now().Add(-time.Minute)
-	case ops.StateCompleted:
+	case dedup.StateCompleted:
 		r.Completed = true
-	case ops.StateForeign:
+	case dedup.StateForeign:
 		r.Owner = ""
 	case ops.StateUnknown:
 		return r, errCard
@@ -133,7 +135,7 @@ func TestRedriveByState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, setup{}, func(x *fixture) {
-				for _, s := range append(ops.States(), noRecord) {
+				for _, s := range append(opsview.States(), noRecord) {
 					x.send(x.dlq, string(s))
 				}
 				d := x.redriver(stateStore, func(o *ops.Options) { o.Retention = 2 * time.Hour })
@@ -178,16 +180,13 @@ func TestRedriveFilters(t *testing.T) {
 		set  func(o *ops.RedriveOptions, l ops.Listing)
 		want string
 	}{
-		"all":    {func(*ops.RedriveOptions, ops.Listing) {}, "none-1 none-2 released-1 released-2"},
-		"IDs":    {func(o *ops.RedriveOptions, l ops.Listing) { o.IDs = []string{l.Messages[0].ID} }, "none-1"},
-		"keys":   {func(o *ops.RedriveOptions, l ops.Listing) { o.Keys = []string{"billing#orders|none-2"} }, "none-2"},
-		"state":  {func(o *ops.RedriveOptions, _ ops.Listing) { o.States = []ops.State{ops.StateReleased} }, "released-1 released-2"},
-		"class":  {func(o *ops.RedriveOptions, l ops.Listing) { o.Classes = []string{l.Messages[0].Class.ID} }, "none-1 none-2"},
-		"after":  {func(o *ops.RedriveOptions, l ops.Listing) { o.SentAfter = l.Messages[1].SentAt }, "released-1 released-2"},
-		"before": {func(o *ops.RedriveOptions, l ops.Listing) { o.SentBefore = l.Messages[1].SentAt }, "none-1"},
+		"all":   {func(*ops.RedriveOptions, ops.Listing) {}, "none-1 none-2 released-1 released-2"},
+		"IDs":   {func(o *ops.RedriveOptions, l ops.Listing) { o.IDs = []string{l.Messages[0].ID} }, "none-1"},
+		"state": {func(o *ops.RedriveOptions, _ ops.Listing) { o.States = []dedup.RecordState{dedup.StateReleased} }, "released-1 released-2"},
+		"class": {func(o *ops.RedriveOptions, l ops.Listing) { o.Classes = []string{l.Messages[0].Class.ID} }, "none-1 none-2"},
 		"two": {func(o *ops.RedriveOptions, l ops.Listing) {
-			o.SentAfter = l.Messages[0].SentAt
-			o.States = []ops.State{ops.StateUnknown}
+			o.IDs = []string{l.Messages[1].ID, l.Messages[2].ID}
+			o.States = []dedup.RecordState{ops.StateUnknown}
 		}, "none-2"},
 		"func": {func(o *ops.RedriveOptions, _ ops.Listing) {
 			o.Filter = func(m *ops.Message) bool { return m.Body == "released-1" }
@@ -216,7 +215,7 @@ func TestRedriveFilters(t *testing.T) {
 					t.Errorf("%d planned, %d redriven of %d, want %d of 4", dry.Count(ops.ActionPlanned), r.Count(ops.ActionRedriven), len(r.Results), n)
 				}
 				for _, res := range r.Results {
-					if res.Action == ops.ActionLeft && name != "panic" && !errors.Is(res.Err, ops.ErrNotSelected) {
+					if res.Action == ops.ActionLeft && name != "panic" && !errors.Is(res.Err, opserr.ErrNotSelected) {
 						t.Errorf("%v", res.Err)
 					}
 				}
@@ -224,10 +223,11 @@ func TestRedriveFilters(t *testing.T) {
 		})
 	}
 	bubble(t, setup{fifo: true}, func(x *fixture) { // of a class that lies behind another one
+		groupA := func(m *ops.Message) bool { return m.Group == "a" }
 		x.send(x.url, "b-1")
 		x.send(x.dlq, "a-1", "a-2", "b-1")
-		dry := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Groups, o.DryRun = []string{"a"}, true })
-		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Groups = []string{"a"} })
+		dry := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Filter, o.DryRun = groupA, true })
+		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Filter = groupA })
 		if dry.Count(ops.ActionPlanned) != 2 || r.Count(ops.ActionRedriven) != 2 {
 			t.Errorf("%d planned, %d redriven", dry.Count(ops.ActionPlanned), r.Count(ops.ActionRedriven))
 		}
@@ -333,7 +333,7 @@ func TestRedriveKeepsTheKey(t *testing.T) {
 					m := x.one(x.open(withKey))
 					r := x.redriveAll(x.redriver(withKey))
 					if s.lost && (way == "own move" || strings.Contains(s.name, "function")) {
-						if len(x.bodies(x.url)) != 0 || !errors.Is(r.Results[0].Err, ops.ErrDedupIDLost) && !errors.Is(r.Results[0].Err, ops.ErrKeyChanges) {
+						if len(x.bodies(x.url)) != 0 || !errors.Is(r.Results[0].Err, opserr.ErrDedupIDLost) && !errors.Is(r.Results[0].Err, opserr.ErrKeyChanges) {
 							t.Errorf("%+v", r.Results[0])
 						}
 						return
@@ -402,7 +402,7 @@ func TestRedriveWithoutRoom(t *testing.T) {
 				}
 				for _, dry := range []bool{true, false} {
 					r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.DryRun = dry })
-					if left := r.Count(ops.ActionLeft) == 1; left != tt.left || left && !errors.Is(r.Results[0].Err, ops.ErrNoRoom) {
+					if left := r.Count(ops.ActionLeft) == 1; left != tt.left || left && !errors.Is(r.Results[0].Err, opserr.ErrNoRoom) {
 						t.Fatalf("dry run %t: %s, %v", dry, r.Results[0].Action, r.Results[0].Err)
 					}
 				}
@@ -466,7 +466,7 @@ func TestRedriveLoops(t *testing.T) {
 			time.Sleep(time.Hour)
 			r := x.redriveAll(d)
 			if n == 3 {
-				if !errors.Is(r.Results[0].Err, ops.ErrTooOften) {
+				if !errors.Is(r.Results[0].Err, opserr.ErrTooOften) {
 					t.Errorf("%+v", r.Results[0])
 				}
 				break
@@ -508,8 +508,8 @@ func testCameBack(t *testing.T, filtered bool) {
 		for i, res := range r.Results {
 			switch {
 			case i < 23 && res.Action == ops.ActionRedriven:
-			case i >= 23 && i < 33 && errors.Is(res.Err, ops.ErrCameBack):
-			case i >= 33 && errors.Is(res.Err, ops.ErrArrivedLater):
+			case i >= 23 && i < 33 && errors.Is(res.Err, opserr.ErrCameBack):
+			case i >= 33 && errors.Is(res.Err, opserr.ErrArrivedLater):
 			default:
 				t.Errorf("result %d: %s, %v", i, res.Action, res.Err)
 			}

@@ -44,5 +44,5 @@ func (m *Message) remembered() time.Duration {
 
 // reopened reports whether an operator has released the event's record, and no delivery has acquired it since.
 func (m *Message) reopened() bool {
-	return m.State == StateReleased && strings.HasPrefix(m.Record.Owner, dedup.OperatorPrefix)
+	return m.State == dedup.StateReleased && strings.HasPrefix(m.Record.Owner, dedup.OperatorPrefix)
 }

@@ -11,48 +11,24 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Why a message was not replayed, or what has become of it.
-var (
-	ErrNotAgain  = errors.New("the event is completed: to run it once more set ReplayOptions.Again to the fence of that run (Record.Fence)")
-	ErrRanAgain  = errors.New("the event has run again since the run that was to be repeated, and is completed: delete the message")
-	ErrCommitted = errors.New("the event's effect was committed with its record, and is made once more: set ReplayOptions.Committed if it is to be")
-	ErrNotShown  = errors.New("the dead-letter queue does not show the message: it was deleted, another process has it (a killed one for a minute), or it lies behind others of its group")
-	ErrOtherKey  = errors.New("the message gives another key than when it was listed or archived: are the consumer's name and its options right?")
-	// ErrReopened says that a replay has stopped on its way. No consumer may have run the event meanwhile.
-	ErrReopened     = errors.New("ops: the event's record is reopened, and SQS has acknowledged no copy: any delivery runs it; replay the message again to go on")
-	ErrNotCompleted = errors.New("ops: the replayed event was not completed: mend the cause, or see that a consumer runs")
-)
-
 // ReplayOptions configure [DLQ.Replay].
 type ReplayOptions struct {
 	// Again names the completed run that is to be repeated: the fence of the event's record as it was looked at, which is the time
-	// of that run in ms. The event does not run once more where it has run since. Default: none, a completed event is refused with
-	// [ErrNotAgain].
+	// of that run in ms. The event does not run once more where it has run since. Default: none, a completed event is refused.
 	Again int64
 	// Committed also replays an event whose handler's writes were committed in one transaction with its record: they are made again.
-	// Only dynamostore can tell; a sqlstore.Inbox cannot. Default: false, it is refused with [ErrCommitted].
+	// Only dynamostore can tell; a sqlstore.Inbox cannot. Default: false, it is refused.
 	Committed bool
 	// Name is the operator's, for whoever looks at the record: see dedup.ReopenOptions. Default: none.
 	Name string
 	// Timeout bounds the wait for the end of the delivery, which comes behind everything that is in the queue. Default: 2 min. At
 	// least 1 s. Negative: no wait.
 	Timeout time.Duration
-	// Progress is called at once and each second while the replay waits, with what is left of that at most. It must not block. One
-	// that panics ends the replay. Default: none.
-	Progress func(w ReplayWait, left time.Duration)
-	// SpendReceives also replays from a queue with a redrive policy of its own: a message may be moved on because it was received.
-	// Default: false, such a queue is refused.
-	SpendReceives bool
+	// Progress is called at once and each second while the replay waits, with the time that is left at most. Until the copy is sent it
+	// waits for consumers to forget that the event was done; after that, for the end of the copy's delivery. Progress must not block.
+	// If it panics, that ends the replay. Default: none.
+	Progress func(sent bool, left time.Duration)
 }
-
-// ReplayWait is what a replay waits for.
-type ReplayWait string
-
-// The waits.
-const (
-	UntilForgotten ReplayWait = "until_forgotten" // by the consumers that saw the event completed; nothing is sent yet
-	UntilEnded     ReplayWait = "until_ended"     // the delivery of the copy
-)
 
 func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) error {
 	var errs []error
@@ -89,16 +65,15 @@ func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) 
 //	Running, Foreign     refused
 //	Unknown              refused
 //
-// A refusal is [ErrNotAgain], [ErrRanAgain], [ErrCommitted], [ErrState], [ErrNotShown], dedup.ErrChanged (the record changed
-// meanwhile: look again), a [*RefusedError], or what else is wrong with the message; nothing was sent then. [ErrReopened] says
+// A refusal has sent nothing: it is [ErrState], dedup.ErrChanged (the record changed meanwhile: look again), or its text says why. [ErrReopened] says
 // that Replay has stopped after the reopen: ctx has ended, a call has failed, or no answer came for the send, which may have been
 // carried out. The same call goes on, with the same MessageDeduplicationId: it reopens nothing, and waits for what is left of 65
 // s by the clock. It runs nothing twice, whatever was sent, and wherever the process was killed: a run since then has another
-// fence than Again, and is [ErrRanAgain]. The message of that stays in the dead-letter queue, and so does one whose event is run
+// fence than Again, and is refused. The message of that stays in the dead-letter queue, and so does one whose event is run
 // by a delivery that comes in the 65 s. A killed process hides messages for a minute.
 //
 // Any delivery of the event after the reopen runs it, and Replay's copy is then acknowledged without a run; so of several replays
-// at once one has its effect. An event that fails again is one of the source queue. The error is [ErrNotCompleted] then, or where
+// at once one has its effect. An event that fails again is one of the source queue. That is an error, and so it is where
 // the delivery has not ended within Timeout. Timeout bounds that wait alone; the others are bounded by ctx, and by 5 min for the
 // send.
 //
@@ -114,7 +89,7 @@ func (d *DLQ) Replay(ctx context.Context, m *Message, note string, optFns ...fun
 	}
 	named := *m
 	res := Result{ID: m.ID, Group: m.Group, Action: ActionLeft}
-	r := &replay{newRun(d, RedriveOptions{Hold: defaultHold}, Report{Run: rand.Text()}), o, note, &named, m.RecordKey, &res}
+	r := &replay{newRun(d, RedriveOptions{}, Report{Run: rand.Text()}), o, note, &named, m.RecordKey, &res}
 	if res.Err = r.refuseQueue(ctx); res.Err == nil {
 		res.Err = r.replay(ctx)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -150,25 +151,25 @@ func TestReplayIsCancelledInTheReopen(t *testing.T) {
 // A Progress that panics ends the replay where it is.
 func TestReplayProgressPanics(t *testing.T) {
 	t.Parallel()
-	for _, in := range []ops.ReplayWait{ops.UntilForgotten, ops.UntilEnded} {
+	for _, in := range []bool{false, true} {
 		bubble(t, setup{}, func(x *fixture) {
 			e := x.doneEvent(false)
 			again := e.again()
-			if in == ops.UntilEnded {
+			if in {
 				e.worker.stop()
 			}
 			res, err := e.replay(x.redriver(), again, func(o *ops.ReplayOptions) {
-				o.Progress = func(w ops.ReplayWait, _ time.Duration) {
+				o.Progress = func(w bool, _ time.Duration) {
 					if w == in {
 						panic("progress")
 					}
 				}
 			})
 			_, panicked := errors.AsType[*sqsonce.PanicError](err)
-			if !panicked || errors.Is(err, ops.ErrReopened) != (in == ops.UntilForgotten) || (res.Action == ops.ActionReplayed) != (in == ops.UntilEnded) {
-				t.Errorf("%s: %+v, %v", in, res, err)
+			if !panicked || errors.Is(err, ops.ErrReopened) != !in || (res.Action == ops.ActionReplayed) != in {
+				t.Errorf("sent %t: %+v, %v", in, res, err)
 			}
-			if in == ops.UntilEnded {
+			if in {
 				e.worker = e.newWorker()
 			} else {
 				e.replayOn(again)
@@ -197,7 +198,7 @@ func TestReplayNotShown(t *testing.T) {
 			hide(x)
 			start := time.Now()
 			res, err := e.replay(x.redriver(), again)
-			if took := time.Since(start); !errors.Is(err, ops.ErrNotShown) || res.Action != ops.ActionLeft || took > 5*time.Second || !e.record().Completed {
+			if took := time.Since(start); !errors.Is(err, opserr.ErrNotShown) || res.Action != ops.ActionLeft || took > 5*time.Second || !e.record().Completed {
 				t.Errorf("%s: %+v, %v after %s", name, res, err, took)
 			}
 		})
@@ -210,7 +211,7 @@ func TestReplayNotShown(t *testing.T) {
 		}
 		x.send(x.dlq, "a-1")
 		e.m.ID = x.sqs.Messages(x.dlq)[12].ID
-		if res, err := e.replay(x.redriver(), e.again()); !errors.Is(err, ops.ErrNotShown) || !e.record().Completed {
+		if res, err := e.replay(x.redriver(), e.again()); !errors.Is(err, opserr.ErrNotShown) || !e.record().Completed {
 			t.Errorf("%+v, %v", res, err)
 		}
 		e.wantRuns(1)
@@ -222,12 +223,12 @@ func TestReplayOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		prepare func(e *done) (stop func())
-		after   ops.State
+		after   dedup.RecordState
 		text    string
 		within  time.Duration
 	}{
-		"fails":       {func(e *done) func() { e.fails = errCard; return e.worker.stop }, ops.StateReleased, "is released: card declined", 70 * time.Second},
-		"crashes":     {(*done).crash, ops.StateCrashed, "is crashed", 2 * time.Minute},
+		"fails":       {func(e *done) func() { e.fails = errCard; return e.worker.stop }, dedup.StateReleased, "is released: card declined", 70 * time.Second},
+		"crashes":     {(*done).crash, dedup.StateCrashed, "is crashed", 2 * time.Minute},
 		"no consumer": {func(e *done) func() { e.worker.stop(); return func() {} }, "", "within 1m30s", 160 * time.Second},
 	} {
 		bubble(t, setup{maxReceives: 100}, func(x *fixture) {
@@ -236,7 +237,7 @@ func TestReplayOutcomes(t *testing.T) {
 			stop := tt.prepare(e)
 			start := time.Now()
 			res, err := e.replay(x.redriver(), again, func(o *ops.ReplayOptions) { o.Timeout = 90 * time.Second })
-			if took := time.Since(start); !errors.Is(err, ops.ErrNotCompleted) || !strings.Contains(err.Error(), tt.text) || res.After != tt.after || res.Action != ops.ActionReplayed || took > tt.within {
+			if took := time.Since(start); !errors.Is(err, opserr.ErrNotCompleted) || !strings.Contains(err.Error(), tt.text) || res.After != tt.after || res.Action != ops.ActionReplayed || took > tt.within {
 				t.Errorf("%s: %+v, %v after %s", name, res, err, took)
 			}
 			x.wantBodies(x.url, "a-1")

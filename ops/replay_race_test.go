@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -49,12 +50,12 @@ func TestReplayIsKilled(t *testing.T) {
 					e.worker = e.newWorker()
 				}
 				time.Sleep(2 * time.Minute)
-				if _, err := e.replay(e.redriver(), again); !errors.Is(err, ops.ErrRanAgain) {
+				if _, err := e.replay(e.redriver(), again); !errors.Is(err, opserr.ErrRanAgain) {
 					x.Errorf("once more: %v", err)
 				}
 				ended.Wait()
 				for _, m := range x.mustList(x.open()) {
-					if m.State != ops.StateCompleted {
+					if m.State != dedup.StateCompleted {
 						x.Errorf("%s is left, %s", m.Body, m.State)
 					}
 				}
@@ -79,7 +80,7 @@ func TestReplayAndADuplicate(t *testing.T) {
 				}
 				time.AfterFunc(after, func() { x.send(x.url, "a-1") })
 				res, err := e.replay(x.redriver(), again)
-				if err != nil && !errors.Is(err, ops.ErrRanAgain) || (err == nil) != (res.Action == ops.ActionReplayed) {
+				if err != nil && !errors.Is(err, opserr.ErrRanAgain) || (err == nil) != (res.Action == ops.ActionReplayed) {
 					x.Errorf("%+v, %v", res, err)
 				}
 				if n := len(x.bodies(x.dlq)); !archived && (n == 0) != (err == nil) {
@@ -117,7 +118,7 @@ func TestReplayOfAChangedRecord(t *testing.T) {
 		change func(e *done)
 		want   error
 	}{
-		"a duplicate runs": {func(e *done) { e.send(e.url, "a-1"); time.Sleep(time.Second) }, ops.ErrRanAgain},
+		"a duplicate runs": {func(e *done) { e.send(e.url, "a-1"); time.Sleep(time.Second) }, opserr.ErrRanAgain},
 		"a duplicate fails": {func(e *done) {
 			e.mu.Lock()
 			e.fails = errCard
@@ -150,7 +151,7 @@ func TestReplayOfAChangedRecord(t *testing.T) {
 				d := x.redriver(func(o *ops.Options) { o.Store = thenStore{x.store(x.admin), func() { change(!late) }} })
 				start := time.Now()
 				res, err := e.replay(d, e.again(), func(o *ops.ReplayOptions) {
-					o.Progress = func(_ ops.ReplayWait, left time.Duration) { change(left < 30*time.Second) }
+					o.Progress = func(_ bool, left time.Duration) { change(left < 30*time.Second) }
 				})
 				took := time.Since(start)
 				if !errors.Is(err, tt.want) || errors.Is(err, ops.ErrReopened) || res.Action != ops.ActionLeft || !late && took > 5*time.Second || x.hidden() != 0 {
@@ -189,7 +190,7 @@ func TestReplayByTwo(t *testing.T) {
 						}
 						both.Wait()
 						for i, err := range errs {
-							if err != nil && !errors.Is(err, dedup.ErrChanged) && !errors.Is(err, ops.ErrNotShown) && !errors.Is(err, ops.ErrRanAgain) && !errors.Is(err, ops.ErrState) {
+							if err != nil && !errors.Is(err, dedup.ErrChanged) && !errors.Is(err, opserr.ErrNotShown) && !errors.Is(err, opserr.ErrRanAgain) && !errors.Is(err, ops.ErrState) {
 								t.Errorf("operator %d: %v", i, err)
 							}
 						}

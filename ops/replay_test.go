@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -28,8 +29,8 @@ func TestReplay(t *testing.T) {
 		retention := func(o *ops.Options) { o.Retention = 60 * 24 * time.Hour }
 		res, err := e.replay(x.redriver(retention), e.again(), func(o *ops.ReplayOptions) {
 			o.Name = "kim"
-			o.Progress = func(w ops.ReplayWait, l time.Duration) {
-				if w == ops.UntilEnded {
+			o.Progress = func(w bool, l time.Duration) {
+				if w {
 					return
 				}
 				left = append(left, l)
@@ -42,7 +43,7 @@ func TestReplay(t *testing.T) {
 				}
 			}
 		})
-		if err != nil || res.Action != ops.ActionReplayed || res.After != ops.StateCompleted || res.RecordKey != recordKey || res.ID != e.m.ID || res.SentID == "" {
+		if err != nil || res.Action != ops.ActionReplayed || res.After != dedup.StateCompleted || res.RecordKey != recordKey || res.ID != e.m.ID || res.SentID == "" {
 			t.Errorf("%+v, %v", res, err)
 		}
 		if e.runs() != 2 || e.times[1].Sub(start) < forget || e.times[1].Sub(start) > forget+10*time.Second {
@@ -75,17 +76,17 @@ func TestReplayRefuses(t *testing.T) {
 		err    error // of the store
 		set    func(*ops.ReplayOptions)
 		want   error
-		state  ops.State
+		state  dedup.RecordState
 		text   string
 	}{
-		"completed":       {record: record(func(*dedup.Record) {}), want: ops.ErrNotAgain, state: ops.StateCompleted, text: "fence 7"},
-		"an earlier run":  {record: record(func(r *dedup.Record) { r.Fence = 8 }), set: again, want: ops.ErrRanAgain, state: ops.StateCompleted, text: "fence 8"},
-		"no such run":     {record: record(func(r *dedup.Record) { r.Fence = 6 }), set: again, want: ops.ErrNotAgain, state: ops.StateCompleted},
-		"committed":       {record: record(func(r *dedup.Record) { r.Committed = true }), set: again, want: ops.ErrCommitted, state: ops.StateCompleted},
-		"released":        {record: record(func(r *dedup.Record) { r.Completed = false }), set: again, want: ops.ErrState, state: ops.StateReleased, text: "redrive it"},
-		"crashed":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Unix(1, 0) }), set: again, want: ops.ErrState, state: ops.StateCrashed},
-		"running":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Now().Add(time.Hour*9e5) }), set: again, want: ops.ErrState, state: ops.StateRunning, text: "wait"},
-		"foreign":         {record: record(func(r *dedup.Record) { r.Owner = "" }), set: again, want: ops.ErrState, state: ops.StateForeign},
+		"completed":       {record: record(func(*dedup.Record) {}), want: opserr.ErrNotAgain, state: dedup.StateCompleted, text: "fence 7"},
+		"an earlier run":  {record: record(func(r *dedup.Record) { r.Fence = 8 }), set: again, want: opserr.ErrRanAgain, state: dedup.StateCompleted, text: "fence 8"},
+		"no such run":     {record: record(func(r *dedup.Record) { r.Fence = 6 }), set: again, want: opserr.ErrNotAgain, state: dedup.StateCompleted},
+		"committed":       {record: record(func(r *dedup.Record) { r.Committed = true }), set: again, want: opserr.ErrCommitted, state: dedup.StateCompleted},
+		"released":        {record: record(func(r *dedup.Record) { r.Completed = false }), set: again, want: ops.ErrState, state: dedup.StateReleased, text: "redrive it"},
+		"crashed":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Unix(1, 0) }), set: again, want: ops.ErrState, state: dedup.StateCrashed},
+		"running":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Now().Add(time.Hour*9e5) }), set: again, want: ops.ErrState, state: dedup.StateRunning, text: "wait"},
+		"foreign":         {record: record(func(r *dedup.Record) { r.Owner = "" }), set: again, want: ops.ErrState, state: dedup.StateForeign},
 		"none":            {err: dedup.ErrNotFound, set: again, want: ops.ErrState, state: ops.StateUnknown, text: "no record under"},
 		"the store fails": {err: errCard, set: again, want: errCard, state: ops.StateUnknown},
 	} {
@@ -140,11 +141,11 @@ func TestReplayRefusesArguments(t *testing.T) {
 			x.set(x.dlq, x.redrive("last", 99))
 			d := x.redriver()
 			res, err := e.replay(d, e.again())
-			if r, ok := errors.AsType[*ops.RefusedError](err); ok == archived || !archived && (!errors.Is(err, ops.ErrChained) || r.Operation != "Replay" || res.Action != ops.ActionLeft) {
+			if r, ok := errors.AsType[*opserr.RefusedError](err); ok == archived || !archived && (!errors.Is(err, opserr.ErrChained) || r.Operation != "Replay" || res.Action != ops.ActionLeft) {
 				t.Errorf("archived %t: %v", archived, err)
 			}
 			if !archived {
-				if res, err := e.replay(d, e.again(), func(o *ops.ReplayOptions) { o.SpendReceives = true }); err != nil {
+				if res, err := e.replay(x.redriver(spend), e.again()); err != nil {
 					t.Errorf("%+v, %v", res, err)
 				}
 			}
@@ -160,7 +161,7 @@ func TestReplayRefusesArguments(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.replay(d, e.again()); !errors.Is(err, ops.ErrMoveTask) {
+		if _, err := e.replay(d, e.again()); !errors.Is(err, opserr.ErrMoveTask) {
 			t.Errorf("error %v", err)
 		}
 		e.worker.stop()
@@ -175,14 +176,14 @@ func TestReplayRefusesMessages(t *testing.T) {
 		m    func(*ops.Message)
 		want error
 	}{
-		"key":         {m: func(m *ops.Message) { m.RecordKey = "shipping#orders|a-1" }, want: ops.ErrOtherKey},
-		"destination": {m: func(m *ops.Message) { m.QueueARN = arnPrefix + "other" }, want: ops.ErrNoDestination},
-		"room":        {m: func(m *ops.Message) { m.Body = strings.Repeat("x", 1<<20) }, want: ops.ErrNoRoom},
+		"key":         {m: func(m *ops.Message) { m.RecordKey = "shipping#orders|a-1" }, want: opserr.ErrOtherKey},
+		"destination": {m: func(m *ops.Message) { m.QueueARN = arnPrefix + "other" }, want: opserr.ErrNoDestination},
+		"room":        {m: func(m *ops.Message) { m.Body = strings.Repeat("x", 1<<20) }, want: opserr.ErrNoRoom},
 		"key changes": {set: func(o *ops.Options) {
 			o.Key = func(m *sqsonce.Message) (string, error) {
 				return map[bool]string{true: recordKey, false: "x"}[m.ID != "redriven"], nil
 			}
-		}, want: ops.ErrKeyChanges},
+		}, want: opserr.ErrKeyChanges},
 	} {
 		bubble(t, setup{}, func(x *fixture) {
 			e := x.doneEvent(true)
@@ -238,7 +239,7 @@ func TestReplayKeepsTheKey(t *testing.T) {
 			}
 			d := x.redriver()
 			e.m = x.mustList(x.open())["a-1"]
-			if e.m.State != ops.StateCompleted || e.m.Cause != ops.CauseReceivesUsedUp {
+			if e.m.State != dedup.StateCompleted || e.m.Cause != ops.CauseReceivesUsedUp {
 				t.Fatalf("%s, %s", e.m.State, e.m.Cause)
 			}
 			res, err := e.replay(d, func(o *ops.ReplayOptions) { o.Again, o.Timeout = e.m.Record.Fence, -1 })
@@ -310,8 +311,8 @@ func TestReplayFindsItsMessage(t *testing.T) {
 			x.send(x.dlq, "a-1")
 			e.m.ID = x.sqs.Messages(x.dlq)[35].ID
 			res, err := e.replay(x.redriver(), e.again(), func(o *ops.ReplayOptions) {
-				o.Progress = func(w ops.ReplayWait, _ time.Duration) {
-					if n := x.hidden(); w == ops.UntilForgotten && n != 1 {
+				o.Progress = func(w bool, _ time.Duration) {
+					if n := x.hidden(); !w && n != 1 {
 						t.Errorf("%d are hidden", n)
 					}
 				}
@@ -336,8 +337,8 @@ func TestReplayFromAnArchive(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%d messages, %v", len(all), err)
 		}
-		res, err := x.redriver().Replay(context.Background(), &all[0].Message, note, e.again())
-		if err != nil || res.After != ops.StateCompleted || res.ID != "1" {
+		res, err := x.redriver().Replay(context.Background(), all[0], note, e.again())
+		if err != nil || res.After != dedup.StateCompleted || res.ID != "1" {
 			t.Errorf("%+v, %v", res, err)
 		}
 		e.wantRuns(2)

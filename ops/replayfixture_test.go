@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -40,7 +41,7 @@ func (x *fixture) doneEvent(archived bool) *done {
 	time.Sleep(10 * time.Second)
 	x.send(x.dlq, "a-1")
 	e.m = x.mustList(x.open())["a-1"]
-	if e.m.State != ops.StateCompleted || e.runs() != 1 {
+	if e.m.State != dedup.StateCompleted || e.runs() != 1 {
 		x.Fatalf("%s, %d runs", e.m.State, e.runs())
 	}
 	if archived {
@@ -152,7 +153,7 @@ func (e *done) replayOn(again func(*ops.ReplayOptions)) {
 	d := e.redriver()
 	var err error
 	for range 20 {
-		if _, err = e.replay(d, again); err == nil || errors.Is(err, ops.ErrRanAgain) || errors.Is(err, ops.ErrNotCompleted) {
+		if _, err = e.replay(d, again); err == nil || errors.Is(err, opserr.ErrRanAgain) || errors.Is(err, opserr.ErrNotCompleted) {
 			return
 		}
 		if e.m.ReceiptHandle != "" && len(e.bodies(e.dlq)) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 // reopenTimeout bounds the reopen, which the end of the caller's context does not cut: its answer says what happened.
@@ -37,8 +38,9 @@ func (r *replay) refuseQueue(ctx context.Context) error {
 		return context.Cause(ctx)
 	case !r.inQueue():
 		return nil
-	case r.d.chained && !r.o.SpendReceives:
-		return &RefusedError{"Replay", r.d.arn, ErrChained}
+	}
+	if err := r.d.refuseChained("Replay"); err != nil {
+		return err
 	}
 	return r.d.checkMoveTasks(ctx, "Replay")
 }
@@ -83,7 +85,7 @@ func (r *replay) look(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if (r.m.Problem == nil || r.m.noRecord()) && r.key != "" && r.key != r.m.RecordKey {
-		return fmt.Errorf("%w: %s, not %s", ErrOtherKey, r.m.RecordKey, r.key)
+		return fmt.Errorf("%w: %s, not %s", opserr.ErrOtherKey, r.m.RecordKey, r.key)
 	}
 	if r.m.noRecord() { // check refuses its state
 		return nil
@@ -100,14 +102,14 @@ func (r *replay) check(ctx context.Context) error {
 	switch {
 	case r.m.reopened():
 		return nil
-	case r.m.State != StateCompleted:
+	case r.m.State != dedup.StateCompleted:
 		return inState(r.m)
 	case r.o.Again == 0 || rec.Fence < r.o.Again:
-		return fmt.Errorf("%w: record %s, fence %d", ErrNotAgain, rec.Key, rec.Fence)
+		return fmt.Errorf("%w: record %s, fence %d", opserr.ErrNotAgain, rec.Key, rec.Fence)
 	case rec.Fence > r.o.Again:
-		return fmt.Errorf("%w: record %s, fence %d", ErrRanAgain, rec.Key, rec.Fence)
+		return fmt.Errorf("%w: record %s, fence %d", opserr.ErrRanAgain, rec.Key, rec.Fence)
 	case rec.Committed && !r.o.Committed:
-		return fmt.Errorf("%w: record %s", ErrCommitted, rec.Key)
+		return fmt.Errorf("%w: record %s", opserr.ErrCommitted, rec.Key)
 	}
 	return nil
 }
@@ -133,7 +135,7 @@ func (r *replay) find(ctx context.Context) error {
 		}
 	}
 	if !found {
-		return ErrNotShown // giveBack has the others
+		return opserr.ErrNotShown // giveBack has the others
 	}
 	if len(others) == 0 {
 		return nil
@@ -145,7 +147,7 @@ func (r *replay) find(ctx context.Context) error {
 func (r *replay) copy(ctx context.Context) (*fifo.Publisher, *sqsonce.Message, error) {
 	url := r.d.destination(r.m)
 	if url == "" {
-		return nil, nil, ErrNoDestination
+		return nil, nil, opserr.ErrNoDestination
 	}
 	p, err := r.publisher(url)
 	if err != nil {
@@ -161,7 +163,7 @@ func (r *replay) reopen(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	wait := r.m.remembered()
-	if r.m.State == StateCompleted {
+	if r.m.State == dedup.StateCompleted {
 		if err := r.callReopen(ctx); err != nil {
 			return err
 		}
@@ -203,8 +205,8 @@ func (r *replay) callReopen(ctx context.Context) error {
 
 // changed is the error for a record that is no longer as the reopen left it.
 func (r *replay) changed() error {
-	if r.m.State == StateCompleted {
-		return fmt.Errorf("%w: record %s", ErrRanAgain, r.m.RecordKey)
+	if r.m.State == dedup.StateCompleted {
+		return fmt.Errorf("%w: record %s", opserr.ErrRanAgain, r.m.RecordKey)
 	}
 	return fmt.Errorf("%w: record %s is %s", dedup.ErrChanged, r.m.RecordKey, r.m.State)
 }
@@ -215,7 +217,7 @@ func stopped(err error) error { return fmt.Errorf("%w: %w", ErrReopened, err) }
 func (r *replay) countDown(ctx context.Context, wait time.Duration) error {
 	end := time.Now().Add(wait)
 	for left := wait; left > 0; left = time.Until(end) {
-		if err := r.progress(UntilForgotten, left); err != nil {
+		if err := r.progress(false, left); err != nil {
 			return err
 		}
 		if !host.Wait(ctx, min(left, time.Second)) {
@@ -225,11 +227,11 @@ func (r *replay) countDown(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-func (r *replay) progress(w ReplayWait, left time.Duration) error {
+func (r *replay) progress(sent bool, left time.Duration) error {
 	if r.o.Progress == nil {
 		return nil
 	}
-	return host.Contain(func() error { r.o.Progress(w, left); return nil })
+	return host.Contain(func() error { r.o.Progress(sent, left); return nil })
 }
 
 // send sends the copy. Its MessageDeduplicationId is the same for all who send one for the same reopen.
@@ -265,11 +267,11 @@ func (r *replay) await(ctx context.Context) (err error) {
 	if r.o.Timeout < 0 {
 		return nil
 	}
-	look := func(left time.Duration) error { return r.progress(UntilEnded, left) }
+	look := func(left time.Duration) error { return r.progress(true, left) }
 	if r.res.After, err = r.d.awaitEnd(ctx, r.m, r.o.Timeout, look); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotCompleted, err)
+		return fmt.Errorf("%w: %w", opserr.ErrNotCompleted, err)
 	}
-	if r.res.After != StateCompleted {
+	if r.res.After != dedup.StateCompleted {
 		return context.Cause(ctx)
 	}
 	return nil

@@ -1,5 +1,7 @@
 package ops
 
+import "github.com/sqsonce/sqsonce/dedup"
+
 // Action is what became of a message.
 type Action string
 
@@ -21,14 +23,14 @@ const (
 type Result struct {
 	ID, Group string // of the message in the dead-letter queue, or in the archive
 	RecordKey string
-	State     State // when it was decided about
+	State     dedup.RecordState // when it was decided about
 	Class     Class
 	// Destination is the URL of the queue that a copy goes to; "" where that is not known.
 	Destination string
 	Action      Action
-	Err         error  // why it is none of Redriven, Replayed, Exported, Deleted, Restored and Planned
-	SentID      string // the message ID of its copy
-	After       State  // Completed, Released or Crashed: what the copy's delivery came to, where that was watched
+	Err         error             // why it is none of Redriven, Replayed, Exported, Deleted, Restored and Planned
+	SentID      string            // the message ID of its copy
+	After       dedup.RecordState // Completed, Released or Crashed: what the copy's delivery came to, where that was watched
 }
 
 // Report is what a redrive, an export, a delete or a restore did. It has one result for each message that it saw.
@@ -39,8 +41,6 @@ type Report struct {
 	// not in Results was hidden: by another consumer, or in FIFO groups behind messages that were left. Of a restore it is how many
 	// messages were read.
 	Total int
-	// Waiting has the queues that its messages go back to. It needs sqs:GetQueueAttributes there, and goes on without.
-	Waiting []Waiting
 	// Behind is how many messages of a FIFO queue an export or a delete has not seen: SQS did not show them, behind what it left.
 	Behind int
 	// Torn is the number of the archive's last line, where that was not written to its end. An export or a delete has removed it, a

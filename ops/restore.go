@@ -15,13 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
-)
-
-// Why a message of an archive is left.
-var (
-	ErrOtherQueue = errors.New("archived from another dead-letter queue: give the archive of this one, or set RestoreOptions.OtherQueue")
-	ErrOtherKind  = errors.New("archived from a queue of the other kind: standard or FIFO")
-	ErrAgeLost    = errors.New("no room for the attribute that says when it was first sent: a redrive could take the event for one that never ran, while its record has expired")
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 // longestRetention is the longest that a queue keeps a message.
@@ -49,10 +43,10 @@ type RestoreOptions struct {
 // Restore sends messages of an archive to the dead-letter queue again. A copy has the body, the attributes, the group and the
 // trace header of its message, a dead-letter-source of the form "source cause first-sent-ms", and an event-key where the event's
 // key would change otherwise. So List shows it with the key, the source, the cause and the reason that it had. Its message ID is
-// new, and it is kept as long as one that was sent now. What would lose its key is left ([ErrNoRoom], [ErrKeyChanges],
-// [ErrNoSource]), and so is what was archived from another queue ([ErrOtherQueue], [ErrOtherKind]). Where only the
+// new, and it is kept as long as one that was sent now. What would lose its key is left,
+// and so is a message of another queue. Where only the
 // dead-letter-source has no room, the message is sent without, unless it is so old that its event's record may expire before the
-// message does ([ErrAgeLost]).
+// message does.
 //
 // On FIFO the messages of a group are sent one after the other, in the order of the archive. One that is left, also by the
 // filters, holds back those behind it, unless SkipAhead; one of another queue does not. A message that is in the archive twice is
@@ -60,13 +54,13 @@ type RestoreOptions struct {
 // Drain are: that would be two messages of one event, of which the consumer's deduplication runs one.
 //
 // It reads the archive once, ten messages at a time, and looks at no records. A line that cannot be read ends it with an
-// [*ArchiveError]; what was before that line is restored, but a last line without its end is only said: Report.Torn. A queue that
+// error; what was before that line is restored, but a last line without its end is only said: Report.Torn. A queue that
 // takes no messages ends it, one message that SQS refuses does not. When ctx ends no more is sent; what is under way has 20 s. The
 // report says what became of each message that was read, also with an error. Restore again after a kill: with the Journal nothing
 // is sent twice but what was under way; without it SQS drops a second copy on FIFO, for five minutes.
 //
-// A queue out of which a move task takes messages is a [*RefusedError], and so is one of another redrive or restore
-// ([ErrTwoAtOnce]).
+// A queue out of which a move task takes messages is refused ([ErrBusy]), and so is one of another redrive or restore
+// ([ErrBusy]).
 func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*RestoreOptions)) (Report, error) {
 	var o RestoreOptions
 	for _, fn := range optFns {
@@ -86,7 +80,7 @@ func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*Re
 		return Report{}, err
 	}
 	r := newRun(d, RedriveOptions{Selection: o.Selection, DryRun: o.DryRun, SkipAhead: o.SkipAhead}, Report{Run: rand.Text()})
-	s := &restore{run: r, otherQueue: o.OtherQueue, from: map[*Message]*Archived{}}
+	s := &restore{run: r, otherQueue: o.OtherQueue, from: map[*Message]*archived{}}
 	r.held, r.attempt, r.done = nil, s.try, ActionRestored // nothing is received
 	if o.Journal != "" {
 		err := r.keepJournal(o.Journal, true)
@@ -117,14 +111,14 @@ func (o *RestoreOptions) resolve(archive io.Reader) error {
 type restore struct {
 	*run
 	otherQueue bool
-	from       map[*Message]*Archived // of a batch
+	from       map[*Message]*archived // of a batch
 }
 
 func (s *restore) restore(ctx context.Context, archive io.Reader) error {
 	defer s.closePublishers()
 	var batch []*Message
-	for a, err := range ReadArchive(archive) {
-		if torn, ok := errors.AsType[*ArchiveError](err); ok && torn.Err == ErrTornLine {
+	for a, err := range readArchive(archive) {
+		if torn, ok := errors.AsType[*opserr.ArchiveError](err); ok && torn.Err == errTornLine {
 			s.report.Torn = torn.Line
 			break
 		}
@@ -145,7 +139,7 @@ func (s *restore) restore(ctx context.Context, archive io.Reader) error {
 }
 
 // add makes the result of a message, and reports whether the message is one of this queue.
-func (s *restore) add(a *Archived) bool {
+func (s *restore) add(a *archived) bool {
 	res := &Result{ID: a.ID, Group: a.Group, RecordKey: a.RecordKey, State: a.State, Class: a.Class}
 	s.results[a.ID], s.from[&a.Message] = res, a
 	s.report.Results = append(s.report.Results, res)
@@ -153,10 +147,10 @@ func (s *restore) add(a *Archived) bool {
 	switch copyID, sent := s.journal.sentBefore(a.ID); {
 	case sent:
 		res.Action, res.SentID = ActionRestored, copyID
-	case a.Queue != s.d.arn && !s.otherQueue:
-		res.Action, res.Err = ActionLeft, ErrOtherQueue
-	case host.IsFIFO(a.Queue) != s.d.fifo:
-		res.Action, res.Err = ActionLeft, ErrOtherKind
+	case a.queue != s.d.arn && !s.otherQueue:
+		res.Action, res.Err = ActionLeft, opserr.ErrOtherQueue
+	case host.IsFIFO(a.queue) != s.d.fifo:
+		res.Action, res.Err = ActionLeft, opserr.ErrOtherKind
 	}
 	return res.Action != ActionLeft
 }
@@ -205,7 +199,7 @@ func (d *DLQ) restoredCopy(archived *Message, fits func(size int) bool) (*sqsonc
 			return &c, d.keepsAge(&m, &c)
 		}
 	}
-	return nil, ErrNoRoom
+	return nil, opserr.ErrNoRoom
 }
 
 // keepRestoredKey gives the copy the key of the message, in the queue that List will find for it. A message without a key, such as
@@ -213,7 +207,7 @@ func (d *DLQ) restoredCopy(archived *Message, fits func(size int) bool) (*sqsonc
 // made of the message ID, too.
 func (d *DLQ) keepRestoredKey(m *Message, c *sqsonce.Message) error {
 	if _, err := d.recordKey(m); err != nil {
-		if errors.Is(err, ErrNoSource) {
+		if errors.Is(err, opserr.ErrNoSource) {
 			return err
 		}
 		return nil
@@ -229,13 +223,13 @@ func (d *DLQ) keepsAge(m *Message, c *sqsonce.Message) error {
 	sent.SentAt = now
 	expires := m.firstSent().Add(d.opts.Retention - expiryMargin)
 	if sent.firstSent().After(m.firstSent()) && now.Add(longestRetention).After(expires) {
-		return ErrAgeLost
+		return opserr.ErrAgeLost
 	}
 	return nil
 }
 
 // restoreDedupID returns the MessageDeduplicationId of a restored message: the same one each time that this line is restored.
-func restoreDedupID(a *Archived) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(a.Run), a.Run, a.ID))
+func restoreDedupID(a *archived) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(a.run), a.run, a.ID))
 	return "restore|" + hex.EncodeToString(sum[:])
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -24,9 +26,8 @@ import (
 func (x *fixture) drained(d *ops.DLQ) []byte {
 	x.Helper()
 	path := filepath.Join(x.TempDir(), "archive")
-	a := x.archive(path)
 	for tries := 0; tries < 5 && len(x.bodies(x.dlq)) > 0; tries++ { // a receive may find nothing in a small queue
-		if _, err := d.Export(context.Background(), a, drainAll); err != nil {
+		if _, err := d.Delete(context.Background(), path, drainAll); err != nil {
 			x.Fatal(err)
 		}
 	}
@@ -60,7 +61,7 @@ type shown struct {
 	Source, Key, Reason, Problem, Group, Trace string
 	Class                                      ops.Class
 	Cause                                      ops.Cause
-	State                                      ops.State
+	State                                      dedup.RecordState
 	Expired                                    bool
 	Redriven                                   int
 	Attributes                                 map[string]sqsonce.Attribute
@@ -129,7 +130,7 @@ func TestRestoreOfSeveralSources(t *testing.T) {
 		d := x.openIn(x.newProcess()) // without a source
 		var without []string
 		for body, m := range x.mustList(d) {
-			if errors.Is(m.Problem, ops.ErrNoSource) {
+			if errors.Is(m.Problem, opserr.ErrNoSource) {
 				without = append(without, body)
 			}
 		}
@@ -138,7 +139,7 @@ func TestRestoreOfSeveralSources(t *testing.T) {
 			t.Errorf("%d left, %q have no source", r.Count(ops.ActionLeft), without)
 		} else {
 			for _, res := range r.Results {
-				if res.Action == ops.ActionLeft && !errors.Is(res.Err, ops.ErrNoSource) {
+				if res.Action == ops.ActionLeft && !errors.Is(res.Err, opserr.ErrNoSource) {
 					t.Error(res.Err)
 				}
 			}
@@ -159,7 +160,7 @@ func TestRestoredAge(t *testing.T) {
 		want      error
 	}{
 		"with room":                  {map[string]string{sqsonce.AttrEventID: "1", sqsonce.AttrEventSource: "orders"}, 2 * time.Hour, nil},
-		"no room":                    {full, 2 * time.Hour, ops.ErrAgeLost},
+		"no room":                    {full, 2 * time.Hour, opserr.ErrAgeLost},
 		"no room, and it is younger": {full, 15*24*time.Hour + 2*time.Hour, nil},
 	} {
 		bubble(t, setup{}, func(x *fixture) {
@@ -216,14 +217,14 @@ func TestRestoreWithoutRoom(t *testing.T) {
 		cause ops.Cause
 		key   bool // it is added
 	}{
-		"ten attributes, and a key of the source": {attrs(9, "event-id", "1"), 1, ops.ErrNoRoom, "", false},
+		"ten attributes, and a key of the source": {attrs(9, "event-id", "1"), 1, opserr.ErrNoRoom, "", false},
 		"nine, and a key of the source":           {attrs(8, "event-id", "1"), 1, nil, ops.CauseReceivesUsedUp, false},
 		"ten attributes":                          {attrs(8, "event-id", "1", "event-source", "s"), 1, nil, ops.CauseSent, false},
 		"nine attributes":                         {attrs(7, "event-id", "1", "event-source", "s"), 1, nil, ops.CauseReceivesUsedUp, false},
-		"ten attributes, and a needed key":        {attrs(10), 1, ops.ErrNoRoom, "", false},
+		"ten attributes, and a needed key":        {attrs(10), 1, opserr.ErrNoRoom, "", false},
 		"nine attributes, and a needed key":       {attrs(9), 1, nil, ops.CauseSent, true},
 		"eight attributes, and a needed key":      {attrs(8), 1, nil, ops.CauseReceivesUsedUp, true},
-		"the largest":                             {nil, most, ops.ErrNoRoom, "", false},
+		"the largest":                             {nil, most, opserr.ErrNoRoom, "", false},
 		"the largest with its own ID":             {attrs(0, "event-id", "1", "event-source", "s"), most - 38, nil, ops.CauseSent, false},
 		"room for the key, not for the source":    {nil, most - 140, nil, ops.CauseSent, true},
 	} {
@@ -262,12 +263,11 @@ func TestRestoreOrder(t *testing.T) {
 		left error
 	}{
 		"all":          {nil, []string{"a-0 a-1 a-2 a-3", "b-0 b-1 b-2 b-3"}, nil},
-		"from the 2nd": {func(o *ops.RestoreOptions) { o.Filter = func(m *ops.Message) bool { return m.Body != "a-1" } }, []string{"a-0", "b-0 b-1 b-2 b-3"}, ops.ErrHeldBehind},
+		"from the 2nd": {func(o *ops.RestoreOptions) { o.Filter = func(m *ops.Message) bool { return m.Body != "a-1" } }, []string{"a-0", "b-0 b-1 b-2 b-3"}, opserr.ErrHeldBehind},
 		"skip ahead": {func(o *ops.RestoreOptions) {
 			o.SkipAhead, o.Filter = true, func(m *ops.Message) bool { return m.Body != "a-1" }
-		}, []string{"a-0 a-2 a-3", "b-0 b-1 b-2 b-3"}, ops.ErrNotSelected},
-		"by group": {func(o *ops.RestoreOptions) { o.Groups = []string{"b"} }, []string{"", "b-0 b-1 b-2 b-3"}, ops.ErrHeldBehind},
-		"dry":      {func(o *ops.RestoreOptions) { o.DryRun = true }, []string{"", ""}, nil},
+		}, []string{"a-0 a-2 a-3", "b-0 b-1 b-2 b-3"}, opserr.ErrNotSelected},
+		"dry": {func(o *ops.RestoreOptions) { o.DryRun = true }, []string{"", ""}, nil},
 	} {
 		bubble(t, setup{fifo: true}, func(x *fixture) {
 			for i := range 4 {
@@ -287,7 +287,7 @@ func TestRestoreOrder(t *testing.T) {
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("%s: %q", name, got)
 			}
-			if last := r.Results[6]; last.Err != nil && !errors.Is(last.Err, tt.left) && !errors.Is(last.Err, ops.ErrNotSelected) {
+			if last := r.Results[6]; last.Err != nil && !errors.Is(last.Err, tt.left) && !errors.Is(last.Err, opserr.ErrNotSelected) {
 				t.Errorf("%s: %v", name, last.Err)
 			}
 		})
@@ -312,18 +312,18 @@ func TestRestoreRefusals(t *testing.T) {
 		"fine":                        {text: archiveHead + line, sent: 1},
 		"a line twice":                {text: archiveHead + line + line, sent: 1},
 		"of another run":              {text: archiveHead + line + strings.Replace(line, `"R"`, `"S"`, 1), sent: 1},
-		"of another queue":            {text: archiveHead + other, left: ops.ErrOtherQueue},
+		"of another queue":            {text: archiveHead + other, left: opserr.ErrOtherQueue},
 		"of another queue, and meant": {text: archiveHead + other, set: otherQueue, sent: 1},
-		"of the other kind":           {text: archiveHead + archiveLine, left: ops.ErrOtherQueue},
-		"of the other kind, meant":    {text: archiveHead + archiveLine, set: otherQueue, left: ops.ErrOtherKind},
-		"both":                        {text: archiveHead + other + id(line, "2"), left: ops.ErrOtherQueue, sent: 1},
+		"of the other kind":           {text: archiveHead + archiveLine, left: opserr.ErrOtherQueue},
+		"of the other kind, meant":    {text: archiveHead + archiveLine, set: otherQueue, left: opserr.ErrOtherKind},
+		"both":                        {text: archiveHead + other + id(line, "2"), left: opserr.ErrOtherQueue, sent: 1},
 		"a torn line":                 {text: archiveHead + line + line[:50], sent: 1, torn: 3},
-		"a bad line":                  {text: archiveHead + line + "x\n" + id(line, "3"), err: ops.ErrArchive, sent: 1},
-		"no archive":                  {text: line, err: ops.ErrArchive},
+		"a bad line":                  {text: archiveHead + line + "x\n" + id(line, "3"), err: opserr.ErrArchive, sent: 1},
+		"no archive":                  {text: line, err: opserr.ErrArchive},
 		"a journal in a dry run":      {text: archiveHead, set: func(o *ops.RestoreOptions) { o.DryRun, o.Journal = true, "x" }, err: &sqsonce.OptionError{}},
-		"no state":                    {text: archiveHead, set: func(o *ops.RestoreOptions) { o.States = []ops.State{"x"} }, err: &sqsonce.OptionError{}},
-		"another state":               {text: archiveHead + line, set: func(o *ops.RestoreOptions) { o.States = []ops.State{ops.StateCompleted} }, left: ops.ErrNotSelected},
-		"its state":                   {text: archiveHead + line, set: func(o *ops.RestoreOptions) { o.States = []ops.State{ops.StateReleased} }, sent: 1},
+		"no state":                    {text: archiveHead, set: func(o *ops.RestoreOptions) { o.States = []dedup.RecordState{"x"} }, err: &sqsonce.OptionError{}},
+		"another state":               {text: archiveHead + line, set: func(o *ops.RestoreOptions) { o.States = []dedup.RecordState{dedup.StateCompleted} }, left: opserr.ErrNotSelected},
+		"its state":                   {text: archiveHead + line, set: func(o *ops.RestoreOptions) { o.States = []dedup.RecordState{dedup.StateReleased} }, sent: 1},
 	} {
 		bubble(t, setup{}, func(x *fixture) {
 			p := x.newProcess()
@@ -359,14 +359,14 @@ func TestRestoreRefusals(t *testing.T) {
 		}
 		journal := filepath.Join(t.TempDir(), "journal")
 		x.redriveAll(d, func(o *ops.RedriveOptions) { o.Journal = journal })
-		if _, err := d.Restore(context.Background(), strings.NewReader(archiveHead), func(o *ops.RestoreOptions) { o.Journal = journal }); !errors.Is(err, ops.ErrJournal) {
+		if _, err := d.Restore(context.Background(), strings.NewReader(archiveHead), func(o *ops.RestoreOptions) { o.Journal = journal }); !errors.Is(err, opserr.ErrJournal) {
 			t.Errorf("the journal of a redrive: %v", err)
 		}
 		unlock, err := ops.Lock(arnPrefix+"jobs-dlq", filepath.Dir(journal))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Restore(context.Background(), strings.NewReader(archiveHead), func(o *ops.RestoreOptions) { o.Journal = journal + "2" }); !errors.Is(err, ops.ErrTwoAtOnce) {
+		if _, err := d.Restore(context.Background(), strings.NewReader(archiveHead), func(o *ops.RestoreOptions) { o.Journal = journal + "2" }); !errors.Is(err, opserr.ErrTwoAtOnce) {
 			t.Errorf("beside a redrive: %v", err)
 		}
 		unlock()
@@ -376,7 +376,7 @@ func TestRestoreRefusals(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Restore(context.Background(), strings.NewReader(archiveHead)); !errors.Is(err, ops.ErrMoveTask) {
+		if _, err := d.Restore(context.Background(), strings.NewReader(archiveHead)); !errors.Is(err, opserr.ErrMoveTask) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)

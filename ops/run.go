@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,10 @@ import (
 
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
 // run is a redrive, or an export. One goroutine receives, and deletes; others send, a group each.
@@ -42,7 +45,7 @@ type run struct {
 }
 
 func newRun(d *DLQ, o RedriveOptions, report Report) *run {
-	r := &run{d: d, o: o, done: ActionRedriven, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, told: map[*Result]Result{}, left: map[string][]string{}, looks: map[string]int{},
+	r := &run{d: d, o: o, done: ActionRedriven, report: report, held: newHeld(d, cmp.Or(d.opts.Hold, defaultHold)), results: map[string]*Result{}, told: map[*Result]Result{}, left: map[string][]string{}, looks: map[string]int{},
 		stopped: map[string]error{}, publishers: map[string]*fifo.Publisher{}}
 	r.handle, r.attempt = r.process, r.try
 	return r
@@ -98,7 +101,7 @@ func (r *run) next(ctx context.Context) (more bool, err error) {
 // receive holds what it receives, and returns with it the messages that are new to the run.
 func (r *run) receive(ctx context.Context) (received []sqstypes.Message, batch []*Message, err error) {
 	sent := time.Now()
-	if received, err = r.d.receive(ctx, host.MaxBatch, r.o.Hold); err != nil {
+	if received, err = r.d.receive(ctx, host.MaxBatch, r.held.hold); err != nil {
 		return nil, nil, err
 	}
 	for _, in := range r.held.add(received, sent) {
@@ -112,13 +115,12 @@ func (r *run) process(ctx context.Context, batch []*Message) error {
 	start, first := time.Now(), len(r.report.Results)
 	r.d.join(ctx, batch)
 	r.awaitReopened(ctx, batch)
-	r.readWaiting(ctx, batch)
 	for _, m := range batch {
 		res := &Result{ID: m.ID, Group: m.Group}
 		if copyID, sent := r.journal.sentBefore(m.ID); sent {
 			res.Action, res.SentID = ActionUndeleted, copyID
 		} else if len(r.results) >= r.report.Total {
-			res.Action, res.Err = ActionLeft, ErrArrivedLater
+			res.Action, res.Err = ActionLeft, opserr.ErrArrivedLater
 		}
 		r.results[m.ID] = res
 		r.report.Results = append(r.report.Results, res)
@@ -181,9 +183,9 @@ func (r *run) one(ctx context.Context, m *Message, res *Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left[m.Group] = append(r.left[m.Group], m.ID)
-	done := r.done == ActionRedriven && res.Action == ActionLeft && res.State == StateCompleted // its effect has its place before what is sent now
+	done := r.done == ActionRedriven && res.Action == ActionLeft && res.State == dedup.StateCompleted // its effect has its place before what is sent now
 	if r.stopped[m.Group] == nil && !done && (!r.o.SkipAhead || res.Action == ActionUnknownOutcome) {
-		r.stopped[m.Group] = fmt.Errorf("%w: message %s", ErrHeldBehind, m.ID)
+		r.stopped[m.Group] = fmt.Errorf("%w: message %s", opserr.ErrHeldBehind, m.ID)
 	}
 }
 

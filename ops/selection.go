@@ -3,9 +3,11 @@ package ops
 import (
 	"errors"
 	"slices"
-	"time"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 )
 
 // Selection selects messages: those that all of the filters that are set select.
@@ -13,28 +15,25 @@ type Selection struct {
 	// Classes are IDs of reason classes. Default: all.
 	Classes []string
 	// States of the messages' events. Default: all. What else decides about a message is said at the operation.
-	States []State
-	// IDs, Keys and Groups are message IDs, record keys and groups. Default: all.
-	IDs, Keys, Groups []string
-	// SentAfter and SentBefore bound the time of sending, exclusively: see Message.SentAt. Default: no bound.
-	SentAfter, SentBefore time.Time
+	States []dedup.RecordState
+	// IDs are message IDs. Default: all.
+	IDs []string
 	// Filter is called for each message that the other filters select, concurrently. It must not change the message. Default: none.
 	Filter func(*Message) bool
-	// All says that no filter is meant to be set. What deletes messages for good, [DLQ.Delete] and ExportOptions.Drain, needs it
-	// where none is. Default: false.
+	// All says that no filter is meant to be set. [DLQ.Delete] needs it where none is. Default: false.
 	All bool
 }
 
 // empty reports whether no filter is set. A list without an entry is none.
 func (s *Selection) empty() bool {
-	return len(s.Classes)+len(s.States)+len(s.IDs)+len(s.Keys)+len(s.Groups) == 0 && s.SentAfter.IsZero() && s.SentBefore.IsZero() && s.Filter == nil
+	return len(s.Classes)+len(s.States)+len(s.IDs) == 0 && s.Filter == nil
 }
 
 // resolve reports what cannot be used. of is the name of the options.
 func (s *Selection) resolve(of string, deletes bool) error {
 	var errs []error
 	for _, state := range s.States {
-		if !slices.Contains(States(), state) {
+		if !slices.Contains(opsview.States(), state) {
 			errs = append(errs, badField(of+".States", "has %.64q, which is no state", string(state)))
 		}
 	}
@@ -48,13 +47,11 @@ func (s *Selection) resolve(of string, deletes bool) error {
 }
 
 func (s *Selection) selects(m *Message) (selected bool, err error) {
-	if errors.Is(m.Problem, ErrOtherSource) {
+	if errors.Is(m.Problem, opserr.ErrOtherSource) {
 		return false, nil
 	}
 	wants := func(list []string, text string) bool { return len(list) == 0 || slices.Contains(list, text) }
-	selected = wants(s.IDs, m.ID) && wants(s.Groups, m.Group) && wants(s.Keys, m.RecordKey) && wants(s.Classes, m.Class.ID) &&
-		(len(s.States) == 0 || slices.Contains(s.States, m.State)) &&
-		(s.SentAfter.IsZero() || m.SentAt.After(s.SentAfter)) && (s.SentBefore.IsZero() || m.SentAt.Before(s.SentBefore))
+	selected = wants(s.IDs, m.ID) && wants(s.Classes, m.Class.ID) && (len(s.States) == 0 || slices.Contains(s.States, m.State))
 	if selected && s.Filter != nil {
 		err = host.Contain(func() error { selected = s.Filter(m); return nil })
 	}

@@ -42,7 +42,7 @@ func ExampleHandler() {
 	h, err := status.Handler(func(o *status.Options) {
 		o.Workers = []*sqsworker.Worker{w}
 		o.Consumers = map[string]status.Consumer{"billing": once}
-		o.Stores = map[string]any{"dedup": store}
+		o.Stores = map[string]status.Store{"dedup": store}
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -151,6 +151,11 @@ func statsOf(of string, stats any) Stats {
 // eachNumber calls f for each number below v, with its path; the fields of an embedded struct count as v's own.
 func eachNumber(path string, v reflect.Value, f func(path string, value float64)) {
 	switch x := v.Interface().(type) {
+	case map[string]float64:
+		for name, value := range x {
+			f(name, value)
+		}
+		return
 	case time.Duration:
 		f(path, x.Seconds())
 		return

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -65,6 +66,19 @@ func TestFields(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("fields of the components' Stats (-) and in Fields (+):\n%s", diff)
+	}
+}
+
+// TestStoreCounts: Counts has every field of Stats.
+func TestStoreCounts(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, f := range goFields(reflect.TypeFor[dynamostore.Stats](), "") {
+		want = append(want, f.Name)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(new(dynamostore.Store).Counts()))); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -28,7 +28,7 @@ func componentsOf(o Options) (all []component) {
 		all = append(all, component{"consumer", name, func() any { return c.Stats() }})
 	}
 	for name, s := range sorted(o.Stores) {
-		all = append(all, component{"store", name, storeStats(s)})
+		all = append(all, component{"store", name, func() any { return s.Counts() }})
 	}
 	for name, r := range sorted(o.Relays) {
 		all = append(all, component{"relay", name, func() any { return relayStats{r.Stats(), r.Backlog()} }})

@@ -22,7 +22,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
-	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
@@ -151,7 +150,7 @@ func everything(x *fixture, o *Options) {
 	o.Consumers = map[string]Consumer{
 		"refunds": counts{}, "billing": counts{First: 3, StoreErrors: 1, KeySources: dedup.KeySources{MessageID: 3}},
 	}
-	o.Stores = map[string]any{"dedup": store}
+	o.Stores = map[string]Store{"dedup": store}
 	o.Relays = map[string]*outbox.Relay{"events": relay}
 	o.Publishers = map[string]*fifo.Publisher{"events.fifo": events}
 }
@@ -184,14 +183,13 @@ func TestBadOptions(t *testing.T) {
 	_, err := Handler(func(o *Options) {
 		o.Workers = []*sqsworker.Worker{nil}
 		o.Consumers = map[string]Consumer{"billing": once, "none": nil, "": counts{}}
-		o.Stores = map[string]any{"dedup": store, "memory": memstore.New(), "none": nil, "once": counts{}}
+		o.Stores = map[string]Store{"dedup": store, "none": nil}
 		o.Relays = map[string]*outbox.Relay{"events": nil}
 		o.Publishers = map[string]*fifo.Publisher{"events": nil}
 	})
 	want := []string{
 		"Options.Workers[0] is nil", `Options.Consumers["billing"] is nil`, `Options.Consumers["none"] is nil`, "Options.Consumers has a component without a name",
 		`Options.Stores["dedup"] is nil`, `Options.Stores["none"] is nil`, `Options.Relays["events"] is nil`, `Options.Publishers["events"] is nil`,
-		`Options.Stores["memory"] is a *memstore.Store, must be a *dynamostore.Store`, `Options.Stores["once"] is a status.counts, must be a *dynamostore.Store`,
 	}
 	var got []string
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

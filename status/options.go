@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime/debug"
 
 	"github.com/sqsonce/sqsonce"
@@ -21,6 +20,12 @@ import (
 // Consumer is a *dedup.Once, or an inbox of dynamostore or sqlstore.
 type Consumer interface{ Stats() dedup.Stats }
 
+// Store is a *dynamostore.Store; the other stores count nothing.
+type Store interface {
+	// Counts returns numbers by the Go name of their [Field].
+	Counts() map[string]float64
+}
+
 // Options configure [Handler]. At least one worker or other component must be there. Names are the user's: where a component has
 // one of its own, such as a consumer, take that.
 type Options struct {
@@ -32,9 +37,8 @@ type Options struct {
 	Workers []*sqsworker.Worker
 	// Consumers are what deduplicates for the handlers, by consumer. Default: none.
 	Consumers map[string]Consumer
-	// Stores are of type *dynamostore.Store, by name, such as that of the table; other stores count nothing. The type is any so
-	// that no other program links DynamoDB's client. Default: none.
-	Stores map[string]any
+	// Stores have the records, by name, such as that of the table. Default: none.
+	Stores map[string]Store
 	// Relays are those of an outbox, by name. Default: none.
 	Relays map[string]*outbox.Relay
 	// Publishers publish from this process, by name, such as that of the queue. Default: none.
@@ -72,9 +76,6 @@ func (o *Options) validate() error {
 	named(&p, "Stores", o.Stores)
 	named(&p, "Relays", o.Relays)
 	named(&p, "Publishers", o.Publishers)
-	for name, s := range sorted(o.Stores) {
-		p.add(!host.IsNil(s) && storeStats(s) == nil, fmt.Sprintf("Options.Stores[%q]", name), "is a %T, must be a *dynamostore.Store", s)
-	}
 	p.add(len(o.Workers)+len(o.Consumers)+len(o.Stores)+len(o.Relays)+len(o.Publishers) == 0, "Options.Workers",
 		"is empty, and no other component is there: there is nothing to answer with")
 	return errors.Join(p...)
@@ -85,17 +86,4 @@ func named[T any](p *problems, field string, components map[string]T) {
 		p.add(host.IsNil(c), fmt.Sprintf("Options.%s[%q]", field, name), "is nil")
 		p.add(name == "", "Options."+field, "has a component without a name")
 	}
-}
-
-// storeStats returns the method Stats of a dynamostore.Store, by its type's name: this package does not import it. nil: s is another
-// type.
-func storeStats(s any) func() any {
-	m := reflect.ValueOf(s).MethodByName("Stats")
-	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 {
-		return nil
-	}
-	if out := m.Type().Out(0); out.Name() != "Stats" || out.PkgPath() != reflect.TypeFor[dedup.Stats]().PkgPath()+"/dynamostore" {
-		return nil
-	}
-	return func() any { return m.Call(nil)[0].Interface() }
 }

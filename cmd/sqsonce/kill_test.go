@@ -104,12 +104,8 @@ func (w *world) deleteDone() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	archive, err := ops.OpenArchive(filepath.Join(w.TempDir(), "done"))
+	_, err = d.Delete(context.Background(), filepath.Join(w.TempDir(), "done"), func(o *ops.ExportOptions) { o.States = []dedup.RecordState{dedup.StateCompleted} })
 	if err != nil {
-		w.Fatal(err)
-	}
-	_, err = d.Delete(context.Background(), archive, func(o *ops.DeleteOptions) { o.States = []ops.State{ops.StateCompleted} })
-	if err := errors.Join(err, archive.Close()); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -35,6 +35,16 @@ func (s *Store) Stats() Stats {
 	}
 }
 
+// Counts returns Stats by the names of its fields, for status.Options.Stores.
+func (s *Store) Counts() map[string]float64 {
+	c := s.Stats()
+	return map[string]float64{
+		"OwnRetries": float64(c.OwnRetries), "ForeignRecords": float64(c.ForeignRecords),
+		"Batches": float64(c.Batches), "Statements": float64(c.Statements), "Fallbacks": float64(c.Fallbacks),
+		"WriteUnits": c.WriteUnits, "ReadUnits": c.ReadUnits,
+	}
+}
+
 // meter counts for Stats.
 type meter struct {
 	ownRetries, foreign            atomic.Int64

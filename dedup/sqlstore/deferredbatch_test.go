@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 )
 
 // A row that the database refuses takes no neighbour with it. Above SQS's own limit it fails by itself.
@@ -42,11 +43,11 @@ func TestDeferredBatchInAnOutage(t *testing.T) {
 	t.Parallel()
 	large := order("1", 1)
 	large.Body = strings.Repeat("x", 1<<21)
-	for _, dialect := range []Dialect{PostgreSQL, MySQL, SQLite} {
-		s := unlisted{unlistedCode(dialect), true}.store(t, dialect)
+	for _, k := range sqlbed.Kinds {
+		s := unlisted{k.Unlisted[0], true}.store(t, Dialect(k.Dialect))
 		s.checked.Store(true)
 		if err := newDeferred(t, s).Receive(t.Context(), large); !errors.Is(err, sqsonce.ErrUnavailable) {
-			t.Errorf("%v: %v, want unavailable", dialect, err)
+			t.Errorf("%s: %v, want unavailable", k.Label, err)
 		}
 	}
 }

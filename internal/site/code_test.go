@@ -24,7 +24,7 @@ func TestCodeIsFromExamples(t *testing.T) {
 		{"docs/lambda.md", "yaml", "template.yaml"},
 		{"docs/stores.md", "go", "example_test.go dedup/*/example_test.go"},
 		{"docs/testing.md", "go", "dedup/example_test.go outcome_test.go localstack/example_test.go examples/orders/own_*_test.go dedup/memstore/memstore_test.go"},
-		{"docs/publisher.md", "go", "fifo/example_test.go example_test.go"},
+		{"docs/publisher.md", "go", "fifo/example_test.go example_test.go s3payload/example_test.go"},
 		{"docs/outbox.md", "go", "fifo/outbox/*/example*_test.go dedup/sqlstore/sqloutbox/example*_test.go"},
 	} {
 		for _, problem := range codeProblems(t, readText(t, c.page), c.language, strings.Fields(c.files)...) {

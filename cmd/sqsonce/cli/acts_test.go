@@ -27,60 +27,60 @@ func TestActs(t *testing.T) {
 	)
 	for _, test := range []struct {
 		command  string // with flags
-		state    ops.State
+		state    dedup.RecordState
 		answer   string // on a terminal; "": there is none; KEY: the key
 		question string
 		code     exitCode
 		calls    []string
-		after    ops.State
+		after    dedup.RecordState
 	}{
 		// free
 		{"free", ops.StateUnknown, "y", "", exitRefused, looked, ops.StateUnknown},
 		{"free", ops.StateUnknown, "", "", exitRefused, looked, ops.StateUnknown},
-		{"free", ops.StateReleased, "y", "", exitDone, looked, ops.StateReleased},
-		{"free", ops.StateReleased, "", "", exitDone, looked, ops.StateReleased},
-		{"free", ops.StateCrashed, "y", asksYesNo, exitDone, freed, ops.StateReleased},
-		{"free", ops.StateCrashed, "YES", asksYesNo, exitDone, freed, ops.StateReleased},
-		{"free", ops.StateCrashed, "n", asksYesNo, exitRefused, looked, ops.StateCrashed},
-		{"free", ops.StateCrashed, "\n", asksYesNo, exitRefused, looked, ops.StateCrashed},
-		{"free", ops.StateCrashed, "", "", exitRefused, looked, ops.StateCrashed},
-		{"free --yes", ops.StateCrashed, "", "", exitDone, freed, ops.StateReleased},
-		{"free --yes", ops.StateCrashed, "n", "", exitDone, freed, ops.StateReleased},
-		{"free --dry-run", ops.StateCrashed, "y", "", exitDone, looked, ops.StateCrashed},
-		{"free --dry-run --yes", ops.StateCrashed, "", "", exitDone, looked, ops.StateCrashed},
-		{"free --take --again", ops.StateCrashed, "y", asksYesNo, exitDone, freed, ops.StateReleased},
-		{"free", ops.StateRunning, "y", "", exitRefused, looked, ops.StateRunning},
-		{"free --yes", ops.StateRunning, "", "", exitRefused, looked, ops.StateRunning},
-		{"free --again --yes", ops.StateRunning, "", "", exitRefused, looked, ops.StateRunning},
-		{"free --take", ops.StateRunning, "KEY", asksKey, exitDone, freed, ops.StateReleased},
-		{"free --take", ops.StateRunning, "y", asksKey, exitRefused, looked, ops.StateRunning},
-		{"free --take --yes", ops.StateRunning, "y", asksKey, exitRefused, looked, ops.StateRunning},
-		{"free --take --yes", ops.StateRunning, "", "", exitDone, freed, ops.StateReleased},
-		{"free --take", ops.StateRunning, "", "", exitRefused, looked, ops.StateRunning},
-		{"free --take --dry-run", ops.StateRunning, "KEY", "", exitDone, looked, ops.StateRunning},
-		{"free", ops.StateCompleted, "y", "", exitRefused, looked, ops.StateCompleted},
-		{"free --yes", ops.StateCompleted, "", "", exitRefused, looked, ops.StateCompleted},
-		{"free --take --yes", ops.StateCompleted, "", "", exitRefused, looked, ops.StateCompleted},
-		{"free --again", ops.StateCompleted, "KEY", asksKey, exitDone, freed, ops.StateReleased},
-		{"free --again", ops.StateCompleted, "y", asksKey, exitRefused, looked, ops.StateCompleted},
-		{"free --again --yes", ops.StateCompleted, "y", asksKey, exitRefused, looked, ops.StateCompleted},
-		{"free --again --yes", ops.StateCompleted, "", "", exitDone, freed, ops.StateReleased},
-		{"free --take --again --yes", ops.StateForeign, "", "", exitRefused, looked, ops.StateForeign},
+		{"free", dedup.StateReleased, "y", "", exitDone, looked, dedup.StateReleased},
+		{"free", dedup.StateReleased, "", "", exitDone, looked, dedup.StateReleased},
+		{"free", dedup.StateCrashed, "y", asksYesNo, exitDone, freed, dedup.StateReleased},
+		{"free", dedup.StateCrashed, "YES", asksYesNo, exitDone, freed, dedup.StateReleased},
+		{"free", dedup.StateCrashed, "n", asksYesNo, exitRefused, looked, dedup.StateCrashed},
+		{"free", dedup.StateCrashed, "\n", asksYesNo, exitRefused, looked, dedup.StateCrashed},
+		{"free", dedup.StateCrashed, "", "", exitRefused, looked, dedup.StateCrashed},
+		{"free --yes", dedup.StateCrashed, "", "", exitDone, freed, dedup.StateReleased},
+		{"free --yes", dedup.StateCrashed, "n", "", exitDone, freed, dedup.StateReleased},
+		{"free --dry-run", dedup.StateCrashed, "y", "", exitDone, looked, dedup.StateCrashed},
+		{"free --dry-run --yes", dedup.StateCrashed, "", "", exitDone, looked, dedup.StateCrashed},
+		{"free --take --again", dedup.StateCrashed, "y", asksYesNo, exitDone, freed, dedup.StateReleased},
+		{"free", dedup.StateRunning, "y", "", exitRefused, looked, dedup.StateRunning},
+		{"free --yes", dedup.StateRunning, "", "", exitRefused, looked, dedup.StateRunning},
+		{"free --again --yes", dedup.StateRunning, "", "", exitRefused, looked, dedup.StateRunning},
+		{"free --take", dedup.StateRunning, "KEY", asksKey, exitDone, freed, dedup.StateReleased},
+		{"free --take", dedup.StateRunning, "y", asksKey, exitRefused, looked, dedup.StateRunning},
+		{"free --take --yes", dedup.StateRunning, "y", asksKey, exitRefused, looked, dedup.StateRunning},
+		{"free --take --yes", dedup.StateRunning, "", "", exitDone, freed, dedup.StateReleased},
+		{"free --take", dedup.StateRunning, "", "", exitRefused, looked, dedup.StateRunning},
+		{"free --take --dry-run", dedup.StateRunning, "KEY", "", exitDone, looked, dedup.StateRunning},
+		{"free", dedup.StateCompleted, "y", "", exitRefused, looked, dedup.StateCompleted},
+		{"free --yes", dedup.StateCompleted, "", "", exitRefused, looked, dedup.StateCompleted},
+		{"free --take --yes", dedup.StateCompleted, "", "", exitRefused, looked, dedup.StateCompleted},
+		{"free --again", dedup.StateCompleted, "KEY", asksKey, exitDone, freed, dedup.StateReleased},
+		{"free --again", dedup.StateCompleted, "y", asksKey, exitRefused, looked, dedup.StateCompleted},
+		{"free --again --yes", dedup.StateCompleted, "y", asksKey, exitRefused, looked, dedup.StateCompleted},
+		{"free --again --yes", dedup.StateCompleted, "", "", exitDone, freed, dedup.StateReleased},
+		{"free --take --again --yes", dedup.StateForeign, "", "", exitRefused, looked, dedup.StateForeign},
 		// complete
 		{"complete", ops.StateUnknown, "y", "", exitRefused, looked, ops.StateUnknown},
-		{"complete --create", ops.StateUnknown, "y", asksYesNo, exitDone, completed, ops.StateCompleted},
+		{"complete --create", ops.StateUnknown, "y", asksYesNo, exitDone, completed, dedup.StateCompleted},
 		{"complete --create", ops.StateUnknown, "n", asksYesNo, exitRefused, looked, ops.StateUnknown},
 		{"complete --create", ops.StateUnknown, "", "", exitRefused, looked, ops.StateUnknown},
-		{"complete --create --yes", ops.StateUnknown, "", "", exitDone, completed, ops.StateCompleted},
-		{"complete", ops.StateReleased, "y", asksYesNo, exitDone, completed, ops.StateCompleted},
-		{"complete", ops.StateCrashed, "y", asksYesNo, exitDone, completed, ops.StateCompleted},
-		{"complete", ops.StateCrashed, "n", asksYesNo, exitRefused, looked, ops.StateCrashed},
-		{"complete", ops.StateCrashed, "", "", exitRefused, looked, ops.StateCrashed},
-		{"complete --yes", ops.StateCrashed, "", "", exitDone, completed, ops.StateCompleted},
-		{"complete --dry-run", ops.StateCrashed, "y", "", exitDone, looked, ops.StateCrashed},
-		{"complete --yes --create", ops.StateRunning, "", "", exitRefused, looked, ops.StateRunning},
-		{"complete", ops.StateCompleted, "", "", exitDone, looked, ops.StateCompleted},
-		{"complete --yes --create", ops.StateForeign, "", "", exitRefused, looked, ops.StateForeign},
+		{"complete --create --yes", ops.StateUnknown, "", "", exitDone, completed, dedup.StateCompleted},
+		{"complete", dedup.StateReleased, "y", asksYesNo, exitDone, completed, dedup.StateCompleted},
+		{"complete", dedup.StateCrashed, "y", asksYesNo, exitDone, completed, dedup.StateCompleted},
+		{"complete", dedup.StateCrashed, "n", asksYesNo, exitRefused, looked, dedup.StateCrashed},
+		{"complete", dedup.StateCrashed, "", "", exitRefused, looked, dedup.StateCrashed},
+		{"complete --yes", dedup.StateCrashed, "", "", exitDone, completed, dedup.StateCompleted},
+		{"complete --dry-run", dedup.StateCrashed, "y", "", exitDone, looked, dedup.StateCrashed},
+		{"complete --yes --create", dedup.StateRunning, "", "", exitRefused, looked, dedup.StateRunning},
+		{"complete", dedup.StateCompleted, "", "", exitDone, looked, dedup.StateCompleted},
+		{"complete --yes --create", dedup.StateForeign, "", "", exitRefused, looked, dedup.StateForeign},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%q", test.command, test.state, test.answer), func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -116,7 +116,7 @@ func TestActs(t *testing.T) {
 // A freed record says who did it and why; the next owner sees it.
 func TestFreeLeavesNote(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.StateCrashed)
+		key := w.put("e", dedup.StateCrashed)
 		w.run("record", "free", key, "--table", "dedup", "--yes", "--note", "looked: no charge", "--retention", "60d")
 		r, err := w.store.Inspect(context.Background(), key)
 		w.must(err)
@@ -147,10 +147,10 @@ func TestCompleteRetention(t *testing.T) {
 
 // An interrupt does not end a write: its answer says what happened.
 func TestInterruptedWrite(t *testing.T) {
-	for command, want := range map[string]ops.State{"free": ops.StateReleased, "complete": ops.StateCompleted} {
+	for command, want := range map[string]dedup.RecordState{"free": dedup.StateReleased, "complete": dedup.StateCompleted} {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				key := w.put("e", ops.StateCrashed)
+				key := w.put("e", dedup.StateCrashed)
 				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Times: 9, Do: fault.Delay, Delay: 500 * time.Millisecond}}})
 				ctx, cancel := context.WithCancel(context.Background())
 				time.AfterFunc(200*time.Millisecond, cancel)
@@ -170,7 +170,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	for _, command := range []string{"free", "complete"} {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				key := w.put("e", ops.StateCrashed)
+				key := w.put("e", dedup.StateCrashed)
 				store := &meddling{Store: w.store, change: func() {
 					r, err := w.store.Inspect(context.Background(), key)
 					w.must(err)
@@ -182,7 +182,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				}
 				r, err := w.store.Inspect(context.Background(), key)
 				w.must(err)
-				if w.state(key) != ops.StateReleased || r.LastError != "another operator" {
+				if w.state(key) != dedup.StateReleased || r.LastError != "another operator" {
 					t.Errorf("record %+v", r)
 				}
 			})
@@ -193,7 +193,7 @@ func TestChangedMeanwhile(t *testing.T) {
 // A consumer that only looked dead, and renews its lease while the question is open, keeps the record.
 func TestFreeRefusedToLateRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.StateCrashed)
+		key := w.put("e", dedup.StateCrashed)
 		store := &meddling{Store: w.store, change: func() {
 			r, err := w.store.Inspect(context.Background(), key)
 			w.must(err)
@@ -201,7 +201,7 @@ func TestFreeRefusedToLateRenewal(t *testing.T) {
 			w.must(err)
 		}}
 		w.opts.Store = func(context.Context) (Store, error) { return store, nil }
-		if got := w.run("record", "free", key, "--yes"); got.code != exitRefused || w.state(key) != ops.StateRunning {
+		if got := w.run("record", "free", key, "--yes"); got.code != exitRefused || w.state(key) != dedup.StateRunning {
 			t.Errorf("%+v, and the record is %s", got, w.state(key))
 		}
 	})
@@ -229,14 +229,14 @@ func TestLostAnswers(t *testing.T) {
 	for _, command := range []string{"free", "complete"} {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				key := w.put("e", ops.StateCrashed)
+				key := w.put("e", dedup.StateCrashed)
 				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Prob: 1, Do: fault.Reset}}})
 				got := w.run("record", command, key, "--table", "dedup", "--yes")
 				w.stack.MemDynamoDB().Set(fault.Plan{})
 				if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "look again") {
 					t.Errorf("%+v", got)
 				}
-				if s := w.state(key); s != ops.StateCrashed {
+				if s := w.state(key); s != dedup.StateCrashed {
 					t.Errorf("the record is %s", s)
 				}
 			})
@@ -247,7 +247,7 @@ func TestLostAnswers(t *testing.T) {
 // An interrupt at the question changes nothing.
 func TestInterruptedQuestion(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.StateCrashed)
+		key := w.put("e", dedup.StateCrashed)
 		w.terminal = true
 		ctx, cancel := context.WithCancel(context.Background())
 		a := &app{
@@ -259,7 +259,7 @@ func TestInterruptedQuestion(t *testing.T) {
 		if code := a.run(ctx, []string{"record", "free", key}); code != exitPart {
 			t.Errorf("exit %d", code)
 		}
-		if s := w.state(key); s != ops.StateCrashed {
+		if s := w.state(key); s != dedup.StateCrashed {
 			t.Errorf("the record is %s", s)
 		}
 	})

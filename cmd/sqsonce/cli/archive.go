@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -106,7 +107,7 @@ func (a *app) export(ctx context.Context, f archiveFlags) error {
 // delete always has a plan, whose number somebody has said, or been asked about.
 func (a *app) delete(ctx context.Context, f archiveFlags) error {
 	if f.completed {
-		f.state.values = []ops.State{ops.StateCompleted}
+		f.state.values = []dedup.RecordState{dedup.StateCompleted}
 	}
 	if err := f.check(a, true); err != nil {
 		return err
@@ -130,7 +131,8 @@ type export struct {
 	*work
 	d      *ops.DLQ
 	o      ops.ExportOptions
-	states []ops.State // nil: all
+	drain  bool
+	states []dedup.RecordState // nil: all
 
 	mu       sync.Mutex
 	selected []*ops.Message  // of the last call, but for their states
@@ -154,6 +156,7 @@ func (e *export) selects(m *ops.Message) bool {
 }
 
 func (a *app) newExport(ctx context.Context, f archiveFlags, operation string) (*export, error) {
+	a.flags.hold = f.hold
 	d, url, err := a.openDLQ(ctx)
 	if err != nil {
 		return nil, err
@@ -171,15 +174,15 @@ func (a *app) newExport(ctx context.Context, f archiveFlags, operation string) (
 	}
 	w := &work{a: a, operation: operation, done: done, url: url, archive: f.archive}
 	e := &export{work: w, d: d, states: selection.States}
-	selection.States, selection.All, selection.Filter = nil, false, e.selects
-	e.o = ops.ExportOptions{Selection: selection, Drain: f.drain, Hold: f.hold, SpendReceives: a.flags.spendReceives}
+	selection.States, selection.All, selection.Filter = nil, false, with(selection.Filter, e.selects)
+	e.o, e.drain = ops.ExportOptions{Selection: selection}, f.drain
 	return e, nil
 }
 
 // plan asks whether what a dry run has found is to be done, and reports whether it is. What comes later is not: it is not what
 // the answer was about.
 func (e *export) plan(ctx context.Context, ask func(*queuePlan) error) (ready bool, err error) {
-	report, err := e.call(ctx, nil, func(o *ops.ExportOptions) { o.DryRun = true })
+	report, err := e.call(ctx, "", func(o *ops.ExportOptions) { o.DryRun = true })
 	if err == nil {
 		err = unread(e.selected)
 	}
@@ -215,29 +218,22 @@ func (e *export) bind(p *queuePlan, report ops.Report) {
 	p.Hash, p.Typed = p.hash(e.url, report, seen), numberQuestion(e.operation, p.Count, p.Queue).typed
 }
 
-func (e *export) call(ctx context.Context, archive *ops.Archive, optFns ...func(*ops.ExportOptions)) (ops.Report, error) {
+func (e *export) call(ctx context.Context, file string, optFns ...func(*ops.ExportOptions)) (ops.Report, error) {
 	o := e.o
 	e.selected = nil
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if e.operation != "delete" {
-		return e.d.Export(ctx, archive, func(to *ops.ExportOptions) { *to = o })
+	if !e.drain {
+		return e.d.Export(ctx, file, func(to *ops.ExportOptions) { *to = o })
 	}
-	return e.d.Delete(ctx, archive, func(to *ops.DeleteOptions) {
-		to.Selection, to.DryRun, to.Hold, to.SpendReceives = o.Selection, o.DryRun, o.Hold, o.SpendReceives
-	})
+	return e.d.Delete(ctx, file, func(to *ops.ExportOptions) { *to = o })
 }
 
 // run writes to the archive. What changes nothing in the queue is not in the audit.
-func (e *export) run(ctx context.Context) (err error) {
-	archive, err := ops.OpenArchive(e.archive)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, archive.Close()) }()
-	do := func(ctx context.Context) (ops.Report, error) { return e.events(e.call(ctx, archive)) }
-	if e.o.Drain {
+func (e *export) run(ctx context.Context) error {
+	do := func(ctx context.Context) (ops.Report, error) { return e.events(e.call(ctx, e.archive)) }
+	if e.drain {
 		return errors.Join(e.audited(ctx, "archive "+e.archive, do), unread(e.selected))
 	}
 	report, err := do(ctx)

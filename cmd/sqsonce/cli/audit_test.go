@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/dedup"
 )
 
 // A change is written down before it is made, and when it is: who, what, why, before, after. What is not made is not there.
 func TestAudit(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.StateCrashed)
+		key := w.put("e", dedup.StateCrashed)
 		w.run("record", "free", key, "--table", "dedup", "--dry-run")
 		w.run("record", "free", key, "--table", "dedup")
 		w.run("record", "show", key, "--table", "dedup")
@@ -52,7 +52,7 @@ func TestAudit(t *testing.T) {
 // What fails is in the audit too.
 func TestAuditOfFailure(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.StateCrashed)
+		key := w.put("e", dedup.StateCrashed)
 		store := &meddling{Store: w.store, change: func() {
 			r, err := w.store.Inspect(context.Background(), key)
 			w.must(err)
@@ -76,7 +76,7 @@ func TestNoChangeWithoutAudit(t *testing.T) {
 		} {
 			t.Run(name+"/"+command, func(t *testing.T) {
 				bubble(t, func(w *world) {
-					w.put("e0", ops.StateCrashed)
+					w.put("e0", dedup.StateCrashed)
 					w.send("orders-dlq", "e0", "b")
 					path := filepath.Join(w.folder, filepath.FromSlash(inTheWay))
 					w.must(os.MkdirAll(filepath.Dir(path), 0o700))
@@ -108,7 +108,7 @@ func TestAuditWithoutCaller(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				key, start := w.put("e", ops.StateCrashed), time.Now()
+				key, start := w.put("e", dedup.StateCrashed), time.Now()
 				w.caller = caller
 				got := w.run("record", "free", key, "--table", "dedup", "--yes")
 				if got.code != exitDone || !strings.Contains(got.err, "does not say whose") || time.Since(start) > callerTimeout+time.Second {

@@ -25,7 +25,6 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // The exit codes of what no record decides.
@@ -130,21 +129,6 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// A FIFO queue says what it hides.
-func TestBehind(t *testing.T) {
-	bubble(t, func(w *world) {
-		for i := range 12 {
-			w.send("orders-dlq.fifo", strings.Repeat("e", i+1), "b")
-		}
-		if got := w.run("dlq", "ls", "--queue", "orders.fifo"); !strings.Contains(got.err, "2 behind them") {
-			t.Errorf("%+v", got)
-		}
-		if got := w.run("dlq", "ls", "--queue", "orders.fifo", "--limit", "3"); !strings.Contains(got.err, "3 messages of about 12") {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
 // The program's options, and --source, make the keys that the consumer makes.
 func TestKeys(t *testing.T) {
 	ofBody := func(m *sqsonce.Message) (string, error) {
@@ -232,13 +216,13 @@ func TestExamples(t *testing.T) {
 				w.T = t
 				switch {
 				case strings.Contains(line, "record free"), strings.Contains(line, "--state crashed"):
-					w.left("ord-42", "dead", ops.StateCrashed)
+					w.left("ord-42", "dead", dedup.StateCrashed)
 				case strings.Contains(line, "--completed"):
-					w.left("ord-42", "dead", ops.StateCompleted)
+					w.left("ord-42", "dead", dedup.StateCompleted)
 				case strings.Contains(line, "replay"): // one that goes on with another
-					w.left("ord-43", dedup.OperatorPrefix+"ann/1", ops.StateReleased)
+					w.left("ord-43", dedup.OperatorPrefix+"ann/1", dedup.StateReleased)
 				default:
-					w.left("ord-42", "dead", ops.StateReleased)
+					w.left("ord-42", "dead", dedup.StateReleased)
 				}
 				var out, errs strings.Builder
 				ctx, interrupt := context.WithCancel(t.Context())
@@ -265,14 +249,14 @@ type writer func([]byte) (int, error)
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // left makes the record of an event as it is an hour after its handler failed or succeeded, or its consumer died.
-func (w *world) left(event, owner string, state ops.State) {
+func (w *world) left(event, owner string, state dedup.RecordState) {
 	w.Helper()
 	past := time.Now().Add(-time.Hour)
 	until, status := int64(0), "INPROGRESS"
 	switch state {
-	case ops.StateCrashed:
+	case dedup.StateCrashed:
 		until = past.UnixMilli()
-	case ops.StateCompleted:
+	case dedup.StateCompleted:
 		status = "COMPLETED"
 	}
 	number := func(n int64) ddbtypes.AttributeValue {
@@ -389,37 +373,3 @@ func TestBrokenOutput(t *testing.T) {
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
-
-// The queue itself is not changed by looking but for the receive counts.
-func TestLookingChangesNothing(t *testing.T) {
-	bubble(t, func(w *world) {
-		ids := w.fill()
-		before := w.stack.MemSQS().Messages("orders-dlq")
-		items := len(w.stack.MemDynamoDB().Calls())
-		flags := []string{"--queue", "orders", "--consumer", consumer, "--table", "dedup"}
-		w.run(append([]string{"dlq", "ls"}, flags...)...)
-		w.run(append([]string{"dlq", "show", ids[ops.StateCrashed]}, flags...)...)
-		w.run("record", "show", "billing#orders|crashed", "--table", "dedup")
-		w.run("record", "ls", "--table", "dedup")
-		for _, c := range w.stack.MemDynamoDB().Calls()[items:] {
-			if c.Op != "GetItem" && c.Op != "Scan" {
-				t.Errorf("looking called %s", c.Op)
-			}
-		}
-		after := w.stack.MemSQS().Messages("orders-dlq")
-		for i := range after {
-			if after[i].InFlight || after[i].ReceiveCount != before[i].ReceiveCount+2 || after[i].ID != before[i].ID {
-				t.Errorf("message %+v, was %+v", after[i], before[i])
-			}
-		}
-		var calls []string
-		for _, c := range w.stack.MemSQS().Calls() {
-			calls = append(calls, c.Op)
-		}
-		for _, op := range []string{"DeleteMessage", "DeleteMessageBatch", "PurgeQueue", "StartMessageMoveTask"} {
-			if slices.Contains(calls, op) {
-				t.Errorf("looking called %s", op)
-			}
-		}
-	})
-}

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/console"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -32,7 +32,7 @@ var (
 func TestConsoleRedrive(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.deadLetters(25)
-		w.put("crashed", ops.StateCrashed)
+		w.put("crashed", dedup.StateCrashed)
 		w.send("orders-dlq", "crashed", "b")
 		w.consume("orders", succeeds)
 		b := w.browse(true)
@@ -63,7 +63,7 @@ func TestConsoleRedrive(t *testing.T) {
 			t.Errorf("%+v are left", left)
 		}
 		for i := range 25 {
-			if key := consumer + "#orders|e" + string(rune('0'+i)); i < 10 && w.state(key) != ops.StateCompleted {
+			if key := consumer + "#orders|e" + string(rune('0'+i)); i < 10 && w.state(key) != dedup.StateCompleted {
 				t.Errorf("%s is %s", key, w.state(key))
 			}
 		}
@@ -84,23 +84,6 @@ func TestConsoleRedrive(t *testing.T) {
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
-
-// One message is redriven, and the rest of its class stays.
-func TestConsoleRedriveOne(t *testing.T) {
-	bubble(t, func(w *world) {
-		ids := w.deadLetters(3)
-		w.consume("orders", succeeds)
-		b := w.browse(true)
-		b.look("orders")
-		if got := b.get("/dlq/orders/" + ids[1]); !strings.Contains(got.body, `name="id" value="`+ids[1]+`"`) {
-			t.Fatalf("no form: %s", got.body)
-		}
-		run := b.ended(b.act(b.plan("op", "redrive", "queue", "orders", "id", ids[1])).to)
-		if left := w.stack.MemSQS().Messages("orders-dlq"); len(left) != 2 || !strings.Contains(run.text, "State done") || w.state("billing#orders|e1") != ops.StateCompleted {
-			t.Errorf("%d left, %s", len(left), run.text)
-		}
-	})
-}
 
 // A delete asks as the command does: the queue's name above ten messages.
 func TestConsoleDelete(t *testing.T) {
@@ -130,59 +113,6 @@ func TestConsoleDelete(t *testing.T) {
 				t.Errorf("%d of %d left, %q, audit %v: %s", left, n, archives, w.audited(), run.text)
 			}
 		})
-	}
-}
-
-// What has changed since the plan was shown refuses it, and changes nothing.
-func TestConsoleStalePlan(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(w *world)
-		stale  bool
-	}{
-		"nothing":        {func(*world) {}, false},
-		"a class more":   {func(w *world) { w.send("orders-dlq", "other", "b") }, false},
-		"a message more": {func(w *world) { w.put("e9", ops.StateReleased); w.send("orders-dlq", "e9", "b") }, true},
-		"a hidden one":   {func(w *world) { w.hide("orders-dlq") }, true},
-		"another try":    {func(w *world) { w.retry("e1", "another") }, true},
-		"a state": {func(w *world) {
-			w.run("record", "complete", "orders|e1", "--yes", "--table", "dedup", "--consumer", consumer)
-		}, true},
-	} {
-		for _, form := range [][]string{redriveForm, deleteForm} {
-			t.Run(name+"/"+form[1], func(t *testing.T) {
-				bubble(t, func(w *world) {
-					w.deadLetters(3)
-					b := w.browse(true)
-					b.look("orders")
-					plan := b.plan(form...)
-					test.change(w)
-					if !test.stale {
-						w.consume("orders", succeeds)
-					}
-					before, audited := len(w.stack.MemSQS().Messages("orders-dlq")), len(w.audited())
-					calls := b.called()
-					got := b.act(plan)
-					if !test.stale {
-						if run := b.ended(got.to); !strings.Contains(run.text, "State done") || len(w.stack.MemSQS().Messages("orders-dlq")) != before-3 {
-							t.Errorf("%s", run.text)
-						}
-						return
-					}
-					if got.code != http.StatusConflict || !strings.Contains(got.text, "changed since it was looked at: list again") {
-						t.Errorf("%d: %s", got.code, got.text)
-					}
-					after := b.called()
-					for _, op := range []string{"SendMessage", "SendMessageBatch", "DeleteMessage", "DeleteMessageBatch", "UpdateItem"} {
-						if after[op] != calls[op] {
-							t.Errorf("%s was called", op)
-						}
-					}
-					if n := len(w.stack.MemSQS().Messages("orders-dlq")); n != before || len(w.audited()) != audited {
-						t.Errorf("%d of %d left, audit %v", n, before, w.audited())
-					}
-				})
-			})
-		}
 	}
 }
 
@@ -290,55 +220,21 @@ func TestConsoleStop(t *testing.T) {
 // plan2 asks for a plan that is refused.
 func (b *browser) plan2(pairs ...string) answer { return b.post("/plan", pairs...) }
 
-// Without --write the acting routes do not exist, and no page has a form for them.
-func TestConsoleReadOnly(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.fill()
-		b := w.browse(false)
-		b.look("orders")
-		calls := b.called()
-		for _, got := range []answer{
-			b.post("/plan", redriveForm...), b.post("/plan", "op", "free", "key", "billing#orders|crashed"), b.get("/plan/x"), b.post("/act/x"),
-			b.post("/runs/x/stop"), b.get("/plan"), b.get("/act/x"),
-		} {
-			if got.code != http.StatusNotFound && got.code != http.StatusMethodNotAllowed {
-				t.Errorf("%s: %d: %s", got.path, got.code, got.text)
-			}
-		}
-		if after := b.called(); len(after) != len(calls) || after["ReceiveMessage"] != calls["ReceiveMessage"] {
-			t.Errorf("calls %v, were %v", after, calls)
-		}
-		for _, path := range []string{"/dlq/orders", "/dlq/orders/class/31ee0f?state=released", "/record?key=orders%7Ccrashed", "/runs"} {
-			if got := b.get(path); got.code != http.StatusOK || strings.Contains(got.body, `action="/plan"`) || strings.Contains(got.body, "/stop") {
-				t.Errorf("%s: %d: %s", path, got.code, got.body)
-			}
-		}
-	})
-	bubble(t, func(w *world) { // GET acts nowhere
-		b := w.browse(true)
-		for _, path := range []string{"/plan", "/act/x", "/runs/x/stop"} {
-			if got := b.get(path); got.code != http.StatusNotFound && got.code != http.StatusMethodNotAllowed {
-				t.Errorf("%s: %d", path, got.code)
-			}
-		}
-	})
-}
-
 // What each act would do to a record is what the command says, and what it asks.
 func TestConsoleRecord(t *testing.T) {
 	for _, test := range []struct {
-		state ops.State
+		state dedup.RecordState
 		says  []string
 		form  []string
 		typed bool
-		after ops.State
+		after dedup.RecordState
 	}{
-		{ops.StateCrashed, []string{"record free its next delivery runs it", "record complete it never runs again"}, []string{"op", "free", "note", "looked"}, false, ops.StateReleased},
-		{ops.StateCrashed, nil, []string{"op", "complete"}, false, ops.StateCompleted},
-		{ops.StateRunning, []string{"Not now: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, ops.StateReleased},
-		{ops.StateCompleted, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, ops.StateReleased},
-		{ops.StateUnknown, []string{"Not now: no record under this key", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, ops.StateCompleted},
-		{ops.StateForeign, []string{"Not now"}, nil, false, ops.StateForeign},
+		{dedup.StateCrashed, []string{"record free its next delivery runs it", "record complete it never runs again"}, []string{"op", "free", "note", "looked"}, false, dedup.StateReleased},
+		{dedup.StateCrashed, nil, []string{"op", "complete"}, false, dedup.StateCompleted},
+		{dedup.StateRunning, []string{"Not now: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, dedup.StateReleased},
+		{dedup.StateCompleted, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, dedup.StateReleased},
+		{ops.StateUnknown, []string{"Not now: no record under this key", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, dedup.StateCompleted},
+		{dedup.StateForeign, []string{"Not now"}, nil, false, dedup.StateForeign},
 	} {
 		t.Run(string(test.state)+"/"+strings.Join(test.form, " "), func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -346,7 +242,7 @@ func TestConsoleRecord(t *testing.T) {
 				b := w.browse(true)
 				before := b.called()
 				page := b.get("/record?key=orders%7Ce")
-				for _, text := range append([]string{key, test.state.Means(), test.state.Do()}, test.says...) {
+				for _, text := range append([]string{key, opsview.Means(test.state), opsview.Do(test.state)}, test.says...) {
 					if !strings.Contains(page.text, text) {
 						t.Errorf("no %q in %s", text, page.text)
 					}
@@ -381,7 +277,7 @@ func TestConsoleRecord(t *testing.T) {
 // A record that cannot be read is an error, of the kind that it is.
 func TestConsoleRecordFails(t *testing.T) {
 	bubble(t, func(w *world) {
-		key := w.put("e", ops.StateCrashed)
+		key := w.put("e", dedup.StateCrashed)
 		b := w.browse(true)
 		for code, want := range map[string]int{"AccessDeniedException": http.StatusForbidden, "ValidationException": http.StatusBadGateway} {
 			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: code}}})
@@ -391,7 +287,7 @@ func TestConsoleRecordFails(t *testing.T) {
 		}
 		w.stack.MemDynamoDB().Set(fault.Plan{})
 		b = w.browse(true, func(o *console.Options) { // as without a --consumer, where it has no #
-			o.Record = func(context.Context, string) (dedup.Record, ops.State, error) {
+			o.Record = func(context.Context, string) (dedup.Record, dedup.RecordState, error) {
 				return dedup.Record{}, "", errors.New("no record's key")
 			}
 			o.Command = func(_ context.Context, _, _ io.Writer, args ...string) int { return int(exitUsage) }
@@ -404,19 +300,6 @@ func TestConsoleRecordFails(t *testing.T) {
 		b := w.browse(true, func(o *console.Options) { o.Record = nil })
 		if got := b.get("/record?key=x"); got.code != http.StatusOK || !strings.Contains(got.text, "There is no store") {
 			t.Errorf("%d: %s", got.code, got.text)
-		}
-	})
-}
-
-// A plan of a record is refused when another has had it since.
-func TestConsoleRecordChanged(t *testing.T) {
-	bubble(t, func(w *world) {
-		key := w.put("e", ops.StateCrashed)
-		b := w.browse(true)
-		plan := b.plan("op", "complete", "key", key)
-		w.retry("e", "another")
-		if got := b.act(plan); got.code != http.StatusConflict || !strings.Contains(got.text, "list again") || w.state(key) != ops.StateReleased || len(w.audited()) != 0 {
-			t.Errorf("%d, %s: %s", got.code, w.state(key), got.text)
 		}
 	})
 }
@@ -461,22 +344,4 @@ func TestConsoleCommandFails(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What fails again comes back, and the run says so.
-func TestConsoleCanaryFails(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(20)
-		w.consume("orders", func(context.Context, *sqsonce.Message) error { return errFor("x") })
-		b := w.browse(true)
-		run := b.ended(b.act(b.plan(redriveForm...)).to)
-		for _, text := range []string{"State ended in part", "Done 1", "Left 9", "mend the cause", "canary"} {
-			if !strings.Contains(run.text, text) {
-				t.Errorf("no %q in %s", text, run.text)
-			}
-		}
-		if n := len(w.stack.MemSQS().Messages("orders-dlq")); n != 19 {
-			t.Errorf("%d left", n)
-		}
-	})
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -39,7 +41,7 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 		gets := func(want int) {
 			t.Helper()
 			before, calls := state(), b.called()
-			for _, path := range []string{"/dlq/orders", class, "/dlq/orders/" + ids[ops.StateReleased], "/fragment/look/orders", "/runs", "/fragment/runs", "/record"} {
+			for _, path := range []string{"/dlq/orders", class, "/dlq/orders/" + ids[dedup.StateReleased], "/fragment/look/orders", "/runs", "/fragment/runs", "/record"} {
 				if got := b.get(path); got.code != http.StatusOK && got.code != want {
 					t.Errorf("%s: %d: %s", path, got.code, got.text)
 				}
@@ -66,11 +68,11 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 			}
 		}
 		gets(0)
-		if got := b.get(class); !strings.Contains(got.text, "Messages 1 to 2 of 2") || !strings.Contains(got.text, ids[ops.StateReleased]) {
+		if got := b.get(class); !strings.Contains(got.text, "Messages 1 to 2 of 2") || !strings.Contains(got.text, ids[dedup.StateReleased]) {
 			t.Errorf("%s", got.text)
 		}
-		got := b.get("/dlq/orders/" + ids[ops.StateCrashed])
-		for _, text := range []string{"crashed", ops.StateCrashed.Means(), ops.StateCrashed.Do(), "billing#orders|crashed", "owner-crashed", "event-id", "Body, 1 bytes"} {
+		got := b.get("/dlq/orders/" + ids[dedup.StateCrashed])
+		for _, text := range []string{"crashed", opsview.Means(dedup.StateCrashed), opsview.Do(dedup.StateCrashed), "billing#orders|crashed", "owner-crashed", "event-id", "Body, 1 bytes"} {
 			if !strings.Contains(got.text, text) {
 				t.Errorf("no %q in %s", text, got.text)
 			}
@@ -119,34 +121,6 @@ func TestConsoleHostile(t *testing.T) {
 		}
 		if got := b.get("/dlq/orders/" + big); len(got.body) < 1<<20 {
 			t.Errorf("%d bytes of a body of 1 MiB", len(got.body))
-		}
-	})
-}
-
-// A class is shown a hundred messages at a time.
-func TestConsolePages(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(250)
-		b := w.browse(false)
-		b.look("orders")
-		seen := map[string]bool{}
-		class := "/dlq/orders/class/214041?state=released"
-		for page, want := range map[string]string{"": "Messages 1 to 100 of 250", "&page=2": "Messages 101 to 200 of 250", "&page=3": "Messages 201 to 250 of 250"} {
-			got := b.get(class + page)
-			for _, id := range messageID.FindAllString(got.body, -1) {
-				seen[id] = true
-			}
-			if !strings.Contains(got.text, want) || !strings.Contains(got.text, "of 3") {
-				t.Errorf("%s: %s", page, got.text)
-			}
-		}
-		if len(seen) != 250 {
-			t.Errorf("%d messages", len(seen))
-		}
-		for _, page := range []string{"0", "4", "-1", "x"} {
-			if got := b.get(class + "&page=" + page); got.code != http.StatusBadRequest || !strings.Contains(got.text, "1 to 3") {
-				t.Errorf("page %s: %d: %s", page, got.code, got.text)
-			}
 		}
 	})
 }
@@ -278,18 +252,6 @@ func TestConsoleSharedDLQ(t *testing.T) {
 			t.Errorf("%d: %s", got.code, got.text)
 		}
 		if got := b.plan("op", "redrive", "queue", "orders", "id", other); !strings.Contains(got.text, "Nothing would be done") {
-			t.Errorf("%s", got.text)
-		}
-	})
-}
-
-// A FIFO queue says what it hides.
-func TestConsoleBehind(t *testing.T) {
-	bubble(t, func(w *world) {
-		for i := range 12 {
-			w.send("orders-dlq.fifo", strings.Repeat("e", i+1), "b")
-		}
-		if got := w.browse(false).look("orders.fifo"); !strings.Contains(got.text, "Behind 2 behind them") || !strings.Contains(got.text, "not all") {
 			t.Errorf("%s", got.text)
 		}
 	})

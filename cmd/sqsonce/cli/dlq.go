@@ -13,7 +13,10 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -28,7 +31,7 @@ type dlqLsFlags struct {
 }
 
 func (a *app) dlqLs() *cobra.Command {
-	f := dlqLsFlags{state: states{of: ops.States()}}
+	f := dlqLsFlags{state: states{of: opsview.States()}}
 	c := a.command("ls", "Show what lies in a dead-letter queue, by reason", looking+`
 
 A class is the messages with one reason, but for its details, and one state of their events. LAST is when the newest was sent.
@@ -52,7 +55,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	var found []*ops.Message
 	others := 0
 	for _, m := range listing.Messages {
-		if errors.Is(m.Problem, ops.ErrOtherSource) {
+		if errors.Is(m.Problem, opserr.ErrOtherSource) {
 			others++
 			continue
 		}
@@ -92,7 +95,7 @@ func (a *app) look(ctx context.Context) (ops.Listing, string, error) {
 		return ops.Listing{}, "", err
 	}
 	l, err := d.List(ctx, func(o *ops.ListOptions) {
-		o.Limit, o.SpendReceives = a.flags.limit, a.flags.spendReceives
+		o.Limit = a.flags.limit
 	})
 	return l, url, err
 }
@@ -146,7 +149,7 @@ func (a *app) summary(l ops.Listing, url string) {
 func (a *app) printClasses(found []classes.Class) error {
 	header := []string{"CLASS", "COUNT", "STATE", "LAST", "REASON"}
 	var rows [][]string
-	var states []ops.State
+	var states []dedup.RecordState
 	for _, c := range found {
 		row := []string{c.ID, strconv.Itoa(c.Count), string(c.State), a.when(c.Last), c.Reason}
 		if a.width == 0 {
@@ -162,14 +165,14 @@ func (a *app) printClasses(found []classes.Class) error {
 }
 
 // printStates says under a table on a terminal what the states in it mean.
-func (a *app) printStates(found []ops.State) error {
+func (a *app) printStates(found []dedup.RecordState) error {
 	if a.width == 0 || len(found) == 0 {
 		return nil
 	}
 	var rows []pair
-	for _, s := range ops.States() {
+	for _, s := range opsview.States() {
 		if slices.Contains(found, s) {
-			rows = append(rows, pair{string(s), s.Means() + ". Do: " + s.Do()})
+			rows = append(rows, pair{string(s), opsview.Means(s) + ". Do: " + opsview.Do(s)})
 		}
 	}
 	if _, err := a.out.Write([]byte("\n")); err != nil {
@@ -181,7 +184,7 @@ func (a *app) printStates(found []ops.State) error {
 func (a *app) printMessages(messages []*ops.Message) error {
 	header := []string{"MESSAGE", "STATE", "CLASS", "SENT", "KEY", "CAUSE", "REASON"}
 	var rows [][]string
-	var found []ops.State
+	var found []dedup.RecordState
 	for _, m := range messages {
 		rows = append(rows, []string{m.ID, string(m.State), m.Class.ID, a.when(m.SentAt), m.RecordKey, string(m.Cause), m.Reason})
 		found = append(found, m.State)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -47,7 +49,7 @@ func (a *app) showMessage(ctx context.Context, id string, body bool) error {
 		}{1, newMessageJSON(m, body)}), unread(listing.Messages[i:i+1]))
 	}
 	pairs := []pair{
-		{"message", m.ID}, {"state", string(m.State)}, {"means", m.State.Means()}, {"do", m.State.Do()},
+		{"message", m.ID}, {"state", string(m.State)}, {"means", opsview.Means(m.State)}, {"do", opsview.Do(m.State)},
 		{"cause", string(m.Cause)}, {"class", m.Class.ID}, {"reason", m.Reason}, {"key", m.RecordKey},
 		{"sent", a.when(m.SentAt)}, {"lost", a.when(m.LostAt)}, {"receives", strconv.Itoa(m.ReceiveCount)},
 		{"source", m.QueueARN}, {"group", m.Group}, {"sequence", m.Sequence}, {"dedup id", m.DedupID}, {"trace", m.TraceHeader},
@@ -115,7 +117,7 @@ func newListingJSON(l ops.Listing, url string, found []*ops.Message, messages bo
 // messageJSON is a message without its body, unless that was asked for.
 type messageJSON struct {
 	ID         string                   `json:"id"`
-	State      ops.State                `json:"state"`
+	State      dedup.RecordState        `json:"state"`
 	Do         string                   `json:"do"`
 	Cause      ops.Cause                `json:"cause"`
 	Class      string                   `json:"class"`
@@ -145,7 +147,7 @@ type attributeJSON struct {
 
 func newMessageJSON(m *ops.Message, body bool) messageJSON {
 	out := messageJSON{
-		ID: m.ID, State: m.State, Do: m.State.Do(), Cause: m.Cause, Class: m.Class.ID, Reason: m.Reason, Key: m.RecordKey,
+		ID: m.ID, State: m.State, Do: opsview.Do(m.State), Cause: m.Cause, Class: m.Class.ID, Reason: m.Reason, Key: m.RecordKey,
 		Expired: m.Expired, SentAt: m.SentAt.UTC(), LostAt: m.LostAt.UTC(), Receives: m.ReceiveCount, Source: m.QueueARN,
 		Group: m.Group, Sequence: m.Sequence, DedupID: m.DedupID, Trace: m.TraceHeader, BodyBytes: len(m.Body),
 		Attributes: newAttributesJSON(m.Attributes),

@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -49,12 +50,12 @@ func codeOf(ctx context.Context, err error) exitCode {
 		return e.code
 	}
 	_, field := errors.AsType[*sqsonce.OptionError](err)
-	_, refused := errors.AsType[*ops.RefusedError](err)
+	_, refused := errors.AsType[*opserr.RefusedError](err)
 	_, broken := errors.AsType[*outbox.BrokenError](err)
 	switch {
 	case denied(err):
 		return exitDenied
-	case errors.Is(err, ops.ErrReopened) || errors.Is(err, ops.ErrNotCompleted):
+	case errors.Is(err, ops.ErrReopened) || errors.Is(err, opserr.ErrNotCompleted):
 		return exitPart
 	case slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) }):
 		return exitRefused
@@ -66,7 +67,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 		return exitPart
 	case field:
 		return exitUsage
-	case errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, ops.ErrCanary) || errors.Is(err, ops.ErrFailsYet):
+	case errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, ops.ErrStopped):
 		return exitPart
 	default:
 		return exitFailed
@@ -75,8 +76,8 @@ func codeOf(ctx context.Context, err error) exitCode {
 
 // refusals are what ops does not do to a message.
 var refusals = []error{
-	ops.ErrNotAgain, ops.ErrRanAgain, ops.ErrCommitted, ops.ErrState, ops.ErrNotShown, ops.ErrOtherKey, ops.ErrNoDestination, ops.ErrNoRoom,
-	ops.ErrKeyChanges, ops.ErrNoSource,
+	opserr.ErrNotAgain, opserr.ErrRanAgain, opserr.ErrCommitted, ops.ErrState, opserr.ErrNotShown, opserr.ErrOtherKey, opserr.ErrNoDestination, opserr.ErrNoRoom,
+	opserr.ErrKeyChanges, opserr.ErrNoSource,
 }
 
 func denied(err error) bool { return awserr.Denied(err) || errors.Is(err, dynamostore.ErrAccessDenied) }
@@ -89,18 +90,18 @@ func explain(err error) string {
 		text += "\n  needs: " + action
 	}
 	switch {
-	case errors.Is(err, ops.ErrNotDeadLetter):
+	case errors.Is(err, opserr.ErrNotDeadLetter):
 		text += "\n  the flag is --not-dead-letter"
-	case errors.Is(err, ops.ErrMoveTask):
+	case errors.Is(err, opserr.ErrMoveTask):
 		text += "\n  see: aws sqs list-message-move-tasks --source-arn " + queueOf(err)
-	case errors.Is(err, ops.ErrChained):
+	case errors.Is(err, opserr.ErrChained):
 		text += "\n  the flag is --spend-receives"
 	}
 	return text
 }
 
 func queueOf(err error) string {
-	if refused, ok := errors.AsType[*ops.RefusedError](err); ok {
+	if refused, ok := errors.AsType[*opserr.RefusedError](err); ok {
 		return refused.Queue
 	}
 	return ""

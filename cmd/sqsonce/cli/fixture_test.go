@@ -147,16 +147,16 @@ const (
 )
 
 // put makes the record of an event in a state.
-func (w *world) put(event string, state ops.State) string {
+func (w *world) put(event string, state dedup.RecordState) string {
 	w.Helper()
 	ctx, key := context.Background(), consumer+"#orders|"+event
 	claim := dedup.Claim{Key: key, Owner: "owner-" + event, Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true}
 	switch state {
 	case ops.StateUnknown:
 		return key
-	case ops.StateRunning:
+	case dedup.StateRunning:
 		claim.Lease = 30 * time.Minute
-	case ops.StateForeign:
+	case dedup.StateForeign:
 		_, err := w.stack.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
 			"id":         &ddbtypes.AttributeValueMemberS{Value: key},
 			"status":     &ddbtypes.AttributeValueMemberS{Value: "COMPLETED"},
@@ -168,11 +168,11 @@ func (w *world) put(event string, state ops.State) string {
 	l, err := granted.Lease(w.store.Acquire(ctx, claim))
 	w.must(err)
 	switch state {
-	case ops.StateReleased:
+	case dedup.StateReleased:
 		w.must(w.store.Release(ctx, l, errFor(event)))
-	case ops.StateCompleted:
+	case dedup.StateCompleted:
 		w.must(w.store.Complete(ctx, l, dedup.Result{Data: []byte(`{"charge":"ch_1"}`)}))
-	case ops.StateCrashed:
+	case dedup.StateCrashed:
 		time.Sleep(lease + 10*time.Second)
 	}
 	return key
@@ -212,7 +212,7 @@ func (w *world) consume(queue string, h sqsonce.Handler) *sqsworker.Worker {
 }
 
 // state reads the state of a record.
-func (w *world) state(key string) ops.State {
+func (w *world) state(key string) dedup.RecordState {
 	w.Helper()
 	r, err := read(context.Background(), w.store, key)
 	w.must(err)

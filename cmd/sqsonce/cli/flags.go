@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // flags are those that several commands have.
@@ -21,6 +21,7 @@ type flags struct {
 
 	queue, dlq, source           string
 	notDeadLetter, spendReceives bool
+	hold                         time.Duration // of a command that deletes; 0: the default
 	limit                        int
 	consumer, table              string
 	outbox, outboxTable          string
@@ -138,13 +139,13 @@ func (d *days) String() string {
 
 // states is a flag that can be repeated, or has several names between commas.
 type states struct {
-	of     []ops.State // that it can be
-	values []ops.State
+	of     []dedup.RecordState // that it can be
+	values []dedup.RecordState
 }
 
 func (s *states) Set(text string) error {
 	for name := range strings.SplitSeq(text, ",") {
-		state := ops.State(name)
+		state := dedup.RecordState(name)
 		if !slices.Contains(s.of, state) {
 			return fmt.Errorf("%q is none of %s", name, s.names())
 		}

@@ -7,31 +7,32 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
 const hostile = "{\"order\":1}\n\u009b31m\u202eevil\t\u200b"
 
 // fill puts one message of each state into the dead-letter queue. A second one has the reason of the first but for its details.
-func (w *world) fill() (ids map[ops.State]string) {
+func (w *world) fill() (ids map[dedup.RecordState]string) {
 	w.Helper()
-	ids = map[ops.State]string{}
-	w.put("crashed", ops.StateCrashed)
-	for _, s := range []ops.State{ops.StateReleased, ops.StateCompleted, ops.StateForeign} {
+	ids = map[dedup.RecordState]string{}
+	w.put("crashed", dedup.StateCrashed)
+	for _, s := range []dedup.RecordState{dedup.StateReleased, dedup.StateCompleted, dedup.StateForeign} {
 		w.put(string(s), s)
 	}
-	w.put("ord-18", ops.StateReleased)
+	w.put("ord-18", dedup.StateReleased)
 	time.Sleep(time.Minute)
 	rejected := func(n string) []string {
 		return []string{sqsonce.AttrRejectReason, "card provider: status 503 for order " + n + "\u009b"}
 	}
-	ids[ops.StateReleased] = w.send("orders-dlq", "released", hostile, rejected("17")...)
+	ids[dedup.StateReleased] = w.send("orders-dlq", "released", hostile, rejected("17")...)
 	time.Sleep(3 * time.Hour)
 	w.send("orders-dlq", "ord-18", "b", rejected("18")...)
-	for _, s := range []ops.State{ops.StateCrashed, ops.StateCompleted, ops.StateRunning, ops.StateForeign, ops.StateUnknown} {
+	for _, s := range []dedup.RecordState{dedup.StateCrashed, dedup.StateCompleted, dedup.StateRunning, dedup.StateForeign, ops.StateUnknown} {
 		ids[s] = w.send("orders-dlq", string(s), "b")
 	}
-	w.put("running", ops.StateRunning)
+	w.put("running", dedup.StateRunning)
 	time.Sleep(2 * time.Minute)
 	return ids
 }
@@ -40,22 +41,18 @@ func TestGolden(t *testing.T) {
 	bubble(t, func(w *world) {
 		ids := w.fill()
 		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
-		for _, width := range []int{0, 100} {
-			w.width = width
-			name := map[int]string{0: "-pipe", 100: "-terminal"}[width]
-			w.golden("dlq-ls"+name, w.run("dlq", "ls"))
-			w.golden("dlq-ls-messages"+name, w.run("dlq", "ls", "--messages", "--state", "crashed,unknown"))
-			w.golden("dlq-show"+name, w.run("dlq", "show", ids[ops.StateReleased]))
-			w.golden("dlq-show-body"+name, w.run("dlq", "show", ids[ops.StateReleased], "--body"))
-			w.golden("record-show"+name, w.run("record", "show", "billing#orders|crashed"))
-			w.golden("record-show-result"+name, w.run("record", "show", "orders|completed", "--result"))
-			w.golden("record-show-none"+name, w.run("record", "show", "orders|nobody"))
-			w.golden("record-ls"+name, w.run("record", "ls", "--limit", "2"))
-			w.golden("record-free-dry"+name, w.run("record", "free", "orders|crashed", "--dry-run"))
-		}
+		w.golden("dlq-ls-pipe", w.run("dlq", "ls"))
+		w.golden("dlq-ls-messages-pipe", w.run("dlq", "ls", "--messages", "--state", "crashed,unknown"))
+		w.golden("dlq-show-pipe", w.run("dlq", "show", ids[dedup.StateReleased]))
+		w.golden("dlq-show-body-pipe", w.run("dlq", "show", ids[dedup.StateReleased], "--body"))
+		w.golden("record-show-pipe", w.run("record", "show", "billing#orders|crashed"))
+		w.golden("record-show-result-pipe", w.run("record", "show", "orders|completed", "--result"))
+		w.golden("record-show-none-pipe", w.run("record", "show", "orders|nobody"))
+		w.golden("record-ls-pipe", w.run("record", "ls", "--limit", "2"))
+		w.golden("record-free-dry-pipe", w.run("record", "free", "orders|crashed", "--dry-run"))
 		w.golden("dlq-ls-json", w.run("dlq", "ls", "--json"))
 		w.golden("dlq-ls-messages-json", w.run("dlq", "ls", "--json", "--messages", "--state", "released"))
-		w.golden("dlq-show-json", w.run("dlq", "show", ids[ops.StateReleased], "--json", "--body"))
+		w.golden("dlq-show-json", w.run("dlq", "show", ids[dedup.StateReleased], "--json", "--body"))
 		w.golden("record-show-json", w.run("record", "show", "orders|completed", "--json", "--result"))
 		w.golden("record-ls-json", w.run("record", "ls", "--json", "--state", "crashed,completed"))
 		w.golden("record-free-dry-json", w.run("record", "free", "orders|completed", "--again", "--dry-run", "--json"))
@@ -70,12 +67,7 @@ func TestGoldenRedrive(t *testing.T) {
 		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
 		w.golden("dlq-redrive-dry-pipe", w.run("dlq", "redrive", "--all", "--dry-run"))
 		w.golden("dlq-redrive-dry-json", w.run("dlq", "redrive", "--state", "released,crashed", "--dry-run", "--json"))
-		w.width = 100
-		w.golden("dlq-redrive-dry-terminal", w.run("dlq", "redrive", "--all", "--dry-run"))
 		w.consume("orders", func(_ context.Context, m *sqsonce.Message) error { time.Sleep(time.Second); return nil })
-		w.terminal, w.answer = true, "y"
-		w.golden("dlq-redrive-terminal", w.run("dlq", "redrive", "--class", "31ee0f"))
-		w.terminal, w.width = false, 0
 		w.send("orders-dlq", "again", "b")
 		w.golden("dlq-redrive-pipe", w.run("dlq", "redrive", "--all", "--unknown", "--yes"))
 		w.send("orders-dlq", "once more", "b")
@@ -92,10 +84,6 @@ func TestGoldenArchive(t *testing.T) {
 		w.golden("dlq-delete-dry-json", w.run("dlq", "delete", "--archive", w.archive(), "--completed", "--dry-run", "--json"))
 		w.golden("dlq-delete-pipe", w.run("dlq", "delete", "--archive", w.archive(), "--completed", "--yes", "--expect", "1"))
 		w.golden("dlq-delete-json", w.run("dlq", "delete", "--archive", w.archive(), "--state", "foreign", "--yes", "--expect", "1", "--json"))
-		w.width, w.terminal, w.answer = 100, true, "y"
-		w.golden("dlq-delete-terminal", w.run("dlq", "delete", "--archive", w.archive(), "--class", "31ee0f"))
-		w.golden("dlq-restore-terminal", w.run("dlq", "restore", w.archive(), "--class", "31ee0f"))
-		w.width, w.terminal = 0, false
 		w.golden("dlq-restore-dry-json", w.run("dlq", "restore", w.archive(), "--dry-run", "--json"))
 		w.golden("dlq-restore-pipe", w.run("dlq", "restore", w.archive(), "--state", "foreign", "--yes"))
 		w.golden("dlq-restore-json", w.run("dlq", "restore", w.archive(), "--state", "completed", "--yes", "--json"))
@@ -107,16 +95,13 @@ func TestGoldenReplay(t *testing.T) {
 		ids := w.fill()
 		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
 		w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(time.Second); return nil })
-		id, key := ids[ops.StateCompleted], consumer+"#orders|completed"
+		id, key := ids[dedup.StateCompleted], consumer+"#orders|completed"
 		line := func(flags string) []string { return w.replayLine(id, key, flags+noted) }
 		w.golden("replay-refused-pipe", w.run(line("ID")...))
 		w.golden("replay-dry-json", w.run(line("ID --again FENCE --dry-run --json")...))
 		w.golden("replay-pipe", w.run(line("ID --again FENCE --yes")...))
 		id = w.send("orders-dlq", "completed", "b")
 		w.golden("replay-json", w.run(line("ID --again FENCE --yes --json")...))
-		id = w.send("orders-dlq", "completed", "b")
-		w.width, w.terminal, w.bars, w.answer = 100, true, true, key
-		w.golden("replay-terminal", w.run(line("ID --again FENCE")...))
 	})
 }
 
@@ -126,16 +111,13 @@ func TestGoldenEmpty(t *testing.T) {
 		w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = consumer, "dedup"
 		w.golden("dlq-ls-empty-json", w.run("dlq", "ls", "--queue", "orders", "--json", "--messages", "--exit-code"))
 		w.golden("record-ls-empty-json", w.run("record", "ls", "--json"))
-		w.width = 100
-		w.golden("dlq-ls-empty-terminal", w.run("dlq", "ls", "--queue", "orders"))
-		w.golden("record-ls-empty-terminal", w.run("record", "ls"))
 	})
 }
 
 // Whatever a message holds, nothing that a terminal acts on is printed.
 func TestNoControls(t *testing.T) {
 	bubble(t, func(w *world) {
-		id := w.fill()[ops.StateReleased]
+		id := w.fill()[dedup.StateReleased]
 		flags := []string{"--queue", "orders", "--consumer", consumer, "--table", "dedup"}
 		for _, width := range []int{0, 80} {
 			w.width = width

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
-	"github.com/sqsonce/sqsonce/status"
 )
 
 const (
@@ -113,100 +111,6 @@ func (m *meter) lap(w *world, what string, f func()) {
 	w.Logf("%s: %s, %d MB above what there was at the most", what, took.Round(time.Millisecond), (m.peak.Load()-min(before, m.peak.Load()))>>20)
 }
 
-// The pages of a large dead-letter queue are small, what a look keeps of it is bounded, and each message is received, given back
-// and joined once. SOAK=1 takes 100,000 messages.
-func TestConsoleLoad(t *testing.T) {
-	n := loaded()
-	for _, tt := range []struct {
-		name, queue string
-		classes     int
-		read        int
-	}{
-		{"300 classes", "orders", 300, n},
-		{"one class", "orders", 1, n},
-		{"FIFO", "orders.fifo", 300, n / 2}, // in groups of 20, of which SQS shows ten
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			m := measure(t)
-			bubble(t, func(w *world) {
-				dlq := strings.Replace(tt.queue, "orders", "orders-dlq", 1)
-				w.load(dlq, n, tt.classes)
-				b := w.browse(true)
-				b.server.ServeHTTP(discard{}, b.request("GET", "/", nil)) // parses what is parsed once
-				before, calls := liveHeap(), b.called()
-				m.lap(w, "look", func() {
-					if got := b.post("/dlq/"+tt.queue+"/look", "limit", "100000"); got.code != http.StatusSeeOther {
-						t.Fatalf("%d: %s", got.code, got.text)
-					}
-				})
-				kept := int(liveHeap() - min(before, liveHeap()))
-				if most := 64<<20 + 2000*n; kept > most {
-					t.Errorf("the look keeps %d bytes, want %d at most", kept, most)
-				}
-				t.Logf("kept: %d MB", kept>>20)
-				for op, most := range map[string]int{"ReceiveMessage": tt.read/10 + 2, "ChangeMessageVisibilityBatch": tt.read / 10, "GetItem": tt.read} {
-					if got := b.called()[op] - calls[op]; got > most || got < tt.read/10 {
-						t.Errorf("%d calls of %s, want %d", got, op, most)
-					}
-				}
-				if w.hidden(dlq) != 0 {
-					t.Errorf("%d are hidden", w.hidden(dlq))
-				}
-				var page answer
-				show := func(path string) answer {
-					t.Helper()
-					m.lap(w, path, func() { page = b.get(path) })
-					if page.code != http.StatusOK || len(page.body) > mostPage {
-						t.Errorf("%s: %d, %d bytes: %.500s", path, page.code, len(page.body), page.text)
-					}
-					return page
-				}
-				path := "/dlq/" + tt.queue
-				first := show(path)
-				if says := "Read " + thousands(tt.read) + " "; !strings.Contains(first.text, says) {
-					t.Errorf("no %q in %.2000s", says, first.text)
-				}
-				if says := "Behind " + thousands(n-tt.read) + " behind them"; tt.read < n && !strings.Contains(first.text, says) {
-					t.Errorf("no %q in %.2000s", says, first.text)
-				}
-				if tt.classes > 100 {
-					show(path + "?page=2")
-				}
-				class := b.find(path+`/class/[0-9a-f]{6}\?state=[a-z]+`, first)
-				listed := show(class)
-				messages, err := strconv.Atoi(strings.ReplaceAll(ofMessages.FindStringSubmatch(listed.text)[1], ",", ""))
-				w.must(err)
-				show(class + "&page=" + strconv.Itoa((messages+99)/100))
-				show(path + "/" + messageID.FindString(listed.body))
-				show("/")
-				show("/fragment/look/" + tt.queue)
-				var plan answer
-				id := regexp.MustCompile(`class/([0-9a-f]{6})\?state=([a-z]+)`).FindStringSubmatch(class)
-				m.lap(w, "plan", func() { plan = b.plan("op", "redrive", "queue", tt.queue, "class", id[1], "state", id[2]) })
-				if len(plan.body) > mostPage || !strings.Contains(plan.text, "Redrive") {
-					t.Errorf("the plan: %d bytes: %.500s", len(plan.body), plan.text)
-				}
-				show(plan.path)
-				if w.hidden(dlq) != 0 {
-					t.Errorf("after the plan %d are hidden", w.hidden(dlq))
-				}
-				runtime.KeepAlive(b)
-			})
-		})
-	}
-}
-
-var ofMessages = regexp.MustCompile(`Messages 1 to [0-9]+ of ([0-9,]+)`)
-
-// thousands is n as a page shows it.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }
@@ -238,43 +142,6 @@ func TestListLoad(t *testing.T) {
 			if message.InFlight || message.ReceiveCount != 6 {
 				t.Fatalf("hidden %t, %d receives", message.InFlight, message.ReceiveCount)
 			}
-		}
-	})
-}
-
-// top of 512 workers has a row for each, asks each twice, and keeps nothing but what they said last.
-func TestTopLoad(t *testing.T) {
-	m := measure(t)
-	bubble(t, func(w *world) {
-		w.workers = map[string]func() status.Report{}
-		var urls []string
-		for i := range 512 {
-			host := "w" + strconv.Itoa(i)
-			w.workers[host] = w.working(host, "orders", 5)
-			urls = append(urls, "http://"+host)
-		}
-		args := []string{"top", "--worker", strings.Join(urls, ","), "--queue", "orders"}
-		var got result
-		m.lap(w, "top --once", func() { got = w.run(append(args, "--once")...) })
-		if lines := strings.Count(got.out, "\n"); got.code != exitDone || lines < 512 || lines > 520 {
-			t.Errorf("exit %d, %d lines: %.300s", got.code, lines, got.err)
-		}
-		w.width, w.size = 120, func() (int, int) { return 120, 40 }
-		m.lap(w, "top on a terminal", func() { got = w.run(append(args, "--once")...) })
-		before := liveHeap()
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		m.lap(w, "two minutes of top", func() { got = w.runIn(ctx, append([]string{"top", "--json"}, args[1:]...)...) })
-		snapshots := strings.Count(got.out, "\n")
-		if snapshots < 59 || snapshots > 61 {
-			t.Errorf("%d snapshots", snapshots)
-		}
-		size := len(got.out)
-		got = result{}
-		if grown := int(liveHeap()) - int(before); grown > 8<<20 {
-			t.Errorf("%d bytes more after two minutes", grown)
-		} else {
-			t.Logf("%d KB more after two minutes, %d KB of JSON each time", grown>>10, size/snapshots>>10)
 		}
 	})
 }

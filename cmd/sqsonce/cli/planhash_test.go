@@ -50,7 +50,7 @@ func TestPlanOfQueue(t *testing.T) {
 		"nothing":        {change: func(*world, []string) {}},
 		"time":           {change: func(*world, []string) { time.Sleep(9 * time.Minute) }},
 		"a class more":   {change: func(w *world, _ []string) { w.send("orders-dlq", "other", "b") }},
-		"a message more": {func(w *world, _ []string) { w.put("e9", ops.StateReleased); w.send("orders-dlq", "e9", "b") }, true},
+		"a message more": {func(w *world, _ []string) { w.put("e9", dedup.StateReleased); w.send("orders-dlq", "e9", "b") }, true},
 		"a message less": {func(w *world, ids []string) {
 			w.run("dlq", "delete", "--queue", "orders", "--archive", w.archive(), "--id", ids[0], "--yes", "--expect", "1")
 		}, true},
@@ -108,7 +108,7 @@ func TestPlanRedrivesOnlyPlanned(t *testing.T) {
 		args := append(slices.Clone(redriveLine), "--all", "--json")
 		p := w.dryRun(args)
 		w.caller = func(context.Context) (string, error) { // just before the run
-			w.put("late", ops.StateReleased)
+			w.put("late", dedup.StateReleased)
 			w.send("orders-dlq", "late", "b")
 			return callerARN, nil
 		}
@@ -169,22 +169,22 @@ func TestPlanResume(t *testing.T) {
 func TestPlanOfRecord(t *testing.T) {
 	for _, test := range []struct {
 		command string // with flags
-		state   ops.State
+		state   dedup.RecordState
 		typed   bool
 		change  func(w *world)
 		code    exitCode
-		after   ops.State
+		after   dedup.RecordState
 	}{
-		{"free", ops.StateCrashed, false, nil, exitDone, ops.StateReleased},
-		{"free --take", ops.StateRunning, true, nil, exitDone, ops.StateReleased},
-		{"free --again", ops.StateCompleted, true, nil, exitDone, ops.StateReleased},
-		{"complete", ops.StateCrashed, false, nil, exitDone, ops.StateCompleted},
-		{"complete --create", ops.StateUnknown, false, nil, exitDone, ops.StateCompleted},
-		{"free", ops.StateCrashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.StateReleased},
-		{"complete", ops.StateCrashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.StateReleased},
-		{"complete", ops.StateReleased, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.StateReleased}, // the same state
-		{"complete --create", ops.StateUnknown, false, func(w *world) { w.put("e", ops.StateCompleted) }, exitRefused, ops.StateCompleted},
-		{"free --take", ops.StateRunning, true, func(*world) { time.Sleep(time.Hour) }, exitRefused, ops.StateCrashed},
+		{"free", dedup.StateCrashed, false, nil, exitDone, dedup.StateReleased},
+		{"free --take", dedup.StateRunning, true, nil, exitDone, dedup.StateReleased},
+		{"free --again", dedup.StateCompleted, true, nil, exitDone, dedup.StateReleased},
+		{"complete", dedup.StateCrashed, false, nil, exitDone, dedup.StateCompleted},
+		{"complete --create", ops.StateUnknown, false, nil, exitDone, dedup.StateCompleted},
+		{"free", dedup.StateCrashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, dedup.StateReleased},
+		{"complete", dedup.StateCrashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, dedup.StateReleased},
+		{"complete", dedup.StateReleased, false, func(w *world) { w.retry("e", "another") }, exitRefused, dedup.StateReleased}, // the same state
+		{"complete --create", ops.StateUnknown, false, func(w *world) { w.put("e", dedup.StateCompleted) }, exitRefused, dedup.StateCompleted},
+		{"free --take", dedup.StateRunning, true, func(*world) { time.Sleep(time.Hour) }, exitRefused, dedup.StateCrashed},
 	} {
 		t.Run(test.command+"/"+string(test.state)+"/"+strconv.FormatBool(test.change != nil), func(t *testing.T) {
 			bubble(t, func(w *world) {

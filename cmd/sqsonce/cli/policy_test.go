@@ -16,9 +16,9 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // calls has what the commands of all tests have called: "sqs:SendMessage orders", by policy.
@@ -163,7 +163,7 @@ func TestDenied(t *testing.T) {
 		for _, action := range actions {
 			t.Run(command+"/"+action, func(t *testing.T) {
 				bubble(t, func(w *world) {
-					w.put("e", ops.StateCrashed)
+					w.put("e", dedup.StateCrashed)
 					w.deadLetters(3)
 					w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
 					if strings.Contains(command, "restore") {

@@ -10,6 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -52,7 +53,7 @@ func (p *progress) result(res *ops.Result) {
 	}
 	p.actions[res.ID] = res.Action
 	p.counts[res.Action]++
-	if errors.Is(res.Err, ops.ErrCameBack) && !seen {
+	if errors.Is(res.Err, opserr.ErrCameBack) && !seen {
 		p.cameBack.Add(1)
 	}
 	p.showCanary(res, seen)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -37,7 +38,7 @@ func (a *app) showRecord(ctx context.Context, arg string, result bool) error {
 			recordJSON
 		}{1, newRecordJSON(r.Record, r.state, result)})
 	}
-	pairs := append([]pair{{"key", r.Key}, {"state", string(r.state)}, {"means", r.means()}, {"do", r.state.Do()}}, a.recordPairs(r.Record)...)
+	pairs := append([]pair{{"key", r.Key}, {"state", string(r.state)}, {"means", r.means()}, {"do", opsview.Do(r.state)}}, a.recordPairs(r.Record)...)
 	if result {
 		pairs = append(pairs, pair{"result data", string(r.Result.Data)})
 	}
@@ -50,7 +51,7 @@ const noRecord = "no record under this key: the consumer may use a key function 
 // seen is a record as it was read. Where none was found its state is Unknown, and it has a key only.
 type seen struct {
 	dedup.Record
-	state ops.State
+	state dedup.RecordState
 }
 
 // means says in words what the record says of its event.
@@ -58,7 +59,7 @@ func (s seen) means() string {
 	if s.state == ops.StateUnknown {
 		return noRecord
 	}
-	return s.state.Means()
+	return opsview.Means(s.state)
 }
 
 // inspect reads the record that an argument names.
@@ -83,7 +84,7 @@ func read(ctx context.Context, store Store, key string) (seen, error) {
 	return seen{r, stateOf(r)}, err
 }
 
-func stateOf(r dedup.Record) ops.State { return ops.State(r.State(time.Now())) }
+func stateOf(r dedup.Record) dedup.RecordState { return dedup.RecordState(r.State(time.Now())) }
 
 // recordPairs are what a record says beside its state.
 func (a *app) recordPairs(r dedup.Record) []pair {
@@ -108,24 +109,24 @@ func (a *app) recordPairs(r dedup.Record) []pair {
 
 // recordJSON is a record.
 type recordJSON struct {
-	Key         string    `json:"key"`
-	State       ops.State `json:"state"`
-	Do          string    `json:"do,omitempty"`
-	LastError   string    `json:"last_error,omitempty"`
-	Owner       string    `json:"owner,omitempty"`
-	Fence       int64     `json:"fence,omitempty"`
-	Attempts    int       `json:"attempts,omitempty"`
-	LeaseUntil  time.Time `json:"lease_until,omitzero"`
-	ExpiresAt   time.Time `json:"expires_at,omitzero"`
-	Committed   bool      `json:"committed,omitempty"`
-	Validation  string    `json:"validation,omitempty"`
-	ResultBytes int       `json:"result_bytes,omitempty"`
-	Result      []byte    `json:"result,omitempty"` // in base64
+	Key         string            `json:"key"`
+	State       dedup.RecordState `json:"state"`
+	Do          string            `json:"do,omitempty"`
+	LastError   string            `json:"last_error,omitempty"`
+	Owner       string            `json:"owner,omitempty"`
+	Fence       int64             `json:"fence,omitempty"`
+	Attempts    int               `json:"attempts,omitempty"`
+	LeaseUntil  time.Time         `json:"lease_until,omitzero"`
+	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
+	Committed   bool              `json:"committed,omitempty"`
+	Validation  string            `json:"validation,omitempty"`
+	ResultBytes int               `json:"result_bytes,omitempty"`
+	Result      []byte            `json:"result,omitempty"` // in base64
 }
 
-func newRecordJSON(r dedup.Record, s ops.State, result bool) recordJSON {
+func newRecordJSON(r dedup.Record, s dedup.RecordState, result bool) recordJSON {
 	out := recordJSON{
-		Key: r.Key, State: s, Do: s.Do(), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, Attempts: r.Attempts,
+		Key: r.Key, State: s, Do: opsview.Do(s), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, Attempts: r.Attempts,
 		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Validation,
 		ResultBytes: len(r.Result.Data),
 	}
@@ -143,7 +144,7 @@ type recordLsFlags struct {
 }
 
 func (a *app) recordLs() *cobra.Command {
-	f := recordLsFlags{state: states{of: []ops.State{ops.StateReleased, ops.StateRunning, ops.StateCrashed, ops.StateCompleted, ops.StateForeign}}}
+	f := recordLsFlags{state: states{of: []dedup.RecordState{dedup.StateReleased, dedup.StateRunning, dedup.StateCrashed, dedup.StateCompleted, dedup.StateForeign}}}
 	c := a.command("ls", "List the records of events that are not completed", `Lists records, without --state those that are not completed. On DynamoDB that scans the whole table, whatever it lists: half a read
 unit for each 4 KB, so many in a second as --read-units says. A record may be as it was seconds before.
 
@@ -166,7 +167,7 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 		return err
 	}
 	if f.state.values == nil {
-		f.state.values = []ops.State{ops.StateReleased, ops.StateRunning, ops.StateCrashed, ops.StateForeign}
+		f.state.values = []dedup.RecordState{dedup.StateReleased, dedup.StateRunning, dedup.StateCrashed, dedup.StateForeign}
 	}
 	records, unreadable := []recordJSON{}, 0
 	var rows [][]string

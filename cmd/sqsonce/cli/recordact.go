@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -23,12 +24,12 @@ const (
 // plan is what a command would do to a record.
 type plan struct {
 	seen
-	verb    string    // "free"
-	after   ops.State // "": there is nothing to do
-	effect  string    // what it means
-	refusal string    // why it is not done; "": it is
-	typed   bool      // the key must be typed
-	note    string    // why
+	verb    string            // "free"
+	after   dedup.RecordState // "": there is nothing to do
+	effect  string            // what it means
+	refusal string            // why it is not done; "": it is
+	typed   bool              // the key must be typed
+	note    string            // why
 }
 
 type freeFlags struct {
@@ -60,25 +61,25 @@ func (a *app) freeRecord(ctx context.Context, arg string, f freeFlags) error {
 	p.note = f.note
 	return a.act(ctx, p, func(ctx context.Context) error {
 		return store.Reopen(ctx, r.Record, f.note, func(o *dedup.ReopenOptions) {
-			o.Name, o.Retention, o.Force = a.flags.operator, time.Duration(a.flags.retention), r.state == ops.StateRunning
+			o.Name, o.Retention, o.Force = a.flags.operator, time.Duration(a.flags.retention), r.state == dedup.StateRunning
 		})
 	})
 }
 
 func planFree(r seen, f freeFlags) plan {
-	p := plan{seen: r, verb: "free", after: ops.StateReleased, effect: "its next delivery runs it"}
+	p := plan{seen: r, verb: "free", after: dedup.StateReleased, effect: "its next delivery runs it"}
 	switch r.state {
 	case ops.StateUnknown:
 		p.refusal = noRecord
-	case ops.StateReleased:
+	case dedup.StateReleased:
 		p.after = ""
-	case ops.StateRunning:
+	case dedup.StateRunning:
 		p.effect = "the handler that runs it is cancelled, and may run on beside the next"
 		p.refusal, p.typed = fmt.Sprintf("a consumer runs it, until %s at least: wait, or --take", r.Until.UTC().Format(time.RFC3339)), true
 		if f.take {
 			p.refusal = ""
 		}
-	case ops.StateCompleted:
+	case dedup.StateCompleted:
 		p.effect = "its next delivery runs it a second time; processes that saw it completed acknowledge it for a minute, so send nothing for 65 s"
 		if r.Committed {
 			p.effect += "; its effect was committed with the record, and is made again"
@@ -87,8 +88,8 @@ func planFree(r seen, f freeFlags) plan {
 		if f.again {
 			p.refusal = ""
 		}
-	case ops.StateForeign:
-		p.refusal = ops.StateForeign.Do()
+	case dedup.StateForeign:
+		p.refusal = opsview.Do(dedup.StateForeign)
 	}
 	return p
 }
@@ -114,18 +115,18 @@ func (a *app) completeRecord(ctx context.Context, arg string, create bool) error
 }
 
 func planComplete(r seen, create bool) plan {
-	p := plan{seen: r, verb: "complete", after: ops.StateCompleted, effect: "it never runs again"}
+	p := plan{seen: r, verb: "complete", after: dedup.StateCompleted, effect: "it never runs again"}
 	switch r.state {
 	case ops.StateUnknown:
 		if !create {
 			p.refusal = noRecord + ". See that its records have such keys, then --create"
 		}
-	case ops.StateRunning:
+	case dedup.StateRunning:
 		p.refusal = fmt.Sprintf("a consumer runs it, until %s at least: wait", r.Until.UTC().Format(time.RFC3339))
-	case ops.StateCompleted:
+	case dedup.StateCompleted:
 		p.after = ""
-	case ops.StateForeign:
-		p.refusal = ops.StateForeign.Do()
+	case dedup.StateForeign:
+		p.refusal = opsview.Do(dedup.StateForeign)
 	}
 	return p
 }
@@ -205,18 +206,18 @@ func (p *plan) question() question {
 }
 
 // printAct prints a record's state before and after. They are equal where there was nothing to do.
-func (a *app) printAct(p plan, after ops.State) error {
+func (a *app) printAct(p plan, after dedup.RecordState) error {
 	if a.flags.json {
 		out := struct {
-			V         int       `json:"v"`
-			Operation string    `json:"operation"`
-			DryRun    bool      `json:"dry_run"`
-			Key       string    `json:"key"`
-			Before    ops.State `json:"before"`
-			After     ops.State `json:"after"`
-			Effect    string    `json:"effect,omitempty"` // of a dry run, as the others
-			Hash      planHash  `json:"hash,omitempty"`
-			Typed     string    `json:"typed,omitempty"`
+			V         int               `json:"v"`
+			Operation string            `json:"operation"`
+			DryRun    bool              `json:"dry_run"`
+			Key       string            `json:"key"`
+			Before    dedup.RecordState `json:"before"`
+			After     dedup.RecordState `json:"after"`
+			Effect    string            `json:"effect,omitempty"` // of a dry run, as the others
+			Hash      planHash          `json:"hash,omitempty"`
+			Typed     string            `json:"typed,omitempty"`
 		}{1, p.verb, a.flags.dryRun, p.Key, p.state, after, "", "", ""}
 		if a.flags.dryRun && p.after != "" {
 			out.Effect, out.Hash, out.Typed = p.effect, p.hash(), p.question().typed

@@ -60,6 +60,7 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 	if err := a.checkRedrive(&f, canarySet); err != nil {
 		return err
 	}
+	a.flags.hold = f.hold
 	d, url, err := a.openDLQ(ctx)
 	if err != nil {
 		return err
@@ -141,6 +142,6 @@ func (a *app) redriveOptions(ctx context.Context, f redriveFlags) (func(*ops.Red
 		o.Selection = selection
 		o.Crashed, o.Unknown, o.Expired, o.WithoutRecords, o.SkipAhead = f.crashed, f.unknown, f.expired, f.withoutRecords, f.skipAhead
 		o.Rate, o.Canary, o.MaxRedriven = none(f.rate), none(f.canary), none(f.maxRedriven)
-		o.CanaryTimeout, o.Hold, o.SpendReceives = f.canaryTimeout, f.hold, a.flags.spendReceives
+		o.CanaryTimeout = f.canaryTimeout
 	}, nil
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 var redriveLine = []string{"dlq", "redrive", "--queue", "orders", "--consumer", consumer, "--table", "dedup"}
@@ -29,7 +29,7 @@ func (w *world) deadLetters(n int) (ids []string) {
 	w.Helper()
 	for i := range n {
 		event := "e" + strconv.Itoa(i)
-		w.put(event, ops.StateReleased)
+		w.put(event, dedup.StateReleased)
 		ids = append(ids, w.send("orders-dlq", event, "b"))
 	}
 	return ids
@@ -87,6 +87,7 @@ func TestRedrive(t *testing.T) {
 		{"--group g --yes", "", "", exitDone, 0, ""},
 		{"--sent-after 1h --yes", "", "", exitPart, 3, ""},
 		{"--sent-before 1h --yes", "", "", exitDone, 0, ""},
+		{"--sent-after 2001-01-01T00:00:00Z --yes", "", "", exitDone, 0, ""},
 		{"--sent-before 1h --sent-after 2000-01-01T00:00:00Z --dry-run", "", "", exitDone, 0, "0 of about 4"},
 		{"--sent-after yesterday", "y", "", exitUsage, 0, "12h or 3d"},
 		{"--sent-after -3h", "y", "", exitUsage, 0, "12h or 3d"},
@@ -102,7 +103,7 @@ func TestRedrive(t *testing.T) {
 	} {
 		t.Run(test.flags+"/"+strings.TrimSpace(test.answer), func(t *testing.T) {
 			bubble(t, func(w *world) {
-				w.put("crashed", ops.StateCrashed)
+				w.put("crashed", dedup.StateCrashed)
 				ids := w.deadLetters(3)
 				w.send("orders-dlq", "crashed", "b")
 				w.consume("orders", succeeds)

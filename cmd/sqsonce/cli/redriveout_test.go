@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -15,7 +16,7 @@ import (
 // --json prints an object for each thing that happens, when it happens.
 func TestRedriveEvents(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.put("crashed", ops.StateCrashed)
+		w.put("crashed", dedup.StateCrashed)
 		w.deadLetters(25)
 		w.send("orders-dlq", "crashed", "b")
 		w.consume("orders", succeeds)

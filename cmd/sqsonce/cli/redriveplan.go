@@ -15,7 +15,9 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -54,12 +56,12 @@ type destination struct {
 
 // planGroup is the messages of one class and state of which the plan says the same.
 type planGroup struct {
-	Class  string     `json:"class"`
-	Reason string     `json:"reason"`
-	State  ops.State  `json:"state"`
-	Count  int        `json:"count"`
-	Action ops.Action `json:"action"` // planned, left
-	Why    string     `json:"why,omitempty"`
+	Class  string            `json:"class"`
+	Reason string            `json:"reason"`
+	State  dedup.RecordState `json:"state"`
+	Count  int               `json:"count"`
+	Action ops.Action        `json:"action"` // planned, left
+	Why    string            `json:"why,omitempty"`
 }
 
 func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options func(*ops.RedriveOptions)) (*queuePlan, error) {
@@ -95,7 +97,7 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 
 // only adds a filter of messages to those of the flags, of which --all is none.
 func only(filter func(*ops.Message) bool) func(*ops.RedriveOptions) {
-	return func(o *ops.RedriveOptions) { o.All, o.Filter = false, filter }
+	return func(o *ops.RedriveOptions) { o.All, o.Filter = false, with(o.Filter, filter) }
 }
 
 func newQueuePlan(operation string, done ops.Action, url string, report ops.Report) *queuePlan {
@@ -131,7 +133,7 @@ func (p *queuePlan) add(res *ops.Result) {
 		p.Destinations[i].Count++
 	default:
 		p.Left++
-		if errors.Is(res.Err, ops.ErrState) && errors.Is(res.Err, ops.ErrNoRecord) && !errors.Is(res.Err, ops.ErrExpired) {
+		if errors.Is(res.Err, ops.ErrState) && errors.Is(res.Err, ops.ErrNoRecord) && !errors.Is(res.Err, opserr.ErrExpired) {
 			p.unknown++
 		}
 	}

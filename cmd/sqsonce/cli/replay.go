@@ -14,6 +14,8 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -87,7 +89,7 @@ func (a *app) runReplay(ctx context.Context, args []string, f replayFlags) error
 	if err := a.confirmReplay(ctx, r); err != nil {
 		return err
 	}
-	change, err := a.audit(ctx, auditLine{What: "replay", Queue: url, Key: r.Key, Note: f.note, Before: r.state, After: ops.StateCompleted})
+	change, err := a.audit(ctx, auditLine{What: "replay", Queue: url, Key: r.Key, Note: f.note, Before: r.state, After: dedup.StateCompleted})
 	if err != nil {
 		return err
 	}
@@ -118,7 +120,7 @@ func (a *app) replayed(ctx context.Context, d *ops.DLQ, args []string, f replayF
 }
 
 func (a *app) listed(ctx context.Context, d *ops.DLQ, id string) (*ops.Message, error) {
-	l, err := d.List(ctx, func(o *ops.ListOptions) { o.Limit, o.SpendReceives = a.flags.limit, a.flags.spendReceives })
+	l, err := d.List(ctx, func(o *ops.ListOptions) { o.Limit = a.flags.limit })
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +143,7 @@ func archivedMessage(path, id string) (*ops.Message, error) {
 			return nil, err
 		}
 		if m.ID == id {
-			return &m.Message, nil
+			return m, nil
 		}
 	}
 	return nil, fail(exitFailed, "message %s is not in %s", id, path)
@@ -152,13 +154,13 @@ func (a *app) planReplay(r seen, f replayFlags) error {
 	a.note("%s is %s: %s", r.Key, r.state, r.means())
 	ran := time.UnixMilli(r.Fence).UTC().Format(time.RFC3339)
 	switch {
-	case r.state == ops.StateReleased && strings.HasPrefix(r.Owner, dedup.OperatorPrefix):
+	case r.state == dedup.StateReleased && strings.HasPrefix(r.Owner, dedup.OperatorPrefix):
 		a.note("replay: its record was reopened, so that it runs again: that goes on")
 		return nil
-	case r.state != ops.StateCompleted:
-		return fail(exitRefused, "replay is for a completed event, and %s is %s: %s", r.Key, r.state, r.state.Do())
+	case r.state != dedup.StateCompleted:
+		return fail(exitRefused, "replay is for a completed event, and %s is %s: %s", r.Key, r.state, opsview.Do(r.state))
 	case f.again > 0 && r.Fence > f.again:
-		return fail(exitRefused, "%w: at %s", ops.ErrRanAgain, ran)
+		return fail(exitRefused, "%w: at %s", opserr.ErrRanAgain, ran)
 	case r.Fence != f.again || r.Committed && !f.committed:
 		what := "it is completed, by the run of " + ran
 		if r.Committed {
@@ -192,7 +194,7 @@ func againCommand(args []string, r seen) string {
 // confirmReplay asks for the key where a completed event is to run, and once more where its effect was committed.
 func (a *app) confirmReplay(ctx context.Context, r seen) error {
 	q := question{verb: "replay"}
-	if r.state != ops.StateCompleted {
+	if r.state != dedup.StateCompleted {
 		return a.confirm(ctx, q)
 	}
 	if q.typed, q.what = r.Key, "the key"; !r.Committed || !a.asks {
@@ -226,17 +228,21 @@ func (a *app) callReplay(ctx context.Context, d *ops.DLQ, url string, m *ops.Mes
 	}{1, "start", "replay", host.QueueName(url), m.ID, m.RecordKey})
 	c := countdown{a: a}
 	res, err := d.Replay(ctx, m, f.note, func(o *ops.ReplayOptions) {
-		o.Again, o.Committed, o.Name, o.SpendReceives, o.Timeout = f.again, f.committed, a.flags.operator, a.flags.spendReceives, f.wait
+		o.Again, o.Committed, o.Name, o.Timeout = f.again, f.committed, a.flags.operator, f.wait
 		if f.wait == 0 {
 			o.Timeout = -1 // 0 is its default
 		}
-		o.Progress = func(w ops.ReplayWait, left time.Duration) {
+		o.Progress = func(sent bool, left time.Duration) {
+			w := untilForgotten
+			if sent {
+				w = untilEnded
+			}
 			if w != c.wait {
 				event(struct {
-					V       int            `json:"v"`
-					Event   string         `json:"event"`
-					Until   ops.ReplayWait `json:"until"`
-					Seconds float64        `json:"seconds"` // at most
+					V       int     `json:"v"`
+					Event   string  `json:"event"`
+					Until   string  `json:"until"`
+					Seconds float64 `json:"seconds"` // at most
 				}{1, "wait", w, left.Seconds()})
 			}
 			c.show(w, left)
@@ -254,20 +260,26 @@ func (a *app) printReplay(res ops.Result) error {
 	return a.printTable([]string{"MESSAGE", "KEY", "ACTION", "AFTER"}, [][]string{{res.ID, res.RecordKey, string(res.Action), string(res.After)}})
 }
 
+// The waits of a replay.
+const (
+	untilForgotten = "until_forgotten" // by the consumers that saw the event completed; nothing is sent yet
+	untilEnded     = "until_ended"     // the delivery of the copy
+)
+
 // countdown shows on standard error what a replay waits for: on a terminal as one line, else as it begins, and its last second.
 type countdown struct {
 	a    *app
-	wait ops.ReplayWait // "": nothing was shown
+	wait string // "": nothing was shown
 }
 
-func (c *countdown) show(w ops.ReplayWait, left time.Duration) {
+func (c *countdown) show(w string, left time.Duration) {
 	first := w != c.wait
 	if first {
 		c.end()
 		c.wait = w
 	}
 	text := "until the copy is sent: a consumer may remember for so long that the event was done"
-	if w == ops.UntilEnded {
+	if w == untilEnded {
 		text = "at most until the run has ended: its copy is in the queue"
 	}
 	text = fmt.Sprintf("%.0f s %s", left.Seconds(), text)

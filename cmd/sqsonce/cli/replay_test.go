@@ -40,43 +40,43 @@ func (w *world) counted() *atomic.Int32 {
 func TestReplay(t *testing.T) {
 	for _, test := range []struct {
 		flags    string
-		state    ops.State // of the event
-		answer   string    // on a terminal; "": there is none; KEY: the key
+		state    dedup.RecordState // of the event
+		answer   string            // on a terminal; "": there is none; KEY: the key
 		question string
 		code     exitCode
 		runs     int32
 		says     string
 	}{
-		{"ID" + noted + " --again FENCE", ops.StateCompleted, "KEY", asksKey, exitDone, 1, "its effect is made once more"},
-		{"ID" + noted + " --again FENCE", ops.StateCompleted, "y", asksKey, exitRefused, 0, "not confirmed"},
-		{"ID" + noted + " --again FENCE --yes", ops.StateCompleted, "y", asksKey, exitRefused, 0, "not confirmed"},
-		{"ID" + noted + " --again FENCE --yes", ops.StateCompleted, "", "", exitDone, 1, ""},
-		{"ID" + noted + " --again FENCE", ops.StateCompleted, "", "", exitRefused, 0, "--yes"},
-		{"ID" + noted + " --again FENCE --dry-run", ops.StateCompleted, "KEY", "", exitDone, 0, "is repeated"},
-		{"ID" + noted + " --again FENCE --yes --wait 0", ops.StateCompleted, "", "", exitDone, 1, ""},
-		{"ID" + noted + " --again FENCE --yes --committed", ops.StateCompleted, "", "", exitDone, 1, ""},
-		{"ID" + noted, ops.StateCompleted, "KEY", "", exitRefused, 0, "--again FENCE\n"},
-		{"ID" + noted + " --yes", ops.StateCompleted, "", "", exitRefused, 0, "--again FENCE\n"},
-		{"ID" + noted + " --again 17 --yes", ops.StateCompleted, "", "", exitRefused, 0, "has run again since"},
-		{"ID" + noted + " --again 99999999999999 --yes", ops.StateCompleted, "", "", exitRefused, 0, "--again FENCE\n"},
-		{"ID" + noted + " --again FENCE --yes", ops.StateReleased, "", "", exitRefused, 0, "redrive it"},
+		{"ID" + noted + " --again FENCE", dedup.StateCompleted, "KEY", asksKey, exitDone, 1, "its effect is made once more"},
+		{"ID" + noted + " --again FENCE", dedup.StateCompleted, "y", asksKey, exitRefused, 0, "not confirmed"},
+		{"ID" + noted + " --again FENCE --yes", dedup.StateCompleted, "y", asksKey, exitRefused, 0, "not confirmed"},
+		{"ID" + noted + " --again FENCE --yes", dedup.StateCompleted, "", "", exitDone, 1, ""},
+		{"ID" + noted + " --again FENCE", dedup.StateCompleted, "", "", exitRefused, 0, "--yes"},
+		{"ID" + noted + " --again FENCE --dry-run", dedup.StateCompleted, "KEY", "", exitDone, 0, "is repeated"},
+		{"ID" + noted + " --again FENCE --yes --wait 0", dedup.StateCompleted, "", "", exitDone, 1, ""},
+		{"ID" + noted + " --again FENCE --yes --committed", dedup.StateCompleted, "", "", exitDone, 1, ""},
+		{"ID" + noted, dedup.StateCompleted, "KEY", "", exitRefused, 0, "--again FENCE\n"},
+		{"ID" + noted + " --yes", dedup.StateCompleted, "", "", exitRefused, 0, "--again FENCE\n"},
+		{"ID" + noted + " --again 17 --yes", dedup.StateCompleted, "", "", exitRefused, 0, "has run again since"},
+		{"ID" + noted + " --again 99999999999999 --yes", dedup.StateCompleted, "", "", exitRefused, 0, "--again FENCE\n"},
+		{"ID" + noted + " --again FENCE --yes", dedup.StateReleased, "", "", exitRefused, 0, "redrive it"},
 		{"ID" + noted + " --yes", ops.StateUnknown, "", "", exitRefused, 0, "no record under this key"},
-		{"ID" + noted + " --again FENCE --yes", ops.StateCrashed, "", "", exitRefused, 0, "crashed"},
-		{"ID" + noted + " --again FENCE --yes", ops.StateRunning, "", "", exitRefused, 0, "wait"},
-		{"ID" + noted + " --again FENCE --yes", ops.StateForeign, "", "", exitRefused, 0, "program"},
-		{"ID --again FENCE", ops.StateCompleted, "KEY", "", exitUsage, 0, "note"},
-		{"ID --again FENCE --note=", ops.StateCompleted, "KEY", "", exitUsage, 0, "--note is empty"},
-		{noted + " --again FENCE", ops.StateCompleted, "KEY", "", exitUsage, 0, "which message"},
-		{"ID ID" + noted, ops.StateCompleted, "KEY", "", exitUsage, 0, "arg"},
-		{"ID" + noted + " --archive ARCHIVE --id ID", ops.StateCompleted, "KEY", "", exitUsage, 0, "which message"},
-		{"--archive ARCHIVE" + noted, ops.StateCompleted, "KEY", "", exitUsage, 0, "id"},
-		{"ID --consumer=" + noted, ops.StateCompleted, "KEY", "", exitUsage, 0, "--consumer"},
-		{"ID --wait 1ms --yes --again FENCE" + noted, ops.StateCompleted, "", "", exitUsage, 0, "Timeout"},
-		{"nothing" + noted, ops.StateCompleted, "KEY", "", exitFailed, 0, "not among"},
-		{"--archive ARCHIVE --id ID" + noted + " --again FENCE", ops.StateCompleted, "KEY", asksKey, exitDone, 1, ""},
-		{"--archive ARCHIVE --id ID" + noted, ops.StateCompleted, "KEY", "", exitRefused, 0, "--again FENCE\n"},
-		{"--archive ARCHIVE --id nothing" + noted, ops.StateCompleted, "KEY", "", exitFailed, 0, "is not in"},
-		{"--archive ARCHIVE.gz --id ID" + noted, ops.StateCompleted, "KEY", "", exitFailed, 0, "cannot be read"},
+		{"ID" + noted + " --again FENCE --yes", dedup.StateCrashed, "", "", exitRefused, 0, "crashed"},
+		{"ID" + noted + " --again FENCE --yes", dedup.StateRunning, "", "", exitRefused, 0, "wait"},
+		{"ID" + noted + " --again FENCE --yes", dedup.StateForeign, "", "", exitRefused, 0, "program"},
+		{"ID --again FENCE", dedup.StateCompleted, "KEY", "", exitUsage, 0, "note"},
+		{"ID --again FENCE --note=", dedup.StateCompleted, "KEY", "", exitUsage, 0, "--note is empty"},
+		{noted + " --again FENCE", dedup.StateCompleted, "KEY", "", exitUsage, 0, "which message"},
+		{"ID ID" + noted, dedup.StateCompleted, "KEY", "", exitUsage, 0, "arg"},
+		{"ID" + noted + " --archive ARCHIVE --id ID", dedup.StateCompleted, "KEY", "", exitUsage, 0, "which message"},
+		{"--archive ARCHIVE" + noted, dedup.StateCompleted, "KEY", "", exitUsage, 0, "id"},
+		{"ID --consumer=" + noted, dedup.StateCompleted, "KEY", "", exitUsage, 0, "--consumer"},
+		{"ID --wait 1ms --yes --again FENCE" + noted, dedup.StateCompleted, "", "", exitUsage, 0, "Timeout"},
+		{"nothing" + noted, dedup.StateCompleted, "KEY", "", exitFailed, 0, "not among"},
+		{"--archive ARCHIVE --id ID" + noted + " --again FENCE", dedup.StateCompleted, "KEY", asksKey, exitDone, 1, ""},
+		{"--archive ARCHIVE --id ID" + noted, dedup.StateCompleted, "KEY", "", exitRefused, 0, "--again FENCE\n"},
+		{"--archive ARCHIVE --id nothing" + noted, dedup.StateCompleted, "KEY", "", exitFailed, 0, "is not in"},
+		{"--archive ARCHIVE.gz --id ID" + noted, dedup.StateCompleted, "KEY", "", exitFailed, 0, "cannot be read"},
 	} {
 		t.Run(test.flags+"/"+string(test.state)+test.answer, func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -133,7 +133,7 @@ func TestInterruptedReplay(t *testing.T) {
 	for name, bars := range map[string]bool{"terminal": true, "pipe": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				id, key := w.send("orders-dlq", "e", "b"), w.put("e", ops.StateCompleted)
+				id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
 				runs := w.counted()
 				ctx, cancel := context.WithCancelCause(context.Background())
 				w.caller = func(context.Context) (string, error) {
@@ -188,7 +188,7 @@ func TestReplayFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				id, key := w.send("orders-dlq", "e", "b"), w.put("e", ops.StateCompleted)
+				id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
 				if test.fails {
 					w.consume("orders", func(context.Context, *sqsonce.Message) error { return errFor("17") })
 				}
@@ -215,7 +215,7 @@ func TestReplayFails(t *testing.T) {
 // What has run again while the question was open is refused, and does not run once more.
 func TestReplayRanMeanwhile(t *testing.T) {
 	bubble(t, func(w *world) {
-		id, key := w.send("orders-dlq", "e", "b"), w.put("e", ops.StateCompleted)
+		id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
 		var errs strings.Builder
 		a := w.app(key)
 		a.err, a.in = &errs, onRead{func() {
@@ -225,7 +225,7 @@ func TestReplayRanMeanwhile(t *testing.T) {
 			w.must(err)
 			w.must(w.store.Reopen(ctx, r, "by another operator"))
 			time.Sleep(time.Second)
-			w.put("e", ops.StateCompleted)
+			w.put("e", dedup.StateCompleted)
 		}, a.in}
 		code := a.run(context.Background(), w.replayLine(id, key, "ID"+noted+" --again FENCE"))
 		if code != exitRefused || !strings.Contains(errs.String(), "has run again") || strings.Contains(errs.String(), "to go on") || len(w.stack.MemSQS().Messages("orders")) != 0 {
@@ -240,7 +240,7 @@ func TestReplayRanMeanwhile(t *testing.T) {
 // An effect that was committed with the record is made again by a flag of its own, and a second answer.
 func TestReplayCommitted(t *testing.T) {
 	bubble(t, func(w *world) {
-		r := seen{dedup.Record{Lease: dedup.Lease{Key: "billing#e", Fence: 5}, Committed: true}, ops.StateCompleted}
+		r := seen{dedup.Record{Lease: dedup.Lease{Key: "billing#e", Fence: 5}, Committed: true}, dedup.StateCompleted}
 		a := w.app("")
 		a.args = []string{"replay", "1", "--again=5", "--note", "was refunded"}
 		err := a.planReplay(r, replayFlags{again: 5})
@@ -261,7 +261,7 @@ func TestReplayCommitted(t *testing.T) {
 // An archive that was written without the consumer's name has no keys.
 func TestReplayWithoutKey(t *testing.T) {
 	bubble(t, func(w *world) {
-		id, key := w.send("orders-dlq", "e", "b"), w.put("e", ops.StateCompleted)
+		id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
 		w.dlq("export ARCHIVE --consumer=")
 		if _, err := os.Stat(w.archive()); err != nil {
 			t.Fatal(err)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // What a restore does with flags and answers: its question, its exit code, and what is in the queue.
@@ -44,7 +43,7 @@ func TestRestore(t *testing.T) {
 	} {
 		t.Run(test.command+test.answer, func(t *testing.T) {
 			bubble(t, func(w *world) {
-				w.put("done", ops.StateCompleted)
+				w.put("done", dedup.StateCompleted)
 				w.send("orders-dlq", "done", "b")
 				w.deadLetters(3)
 				w.dlq("delete --archive ARCHIVE --all --yes --expect 4")
@@ -90,23 +89,6 @@ func TestInterruptedRestore(t *testing.T) {
 		lines := w.audited()
 		if i := slices.IndexFunc(lines, func(l auditLine) bool { return l.What == "dlq restore" }); len(lines)-i != 4 || lines[i+1].Error != "interrupted" || lines[i+3].Error != "" {
 			t.Errorf("audit %+v", lines)
-		}
-	})
-}
-
-// What is restored is shown and redriven as it was before.
-func TestRestoreRoundTrip(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(25)
-		w.dlq("export ARCHIVE --drain --all --yes")
-		if got := w.dlq("restore ARCHIVE --yes"); got.code != exitDone || left(t, w) != 25 {
-			t.Fatalf("%d restored: %+v", left(t, w), got)
-		}
-		runs := w.counted()
-		got := w.dlq("redrive --state released --yes")
-		time.Sleep(10 * time.Second)
-		if got.code != exitDone || runs.Load() != 25 || left(t, w) != 0 {
-			t.Errorf("%s runs, %d left: %+v", strconv.Itoa(int(runs.Load())), left(t, w), got)
 		}
 	})
 }

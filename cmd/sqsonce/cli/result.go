@@ -6,32 +6,34 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
 // resultJSON is what became of a message.
 type resultJSON struct {
-	V           int        `json:"v"`
-	Event       string     `json:"event"` // "result"
-	ID          string     `json:"id"`
-	Action      ops.Action `json:"action"`
-	Why         string     `json:"why,omitempty"`
-	Error       string     `json:"error,omitempty"`
-	State       ops.State  `json:"state,omitempty"`
-	Class       string     `json:"class,omitempty"`
-	Key         string     `json:"key,omitempty"`
-	Group       string     `json:"group,omitempty"`
-	Destination string     `json:"destination,omitempty"`
-	SentID      string     `json:"sent_id,omitempty"`
-	After       ops.State  `json:"after,omitempty"`
-	CameBack    bool       `json:"came_back,omitempty"` // this run has sent it before
+	V           int               `json:"v"`
+	Event       string            `json:"event"` // "result"
+	ID          string            `json:"id"`
+	Action      ops.Action        `json:"action"`
+	Why         string            `json:"why,omitempty"`
+	Error       string            `json:"error,omitempty"`
+	State       dedup.RecordState `json:"state,omitempty"`
+	Class       string            `json:"class,omitempty"`
+	Key         string            `json:"key,omitempty"`
+	Group       string            `json:"group,omitempty"`
+	Destination string            `json:"destination,omitempty"`
+	SentID      string            `json:"sent_id,omitempty"`
+	After       dedup.RecordState `json:"after,omitempty"`
+	CameBack    bool              `json:"came_back,omitempty"` // this run has sent it before
 }
 
 func newResultJSON(res *ops.Result) resultJSON {
 	out := resultJSON{
 		V: 1, Event: "result", ID: res.ID, Action: res.Action, Why: why(res), State: res.State, Class: res.Class.ID, Key: res.RecordKey, Group: res.Group,
-		Destination: host.QueueName(res.Destination), SentID: res.SentID, After: res.After, CameBack: errors.Is(res.Err, ops.ErrCameBack),
+		Destination: host.QueueName(res.Destination), SentID: res.SentID, After: res.After, CameBack: errors.Is(res.Err, opserr.ErrCameBack),
 	}
 	if res.Err != nil {
 		out.Error = res.Err.Error()

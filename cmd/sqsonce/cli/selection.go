@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -18,7 +19,7 @@ type selection struct {
 	all                        bool
 }
 
-func newSelection() selection { return selection{state: states{of: ops.States()}} }
+func newSelection() selection { return selection{state: states{of: opsview.States()}} }
 
 func (s *selection) flags(c *cobra.Command) {
 	flags := c.Flags()
@@ -55,9 +56,9 @@ func (s *selection) check(a *app, needed bool) error {
 // of returns what the flags say to ops.
 func (s *selection) of(ctx context.Context, a *app) (ops.Selection, error) {
 	o := ops.Selection{
-		Classes: s.classes, States: s.state.values, IDs: s.ids, Groups: s.groups,
-		SentAfter: time.Time(s.after), SentBefore: time.Time(s.before), All: s.all,
+		Classes: s.classes, States: s.state.values, IDs: s.ids, All: s.all,
 	}
+	var keys []string
 	for _, arg := range s.keys {
 		store, err := a.openStore(ctx)
 		if err != nil {
@@ -67,7 +68,22 @@ func (s *selection) of(ctx context.Context, a *app) (ops.Selection, error) {
 		if err != nil {
 			return o, err
 		}
-		o.Keys = append(o.Keys, key)
+		keys = append(keys, key)
+	}
+	after, before := time.Time(s.after), time.Time(s.before)
+	if keys != nil || s.groups != nil || !after.IsZero() || !before.IsZero() {
+		o.Filter = func(m *ops.Message) bool {
+			return (keys == nil || slices.Contains(keys, m.RecordKey)) && (s.groups == nil || slices.Contains(s.groups, m.Group)) &&
+				(after.IsZero() || m.SentAt.After(after)) && (before.IsZero() || m.SentAt.Before(before))
+		}
 	}
 	return o, nil
+}
+
+// with returns the filter that selects the messages of both. It asks the second one about those of the first alone, which may be nil.
+func with(first, second func(*ops.Message) bool) func(*ops.Message) bool {
+	if first == nil {
+		return second
+	}
+	return func(m *ops.Message) bool { return first(m) && second(m) }
 }

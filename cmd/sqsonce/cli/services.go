@@ -152,7 +152,7 @@ func (a *app) openDLQ(ctx context.Context) (*ops.DLQ, string, error) {
 	}
 	d, err := ops.Open(ctx, s.sqs, url, join, func(o *ops.Options) {
 		o.NoUnwrap, o.Retention, o.Source = a.opts.NoUnwrap, time.Duration(a.flags.retention), a.flags.source
-		o.NotDeadLetter = a.flags.notDeadLetter
+		o.NotDeadLetter, o.SpendReceives, o.Hold = a.flags.notDeadLetter, a.flags.spendReceives, a.flags.hold
 		if source != "" {
 			o.Sources = []string{source}
 		}

@@ -50,12 +50,7 @@ func TestGoldenTop(t *testing.T) {
 		args := []string{"top", "--worker", someWorkers, "--queue", "orders,orders-dlq"}
 		w.golden("top-pipe", w.run(args...))
 		w.golden("top-json", w.run(append(args, "--json", "--once")...))
-		for _, width := range []int{160, 80, 40} {
-			w.width = width
-			w.golden(fmt.Sprintf("top-terminal-%d", width), w.run(append(args, "--once")...))
-		}
 		w.noAWS = fail(exitDenied, "no credentials: none is configured")
-		w.golden("top-workers", w.run("top", "--worker", "http://billing-1:8080", "--once"))
 		w.golden("top-workers-json", w.run("top", "--worker", "http://billing-1:8080", "--once", "--json"))
 	})
 }

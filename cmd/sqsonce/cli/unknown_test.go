@@ -11,7 +11,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // A consumer with a key function has its records under other keys than the command asks for. Nothing says then that its events never
@@ -74,9 +73,9 @@ func (w *world) keyFunction() (ids []string) {
 		m := &sqsonce.Message{ID: order, Body: order}
 		key, err := once.Key(m)
 		w.must(err)
-		want := ops.StateCompleted
+		want := dedup.StateCompleted
 		if order == "1" {
-			want = ops.StateCrashed
+			want = dedup.StateCrashed
 			_, err = granted.Lease(w.store.Acquire(context.Background(), dedup.Claim{Key: key, Owner: "killed", Lease: lease, Retention: 29 * 24 * time.Hour}))
 			time.Sleep(lease + 10*time.Second)
 		} else {

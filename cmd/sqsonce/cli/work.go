@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shell"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -190,8 +191,8 @@ func (r *work) nameFailed(report ops.Report) {
 
 // stopped says of an error that the redrive did not fail: the same again is of no use, or is another run.
 func stopped(err error) bool {
-	_, refused := errors.AsType[*ops.RefusedError](err)
-	return refused || errors.Is(err, ops.ErrCanary) || errors.Is(err, ops.ErrFailsYet) || errors.Is(err, ops.ErrJournal)
+	_, refused := errors.AsType[*opserr.RefusedError](err)
+	return refused || errors.Is(err, ops.ErrStopped) || errors.Is(err, opserr.ErrJournal)
 }
 
 // resume is the command line with the journal. So many messages are done, and no longer expected, or planned.

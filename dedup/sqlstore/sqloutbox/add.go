@@ -96,11 +96,12 @@ func (o *Outbox) newRows(ctx context.Context, tx *sql.Tx, es []fifo.Event) ([]ne
 		}
 		largest = max(largest, rows[i].size)
 	}
-	if largest <= 1<<20-packetRest || !o.dialect.Is(sqldb.MySQL) { // MySQL's smallest default was 1 MiB
+	query, limited := o.dialect.LargestStatement()
+	if !limited || largest <= 1<<20-packetRest { // the smallest default was 1 MiB
 		return rows, nil
 	}
 	var packet int
-	if err := tx.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&packet); err != nil {
+	if err := tx.QueryRowContext(ctx, query).Scan(&packet); err != nil {
 		return nil, reporter.ExplainIn(o.dialect, "add", err)
 	}
 	for i, r := range rows {

@@ -49,22 +49,17 @@ func RunFromEnv(store Store) error {
 
 // Run redrives the dead-letter queue of a consumer until it is empty, or for 20 rounds, and prints what it does. All that is in the
 // queue must have been rejected before it had any effect. What is deleted is first written to the archive, a file.
-func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, consumer, archive string, out io.Writer) (err error) {
+func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, consumer, archive string, out io.Writer) error {
 	once, err := dedup.New(store, consumer) // for the keys of the records
 	if err != nil {
 		return err
 	}
-	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store = once.Key, store })
+	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store, o.Hold = once.Key, store, hold })
 	if err != nil {
 		return err
 	}
-	deleted, err := ops.OpenArchive(archive)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, deleted.Close()) }()
 	for range rounds {
-		listing, err := dlq.List(ctx, func(o *ops.ListOptions) { o.Hold = hold })
+		listing, err := dlq.List(ctx)
 		if err != nil || listing.Total == 0 {
 			return err
 		}
@@ -75,13 +70,12 @@ func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, con
 		sent, err := dlq.Redrive(ctx, func(o *ops.RedriveOptions) {
 			o.Unknown = true // a handler may reject an order before it acquires the record
 			o.Crashed = true // the store was away when the record was to be released; what is rejected has had no effect
-			o.Hold = hold
 		})
 		if err != nil {
 			return err
 		}
 		// Further messages of events that have run meanwhile: their publisher had sent them twice.
-		done, err := dlq.Delete(ctx, deleted, func(o *ops.DeleteOptions) { o.States, o.Hold = []ops.State{ops.StateCompleted}, hold })
+		done, err := dlq.Delete(ctx, archive, func(o *ops.ExportOptions) { o.States = []dedup.RecordState{dedup.StateCompleted} })
 		if err != nil {
 			return err
 		}
@@ -94,13 +88,13 @@ func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, con
 func show(out io.Writer, l ops.Listing) {
 	type kind struct {
 		reason string
-		state  ops.State
+		state  dedup.RecordState
 	}
 	count := map[kind]int{}
 	for _, m := range l.Messages {
 		count[kind{m.Class.Text, m.State}]++
 	}
 	for k, n := range count {
-		fmt.Fprintf(out, "%d dead letters (%s): %s\n", n, k.state.Means(), k.reason)
+		fmt.Fprintf(out, "%d dead letters (%s): %s\n", n, k.state, k.reason)
 	}
 }

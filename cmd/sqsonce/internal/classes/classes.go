@@ -6,24 +6,26 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
 // Class is the messages with one class of reasons and one state.
 type Class struct {
-	ID     string    `json:"class"`
-	Reason string    `json:"reason"`
-	State  ops.State `json:"state"`
-	Count  int       `json:"count"`
-	Last   time.Time `json:"last,omitzero"` // when the newest was sent; zero: not known
-	Do     string    `json:"do"`
+	ID     string            `json:"class"`
+	Reason string            `json:"reason"`
+	State  dedup.RecordState `json:"state"`
+	Count  int               `json:"count"`
+	Last   time.Time         `json:"last,omitzero"` // when the newest was sent; zero: not known
+	Do     string            `json:"do"`
 }
 
 // Of returns the classes, the largest first. It is never nil.
 func Of(messages []*ops.Message) []Class {
 	type id struct {
 		class string
-		state ops.State
+		state dedup.RecordState
 	}
 	at := map[id]int{}
 	classes := []Class{}
@@ -32,7 +34,7 @@ func Of(messages []*ops.Message) []Class {
 		if !seen {
 			i = len(classes)
 			at[id{m.Class.ID, m.State}] = i
-			classes = append(classes, Class{ID: m.Class.ID, Reason: m.Class.Text, State: m.State, Do: m.State.Do()})
+			classes = append(classes, Class{ID: m.Class.ID, Reason: m.Class.Text, State: m.State, Do: opsview.Do(m.State)})
 		}
 		c := &classes[i]
 		if c.Count++; m.SentAt.After(c.Last) {

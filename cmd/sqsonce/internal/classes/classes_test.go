@@ -7,12 +7,14 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
 var day = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-func message(class string, s ops.State, sent time.Time) *ops.Message {
+func message(class string, s dedup.RecordState, sent time.Time) *ops.Message {
 	return &ops.Message{Message: sqsonce.Message{SentAt: sent}, Class: ops.Class{ID: class, Text: "text of " + class}, State: s}
 }
 
@@ -20,15 +22,15 @@ func message(class string, s ops.State, sent time.Time) *ops.Message {
 func TestOf(t *testing.T) {
 	east := time.FixedZone("", 3600)
 	got := classes.Of([]*ops.Message{
-		message("bb", ops.StateReleased, day), message("aa", ops.StateReleased, day), message("cc", ops.StateCrashed, day.Add(time.Hour).In(east)),
-		message("cc", ops.StateReleased, day), message("cc", ops.StateCrashed, day), message("dd", ops.StateUnknown, time.Time{}),
+		message("bb", dedup.StateReleased, day), message("aa", dedup.StateReleased, day), message("cc", dedup.StateCrashed, day.Add(time.Hour).In(east)),
+		message("cc", dedup.StateReleased, day), message("cc", dedup.StateCrashed, day), message("dd", ops.StateUnknown, time.Time{}),
 	})
-	class := func(id string, s ops.State, count int, last time.Time) classes.Class {
-		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: s.Do()}
+	class := func(id string, s dedup.RecordState, count int, last time.Time) classes.Class {
+		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: opsview.Do(s)}
 	}
 	want := []classes.Class{
-		class("cc", ops.StateCrashed, 2, day.Add(time.Hour)), class("aa", ops.StateReleased, 1, day), class("bb", ops.StateReleased, 1, day),
-		class("cc", ops.StateReleased, 1, day), class("dd", ops.StateUnknown, 1, time.Time{}),
+		class("cc", dedup.StateCrashed, 2, day.Add(time.Hour)), class("aa", dedup.StateReleased, 1, day), class("bb", dedup.StateReleased, 1, day),
+		class("cc", dedup.StateReleased, 1, day), class("dd", ops.StateUnknown, 1, time.Time{}),
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)

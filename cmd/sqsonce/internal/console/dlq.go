@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -148,7 +150,7 @@ func (s *Server) showClass(_ context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, state := r.PathValue("class"), ops.State(r.FormValue("state"))
+	id, state := r.PathValue("class"), dedup.RecordState(r.FormValue("state"))
 	if d.Look == nil {
 		return nil, notListed(fmt.Errorf("nobody has looked into %s yet", d.Queue.DLQName))
 	}
@@ -169,4 +171,4 @@ func notListed(err error) error {
 	return &pageError{http.StatusNotFound, fmt.Errorf("%w: look again", err)}
 }
 
-func otherSource(m *ops.Message) bool { return errors.Is(m.Problem, ops.ErrOtherSource) }
+func otherSource(m *ops.Message) bool { return errors.Is(m.Problem, opserr.ErrOtherSource) }

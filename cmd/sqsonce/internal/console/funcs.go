@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 )
 
 // funcs are those of the templates.
@@ -24,7 +25,7 @@ var funcs = template.FuncMap{
 	"count":   count,
 	"dlqPath": func(q Queue) string { return dlqPath(q.Name) },
 	"link":    newNavLink,
-	"left":    left, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": cut,
+	"left":    left, "means": opsview.Means, "do": opsview.Do, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": cut,
 
 	"classPath": classPath, "messagePath": messagePath, "recordPath": recordPath,
 }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
 const (
 	// keptBodies is how many bytes of bodies, attributes and reasons a look keeps. While it is under way it has all of them, which
-	// ops.ListOptions.Bytes bounds.
+	// ops.DLQ.List bounds.
 	keptBodies = 64 << 20
 	// lookTimeout bounds a look with the reads of records. Of the largest it receives for ten minutes at most.
 	lookTimeout = 15 * time.Minute
@@ -91,7 +92,7 @@ func keep(m *ops.Message, budget *int) *message {
 }
 
 // of returns the messages of a class; "" as a state: of each state.
-func (k *look) of(class string, state ops.State) (found []*message) {
+func (k *look) of(class string, state dedup.RecordState) (found []*message) {
 	for _, m := range k.Messages {
 		if m.Class.ID == class && (state == "" || m.State == state) {
 			found = append(found, m)

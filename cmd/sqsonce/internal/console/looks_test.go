@@ -33,7 +33,7 @@ func listing(n, bodyBytes int) ops.Listing {
 				Attributes: map[string]sqsonce.Attribute{sqsonce.AttrEventID: {Type: "String", String: fmt.Sprint("ord-", i)}},
 			},
 			Cause: ops.CauseRejected, Reason: text, Class: ops.Class{ID: fmt.Sprint("class", i%2), Text: "card provider"},
-			RecordKey: fmt.Sprint("billing#orders|ord-", i), State: ops.StateReleased,
+			RecordKey: fmt.Sprint("billing#orders|ord-", i), State: dedup.StateReleased,
 			Record: &dedup.Record{Lease: dedup.Lease{Owner: "o", LastError: text}, Result: dedup.Result{Data: make([]byte, 100)}},
 		}
 		l.Messages = append(l.Messages, m)
@@ -240,7 +240,7 @@ func TestPlanGroups(t *testing.T) {
 
 // A class page names its class in its address whatever that is.
 func TestPaths(t *testing.T) {
-	if got := classPath(Queue{Name: "o.fifo"}, classes.Class{ID: "a/b?", State: ops.StateReleased}); got != "/dlq/o.fifo/class/a%2Fb%3F?state=released" {
+	if got := classPath(Queue{Name: "o.fifo"}, classes.Class{ID: "a/b?", State: dedup.StateReleased}); got != "/dlq/o.fifo/class/a%2Fb%3F?state=released" {
 		t.Error(got)
 	}
 	if got := messagePath(orders, "../x"); got != "/dlq/orders/..%2Fx" {

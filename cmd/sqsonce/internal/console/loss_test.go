@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
@@ -125,28 +124,4 @@ func TestTimesAreOfTheCalendar(t *testing.T) {
 		t.Fatalf("got %d\n%s", w.Code, w.Body)
 	}
 	wall("a plan", f.plans.list[0].Made)
-}
-
-func TestLossInWords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		now := time.Now()
-		for _, test := range []struct {
-			loss   loss
-			want   string
-			urgent bool
-		}{
-			{loss{None: true}, "none there", false},
-			{loss{Why: "x"}, "unknown: x", false},
-			{loss{At: now, AsOf: now, Seen: now.Add(95 * time.Hour)}, "may be lost at any time; what the look at 00:00:00 UTC showed, in 3d 23h", true},
-			{loss{At: now.Add(49 * time.Hour), AsOf: now, Seen: now.Add(95 * time.Hour)}, "in 2d 1h at least; what the look at 00:00:00 UTC showed, in 3d 23h", false},
-			{loss{At: now}, "may be lost at any time", true},
-			{loss{At: now.Add(47 * time.Hour)}, "in 1d 23h at least", true},
-			{loss{At: now.Add(49 * time.Hour)}, "in 2d 1h at least", false},
-			{loss{At: now.Add(49 * time.Hour), Exact: true, AsOf: now}, "in 2d 1h, as of the look at 00:00:00 UTC", false},
-		} {
-			if got := test.loss.Text(); got != test.want || test.loss.Urgent() != test.urgent {
-				t.Errorf("%+v: got %q, urgent %t", test.loss, got, test.loss.Urgent())
-			}
-		}
-	})
 }

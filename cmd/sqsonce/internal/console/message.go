@@ -10,7 +10,6 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // messageData is the page of a message.
@@ -82,6 +81,6 @@ func (m *message) RecordShown() *recordShown {
 // recordShown is a record as a page shows it: templates/fragments/record-pairs.html.
 type recordShown struct {
 	dedup.Record
-	State       ops.State
+	State       dedup.RecordState
 	ResultBytes int
 }

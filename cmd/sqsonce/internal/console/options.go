@@ -31,7 +31,7 @@ type Options struct {
 	// Open opens the dead-letter queue of a queue, joined with the consumer's records as far as the flags say.
 	Open func(ctx context.Context, queue Queue) (*ops.DLQ, error)
 	// Record reads a record; nil: there is no store.
-	Record func(ctx context.Context, key string) (dedup.Record, ops.State, error)
+	Record func(ctx context.Context, key string) (dedup.Record, dedup.RecordState, error)
 	// Doctor examines the deployment of a queue.
 	Doctor func(ctx context.Context, queue Queue) []doctor.Finding
 	// Command runs a command of sqsonce, such as "dlq", "redrive", with the console's own --consumer, --table and so on, and

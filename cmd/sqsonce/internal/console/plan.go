@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -25,7 +26,7 @@ const (
 // actForm is what templates/fragments/act-form.html asks a plan of: a class of a queue, or one message.
 type actForm struct {
 	Queue, Class, ID string
-	State            ops.State
+	State            dedup.RecordState
 	Records          bool
 }
 
@@ -126,19 +127,19 @@ type planJSON struct {
 	Leave  int         `json:"left"` // messages that are meant, and would be left
 	Groups []planGroup `json:"groups"`
 
-	Key    string    `json:"key"`
-	Before ops.State `json:"before"`
-	After  ops.State `json:"after"`
-	Effect string    `json:"effect"`
+	Key    string            `json:"key"`
+	Before dedup.RecordState `json:"before"`
+	After  dedup.RecordState `json:"after"`
+	Effect string            `json:"effect"`
 }
 
 type planGroup struct {
-	Class  string     `json:"class"`
-	Reason string     `json:"reason"`
-	State  ops.State  `json:"state"`
-	Count  int        `json:"count"`
-	Action ops.Action `json:"action"`
-	Why    string     `json:"why"`
+	Class  string            `json:"class"`
+	Reason string            `json:"reason"`
+	State  dedup.RecordState `json:"state"`
+	Count  int               `json:"count"`
+	Action ops.Action        `json:"action"`
+	Why    string            `json:"why"`
 }
 
 func (g planGroup) Left() bool { return g.Action != ops.ActionPlanned }

@@ -123,15 +123,3 @@ func TestPlotsOnPages(t *testing.T) {
 		t.Errorf("another queue: got %d", w.Code)
 	}
 }
-
-func TestManyQueues(t *testing.T) {
-	f := newFixture(t, func(o *Options) {
-		for len(o.Queues) < 50 {
-			o.Queues = append(o.Queues, Queue{Name: strings.Repeat("q", len(o.Queues)), URL: "u"})
-		}
-	})
-	if n := strings.Count(f.has("/", "Plots of the first 5 queues"), "<section"); n != mostPlotted {
-		t.Errorf("%d queues are plotted", n)
-	}
-	f.has("/?queue="+strings.Repeat("q", 49), `<section id="s-49"`)
-}

@@ -75,12 +75,12 @@ func (s *Server) showRecord(ctx context.Context, r *http.Request) (any, error) {
 }
 
 // actsOn returns the commands that may be of use for a record in this state, the plain ones first.
-func actsOn(state ops.State) []recordAct {
+func actsOn(state dedup.RecordState) []recordAct {
 	acts := []recordAct{{Op: "free"}, {Op: "complete"}}
 	switch state {
-	case ops.StateRunning:
+	case dedup.StateRunning:
 		acts = slices.Insert(acts, 1, recordAct{Op: "free", Flag: "take"})
-	case ops.StateCompleted:
+	case dedup.StateCompleted:
 		acts = slices.Insert(acts, 1, recordAct{Op: "free", Flag: "again"})
 	case ops.StateUnknown:
 		acts = append(acts, recordAct{Op: "complete", Flag: "create"})

@@ -13,36 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// A page is shown from what is in memory: no GET makes a call, and a refresh never receives.
-func TestGetsChangeNothing(t *testing.T) {
-	f := newFixture(t, func(o *Options) { o.Write = true })
-	f.sampler.sample(t.Context())
-	f.sampler.readAges(t.Context())
-	before := f.called()
-	for _, op := range []string{"ReceiveMessage", "ChangeMessageVisibility", "ChangeMessageVisibilityBatch", "DeleteMessage", "SendMessage"} {
-		if before[op] != 0 {
-			t.Errorf("a sample makes %d calls of %s", before[op], op)
-		}
-	}
-	if before["GetQueueAttributes"] == 0 || before["ListDeadLetterSourceQueues"] == 0 {
-		t.Errorf("the record of calls misses those of a sample: %v", before)
-	}
-	total, tables := len(f.stack.MemSQS().Calls()), len(f.stack.MemDynamoDB().Calls())
-	for _, path := range pages {
-		for _, method := range []string{"GET", "HEAD"} {
-			if w := f.do(f.request(method, path, "")); w.Code != http.StatusOK {
-				t.Errorf("%s %s: got %d\n%s", method, path, w.Code, w.Body)
-			}
-		}
-	}
-	if now := len(f.stack.MemSQS().Calls()); now != total {
-		t.Errorf("pages made %d calls of SQS: %v, and %v before", now-total, f.called(), before)
-	}
-	if now := len(f.stack.MemDynamoDB().Calls()); now != tables {
-		t.Errorf("pages made %d calls of DynamoDB", now-tables)
-	}
-}
-
 // Without Options.Write what acts is not there.
 func TestReadOnly(t *testing.T) {
 	acts := []struct{ method, path string }{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -30,13 +31,13 @@ func cause(c ops.Cause) string {
 }
 
 // mood is the class of a badge: it only repeats what the state's name says.
-func mood(s ops.State) string {
+func mood(s dedup.RecordState) string {
 	switch s {
-	case ops.StateCompleted:
+	case dedup.StateCompleted:
 		return "good"
-	case ops.StateCrashed, ops.StateForeign, ops.StateUnknown:
+	case dedup.StateCrashed, dedup.StateForeign, ops.StateUnknown:
 		return "bad"
-	case ops.StateRunning:
+	case dedup.StateRunning:
 		return "warn"
 	default:
 		return ""

@@ -3,7 +3,6 @@ package console
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -96,31 +95,6 @@ func TestWorkers(t *testing.T) {
 		}
 		f.has("/workers", "They are read while this page is open")
 	})
-}
-
-func TestManyHandlers(t *testing.T) {
-	p := processes{}
-	var urls []string
-	for i := range 3 {
-		host := fmt.Sprintf("w%d", i)
-		urls = append(urls, "http://"+host)
-		p[host] = func(path string) any {
-			if path == "stats" {
-				return status.Report{V: 1, Name: host, Started: time.Now(), Now: time.Now()}
-			}
-			r := status.RunningReport{V: 1, Now: time.Now(), Total: 5000}
-			for n := range 1000 {
-				r.Running = append(r.Running, status.Running{MessageID: fmt.Sprintf("m-%d", n), Seconds: float64(1000 - n)})
-			}
-			return r
-		}
-	}
-	f := newFixture(t, withWorkers(p, urls...))
-	f.get("/workers")
-	f.sampler.readWorkers(t.Context())
-	if n := strings.Count(f.has("/workers", "100 of 15,000"), `<tr id="r-`); n != mostRunning {
-		t.Errorf("%d rows", n)
-	}
 }
 
 func TestNoWorkers(t *testing.T) {

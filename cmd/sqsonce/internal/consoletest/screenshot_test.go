@@ -17,7 +17,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/dedup"
 )
 
 var update = flag.Bool("update", false, "write the screenshots of the documentation, in two minutes")
@@ -107,11 +107,11 @@ const (
 func (w *world) seedHour() {
 	w.Helper()
 	const crashed = "ord-10001/placed"
-	w.put(crashed, ops.StateCrashed, "")
+	w.put(crashed, dedup.StateCrashed, "")
 	w.send(dlq, crashed, `{"id":"ord-10001/placed"}`)
 	for i := range hourMessages {
 		event := fmt.Sprintf("ord-%d/placed", 20001+i)
-		w.put(event, ops.StateReleased, fmt.Sprintf("calling the external system about %s: sqsonce: rejected: the external system does not know article TEA-ASS-100", event))
+		w.put(event, dedup.StateReleased, fmt.Sprintf("calling the external system about %s: sqsonce: rejected: the external system does not know article TEA-ASS-100", event))
 		w.send(dlq, event, fmt.Sprintf(`{"id":%q}`, event))
 	}
 }

@@ -31,7 +31,6 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack"
-	"github.com/sqsonce/sqsonce/ops"
 	"github.com/sqsonce/sqsonce/sqsworker"
 	"github.com/sqsonce/sqsonce/status"
 )
@@ -241,22 +240,22 @@ func (w *world) key(event string) string {
 }
 
 // put makes the record of an event.
-func (w *world) put(event string, state ops.State, lastError string) {
+func (w *world) put(event string, state dedup.RecordState, lastError string) {
 	w.Helper()
 	claim := dedup.Claim{
 		Key: w.key(event), Owner: "owner-" + event, Lease: time.Minute, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true,
 	}
-	if state == ops.StateCrashed {
+	if state == dedup.StateCrashed {
 		claim.Lease = 100 * time.Millisecond
 	}
 	l, err := granted.Lease(w.store.Acquire(w.Context(), claim))
 	w.must(err)
 	switch state {
-	case ops.StateReleased:
+	case dedup.StateReleased:
 		w.must(w.store.Release(w.Context(), l, fmt.Errorf("%s", lastError)))
-	case ops.StateCompleted:
+	case dedup.StateCompleted:
 		w.must(w.store.Complete(w.Context(), l, dedup.Result{}))
-	case ops.StateCrashed:
+	case dedup.StateCrashed:
 		eventually(w.T, "the lease ends", func() bool { return time.Now().After(l.Until) })
 	}
 }
@@ -266,17 +265,17 @@ func (w *world) seed() {
 	w.Helper()
 	for i := range releasedMessages {
 		event := fmt.Sprintf("ord-%d", 1001+i)
-		w.put(event, ops.StateReleased, fmt.Sprintf("card provider: status 503 for order %d", 1001+i))
+		w.put(event, dedup.StateReleased, fmt.Sprintf("card provider: status 503 for order %d", 1001+i))
 		w.send(dlq, event, fmt.Sprintf(`{"order":%d,"amount":"12.50"}`, 1001+i))
 	}
 	for i := range completedMessages {
 		event := fmt.Sprintf("ord-%d", 2001+i)
-		w.put(event, ops.StateCompleted, "")
+		w.put(event, dedup.StateCompleted, "")
 		w.send(dlq, event, `{"order":2001}`)
 	}
 	for i := range crashedMessages {
 		event := fmt.Sprintf("ord-%d", 3001+i)
-		w.put(event, ops.StateCrashed, "")
+		w.put(event, dedup.StateCrashed, "")
 		w.send(dlq, event, `{"order":3001}`)
 	}
 	for i := range startedMessages {
@@ -287,7 +286,7 @@ func (w *world) seed() {
 // seedHostile adds messages whose every text is meant to break a page. They return in this order: markup, a body of 1 MiB.
 func (w *world) seedHostile() (markup, large string) {
 	w.Helper()
-	w.put(hostile, ops.StateReleased, hostile)
+	w.put(hostile, dedup.StateReleased, hostile)
 	markup = w.send(dlq, hostile, "the body: "+hostile, "name", hostile)
 	const rest = len("event-id" + "String" + "large" + "event-source" + "String" + "orders") // attributes count too
 	large = w.send(dlq, "large", strings.Repeat("0123456789abcdef", 1<<16)[:1<<20-rest])
@@ -300,7 +299,7 @@ func (w *world) seedGroups() {
 	for group, n := range map[string]int{"customer-1": 14, "customer-2": 2} {
 		for i := range n {
 			event := fmt.Sprintf("%s/%d", group, i)
-			w.put(event, ops.StateReleased, "card provider: status 503")
+			w.put(event, dedup.StateReleased, "card provider: status 503")
 			w.send(fifoDLQ, event, `{"payment":"`+event+`"}`)
 		}
 	}
@@ -323,7 +322,7 @@ func (w *world) consume() (statusURL string) {
 	w.must(err)
 	h, err := status.Handler(func(o *status.Options) {
 		o.Name, o.Version, o.Identifiers, o.Logger = "billing-7f9c", "v1.4.2", true, quiet
-		o.Workers, o.Consumers, o.Stores = []*sqsworker.Worker{worker}, map[string]status.Consumer{consumer: once}, map[string]any{"dedup": w.store}
+		o.Workers, o.Consumers, o.Stores = []*sqsworker.Worker{worker}, map[string]status.Consumer{consumer: once}, map[string]status.Store{"dedup": w.store}
 	})
 	w.must(err)
 	server := httptest.NewServer(h)

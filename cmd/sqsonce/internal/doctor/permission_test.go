@@ -160,10 +160,10 @@ func TestRoleUnseen(t *testing.T) {
 	}
 }
 
-// The actions are those of the README's table, but for sqs:GetQueueUrl, which has a substitute.
-func TestActionsOfREADME(t *testing.T) {
+// The actions are those of the table of docs/deploy.md, but for sqs:GetQueueUrl, which has a substitute.
+func TestActionsOfDocs(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../../README.md")
+	text, err := os.ReadFile("../../../../docs/deploy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,10 +181,10 @@ func TestActionsOfREADME(t *testing.T) {
 	all := slices.Concat(queueActions, deadLetterActions, recordActions, batchActions)
 	for _, action := range all {
 		if !named[action] {
-			t.Errorf("README.md does not name %s", action)
+			t.Errorf("docs/deploy.md does not name %s", action)
 		}
 	}
 	if len(named) != len(all) {
-		t.Errorf("README.md names %v, checked are %v", named, all)
+		t.Errorf("docs/deploy.md names %v, checked are %v", named, all)
 	}
 }

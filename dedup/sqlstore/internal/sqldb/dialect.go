@@ -58,6 +58,12 @@ func (d Dialect) WithPrefix(prefix string) Dialect {
 // Prepares says that it is cheaper to prepare a statement once per connection than to send its text each time.
 func (d Dialect) Prepares() bool { return d.engine.prepares == yes }
 
+// LargestStatement is a query for how many bytes a statement may have. ok is false where the database sets no limit that an event
+// could exceed.
+func (d Dialect) LargestStatement() (query string, ok bool) {
+	return d.engine.largestStatement, d.engine.largestStatement != none
+}
+
 // OneWriter says that one transaction writes at a time.
 func (d Dialect) OneWriter() bool { return d.engine.oneWriter == yes }
 

@@ -66,6 +66,8 @@ type engine struct {
 	failsOver choice
 	// autocommit is a query that returns 0 if nothing that the session writes is committed by itself.
 	autocommit string
+	// largestStatement is a query for how many bytes a statement may have. none: more than an event has.
+	largestStatement string
 
 	outbox Outbox
 }

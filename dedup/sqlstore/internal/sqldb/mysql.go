@@ -47,6 +47,8 @@ var mysql = &engine{
 	failsOver:  yes,
 	autocommit: "SELECT @@session.autocommit",
 
+	largestStatement: "SELECT @@max_allowed_packet",
+
 	outbox: Outbox{
 		// The index is read group by group, the first and the last row of each. MySQL does so only if the grouping begins with the
 		// index, which it does not where the outbox's column is compared with one value. No outbox has the name ''.

@@ -50,6 +50,8 @@ var postgresql = &engine{
 	failsOver:  yes,
 	autocommit: none,
 
+	largestStatement: none,
+
 	outbox: Outbox{
 		// The recursion goes from the first row of a group to the first row of the next one.
 		Groups: "WITH RECURSIVE g AS (" +

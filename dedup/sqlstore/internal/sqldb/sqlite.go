@@ -41,6 +41,8 @@ var sqlite = &engine{
 	failsOver:  no,
 	autocommit: none,
 
+	largestStatement: none,
+
 	outbox: Outbox{
 		Groups: "WITH RECURSIVE g (name, n) AS (" +
 			"SELECT * FROM (SELECT aggregateid, 1 FROM {outbox} WHERE aggregatetype = ? AND aggregateid > ? ORDER BY aggregateid LIMIT 1)" +
