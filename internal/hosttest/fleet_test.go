@@ -226,6 +226,14 @@ func (f *fleet) try(ctx context.Context, n *node, r *run) error {
 	if f.faulty(dependencyAway, n.index) != nil {
 		return sqsonce.Unavailable(errGone)
 	}
+	if f.faulty(dependencyAsks, n.index) != nil {
+		return sqsonce.UnavailableUntil(errGone, func(context.Context) error {
+			if f.faulty(dependencyAsks, n.index) != nil {
+				return errGone
+			}
+			return nil
+		})
+	}
 	if f.faulty(badDeploy, n.index) != nil {
 		return errDeploy
 	}
@@ -259,6 +267,10 @@ func (f *fleet) try(ctx context.Context, n *node, r *run) error {
 		return panics(ctx, r)
 	case e.how == withGoexit:
 		return exits(ctx, r)
+	case e.how == withClaim:
+		return sqsonce.Unavailable(errFlaky)
+	case e.how == withQuestion:
+		return sqsonce.UnavailableUntil(errFlaky, func(context.Context) error { return nil })
 	case e.how == withRetryAfter:
 		return sqsonce.RetryAfter(30*time.Second, errFlaky)
 	}

@@ -26,6 +26,7 @@ func TestBoundOutage(t *testing.T) {
 		{load{standard, 2, 5 * time.Millisecond}, storeAway, forbids, time.Hour, fromTheStart},
 		{load{fifo, 2, 200 * time.Millisecond}, storeAway, unlisted, time.Hour, midway},
 		{load{fifo, 2, 200 * time.Millisecond}, dependencyAway, "", time.Hour, fromTheStart},
+		{load{standard, 2, 200 * time.Millisecond}, dependencyAsks, "", time.Hour, midway},
 	} {
 		t.Run(fmt.Sprintf("%s/%s %s %s for %s", c.load, c.what, c.mode, c.when, c.length), func(t *testing.T) {
 			t.Parallel()

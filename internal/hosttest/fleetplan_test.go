@@ -66,11 +66,13 @@ const (
 	withError      failure = "error"
 	withPanic      failure = "panic"
 	withGoexit     failure = "Goexit"
-	withRetryAfter failure = "RetryAfter"  // 30 s
-	withTimeout    failure = "takes 5 min" // longer than an invocation lasts
-	withStuck      failure = "stuck"       // does not return before its process ends; after calm: error
-	withDeaf       failure = "deaf"        // ignores its context for a while
-	withLate       failure = "late"        // ignores its context for a while, and succeeds
+	withRetryAfter failure = "RetryAfter"       // 30 s
+	withTimeout    failure = "takes 5 min"      // longer than an invocation lasts
+	withStuck      failure = "stuck"            // does not return before its process ends; after calm: error
+	withDeaf       failure = "deaf"             // ignores its context for a while
+	withClaim      failure = "Unavailable"      // nobody can be asked
+	withQuestion   failure = "UnavailableUntil" // the question passes
+	withLate       failure = "late"             // ignores its context for a while, and succeeds
 )
 
 // window is a fault from at on, for length.
@@ -90,6 +92,7 @@ const (
 	queueAway      faultKind = "SQS away"
 	dlqAway        faultKind = "DLQ away"
 	dependencyAway faultKind = "dependency away"
+	dependencyAsks faultKind = "dependency away, with a question"
 	badDeploy      faultKind = "every message fails"
 	lossy          faultKind = "answers lost"  // three in ten
 	latePackets    faultKind = "requests late" // one in ten
@@ -205,7 +208,7 @@ func seconds(r *rand.Rand, most int) time.Duration {
 }
 
 func (p *fleetPlan) drawFaults(r *rand.Rand) {
-	kinds := []faultKind{storeAway, storeAway, queueAway, dlqAway, dependencyAway, lossy, latePackets, latePackets}
+	kinds := []faultKind{storeAway, storeAway, queueAway, dlqAway, dependencyAway, dependencyAsks, lossy, latePackets, latePackets}
 	modes := []mode{refuses, hangs, breaks, throttles}
 	for range 2 + r.IntN(6) {
 		w := window{
@@ -216,7 +219,7 @@ func (p *fleetPlan) drawFaults(r *rand.Rand) {
 			w.host = r.IntN(3)
 		}
 		w.length = min(w.length, p.calm-w.at)
-		if w.kind == dependencyAway || w.kind == lossy || w.kind == latePackets {
+		if w.kind == dependencyAway || w.kind == dependencyAsks || w.kind == lossy || w.kind == latePackets {
 			w.mode = ""
 		}
 		p.faults = append(p.faults, w)
@@ -279,7 +282,7 @@ func (p *fleetPlan) drawEvents(r *rand.Rand, events int) {
 }
 
 func (p *fleetPlan) drawHard(r *rand.Rand, e *eventPlan) {
-	ways := []failure{withError, withError, withPanic, withGoexit, withRetryAfter, withTimeout, withStuck, withDeaf}
+	ways := []failure{withError, withError, withPanic, withGoexit, withRetryAfter, withTimeout, withStuck, withDeaf, withClaim, withQuestion}
 	switch e.how = ways[r.IntN(len(ways))]; r.IntN(8) {
 	case 0:
 		e.how, e.fails = withError, always
