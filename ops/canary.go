@@ -48,7 +48,7 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Messa
 	return nil
 }
 
-// awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.
+// awaitCompleted waits until a redriven event is completed, and returns opserr.ErrCanary where it is not.
 func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err error) {
 	if res.After, err = r.d.awaitEnd(ctx, m, r.o.CanaryTimeout, nil); err != nil {
 		return fmt.Errorf("%w: %w", opserr.ErrCanary, err)

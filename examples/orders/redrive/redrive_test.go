@@ -85,7 +85,7 @@ func TestRun(t *testing.T) {
 		if left := len(stack.MemSQS().Messages("orders-dlq")) + len(stack.MemSQS().Messages("orders")); left != 0 || ran != 1 {
 			t.Errorf("%d messages left, and the event ran %d times, want none and once", left, ran)
 		}
-		want := "3 dead letters (failed; its next delivery runs it): sqsonce: rejected: unknown article *\n1 redriven, 2 deleted whose event was done\n"
+		want := "3 dead letters (released): sqsonce: rejected: unknown article *\n1 redriven, 2 deleted whose event was done\n"
 		if out.String() != want {
 			t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 		}
