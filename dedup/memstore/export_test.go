@@ -14,7 +14,7 @@ func (s *Store) Len() int {
 
 // notStored are fields of a record that say the same as another one, or are the claim's alone.
 var notStored = map[string]bool{
-	"lease.Retention": true, "lease.Takeover": true, "lease.OwnRetry": true, "lease.LastError": true, "lease.Validation": true,
+	"lease.Retention": true, "lease.Takeover": true, "lease.TakenFrom": true, "lease.OwnRetry": true, "lease.LastError": true, "lease.Validation": true,
 }
 
 // attributeNames are DynamoDB's.
