@@ -22,7 +22,6 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -271,9 +270,9 @@ func TestStoreCostsUnderLoad(t *testing.T) {
 		time.Sleep(time.Second)
 		costs("the next one after a failure, 64 handlers of 20 ms", "failed", again(x.handler(short)))
 		for i := range n {
-			_, err := granted.Lease(x.store.Acquire(x.Context(), dedup.Claim{
+			_, err := x.store.Acquire(x.Context(), dedup.Claim{
 				Key: fmt.Sprint("billing#orders|crashed", i), Owner: "crashed", Lease: time.Second, Retention: time.Hour, Attempt: 1,
-			}))
+			})
 			x.must(err)
 		}
 		time.Sleep(10 * time.Second)

@@ -282,7 +282,10 @@ func (p *fleetPlan) drawEvents(r *rand.Rand, events int) {
 }
 
 func (p *fleetPlan) drawHard(r *rand.Rand, e *eventPlan) {
-	ways := []failure{withError, withError, withPanic, withGoexit, withRetryAfter, withTimeout, withStuck, withDeaf, withClaim, withQuestion}
+	ways := []failure{withError, withError, withPanic, withGoexit, withRetryAfter, withTimeout, withStuck, withDeaf}
+	if p.functions == 0 { // a function sends no unavailable head to the dead-letter queue: protocol 9.7
+		ways = append(ways, withClaim, withQuestion)
+	}
 	switch e.how = ways[r.IntN(len(ways))]; r.IntN(8) {
 	case 0:
 		e.how, e.fails = withError, always
