@@ -56,6 +56,10 @@ func stubbed[T any](ctx context.Context, c *stubClient, op string, answer func()
 	return out, nil
 }
 
+func (c *stubClient) DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	return &sqs.DeleteMessageBatchOutput{}, nil
+}
+
 func (c *stubClient) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	return stubbed(ctx, c, opChange, func() *sqs.ChangeMessageVisibilityBatchOutput {
 		out := &sqs.ChangeMessageVisibilityBatchOutput{}

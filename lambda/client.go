@@ -10,16 +10,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// Client is the part of the SQS client that the host calls for retries and rejects. *sqs.Client implements it. A call that
+// Client is the part of the SQS client that the host calls for retries, rejects and suspects. *sqs.Client implements it. A call that
 // ignores its context is abandoned when that ends; one that panics, or returns neither an answer nor an error, has failed.
 //
-// The function's role needs sqs:ChangeMessageVisibility, sqs:GetQueueUrl and sqs:GetQueueAttributes on the queue, and
+// The function's role needs sqs:ChangeMessageVisibility, sqs:DeleteMessage, sqs:GetQueueUrl and sqs:GetQueueAttributes on the queue, and
 // sqs:SendMessage and sqs:GetQueueUrl on the dead-letter queue. Without sqs:GetQueueUrl the URL is made from the ARN. Without
 // sqs:GetQueueAttributes, which the mapping needs too, the host does not know the visibility timeout, the last receive of a
 // message, and the dead-letter queue unless Options.DeadLetterQueue names it. With customer-managed KMS keys it needs
 // kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's key.
 type Client interface {
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)

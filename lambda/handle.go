@@ -14,6 +14,7 @@ import (
 // state of a record. Every state but succeeded is reported as a failure, the zero value too.
 //
 //	unstarted -> running -> succeeded                           the handler has returned nil, or a Skip
+//	                     -> unstarted                           a suspect, which runs later
 //	                     -> failed                              an error
 //	                     -> settling -> succeeded               an error with which the message goes to the dead-letter queue
 //	                                 -> failed                  the queue did not confirm it before the results were closed
@@ -40,6 +41,7 @@ const (
 type slot struct {
 	state   atomic.Uint32
 	head    bool            // the first of its chain in the event
+	suspect bool            // runs apart: see suspects.go
 	message sqsonce.Message // filled when the handler starts
 	call    *host.Call      // for hooks, set before the state is running
 
@@ -71,7 +73,7 @@ func (v *invocation) handle(chain []int) (next bool) {
 	}
 	m := &s.message
 	convert(m, &v.records[chain[0]], v.killAt)
-	base, settled := settle.New(v.ctx)
+	base, settled := settle.New(v.withSuspects(v.ctx, chain[0]))
 	ctx, returned := v.limit(base, chain)
 	begun := time.Now()
 	host.Run(func() error { return v.handler(s.call.Start(ctx), m) }, func(err error) {
@@ -124,6 +126,10 @@ func (v *invocation) fail(f failure) {
 		delay = time.Until(s.retry)
 	}
 	s.end(s.outcome, f.err, delay)
+	if v.holdSuspect(f) {
+		v.tell(settle.Of(f.ctx), false, s)
+		return
+	}
 	if s.outcome == sqsonce.OutcomeUnavailable {
 		v.askWhetherDown(f.err)
 	}

@@ -39,6 +39,7 @@ type invocation struct {
 	anyStarted atomic.Bool   // a message: see mayStart
 	asked      sync.Map      // IDs of questions: see askWhetherDown
 	down       atomic.Bool   // a question fails
+	suspects   suspects
 	open       atomic.Int64  // chains that have not ended
 	ended      chan struct{} // closed: open is 0
 }
@@ -134,7 +135,9 @@ func (v *invocation) runChain(chain []int) {
 func (v *invocation) endChain() {
 	if v.open.Add(-1) == 0 {
 		close(v.ended)
+		return
 	}
+	v.mayRunSuspects()
 }
 
 // wait returns when the chains have ended, or when the grace of the handlers is over.

@@ -30,6 +30,10 @@ func (c *safeClient) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.C
 	return ask(ctx, c, in, c.next.ChangeMessageVisibilityBatch, optFns)
 }
 
+func (c *safeClient) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, optFns ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	return ask(ctx, c, in, c.next.DeleteMessageBatch, optFns)
+}
+
 func (c *safeClient) SendMessage(ctx context.Context, in *sqs.SendMessageInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
 	return ask(ctx, c, in, c.next.SendMessage, optFns)
 }

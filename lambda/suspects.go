@@ -1,0 +1,118 @@
+package lambda
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
+)
+
+// A message that crashes its process takes a receive from its whole batch. So one whose event was running in two crashes, as dedup
+// finds by the record, is a suspect. Suspects run when the others of the batch have ended and the function has deleted them: one at a
+// time, each deleted before the next one starts, the one last that had started last before its crash. Protocol, 17.8.
+
+// suspectReceives is from which receive on a message whose last owner crashed is a suspect, where the queue has more of them.
+const suspectReceives = 3
+
+// suspects are the chains whose first record runs apart.
+type suspects struct {
+	mu      sync.Mutex
+	waiting []suspect
+	begun   bool
+	deleted map[int]bool // records
+}
+
+type suspect struct {
+	chain   []int
+	started time.Time // in the process that crashed
+}
+
+// withSuspects returns the context of a record's handler, so that dedup tells of a suspect.
+func (v *invocation) withSuspects(ctx context.Context, record int) context.Context {
+	received := receiveCount(&v.records[record])
+	switch {
+	case v.slots[record].suspect:
+		return settle.RunningSuspect(ctx)
+	case v.opts.Client == nil || received < suspectReceives-1:
+		return ctx
+	case received >= suspectReceives:
+		return settle.WithSuspects(ctx, suspectReceives)
+	case v.attributes(v.sendCtx).maxReceives == suspectReceives: // its next receive is the last one
+		return settle.WithSuspects(ctx, suspectReceives-1)
+	}
+	return ctx
+}
+
+// holdSuspect keeps a suspect until the others have ended. It reports false for an ordinary failure, and where the handlers are closed.
+func (v *invocation) holdSuspect(f failure) bool {
+	s, ok := settle.SuspectOf(f.err)
+	if !ok || !f.slot.change(running, unstarted) {
+		return false
+	}
+	v.suspects.mu.Lock()
+	v.suspects.waiting = append(v.suspects.waiting, suspect{f.chain, s.Started})
+	v.suspects.mu.Unlock()
+	v.mayRunSuspects()
+	return true
+}
+
+// mayRunSuspects starts the suspects when no other chain is left. It is called after each change of that.
+func (v *invocation) mayRunSuspects() {
+	s := &v.suspects
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun && len(s.waiting) > 0 && v.open.Load() == int64(len(s.waiting)) {
+		s.begun = true
+		go v.runSuspects()
+	}
+}
+
+func (v *invocation) runSuspects() {
+	all := v.suspects.waiting // nothing is added any more
+	slices.SortStableFunc(all, func(a, b suspect) int { return a.started.Compare(b.started) })
+	for _, s := range all {
+		v.deleteSucceeded()
+		v.slots[s.chain[0]].suspect = true
+		v.runChain(s.chain)
+	}
+}
+
+// deleteSucceeded deletes what has succeeded, so that a crash does not bring it back. The mapping deletes it again.
+func (v *invocation) deleteSucceeded() {
+	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
+	defer cancel()
+	var entries []sqstypes.DeleteMessageBatchRequestEntry
+	for i := range v.slots {
+		if r := &v.records[i]; v.slots[i].is(succeeded) && r.ReceiptHandle != "" && !v.suspects.deleted[i] {
+			if v.suspects.deleted == nil {
+				v.suspects.deleted = map[int]bool{}
+			}
+			v.suspects.deleted[i] = true
+			entries = append(entries, sqstypes.DeleteMessageBatchRequestEntry{Id: host.EntryID(len(entries) % host.MaxBatch), ReceiptHandle: &r.ReceiptHandle})
+		}
+	}
+	if len(entries) == 0 {
+		return
+	}
+	url, err := v.queueURL(ctx, v.records[0].EventSourceARN)
+	for batch := range slices.Chunk(entries, host.MaxBatch) {
+		var out *sqs.DeleteMessageBatchOutput
+		if err == nil {
+			out, err = v.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: batch})
+		}
+		if err != nil {
+			v.log.WarnContext(ctx, "lambda: messages not deleted before a suspect runs: they come back if it crashes the process", "messages", len(batch), keyError, err)
+			continue
+		}
+		for _, f := range out.Failed {
+			v.log.WarnContext(ctx, "lambda: messages not deleted before a suspect runs: they come back if it crashes the process", "messages", 1, "code", aws.ToString(f.Code))
+		}
+	}
+}
