@@ -110,7 +110,7 @@ func (l *loop) receive(p *poll) {
 				continue // it cannot be deleted: no message of SQS
 			}
 			key := eventKey{raw: &out.Messages[i], queueARN: arn}
-			batch = append(batch, incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), size: size(m)})
+			batch = append(batch, incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), moved: wasMoved(&out.Messages[i]), size: size(m)})
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
 		return received{p, batch, len(out.Messages) - len(batch), arrival, date}
@@ -131,6 +131,7 @@ type incoming struct {
 	m       *sqsonce.Message
 	key     eventKey
 	damaged bool // the body is not what was sent
+	moved   bool // by SQS, from the queue whose dead-letter queue this is
 	size    int64
 }
 
@@ -160,6 +161,9 @@ func (l *loop) received(e received) {
 		largest = max(largest, in.size)
 		if in.damaged {
 			l.counters.damaged.Add(1)
+		}
+		if l.dlqConfirmed() && !in.moved && in.m.ReceiveCount > l.queue.maxReceives {
+			l.contradicted()
 		}
 		at := receiveOrder{l.polling.answered, i}
 		le := newLease(in.m.ReceiptHandle, in.m.ReceiveCount, at, handedOut, l.opts.VisibilityTimeout, jitter)
