@@ -20,6 +20,25 @@ type reads struct {
 	contradicted bool // since the last one began
 	waitLogged   bool // that a group waits for the dead-letter queue
 	deniedLogged bool
+	absent       time.Time // when SQS first answered that the queue does not exist, and not otherwise since; zero: it exists
+}
+
+// absentFor is how long SQS must answer that the queue does not exist: it may say so for a moment of one that does.
+const absentFor = 5 * time.Second
+
+// absent says, of the answer to a call that began at start, that the queue does not exist by now two answers, absentFor apart.
+func (l *loop) absent(err error, start time.Time) bool {
+	switch {
+	case err == nil && start.After(l.reads.absent):
+		l.reads.absent = time.Time{}
+	case !isMissing(err):
+	case l.reads.absent.IsZero():
+		l.reads.absent = l.now()
+		l.readAgainIn(absentFor)
+	default:
+		return elapsed(l.now(), l.reads.absent) >= absentFor
+	}
+	return false
 }
 
 // contradicted has the queue read at once, but not sooner than askAgainAfter after the last time.
@@ -32,6 +51,8 @@ func (l *loop) contradicted() {
 func (l *loop) nextRead(err error) time.Duration {
 	after := believed
 	switch {
+	case !l.reads.absent.IsZero():
+		after = absentFor
 	case l.reads.contradicted, len(l.awaiting()) > 0:
 		after = askAgainAfter
 	case l.queue.arn == "", l.queue.guessed && !l.reads.deniedLogged, err != nil && !isAccessDenied(err):
@@ -70,6 +91,11 @@ type queueRead struct {
 
 func (l *loop) queueRead(e queueRead) {
 	l.reads.underWay = false
+	// An answer to a read refutes none to a receive, which goes on to fail. While the worker is paused there are no receives.
+	if (e.err != nil || l.control.paused.Load()) && l.absent(e.err, l.reads.began) {
+		l.stopBecause(e.err)
+		return
+	}
 	switch {
 	case e.err == nil:
 		l.reads.deniedLogged = false

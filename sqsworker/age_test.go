@@ -153,6 +153,46 @@ func TestAttributesAreReadAgain(t *testing.T) {
 	})
 }
 
+// One answer that the queue does not exist ends nothing, in whichever call it comes: no lease is lost.
+func TestOneAnswerThatTheQueueIsMissing(t *testing.T) {
+	for _, op := range []string{opReceive, opDelete, opChange, opAttributes} {
+		t.Run(op, func(t *testing.T) {
+			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+				var r runs
+				j := x.start(r.take(40 * time.Second))
+				time.Sleep(time.Minute)
+				for range 3 {
+					x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Nth: 1, Do: fault.Error, Code: "QueueDoesNotExist"}}})
+					x.sendMany(20)
+					time.Sleep(5 * time.Minute)
+				}
+				if got := j.Stats(); got.LeasesLost > 0 || got.Done != 60 {
+					t.Errorf("stats: %+v, want no lost lease", got)
+				}
+				j.stopClean()
+				x.wantEmpty()
+			})
+		})
+	}
+}
+
+// A paused worker sees that its queue was deleted.
+func TestQueueDeletedWhilePaused(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		j := x.start(ok)
+		time.Sleep(time.Minute)
+		j.Pause()
+		time.Sleep(time.Minute)
+		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := j.wait(); !isMissing(err) || time.Since(began) > 6*time.Minute {
+			t.Errorf("Run: got %v after %s, want that the queue does not exist", err, time.Since(began))
+		}
+	})
+}
+
 // The receive count of a message that SQS has moved from another queue counts the receives there: it says nothing about the last one here,
 // and no group overtakes its head.
 func TestRetryQueue(t *testing.T) {

@@ -139,6 +139,7 @@ func (l *loop) received(e received) {
 	l.polling.active--
 	l.polling.asked -= e.poll.reserved.messages
 	l.polling.failures = 0
+	l.absent(nil, e.poll.sent)
 	l.signatures.receives.ends(nil, e.poll.sent, e.arrival)
 	l.polling.answered++
 	l.counters.received.Add(int64(len(e.batch)))
@@ -247,7 +248,7 @@ func (l *loop) receiveFailed(e receiveFailed) {
 	l.polling.lastErr = e.err
 	l.polling.target = 1
 	delay := host.Jitter(100*time.Millisecond, mostDelayAfter(e.err), l.polling.failures)
-	if isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
+	if l.absent(e.err, e.poll.sent) || isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
 		l.stopBecause(e.err)
 	} else {
 		l.log.Warn("sqsworker: receive failed", keyError, e.err, keyDelay, delay)
