@@ -16,11 +16,12 @@ import (
 // that if messages behind it would have their last one with it. That goes for the head of an invocation only. A message behind
 // it may have had its first run just now. With two receives a first failure would be the last, so there it is the last receive.
 //
-// Nothing is spent where the redrive policy is not known.
+// Nothing is spent where the redrive policy is not known, and no message that SQS has moved here from another queue: its receive
+// count goes on from there.
 func (v *invocation) isSpent(chain []int) bool {
 	head, most := chain[0], v.attributes(v.sendCtx).maxReceives
 	switch received := receiveCount(&v.records[head]); {
-	case most == 0 || received < most-1:
+	case most == 0 || received < most-1, v.records[head].Attributes["DeadLetterQueueSourceArn"] != "":
 		return false
 	case received == most-1:
 		return v.slots[head].head && most > 2 && v.anyReceived(chain[1:], most-1)

@@ -26,8 +26,17 @@ type queueAttributes struct {
 	deadLetterARN string
 }
 
-// attributes returns the attributes of the function's queue. SQS is asked when a message needs them for the first time, once
-// per process. After an error other than a denied access the next invocation asks again.
+// believed is how long what was read of a queue is believed: policies and dead-letter queues change while processes live.
+const believed = 5 * time.Minute
+
+// knownQueue is what was read of a queue, and when.
+type knownQueue struct {
+	queueAttributes
+	read time.Time
+}
+
+// attributes returns the attributes of the function's queue. SQS is asked when a message needs them, at most once in an invocation,
+// and in a process every 5 min. After an error other than a denied access the next invocation asks again.
 func (v *invocation) attributes(ctx context.Context) queueAttributes {
 	if v.queueAsked.CompareAndSwap(false, true) {
 		v.queue = v.readAttributes(ctx)
@@ -39,19 +48,27 @@ func (v *invocation) attributes(ctx context.Context) queueAttributes {
 
 func (v *invocation) readAttributes(ctx context.Context) queueAttributes {
 	arn := v.records[0].EventSourceARN
-	if a, ok := v.queues.Load(arn); ok {
-		return a.(queueAttributes)
+	stored, _ := v.queues.Load(arn)
+	known, isKnown := stored.(knownQueue)
+	began := time.Now()
+	if isKnown && began.Sub(known.read) < believed {
+		return known.queueAttributes
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	a, err := v.getAttributes(ctx, arn)
 	if err != nil {
-		v.log.WarnContext(ctx, "lambda: queue attributes not read: visibility timeout and maxReceiveCount are not known", keyError, err)
-		if !isAccessDenied(err) {
+		a = known.queueAttributes
+		denied := isAccessDenied(err)
+		if !denied || !isKnown {
+			v.log.WarnContext(ctx, "lambda: queue attributes not read: visibility timeout and maxReceiveCount are not known", keyError, err)
+		}
+		if !denied {
 			return a
 		}
 	}
-	if _, known := v.queues.LoadOrStore(arn, a); !known {
+	v.queues.Store(arn, knownQueue{a, began})
+	if !isKnown || a != known.queueAttributes {
 		v.checkQueue(a)
 	}
 	return a

@@ -99,7 +99,7 @@ type adapter struct {
 	client    *safeClient // of opts.Client; not called without one
 	noClient  bool        // Options.Client is NoClient
 	queueURLs sync.Map    // ARN to URL
-	queues    sync.Map    // ARN to queueAttributes
+	queues    sync.Map    // ARN to knownQueue
 	runTimes  runTimes    // of the handlers
 	// Each is logged once: that an error needs a client, and that a rejected message cannot be sent to a dead-letter queue.
 	logNoClient, logNoDLQ sync.Once

@@ -12,8 +12,6 @@ import (
 // deadLetters is what the worker knows of its dead-letter queue.
 type deadLetters struct {
 	missingLogged bool      // that there is none
-	waitLogged    bool      // that a group waits for it
-	reading       bool      // by readRedrive, or within askAgainAfter of it
 	missing       bool      // by the answer to a send: only one that succeeds shows that it exists again
 	refuses       bool      // it did not take the last message
 	askAgain      time.Time // while it refuses
@@ -86,9 +84,12 @@ func (l *loop) deadLettered(e deadLettered) {
 	if e.err != nil {
 		l.deadLetters.missing = l.deadLetters.missing || isMissing(e.err)
 		l.deadLetters.askAgain = l.now().Add(askAgainAfter)
+		if !isOutcomeUnknown(e.err) && !isThrottle(e.err) {
+			l.contradicted()
+		}
 		l.log.ErrorContext(d.context(), "sqsworker: message not sent to the dead-letter queue: it is delivered again", d.about(keyError, e.err)...)
 	} else {
-		l.deadLetters.missing, l.deadLetters.waitLogged = false, false
+		l.deadLetters.missing, l.reads.waitLogged = false, false
 		l.counters.rejected.Add(1)
 		l.log.InfoContext(d.context(), "sqsworker: message sent to the dead-letter queue", d.about(keyReason, e.result.err)...)
 	}

@@ -16,6 +16,7 @@ type delivery struct {
 	m       *sqsonce.Message
 	key     eventKey
 	damaged bool // the body is not what was sent
+	moved   bool // by SQS, from another queue: its receive count counts the receives there too
 	size    int64
 	lease   lease
 	state   state
@@ -125,7 +126,7 @@ func (l *loop) addDelivery(in incoming, le lease) *delivery {
 	}
 	// A message that is given back may be received again before the answer to the release. The new delivery replaces the
 	// old one here, which only waits for that answer.
-	d := &delivery{m: in.m, key: in.key, damaged: in.damaged, size: in.size, lease: le, state: following}
+	d := &delivery{m: in.m, key: in.key, damaged: in.damaged, moved: in.moved, size: in.size, lease: le, state: following}
 	l.counts[following]++
 	l.deliveries[in.m.ID] = d
 	l.capacity.use(d.amount())

@@ -81,10 +81,10 @@ func isRefused(err error) bool {
 }
 
 // fatalCodes are errors that no retry mends while the process runs. Expired credentials are not among them: they are
-// rotated. The SDK reports the codes of SQS's older Query protocol (KMS.DisabledException) if the answer carries
+// rotated. A missing queue is one only after two answers: see absent. The SDK reports the codes of SQS's older Query protocol (KMS.DisabledException) if the answer carries
 // them, else the names of its own error types (KmsDisabled).
 var fatalCodes = []string{
-	"QueueDoesNotExist", "NonExistentQueue", "QueueDeletedRecently", "AccessDenied", "AccessDeniedException",
+	"QueueDeletedRecently", "AccessDenied", "AccessDeniedException",
 	"InvalidAddress", "InvalidSecurity", "UnsupportedOperation",
 	"KmsAccessDenied", "KmsDisabled", "KmsInvalidKeyUsage", "KmsInvalidState", "KmsNotFound", "KmsOptInRequired",
 	"KMS.AccessDeniedException", "KMS.DisabledException", "KMS.InvalidKeyUsageException", "KMS.InvalidStateException",

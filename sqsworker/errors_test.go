@@ -24,7 +24,7 @@ func TestErrorKinds(t *testing.T) {
 		{"UnrecognizedClientException", "", false, true, false},
 		{"OptInRequired", "", false, true, false},
 		{"ExpiredToken", "", false, false, false},
-		{"AWS.SimpleQueueService.NonExistentQueue", "", false, true, false},
+		{"AWS.SimpleQueueService.NonExistentQueue", "", false, false, false}, // at first: see absent
 		{"RequestThrottled", "", false, false, true},
 		{"KmsThrottled", "", false, false, true},
 		{"InternalError", "", false, false, false},
@@ -53,7 +53,7 @@ func TestFatalErrorsEndRun(t *testing.T) {
 				var r runs
 				j := x.start(r.take(5 * time.Second))
 				err := j.wait()
-				if !isFatal(err) {
+				if !isFatal(err) && !isMissing(err) {
 					t.Errorf("Run: got %v, want %s", err, code)
 				}
 				x.wantEmpty() // what is in flight is finished first

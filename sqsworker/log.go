@@ -25,7 +25,7 @@ func (w *Worker) logStart(q *queue) {
 
 // logLastReceive is for a message that is given back. Where the dead-letter queue is missing, SQS delivers it again.
 func (l *loop) logLastReceive(d *delivery) {
-	if l.dlqConfirmed() && d.lease.count == l.queue.maxReceives {
+	if l.dlqConfirmed() && !d.moved && d.lease.count == l.queue.maxReceives {
 		l.log.WarnContext(d.context(), "sqsworker: given back at its last receive: SQS moves the message to the dead-letter queue",
 			d.about()...)
 	}

@@ -58,6 +58,7 @@ type settling struct {
 	releases      batchQueue
 	finished      finished
 	deadLetters   deadLetters
+	reads         reads
 	signatures    signatures
 }
 
@@ -112,9 +113,8 @@ func (l *loop) run() error {
 	defer wake.Stop()
 	l.state.Store(stateRunning)
 	l.adoptConcurrency()
-	if l.queue.unread {
-		l.readAgain()
-	}
+	l.reads.began, l.reads.deniedLogged = l.now(), l.queue.denied
+	l.readAgainIn(l.nextRead(nil))
 	for {
 		l.noticeStop()
 		l.step()
@@ -184,8 +184,6 @@ func (l *loop) handle(e event) {
 		l.deadLettered(e)
 	case queueRead:
 		l.queueRead(e)
-	case redriveRead:
-		l.redriveRead(e)
 	}
 }
 

@@ -12,8 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// systemAttributes are those that decode reads. SQS has two more: the sender, and the queue that a message was redriven
-// from.
+// systemAttributes are those that decode reads, and the queue that SQS moved a message from. SQS has one more: the sender.
 var systemAttributes = []sqstypes.MessageSystemAttributeName{
 	sqstypes.MessageSystemAttributeNameMessageGroupId,
 	sqstypes.MessageSystemAttributeNameSequenceNumber,
@@ -22,6 +21,7 @@ var systemAttributes = []sqstypes.MessageSystemAttributeName{
 	sqstypes.MessageSystemAttributeNameSentTimestamp,
 	sqstypes.MessageSystemAttributeNameApproximateFirstReceiveTimestamp,
 	sqstypes.MessageSystemAttributeNameApproximateReceiveCount,
+	sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn,
 }
 
 // MessageOf returns the message that handlers see, for a loop that receives messages itself. The receive must ask for all
@@ -73,4 +73,9 @@ func bodyMatches(in *sqstypes.Message) bool {
 // size is what a message counts for in Options.MaxBytes.
 func size(m *sqsonce.Message) int64 {
 	return int64(host.MessageBytes(m.Body, m.Attributes))
+}
+
+// wasMoved says that SQS has moved the message from the queue whose dead-letter queue this is: its receive count goes on from there.
+func wasMoved(in *sqstypes.Message) bool {
+	return in.Attributes[string(sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn)] != ""
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// queue is what Run reads about its queue before the first receive.
+// queue is what Run reads about its queue before the first receive, and then again and again: see age.go.
 type queue struct {
 	arn         string
 	maxReceives int       // of the redrive policy; 0: no policy, SQS delivers a message again and again
@@ -25,7 +25,8 @@ type queue struct {
 	confirmed   time.Time // when SQS answered that it exists; zero: it has not
 	// longestReturn is how long after its first delivery a message can come back; 0: not known.
 	longestReturn time.Duration
-	unread        bool // the attributes were not answered at the start, or the ARN is not known: they are asked for again
+	denied        bool  // the role may not read the attributes
+	urlUnread     error // of GetQueueUrl, which did not say whether the dead-letter queue exists
 }
 
 // unknownMaxReceives is assumed if the redrive policy cannot be read. It is low, so that a message is rather held than
@@ -46,13 +47,35 @@ func (q *queue) tries(asked int) int {
 	}
 }
 
-// readQueue reads the queue's attributes, and finds its dead-letter queue.
+// readQueue reads the queue's attributes, finds its dead-letter queue, and logs what is questionable.
 func (w *Worker) readQueue(ctx context.Context) (queue, error) {
 	q, a, err := w.readPolicy(ctx, w.log)
 	if err == nil {
 		w.checkQueue(ctx, &q, a)
 	}
 	return q, err
+}
+
+// readQueueAgain reads them once more, and logs what is questionable where they have changed.
+func (w *Worker) readQueueAgain(ctx context.Context, known queue) (queue, error) {
+	q, _, err := w.readPolicy(ctx, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return q, err
+	}
+	if q.urlUnread != nil && q.target == known.target {
+		q.deadLetter, q.confirmed = known.deadLetter, known.confirmed
+	}
+	if q.same(&known) {
+		q.longestReturn = known.longestReturn
+		return q, nil
+	}
+	return w.readQueue(ctx)
+}
+
+// same says that both were read to be the same, at whatever time.
+func (q *queue) same(other *queue) bool {
+	return q.arn == other.arn && q.maxReceives == other.maxReceives && q.guessed == other.guessed && q.target == other.target &&
+		q.deadLetter == other.deadLetter && q.confirmed.IsZero() == other.confirmed.IsZero()
 }
 
 func (w *Worker) readPolicy(ctx context.Context, log *slog.Logger) (queue, attributes, error) {
@@ -111,7 +134,10 @@ func (w *Worker) findDeadLetterQueue(ctx context.Context, q *queue, log *slog.Lo
 		q.deadLetter = cmp.Or(q.deadLetter, *out.QueueUrl)
 	case isMissing(err):
 		log.ErrorContext(ctx, "sqsworker: the dead-letter queue of the redrive policy does not exist", keyReason, q.target)
-	case q.deadLetter == "":
+	case q.deadLetter != "":
+		q.urlUnread = err
+	default:
+		q.urlUnread = cmp.Or(err, errNoDLQ)
 		q.deadLetter = w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + arn.Name
 		log.WarnContext(ctx, "sqsworker: URL of the dead-letter queue not read, that of its name beside the queue is used",
 			keyValue, q.deadLetter, keyError, err)

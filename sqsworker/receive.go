@@ -111,7 +111,7 @@ func (l *loop) receive(p *poll) {
 				continue // it cannot be deleted: no message of SQS
 			}
 			key := eventKey{raw: &out.Messages[i], queueARN: arn}
-			batch = append(batch, incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), size: size(m)})
+			batch = append(batch, incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), moved: wasMoved(&out.Messages[i]), size: size(m)})
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
 		return received{p, batch, len(out.Messages) - len(batch), arrival, date}
@@ -132,6 +132,7 @@ type incoming struct {
 	m       *sqsonce.Message
 	key     eventKey
 	damaged bool // the body is not what was sent
+	moved   bool // by SQS, from the queue whose dead-letter queue this is
 	size    int64
 }
 
@@ -139,6 +140,7 @@ func (l *loop) received(e received) {
 	l.polling.active--
 	l.polling.asked -= e.poll.reserved.messages
 	l.polling.failures = 0
+	l.absent(nil, e.poll.sent)
 	l.signatures.receives.ends(nil, e.poll.sent, e.arrival)
 	l.polling.answered++
 	l.counters.received.Add(int64(len(e.batch)))
@@ -162,6 +164,9 @@ func (l *loop) received(e received) {
 		l.needs.count = in.m.ReceiveCount
 		if in.damaged {
 			l.counters.damaged.Add(1)
+		}
+		if l.dlqConfirmed() && !in.moved && in.m.ReceiveCount > l.queue.maxReceives {
+			l.contradicted()
 		}
 		at := receiveOrder{l.polling.answered, i}
 		le := newLease(in.m.ReceiptHandle, in.m.ReceiveCount, at, handedOut, l.opts.VisibilityTimeout, jitter)
@@ -245,7 +250,7 @@ func (l *loop) receiveFailed(e receiveFailed) {
 	l.polling.lastErr = e.err
 	l.polling.target = 1
 	delay := host.Jitter(100*time.Millisecond, mostDelayAfter(e.err), l.polling.failures)
-	if isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
+	if l.absent(e.err, e.poll.sent) || isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
 		l.stopBecause(e.err)
 	} else {
 		l.log.Warn("sqsworker: receive failed", keyError, e.err, keyDelay, delay)

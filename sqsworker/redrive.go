@@ -2,7 +2,6 @@ package sqsworker
 
 import (
 	"cmp"
-	"log/slog"
 	"time"
 )
 
@@ -10,16 +9,16 @@ import (
 // hands the message out again, also past maxReceiveCount. So the head of a FIFO group may be left to SQS, and the messages
 // behind it may run, only where the dead-letter queue was just seen to exist. Until then the group is held.
 
-// dlqConfirmed says that SQS has answered with the redrive policy and that its dead-letter queue exists, and that no answer to
-// a send has contradicted.
+// dlqConfirmed says that SQS has answered with the redrive policy and that its dead-letter queue exists, not longer ago than is
+// believed, and that no answer to a send has contradicted.
 func (l *loop) dlqConfirmed() bool {
-	return !l.queue.guessed && !l.queue.confirmed.IsZero() && !l.deadLetters.missing
+	return !l.queue.guessed && !l.queue.confirmed.IsZero() && elapsed(l.now(), l.queue.confirmed) <= believed+readAgainAfter && !l.deadLetters.missing
 }
 
 // movedNext says that SQS moves the message when it is received once more, and never hands it out again. A count beyond
-// maxReceiveCount shows that SQS has not moved it.
+// maxReceiveCount shows that SQS has not moved it. That of a message that came from another queue counts the receives there too.
 func (l *loop) movedNext(d *delivery) bool {
-	return l.dlqConfirmed() && d.lease.count == l.queue.maxReceives && elapsed(l.now(), l.queue.confirmed) < askAgainAfter
+	return l.dlqConfirmed() && !d.moved && d.lease.count == l.queue.maxReceives && elapsed(l.now(), l.queue.confirmed) < askAgainAfter
 }
 
 // mustAwaitDLQ says that a group may not be given back: it would lose receives, and with the last one the messages behind the
@@ -32,7 +31,7 @@ func (l *loop) mustAwaitDLQ(d *delivery) bool {
 // SQS. The head is run again meanwhile, after its backoff.
 func (l *loop) awaitDLQ(d *delivery, delay time.Duration) {
 	l.holdParked(d, heldDLQ, delay, nil)
-	l.readRedrive()
+	l.contradicted()
 }
 
 func (l *loop) awaiting() (heads []*delivery) {
@@ -44,40 +43,13 @@ func (l *loop) awaiting() (heads []*delivery) {
 	return heads
 }
 
-// readRedrive reads the redrive policy again, and whether its dead-letter queue exists: at once, and every askAgainAfter while
-// a group waits for it.
-func (l *loop) readRedrive() {
-	if l.deadLetters.reading || l.stopping.begun {
-		return
-	}
-	l.deadLetters.reading = true
-	l.call(func() event {
-		q, _, err := l.readPolicy(l.callCtx, slog.New(slog.DiscardHandler))
-		return redriveRead{q, err}
-	})
-}
-
-// redriveRead is the answer to readRedrive.
-type redriveRead struct {
-	queue queue
-	err   error
-}
-
-func (l *loop) redriveRead(e redriveRead) {
-	l.after(askAgainAfter, func() {
-		l.deadLetters.reading = false
-		if len(l.awaiting()) > 0 {
-			l.readRedrive()
-		}
-	})
-	if e.err == nil {
-		l.queue, l.tries = e.queue, e.queue.tries(l.opts.MaxAttempts)
-	}
+// reviewAwaiting sends the heads that wait to the dead-letter queue, where one is known. err is that of the read before.
+func (l *loop) reviewAwaiting(err error) {
 	for _, d := range l.awaiting() {
-		if !l.dlqConfirmed() && !l.deadLetters.waitLogged {
-			l.deadLetters.waitLogged = true
+		if !l.dlqConfirmed() && !l.reads.waitLogged {
+			l.reads.waitLogged = true
 			l.log.WarnContext(d.context(), "sqsworker: a FIFO group waits behind a message that failed too often, because the dead-letter queue is missing or unknown: create it or change the redrive policy, and check the permissions on both queues",
-				d.about("dlq", cmp.Or(l.queue.deadLetter, l.queue.target), keyError, e.err)...)
+				d.about("dlq", cmp.Or(l.queue.deadLetter, l.queue.target), keyError, err)...)
 		}
 		if l.queue.hasDLQ() {
 			r := d.result

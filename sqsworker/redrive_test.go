@@ -135,10 +135,11 @@ func TestLeftToSQSFromAHold(t *testing.T) {
 		d.m.Group = "g"
 		l.advance(l.joinGroup(d))
 	}
-	l.deadLetters = deadLetters{reading: true, refuses: true, askAgain: l.now().Add(time.Minute)}
+	l.deadLetters = deadLetters{refuses: true, askAgain: l.now().Add(time.Minute)}
 	head.tries, head.result = 1, result{settle: func(bool) error { return nil }}
+	l.reads.underWay, l.queue.deadLetter = true, q.deadLetter
 	l.awaitDLQ(head, time.Minute)
-	l.redriveRead(redriveRead{queue: q})
+	l.queueRead(queueRead{queue: q})
 	if head.state != releasing || next.state != ready || next.parked {
 		t.Errorf("head: state %d, next one: state %d, parked %t", head.state, next.state, next.parked)
 	}
@@ -168,10 +169,11 @@ func TestSendConfirmsTheDeadLetterQueue(t *testing.T) {
 	l.queue.confirmed = l.now()
 	d := l.addTest("a", 1)
 	l.setState(d, rejecting)
-	l.deadLetters = deadLetters{missing: true, waitLogged: true}
+	l.deadLetters = deadLetters{missing: true}
+	l.reads.waitLogged = true
 	l.deadLettered(deadLettered{d: d})
-	if !l.dlqConfirmed() || l.deadLetters.waitLogged {
-		t.Errorf("confirmed %t, and the next group that waits is not logged: %t", l.dlqConfirmed(), l.deadLetters.waitLogged)
+	if !l.dlqConfirmed() || l.reads.waitLogged {
+		t.Errorf("confirmed %t, and the next group that waits is not logged: %t", l.dlqConfirmed(), l.reads.waitLogged)
 	}
 }
 

@@ -12,12 +12,12 @@ const (
 	// attributesPatience is how long the start waits for the queue's attributes. Receives and deletes may work without them, unless no
 	// request could be sent at all.
 	attributesPatience = 30 * time.Second
-	// readAgainAfter is how often they are asked for after that.
+	// readAgainAfter is how often they are asked for after that, until they are answered.
 	readAgainAfter = time.Minute
 )
 
 // inspect reads the queue's attributes before the first receive. Where they may not be read, or are not answered within
-// attributesPatience, the worker begins with a guess: see readAgain. It waits longer if its URL does not tell the ARN: that is part of
+// attributesPatience, the worker begins with a guess: see age.go. It waits longer if its URL does not tell the ARN: that is part of
 // the key of events without an ID.
 //
 // Where no request could be sent in that time it returns why. Nothing is received yet, so a restart costs no receive. When the worker
@@ -42,7 +42,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		case isAccessDenied(err):
 			w.warnNotReadable(err)
 			q := w.guess()
-			q.unread = q.arn == ""
+			q.denied = true
 			return q, nil
 		}
 		last = err
@@ -57,7 +57,6 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 			if left <= 0 {
 				w.log.WarnContext(ctx, "sqsworker: queue attributes not read: the redrive policy is not known, receiving without it",
 					keyError, err, keyDelay, readAgainAfter)
-				q.unread = true
 				return q, nil
 			}
 		}
@@ -78,36 +77,4 @@ func (w *Worker) waitFor(reason string) { w.waitsFor.Store(&reason) }
 
 func (w *Worker) warnNotReadable(err error) {
 	w.log.Warn("sqsworker: queue attributes cannot be read (sqs:GetQueueAttributes): the redrive policy is not known", keyError, err)
-}
-
-// readAgain reads, later and during the receives, the attributes that were not answered at the start.
-func (l *loop) readAgain() {
-	l.after(readAgainAfter, func() {
-		if !l.stopping.begun {
-			l.call(func() event {
-				q, err := l.readQueue(l.callCtx)
-				return queueRead{q, err}
-			})
-		}
-	})
-}
-
-// queueRead is the answer to readAgain.
-type queueRead struct {
-	queue queue
-	err   error
-}
-
-func (l *loop) queueRead(e queueRead) {
-	switch {
-	case e.err == nil:
-		l.queue, l.tries = e.queue, e.queue.tries(l.opts.MaxAttempts)
-		l.wake() // what waits for the queue's ARN
-		l.log.Info("sqsworker: queue attributes read", "dlq", l.queue.deadLetter, "max_receive_count", l.queue.maxReceives)
-	case isAccessDenied(e.err) && l.queue.arn != "":
-		l.warnNotReadable(e.err)
-	default:
-		l.log.Warn("sqsworker: queue attributes not read, trying again", keyError, e.err, keyDelay, readAgainAfter)
-		l.readAgain()
-	}
 }

@@ -38,10 +38,11 @@ func (l *loop) stopBecause(err error) {
 // To a queue that does not exist nothing is sent again, since each message would cost a call. After a receive has said so,
 // what is done is still deleted: SQS may answer so for a moment, and a done message should not come back.
 func (l *loop) changeFailed(err error, start time.Time, signed *signature) {
-	if isMissing(err) {
+	absent := l.absent(err, start)
+	if absent {
 		l.deletes.missing = true
 	}
-	if signed.ends(err, start, l.now()) || isFatal(err) {
+	if absent || signed.ends(err, start, l.now()) || isFatal(err) {
 		l.stopBecause(err)
 	}
 }

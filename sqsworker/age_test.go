@@ -1,0 +1,231 @@
+package sqsworker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// policy is a redrive policy with the dead-letter queue of that name.
+func policy(dlq string, maxReceives int) string {
+	return fmt.Sprintf(`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:%s","maxReceiveCount":%d}`, dlq, maxReceives)
+}
+
+func (x *fixture) setPolicy(text string) {
+	x.Helper()
+	_, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.url, Attributes: map[string]string{"RedrivePolicy": text}})
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+// rejects returns a handler that rejects bodies with "bad".
+func rejects(_ context.Context, m *sqsonce.Message) error {
+	if strings.Contains(m.Body, "bad") {
+		return sqsonce.Reject(errTest)
+	}
+	return nil
+}
+
+// A redrive policy that changes while a worker runs is used within 5 min, without a restart.
+func TestPolicyChanges(t *testing.T) {
+	t.Parallel()
+	second := func(o *Options) { o.Backoff = func(int) time.Duration { return time.Second } }
+	for name, c := range map[string]struct {
+		before int // maxReceiveCount
+		after  string
+		runs   int // of a FIFO message that always fails; 0: given back again and again
+		dead   string
+	}{
+		"attached": {after: policy("jobs-dlq.fifo", 4), runs: 4, dead: "jobs-dlq.fifo"},
+		"changed":  {before: 3, after: policy("jobs-dlq.fifo", 7), runs: 7, dead: "jobs-dlq.fifo"},
+		"replaced": {before: 3, after: policy("other.fifo", 3), runs: 3, dead: "other.fifo"},
+		"removed":  {before: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, setup{fifo: true, maxReceives: c.before}, func(x *fixture) {
+				other := x.create("other.fifo", map[string]string{"FifoQueue": "true"})
+				p := &poison{}
+				j := x.start(p.handle, second)
+				time.Sleep(time.Minute)
+				x.setPolicy(c.after)
+				time.Sleep(5 * time.Minute)
+				x.send("g:1bad", "g:2")
+				time.Sleep(time.Minute)
+				j.stopClean()
+				if c.runs == 0 {
+					if q := x.queued(); len(q) != 2 || len(x.dead()) > 0 {
+						t.Errorf("%d left in the queue, %d dead-lettered; want 2 and none", len(q), len(x.dead()))
+					}
+					return
+				}
+				dead := x.dead()
+				if c.dead == "other.fifo" {
+					dead = x.srv.Messages(other)
+				}
+				if n := p.count("g:1bad"); n != c.runs || len(dead) != 1 || !slices.Equal(p.handled(), []string{"g:2"}) {
+					t.Errorf("%d runs, %d in %s, done %v; want %d, one, and the other message", n, len(dead), c.dead, p.handled(), c.runs)
+				}
+			})
+		})
+	}
+}
+
+// A dead-letter queue that is deleted, replaced or made again is found at the first send that SQS refuses.
+func TestDeadLetterQueueReplaced(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"jobs-dlq", "other"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+				j := x.start(rejects)
+				time.Sleep(time.Minute)
+				if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				dlq := x.create(name, nil)
+				x.setPolicy(policy(name, 5))
+				x.send("bad")
+				time.Sleep(90 * time.Second)
+				j.stopClean()
+				if dead := x.srv.Messages(dlq); len(dead) != 1 || dead[0].ReceiveCount > 3 {
+					t.Errorf("dead-lettered: %+v, want the message after two or three receives", dead)
+				}
+			})
+		})
+	}
+}
+
+// While nothing contradicts what was read, the attributes are read every 5 min, and a read that fails changes nothing. A count above
+// maxReceiveCount has them read at once.
+func TestAttributesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 7}, func(x *fixture) {
+		j := x.start(rejects)
+		time.Sleep(time.Hour + time.Minute)
+		if n, d := x.calls(opAttributes), x.calls("GetQueueUrl"); n != 14 || d != 13 {
+			t.Errorf("attributes read %d times (the dead-letter queue's once), its URL %d times; want 14 and 13", n, d)
+		}
+		if n := x.log.count("queue attributes read"); n > 0 {
+			t.Errorf("%d lines say that the attributes were read, want none", n)
+		}
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Reset}, {Op: "GetQueueUrl", Prob: 1, Do: fault.Reset}}})
+		time.Sleep(10 * time.Minute)
+		x.send("bad")
+		time.Sleep(10 * time.Second)
+		if len(x.dead()) != 1 {
+			t.Error("the dead-letter queue is not known any more after reads that failed")
+		}
+		x.srv.Set(fault.Plan{})
+		time.Sleep(10 * time.Minute)
+		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
+			t.Fatal(err)
+		}
+		j.stopClean()
+	})
+	bubble(t, setup{maxReceives: 1}, func(x *fixture) {
+		j := x.start(func(context.Context, *sqsonce.Message) error { return sqsonce.RetryAfter(time.Second, errTest) })
+		time.Sleep(time.Minute)
+		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
+			t.Fatal(err)
+		}
+		before := x.calls(opAttributes)
+		x.send("a")
+		time.Sleep(10 * time.Second)
+		if n := x.calls(opAttributes) - before; n == 0 || n > 4 {
+			t.Errorf("read %d times after a receive that contradicts the policy", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := x.log.count("SQS moves the message"); n > 1 {
+			t.Errorf("%d lines say that SQS moves the message, whose dead-letter queue does not exist", n)
+		}
+		j.stopClean()
+	})
+}
+
+// One answer that the queue does not exist ends nothing, in whichever call it comes: no lease is lost.
+func TestOneAnswerThatTheQueueIsMissing(t *testing.T) {
+	for _, op := range []string{opReceive, opDelete, opChange, opAttributes} {
+		t.Run(op, func(t *testing.T) {
+			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+				var r runs
+				j := x.start(r.take(40 * time.Second))
+				time.Sleep(time.Minute)
+				for range 3 {
+					x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Nth: 1, Do: fault.Error, Code: "QueueDoesNotExist"}}})
+					x.sendMany(20)
+					time.Sleep(5 * time.Minute)
+				}
+				if got := j.Stats(); got.LeasesLost > 0 || got.Done != 60 {
+					t.Errorf("stats: %+v, want no lost lease", got)
+				}
+				j.stopClean()
+				x.wantEmpty()
+			})
+		})
+	}
+}
+
+// A paused worker sees that its queue was deleted.
+func TestQueueDeletedWhilePaused(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		j := x.start(ok)
+		time.Sleep(time.Minute)
+		j.Pause()
+		time.Sleep(time.Minute)
+		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := j.wait(); !isMissing(err) || time.Since(began) > 6*time.Minute {
+			t.Errorf("Run: got %v after %s, want that the queue does not exist", err, time.Since(began))
+		}
+	})
+}
+
+// The receive count of a message that SQS has moved from another queue counts the receives there: it says nothing about the last one here,
+// and no group overtakes its head.
+func TestRetryQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true, maxReceives: 4}, func(x *fixture) {
+		x.send("g:1bad", "g:2")
+		for range 4 {
+			x.receive(time.Second)
+			time.Sleep(2 * time.Second)
+		}
+		x.receive(time.Second)
+		retry := x.dlq
+		last := x.create("last.fifo", map[string]string{"FifoQueue": "true"})
+		x.url = retry
+		x.setPolicy(policy("last.fifo", 6))
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opSend, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
+		p := &poison{}
+		j := x.start(p.handle, func(o *Options) {
+			o.MaxAttempts = 1
+			o.Backoff = func(int) time.Duration { return time.Second }
+		})
+		time.Sleep(10 * time.Minute)
+		if len(p.handled()) > 0 || len(x.queued()) != 2 || x.log.has("SQS moves the message") {
+			t.Errorf("done %v, %d in the queue; want the group behind its head", p.handled(), len(x.queued()))
+		}
+		if n := x.calls(opAttributes); n > 25 {
+			t.Errorf("the attributes were read %d times", n)
+		}
+		x.srv.Set(fault.Plan{})
+		time.Sleep(10 * time.Minute)
+		j.stopClean()
+		if !slices.Equal(p.handled(), []string{"g:2"}) || len(x.srv.Messages(last)) != 1 {
+			t.Errorf("done %v, %d dead-lettered", p.handled(), len(x.srv.Messages(last)))
+		}
+	})
+}
