@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -28,11 +27,9 @@ func (i *Inbox) ask(ctx context.Context, c dedup.Claim) error {
 	if _, _, err = i.insert.writeReturning(ctx, tx, c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt); err != nil {
 		return err
 	}
-	switch written, err := i.complete.write(ctx, tx, "", "", c.Key, c.Owner); {
-	case err != nil:
+	// MySQL counts no row that the UPDATE leaves as it was.
+	if _, err = i.complete.write(ctx, tx, "", "", c.Key, c.Owner); err != nil {
 		return err
-	case !written:
-		return errors.New("the record that the question wrote was not found")
 	}
 	return tx.Commit()
 }
