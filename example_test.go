@@ -2,6 +2,7 @@ package sqsonce_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -193,4 +194,21 @@ func ExampleOpenEnvelope() {
 		fmt.Println(err)
 	}
 	// Output: ord-42 sns sns-message|arn:aws:sns:eu-west-1:123456789012:orders|63a3f6b6-d533-4a47-aef9-fcf5cf758c76
+}
+
+// The card service is down. The host calls ping, and runs no handler until ping returns nil. If ping works although the charge has
+// failed, only this order waits.
+func ExampleUnavailableUntil() {
+	charge := func(context.Context, Order) error { return errors.New("card service: connection refused") }
+	ping := func(context.Context) error { return nil }
+
+	h := sqsonce.JSON(func(ctx context.Context, o Order) error {
+		if err := charge(ctx, o); err != nil {
+			return sqsonce.UnavailableUntil(err, ping)
+		}
+		return nil
+	})
+	err := h(context.Background(), &sqsonce.Message{Body: `{"id":"ord-42","cents":1250}`})
+	fmt.Println(sqsonce.OutcomeOf(err).Kind, "-", err)
+	// Output: unavailable - sqsonce: unavailable: card service: connection refused
 }
