@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -76,10 +75,7 @@ func validate(c Client, queueURL, namespace string, o *Options) error {
 	}
 	add(host.IsNil(c), "client", "is nil")
 	problem := host.QueueURLProblem(queueURL)
-	// The server would decode the name; here orders%2Efifo would be a standard queue.
-	escaped := problem == "" && strings.Contains(host.QueueName(queueURL), "%")
 	add(problem != "", "queueURL", "%s", problem)
-	add(escaped, "queueURL", "is %.256q, must have the queue's name without escapes", queueURL)
 	if region := clientRegion(c); region != "" {
 		arn, known := host.ARNOfURL(queueURL)
 		add(known && arn.Region != region, "queueURL", "is of region %s, the client's is %s: make the client with the queue's region", arn.Region, region)

@@ -49,6 +49,10 @@ type Options struct {
 	// is given back after so many tries. Default: the maxReceiveCount of the queue, at most 10; 3 where that is not known.
 	// Least 1.
 	MaxAttempts int
+	// QueueARN is the queue's ARN. It is part of the key of events without an ID. Set it only where sqs:GetQueueAttributes is denied
+	// and the queue's URL is that of a proxy, which does not tell it: without it such messages wait. Default: from the attributes, else
+	// from the URL.
+	QueueARN string
 	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the worker's. Default: the one
 	// of the queue's RedrivePolicy.
 	DeadLetterQueue string
@@ -179,6 +183,9 @@ func validate(c Client, queueURL string, h sqsonce.Handler, given, o *Options) e
 	p.add(!badVisibility && o.MaxExtension < o.VisibilityTimeout || o.MaxExtension > maxVisibility || o.MaxExtension < 0,
 		"Options.MaxExtension", "is %s, must be from Visibility (%s) to 12 h", o.MaxExtension, o.VisibilityTimeout)
 	p.add(o.DeleteLinger > time.Second, "Options.DeleteLinger", "is %s, must be at most 1 s", o.DeleteLinger)
+	if arn, err := host.ParseQueueARN(o.QueueARN); o.QueueARN != "" {
+		p.add(err != nil || arn.Name != host.QueueName(queueURL), "Options.QueueARN", "is %.256q, must be the ARN of the queue in the URL", o.QueueARN)
+	}
 	if u := o.DeadLetterQueue; u != "" {
 		p.add(host.QueueURLProblem(u) != "", "Options.DeadLetterQueue", "%s", host.QueueURLProblem(u))
 		p.add(u == queueURL, "Options.DeadLetterQueue", "is the worker's own queue")

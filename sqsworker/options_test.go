@@ -49,6 +49,7 @@ var badOptions = map[string]struct {
 	"extension below":  {func(o *Options) { o.MaxExtension = -time.Second }, []string{"Options.MaxExtension"}},
 	"extension long":   {func(o *Options) { o.MaxExtension = 13 * time.Hour }, []string{"Options.MaxExtension"}},
 	"linger":           {func(o *Options) { o.DeleteLinger = time.Minute }, []string{"Options.DeleteLinger"}},
+	"queue arn":        {func(o *Options) { o.QueueARN = "arn:aws:sqs:eu-west-1:123456789012:other" }, []string{"Options.QueueARN"}},
 	"dlq malformed":    {func(o *Options) { o.DeadLetterQueue = "arn:aws:sqs:x" }, []string{"Options.DeadLetterQueue"}},
 	"dlq itself":       {func(o *Options) { o.DeadLetterQueue = goodURL }, []string{"Options.DeadLetterQueue"}},
 	"dlq kind":         {func(o *Options) { o.DeadLetterQueue = goodURL + ".fifo" }, []string{"Options.DeadLetterQueue"}},

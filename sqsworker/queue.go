@@ -89,7 +89,7 @@ func (w *Worker) readPolicy(ctx context.Context, log *slog.Logger) (queue, attri
 
 // guess is what the worker goes by if it cannot read the queue's attributes.
 func (w *Worker) guess() queue {
-	q := queue{deadLetter: w.opts.DeadLetterQueue, maxReceives: unknownMaxReceives, guessed: true}
+	q := queue{arn: w.opts.QueueARN, deadLetter: w.opts.DeadLetterQueue, maxReceives: unknownMaxReceives, guessed: true}
 	if arn, ok := host.ARNOfURL(w.queueURL); ok {
 		q.arn = arn.String()
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -277,5 +278,24 @@ func TestUnknownRetentionOfTheDLQ(t *testing.T) {
 		if got := log.count("questionable") > before; got != questionable {
 			t.Errorf("retention %q: questionable %t, want %t", retention, got, questionable)
 		}
+	}
+}
+
+// TestQueueARNOfTheOptions: where the attributes are denied, and the URL is a proxy's, a message gets the ARN of the options.
+func TestQueueARNOfTheOptions(t *testing.T) {
+	t.Parallel()
+	const arn = "arn:aws:sqs:us-east-1:000000000000:jobs"
+	for _, given := range []string{"", arn} {
+		bubble(t, setup{faults: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}}, func(x *fixture) {
+			x.url = strings.Replace(x.url, "https://sqs.us-east-1.amazonaws.com", "https://proxy.internal", 1)
+			x.send("a")
+			var got atomic.Value
+			j := x.start(func(_ context.Context, m *sqsonce.Message) error { got.Store(m.QueueARN); return nil }, func(o *Options) { o.QueueARN = given })
+			time.Sleep(2 * time.Minute)
+			j.stopClean()
+			if given == arn && got.Load() != arn {
+				t.Errorf("the message has %v, want %s", got.Load(), arn)
+			}
+		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 var queueName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)$`)
 
 // QueueURLProblem returns what is wrong with a queue's URL, or "". It accepts the URLs of emulators: any host, and any
-// path that ends in a queue's name.
+// path that ends in a queue's name without escapes.
 func QueueURLProblem(s string) string {
 	if s == "" {
 		return "is empty"
@@ -21,7 +21,7 @@ func QueueURLProblem(s string) string {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Sprintf("is %.256q, must be a URL such as https://sqs.eu-west-1.amazonaws.com/123456789012/orders", s)
 	}
-	if !queueName.MatchString(u.Path[strings.LastIndexByte(u.Path, '/')+1:]) {
+	if !queueName.MatchString(QueueName(u.EscapedPath())) { // not as the server would decode it: orders%2Efifo would be taken for a standard queue
 		return fmt.Sprintf("is %.256q, must end in a queue's name: 1 to 80 of A-Z a-z 0-9 _ -, with .fifo for a FIFO queue", s)
 	}
 	return ""

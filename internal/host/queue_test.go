@@ -24,6 +24,7 @@ func TestQueueURLProblem(t *testing.T) {
 		"https://host":                                        "must end in a queue's name",
 		"https://host/1/":                                     "must end in a queue's name",
 		"https://host/1/ord.ers":                              "must end in a queue's name",
+		"https://host/1/orders%2Efifo":                        "must end in a queue's name",
 		"https://host/1/.fifo":                                "must end in a queue's name",
 		"https://host/1/" + strings.Repeat("q", 81):           "must end in a queue's name",
 		"https://host/1/" + strings.Repeat("q", 76) + ".fifo": "must end in a queue's name",
