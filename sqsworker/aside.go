@@ -87,7 +87,10 @@ func (l *loop) claim(d *delivery) {
 // holdUnavailable holds a message and its group, or gives them back, hidden for a while, where there is no room and each has
 // receives left.
 func (l *loop) holdUnavailable(d *delivery, why heldFor, delay, hidden time.Duration) {
-	if d.group == nil && !l.roomToPark(d.amount()) && l.mayHandOver(d) {
+	if !l.inTime(d, &delay) {
+		return
+	}
+	if d.group == nil && !l.roomToPark(d.amount()) && l.mayHandOver(d) && l.inTime(d, &hidden) {
 		l.giveBack(d, hidden)
 		return
 	}
@@ -122,7 +125,10 @@ func (l *loop) beginDoubt() {
 	l.setNeeds(needsDoubted)
 	l.needs.probes, l.needs.probeAt = 0, l.now().Add(doubtProbe)
 	l.wakeAfter(doubtProbe)
-	l.whileNeeds(doubtKeeps, lookAgain, func() { l.handOver(lateProbe) })
+	l.whileNeeds(doubtKeeps, lookAgain, func() {
+		l.expireHeld()
+		l.handOver(lateProbe)
+	})
 }
 
 // probed notes that a worker has begun a receive.

@@ -44,6 +44,7 @@ type delivery struct {
 	unavailableSince time.Time // of the first of them
 	refuted          bool      // its claim: others could be handled
 
+	expiring     bool // it was logged that its retention ends soon
 	suspect      bool // runs apart, or waits for it
 	suspectStart time.Time
 

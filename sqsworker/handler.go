@@ -278,6 +278,10 @@ func (l *loop) failed(d *delivery, r result) {
 	if l.stopping.cancelled && r.asked < 0 && isCancellation(r.err) {
 		r.delay = 0 // the handler did not fail: the stop cancelled it
 	}
+	d.result = r
+	if !l.inTime(d, &r.delay) {
+		return
+	}
 	if d.group != nil {
 		l.headFailed(d, r)
 		return

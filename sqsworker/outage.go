@@ -74,7 +74,10 @@ func (l *loop) setNeeds(s needsState) {
 
 func (l *loop) beginOutage() {
 	l.setNeeds(needsDown)
-	l.whileNeeds(handOver, lookAgain, func() { l.handOver(0) })
+	l.whileNeeds(handOver, lookAgain, func() {
+		l.expireHeld()
+		l.handOver(0)
+	})
 	l.whileNeeds(firstTrial, trialEvery, func() { l.needs.trial = trial{state: trialDue} })
 }
 

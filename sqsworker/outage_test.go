@@ -257,7 +257,7 @@ func TestOutageOfADay(t *testing.T) {
 			j := x.start(d.handle, func(o *Options) { o.VisibilityTimeout, o.WaitTime = time.Hour, 20*time.Second })
 			time.Sleep(24 * time.Hour)
 			d.set(nil)
-			time.Sleep(5 * time.Minute)
+			time.Sleep(10 * time.Minute)
 			if n := d.handled(); n != 1 || len(x.dead()) > 0 {
 				x.Errorf("%d of 1 done, %d in the dead-letter queue", n, len(x.dead()))
 			}

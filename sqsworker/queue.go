@@ -18,11 +18,12 @@ import (
 // queue is what Run reads about its queue before the first receive, and then again and again: see age.go.
 type queue struct {
 	arn         string
-	maxReceives int       // of the redrive policy; 0: no policy, SQS delivers a message again and again
-	guessed     bool      // maxReceives is, since the policy cannot be read
-	deadLetter  string    // URL; "": not known
-	target      string    // ARN of the redrive policy's dead-letter queue
-	confirmed   time.Time // when SQS answered that it exists; zero: it has not
+	maxReceives int           // of the redrive policy; 0: no policy, SQS delivers a message again and again
+	guessed     bool          // maxReceives is, since the policy cannot be read
+	deadLetter  string        // URL; "": not known
+	target      string        // ARN of the redrive policy's dead-letter queue
+	confirmed   time.Time     // when SQS answered that it exists; zero: it has not
+	retention   time.Duration // of its messages; 0: not known
 	// longestReturn is how long after its first delivery a message can come back; 0: not known.
 	longestReturn time.Duration
 	denied        bool  // the role may not read the attributes
@@ -98,7 +99,7 @@ func (w *Worker) guess() queue {
 
 // readRedrivePolicy sets what the queue's attributes say about failures.
 func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes, log *slog.Logger) {
-	q.arn = a.get(sqstypes.QueueAttributeNameQueueArn)
+	q.arn, q.retention = a.get(sqstypes.QueueAttributeNameQueueArn), a.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
 	text := a.get(sqstypes.QueueAttributeNameRedrivePolicy)
 	if text == "" {
 		return
@@ -177,6 +178,7 @@ func (w *Worker) attributesOf(ctx context.Context, queueURL string) (attributes,
 const (
 	shortVisibility = 5 * time.Second
 	shortWait       = 5 * time.Second
+	shortRetention  = time.Hour
 	fewReceives     = 3
 )
 
@@ -208,11 +210,13 @@ func (w *Worker) checkQueue(ctx context.Context, q *queue, a attributes) {
 		"a message that always fails is delivered again until its retention ends")
 	w.warnIf(q.maxReceives > 0 && q.maxReceives < fewReceives, "queue.RedrivePolicy.maxReceiveCount", q.maxReceives,
 		"a crash costs a receive too: messages whose handler never failed reach the dead-letter queue")
-	retention, dead := a.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod), time.Duration(0)
+	w.warnIf(q.retention > 0 && q.retention < shortRetention, "queue.MessageRetentionPeriod", q.retention,
+		"shorter than the backoff of five attempts and an outage: messages go to the dead-letter queue before they have been tried so often")
+	dead := time.Duration(0)
 	if q.hasDLQ() {
-		dead = w.checkDeadLetterQueue(ctx, q, retention)
+		dead = w.checkDeadLetterQueue(ctx, q, q.retention)
 	}
-	q.longestReturn = host.LongestReturn(w.fifo, retention, q.hasDLQ(), dead)
+	q.longestReturn = host.LongestReturn(w.fifo, q.retention, q.hasDLQ(), dead)
 }
 
 // checkDeadLetterQueue needs sqs:GetQueueAttributes on the dead-letter queue, which the worker does not need otherwise. If

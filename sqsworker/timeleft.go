@@ -1,0 +1,73 @@
+package sqsworker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// SQS deletes a message when its retention is over, also one that waits for its next attempt, and tells nobody. So no delay reaches into
+// the last part of a message's life, and what cannot run before that goes to the dead-letter queue, with this reason. Protocol, 17.15.
+
+var errExpires = errors.New("sqsworker: the message's retention ends before it can run again")
+
+// leastLeft is the last part of a message's life, which no delay reaches: time for another receive, and for a send.
+func (l *loop) leastLeft() time.Duration { return max(2*l.opts.VisibilityTimeout, time.Minute) }
+
+// timeLeft is how long a message can wait for its next attempt, by SQS's clock. known is false where the retention, the message's age or
+// SQS's clock is not known.
+func (l *loop) timeLeft(d *delivery) (left time.Duration, known bool) {
+	if l.queue.retention == 0 || d.m.SentAt.IsZero() || l.clock.date.IsZero() {
+		return 0, false
+	}
+	return d.m.SentAt.Add(l.queue.retention - l.leastLeft()).Sub(l.clock.latest(l.now())), true
+}
+
+// inTime shortens a delay, so that the message can run once more. It returns false where that is too late and the message is on its way
+// to the dead-letter queue.
+func (l *loop) inTime(d *delivery, delay *time.Duration) bool {
+	left, known := l.timeLeft(d)
+	switch {
+	case !known || *delay <= left || l.stopping.begun || d.damaged:
+		return true
+	case left > 0:
+		*delay = left
+		return true
+	case l.queue.hasDLQ() && !d.result.sendFailed:
+		l.expire(d)
+		return false
+	}
+	*delay = min(*delay, l.opts.VisibilityTimeout/2)
+	if !d.expiring {
+		d.expiring = true
+		l.log.WarnContext(d.context(), "sqsworker: SQS deletes the message soon, when its retention is over: no dead-letter queue takes it", d.about()...)
+	}
+	return true
+}
+
+// expire sends a message to the dead-letter queue because of its retention.
+func (l *loop) expire(d *delivery) {
+	r := d.result
+	why := r.err
+	if d.runs == 0 {
+		r.settle, why = func(bool) error { return nil }, l.needs.err
+	}
+	r.outcome, r.err = sqsonce.OutcomeRejected, errExpires
+	if why != nil {
+		r.err = fmt.Errorf("%w: %w", errExpires, why)
+	}
+	l.setState(d, deciding)
+	l.reject(d, r)
+}
+
+// expireHeld sends what waits in an outage to the dead-letter queue when its time is over.
+func (l *loop) expireHeld() {
+	for _, d := range l.sorted() {
+		head := d.group == nil || d.group.head == d
+		if left, known := l.timeLeft(d); known && left <= 0 && head && (d.state == ready || l.isAside(d)) && l.queue.hasDLQ() && d != l.needs.trial.message {
+			l.expire(d)
+		}
+	}
+}
