@@ -119,6 +119,7 @@ func runOrderPlan(t *testing.T, p orderPlan) string {
 		}
 		time.Sleep(5 * time.Second)
 	}
+	time.Sleep(time.Minute) // a delete whose answer was lost is sent again
 	if err := second.stop(); err != nil {
 		return fmt.Sprintf("second worker: %v", err)
 	}
