@@ -198,7 +198,7 @@ func (l *loop) toProbe() (n int, decided bool) {
 	case needsProven:
 		return 0, false
 	case needsUnproven:
-		may = may && l.allParked()
+		may = may && !l.awaitsOutcome()
 	case needsDoubted:
 		may = may && l.parked.messages < l.opts.MaxHeld && !l.now().Before(l.needs.probeAt)
 	case needsDown:
@@ -210,14 +210,18 @@ func (l *loop) toProbe() (n int, decided bool) {
 	return 0, true
 }
 
-// allParked says that no message waits for its first outcome, with a slot or for one.
-func (l *loop) allParked() bool {
+// awaitsOutcome says that a message waits for its first outcome since the state began, with a slot or for one. A handler that has run
+// since before that says nothing, and may run for hours.
+func (l *loop) awaitsOutcome() bool {
+	if l.counts[ready] > 0 {
+		return true
+	}
 	for _, d := range l.deliveries {
-		if !d.parked && (d.group == nil || d.group.head == d) {
-			return false
+		if d.state == running && !d.began.Before(l.needs.since) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // available notes that a message had another outcome than unavailable.
