@@ -137,10 +137,10 @@ func (l *loop) hasReceives(d *delivery) bool {
 	return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-leftReceives
 }
 
-// mayStart says whether a message may run: all in a stop, while there is time, and in an outage only the one that is tried. Beside
-// suspects nothing runs.
+// mayStart says whether a message may run: all in a stop, while there is time, and in an outage only the one that is tried. None runs
+// that waits for suspects.
 func (l *loop) mayStart(d *delivery) bool {
-	if l.suspects.state == suspectsStarted && d != l.suspects.current {
+	if l.waitsForSuspects(d) {
 		return false
 	}
 	return l.needs.state != needsDown || l.stopping.begun || d == l.needs.trial.message
@@ -162,7 +162,7 @@ const (
 	trialRuns
 )
 
-// chooseTrial chooses a message for a trial. Without one a receive for one message is started: see toProbe.
+// chooseTrial chooses a message for a trial. Without one a receive for one message is started, see toProbe, if one may be.
 func (l *loop) chooseTrial() {
 	t := &l.needs.trial
 	if t.state != trialDue && (t.state != trialReceived || l.polling.active > 0) {
@@ -170,6 +170,9 @@ func (l *loop) chooseTrial() {
 	}
 	var oldest *delivery
 	for _, d := range l.sorted() {
+		if l.waitsForSuspects(d) {
+			continue
+		}
 		if d.state == ready && d.unavailable == 0 {
 			*t = trial{trialRuns, d}
 			return
@@ -178,14 +181,14 @@ func (l *loop) chooseTrial() {
 			oldest = d
 		}
 	}
-	if t.state == trialDue {
+	if t.state == trialDue && (oldest == nil || l.mayReceive()) {
 		return
 	}
 	*t = trial{}
 	if oldest == nil {
 		return
 	}
-	*t = trial{trialRuns, oldest} // the queue had no other one
+	*t = trial{trialRuns, oldest} // no other one is to be had
 	if oldest.state == held {
 		l.makeReady(oldest)
 	}
