@@ -77,7 +77,7 @@ func (l *loop) anyWaitsForSlot() bool { return len(l.ready) > 0 && l.freeSlots()
 // for fewer is started only while nothing else is to be had: no message waits for a slot and no receive is under way. If
 // it is MaxInFlight or Bytes that leaves no room for ten, it is also started only when nothing under way will free some.
 func (l *loop) toReceive() int {
-	if l.needs.asking != nil || !l.mayReceive() {
+	if l.needs.unsure(l.now()) || !l.mayReceive() {
 		return 0
 	}
 	if n, decided := l.toProbe(); decided {
