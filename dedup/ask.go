@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
@@ -95,7 +96,9 @@ func (o *Once) callAsk(ctx context.Context, name string) error {
 	// As a second delivery the acquire is sent alone: in a batch of others' writes it could wait for them.
 	c := Claim{Key: o.consumer + question.KeyPrefix + name, Owner: name, Lease: o.o.LeaseDuration, Retention: askRetention, Attempt: 2}
 	if o.asker != nil {
-		return o.asker.Ask(ctx, c)
+		var err error
+		p := host.Recover(func() { err = o.asker.Ask(ctx, c) })
+		return orPanic(err, p)
 	}
 	c.Owner = rand.Text() // an owner is never used for a second acquire
 	g, err := o.store.Acquire(ctx, c)

@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
@@ -40,7 +41,7 @@ func (s *refusingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant
 }
 
 // questionAfter runs one delivery that the store refuses, and returns its question.
-func questionAfter(t *testing.T, s *refusingStore) question.Question {
+func questionAfter(t *testing.T, s dedup.Store) question.Question {
 	t.Helper()
 	once, err := dedup.New(s, "payments")
 	if err != nil {
@@ -112,6 +113,39 @@ func TestQuestionGivenUp(t *testing.T) {
 			t.Error("no error after the end of the context")
 		}
 		if err := q.Ask(t.Context()); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+	})
+}
+
+// panickingInbox has a driver that panics in its first question.
+type panickingInbox struct {
+	*refusingStore
+	panicked atomic.Bool
+}
+
+func (s *panickingInbox) Ask(context.Context, dedup.Claim) error {
+	if s.panicked.CompareAndSwap(false, true) {
+		panic("the driver")
+	}
+	return nil
+}
+
+// A question that panics in the store fails, and the next one is asked.
+func TestQuestionPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := questionAfter(t, &panickingInbox{refusingStore: &refusingStore{Store: memstore.New(), refuses: func(string) bool { return true }}})
+		ask := func() error { // as hosts do
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			return host.Contain(func() error { return q.Ask(ctx) })
+		}
+		if err := ask(); err == nil {
+			t.Error("no error of a question that panics")
+		}
+		time.Sleep(2 * time.Second)
+		if err := ask(); err != nil {
 			t.Errorf("the next one: %v", err)
 		}
 	})

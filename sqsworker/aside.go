@@ -43,6 +43,8 @@ func (l *loop) unavailable(d *delivery, r result) {
 	l.needs.err = r.err
 	q, asks := question.Of(r.err)
 	switch {
+	case l.stopping.begun && l.mustEndInStop(d):
+		l.holdParked(d, heldAside, unavailableFirst, nil)
 	case l.stopping.begun:
 		l.giveBack(d, 0)
 	case asks:

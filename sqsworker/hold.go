@@ -146,11 +146,10 @@ func (l *loop) mayTrim(head, d *delivery) bool {
 func (l *loop) inProgress(d *delivery, r result) {
 	d.bounces++
 	delay := l.holdTime(r, d.bounces)
-	last := l.atLastReceive(d) || d.group != nil && l.followerAtLastReceive(d.group)
 	switch {
-	case l.stopping.cancelled, l.stopping.begun && !last:
+	case l.stopping.begun && !l.mustEndInStop(d):
 		l.giveBack(d, delay+afterHolder)
-	case d.group == nil && !last && !l.roomToPark(d.amount()):
+	case d.group == nil && !l.atLastReceive(d) && !l.roomToPark(d.amount()):
 		l.giveBack(d, delay+afterHolder)
 	default:
 		l.holdParked(d, heldElsewhere, delay, r.peerEnded)

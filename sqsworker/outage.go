@@ -140,10 +140,10 @@ func (l *loop) hasReceives(d *delivery) bool {
 	return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-leftReceives
 }
 
-// mayStart says whether a message may run: all in a stop, while there is time, and in an outage only the one that is tried. Beside
-// suspects nothing runs.
+// mayStart says whether a message may run: all in a stop, while there is time, and in an outage only the one that is tried. None runs
+// that waits for suspects.
 func (l *loop) mayStart(d *delivery) bool {
-	if l.suspects.state == suspectsStarted && d != l.suspects.current {
+	if l.waitsForSuspects(d) {
 		return false
 	}
 	return l.needs.state != needsDown || l.stopping.begun || d == l.needs.trial.message
@@ -165,7 +165,7 @@ const (
 	trialRuns
 )
 
-// chooseTrial chooses a message for a trial. Without one a receive for one message is started: see toProbe.
+// chooseTrial chooses a message for a trial. Without one a receive for one message is started, see toProbe, if one may be.
 func (l *loop) chooseTrial() {
 	t := &l.needs.trial
 	if t.state != trialDue && (t.state != trialReceived || l.polling.active > 0) {
@@ -173,6 +173,9 @@ func (l *loop) chooseTrial() {
 	}
 	var oldest *delivery
 	for _, d := range l.sorted() {
+		if l.waitsForSuspects(d) {
+			continue
+		}
 		if d.state == ready && d.unavailable == 0 {
 			*t = trial{trialRuns, d}
 			return
@@ -181,14 +184,14 @@ func (l *loop) chooseTrial() {
 			oldest = d
 		}
 	}
-	if t.state == trialDue {
+	if t.state == trialDue && (oldest == nil || l.mayReceive()) {
 		return
 	}
 	*t = trial{}
 	if oldest == nil {
 		return
 	}
-	*t = trial{trialRuns, oldest} // the queue had no other one
+	*t = trial{trialRuns, oldest} // no other one is to be had
 	if oldest.state == held {
 		l.makeReady(oldest)
 	}
@@ -201,7 +204,7 @@ func (l *loop) toProbe() (n int, decided bool) {
 	case needsProven:
 		return 0, false
 	case needsUnproven:
-		may = may && l.allParked()
+		may = may && !l.awaitsOutcome()
 	case needsDoubted:
 		may = may && l.parked.messages < l.opts.MaxHeld && !l.now().Before(l.needs.probeAt)
 	case needsDown:
@@ -213,14 +216,18 @@ func (l *loop) toProbe() (n int, decided bool) {
 	return 0, true
 }
 
-// allParked says that no message waits for its first outcome, with a slot or for one.
-func (l *loop) allParked() bool {
+// awaitsOutcome says that a message waits for its first outcome since the state began, with a slot or for one. A handler that has run
+// since before that says nothing, and may run for hours.
+func (l *loop) awaitsOutcome() bool {
+	if l.counts[ready] > 0 {
+		return true
+	}
 	for _, d := range l.deliveries {
-		if !d.parked && (d.group == nil || d.group.head == d) {
-			return false
+		if d.state == running && !d.began.Before(l.needs.since) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // available notes that a message had another outcome than unavailable.

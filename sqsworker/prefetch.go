@@ -77,15 +77,14 @@ func (l *loop) anyWaitsForSlot() bool { return len(l.ready) > 0 && l.freeSlots()
 // for fewer is started only while nothing else is to be had: no message waits for a slot and no receive is under way. If
 // it is MaxInFlight or Bytes that leaves no room for ten, it is also started only when nothing under way will free some.
 func (l *loop) toReceive() int {
-	fits := l.capacity.available()
-	if fits == 0 || l.needs.asking != nil || l.suspects.state != noSuspects || l.parked.messages >= 2*l.opts.MaxHeld {
+	if l.needs.unsure(l.now()) || !l.mayReceive() {
 		return 0
 	}
 	if n, decided := l.toProbe(); decided {
 		return n
 	}
 	wanted := l.wanted()
-	n := min(fits, wanted)
+	n := min(l.capacity.available(), wanted)
 	switch {
 	case n >= min(host.MaxBatch, l.capacity.limit.messages):
 		return n
@@ -95,4 +94,9 @@ func (l *loop) toReceive() int {
 		return 0
 	}
 	return n
+}
+
+// mayReceive says that a receive may be started, and that there is room for a message.
+func (l *loop) mayReceive() bool {
+	return !l.control.paused.Load() && l.capacity.available() > 0 && l.suspects.state == noSuspects && l.parked.messages < 2*l.opts.MaxHeld
 }

@@ -14,6 +14,8 @@ const (
 	askFirst   = time.Second
 	askMost    = 10 * time.Second
 	disbelief  = time.Hour
+
+	answerHolds = time.Minute // for receives
 )
 
 // asked is a question, and its answers.
@@ -27,6 +29,7 @@ type asked struct {
 	failures    int       // in a row; 0: it passes, or was not asked yet
 	failed      time.Time // when the first of them was answered
 	err         error
+	passed      time.Time // when it last did
 	disbelieved time.Time // until then its failure only sets messages aside
 }
 
@@ -38,6 +41,12 @@ func (n *needs) failing() bool {
 		}
 	}
 	return false
+}
+
+// unsure says that a question is asked whose answer is not known: one that has just passed will most often pass again, and messages
+// that are aside may have it asked all the time.
+func (n *needs) unsure(now time.Time) bool {
+	return n.asking != nil && (n.asking.passed.IsZero() || elapsed(now, n.asking.passed) >= answerHolds)
 }
 
 func (n *needs) question(q question.Question) *asked {
@@ -112,7 +121,7 @@ func (l *loop) questionAnswered(e questionAnswered) {
 		return
 	}
 	l.questionEnded(a)
-	a.failures, a.notBefore = 0, l.now().Add(askFirst)
+	a.failures, a.passed, a.notBefore = 0, l.now(), l.now().Add(askFirst)
 	if l.needs.state == needsDown && !l.needs.failing() {
 		l.endOutage(needsUnproven)
 	}

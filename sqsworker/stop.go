@@ -89,6 +89,7 @@ func (l *loop) beginStop(reason error) {
 		l.cancelPollCtx()
 	})
 	l.releaseAllUnstarted()
+	l.wake() // what is left of it has no other time
 }
 
 // cancelHandlers cancels the contexts of the handlers, and gives back everything that has not been started.
@@ -106,6 +107,11 @@ func (l *loop) cancelHandlers() {
 // queue without having been run.
 func (l *loop) mustRunInStop(d *delivery) bool {
 	return !l.stopping.cancelled && l.atLastReceive(d)
+}
+
+// mustEndInStop says the same of a message that was tried, and of those behind it.
+func (l *loop) mustEndInStop(d *delivery) bool {
+	return l.mustRunInStop(d) || !l.stopping.cancelled && d.group != nil && l.followerAtLastReceive(d.group)
 }
 
 func (l *loop) releaseAllUnstarted() {

@@ -56,7 +56,7 @@ func (l *loop) withSuspects(ctx context.Context, d *delivery) context.Context {
 
 // suspected holds a message, with its group, until it runs apart.
 func (l *loop) suspected(d *delivery, started time.Time) {
-	if l.stopping.cancelled || l.stopping.begun && !l.atLastReceive(d) {
+	if l.stopping.begun && !l.mustEndInStop(d) {
 		l.giveBack(d, 0)
 		return
 	}
@@ -105,14 +105,24 @@ func (l *loop) mayStartSuspect() bool {
 	if l.suspects.state == suspectsStarted {
 		return true
 	}
-	return l.counts[ready] == 0 && !l.anyHeldBriefly()
+	for _, d := range l.deliveries {
+		briefly := d.state == held && d.heldFor == heldAttempt && d.retry.at.Sub(l.now()) < suspectWaits
+		if briefly || d.state == ready && !l.waitsForSuspects(d) {
+			return false
+		}
+	}
+	return true
 }
 
-func (l *loop) anyHeldBriefly() bool {
-	for _, d := range l.deliveries {
-		if d.state == held && d.heldFor == heldAttempt && d.retry.at.Sub(l.now()) < suspectWaits {
-			return true
-		}
+// waitsForSuspects says that a message does not run now, since suspects do or wait for what runs. For what is unavailable they would wait
+// for ever: it is tried again and again.
+func (l *loop) waitsForSuspects(d *delivery) bool {
+	switch l.suspects.state {
+	case suspectsWait:
+		return d.unavailable > 0
+	case suspectsStarted:
+		return d != l.suspects.current
+	case noSuspects:
 	}
 	return false
 }
