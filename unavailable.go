@@ -35,7 +35,8 @@ func Unavailable(err error) error { return &unavailableError{err} }
 //
 // ask should do for no message what the handler does for one: a call of the same service with the same credentials, and a write
 // where the handler writes. It has 10 s. Its calls do not overlap, and a worker makes at most one a second. A panic of ask counts as
-// a failure. Without ask the error is that of Unavailable.
+// a failure. Without ask the error is that of Unavailable. Give each dependency a function of its own: closures of one function literal,
+// and one method of two values, count as one question, and the newest one answers for both.
 func UnavailableUntil(err error, ask func(context.Context) error) error {
 	err = Unavailable(err)
 	if ask == nil {
