@@ -182,7 +182,7 @@ func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim
 
 func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (g dedup.Grant, inserted bool, err error) {
 	sent := time.Now()
-	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts.insert,
+	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().insert,
 		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt)
 	if err != nil || !written {
 		return dedup.Grant{}, false, err
@@ -194,7 +194,7 @@ func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (g d
 // take replaces a free record. It returns errContended if the record has changed since it was read.
 func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r record) (dedup.Grant, error) {
 	sent := time.Now()
-	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts.take,
+	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().take,
 		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
 	switch {
 	case err != nil:

@@ -23,7 +23,7 @@ type attemptRow struct {
 // From here to the end of the transaction the row is locked, and no processor can claim it.
 func (r *attemptRow) mark(ctx context.Context, tx *sql.Tx) error {
 	d := r.inbox
-	until, written, err := d.store.dialect.WriteReturning(ctx, tx, d.stmts.mark, d.wait.Milliseconds(), r.seq, r.owner, r.until)
+	until, written, err := d.store.dialect.WriteReturning(ctx, tx, d.stmts().mark, d.wait.Milliseconds(), r.seq, r.owner, r.until)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (r *attemptRow) mark(ctx context.Context, tx *sql.Tx) error {
 
 func (r *attemptRow) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
 	d := r.inbox
-	return d.store.dialect.Write(ctx, tx, d.stmts.markDone, causeText(r.skipped), d.retention.Milliseconds(), r.seq, r.owner, r.until)
+	return d.store.dialect.Write(ctx, tx, d.stmts().markDone, causeText(r.skipped), d.retention.Milliseconds(), r.seq, r.owner, r.until)
 }
 
 func (r *attemptRow) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {
@@ -61,6 +61,6 @@ func (r *attemptRow) marked(ctx context.Context, q sqldb.Queryer) (bool, error) 
 }
 
 func (r *attemptRow) read(ctx context.Context, q sqldb.Queryer) (status, owner string, until int64, err error) {
-	err = q.QueryRowContext(ctx, r.inbox.stmts.attempt, r.seq).Scan(&status, &owner, &until)
+	err = q.QueryRowContext(ctx, r.inbox.stmts().attempt, r.seq).Scan(&status, &owner, &until)
 	return status, owner, until, err
 }

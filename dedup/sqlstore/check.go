@@ -3,8 +3,6 @@ package sqlstore
 import (
 	"context"
 	"errors"
-
-	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // Check asks the database whether it can be used: it is of the dialect's kind, the tables exist and are of
@@ -12,7 +10,7 @@ import (
 // problem. Check cannot see that a SQLite file was opened read-only; the first write reports that. The first acquire calls
 // Check by itself. Call it at start, or in a deployment's test, to know before the first message comes.
 func (s *Store) Check(ctx context.Context) error {
-	err := s.base.Retry(ctx, "check", func(ctx context.Context) error { return check(ctx, s.db, s.dialect) })
+	err := s.base.Retry(ctx, "check", func(ctx context.Context) error { return s.check(ctx) })
 	if err == nil {
 		s.checked.Store(true)
 	}
@@ -28,9 +26,22 @@ func (s *Store) ensureChecked(ctx context.Context) error {
 }
 
 // check reports everything that is wrong with the database: see [Store.Check].
-func check(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error {
-	if err := reporter.CheckKind(ctx, q, d); err != nil {
+func (s *Store) check(ctx context.Context) error {
+	if err := reporter.CheckKind(ctx, s.db, s.dialect); err != nil {
 		return err
 	}
-	return errors.Join(schema.CheckVersion(ctx, q, d), reporter.CheckWrites(ctx, q, d))
+	if err := s.place.Find(ctx, s.db); err != nil {
+		return err
+	}
+	return errors.Join(schema.CheckVersion(ctx, s.db, s.place.Dialect()), reporter.CheckWrites(ctx, s.db, s.dialect))
+}
+
+// retry is [sqldb.DB.Retry] for f, which takes its statements when it is called: the place of the tables is then known.
+func (s *Store) retry(ctx context.Context, op string, f func(context.Context) error) error {
+	return s.base.Retry(ctx, op, func(ctx context.Context) error {
+		if err := s.place.Find(ctx, s.db); err != nil {
+			return err
+		}
+		return f(ctx)
+	})
 }

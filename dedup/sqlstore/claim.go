@@ -51,7 +51,11 @@ type claimStatements struct {
 
 // newClaimStatements returns the claims of the rows that meet the condition. An event of a group is claimed only if it is
 // the oldest one of the group that is pending.
-func newClaimStatements(d sqldb.Dialect, condition string) claimStatements {
+func newClaimStatements(place *sqldb.Place, condition string) func() claimStatements {
+	return sqldb.Statements(place, func(d sqldb.Dialect) claimStatements { return claimsOf(d, condition) })
+}
+
+func claimsOf(d sqldb.Dialect, condition string) claimStatements {
 	const (
 		// The last attempt's owner decides which of the two arguments is the new one's.
 		owner = "CASE WHEN owner LIKE '" + aloneOwner + "%' THEN ? ELSE ? END"
@@ -86,13 +90,13 @@ func (p *Processor) claim(ctx context.Context, limit int) ([]job, error) {
 	if p.o.Concurrency == 1 {
 		owner = aloneOwner + owner
 	}
-	return p.claimAs(ctx, p.due, owner, owner, limit)
+	return p.claimAs(ctx, p.due(), owner, owner, limit)
 }
 
 // claimSuspect claims one suspect, for an attempt that runs alone.
 func (p *Processor) claimSuspect(ctx context.Context) ([]job, error) {
 	owner := rand.Text()
-	return p.claimAs(ctx, p.suspects, againOwner+owner, aloneOwner+owner, 1)
+	return p.claimAs(ctx, p.suspects(), againOwner+owner, aloneOwner+owner, 1)
 }
 
 // claimAs counts an attempt for each event and leases it, and commits that before any handler runs. The owner is again
@@ -148,7 +152,7 @@ func (p *Processor) claimInTx(ctx context.Context, stmts claimStatements, again,
 func (p *Processor) suspectDue(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
 	defer cancel()
-	found, err := readSeqs(ctx, p.inbox.store.db, p.suspects.find, p.inbox.consumer, 1)
+	found, err := readSeqs(ctx, p.inbox.store.db, p.suspects().find, p.inbox.consumer, 1)
 	return len(found) > 0, explain(p.inbox.store.dialect, "find suspects", err)
 }
 

@@ -17,10 +17,10 @@ import (
 )
 
 // claimOf claims what is due, or a suspect.
-func claimOf(t *testing.T, p *Processor, stmts claimStatements) []job {
+func claimOf(t *testing.T, p *Processor, stmts func() claimStatements) []job {
 	t.Helper()
 	claim := func(ctx context.Context) ([]job, error) { return p.claim(ctx, 10) }
-	if stmts == p.suspects {
+	if stmts() == p.suspects() {
 		claim = p.claimSuspect
 	}
 	jobs, err := claim(t.Context())
@@ -48,9 +48,11 @@ func TestClaimReadsTheHeadsAgain(t *testing.T) {
 		p := newProcessor(t, d)
 		receive(t, d, inGroup("g", "head"), inGroup("g", "next"), inGroup("h", "other"), order("none", 1))
 		// It finds what it can find if all of the rows came after its inner query's snapshot.
-		before, rest, _ := strings.Cut(p.due.find, " AND (i.group_id")
+		due := p.due()
+		before, rest, _ := strings.Cut(due.find, " AND (i.group_id")
 		_, after, _ := strings.Cut(rest, " ORDER BY")
-		p.due.find = before + " ORDER BY" + after
+		due.find = before + " ORDER BY" + after
+		p.due = func() claimStatements { return due }
 		if got := ids(claimOf(t, p, p.due)); !slices.Equal(got, []string{"head", "other", "none"}) {
 			t.Errorf("claimed: got %v, want the head of each group and the event without one", got)
 		}

@@ -29,7 +29,7 @@ type Deferred struct {
 	wait      time.Duration // for a connection, a lock, a commit
 	validate  func(*sqsonce.Message) string
 	errorText func(error) string
-	stmts     deferredStatements
+	stmts     func() deferredStatements
 }
 
 // NewDeferred returns a deferred inbox for the consumer: see [dedup.New] for the name and the keys. Of the options it uses
@@ -48,7 +48,7 @@ func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*De
 		fn(&o)
 	}
 	return &Deferred{
-		store: s, consumer: consumer, keys: keys, validate: o.PayloadHash, errorText: o.ErrorText, stmts: newDeferredStatements(s.dialect),
+		store: s, consumer: consumer, keys: keys, validate: o.PayloadHash, errorText: o.ErrorText, stmts: sqldb.Statements(s.place, newDeferredStatements),
 		retention: cmp.Or(o.Retention, host.DefaultRetention), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout),
 	}, nil
 }
@@ -94,12 +94,12 @@ func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []er
 }
 
 func (d *Deferred) insertBatch(ctx context.Context, rows []row) (inserted int64, err error) {
-	text := d.stmts.insert(len(rows))
+	text := d.stmts().insert(len(rows))
 	var args []any
 	for _, r := range rows {
 		args = append(args, r.args(d)...)
 	}
-	err = d.store.base.Retry(ctx, "receive", func(ctx context.Context) error {
+	err = d.store.retry(ctx, "receive", func(ctx context.Context) error {
 		res, err := d.store.db.ExecContext(ctx, text, args...)
 		if err != nil {
 			return err
@@ -112,9 +112,9 @@ func (d *Deferred) insertBatch(ctx context.Context, rows []row) (inserted int64,
 }
 
 func (d *Deferred) insertOne(ctx context.Context, r row) error {
-	text := d.stmts.insert(1)
+	text := d.stmts().insert(1)
 	var written bool
-	err := d.store.base.Retry(ctx, "receive", func(ctx context.Context) (err error) {
+	err := d.store.retry(ctx, "receive", func(ctx context.Context) (err error) {
 		written, err = d.store.dialect.Write(ctx, d.store.db, text, r.args(d)...)
 		return err
 	})

@@ -29,6 +29,8 @@ func (d Dialect) String() string { return sqldb.Dialect(d).String() }
 // WithPrefix returns the dialect with other table names: prefix followed by records, inbox and schema, and in package
 // sqloutbox by outbox, outbox_locks and outbox_schema. A prefix may begin with the name of a database schema and a dot:
 // "app.once_". It has lower case letters, digits and underscores, at most 40 of them after the dot. Default: "sqsonce_".
+//
+// Without a schema the tables are where the first call finds them, on SQLite in "main". Later statements name that schema.
 func (d Dialect) WithPrefix(prefix string) Dialect {
 	return Dialect(sqldb.Dialect(d).WithPrefix(prefix))
 }

@@ -38,7 +38,7 @@ type Counts struct {
 
 // Inspect returns the event of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key.
 func (d *Deferred) Inspect(ctx context.Context, key string) (Entry, error) {
-	all, err := d.entries(ctx, "inspect", d.stmts.inspect, d.consumer, key)
+	all, err := d.entries(ctx, "inspect", func(s deferredStatements) string { return s.inspect }, d.consumer, key)
 	if err == nil && len(all) == 0 {
 		err = dedup.ErrNotFound
 	}
@@ -53,15 +53,15 @@ func (d *Deferred) Parked(ctx context.Context, limit int) ([]Entry, error) {
 	if limit <= 0 {
 		return nil, fieldError("limit", "is not positive")
 	}
-	return d.entries(ctx, "parked", d.stmts.parked, d.consumer, limit)
+	return d.entries(ctx, "parked", func(s deferredStatements) string { return s.parked }, d.consumer, limit)
 }
 
 // Unpark makes a parked event due at once, beginning with its first attempt. Events of its group that came after it may
 // have been handled already, or be running. The error is [dedup.ErrNotFound] or [ErrNotParked].
 func (d *Deferred) Unpark(ctx context.Context, key string) error {
 	written := false
-	err := d.store.base.Retry(ctx, "unpark", func(ctx context.Context) (err error) {
-		written, err = d.store.dialect.Write(ctx, d.store.db, d.stmts.unpark, d.consumer, key)
+	err := d.store.retry(ctx, "unpark", func(ctx context.Context) (err error) {
+		written, err = d.store.dialect.Write(ctx, d.store.db, d.stmts().unpark, d.consumer, key)
 		return err
 	})
 	if err != nil || written {
@@ -79,8 +79,8 @@ func (d *Deferred) Count(ctx context.Context) (Counts, error) {
 		c              Counts
 		oldest, newest int64
 	)
-	err := d.store.base.Retry(ctx, "count", func(ctx context.Context) error {
-		return d.store.db.QueryRowContext(ctx, d.stmts.count, d.consumer).Scan(&c.Pending, &c.Parked, &oldest, &newest)
+	err := d.store.retry(ctx, "count", func(ctx context.Context) error {
+		return d.store.db.QueryRowContext(ctx, d.stmts().count, d.consumer).Scan(&c.Pending, &c.Parked, &oldest, &newest)
 	})
 	if c.Pending > 0 {
 		c.Oldest = time.Duration(newest-oldest) * time.Millisecond
@@ -90,11 +90,11 @@ func (d *Deferred) Count(ctx context.Context) (Counts, error) {
 
 const entryColumns = "id, message_id, payload, attributes, status, attempts, error, received_at, due_at"
 
-func (d *Deferred) entries(ctx context.Context, op, text string, args ...any) ([]Entry, error) {
+func (d *Deferred) entries(ctx context.Context, op string, text func(deferredStatements) string, args ...any) ([]Entry, error) {
 	var all []Entry
-	err := d.store.base.Retry(ctx, op, func(ctx context.Context) error {
+	err := d.store.retry(ctx, op, func(ctx context.Context) error {
 		all = nil
-		rows, err := d.store.db.QueryContext(ctx, text, args...)
+		rows, err := d.store.db.QueryContext(ctx, text(d.stmts()), args...)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func (e *DatabaseError) Unwrap() []error {
 var reporter = sqldb.Reporter{
 	Package: "sqlstore",
 	Unusable: func(d sqldb.Dialect, problem error, detail string, err error) error {
-		return &DatabaseError{Dialect: Dialect(d), Problem: problem, Detail: detail, Err: err}
+		return &DatabaseError{Dialect: Dialect(d.Unplaced()), Problem: problem, Detail: detail, Err: err}
 	},
 	Final: func(err error) bool { return isRefusal(err) || isDatabaseError(err) },
 }

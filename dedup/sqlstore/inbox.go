@@ -31,7 +31,7 @@ import (
 // [sqsonce.ErrUnavailable]. This is not seen if several stores, or other parts of the program, share the pool and wait for it.
 type Inbox struct {
 	store    *Store
-	stmts    inboxStatements
+	stmts    func() inboxStatements
 	insert   prepared
 	complete prepared
 	once     *dedup.Once
@@ -68,9 +68,9 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	if o.OnCrash == dedup.OnCrashBlock || o.OnCrash == dedup.OnCrashDeadLetter {
 		errs = append(errs, fieldError("Options.OnCrash", "must be Rerun: a crash is rolled back and leaves no record"))
 	}
-	i := &Inbox{store: s, stmts: newInboxStatements(s.dialect), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout), errorText: o.ErrorText}
-	i.insert.store, i.insert.text = s, s.stmts.insert
-	i.complete.store, i.complete.text = s, i.stmts.complete
+	i := &Inbox{store: s, stmts: sqldb.Statements(s.place, newInboxStatements), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout), errorText: o.ErrorText}
+	i.insert.store, i.insert.text = s, func() string { return s.stmts().insert }
+	i.complete.store, i.complete.text = s, func() string { return i.stmts().complete }
 	once, err := dedup.New(inboxStore{i}, consumer, optFns...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	default: // another owner has a lease on it
 		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
 	}
-	fence, written, err = s.dialect.WriteReturning(ctx, tx, s.stmts.take,
+	fence, written, err = s.dialect.WriteReturning(ctx, tx, s.stmts().take,
 		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
 	if err == nil && !written {
 		err = errContended
@@ -304,17 +304,17 @@ func (d *delivery) recordFailure(ctx context.Context, cause error) error {
 		return nil // another delivery is handling the event: this one has not failed
 	}
 	s, c, text := d.inbox.store, d.claim, errorText(cause)
-	return s.base.Retry(ctx, "record failure", func(ctx context.Context) error {
-		written, err := s.dialect.Write(ctx, s.db, d.inbox.stmts.insertFailure,
+	return s.retry(ctx, "record failure", func(ctx context.Context) error {
+		written, err := s.dialect.Write(ctx, s.db, d.inbox.stmts().insertFailure,
 			c.Key, c.Owner, d.lease.Fence, c.Retention.Milliseconds(), c.Attempt, text)
 		if err != nil || written {
 			return err
 		}
 		// The record that an implicit commit has left.
-		if written, err = s.dialect.Write(ctx, s.db, s.stmts.release, text, c.Key, c.Owner); err != nil || written {
+		if written, err = s.dialect.Write(ctx, s.db, s.stmts().release, text, c.Key, c.Owner); err != nil || written {
 			return err
 		}
-		_, err = s.dialect.Write(ctx, s.db, d.inbox.stmts.updateFailure,
+		_, err = s.dialect.Write(ctx, s.db, d.inbox.stmts().updateFailure,
 			c.Owner, d.lease.Fence, c.Attempt, text, c.Retention.Milliseconds(), c.Key)
 		return err
 	})

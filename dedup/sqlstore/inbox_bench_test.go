@@ -91,7 +91,7 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 		{"statements", func(ctx context.Context, id string) error {
 			key := "bare#orders|" + id
 			return transact(ctx, bed.DB, func(tx *sql.Tx) error {
-				_, _, err := sqldb.Dialect(bed.Dialect).WriteReturning(ctx, tx, store.stmts.insert, key, "owner", int64(1e9), int64(2e9), 1)
+				_, _, err := sqldb.Dialect(bed.Dialect).WriteReturning(ctx, tx, store.stmts().insert, key, "owner", int64(1e9), int64(2e9), 1)
 				return err
 			}, func(tx *sql.Tx) error {
 				_, err := sqldb.Dialect(bed.Dialect).Write(ctx, tx, complete, "", key, "owner")

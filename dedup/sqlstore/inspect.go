@@ -16,7 +16,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 		r    record
 		sent time.Time
 	)
-	err := s.base.Retry(ctx, "inspect", func(ctx context.Context) (err error) {
+	err := s.retry(ctx, "inspect", func(ctx context.Context) (err error) {
 		sent = time.Now()
 		r, err = s.find(ctx, s.db, key)
 		return err
@@ -69,11 +69,11 @@ func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOp
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	text := s.stmts.remove
-	if o.Force {
-		text = s.stmts.removeAny
-	}
-	return s.base.Retry(ctx, "delete", func(ctx context.Context) error {
+	return s.retry(ctx, "delete", func(ctx context.Context) error {
+		text := s.stmts().remove
+		if o.Force {
+			text = s.stmts().removeAny
+		}
 		written, err := s.dialect.Write(ctx, s.db, text, key)
 		if written || err != nil {
 			return err

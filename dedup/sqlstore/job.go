@@ -76,15 +76,15 @@ func (p *Processor) fail(ctx context.Context, j job, cause error) {
 	asked := sqsonce.OutcomeOf(cause)
 	switch {
 	case errors.Is(context.Cause(ctx), sqsonce.ErrShutdown):
-		p.record(ctx, j, "undo attempt", p.inbox.stmts.undo, j.seq, j.owner)
+		p.record(ctx, j, "undo attempt", p.inbox.stmts().undo, j.seq, j.owner)
 	case asked.Retry == nil && asked.Reject == nil && errors.Is(cause, sqsonce.ErrUnavailable):
-		p.again(ctx, j, cause, maxUnavailable/2+rand.N(maxUnavailable/2), p.inbox.stmts.unavailable)
+		p.again(ctx, j, cause, maxUnavailable/2+rand.N(maxUnavailable/2), p.inbox.stmts().unavailable)
 	case asked.Reject != nil, p.o.MaxAttempts > 0 && attempt >= p.o.MaxAttempts, j.decodeErr != nil:
 		p.park(ctx, j, cause)
 	case asked.Retry != nil:
-		p.again(ctx, j, cause, asked.Retry.After, p.inbox.stmts.delay)
+		p.again(ctx, j, cause, asked.Retry.After, p.inbox.stmts().delay)
 	default:
-		p.again(ctx, j, cause, p.backoff(ctx, attempt), p.inbox.stmts.delay)
+		p.again(ctx, j, cause, p.backoff(ctx, attempt), p.inbox.stmts().delay)
 	}
 }
 
@@ -110,7 +110,7 @@ func (p *Processor) backoff(ctx context.Context, attempt int) (delay time.Durati
 func (p *Processor) park(ctx context.Context, j job, cause error) {
 	p.counters.parked.Add(1)
 	p.o.Logger.ErrorContext(ctx, "sqlstore: processor: event parked", "key", j.key, "attempt", j.message.ReceiveCount, "error", cause)
-	p.record(ctx, j, "park", p.inbox.stmts.park, p.inbox.textOf(cause), j.seq, j.owner)
+	p.record(ctx, j, "park", p.inbox.stmts().park, p.inbox.textOf(cause), j.seq, j.owner)
 }
 
 // record writes an attempt's outcome, if this claim still has the event. It is repeated for as long as a lease: without it
@@ -134,7 +134,7 @@ func (p *Processor) recordOnce(ctx context.Context, op, text string, args ...any
 	ctx, cancel := context.WithTimeout(ctx, p.inbox.wait)
 	defer cancel()
 	s := p.inbox.store
-	return s.base.Retry(ctx, op, func(ctx context.Context) error {
+	return s.retry(ctx, op, func(ctx context.Context) error {
 		_, err := s.dialect.Write(ctx, s.db, text, args...)
 		return err
 	})

@@ -16,7 +16,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 		return dedup.Lease{}, err
 	}
 	var renewed dedup.Lease
-	err := s.base.Retry(ctx, "renew", func(ctx context.Context) (err error) {
+	err := s.retry(ctx, "renew", func(ctx context.Context) (err error) {
 		renewed, err = s.renew(ctx, s.db, l, d)
 		return err
 	})
@@ -25,7 +25,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 
 func (s *Store) renew(ctx context.Context, q sqldb.Queryer, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
 	sent := time.Now()
-	remaining, written, err := s.dialect.WriteReturning(ctx, q, s.stmts.renew,
+	remaining, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().renew,
 		d.Milliseconds(), (d + afterLease).Milliseconds(), l.Key, l.Owner)
 	switch {
 	case err != nil:
@@ -45,8 +45,8 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := s.left.wait(ctx, l.Key, l.Owner); err != nil {
 		return err
 	}
-	return s.base.Retry(ctx, "complete", func(ctx context.Context) error {
-		written, err := s.dialect.Write(ctx, s.db, s.stmts.complete, res.Data, cmp.Or(res.Validation, l.Validation), causeText(res.Skipped), l.Key, l.Owner)
+	return s.retry(ctx, "complete", func(ctx context.Context) error {
+		written, err := s.dialect.Write(ctx, s.db, s.stmts().complete, res.Data, cmp.Or(res.Validation, l.Validation), causeText(res.Skipped), l.Key, l.Owner)
 		if written || err != nil {
 			return err
 		}
@@ -79,8 +79,8 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 		return err
 	}
 	text := causeText(cause)
-	return s.base.Retry(ctx, "release", func(ctx context.Context) error {
-		written, err := s.dialect.Write(ctx, s.db, s.stmts.release, text, l.Key, l.Owner)
+	return s.retry(ctx, "release", func(ctx context.Context) error {
+		written, err := s.dialect.Write(ctx, s.db, s.stmts().release, text, l.Key, l.Owner)
 		if written || err != nil {
 			return err
 		}

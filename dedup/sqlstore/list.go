@@ -28,7 +28,7 @@ func (s *Store) List(ctx context.Context, optFns ...func(*dedup.ListOptions)) it
 		if l.OpenOnly() {
 			where += " AND status <> 'COMPLETED'"
 		}
-		text := s.dialect.SQL("SELECT " + recordColumns + " FROM {records} WHERE id > ?" + where + " ORDER BY id LIMIT " + strconv.Itoa(listPage))
+		text := "SELECT " + recordColumns + " FROM {records} WHERE id > ?" + where + " ORDER BY id LIMIT " + strconv.Itoa(listPage)
 		for more := true; more; {
 			sent := time.Now()
 			page, err := s.page(ctx, text, args)
@@ -54,9 +54,9 @@ type listed struct {
 }
 
 func (s *Store) page(ctx context.Context, text string, args []any) (all []listed, err error) {
-	err = s.base.Retry(ctx, "list", func(ctx context.Context) error {
+	err = s.retry(ctx, "list", func(ctx context.Context) error {
 		all = nil
-		rows, err := s.db.QueryContext(ctx, text, args...)
+		rows, err := s.db.QueryContext(ctx, s.place.Dialect().SQL(text), args...)
 		if err != nil {
 			return err
 		}

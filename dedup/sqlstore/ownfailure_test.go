@@ -39,7 +39,6 @@ func ownFailures(t *testing.T, b *Bed) (names []string, most map[string]int, han
 		t.Cleanup(func() { _, _ = b.DB.Exec("DROP ROLE " + role) })
 		add("a role without rights", 1, run("SET LOCAL ROLE "+role))
 		add("no such role", 1, run("SET LOCAL ROLE no_such_role"))
-		add("another search path", 1, run("SET LOCAL search_path = nowhere"))
 		add("read only", 1, run("SET TRANSACTION READ ONLY"))
 	}
 	add("no such table", 1, run("INSERT INTO no_such_table VALUES (1)"))

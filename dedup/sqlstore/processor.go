@@ -50,9 +50,9 @@ type ProcessorStats struct {
 // Processor runs a handler for the events that a [Deferred] has stored. Any number of processors may work on one table.
 type Processor struct {
 	inbox    *Deferred
-	o        ProcessorOptions // with defaults
-	due      claimStatements  // of events that are due, other than suspects
-	suspects claimStatements
+	o        ProcessorOptions       // with defaults
+	due      func() claimStatements // of events that are due, other than suspects
+	suspects func() claimStatements
 	running  atomic.Bool
 	counters struct{ done, failed, parked, crashed, lost atomic.Int64 }
 }
@@ -93,12 +93,11 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	dialect := d.store.dialect
 	return &Processor{
 		inbox: d, o: o,
 		// Where due_at is not 0 and there was a lease, a processor of a version that knew no suspects had the event.
-		due:      newClaimStatements(dialect, "i.due_at BETWEEN 1 AND {past} AND i.lease_until < {past}"),
-		suspects: newClaimStatements(dialect, "i.due_at = 0 AND i.lease_until < {past}"),
+		due:      newClaimStatements(d.store.place, "i.due_at BETWEEN 1 AND {past} AND i.lease_until < {past}"),
+		suspects: newClaimStatements(d.store.place, "i.due_at = 0 AND i.lease_until < {past}"),
 	}, nil
 }
 

@@ -17,14 +17,15 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	if err := checkText("seen.Key", seen.Key, maxKey); err != nil {
 		return err
 	}
-	status, text := inProgress, s.stmts.reopen
+	status := inProgress
 	if seen.Completed {
 		status = completed
 	}
-	if o.Force {
-		text = s.stmts.reopenAny
-	}
-	return s.base.Retry(ctx, "reopen", func(ctx context.Context) error {
+	return s.retry(ctx, "reopen", func(ctx context.Context) error {
+		text := s.stmts().reopen
+		if o.Force {
+			text = s.stmts().reopenAny
+		}
 		written, err := s.dialect.Write(ctx, s.db, text, o.Owner, o.Retention.Milliseconds(), o.Note, seen.Key, seen.Owner, seen.Fence, status)
 		if written || err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 // optional: a statement that cannot be prepared is sent as text. The pool closes it with its connections.
 type prepared struct {
 	store *Store
-	text  string
+	text  func() string
 
 	mu   sync.Mutex               // locked while a call prepares it
 	stmt atomic.Pointer[sql.Stmt] // nil: not prepared yet
@@ -32,7 +32,7 @@ func (p *prepared) prepare(ctx context.Context) {
 	}
 	// A failure is ignored: the statement is then sent as text, and that reports what is wrong.
 	_ = p.store.base.WithTimeout(ctx, func(ctx context.Context) error {
-		stmt, err := p.store.db.PrepareContext(ctx, p.text)
+		stmt, err := p.store.db.PrepareContext(ctx, p.text())
 		if err == nil {
 			p.stmt.Store(stmt)
 		}
@@ -43,7 +43,7 @@ func (p *prepared) prepare(ctx context.Context) {
 // writeReturning is [sqldb.Dialect.WriteReturning].
 func (p *prepared) writeReturning(ctx context.Context, tx *sql.Tx, args ...any) (number int64, written bool, err error) {
 	err = p.run(tx, func(q sqldb.Queryer) (err error) {
-		number, written, err = p.store.dialect.WriteReturning(ctx, q, p.text, args...)
+		number, written, err = p.store.dialect.WriteReturning(ctx, q, p.text(), args...)
 		return err
 	})
 	return number, written, err
@@ -52,7 +52,7 @@ func (p *prepared) writeReturning(ctx context.Context, tx *sql.Tx, args ...any) 
 // write is [sqldb.Dialect.Write].
 func (p *prepared) write(ctx context.Context, tx *sql.Tx, args ...any) (written bool, err error) {
 	err = p.run(tx, func(q sqldb.Queryer) (err error) {
-		written, err = p.store.dialect.Write(ctx, q, p.text, args...)
+		written, err = p.store.dialect.Write(ctx, q, p.text(), args...)
 		return err
 	})
 	return written, err

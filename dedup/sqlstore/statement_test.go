@@ -24,7 +24,7 @@ func TestInboxPreparesOnce(t *testing.T) {
 		expectBalance(t, b.DB, 30)
 		for _, p := range []*prepared{&i.insert, &i.complete} {
 			if got := p.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
-				t.Errorf("prepared: got %t: %s", got, p.text)
+				t.Errorf("prepared: got %t: %s", got, p.text())
 			}
 		}
 		if b.Dialect != MySQL {
@@ -74,7 +74,7 @@ func TestPrepareDoesNotWait(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "SQLite")
 	b.DB.SetMaxOpenConns(1)
-	p := prepared{store: newStore(t, b, func(o *Options) { o.Timeout = -1 }), text: "SELECT 1"}
+	p := prepared{store: newStore(t, b, func(o *Options) { o.Timeout = -1 }), text: func() string { return "SELECT 1" }}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	conn, err := b.DB.Conn(ctx)
@@ -108,7 +108,7 @@ func TestPreparedFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := prepared{store: newStore(t, b), text: "INSERT INTO few (n) VALUES (1) RETURNING n"}
+	p := prepared{store: newStore(t, b), text: func() string { return "INSERT INTO few (n) VALUES (1) RETURNING n" }}
 	p.stmt.Store(failing)
 	tx, err := b.DB.BeginTx(t.Context(), nil)
 	if err != nil {

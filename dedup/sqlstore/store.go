@@ -35,7 +35,8 @@ type Store struct {
 	dialect sqldb.Dialect
 	base    *sqldb.DB // runs the statements
 	logger  *slog.Logger
-	stmts   statements
+	place   *sqldb.Place
+	stmts   func() statements
 	checked atomic.Bool // Check has succeeded
 	left    acquires
 	pool    handlerPool
@@ -62,8 +63,9 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 		return nil, err
 	}
 	d := sqldb.Dialect(dialect)
+	place := sqldb.NewPlace(d, schema.Table)
 	return &Store{
-		db: db, dialect: d, stmts: newStatements(d),
+		db: db, dialect: d, place: place, stmts: sqldb.Statements(place, newStatements),
 		base:   sqldb.New(db, d, cmp.Or(o.Timeout, defaultTimeout), reporter),
 		logger: host.QueuedLogger(o.Logger),
 		pool:   handlerPool{db: db},

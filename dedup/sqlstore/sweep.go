@@ -33,7 +33,10 @@ func (s *Store) Sweep(ctx context.Context, optFns ...func(*SweepOptions)) (delet
 	if err != nil {
 		return 0, err
 	}
-	for _, text := range []string{s.stmts.sweepRecords, s.stmts.sweepInbox} {
+	for _, text := range []func(statements) string{
+		func(st statements) string { return st.sweepRecords },
+		func(st statements) string { return st.sweepInbox },
+	} {
 		n, err := s.sweep(ctx, text, o)
 		deleted += n
 		if err != nil {
@@ -60,11 +63,11 @@ func sweepOptions(optFns []func(*SweepOptions)) (SweepOptions, error) {
 	return o, nil
 }
 
-func (s *Store) sweep(ctx context.Context, text string, o SweepOptions) (deleted int64, err error) {
+func (s *Store) sweep(ctx context.Context, text func(statements) string, o SweepOptions) (deleted int64, err error) {
 	for {
 		var n int64
-		err := s.base.Retry(ctx, "sweep", func(ctx context.Context) error {
-			res, err := s.db.ExecContext(ctx, text, o.Batch)
+		err := s.retry(ctx, "sweep", func(ctx context.Context) error {
+			res, err := s.db.ExecContext(ctx, text(s.stmts()), o.Batch)
 			if err == nil {
 				n, err = res.RowsAffected()
 			}

@@ -84,7 +84,7 @@ const (
 // run runs the handler in the open transaction and commits it. A nil error says that the row is done.
 //
 // The transaction has marked the row before the handler ran, so an answer of the database that refuses the end of it is
-// about what the handler did: it may have changed the role or the search path. That is a failure of the event. So is a
+// about what the handler did: it may have changed the role. That is a failure of the event. So is a
 // connection that ends twice, unless the database does not answer afterwards: see abort.
 func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) error) error {
 	for n, ends := 1, 0; ; n++ {

@@ -42,6 +42,10 @@ const (
 // On MySQL a deadlock ends the whole transaction, and what comes after it in the same *sql.Tx is committed by itself, also an
 // event: return the errors of all statements.
 //
+// Add names the table with the schema in which the pool of [New] finds it, whatever is left in the session of the transaction.
+// Without that pool, or while it has no free connection at the first Add, the transaction's session finds the table: there
+// name the schema in the dialect's prefix.
+//
 // Add does not look for an ID that is in the outbox already. SQS drops the second of two events with one ID within five
 // minutes; with another body a relay that has published the first one parks the second, and another relay does not know.
 func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, es ...fifo.Event) error {
@@ -55,6 +59,9 @@ func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, es ...fifo.Event) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil || len(es) == 0 {
+		return err
+	}
+	if err := o.findPlace(ctx); err != nil {
 		return err
 	}
 	if err := o.lock(ctx, tx, es); err != nil {
@@ -72,6 +79,18 @@ func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, es ...fifo.Event) error {
 		rows = rows[n:]
 	}
 	return nil
+}
+
+// findPlace finds the place of the tables through the pool: a handler may have changed the session of its transaction. It does
+// not wait for a connection, because the transaction may have the pool's last one.
+func (o *Outbox) findPlace(ctx context.Context) error {
+	if o.db == nil || o.place.Found() {
+		return nil
+	}
+	if pool := o.db.Stats(); pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
+		return nil
+	}
+	return o.base.Retry(ctx, "find the tables", func(ctx context.Context) error { return o.place.Find(ctx, o.db) })
 }
 
 // newRow is an event as it is about to be stored.
@@ -130,7 +149,7 @@ func (o *Outbox) insert(ctx context.Context, tx *sql.Tx, rows []newRow) error {
 	for _, r := range rows {
 		args = append(args, r.args...)
 	}
-	_, err := tx.ExecContext(ctx, o.dialect.SQL("INSERT INTO {outbox}"+
+	_, err := tx.ExecContext(ctx, o.place.Dialect().SQL("INSERT INTO {outbox}"+
 		" (aggregatetype, aggregateid, id, source, type, payload, attributes, trace, created_at) VALUES "+
 		values+strings.Repeat(", "+values, len(rows)-1)), args...)
 	return err
@@ -146,7 +165,7 @@ func (o *Outbox) lock(ctx context.Context, tx *sql.Tx, es []fifo.Event) error {
 	for i, e := range es {
 		hashes[i] = o.lockHash(e.Group)
 	}
-	problem, err := o.dialect.Outbox().Lock.Take(ctx, tx, o.dialect, hashes)
+	problem, err := o.dialect.Outbox().Lock.Take(ctx, tx, o.place.Dialect(), hashes)
 	if problem != "" {
 		return reporter.Unusable(o.dialect, ErrLockRows, problem, nil)
 	}

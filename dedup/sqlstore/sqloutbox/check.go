@@ -30,7 +30,7 @@ func (o *Outbox) Check(ctx context.Context) error {
 	if o.db == nil {
 		return fieldError("db", "is nil: this outbox can only add")
 	}
-	err := o.base.Retry(ctx, "check", func(ctx context.Context) error { return check(ctx, o.db, o.dialect) })
+	err := o.base.Retry(ctx, "check", func(ctx context.Context) error { return o.check(ctx) })
 	if err == nil {
 		o.checked.Store(true)
 	}
@@ -45,10 +45,14 @@ func (o *Outbox) ensureChecked(ctx context.Context) error {
 	return o.Check(ctx)
 }
 
-func check(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error {
-	if err := reporter.CheckKind(ctx, q, d); err != nil {
+func (o *Outbox) check(ctx context.Context) error {
+	if err := reporter.CheckKind(ctx, o.db, o.dialect); err != nil {
 		return err
 	}
+	if err := o.place.Find(ctx, o.db); err != nil {
+		return err
+	}
+	q, d := o.db, o.place.Dialect()
 	err := errors.Join(schema.CheckVersion(ctx, q, d), reporter.CheckWrites(ctx, q, d))
 	if err != nil {
 		return err

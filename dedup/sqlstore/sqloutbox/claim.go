@@ -91,7 +91,7 @@ func (o *Outbox) heads(ctx context.Context, groups []string) (found []head, err 
 
 func (o *Outbox) headsQuery(groups []string) (text string, args []any, err error) {
 	text, args, err = o.dialect.Outbox().Heads(o.name, groups)
-	return o.dialect.SQL(text), args, err
+	return o.place.Dialect().SQL(text), args, err
 }
 
 // claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone.
@@ -101,7 +101,7 @@ func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lea
 		seqs[i] = h.first
 	}
 	rows := " seq IN (" + list(len(heads)) + ")"
-	res, err := o.db.ExecContext(ctx, o.dialect.SQL("UPDATE {outbox} SET owner = ?, lease_until = {now} + ? WHERE"+rows+
+	res, err := o.db.ExecContext(ctx, o.place.Dialect().SQL("UPDATE {outbox} SET owner = ?, lease_until = {now} + ? WHERE"+rows+
 		" AND aggregatetype = ? AND (lease_until < {now} OR owner = ?)"), slices.Concat([]any{token, lease.Milliseconds()}, seqs, []any{o.name, token})...)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lea
 		}
 		return claimed, nil
 	}
-	found, err := o.db.QueryContext(ctx, o.dialect.SQL("SELECT aggregateid FROM {outbox} WHERE"+rows+" AND owner = ?"), append(seqs, token)...)
+	found, err := o.db.QueryContext(ctx, o.place.Dialect().SQL("SELECT aggregateid FROM {outbox} WHERE"+rows+" AND owner = ?"), append(seqs, token)...)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (o *Outbox) Unclaim(ctx context.Context, groups []string) error {
 			args = append(args, h.first, h.token)
 		}
 		// The owner is compared: the claim may have ended, and another relay may have one.
-		text := o.dialect.SQL("UPDATE {outbox} SET owner = '', lease_until = 0 WHERE" + strings.TrimPrefix(strings.Repeat(" OR (seq = ? AND owner = ?)", len(some)), " OR"))
+		text := o.place.Dialect().SQL("UPDATE {outbox} SET owner = '', lease_until = 0 WHERE" + strings.TrimPrefix(strings.Repeat(" OR (seq = ? AND owner = ?)", len(some)), " OR"))
 		err := o.run(ctx, "unclaim", func(ctx context.Context) error {
 			_, err := o.db.ExecContext(ctx, text, args...)
 			return err

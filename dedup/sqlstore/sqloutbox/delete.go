@@ -24,8 +24,8 @@ func (o *Outbox) Delete(ctx context.Context, es []outbox.Entry) (left []outbox.E
 }
 
 func (o *Outbox) deleteSome(ctx context.Context, es []outbox.Entry) error {
-	text, args := o.deletion(es)
 	err := o.run(ctx, "delete", func(ctx context.Context) error {
+		text, args := o.deletion(es)
 		_, err := o.db.ExecContext(ctx, text, args...)
 		return err
 	})
@@ -50,7 +50,7 @@ func (o *Outbox) deletion(es []outbox.Entry) (text string, args []any) {
 	}
 	const event = "(?, ?, {bytes})"
 	// The numbers alone come first, because no planner searches its index for rows of three values.
-	text = o.dialect.SQL("DELETE FROM {outbox} WHERE seq IN (" + list(len(es)) + ") AND aggregatetype = ?" +
+	text = o.place.Dialect().SQL("DELETE FROM {outbox} WHERE seq IN (" + list(len(es)) + ") AND aggregatetype = ?" +
 		" AND (seq, aggregateid, {raw}id{/raw}) IN ({row list}" + event + strings.Repeat(", "+event, len(es)-1) + ")")
 	return text, args
 }

@@ -44,7 +44,8 @@ type Outbox struct {
 	source      string
 	groupLocked bool
 	base        *sqldb.DB
-	stmts       statements
+	place       *sqldb.Place
+	stmts       func() statements
 	checked     atomic.Bool
 	owner       string // begins the owner of each claim
 	claims      claims
@@ -71,10 +72,11 @@ func New(db *sql.DB, d sqlstore.Dialect, name, source string, optFns ...func(*Op
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	place := sqldb.NewPlace(dialect, "{outbox}")
 	return &Outbox{
 		db: db, dialect: dialect, name: name, source: source, groupLocked: o.GroupLocked,
 		base:  sqldb.New(db, dialect, cmp.Or(o.Timeout, defaultTimeout), reporter),
-		stmts: newStatements(dialect), owner: rand.Text(),
+		place: place, stmts: sqldb.Statements(place, newStatements), owner: rand.Text(),
 	}, nil
 }
 
@@ -99,7 +101,7 @@ func fieldError(field, problem string) error {
 var reporter = sqldb.Reporter{
 	Package: pkg,
 	Unusable: func(d sqldb.Dialect, problem error, detail string, err error) error {
-		unusable := &sqlstore.DatabaseError{Dialect: sqlstore.Dialect(d), Problem: problem, Detail: detail, Err: err}
+		unusable := &sqlstore.DatabaseError{Dialect: sqlstore.Dialect(d.Unplaced()), Problem: problem, Detail: detail, Err: err}
 		// A failover causes the one for a while, a change of the password the other. Relays go on after both.
 		if problem == sqlstore.ErrReadOnly || sqldb.IsLogin(err) {
 			return unusable

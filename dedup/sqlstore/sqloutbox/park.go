@@ -23,21 +23,21 @@ func (o *Outbox) Park(ctx context.Context, e outbox.Entry, p outbox.Policy, reas
 		return fieldError("policy", "is neither Halt nor Skip")
 	}
 	return o.run(ctx, "park", func(ctx context.Context) error {
-		_, err := o.dialect.Write(ctx, o.db, o.stmts.mark, append([]any{mark, sqldb.Cut(reason, maxReason)}, o.ofEvent(e)...)...)
+		_, err := o.dialect.Write(ctx, o.db, o.stmts().mark, append([]any{mark, sqldb.Cut(reason, maxReason)}, o.ofEvent(e)...)...)
 		return err
 	})
 }
 
 // Unpark implements [outbox.Store].
 func (o *Outbox) Unpark(ctx context.Context, e outbox.Entry) error {
-	return o.decide(ctx, "unpark", o.stmts.unmark, e, func(err error) bool {
+	return o.decide(ctx, "unpark", func(s statements) string { return s.unmark }, e, func(err error) bool {
 		return errors.Is(err, outbox.ErrNotParked) || errors.Is(err, outbox.ErrNotFound) // sent since
 	})
 }
 
 // Discard implements [outbox.Store].
 func (o *Outbox) Discard(ctx context.Context, e outbox.Entry) error {
-	err := o.decide(ctx, "discard", o.stmts.discard, e, func(err error) bool { return errors.Is(err, outbox.ErrNotFound) })
+	err := o.decide(ctx, "discard", func(s statements) string { return s.discard }, e, func(err error) bool { return errors.Is(err, outbox.ErrNotFound) })
 	if err == nil {
 		o.claims.deleted(e.Group, e.Seq)
 	}
@@ -46,10 +46,10 @@ func (o *Outbox) Discard(ctx context.Context, e outbox.Entry) error {
 
 // decide runs an operator's statement on a parked event. done reports whether a second run's error, where the first one's
 // answer was lost, says that the first one was carried out.
-func (o *Outbox) decide(ctx context.Context, op, text string, e outbox.Entry, done func(error) bool) error {
+func (o *Outbox) decide(ctx context.Context, op string, text func(statements) string, e outbox.Entry, done func(error) bool) error {
 	lost := false
 	return o.run(ctx, op, func(ctx context.Context) error {
-		written, err := o.dialect.Write(ctx, o.db, text, o.ofEvent(e)...)
+		written, err := o.dialect.Write(ctx, o.db, text(o.stmts()), o.ofEvent(e)...)
 		if err != nil {
 			lost = lost || o.dialect.Classify(err) == sqldb.Unknown
 			return err
@@ -67,7 +67,7 @@ func (o *Outbox) decide(ctx context.Context, op, text string, e outbox.Entry, do
 // notParked says why an event is not parked.
 func (o *Outbox) notParked(ctx context.Context, e outbox.Entry) error {
 	var parked string
-	err := o.db.QueryRowContext(ctx, o.stmts.find, o.ofEvent(e)...).Scan(&parked)
+	err := o.db.QueryRowContext(ctx, o.stmts().find, o.ofEvent(e)...).Scan(&parked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return outbox.ErrNotFound
@@ -89,7 +89,7 @@ func (o *Outbox) Parked(ctx context.Context, limit int) (es []outbox.Entry, err 
 	}
 	var found []row
 	err = o.run(ctx, "parked", func(ctx context.Context) (err error) {
-		found, err = o.rows(ctx, o.stmts.parked, o.name, limit)
+		found, err = o.rows(ctx, o.stmts().parked, o.name, limit)
 		return err
 	})
 	errs := []error{err}

@@ -62,6 +62,9 @@ func TestStatements(t *testing.T) {
 			t.Helper()
 			tx, err := db.BeginTx(t.Context(), nil)
 			if err == nil {
+				err = o.findPlace(t.Context())
+			}
+			if err == nil {
 				spy.take()
 				err = o.Add(t.Context(), tx, events("g", n)...)
 			}
@@ -97,7 +100,7 @@ func TestStatements(t *testing.T) {
 			}
 			expect("a visit", want...)
 		}
-		claimed := append(slices.Clone(words.heads), "UPDATE sqsonce_outbox", "SELECT seq,", "DELETE FROM")
+		claimed := append(slices.Clone(words.heads), short(o.place.Dialect().SQL("UPDATE {outbox}")), "SELECT seq,", "DELETE FROM")
 		if b.kind == "SQLite" {
 			visit(outbox.Group{Name: "g"}, "SELECT seq", "SELECT seq,", "DELETE FROM")
 		} else {
@@ -172,7 +175,10 @@ func TestPlans(t *testing.T) {
 	eachBed(t, func(t *testing.T, b *bed) {
 		backlog(t, b, 20000, 100)
 		o := b.outbox(t)
-		s := o.stmts
+		if err := o.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s := o.stmts()
 		const last = math.MaxInt64
 		type statement struct {
 			name, text string

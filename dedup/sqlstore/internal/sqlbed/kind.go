@@ -36,6 +36,8 @@ type Kind struct {
 	Commit string
 	// SessionID is a query for the session's number, and EndSession ends the session's connection. "": a file has none.
 	SessionID, EndSession string
+	// Elsewhere returns a schema beside the database's own, "" if there is none, and what makes a session find its tables there.
+	Elsewhere func(database string) (schema, use string)
 	// Numbered is the type of a column that numbers the rows.
 	Numbered string
 	// Unlisted are errors of the driver that sqldb does not know.
@@ -85,6 +87,7 @@ var postgresql = Kind{
 	Commit:      "commit",
 	SessionID:   "SELECT pg_backend_pid()",
 	EndSession:  "SELECT pg_terminate_backend(pg_backend_pid())",
+	Elsewhere:   func(string) (schema, use string) { return "elsewhere", "SET search_path = elsewhere" },
 	Numbered:    "BIGINT GENERATED ALWAYS AS IDENTITY",
 	Unlisted: []error{
 		&pgconn.PgError{Code: "ZZ999"}, &pgconn.PgError{Code: "55000"}, &pgconn.PgError{Code: "XX000"},
@@ -111,7 +114,10 @@ func mysqlOn(server *testserver.Database) Kind {
 		Commit:      "COMMIT",
 		SessionID:   "SELECT CONNECTION_ID()",
 		EndSession:  "KILL CONNECTION_ID()",
-		Numbered:    "BIGINT AUTO_INCREMENT PRIMARY KEY",
+		Elsewhere: func(database string) (schema, use string) {
+			return database + "_elsewhere", "USE " + database + "_elsewhere"
+		},
+		Numbered: "BIGINT AUTO_INCREMENT PRIMARY KEY",
 		Unlisted: []error{
 			&mysqldriver.MySQLError{Number: 60000}, &mysqldriver.MySQLError{Number: 9001},
 			&mysqldriver.MySQLError{Number: 3032}, &mysqldriver.MySQLError{Number: 1105},
@@ -144,8 +150,14 @@ var sqlite = Kind{
 	},
 	Commit:    "COMMIT",
 	SessionID: "SELECT 0",
-	Numbered:  "INTEGER PRIMARY KEY AUTOINCREMENT",
-	Unlisted:  []error{SQLiteError(99)},
+	Elsewhere: func(string) (schema, use string) {
+		for _, table := range []string{"records", "inbox", "schema", "outbox", "outbox_schema"} {
+			use += "CREATE TEMP TABLE IF NOT EXISTS sqsonce_" + table + " (id, seq, version);"
+		}
+		return "", use
+	},
+	Numbered: "INTEGER PRIMARY KEY AUTOINCREMENT",
+	Unlisted: []error{SQLiteError(99)},
 	Sessions: map[string]string{
 		"rollback journal": "journal_mode(DELETE) for journal_mode(WAL)",
 		"deferred":         "_txlock=deferred for _txlock=immediate",

@@ -14,13 +14,14 @@ import (
 type Dialect struct {
 	engine *engine
 	prefix string
+	schema string // with its quotes and a dot, before the prefix: see Place
 }
 
 // The dialects: see those of package sqlstore.
 var (
-	PostgreSQL = Dialect{postgresql, defaultPrefix}
-	MySQL      = Dialect{mysql, defaultPrefix}
-	SQLite     = Dialect{sqlite, defaultPrefix}
+	PostgreSQL = Dialect{engine: postgresql, prefix: defaultPrefix}
+	MySQL      = Dialect{engine: mysql, prefix: defaultPrefix}
+	SQLite     = Dialect{engine: sqlite, prefix: defaultPrefix}
 
 	engines = []*engine{postgresql, mysql, sqlite}
 )
@@ -30,7 +31,7 @@ const defaultPrefix = "sqsonce_"
 // Dialects are all dialects, with the default prefix.
 func Dialects() (all []Dialect) {
 	for _, e := range engines {
-		all = append(all, Dialect{e, defaultPrefix})
+		all = append(all, Dialect{engine: e, prefix: defaultPrefix})
 	}
 	return all
 }
@@ -50,6 +51,12 @@ var prefixes = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,
 // WithPrefix returns the dialect with other table names.
 func (d Dialect) WithPrefix(prefix string) Dialect {
 	d.prefix = prefix
+	return d
+}
+
+// Unplaced is the dialect as its user has it, without the schema that was found.
+func (d Dialect) Unplaced() Dialect {
+	d.schema = ""
 	return d
 }
 
@@ -124,13 +131,6 @@ func (d Dialect) SQL(text string) string {
 	}
 	raw, rawEnd, _ := strings.Cut(d.engine.raw, "*")
 	text = strings.NewReplacer(
-		"{records}", d.prefix+"records",
-		"{inbox}", d.prefix+"inbox",
-		"{schema}", d.prefix+"schema",
-		"{outbox}", d.prefix+"outbox",
-		"{outbox_locks}", d.prefix+"outbox_locks",
-		"{outbox_schema}", d.prefix+"outbox_schema",
-		"{index}", index,
 		"{now}", d.engine.now,
 		"{past}", d.engine.past,
 		"{greatest}", d.engine.greatest,
@@ -143,12 +143,23 @@ func (d Dialect) SQL(text string) string {
 		"{/raw}", rawEnd,
 		"{row list}", clause(d.engine.rowList),
 	).Replace(text)
+	// The names come last: that of a schema may have question marks.
+	table := d.schema + d.prefix
+	names := strings.NewReplacer(
+		"{records}", table+"records",
+		"{inbox}", table+"inbox",
+		"{schema}", table+"schema",
+		"{outbox}", table+"outbox",
+		"{outbox_locks}", table+"outbox_locks",
+		"{outbox_schema}", table+"outbox_schema",
+		"{index}", index,
+	)
 	var b strings.Builder
 	for n := 1; ; n++ {
 		before, after, found := strings.Cut(text, "?")
 		b.WriteString(before)
 		if !found {
-			return b.String()
+			return names.Replace(b.String())
 		}
 		b.WriteString(d.engine.placeholder(n))
 		text = after

@@ -16,6 +16,11 @@ type engine struct {
 	is       func(version string) bool
 	// schemas says that a table's name may have a schema before it.
 	schemas choice
+	// onlySchema is the schema of all tables, whatever the session has. none: schemaOf is a query for the schema in which the
+	// session finds a table, here *, and returns no row if it finds none.
+	onlySchema, schemaOf string
+	// quote begins and ends the name of a schema. Inside of it stand two for one.
+	quote string
 	// placeholder is the nth argument of a statement. The first is 1.
 	placeholder func(n int) string
 

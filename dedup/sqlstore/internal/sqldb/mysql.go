@@ -15,6 +15,9 @@ var mysql = &engine{
 	identity:    "SELECT VERSION()",
 	is:          func(version string) bool { return version != "" && version[0] >= '0' && version[0] <= '9' },
 	schemas:     yes,
+	onlySchema:  none,
+	schemaOf:    "SELECT DATABASE() FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '*'",
+	quote:       "`",
 	placeholder: func(int) string { return "?" },
 
 	now:      mysqlNow,

@@ -15,6 +15,9 @@ var postgresql = &engine{
 	identity:    "SELECT version()",
 	is:          func(version string) bool { return strings.HasPrefix(version, "PostgreSQL") },
 	schemas:     yes,
+	onlySchema:  none,
+	schemaOf:    "SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass('*')",
+	quote:       `"`,
 	placeholder: func(n int) string { return "$" + strconv.Itoa(n) },
 
 	// clock_timestamp, not now, which is the start of the transaction: a statement that waited for a lock, or that is in a

@@ -12,6 +12,9 @@ var sqlite = &engine{
 	identity:    "SELECT sqlite_version()",
 	is:          func(version string) bool { return strings.HasPrefix(version, "3.") },
 	schemas:     no,
+	onlySchema:  "main", // TEMP tables come before it
+	schemaOf:    none,
+	quote:       `"`,
 	placeholder: func(int) string { return "?" },
 
 	now:         sqliteNow,
@@ -78,7 +81,7 @@ func isReadUncommitted(ctx context.Context, q Queryer) (bool, error) {
 
 func noAutoincrement(ctx context.Context, q Queryer, d Dialect) (problem string, err error) {
 	var text string
-	err = q.QueryRowContext(ctx, "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", d.SQL("{outbox}")).Scan(&text)
+	err = q.QueryRowContext(ctx, "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = ?", d.Unplaced().SQL("{outbox}")).Scan(&text)
 	if !strings.Contains(strings.ToUpper(text), "AUTOINCREMENT") {
 		problem = "no AUTOINCREMENT"
 	}
