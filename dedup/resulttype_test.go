@@ -96,7 +96,8 @@ func TestDoRefusesTypes(t *testing.T) {
 			B int
 		}{}),
 		"T.D int": do(struct {
-			A int `json:"it's"` // encoding/json ignores such a name
+			//lint:ignore SA5008 encoding/json ignores such a name
+			A int `json:"it's"`
 			D int `json:"A"`
 		}{}),
 		"T.hidden.Public int": do(struct {

@@ -182,6 +182,24 @@ func TestCausesInHosts(t *testing.T) {
 	}
 }
 
+// bring brings an event to the dead-letter queue without a record.
+var bring = map[ops.Cause]func(x *fixture){
+	ops.CauseRejected: func(x *fixture) {
+		x.send(x.url, "a1")
+		h := x.worker(x.url, bare(fails(sqsonce.Reject(errCard))))
+		time.Sleep(time.Minute)
+		h.stop()
+	},
+	ops.CauseReceivesUsedUp: func(x *fixture) {
+		x.send(x.url, "a1")
+		for range 4 {
+			x.receive(x.url)
+			time.Sleep(2 * visibility)
+		}
+	},
+	ops.CauseSent: func(x *fixture) { x.send(x.dlq, "a1") },
+}
+
 // again delivers the event once more, through another queue, to a worker that leaves its record in a state.
 var again = map[dedup.RecordState]func(x *fixture, url string){
 	noRecord:         func(*fixture, string) {},
@@ -217,6 +235,52 @@ var again = map[dedup.RecordState]func(x *fixture, url string){
 			x.Fatal(err)
 		}
 	},
+}
+
+// Each cause with each state: the reason of a message that was rejected is its own, that of any other one is its record's.
+func TestEveryCauseAndState(t *testing.T) {
+	t.Parallel()
+	reasons := map[dedup.RecordState]string{
+		noRecord: never, dedup.StateReleased: "no stock", dedup.StateCompleted: "done: the delete failed, or a second copy",
+	}
+	for cause := range bring {
+		for state := range again {
+			t.Run(string(cause)+"/"+string(state), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{}, func(x *fixture) {
+					bring[cause](x)
+					url := x.create("again", nil)
+					x.send(url, "a1")
+					again[state](x, url)
+					if state == ops.StateUnknown {
+						x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
+					}
+					m := x.mustList(x.open())["a1"]
+					if m == nil {
+						t.Fatal("the message is not listed")
+					}
+					want := reasons[state]
+					switch {
+					case cause == ops.CauseRejected:
+						want = "sqsonce: rejected: card declined"
+					case want == never:
+						want = m.Problem.Error()
+					case want == "":
+						want = "no reason known"
+					}
+					if m.Cause != cause || stateOf(m) != state || m.Reason != want {
+						t.Errorf("got %s, %s, %q, want %s, %s, %q", m.Cause, m.State, m.Reason, cause, state, want)
+					}
+					if hasRecord := state != noRecord && state != ops.StateUnknown; (m.Record != nil) != hasRecord || (m.Problem == nil) != hasRecord {
+						t.Errorf("record %v, problem %v", m.Record, m.Problem)
+					}
+					if m.RecordKey != consumer+"#orders|a1" || m.QueueARN != arnPrefix+"jobs" {
+						t.Errorf("key %q of queue %q", m.RecordKey, m.QueueARN)
+					}
+				})
+			})
+		}
+	}
 }
 
 // The reason of an earlier visit is stale where SQS has moved the message since: AWS's redrive leaves it on the message.
