@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"runtime"
 	"strconv"
@@ -110,12 +109,6 @@ func (m *meter) lap(w *world, what string, f func()) {
 	took := time.Duration(m.now.Load() - began)
 	w.Logf("%s: %s, %d MB above what there was at the most", what, took.Round(time.Millisecond), (m.peak.Load()-min(before, m.peak.Load()))>>20)
 }
-
-type discard struct{}
-
-func (discard) Header() http.Header         { return http.Header{} }
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-func (discard) WriteHeader(int)             {}
 
 // dlq ls prints a large queue: by class as many lines as there are classes, and each message once where that is asked for.
 func TestListLoad(t *testing.T) {
