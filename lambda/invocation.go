@@ -34,6 +34,7 @@ type invocation struct {
 	queue      queueAttributes
 
 	handlers   pool[[]int]   // chains, each from the record that is to run
+	alone      pool[[]int]   // chains of suspects, one at a time
 	sends      pool[failure] // failures that the dead-letter queue may get; they take no handler's slot
 	overdue    atomic.Bool   // the dead-letter queue did not answer a send in time
 	anyStarted atomic.Bool   // a message: see mayStart
@@ -56,6 +57,7 @@ func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage
 	}
 	v.open.Store(int64(len(v.chains)))
 	v.handlers.limit, v.handlers.run = a.opts.Concurrency, v.runChain
+	v.alone.limit, v.alone.run = 1, v.runSuspect
 	v.sends.limit, v.sends.run = a.opts.Concurrency, v.settle
 	v.times = newTimes(ctx, a.opts.Margin, v.begun)
 	if v.times.limited() {

@@ -70,18 +70,17 @@ func (v *invocation) mayRunSuspects() {
 	defer s.mu.Unlock()
 	if !s.begun && len(s.waiting) > 0 && v.open.Load() == int64(len(s.waiting)) {
 		s.begun = true
-		go v.runSuspects()
+		slices.SortStableFunc(s.waiting, func(a, b suspect) int { return a.started.Compare(b.started) })
+		for _, waiting := range s.waiting {
+			v.alone.add(waiting.chain)
+		}
 	}
 }
 
-func (v *invocation) runSuspects() {
-	all := v.suspects.waiting // nothing is added any more
-	slices.SortStableFunc(all, func(a, b suspect) int { return a.started.Compare(b.started) })
-	for _, s := range all {
-		v.deleteSucceeded()
-		v.slots[s.chain[0]].suspect = true
-		v.runChain(s.chain)
-	}
+func (v *invocation) runSuspect(chain []int) {
+	v.deleteSucceeded()
+	v.slots[chain[0]].suspect = true
+	v.runChain(chain)
 }
 
 // deleteSucceeded deletes what has succeeded, so that a crash does not bring it back. The mapping deletes it again.

@@ -30,19 +30,24 @@ type crashing struct {
 	ends bool
 }
 
+// handler is the handler of a process, with a record for each event.
+func (c *crashing) handler(p *process) sqsonce.Handler {
+	store, err := dynamostore.New(p.ddb, table, func(o *dynamostore.Options) { o.Logger = c.log })
+	if err != nil {
+		c.Error(err)
+	}
+	once, err := dedup.New(store, consumer, func(o *dedup.Options) { o.Logger = c.log })
+	if err != nil {
+		c.Error(err)
+	}
+	return once.Handler(func(_ context.Context, m *sqsonce.Message) error { return c.handle(p, m) })
+}
+
 // live runs processes one after the other.
 func (c *crashing) live() {
 	for !c.ended() {
 		p := c.newProcess()
-		store, err := dynamostore.New(p.ddb, table, func(o *dynamostore.Options) { o.Logger = c.log })
-		if err != nil {
-			c.Error(err)
-		}
-		once, err := dedup.New(store, consumer, func(o *dedup.Options) { o.Logger = c.log })
-		if err != nil {
-			c.Error(err)
-		}
-		k, err := sqsworker.New(p.sqs, c.url, once.Handler(func(_ context.Context, m *sqsonce.Message) error { return c.handle(p, m) }),
+		k, err := sqsworker.New(p.sqs, c.url, c.handler(p),
 			func(o *sqsworker.Options) { o.Logger = c.log })
 		if err != nil {
 			c.Error(err)
@@ -89,15 +94,7 @@ func (c *crashing) handle(p *process, m *sqsonce.Message) error {
 func (c *crashing) liveFunction() {
 	for !c.ended() {
 		p := c.newProcess()
-		store, err := dynamostore.New(p.ddb, table, func(o *dynamostore.Options) { o.Logger = c.log })
-		if err != nil {
-			c.Error(err)
-		}
-		once, err := dedup.New(store, consumer, func(o *dedup.Options) { o.Logger = c.log })
-		if err != nil {
-			c.Error(err)
-		}
-		f, err := lambda.Wrap(once.Handler(func(_ context.Context, m *sqsonce.Message) error { return c.handle(p, m) }),
+		f, err := lambda.Wrap(c.handler(p),
 			func(o *lambda.Options) { o.Client, o.Logger = p.sqs, c.log })
 		if err != nil {
 			c.Error(err)
