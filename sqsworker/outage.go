@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -116,12 +117,20 @@ func (l *loop) handOver(after time.Duration) {
 	if l.polling.active > 0 {
 		return // that receive would get them again
 	}
-	for _, d := range l.sorted() {
-		head := d.group == nil || d.group.head == d
-		if head && d != l.needs.trial.message && (d.state == ready && after == 0 || l.isAside(d) && elapsed(l.now(), d.unavailableSince) >= after) && l.mayHandOver(d) {
+	for _, d := range l.kept() {
+		long := after == 0 || l.isAside(d) && elapsed(l.now(), d.unavailableSince) >= after
+		if long && l.mayHandOver(d) {
 			l.giveBack(d, 0)
 		}
 	}
+}
+
+// kept are the messages that an outage or a doubt keeps from running, without those behind them in their groups, in the order of receipt.
+func (l *loop) kept() []*delivery {
+	return slices.DeleteFunc(l.sorted(), func(d *delivery) bool {
+		behind := d.group != nil && d.group.head != d
+		return behind || d == l.needs.trial.message || d.state != ready && !l.isAside(d)
+	})
 }
 
 // mayHandOver says that a message and its group can be given back unrun: each has receives left.

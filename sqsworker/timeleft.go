@@ -64,9 +64,11 @@ func (l *loop) expire(d *delivery) {
 
 // expireHeld sends what waits in an outage to the dead-letter queue when its time is over.
 func (l *loop) expireHeld() {
-	for _, d := range l.sorted() {
-		head := d.group == nil || d.group.head == d
-		if left, known := l.timeLeft(d); known && left <= 0 && head && (d.state == ready || l.isAside(d)) && l.queue.hasDLQ() && d != l.needs.trial.message {
+	if !l.queue.hasDLQ() {
+		return
+	}
+	for _, d := range l.kept() {
+		if left, known := l.timeLeft(d); known && left <= 0 {
 			l.expire(d)
 		}
 	}
