@@ -57,7 +57,6 @@ func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage
 	}
 	v.open.Store(int64(len(v.chains)))
 	v.handlers.limit, v.handlers.run = a.opts.Concurrency, v.runChain
-	v.alone.limit, v.alone.run = 1, v.runSuspect
 	v.sends.limit, v.sends.run = a.opts.Concurrency, v.settle
 	v.times = newTimes(ctx, a.opts.Margin, v.begun)
 	if v.times.limited() {

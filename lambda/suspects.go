@@ -70,6 +70,7 @@ func (v *invocation) mayRunSuspects() {
 	defer s.mu.Unlock()
 	if !s.begun && len(s.waiting) > 0 && v.open.Load() == int64(len(s.waiting)) {
 		s.begun = true
+		v.alone.limit, v.alone.run = 1, v.runSuspect
 		slices.SortStableFunc(s.waiting, func(a, b suspect) int { return a.started.Compare(b.started) })
 		for _, waiting := range s.waiting {
 			v.alone.add(waiting.chain)
