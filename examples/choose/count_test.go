@@ -243,7 +243,7 @@ func TestStoreCosts(t *testing.T) {
 			name := fmt.Sprintf("first delivery, %d handlers", handlers)
 			requests, _ = x.storeCosts(name, 10_000, func() { concurrently(handlers, 10_000, name, handle) })
 			if handlers == 64 {
-				choosePage(t).check("Record with a lease, DynamoDB", perEvent, `with 64 handlers (.+) of a request`, requests)
+				choosePage(t).check("Record with a lease, DynamoDB", perEvent, `(?i)with 64 handlers (.+) of a request`, requests)
 			}
 		}
 		x.storeCosts("duplicate, 64 handlers", 10_000, func() { concurrently(64, 10_000, "first delivery, 64 handlers", other) })
