@@ -263,7 +263,7 @@ func TestStoreCostsUnderLoad(t *testing.T) {
 			return errors.Join(short(ctx, m), errors.New("fails"))
 		}
 		costs("first delivery, 64 handlers of 20 ms", "first", x.handler(short))
-		costs("first delivery with `Validate`, 64 handlers of 20 ms", "validated", x.handler(short, func(o *dedup.Options) {
+		costs("first delivery with `PayloadHash`, 64 handlers of 20 ms", "validated", x.handler(short, func(o *dedup.Options) {
 			o.PayloadHash = func(*sqsonce.Message) string { return strings.Repeat("a", 64) }
 		}))
 		costs("failed delivery, 64 handlers of 20 ms", "failed", x.handler(fails))
