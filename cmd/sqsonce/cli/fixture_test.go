@@ -150,7 +150,7 @@ const (
 func (w *world) put(event string, state dedup.RecordState) string {
 	w.Helper()
 	ctx, key := context.Background(), consumer+"#orders|"+event
-	claim := dedup.Claim{Key: key, Owner: "owner-" + event, Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true}
+	claim := dedup.Claim{Key: key, Owner: "owner-" + event, Lease: lease, Retention: 29 * 24 * time.Hour, ReceiveCount: 3, NoTakeover: true}
 	switch state {
 	case ops.StateUnknown:
 		return key
