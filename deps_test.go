@@ -110,6 +110,11 @@ var dependencyRules = []struct {
 		reason: "a worker with records in SQL or Redis, or with none, links no DynamoDB for its probes",
 	},
 	{
+		pkg:    module + "/internal/statusreport",
+		only:   []string{},
+		reason: "the command reads a worker's numbers without the worker's packages",
+	},
+	{
 		pkg:    module + "/localstack",
 		never:  []string{module + "/..."},
 		except: []string{module + "/internal/suite"},

@@ -28,13 +28,13 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Grant, error) {
 	patient, cancel := context.WithTimeout(ctx, o.patience(rl.task))
 	defer cancel()
 	g, err := o.store.Acquire(patient, Claim{
-		Key:        rl.task.key,
-		Owner:      rl.owner,
-		Lease:      rl.length,
-		Retention:  o.o.Retention,
-		Attempt:    rl.task.attempt,
-		Validation: rl.task.validation,
-		NoTakeover: o.o.OnCrash != OnCrashRerun,
+		Key:          rl.task.key,
+		Owner:        rl.owner,
+		Lease:        rl.length,
+		Retention:    o.o.Retention,
+		ReceiveCount: rl.task.attempt,
+		Validation:   rl.task.validation,
+		NoTakeover:   o.o.OnCrash != OnCrashRerun,
 	})
 	if g.Lease.OwnRetry {
 		o.counts.ownRetries.Add(1)
@@ -177,7 +177,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 	rl := newRecordLease(o, t)
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
 	defer cancel()
-	g, err := o.store.Acquire(own, Claim{Key: t.key, Owner: rl.owner, Lease: rl.length, Retention: o.o.Retention, Attempt: t.attempt})
+	g, err := o.store.Acquire(own, Claim{Key: t.key, Owner: rl.owner, Lease: rl.length, Retention: o.o.Retention, ReceiveCount: t.attempt})
 	if err == nil && g.Verdict != VerdictGranted {
 		err = fmt.Errorf("dedup: acquire: %s", g.Verdict)
 	}
@@ -194,7 +194,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, cause error) (err error) {
 	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", "key", t.key, "error", cause)
 	o.decided(ctx, t, Decision{Outcome: DecidedUnguarded, Err: cause})
-	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, Attempts: t.attempt, Validation: t.validation}
+	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, ReceiveCount: t.attempt, Validation: t.validation}
 	var e ending
 	host.Run(func() error {
 		e = t.run(ctx, Lease{})

@@ -292,7 +292,7 @@ func TestClaim(t *testing.T) {
 		}
 		owners[c.Owner] = true
 		c.Owner = ""
-		want := dedup.Claim{Key: recordKey("1"), Lease: 2e9, Retention: 3600e9, Attempt: 4, Validation: "hash of {}", NoTakeover: true}
+		want := dedup.Claim{Key: recordKey("1"), Lease: 2e9, Retention: 3600e9, ReceiveCount: 4, Validation: "hash of {}", NoTakeover: true}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Fatalf("claim (-want +got):\n%s", diff)
 		}

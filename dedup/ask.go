@@ -94,7 +94,7 @@ func (o *Once) callAsk(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout+acquireGrace)
 	defer cancel()
 	// As a second delivery the acquire is sent alone: in a batch of others' writes it could wait for them.
-	c := Claim{Key: o.consumer + question.KeyPrefix + name, Owner: name, Lease: o.o.LeaseDuration, Retention: askRetention, Attempt: 2}
+	c := Claim{Key: o.consumer + question.KeyPrefix + name, Owner: name, Lease: o.o.LeaseDuration, Retention: askRetention, ReceiveCount: 2}
 	if o.asker != nil {
 		var err error
 		p := host.Recover(func() { err = o.asker.Ask(ctx, c) })

@@ -76,8 +76,8 @@ type Claim struct {
 	Lease time.Duration
 	// Retention is how long the record is retained after the acquire, and at least an hour after the lease's end.
 	Retention time.Duration
-	// Attempt is the message's receive count. 0: unknown.
-	Attempt int
+	// ReceiveCount is the message's receive count. 0: unknown.
+	ReceiveCount int
 	// Validation is a hash of the payload. "": not compared.
 	Validation string
 	// NoTakeover refuses a record whose lease is over and was not released (crash policies Block and DeadLetter).
@@ -99,8 +99,8 @@ type Lease struct {
 	TakenFrom int64
 	// OwnRetry says that the store had granted the same claim before, and that its first answer was lost.
 	OwnRetry bool
-	// Attempts is the claim's Attempt.
-	Attempts int
+	// ReceiveCount is the claim's.
+	ReceiveCount int
 	// LastError is the text that the last release stored, or the complete of an event that was skipped.
 	LastError string
 	// Validation is the claim's payload hash. It is written with the completed record.

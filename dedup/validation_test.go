@@ -93,7 +93,7 @@ func TestHashOfAnEarlierVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := granted.Lease(s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "before", Validation: m.Body, Lease: time.Minute, Retention: time.Hour, Attempt: 1}))
+	l, err := granted.Lease(s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "before", Validation: m.Body, Lease: time.Minute, Retention: time.Hour, ReceiveCount: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@
 //
 // It answers GET and HEAD:
 //
-//   - /live and /ready: 200 or 503, and JSON: a [Probe]. The rules are those of sqsworker.Worker.Health, for all workers.
-//   - /stats: JSON, a [Report]. [Fields] says what each number is.
-//   - /running: JSON, a [RunningReport]: at most 1,000 handlers, the oldest first.
+//   - /live and /ready: 200 or 503, and JSON. The rules are those of sqsworker.Worker.Health, for all workers.
+//   - /stats: JSON: names and numbers. The page says what each number is.
+//   - /running: JSON: at most 1,000 handlers, the oldest first.
 //   - /: a page for people with the same, without a script.
 //
 // There is no body and no payload in any answer; keys of events and groups are there only with Options.Identifiers. There is no

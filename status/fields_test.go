@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -53,9 +54,9 @@ func TestFields(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range Fields {
+	for _, f := range statusreport.Fields {
 		got = append(got, f.Of+" "+f.Go+" as "+f.Name)
-		if f.Kind != Counter && f.Kind != Gauge {
+		if f.Kind != statusreport.Counter && f.Kind != statusreport.Gauge {
 			t.Errorf("%s %s: kind %q", f.Of, f.Go, f.Kind)
 		}
 		if !strings.HasSuffix(f.Help, ".") || strings.Contains(f.Help, ". ") {
@@ -65,7 +66,7 @@ func TestFields(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("fields of the components' Stats (-) and in Fields (+):\n%s", diff)
+		t.Errorf("fields of the components' Stats (-) and in statusreport.Fields (+):\n%s", diff)
 	}
 }
 
@@ -102,7 +103,7 @@ func TestStatsOf(t *testing.T) {
 	for of, zero := range counted {
 		v := reflect.New(reflect.TypeOf(zero)).Elem()
 		n := int64(0)
-		want := Stats{}
+		want := statusreport.Stats{}
 		for _, f := range goFields(v.Type(), "") {
 			n++
 			field := v

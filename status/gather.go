@@ -6,6 +6,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -39,31 +40,31 @@ func componentsOf(o Options) (all []component) {
 	return all
 }
 
-func (h *handler) live() Probe  { return h.probe((*sqsworker.Worker).NotLive) }
-func (h *handler) ready() Probe { return h.probe((*sqsworker.Worker).NotReady) }
+func (h *handler) live() statusreport.Probe  { return h.probe((*sqsworker.Worker).NotLive) }
+func (h *handler) ready() statusreport.Probe { return h.probe((*sqsworker.Worker).NotReady) }
 
 // probe asks the workers alone: whatever the others do, a probe answers.
-func (h *handler) probe(why func(*sqsworker.Worker) string) Probe {
-	p := Probe{V: Version, OK: true, Workers: []ProbeWorker{}}
+func (h *handler) probe(why func(*sqsworker.Worker) string) statusreport.Probe {
+	p := statusreport.Probe{V: statusreport.Version, OK: true, Workers: []statusreport.ProbeWorker{}}
 	for _, w := range h.opts.Workers {
 		reason := why(w)
 		p.OK = p.OK && reason == ""
-		p.Workers = append(p.Workers, ProbeWorker{Queue: host.QueueName(w.QueueURL()), State: string(w.State()), OK: reason == "", Reason: reason})
+		p.Workers = append(p.Workers, statusreport.ProbeWorker{Queue: host.QueueName(w.QueueURL()), State: string(w.State()), OK: reason == "", Reason: reason})
 	}
 	return p
 }
 
-func (h *handler) report() Report {
-	r := Report{V: Version, Name: h.opts.Name, Version: h.opts.Version, Started: h.started.UTC(), Now: time.Now().UTC()}
+func (h *handler) report() statusreport.Report {
+	r := statusreport.Report{V: statusreport.Version, Name: h.opts.Name, Version: h.opts.Version, Started: h.started.UTC(), Now: time.Now().UTC()}
 	for _, w := range h.opts.Workers {
 		stats := w.Stats()
-		r.Workers = append(r.Workers, Worker{
+		r.Workers = append(r.Workers, statusreport.Worker{
 			Queue: host.QueueName(w.QueueURL()), URL: w.QueueURL(), State: string(w.State()), NotLive: w.NotLive(), NotReady: w.NotReady(),
 			Intake: string(stats.Intake), Options: optionsOf(w.Options()), Stats: statsOf("worker", stats),
 		})
 	}
 	for _, c := range h.components {
-		counted := Component{Name: c.name, Stats: statsOf(c.of, c.stats())}
+		counted := statusreport.Component{Name: c.name, Stats: statsOf(c.of, c.stats())}
 		switch c.of {
 		case "consumer":
 			r.Consumers = append(r.Consumers, counted)
@@ -92,13 +93,13 @@ func optionsOf(o sqsworker.Options) map[string]float64 {
 }
 
 // running has the oldest handlers of all workers, at most limit.
-func (h *handler) running(limit int) RunningReport {
+func (h *handler) running(limit int) statusreport.RunningReport {
 	type running struct {
 		sqsworker.RunningHandler
 		queue string
 	}
 	var all []running
-	r := RunningReport{V: Version, Now: time.Now().UTC(), Running: []Running{}}
+	r := statusreport.RunningReport{V: statusreport.Version, Now: time.Now().UTC(), Running: []statusreport.Running{}}
 	for _, w := range h.opts.Workers {
 		oldest, total := w.Running(limit)
 		r.Total += total
@@ -108,7 +109,7 @@ func (h *handler) running(limit int) RunningReport {
 	}
 	slices.SortStableFunc(all, func(a, b running) int { return a.Since.Compare(b.Since) })
 	for _, o := range all[:min(limit, len(all))] {
-		one := Running{
+		one := statusreport.Running{
 			Queue: o.queue, MessageID: o.MessageID, Receives: o.ReceiveCount, Seconds: max(0, r.Now.Sub(o.Since)).Seconds(),
 			Lease: o.Lease.Seconds(), Stuck: o.Stuck,
 		}

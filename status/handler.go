@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 // Handler returns the handler that the package's documentation describes. It reports every bad option at once, each as a
@@ -92,7 +93,7 @@ func jsonAnswer(status int, v any) (answer, error) {
 	return answer{status, "application/json", b.Bytes()}, err
 }
 
-func probeAnswer(p Probe) (answer, error) {
+func probeAnswer(p statusreport.Probe) (answer, error) {
 	if !p.OK {
 		return jsonAnswer(http.StatusServiceUnavailable, p)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -39,23 +40,25 @@ func TestProbes(t *testing.T) {
 		look := func(when string, states ...string) {
 			t.Helper()
 			for _, path := range []string{"/live", "/ready"} {
-				want := Probe{V: Version, OK: true}
+				want := statusreport.Probe{V: statusreport.Version, OK: true}
 				for i, w := range ws {
 					rec := ask(w.Health(), "GET", path)
 					var body struct{ Reason string }
 					if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil {
 						t.Fatal(err)
 					}
-					want.Workers = append(want.Workers, ProbeWorker{[]string{"orders", "refunds"}[i], states[i], rec.Code == 200, body.Reason})
+					want.Workers = append(want.Workers, statusreport.ProbeWorker{
+						Queue: []string{"orders", "refunds"}[i], State: states[i], OK: rec.Code == 200, Reason: body.Reason,
+					})
 					want.OK = want.OK && rec.Code == 200
 				}
 				status := map[bool]int{true: 200, false: 503}[want.OK]
-				if diff := cmp.Diff(want, get[Probe](t, h, path, status)); diff != "" {
+				if diff := cmp.Diff(want, get[statusreport.Probe](t, h, path, status)); diff != "" {
 					t.Errorf("%s: %s (-want +got):\n%s", when, path, diff)
 				}
 				seen[fmt.Sprint(path, want.OK)] = true
 			}
-			r := get[Report](t, h, "/stats", 200)
+			r := get[statusreport.Report](t, h, "/stats", 200)
 			for i, w := range r.Workers {
 				if w.State != states[i] || w.NotLive != ws[i].NotLive() || w.NotReady != ws[i].NotReady() || w.URL != ws[i].QueueURL() {
 					t.Errorf("%s: /stats says %+v", when, w)
@@ -172,7 +175,7 @@ func TestStatsGolden(t *testing.T) {
 		if diff := cmp.Diff(string(want), got.String()); diff != "" {
 			t.Errorf("testdata/stats.json (-want +got):\n%s", diff)
 		}
-		get[Report](t, h, "/stats", 200)
+		get[statusreport.Report](t, h, "/stats", 200)
 	})
 }
 
@@ -216,11 +219,11 @@ func TestDefaults(t *testing.T) {
 	consumers := map[string]Consumer{"billing": counts{}}
 	h := x.handler(func(o *Options) { o.Consumers = consumers })
 	delete(consumers, "billing")
-	r := get[Report](t, h, "/stats", 200)
+	r := get[statusreport.Report](t, h, "/stats", 200)
 	if !strings.HasPrefix(r.Name, "status.test") || r.V != 1 || len(r.Consumers) != 1 || len(r.Workers) != 0 {
 		t.Errorf("got %+v", r)
 	}
-	if p := get[Probe](t, h, "/ready", 200); !p.OK {
+	if p := get[statusreport.Probe](t, h, "/ready", 200); !p.OK {
 		t.Errorf("without a worker: %+v", p)
 	}
 }

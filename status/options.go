@@ -22,7 +22,7 @@ type Consumer interface{ Stats() dedup.Stats }
 
 // Store is a *dynamostore.Store; the other stores count nothing.
 type Store interface {
-	// Counts returns numbers by the Go name of their [Field].
+	// Counts returns numbers by the Go name of their field of Stats.
 	Counts() map[string]float64
 }
 

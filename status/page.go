@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 // pageRunning is how many handlers the page lists.
@@ -64,8 +66,8 @@ The same for programs: <a href="live">live</a>, <a href="ready">ready</a>, <a hr
 func (h *handler) page() (answer, error) {
 	var b bytes.Buffer
 	err := pageTemplate.Execute(&b, struct {
-		Report      Report
-		Running     RunningReport
+		Report      statusreport.Report
+		Running     statusreport.RunningReport
 		Identifiers bool
 	}{h.report(), h.running(pageRunning), h.opts.Identifiers})
 	return answer{http.StatusOK, "text/html; charset=utf-8", b.Bytes()}, err
@@ -73,13 +75,13 @@ func (h *handler) page() (answer, error) {
 
 // row is one number of the page.
 type row struct {
-	Field
+	statusreport.Field
 	Value float64
 }
 
 // rows are the numbers in the order of Fields.
-func rows(of string, s Stats) (all []row) {
-	for _, f := range Fields {
+func rows(of string, s statusreport.Stats) (all []row) {
+	for _, f := range statusreport.Fields {
 		if v, ok := s[f.Name]; ok && f.Of == of {
 			all = append(all, row{f, v})
 		}

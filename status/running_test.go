@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -42,7 +43,7 @@ func TestRunning(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		synctest.Wait() // a lease that is renewed at this moment is
 
-		r := get[RunningReport](t, named, "/running", 200)
+		r := get[statusreport.RunningReport](t, named, "/running", 200)
 		if r.V != 1 || r.Total != 2 || len(r.Running) != 2 {
 			t.Fatalf("got %+v", r)
 		}
@@ -57,9 +58,9 @@ func TestRunning(t *testing.T) {
 			t.Errorf("first: %+v, want it hidden for at most the visibility timeout", first)
 		}
 
-		unnamed := get[RunningReport](t, plain, "/running", 200)
+		unnamed := get[statusreport.RunningReport](t, plain, "/running", 200)
 		first.Key, first.Group, second.Key = "", "", ""
-		if !slices.Equal(unnamed.Running, []Running{first, second}) {
+		if !slices.Equal(unnamed.Running, []statusreport.Running{first, second}) {
 			t.Errorf("without identifiers: %+v", unnamed.Running)
 		}
 		for _, path := range allPaths {
@@ -83,7 +84,7 @@ func TestRunning(t *testing.T) {
 		}
 		close(over)
 		time.Sleep(time.Minute)
-		if r := get[RunningReport](t, plain, "/running", 200); r.Total != 0 || r.Running == nil || len(r.Running) != 0 {
+		if r := get[statusreport.RunningReport](t, plain, "/running", 200); r.Total != 0 || r.Running == nil || len(r.Running) != 0 {
 			t.Errorf("nothing runs: %+v, want an empty list", r)
 		}
 		if err := stopStuck(); err != nil {
@@ -108,7 +109,7 @@ func TestRunningIsBounded(t *testing.T) {
 			ws, stops = append(ws, w), append(stops, x.run(w))
 			time.Sleep(time.Minute)
 		}
-		r := get[RunningReport](t, x.handler(workers(ws[1], ws[0])), "/running", 200)
+		r := get[statusreport.RunningReport](t, x.handler(workers(ws[1], ws[0])), "/running", 200)
 		if r.Total != 1500 || len(r.Running) != 1000 {
 			t.Fatalf("%d of %d, want 1000 of 1500", len(r.Running), r.Total)
 		}
@@ -123,7 +124,7 @@ func TestRunningIsBounded(t *testing.T) {
 		if r.Running[749].Queue != "a" || r.Running[750].Queue != "b" {
 			t.Error("the younger worker's handlers are before the older one's")
 		}
-		if !slices.IsSortedFunc(r.Running, func(a, b Running) int { return int(b.Seconds*1000) - int(a.Seconds*1000) }) {
+		if !slices.IsSortedFunc(r.Running, func(a, b statusreport.Running) int { return int(b.Seconds*1000) - int(a.Seconds*1000) }) {
 			t.Error("not the oldest first")
 		}
 		for _, stop := range stops {
@@ -163,7 +164,7 @@ func TestHostileNames(t *testing.T) {
 		if !strings.Contains(text, "<style>"+style+"</style>") {
 			t.Error("the page's style is not the one that its policy allows")
 		}
-		if r := get[RunningReport](t, h, "/running", 200); r.Running[0].Group != group || r.Running[0].Key != key {
+		if r := get[statusreport.RunningReport](t, h, "/running", 200); r.Running[0].Group != group || r.Running[0].Key != key {
 			t.Errorf("JSON: %+v", r.Running)
 		}
 		time.Sleep(time.Minute)
@@ -179,7 +180,7 @@ func TestPage(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		h := x.handler(func(o *Options) { everything(x, o) })
 		text := ask(h, "GET", "/").Body.String()
-		for _, f := range Fields {
+		for _, f := range statusreport.Fields {
 			if !strings.Contains(text, `<th scope="row">`+f.Name+`</th>`) {
 				t.Errorf("no row of %s %s", f.Of, f.Name)
 			}

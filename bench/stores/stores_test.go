@@ -44,7 +44,7 @@ func BenchmarkStore(b *testing.B) {
 		b.Run(s.name, func(b *testing.B) {
 			store := s.open(b)
 			runHandlers(b, func(ctx context.Context, event string) error {
-				c := dedup.Claim{Key: "bench#" + event, Owner: rand.Text(), Lease: 30 * time.Second, Retention: time.Hour, Attempt: 1}
+				c := dedup.Claim{Key: "bench#" + event, Owner: rand.Text(), Lease: 30 * time.Second, Retention: time.Hour, ReceiveCount: 1}
 				l, err := granted.Lease(store.Acquire(ctx, c))
 				if err != nil {
 					return err

@@ -79,7 +79,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 // probably has a record, and an INSERT only finds that it exists. A claim without a receive count, such as one of
 // [dedup.Do], counts as new: if that is wrong it costs one read unit, a fifth of what a write unit costs.
 func (s *Store) batchInsert(a acquisition, m moment) *statement {
-	if a.claim.Attempt > 1 || s.batcher.off() || !s.peers.others(a.claim.Owner, m.host) {
+	if a.claim.ReceiveCount > 1 || s.batcher.off() || !s.peers.others(a.claim.Owner, m.host) {
 		return nil
 	}
 	st := s.batcher.texts.insertOf(a)
@@ -357,7 +357,7 @@ func (s *Store) granted(a acquisition, before record) (_ dedup.Grant, enough boo
 func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {
 	return dedup.Lease{
 		Key: c.Key, Owner: c.Owner, Fence: fence, Retention: c.Retention,
-		Attempts: c.Attempt, LastError: lastError, Validation: c.Validation,
+		ReceiveCount: c.ReceiveCount, LastError: lastError, Validation: c.Validation,
 	}
 }
 

@@ -77,8 +77,8 @@ func TestWhatIsBatched(t *testing.T) {
 		want    int // batches for three acquires at once
 	}{
 		{name: "first deliveries", want: 1},
-		{name: "unknown receive count", change: func(c *dedup.Claim) { c.Attempt = 0 }, want: 1},
-		{name: "redeliveries", change: func(c *dedup.Claim) { c.Attempt = 2 }, want: 0},
+		{name: "unknown receive count", change: func(c *dedup.Claim) { c.ReceiveCount = 0 }, want: 1},
+		{name: "redeliveries", change: func(c *dedup.Claim) { c.ReceiveCount = 2 }, want: 0},
 		{name: "without takeovers", change: func(c *dedup.Claim) { c.NoTakeover = true }, want: 1},
 		{name: "no linger", options: func(o *Options) { o.Linger = -1 }, want: 1},
 		{name: "off", options: func(o *Options) { o.MaxBatch = -1 }, want: 0},

@@ -25,7 +25,7 @@
 //	expiration              N  end of retention, seconds of the epoch
 //	owner                   S  the delivery; stays after a release, and so refuses late copies of its requests
 //	fence                   N  grows with every owner
-//	attempts                N  receive count at the last acquire
+//	receive_count           N  receive count at the last acquire
 //	error                   S  the last failure, at most 256 bytes
 //	data, validation        S  result and payload hash, where used
 //	tx                      S  token of the transaction that completed the record

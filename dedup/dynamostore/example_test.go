@@ -140,10 +140,10 @@ func ExampleStore_Inspect() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("completed: %t, attempts: %d, error: %s\n", record.Completed, record.Attempts, record.LastError)
+	fmt.Printf("completed: %t, receive count: %d, error: %s\n", record.Completed, record.ReceiveCount, record.LastError)
 	fmt.Println("deleted:", store.Delete(ctx, key))
 	// Output:
-	// completed: false, attempts: 1, error: card declined
+	// completed: false, receive count: 1, error: card declined
 	// deleted: <nil>
 }
 

@@ -37,7 +37,7 @@ func newExpression(update, condition string) expression {
 func notName(r rune) bool { return r != '#' && r != '_' && !unicode.IsLower(r) }
 
 const (
-	acquireUpdate = "SET #status=:p, #owner=:me, #fence=:fence, #in_progress_expiration=:until, #expiration=:exp, #attempts=:n" +
+	acquireUpdate = "SET #status=:p, #owner=:me, #fence=:fence, #in_progress_expiration=:until, #expiration=:exp, #receive_count=:n" +
 		" REMOVE #data, #validation, #tx"
 
 	// The clauses of an acquire's condition. It has the record where one of them is true.
@@ -170,7 +170,7 @@ func (s *Store) acquireInput(a acquisition) *dynamodb.UpdateItemInput {
 	v := values{
 		":p": text(inProgress), ":d": text(completed),
 		":me": text(a.claim.Owner), ":fence": number(a.fence), ":until": number(a.until),
-		":exp": number(a.expiration()), ":n": number(int64(a.claim.Attempt)),
+		":exp": number(a.expiration()), ":n": number(int64(a.claim.ReceiveCount)),
 		":nows": number(a.taker / 1000),
 	}
 	e := acquireExpr

@@ -92,7 +92,7 @@ func TestGoldenBatch(t *testing.T) {
 		}
 		busy := claims[completed]
 		before, err := s.Inspect(b.Context(), busy.Key)
-		if err != nil || before.Owner != "owner 2" || before.Attempts != 1 {
+		if err != nil || before.Owner != "owner 2" || before.ReceiveCount != 1 {
 			b.Errorf("Inspect: got %+v and error %v, want the golden record", before, err)
 		}
 		time.Sleep(2 * lease)

@@ -93,7 +93,7 @@ func off(d time.Duration) func(*Options) {
 }
 
 func claim(owner string) dedup.Claim {
-	return dedup.Claim{Key: testKey, Owner: owner, Lease: lease, Retention: 24 * time.Hour, Attempt: 1}
+	return dedup.Claim{Key: testKey, Owner: owner, Lease: lease, Retention: 24 * time.Hour, ReceiveCount: 1}
 }
 
 func (b *bed) acquire(s *Store, c dedup.Claim) dedup.Lease {

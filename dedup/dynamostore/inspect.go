@@ -39,7 +39,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 func (s *Store) public(key string, r record) dedup.Record {
 	rec := dedup.Record{
 		Lease: dedup.Lease{
-			Key: key, Owner: r.owner, Fence: valueOf(r.fence), Attempts: int(r.attempts), LastError: r.lastError,
+			Key: key, Owner: r.owner, Fence: valueOf(r.fence), ReceiveCount: int(r.receiveCount), LastError: r.lastError,
 			Validation: r.result.Validation,
 		},
 		Completed: r.status == completed,

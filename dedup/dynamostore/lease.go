@@ -166,7 +166,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 // releasedFromTheStart is an acquire that grants no lease.
 func (s *Store) releasedFromTheStart(l dedup.Lease, above int64) acquisition {
 	a := s.newAcquisition(dedup.Claim{
-		Key: l.Key, Owner: l.Owner, Retention: max(l.Retention, retentionAfterLease), Attempt: l.Attempts, NoTakeover: true,
+		Key: l.Key, Owner: l.Owner, Retention: max(l.Retention, retentionAfterLease), ReceiveCount: l.ReceiveCount, NoTakeover: true,
 	}, above, s.clock.look())
 	a.until = 0
 	return a

@@ -64,7 +64,7 @@ func TestAnswersWithoutTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
 				live := claimsOf(4)
-				live[0].Attempt, live[1].Attempt = 2, 2 // not batched
+				live[0].ReceiveCount, live[1].ReceiveCount = 2, 2 // not batched
 				other := b.store()
 				for i, c := range []dedup.Claim{live[1], live[2]} {
 					c.Owner = "other"

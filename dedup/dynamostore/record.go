@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -17,16 +18,19 @@ const TTLAttribute = "expiration"
 // The other attributes of a record. Those marked P have the names and the meanings that Powertools for AWS Lambda gives
 // them.
 const (
-	attrID         = "id"                     // P: S, the key
-	attrStatus     = "status"                 // P: S, INPROGRESS or COMPLETED
-	attrUntil      = "in_progress_expiration" // P: N, end of the lease in ms; 0: released
-	attrData       = "data"                   // P: the result
-	attrValidation = "validation"             // P: S, hash of the payload
-	attrOwner      = "owner"                  // S, the delivery attempt that holds or held the record
-	attrFence      = "fence"                  // N, grows with every owner
-	attrAttempts   = "attempts"               // N, receive count of the last acquire
-	attrError      = "error"                  // S, the last failure, written by release
-	attrTx         = "tx"                     // S, token of the transaction that completed the record
+	attrID           = "id"                     // P: S, the key
+	attrStatus       = "status"                 // P: S, INPROGRESS or COMPLETED
+	attrUntil        = "in_progress_expiration" // P: N, end of the lease in ms; 0: released
+	attrData         = "data"                   // P: the result
+	attrValidation   = "validation"             // P: S, hash of the payload
+	attrOwner        = "owner"                  // S, the delivery attempt that holds or held the record
+	attrFence        = "fence"                  // N, grows with every owner
+	attrReceiveCount = "receive_count"          // N, receive count of the last acquire
+	attrError        = "error"                  // S, the last failure, written by release
+	attrTx           = "tx"                     // S, token of the transaction that completed the record
+
+	// attrAttempts is what attrReceiveCount was called before v0.1.0.
+	attrAttempts = "attempts"
 )
 
 const (
@@ -41,22 +45,22 @@ const MaxKey = 2048
 type record struct {
 	status, owner, lastError, tx string
 	until, expiration, fence     *int64
-	attempts                     int64
+	receiveCount                 int64
 	result                       dedup.Result
 }
 
 func decode(item map[string]ddbtypes.AttributeValue) (record, error) {
 	d := decoder{item: item}
 	r := record{
-		status:     d.text(attrStatus),
-		owner:      d.text(attrOwner),
-		lastError:  d.text(attrError),
-		tx:         d.text(attrTx),
-		until:      d.number(attrUntil),
-		expiration: d.number(TTLAttribute),
-		fence:      d.number(attrFence),
-		attempts:   valueOf(d.number(attrAttempts)),
-		result:     dedup.Result{Validation: d.text(attrValidation)},
+		status:       d.text(attrStatus),
+		owner:        d.text(attrOwner),
+		lastError:    d.text(attrError),
+		tx:           d.text(attrTx),
+		until:        d.number(attrUntil),
+		expiration:   d.number(TTLAttribute),
+		fence:        d.number(attrFence),
+		receiveCount: valueOf(cmp.Or(d.number(attrReceiveCount), d.number(attrAttempts))),
+		result:       dedup.Result{Validation: d.text(attrValidation)},
 	}
 	if r.status == completed {
 		r.result.Data = d.data(attrData)

@@ -182,7 +182,7 @@ func (m *machine) act(mv move, f func(context.Context, *Store) error) error {
 }
 
 func (m *machine) claim(who int) dedup.Claim {
-	return dedup.Claim{Key: testKey, Owner: string(rune('A' + who)), Lease: searchLease, Retention: searchRetention, Attempt: 2}
+	return dedup.Claim{Key: testKey, Owner: string(rune('A' + who)), Lease: searchLease, Retention: searchRetention, ReceiveCount: 2}
 }
 
 // mistaken ends the search where DynamoDB does not accept a condition: a broken one must still be valid.

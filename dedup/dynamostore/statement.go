@@ -42,7 +42,7 @@ func (st *statement) finish(r statementResult) {
 type statementTexts struct{ insert, complete string }
 
 func newStatementTexts(table string) statementTexts {
-	names := []string{attrID, attrStatus, attrOwner, attrFence, attrUntil, TTLAttribute, attrAttempts}
+	names := []string{attrID, attrStatus, attrOwner, attrFence, attrUntil, TTLAttribute, attrReceiveCount}
 	return statementTexts{
 		insert: `INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`,
 		// One SET only: a result or a payload hash is written by UpdateItem. A record that is completed is refused: the update
@@ -59,7 +59,7 @@ func (t statementTexts) insertOf(a acquisition) *statement {
 		text: t.insert,
 		values: []ddbtypes.AttributeValue{
 			text(a.claim.Key), text(inProgress), text(a.claim.Owner), number(a.fence), number(a.until),
-			number(a.expiration()), number(int64(a.claim.Attempt)),
+			number(a.expiration()), number(int64(a.claim.ReceiveCount)),
 		},
 		until: a.until,
 		done:  make(chan struct{}),

@@ -19,7 +19,7 @@ var notStored = map[string]bool{
 
 // attributeNames are DynamoDB's.
 var attributeNames = map[string]string{
-	"lease.Key": "id", "lease.Owner": "owner", "lease.Fence": "fence", "lease.Until": "in_progress_expiration", "lease.Attempts": "attempts",
+	"lease.Key": "id", "lease.Owner": "owner", "lease.Fence": "fence", "lease.Until": "in_progress_expiration", "lease.ReceiveCount": "receive_count",
 	"lastError": "error", "result.Data": "data", "result.Validation": "validation", "expires": "expiration",
 }
 
@@ -31,7 +31,7 @@ func (s *Store) Attributes(key string) map[string]string {
 	if r == nil {
 		return nil
 	}
-	got := map[string]string{"status": fmt.Sprint(r.completed), "in_progress_expiration": fmt.Sprint(r.released), "attempts": "0"}
+	got := map[string]string{"status": fmt.Sprint(r.completed), "in_progress_expiration": fmt.Sprint(r.released), "receive_count": "0"}
 	var add func(path string, v reflect.Value)
 	add = func(path string, v reflect.Value) {
 		for i := range v.NumField() {

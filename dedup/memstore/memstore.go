@@ -63,7 +63,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 	r := s.findLocked(c.Key, now)
 	l := dedup.Lease{
 		Key: c.Key, Owner: c.Owner, Fence: now.UnixMilli(), Until: now.Add(c.Lease),
-		Retention: c.Retention, Attempts: c.Attempt, Validation: c.Validation,
+		Retention: c.Retention, ReceiveCount: c.ReceiveCount, Validation: c.Validation,
 	}
 	if r != nil {
 		switch {

@@ -35,7 +35,7 @@ func TestAttributes(t *testing.T) {
 }
 
 func claim(key, owner string) dedup.Claim {
-	return dedup.Claim{Key: key, Owner: owner, Lease: time.Minute, Retention: 2 * time.Hour, Attempt: 2}
+	return dedup.Claim{Key: key, Owner: owner, Lease: time.Minute, Retention: 2 * time.Hour, ReceiveCount: 2}
 }
 
 // The store uses the test's clock.
@@ -71,7 +71,7 @@ func TestInspectAndDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := s.Inspect(ctx, "k")
-	if err != nil || r.Completed || r.Until != l.Until || r.Owner != "a" || r.Attempts != 2 || time.Until(r.ExpiresAt) < time.Hour {
+	if err != nil || r.Completed || r.Until != l.Until || r.Owner != "a" || r.ReceiveCount != 2 || time.Until(r.ExpiresAt) < time.Hour {
 		t.Errorf("leased: got %+v, %v", r, err)
 	}
 	if err := s.Release(ctx, l, errors.New("declined")); err != nil {

@@ -50,7 +50,7 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	case !r.completed && !r.released && now.Before(r.lease.Until) && !o.Force:
 		return &dedup.InProgressError{Until: r.lease.Until}
 	}
-	l := dedup.Lease{Key: seen.Key, Owner: o.Owner, Fence: max(now.UnixMilli(), seen.Fence+1), Attempts: r.lease.Attempts}
+	l := dedup.Lease{Key: seen.Key, Owner: o.Owner, Fence: max(now.UnixMilli(), seen.Fence+1), ReceiveCount: r.lease.ReceiveCount}
 	expires := r.expires
 	if least := now.Add(o.Retention); least.After(expires) {
 		expires = least

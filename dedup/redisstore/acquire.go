@@ -46,7 +46,7 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim) (r *reply, unknown b
 	clock := s.clock.Load()
 	for range lateTries {
 		noReply, err := retry(ctx, func() (err error) {
-			r, err = s.run(ctx, acquireScript, c.Key, c.Owner, c.Lease.Milliseconds(), c.Retention.Milliseconds(), c.Attempt,
+			r, err = s.run(ctx, acquireScript, c.Key, c.Owner, c.Lease.Milliseconds(), c.Retention.Milliseconds(), c.ReceiveCount,
 				flag(c.NoTakeover), clock.now(look()), patience(ctx).Milliseconds())
 			return err
 		})
@@ -90,7 +90,7 @@ func readGrant(c dedup.Claim, r *reply) dedup.Grant {
 	case "granted", "own":
 		l := dedup.Lease{
 			Key: c.Key, Owner: c.Owner, Fence: r.number(1), Until: r.ownerEnd(2), LastError: r.text(3),
-			Retention: c.Retention, Attempts: c.Attempt, Validation: c.Validation,
+			Retention: c.Retention, ReceiveCount: c.ReceiveCount, Validation: c.Validation,
 		}
 		if l.OwnRetry = r.status() == "own"; !l.OwnRetry {
 			l.TakenFrom = r.number(4)

@@ -41,7 +41,7 @@
 //	owner                  the delivery attempt; stays after a release, so that late copies of its commands are refused
 //	fence                  grows with every owner
 //	until                  end of the lease, milliseconds of the server's clock; 0: released
-//	attempts               receive count at the last acquire
+//	receive_count          receive count at the last acquire
 //	error                  the last failure, at most 256 bytes
 //	data, validation       result and payload hash, where used
 //

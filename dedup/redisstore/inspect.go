@@ -26,7 +26,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	rec := dedup.Record{
 		Completed: r.text(1) == "COMPLETED",
 		Lease: dedup.Lease{
-			Key: key, Owner: r.text(2), Fence: r.number(3), LastError: r.text(6), Validation: r.text(8), Attempts: int(r.number(9)),
+			Key: key, Owner: r.text(2), Fence: r.number(3), LastError: r.text(6), Validation: r.text(8), ReceiveCount: int(r.number(9)),
 		},
 		Result: dedup.Result{Data: r.bytes(7), Validation: r.text(8)},
 	}

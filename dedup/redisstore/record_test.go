@@ -96,13 +96,13 @@ func TestInspectAndDelete(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t, connect(t, testserver.Redis.Shared(t)))
 	c := claim("a")
-	c.Attempt, c.Validation = 3, "hash"
+	c.ReceiveCount, c.Validation = 3, "hash"
 	if err := s.Delete(ctx, c.Key); err != nil {
 		t.Errorf("no record: delete: %v", err)
 	}
 	l := acquire(t, s, c)
 	r, err := s.Inspect(ctx, c.Key)
-	if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.Attempts != 3 ||
+	if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.ReceiveCount != 3 ||
 		r.Until.Sub(l.Until).Abs() > 5*time.Second || (time.Until(r.ExpiresAt)-24*time.Hour).Abs() > 5*time.Second {
 		t.Errorf("leased: got %+v, %v", r, err)
 	}

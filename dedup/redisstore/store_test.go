@@ -101,7 +101,7 @@ func (unlisted) Scan(context.Context, uint64, string, int64) *redis.ScanCmd {
 }
 
 func claim(owner string) dedup.Claim {
-	return dedup.Claim{Key: "test#event", Owner: owner, Lease: time.Minute, Retention: 24 * time.Hour, Attempt: 1}
+	return dedup.Claim{Key: "test#event", Owner: owner, Lease: time.Minute, Retention: 24 * time.Hour, ReceiveCount: 1}
 }
 
 func acquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {

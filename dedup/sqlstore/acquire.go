@@ -145,7 +145,7 @@ func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim, sent func()) (g 
 // insertOrTake inserts the record, or reads it and takes it if it is free. A redelivery reads first, because its record
 // usually exists.
 func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (dedup.Grant, error) {
-	if c.Attempt <= 1 {
+	if c.ReceiveCount <= 1 {
 		if g, inserted, err := s.insert(ctx, q, c); inserted || err != nil {
 			return g, err
 		}
@@ -183,7 +183,7 @@ func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim
 func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (g dedup.Grant, inserted bool, err error) {
 	sent := time.Now()
 	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().insert,
-		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt)
+		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.ReceiveCount)
 	if err != nil || !written {
 		return dedup.Grant{}, false, err
 	}
@@ -195,7 +195,7 @@ func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (g d
 func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r record) (dedup.Grant, error) {
 	sent := time.Now()
 	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().take,
-		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
+		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.ReceiveCount, c.Key, r.fence, r.until)
 	switch {
 	case err != nil:
 		return dedup.Grant{}, err
@@ -210,7 +210,7 @@ func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r reco
 func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {
 	return dedup.Lease{
 		Key: c.Key, Owner: c.Owner, Fence: fence, Retention: c.Retention,
-		Attempts: c.Attempt, LastError: lastError, Validation: c.Validation,
+		ReceiveCount: c.ReceiveCount, LastError: lastError, Validation: c.Validation,
 	}
 }
 

@@ -20,7 +20,7 @@ func blocked(t *testing.T, b *Bed, key string) *sql.Tx {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback() })
-	_, err = tx.ExecContext(t.Context(), b.Dialect.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts)"+
+	_, err = tx.ExecContext(t.Context(), b.Dialect.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, receive_count)"+
 		" VALUES (?, 'COMPLETED', 'other', 1, 0, {now} + 1000000, 1)"), key)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
-var questionClaim = dedup.Claim{Key: "c" + question.KeyPrefix + "x", Owner: "x", Lease: time.Minute, Retention: time.Hour, Attempt: 2}
+var questionClaim = dedup.Claim{Key: "c" + question.KeyPrefix + "x", Owner: "x", Lease: time.Minute, Retention: time.Hour, ReceiveCount: 2}
 
 // The question of an inbox passes on each database, again and again.
 func TestInboxQuestion(t *testing.T) {

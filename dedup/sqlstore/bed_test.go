@@ -112,7 +112,7 @@ func storeOn(t testing.TB, db *sql.DB, d Dialect, optFns ...func(*Options)) *Sto
 
 // claim is a first delivery's request, with a lease that does not end during a test.
 func claim(key, owner string) dedup.Claim {
-	return dedup.Claim{Key: key, Owner: owner, Lease: time.Hour, Retention: 24 * time.Hour, Attempt: 1}
+	return dedup.Claim{Key: key, Owner: owner, Lease: time.Hour, Retention: 24 * time.Hour, ReceiveCount: 1}
 }
 
 func mustAcquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {

@@ -72,7 +72,7 @@ func expectProblem(t *testing.T, db *sql.DB, d Dialect, want error) {
 	}{
 		{"Check", s.Check},
 		{"Acquire", func(ctx context.Context) error {
-			_, err := granted.Lease(s.Acquire(ctx, dedup.Claim{Key: "c#k", Owner: "a", Lease: time.Minute, Retention: time.Hour, Attempt: 1}))
+			_, err := granted.Lease(s.Acquire(ctx, dedup.Claim{Key: "c#k", Owner: "a", Lease: time.Minute, Retention: time.Hour, ReceiveCount: 1}))
 			return err
 		}},
 	} {

@@ -115,7 +115,7 @@ func ExampleStore_Inspect() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("completed:", record.Completed, "receives:", record.Attempts)
+	fmt.Println("completed:", record.Completed, "receives:", record.ReceiveCount)
 	if err := store.Delete(ctx, key); err != nil {
 		log.Fatal(err)
 	}

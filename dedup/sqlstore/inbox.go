@@ -225,11 +225,11 @@ func newInboxStatements(d sqldb.Dialect) inboxStatements {
 		complete: d.SQL("UPDATE {records} SET validation = ?, error = COALESCE(NULLIF(?, ''), error), status = 'COMPLETED'" +
 			" WHERE id = ? AND owner = ?{commits}"),
 
-		insertFailure: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, error)" +
+		insertFailure: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, receive_count, error)" +
 			" VALUES (?, 'INPROGRESS', ?, ?, 0, {now} + ?, ?, ?) {ignore}"),
 
 		// In MySQL an assignment sees the assignments before it, so the columns of isFree come last.
-		updateFailure: d.SQL("UPDATE {records} SET owner = ?, fence = {greatest}(fence, ?), attempts = ?, error = ?, result = NULL," +
+		updateFailure: d.SQL("UPDATE {records} SET owner = ?, fence = {greatest}(fence, ?), receive_count = ?, error = ?, result = NULL," +
 			" expires_at = {now} + ?, lease_until = 0, status = 'INPROGRESS' WHERE id = ? AND " + isFree),
 	}
 }
@@ -253,7 +253,7 @@ type delivery struct {
 func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	s, c := d.inbox.store, d.claim
 	fence, written, err := d.inbox.insert.writeReturning(ctx, tx,
-		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt)
+		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.ReceiveCount)
 	if err != nil || written {
 		d.lease = newLease(c, fence, "")
 		return err
@@ -275,7 +275,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
 	}
 	fence, written, err = s.dialect.WriteReturning(ctx, tx, s.stmts().take,
-		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
+		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.ReceiveCount, c.Key, r.fence, r.until)
 	if err == nil && !written {
 		err = errContended
 	}
@@ -306,7 +306,7 @@ func (d *delivery) recordFailure(ctx context.Context, cause error) error {
 	s, c, text := d.inbox.store, d.claim, errorText(cause)
 	return s.retry(ctx, "record failure", func(ctx context.Context) error {
 		written, err := s.dialect.Write(ctx, s.db, d.inbox.stmts().insertFailure,
-			c.Key, c.Owner, d.lease.Fence, c.Retention.Milliseconds(), c.Attempt, text)
+			c.Key, c.Owner, d.lease.Fence, c.Retention.Milliseconds(), c.ReceiveCount, text)
 		if err != nil || written {
 			return err
 		}
@@ -315,7 +315,7 @@ func (d *delivery) recordFailure(ctx context.Context, cause error) error {
 			return err
 		}
 		_, err = s.dialect.Write(ctx, s.db, d.inbox.stmts().updateFailure,
-			c.Owner, d.lease.Fence, c.Attempt, text, c.Retention.Milliseconds(), c.Key)
+			c.Owner, d.lease.Fence, c.ReceiveCount, text, c.Retention.Milliseconds(), c.Key)
 		return err
 	})
 }

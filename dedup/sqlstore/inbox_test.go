@@ -50,14 +50,14 @@ func TestInboxFailureIsRecorded(t *testing.T) {
 						t.Errorf("delivery %d: got error %v, want the handler's", n, err)
 					}
 					r, err := s.Inspect(t.Context(), orderKey)
-					if err != nil || r.Completed || !r.Until.IsZero() || r.Attempts != n || !strings.Contains(r.LastError, "o") {
+					if err != nil || r.Completed || !r.Until.IsZero() || r.ReceiveCount != n || !strings.Contains(r.LastError, "o") {
 						t.Errorf("record after delivery %d: got %+v and error %v, want it released with the error", n, r, err)
 					}
 				}
 				expectBalance(t, b.DB, 0)
 
 				err := i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-					if l, ok := dedup.LeaseFrom(ctx); !ok || l.LastError == "" || l.Takeover || l.Attempts != 3 {
+					if l, ok := dedup.LeaseFrom(ctx); !ok || l.LastError == "" || l.Takeover || l.ReceiveCount != 3 {
 						t.Errorf("lease: got %+v, want the third attempt's, with the last error", l)
 					}
 					return book(ctx, m, tx)
@@ -66,7 +66,7 @@ func TestInboxFailureIsRecorded(t *testing.T) {
 					t.Errorf("third delivery: got error %v, want nil", err)
 				}
 				expectBalance(t, b.DB, 10)
-				if r, err := s.Inspect(t.Context(), orderKey); err != nil || !r.Completed || r.Attempts != 3 {
+				if r, err := s.Inspect(t.Context(), orderKey); err != nil || !r.Completed || r.ReceiveCount != 3 {
 					t.Errorf("record: got %+v and error %v, want it completed by attempt 3", r, err)
 				}
 			})

@@ -34,7 +34,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 func (r record) public(sent time.Time) dedup.Record {
 	rec := dedup.Record{
 		Lease: dedup.Lease{
-			Key: r.key, Owner: r.owner, Fence: r.fence, Attempts: r.attempts, LastError: r.lastError,
+			Key: r.key, Owner: r.owner, Fence: r.fence, ReceiveCount: r.receiveCount, LastError: r.lastError,
 			Validation: r.result.Validation,
 		},
 		Completed: r.status == completed,

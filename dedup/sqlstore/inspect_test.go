@@ -17,7 +17,7 @@ func TestInspectAndDelete(t *testing.T) {
 		s := newStore(t, b)
 		l := mustAcquire(t, s, claim("k", "a"))
 		r, err := s.Inspect(t.Context(), "k")
-		if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.Attempts != 1 || r.Until.Sub(l.Until).Abs() > time.Second {
+		if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.ReceiveCount != 1 || r.Until.Sub(l.Until).Abs() > time.Second {
 			t.Errorf("leased: got %+v, %v", r, err)
 		}
 		in, ok := errors.AsType[*dedup.InProgressError](s.Delete(t.Context(), "k"))

@@ -21,13 +21,13 @@ const (
 type record struct {
 	key, status, owner, lastError string
 	fence, until, expires         int64
-	attempts                      int
+	receiveCount                  int
 	result                        dedup.Result
 	now                           int64
 }
 
 // recordColumns are what scan reads.
-const recordColumns = "id, status, owner, fence, lease_until, expires_at, attempts, error, validation, result, {now}"
+const recordColumns = "id, status, owner, fence, lease_until, expires_at, receive_count, error, validation, result, {now}"
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
 func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, error) {
@@ -37,7 +37,7 @@ func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, 
 // scan reads a row. A row that another program has changed is a dedup.ErrRecord, with what was read of it.
 func scan(row interface{ Scan(...any) error }) (record, error) {
 	var r record
-	err := row.Scan(&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.expires, &r.attempts, &r.lastError, &r.result.Validation, &r.result.Data, &r.now)
+	err := row.Scan(&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.expires, &r.receiveCount, &r.lastError, &r.result.Validation, &r.result.Data, &r.now)
 	if sqldb.IsScan(err) {
 		return r, fmt.Errorf("sqlstore: key %q: %w: %w", r.key, dedup.ErrRecord, err)
 	}
@@ -137,7 +137,7 @@ const reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {n
 func newStatements(d sqldb.Dialect) statements {
 	return statements{
 		// A new key. If two come at once, the primary key accepts one.
-		insert: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts)" +
+		insert: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, receive_count)" +
 			" VALUES (?, 'INPROGRESS', ?, " + d.Returned("{now}") + ", {now} + ?, {now} + ?, ?) {ignore}" + d.Returning("fence")),
 
 		read: d.SQL("SELECT " + recordColumns + " FROM {records} WHERE id = ?"),
@@ -145,7 +145,7 @@ func newStatements(d sqldb.Dialect) statements {
 		// A record that was read as free. It is taken only if it has not changed since: every acquire, renewal and release
 		// changes fence or lease_until. And it is taken only if it is free by the database's clock in this statement.
 		take: d.SQL("UPDATE {records} SET owner = ?, fence = " + d.Returned("{greatest}(fence + 1, {now})") + "," +
-			" lease_until = {now} + ?, expires_at = {now} + ?, attempts = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
+			" lease_until = {now} + ?, expires_at = {now} + ?, receive_count = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
 			" WHERE id = ? AND fence = ? AND lease_until = ? AND " + isFree + d.Returning("fence")),
 
 		// It returns what remains of the lease and not its end, so that MySQL can return it.

@@ -69,7 +69,7 @@ func TestRetentionCoversTheLease(t *testing.T) {
 		if err := s.Release(t.Context(), l, nil); err != nil {
 			t.Fatal(err)
 		}
-		again := mustAcquire(t, s, func() dedup.Claim { c := c; c.Owner, c.Attempt = "b", 2; return c }())
+		again := mustAcquire(t, s, func() dedup.Claim { c := c; c.Owner, c.ReceiveCount = "b", 2; return c }())
 		expect("taken again for 4 h", 5*time.Hour)
 		// Sweep deletes no lease that is longer than its retention.
 		if n, err := s.Sweep(t.Context()); n != 0 || err != nil {

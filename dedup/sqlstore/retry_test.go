@@ -64,7 +64,7 @@ func TestBrokenConnection(t *testing.T) {
 
 				lost.at(p, "UPDATE")
 				second := claim("k", "b")
-				second.Attempt = 2
+				second.ReceiveCount = 2
 				l = mustAcquire(t, s, second)
 				if l.LastError != "declined" || l.OwnRetry != lost.own {
 					t.Errorf("second lease: got %+v, want LastError and OwnRetry %t", l, lost.own)

@@ -158,7 +158,7 @@ func lifeOf(t *testing.T, s *Store, pool *sql.DB, name string) {
 		t.Errorf("%s: Release: %v", name, err)
 	}
 	again := claim(key, "b")
-	again.Attempt = 2
+	again.ReceiveCount = 2
 	l = mustAcquire(t, s, again)
 	if l.LastError != `zażółć 🂡 '\` || l.Takeover {
 		t.Errorf("%s: got %+v, want the error that was stored", name, l)

@@ -22,7 +22,7 @@ func fill(t testing.TB, b *Bed, n int) {
 	const most = 500
 	for from := 0; from < n; from += most {
 		rows := min(most, n-from)
-		text := "INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts) VALUES " +
+		text := "INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, receive_count) VALUES " +
 			strings.TrimSuffix(strings.Repeat("(?, 'COMPLETED', 'o', 1, 1, {now} - ?, 1), ", rows), ", ")
 		var args []any
 		for i := range rows {

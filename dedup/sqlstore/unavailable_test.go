@@ -116,7 +116,7 @@ func TestKindsOfDatabases(t *testing.T) {
 				if err := Migrate(t.Context(), b.DB, d); err != nil {
 					t.Fatal(err)
 				}
-				exec(t, b.DB, d.sql("ALTER TABLE {records} DROP COLUMN attempts"))
+				exec(t, b.DB, d.sql("ALTER TABLE {records} DROP COLUMN receive_count"))
 				return b.DB, d
 			}},
 			{"unknown database", "misconfigured", func() (*sql.DB, Dialect) {

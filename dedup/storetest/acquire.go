@@ -15,7 +15,7 @@ var acquireCases = []testCase{
 	{name: "acquire/fresh key", run: func(x *exam) {
 		before := time.Now()
 		c := x.claim("a")
-		c.Attempt, c.Validation = 3, "hash"
+		c.ReceiveCount, c.Validation = 3, "hash"
 		l := x.acquire(c)
 		x.near("Until of a fresh lease", l.Until, before.Add(x.Lease))
 		// An owner with a later end than the store's would still run when another owner takes over.
@@ -28,7 +28,7 @@ var acquireCases = []testCase{
 		if l.Fence <= 0 {
 			x.fatalf("Fence: got %d, want more than 0", l.Fence)
 		}
-		if l.Attempts != 3 || l.Retention != c.Retention || l.Validation != "hash" {
+		if l.ReceiveCount != 3 || l.Retention != c.Retention || l.Validation != "hash" {
 			x.fatalf("fresh lease: got %+v, want the claim's Attempt, Retention and Validation", l)
 		}
 	}},
@@ -53,7 +53,7 @@ var acquireCases = []testCase{
 		a := x.acquire(x.claim("a"))
 		x.expire(x.Lease)
 		c := x.claim("b")
-		c.Attempt = 2
+		c.ReceiveCount = 2
 		b := x.acquire(c)
 		if !b.Takeover {
 			x.fatalf("lease after a's expiry: Takeover false, want true")
@@ -64,8 +64,8 @@ var acquireCases = []testCase{
 		if b.Fence <= a.Fence {
 			x.fatalf("Fence after a takeover: got %d, want more than %d", b.Fence, a.Fence)
 		}
-		if b.Attempts != 2 {
-			x.fatalf("Attempts after a takeover: got %d, want the claim's 2", b.Attempts)
+		if b.ReceiveCount != 2 {
+			x.fatalf("ReceiveCount after a takeover: got %d, want the claim's 2", b.ReceiveCount)
 		}
 		x.inProgress(x.claim("c"), "after b's takeover")
 	}},

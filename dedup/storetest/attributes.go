@@ -184,7 +184,7 @@ var attributeCases = func() (cases []testCase) {
 }()
 
 func recordAttributes() []string {
-	return []string{"id", "status", "owner", "fence", "in_progress_expiration", "expiration", "attempts"}
+	return []string{"id", "status", "owner", "fence", "in_progress_expiration", "expiration", "receive_count"}
 }
 
 // acquired are the attributes after an acquire: it keeps the last failure alone.

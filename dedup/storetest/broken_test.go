@@ -178,12 +178,12 @@ func (s *switchable) ownRetry(r *row) dedup.Lease {
 
 func (s *switchable) grant(c dedup.Claim, old *row, now time.Time) dedup.Lease {
 	l := dedup.Lease{Key: c.Key, Owner: c.Owner, Fence: now.UnixMilli(), Until: now.Add(c.Lease), Retention: c.Retention,
-		Attempts: c.Attempt, Validation: c.Validation}
+		ReceiveCount: c.ReceiveCount, Validation: c.Validation}
 	if s.has("promises more than it leases") {
 		l.Until = l.Until.Add(time.Second)
 	}
 	if s.has("drops the attempt") {
-		l.Attempts = 0
+		l.ReceiveCount = 0
 	}
 	if old != nil && !old.done {
 		if !old.released && !s.has("does not say whom it takes over from") {

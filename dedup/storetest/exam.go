@@ -24,7 +24,7 @@ const key = "storetest#event"
 
 // claim is owner's request for the key, with the usual lease and a retention of a day.
 func (x *exam) claim(owner string) dedup.Claim {
-	return dedup.Claim{Key: key, Owner: owner, Lease: x.Lease, Retention: 24 * time.Hour, Attempt: 1}
+	return dedup.Claim{Key: key, Owner: owner, Lease: x.Lease, Retention: 24 * time.Hour, ReceiveCount: 1}
 }
 
 // ask expects the claim to get a verdict.

@@ -271,7 +271,7 @@ func TestStoreCostsUnderLoad(t *testing.T) {
 		costs("the next one after a failure, 64 handlers of 20 ms", "failed", again(x.handler(short)))
 		for i := range n {
 			_, err := x.store.Acquire(x.Context(), dedup.Claim{
-				Key: fmt.Sprint("billing#orders|crashed", i), Owner: "crashed", Lease: time.Second, Retention: time.Hour, Attempt: 1,
+				Key: fmt.Sprint("billing#orders|crashed", i), Owner: "crashed", Lease: time.Second, Retention: time.Hour, ReceiveCount: 1,
 			})
 			x.must(err)
 		}

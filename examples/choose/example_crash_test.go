@@ -27,7 +27,7 @@ func Example_leaseCrash() {
 
 		// The first process, up to its end. This is what dedup.Once does before the handler.
 		if _, err := newStore(srv).Acquire(ctx, dedup.Claim{
-			Key: "billing#orders|42", Owner: "process 1", Lease: 30 * time.Second, Retention: 24 * time.Hour, Attempt: 1,
+			Key: "billing#orders|42", Owner: "process 1", Lease: 30 * time.Second, Retention: 24 * time.Hour, ReceiveCount: 1,
 		}); err != nil {
 			log.Fatal(err)
 		}

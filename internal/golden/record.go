@@ -70,7 +70,7 @@ func CheckRecords(t *testing.T, s Store, age func(key string, by time.Duration))
 }
 
 func claim(key, owner string) dedup.Claim {
-	return dedup.Claim{Key: key, Owner: owner, Lease: lease, Retention: retention, Attempt: 2, Validation: result.Validation}
+	return dedup.Claim{Key: key, Owner: owner, Lease: lease, Retention: retention, ReceiveCount: 2, Validation: result.Validation}
 }
 
 func acquire(t *testing.T, s Store, c dedup.Claim) dedup.Lease {
@@ -88,7 +88,7 @@ func fence(t *testing.T, s Store, key string) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Owner != "first" || r.Attempts != 2 || r.Fence <= 0 {
+	if r.Owner != "first" || r.ReceiveCount != 2 || r.Fence <= 0 {
 		t.Errorf("Inspect of %q: got %+v, want owner, attempts and fence of the golden record", key, r)
 	}
 	return r.Fence

@@ -189,7 +189,7 @@ type record struct {
 	Status   struct{ S string } `json:"status"`
 	Owner    struct{ S string } `json:"owner"`
 	Error    struct{ S string } `json:"error"`
-	Attempts struct{ N string } `json:"attempts"`
+	Attempts struct{ N string } `json:"receive_count"`
 	Until    struct{ N string } `json:"in_progress_expiration"`
 }
 

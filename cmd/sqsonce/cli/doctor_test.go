@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/status"
 )
 
 var examined = []string{"doctor", "--queue", "orders", "--function", "billing", "--table", "dedup"}
@@ -147,8 +147,8 @@ func TestDoctorInterrupted(t *testing.T) {
 // What workers and AWS say is escaped, and JSON is one object.
 func TestDoctorEscapes(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.workers = map[string]func() status.Report{"one": func() status.Report {
-			return status.Report{V: 1, Name: "one", Started: time.Now().Add(-time.Hour), Now: time.Now(), Workers: []status.Worker{{Queue: "orders\x1b[31m\u202e", NotReady: "\u009bbad\n"}}}
+		w.workers = map[string]func() statusreport.Report{"one": func() statusreport.Report {
+			return statusreport.Report{V: 1, Name: "one", Started: time.Now().Add(-time.Hour), Now: time.Now(), Workers: []statusreport.Worker{{Queue: "orders\x1b[31m\u202e", NotReady: "\u009bbad\n"}}}
 		}}
 		for _, width := range []int{0, 80} {
 			w.width = width

@@ -25,10 +25,10 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/ops"
 	"github.com/sqsonce/sqsonce/sqsworker"
-	"github.com/sqsonce/sqsonce/status"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -50,11 +50,11 @@ type world struct {
 	answer   string
 	env      map[string]string
 
-	workers map[string]func() status.Report // by host, for top
-	handler http.Handler                    // of a worker at any other host
-	ages    map[string]float64              // by queue, in seconds; nil: CloudWatch is not allowed
-	asked   int                             // how often CloudWatch was
-	noAWS   error                           // why there is no connection
+	workers map[string]func() statusreport.Report // by host, for top
+	handler http.Handler                          // of a worker at any other host
+	ages    map[string]float64                    // by queue, in seconds; nil: CloudWatch is not allowed
+	asked   int                                   // how often CloudWatch was
+	noAWS   error                                 // why there is no connection
 	size    func() (int, int)
 
 	deployed *deployment // for doctor
@@ -150,7 +150,7 @@ const (
 func (w *world) put(event string, state dedup.RecordState) string {
 	w.Helper()
 	ctx, key := context.Background(), consumer+"#orders|"+event
-	claim := dedup.Claim{Key: key, Owner: "owner-" + event, Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true}
+	claim := dedup.Claim{Key: key, Owner: "owner-" + event, Lease: lease, Retention: 29 * 24 * time.Hour, ReceiveCount: 3, NoTakeover: true}
 	switch state {
 	case ops.StateUnknown:
 		return key

@@ -35,7 +35,7 @@ func (w *world) dryRun(args []string) (p dryRun) {
 func (w *world) retry(event, owner string) {
 	w.Helper()
 	l, err := granted.Lease(w.store.Acquire(context.Background(), dedup.Claim{
-		Key: consumer + "#orders|" + event, Owner: owner, Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 4,
+		Key: consumer + "#orders|" + event, Owner: owner, Lease: lease, Retention: 29 * 24 * time.Hour, ReceiveCount: 4,
 	}))
 	w.must(err)
 	w.must(w.store.Release(context.Background(), l, errors.New(errFor(event).Error())))

@@ -95,8 +95,8 @@ func (a *app) recordPairs(r dedup.Record) []pair {
 	if r.Fence != 0 {
 		pairs = append(pairs, pair{"fence", strconv.FormatInt(r.Fence, 10)})
 	}
-	if r.Attempts > 0 {
-		pairs = append(pairs, pair{"attempts", strconv.Itoa(r.Attempts)})
+	if r.ReceiveCount > 0 {
+		pairs = append(pairs, pair{"receive count", strconv.Itoa(r.ReceiveCount)})
 	}
 	if r.Committed {
 		pairs = append(pairs, pair{"committed", "with the effect in one transaction: a second run makes it again"})
@@ -109,24 +109,24 @@ func (a *app) recordPairs(r dedup.Record) []pair {
 
 // recordJSON is a record.
 type recordJSON struct {
-	Key         string            `json:"key"`
-	State       dedup.RecordState `json:"state"`
-	Do          string            `json:"do,omitempty"`
-	LastError   string            `json:"last_error,omitempty"`
-	Owner       string            `json:"owner,omitempty"`
-	Fence       int64             `json:"fence,omitempty"`
-	Attempts    int               `json:"attempts,omitempty"`
-	LeaseUntil  time.Time         `json:"lease_until,omitzero"`
-	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
-	Committed   bool              `json:"committed,omitempty"`
-	Validation  string            `json:"validation,omitempty"`
-	ResultBytes int               `json:"result_bytes,omitempty"`
-	Result      []byte            `json:"result,omitempty"` // in base64
+	Key          string            `json:"key"`
+	State        dedup.RecordState `json:"state"`
+	Do           string            `json:"do,omitempty"`
+	LastError    string            `json:"last_error,omitempty"`
+	Owner        string            `json:"owner,omitempty"`
+	Fence        int64             `json:"fence,omitempty"`
+	ReceiveCount int               `json:"receive_count,omitempty"`
+	LeaseUntil   time.Time         `json:"lease_until,omitzero"`
+	ExpiresAt    time.Time         `json:"expires_at,omitzero"`
+	Committed    bool              `json:"committed,omitempty"`
+	Validation   string            `json:"validation,omitempty"`
+	ResultBytes  int               `json:"result_bytes,omitempty"`
+	Result       []byte            `json:"result,omitempty"` // in base64
 }
 
 func newRecordJSON(r dedup.Record, s dedup.RecordState, result bool) recordJSON {
 	out := recordJSON{
-		Key: r.Key, State: s, Do: opsview.Do(s), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, Attempts: r.Attempts,
+		Key: r.Key, State: s, Do: opsview.Do(s), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount,
 		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Validation,
 		ResultBytes: len(r.Result.Data),
 	}

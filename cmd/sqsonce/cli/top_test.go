@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/status"
 )
@@ -25,16 +26,16 @@ const someWorkers = "http://billing-1:8080,http://billing-2:8080/,http://billing
 // fillTop makes workers of orders, of which one is away and one is not ready, and messages in its queues.
 func (w *world) fillTop() {
 	slow := w.working("billing-2", "orders", 0.5)
-	w.workers = map[string]func() status.Report{
+	w.workers = map[string]func() statusreport.Report{
 		"billing-1:8080": w.working("billing-1", "orders", 12.25),
-		"billing-2:8080": func() status.Report {
+		"billing-2:8080": func() statusreport.Report {
 			r := slow()
 			r.Workers[0].NotReady, r.Workers[0].Intake = "what every message needs is unavailable: dial tcp", "paused"
 			delete(r.Workers[0].Stats, fleet.Held)
 			return r
 		},
-		"relay:8080": func() status.Report {
-			return status.Report{V: 1, Name: "relay", Started: time.Now().Add(-time.Hour), Now: time.Now()}
+		"relay:8080": func() statusreport.Report {
+			return statusreport.Report{V: 1, Name: "relay", Started: time.Now().Add(-time.Hour), Now: time.Now()}
 		},
 	}
 	w.ages = map[string]float64{"orders": 192}
@@ -116,7 +117,7 @@ func TestTopShowsTheDrain(t *testing.T) {
 		for i := range 200 {
 			w.send("orders", strconv.Itoa(i), "b")
 		}
-		w.workers = map[string]func() status.Report{"a": w.working("a", "orders", 2)}
+		w.workers = map[string]func() statusreport.Report{"a": w.working("a", "orders", 2)}
 		before := len(w.stack.MemSQS().Calls())
 		quiet := w.snapshots(13*time.Second, "--worker", "http://a")
 		for _, c := range w.stack.MemSQS().Calls()[before:] {
@@ -158,15 +159,15 @@ func TestTopShowsTheDrain(t *testing.T) {
 func TestTopRestart(t *testing.T) {
 	bubble(t, func(w *world) {
 		start, first := time.Now(), w.working("a", "orders", 2)
-		second := sync.OnceValue(func() func() status.Report { return w.working("a", "orders", 1) })
-		w.workers = map[string]func() status.Report{"a": func() status.Report {
+		second := sync.OnceValue(func() func() statusreport.Report { return w.working("a", "orders", 1) })
+		w.workers = map[string]func() statusreport.Report{"a": func() statusreport.Report {
 			switch passed := time.Since(start); {
 			case passed < 3*time.Second:
 				return first()
 			case passed < 9*time.Second:
 				return second()()
 			}
-			return status.Report{}
+			return statusreport.Report{}
 		}}
 		var got []string
 		for _, s := range w.snapshots(11*time.Second, "--worker", "http://a") {
@@ -268,12 +269,12 @@ func TestTopHostile(t *testing.T) {
 	bubble(t, func(w *world) {
 		evil := "\x1b[2J\r\n\t\u202e\u009b" + strings.Repeat("世界", 40)
 		started := time.Now()
-		w.workers = map[string]func() status.Report{"a": func() status.Report {
-			r := status.Report{V: 1, Name: evil, Started: started, Now: time.Now()}
+		w.workers = map[string]func() statusreport.Report{"a": func() statusreport.Report {
+			r := statusreport.Report{V: 1, Name: evil, Started: started, Now: time.Now()}
 			for i := range 300 {
-				r.Workers = append(r.Workers, status.Worker{
+				r.Workers = append(r.Workers, statusreport.Worker{
 					Queue: evil, URL: fmt.Sprintf("%s%d", evil, i), State: evil, NotReady: evil, NotLive: evil, Intake: evil,
-					Stats: status.Stats{fleet.Done: 1e18 * time.Since(started).Seconds(), fleet.Failed: 1, fleet.Received: 1, fleet.OldestRunning: 1e19, fleet.Stuck: -1e19},
+					Stats: statusreport.Stats{fleet.Done: 1e18 * time.Since(started).Seconds(), fleet.Failed: 1, fleet.Received: 1, fleet.OldestRunning: 1e19, fleet.Stuck: -1e19},
 				})
 			}
 			return r
@@ -360,7 +361,7 @@ func TestTopRealWorker(t *testing.T) {
 func TestTopOtherRegion(t *testing.T) {
 	bubble(t, func(w *world) {
 		here := w.working("a", "orders", 1)
-		w.workers = map[string]func() status.Report{"a": func() status.Report {
+		w.workers = map[string]func() statusreport.Report{"a": func() statusreport.Report {
 			r := here()
 			there := r.Workers[0]
 			there.URL = strings.ReplaceAll(there.URL, "us-east-1", "eu-west-1")

@@ -19,7 +19,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 // workersOf answers /stats as the workers of a world do.
@@ -47,14 +47,14 @@ func (f workersOf) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // working returns a process whose worker of a queue has done so many messages a second since it began.
-func (w *world) working(name, queue string, perSecond float64) func() status.Report {
+func (w *world) working(name, queue string, perSecond float64) func() statusreport.Report {
 	started := time.Now()
-	return func() status.Report {
+	return func() statusreport.Report {
 		now := time.Now()
 		done := perSecond * now.Sub(started).Seconds()
-		return status.Report{V: 1, Name: name, Version: "v1.2.0", Started: started, Now: now, Workers: []status.Worker{{
+		return statusreport.Report{V: 1, Name: name, Version: "v1.2.0", Started: started, Now: now, Workers: []statusreport.Worker{{
 			Queue: queue, URL: w.stack.QueueURL[queue], State: "running", Intake: "open",
-			Stats: status.Stats{
+			Stats: statusreport.Stats{
 				fleet.Received: done + 4, fleet.Done: done, fleet.Failed: 0, fleet.RunningNow: 3, fleet.Concurrency: 10, fleet.InFlight: 4,
 				fleet.Held: 1, fleet.OldestRunning: 72.4, fleet.Stuck: 0, fleet.LeasesLost: 2,
 			},

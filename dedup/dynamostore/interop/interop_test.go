@@ -54,7 +54,7 @@ func (b *bed) deliver(err error, optFns ...func(*dedup.Options)) (called bool, o
 
 func (b *bed) acquire(d time.Duration) dedup.Lease {
 	b.Helper()
-	l, err := granted.Lease(b.store.Acquire(b.Context(), dedup.Claim{Key: b.key(), Owner: "ours", Lease: d, Retention: time.Hour, Attempt: 1}))
+	l, err := granted.Lease(b.store.Acquire(b.Context(), dedup.Claim{Key: b.key(), Owner: "ours", Lease: d, Retention: time.Hour, ReceiveCount: 1}))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -31,6 +31,6 @@ end
 local age = now - tonumber(ARGV[6])
 if age > tonumber(ARGV[7]) or age < -100 then return {'late', now} end
 ends = now + tonumber(ARGV[2])
-redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'owner', ARGV[1], 'fence', whole(fence), 'until', whole(ends), 'attempts', ARGV[4])
+redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'owner', ARGV[1], 'fence', whole(fence), 'until', whole(ends), 'receive_count', ARGV[4])
 redis.call('PEXPIREAT', KEYS[1], whole(math.max(now + tonumber(ARGV[3]), ends + hour)))
 return {'granted', fence, ends - now, failure or '', taken, now}

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 const mostPage = 100 << 10 // bytes
@@ -15,7 +15,7 @@ const mostPage = 100 << 10 // bytes
 // What fifty queues need in an hour is bounded, and so is their page: five of them have plots.
 func TestFiftyQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, withWorkers(processes{"one": func(string) any { return status.Report{V: 1, Name: "billing", Started: time.Now()} }}, "http://one"), func(o *Options) {
+		f := newFixture(t, withWorkers(processes{"one": func(string) any { return statusreport.Report{V: 1, Name: "billing", Started: time.Now()} }}, "http://one"), func(o *Options) {
 			q := o.Queues[0]
 			o.Queues = nil
 			for i := range 50 {
@@ -61,16 +61,16 @@ func TestManyWorkers(t *testing.T) {
 			began := time.Now().Add(time.Duration(n))
 			fleet[host] = func(path string) any {
 				if path == "running" {
-					r := status.RunningReport{V: 1, Now: time.Now(), Total: 1000}
+					r := statusreport.RunningReport{V: 1, Now: time.Now(), Total: 1000}
 					for i := range 200 {
-						r.Running = append(r.Running, status.Running{
+						r.Running = append(r.Running, statusreport.Running{
 							Queue: "orders", MessageID: fmt.Sprintf("%08d-0000-0000-0000-%012d", i, n), Key: fmt.Sprint("orders|", i), Group: fmt.Sprint("g", i), Receives: 1, Seconds: float64(1000 - i),
 						})
 					}
 					return r
 				}
-				return status.Report{V: 1, Name: host, Version: "v1.2.3", Started: began, Now: time.Now(), Workers: []status.Worker{
-					{Queue: "orders", URL: "u/orders", State: "running", Stats: status.Stats{"received": 40, "done": 30, "failed": 2, "running": 1000, "stuck": 0, "leases_lost": 4}},
+				return statusreport.Report{V: 1, Name: host, Version: "v1.2.3", Started: began, Now: time.Now(), Workers: []statusreport.Worker{
+					{Queue: "orders", URL: "u/orders", State: "running", Stats: statusreport.Stats{"received": 40, "done": 30, "failed": 2, "running": 1000, "stuck": 0, "leases_lost": 4}},
 				}}
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 const (
@@ -103,7 +103,7 @@ type workerView struct {
 	URL, Name, Version string
 	Started            time.Time
 	Err                error // why it is not known
-	status.Worker
+	statusreport.Worker
 	Rate  fleet.Rate
 	Rated bool
 }
@@ -112,7 +112,7 @@ type workerView struct {
 type runningView struct {
 	Process int
 	Name    string
-	status.Running
+	statusreport.Running
 }
 
 // Number is one of the worker's, or "unknown".

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 // processes is a network with status handlers: by host, then path.
@@ -45,24 +45,24 @@ func TestWorkers(t *testing.T) {
 				e := time.Since(began).Seconds()
 				if path == "running" {
 					asked.Add(1)
-					r := status.RunningReport{V: 1, Now: time.Now(), Total: 3, Running: []status.Running{
+					r := statusreport.RunningReport{V: 1, Now: time.Now(), Total: 3, Running: []statusreport.Running{
 						{Queue: "orders", MessageID: "m-old", Key: "orders|\u202e<i>", Group: "g", Receives: 2, Seconds: 3700, Lease: -1, Stuck: true},
 						{Queue: "orders", MessageID: "m-new", Seconds: 2, Lease: 28, Receives: 1},
 					}}
 					return r
 				}
-				return status.Report{V: 1, Name: "billing<script>", Version: "v1.2.3", Started: began, Now: time.Now(), Workers: []status.Worker{
-					{Queue: "orders", URL: "u/orders", State: "running", Stats: status.Stats{
+				return statusreport.Report{V: 1, Name: "billing<script>", Version: "v1.2.3", Started: began, Now: time.Now(), Workers: []statusreport.Worker{
+					{Queue: "orders", URL: "u/orders", State: "running", Stats: statusreport.Stats{
 						"received": 40 * e, "done": 30 * e, "failed": 2 * e, "running": 17, "stuck": 1, "leases_lost": 4, "oldest_running_seconds": 3700}},
 					{Queue: "jobs.fifo", URL: "u/jobs", State: "running", NotReady: "the store is away"},
 				}}
 			},
 			"two": func(path string) any {
 				if path == "running" {
-					return status.RunningReport{V: 1, Now: time.Now(), Total: 1, Running: []status.Running{{Queue: "orders", MessageID: "m-middle", Seconds: 60, Lease: 1}}}
+					return statusreport.RunningReport{V: 1, Now: time.Now(), Total: 1, Running: []statusreport.Running{{Queue: "orders", MessageID: "m-middle", Seconds: 60, Lease: 1}}}
 				}
-				return status.Report{V: 1, Name: "two", Started: began, Now: time.Now(), Workers: []status.Worker{
-					{Queue: "orders", URL: "u/orders", State: "running", NotLive: "Run has ended", Stats: status.Stats{"received": 0, "done": 10 * time.Since(began).Seconds(), "failed": 0}},
+				return statusreport.Report{V: 1, Name: "two", Started: began, Now: time.Now(), Workers: []statusreport.Worker{
+					{Queue: "orders", URL: "u/orders", State: "running", NotLive: "Run has ended", Stats: statusreport.Stats{"received": 0, "done": 10 * time.Since(began).Seconds(), "failed": 0}},
 				}}
 			},
 			"hangs": func(string) any { return nil },

@@ -243,7 +243,7 @@ func (w *world) key(event string) string {
 func (w *world) put(event string, state dedup.RecordState, lastError string) {
 	w.Helper()
 	claim := dedup.Claim{
-		Key: w.key(event), Owner: "owner-" + event, Lease: time.Minute, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true,
+		Key: w.key(event), Owner: "owner-" + event, Lease: time.Minute, Retention: 29 * 24 * time.Hour, ReceiveCount: 3, NoTakeover: true,
 	}
 	if state == dedup.StateCrashed {
 		claim.Lease = 100 * time.Millisecond

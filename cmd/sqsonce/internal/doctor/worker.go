@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 func workerChecks() []check {
 	return []check{{[]string{"W1", "W2", "W3"}, checkWorkers}}
 }
 
-// Names of status.Fields that fleet has no use for.
+// Names of statusreport.Fields that fleet has no use for.
 const (
 	unanswered     = "unanswered"
 	messageIDKeys  = "key_sources_message_id"
@@ -58,7 +58,7 @@ func checkWorkers(ctx context.Context, e *examination) []Finding {
 }
 
 // stat returns a number of a process. One that it does not report is not seen, and not zero.
-func (r *report) stat(stats status.Stats, name, url string) float64 {
+func (r *report) stat(stats statusreport.Stats, name, url string) float64 {
 	n, known := stats[name]
 	if !known {
 		r.miss(fmt.Errorf("%s does not report %s", url, name))
@@ -217,7 +217,7 @@ func visibilityOf(workers []fleet.Worker, url, queue string) string {
 		if w.URL != url || w.Report == nil {
 			continue
 		}
-		i := slices.IndexFunc(w.Report.Workers, func(one status.Worker) bool { return one.Queue == queue })
+		i := slices.IndexFunc(w.Report.Workers, func(one statusreport.Worker) bool { return one.Queue == queue })
 		if i >= 0 && w.Report.Workers[i].Options["visibility_seconds"] > 0 {
 			return fmt.Sprintf(", the visibility timeout is %.0fs", w.Report.Workers[i].Options["visibility_seconds"])
 		}

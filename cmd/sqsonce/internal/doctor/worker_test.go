@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 // processes answer as a status.Handler does, by host.
@@ -21,8 +21,8 @@ type processes map[string]*proc
 
 // proc is a process with a worker and a consumer that are well.
 type proc struct {
-	report  status.Report
-	running status.RunningReport
+	report  statusreport.Report
+	running statusreport.RunningReport
 	asked   int
 	change  func(p *proc, asked int) // before each answer of /stats, counted from 1
 	away    bool
@@ -31,16 +31,16 @@ type proc struct {
 
 func newProc(name string) *proc {
 	return &proc{
-		report: status.Report{
+		report: statusreport.Report{
 			V: 1, Name: name, Started: time.Now().Add(-time.Hour),
-			Workers: []status.Worker{{
+			Workers: []statusreport.Worker{{
 				Queue: "orders", URL: "https://sqs/1/orders", State: "running", Intake: "open",
 				Options: map[string]float64{"visibility_seconds": 30},
-				Stats:   status.Stats{fleet.Stuck: 0, unanswered: 7, fleet.LeasesLost: 2},
+				Stats:   statusreport.Stats{fleet.Stuck: 0, unanswered: 7, fleet.LeasesLost: 2},
 			}},
-			Consumers: []status.Component{{Name: "billing", Stats: status.Stats{messageIDKeys: 0, foreignWriters: 0, fleet.LeasesLost: 1}}},
+			Consumers: []statusreport.Component{{Name: "billing", Stats: statusreport.Stats{messageIDKeys: 0, foreignWriters: 0, fleet.LeasesLost: 1}}},
 		},
-		running: status.RunningReport{V: 1, Total: 1, Running: []status.Running{{Queue: "orders", MessageID: "m1", Seconds: 95, Lease: 20}}},
+		running: statusreport.RunningReport{V: 1, Total: 1, Running: []statusreport.Running{{Queue: "orders", MessageID: "m1", Seconds: 95, Lease: 20}}},
 	}
 }
 
@@ -191,8 +191,8 @@ func TestNamesOfStats(t *testing.T) {
 	for _, want := range []struct{ of, name string }{
 		{"worker", unanswered}, {"worker", fleet.Stuck}, {"worker", fleet.LeasesLost}, {"consumer", messageIDKeys}, {"consumer", foreignWriters}, {"consumer", fleet.LeasesLost},
 	} {
-		if !slices.ContainsFunc(status.Fields, func(f status.Field) bool { return f.Of == want.of && f.Name == want.name }) {
-			t.Errorf("status.Fields has no %s of a %s", want.name, want.of)
+		if !slices.ContainsFunc(statusreport.Fields, func(f statusreport.Field) bool { return f.Of == want.of && f.Name == want.name }) {
+			t.Errorf("statusreport.Fields has no %s of a %s", want.name, want.of)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"net/url"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 // get reads the JSON of a page of a status.Handler into v.
@@ -83,8 +83,8 @@ func decode(body []byte, page string, v any) error {
 	switch {
 	case head.V == nil || *head.V < 1:
 		return fmt.Errorf("no status handler at this URL: the JSON of /%s has no version", page)
-	case *head.V > status.Version:
-		return fmt.Errorf("/%s has version %d, and this program knows %d: use a newer sqsonce", page, *head.V, status.Version)
+	case *head.V > statusreport.Version:
+		return fmt.Errorf("/%s has version %d, and this program knows %d: use a newer sqsonce", page, *head.V, statusreport.Version)
 	}
 	if err := json.Unmarshal(body, v); err != nil {
 		return fmt.Errorf("/%s: %w", page, err)
@@ -92,7 +92,7 @@ func decode(body []byte, page string, v any) error {
 	return nil
 }
 
-func checkReport(r *status.Report) error {
+func checkReport(r *statusreport.Report) error {
 	switch {
 	case r.Started.IsZero() || r.Now.IsZero():
 		return errors.New("/stats does not say when its process started, or what time it is there")
@@ -109,7 +109,7 @@ func checkReport(r *status.Report) error {
 	return nil
 }
 
-func checkRunning(r *status.RunningReport) error {
+func checkRunning(r *statusreport.RunningReport) error {
 	if len(r.Running) > maxListed {
 		return fmt.Errorf("/running lists more than %d handlers", maxListed)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 // The bounds of what a worker, or whoever answers in its place, can do to the one who asks.
@@ -25,16 +25,16 @@ const (
 
 // Worker is what a process said, or why it did not.
 type Worker struct {
-	URL    string         // of its status.Handler, as it was asked
-	Report *status.Report // nil: see Err
+	URL    string               // of its status.Handler, as it was asked
+	Report *statusreport.Report // nil: see Err
 	Err    error
 	At     time.Time // when it answered
 }
 
 // Running is the handlers that run in a process, or why they are not known.
 type Running struct {
-	URL    string                // as in Worker
-	Report *status.RunningReport // nil: see Err
+	URL    string                      // as in Worker
+	Report *statusreport.RunningReport // nil: see Err
 	Err    error
 }
 
@@ -58,7 +58,7 @@ func (f *Fleet) Stats(ctx context.Context) []Worker {
 		if w.Err != nil {
 			return
 		}
-		var r status.Report
+		var r statusreport.Report
 		if w.Err = f.get(ctx, w.URL, "stats", maxStats, &r); w.Err == nil {
 			w.Err = checkReport(&r)
 		}
@@ -78,7 +78,7 @@ func (f *Fleet) Running(ctx context.Context, workers []Worker) []Running {
 		}
 	}
 	host.InParallel(len(all), longAtOnce, func(i int) {
-		var r status.RunningReport
+		var r statusreport.RunningReport
 		if all[i].Err = f.get(ctx, all[i].URL, "running", maxRunning, &r); all[i].Err == nil {
 			all[i].Err = checkRunning(&r)
 		}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 // network answers by host, in memory.
@@ -307,7 +307,7 @@ func TestRunning(t *testing.T) {
 			"c": at("c", `{"v":3}`),
 		}}}
 		running := f.Running(t.Context(), f.Stats(t.Context()))
-		if len(running) != 3 || running[0].Err != nil || running[0].Report.Running[0] != (status.Running{Queue: "orders", MessageID: "m", Seconds: 3, Stuck: true}) {
+		if len(running) != 3 || running[0].Err != nil || running[0].Report.Running[0] != (statusreport.Running{Queue: "orders", MessageID: "m", Seconds: 3, Stuck: true}) {
 			t.Fatalf("%+v", running)
 		}
 		for i, says := range []string{"more than 1000 handlers", "version 3"} {

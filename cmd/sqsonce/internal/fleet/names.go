@@ -1,6 +1,6 @@
 package fleet
 
-// Names of a worker's counters and gauges in status.Stats. One that a worker does not report is not known, and not zero.
+// Names of a worker's counters and gauges in statusreport.Stats. One that a worker does not report is not known, and not zero.
 const (
 	Received      = "received"
 	Done          = "done"

@@ -3,7 +3,7 @@ package fleet
 import (
 	"time"
 
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 // Of is a worker of a process.
@@ -25,7 +25,7 @@ func Rates(before, after []Worker) map[Of]Rate {
 		nth     int    // of the workers of that queue
 	}
 	type read struct {
-		stats   status.Stats
+		stats   statusreport.Stats
 		at, now time.Time
 	}
 	each := func(all []Worker, f func(Of, worker, read)) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce/status"
+	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 func TestRates(t *testing.T) {
@@ -13,9 +13,9 @@ func TestRates(t *testing.T) {
 	// at is what a process said after so many seconds, and one of its workers for each number of done messages.
 	at := func(seconds int, done ...float64) Worker {
 		now := start.Add(time.Duration(seconds) * time.Second)
-		r := &status.Report{Name: "a", Started: start, Now: now}
+		r := &statusreport.Report{Name: "a", Started: start, Now: now}
 		for _, n := range done {
-			r.Workers = append(r.Workers, status.Worker{URL: "https://q/1/orders", Stats: status.Stats{Received: n + 1, Done: n, Failed: n}})
+			r.Workers = append(r.Workers, statusreport.Worker{URL: "https://q/1/orders", Stats: statusreport.Stats{Received: n + 1, Done: n, Failed: n}})
 		}
 		return Worker{URL: "http://a", Report: r, At: now}
 	}
@@ -52,8 +52,8 @@ func TestRates(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for _, name := range []string{Received, Done, Failed, LeasesLost, Stuck, InFlight, RunningNow, Held, Concurrency, OldestRunning} {
-		if !slices.ContainsFunc(status.Fields, func(f status.Field) bool { return f.Of == "worker" && f.Name == name }) {
-			t.Errorf("status.Fields has no %s", name)
+		if !slices.ContainsFunc(statusreport.Fields, func(f statusreport.Field) bool { return f.Of == "worker" && f.Name == name }) {
+			t.Errorf("statusreport.Fields has no %s", name)
 		}
 	}
 }

@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS {records} (
     fence       bigint NOT NULL,                      -- grows with every owner
     lease_until bigint NOT NULL,                      -- milliseconds of the epoch; 0: released
     expires_at  bigint NOT NULL,                      -- end of retention, milliseconds of the epoch
-    attempts    int NOT NULL,                         -- receive count at the last acquire
+    receive_count int NOT NULL,                       -- receive count at the last acquire
     error       varbinary(256) NOT NULL DEFAULT '',   -- the last failure
     validation  varbinary(255) NOT NULL DEFAULT '',   -- hash of the payload, where used
     result      mediumblob,                           -- what dedup.Do replays

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS {records} (
     fence       bigint NOT NULL,               -- grows with every owner
     lease_until bigint NOT NULL,               -- milliseconds of the epoch; 0: released
     expires_at  bigint NOT NULL,               -- end of retention, milliseconds of the epoch
-    attempts    integer NOT NULL,              -- receive count at the last acquire
+    receive_count integer NOT NULL,            -- receive count at the last acquire
     error       text NOT NULL DEFAULT '',      -- the last failure, at most 256 bytes
     validation  text NOT NULL DEFAULT '',      -- hash of the payload, where used
     result      bytea                          -- what dedup.Do replays

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS {records} (
     fence       INTEGER NOT NULL,           -- grows with every owner
     lease_until INTEGER NOT NULL,           -- milliseconds of the epoch; 0: released
     expires_at  INTEGER NOT NULL,           -- end of retention, milliseconds of the epoch
-    attempts    INTEGER NOT NULL,           -- receive count at the last acquire
+    receive_count INTEGER NOT NULL,         -- receive count at the last acquire
     error       TEXT NOT NULL DEFAULT '',   -- the last failure, at most 256 bytes
     validation  TEXT NOT NULL DEFAULT '',   -- hash of the payload, where used
     result      BLOB                        -- what dedup.Do replays

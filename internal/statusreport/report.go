@@ -1,8 +1,9 @@
-package status
+// Package statusreport is the JSON of a status.Handler: the handler writes it, and the commands of sqsonce read it.
+package statusreport
 
 import "time"
 
-// Version is the v of the JSON that Handler answers with. Fields may be added to it; a reader ignores those that it does not know.
+// Version is the v of the JSON that a status.Handler answers with. Fields may be added to it; a reader ignores those that it does not know.
 const Version = 1
 
 // Probe is the JSON of /live and /ready.
@@ -25,7 +26,7 @@ type Report struct {
 	V       int       `json:"v"`
 	Name    string    `json:"name"`
 	Version string    `json:"version,omitempty"` // of the program
-	Started time.Time `json:"started"`           // when Handler was called
+	Started time.Time `json:"started"`           // when status.Handler was called
 	Now     time.Time `json:"now"`               // by the clock of this process
 
 	Workers    []Worker    `json:"workers,omitempty"`
