@@ -35,7 +35,9 @@ const (
 )
 
 var outcomeNames = [...]string{
-	"done", "skipped", "failed", "in_progress", "rejected", "lease_lost", "unavailable", "shutdown", "abandoned", "not_started",
+	OutcomeDone: "done", OutcomeSkipped: "skipped", OutcomeFailed: "failed", OutcomeInProgress: "in_progress", OutcomeRejected: "rejected",
+	OutcomeLeaseLost: "lease_lost", OutcomeUnavailable: "unavailable", OutcomeShutdown: "shutdown", OutcomeAbandoned: "abandoned",
+	OutcomeNotStarted: "not_started",
 }
 
 // String returns the kind's name. The texts are stable: metrics and alarms hold them.

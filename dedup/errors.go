@@ -26,7 +26,7 @@ func (e *InProgressError) Is(target error) bool { return target == sqsonce.ErrIn
 
 var (
 	// ErrCrashed says that the event's last owner crashed and that the crash policy does not run the event again. Under
-	// Block, find out whether the handler's effect happened; to run the event again, reopen its record: see [Reopener].
+	// OnCrashBlock, find out whether the handler's effect happened; to run the event again, reopen its record: see [Reopener].
 	ErrCrashed = errors.New("dedup: the last owner crashed: its lease ended without a complete or a release")
 	// ErrPayloadMismatch says that a completed event's key came again with another payload: see Options.PayloadHash and
 	// DoOptions.Validation. It comes inside a [sqsonce.RejectError].

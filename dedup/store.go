@@ -80,7 +80,7 @@ type Claim struct {
 	ReceiveCount int
 	// Validation is a hash of the payload. "": not compared.
 	Validation string
-	// NoTakeover refuses a record whose lease is over and was not released (crash policies Block and DeadLetter).
+	// NoTakeover refuses a record whose lease is over and was not released (OnCrashBlock and OnCrashDeadLetter).
 	NoTakeover bool
 }
 

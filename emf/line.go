@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/lambda"
 )
 
@@ -43,31 +44,16 @@ func (l *line) times(name string, values []float64) {
 	}
 }
 
-// outcomes are the metrics of the outcomes that are not in each line.
-var outcomes = []struct {
-	name string
-	kind sqsonce.OutcomeKind
-}{
-	{"Skipped", sqsonce.OutcomeSkipped},
-	{"InProgress", sqsonce.OutcomeInProgress},
-	{"Rejected", sqsonce.OutcomeRejected},
-	{"LeaseLost", sqsonce.OutcomeLeaseLost},
-	{"Unavailable", sqsonce.OutcomeUnavailable},
-	{"Shutdown", sqsonce.OutcomeShutdown},
-	{"Abandoned", sqsonce.OutcomeAbandoned},
-	{"NotStarted", sqsonce.OutcomeNotStarted},
-}
-
 // isMember reports whether lines have a member of that name, which no dimension may have.
 func isMember(name string) bool {
-	for _, o := range outcomes {
-		if o.name == name {
+	for _, o := range host.Outcomes {
+		if o.Metric == name {
 			return true
 		}
 	}
 	return slices.Contains([]string{
 		"_aws", "service", "queue", "level", "timestamp", "message", "requestId", "traceId", "cold_start",
-		"Records", "Done", "Failed", "Duplicates", "Redelivered", "DeadLettered", "Takeovers", "StoreErrors", "NotCompleted",
+		"Records", "Duplicates", "Redelivered", "DeadLettered", "Takeovers", "StoreErrors", "NotCompleted",
 		"HandlerDuration", "TimeInQueue", "RemainingTime",
 	}, name)
 }
@@ -87,8 +73,10 @@ func (m *Metrics) finish(ctx context.Context, r lambda.Report) {
 			l.add("RemainingTime", "Milliseconds", milliseconds(r.Remaining))
 		}
 		l.seldom("Redelivered", v.redelivered)
-		for _, o := range outcomes {
-			l.seldom(o.name, r.Outcomes[o.kind])
+		for kind, o := range host.Outcomes {
+			if kind := sqsonce.OutcomeKind(kind); kind != sqsonce.OutcomeDone && kind != sqsonce.OutcomeFailed {
+				l.seldom(o.Metric, r.Outcomes[kind])
+			}
 		}
 		l.seldom("DeadLettered", r.Sent)
 		l.seldom("Takeovers", v.takeovers)

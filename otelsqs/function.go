@@ -55,7 +55,12 @@ func (t *Telemetry) finish(ctx context.Context, r lambda.Report) {
 	if n := r.Outcomes[sqsonce.OutcomeNotStarted]; n > 0 {
 		t.deliveries.Add(ctx, int64(n), sets.get(attributes{keyOutcome.String(sqsonce.OutcomeNotStarted.String())}).add...)
 	}
-	failed := r.Records - r.Outcomes[sqsonce.OutcomeDone] - r.Outcomes[sqsonce.OutcomeSkipped] - r.Outcomes[sqsonce.OutcomeRejected]
+	failed := r.Records
+	for kind, n := range r.Outcomes {
+		if host.Outcomes[kind].Ended {
+			failed -= n
+		}
+	}
 	result := "partial"
 	switch {
 	case r.Err != nil:

@@ -105,7 +105,9 @@ func (t *Telemetry) end(ctx context.Context, d sqsonce.Delivery, r sqsonce.Retur
 	sets := &t.destinations.get(queueOf(d)).sets
 	outcome := keyOutcome.String(r.Outcome.String())
 	t.deliveries.Add(ctx, 1, sets.get(attributes{outcome}).add...)
-	failed := isFailure(r.Outcome)
+	// An event in progress elsewhere and a shutdown are no errors of spans. The duration of a handler that the shutdown ended has an
+	// error.type all the same, since it is not that of one that ended by itself.
+	failed := host.Outcomes[r.Outcome].Failure
 	as := attributes{operationProcess}
 	if failed || r.Outcome == sqsonce.OutcomeShutdown {
 		as[1] = t.errorTypeOf(r)
@@ -130,17 +132,6 @@ func (t *Telemetry) end(ctx context.Context, d sqsonce.Delivery, r sqsonce.Retur
 		p.span.SetAttributes(as[1])
 		p.span.SetStatus(codes.Error, r.Outcome.String())
 	}
-}
-
-// isFailure says which outcomes are errors of spans. An event in progress elsewhere and a shutdown are none; the duration of a handler
-// that the shutdown ended has an error.type all the same, since it is not that of one that ended by itself.
-func isFailure(o sqsonce.OutcomeKind) bool {
-	switch o {
-	case sqsonce.OutcomeFailed, sqsonce.OutcomeRejected, sqsonce.OutcomeLeaseLost, sqsonce.OutcomeAbandoned, sqsonce.OutcomeUnavailable:
-		return true
-	case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped, sqsonce.OutcomeInProgress, sqsonce.OutcomeShutdown, sqsonce.OutcomeNotStarted:
-	}
-	return false
 }
 
 // errorTypeOf is the error.type of a handler. One that was abandoned has no error, one that lost its lease may have any.

@@ -59,7 +59,7 @@ func (w *Worker) SetConcurrency(concurrency int) error {
 }
 
 // Options returns the options in force: zeros are replaced by their defaults, and Concurrency is the one of SetConcurrency, with
-// the defaults that depend on it. Tries and DeadLetterQueue stay zero where the queue decides. It may be called at any time, from
+// the defaults that depend on it. MaxAttempts and DeadLetterQueue stay zero where the queue decides. It may be called at any time, from
 // any goroutine.
 func (w *Worker) Options() Options {
 	o := w.given
@@ -73,7 +73,7 @@ type Intake string
 
 const (
 	IntakeOpen   Intake = "open"   // a receive is under way, or soon will be
-	IntakeFull   Intake = "full"   // none is: the worker has what its handlers will take up, or MaxInFlight or Bytes are used up
+	IntakeFull   Intake = "full"   // none is: the worker has what its handlers will take up, or MaxInFlight or MaxBytes are used up
 	IntakePaused Intake = "paused" // none is started, see [Worker.Pause]
 )
 

@@ -23,7 +23,7 @@ func (l *loop) makeReady(d *delivery) {
 // startReady starts handlers while slots are free. It does not start a message whose lease it cannot prove: another
 // worker may have it. One whose answer was late waits for its extension.
 func (l *loop) startReady() {
-	var unproven []*delivery // or not to be started at present
+	var later []*delivery // unproven, or not to be started at present
 	for len(l.ready) > 0 && l.freeSlots() > 0 {
 		d := l.ready[0]
 		l.ready[0] = nil
@@ -36,13 +36,13 @@ func (l *loop) startReady() {
 			continue
 		}
 		if d.lease.unproven || !l.mayStart(d) {
-			unproven = append(unproven, d)
+			later = append(later, d)
 			continue
 		}
 		l.start(d)
 	}
-	if len(unproven) > 0 {
-		l.ready = append(unproven, l.ready...)
+	if len(later) > 0 {
+		l.ready = append(later, l.ready...)
 	}
 }
 

@@ -8,9 +8,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Messages are held, under the heartbeat and without a slot, for three reasons. Their event is in progress elsewhere, they are a FIFO
-// group whose head waits for its next attempt, or what they need is unavailable. They are parked meanwhile, and take no place in
-// MaxInFlight, which a few poisoned groups or long handlers elsewhere would use up.
+// Messages are held, under the heartbeat and without a slot, for the reasons of heldFor. They are parked meanwhile, and take no place in MaxInFlight,
+// which a few poisoned groups or long handlers elsewhere would use up.
 
 // hold keeps a message in flight. It is tried again after delay, or when its peer has ended; ended is nil if that cannot be
 // known.

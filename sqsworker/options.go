@@ -181,7 +181,7 @@ func validate(c Client, queueURL string, h sqsonce.Handler, given, o *Options) e
 	badVisibility := o.VisibilityTimeout < time.Second || o.VisibilityTimeout > maxVisibility || !whole(o.VisibilityTimeout)
 	p.add(badVisibility, "Options.VisibilityTimeout", "is %s, must be whole seconds, 1 s to 12 h", o.VisibilityTimeout)
 	p.add(!badVisibility && o.MaxExtension < o.VisibilityTimeout || o.MaxExtension > maxVisibility || o.MaxExtension < 0,
-		"Options.MaxExtension", "is %s, must be from Visibility (%s) to 12 h", o.MaxExtension, o.VisibilityTimeout)
+		"Options.MaxExtension", "is %s, must be from VisibilityTimeout (%s) to 12 h", o.MaxExtension, o.VisibilityTimeout)
 	p.add(o.DeleteLinger > time.Second, "Options.DeleteLinger", "is %s, must be at most 1 s", o.DeleteLinger)
 	if arn, err := host.ParseQueueARN(o.QueueARN); o.QueueARN != "" {
 		p.add(err != nil || arn.Name != host.QueueName(queueURL), "Options.QueueARN", "is %.256q, must be the ARN of the queue in the URL", o.QueueARN)

@@ -194,9 +194,9 @@ func (w *Worker) checkOptions() {
 	w.warnIf(o.VisibilityTimeout < shortVisibility, "Options.VisibilityTimeout", o.VisibilityTimeout,
 		"an outage or a pause of a few seconds loses every lease and cancels every handler")
 	w.warnIf(o.WaitTime < shortWait, "Options.WaitTime", o.WaitTime,
-		"an idle worker sends a receive each time Wait is over, and an empty receive costs as much as a full one")
+		"an idle worker sends a receive each time WaitTime is over, and an empty receive costs as much as a full one")
 	w.warnIf(o.StopTimeout < o.WaitTime+5*time.Second, "Options.StopTimeout", o.StopTimeout,
-		"shorter than Wait + 5 s: a stop may leave messages hidden until their visibility timeout ends")
+		"shorter than WaitTime + 5 s: a stop may leave messages hidden until their visibility timeout ends")
 	w.warnIf(o.MaxInFlight < o.Concurrency, "Options.MaxInFlight", o.MaxInFlight,
 		"less than Concurrency: so many handlers never run at once")
 	w.warnIf(!w.fifo && o.MaxAttempts != 0, "Options.MaxAttempts", o.MaxAttempts,

@@ -10,7 +10,7 @@ import (
 
 // RunAll runs workers, each as [Worker.Run] does, until all have ended. Cancelling ctx stops all of them. So does one that
 // ends with an error. A worker that [Worker.Shutdown] stops ends alone. Nothing is shared: each worker has its own Concurrency,
-// MaxInFlight and Bytes.
+// MaxInFlight and MaxBytes.
 //
 // The error joins those of the workers, each with its queue's URL. It is a [*sqsonce.OptionError] for each worker that is nil
 // or given twice, or if there is none, and then none was started.

@@ -79,7 +79,7 @@ func (h *handler) report() statusreport.Report {
 	return r
 }
 
-// optionsOf returns the options that are numbers. Where a negative one stands for none it is 0, and Tries where it depends on
+// optionsOf returns the options that are numbers. Where a negative one stands for none it is 0, and MaxAttempts where it depends on
 // the queue.
 func optionsOf(o sqsworker.Options) map[string]float64 {
 	seconds := func(d time.Duration) float64 { return max(d, 0).Seconds() }

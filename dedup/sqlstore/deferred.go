@@ -33,7 +33,7 @@ type Deferred struct {
 }
 
 // NewDeferred returns a deferred inbox for the consumer: see [dedup.New] for the name and the keys. Of the options it uses
-// Key, Validate, TrustDedupID, Retention, CallTimeout and ErrorText. Retention counts from the arrival, and again from when the
+// Key, PayloadHash, TrustDedupID, Retention, CallTimeout and ErrorText. Retention counts from the arrival, and again from when the
 // event is done. Hooks are not called. The error joins one [*sqsonce.OptionError] per argument that cannot be used.
 func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Deferred, error) {
 	if s == nil {

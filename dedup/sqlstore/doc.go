@@ -49,8 +49,8 @@
 // The store repeats statements that ended in a deadlock or a serialization failure, with jitter, and those whose
 // connection broke. The owner in the record shows whether an earlier copy was executed. One case remains: a server that
 // needs minutes to notice that a client is gone. An acquire that waits for a lock there may be granted after its store has
-// given up. Then no handler runs, and the key waits for one lease. Under the policies Block and DeadLetter this looks like
-// a crash.
+// given up. Then no handler runs, and the key waits for one lease. Under OnCrashBlock and OnCrashDeadLetter this looks
+// like a crash.
 //
 // # Clocks
 //

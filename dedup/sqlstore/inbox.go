@@ -47,8 +47,8 @@ type Inbox struct {
 //
 //   - CallTimeout also limits how long a delivery waits for a connection, and for another process's delivery of its event.
 //     And it is the lease of a record that an implicit commit has made visible, see [ErrImplicitCommit].
-//   - Lease only tells a second delivery in this process when to come back.
-//   - OnCrash must be Rerun, because a crash is rolled back and leaves no record to block. OnStoreDown must be OnStoreDownFailClosed,
+//   - LeaseDuration only tells a second delivery in this process when to come back.
+//   - OnCrash must be OnCrashRerun, because a crash is rolled back and leaves no record to block. OnStoreDown must be OnStoreDownFailClosed,
 //     because without the record there is no transaction. OnCompleteFailed is not used: the handler's writes and the record
 //     are committed together.
 //
@@ -66,7 +66,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 		errs = append(errs, fieldError("Options.OnStoreDown", "must be OnStoreDownFailClosed: without the database there is no transaction"))
 	}
 	if o.OnCrash == dedup.OnCrashBlock || o.OnCrash == dedup.OnCrashDeadLetter {
-		errs = append(errs, fieldError("Options.OnCrash", "must be Rerun: a crash is rolled back and leaves no record"))
+		errs = append(errs, fieldError("Options.OnCrash", "must be OnCrashRerun: a crash is rolled back and leaves no record"))
 	}
 	i := &Inbox{store: s, stmts: sqldb.Statements(s.place, newInboxStatements), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout), errorText: o.ErrorText}
 	i.insert.store, i.insert.text = s, func() string { return s.stmts().insert }

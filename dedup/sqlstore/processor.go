@@ -88,7 +88,7 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 		errs = append(errs, fieldError("ProcessorOptions.Poll", "is negative"))
 	}
 	if o.LeaseDuration < time.Second {
-		errs = append(errs, fieldError("ProcessorOptions.Lease", "is less than 1 s"))
+		errs = append(errs, fieldError("ProcessorOptions.LeaseDuration", "is less than 1 s"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -124,14 +124,16 @@ func defaultBackoff(attempt int) time.Duration {
 //   - nil: h's writes and the mark are committed. As with an [Inbox], h may be called again within the attempt if the
 //     database ended the transaction or a commit's reply was lost. See [Inbox.Handler] for what that demands of h. If the
 //     database refuses the commit, the attempt has failed like one whose h returned an error.
-//   - [sqsonce.RetryAfter]: rolled back, and tried again after the delay.
+//   - [sqsonce.Skip]: h's writes are rolled back, and the mark is committed with the reason.
+//   - [sqsonce.RetryAfter]: rolled back, and tried again after the delay. The attempt is counted, also where the reason is
+//     [sqsonce.Unavailable].
 //   - [sqsonce.Reject]: rolled back and parked.
 //   - [sqsonce.Unavailable]: rolled back, and tried again within half a minute. The attempt is not counted, nor is one whose
 //     transaction could not begin.
 //   - any other error, a panic or runtime.Goexit: rolled back, and tried again after Backoff, or parked after MaxAttempts.
 //
 // The error's text is stored with the event. An attempt that was cancelled by a stop ([sqsonce.ErrShutdown]) is not
-// counted. If the database is away when an outcome is to be stored, this is repeated for as long as Lease.
+// counted. If the database is away when an outcome is to be stored, this is repeated for as long as LeaseDuration.
 //
 // The end of ctx does not cancel h's context at once: see StopTimeout.
 func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Message, *sql.Tx) error) error {

@@ -71,7 +71,7 @@ var attributeOperations = map[string]struct {
 	"a handler that succeeds": {
 		run: func(x *exam, key string) { x.handle(key, x.slow(nil)) },
 	},
-	"a handler that succeeds, with Validate": {
+	"a handler that succeeds, with PayloadHash": {
 		run: func(x *exam, key string) {
 			x.handle(key, x.slow(nil), func(o *dedup.Options) { o.PayloadHash = hashOf })
 		},

@@ -80,7 +80,7 @@ func validate(s Store, p *fifo.Publisher, o *Options) error {
 	add(o.Groups < 1 || o.Groups > mostGroups, "Options.Groups", "is %d, must be 1 to %d", o.Groups, mostGroups)
 	add(o.Page < 1 || o.Page > mostPage, "Options.Page", "is %d, must be 1 to %d", o.Page, mostPage)
 	between(o.Poll, leastPoll, mostTime, "Options.Poll")
-	between(o.LeaseDuration, leastTime, mostTime, "Options.Lease")
+	between(o.LeaseDuration, leastTime, mostTime, "Options.LeaseDuration")
 	between(o.MaxAge, leastTime, mostAge, "Options.MaxAge")
 	add(o.OnRefused != Halt && o.OnRefused != Skip, "Options.OnRefused", "is %d, must be Halt or Skip", o.OnRefused)
 	return errors.Join(errs...)

@@ -25,7 +25,7 @@ func TestNewRelayReportsAllBadArguments(t *testing.T) {
 		_, err := outbox.NewRelay(nilStore, nil, func(o *outbox.Options) {
 			*o = outbox.Options{Groups: -1, Page: 1001, Poll: time.Microsecond, LeaseDuration: time.Second, MaxAge: time.Hour, OnRefused: 7}
 		})
-		want := []string{"store", "publisher", "Options.Groups", "Options.Page", "Options.Poll", "Options.Lease", "Options.MaxAge", "Options.OnRefused"}
+		want := []string{"store", "publisher", "Options.Groups", "Options.Page", "Options.Poll", "Options.LeaseDuration", "Options.MaxAge", "Options.OnRefused"}
 		if diff := cmp.Diff(want, fields(err)); diff != "" {
 			t.Errorf("fields (-want +got):\n%s", diff)
 		}

@@ -1,3 +1,3 @@
-// Package host is what the two hosts, the publisher, dedup and its stores share: recovery from panics, what an error asks of a
-// host, queue URLs and ARNs, entry IDs of batch calls, and backoff.
+// Package host is what the two hosts, the publisher, dedup and its stores share: recovery from panics, queue URLs and
+// ARNs, entry IDs of batch calls, and backoff.
 package host

@@ -21,11 +21,8 @@ type guarded struct {
 // OnError makes hooks of an Options.OnError.
 func OnError(f func(context.Context, *sqsonce.Message, error)) sqsonce.Hooks {
 	return sqsonce.Hooks{End: func(ctx context.Context, d sqsonce.Delivery, r sqsonce.Return) {
-		switch r.Outcome {
-		case sqsonce.OutcomeFailed, sqsonce.OutcomeRejected, sqsonce.OutcomeUnavailable:
+		if Outcomes[r.Outcome].Told {
 			f(ctx, d.Message, r.Err)
-		case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped, sqsonce.OutcomeInProgress, sqsonce.OutcomeLeaseLost, // decided elsewhere
-			sqsonce.OutcomeShutdown, sqsonce.OutcomeAbandoned, sqsonce.OutcomeNotStarted:
 		}
 	}}
 }

@@ -35,6 +35,7 @@ func TestNamesSeesWhatIsBroken(t *testing.T) {
 		{"docs/faq.md", "# Questions\n", "# Questions\n`fifo.ErrFull`\n", "fifo.ErrFull does not exist"},
 		{"docs/faq.md", "# Questions\n", "# Questions\n`sqsworker: begun`\n", "sqsworker: begun"},
 		{"docs/faq.md", "# Questions\n", "# Questions\n`internal/none/x.go`\n", "internal/none/x.go"},
+		{"docs/architecture.md", "`internal/host` backoff.go", "`internal/host` forward.go", "internal/host has no file forward.go"},
 		{"docs/logs.md", "| `message_id` |", "| `message_ident` |", "message_ident"},
 		{"docs/logs.md", "`sqsworker: delete failed`", "`sqsworker: release failed`", "no row sqsworker: delete failed"},
 		{"docs/worker.md", "\n| `MaxHeld` |", "\n| `Kept` |", "sqsworker.Options: MaxHeld"},
@@ -103,6 +104,7 @@ func nameProblems(files fstest.MapFS, code *declared) (problems []string) {
 	if found < 200 {
 		bad("%d names of ours, want at least 200: were they recognised?", found)
 	}
+	problems = append(problems, rowProblems(files)...)
 	logs := string(files["docs/logs.md"].Data)
 	for _, key := range logKey.FindAllStringSubmatch(logs, -1) {
 		if !code.texts[key[1]] {
@@ -132,6 +134,45 @@ func nameProblems(files fstest.MapFS, code *declared) (problems []string) {
 	}
 	return problems
 }
+
+// rowProblems finds the files that a row of architecture.md names of a folder, as in "`fifo` event.go", and that are not there.
+func rowProblems(files fstest.MapFS) (problems []string) {
+	folders := map[string][]string{"root": {"."}} // by their last names
+	for name := range files {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			folders[dir] = []string{dir}
+			folders[path.Base(dir)] = append(folders[path.Base(dir)], dir)
+		}
+	}
+	_, table, _ := strings.Cut(string(files["docs/architecture.md"].Data), "\n| to change | see |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	found := 0
+	for row := range strings.Lines(table) {
+		var in []string
+		for _, word := range rowWord.FindAllString(inBrackets.ReplaceAllString(row, ""), -1) {
+			word = strings.Trim(word, "`")
+			if path.Ext(word) != ".go" {
+				if dirs, ok := folders[word]; ok {
+					in = dirs
+				}
+				continue
+			}
+			found++
+			if in != nil && !slices.ContainsFunc(in, func(dir string) bool { return exists(files, dir+"/"+word) }) {
+				problems = append(problems, fmt.Sprintf("docs/architecture.md: %s has no file %s", in[0], word))
+			}
+		}
+	}
+	if found < 80 {
+		problems = append(problems, fmt.Sprintf("docs/architecture.md: %d files in its rows, want at least 80: were they recognised?", found))
+	}
+	return problems
+}
+
+var (
+	inBrackets = regexp.MustCompile(`\([^)]*\)`)
+	rowWord    = regexp.MustCompile("`[a-z][\\w/]*`|\\broot\\b|\\b[a-z]\\w*\\.go\\b")
+)
 
 var testFunction = regexp.MustCompile(`^(Test|Fuzz|Example|Benchmark)`)
 

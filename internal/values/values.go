@@ -3,6 +3,8 @@
 package values
 
 import (
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sqsonce/sqsonce"
 )
@@ -22,6 +25,19 @@ func Outcomes() (all []sqsonce.OutcomeKind) {
 	}
 	return all
 }
+
+// Errors has an error of each outcome that a handler's error can have. The others are made by hosts.
+var Errors = map[sqsonce.OutcomeKind]error{
+	sqsonce.OutcomeDone:        nil,
+	sqsonce.OutcomeSkipped:     fmt.Errorf("order: %w", sqsonce.Skip("void")),
+	sqsonce.OutcomeFailed:      errBoom,
+	sqsonce.OutcomeInProgress:  sqsonce.RetryAfter(time.Minute, sqsonce.ErrInProgress),
+	sqsonce.OutcomeRejected:    sqsonce.Reject(errBoom),
+	sqsonce.OutcomeLeaseLost:   sqsonce.ErrLeaseLost,
+	sqsonce.OutcomeUnavailable: sqsonce.Unavailable(errBoom),
+}
+
+var errBoom = errors.New("boom")
 
 // Of returns the texts of the constants of a type, from the source in a folder.
 func Of[T ~string](t testing.TB, dir, typ string) (all []T) {

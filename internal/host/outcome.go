@@ -1,0 +1,22 @@
+package host
+
+import "github.com/sqsonce/sqsonce"
+
+// Outcomes says of each outcome how it is counted and reported. The hosts have what they do with the message.
+var Outcomes = [...]struct {
+	Metric  string // of emf
+	Ended   bool   // the host deletes the message
+	Told    bool   // Options.OnError is called
+	Failure bool   // the span of its handler is an error
+}{
+	sqsonce.OutcomeDone:        {Metric: "Done", Ended: true},
+	sqsonce.OutcomeSkipped:     {Metric: "Skipped", Ended: true},
+	sqsonce.OutcomeFailed:      {Metric: "Failed", Told: true, Failure: true},
+	sqsonce.OutcomeInProgress:  {Metric: "InProgress"},
+	sqsonce.OutcomeRejected:    {Metric: "Rejected", Ended: true, Told: true, Failure: true},
+	sqsonce.OutcomeLeaseLost:   {Metric: "LeaseLost", Failure: true},
+	sqsonce.OutcomeUnavailable: {Metric: "Unavailable", Told: true, Failure: true},
+	sqsonce.OutcomeShutdown:    {Metric: "Shutdown"},
+	sqsonce.OutcomeAbandoned:   {Metric: "Abandoned", Failure: true},
+	sqsonce.OutcomeNotStarted:  {Metric: "NotStarted"},
+}
