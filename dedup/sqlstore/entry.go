@@ -83,7 +83,7 @@ func (d *Deferred) Count(ctx context.Context) (Counts, error) {
 		return d.store.db.QueryRowContext(ctx, d.stmts().count, d.store.dialect.Args(d.consumer)...).Scan(&c.Pending, &c.Parked, &oldest, &newest)
 	})
 	if c.Pending > 0 {
-		c.Oldest = time.Duration(newest-oldest) * time.Millisecond
+		c.Oldest = time.Duration(max(0, newest-oldest)) * time.Millisecond // the server's clock may have stepped back
 	}
 	return c, err
 }

@@ -94,7 +94,8 @@ func (o *Outbox) headsQuery(groups []string) (text string, args []any, err error
 	return o.place.Dialect().SQL(text), args, err
 }
 
-// claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone.
+// claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone. A claim that is much longer
+// than this one was made when the server's clock was ahead, and counts as over.
 func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lease time.Duration) (claimed []string, err error) {
 	seqs := make([]any, len(heads))
 	for i, h := range heads {
@@ -102,7 +103,8 @@ func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lea
 	}
 	rows := " seq IN (" + list(len(heads)) + ")"
 	res, err := o.db.ExecContext(ctx, o.place.Dialect().SQL("UPDATE {outbox} SET owner = ?, lease_until = {now} + ? WHERE"+rows+
-		" AND aggregatetype = ? AND (lease_until < {now} OR owner = ?)"), o.dialect.Args(slices.Concat([]any{token, lease.Milliseconds()}, seqs, []any{o.name, token})...)...)
+		" AND aggregatetype = ? AND (lease_until < {now} OR lease_until > {now} + ? OR owner = ?)"),
+		o.dialect.Args(slices.Concat([]any{token, lease.Milliseconds()}, seqs, []any{o.name, 3 * lease.Milliseconds(), token})...)...)
 	if err != nil {
 		return nil, err
 	}
