@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -89,7 +91,6 @@ func TestKindsOfAnswers(t *testing.T) {
 		"ValidationException":                      unavailable,
 		"RequestEntityTooLarge":                    unavailable,
 		"ItemCollectionSizeLimitExceededException": unavailable,
-		"SomethingNew":                             unavailable,
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -100,6 +101,36 @@ func TestKindsOfAnswers(t *testing.T) {
 				b.wantKinds(s, want)
 			})
 		})
+	}
+}
+
+// An exception that nobody knows costs no message an attempt.
+func TestUnlistedExceptions(t *testing.T) {
+	t.Parallel()
+	b := &bed{T: t}
+	answer := ""
+	s, err := New(b.client(transport(func(r *http.Request) (*http.Response, error) {
+		h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, requestID: {"1"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}}
+		return &http.Response{StatusCode: 400, Header: h, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+	})), testTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, err := dedup.New(s, "billing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := []string{"{}", "", "[]", "<html>"}
+	for _, r := range testserver.Refusals(100) {
+		answers = append(answers, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%sException","message":%q}`, r.Code, r.Text))
+	}
+	for n := range answers {
+		answer = answers[n]
+		err := once.Handler(func(context.Context, *sqsonce.Message) error { t.Error("the handler ran"); return nil })(t.Context(),
+			&sqsonce.Message{ID: fmt.Sprint(n), QueueARN: "arn:aws:sqs:us-east-1:1:q", ReceiveCount: 1 + n%3})
+		if kind := sqsonce.OutcomeOf(err).Kind; kind != sqsonce.OutcomeUnavailable {
+			t.Errorf("%s: got %s, want unavailable: %v", answer, kind, err)
+		}
 	}
 }
 

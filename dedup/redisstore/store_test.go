@@ -77,27 +77,10 @@ func conformance(t *testing.T, client redisstore.Client) {
 			},
 		},
 		Unlisted: func(t *testing.T) dedup.Store {
-			return newStore(t, unlisted{connect(t, testserver.Redis.Shared(t))})
+			return newStore(t, refuser(t, func(string) string { return "ERR ZZ999 an answer that nobody knows" }))
 		},
 		RealTime: true, Lease: 2 * time.Second, Grace: time.Second,
 	})
-}
-
-// unlisted is a client whose server answers every command with a code that no list has.
-type unlisted struct{ redisstore.Client }
-
-const errUnlisted = refusal("ERR ZZ999 an answer that nobody knows")
-
-func (unlisted) EvalSha(context.Context, string, []string, ...any) *redis.Cmd {
-	return redis.NewCmdResult(nil, errUnlisted)
-}
-
-func (unlisted) Info(context.Context, ...string) *redis.StringCmd {
-	return redis.NewStringResult("", errUnlisted)
-}
-
-func (unlisted) Scan(context.Context, uint64, string, int64) *redis.ScanCmd {
-	return redis.NewScanCmdResult(nil, 0, errUnlisted)
 }
 
 func claim(owner string) dedup.Claim {

@@ -114,7 +114,7 @@ func TestClassifyIdle(t *testing.T) {
 func TestClassifySQLState(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]sqldb.Class{
-		"40001": sqldb.Unwritten, "40P01": sqldb.Unwritten, "08006": sqldb.Unknown, "08003": sqldb.Unknown, "57P01": sqldb.Unknown, "28P01": sqldb.Denied, "53100": sqldb.Unwritten, "22003": sqldb.Other, "": sqldb.Unknown,
+		"40001": sqldb.Conflict, "40P01": sqldb.Conflict, "57014": sqldb.Unwritten, "08006": sqldb.Unknown, "08003": sqldb.Unknown, "57P01": sqldb.Unknown, "28P01": sqldb.Denied, "53100": sqldb.Unwritten, "22003": sqldb.Other, "": sqldb.Unknown,
 	} {
 		if got := PostgreSQL.classify(&pgconn.PgError{Code: code}); got != want {
 			t.Errorf("SQLSTATE %q: got class %d, want %d", code, got, want)
@@ -125,7 +125,7 @@ func TestClassifySQLState(t *testing.T) {
 // Errors of MySQL only, and errors that a test cannot provoke.
 func TestClassifyMySQLNumber(t *testing.T) {
 	t.Parallel()
-	for number, want := range map[uint16]sqldb.Class{1213: sqldb.Unwritten, 3572: sqldb.Unwritten, 4031: sqldb.Unwritten, 1290: sqldb.ReadOnly, 1836: sqldb.ReadOnly, 1317: sqldb.Unknown, 3169: sqldb.Unknown, 1: sqldb.Other} {
+	for number, want := range map[uint16]sqldb.Class{1213: sqldb.Conflict, 3572: sqldb.Conflict, 4031: sqldb.Unwritten, 1290: sqldb.ReadOnly, 1836: sqldb.ReadOnly, 1317: sqldb.Unknown, 3169: sqldb.Unknown, 1: sqldb.Other} {
 		if got := MySQL.classify(fmt.Errorf("wrapped: %w", &mysqldriver.MySQLError{Number: number})); got != want {
 			t.Errorf("error %d: got class %d, want %d", number, got, want)
 		}

@@ -100,7 +100,7 @@ func (d *Deferred) insertBatch(ctx context.Context, rows []row) (inserted int64,
 		args = append(args, r.args(d)...)
 	}
 	err = d.store.retry(ctx, "receive", func(ctx context.Context) error {
-		res, err := d.store.db.ExecContext(ctx, text, args...)
+		res, err := d.store.db.ExecContext(ctx, text, d.store.dialect.Args(args...)...)
 		if err != nil {
 			return err
 		}
@@ -221,6 +221,8 @@ type deferredStatements struct {
 	mark, markDone, attempt string
 	// How an attempt ends that failed. Each is refused if another claim has the row by then.
 	delay, unavailable, park, undo string
+	// rewind makes due what a clock that was ahead has put off: see Processor.rewind.
+	rewind string
 }
 
 func newDeferredStatements(d sqldb.Dialect) deferredStatements {
@@ -247,6 +249,8 @@ func newDeferredStatements(d sqldb.Dialect) deferredStatements {
 			ifOwned + " AND lease_until = ?{commits}"),
 		attempt: sql("SELECT status, owner, lease_until FROM {inbox} WHERE seq = ?"),
 
+		rewind: sql("UPDATE {inbox} SET due_at = {past}, received_at = CASE WHEN received_at > {past} THEN {past} ELSE received_at END" +
+			" WHERE consumer = ? AND status = 'PENDING' AND due_at > {past} + ? AND (attempts = 0 OR received_at > {past})"),
 		delay:       sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),
 		unavailable: sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?, attempts = attempts - 1, owner = ''" + ifOwned),
 		park:        sql("UPDATE {inbox} SET error = ?, lease_until = 0, status = 'PARKED'" + ifOwned),

@@ -44,7 +44,7 @@ func TestDeferredBatchInAnOutage(t *testing.T) {
 	large := order("1", 1)
 	large.Body = strings.Repeat("x", 1<<21)
 	for _, k := range sqlbed.Kinds {
-		s := unlisted{k.Unlisted[0], true}.store(t, Dialect(k.Dialect))
+		s := newRefuser(t, k, true).store
 		s.checked.Store(true)
 		if err := newDeferred(t, s).Receive(t.Context(), large); !errors.Is(err, sqsonce.ErrUnavailable) {
 			t.Errorf("%s: %v, want unavailable", k.Label, err)

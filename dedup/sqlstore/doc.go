@@ -57,7 +57,7 @@
 // The database's clock decides about leases and retention. The clocks of the hosts do not matter. A lease ends for its
 // owner before it ends for others. If the database fails over to a server whose clock is ahead of the old one's, leases
 // end early by that difference: another owner may start, and the first one is then refused when it renews or completes.
-// Keep database servers on NTP.
+// If its clock steps back, the event of an owner that crashed before waits for the difference. Keep database servers on NTP.
 //
 // # Durability
 //

@@ -21,7 +21,8 @@ import (
 // holds only if no statement of the handler commits: see [ErrImplicitCommit].
 //
 // An inbox adds two statements to the handler's transaction: an INSERT of the record before the handler, and an UPDATE that
-// completes it after the handler. The row is locked meanwhile; there is no renewal and no second commit. A second delivery
+// completes it after the handler. From the second receive on a transaction of its own notes the start first, so that the host learns
+// of a crash; [Store.Inspect] shows the event as crashed until its handler has returned. The row is locked meanwhile; there is no renewal and no second commit. A second delivery
 // of the event waits: in another process for the row's lock, in this process for the first delivery itself
 // ([dedup.Options.PeerWait]).
 //
@@ -48,7 +49,7 @@ type Inbox struct {
 //   - CallTimeout also limits how long a delivery waits for a connection, and for another process's delivery of its event.
 //     And it is the lease of a record that an implicit commit has made visible, see [ErrImplicitCommit].
 //   - LeaseDuration only tells a second delivery in this process when to come back.
-//   - OnCrash must be OnCrashRerun, because a crash is rolled back and leaves no record to block. OnStoreDown must be OnStoreDownFailClosed,
+//   - OnCrash must be OnCrashRerun, because a crash is rolled back. OnStoreDown must be OnStoreDownFailClosed,
 //     because without the record there is no transaction. OnCompleteFailed is not used: the handler's writes and the record
 //     are committed together.
 //
@@ -66,7 +67,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 		errs = append(errs, fieldError("Options.OnStoreDown", "must be OnStoreDownFailClosed: without the database there is no transaction"))
 	}
 	if o.OnCrash == dedup.OnCrashBlock || o.OnCrash == dedup.OnCrashDeadLetter {
-		errs = append(errs, fieldError("Options.OnCrash", "must be OnCrashRerun: a crash is rolled back and leaves no record"))
+		errs = append(errs, fieldError("Options.OnCrash", "must be OnCrashRerun: a crash is rolled back"))
 	}
 	i := &Inbox{store: s, stmts: sqldb.Statements(s.place, newInboxStatements), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout), errorText: o.ErrorText}
 	i.insert.store, i.insert.text = s, func() string { return s.stmts().insert }
@@ -104,8 +105,8 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 // One delivery may call h more than once, each time in a new transaction after the old one was rolled back. This happens
 // if the database ends the transaction as a deadlock's victim or as not serializable, in a statement or in the commit. It
 // also happens if a commit's reply was lost and the record shows that the commit did not happen. The number of calls is
-// limited, with jitter between them. If the connection ends before the commit, h is called once more. If that connection
-// ends too, the delivery fails, because a statement of h may be the cause. So h must do nothing that is not safe to repeat, except reads and writes through its
+// limited, with jitter between them. If the connection ends before the commit, or a statement exceeds its timeout, h is called
+// once more. If that happens again, the delivery fails, because a statement of h may be the cause. So h must do nothing that is not safe to repeat, except reads and writes through its
 // Tx. It must return the errors of its statements. It must not keep results in variables from one call to the next.
 //
 // On MySQL a deadlock rolls the whole transaction back, and later statements of the same Tx are committed one by one. If a
@@ -176,6 +177,9 @@ func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, er
 	}
 	s.inbox.insert.prepare(ctx)
 	s.inbox.complete.prepare(ctx)
+	if err := d.noteStart(ctx); err != nil {
+		return refusal(err)
+	}
 	if err := d.tx.begin(ctx); err != nil {
 		return refusal(err)
 	}
@@ -240,6 +244,8 @@ type delivery struct {
 	claim dedup.Claim
 	lease dedup.Lease
 	tx    eventTx
+	// start is what was noted of the start; nil: nothing.
+	start *dedup.Lease
 	// skipped is why the transaction completes the record without writes of the handler; nil: it does not.
 	skipped error
 }
@@ -280,8 +286,32 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 		err = errContended
 	}
 	d.lease = newLease(c, fence, r.lastError)
-	d.lease.Takeover, d.lease.TakenFrom = r.takeover()
+	if d.start != nil && r.owner == d.start.Owner {
+		d.lease.Takeover, d.lease.TakenFrom = d.start.Takeover, d.start.TakenFrom
+	} else {
+		d.lease.Takeover, d.lease.TakenFrom = r.takeover()
+	}
 	return err
+}
+
+// noteStart commits a record that looks like that of a process that crashed, so that the next delivery knows of a crash of this one,
+// which rolls its transaction back. The lease of that record is over: the row's lock keeps other deliveries away, as at a first receive,
+// which costs no note. The owner is another one than that of the transaction, whose finish needs its own mark.
+func (d *delivery) noteStart(ctx context.Context) error {
+	if d.claim.Attempt < 2 {
+		return nil
+	}
+	note := &delivery{inbox: d.inbox, claim: d.claim}
+	note.claim.Owner, note.claim.Lease = "started/"+d.claim.Owner, -time.Millisecond
+	note.tx = eventTx{store: d.inbox.store, wait: d.inbox.wait, row: note}
+	if err := note.tx.begin(ctx); err != nil {
+		return err
+	}
+	if err := note.tx.close((*sql.Tx).Commit); err != nil {
+		return explain(d.inbox.store.dialect, "note of the start", err)
+	}
+	d.start = &note.lease
+	return nil
 }
 
 // finish completes the record, if it is this owner's: see [eventRow].
@@ -300,7 +330,7 @@ func (d *delivery) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {
 // recordFailure stores the error and the receive count of a delivery whose transaction was rolled back, if the record is
 // free. A record that another delivery has completed or leased does not change.
 func (d *delivery) recordFailure(ctx context.Context, cause error) error {
-	if errors.Is(cause, sqsonce.ErrInProgress) {
+	if errors.Is(cause, sqsonce.ErrInProgress) && d.start == nil {
 		return nil // another delivery is handling the event: this one has not failed
 	}
 	s, c, text := d.inbox.store, d.claim, errorText(cause)

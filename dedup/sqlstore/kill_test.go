@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	osexec "os/exec"
@@ -16,6 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // A consumer process is killed with SIGKILL inside its handler's transaction, after the effect was written and before it
@@ -26,24 +28,7 @@ func TestConsumerKilled(t *testing.T) {
 		if w.name == "Deferred" {
 			receive(t, newDeferred(t, newStore(t, b)), order(orderID, 1))
 		}
-		child := osexec.Command(os.Args[0])
-		child.Env = append(os.Environ(), childWay+"="+w.name, childKind+"="+b.kind.Label, childDSN+"="+b.DSN)
-		child.Stderr = os.Stderr
-		out, err := child.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
-		line, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil || line != wrote {
-			t.Fatalf("the child's first line: got %q and error %v, want %q", line, err, wrote)
-		}
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = child.Wait() // it was killed
+		dieInHandler(t, b, w.name)
 		expectBalance(t, b.DB, 0)
 
 		redeliver(t, w.consumer(t, b, addTen), orderID)
@@ -56,6 +41,62 @@ func TestConsumerKilled(t *testing.T) {
 		}
 	})
 }
+
+// dieInHandler runs a delivery in another process, and kills that in its handler.
+func dieInHandler(t *testing.T, b *Bed, way string) {
+	t.Helper()
+	child := osexec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childWay+"="+way, childKind+"="+b.kind.Label, childDSN+"="+b.DSN)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != wrote {
+		t.Fatalf("the child's first line: got %q and error %v, want %q", line, err, wrote)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // it was killed
+}
+
+// An event that ran in a process that died at its second receive is a suspect. One that failed is none, nor is one of a first receive.
+func TestInboxSuspect(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		ctx := settle.WithSuspects(t.Context(), 2)
+		deliver := func(ctx context.Context, receive int, h func(context.Context, *sqsonce.Message, *sql.Tx) error) error {
+			return newInbox(t, otherProcess(t, b)).Handler(h)(ctx, order(orderID, receive))
+		}
+		fails := func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom }
+		dieInHandler(t, b, "Inbox")
+		for receive := 2; receive < 4; receive++ {
+			if err := deliver(ctx, receive, fails); !errors.Is(err, errBoom) {
+				t.Errorf("receive %d: got %v, want a run", receive, err)
+			}
+		}
+		dieInHandler(t, b, againWay)
+		for receive := 3; receive < 5; receive++ { // the second one reads what the first one noted
+			s, suspect := settle.SuspectOf(deliver(ctx, receive, fails))
+			if !suspect || time.Since(s.Started).Abs() > time.Minute {
+				t.Errorf("receive %d: got %+v, want a suspect that was just started", receive, s)
+			}
+		}
+		if err := deliver(settle.RunningSuspect(ctx), 5, book); err != nil {
+			t.Errorf("its run: got error %v, want nil", err)
+		}
+		expectBalance(t, b.DB, 10)
+	})
+}
+
+// againWay is an inbox at its second receive.
+const againWay = "Inbox again"
 
 const (
 	childWay  = "SQLSTORE_TEST_CHILD"
@@ -96,12 +137,16 @@ func consume(name string, kind sqlbed.Kind, dsn string) error {
 		return nil
 	}
 	switch ctx := context.Background(); name {
-	case "Inbox":
+	case "Inbox", againWay:
+		receive := 1
+		if name == againWay {
+			receive = 2
+		}
 		i, err := NewInbox(s, "billing")
 		if err != nil {
 			return err
 		}
-		return i.Handler(writeAndWait)(ctx, order(orderID, 1))
+		return i.Handler(writeAndWait)(ctx, order(orderID, receive))
 	case "Once":
 		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration = time.Second })
 		if err != nil {

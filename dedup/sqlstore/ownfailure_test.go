@@ -32,6 +32,18 @@ func ownFailures(t *testing.T, b *Bed) (names []string, most map[string]int, han
 			return err
 		}
 	}
+	inTurn := func(all ...func(context.Context, *sql.Tx) error) func(context.Context, *sql.Tx) error {
+		return func(ctx context.Context, tx *sql.Tx) (err error) {
+			for n := 0; err == nil && n < len(all); n++ {
+				err = all[n](ctx, tx)
+			}
+			return err
+		}
+	}
+	idle := func(d time.Duration) func(context.Context, *sql.Tx) error {
+		return func(context.Context, *sql.Tx) error { time.Sleep(d); return nil }
+	}
+	addHere := func(ctx context.Context, tx *sql.Tx) error { return addTen(ctx, tx) }
 	kill := run(b.kind.EndSession)
 	if b.Dialect == PostgreSQL {
 		role := "clerk_" + b.Name
@@ -40,6 +52,12 @@ func ownFailures(t *testing.T, b *Bed) (names []string, most map[string]int, han
 		add("a role without rights", 1, run("SET LOCAL ROLE "+role))
 		add("no such role", 1, run("SET LOCAL ROLE no_such_role"))
 		add("read only", 1, run("SET TRANSACTION READ ONLY"))
+		add("statement_timeout", 2, inTurn(run("SET LOCAL statement_timeout = 20"), run("SELECT pg_sleep(5)")))
+		add("idle_in_transaction_session_timeout", 2, inTurn(run("SET LOCAL idle_in_transaction_session_timeout = 20"), idle(200*time.Millisecond), addHere))
+	}
+	if b.kind.Label == "MariaDB" {
+		add("max_statement_time", 2, run("SET STATEMENT max_statement_time = 0.02 FOR SELECT SLEEP(5)"))
+		add("wait_timeout", 2, inTurn(run("SET SESSION wait_timeout = 1"), idle(1200*time.Millisecond), addHere))
 	}
 	add("no such table", 1, run("INSERT INTO no_such_table VALUES (1)"))
 	add("cut, and returned", 2, kill)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -53,6 +54,7 @@ type Processor struct {
 	o        ProcessorOptions       // with defaults
 	due      func() claimStatements // of events that are due, other than suspects
 	suspects func() claimStatements
+	rewinds  time.Time // when to rewind next
 	running  atomic.Bool
 	counters struct{ done, failed, parked, crashed, lost atomic.Int64 }
 }
@@ -93,11 +95,14 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	// A lease that is much longer than those of processors was written by a clock that was ahead. It is over: a handler that still runs
+	// has the row's lock, and one that has not begun finds that it has lost the event.
+	over := fmt.Sprintf("i.lease_until NOT BETWEEN {past} AND {past} + %d", 3*max(o.LeaseDuration, d.wait).Milliseconds())
 	return &Processor{
 		inbox: d, o: o,
 		// Where due_at is not 0 and there was a lease, a processor of a version that knew no suspects had the event.
-		due:      newClaimStatements(d.store.place, "i.due_at BETWEEN 1 AND {past} AND i.lease_until < {past}"),
-		suspects: newClaimStatements(d.store.place, "i.due_at = 0 AND i.lease_until < {past}"),
+		due:      newClaimStatements(d.store.place, "i.due_at BETWEEN 1 AND {past} AND "+over),
+		suspects: newClaimStatements(d.store.place, "i.due_at = 0 AND "+over),
 	}, nil
 }
 
@@ -218,6 +223,12 @@ func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, e
 		return nil, nil
 	}
 	idle, now := slots == p.o.Concurrency, time.Now()
+	if !now.Before(p.rewinds) {
+		if err := p.rewind(ctx); err != nil {
+			return nil, err
+		}
+		p.rewinds = now.Add(time.Minute)
+	}
 	looks := !now.Before(t.look)
 	switch {
 	case idle && (t.alone || t.drains || looks):
@@ -242,6 +253,18 @@ func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, e
 		}
 	}
 	return p.claim(ctx, slots)
+}
+
+// rewind makes events due that wait only because the server's clock was ahead when they were received. An event that no attempt has
+// put off is due when it is received, and waits maxUnavailable at most after an attempt that did not count.
+func (p *Processor) rewind(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
+	defer cancel()
+	s := p.inbox.store
+	return s.retry(ctx, "rewind", func(ctx context.Context) error {
+		_, err := s.dialect.Write(ctx, s.db, p.inbox.stmts().rewind, p.inbox.consumer, (2 * maxUnavailable).Milliseconds())
+		return err
+	})
 }
 
 // wait waits for a job to end, for ctx, and if poll is set for the next poll.

@@ -337,7 +337,7 @@ func TestDefaults(t *testing.T) {
 		if dialect.OneWriter() {
 			concurrency = 1
 		}
-		s, err := New(&sql.DB{}, Dialect(dialect))
+		s, err := New(sql.OpenDB(refusing{}), Dialect(dialect))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // proxy stands between a pool and its server, and breaks a connection at a statement that the test names.
@@ -21,41 +23,17 @@ type proxy struct {
 	send   bool   // the server executes the statement, and only the reply is lost
 	delay  bool   // the client sees the connection break before the server receives the statement
 	broken int
-	conns  []net.Conn
 }
 
 // throughProxy returns a pool that reaches b's server through a proxy. Every statement is one packet in each direction.
 func throughProxy(t *testing.T, b *Bed) (*proxy, *Bed) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := serverAddress(t, b)
-	dsn := strings.Replace(b.DSN, address, l.Addr().String(), 1)
+	p := &proxy{server: serverAddress(t, b)}
+	p.listen = testserver.Serve(t, p.serve)
+	dsn := strings.Replace(b.DSN, p.server, p.listen.Addr().String(), 1)
 	if b.Dialect == PostgreSQL {
 		dsn += "&default_query_exec_mode=exec"
 	}
-	p := &proxy{server: address, listen: l}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { p.serve(client) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.mu.Lock()
-		for _, c := range p.conns {
-			_ = c.Close()
-		}
-		p.mu.Unlock()
-		wg.Wait()
-	})
 	return p, newBed(t, b.Dialect, b.Driver, dsn, b.Name)
 }
 
@@ -125,9 +103,6 @@ func (p *proxy) serve(client net.Conn) {
 		_ = client.Close()
 		return
 	}
-	p.mu.Lock()
-	p.conns = append(p.conns, client, server)
-	p.mu.Unlock()
 	var lost atomic.Bool // the server's next packet is the reply that is lost
 	var wg sync.WaitGroup
 	wg.Go(func() {

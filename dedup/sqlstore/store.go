@@ -62,7 +62,7 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 	if err := errors.Join(checkDB(db), dialect.check()); err != nil {
 		return nil, err
 	}
-	d := sqldb.Dialect(dialect)
+	d := sqldb.Dialect(dialect).For(db)
 	place := sqldb.NewPlace(d, schema.Table)
 	return &Store{
 		db: db, dialect: d, place: place, stmts: sqldb.Statements(place, newStatements),

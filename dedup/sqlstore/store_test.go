@@ -32,13 +32,10 @@ func TestStore(t *testing.T) {
 					return storeOn(t, b.DB, b.Dialect)
 				},
 				Attributes: attributes,
-				Unlisted: func(t *testing.T) dedup.Store {
-					b := EmptyBed(t, name)
-					return unlisted{err: b.kind.Unlisted[0]}.store(t, b.Dialect)
-				},
-				Lease:    unit,
-				Grace:    time.Second,
-				RealTime: true,
+				Unlisted:   func(t *testing.T) dedup.Store { return newRefuser(t, sqlbed.KindOf(name), false).store },
+				Lease:      unit,
+				Grace:      time.Second,
+				RealTime:   true,
 			})
 		})
 	}

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -85,12 +84,12 @@ const (
 //
 // The transaction has marked the row before the handler ran, so an answer of the database that refuses the end of it is
 // about what the handler did: it may have changed the role. That is a failure of the event. So is a
-// connection that ends twice, unless the database does not answer afterwards: see abort.
+// connection that ends twice, or a statement that takes too long twice, unless the database does not answer afterwards: see abort.
 func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) error) error {
 	for n, ends := 1, 0; ; n++ {
 		at, err := t.runOnce(ctx, h)
 		again := t.mayRepeat(at, err)
-		if again && at != committing && t.isEnd(err) {
+		if again && at != committing && !t.store.dialect.IsConflict(err) {
 			ends++
 			again = ends == 1
 		}
@@ -119,11 +118,6 @@ func (t *eventTx) runOnce(ctx context.Context, h func(context.Context, *sql.Tx) 
 // transaction's own statements returned it: a handler may return one of another service.
 func (t *eventTx) mayRepeat(at stage, err error) bool {
 	return t.store.dialect.RolledBack(err) || at != handling && err != nil && t.store.dialect.Classify(err) == sqldb.Unknown
-}
-
-// isEnd reports whether a transaction that may be repeated failed because its connection ended.
-func (t *eventTx) isEnd(err error) bool {
-	return errors.Is(err, driver.ErrBadConn) || !t.store.dialect.RolledBack(err)
 }
 
 // handle runs the handler. A handler that was cancelled because of the pool has not failed by itself.

@@ -74,6 +74,7 @@ func TestEventTxGivesUp(t *testing.T) {
 	}{
 		"denied":    {sqliteError(3), 1},
 		"no answer": {errors.New("broken pipe"), 2},
+		"disk full": {sqliteError(13), 2},
 		"busy":      {sqliteError(5), sqldb.MaxAttempts},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,40 +5,38 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-// unlisted is a server that answers every login, or else every statement, with an error.
-type unlisted struct {
-	err     error
-	atLogin bool
+// refuser is a store whose database answers every login, or else every statement, with the same error.
+type refuser struct {
+	store *Store
+	with  func(testserver.Refusal)
 }
 
-func (u unlisted) Driver() driver.Driver { return nil }
-
-func (u unlisted) Connect(context.Context) (driver.Conn, error) {
-	if u.atLogin {
-		return nil, fmt.Errorf("failed to connect: %w", u.err)
+func newRefuser(t *testing.T, k sqlbed.Kind, atLogin bool) refuser {
+	t.Helper()
+	if !slices.Contains(servers, k.Label) {
+		db := sql.OpenDB(refusing{})
+		t.Cleanup(func() { _ = db.Close() })
+		return refuser{storeOn(t, db, Dialect(k.Dialect)), func(testserver.Refusal) {}}
 	}
-	return u, nil
+	stub := k.NewStub(t, atLogin)
+	return refuser{storeOn(t, open(t, k.Driver, stub.DSN), Dialect(k.Dialect)), func(r testserver.Refusal) { stub.Refusal.Store(&r) }}
 }
 
-func (u unlisted) Prepare(string) (driver.Stmt, error) { return nil, u.err }
-func (u unlisted) Begin() (driver.Tx, error)           { return u, nil }
-func (u unlisted) Commit() error                       { return u.err }
-func (u unlisted) Rollback() error                     { return nil }
-func (u unlisted) Close() error                        { return nil }
+// refusing is a file of SQLite that cannot be used, with a result that nobody knows.
+type refusing struct{}
 
-func (u unlisted) store(t *testing.T, d Dialect) *Store {
-	db := sql.OpenDB(u)
-	t.Cleanup(func() { _ = db.Close() })
-	return storeOn(t, db, d)
-}
+func (refusing) Driver() driver.Driver                        { return nil }
+func (refusing) Connect(context.Context) (driver.Conn, error) { return nil, sqliteError(99) }
 
 // unrun are the ways of a message to a store, none of which may call its handler. The error is the delivery's.
 func unrun(t *testing.T, s *Store) map[string]func(id string) error {
@@ -60,23 +58,37 @@ func unrun(t *testing.T, s *Store) map[string]func(id string) error {
 	}
 }
 
+// named are errors that were once taken for a message's, or might be.
+func named() (all []testserver.Refusal) {
+	codes := strings.Fields("55000 XX000 55006 25P03 25P04 XX001 72000 0A000 F0000 26000 42P05 25P02 23505 22001")
+	for n, number := range []uint16{9001, 3032, 3100, 3168, 1105, 2003, 2013, 1158, 1159, 1180, 1206, 1412, 1637, 1030, 1026, 3, 1062, 60000} {
+		all = append(all, testserver.Refusal{Code: codes[n%len(codes)], Number: number, Text: "no"})
+	}
+	return all
+}
+
 // Whatever a database answers before a handler ran costs the message no attempt: at the login, in the first acquire's check,
 // and in the statement that writes the record or the message.
 func TestUnlistedCodes(t *testing.T) {
 	t.Parallel()
 	for _, k := range sqlbed.Kinds {
-		for _, err := range k.Unlisted {
+		t.Run(k.Label, func(t *testing.T) {
+			t.Parallel()
 			for at, checked := range map[string]bool{"login": false, "check": false, "statement": true} {
-				s := unlisted{err, at == "login"}.store(t, Dialect(k.Dialect))
-				s.checked.Store(checked)
-				for way, deliver := range unrun(t, s) {
-					got := deliver(orderID)
-					if kind := sqsonce.OutcomeOf(got).Kind; kind != sqsonce.OutcomeUnavailable {
-						t.Errorf("%s, %v at the %s, %s: got %s, want unavailable: %v", k.Label, err, at, way, kind, got)
+				r := newRefuser(t, k, at == "login")
+				ways := unrun(t, r.store)
+				for n, refusal := range append(named(), testserver.Refusals(100)...) {
+					r.with(refusal)
+					r.store.checked.Store(checked)
+					for way, deliver := range ways {
+						err := deliver(fmt.Sprint(n))
+						if kind := sqsonce.OutcomeOf(err).Kind; kind != sqsonce.OutcomeUnavailable {
+							t.Errorf("%s at the %s, %s: got %s, want unavailable: %v", refusal, at, way, kind, err)
+						}
 					}
 				}
 			}
-		}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -114,8 +115,25 @@ var Redis = &Database{
 	dsn: func(address, database string) string { return "redis://" + address + "/" + database },
 }
 
+// PgBouncer gives each transaction a connection of a PostgreSQL that may be another one than that of the transaction before.
+// [Options.Config] is its section of databases.
+var PgBouncer = &Database{
+	Name: "PgBouncer", packages: []string{"pgbouncer"}, programs: []string{"pgbouncer"},
+	initialise: func(_ context.Context, s *Server) error {
+		f, err := os.OpenFile(s.config(), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(f, "[pgbouncer]\nlisten_addr = %s\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n", Host, s.Port)
+		return errors.Join(err, f.Close())
+	},
+	arguments: func(*Server) []string { return nil },
+	ask:       askPostgreSQL,
+	dsn:       PostgreSQL.dsn,
+}
+
 // Databases returns every database that can be installed.
-func Databases() []*Database { return []*Database{PostgreSQL, MariaDB, Redis} }
+func Databases() []*Database { return []*Database{PostgreSQL, MariaDB, Redis, PgBouncer} }
 
 // The functions below use as much of each protocol as tells a server that is ready from one that still recovers after a
 // crash, which accepts connections already. Drivers would be dependencies of the whole module.

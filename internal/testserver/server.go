@@ -20,7 +20,7 @@ import (
 type Options struct {
 	// Args follow the arguments of this package, and override them. Default: none.
 	Args []string
-	// Config is the text of a configuration file, which Redis reads before its arguments. Default: no file.
+	// Config is the text of a configuration file, which Redis and PgBouncer read before their arguments. Default: no file.
 	Config string
 }
 
@@ -269,7 +269,10 @@ func (s *Server) run(ctx context.Context, program string, args ...string) error 
 func (s *Server) Addr() string { return net.JoinHostPort(Host, strconv.Itoa(s.Port)) }
 
 // DSN is a data source name of a database on the server: for pgx, github.com/go-sql-driver/mysql or go-redis.
-func (s *Server) DSN(database string) string { return s.Database.dsn(s.Addr(), database) }
+func (s *Server) DSN(database string) string { return s.Database.DSNAt(s.Addr(), database) }
+
+// DSNAt is a data source name of a database on a server at the address.
+func (d *Database) DSNAt(address, database string) string { return d.dsn(address, database) }
 
 func (s *Server) data() string     { return filepath.Join(s.folder, "data") }
 func (s *Server) config() string   { return filepath.Join(s.data(), "config") }

@@ -165,7 +165,7 @@ func (o *Outbox) lock(ctx context.Context, tx *sql.Tx, es []fifo.Event) error {
 	for i, e := range es {
 		hashes[i] = o.lockHash(e.Group)
 	}
-	problem, err := o.dialect.Outbox().Lock.Take(ctx, tx, o.place.Dialect(), hashes)
+	problem, err := o.dialect.Outbox().Lock.Take(ctx, tx, o.place.Dialect().For(nil), hashes) // the transaction may be of another driver
 	if problem != "" {
 		return reporter.Unusable(o.dialect, ErrLockRows, problem, nil)
 	}

@@ -71,7 +71,7 @@ func (o *Outbox) heads(ctx context.Context, groups []string) (found []head, err 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := o.db.QueryContext(ctx, text, args...)
+	rows, err := o.db.QueryContext(ctx, text, o.dialect.Args(args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,8 @@ func (o *Outbox) headsQuery(groups []string) (text string, args []any, err error
 	return o.place.Dialect().SQL(text), args, err
 }
 
-// claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone.
+// claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone. A claim that is much longer
+// than this one was made when the server's clock was ahead, and counts as over.
 func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lease time.Duration) (claimed []string, err error) {
 	seqs := make([]any, len(heads))
 	for i, h := range heads {
@@ -102,7 +103,8 @@ func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lea
 	}
 	rows := " seq IN (" + list(len(heads)) + ")"
 	res, err := o.db.ExecContext(ctx, o.place.Dialect().SQL("UPDATE {outbox} SET owner = ?, lease_until = {now} + ? WHERE"+rows+
-		" AND aggregatetype = ? AND (lease_until < {now} OR owner = ?)"), slices.Concat([]any{token, lease.Milliseconds()}, seqs, []any{o.name, token})...)
+		" AND aggregatetype = ? AND (lease_until < {now} OR lease_until > {now} + ? OR owner = ?)"),
+		o.dialect.Args(slices.Concat([]any{token, lease.Milliseconds()}, seqs, []any{o.name, 3 * lease.Milliseconds(), token})...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lea
 		}
 		return claimed, nil
 	}
-	found, err := o.db.QueryContext(ctx, o.place.Dialect().SQL("SELECT aggregateid FROM {outbox} WHERE"+rows+" AND owner = ?"), append(seqs, token)...)
+	found, err := o.db.QueryContext(ctx, o.place.Dialect().SQL("SELECT aggregateid FROM {outbox} WHERE"+rows+" AND owner = ?"), o.dialect.Args(append(seqs, token)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +146,7 @@ func (o *Outbox) Unclaim(ctx context.Context, groups []string) error {
 		// The owner is compared: the claim may have ended, and another relay may have one.
 		text := o.place.Dialect().SQL("UPDATE {outbox} SET owner = '', lease_until = 0 WHERE" + strings.TrimPrefix(strings.Repeat(" OR (seq = ? AND owner = ?)", len(some)), " OR"))
 		err := o.run(ctx, "unclaim", func(ctx context.Context) error {
-			_, err := o.db.ExecContext(ctx, text, args...)
+			_, err := o.db.ExecContext(ctx, text, o.dialect.Args(args...)...)
 			return err
 		})
 		if err != nil {

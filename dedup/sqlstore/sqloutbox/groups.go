@@ -26,7 +26,7 @@ func (o *Outbox) Groups(ctx context.Context, after string, limit int) (found []o
 }
 
 func (o *Outbox) findGroups(ctx context.Context, after string, limit int) (found []outbox.Group, err error) {
-	rows, err := o.db.QueryContext(ctx, o.stmts().groups, o.stmts().groupArgs(o.name, after, limit)...)
+	rows, err := o.db.QueryContext(ctx, o.stmts().groups, o.dialect.Args(o.stmts().groupArgs(o.name, after, limit)...)...)
 	if err != nil {
 		return nil, err
 	}

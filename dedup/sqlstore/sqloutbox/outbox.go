@@ -72,6 +72,7 @@ func New(db *sql.DB, d sqlstore.Dialect, name, source string, optFns ...func(*Op
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	dialect = dialect.For(db)
 	place := sqldb.NewPlace(dialect, "{outbox}")
 	return &Outbox{
 		db: db, dialect: dialect, name: name, source: source, groupLocked: o.GroupLocked,

@@ -114,6 +114,10 @@ func TestClaim(t *testing.T) {
 		}
 		claim(one, time.Hour, "ab", "b", "a", "gone", "a")
 		claim(two, time.Hour, "", "a", "b")
+		// The server's clock steps back by four hours. The claims of before wait for none of them.
+		b.exec(t, "UPDATE {outbox} SET lease_until = lease_until + 14400000 WHERE lease_until > 0")
+		claim(two, time.Hour, "ab", "a", "b")
+		claim(one, time.Hour, "", "a", "b")
 		// The claim ends with its row.
 		if _, err := one.Delete(t.Context(), read(t, one, "b", 1)); err != nil {
 			t.Fatal(err)

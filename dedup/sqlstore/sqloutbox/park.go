@@ -67,7 +67,7 @@ func (o *Outbox) decide(ctx context.Context, op string, text func(statements) st
 // notParked says why an event is not parked.
 func (o *Outbox) notParked(ctx context.Context, e outbox.Entry) error {
 	var parked string
-	err := o.db.QueryRowContext(ctx, o.stmts().find, o.ofEvent(e)...).Scan(&parked)
+	err := o.db.QueryRowContext(ctx, o.stmts().find, o.dialect.Args(o.ofEvent(e)...)...).Scan(&parked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return outbox.ErrNotFound

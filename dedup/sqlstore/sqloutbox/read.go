@@ -98,7 +98,7 @@ func (o *Outbox) highest(ctx context.Context, group string) (seq int64, err erro
 	args := o.span(group, math.MaxInt64)
 	err = o.run(ctx, "read", func(ctx context.Context) error {
 		seq = 0
-		err := o.db.QueryRowContext(ctx, o.stmts().highest, args...).Scan(&seq)
+		err := o.db.QueryRowContext(ctx, o.stmts().highest, o.dialect.Args(args...)...).Scan(&seq)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}

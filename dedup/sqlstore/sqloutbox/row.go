@@ -36,7 +36,7 @@ func (r *row) scan(rows *sql.Rows) error {
 
 // rows runs a query for rows.
 func (o *Outbox) rows(ctx context.Context, text string, args ...any) (all []row, err error) {
-	found, err := o.db.QueryContext(ctx, text, args...)
+	found, err := o.db.QueryContext(ctx, text, o.dialect.Args(args...)...)
 	if err != nil {
 		return nil, err
 	}

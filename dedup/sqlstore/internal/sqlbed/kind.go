@@ -1,11 +1,11 @@
 package sqlbed
 
 import (
+	"bufio"
+	"io"
 	"strings"
 	"time"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
@@ -40,8 +40,8 @@ type Kind struct {
 	Elsewhere func(database string) (schema, use string)
 	// Numbered is the type of a column that numbers the rows.
 	Numbered string
-	// Unlisted are errors of the driver that sqldb does not know.
-	Unlisted []error
+	// refuse serves a connection to a stub.
+	refuse func(s *Stub, r *bufio.Reader, w io.Writer) error
 	// Sessions are parameters of other sessions, in which the store's statements mean the same. In those of a file each is
 	// "NEW for OLD".
 	Sessions map[string]string
@@ -89,17 +89,12 @@ var postgresql = Kind{
 	EndSession:  "SELECT pg_terminate_backend(pg_backend_pid())",
 	Elsewhere:   func(string) (schema, use string) { return "elsewhere", "SET search_path = elsewhere" },
 	Numbered:    "BIGINT GENERATED ALWAYS AS IDENTITY",
-	Unlisted: []error{
-		&pgconn.PgError{Code: "ZZ999"}, &pgconn.PgError{Code: "55000"}, &pgconn.PgError{Code: "XX000"},
-		&pgconn.PgError{Code: "25P03"}, &pgconn.PgError{Code: "26000"}, &pgconn.PgError{Code: "42P05"},
-	},
+	refuse:      refusePostgreSQL,
 	Sessions: map[string]string{
 		"serializable":    "default_transaction_isolation=serializable",
 		"repeatable read": "default_transaction_isolation=repeatable%20read",
 		"far east":        "TimeZone=Pacific/Kiritimati",
 		"far west":        "TimeZone=Pacific/Midway",
-		"simple protocol": "default_query_exec_mode=simple_protocol",
-		"no cache":        "default_query_exec_mode=describe_exec",
 	},
 }
 
@@ -118,10 +113,7 @@ func mysqlOn(server *testserver.Database) Kind {
 			return database + "_elsewhere", "USE " + database + "_elsewhere"
 		},
 		Numbered: "BIGINT AUTO_INCREMENT PRIMARY KEY",
-		Unlisted: []error{
-			&mysqldriver.MySQLError{Number: 60000}, &mysqldriver.MySQLError{Number: 9001},
-			&mysqldriver.MySQLError{Number: 3032}, &mysqldriver.MySQLError{Number: 1105},
-		},
+		refuse:   refuseMySQL,
 		Sessions: map[string]string{
 			"serializable":           "transaction_isolation=%27SERIALIZABLE%27",
 			"read committed":         "transaction_isolation=%27READ-COMMITTED%27",
@@ -157,7 +149,6 @@ var sqlite = Kind{
 		return "", use
 	},
 	Numbered: "INTEGER PRIMARY KEY AUTOINCREMENT",
-	Unlisted: []error{SQLiteError(99)},
 	Sessions: map[string]string{
 		"rollback journal": "journal_mode(DELETE) for journal_mode(WAL)",
 		"deferred":         "_txlock=deferred for _txlock=immediate",

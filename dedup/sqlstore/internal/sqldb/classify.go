@@ -13,7 +13,8 @@ type Class int
 const (
 	Other          Class = iota // any other answer: a retry at once does not help
 	Duplicate                   // a row with this key exists
-	Unwritten                   // nothing was written, and a retry may succeed: deadlock, serialization failure, lock timeout, busy
+	Conflict                    // nothing was written, because of another transaction: deadlock, serialization failure, lock timeout, busy
+	Unwritten                   // nothing was written for another reason, and a retry may succeed: a timeout, no resources, a session that has ended
 	Unknown                     // unknown outcome: the connection broke, or no reply came
 	ReadOnly                    // the server takes no writes
 	NoTable                     // a table, or its database or schema, does not exist
@@ -30,7 +31,12 @@ func (d Dialect) Classify(err error) Class { return d.engine.classify(err) }
 
 // RolledBack reports whether a transaction that ended in err was rolled back and may be run again, such as a deadlock's
 // victim. It is false for an error after which the commit's outcome is unknown.
-func (d Dialect) RolledBack(err error) bool { return err != nil && d.Classify(err) == Unwritten }
+func (d Dialect) RolledBack(err error) bool {
+	return err != nil && (d.Classify(err) == Unwritten || d.IsConflict(err))
+}
+
+// IsConflict reports whether another transaction is why err rolled the transaction back.
+func (d Dialect) IsConflict(err error) bool { return err != nil && d.Classify(err) == Conflict }
 
 // The drivers' errors are recognised without importing the drivers, which are the user's choice: by a method, or by
 // reflection.

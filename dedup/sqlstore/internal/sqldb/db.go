@@ -62,7 +62,7 @@ func (db *DB) MayRetry(err error) bool {
 		return false
 	}
 	c := db.dialect.Classify(err)
-	return c == Unwritten || c == Unknown
+	return c == Conflict || c == Unwritten || c == Unknown
 }
 
 // runInTurn runs f in the caller's turn, with the limit for a statement.

@@ -3,6 +3,7 @@
 package sqldb
 
 import (
+	"database/sql"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ type Dialect struct {
 	engine *engine
 	prefix string
 	schema string // with its quotes and a dot, before the prefix: see Place
+	mode   any    // the first argument of each statement; nil: none. See For
 }
 
 // The dialects: see those of package sqlstore.
@@ -54,10 +56,28 @@ func (d Dialect) WithPrefix(prefix string) Dialect {
 	return d
 }
 
-// Unplaced is the dialect as its user has it, without the schema that was found.
+// Unplaced is the dialect as its user has it, without the schema that was found and without For.
 func (d Dialect) Unplaced() Dialect {
-	d.schema = ""
+	d.schema, d.mode = "", nil
 	return d
+}
+
+// For is the dialect for statements in the sessions of a pool. It keeps the driver from giving them names in the session: a pooler may
+// run the next statement in another session, which knows another set of names. nil: the driver is not known.
+func (d Dialect) For(db *sql.DB) Dialect {
+	d.mode = nil
+	if db != nil {
+		d.mode = d.engine.nameless(db.Driver())
+	}
+	return d
+}
+
+// Args are the arguments of a statement.
+func (d Dialect) Args(args ...any) []any {
+	if d.mode == nil {
+		return args
+	}
+	return append([]any{d.mode}, args...)
 }
 
 // What the statements and the calls of the other packages need to know of the dialect: see the fields of engine.

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 )
 
 // engine is everything in which the kinds of database differ: one value in a file per kind. Nothing outside of that file
@@ -57,6 +58,8 @@ type engine struct {
 	oneWriter choice
 	// prepares says that it is cheaper to prepare a statement once per connection than to send its text each time.
 	prepares choice
+	// nameless returns the argument that keeps a driver from naming the statements that it prepares by itself; nil: it does not.
+	nameless func(driver.Driver) any
 	// resetSession are statements that undo what a handler may have changed of its session. They end its transaction.
 	resetSession []string
 	// migrate runs apply behind a lock that every other migration of that name waits for, in a transaction if the database
@@ -76,6 +79,9 @@ type engine struct {
 
 	outbox Outbox
 }
+
+// neverNamed is nameless of a database whose drivers prepare nothing by themselves.
+func neverNamed(driver.Driver) any { return nil }
 
 // none is a clause that a database does not need.
 const none = "{none}"

@@ -42,6 +42,7 @@ var mysql = &engine{
 	prepares:  yes,
 	// The handler may have turned autocommit off, and the connection goes back to the pool, where statements of others must be
 	// committed. The ROLLBACK comes first because the SET commits.
+	nameless:     neverNamed,
 	resetSession: []string{"ROLLBACK", "SET autocommit = 1"},
 	migrate:      behindNamedLock,
 
@@ -175,10 +176,10 @@ func classifyMySQL(err error) Class {
 
 var mysqlNumbers = map[uint64]Class{
 	1062: Duplicate,
-	1213: Unwritten,                                   // deadlock
-	1205: Unwritten,                                   // lock wait timeout: the statement was rolled back
-	1020: Unwritten,                                   // changed since last read: MariaDB's innodb_snapshot_isolation
-	3572: Unwritten,                                   // NOWAIT
+	1213: Conflict,                                    // deadlock
+	1205: Conflict,                                    // lock wait timeout: the statement was rolled back
+	1020: Conflict,                                    // changed since last read: MariaDB's innodb_snapshot_isolation
+	3572: Conflict,                                    // NOWAIT
 	1040: Unwritten,                                   // too many connections
 	1203: Unwritten,                                   // too many connections of this user
 	1226: Unwritten,                                   // a limit of this user
@@ -186,7 +187,7 @@ var mysqlNumbers = map[uint64]Class{
 	1969: Unwritten,                                   // max_statement_time, MariaDB
 	4031: Unwritten,                                   // the session had ended after wait_timeout, MySQL 8.0.24
 	1047: Unwritten,                                   // the node is not ready: Galera
-	3101: Unwritten,                                   // conflict with another node: group replication
+	3101: Conflict,                                    // conflict with another node: group replication
 	1021: Unwritten,                                   // disk full
 	1114: Unwritten,                                   // table full
 	1037: Unwritten, 1038: Unwritten, 1041: Unwritten, // out of memory

@@ -3,9 +3,11 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -41,9 +43,9 @@ var postgresql = &engine{
 			" ORDER BY " + order + " LIMIT ? {skip locked})) AND " + where
 	},
 
-	oneWriter: no,
-	// The driver does that by itself where the server, or a proxy before it, allows it.
-	prepares:     no,
+	oneWriter:    no,
+	prepares:     no, // see nameless
+	nameless:     execMode,
 	resetSession: []string{},
 	// Any number works, as long as every Migrate of a prefix uses the same one.
 	migrate: inTx("BEGIN", "SELECT pg_advisory_xact_lock(hashtext($1))"),
@@ -97,7 +99,7 @@ func lockAdvisory(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (
 		all[i] = strconv.FormatInt(int64(h), 10)
 	}
 	_, err = tx.ExecContext(ctx, d.SQL("SELECT pg_advisory_xact_lock(k) FROM (SELECT k FROM unnest(CAST(string_to_array(?, ',') AS bigint[])) AS k ORDER BY k OFFSET 0) AS sorted"),
-		strings.Join(all, ","))
+		d.Args(strings.Join(all, ","))...)
 	return "", err
 }
 
@@ -105,11 +107,35 @@ func sequenceProblem(ctx context.Context, q Queryer, d Dialect) (problem string,
 	var cache, increment int64
 	var cycle bool
 	err = q.QueryRowContext(ctx, "SELECT seqcache, seqincrement, seqcycle FROM pg_sequence WHERE seqrelid = CAST(pg_get_serial_sequence($1, 'seq') AS regclass)",
-		d.SQL("{outbox}")).Scan(&cache, &increment, &cycle)
+		d.Args(d.SQL("{outbox}"))...).Scan(&cache, &increment, &cycle)
 	if cache > 1 || increment < 1 || cycle {
 		problem = fmt.Sprintf("cache %d, increment %d, cycle %t", cache, increment, cycle)
 	}
 	return problem, err
+}
+
+// execMode is pgx.QueryExecModeExec if the driver is pgx: it sends a statement and its arguments at once. By default pgx prepares
+// statements under names that its connection is to remember. The type is found without importing the driver.
+func execMode(d driver.Driver) any {
+	t := reflect.TypeOf(d)
+	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct || !strings.HasSuffix(t.Elem().PkgPath(), "/pgx/v5/stdlib") {
+		return nil
+	}
+	configs, ok := t.Elem().FieldByName("configs")
+	if !ok || configs.Type.Kind() != reflect.Map || configs.Type.Elem().Kind() != reflect.Pointer || configs.Type.Elem().Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	field, ok := configs.Type.Elem().Elem().FieldByName("DefaultQueryExecMode")
+	if !ok || field.Type.Kind() != reflect.Int32 {
+		return nil
+	}
+	for n := range int64(10) {
+		mode := reflect.New(field.Type).Elem()
+		if mode.SetInt(n); fmt.Sprint(mode) == "exec" {
+			return mode.Interface()
+		}
+	}
+	return nil
 }
 
 // sqlState is implemented by the errors of pgx and lib/pq.
@@ -136,9 +162,9 @@ func classifyPostgreSQL(err error) Class {
 
 var postgresqlCodes = map[string]Class{
 	"23505": Duplicate,
-	"40001": Unwritten, // serialization failure
-	"40P01": Unwritten, // deadlock
-	"55P03": Unwritten, // lock_timeout
+	"40001": Conflict,  // serialization failure
+	"40P01": Conflict,  // deadlock
+	"55P03": Conflict,  // lock_timeout
 	"57014": Unwritten, // statement_timeout, or cancelled: the statement was rolled back
 	"57P03": Unwritten, // the server is starting
 	"40003": Unknown,

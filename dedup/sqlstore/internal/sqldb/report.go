@@ -59,7 +59,7 @@ func (r Reporter) ExplainIn(d Dialect, op string, err error) error {
 		return r.Unusable(d, problem, op, err)
 	}
 	err = fmt.Errorf("%s: %s: %w", r.Package, op, err)
-	if c == Unwritten || c == Unknown {
+	if c == Conflict || c == Unwritten || c == Unknown {
 		return sqsonce.Unavailable(err)
 	}
 	return err

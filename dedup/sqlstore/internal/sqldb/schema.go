@@ -40,7 +40,7 @@ func (s Schema) Migration(d Dialect, version int) []string {
 // Version returns the version of the tables in the database.
 func (s Schema) Version(ctx context.Context, q Queryer, d Dialect) (int, error) {
 	var v sql.NullInt64
-	err := q.QueryRowContext(ctx, d.SQL("SELECT MAX(version) FROM "+s.Table)).Scan(&v)
+	err := q.QueryRowContext(ctx, d.SQL("SELECT MAX(version) FROM "+s.Table), d.Args()...).Scan(&v)
 	return int(v.Int64), err
 }
 
@@ -66,6 +66,7 @@ func (s Schema) DDL(d Dialect) string {
 
 // Migrate brings the tables to the version target, unless they are of that or a later one. db and d are checked.
 func (s Schema) Migrate(ctx context.Context, db *sql.DB, d Dialect, target int) error {
+	d = d.For(db)
 	if err := s.Reporter.CheckKind(ctx, db, d); err != nil {
 		return err
 	}

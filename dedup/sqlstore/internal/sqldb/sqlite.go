@@ -35,6 +35,7 @@ var sqlite = &engine{
 
 	oneWriter:    yes,
 	prepares:     yes,
+	nameless:     neverNamed,
 	resetSession: []string{},
 	// IMMEDIATE takes the lock. The BEGIN of database/sql takes it at the first write, and may fail then.
 	migrate: inTx("BEGIN IMMEDIATE", none),
@@ -105,7 +106,9 @@ func classifySQLite(err error) Class {
 		return Duplicate
 	}
 	switch e.Code() & 0xff { // the primary code
-	case 5, 6, 7, 13: // busy, locked, out of memory, disk full
+	case 5, 6: // busy, locked
+		return Conflict
+	case 7, 13: // out of memory, disk full
 		return Unwritten
 	case 8:
 		return ReadOnly

@@ -16,7 +16,7 @@ type Queryer interface {
 // Write runs a statement that writes at most one row, and reports whether it wrote one. An INSERT whose key exists
 // reports false.
 func (d Dialect) Write(ctx context.Context, q Queryer, text string, args ...any) (bool, error) {
-	res, err := q.ExecContext(ctx, text, args...)
+	res, err := q.ExecContext(ctx, text, d.Args(args...)...)
 	if err != nil {
 		if d.engine.ignore == none && d.Classify(err) == Duplicate {
 			return false, nil
@@ -50,8 +50,8 @@ func (d Dialect) WriteReturning(ctx context.Context, q Queryer, text string, arg
 var returning = returned{
 	mark: func(number string) string { return number },
 	end:  func(number string) string { return " RETURNING " + number },
-	run: func(ctx context.Context, _ Dialect, q Queryer, text string, args []any) (number int64, written bool, err error) {
-		err = q.QueryRowContext(ctx, text, args...).Scan(&number)
+	run: func(ctx context.Context, d Dialect, q Queryer, text string, args []any) (number int64, written bool, err error) {
+		err = q.QueryRowContext(ctx, text, d.Args(args...)...).Scan(&number)
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, false, nil
 		}
@@ -65,7 +65,7 @@ var lastInsertID = returned{
 	mark: func(number string) string { return "LAST_INSERT_ID(" + number + ")" },
 	end:  func(string) string { return "" },
 	run: func(ctx context.Context, d Dialect, q Queryer, text string, args []any) (number int64, written bool, err error) {
-		res, err := q.ExecContext(ctx, text, args...)
+		res, err := q.ExecContext(ctx, text, d.Args(args...)...)
 		if err != nil {
 			if d.Classify(err) == Duplicate {
 				return 0, false, nil
