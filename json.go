@@ -86,7 +86,7 @@ func JSON[T any](f func(context.Context, T) error) Handler {
 		if err != nil {
 			return err
 		}
-		return f(NewContext(ctx, m), v)
+		return f(newContext(ctx, m), v)
 	}
 }
 

@@ -80,8 +80,8 @@ const (
 
 type messageContextKey struct{}
 
-// NewContext returns a context that carries m for [FromContext]. Handlers made by [JSON] get one.
-func NewContext(ctx context.Context, m *Message) context.Context {
+// newContext returns a context that carries m for [FromContext].
+func newContext(ctx context.Context, m *Message) context.Context {
 	return context.WithValue(ctx, messageContextKey{}, m)
 }
 

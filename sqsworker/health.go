@@ -15,20 +15,11 @@ const (
 	stateEnded
 )
 
-// State is what a worker does. The texts are stable.
-type State string
+var states = [...]string{stateNew: "new", stateRunning: "running", stateStopping: "stopping", stateEnded: "ended"}
 
-const (
-	StateNew      State = "new"      // Run has not been called, or has not begun to receive
-	StateRunning  State = "running"  // it receives, or is paused
-	StateStopping State = "stopping" // it finishes what it has received
-	StateEnded    State = "ended"    // Run has returned, or is about to
-)
-
-var states = [...]State{StateNew, StateRunning, StateStopping, StateEnded}
-
-// State returns what the worker does. It may be called at any time, from any goroutine.
-func (w *Worker) State() State { return states[w.state.Load()] }
+// State returns what the worker does: "new" until Run receives, "running", also while it is paused, "stopping" while it finishes
+// what it has received, and "ended". The texts are stable. It may be called at any time, from any goroutine.
+func (w *Worker) State() string { return states[w.state.Load()] }
 
 // blockedAfter is the time without a step of the loop after which the worker counts as dead. An idle loop makes a step
 // every ten seconds, see maxSleep.
@@ -76,7 +67,7 @@ func (w *Worker) NotReady() string {
 	case w.state.Load() == stateNew && w.waitsFor.Load() != nil:
 		return *w.waitsFor.Load()
 	case w.state.Load() != stateRunning:
-		return "the worker does not run: " + string(w.State())
+		return "the worker does not run: " + w.State()
 	case w.notReady.Load() != nil:
 		return *w.notReady.Load()
 	case w.full.Load() && w.since(&w.progress) >= patience:
@@ -110,7 +101,7 @@ func (w *Worker) probe(rw http.ResponseWriter, reason string) {
 	s := w.Stats()
 	body := struct {
 		Reason        string  `json:"reason,omitempty"`
-		State         State   `json:"state"`
+		State         string   `json:"state"`
 		Intake        Intake  `json:"intake"`
 		LastPoll      float64 `json:"last_poll_seconds"`
 		Running       int64   `json:"running"`

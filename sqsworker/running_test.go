@@ -179,7 +179,7 @@ func TestOptionsInForce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.State() != StateNew {
+	if w.State() != "new" {
 		t.Errorf("state %q", w.State())
 	}
 	o := w.Options()

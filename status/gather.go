@@ -49,7 +49,7 @@ func (h *handler) probe(why func(*sqsworker.Worker) string) statusreport.Probe {
 	for _, w := range h.opts.Workers {
 		reason := why(w)
 		p.OK = p.OK && reason == ""
-		p.Workers = append(p.Workers, statusreport.ProbeWorker{Queue: host.QueueName(w.QueueURL()), State: string(w.State()), OK: reason == "", Reason: reason})
+		p.Workers = append(p.Workers, statusreport.ProbeWorker{Queue: host.QueueName(w.QueueURL()), State: w.State(), OK: reason == "", Reason: reason})
 	}
 	return p
 }
@@ -59,7 +59,7 @@ func (h *handler) report() statusreport.Report {
 	for _, w := range h.opts.Workers {
 		stats := w.Stats()
 		r.Workers = append(r.Workers, statusreport.Worker{
-			Queue: host.QueueName(w.QueueURL()), URL: w.QueueURL(), State: string(w.State()), NotLive: w.NotLive(), NotReady: w.NotReady(),
+			Queue: host.QueueName(w.QueueURL()), URL: w.QueueURL(), State: w.State(), NotLive: w.NotLive(), NotReady: w.NotReady(),
 			Intake: string(stats.Intake), Options: optionsOf(w.Options()), Stats: statsOf("worker", stats),
 		})
 	}

@@ -39,7 +39,7 @@ var _ TableClient = (*dynamodb.Client)(nil)
 
 // CreateTable creates a table for a [Store], billed on demand, waits at most 2 min until it is active, and enables TTL on
 // it. It can be repeated: a table of that name that exists is used where it has the right key, and gets TTL where it has
-// none. For a table that cannot be used CreateTable returns a [*TableError]; for an invalid argument, a
+// none. For a table that cannot be used CreateTable returns [sqsonce.ErrMisconfigured] with the problem; for an invalid argument, a
 // [*sqsonce.OptionError].
 //
 // Create production tables with the tool of your infrastructure: the package documentation has the schema.
@@ -76,14 +76,14 @@ func CreateTable(ctx context.Context, client TableClient, table string) error {
 		if s.check(ctx, client) == nil {
 			return nil
 		}
-		return &TableError{Table: table, Problem: ErrTTL, Detail: "it cannot be enabled", Err: err}
+		return &tableError{Table: table, Problem: ErrTTL, Detail: "it cannot be enabled", Err: err}
 	}
 	return s.check(ctx, client)
 }
 
 // Check asks DynamoDB whether the table can be used: it exists, its status lets it take requests, its key is the string
 // attribute id alone, and TTL is enabled on [TTLAttribute]. Without TTL records are never deleted. The error joins one
-// [*TableError] for each problem.
+// an error for each problem.
 // Where the table can be used, Check returns an error that matches [sqsonce.ErrMisconfigured] if the answers did not bring
 // DynamoDB's time: see [Client].
 //
@@ -127,12 +127,12 @@ func (s *Store) checkStatus(t *ddbtypes.TableDescription) error {
 	if t.TableStatus != ddbtypes.TableStatusCreating && t.TableStatus != ddbtypes.TableStatusDeleting {
 		problem = ErrAccessDenied
 	}
-	return &TableError{Table: s.table, Problem: problem, Detail: "its status is " + string(t.TableStatus)}
+	return &tableError{Table: s.table, Problem: problem, Detail: "its status is " + string(t.TableStatus)}
 }
 
 func (s *Store) checkKeySchema(t *ddbtypes.TableDescription) error {
 	if t == nil {
-		return &TableError{Table: s.table, Problem: ErrKeySchema, Detail: "no description"}
+		return &tableError{Table: s.table, Problem: ErrKeySchema, Detail: "no description"}
 	}
 	var found []string
 	ok := len(t.KeySchema) == 1
@@ -149,11 +149,11 @@ func (s *Store) checkKeySchema(t *ddbtypes.TableDescription) error {
 	if ok {
 		return nil
 	}
-	return &TableError{Table: s.table, Problem: ErrKeySchema, Detail: fmt.Sprintf("found %q", found)}
+	return &tableError{Table: s.table, Problem: ErrKeySchema, Detail: fmt.Sprintf("found %q", found)}
 }
 
 func (s *Store) checkTTL(d *ddbtypes.TimeToLiveDescription) error {
-	e := &TableError{Table: s.table, Problem: ErrTTL}
+	e := &tableError{Table: s.table, Problem: ErrTTL}
 	if d == nil {
 		return e
 	}
@@ -168,7 +168,7 @@ func (s *Store) checkTTL(d *ddbtypes.TimeToLiveDescription) error {
 	return e
 }
 
-// The problems of a table. A [*TableError] matches one of them.
+// The problems of a table. An error of such a table matches one of them, and [sqsonce.ErrMisconfigured]: a retry does not help.
 var (
 	ErrNoTable      = errors.New("the table does not exist")
 	ErrKeySchema    = errors.New("the table's key is not the string attribute id alone")
@@ -176,8 +176,8 @@ var (
 	ErrAccessDenied = errors.New("access denied")
 )
 
-// TableError says why the table cannot be used. A retry does not help: it matches [sqsonce.ErrMisconfigured].
-type TableError struct {
+// tableError says why the table cannot be used. A retry does not help: it matches [sqsonce.ErrMisconfigured].
+type tableError struct {
 	// Table is the store's table.
 	Table string
 	// Problem is ErrNoTable, ErrKeySchema, ErrTTL or ErrAccessDenied.
@@ -189,11 +189,11 @@ type TableError struct {
 }
 
 // Is reports a match with [sqsonce.ErrMisconfigured] and [sqsonce.ErrUnavailable].
-func (e *TableError) Is(target error) bool {
+func (e *tableError) Is(target error) bool {
 	return target == sqsonce.ErrMisconfigured || target == sqsonce.ErrUnavailable
 }
 
-func (e *TableError) Error() string {
+func (e *tableError) Error() string {
 	s := fmt.Sprintf("dynamostore: table %s: %v", e.Table, e.Problem)
 	if e.Detail != "" {
 		s += " (" + e.Detail + ")"
@@ -205,7 +205,7 @@ func (e *TableError) Error() string {
 }
 
 // Unwrap returns the problem and DynamoDB's error.
-func (e *TableError) Unwrap() []error {
+func (e *tableError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Problem}
 	}
@@ -258,7 +258,7 @@ func (s *Store) named(op string, err error) error {
 	case unsent != nil && unsent.misconfigured(), isAPI && endpointCodes[api.ErrorCode()]:
 		return fmt.Errorf("%w: dynamostore: %s: %w", sqsonce.ErrMisconfigured, op, err)
 	case problem != nil:
-		return &TableError{Table: s.table, Problem: problem, Detail: op, Err: err}
+		return &tableError{Table: s.table, Problem: problem, Detail: op, Err: err}
 	}
 	return fmt.Errorf("dynamostore: %s: %w", op, err)
 }

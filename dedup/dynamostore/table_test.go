@@ -69,8 +69,8 @@ func TestCheck(t *testing.T) {
 					t.Errorf("Check: got %v, want %v", err, c.want)
 				}
 				for _, want := range c.want {
-					if e, ok := errors.AsType[*TableError](err); !ok || e.Table != testTable || !errors.Is(err, want) {
-						t.Errorf("Check: got %v, want a *TableError that matches %v", err, want)
+					if e, ok := errors.AsType[*tableError](err); !ok || e.Table != testTable || !errors.Is(err, want) {
+						t.Errorf("Check: got %v, want a *tableError that matches %v", err, want)
 					}
 				}
 			})
@@ -143,8 +143,8 @@ func TestFirstUseOfABadTable(t *testing.T) {
 					"Inspect":  second(s.Inspect(t.Context(), testKey)),
 					"Delete":   s.Delete(t.Context(), testKey),
 				} {
-					if e, ok := errors.AsType[*TableError](err); !ok || e.Table != testTable || !errors.Is(err, c.want) {
-						t.Errorf("%s: got %v, want a *TableError that matches %v", op, err, c.want)
+					if e, ok := errors.AsType[*tableError](err); !ok || e.Table != testTable || !errors.Is(err, c.want) {
+						t.Errorf("%s: got %v, want a *tableError that matches %v", op, err, c.want)
 					}
 				}
 			})
@@ -227,8 +227,8 @@ func TestRunAnywayNeedsATable(t *testing.T) {
 					m := order(i)
 					m.Attributes = nil
 					err := h(t.Context(), m)
-					if e, ok := errors.AsType[*TableError](err); !ok || !errors.Is(err, sqsonce.ErrMisconfigured) || e.Table != testTable {
-						t.Errorf("%s: got error %v, want *TableError that matches ErrMisconfigured", name, err)
+					if e, ok := errors.AsType[*tableError](err); !ok || !errors.Is(err, sqsonce.ErrMisconfigured) || e.Table != testTable {
+						t.Errorf("%s: got error %v, want *tableError that matches ErrMisconfigured", name, err)
 					}
 				})
 			}
@@ -241,7 +241,7 @@ func TestRunAnywayNeedsATable(t *testing.T) {
 func TestTTLStatus(t *testing.T) {
 	t.Parallel()
 	s := &Store{table: testTable}
-	none, _ := errors.AsType[*TableError](s.checkTTL(nil))
+	none, _ := errors.AsType[*tableError](s.checkTTL(nil))
 	if !errors.Is(none, ErrTTL) || slices.Contains(none.Unwrap(), nil) {
 		t.Errorf("no description: got %v, which unwraps to %v, want ErrTTL and no nil", none, none.Unwrap())
 	}

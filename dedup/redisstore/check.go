@@ -12,7 +12,7 @@ import (
 )
 
 // Check asks the server, or each master of a cluster, whether it is configured to keep records. The error joins one
-// [*ServerError] per problem. A server without an append-only file is [ErrVolatile], unless [Options.Volatile] accepts it.
+// error per problem. A server without an append-only file is [ErrVolatile], unless [Options.Volatile] accepts it.
 // Check uses INFO only, which does not say how often the file is synced and what the replicas have received.
 //
 // The first acquire calls Check by itself, until it has succeeded once. Of a server that does not say how it is configured
@@ -76,7 +76,7 @@ func (s *Store) serverProblems(ctx context.Context, client Client) []error {
 	})
 	switch {
 	case isRefused(err):
-		return []error{&ServerError{Problem: ErrNotTold, Detail: "INFO is refused", Err: explain("check", err)}}
+		return []error{&serverError{Problem: ErrNotTold, Detail: "INFO is refused", Err: explain("check", err)}}
 	case err != nil:
 		return []error{explain("check", err)}
 	}
@@ -87,9 +87,9 @@ func (s *Store) serverProblems(ctx context.Context, client Client) []error {
 		switch {
 		case w.problem == ErrVolatile && s.volatile:
 		case !told:
-			errs = append(errs, &ServerError{Problem: ErrNotTold, Detail: "INFO has no " + w.name})
+			errs = append(errs, &serverError{Problem: ErrNotTold, Detail: "INFO has no " + w.name})
 		case !w.fits(value):
-			errs = append(errs, &ServerError{Problem: w.problem, Detail: fmt.Sprintf("%s %q", w.name, value)})
+			errs = append(errs, &serverError{Problem: w.problem, Detail: fmt.Sprintf("%s %q", w.name, value)})
 		}
 	}
 	return errs

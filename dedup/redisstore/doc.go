@@ -74,7 +74,7 @@
 // like a crash.
 //
 // A key whose value is not a record is [dedup.ErrRecord]. All other errors of the server and the network match
-// [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] where no retry helps: see [ServerError].
+// [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] where no retry helps.
 //
 // # Permissions
 //

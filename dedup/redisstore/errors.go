@@ -12,7 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// What can be wrong with a server. A [*ServerError] matches one of them.
+// What can be wrong with a server. An error of such a server matches one of them.
 var (
 	// ErrEviction: the server may delete any record when its memory is full, and the record's handler then runs again.
 	ErrEviction = errors.New("server may evict records: set maxmemory-policy to noeviction")
@@ -34,9 +34,9 @@ var (
 	ErrNotTold = errors.New("server does not say how it is configured: allow INFO, or make sure of maxmemory-policy noeviction and appendonly yes")
 )
 
-// ServerError says why a server cannot be used. It matches [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] unless
+// serverError says why a server cannot be used. It matches [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] unless
 // the problem is ErrReplica, ErrMemory or ErrDisk, which may end by themselves.
-type ServerError struct {
+type serverError struct {
 	// Problem is one of the errors above.
 	Problem error
 	// Detail is what was found, or the operation.
@@ -45,7 +45,7 @@ type ServerError struct {
 	Err error
 }
 
-func (e *ServerError) Error() string {
+func (e *serverError) Error() string {
 	s := fmt.Sprintf("redisstore: %v (%s)", e.Problem, e.Detail)
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
@@ -54,13 +54,13 @@ func (e *ServerError) Error() string {
 }
 
 // Is reports a match with [sqsonce.ErrUnavailable] and [sqsonce.ErrMisconfigured].
-func (e *ServerError) Is(target error) bool {
+func (e *serverError) Is(target error) bool {
 	passing := e.Problem == ErrReplica || e.Problem == ErrMemory || e.Problem == ErrDisk
 	return target == sqsonce.ErrUnavailable || target == sqsonce.ErrMisconfigured && !passing
 }
 
 // Unwrap returns the problem and the server's error.
-func (e *ServerError) Unwrap() []error {
+func (e *serverError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Problem}
 	}
@@ -109,7 +109,7 @@ func explain(op string, err error) error {
 	}
 	for _, p := range problems {
 		if isServer && hasCode(serverErr, p.code) {
-			return &ServerError{Problem: p.problem, Detail: op, Err: err}
+			return &serverError{Problem: p.problem, Detail: op, Err: err}
 		}
 	}
 	return sqsonce.Unavailable(fmt.Errorf("redisstore: %s: %w", op, err))

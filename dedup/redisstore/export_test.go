@@ -10,6 +10,9 @@ import (
 // Explain is explain.
 var Explain = explain
 
+// ServerError is serverError.
+type ServerError = serverError
+
 // Attributes are the record's fields, by the names of DynamoDB's attributes. Its time to live stands for the end of retention.
 func (s *Store) Attributes(ctx context.Context, key string) (map[string]string, error) {
 	c := s.client.(redis.UniversalClient)

@@ -43,15 +43,15 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// ConfigError is a setting that Lambda refuses when a mapping is created. Run and RunStream return one per bad field, joined.
-type ConfigError struct {
+// configError is a setting that Lambda refuses when a mapping is created. Run and RunStream return one per bad field, joined.
+type configError struct {
 	Field   string // "BatchSize"
 	Problem string
 
 	stream bool // of a StreamConfig
 }
 
-func (e *ConfigError) Error() string {
+func (e *configError) Error() string {
 	if e.stream {
 		return "esm: StreamConfig." + e.Field + ": " + e.Problem
 	}
@@ -85,7 +85,7 @@ func (c Config) fifo() bool { return strings.HasSuffix(c.QueueURL, ".fifo") }
 func (c Config) check() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, &ConfigError{Field: field, Problem: fmt.Sprintf(format, args...)})
+		errs = append(errs, &configError{Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
 	if c.QueueURL == "" {
 		bad("QueueURL", "is required")
@@ -122,7 +122,7 @@ func (c Config) check() error {
 // checkVisibility returns an error where CreateEventSourceMapping returns an InvalidParameterValueException.
 func checkVisibility(cfg Config, q queue) error {
 	if q.visibility < cfg.FunctionTimeout {
-		return &ConfigError{
+		return &configError{
 			Field:   "FunctionTimeout",
 			Problem: fmt.Sprintf("queue visibility timeout: %s is less than function timeout: %s", q.visibility, cfg.FunctionTimeout),
 		}

@@ -21,7 +21,7 @@ func parseFilters(sources []string) (filters, error) {
 	for i, source := range sources {
 		p, err := parseFilter(source)
 		if err != nil {
-			errs = append(errs, &ConfigError{Field: fmt.Sprintf("Filters[%d]", i), Problem: err.Error()})
+			errs = append(errs, &configError{Field: fmt.Sprintf("Filters[%d]", i), Problem: err.Error()})
 			continue
 		}
 		fs = append(fs, p)

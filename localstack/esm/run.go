@@ -31,7 +31,7 @@ type Client interface {
 var _ Client = (*sqs.Client)(nil)
 
 // Run polls, invokes and deletes until ctx is cancelled, and then returns nil. It first checks cfg as Lambda does when a
-// mapping is created; that error joins one [*ConfigError] per bad field. Run also returns an error if it cannot read the
+// mapping is created; that error joins one per bad field. Run also returns an error if it cannot read the
 // attributes of the queue, or if the queue is deleted.
 //
 // When ctx is cancelled, no new invocation starts. Run waits for the poll in flight and makes its messages visible again.

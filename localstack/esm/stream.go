@@ -27,7 +27,7 @@ var _ StreamClient = (*dynamodbstreams.Client)(nil)
 var ErrStreamEnded = errors.New("esm: the stream is disabled and was read to its end")
 
 // RunStream reads the shards of a DynamoDB stream, a parent to its end before its children, and invokes as Lambda does, until
-// ctx is cancelled; then it returns nil. It first checks cfg; that error joins one [*ConfigError] per bad field. It also
+// ctx is cancelled; then it returns nil. It first checks cfg; that error joins one per bad field. It also
 // returns an error if it cannot describe the stream at first, if the stream is gone, and [ErrStreamEnded]. It remembers nothing:
 // the next RunStream begins where StreamConfig says.
 //

@@ -74,7 +74,7 @@ func (c StreamConfig) withDefaults() StreamConfig {
 func (c StreamConfig) check() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, &ConfigError{Field: field, Problem: fmt.Sprintf(format, args...), stream: true})
+		errs = append(errs, &configError{Field: field, Problem: fmt.Sprintf(format, args...), stream: true})
 	}
 	if part := strings.SplitN(c.StreamARN, ":", 6); len(part) < 6 || part[0] != "arn" || part[2] != "dynamodb" || !strings.Contains(part[5], "/stream/") {
 		bad("StreamARN", "is %q; the ARN of a table's stream is required", c.StreamARN)
@@ -114,7 +114,7 @@ func parseRecordFilters(sources []string) (filters, error) {
 	for i, source := range sources {
 		p, err := parseRecordFilter(source)
 		if err != nil {
-			errs = append(errs, &ConfigError{Field: fmt.Sprintf("Filters[%d]", i), Problem: err.Error(), stream: true})
+			errs = append(errs, &configError{Field: fmt.Sprintf("Filters[%d]", i), Problem: err.Error(), stream: true})
 			continue
 		}
 		fs = append(fs, p)

@@ -23,11 +23,11 @@ type FunctionError struct {
 	// Lambda: TypeTimeout, TypeExit, TypeEntrypoint, TypeResponseSize.
 	Type       string       `json:"errorType"`
 	Message    string       `json:"errorMessage"`
-	StackTrace []StackFrame `json:"stackTrace,omitempty"`
+	StackTrace []stackFrame `json:"stackTrace,omitempty"`
 }
 
-// StackFrame is a line of the stack of a panic.
-type StackFrame struct {
+// stackFrame is a line of the stack of a panic.
+type stackFrame struct {
 	Path  string `json:"path"`
 	Line  int    `json:"line"`
 	Label string `json:"label"`

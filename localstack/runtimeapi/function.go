@@ -30,7 +30,7 @@ type Function struct {
 // Start checks the bootstrap and the options and returns the function. It starts no process: the first invocation does.
 // When ctx is cancelled, all processes are killed.
 //
-// The error joins one [*OptionError] per bad option or argument.
+// The error joins one per bad option or argument.
 func Start(ctx context.Context, bootstrap string, optFns ...func(*Options)) (*Function, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -42,7 +42,7 @@ func Start(ctx context.Context, bootstrap string, optFns ...func(*Options)) (*Fu
 		_, err = exec.LookPath(path) // exists, and may be executed
 	}
 	if err != nil {
-		err = &OptionError{Field: "bootstrap", Problem: err.Error()}
+		err = &optionError{Field: "bootstrap", Problem: err.Error()}
 	}
 	if err := errors.Join(err, o.check()); err != nil {
 		return nil, err

@@ -29,13 +29,13 @@ type Options struct {
 	Stdout, Stderr io.Writer
 }
 
-// OptionError is an invalid option or argument. Start returns one per bad field, joined.
-type OptionError struct {
+// optionError is an invalid option or argument. Start returns one per bad field, joined.
+type optionError struct {
 	Field   string // "Options.Processes"
 	Problem string
 }
 
-func (e *OptionError) Error() string { return "runtimeapi: " + e.Field + ": " + e.Problem }
+func (e *optionError) Error() string { return "runtimeapi: " + e.Field + ": " + e.Problem }
 
 const maxTimeout = 15 * time.Minute
 
@@ -51,7 +51,7 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, &OptionError{Field: "Options." + field, Problem: fmt.Sprintf(format, args...)})
+		errs = append(errs, &optionError{Field: "Options." + field, Problem: fmt.Sprintf(format, args...)})
 	}
 	if o.Timeout < 0 || o.Timeout > maxTimeout {
 		bad("Timeout", "is %s; more than 0 and at most 15 min are allowed", o.Timeout)

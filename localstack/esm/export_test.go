@@ -1,0 +1,4 @@
+package esm
+
+// ConfigError is configError.
+type ConfigError = configError

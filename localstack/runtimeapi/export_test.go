@@ -1,0 +1,4 @@
+package runtimeapi
+
+// OptionError is optionError.
+type OptionError = optionError
