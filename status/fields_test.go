@@ -3,7 +3,6 @@ package status
 import (
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -81,20 +80,6 @@ func TestStoreCounts(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(new(dynamostore.Store).Counts()))); diff != "" {
 		t.Error(diff)
 	}
-}
-
-var words = regexp.MustCompile(`([a-z])([A-Z])`)
-
-// nameOf is snake case with the unit at the end.
-func nameOf(f reflect.StructField) string {
-	name := strings.ToLower(words.ReplaceAllString(strings.ReplaceAll(f.Name, ".", "_"), "${1}_$2"))
-	switch f.Type {
-	case reflect.TypeFor[time.Duration]():
-		name += "_seconds"
-	case reflect.TypeFor[time.Time]():
-		name += "_timestamp_seconds"
-	}
-	return name
 }
 
 // TestStatsOf: each field reaches its own name, with its value.

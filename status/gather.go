@@ -1,6 +1,7 @@
 package status
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -82,14 +83,11 @@ func (h *handler) report() statusreport.Report {
 // optionsOf returns the options that are numbers. Where a negative one stands for none it is 0, and MaxAttempts where it depends on
 // the queue.
 func optionsOf(o sqsworker.Options) map[string]float64 {
-	seconds := func(d time.Duration) float64 { return max(d, 0).Seconds() }
-	return map[string]float64{
-		"concurrency": float64(o.Concurrency), "in_flight": float64(o.MaxInFlight), "held": float64(o.MaxHeld), "bytes": float64(o.MaxBytes),
-		"receivers": float64(o.MaxReceivers), "tries": float64(o.MaxAttempts), "wait_seconds": seconds(o.WaitTime),
-		"visibility_seconds": seconds(o.VisibilityTimeout), "max_extension_seconds": seconds(o.MaxExtension),
-		"delete_linger_seconds": seconds(o.DeleteLinger), "stop_timeout_seconds": seconds(o.StopTimeout),
-		"stop_grace_seconds": seconds(o.StopGrace),
+	out := map[string]float64{}
+	for field, v := range reflect.ValueOf(o).Fields() {
+		eachNumber("", v, func(_ string, value float64) { out[nameOf(field)] = max(value, 0) })
 	}
+	return out
 }
 
 // running has the oldest handlers of all workers, at most limit.

@@ -2,6 +2,8 @@ package status
 
 import (
 	"reflect"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/statusreport"
@@ -26,6 +28,20 @@ func statsOf(of string, stats any) statusreport.Stats {
 		}
 	})
 	return out
+}
+
+var words = regexp.MustCompile(`([a-z])([A-Z])`)
+
+// nameOf is snake case with the unit at the end.
+func nameOf(f reflect.StructField) string {
+	name := strings.ToLower(words.ReplaceAllString(strings.ReplaceAll(f.Name, ".", "_"), "${1}_$2"))
+	switch f.Type {
+	case reflect.TypeFor[time.Duration]():
+		name += "_seconds"
+	case reflect.TypeFor[time.Time]():
+		name += "_timestamp_seconds"
+	}
+	return name
 }
 
 // eachNumber calls f for each number below v, with its path; the fields of an embedded struct count as v's own.

@@ -218,8 +218,8 @@ func visibilityOf(workers []fleet.Worker, url, queue string) string {
 			continue
 		}
 		i := slices.IndexFunc(w.Report.Workers, func(one statusreport.Worker) bool { return one.Queue == queue })
-		if i >= 0 && w.Report.Workers[i].Options["visibility_seconds"] > 0 {
-			return fmt.Sprintf(", the visibility timeout is %.0fs", w.Report.Workers[i].Options["visibility_seconds"])
+		if i >= 0 && w.Report.Workers[i].Options["visibility_timeout_seconds"] > 0 {
+			return fmt.Sprintf(", the visibility timeout is %.0fs", w.Report.Workers[i].Options["visibility_timeout_seconds"])
 		}
 	}
 	return ""

@@ -35,7 +35,7 @@ func newProc(name string) *proc {
 			V: 1, Name: name, Started: time.Now().Add(-time.Hour),
 			Workers: []statusreport.Worker{{
 				Queue: "orders", URL: "https://sqs/1/orders", State: "running", Intake: "open",
-				Options: map[string]float64{"visibility_seconds": 30},
+				Options: map[string]float64{"visibility_timeout_seconds": 30},
 				Stats:   statusreport.Stats{fleet.Stuck: 0, unanswered: 7, fleet.LeasesLost: 2},
 			}},
 			Consumers: []statusreport.Component{{Name: "billing", Stats: statusreport.Stats{messageIDKeys: 0, foreignWriters: 0, fleet.LeasesLost: 1}}},
