@@ -245,7 +245,7 @@ func TestReportOfUnavailable(t *testing.T) {
 func TestReportOfGroups(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var book hookBook
-		h := handlers{"a1": fails(errTest), "b2": fails(sqsonce.ErrUnavailable)}
+		h := handlers{"a1": fails(errTest), "b2": fails(sqsonce.ErrMisconfigured)}
 		f := wrap(t, h.handle, book.option, func(o *Options) { o.Client = &stubClient{} }) // with a maxReceiveCount of 1
 		got := invoke(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2", "a3", "b1", "b2", "b3", "b4"))
 		book.wantOutcomes(t, 1, map[sqsonce.OutcomeKind]int{
