@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/deadletter"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -46,11 +47,24 @@ func (v *invocation) deadLetter(f failure) bool {
 	if v.overdue.Load() || !f.slot.is(settling) && !f.abandoned {
 		return false
 	}
-	m := f.message
 	url := v.deadLetterURL(f)
 	if url == "" {
 		return false
 	}
+	sent, refused := v.sendTo(f, url)
+	if !refused || v.opts.DeadLetterQueue != "" {
+		return sent
+	}
+	v.contradicted()
+	if another := v.deadLetterURL(f); another != "" && another != url {
+		sent, _ = v.sendTo(f, another)
+	}
+	return sent
+}
+
+// sendTo sends a message to the dead-letter queue with that URL. refused says that SQS has answered that it does not take it.
+func (v *invocation) sendTo(f failure, url string) (sent, refused bool) {
+	m := f.message
 	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
 	defer cancel()
 	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), v.reason(f))
@@ -62,10 +76,10 @@ func (v *invocation) deadLetter(f failure) bool {
 			v.overdue.Store(true)
 		}
 		v.log.ErrorContext(v.contextOf(f.slot), "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
-		return false
+		return false, sdkhttp.Answered(err)
 	}
 	v.log.WarnContext(v.contextOf(f.slot), "lambda: message sent to the dead-letter queue", f.about()...)
-	return true
+	return true, false
 }
 
 // reason is what is written of a failure into the dead-lettered message.
@@ -109,6 +123,9 @@ func (v *invocation) deadLetterURL(f failure) string {
 }
 
 func (v *invocation) logNoDeadLetterQueue(f failure, reason string) {
+	if f.expires { // there is a line of its own
+		return
+	}
 	v.logNoDLQ.Do(func() {
 		v.log.ErrorContext(v.contextOf(f.slot), "lambda: message rejected, but no dead-letter queue is known: it is delivered again", keyMessage, f.message.ID, "reason", reason)
 	})

@@ -32,8 +32,7 @@ const (
 	// batching window is at most 5 min, and an invocation at most 15 min.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 	maxDelay = 12*time.Hour - 30*time.Minute
-	// firstUnavailable and maxUnavailable are the delays while something is away that every message needs: four times longer
-	// with each receive, so that five receives last 81 min.
+	// firstUnavailable and maxUnavailable are the delays while something is down that every message needs: see delayUnavailable.
 	firstUnavailable = time.Minute
 	maxUnavailable   = time.Hour
 )
@@ -47,7 +46,7 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	var d time.Duration
 	switch o := sqsonce.OutcomeOf(err); {
 	case o.Kind == sqsonce.OutcomeUnavailable:
-		d = delayUnavailable(m.ReceiveCount)
+		d = delayUnavailable(m.ReceiveCount, m.FirstReceivedAt)
 	case o.Kind == sqsonce.OutcomeInProgress:
 		return time.Time{}
 	case o.Retry != nil:
@@ -149,13 +148,16 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 		s := &v.slots[at]
 		retry := s.retry
 		if r.states[at] == notStarted {
-			retry = time.Now().Add(delayUnavailable(receiveCount(&v.records[at])))
+			rec := &v.records[at]
+			retry = time.Now().Add(delayUnavailable(receiveCount(rec), host.Millis(rec.Attributes["ApproximateFirstReceiveTimestamp"])))
 		} else if sqsonce.OutcomeOf(s.err).Kind == sqsonce.OutcomeInProgress {
 			retry = v.retryInProgress(ctx, s.message.ReceiveCount, s.err)
 		}
 		if retry.IsZero() {
 			continue
 		}
+		k, _ := v.known()
+		retry = k.inTime(retry, host.Millis(v.records[at].Attributes["SentTimestamp"]))
 		for _, i := range chain {
 			if rec := &v.records[i]; !r.states[i].done() && rec.ReceiptHandle != "" && !stillRuns[rec.MessageId] {
 				entries = append(entries, delayEntry{record: i, retry: retry})

@@ -127,6 +127,7 @@ type failure struct {
 	err     error
 	cut     bool // the context had ended when the handler returned
 
+	expires   bool // its retention ends
 	abandoned bool // the handler has not returned: what it may write of the slot is not read
 }
 
@@ -152,7 +153,7 @@ func (v *invocation) fail(f failure) {
 	if s.outcome == sqsonce.OutcomeUnavailable {
 		v.askWhetherDown(f)
 	}
-	if v.mayBeDeadLettered(f) {
+	if v.mayBeDeadLettered(f) || v.mayExpire(f) {
 		v.sends.add(f)
 		return
 	}
@@ -179,11 +180,9 @@ func (v *invocation) abandon(chain []int) (sending bool) {
 // settle sends a failed message to the dead-letter queue, where it belongs there, and sets its result. Once that is confirmed
 // the message counts as a success, and its group goes on. So it does where SQS moves the message.
 func (v *invocation) settle(f failure) {
-	sent := v.isSpent(f) && v.deadLetter(f)
-	goesOn := sent
-	if !sent {
-		goesOn = v.isLeftToSQS(f)
-	}
+	mayBe := v.mayBeDeadLettered(f)
+	sent := mayBe && v.isSpent(f) && v.deadLetter(f) || v.expire(f)
+	goesOn := sent || mayBe && v.isLeftToSQS(f)
 	switch {
 	case f.abandoned:
 		f.slot.sent.Store(sent)

@@ -29,9 +29,7 @@ type invocation struct {
 	sendCtx     context.Context // of sends to the dead-letter queue; ends when the results are closed
 	cancelSends context.CancelFunc
 
-	queueAsked atomic.Bool
-	queueRead  chan struct{} // closed: queue is read
-	queue      queueAttributes
+	queue atomic.Pointer[queueRead] // nil: not read
 
 	handlers   pool[[]int]   // chains, each from the record that is to run
 	alone      pool[[]int]   // chains of suspects, one at a time
@@ -49,7 +47,7 @@ func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage
 	v := &invocation{
 		adapter: a, records: records, begun: time.Now(), slots: make([]slot, len(records)),
 		chains: newChains(records, host.IsFIFO(records[0].EventSourceARN)),
-		ended:  make(chan struct{}), queueRead: make(chan struct{}),
+		ended:  make(chan struct{}),
 	}
 	for _, chain := range v.chains {
 		v.slots[chain[0]].head = true

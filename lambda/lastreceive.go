@@ -16,22 +16,25 @@ import (
 // isSpent reports whether a message that failed is for the dead-letter queue: one that was rejected; a FIFO message in its last
 // receive, or in the one before that if messages behind it would have their last one with it. That goes for the head of an invocation
 // only. A message behind it may have had its first run just now. With two receives a first failure would be the last, so there it is the
-// last receive. One that is unavailable is spent where messages behind it are in their last receive too.
+// last receive. One that is unavailable is spent in its last receive, for those behind it.
 //
 // Nothing is spent where the redrive policy is not known, and no message that SQS has moved here from another queue: its receive
 // count goes on from there.
 func (v *invocation) isSpent(f failure) bool {
 	outcome := sqsonce.OutcomeOf(f.err).Kind
-	if outcome == sqsonce.OutcomeRejected {
+	switch {
+	case outcome == sqsonce.OutcomeRejected:
 		return true
+	case !host.IsFIFO(f.message.QueueARN):
+		return false
 	}
 	head, behind := f.chain[0], f.chain[1:]
-	most := v.attributes(v.sendCtx).maxReceives
+	most := v.policy(head).maxReceives
 	switch received := receiveCount(&v.records[head]); {
 	case most == 0 || received < most-1, v.movedHere(head):
 		return false
 	case outcome == sqsonce.OutcomeUnavailable:
-		return received >= most && v.anyReceived(behind, most)
+		return received >= most
 	case received == most-1:
 		return v.slots[head].head && most > 2 && v.anyReceived(behind, most-1)
 	}
@@ -67,7 +70,7 @@ func (v *invocation) isLastReceive(record int) bool {
 	if v.opts.Client == nil {
 		return false
 	}
-	most := v.attributes(v.sendCtx).maxReceives
+	most := v.policy(record).maxReceives
 	return most > 0 && receiveCount(&v.records[record]) >= most
 }
 

@@ -145,6 +145,7 @@ func TestOnlyFailuresAreDeadLettered(t *testing.T) {
 		faults   []fault.Rule
 	}{
 		"unavailable in an outage":  {h: fails(sqsonce.UnavailableUntil(errTest, func(context.Context) error { time.Sleep(time.Second); return errTest }))},
+		"unavailable, not yet":      {h: fails(sqsonce.Unavailable(errTest)), receives: 2},
 		"misconfigured":             {h: fails(sqsonce.ErrMisconfigured)},
 		"in progress elsewhere":     {h: fails(sqsonce.RetryAfter(time.Second, sqsonce.ErrInProgress))},
 		"lease lost":                {h: fails(sqsonce.ErrLeaseLost)},

@@ -119,7 +119,14 @@ func (v *invocation) call(a *asked, q question.Question) (answer error, known bo
 	return answer, known
 }
 
-// delayUnavailable is how long a message is hidden that is unavailable, or was not started because of an outage.
-func delayUnavailable(receiveCount int) time.Duration {
-	return host.Double(firstUnavailable, maxUnavailable, 2*receiveCount-1)
+// delayUnavailable is how long a message is hidden that is unavailable, or was not started because of an outage, by its receives and the
+// time of the first of them: 1, 4, 16 and 60 min, so that five receives last 81 min. SQS counts receives by others too, such as those of
+// a process that was killed. So a receive counts only where the delays before it have had the time to pass.
+func delayUnavailable(receives int, first time.Time) time.Duration {
+	d, lasted := firstUnavailable, time.Since(first)                          // the zero time was long ago
+	for ; receives > 1 && d < maxUnavailable && lasted >= d-d/8; receives-- { // an eighth is for the clocks
+		lasted -= d
+		d = min(4*d, maxUnavailable)
+	}
+	return d
 }
