@@ -135,7 +135,7 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 	// A message may be in the event twice. While a handler still runs for it, the failure of its copy must not make it visible.
 	stillRuns := map[string]bool{}
 	for i, s := range r.states {
-		if s == abandoned || s == deadLettered {
+		if s == abandoned {
 			stillRuns[v.records[i].MessageId] = true
 		}
 	}

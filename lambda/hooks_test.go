@@ -257,6 +257,22 @@ func TestReportOfGroups(t *testing.T) {
 	})
 }
 
+// TestReportOfAnAbandonedHead: it is sent to the dead-letter queue, and its End is called before Finish.
+func TestReportOfAnAbandonedHead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var book hookBook
+		f := wrap(t, handlers{"a1": ignores(time.Hour)}.handle, book.option, func(o *Options) { o.Client = &stubClient{} }) // with a maxReceiveCount of 1
+		if got := invoke(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2")); got != "" {
+			t.Errorf("failed %q", got)
+		}
+		book.wantOutcomes(t, 1, map[sqsonce.OutcomeKind]int{sqsonce.OutcomeAbandoned: 1, sqsonce.OutcomeDone: 1})
+		if got := book.ends["a1"].Outcome; got != sqsonce.OutcomeAbandoned {
+			t.Errorf("ended as %v", got)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
 // TestHooksOfAnInvocation nest: those that begin something in order, those that end it in reverse. The handler has the context.
 func TestHooksOfAnInvocation(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (v *invocation) askWhetherDown(f failure) {
 func (v *invocation) isOwn(f failure) bool {
 	_, asks := question.Of(f.err)
 	if asks {
-		return f.slot.own.Load() && !v.down.Load()
+		return f.slot.own.Load()
 	}
 	return !v.down.Load() && !errors.Is(f.err, sqsonce.ErrMisconfigured)
 }

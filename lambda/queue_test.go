@@ -56,6 +56,7 @@ func TestContradictedAttributes(t *testing.T) {
 		{"another one, too soon", func(x *fixture) { x.replaceDLQ(1) }, 1, 20 * time.Second, 0, 1},
 		{"received too often", func(x *fixture) { x.redrive(5) }, 2, time.Minute, 0, 2},
 		{"received too often, too soon", func(x *fixture) { x.redrive(5) }, 2, 20 * time.Second, 0, 1},
+		{"a count of another queue", func(*fixture) {}, 2, time.Minute, 0, 1},
 		{"nothing", func(*fixture) {}, 1, 4 * time.Minute, 0, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,11 +70,14 @@ func TestContradictedAttributes(t *testing.T) {
 				x.send("b1")
 				e := x.receive()
 				e.Records[0].Attributes["ApproximateReceiveCount"] = strconv.Itoa(tt.receive)
+				if moved := tt.name == "a count of another queue"; moved {
+					e.Records[0].Attributes["DeadLetterQueueSourceArn"] = standardARN
+				}
 				failed := x.failed(f, 30*time.Second, e)
 				if got := len(x.srv.Messages(x.otherDLQ())); got != tt.dead || x.calls(opAttributes) != tt.reads {
 					t.Errorf("%d in the other dead-letter queue, want %d; %d reads, want %d\n%s", got, tt.dead, x.calls(opAttributes), tt.reads, &x.log)
 				}
-				if spent := failed == ""; spent == (tt.name == "received too often" || tt.name == "another one, too soon") {
+				if spent := failed == ""; spent == (tt.name == "received too often" || tt.name == "another one, too soon" || tt.name == "a count of another queue") {
 					t.Errorf("failed %q\n%s", failed, &x.log)
 				}
 			})

@@ -25,15 +25,16 @@ func TestRetentionEnds(t *testing.T) {
 		first  time.Duration // the message is visible in it, after an attempt at 30 min; 0: it is in the dead-letter queue
 		second time.Duration // after one at 54 min
 	}{
-		"fails":                {later, false, nil, 24 * time.Minute, 0},
-		"fails, FIFO":          {later, true, nil, 24 * time.Minute, 0},
-		"unavailable":          {sqsonce.Unavailable(errTest), false, nil, time.Minute, 0},
-		"in an outage":         {down, false, nil, time.Minute, 0},
-		"rejected":             {sqsonce.Reject(errTest), false, nil, 0, 0},
-		"in progress":          {sqsonce.RetryAfter(2*time.Hour, sqsonce.ErrInProgress), false, nil, 24 * time.Minute, visibility / 2},
-		"lease lost":           {sqsonce.ErrLeaseLost, false, nil, visibility, visibility},
-		"the queue takes none": {later, false, []fault.Rule{{Op: opSend, Nth: 2, Times: 1000, Do: fault.Error, Code: "AccessDenied"}}, 24 * time.Minute, visibility / 2},
-		"SQS does not tell":    {later, false, []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}, 2 * time.Hour, 2 * time.Hour},
+		"fails":                    {later, false, nil, 24 * time.Minute, 0},
+		"fails, FIFO":              {later, true, nil, 24 * time.Minute, 0},
+		"unavailable":              {sqsonce.Unavailable(errTest), false, nil, time.Minute, 0},
+		"in an outage":             {down, false, nil, time.Minute, 0},
+		"rejected":                 {sqsonce.Reject(errTest), false, nil, 0, 0},
+		"in progress":              {sqsonce.RetryAfter(2*time.Hour, sqsonce.ErrInProgress), false, nil, 24 * time.Minute, visibility / 2},
+		"lease lost":               {sqsonce.ErrLeaseLost, false, nil, visibility, visibility},
+		"the queue takes none":     {later, false, []fault.Rule{{Op: opSend, Nth: 2, Times: 1000, Do: fault.Error, Code: "AccessDenied"}}, 24 * time.Minute, visibility / 2},
+		"there is no queue for it": {later, false, nil, 24 * time.Minute, visibility / 2},
+		"SQS does not tell":        {later, false, []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}, 2 * time.Hour, 2 * time.Hour},
 	} {
 		for age, want := range map[time.Duration]time.Duration{30 * time.Minute: tt.first, 54 * time.Minute: tt.second} {
 			t.Run(fmt.Sprintf("%s/%s", name, age), func(t *testing.T) {
@@ -47,7 +48,11 @@ func TestRetentionEnds(t *testing.T) {
 					time.Sleep(age)
 					ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 					defer cancel()
-					r, err := x.wrap(fails(tt.err))(ctx, x.receive())
+					r, err := x.wrap(fails(tt.err), func(o *Options) {
+						if name == "there is no queue for it" {
+							o.DeadLetterQueue = ""
+						}
+					})(ctx, x.receive())
 					dead := x.dead()
 					switch expired := strings.Contains(dead, errExpires.Error()); {
 					case want == 0 && (!strings.Contains(dead, "it failed") || expired != (name != "rejected")):
@@ -57,7 +62,7 @@ func TestRetentionEnds(t *testing.T) {
 					case want != 0 && (dead != "" || x.visibleIn()["a1"] != want):
 						t.Errorf("visible in %s, want %s; in the dead-letter queue: %q\n%s", x.visibleIn()["a1"], want, dead, &x.log)
 					}
-					if said := x.log.count("SQS deletes the message soon") > 0; said != (name == "the queue takes none" && age > 50*time.Minute) {
+					if said := x.log.count("SQS deletes the message soon") > 0; said != (want == visibility/2 && name != "in progress") || x.log.count("message rejected") > 0 {
 						t.Errorf("said %t:\n%s", said, &x.log)
 					}
 				})
