@@ -261,7 +261,9 @@ func TestReportOfGroups(t *testing.T) {
 func TestReportOfAnAbandonedHead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var book hookBook
-		f := wrap(t, handlers{"a1": ignores(time.Hour)}.handle, book.option, func(o *Options) { o.Client = &stubClient{} }) // with a maxReceiveCount of 1
+		f := wrap(t, handlers{"a1": ignores(time.Hour)}.handle, book.option, func(o *Options) {
+			o.Client, o.AllOrNothing = &stubClient{}, true // with a maxReceiveCount of 1
+		})
 		if got := invoke(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2")); got != "" {
 			t.Errorf("failed %q", got)
 		}

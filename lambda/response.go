@@ -50,7 +50,7 @@ func (v *invocation) unavailable(r results) error {
 	var err error
 	for i, s := range r.states {
 		switch {
-		case s == failed && sqsonce.OutcomeOf(v.slots[i].err).Kind == sqsonce.OutcomeUnavailable && (v.down.Load() || !v.slots[i].own.Load()):
+		case s == failed && sqsonce.OutcomeOf(v.slots[i].err).Kind == sqsonce.OutcomeUnavailable && !v.slots[i].own.Load():
 			err = cmp.Or(err, v.slots[i].err)
 		case s != notStarted:
 			return nil
