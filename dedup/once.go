@@ -137,6 +137,7 @@ func (o *Once) checkRetention(ctx context.Context) {
 
 // do is the whole way of one delivery.
 func (o *Once) do(ctx context.Context, t task) error {
+	settle.Before(ctx)
 	o.checkRetention(ctx)
 	rl := newRecordLease(o, t)
 	if known, err := o.joinPeers(ctx, t, rl); known {

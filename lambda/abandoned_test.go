@@ -29,6 +29,7 @@ import (
 type stubClient struct {
 	before func(ctx context.Context, op string) error
 	nils   bool // neither an answer nor an error, as after before's errNil
+	most   int  // maxReceiveCount. Default: 1
 	// They are called if they are set: before a send, after one that is confirmed, and for a visibility change.
 	sending, sent func(body string)
 	change        func(handle string, seconds int32)
@@ -96,7 +97,7 @@ func (c *stubClient) SendMessage(ctx context.Context, in *sqs.SendMessageInput, 
 
 func (c *stubClient) GetQueueAttributes(ctx context.Context, _ *sqs.GetQueueAttributesInput, _ ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
 	return stubbed(ctx, c, opAttributes, func() *sqs.GetQueueAttributesOutput {
-		policy := fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":1}`, standardARN+"-dlq")
+		policy := fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, standardARN+"-dlq", max(c.most, 1))
 		return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"VisibilityTimeout": "180", "RedrivePolicy": policy}}
 	})
 }

@@ -10,23 +10,31 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/deadletter"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // sendTimeout bounds a send to the dead-letter queue, including the SDK's own retries.
 const sendTimeout = 10 * time.Second
 
-// mayBeDeadLettered reports whether a message whose handler returned err is, or may be, for the dead-letter queue. It asks
-// nobody: the rest is for settle.
+// mayBeDeadLettered reports whether a message that failed is, or may be, for the dead-letter queue. It asks nobody: the rest is
+// for settle.
 //
 // Of a FIFO message that was not rejected only its own failure counts, also one that was cut off. A handler that middleware
-// did not call has not failed.
-func (v *invocation) mayBeDeadLettered(m *sqsonce.Message, err error) bool {
+// did not call has not failed. One that is unavailable may keep those behind it from their last receive, unless all are.
+func (v *invocation) mayBeDeadLettered(f failure) bool {
 	if v.opts.Client == nil {
 		return false
 	}
-	outcome := sqsonce.OutcomeOf(err).Kind
-	return outcome == sqsonce.OutcomeRejected || outcome == sqsonce.OutcomeFailed && host.IsFIFO(m.QueueARN) && !settle.IsNotRun(err)
+	switch fifo := host.IsFIFO(f.message.QueueARN); sqsonce.OutcomeOf(f.err).Kind {
+	case sqsonce.OutcomeRejected:
+		return true
+	case sqsonce.OutcomeFailed:
+		return fifo && !settle.IsNotRun(f.err)
+	case sqsonce.OutcomeUnavailable:
+		return fifo && len(f.chain) > 1 && v.isOwn(f)
+	}
+	return false
 }
 
 // deadLetter sends a message to the dead-letter queue and reports whether SQS has confirmed it. Only then may
@@ -36,14 +44,27 @@ func (v *invocation) mayBeDeadLettered(m *sqsonce.Message, err error) bool {
 // failed and delivered again. After a send that SQS did not answer in time the invocation sends no more: each would keep the
 // answer waiting as long.
 func (v *invocation) deadLetter(f failure) bool {
-	if v.overdue.Load() || !f.slot.is(settling) {
+	if v.overdue.Load() || !f.slot.is(settling) && !f.abandoned {
 		return false
 	}
-	m := &f.slot.message
-	url := v.deadLetterURL(f.slot)
+	url := v.deadLetterURL(f)
 	if url == "" {
 		return false
 	}
+	sent, refused := v.sendTo(f, url)
+	if !refused || v.opts.DeadLetterQueue != "" {
+		return sent
+	}
+	v.contradicted()
+	if another := v.deadLetterURL(f); another != "" && another != url {
+		sent, _ = v.sendTo(f, another)
+	}
+	return sent
+}
+
+// sendTo sends a message to the dead-letter queue with that URL. refused says that SQS has answered that it does not take it.
+func (v *invocation) sendTo(f failure, url string) (sent, refused bool) {
+	m := f.message
 	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
 	defer cancel()
 	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), v.reason(f))
@@ -55,10 +76,10 @@ func (v *invocation) deadLetter(f failure) bool {
 			v.overdue.Store(true)
 		}
 		v.log.ErrorContext(v.contextOf(f.slot), "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
-		return false
+		return false, sdkhttp.Answered(err)
 	}
 	v.log.WarnContext(v.contextOf(f.slot), "lambda: message sent to the dead-letter queue", f.about()...)
-	return true
+	return true, false
 }
 
 // reason is what is written of a failure into the dead-lettered message.
@@ -72,8 +93,8 @@ func (v *invocation) reason(f failure) error {
 
 // deadLetterURL returns the URL of the dead-letter queue: that of the options, else that of the queue's redrive policy. It is
 // "" where there is none, or none that a message can be sent to: the log says why.
-func (v *invocation) deadLetterURL(s *slot) string {
-	source, err := host.ParseQueueARN(s.message.QueueARN)
+func (v *invocation) deadLetterURL(f failure) string {
+	source, err := host.ParseQueueARN(f.message.QueueARN)
 	if err != nil {
 		return "" // check has refused the event
 	}
@@ -81,29 +102,32 @@ func (v *invocation) deadLetterURL(s *slot) string {
 	if url == "" {
 		arn := v.attributes(v.sendCtx).deadLetterARN
 		if arn == "" {
-			v.logNoDeadLetterQueue(s, "there is no Options.DeadLetterQueue, and no redrive policy that the function can read")
+			v.logNoDeadLetterQueue(f, "there is no Options.DeadLetterQueue, and no redrive policy that the function can read")
 			return ""
 		}
 		if url, err = v.queueURL(v.sendCtx, arn); err != nil {
 			if errors.Is(err, context.DeadlineExceeded) {
 				v.overdue.Store(true)
 			}
-			v.log.ErrorContext(v.contextOf(s), "lambda: message not sent to the dead-letter queue: its URL is not known", keyMessage, s.message.ID, keyError, err)
+			v.log.ErrorContext(v.contextOf(f.slot), "lambda: message not sent to the dead-letter queue: its URL is not known", keyMessage, f.message.ID, keyError, err)
 			return ""
 		}
 	}
 	// If the function's queue is the dead-letter queue, for example because of a wrong mapping, it would receive each rejected
 	// message again without end.
 	if strings.HasSuffix(url, "/"+source.Account+"/"+source.Name) {
-		v.logNoDeadLetterQueue(s, "the function's queue is Options.DeadLetterQueue itself")
+		v.logNoDeadLetterQueue(f, "the function's queue is Options.DeadLetterQueue itself")
 		return ""
 	}
 	return url
 }
 
-func (v *invocation) logNoDeadLetterQueue(s *slot, reason string) {
+func (v *invocation) logNoDeadLetterQueue(f failure, reason string) {
+	if f.expires { // there is a line of its own
+		return
+	}
 	v.logNoDLQ.Do(func() {
-		v.log.ErrorContext(v.contextOf(s), "lambda: message rejected, but no dead-letter queue is known: it is delivered again", keyMessage, s.message.ID, "reason", reason)
+		v.log.ErrorContext(v.contextOf(f.slot), "lambda: message rejected, but no dead-letter queue is known: it is delivered again", keyMessage, f.message.ID, "reason", reason)
 	})
 }
 

@@ -32,8 +32,7 @@ const (
 	// batching window is at most 5 min, and an invocation at most 15 min.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 	maxDelay = 12*time.Hour - 30*time.Minute
-	// firstUnavailable and maxUnavailable are the delays while something is away that every message needs: four times longer
-	// with each receive, so that five receives last 81 min.
+	// firstUnavailable and maxUnavailable are the delays while something is down that every message needs: see delayUnavailable.
 	firstUnavailable = time.Minute
 	maxUnavailable   = time.Hour
 )
@@ -47,7 +46,7 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	var d time.Duration
 	switch o := sqsonce.OutcomeOf(err); {
 	case o.Kind == sqsonce.OutcomeUnavailable:
-		d = delayUnavailable(m.ReceiveCount)
+		d = delayUnavailable(m.ReceiveCount, m.FirstReceivedAt)
 	case o.Kind == sqsonce.OutcomeInProgress:
 		return time.Time{}
 	case o.Retry != nil:
@@ -142,28 +141,45 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 	}
 	var entries []delayEntry
 	for _, chain := range v.chains {
-		// At most one record of a chain has failed; the ones behind it were not started.
-		at := slices.IndexFunc(chain, func(i int) bool { return r.states[i] == failed || v.down.Load() && r.states[i] == notStarted })
-		if at < 0 {
+		at, ok := v.lastFailed(chain, r)
+		if !ok {
 			continue
 		}
-		s := &v.slots[chain[at]]
+		s := &v.slots[at]
 		retry := s.retry
-		if r.states[chain[at]] == notStarted {
-			retry = time.Now().Add(delayUnavailable(receiveCount(&v.records[chain[at]])))
+		if r.states[at] == notStarted {
+			rec := &v.records[at]
+			retry = time.Now().Add(delayUnavailable(receiveCount(rec), host.Millis(rec.Attributes["ApproximateFirstReceiveTimestamp"])))
 		} else if sqsonce.OutcomeOf(s.err).Kind == sqsonce.OutcomeInProgress {
 			retry = v.retryInProgress(ctx, s.message.ReceiveCount, s.err)
 		}
 		if retry.IsZero() {
 			continue
 		}
-		for _, i := range chain[at:] {
-			if rec := &v.records[i]; rec.ReceiptHandle != "" && !stillRuns[rec.MessageId] {
+		k, _ := v.known()
+		retry = k.inTime(retry, host.Millis(v.records[at].Attributes["SentTimestamp"]))
+		for _, i := range chain {
+			if rec := &v.records[i]; !r.states[i].done() && rec.ReceiptHandle != "" && !stillRuns[rec.MessageId] {
 				entries = append(entries, delayEntry{record: i, retry: retry})
 			}
 		}
 	}
 	return entries
+}
+
+// lastFailed returns the record of a chain that ended it: the last one that failed, as those before it are left to SQS; else the first
+// one that was not started because of an outage.
+func (v *invocation) lastFailed(chain []int, r results) (record int, ok bool) {
+	for _, i := range slices.Backward(chain) {
+		if r.states[i] == failed {
+			return i, true
+		}
+	}
+	at := slices.IndexFunc(chain, func(i int) bool { return r.states[i] == notStarted })
+	if at < 0 || !v.down.Load() {
+		return 0, false
+	}
+	return chain[at], true
 }
 
 // changeVisibility reports whether SQS answered in time, whatever the answer.
@@ -212,11 +228,9 @@ func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	out, err := a.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account})
-	url := ""
+	url, err := a.askURL(ctx, arn)
 	switch {
 	case err == nil:
-		url = aws.ToString(out.QueueUrl)
 	case isAccessDenied(err):
 		a.log.WarnContext(ctx, "lambda: sqs:GetQueueUrl is not allowed, the queue's URL is made from its ARN", keyError, err)
 		url = q.URL()
@@ -225,6 +239,19 @@ func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
 	}
 	a.queueURLs.Store(arn, url)
 	return url, nil
+}
+
+// askURL asks SQS for the URL of the queue with that ARN, which exists where there is an answer.
+func (a *adapter) askURL(ctx context.Context, arn string) (string, error) {
+	q, err := host.ParseQueueARN(arn)
+	if err != nil {
+		return "", err
+	}
+	out, err := a.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.QueueUrl), nil
 }
 
 // isAccessDenied reports that SQS refuses a call. A role that STS refuses is none of its answers.

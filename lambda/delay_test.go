@@ -211,6 +211,21 @@ func TestFIFOGroupIsVisibleTogether(t *testing.T) {
 	})
 }
 
+// A message behind a head that is left to SQS has the delay of its own failure, and so has the head: they are visible together.
+func TestDelayBehindAHeadLeftToSQS(t *testing.T) {
+	withQueue(t, true, []fault.Rule{{Op: opSend, Nth: 4, Times: 1000, Do: fault.Error, Code: "AccessDenied"}}, func(x *fixture) {
+		x.redrive(1)
+		x.send("a1", "a2", "a3")
+		h := byBody(handlers{"a1": fails(errTest), "a3": fails(sqsonce.RetryAfter(time.Hour, errTest))})
+		if got := x.failed(x.wrap(h), 30*time.Second, x.receive()); got != "a1 a3" {
+			t.Errorf("failed %q, want a1 a3", got)
+		}
+		if diff := cmp.Diff(map[string]time.Duration{"a1": time.Hour, "a2": visibility, "a3": time.Hour}, x.visibleIn()); diff != "" {
+			t.Errorf("visible in (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestUnfinishedKeepTheirVisibility: a message whose handler still runs must not be visible early. One that was not started
 // would only be received again, and its receive count would grow.
 func TestUnfinishedKeepTheirVisibility(t *testing.T) {

@@ -63,8 +63,12 @@
 // on. The messages behind it then run in the same invocation, or have the last receive for themselves. At their last receive
 // the context of a message ends after half of the time that is left while others of its group wait behind it.
 //
-// The host sends no message that is unavailable or in progress elsewhere, and none whose handler was abandoned: SQS moves it
-// after its last receive, with its group.
+// A handler that does not return makes no difference, and neither does a message that is unavailable alone at its last receive. Where the
+// host cannot send a message at its last receive, those behind it run if SQS moves it. The host sends no message in an outage, none that is
+// in progress elsewhere, and none that middleware keeps from its handler: SQS moves it after its last receive, with its group.
+//
+// No delay reaches into the last two visibility timeouts of a message's retention, at least 1 min. A message that fails there is sent to the
+// dead-letter queue with this reason.
 //
 // The sends run beside the handlers, as many at once. After one that SQS did not answer within 10 s the invocation sends no
 // more, and what was rejected is a failure as any other.
@@ -78,8 +82,8 @@
 // 11 h 30 min, and not before the other owner's lease is over. Keep visibility timeout x maxReceiveCount above the longest
 // handler of any host that shares the record.
 //
-// The host reads visibility timeout and redrive policy with one call of GetQueueAttributes per process, when a message needs
-// them for the first time. It then logs settings that do not fit the function: a visibility timeout below 6 function
+// The host reads visibility timeout, retention and redrive policy with one call of GetQueueAttributes, when a message needs them. It
+// reads them again after 5 min, and sooner where SQS contradicts them. It then logs settings that do not fit the function: a visibility timeout below 6 function
 // timeouts, a maxReceiveCount below 5
 // (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
 //

@@ -15,11 +15,12 @@ import (
 //
 //	unstarted -> running -> succeeded                           the handler has returned nil, or a Skip
 //	                     -> unstarted                           a suspect, which runs later
-//	                     -> failed                              an error
-//	                     -> settling -> succeeded               an error with which the message goes to the dead-letter queue
-//	                                 -> failed                  the queue did not confirm it before the results were closed
+//	                     -> settling -> failed                  an error; a question may be asked first
+//	                                 -> succeeded               the dead-letter queue has confirmed the message before the results were closed
 //	          -> notStarted          when the handlers are closed
-//	                     -> abandoned when the handlers are closed
+//	                     -> abandoned when the handlers are closed, or half of the time is over and messages behind it need the rest
+//
+// In the results an abandoned record is deadLettered where the dead-letter queue has taken it.
 type state uint32
 
 const (
@@ -30,20 +31,26 @@ const (
 	failed
 	notStarted
 	abandoned
+	deadLettered
 )
+
+// done reports that Lambda deletes the message.
+func (s state) done() bool { return s == succeeded || s == deadLettered }
 
 // slot is the result of one record.
 //
 // A handler that ignores its context may return while the response is being made, or much later. So each change of the
 // state is a compare-and-swap from the state before: of the handler's return and the closing of the handlers only one
-// succeeds, and the other one sees that. The handler's goroutine writes err, outcome and retry before it swaps to settling or
-// failed. They are read only after that swap: nobody reads what an abandoned handler writes there.
+// succeeds, and the other one sees that. The handler's goroutine writes err, outcome and retry before it swaps to settling. They are read only after that swap: nobody reads what an abandoned handler writes there.
 type slot struct {
 	state   atomic.Uint32
 	head    bool            // the first of its chain in the event
 	suspect bool            // runs apart: see suspects.go
 	message sqsonce.Message // filled when the handler starts
 	call    *host.Call      // for hooks, set before the state is running
+	ctx     context.Context // of the host, set before the state is running
+	sent    atomic.Bool     // to the dead-letter queue after it was abandoned
+	own     atomic.Bool     // it is unavailable, and its question passed
 
 	err     error
 	outcome sqsonce.OutcomeKind
@@ -56,8 +63,11 @@ func (s *slot) is(want state) bool { return s.state.Load() == uint32(want) }
 
 // close makes the state final and returns it. The handlers are closed by then.
 func (s *slot) close() state {
-	if s.change(settling, failed) {
+	switch {
+	case s.change(settling, failed):
 		return failed
+	case s.is(abandoned) && s.sent.Load():
+		return deadLettered
 	}
 	return state(s.state.Load())
 }
@@ -67,13 +77,14 @@ func (s *slot) close() state {
 func (v *invocation) handle(chain []int) (next bool) {
 	s := &v.slots[chain[0]]
 	s.call = v.hooks.handlers.Call(sqsonce.Delivery{Message: &s.message, Received: v.begun, Run: 1})
+	m := &s.message
+	convert(m, &v.records[chain[0]], v.killAt)
+	base, settled := settle.New(v.withSuspects(v.ctx, chain[0]))
+	s.ctx = base
 	if !s.change(unstarted, running) { // the handlers are closed
 		v.endChain()
 		return false
 	}
-	m := &s.message
-	convert(m, &v.records[chain[0]], v.killAt)
-	base, settled := settle.New(v.withSuspects(v.ctx, chain[0]))
 	ctx, returned := v.limit(base, chain)
 	begun := time.Now()
 	host.Run(func() error { return v.handler(s.call.Start(ctx), m) }, func(err error) {
@@ -86,7 +97,7 @@ func (v *invocation) handle(chain []int) (next bool) {
 		case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped:
 			next = v.succeed(s, settled, o, err)
 		default:
-			v.fail(failure{chain: chain, slot: s, ctx: ctx, err: err, cut: cut})
+			v.fail(failure{chain: chain, slot: s, message: m, ctx: ctx, err: err, cut: cut})
 		}
 	})
 	return next
@@ -107,18 +118,22 @@ func (v *invocation) succeed(s *slot, settled func(bool) error, outcome sqsonce.
 	return true
 }
 
-// failure is what a handler returned for the first record of a chain.
+// failure is what a handler returned for the first record of a chain, or that it was abandoned.
 type failure struct {
-	chain []int
-	slot  *slot
-	ctx   context.Context // of the handler
-	err   error
-	cut   bool // the context had ended when the handler returned
+	chain   []int
+	slot    *slot
+	message *sqsonce.Message
+	ctx     context.Context // of the handler
+	err     error
+	cut     bool // the context had ended when the handler returned
+
+	expires   bool // its retention ends
+	abandoned bool // the handler has not returned: what it may write of the slot is not read
 }
 
 // fail sets the result of a handler that failed, or leaves it to settle.
 func (v *invocation) fail(f failure) {
-	s, m := f.slot, &f.slot.message
+	s, m := f.slot, f.message
 	v.logWithoutClient(s, f.err)
 	s.err, s.outcome, s.retry = f.err, f.outcome(), v.retryAt(m, f.err)
 	delay := time.Duration(-1)
@@ -130,32 +145,56 @@ func (v *invocation) fail(f failure) {
 		v.tell(settle.Of(f.ctx), false, s)
 		return
 	}
-	if s.outcome == sqsonce.OutcomeUnavailable {
-		v.askWhetherDown(f.err)
+	if !s.change(running, settling) {
+		v.tell(settle.Of(f.ctx), false, s)
+		v.logLate(s, f.err)
+		return
 	}
-	if v.mayBeDeadLettered(m, f.err) && s.change(running, settling) {
+	if s.outcome == sqsonce.OutcomeUnavailable {
+		v.askWhetherDown(f)
+	}
+	if v.mayBeDeadLettered(f) || v.mayExpire(f) {
 		v.sends.add(f)
 		return
 	}
 	v.tell(settle.Of(f.ctx), false, s)
-	if !s.change(running, failed) {
-		v.logLate(s, f.err)
-		return
-	}
+	s.change(settling, failed)
 	v.logFailure(f)
 	v.endChain()
 }
 
+// abandon gives up a handler that does not return. Its message leaves its group as that of one that fails, unless middleware waits for
+// its store: then nothing is known of the message.
+func (v *invocation) abandon(chain []int) (sending bool) {
+	v.logAbandoned(chain[0])
+	s := &v.slots[chain[0]]
+	f := failure{chain: chain, slot: s, message: &s.message, ctx: s.ctx, err: errAbandoned, abandoned: true}
+	if settle.InHandler(f.ctx) && v.mayBeDeadLettered(f) {
+		v.sends.add(f)
+		return true
+	}
+	v.endChain()
+	return false
+}
+
 // settle sends a failed message to the dead-letter queue, where it belongs there, and sets its result. Once that is confirmed
-// the message counts as a success, and its group goes on.
+// the message counts as a success, and its group goes on. So it does where SQS moves the message.
 func (v *invocation) settle(f failure) {
-	sent := (sqsonce.OutcomeOf(f.err).Kind == sqsonce.OutcomeRejected || v.isSpent(f.chain)) && v.deadLetter(f)
-	v.tell(settle.Of(f.ctx), sent, f.slot)
+	mayBe := v.mayBeDeadLettered(f)
+	sent := mayBe && v.isSpent(f) && v.deadLetter(f) || v.expire(f)
+	goesOn := sent || mayBe && v.isLeftToSQS(f)
 	switch {
-	case !sent:
-		f.slot.change(settling, failed)
+	case f.abandoned:
+		f.slot.sent.Store(sent)
+	case sent:
+		v.tell(settle.Of(f.ctx), true, f.slot)
+		goesOn = f.slot.change(settling, succeeded)
+	default:
+		v.tell(settle.Of(f.ctx), false, f.slot)
+		goesOn = f.slot.change(settling, failed) && goesOn
 		v.logFailure(f)
-	case f.slot.change(settling, succeeded) && len(f.chain) > 1:
+	}
+	if goesOn && len(f.chain) > 1 {
 		v.handlers.add(f.chain[1:])
 		return
 	}
@@ -189,7 +228,7 @@ func (v *invocation) logFailure(f failure) {
 
 // about returns the attributes of a line about a failure, with the key that deduplication used, if it did.
 func (f failure) about() []any {
-	m := &f.slot.message
+	m := f.message
 	attrs := []any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}
 	if key := settle.KeptKey(f.ctx); key != "" {
 		attrs = append(attrs, keyEvent, key)

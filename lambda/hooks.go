@@ -111,7 +111,7 @@ func (v *invocation) finish(ctx context.Context, r results, err error) {
 
 func (v *invocation) callFinish(ctx context.Context, r results, report Report) {
 	for i, s := range r.states {
-		if s == abandoned {
+		if s == abandoned || s == deadLettered {
 			v.slots[i].end(sqsonce.OutcomeAbandoned, nil, -1)
 		}
 	}
@@ -135,14 +135,14 @@ func (v *invocation) report(r results, err error) Report {
 		switch {
 		case s == notStarted:
 			report.Outcomes[sqsonce.OutcomeNotStarted]++
-		case s == abandoned:
+		case s == abandoned, s == deadLettered:
 			report.Outcomes[sqsonce.OutcomeAbandoned]++
 		case s == failed && slot.outcome == sqsonce.OutcomeRejected:
 			report.Outcomes[sqsonce.OutcomeFailed]++
 		default:
 			report.Outcomes[slot.outcome]++
 		}
-		if s == succeeded && slot.err != nil {
+		if s == deadLettered || s == succeeded && slot.err != nil {
 			report.Sent++
 		}
 	}

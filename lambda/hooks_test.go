@@ -245,7 +245,7 @@ func TestReportOfUnavailable(t *testing.T) {
 func TestReportOfGroups(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var book hookBook
-		h := handlers{"a1": fails(errTest), "b2": fails(sqsonce.ErrUnavailable)}
+		h := handlers{"a1": fails(errTest), "b2": fails(sqsonce.ErrMisconfigured)}
 		f := wrap(t, h.handle, book.option, func(o *Options) { o.Client = &stubClient{} }) // with a maxReceiveCount of 1
 		got := invoke(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2", "a3", "b1", "b2", "b3", "b4"))
 		book.wantOutcomes(t, 1, map[sqsonce.OutcomeKind]int{
@@ -254,6 +254,24 @@ func TestReportOfGroups(t *testing.T) {
 		if got != "b2 b3 b4" {
 			t.Errorf("failed %q", got)
 		}
+	})
+}
+
+// TestReportOfAnAbandonedHead: it is sent to the dead-letter queue, and its End is called before Finish.
+func TestReportOfAnAbandonedHead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var book hookBook
+		f := wrap(t, handlers{"a1": ignores(time.Hour)}.handle, book.option, func(o *Options) {
+			o.Client, o.AllOrNothing = &stubClient{}, true // with a maxReceiveCount of 1
+		})
+		if got := invoke(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2")); got != "" {
+			t.Errorf("failed %q", got)
+		}
+		book.wantOutcomes(t, 1, map[sqsonce.OutcomeKind]int{sqsonce.OutcomeAbandoned: 1, sqsonce.OutcomeDone: 1})
+		if got := book.ends["a1"].Outcome; got != sqsonce.OutcomeAbandoned {
+			t.Errorf("ended as %v", got)
+		}
+		time.Sleep(time.Hour)
 	})
 }
 

@@ -2,7 +2,7 @@ package lambda
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,16 +29,13 @@ type invocation struct {
 	sendCtx     context.Context // of sends to the dead-letter queue; ends when the results are closed
 	cancelSends context.CancelFunc
 
-	queueAsked atomic.Bool
-	queueRead  chan struct{} // closed: queue is read
-	queue      queueAttributes
+	queue atomic.Pointer[queueRead] // nil: not read
 
 	handlers   pool[[]int]   // chains, each from the record that is to run
 	alone      pool[[]int]   // chains of suspects, one at a time
 	sends      pool[failure] // failures that the dead-letter queue may get; they take no handler's slot
 	overdue    atomic.Bool   // the dead-letter queue did not answer a send in time
 	anyStarted atomic.Bool   // a message: see mayStart
-	asked      sync.Map      // IDs of questions: see askWhetherDown
 	down       atomic.Bool   // a question fails
 	suspects   suspects
 	open       atomic.Int64  // chains that have not ended
@@ -50,7 +47,7 @@ func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage
 	v := &invocation{
 		adapter: a, records: records, begun: time.Now(), slots: make([]slot, len(records)),
 		chains: newChains(records, host.IsFIFO(records[0].EventSourceARN)),
-		ended:  make(chan struct{}), queueRead: make(chan struct{}),
+		ended:  make(chan struct{}),
 	}
 	for _, chain := range v.chains {
 		v.slots[chain[0]].head = true
@@ -157,20 +154,29 @@ func (v *invocation) wait() {
 }
 
 // closeHandlers ends the slots of handlers that have not returned, with their chains, and of records that were not started.
-// It reports whether sends to the dead-letter queue are left: a handler may have returned just before.
+// It reports whether sends to the dead-letter queue are left: a handler may have returned just before, or not at all.
 func (v *invocation) closeHandlers() (sending bool) {
 	for i := range v.slots {
 		s := &v.slots[i]
 		switch {
 		case s.change(unstarted, notStarted):
 		case s.change(running, abandoned):
-			v.logAbandoned(i)
-			v.endChain()
+			sending = v.abandon(v.chainFrom(i)) || sending
 		case s.is(settling):
 			sending = true
 		}
 	}
 	return sending
+}
+
+// chainFrom returns the chain of a record, from it on.
+func (v *invocation) chainFrom(record int) []int {
+	for _, chain := range v.chains {
+		if at := slices.Index(chain, record); at >= 0 {
+			return chain[at:]
+		}
+	}
+	return nil // each record is in a chain
 }
 
 // waitForSends gives the sends to the dead-letter queue their part of the margin.
@@ -186,7 +192,7 @@ func (v *invocation) waitForSends() {
 // results are the final states of the records.
 type results struct {
 	states []state
-	counts [abandoned + 1]int
+	counts [deadLettered + 1]int
 }
 
 // closeResults ends every slot. After it, nothing changes the results any more, not a send that is confirmed either.

@@ -6,27 +6,59 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // The messages of a FIFO group share their receives. After the last one, by the redrive policy, SQS moves them all to the
 // dead-letter queue, whether they ran or not. So a failing head leaves its group while the messages behind it have a receive
 // left, and in their last one no message takes all the time.
 
-// isSpent reports whether a FIFO message that failed is for the dead-letter queue: in its last receive, or in the one before
-// that if messages behind it would have their last one with it. That goes for the head of an invocation only. A message behind
-// it may have had its first run just now. With two receives a first failure would be the last, so there it is the last receive.
+// isSpent reports whether a message that failed is for the dead-letter queue: one that was rejected; a FIFO message in its last
+// receive, or in the one before that if messages behind it would have their last one with it. That goes for the head of an invocation
+// only. A message behind it may have had its first run just now. With two receives a first failure would be the last, so there it is the
+// last receive. One that is unavailable is spent in its last receive, for those behind it.
 //
 // Nothing is spent where the redrive policy is not known, and no message that SQS has moved here from another queue: its receive
 // count goes on from there.
-func (v *invocation) isSpent(chain []int) bool {
-	head, most := chain[0], v.attributes(v.sendCtx).maxReceives
-	switch received := receiveCount(&v.records[head]); {
-	case most == 0 || received < most-1, v.records[head].Attributes["DeadLetterQueueSourceArn"] != "":
+func (v *invocation) isSpent(f failure) bool {
+	outcome := sqsonce.OutcomeOf(f.err).Kind
+	switch {
+	case outcome == sqsonce.OutcomeRejected:
+		return true
+	case !host.IsFIFO(f.message.QueueARN):
 		return false
+	}
+	head, behind := f.chain[0], f.chain[1:]
+	most := v.policy(head).maxReceives
+	switch received := receiveCount(&v.records[head]); {
+	case most == 0 || received < most-1, v.movedHere(head):
+		return false
+	case outcome == sqsonce.OutcomeUnavailable:
+		return received >= most
 	case received == most-1:
-		return v.slots[head].head && most > 2 && v.anyReceived(chain[1:], most-1)
+		return v.slots[head].head && most > 2 && v.anyReceived(behind, most-1)
 	}
 	return true
+}
+
+// movedHere reports whether SQS has moved a message here from another queue.
+func (v *invocation) movedHere(record int) bool {
+	return v.records[record].Attributes["DeadLetterQueueSourceArn"] != ""
+}
+
+// isLeftToSQS reports whether SQS moves a failed message that the dead-letter queue has not taken from the function, and the messages
+// behind it, in their last receive too, may run. SQS moves it where its receive count is maxReceiveCount and its dead-letter queue exists;
+// else it would come again, behind those that were behind it.
+func (v *invocation) isLeftToSQS(f failure) bool {
+	head, a := f.chain[0], v.attributes(v.sendCtx)
+	if v.ctx.Err() != nil || !host.IsFIFO(f.message.QueueARN) || !v.anyReceived(f.chain[1:], a.maxReceives) ||
+		a.maxReceives == 0 || receiveCount(&v.records[head]) != a.maxReceives || v.movedHere(head) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
+	defer cancel()
+	_, err := v.askURL(ctx, a.deadLetterARN)
+	return err == nil
 }
 
 func (v *invocation) anyReceived(records []int, times int) bool {
@@ -38,7 +70,7 @@ func (v *invocation) isLastReceive(record int) bool {
 	if v.opts.Client == nil {
 		return false
 	}
-	most := v.attributes(v.sendCtx).maxReceives
+	most := v.policy(record).maxReceives
 	return most > 0 && receiveCount(&v.records[record]) >= most
 }
 
@@ -59,9 +91,21 @@ func (v *invocation) limit(ctx context.Context, chain []int) (limited context.Co
 		case a.maxReceives == 0:
 		case v.anyReceived(behind, a.maxReceives):
 			cancel(sqsonce.ErrShutdown)
+			v.abandonAfterGrace(chain)
 		case v.anyReceived(behind, a.maxReceives-1) && v.opts.DeadLetterQueue == "":
 			_, _ = v.queueURL(v.sendCtx, a.deadLetterARN) // kept; the send asks again, and logs an error
 		}
 	})
 	return ctx, func() { half.Stop() }
+}
+
+// abandonAfterGrace abandons the handler for the first record of a chain, whose context has ended, where it keeps those behind it from
+// their last receive.
+func (v *invocation) abandonAfterGrace(chain []int) {
+	time.AfterFunc(v.times.between(handlersStop, handlersClosed), func() {
+		if v.slots[chain[0]].change(running, abandoned) {
+			v.handlers.replace()
+			v.abandon(chain)
+		}
+	})
 }

@@ -94,19 +94,44 @@ func TestFailedLastReceive(t *testing.T) {
 	}
 }
 
-// TestFailedLastReceiveNeedsAConfirmation: a send that is not confirmed leaves a failure as any other, and its group stops.
+// TestFailedLastReceiveNeedsAConfirmation: a send that is not confirmed leaves a failure as any other, and its group stops, unless SQS
+// moves the message: it is in its last receive, and its dead-letter queue exists.
 func TestFailedLastReceiveNeedsAConfirmation(t *testing.T) {
-	withQueue(t, true, broken(fault.Rule{Do: fault.Error, Code: "AccessDenied"}), func(x *fixture) {
-		x.redrive(1)
-		x.send("a1", "a2")
-		var r runs
-		if got := x.failed(x.wrap(r.wrap(byBody(handlers{"a1": fails(errTest)}))), 30*time.Second, x.receive()); got != "a1 a2" || r.count() != 1 {
-			t.Errorf("failed %q, %d ran; want a1 a2, 1", got, r.count())
-		}
-		if got := x.visibleIn()["a1"]; got > 10*time.Second {
-			t.Errorf("visible in %v, want the backoff", got)
-		}
-	})
+	denied := fault.Rule{Do: fault.Error, Code: "AccessDenied"}
+	unknown := fault.Rule{Op: opURL, Nth: 2, Times: 1000, Do: fault.Error, Code: "AccessDenied"}
+	for name, tt := range map[string]struct {
+		faults   []fault.Rule
+		receives int
+		attr     string // of the head
+		failed   string
+	}{
+		"SQS moves it":                  {broken(denied), 1, "", "a1"},
+		"the DLQ may not exist":         {append(broken(denied), unknown), 1, "", "a1 a2"},
+		"received too often":            {broken(denied), 1, "2", "a1 a2"},
+		"a receive is left":             {broken(denied), 2, "", "a1 a2"},
+		"its count is of another queue": {broken(denied), 1, "moved", "a1 a2"},
+	} {
+		withQueue(t, true, tt.faults, func(x *fixture) {
+			x.redrive(tt.receives)
+			x.send("a1", "a2")
+			e := x.receive()
+			switch tt.attr {
+			case "":
+			case "moved":
+				e.Records[0].Attributes["DeadLetterQueueSourceArn"] = standardARN
+			default:
+				e.Records[0].Attributes["ApproximateReceiveCount"] = tt.attr
+			}
+			var r runs
+			h := r.wrap(byBody(handlers{"a1": fails(errTest)}))
+			if got := x.failed(x.wrap(h), 30*time.Second, e); got != tt.failed || r.count() != 3-len(strings.Fields(tt.failed)) {
+				t.Errorf("%s: failed %q, %d ran; want %q", name, got, r.count(), tt.failed)
+			}
+			if got := x.visibleIn()["a1"]; got > 20*time.Second {
+				t.Errorf("%s: visible in %v, want the backoff", name, got)
+			}
+		})
+	}
 }
 
 // TestOnlyFailuresAreDeadLettered: the host dead-letters no other FIFO message than one that ran and failed, or was cut off.
@@ -119,12 +144,20 @@ func TestOnlyFailuresAreDeadLettered(t *testing.T) {
 		set      func(*Options, *fixture)
 		faults   []fault.Rule
 	}{
-		"unavailable":               {h: fails(sqsonce.Unavailable(errTest))},
+		"unavailable in an outage":  {h: fails(sqsonce.UnavailableUntil(errTest, func(context.Context) error { time.Sleep(time.Second); return errTest }))},
+		"unavailable, not yet":      {h: fails(sqsonce.Unavailable(errTest)), receives: 2},
 		"misconfigured":             {h: fails(sqsonce.ErrMisconfigured)},
 		"in progress elsewhere":     {h: fails(sqsonce.RetryAfter(time.Second, sqsonce.ErrInProgress))},
 		"lease lost":                {h: fails(sqsonce.ErrLeaseLost)},
 		"not run before the margin": {h: func(ctx context.Context, _ *sqsonce.Message) error { <-ctx.Done(); return settle.NotRun(ctx.Err()) }},
-		"abandoned":                 {h: ignores(time.Hour)},
+		"abandoned in middleware": {h: func(ctx context.Context, m *sqsonce.Message) error {
+			settle.Before(ctx)
+			return ignores(time.Hour)(ctx, m)
+		}},
+		"abandoned while its outcome is recorded": {h: func(ctx context.Context, m *sqsonce.Message) error {
+			defer settle.Record(ctx)()
+			return ignores(time.Hour)(ctx, m)
+		}},
 		"a receive is left":         {h: fails(errTest), receives: 2},
 		"a standard queue":          {h: fails(errTest), standard: true},
 		"no redrive policy":         {h: fails(errTest), receives: -1},

@@ -2,41 +2,131 @@ package lambda
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
-// askTimeout bounds a question, unless the end of the handlers bounds it more.
-const askTimeout = 10 * time.Second
+const (
+	// askTimeout bounds a question, unless the end of the handlers bounds it more.
+	askTimeout = 10 * time.Second
+	// askHolds is how long an answer holds for all invocations of the process. So they ask once a second at most.
+	askHolds = time.Second
+)
 
-// askWhetherDown asks the question of an error with which a handler's message was unavailable, once in an invocation. Where it fails no
-// further message is started: it would only lose its time. Where it passes, or there is none, the others go on. Protocol, section 17.
-func (v *invocation) askWhetherDown(err error) {
-	q, asks := question.Of(err)
+// askWhetherDown asks the question of an error with which a handler's message was unavailable. Where it fails no further message of the
+// invocation is started: it would only lose its time. Where it passes, or there is none, the others go on. A question that has no answer
+// when the handlers' time is over says nothing. Protocol, section 17.
+func (v *invocation) askWhetherDown(f failure) {
+	q, asks := question.Of(f.err)
 	if !asks {
 		return
 	}
-	if _, asked := v.asked.LoadOrStore(q.ID, true); asked {
-		return
-	}
-	ctx, cancel := context.WithTimeout(v.ctx, askTimeout)
-	defer cancel()
-	switch answer := host.Contain(func() error { return q.Ask(ctx) }); {
-	case answer == nil, v.ctx.Err() != nil:
+	a, _ := v.questions.LoadOrStore(q.ID, &asked{})
+	switch answer, known := v.ask(a.(*asked), q); {
+	case !known:
+	case answer == nil:
+		f.slot.own.Store(true)
 	case v.down.CompareAndSwap(false, true):
 		v.log.WarnContext(v.ctx, "lambda: the store, or what the handlers need, is down: no further message of the batch is started", keyError, answer)
 	}
 }
 
-// accusesNobody reports whether an unavailable message is the only one that is known to be: its question passed.
-func (v *invocation) accusesNobody(err error) bool {
-	_, asks := question.Of(err)
-	return asks && !v.down.Load()
+// isOwn reports that nothing says that other messages are unavailable too: the question of an error passed, or nobody can be asked. What
+// is misconfigured every message needs.
+func (v *invocation) isOwn(f failure) bool {
+	_, asks := question.Of(f.err)
+	if asks {
+		return f.slot.own.Load()
+	}
+	return !v.down.Load() && !errors.Is(f.err, sqsonce.ErrMisconfigured)
 }
 
-// delayUnavailable is how long a message is hidden that is unavailable, or was not started because of an outage.
-func delayUnavailable(receiveCount int) time.Duration {
-	return host.Double(firstUnavailable, maxUnavailable, 2*receiveCount-1)
+// asked is a question that the invocations of a process share, with its latest answer.
+type asked struct {
+	mu      sync.Mutex
+	running bool          // a call; it may go on after askTimeout
+	under   chan struct{} // closed when those who wait for an answer may look again; nil: none is expected
+	begun   time.Time     // the latest call
+	at      time.Time     // of the answer; zero: there is none
+	answer  error
+}
+
+var errHangs = fmt.Errorf("lambda: the question has no answer after %s", askTimeout)
+
+// ask returns the answer to a question. known is false where the handlers' time is over before. Its calls do not overlap.
+func (v *invocation) ask(a *asked, q question.Question) (answer error, known bool) {
+	for v.ctx.Err() == nil {
+		a.mu.Lock()
+		under := a.under
+		switch {
+		case under != nil:
+			a.mu.Unlock()
+			select {
+			case <-under:
+			case <-v.ctx.Done():
+			}
+			continue
+		case a.running:
+			a.mu.Unlock()
+			return errHangs, true
+		case !a.at.IsZero() && time.Since(a.at) < askHolds:
+			defer a.mu.Unlock()
+			return a.answer, true
+		}
+		if wait := askHolds - time.Since(a.begun); wait > 0 { // the call before had no answer
+			a.mu.Unlock()
+			host.Wait(v.ctx, wait)
+			continue
+		}
+		a.running, a.under, a.begun = true, make(chan struct{}), time.Now()
+		a.mu.Unlock()
+		return v.call(a, q)
+	}
+	return nil, false
+}
+
+// call makes the call of a question, and tells its answer to those who wait for it. A call that the end of this invocation has ended
+// has no answer: another invocation makes its own.
+func (v *invocation) call(a *asked, q question.Question) (answer error, known bool) {
+	ctx, cancel := context.WithTimeout(v.ctx, askTimeout)
+	defer cancel()
+	var err error
+	returned := await(ctx, &v.abandoned, func() {
+		host.Run(func() error { return q.Ask(ctx) }, func(failed error) {
+			err = failed
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.running = false
+		})
+	})
+	if answer = errHangs; returned {
+		answer = err
+	}
+	known = v.ctx.Err() == nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known {
+		a.answer, a.at = answer, time.Now()
+	}
+	close(a.under)
+	a.under = nil
+	return answer, known
+}
+
+// delayUnavailable is how long a message is hidden that is unavailable, or was not started because of an outage, by its receives and the
+// time of the first of them: 1, 4, 16 and 60 min, so that five receives last 81 min. SQS counts receives by others too, such as those of
+// a process that was killed. So a receive counts only where the delays before it have had the time to pass.
+func delayUnavailable(receives int, first time.Time) time.Duration {
+	d, lasted := firstUnavailable, time.Since(first)                          // the zero time was long ago
+	for ; receives > 1 && d < maxUnavailable && lasted >= d-d/8; receives-- { // an eighth is for the clocks
+		lasted -= d
+		d = min(4*d, maxUnavailable)
+	}
+	return d
 }

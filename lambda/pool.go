@@ -19,6 +19,14 @@ func (p *pool[T]) add(items ...T) {
 	p.startWorker()
 }
 
+// replace has another worker run in the place of one whose item does not end.
+func (p *pool[T]) replace() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit++
+	p.startWorker()
+}
+
 // startWorker starts a worker if there is something to do for it. Each worker starts the next one when it takes an item:
 // where items wait for something all workers are soon there, and items that take no time are run by the first few, for which
 // a goroutine each would cost more than they do.

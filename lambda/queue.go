@@ -22,36 +22,83 @@ const (
 // queueAttributes are those of the function's queue that the host uses. Zero: not known, or no redrive policy.
 type queueAttributes struct {
 	visibility    time.Duration
+	retention     time.Duration
 	maxReceives   int
 	deadLetterARN string
 }
 
-// believed is how long what was read of a queue is believed: policies and dead-letter queues change while processes live.
-const believed = 5 * time.Minute
+// readAgain is how soon the attributes are read again where SQS contradicts them.
+const readAgain = 30 * time.Second
 
 // knownQueue is what was read of a queue, and when.
 type knownQueue struct {
 	queueAttributes
-	read time.Time
+	read         time.Time
+	contradicted bool // since then
+}
+
+// fresh reports whether the attributes need not be read again.
+func (k knownQueue) fresh() bool {
+	age := time.Since(k.read)
+	return age < readAgain || age < host.Believed && !k.contradicted
+}
+
+// queueRead is a read of the attributes in an invocation.
+type queueRead struct {
+	done chan struct{} // closed when they are there
+	queueAttributes
 }
 
 // attributes returns the attributes of the function's queue. SQS is asked when a message needs them, at most once in an invocation,
-// and in a process every 5 min. After an error other than a denied access the next invocation asks again.
+// and in a process every 5 min; again where it contradicts them. After an error other than a denied access the next invocation asks again.
 func (v *invocation) attributes(ctx context.Context) queueAttributes {
-	if v.queueAsked.CompareAndSwap(false, true) {
-		v.queue = v.readAttributes(ctx)
-		close(v.queueRead)
+	r := &queueRead{done: make(chan struct{})}
+	if !v.queue.CompareAndSwap(nil, r) {
+		r = v.queue.Load()
+		<-r.done // not a sync.Once: in a bubble of testing/synctest no time passes while a goroutine waits for a mutex
+		return r.queueAttributes
 	}
-	<-v.queueRead // not a sync.Once: in a bubble of testing/synctest no time passes while a goroutine waits for a mutex
-	return v.queue
+	defer close(r.done)
+	r.queueAttributes = v.readAttributes(ctx)
+	return r.queueAttributes
+}
+
+// known returns what the process has read of the function's queue.
+func (v *invocation) known() (k knownQueue, ok bool) {
+	stored, _ := v.queues.Load(v.records[0].EventSourceARN)
+	k, ok = stored.(knownQueue)
+	return k, ok
+}
+
+// contradicted has the attributes read again, since SQS has answered against them: it refuses a send to the dead-letter queue, or hands
+// out a message more often than it may.
+func (v *invocation) contradicted() {
+	k, ok := v.known()
+	if !ok {
+		return
+	}
+	doubted := k
+	doubted.contradicted = true
+	v.queues.CompareAndSwap(v.records[0].EventSourceARN, k, doubted)
+	if r := v.queue.Load(); r != nil && !doubted.fresh() {
+		v.queue.CompareAndSwap(r, nil)
+	}
+}
+
+// policy returns the attributes for a message, by whose receive count they may be out of date.
+func (v *invocation) policy(record int) queueAttributes {
+	a := v.attributes(v.sendCtx)
+	if a.maxReceives == 0 || receiveCount(&v.records[record]) <= a.maxReceives || v.movedHere(record) {
+		return a
+	}
+	v.contradicted()
+	return v.attributes(v.sendCtx)
 }
 
 func (v *invocation) readAttributes(ctx context.Context) queueAttributes {
-	arn := v.records[0].EventSourceARN
-	stored, _ := v.queues.Load(arn)
-	known, isKnown := stored.(knownQueue)
-	began := time.Now()
-	if isKnown && began.Sub(known.read) < believed {
+	arn, began := v.records[0].EventSourceARN, time.Now()
+	known, isKnown := v.known()
+	if isKnown && known.fresh() {
 		return known.queueAttributes
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -67,7 +114,7 @@ func (v *invocation) readAttributes(ctx context.Context) queueAttributes {
 			return a
 		}
 	}
-	v.queues.Store(arn, knownQueue{a, began})
+	v.queues.Store(arn, knownQueue{queueAttributes: a, read: began})
 	if !isKnown || a != known.queueAttributes {
 		v.checkQueue(a)
 	}
@@ -80,14 +127,17 @@ func (v *invocation) getAttributes(ctx context.Context, arn string) (a queueAttr
 		return a, err
 	}
 	out, err := v.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{
-		sqstypes.QueueAttributeNameVisibilityTimeout, sqstypes.QueueAttributeNameRedrivePolicy,
+		sqstypes.QueueAttributeNameVisibilityTimeout, sqstypes.QueueAttributeNameMessageRetentionPeriod, sqstypes.QueueAttributeNameRedrivePolicy,
 	}})
 	if err != nil {
 		return a, err
 	}
-	if s, err := strconv.Atoi(out.Attributes[string(sqstypes.QueueAttributeNameVisibilityTimeout)]); err == nil {
-		a.visibility = time.Duration(s) * time.Second
+	seconds := func(name sqstypes.QueueAttributeName) time.Duration {
+		s, _ := strconv.Atoi(out.Attributes[string(name)]) // 0: not known
+		return time.Duration(s) * time.Second
 	}
+	a.visibility = seconds(sqstypes.QueueAttributeNameVisibilityTimeout)
+	a.retention = seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
 	// A queue without a policy, or with one that cannot be read, has no last receive: the host dead-letters nothing for it.
 	a.deadLetterARN, a.maxReceives, _ = host.ParseRedrivePolicy(out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)])
 	return a, nil

@@ -1,8 +1,14 @@
 package lambda
 
 import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 // A redrive policy that is attached while a process lives is used within 5 min.
@@ -33,4 +39,65 @@ func TestMovedMessageIsNotSpent(t *testing.T) {
 			t.Errorf("failed %q, dead-lettered %q; want a failure as any other", got, x.dead())
 		}
 	})
+}
+
+// TestContradictedAttributes: what was read of the queue is read again at once where SQS answers against it, but not sooner than 30 s
+// after the last time.
+func TestContradictedAttributes(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		change  func(*fixture) // of the queue, after it was read
+		receive int            // of a message then
+		after   time.Duration  // the read
+		dead    int            // in the other dead-letter queue
+		reads   int
+	}{
+		{"another dead-letter queue", func(x *fixture) { x.replaceDLQ(1) }, 1, time.Minute, 1, 2},
+		{"another one, too soon", func(x *fixture) { x.replaceDLQ(1) }, 1, 20 * time.Second, 0, 1},
+		{"received too often", func(x *fixture) { x.redrive(5) }, 2, time.Minute, 0, 2},
+		{"received too often, too soon", func(x *fixture) { x.redrive(5) }, 2, 20 * time.Second, 0, 1},
+		{"a count of another queue", func(*fixture) {}, 2, time.Minute, 0, 1},
+		{"nothing", func(*fixture) {}, 1, 4 * time.Minute, 0, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			withQueue(t, true, nil, func(x *fixture) {
+				x.redrive(1)
+				f := x.wrap(fails(errTest), func(o *Options) { o.DeadLetterQueue = "" })
+				x.send("a1")
+				x.failed(f, 30*time.Second, x.receive())
+				tt.change(x)
+				time.Sleep(tt.after)
+				x.send("b1")
+				e := x.receive()
+				e.Records[0].Attributes["ApproximateReceiveCount"] = strconv.Itoa(tt.receive)
+				if moved := tt.name == "a count of another queue"; moved {
+					e.Records[0].Attributes["DeadLetterQueueSourceArn"] = standardARN
+				}
+				failed := x.failed(f, 30*time.Second, e)
+				if got := len(x.srv.Messages(x.otherDLQ())); got != tt.dead || x.calls(opAttributes) != tt.reads {
+					t.Errorf("%d in the other dead-letter queue, want %d; %d reads, want %d\n%s", got, tt.dead, x.calls(opAttributes), tt.reads, &x.log)
+				}
+				if spent := failed == ""; spent == (tt.name == "received too often" || tt.name == "another one, too soon" || tt.name == "a count of another queue") {
+					t.Errorf("failed %q\n%s", failed, &x.log)
+				}
+			})
+		})
+	}
+}
+
+func (x *fixture) otherDLQ() string { return strings.Replace(x.dlq, "jobs-dlq", "jobs-other", 1) }
+
+// replaceDLQ deletes the dead-letter queue and makes another one.
+func (x *fixture) replaceDLQ(receives int) {
+	x.Helper()
+	x.create("jobs-other.fifo", map[string]string{"FifoQueue": "true"})
+	policy := fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, strings.Replace(x.arn, ":jobs", ":jobs-other", 1), receives)
+	if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
+		QueueUrl: &x.url, Attributes: map[string]string{"RedrivePolicy": policy},
+	}); err != nil {
+		x.Fatal(err)
+	}
+	if _, err := x.c.DeleteQueue(context.Background(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
+		x.Fatal(err)
+	}
 }

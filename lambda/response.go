@@ -19,11 +19,12 @@ var (
 
 // respond names every message that did not succeed.
 func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventResponse, error) {
-	failures := len(r.states) - r.counts[succeeded]
+	done := r.counts[succeeded] + r.counts[deadLettered]
+	failures := len(r.states) - done
 	v.log.InfoContext(ctx, "lambda: batch handled",
-		"records", len(r.states), "succeeded", r.counts[succeeded], "failed", r.counts[failed],
+		"records", len(r.states), "succeeded", done, "failed", r.counts[failed],
 		"not_started", r.counts[notStarted], "abandoned", r.counts[abandoned], "duration", time.Since(v.begun))
-	if r.counts[succeeded] == 0 { // else the next invocation says it: an error would have the successes run again
+	if done == 0 { // else the next invocation says it: an error would have the successes run again
 		if err := v.tooManyAbandoned(ctx); err != nil {
 			return response(nil), err
 		}
@@ -36,7 +37,7 @@ func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventRes
 	}
 	ids := make([]string, 0, failures)
 	for i, s := range r.states {
-		if s != succeeded {
+		if !s.done() {
 			ids = append(ids, v.records[i].MessageId)
 		}
 	}
@@ -49,7 +50,7 @@ func (v *invocation) unavailable(r results) error {
 	var err error
 	for i, s := range r.states {
 		switch {
-		case s == failed && sqsonce.OutcomeOf(v.slots[i].err).Kind == sqsonce.OutcomeUnavailable && !v.accusesNobody(v.slots[i].err):
+		case s == failed && sqsonce.OutcomeOf(v.slots[i].err).Kind == sqsonce.OutcomeUnavailable && !v.slots[i].own.Load():
 			err = cmp.Or(err, v.slots[i].err)
 		case s != notStarted:
 			return nil

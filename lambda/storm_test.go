@@ -45,6 +45,7 @@ type storm struct {
 	*testing.T
 	total *stormTotals
 	fifo  bool
+	last  bool // each receive is the last one: those behind a failed message of their group run, where SQS moves that
 	opts  Options
 
 	mu     sync.Mutex // of what follows
@@ -67,6 +68,7 @@ type stormTry struct {
 func newStorm(t *testing.T, seed uint64, total *stormTotals) *storm {
 	s := &storm{T: t, total: total, rnd: rand.New(rand.NewPCG(seed, 1)), tries: map[string]*stormTry{}}
 	s.fifo = s.chance(0.5)
+	s.last = s.fifo && s.chance(0.5)
 	margins := []time.Duration{0, 10 * time.Millisecond, 40 * time.Millisecond, 200 * time.Millisecond, time.Second}
 	s.opts = Options{
 		Concurrency: 1 + s.rnd.IntN(12), Margin: margins[s.rnd.IntN(len(margins))],
@@ -189,7 +191,7 @@ func (s *storm) invoke(a *adapter, e events.SQSEvent) (exit bool) {
 			}
 		case !try.succeeded && try.confirmed.IsZero():
 			s.Errorf("%s is reported as a success: its handler did not succeed, and it is not in the dead-letter queue", rec.Body)
-		case s.fifo && failedGroup[try.group]:
+		case s.fifo && !s.last && failedGroup[try.group]:
 			s.Errorf("%s is reported as a success behind a failed message of its group", rec.Body)
 		case try.succeeded:
 			s.total.successes++
@@ -208,7 +210,7 @@ func (s *storm) handle(ctx context.Context, m *sqsonce.Message) error {
 	}
 	try.started = time.Now()
 	for body, other := range s.tries {
-		if s.fifo && other.group == try.group && before(body, m.Body) && !other.succeeded && other.confirmed.IsZero() {
+		if s.fifo && other.group == try.group && before(body, m.Body) && !other.succeeded && other.confirmed.IsZero() && (!s.last || other.started.IsZero()) {
 			s.Errorf("%s started before %s of its group was done", m.Body, body)
 		}
 	}
@@ -274,7 +276,10 @@ func before(a, b string) bool {
 
 // client breaks calls in every way, and notes when a send begins and when it is confirmed.
 func (s *storm) client() Client {
-	c := &stubClient{}
+	c := &stubClient{most: 2}
+	if s.last {
+		c.most = 1
+	}
 	c.before = func(ctx context.Context, op string) error {
 		if s.chance(0.5) {
 			s.pause(ctx, 0.5, time.Minute)
@@ -299,7 +304,7 @@ func (s *storm) client() Client {
 		defer s.mu.Unlock()
 		try := s.tries[body]
 		try.sendBegun = time.Now()
-		if try.ended.IsZero() || try.succeeded || !try.answered.IsZero() && try.answered.Before(time.Now()) {
+		if !s.last && (try.ended.IsZero() || try.succeeded) || !try.answered.IsZero() && try.answered.Before(time.Now()) {
 			s.Errorf("%s is sent to the dead-letter queue: ended %t, succeeded %t, answered %v", body, !try.ended.IsZero(), try.succeeded, try.answered)
 		}
 	}

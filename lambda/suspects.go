@@ -18,9 +18,6 @@ import (
 // finds by the record, is a suspect. Suspects run when the others of the batch have ended and the function has deleted them: one at a
 // time, each deleted before the next one starts, the one last that had started last before its crash. Protocol, 17.8.
 
-// suspectReceives is from which receive on a message whose last owner crashed is a suspect, where the queue has more of them.
-const suspectReceives = 3
-
 // suspects are the chains whose first record runs apart.
 type suspects struct {
 	mu      sync.Mutex
@@ -40,20 +37,26 @@ func (v *invocation) withSuspects(ctx context.Context, record int) context.Conte
 	switch {
 	case v.slots[record].suspect:
 		return settle.RunningSuspect(ctx)
-	case v.opts.Client == nil || received < suspectReceives-1:
+	case received < 2: // and SQS is not asked for maxReceiveCount
 		return ctx
-	case received >= suspectReceives:
-		return settle.WithSuspects(ctx, suspectReceives)
-	case v.attributes(v.sendCtx).maxReceives == suspectReceives: // its next receive is the last one
-		return settle.WithSuspects(ctx, suspectReceives-1)
 	}
-	return ctx
+	from := host.SuspectFrom(0)
+	if received < from && v.opts.Client != nil {
+		from = host.SuspectFrom(v.attributes(v.sendCtx).maxReceives)
+	}
+	if received < from {
+		return ctx
+	}
+	return settle.WithSuspects(ctx, from)
 }
 
 // holdSuspect keeps a suspect until the others have ended. It reports false for an ordinary failure, and where the handlers are closed.
+//
+// Without a client it reports false for one that has crashed a process alone too, while others are in its batch, which could not be
+// deleted before it: it fails, unrun, so that they are done.
 func (v *invocation) holdSuspect(f failure) bool {
 	s, ok := settle.SuspectOf(f.err)
-	if !ok || !f.slot.change(running, unstarted) {
+	if !ok || s.Alone && v.opts.Client == nil && len(v.records) > 1 || !f.slot.change(running, unstarted) {
 		return false
 	}
 	v.suspects.mu.Lock()
@@ -79,7 +82,9 @@ func (v *invocation) mayRunSuspects() {
 }
 
 func (v *invocation) runSuspect(chain []int) {
-	v.deleteSucceeded()
+	if v.opts.Client != nil {
+		v.deleteSucceeded()
+	}
 	v.slots[chain[0]].suspect = true
 	v.runChain(chain)
 }

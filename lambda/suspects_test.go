@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -46,4 +47,36 @@ func TestSuspectThatExits(t *testing.T) {
 			t.Errorf("ran %q, want %q", ran, want)
 		}
 	})
+}
+
+// TestLoneSuspectWithoutAClient: what has succeeded cannot be deleted before a suspect runs. One that has crashed a process alone fails
+// unrun while others are in its batch. It runs when it is alone, and so does another suspect.
+func TestLoneSuspectWithoutAClient(t *testing.T) {
+	for _, tt := range []struct {
+		lone      bool
+		batch     []string
+		ran, fail string
+	}{
+		{true, []string{"suspect", "other"}, "other", "suspect"}, {true, []string{"suspect"}, "suspect", ""},
+		{false, []string{"suspect", "other"}, "other suspect", ""},
+	} {
+		bubble(t, func(t *testing.T) {
+			var r runs
+			h := r.wrap(fails(nil))
+			f := wrap(t, func(ctx context.Context, m *sqsonce.Message) error {
+				if m.ID != "suspect" || settle.Suspects(ctx) == 0 { // as dedup does
+					return h(ctx, m)
+				}
+				if tt.lone {
+					return settle.NewLoneSuspect(sqsonce.Unavailable(errTest), time.Now())
+				}
+				return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now())
+			})
+			e := batch(tt.batch...)
+			e.Records[0].Attributes["ApproximateReceiveCount"] = "3"
+			if got := invoke(t, f, timeout(t, time.Minute), e); got != tt.fail || strings.Join(r.list(), " ") != tt.ran {
+				t.Errorf("%+v: failed %q, ran %q", tt, got, r.list())
+			}
+		})
+	}
 }

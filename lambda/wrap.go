@@ -100,6 +100,7 @@ type adapter struct {
 	noClient  bool        // Options.Client is NoClient
 	queueURLs sync.Map    // ARN to URL
 	queues    sync.Map    // ARN to knownQueue
+	questions sync.Map    // ID to *asked
 	runTimes  runTimes    // of the handlers
 	// Each is logged once: that an error needs a client, and that a rejected message cannot be sent to a dead-letter queue.
 	logNoClient, logNoDLQ sync.Once

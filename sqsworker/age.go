@@ -3,14 +3,12 @@ package sqsworker
 import (
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // What was read of the queue is believed for a while: a redrive policy is attached, changed or removed, and a dead-letter queue is
 // deleted, replaced or made again, while workers run.
-
-// believed is how long what was read is believed where nothing contradicts it.
-const believed = 5 * time.Minute
 
 // reads is the reads of the queue's attributes, its policy and its dead-letter queue, after the start.
 type reads struct {
@@ -49,7 +47,7 @@ func (l *loop) contradicted() {
 
 // nextRead is in how long the queue is read again, after a read that ended with err.
 func (l *loop) nextRead(err error) time.Duration {
-	after := believed
+	after := host.Believed
 	switch {
 	case !l.reads.absent.IsZero():
 		after = absentFor

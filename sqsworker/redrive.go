@@ -3,6 +3,8 @@ package sqsworker
 import (
 	"cmp"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // SQS moves a message at its last receive to the dead-letter queue of the redrive policy, if that exists. If it does not, SQS
@@ -12,7 +14,7 @@ import (
 // dlqConfirmed says that SQS has answered with the redrive policy and that its dead-letter queue exists, not longer ago than is
 // believed, and that no answer to a send has contradicted.
 func (l *loop) dlqConfirmed() bool {
-	return !l.queue.guessed && !l.queue.confirmed.IsZero() && elapsed(l.now(), l.queue.confirmed) <= believed+readAgainAfter && !l.deadLetters.missing
+	return !l.queue.guessed && !l.queue.confirmed.IsZero() && elapsed(l.now(), l.queue.confirmed) <= host.Believed+readAgainAfter && !l.deadLetters.missing
 }
 
 // movedNext says that SQS moves the message when it is received once more, and never hands it out again. A count beyond

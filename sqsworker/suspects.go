@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -14,10 +15,9 @@ import (
 // Protocol, 17.7.
 
 const (
-	suspectReceives = 3 // from this receive on a message whose last owner crashed is a suspect
-	suspectProves   = 10 * time.Second
-	suspectWaits    = 40 * time.Second // for what is held for less
-	suspectHeld     = 12 * time.Hour
+	suspectProves = 10 * time.Second
+	suspectWaits  = 40 * time.Second // for what is held for less
+	suspectHeld   = 12 * time.Hour
 )
 
 // suspects are the messages that run apart.
@@ -36,12 +36,7 @@ const (
 )
 
 // suspectFrom is from which receive on dedup tells of suspects.
-func (l *loop) suspectFrom() int {
-	if l.queue.maxReceives == 0 {
-		return suspectReceives
-	}
-	return max(1, min(suspectReceives, l.queue.maxReceives-1))
-}
+func (l *loop) suspectFrom() int { return host.SuspectFrom(l.queue.maxReceives) }
 
 // withSuspects returns the context of a handler that is about to start, so that dedup tells of a suspect.
 func (l *loop) withSuspects(ctx context.Context, d *delivery) context.Context {

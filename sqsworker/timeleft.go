@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // SQS deletes a message when its retention is over, also one that waits for its next attempt, and tells nobody. So no delay reaches into
@@ -14,7 +15,7 @@ import (
 var errExpires = errors.New("sqsworker: the message's retention ends before it can run again")
 
 // leastLeft is the last part of a message's life, which no delay reaches: time for another receive, and for a send.
-func (l *loop) leastLeft() time.Duration { return max(2*l.opts.VisibilityTimeout, time.Minute) }
+func (l *loop) leastLeft() time.Duration { return host.LeastLeft(l.opts.VisibilityTimeout) }
 
 // timeLeft is how long a message can wait for its next attempt, by SQS's clock. known is false where the retention, the message's age or
 // SQS's clock is not known.

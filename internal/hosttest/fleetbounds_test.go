@@ -286,3 +286,33 @@ func (f *fleet) checkAfterKills(event string, bound time.Duration) {
 		}
 	}
 }
+
+// TestBoundBesideFunctions: the store is down for 3 min, and workers and functions share the queue, which are killed and replaced until
+// it works again. All is done 6 min later.
+func TestBoundBesideFunctions(t *testing.T) {
+	t.Parallel()
+	for _, l := range []load{{standard, 2, 200 * time.Millisecond}, {fifo, 2, 200 * time.Millisecond}} {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			p := l.plan()
+			const down, length = 4 * time.Minute, 3 * time.Minute
+			p.calm, p.functions = down+length, 5
+			for i := range p.events {
+				p.events[i].at = time.Duration(i) * p.calm / boundMessages
+			}
+			p.workers[0].lives = killedEvery(40*time.Second, p.calm)
+			for _, l := range killedEvery(90*time.Second, p.calm) {
+				p.workers[1].lives = append(p.workers[1].lives, life{from: l.from, to: l.to}) // deploys
+			}
+			for i := range 50 {
+				d := disruption{}
+				if i%5 == 0 {
+					d = disruption{kind: killing, after: 100 * time.Millisecond}
+				}
+				p.invocations = append(p.invocations, d)
+			}
+			p.faults = []window{{kind: storeAway, mode: refuses, at: down, length: length, host: everyone}}
+			play(t, p, func(f *fleet) { f.wantAllDoneBy(p.calm + 6*time.Minute) })
+		})
+	}
+}

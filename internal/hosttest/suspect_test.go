@@ -24,6 +24,7 @@ type crashing struct {
 	*fixture
 	takes  time.Duration
 	poison string
+	client bool // of a function
 
 	mu   sync.Mutex
 	done map[string]bool
@@ -95,7 +96,12 @@ func (c *crashing) liveFunction() {
 	for !c.ended() {
 		p := c.newProcess()
 		f, err := lambda.Wrap(c.handler(p),
-			func(o *lambda.Options) { o.Client, o.Logger = p.sqs, c.log })
+			func(o *lambda.Options) {
+				o.Logger = c.log
+				if c.client {
+					o.Client = p.sqs
+				}
+			})
 		if err != nil {
 			c.Error(err)
 		}
@@ -165,13 +171,15 @@ func TestCrashingMessage(t *testing.T) {
 		maxReceives, workers int
 		takes                time.Duration
 		function             bool
+		noClient             bool
 	}{
-		{false, 3, 1, 200 * time.Millisecond, false}, {false, 5, 1, 8 * time.Second, false}, {true, 3, 1, 3 * time.Second, false},
-		{true, 5, 5, 200 * time.Millisecond, false}, {false, 3, 1, 10 * time.Minute, false}, {false, 5, 5, 3 * time.Second, false},
-		{true, 5, 1, 10 * time.Minute, false},
-		{false, 3, 1, 200 * time.Millisecond, true}, {false, 5, 1, 5 * time.Second, true}, {true, 3, 2, 200 * time.Millisecond, true},
+		{false, 3, 1, 200 * time.Millisecond, false, false}, {false, 5, 1, 8 * time.Second, false, false}, {true, 3, 1, 3 * time.Second, false, false},
+		{true, 5, 5, 200 * time.Millisecond, false, false}, {false, 3, 1, 10 * time.Minute, false, false}, {false, 5, 5, 3 * time.Second, false, false},
+		{true, 5, 1, 10 * time.Minute, false, false},
+		{false, 3, 1, 200 * time.Millisecond, true, false}, {false, 5, 1, 5 * time.Second, true, false}, {true, 3, 2, 200 * time.Millisecond, true, false},
+		{false, 5, 1, 5 * time.Second, true, true},
 	} {
-		t.Run(fmt.Sprintf("fifo=%t, %d receives, %d hosts, %s, function=%t", c.fifo, c.maxReceives, c.workers, c.takes, c.function), func(t *testing.T) {
+		t.Run(fmt.Sprintf("fifo=%t, %d receives, %d hosts, %s, function=%t, without a client=%t", c.fifo, c.maxReceives, c.workers, c.takes, c.function, c.noClient), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				visibility := 30 * time.Second
@@ -180,7 +188,7 @@ func TestCrashingMessage(t *testing.T) {
 				}
 				w := &crashing{
 					fixture: newFixture(t, setup{fifo: c.fifo, visibility: visibility, maxReceives: c.maxReceives, quiet: true}),
-					takes:   c.takes, poison: "g3-3", done: map[string]bool{},
+					takes:   c.takes, poison: "g3-3", done: map[string]bool{}, client: !c.noClient,
 				}
 				const messages = 30
 				for n := range messages {

@@ -83,11 +83,30 @@ func Recording(ctx context.Context) bool {
 	return ok && s.recording.Load() > 0
 }
 
+// Before tells the host that middleware has the message, and has not called its handler: while it waits for its store, for example.
+func Before(ctx context.Context) { setBefore(ctx, true) }
+
+// Begun tells the host that the handler is called, after [Before].
+func Begun(ctx context.Context) { setBefore(ctx, false) }
+
+func setBefore(ctx context.Context, before bool) {
+	if s, ok := ctx.Value(settlementKey{}).(*settlement); ok {
+		s.before.Store(before)
+	}
+}
+
+// InHandler reports whether the handler itself runs, as far as middleware tells: it is called, and nobody records its outcome.
+func InHandler(ctx context.Context) bool {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	return ok && !s.before.Load() && s.recording.Load() == 0
+}
+
 type settlementKey struct{}
 
 type settlement struct {
 	host      context.Context
 	recording atomic.Int64
+	before    atomic.Bool
 
 	mu      sync.Mutex
 	settled bool

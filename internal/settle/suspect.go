@@ -28,10 +28,14 @@ type suspectsKey struct{}
 type Suspect struct {
 	error
 	Started time.Time // when the crashed process started it, about
+	Alone   bool      // it has crashed a process that ran it apart from others
 }
 
 // NewSuspect returns err as that of a suspect.
-func NewSuspect(err error, started time.Time) error { return &Suspect{err, started} }
+func NewSuspect(err error, started time.Time) error { return &Suspect{error: err, Started: started} }
+
+// NewLoneSuspect returns err as that of a suspect that was alone.
+func NewLoneSuspect(err error, started time.Time) error { return &Suspect{err, started, true} }
 
 // Unwrap returns the error that NewSuspect got.
 func (s *Suspect) Unwrap() error { return s.error }

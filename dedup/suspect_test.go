@@ -1,0 +1,49 @@
+package dedup_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/settle"
+)
+
+// TestLoneSuspect: a suspect that crashed the process which ran it apart is one that was alone, until it runs again.
+func TestLoneSuspect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		once, err := dedup.New(store, "test", func(o *dedup.Options) {
+			o.Key = func(*sqsonce.Message) (string, error) { return "event", nil }
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := false
+		h := once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })
+		crash := func(owner string) {
+			if _, err := store.Acquire(t.Context(), dedup.Claim{Key: "test#event", Owner: owner, Lease: time.Second, Retention: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		crash("first")
+		for i, alone := range []bool{false, true, true} {
+			if i == 1 {
+				crash("second")
+			}
+			ctx, settled := settle.New(settle.WithSuspects(t.Context(), 3))
+			s, ok := settle.SuspectOf(h(ctx, &sqsonce.Message{ID: "1", ReceiveCount: 3}))
+			if !ok || s.Alone != alone || ran {
+				t.Errorf("delivery %d: suspect %v, want alone %t; ran %t", i+1, s, alone, ran)
+			}
+			_ = settled(false)
+		}
+		if err := h(settle.RunningSuspect(t.Context()), &sqsonce.Message{ID: "1", ReceiveCount: 3}); err != nil || !ran {
+			t.Errorf("error %v, ran %t", err, ran)
+		}
+	})
+}

@@ -1,0 +1,21 @@
+package host
+
+import "time"
+
+// Believed is how long what was read of a queue is believed where nothing contradicts it: policies and dead-letter queues change while
+// processes live. Protocol, 17.11.
+const Believed = 5 * time.Minute
+
+// LeastLeft is the last part of a message's life, which no delay reaches: time for another receive, and for a send. SQS deletes a
+// message when its retention is over, also one that waits for its next attempt, and tells nobody. Protocol, 17.15.
+func LeastLeft(visibility time.Duration) time.Duration { return max(2*visibility, time.Minute) }
+
+// SuspectFrom is from which receive on a message whose last owner crashed is a suspect, by the queue's maxReceiveCount; 0: not known.
+// Protocol, 17.7.
+func SuspectFrom(maxReceives int) int {
+	const from = 3
+	if maxReceives == 0 {
+		return from
+	}
+	return max(1, min(from, maxReceives-1))
+}

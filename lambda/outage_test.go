@@ -1,0 +1,109 @@
+package lambda
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// TestQuestionThatMisbehaves: however a question ends, the invocation answers in time, its message is hidden for a minute, and the next
+// invocation does not ask while the call goes on.
+func TestQuestionThatMisbehaves(t *testing.T) {
+	hangs := func(context.Context) error { time.Sleep(time.Hour); return nil }
+	for name, tt := range map[string]struct {
+		ask     func(context.Context) error
+		timeout time.Duration
+		down    bool // nothing more is started
+		asked   int32
+	}{
+		"hangs":                         {hangs, 30 * time.Second, true, 1},
+		"hangs, to the margin":          {hangs, 5 * time.Second, true, 1},
+		"waits for its context":         {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 30 * time.Second, true, 2},
+		"waits for it, to the margin":   {func(ctx context.Context) error { <-ctx.Done(); return nil }, 5 * time.Second, false, 2},
+		"panics":                        {func(context.Context) error { panic("boom") }, 30 * time.Second, true, 2},
+		"Goexit":                        {func(context.Context) error { runtime.Goexit(); return nil }, 30 * time.Second, true, 2},
+		"passes, and the message fails": {passes, 30 * time.Second, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withQueue(t, false, nil, func(x *fixture) {
+				var asked atomic.Int32
+				f := x.wrap(func(context.Context, *sqsonce.Message) error {
+					return sqsonce.UnavailableUntil(errRefused, func(ctx context.Context) error {
+						asked.Add(1)
+						return tt.ask(ctx)
+					})
+				}, func(o *Options) { o.Concurrency = 1 })
+				x.send("1", "2")
+				for range 2 {
+					ctx, cancel := context.WithTimeout(context.Background(), tt.timeout)
+					_, err := f(ctx, x.receive())
+					if late := ctx.Err() != nil; late || (err == nil) != (name == "passes, and the message fails") {
+						t.Errorf("late %t, error %v", late, err)
+					}
+					cancel()
+					changed := 0
+					for _, in := range x.visibleIn() {
+						if in <= 4*time.Minute && in != visibility-tt.timeout {
+							changed++
+						}
+					}
+					if changed == 0 {
+						t.Errorf("visible in %v, want the failed ones hidden", x.visibleIn())
+					}
+					time.Sleep(5 * time.Minute)
+				}
+				if down := x.log.count("is down") > 0; asked.Load() != tt.asked || down != tt.down {
+					t.Errorf("asked %d times, want %d; down %t, want %t:\n%s", asked.Load(), tt.asked, down, tt.down, &x.log)
+				}
+				time.Sleep(2 * time.Hour)
+			})
+		})
+	}
+}
+
+// TestQuestionOfManyInvocations: the invocations of a process share a question: its calls do not overlap, and there is one a second at
+// most. One that ends while it asks leaves the question to the others.
+func TestQuestionOfManyInvocations(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		t.Setenv("AWS_LAMBDA_MAX_CONCURRENCY", "50")
+		var under, most, asked atomic.Int32
+		ask := func(ctx context.Context) error {
+			most.Store(max(most.Load(), under.Add(1)))
+			defer under.Add(-1)
+			asked.Add(1)
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			return errRefused
+		}
+		f := wrap(t, func(context.Context, *sqsonce.Message) error {
+			return sqsonce.UnavailableUntil(errRefused, ask)
+		})
+		begun := time.Now()
+		var wg sync.WaitGroup
+		for i := range 200 {
+			time.Sleep(50 * time.Millisecond)
+			wg.Go(func() {
+				length := time.Minute
+				if i%2 == 0 {
+					length = 560 * time.Millisecond // it ends while it asks
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), length)
+				defer cancel()
+				if _, err := f(ctx, batch("a", "b", "c")); err == nil {
+					t.Error("no error of an invocation in which nothing could be handled")
+				}
+			})
+		}
+		wg.Wait()
+		if limit := int32(time.Since(begun)/time.Second) + 2; most.Load() != 1 || asked.Load() > limit {
+			t.Errorf("asked %d times in %s, %d at once; want %d, one at once", asked.Load(), time.Since(begun), most.Load(), limit)
+		}
+	})
+}
