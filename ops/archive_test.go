@@ -240,9 +240,7 @@ func (x *fixture) postAndBack(l letter) (problem string) {
 		x.receive(x.url)
 	case ops.CauseRejected:
 		x.post(x.url, l.In)
-		h := x.worker(x.url, x.guarded(fails(sqsonce.Reject(errCard))))
-		time.Sleep(time.Minute)
-		h.stop()
+		x.worker(x.url, x.guarded(fails(sqsonce.Reject(errCard)))).stopAfter(time.Minute)
 	}
 	d := x.redriver()
 	before := x.one(d)

@@ -71,9 +71,7 @@ func TestCanaryFails(t *testing.T) {
 						for i := range 5 {
 							x.send(x.url, fmt.Sprintf("g%d-1", i))
 						}
-						h := x.worker(x.url, x.guarded(fails(sqsonce.Reject(errors.New("an earlier failure")))))
-						time.Sleep(time.Minute)
-						h.stop()
+						x.worker(x.url, x.guarded(fails(sqsonce.Reject(errors.New("an earlier failure"))))).stopAfter(time.Minute)
 					} else {
 						x.fill(5)
 					}

@@ -78,77 +78,55 @@ func TestCausesInHosts(t *testing.T) {
 	}{
 		{name: "reject in a worker", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(fails(reject)))
-			time.Sleep(time.Minute)
-			h.stop()
+			x.worker(x.url, x.guarded(fails(reject))).stopAfter(time.Minute)
 		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
 		{name: "reject in a FIFO worker", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(fails(reject)))
-			time.Sleep(time.Minute)
-			h.stop()
+			x.worker(x.url, x.guarded(fails(reject))).stopAfter(time.Minute)
 		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
 		{name: "reject in a function", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.function(x.url, x.guarded(fails(reject)), true)
-			time.Sleep(time.Minute)
-			h.stop()
+			x.function(x.url, x.guarded(fails(reject)), true).stopAfter(time.Minute)
 		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
 		{name: "reject before dedup", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, bare(fails(reject)))
-			time.Sleep(time.Minute)
-			h.stop()
+			x.worker(x.url, bare(fails(reject))).stopAfter(time.Minute)
 		}, want: map[string]found{"a1": {ops.CauseRejected, noRecord, rejected}}},
 		{name: "receives used up in a worker", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(fails(errCard)))
-			time.Sleep(time.Hour)
-			h.stop()
+			x.worker(x.url, x.guarded(fails(errCard))).stopAfter(time.Hour)
 		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"}}},
 		{name: "last try of a head in a FIFO worker", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1", "a2")
-			h := x.worker(x.url, x.guarded(fails(errCard)))
-			time.Sleep(2 * time.Hour)
-			h.stop()
+			x.worker(x.url, x.guarded(fails(errCard))).stopAfter(2 * time.Hour)
 		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, "card declined"}, "a2": {ops.CauseRejected, dedup.StateReleased, "card declined"}}},
 		{name: "followers of a head in a function without a client", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1", "a2", "a3")
-			h := x.function(x.url, x.guarded(fails(errCard)), false)
-			time.Sleep(time.Hour)
-			h.stop()
+			x.function(x.url, x.guarded(fails(errCard)), false).stopAfter(time.Hour)
 		}, want: map[string]found{
 			"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"},
 			"a2": {ops.CauseReceivesUsedUp, noRecord, never}, "a3": {ops.CauseReceivesUsedUp, noRecord, never},
 		}},
 		{name: "a throttled function", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.mapping(x.url, x.newProcess(), func(context.Context, []byte) ([]byte, error) { return nil, esm.ErrThrottled })
-			time.Sleep(time.Hour)
-			h.stop()
+			x.mapping(x.url, x.newProcess(), func(context.Context, []byte) ([]byte, error) { return nil, esm.ErrThrottled }).stopAfter(time.Hour)
 		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, noRecord, never}}},
 		{name: "a crash", maxReceives: 1, run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(hangs))
-			time.Sleep(5 * time.Second)
-			h.kill()
+			x.worker(x.url, x.guarded(hangs)).killAfter(5 * time.Second)
 			time.Sleep(time.Minute)
 			x.receive(x.url)
 		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateCrashed, "no reason known"}}},
 		{name: "a crash whose lease is not over", maxReceives: 1, run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(hangs, func(o *dedup.Options) { o.LeaseDuration = 10 * time.Minute }))
-			time.Sleep(5 * time.Second)
-			h.kill()
+			x.worker(x.url, x.guarded(hangs, func(o *dedup.Options) { o.LeaseDuration = 10 * time.Minute })).killAfter(5 * time.Second)
 			time.Sleep(time.Minute)
 			x.receive(x.url)
 		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateRunning, "no reason known"}}},
 		{name: "a lost delete", maxReceives: 1, run: func(x *fixture) {
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(fails(nil)))
-			time.Sleep(5 * time.Second)
-			h.kill()
+			x.worker(x.url, x.guarded(fails(nil))).killAfter(5 * time.Second)
 			x.sqs.Set(fault.Plan{})
 			time.Sleep(time.Minute)
 			x.receive(x.url)
@@ -157,14 +135,12 @@ func TestCausesInHosts(t *testing.T) {
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
 			x.send(x.url, "a1")
 			var failed atomic.Bool
-			h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error {
+			x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error {
 				if failed.CompareAndSwap(false, true) {
 					return errCard
 				}
 				return nil
-			}))
-			time.Sleep(time.Minute)
-			h.kill()
+			})).killAfter(time.Minute)
 			x.sqs.Set(fault.Plan{})
 			time.Sleep(time.Minute)
 			x.receive(x.url)
@@ -186,9 +162,7 @@ func TestCausesInHosts(t *testing.T) {
 var bring = map[ops.Cause]func(x *fixture){
 	ops.CauseRejected: func(x *fixture) {
 		x.send(x.url, "a1")
-		h := x.worker(x.url, bare(fails(sqsonce.Reject(errCard))))
-		time.Sleep(time.Minute)
-		h.stop()
+		x.worker(x.url, bare(fails(sqsonce.Reject(errCard)))).stopAfter(time.Minute)
 	},
 	ops.CauseReceivesUsedUp: func(x *fixture) {
 		x.send(x.url, "a1")
@@ -205,9 +179,7 @@ var again = map[dedup.RecordState]func(x *fixture, url string){
 	noRecord:         func(*fixture, string) {},
 	ops.StateUnknown: func(*fixture, string) {},
 	dedup.StateReleased: func(x *fixture, url string) {
-		h := x.worker(url, x.guarded(fails(errors.New("no stock"))))
-		time.Sleep(5 * time.Second)
-		h.stop()
+		x.worker(url, x.guarded(fails(errors.New("no stock")))).stopAfter(5 * time.Second)
 	},
 	dedup.StateRunning: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(hangs))
@@ -215,15 +187,11 @@ var again = map[dedup.RecordState]func(x *fixture, url string){
 		time.Sleep(5 * time.Minute)
 	},
 	dedup.StateCrashed: func(x *fixture, url string) {
-		h := x.worker(url, x.guarded(hangs))
-		time.Sleep(5 * time.Second)
-		h.kill()
+		x.worker(url, x.guarded(hangs)).killAfter(5 * time.Second)
 		time.Sleep(time.Minute)
 	},
 	dedup.StateCompleted: func(x *fixture, url string) {
-		h := x.worker(url, x.guarded(fails(nil)))
-		time.Sleep(5 * time.Second)
-		h.stop()
+		x.worker(url, x.guarded(fails(nil))).stopAfter(5 * time.Second)
 	},
 	dedup.StateForeign: func(x *fixture, _ string) { // as Powertools writes it
 		if _, err := x.admin.ddb.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: map[string]ddbtypes.AttributeValue{
@@ -291,9 +259,7 @@ func TestStaleReason(t *testing.T) {
 			sqsonce.AttrEventID: "a1", sqsonce.AttrEventSource: "orders",
 			sqsonce.AttrRejectReason: "an old one", sqsonce.AttrDeadLetterSource: arnPrefix + "elsewhere",
 		})
-		h := x.worker(x.url, x.guarded(fails(errCard)))
-		time.Sleep(time.Hour)
-		h.stop()
+		x.worker(x.url, x.guarded(fails(errCard))).stopAfter(time.Hour)
 		x.want(map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"}})
 	})
 }

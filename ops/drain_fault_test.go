@@ -57,35 +57,27 @@ func (d *disk) has(id string) bool {
 }
 
 // onDisk is a client that deletes only what is on the disk.
-type onDisk struct {
-	ops.Client
-	x    *fixture
-	disk *disk
-	mu   sync.Mutex
-	ids  map[string]string // by receipt handle
-}
-
-func (c *onDisk) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	out, err := c.Client.ReceiveMessage(ctx, in, o...)
-	if err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, m := range out.Messages {
-			c.ids[*m.ReceiptHandle] = *m.MessageId
+func (x *fixture) onDisk(c ops.Client, d *disk) ops.Client {
+	var mu sync.Mutex
+	ids := map[string]string{} // by receipt handle
+	return spy{c, func(in any, call call) (any, error) {
+		if in, ok := in.(*sqs.DeleteMessageBatchInput); ok {
+			mu.Lock()
+			for _, e := range in.Entries {
+				if id := ids[*e.ReceiptHandle]; !d.has(id) {
+					x.Errorf("%s is deleted before its line is on the disk", id)
+				}
+			}
+			mu.Unlock()
 		}
-	}
-	return out, err
-}
-
-func (c *onDisk) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	c.mu.Lock()
-	for _, e := range in.Entries {
-		if id := c.ids[*e.ReceiptHandle]; !c.disk.has(id) {
-			c.x.Errorf("%s is deleted before its line is on the disk", id)
+		out, err := call()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, m := range received(out, err) {
+			ids[*m.ReceiptHandle] = *m.MessageId
 		}
-	}
-	c.mu.Unlock()
-	return c.Client.DeleteMessageBatch(ctx, in, o...)
+		return out, err
+	}}
 }
 
 // Whatever fails, nothing is deleted without its line on the disk, and the next drain to the same file has the rest.
@@ -130,11 +122,11 @@ func TestDrainFaults(t *testing.T) {
 					file := &disk{full: tt.full, bad: tt.bad}
 					ctx, cancel := context.WithCancel(context.Background())
 					p := x.newProcess()
-					client := &onDisk{Client: &hooked{Client: p.sqs, before: func(n int) {
+					client := x.onDisk(hooked(p.sqs, func(n int) {
 						if n == tt.cancel {
 							cancel()
 						}
-					}}, x: x, disk: file, ids: map[string]string{}}
+					}), file)
 					d, err := ops.Open(ctx, client, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(p).Key, x.store(p) })
 					if err != nil {
 						t.Fatal(err)

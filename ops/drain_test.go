@@ -263,23 +263,18 @@ func TestArchiveInUse(t *testing.T) {
 	}
 }
 
-// broken is a client whose messages have a body that is not UTF-8.
-type broken struct{ ops.Client }
-
-func (c broken) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	out, err := c.Client.ReceiveMessage(ctx, in, o...)
-	for i := range out.Messages {
-		out.Messages[i].Body = aws.String("\xff" + *out.Messages[i].Body)
-	}
-	return out, err
-}
-
 // A message that its line does not give back as it is, is left.
 func TestNotArchived(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(2)
-		d, err := ops.Open(context.Background(), broken{x.newProcess().sqs}, x.dlq)
+		d, err := ops.Open(context.Background(), spy{x.newProcess().sqs, func(_ any, call call) (any, error) {
+			out, err := call()
+			for _, m := range received(out, err) {
+				*m.Body = "\xff" + *m.Body // no UTF-8
+			}
+			return out, err
+		}}, x.dlq)
 		if err != nil {
 			t.Fatal(err)
 		}

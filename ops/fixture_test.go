@@ -245,6 +245,9 @@ func (p *process) host(cancel func(), stopped <-chan error) host {
 	return host{stop: end, kill: func() { p.dead.Store(true); end() }}
 }
 
+func (h host) stopAfter(d time.Duration) { time.Sleep(d); h.stop() }
+func (h host) killAfter(d time.Duration) { time.Sleep(d); h.kill() }
+
 // makeHandler makes the handler of a process.
 type makeHandler func(p *process) sqsonce.Handler
 
@@ -312,6 +315,46 @@ func (x *fixture) mapping(url string, p *process, invoke esm.Invoker) host {
 		stopped <- esm.Run(ctx, x.admin.sqs, esm.Config{QueueURL: url, FunctionTimeout: 5 * time.Second, ReportBatchItemFailures: true, Logger: x.quiet}, invoke)
 	}()
 	return p.host(cancel, stopped)
+}
+
+// spy is a client whose calls go through a function.
+type spy struct {
+	ops.Client
+	around func(in any, call call) (any, error)
+}
+
+type call func() (any, error)
+
+type operation[I, O any] func(context.Context, I, ...func(*sqs.Options)) (O, error)
+
+func spied[I, O any](ctx context.Context, s spy, do operation[I, O], in I, o []func(*sqs.Options)) (O, error) {
+	out, err := s.around(in, func() (any, error) { return do(ctx, in, o...) })
+	typed, _ := out.(O)
+	return typed, err
+}
+
+func (s spy) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	return spied(ctx, s, s.Client.ReceiveMessage, in, o)
+}
+
+func (s spy) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	return spied(ctx, s, s.Client.SendMessageBatch, in, o)
+}
+
+func (s spy) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	return spied(ctx, s, s.Client.DeleteMessageBatch, in, o)
+}
+
+func (s spy) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, o ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	return spied(ctx, s, s.Client.ChangeMessageVisibilityBatch, in, o)
+}
+
+// received are the messages of a receive that was answered; of another call none.
+func received(out any, err error) []sqstypes.Message {
+	if r, ok := out.(*sqs.ReceiveMessageOutput); ok && err == nil {
+		return r.Messages
+	}
+	return nil
 }
 
 // looker is a process that only looks: at the end of the test it has made no other call.

@@ -69,47 +69,36 @@ func (d *badDisk) has(line string) bool {
 }
 
 // journalled is a client that sees whether each step has its line on the disk.
-type journalled struct {
-	ops.Client
-	x    *fixture
-	disk *badDisk
-	mu   sync.Mutex
-	ids  map[string]string // by body, and by receipt handle
-}
-
-func (c *journalled) want(line, of string) {
-	c.mu.Lock()
-	id := c.ids[of]
-	c.mu.Unlock()
-	if id == "" || !c.disk.has(fmt.Sprintf(`{"%s":"%s"`, line, id)) {
-		c.x.Errorf("no line %s of %s, %s is on the disk", line, of, id)
-	}
-}
-
-func (c *journalled) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	out, err := c.Client.ReceiveMessage(ctx, in, o...)
-	if err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, m := range out.Messages {
-			c.ids[*m.Body], c.ids[*m.ReceiptHandle] = *m.MessageId, *m.MessageId
+func (x *fixture) journalled(c ops.Client, disk *badDisk) ops.Client {
+	var mu sync.Mutex
+	ids := map[string]string{} // by body, and by receipt handle
+	want := func(line, of string) {
+		mu.Lock()
+		id := ids[of]
+		mu.Unlock()
+		if id == "" || !disk.has(fmt.Sprintf(`{"%s":"%s"`, line, id)) {
+			x.Errorf("no line %s of %s, %s is on the disk", line, of, id)
 		}
 	}
-	return out, err
-}
-
-func (c *journalled) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	for _, e := range in.Entries {
-		c.want("send", *e.MessageBody)
-	}
-	return c.Client.SendMessageBatch(ctx, in, o...)
-}
-
-func (c *journalled) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	for _, e := range in.Entries {
-		c.want("sent", *e.ReceiptHandle)
-	}
-	return c.Client.DeleteMessageBatch(ctx, in, o...)
+	return spy{c, func(in any, call call) (any, error) {
+		switch in := in.(type) {
+		case *sqs.SendMessageBatchInput:
+			for _, e := range in.Entries {
+				want("send", *e.MessageBody)
+			}
+		case *sqs.DeleteMessageBatchInput:
+			for _, e := range in.Entries {
+				want("sent", *e.ReceiptHandle)
+			}
+		}
+		out, err := call()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, m := range received(out, err) {
+			ids[*m.Body], ids[*m.ReceiptHandle] = *m.MessageId, *m.MessageId
+		}
+		return out, err
+	}}
 }
 
 // A disk that is full, or fails, at any line: nothing is sent or deleted without its line on the disk, the run ends with the
@@ -134,8 +123,7 @@ func TestJournalFails(t *testing.T) {
 							x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%2, i))
 						}
 						d := disk(at)
-						c := &journalled{Client: x.newProcess().sqs, x: x, disk: d, ids: map[string]string{}}
-						dlq, err := ops.Open(context.Background(), c, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
+						dlq, err := ops.Open(context.Background(), x.journalled(x.newProcess().sqs, d), x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
 						if err != nil {
 							t.Fatal(err)
 						}

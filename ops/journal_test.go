@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -71,44 +69,25 @@ func (k *killer) kill() {
 	}
 }
 
-func (k *killer) call(f func()) {
+func (k *killer) around(_ any, call call) (any, error) {
 	n := 2 * k.n.Add(1)
 	if n == k.at {
 		k.kill()
 	}
-	f()
+	out, err := call()
 	if n+1 == k.at {
 		k.kill()
 	}
-}
-
-func (k *killer) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (out *sqs.SendMessageBatchOutput, err error) {
-	k.call(func() { out, err = k.Client.SendMessageBatch(ctx, in, o...) })
-	return out, err
-}
-
-func (k *killer) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (out *sqs.DeleteMessageBatchOutput, err error) {
-	k.call(func() { out, err = k.Client.DeleteMessageBatch(ctx, in, o...) })
-	return out, err
-}
-
-func (k *killer) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (out *sqs.ReceiveMessageOutput, err error) {
-	k.call(func() { out, err = k.Client.ReceiveMessage(ctx, in, o...) })
-	if err == nil {
-		for _, m := range out.Messages {
-			k.ids[*m.MessageId] = true
-		}
+	for _, m := range received(out, err) {
+		k.ids[*m.MessageId] = true
 	}
-	return out, err
-}
-
-func (k *killer) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, o ...func(*sqs.Options)) (out *sqs.ChangeMessageVisibilityBatchOutput, err error) {
-	k.call(func() { out, err = k.Client.ChangeMessageVisibilityBatch(ctx, in, o...) })
 	return out, err
 }
 
 func newKiller(c ops.Client, p *process, path string, at int64) *killer {
-	return &killer{Client: c, p: p, path: path, at: at, killed: make(chan struct{}), ids: map[string]bool{}}
+	k := &killer{p: p, path: path, at: at, killed: make(chan struct{}), ids: map[string]bool{}}
+	k.Client = spy{c, k.around}
+	return k
 }
 
 // redriveAndDie redrives in a process that is killed, and returns its journal.

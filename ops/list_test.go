@@ -26,20 +26,19 @@ func (x *fixture) fill(n int) {
 }
 
 // hooked calls before each receive, with its number from 1.
-type hooked struct {
-	ops.Client
-	n      atomic.Int64
-	before func(n int)
-}
-
-func (c *hooked) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	c.before(int(c.n.Add(1)))
-	return c.Client.ReceiveMessage(ctx, in, o...)
+func hooked(c ops.Client, before func(n int)) ops.Client {
+	var n atomic.Int64
+	return spy{c, func(in any, call call) (any, error) {
+		if _, ok := in.(*sqs.ReceiveMessageInput); ok {
+			before(int(n.Add(1)))
+		}
+		return call()
+	}}
 }
 
 // openHooked opens the queue with a function that is called before each receive.
 func (x *fixture) openHooked(p *process, before func(n int), optFns ...func(*ops.Options)) *ops.DLQ {
-	d, err := ops.Open(context.Background(), &hooked{Client: p.sqs, before: before}, x.dlq, optFns...)
+	d, err := ops.Open(context.Background(), hooked(p.sqs, before), x.dlq, optFns...)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -387,25 +386,18 @@ func TestStoppedListing(t *testing.T) {
 	})
 }
 
-// sampled finds nothing in every other receive, as SQS may in a small queue.
-type sampled struct {
-	ops.Client
-	n atomic.Int64
-}
-
-func (c *sampled) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	if c.n.Add(1)%2 == 1 {
-		return &sqs.ReceiveMessageOutput{}, nil
-	}
-	return c.Client.ReceiveMessage(ctx, in, o...)
-}
-
-// One receive that finds nothing does not end a listing.
+// One receive that finds nothing, as of a small queue, does not end a listing.
 func TestEmptyReceive(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(30)
-		d, err := ops.Open(context.Background(), &sampled{Client: x.looker().sqs}, x.dlq)
+		var n atomic.Int64
+		d, err := ops.Open(context.Background(), spy{x.looker().sqs, func(in any, call call) (any, error) {
+			if _, ok := in.(*sqs.ReceiveMessageInput); ok && n.Add(1)%2 == 1 {
+				return &sqs.ReceiveMessageOutput{}, nil
+			}
+			return call()
+		}}, x.dlq)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -23,50 +22,21 @@ import (
 	"github.com/sqsonce/sqsonce/ops"
 )
 
-// refusing is a client of which SQS refuses an action from some call on.
+// refusing has SQS refuse an action from some call on.
 type refusing struct {
-	ops.Client
 	op, code string
 	nth      int64
 	n        atomic.Int64
 }
 
-func (c *refusing) refuse(op string) error {
-	if op != c.op || c.code == "" || c.n.Add(1) < c.nth {
-		return nil
+func (c *refusing) around(in any, call call) (any, error) {
+	if !strings.HasPrefix(fmt.Sprintf("%T", in), "*sqs."+c.op) || c.code == "" || c.n.Add(1) < c.nth {
+		return call()
 	}
-	return &smithyhttp.ResponseError{
+	return nil, &smithyhttp.ResponseError{
 		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusForbidden}},
 		Err:      &smithy.GenericAPIError{Code: c.code, Message: "refused"},
 	}
-}
-
-func (c *refusing) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	if err := c.refuse("ReceiveMessage"); err != nil {
-		return nil, err
-	}
-	return c.Client.ReceiveMessage(ctx, in, o...)
-}
-
-func (c *refusing) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	if err := c.refuse("SendMessage"); err != nil {
-		return nil, err
-	}
-	return c.Client.SendMessageBatch(ctx, in, o...)
-}
-
-func (c *refusing) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	if err := c.refuse("DeleteMessage"); err != nil {
-		return nil, err
-	}
-	return c.Client.DeleteMessageBatch(ctx, in, o...)
-}
-
-func (c *refusing) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, o ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
-	if err := c.refuse("ChangeMessageVisibility"); err != nil {
-		return nil, err
-	}
-	return c.Client.ChangeMessageVisibilityBatch(ctx, in, o...)
 }
 
 // From some call on SQS denies one action, or throttles it: the run ends, with the action's name, and gives back what it can.
@@ -84,11 +54,11 @@ func TestRedriveIsStoppedInTheMiddle(t *testing.T) {
 							x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%4, i))
 						}
 						effects, stop := x.effects()
-						c := &refusing{Client: x.newProcess().sqs, op: op, code: code, nth: 3}
+						c := &refusing{op: op, code: code, nth: 3}
 						if op == "ChangeMessageVisibility" {
 							c.nth = 1 // the only one
 						}
-						w := x.wired(c)
+						w := x.wired(spy{x.newProcess().sqs, c.around})
 						d, err := ops.Open(context.Background(), w, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
 						if err != nil {
 							t.Fatal(err)

@@ -37,34 +37,33 @@ type calls struct {
 }
 
 func (x *fixture) wired(c ops.Client) *wire {
-	return &wire{c, &calls{x: x, bodies: map[string]string{}, sent: map[string]int{}}}
+	w := &wire{calls: &calls{x: x, bodies: map[string]string{}, sent: map[string]int{}}}
+	return w.over(c)
 }
 
 // over returns the wire of another process.
-func (w *wire) over(c ops.Client) *wire { return &wire{c, w.calls} }
+func (w *wire) over(c ops.Client) *wire { return &wire{spy{c, w.around}, w.calls} }
 
-func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	out, err := w.Client.ReceiveMessage(ctx, in, o...)
-	if err == nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, m := range out.Messages {
-			w.bodies[*m.ReceiptHandle] = *m.Body
-		}
+func (c *calls) around(in any, call call) (any, error) {
+	if in, ok := in.(*sqs.DeleteMessageBatchInput); ok {
+		c.deleting(in)
 	}
-	return out, err
-}
-
-func (w *wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	out, err := w.Client.SendMessageBatch(ctx, in, o...)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.sends++; err == nil {
-		for _, e := range out.Successful {
-			for _, entry := range in.Entries {
+	out, err := call()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range received(out, err) {
+		c.bodies[*m.ReceiptHandle] = *m.Body
+	}
+	sent, ok := in.(*sqs.SendMessageBatchInput)
+	if !ok {
+		return out, err
+	}
+	if c.sends++; err == nil {
+		for _, e := range out.(*sqs.SendMessageBatchOutput).Successful {
+			for _, entry := range sent.Entries {
 				if *entry.Id == *e.Id {
-					w.sent[*entry.MessageBody]++
-					w.order = append(w.order, *entry.MessageBody)
+					c.sent[*entry.MessageBody]++
+					c.order = append(c.order, *entry.MessageBody)
 				}
 			}
 		}
@@ -72,16 +71,15 @@ func (w *wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInp
 	return out, err
 }
 
-func (w *wire) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	w.mu.Lock()
+func (c *calls) deleting(in *sqs.DeleteMessageBatchInput) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, e := range in.Entries {
-		if body := w.bodies[*e.ReceiptHandle]; w.sent[body] == 0 {
-			w.x.Errorf("%s is deleted before its copy was acknowledged", body)
+		if body := c.bodies[*e.ReceiptHandle]; c.sent[body] == 0 {
+			c.x.Errorf("%s is deleted before its copy was acknowledged", body)
 		}
-		w.deletes++
+		c.deletes++
 	}
-	w.mu.Unlock()
-	return w.Client.DeleteMessageBatch(ctx, in, o...)
 }
 
 // openWired opens the queue with a wire.

@@ -116,9 +116,7 @@ func TestRestoreOfSeveralSources(t *testing.T) {
 		id := map[string]string{"event-id": "1"}
 		x.sendWith(url, "moved", map[string]string{"event-id": "1", sqsonce.AttrRejectReason: "of an earlier visit"})
 		x.sendWith(url, "message ID, moved", nil)
-		h := x.worker(url, bare(fails(errCard)))
-		time.Sleep(time.Hour)
-		h.stop()
+		x.worker(url, bare(fails(errCard))).stopAfter(time.Hour)
 		x.sendWith(x.dlq, "rejected", map[string]string{"event-id": "1", sqsonce.AttrRejectReason: "r 1", sqsonce.AttrDeadLetterSource: other})
 		x.sendWith(x.dlq, "no reason", map[string]string{"event-id": "1", sqsonce.AttrDeadLetterSource: other})
 		x.sendWith(x.dlq, "no room for the source", map[string]string{"event-id": "1", sqsonce.AttrRejectReason: "r"})
