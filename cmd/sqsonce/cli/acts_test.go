@@ -165,18 +165,13 @@ func TestInterruptedWrite(t *testing.T) {
 	}
 }
 
-// What has changed while the question was open is not changed again.
+// What has changed while the question was open is not changed again, and the audit has that.
 func TestChangedMeanwhile(t *testing.T) {
 	for _, command := range []string{"free", "complete"} {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(w *world) {
 				key := w.put("e", dedup.StateCrashed)
-				store := &meddling{Store: w.store, change: func() {
-					r, err := w.store.Inspect(context.Background(), key)
-					w.must(err)
-					w.must(w.store.Reopen(context.Background(), r, "another operator"))
-				}}
-				w.opts.Store = func(context.Context) (Store, error) { return store, nil }
+				w.meddle(func(r dedup.Record) error { return w.store.Reopen(context.Background(), r, "another operator") })
 				if got := w.run("record", command, key, "--yes"); got.code != exitRefused || got.out != "" {
 					t.Errorf("%+v", got)
 				}
@@ -184,6 +179,9 @@ func TestChangedMeanwhile(t *testing.T) {
 				w.must(err)
 				if w.state(key) != dedup.StateReleased || r.LastError != "another operator" {
 					t.Errorf("record %+v", r)
+				}
+				if lines := w.audited(); len(lines) != 2 || !strings.Contains(lines[1].Error, "changed") || lines[1].After != nil {
+					t.Errorf("audit %+v", lines)
 				}
 			})
 		})
@@ -194,13 +192,10 @@ func TestChangedMeanwhile(t *testing.T) {
 func TestFreeRefusedToLateRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		key := w.put("e", dedup.StateCrashed)
-		store := &meddling{Store: w.store, change: func() {
-			r, err := w.store.Inspect(context.Background(), key)
-			w.must(err)
-			_, err = w.store.Renew(context.Background(), r.Lease, time.Hour)
-			w.must(err)
-		}}
-		w.opts.Store = func(context.Context) (Store, error) { return store, nil }
+		w.meddle(func(r dedup.Record) error {
+			_, err := w.store.Renew(context.Background(), r.Lease, time.Hour)
+			return err
+		})
 		if got := w.run("record", "free", key, "--yes"); got.code != exitRefused || w.state(key) != dedup.StateRunning {
 			t.Errorf("%+v, and the record is %s", got, w.state(key))
 		}
@@ -210,15 +205,19 @@ func TestFreeRefusedToLateRenewal(t *testing.T) {
 // meddling is a store whose record somebody changes after the first look at it.
 type meddling struct {
 	Store
-	change func()
+	change func(dedup.Record) error
+}
+
+func (w *world) meddle(change func(dedup.Record) error) {
+	store := &meddling{w.store, change}
+	w.opts.Store = func(context.Context) (Store, error) { return store, nil }
 }
 
 func (s *meddling) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	r, err := s.Store.Inspect(ctx, key)
-	if s.change != nil {
-		change := s.change
+	if change := s.change; err == nil && change != nil {
 		s.change = nil
-		change()
+		err = change(r)
 	}
 	return r, err
 }

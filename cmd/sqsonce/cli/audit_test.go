@@ -49,23 +49,6 @@ func TestAudit(t *testing.T) {
 	})
 }
 
-// What fails is in the audit too.
-func TestAuditOfFailure(t *testing.T) {
-	bubble(t, func(w *world) {
-		key := w.put("e", dedup.StateCrashed)
-		store := &meddling{Store: w.store, change: func() {
-			r, err := w.store.Inspect(context.Background(), key)
-			w.must(err)
-			w.must(w.store.Reopen(context.Background(), r, "another operator"))
-		}}
-		w.opts.Store = func(context.Context) (Store, error) { return store, nil }
-		w.run("record", "free", key, "--yes")
-		if lines := w.audited(); len(lines) != 2 || !strings.Contains(lines[1].Error, "changed") || lines[1].After != nil {
-			t.Errorf("%+v", lines)
-		}
-	})
-}
-
 // Where a change cannot be written down it is not made.
 func TestNoChangeWithoutAudit(t *testing.T) {
 	for name, inTheWay := range map[string]string{"no folder": "sqsonce", "no file": "sqsonce/audit.jsonl/x"} {

@@ -178,7 +178,7 @@ func TestConsoleStop(t *testing.T) {
 				if n, _ := strconv.Atoi(toDo[2]); n != 500-done {
 					t.Errorf("%d are done of 500, and %d to do", done, n)
 				}
-				for _, refused := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.plan2(deleteForm...)} {
+				for _, refused := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.post("/plan", deleteForm...)} {
 					if refused.code != http.StatusConflict || !strings.Contains(refused.text, "a redrive at orders-dlq is under way since") {
 						t.Errorf("%d: %s", refused.code, refused.text)
 					}
@@ -216,9 +216,6 @@ func TestConsoleStop(t *testing.T) {
 		})
 	}
 }
-
-// plan2 asks for a plan that is refused.
-func (b *browser) plan2(pairs ...string) answer { return b.post("/plan", pairs...) }
 
 // What each act would do to a record is what the command says, and what it asks.
 func TestConsoleRecord(t *testing.T) {

@@ -233,9 +233,7 @@ func TestConsoleLookPanics(t *testing.T) {
 // What came from other queues is counted, and not shown.
 func TestConsoleSharedDLQ(t *testing.T) {
 	bubble(t, func(w *world) {
-		policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`
-		_, err := w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: aws.String("returns"), Attributes: map[string]string{"RedrivePolicy": policy}})
-		w.must(err)
+		w.shareDLQ("returns")
 		from := func(queue string) []string {
 			return []string{sqsonce.AttrRejectReason, "declined", sqsonce.AttrDeadLetterSource, "arn:aws:sqs:us-east-1:000000000000:" + queue}
 		}

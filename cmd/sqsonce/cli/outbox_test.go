@@ -2,10 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -133,7 +129,7 @@ func TestOutboxActs(t *testing.T) {
 				if left != test.left {
 					t.Errorf("it is %q now, want %q", left, test.left)
 				}
-				if lines := w.auditOf("outbox "); (test.code == exitDone && !strings.Contains(test.args, "dry-run")) != (len(lines) == 2) {
+				if lines := w.audited(); (test.code == exitDone && !strings.Contains(test.args, "dry-run")) != (len(lines) == 2) {
 					t.Errorf("%d lines of the audit: %v", len(lines), lines)
 				} else if len(lines) == 2 && (lines[0].Group != group || lines[0].EventID == "" || lines[1].ID != lines[0].ID || lines[1].Group != group) {
 					t.Errorf("the audit says %+v", lines)
@@ -141,24 +137,6 @@ func TestOutboxActs(t *testing.T) {
 			})
 		})
 	}
-}
-
-// auditOf returns the lines of the audit about changes that begin with what.
-func (w *world) auditOf(what string) (lines []auditLine) {
-	w.Helper()
-	text, err := os.ReadFile(filepath.Join(w.folder, "sqsonce", auditFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	w.must(err)
-	for line := range strings.Lines(string(text)) {
-		var l auditLine
-		w.must(json.Unmarshal([]byte(line), &l))
-		if strings.HasPrefix(l.What, what) {
-			lines = append(lines, l)
-		}
-	}
-	return lines
 }
 
 func TestOutboxRefusals(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,7 +135,8 @@ func TestPlanCameBack(t *testing.T) {
 	})
 }
 
-// The command that goes on after an interrupt has no plan: what is left is another one.
+// An interrupt ends a redrive in part: what it has not sent is visible, and the command that it prints does the rest, by the same
+// journal. It has no plan: what is left is another one.
 func TestPlanResume(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.deadLetters(200)
@@ -149,13 +151,22 @@ func TestPlanResume(t *testing.T) {
 		}
 		got := w.runIn(ctx, append(args, "--yes", "--plan", p.Hash, "--expect=200")...)
 		w.caller = func(context.Context) (string, error) { return callerARN, nil }
-		_, command, found := strings.Cut(got.err, "to go on: sqsonce ")
-		command, _, _ = strings.Cut(command, "\n")
+		command, found := got.goOn()
 		if got.code != exitPart || !found || strings.Contains(command, "--plan") || strings.Contains(command, p.Hash) {
 			t.Fatalf("goes on by %q: %+v", command, got)
 		}
+		if sent := 200 - left(t, w); sent < 40 || sent > 70 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "sqsonce: interrupted") {
+			t.Errorf("%d sent, %d hidden: %s", sent, w.hidden("orders-dlq"), got.err)
+		}
 		if got := w.run(words(command)...); got.code != exitDone || len(w.stack.MemSQS().Messages("orders-dlq")) != 0 {
 			t.Errorf("%s: %+v", command, got)
+		}
+		journals, err := filepath.Glob(filepath.Join(w.folder, "sqsonce", "redrive-orders-dlq-*.jsonl"))
+		if err != nil || len(journals) != 1 {
+			t.Errorf("journals %q, %v", journals, err)
+		}
+		if lines := w.audited(); len(lines) != 4 || lines[1].Error != "interrupted" || lines[3].Error != "" {
+			t.Errorf("audit %+v", lines)
 		}
 	})
 	for _, test := range [][]string{{"dlq", "--plan", "h", "--yes"}, {"dlq", "--yes", "--plan=h"}, {"dlq", "--yes"}} {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -33,6 +32,13 @@ func (w *world) deadLetters(n int) (ids []string) {
 		ids = append(ids, w.send("orders-dlq", event, "b"))
 	}
 	return ids
+}
+
+// goOn returns the command that does the rest, where the result names one.
+func (r result) goOn() (command string, found bool) {
+	_, command, found = strings.Cut(r.err, "to go on: sqsonce ")
+	command, _, _ = strings.Cut(command, "\n")
+	return command, found
 }
 
 func (w *world) hidden(queue string) (n int) {
@@ -183,14 +189,13 @@ func TestRedriveFails(t *testing.T) {
 				if w.hidden("orders-dlq") != 0 {
 					t.Errorf("%d are hidden", w.hidden("orders-dlq"))
 				}
-				_, command, resumes := strings.Cut(got.err, "to go on: sqsonce ")
+				command, resumes := got.goOn()
 				if resumes != test.resumes {
 					t.Fatalf("says how it goes on: %t: %s", resumes, got.err)
 				}
 				if !resumes {
 					return
 				}
-				command, _, _ = strings.Cut(command, "\n")
 				sent := len(w.stack.MemSQS().Messages("orders"))
 				if got := w.run(words(command)...); got.code != exitDone {
 					t.Errorf("%s: %+v", command, got)
@@ -201,32 +206,6 @@ func TestRedriveFails(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An interrupt ends a redrive in part: what it has not sent is visible, and the command that it prints does the rest.
-func TestInterruptedRedrive(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(100)
-		ctx, cancel := context.WithCancelCause(context.Background())
-		time.AfterFunc(3500*time.Millisecond, func() { cancel(errInterrupted) })
-		got := w.runIn(ctx, append(slices.Clone(redriveLine), "--all", "--canary=0", "--rate=10", "--yes")...)
-		sent := len(w.stack.MemSQS().Messages("orders"))
-		if got.code != exitPart || sent < 30 || sent > 50 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "sqsonce: interrupted") {
-			t.Errorf("%d sent, %d hidden: %+v", sent, w.hidden("orders-dlq"), got)
-		}
-		_, command, _ := strings.Cut(got.err, "to go on: sqsonce ")
-		command, _, _ = strings.Cut(command, "\n")
-		if got := w.run(words(command)...); got.code != exitDone || len(w.stack.MemSQS().Messages("orders")) != 100 {
-			t.Errorf("%s: %d sent, %+v", command, len(w.stack.MemSQS().Messages("orders")), got)
-		}
-		journals, err := filepath.Glob(filepath.Join(w.folder, "sqsonce", "redrive-orders-dlq-*.jsonl"))
-		if err != nil || len(journals) != 1 {
-			t.Errorf("journals %q, %v", journals, err)
-		}
-		if lines := w.audited(); len(lines) != 4 || lines[1].Error != "interrupted" || lines[3].Error != "" {
-			t.Errorf("audit %+v", lines)
-		}
-	})
 }
 
 // A second redrive from the same queue is refused; one that was killed is named.

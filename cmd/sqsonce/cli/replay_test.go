@@ -142,8 +142,7 @@ func TestInterruptedReplay(t *testing.T) {
 				}
 				w.bars = bars
 				got := w.runIn(ctx, w.replayLine(id, key, "ID"+noted+" --again FENCE --yes")...)
-				_, command, found := strings.Cut(got.err, "to go on: sqsonce ")
-				command, _, _ = strings.Cut(command, "\n")
+				command, found := got.goOn()
 				if got.code != exitPart || runs.Load() != 0 || left(t, w) != 1 || w.hidden("orders-dlq") != 0 || !found || !strings.Contains(command, "--again ") {
 					t.Fatalf("%d runs, %d left, %d hidden: %+v", runs.Load(), left(t, w), w.hidden("orders-dlq"), got)
 				}

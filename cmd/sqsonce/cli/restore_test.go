@@ -77,8 +77,7 @@ func TestInterruptedRestore(t *testing.T) {
 		}
 		got := w.dlqIn(ctx, "restore ARCHIVE --yes")
 		sent := left(t, w)
-		_, command, _ := strings.Cut(got.err, "to go on: sqsonce ")
-		command, _, _ = strings.Cut(command, "\n")
+		command, _ := got.goOn()
 		if got.code != exitPart || sent == 0 || sent == 60 || !strings.Contains(command, "--journal "+filepath.Join(w.folder, "sqsonce", "restore-orders-dlq-")) {
 			t.Fatalf("%d sent: %+v", sent, got)
 		}

@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -21,21 +19,10 @@ import (
 // consumer are others.
 func TestQueueIsASource(t *testing.T) {
 	bubble(t, func(w *world) {
-		policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`
-		if _, err := w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: aws.String("returns"), Attributes: map[string]string{"RedrivePolicy": policy}}); err != nil {
-			t.Fatal(err)
-		}
+		w.shareDLQ("returns")
 		for _, source := range []string{"orders", "returns"} {
-			attrs := map[string]sqstypes.MessageAttributeValue{}
-			for name, value := range map[string]string{
-				sqsonce.AttrEventID: source, sqsonce.AttrEventSource: "shop", sqsonce.AttrRejectReason: "declined",
-				sqsonce.AttrDeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:" + source,
-			} {
-				attrs[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
-			}
-			if _, err := w.stack.SQS.SendMessage(w.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(w.stack.QueueURL["orders-dlq"]), MessageBody: aws.String(source), MessageAttributes: attrs}); err != nil {
-				t.Fatal(err)
-			}
+			w.send("orders-dlq", source, source, sqsonce.AttrEventSource, "shop", sqsonce.AttrRejectReason, "declined",
+				sqsonce.AttrDeadLetterSource, "arn:aws:sqs:us-east-1:000000000000:"+source)
 		}
 		records := []string{"--consumer", consumer, "--table", "dedup"}
 		list := w.run(append([]string{"dlq", "ls", "--messages", "--queue", "orders"}, records...)...)
@@ -50,6 +37,14 @@ func TestQueueIsASource(t *testing.T) {
 			t.Errorf("exit %d, %v left: %s%s", got.code, left, got.out, got.err)
 		}
 	})
+}
+
+// shareDLQ makes another queue with the dead-letter queue of orders.
+func (w *world) shareDLQ(name string) {
+	w.Helper()
+	policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`
+	_, err := w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{"RedrivePolicy": policy}})
+	w.must(err)
 }
 
 // A variable that is not set is no selection.
@@ -67,13 +62,8 @@ func TestEmptySelection(t *testing.T) {
 // A queue whose messages are hidden is not taken for an empty one.
 func TestExitCodeOfHiddenMessages(t *testing.T) {
 	bubble(t, func(w *world) {
-		url := aws.String(w.stack.QueueURL["orders-dlq"])
-		if _, err := w.stack.SQS.SendMessage(w.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: aws.String("a")}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.stack.SQS.ReceiveMessage(w.Context(), &sqs.ReceiveMessageInput{QueueUrl: url, VisibilityTimeout: 600}); err != nil {
-			t.Fatal(err)
-		}
+		w.send("orders-dlq", "", "a")
+		w.hide("orders-dlq")
 		if got := w.run("dlq", "ls", "--queue", "orders", "--exit-code"); got.code != exitPart || !strings.Contains(got.err, "not all messages were read") {
 			t.Errorf("exit %d: %s", got.code, got.err)
 		}

@@ -80,46 +80,6 @@ func (w *world) redriven() {
 	})
 }
 
-// sent is how many messages were sent since before.
-func (w *world) sent(before map[string]int) int {
-	now := w.calls()
-	return now["SendMessage"] + now["SendMessageBatch"] - before["SendMessage"] - before["SendMessageBatch"]
-}
-
-// A class is redriven: by a plan, whose button says how many, and with a canary that is seen to succeed. The same form sent again
-// does nothing more.
-func TestRedrive(t *testing.T) {
-	w := newWorld(t)
-	w.seed()
-	w.console("--queue", queue, "--worker", w.consume(), "--write")
-	b := w.open()
-	w.plan(b, classOfReleased, "redrive", redriveButton)
-	b.shows("Redrive class", redriveButton, "canary")
-	before, action := w.calls(), eval[string](b, named(redriveButton)+".form.action")
-	if status := b.load(b.click(redriveButton)); status != http.StatusOK {
-		t.Fatalf("status %d\n%s", status, b.dump())
-	}
-	run := strings.TrimPrefix(eval[string](b, "location.pathname"), w.root)
-	b.until(ended) // the page refreshes itself
-	w.redriven()
-	b.shows("7", "Came back")
-	if n := w.sent(before); n < 2 || n > releasedMessages { // the canary, and the rest
-		t.Errorf("%d calls sent messages", n)
-	}
-	w.visit(b, "/runs")
-	b.shows("Redrive class")
-	w.visit(b, "/dlq/"+queue)
-	b.shows("Look again")
-
-	before = w.calls()
-	if got := eval[string](b, `fetch(%q, {method: "POST"}).then(r => r.url)`, action); got != w.base+run {
-		t.Errorf("the form sent again leads to %s, want %s", got, run)
-	}
-	if acts := w.acted(before); w.sent(before) != 0 {
-		t.Errorf("the form sent again: %v", acts)
-	}
-}
-
 // Without a mouse: Tab and Enter from the first page to the end of a redrive, and what has the focus is seen.
 func TestKeyboard(t *testing.T) {
 	w := newWorld(t)

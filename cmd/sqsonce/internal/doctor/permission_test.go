@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"errors"
 	"os"
 	"reflect"
 	"regexp"
@@ -11,37 +10,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
-
-func TestCaller(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		arn     string
-		err     error
-		verdict Verdict
-		says    string
-	}{
-		"known":      {callerARN, nil, OK, callerARN},
-		"expired":    {"", &smithy.GenericAPIError{Code: "ExpiredToken", Message: "The security token is expired"}, Fail, "ExpiredToken"},
-		"denied":     {"", &smithy.GenericAPIError{Code: "AccessDenied", Message: "no"}, Skip, "sts:GetCallerIdentity is denied"},
-		"fails":      {"", errors.New("broken"), Skip, "broken"},
-		"an emptied": {"", nil, Skip, "no ARN"},
-	} {
-		a := healthy(t, "orders")
-		answer(a.sts, func(*sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
-			return &sts.GetCallerIdentityOutput{Arn: aws.String(test.arn)}, test.err
-		})
-		if f := a.only("I1", test.verdict); !strings.Contains(f.Text, test.says) {
-			t.Errorf("%s: %s: want %q", name, f, test.says)
-		}
-	}
-}
 
 // Each action that the role lacks is found by name, and the fix gives it.
 func TestRole(t *testing.T) {
@@ -87,49 +60,6 @@ func TestRoleTwice(t *testing.T) {
 	}
 	a.paste(f.Fix)
 	a.well()
-}
-
-func TestRoleSimulation(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		change  func(a *account)
-		verdict Verdict
-		says    string
-		fix     string
-	}{
-		"denied by a statement": {func(a *account) { a.role.denied = []string{"sqs:SendMessage"} }, Fail, "sqs:SendMessage on queue orders-dlq (denied by a statement)", "an Allow does not outweigh a Deny"},
-		"conditions":            {func(a *account) { a.role.conditional = []string{"sqs:SendMessage"} }, Warn, "sqs:SendMessage on queue orders-dlq only if conditions on aws:SourceVpce allow it", "see whether"},
-		"conditions and a lack": {func(a *account) {
-			a.role.conditional = []string{"sqs:SendMessage"}
-			a.role.without("sqs:DeleteMessage")
-		}, Fail, "; role billing has sqs:SendMessage on queue orders-dlq only if", "aws iam put-role-policy"},
-		"nothing is said": {func(a *account) { a.role.silent = true }, Skip, "says nothing about sqs:ReceiveMessage on queue orders", ""},
-		"denied":          {func(a *account) { a.iam.deny("SimulatePrincipalPolicy") }, Skip, "iam:SimulatePrincipalPolicy is denied", ""},
-		"no such role":    {func(a *account) { a.deployment.Role = "arn:aws:iam::000000000000:role/gone" }, Fail, "does not exist", "aws iam list-roles"},
-		"a session": {func(a *account) { a.deployment.Role = "arn:aws:sts::000000000000:assumed-role/billing/one" }, Skip,
-			"session of the role billing", "aws iam get-role --role-name billing --query Role.Arn --output text"},
-		"no role":   {func(a *account) { a.deployment.Role = "billing" }, Skip, `"billing" is not the ARN of a role`, ""},
-		"a user":    {func(a *account) { a.deployment.Role = "arn:aws:iam::000000000000:user/ann" }, Skip, "is not the ARN of a role", ""},
-		"two lacks": {func(a *account) { a.role.without("sqs:DeleteMessage", "sqs:SendMessage") }, Fail, "lacks sqs:DeleteMessage on queue orders, sqs:SendMessage on queue orders-dlq,", "aws iam put-role-policy"},
-		"pages":     {func(a *account) { endless(a) }, Skip, "says nothing about", ""},
-		"by --role": {func(a *account) { a.deployment.Role = "arn:aws:iam::000000000000:role/billing" }, OK, "role billing has the 9 actions", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
-			test.change(a)
-			if f := a.only("I2", test.verdict); !strings.Contains(f.Text, test.says) || !strings.HasPrefix(f.Fix, test.fix) {
-				t.Errorf("%s\nfix %q", f, f.Fix)
-			}
-		})
-	}
-}
-
-// endless has a simulation that never comes to an end.
-func endless(a *account) {
-	answer(a.iam, func(*iam.SimulatePrincipalPolicyInput) (*iam.SimulatePrincipalPolicyOutput, error) {
-		return &iam.SimulatePrincipalPolicyOutput{IsTruncated: true, Marker: aws.String("again")}, nil
-	})
 }
 
 // What is not known of the deployment is not taken for granted.

@@ -121,15 +121,18 @@ func (a *account) fakeIAM(queue string) {
 func (a *account) protectTable() {
 	a.Helper()
 	ctx, table := context.Background(), aws.String("dedup")
-	protect := func(on bool) {
-		_, err := a.stack.DynamoDB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: table, DeletionProtectionEnabled: &on})
-		a.must(err)
-	}
-	protect(true)
-	a.Cleanup(func() { protect(false) })
+	a.updateTable(&dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(true)})
+	a.Cleanup(func() { a.updateTable(&dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(false)}) })
 	_, err := a.stack.DynamoDB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
 		TableName: table, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
 	})
+	a.must(err)
+}
+
+func (a *account) updateTable(in *dynamodb.UpdateTableInput) {
+	a.Helper()
+	in.TableName = aws.String("dedup")
+	_, err := a.stack.DynamoDB.UpdateTable(context.Background(), in)
 	a.must(err)
 }
 
