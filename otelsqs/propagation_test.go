@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const (
@@ -27,11 +28,7 @@ const (
 
 func newTelemetry(t testing.TB, optFns ...func(*Options)) *Telemetry {
 	t.Helper()
-	tel, err := New(optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tel
+	return must.Get(New(optFns...))(t)
 }
 
 func carrying(traceparent, tracestate, header string) *sqsonce.Message {
@@ -272,9 +269,7 @@ func TestLogHandlerIsAHandler(t *testing.T) {
 	err := slogtest.TestHandler(LogHandler(slog.NewJSONHandler(&out, nil)), func() (lines []map[string]any) {
 		for d := json.NewDecoder(&out); d.More(); {
 			var line map[string]any
-			if err := d.Decode(&line); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.Decode(&line))
 			lines = append(lines, line)
 		}
 		return lines

@@ -133,5 +133,3 @@ func (t *Telemetry) flushError(ctx context.Context, err error) {
 		slog.WarnContext(ctx, "otelsqs: telemetry not exported; this is logged once", "error", err)
 	})
 }
-
-
