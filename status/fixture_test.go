@@ -18,6 +18,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -49,10 +50,7 @@ func newFixture(t testing.TB) *fixture {
 
 func (x *fixture) queue(name string, attributes map[string]string) (url string) {
 	x.Helper()
-	out, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
-	if err != nil {
-		x.Fatal(err)
-	}
+	out := must.Get(x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes}))(x)
 	return *out.QueueUrl
 }
 
@@ -67,9 +65,7 @@ func (x *fixture) send(url, body, group, key string) {
 			sqsonce.AttrEventKey: {DataType: aws.String("String"), StringValue: &key},
 		}
 	}
-	if _, err := x.c.SendMessage(x.Context(), in); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.c.SendMessage(x.Context(), in))(x)
 }
 
 // sendMany sends 10 n messages with keys.
@@ -91,11 +87,7 @@ func (x *fixture) sendMany(url string, n int) {
 func (x *fixture) worker(url string, h sqsonce.Handler, optFns ...func(*sqsworker.Options)) *sqsworker.Worker {
 	x.Helper()
 	quiet := func(o *sqsworker.Options) { o.Logger = slog.New(slog.DiscardHandler) }
-	w, err := sqsworker.New(x.c, url, h, append(optFns, quiet)...)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return w
+	return must.Get(sqsworker.New(x.c, url, h, append(optFns, quiet)...))(x)
 }
 
 // run starts a worker, and returns what stops it.
@@ -111,11 +103,7 @@ func (x *fixture) run(w *sqsworker.Worker) (stop func() error) {
 
 func (x *fixture) handler(optFns ...func(*Options)) http.Handler {
 	x.Helper()
-	h, err := Handler(optFns...)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return h
+	return must.Get(Handler(optFns...))(x)
 }
 
 func workers(ws ...*sqsworker.Worker) func(*Options) { return func(o *Options) { o.Workers = ws } }

@@ -25,6 +25,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -43,9 +44,7 @@ func TestProbes(t *testing.T) {
 				for i, w := range ws {
 					rec := ask(w.Health(), "GET", path)
 					var body struct{ Reason string }
-					if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, json.Unmarshal(rec.Body.Bytes(), &body))
 					want.Workers = append(want.Workers, ProbeWorker{[]string{"orders", "refunds"}[i], states[i], rec.Code == 200, body.Reason})
 					want.OK = want.OK && rec.Code == 200
 				}
@@ -66,9 +65,7 @@ func TestProbes(t *testing.T) {
 		stopOrders, stopRefunds := x.run(ws[0]), x.run(ws[1])
 		time.Sleep(20 * time.Second)
 		look("both run", "running", "running")
-		if err := stopRefunds(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, stopRefunds())
 		look("one has ended", "running", "ended")
 		x.send(orders, "a", "", "")
 		time.Sleep(time.Second)
@@ -117,10 +114,7 @@ func TestPathsAndMethods(t *testing.T) {
 	}
 	server := httptest.NewServer(h)
 	defer server.Close()
-	resp, err := http.Head(server.URL + "/stats")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Head(server.URL + "/stats"))(t)
 	if resp.Body.Close() != nil || resp.StatusCode != 200 || resp.ContentLength <= 0 {
 		t.Errorf("HEAD /stats: %s, length %d", resp.Status, resp.ContentLength)
 	}
@@ -138,13 +132,8 @@ func everything(x *fixture, o *Options) {
 	store, err1 := dynamostore.New(ddb, "dedup")
 	box, err2 := dynamooutbox.New(ddb, "outbox", "orders", "shop")
 	events, err3 := fifo.NewPublisher(x.c, x.queue("events.fifo", map[string]string{"FifoQueue": "true"}), "shop")
-	if err := errors.Join(err1, err2, err3); err != nil {
-		x.Fatal(err)
-	}
-	relay, err := outbox.NewRelay(box, events)
-	if err != nil {
-		x.Fatal(err)
-	}
+	must.Do(x, errors.Join(err1, err2, err3))
+	relay := must.Get(outbox.NewRelay(box, events))(x)
 	o.Name, o.Version = "shop", "v1.2.3"
 	o.Workers = []*sqsworker.Worker{x.worker(x.queue("orders", nil), sleeps(0), func(o *sqsworker.Options) { o.DeleteLinger = -1 })}
 	o.Consumers = map[string]Consumer{
@@ -162,13 +151,8 @@ func TestStatsGolden(t *testing.T) {
 		h := x.handler(func(o *Options) { everything(x, o) })
 		time.Sleep(90 * time.Second)
 		var got bytes.Buffer
-		if err := json.Indent(&got, ask(h, "GET", "/stats").Body.Bytes(), "", "  "); err != nil {
-			t.Fatal(err)
-		}
-		want, err := os.ReadFile("testdata/stats.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Indent(&got, ask(h, "GET", "/stats").Body.Bytes(), "", "  "))
+		want := must.Get(os.ReadFile("testdata/stats.json"))(t)
 		if diff := cmp.Diff(string(want), got.String()); diff != "" {
 			t.Errorf("testdata/stats.json (-want +got):\n%s", diff)
 		}
@@ -269,9 +253,7 @@ func TestAskedAllTheTime(t *testing.T) {
 		}
 		stop := x.run(w)
 		time.Sleep(30 * time.Second)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, stop())
 		cancel()
 		clients.Wait()
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -25,10 +26,7 @@ func TestRunning(t *testing.T) {
 		const secret = "s3cret"
 		orders, refunds := x.queue("orders.fifo", map[string]string{"FifoQueue": "true"}), x.queue("refunds", nil)
 		over := make(chan struct{})
-		once, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		once := must.Get(dedup.New(memstore.New(), "billing", func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) }))(t)
 		stuck := x.worker(orders, func(context.Context, *sqsonce.Message) error { <-over; return nil }, func(o *sqsworker.Options) {
 			o.Timeout = func(*sqsonce.Message) time.Duration { return 10 * time.Second }
 		})
@@ -86,12 +84,8 @@ func TestRunning(t *testing.T) {
 		if r := get[RunningReport](t, plain, "/running", 200); r.Total != 0 || r.Running == nil || len(r.Running) != 0 {
 			t.Errorf("nothing runs: %+v, want an empty list", r)
 		}
-		if err := stopStuck(); err != nil {
-			t.Error(err)
-		}
-		if err := stopSlow(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, stopStuck())
+		must.Do(t, stopSlow())
 	})
 }
 
@@ -127,9 +121,7 @@ func TestRunningIsBounded(t *testing.T) {
 			t.Error("not the oldest first")
 		}
 		for _, stop := range stops {
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, stop())
 		}
 	})
 }
@@ -167,9 +159,7 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("JSON: %+v", r.Running)
 		}
 		time.Sleep(time.Minute)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, stop())
 	})
 }
 
