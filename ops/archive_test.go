@@ -23,6 +23,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	limits "github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -109,9 +110,7 @@ func TestBadArchives(t *testing.T) {
 			t.Errorf("%s: %d messages, %v", name, len(all), err)
 		}
 		path := filepath.Join(t.TempDir(), "archive")
-		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(tt.text), 0o600))
 		_, err = ops.OpenArchive(path)
 		if after, _ := os.ReadFile(path); tt.text != "" && (err == nil || string(after) != tt.text) {
 			t.Errorf("%s: opened: %v, or changed", name, err)
@@ -223,9 +222,7 @@ func (x *fixture) post(url string, m sqsonce.Message) {
 	if x.fifo {
 		in.MessageDeduplicationId = aws.String("sent")
 	}
-	if _, err := x.admin.sqs.SendMessage(context.Background(), in); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.admin.sqs.SendMessage(context.Background(), in))(x)
 }
 
 // postAndBack has a letter land in the dead-letter queue, archived, restored and redriven.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -148,12 +149,9 @@ func TestCausesInHosts(t *testing.T) {
 		{name: "sent by somebody", run: func(x *fixture) { x.send(x.dlq, "a1") },
 			want: map[string]found{"a1": {ops.CauseSent, noRecord, never}}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{fifo: tt.fifo, maxReceives: tt.maxReceives}, func(x *fixture) {
-				tt.run(x)
-				x.want(tt.want)
-			})
+		run(t, tt.name, setup{fifo: tt.fifo, maxReceives: tt.maxReceives}, func(x *fixture) {
+			tt.run(x)
+			x.want(tt.want)
 		})
 	}
 }
@@ -194,14 +192,12 @@ var again = map[dedup.RecordState]func(x *fixture, url string){
 		x.worker(url, x.guarded(fails(nil))).stopAfter(5 * time.Second)
 	},
 	dedup.StateForeign: func(x *fixture, _ string) { // as Powertools writes it
-		if _, err := x.admin.ddb.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: map[string]ddbtypes.AttributeValue{
+		must.Get(x.admin.ddb.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: map[string]ddbtypes.AttributeValue{
 			"id":                     &ddbtypes.AttributeValueMemberS{Value: consumer + "#orders|a1"},
 			"status":                 &ddbtypes.AttributeValueMemberS{Value: "INPROGRESS"},
 			"expiration":             &ddbtypes.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(time.Hour).Unix())},
 			"in_progress_expiration": &ddbtypes.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(time.Minute).UnixMilli())},
-		}}); err != nil {
-			x.Fatal(err)
-		}
+		}}))(x)
 	},
 }
 
@@ -213,39 +209,36 @@ func TestEveryCauseAndState(t *testing.T) {
 	}
 	for cause := range bring {
 		for state := range again {
-			t.Run(string(cause)+"/"+string(state), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{}, func(x *fixture) {
-					bring[cause](x)
-					url := x.create("again", nil)
-					x.send(url, "a1")
-					again[state](x, url)
-					if state == ops.StateUnknown {
-						x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
-					}
-					m := x.mustList(x.open())["a1"]
-					if m == nil {
-						t.Fatal("the message is not listed")
-					}
-					want := reasons[state]
-					switch {
-					case cause == ops.CauseRejected:
-						want = "sqsonce: rejected: card declined"
-					case want == never:
-						want = m.Problem.Error()
-					case want == "":
-						want = "no reason known"
-					}
-					if m.Cause != cause || stateOf(m) != state || m.Reason != want {
-						t.Errorf("got %s, %s, %q, want %s, %s, %q", m.Cause, m.State, m.Reason, cause, state, want)
-					}
-					if hasRecord := state != noRecord && state != ops.StateUnknown; (m.Record != nil) != hasRecord || (m.Problem == nil) != hasRecord {
-						t.Errorf("record %v, problem %v", m.Record, m.Problem)
-					}
-					if m.RecordKey != consumer+"#orders|a1" || m.QueueARN != arnPrefix+"jobs" {
-						t.Errorf("key %q of queue %q", m.RecordKey, m.QueueARN)
-					}
-				})
+			run(t, string(cause)+"/"+string(state), setup{}, func(x *fixture) {
+				bring[cause](x)
+				url := x.create("again", nil)
+				x.send(url, "a1")
+				again[state](x, url)
+				if state == ops.StateUnknown {
+					x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
+				}
+				m := x.mustList(x.open())["a1"]
+				if m == nil {
+					x.Fatal("the message is not listed")
+				}
+				want := reasons[state]
+				switch {
+				case cause == ops.CauseRejected:
+					want = "sqsonce: rejected: card declined"
+				case want == never:
+					want = m.Problem.Error()
+				case want == "":
+					want = "no reason known"
+				}
+				if m.Cause != cause || stateOf(m) != state || m.Reason != want {
+					x.Errorf("got %s, %s, %q, want %s, %s, %q", m.Cause, m.State, m.Reason, cause, state, want)
+				}
+				if hasRecord := state != noRecord && state != ops.StateUnknown; (m.Record != nil) != hasRecord || (m.Problem == nil) != hasRecord {
+					x.Errorf("record %v, problem %v", m.Record, m.Problem)
+				}
+				if m.RecordKey != consumer+"#orders|a1" || m.QueueARN != arnPrefix+"jobs" {
+					x.Errorf("key %q of queue %q", m.RecordKey, m.QueueARN)
+				}
 			})
 		}
 	}

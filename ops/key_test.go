@@ -52,36 +52,33 @@ func TestMessagesFindTheirRecords(t *testing.T) {
 		s.body = cmp.Or(s.body, "a1")
 		for _, host := range []string{"worker", "function"} {
 			for _, cause := range []ops.Cause{ops.CauseRejected, ops.CauseReceivesUsedUp} {
-				t.Run(fmt.Sprintf("%s/%s/%s", s.name, host, cause), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: s.fifo}, func(x *fixture) {
-						x.sendWith(x.url, s.body, s.attrs)
-						x.bringBy(host, cause, s)
-						withKey := func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key }
-						m := x.one(x.open(withKey))
-						lost := s.lost && cause == ops.CauseReceivesUsedUp
-						switch {
-						case m.Cause != cause || m.Message.Body != s.body:
-							t.Errorf("cause %s, want %s; body %q, want it in its envelope", m.Cause, cause, m.Message.Body)
-						case s.changes:
-						case lost && (!errors.Is(m.Problem, opserr.ErrDedupIDLost) || m.State != ops.StateUnknown || m.RecordKey != ""):
-							t.Errorf("%s, key %q, problem %v; want the loss said", m.State, m.RecordKey, m.Problem)
-						case !lost && (m.State != dedup.StateReleased || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey):
-							t.Errorf("%s, key %q, problem %v; want the record found", m.State, m.RecordKey, m.Problem)
+				run(t, fmt.Sprintf("%s/%s/%s", s.name, host, cause), setup{fifo: s.fifo}, func(x *fixture) {
+					x.sendWith(x.url, s.body, s.attrs)
+					x.bringBy(host, cause, s)
+					withKey := func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key }
+					m := x.one(x.open(withKey))
+					lost := s.lost && cause == ops.CauseReceivesUsedUp
+					switch {
+					case m.Cause != cause || m.Message.Body != s.body:
+						x.Errorf("cause %s, want %s; body %q, want it in its envelope", m.Cause, cause, m.Message.Body)
+					case s.changes:
+					case lost && (!errors.Is(m.Problem, opserr.ErrDedupIDLost) || m.State != ops.StateUnknown || m.RecordKey != ""):
+						x.Errorf("%s, key %q, problem %v; want the loss said", m.State, m.RecordKey, m.Problem)
+					case !lost && (m.State != dedup.StateReleased || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey):
+						x.Errorf("%s, key %q, problem %v; want the record found", m.State, m.RecordKey, m.Problem)
+					}
+					if host == "function" && !s.changes {
+						x.roundTrip(withKey)
+						return
+					}
+					r := x.redriveAll(x.redriver(withKey))
+					if lost || s.changes {
+						if len(x.bodies(x.url)) != 0 || !errors.Is(r.Results[0].Err, opserr.ErrDedupIDLost) && !errors.Is(r.Results[0].Err, opserr.ErrKeyChanges) {
+							x.Errorf("%+v", r.Results[0])
 						}
-						if host == "function" && !s.changes {
-							x.roundTrip(withKey)
-							return
-						}
-						r := x.redriveAll(x.redriver(withKey))
-						if lost || s.changes {
-							if len(x.bodies(x.url)) != 0 || !errors.Is(r.Results[0].Err, opserr.ErrDedupIDLost) && !errors.Is(r.Results[0].Err, opserr.ErrKeyChanges) {
-								t.Errorf("%+v", r.Results[0])
-							}
-							return
-						}
-						x.completes(m, cause, s)
-					})
+						return
+					}
+					x.completes(m, cause, s)
 				})
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -86,12 +87,9 @@ func (c *calls) deleting(in *sqs.DeleteMessageBatchInput) {
 func (x *fixture) openWired(optFns ...func(*ops.Options)) (*ops.DLQ, *wire) {
 	x.Helper()
 	w := x.wired(x.newProcess().sqs)
-	d, err := ops.Open(context.Background(), w, x.dlq, append([]func(*ops.Options){func(o *ops.Options) {
+	d := must.Get(ops.Open(context.Background(), w, x.dlq, append([]func(*ops.Options){func(o *ops.Options) {
 		o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin)
-	}}, optFns...)...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	}}, optFns...)...))(x)
 	return d, w
 }
 
@@ -168,34 +166,31 @@ func TestRedriveOrder(t *testing.T) {
 		"nine are done":             {done: nine, left: strings.Join(nine, " ")},
 		"one is done, one is left":  {done: []string{"b-01", "b-16"}, crashed: []string{"b-13"}, left: "b-01 b-13 b-16 b-19 b-22 b-25 b-28"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{fifo: true}, func(x *fixture) {
-				x.send(x.dlq, ids...)
-				d, w := x.openWired(records(tt.done, tt.crashed))
-				r := x.redriveAll(d, func(o *ops.RedriveOptions) {
-					if tt.set != nil {
-						tt.set(o)
-					}
-				})
-				left := x.bodies(x.dlq)
-				slices.Sort(left)
-				if got := strings.Join(left, " "); got != tt.left {
-					t.Errorf("left: %s, want %s", got, tt.left)
-				}
-				last := map[byte]string{}
-				for _, body := range w.order {
-					if body <= last[body[0]] {
-						t.Errorf("%s was sent after %s", body, last[body[0]])
-					}
-					last[body[0]] = body
-				}
-				for _, res := range r.Results {
-					if res.Action == ops.ActionLeft && errors.Is(res.Err, opserr.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
-						t.Errorf("%s: %v", res.ID, res.Err)
-					}
+		run(t, name, setup{fifo: true}, func(x *fixture) {
+			x.send(x.dlq, ids...)
+			d, w := x.openWired(records(tt.done, tt.crashed))
+			r := x.redriveAll(d, func(o *ops.RedriveOptions) {
+				if tt.set != nil {
+					tt.set(o)
 				}
 			})
+			left := x.bodies(x.dlq)
+			slices.Sort(left)
+			if got := strings.Join(left, " "); got != tt.left {
+				x.Errorf("left: %s, want %s", got, tt.left)
+			}
+			last := map[byte]string{}
+			for _, body := range w.order {
+				if body <= last[body[0]] {
+					x.Errorf("%s was sent after %s", body, last[body[0]])
+				}
+				last[body[0]] = body
+			}
+			for _, res := range r.Results {
+				if res.Action == ops.ActionLeft && errors.Is(res.Err, opserr.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
+					x.Errorf("%s: %v", res.ID, res.Err)
+				}
+			}
 		})
 	}
 }
