@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/console"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -82,10 +83,7 @@ func TestConsole(t *testing.T) {
 		if page != "" {
 			address = home + page
 		}
-		res, err := client.Get(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(client.Get(address))(t)
 		if home == "" {
 			home = strings.TrimSuffix(res.Request.URL.String(), "/")
 		}
@@ -114,7 +112,7 @@ func TestConsoleWithoutDeadLetterQueue(t *testing.T) {
 	clearEnvironment(t)
 	w := newWorld(t, false)
 	s, err := w.connect(t.Context())
-	w.must(err)
+	must.Do(w, err)
 	var notes strings.Builder
 	a := w.app("")
 	a.err = &notes
@@ -128,8 +126,7 @@ func TestConsoleWithoutDeadLetterQueue(t *testing.T) {
 func TestConsoleDeadLetterQueueNotRead(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "InternalFailure"}}})
-		s, err := w.connect(w.Context())
-		w.must(err)
+		s := must.Get(w.connect(w.Context()))(w)
 		if q, err := w.app("").consoleQueue(w.Context(), s, "orders"); err == nil {
 			t.Errorf("got %+v", q)
 		}
@@ -161,7 +158,7 @@ func (w *world) browse(write bool, optFns ...func(*console.Options)) *browser {
 	w.Helper()
 	w.calls.policy = "act"
 	s, err := w.connect(context.Background())
-	w.must(err)
+	must.Do(w, err)
 	a := w.app("")
 	a.out, a.err, a.asks = io.Discard, io.Discard, false
 	a.flags.consumer, a.flags.table, a.flags.operator = consumer, "dedup", "ann"
@@ -172,8 +169,7 @@ func (w *world) browse(write bool, optFns ...func(*console.Options)) *browser {
 		Archive: a.newArchive, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, name := range []string{"orders", "orders.fifo"} {
-		q, err := a.consoleQueue(context.Background(), s, name)
-		w.must(err)
+		q := must.Get(a.consoleQueue(context.Background(), s, name))(w)
 		b.opts.Queues = append(b.opts.Queues, q)
 	}
 	for _, fn := range optFns {
@@ -181,8 +177,7 @@ func (w *world) browse(write bool, optFns ...func(*console.Options)) *browser {
 	}
 	b.server = console.New(b.opts)
 	w.Cleanup(b.server.Close)
-	u, err := url.Parse(b.server.URL())
-	w.must(err)
+	u := must.Get(url.Parse(b.server.URL()))(w)
 	rec := httptest.NewRecorder()
 	b.server.ServeHTTP(rec, b.request("GET", u.RequestURI(), nil))
 	if cookies := rec.Result().Cookies(); len(cookies) == 1 {

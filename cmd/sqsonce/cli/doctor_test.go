@@ -26,6 +26,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/status"
 )
@@ -38,10 +39,9 @@ func denyDynamo(op string) fault.Plan {
 
 // noTTL is a FAIL of T2.
 func (w *world) noTTL() {
-	_, err := w.stack.DynamoDB.UpdateTimeToLive(context.Background(), &dynamodb.UpdateTimeToLiveInput{
+	must.Get(w.stack.DynamoDB.UpdateTimeToLive(context.Background(), &dynamodb.UpdateTimeToLiveInput{
 		TableName: aws.String("dedup"), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{Enabled: aws.Bool(false), AttributeName: aws.String("expiration")},
-	})
-	w.must(err)
+	}))(w)
 }
 
 func TestGoldenDoctor(t *testing.T) {
@@ -76,8 +76,7 @@ func TestDocumentedDoctor(t *testing.T) {
 // The exit codes. A check that could not look is never ok.
 func TestDoctorExitCodes(t *testing.T) {
 	warned := func(w *world) {
-		_, err := w.stack.DynamoDB.UpdateTable(context.Background(), &dynamodb.UpdateTableInput{TableName: aws.String("dedup"), DeletionProtectionEnabled: aws.Bool(false)})
-		w.must(err)
+		must.Get(w.stack.DynamoDB.UpdateTable(context.Background(), &dynamodb.UpdateTableInput{TableName: aws.String("dedup"), DeletionProtectionEnabled: aws.Bool(false)}))(w)
 	}
 	for name, test := range map[string]struct {
 		change func(w *world)
@@ -123,22 +122,20 @@ func TestDoctorExitCodes(t *testing.T) {
 		}, args: "--table dedup --timeout 2s", code: exitFailed, says: "deadline"},
 		"the probe is no policy": {args: "--queue orders --table dedup --probe", says: "0 failures, 2 skipped", shows: "ok\tI3\tthe caller has sqs:DeleteMessage on queue orders\t\n"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.deploy()
-				w.env = map[string]string{}
-				if test.change != nil {
-					test.change(w)
-				}
-				got := w.run(append([]string{"doctor"}, strings.Fields(test.args)...)...)
-				w.stack.MemDynamoDB().Set(fault.Plan{}) // the world ends by calls
-				if got.code != test.code || !strings.Contains(got.err, test.says) || !strings.Contains(got.out, test.shows) {
-					t.Errorf("exit %d, want %d with %q and %q\n%s%s", got.code, test.code, test.says, test.shows, got.out, got.err)
-				}
-				if strings.Contains(got.out, "ok\tT") && w.opts.Store != nil {
-					t.Error(got.out)
-				}
-			})
+		run(t, name, func(w *world) {
+			w.deploy()
+			w.env = map[string]string{}
+			if test.change != nil {
+				test.change(w)
+			}
+			got := w.run(append([]string{"doctor"}, strings.Fields(test.args)...)...)
+			w.stack.MemDynamoDB().Set(fault.Plan{}) // the world ends by calls
+			if got.code != test.code || !strings.Contains(got.err, test.says) || !strings.Contains(got.out, test.shows) {
+				w.Errorf("exit %d, want %d with %q and %q\n%s%s", got.code, test.code, test.says, test.shows, got.out, got.err)
+			}
+			if strings.Contains(got.out, "ok\tT") && w.opts.Store != nil {
+				w.Error(got.out)
+			}
 		})
 	}
 }
@@ -193,23 +190,20 @@ func (w *world) deploy() *deployment {
 	w.Helper()
 	ctx, dedup := context.Background(), aws.String("dedup")
 	attributes := func(queue string, attributes map[string]string) {
-		_, err := w.stack.SQS.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), Attributes: attributes})
-		w.must(err)
+		must.Get(w.stack.SQS.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), Attributes: attributes}))(w)
 	}
 	attributes("orders", map[string]string{"VisibilityTimeout": "180"})
 	attributes("orders-dlq", map[string]string{
 		"MessageRetentionPeriod": "1209600", "RedriveAllowPolicy": `{"redrivePermission":"byQueue","sourceQueueArns":["` + ordersARN + `"]}`,
 	})
 	protect := func(on bool) {
-		_, err := w.stack.DynamoDB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: dedup, DeletionProtectionEnabled: &on})
-		w.must(err)
+		must.Get(w.stack.DynamoDB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: dedup, DeletionProtectionEnabled: &on}))(w)
 	}
 	protect(true)
 	w.Cleanup(func() { protect(false) })
-	_, err := w.stack.DynamoDB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+	must.Get(w.stack.DynamoDB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
 		TableName: dedup, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
-	})
-	w.must(err)
+	}))(w)
 	metric := func(id, name, queue string) cwtypes.MetricDataQuery {
 		return cwtypes.MetricDataQuery{Id: &id, MetricStat: &cwtypes.MetricStat{Stat: aws.String("Maximum"), Period: aws.Int32(60), Metric: &cwtypes.Metric{
 			Namespace: aws.String("AWS/SQS"), MetricName: &name, Dimensions: []cwtypes.Dimension{{Name: aws.String("QueueName"), Value: &queue}},

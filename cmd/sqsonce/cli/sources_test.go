@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // Of a dead-letter queue of two queues --queue means the messages of one, whose consumer is named; the records of the other queue's
@@ -43,8 +44,7 @@ func TestQueueIsASource(t *testing.T) {
 func (w *world) shareDLQ(name string) {
 	w.Helper()
 	policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`
-	_, err := w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{"RedrivePolicy": policy}})
-	w.must(err)
+	must.Get(w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{"RedrivePolicy": policy}}))(w)
 }
 
 // A variable that is not set is no selection.
@@ -93,26 +93,24 @@ func TestKeyFunctionUnknownToTheCommand(t *testing.T) {
 		"said":                 {flags: []string{"--all", "--yes", "--unknown"}, code: exitDone, sent: 4},
 		"said of one message":  {flags: []string{"--id", "ID", "--yes", "--unknown"}, code: exitDone, sent: 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				ids := w.keyFunction()
-				list := w.run("dlq", "ls", "--queue", "orders", "--consumer", consumer, "--table", "dedup")
-				shown := w.run("dlq", "show", ids[0], "--json", "--queue", "orders", "--consumer", consumer, "--table", "dedup")
-				if !strings.Contains(list.out, "\t4\tunknown\t") || strings.Contains(list.out, "never") || !strings.Contains(shown.out, `"state":"unknown"`) {
-					t.Errorf("%s%s", list.out, shown.out)
-				}
-				for i, flag := range test.flags {
-					test.flags[i] = strings.Replace(flag, "ID", ids[0], 1)
-				}
-				w.terminal, w.answer = test.answer != "", test.answer
-				got := w.redrive(append(slices.Clone(test.flags), "--canary", "0")...)
-				if sent := len(w.stack.MemSQS().Messages("orders")); got.code != test.code || sent != test.sent {
-					t.Errorf("exit %d, %d sent, want %d, %d: %s%s", got.code, sent, test.code, test.sent, got.out, got.err)
-				}
-				if says := strings.Contains(got.out+got.err, "--unknown sends it all the same"); says != (test.code == exitPart) {
-					t.Errorf("it says how: %t: %s%s", says, got.out, got.err)
-				}
-			})
+		run(t, name, func(w *world) {
+			ids := w.keyFunction()
+			list := w.run("dlq", "ls", "--queue", "orders", "--consumer", consumer, "--table", "dedup")
+			shown := w.run("dlq", "show", ids[0], "--json", "--queue", "orders", "--consumer", consumer, "--table", "dedup")
+			if !strings.Contains(list.out, "\t4\tunknown\t") || strings.Contains(list.out, "never") || !strings.Contains(shown.out, `"state":"unknown"`) {
+				w.Errorf("%s%s", list.out, shown.out)
+			}
+			for i, flag := range test.flags {
+				test.flags[i] = strings.Replace(flag, "ID", ids[0], 1)
+			}
+			w.terminal, w.answer = test.answer != "", test.answer
+			got := w.redrive(append(slices.Clone(test.flags), "--canary", "0")...)
+			if sent := len(w.stack.MemSQS().Messages("orders")); got.code != test.code || sent != test.sent {
+				w.Errorf("exit %d, %d sent, want %d, %d: %s%s", got.code, sent, test.code, test.sent, got.out, got.err)
+			}
+			if says := strings.Contains(got.out+got.err, "--unknown sends it all the same"); says != (test.code == exitPart) {
+				w.Errorf("it says how: %t: %s%s", says, got.out, got.err)
+			}
 		})
 	}
 }
@@ -121,15 +119,14 @@ func TestKeyFunctionUnknownToTheCommand(t *testing.T) {
 // messages into the dead-letter queue.
 func (w *world) keyFunction() (ids []string) {
 	w.Helper()
-	once, err := dedup.New(w.store, consumer, func(o *dedup.Options) {
+	once := must.Get(dedup.New(w.store, consumer, func(o *dedup.Options) {
 		o.Logger = slog.New(slog.DiscardHandler)
 		o.Key = func(m *sqsonce.Message) (string, error) { return sqsonce.EventKey("shop", m.Body) }
-	})
-	w.must(err)
+	}))(w)
 	for _, order := range []string{"1", "2", "3", "4"} {
 		m := &sqsonce.Message{ID: order, Body: order}
 		key, err := once.Key(m)
-		w.must(err)
+		must.Do(w, err)
 		want := dedup.StateCompleted
 		if order == "1" {
 			want = dedup.StateCrashed
@@ -138,7 +135,7 @@ func (w *world) keyFunction() (ids []string) {
 		} else {
 			err = once.Handler(succeeds)(context.Background(), m)
 		}
-		w.must(err)
+		must.Do(w, err)
 		if state := w.state(key); state != want {
 			w.Fatalf("%s is %s", key, state)
 		}

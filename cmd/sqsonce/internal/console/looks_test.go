@@ -18,6 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/ops"
 	"github.com/sqsonce/sqsonce/status"
 )
@@ -96,9 +97,7 @@ func TestKeepCutsReasons(t *testing.T) {
 func TestOneLookAtASharedQueue(t *testing.T) {
 	other := Queue{Name: "returns", URL: "http://sqs/1/returns", DLQName: orders.DLQName, DLQURL: orders.DLQURL}
 	var l looks
-	if err := l.begin(orders, "a look"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.begin(orders, "a look"))
 	var refused *pageError
 	if err := l.begin(other, "a look"); !errors.As(err, &refused) || refused.status != http.StatusConflict {
 		t.Errorf("%v", err)
@@ -197,10 +196,7 @@ func TestBounds(t *testing.T) {
 		return 0
 	}
 	for i := range mostRuns + 10 {
-		r, err := runs.add(&plan{operation: operation{name: "redrive"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(runs.add(&plan{operation: operation{name: "redrive"}}))(t)
 		if i > 0 { // the first one is under way
 			if err := r.carryOut(t.Context(), command, nil); err != nil || len(r.notes) > mostNotes {
 				t.Errorf("%v, %d bytes of notes", err, len(r.notes))

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // Without Options.Write what acts is not there.
@@ -85,10 +87,7 @@ func (away) Do(r *http.Request) (*http.Response, error) {
 
 // Serve ends within its bounds, also where a page and a sample wait for what never answers.
 func TestServe(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	asked := make(chan struct{}, 1)
 	f := newFixture(t, func(o *Options) {
 		o.Addr = l.Addr().String()
@@ -151,13 +150,8 @@ func TestServe(t *testing.T) {
 }
 
 func TestServeFails(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
+	must.Do(t, l.Close())
 	if err := newFixture(t).Serve(t.Context(), l); err == nil {
 		t.Error("Serve on a closed listener returns no error")
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/cli"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -95,7 +97,7 @@ func newTab(t *testing.T) *tab {
 			t.Error(p)
 		}
 	})
-	b.must(chromedp.Listen(ctx, b.hear))
+	must.Do(b, chromedp.Listen(ctx, b.hear))
 	b.do(chromedp.EmulateViewport(width, height))
 	return b
 }
@@ -159,13 +161,6 @@ func (b *tab) asked(since *int) []request {
 	return slices.Clone(b.requests[from:])
 }
 
-func (b *tab) must(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 // within is a context of one step.
 func (b *tab) within() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(b.ctx, waiting, fmt.Errorf("not within %v", waiting))
@@ -224,25 +219,12 @@ func (b *tab) until(expression string, args ...any) {
 	if len(args) > 0 {
 		expression = fmt.Sprintf(expression, args...)
 	}
-	eventually(b.T, expression, func() bool {
+	testworld.Eventually(b.T, expression, func() bool {
 		ctx, cancel := context.WithTimeout(b.ctx, waiting)
 		defer cancel()
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
 		return err == nil && ok // an error: the page is going, and the next is not there
 	}, b.dump)
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool, dump ...func() string) {
-	t.Helper()
-	for end := time.Now().Add(waiting); !ok(); time.Sleep(25 * time.Millisecond) {
-		if time.Now().After(end) {
-			for _, d := range dump {
-				what += "\n" + d()
-			}
-			t.Fatalf("not within %v: %s", waiting, what)
-		}
-	}
 }
 
 // What a person does on a page: things are found by what is written on them.

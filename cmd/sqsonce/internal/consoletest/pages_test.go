@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -42,7 +43,7 @@ func (b *tab) check(name string) {
 func (b *tab) picture(name string) {
 	b.Helper()
 	if *pictures != "" {
-		b.must(os.WriteFile(filepath.Join(*pictures, name+".png"), b.screenshot(), 0o644))
+		must.Do(b, os.WriteFile(filepath.Join(*pictures, name+".png"), b.screenshot(), 0o644))
 	}
 }
 
@@ -54,8 +55,7 @@ func (b *tab) screenshot() []byte {
 	w := eval[int64](b, "innerWidth")
 	// A window as high as the page: the footer is at its end, and not in the middle.
 	b.do(chromedp.EmulateViewport(w, eval[int64](b, "document.documentElement.scrollHeight")))
-	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	b.must(err)
+	png := must.Get(chromedp.Run(ctx, chromedp.CaptureScreenshot()))(b)
 	b.do(chromedp.EmulateViewport(w, height))
 	return png
 }
@@ -154,10 +154,9 @@ func (b *tab) scheme(name string) {
 	b.Helper()
 	ctx, cancel := b.within()
 	defer cancel()
-	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	must.Get(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
-	})
-	b.must(err)
+	}))(b)
 }
 
 // violations returns what axe-core, with all of its rules, finds wrong on the page in a colour scheme.
@@ -166,8 +165,7 @@ func (b *tab) violations(scheme string) (found []string) {
 	b.scheme(scheme)
 	_, file := testserver.Browse(b.T)
 	if !eval[bool](b, `"axe" in window`) {
-		script, err := os.ReadFile(file)
-		b.must(err)
+		script := must.Get(os.ReadFile(file))(b)
 		// DevTools run it: the page's Content-Security-Policy stays as it is.
 		b.do(chromedp.Evaluate[chromedp.Void](string(script)))
 	}

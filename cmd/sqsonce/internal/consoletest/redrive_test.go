@@ -12,6 +12,9 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // inRow is the expression of the button that does op in the row that has the text.
@@ -55,7 +58,7 @@ func (w *world) complete(b *tab, do func(), ok func() bool) {
 			return
 		}
 		w.Logf("not every message was seen: %s", b.dump())
-		for end := time.Now().Add(waiting); w.hidden(dlq) > 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		for end := time.Now().Add(waiting); testworld.Hidden(w.stack, dlq) > 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		}
 	}
 	w.Fatalf("it never sees every message\n%s", b.dump())
@@ -64,18 +67,17 @@ func (w *world) complete(b *tab, do func(), ok func() bool) {
 // redriven waits for the end of a redrive of the released class: each message was sent once, and its event is done.
 func (w *world) redriven() {
 	w.Helper()
-	eventually(w.T, "every event is completed", func() bool {
+	testworld.Eventually(w.T, "every event is completed", func() bool {
 		done := 0
 		for i := range releasedMessages {
-			record, err := w.store.Inspect(w.Context(), w.key(fmt.Sprintf("ord-%d", 1001+i)))
-			w.must(err)
+			record := must.Get(w.store.Inspect(w.Context(), w.key(fmt.Sprintf("ord-%d", 1001+i))))(w)
 			if record.Completed {
 				done++
 			}
 		}
 		return done == releasedMessages
 	})
-	eventually(w.T, "their messages are gone", func() bool {
+	testworld.Eventually(w.T, "their messages are gone", func() bool {
 		return len(w.stack.MemSQS().Messages(dlq)) == completedMessages+crashedMessages+startedMessages && len(w.stack.MemSQS().Messages(queue)) == 0
 	})
 }
@@ -113,8 +115,7 @@ func TestScriptOff(t *testing.T) {
 	w.seed()
 	w.console("--queue", queue, "--worker", w.consume(), "--write")
 	b := newTab(t)
-	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	w.must(err)
+	must.Get(chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))(w)
 	b.load(chromedp.Navigate(w.url))
 	if eval[bool](b, `document.getElementById("pause").checkVisibility()`) {
 		t.Error("there is a button that does nothing")
@@ -131,20 +132,10 @@ func TestScriptOff(t *testing.T) {
 	w.plan(b, classOfReleased, "redrive", redriveButton)
 	b.load(b.click(redriveButton))
 	w.redriven()
-	eventually(t, "the page says so when it is loaded again", func() bool {
+	testworld.Eventually(t, "the page says so when it is loaded again", func() bool {
 		b.load(chromedp.Reload())
 		return eval[bool](b, ended)
 	}, b.dump)
-}
-
-// hidden returns how many messages of a queue are hidden.
-func (w *world) hidden(queue string) (n int) {
-	for _, m := range w.stack.MemSQS().Messages(queue) {
-		if m.InFlight {
-			n++
-		}
-	}
-	return n
 }
 
 // hasten makes a timer of the page's script run fifty times as fast: 5 s are 100 ms.
@@ -159,8 +150,7 @@ func (b *tab) hasten() {
 // script has an expression run in each page of the tab before the page's own scripts.
 func (b *tab) script(expression string) {
 	b.Helper()
-	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: expression})
-	b.must(err)
+	must.Get(chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: expression}))(b)
 }
 
 // refreshes waits until the page has refreshed itself n times. Of those that it has begun one may still be answered.
@@ -169,7 +159,7 @@ func (b *tab) refreshes(n int) {
 	var since int
 	b.asked(&since)
 	seen := 0
-	eventually(b.T, "the page is refreshed", func() bool {
+	testworld.Eventually(b.T, "the page is refreshed", func() bool {
 		for _, r := range b.asked(&since) {
 			if strings.Contains(r.url, "/fragment/") {
 				seen++
@@ -210,14 +200,11 @@ func TestPause(t *testing.T) {
 	b.refreshes(3)
 
 	// Another tab of the window comes to the front.
-	info, err := chromedp.Call(b.ctx, target.GetTargetInfo, target.GetTargetInfoParams{})
-	w.must(err)
-	_, err = chromedp.CallBrowser(b.ctx, target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: info.TargetInfo.BrowserContextID})
-	w.must(err)
+	info := must.Get(chromedp.Call(b.ctx, target.GetTargetInfo, target.GetTargetInfoParams{}))(w)
+	must.Get(chromedp.CallBrowser(b.ctx, target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: info.TargetInfo.BrowserContextID}))(w)
 	b.until(`document.visibilityState === "hidden"`)
 	b.still("hidden")
-	_, err = chromedp.Call(b.ctx, page.BringToFront, chromedp.Void{})
-	w.must(err)
+	must.Get(chromedp.Call(b.ctx, page.BringToFront, chromedp.Void{}))(w)
 	b.until(`document.visibilityState === "visible"`)
 	b.refreshes(3)
 }

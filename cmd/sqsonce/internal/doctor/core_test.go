@@ -152,15 +152,13 @@ func TestClock(t *testing.T) {
 		"no Date":      {elsewhere{drop: true}, Skip, "have no Date"},
 		"from a cache": {elsewhere{ahead: -time.Hour, age: true}, Skip, "have no Date"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
+		run(t, name, func(a *account) {
 			a.through(&test.by)
 			if f := a.only("C1", test.verdict); !strings.Contains(f.Text, test.says) {
-				t.Errorf("%s: want %q", f, test.says)
+				a.Errorf("%s: want %q", f, test.says)
 			}
 			if f := a.of("C2"); f.Verdict != OK || !strings.HasPrefix(f.Text, "SQS answers in ") || !strings.HasSuffix(f.Text, "of 5 requests") {
-				t.Error(f)
+				a.Error(f)
 			}
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const day = 24 * time.Hour
@@ -121,11 +123,9 @@ var deadLetterDefects = []defect{
 	{
 		name: "a move task", id: "Q6", verdict: Warn, text: "a message move task takes messages out of orders-dlq, 1 of 3 so far",
 		spoil: all(letters(3, time.Hour), func(a *account) {
-			if _, err := a.stack.SQS.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+			must.Get(a.stack.SQS.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 				SourceArn: aws.String(dlqARN), DestinationArn: aws.String(queueARN("orders")), MaxNumberOfMessagesPerSecond: aws.Int32(1),
-			}); err != nil {
-				a.Fatal(err)
-			}
+			}))(a)
 			time.Sleep(500 * time.Millisecond)
 		}),
 	},

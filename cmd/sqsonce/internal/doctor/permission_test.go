@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -33,13 +34,11 @@ func TestRole(t *testing.T) {
 		"dynamodb:PartiQLInsert":      {"table dedup", Warn},
 		"dynamodb:PartiQLUpdate":      {"table dedup", Warn},
 	} {
-		t.Run(action, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
+		run(t, action, func(a *account) {
 			a.role.without(action)
 			f := a.only("I2", test.verdict)
 			if !strings.HasPrefix(f.Text, "role billing lacks "+action+" on "+test.on+",") || strings.Count(f.Fix, ":") != strings.Count(queueARN("orders"), ":")+6 {
-				t.Errorf("%s\n%s", f, f.Fix)
+				a.Errorf("%s\n%s", f, f.Fix)
 			}
 			a.paste(f.Fix)
 			a.well()
@@ -97,10 +96,7 @@ func TestRoleUnseen(t *testing.T) {
 // The actions are those of the table of docs/deploy.md, but for sqs:GetQueueUrl, which has a substitute.
 func TestActionsOfDocs(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../../docs/deploy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../../docs/deploy.md"))(t)
 	named := map[string]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (?:store|function|worker) \|([^|]*)\|`).FindAllSubmatch(text, -1) {
 		service := ""
@@ -137,9 +133,7 @@ func TestProbeChangesNothing(t *testing.T) {
 	a := healthy(t, "orders")
 	a.send("orders", "visible")
 	a.send("orders", "in flight")
-	if _, err := a.stack.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &a.deployment.QueueURL, VisibilityTimeout: 600}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.stack.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &a.deployment.QueueURL, VisibilityTimeout: 600}))(t)
 	before := a.stack.MemSQS().Messages("orders")
 	called, written := len(a.stack.MemSQS().Calls()), len(a.stack.MemDynamoDB().Calls())
 	found := a.probes()

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // lie changes an attribute in what SQS says of a queue: what its own rules keep from being so.
@@ -164,10 +165,8 @@ func denyDLQ(a *account) {
 }
 
 func deleteDLQ(a *account) {
-	if _, err := a.stack.SQS.DeleteQueue(context.Background(),
-		&sqs.DeleteQueueInput{QueueUrl: aws.String(a.stack.QueueURL[a.dlq()])}); err != nil {
-		a.Fatal(err)
-	}
+	must.Get(a.stack.SQS.DeleteQueue(context.Background(),
+		&sqs.DeleteQueueInput{QueueUrl: aws.String(a.stack.QueueURL[a.dlq()])}))(a)
 }
 
 func mapped(change func(*mappingConfiguration)) func(*account) {

@@ -20,6 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const (
@@ -123,24 +125,15 @@ func (a *account) protectTable() {
 	ctx, table := context.Background(), aws.String("dedup")
 	a.updateTable(&dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(true)})
 	a.Cleanup(func() { a.updateTable(&dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(false)}) })
-	_, err := a.stack.DynamoDB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+	must.Get(a.stack.DynamoDB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
 		TableName: table, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
-	})
-	a.must(err)
+	}))(a)
 }
 
 func (a *account) updateTable(in *dynamodb.UpdateTableInput) {
 	a.Helper()
 	in.TableName = aws.String("dedup")
-	_, err := a.stack.DynamoDB.UpdateTable(context.Background(), in)
-	a.must(err)
-}
-
-func (a *account) must(err error) {
-	a.Helper()
-	if err != nil {
-		a.Fatal(err)
-	}
+	must.Get(a.stack.DynamoDB.UpdateTable(context.Background(), in))(a)
 }
 
 // all returns all findings, each of an ID.

@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // A deployment in which all is ok has a finding of each check that applies.
@@ -55,10 +57,9 @@ func TestNothingToLookAt(t *testing.T) {
 }
 
 func (a *account) setTTL(on bool, attribute string) {
-	_, err := a.stack.DynamoDB.UpdateTimeToLive(context.Background(), &dynamodb.UpdateTimeToLiveInput{
+	must.Get(a.stack.DynamoDB.UpdateTimeToLive(context.Background(), &dynamodb.UpdateTimeToLiveInput{
 		TableName: aws.String("dedup"), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{Enabled: &on, AttributeName: &attribute},
-	})
-	a.must(err)
+	}))(a)
 }
 
 // A table that is missing is a FAIL, and what cannot be looked at for that is a skip. The fixes one after the other make a table that
@@ -120,10 +121,7 @@ func TestNoClients(t *testing.T) {
 // docs/operating.md says of each check what it is about.
 func TestDocumentedChecks(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../../docs/operating.md"))(t)
 	var want, got []string
 	for _, c := range checks() {
 		want = append(want, c.ids...)
@@ -177,10 +175,9 @@ var odds = []odd{
 		a.setTTL(true, "it's odd")
 	}, id: "T2", verdict: Fail, says: "TTL on it's odd, not on expiration", mends: true},
 	{name: "no recovery", change: func(a *account) {
-		_, err := a.stack.DynamoDB.UpdateContinuousBackups(context.Background(), &dynamodb.UpdateContinuousBackupsInput{
+		must.Get(a.stack.DynamoDB.UpdateContinuousBackups(context.Background(), &dynamodb.UpdateContinuousBackupsInput{
 			TableName: aws.String("dedup"), PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(false)},
-		})
-		a.must(err)
+		}))(a)
 	}, id: "T3", verdict: Warn, says: "point-in-time recovery", mends: true},
 	{name: "no protection", change: func(a *account) {
 		a.updateTable(&dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(false)})
@@ -248,16 +245,14 @@ var odds = []odd{
 func TestOdd(t *testing.T) {
 	t.Parallel()
 	for _, test := range odds {
-		t.Run(test.id+"/"+test.name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
+		run(t, test.id+"/"+test.name, func(a *account) {
 			test.change(a)
 			f := a.only(test.id, test.verdict)
 			if !strings.Contains(f.Text, test.says) || !strings.HasPrefix(f.Fix, test.fix) {
-				t.Errorf("%s, fix %q: want %q", f, f.Fix, test.says)
+				a.Errorf("%s, fix %q: want %q", f, f.Fix, test.says)
 			}
 			if other := strings.Contains(test.says, "odd"); test.mends && other != strings.Contains(f.Fix, " && sleep 3600 && ") {
-				t.Errorf("fix %q", f.Fix) // DynamoDB refuses a second change of TTL within an hour
+				a.Errorf("fix %q", f.Fix) // DynamoDB refuses a second change of TTL within an hour
 			}
 			if test.mends {
 				a.paste(f.Fix)
