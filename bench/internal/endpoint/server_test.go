@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/bench/internal/job"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -20,10 +21,7 @@ import (
 func TestCountsContestantsOnly(t *testing.T) {
 	t.Parallel()
 	const latency = 20 * time.Millisecond
-	s, err := start(t.Context(), Config{Latency: latency, Visibility: 30, Events: 25, BodySize: 256})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(start(t.Context(), Config{Latency: latency, Visibility: 30, Events: 25, BodySize: 256}))(t)
 	if n, err := s.depth(t.Context()); err != nil || n != 25 {
 		t.Errorf("the queue holds %d, %v, want 25", n, err)
 	}
@@ -45,9 +43,7 @@ func TestCountsContestantsOnly(t *testing.T) {
 	if took := time.Since(begin); took < latency {
 		t.Errorf("the response took %s, want at least %s", took, latency)
 	}
-	if _, err := d.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(Table)}); err != nil {
-		t.Error(err)
-	}
+	must.Get(d.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(Table)}))(t)
 	st := s.state()
 	if st.SQSRequests != 1 || st.DynamoDBRequests != 1 || st.Connections != 1 {
 		t.Errorf("got %d SQS and %d DynamoDB requests on %d connections, want one each on one", st.SQSRequests, st.DynamoDBRequests, st.Connections)
@@ -103,18 +99,9 @@ func TestAwaitEmpty(t *testing.T) {
 		"full":        {Config{Events: 1, BodySize: 100}, false},
 		"not yet fed": {Config{Events: 1, BodySize: 100, FeedLater: true}, false}, // an empty queue is not the end while more is to come
 	} {
-		s, err := start(t.Context(), c.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := s.awaitEmpty(t.Context(), json.RawMessage("1000000"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := s.depth(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(start(t.Context(), c.cfg))(t)
+		got := must.Get(s.awaitEmpty(t.Context(), json.RawMessage("1000000")))(t)
+		n := must.Get(s.depth(t.Context()))(t)
 		if e := got.(Emptied); e.Empty != c.empty {
 			t.Errorf("%s: got %+v with %d messages, want empty: %v", name, e, n, c.empty)
 		}
