@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // scratchFiles is a repository of three modules: the main one, a published one that uses its internal package, and one that is
@@ -65,17 +67,12 @@ func releasedScratch(t *testing.T) scratch {
 	}
 	s := scratch{t: t, dir: t.TempDir()}
 	for name, text := range scratchFiles {
-		if err := copyText(filepath.Join(s.dir, name), text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, copyText(filepath.Join(s.dir, name), text))
 	}
 	s.git("init", "--quiet", "--initial-branch=main")
 	s.git("add", "--all")
 	s.git("commit", "--quiet", "--message=all")
-	out, err := script(s.dir, "v0.1.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(script(s.dir, "v0.1.0"))(t)
 	if got, want := s.git("diff", "--unified=0", "sub/go.mod"), "+require example.com/scratch v0.1.0\n"; !strings.Contains(got, want) || !strings.Contains(got, "-replace") {
 		t.Errorf("sub/go.mod: %s", got)
 	}

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // session is a shell that gets the commands of a page one after the other, as somebody types them who reads the output.
@@ -46,9 +48,7 @@ func newSession(t *testing.T, shell *exec.Cmd, dir string, env []string, ports .
 	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.cmd.Start())
 	go func() { s.ended <- s.cmd.Wait() }()
 	if _, err := fmt.Fprintln(s.stdin, "trap 'kill $(jobs -p) 2>/dev/null' EXIT"); err != nil { // also where the test is killed
 		t.Fatal(err)
@@ -59,10 +59,7 @@ func newSession(t *testing.T, shell *exec.Cmd, dir string, env []string, ports .
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close() // somebody else may take it: the test fails then
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
@@ -170,24 +167,16 @@ func (s *session) text() string {
 // end fails the test unless all commands have succeeded.
 func (s *session) end(t *testing.T) {
 	t.Helper()
-	if _, err := fmt.Fprintln(s.stdin, "echo all done"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(s.stdin, "echo all done"))(t)
 	s.expect(t, "all done")
 }
 
 // What docs/start.md shows works as it is: in a new module that gets the released modules, and in a clone.
 func TestStart(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(repository, "docs/start.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(repository, "docs/start.md")))(t)
 	page := string(text)
-	program, err := os.ReadFile(filepath.Join(repository, "examples/start/main.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.ReadFile(filepath.Join(repository, "examples/start/main.go")))(t)
 	if !strings.Contains(page, "\n```go\n"+string(program)+"```\n") {
 		t.Fatal("the page does not have the code of examples/start/main.go")
 	}
@@ -208,9 +197,7 @@ func TestStart(t *testing.T) {
 	t.Run("clone", func(t *testing.T) {
 		t.Parallel()
 		tree := t.TempDir()
-		if err := copyTree(filepath.Join(tree, "sqsonce"), repository); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, copyTree(filepath.Join(tree, "sqsonce"), repository))
 		s := newSession(t, exec.Command("bash", "-e"), tree, os.Environ(), servicesPort)
 		s.run(t, strings.Replace(clone, "$ git clone https://github.com/sqsonce/sqsonce\n", "", 1))
 		s.run(t, rest)
@@ -242,9 +229,5 @@ func cutSection(t *testing.T, page, title string) (rest, section string) {
 
 func mustAbs(t *testing.T, path string) string {
 	t.Helper()
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(filepath.Abs(path))(t)
 }
