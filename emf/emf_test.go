@@ -24,6 +24,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/emf"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 )
 
@@ -53,10 +54,7 @@ func (o *output) Write(p []byte) (int, error) {
 func newFunction(t *testing.T, h sqsonce.Handler, optFns ...func(*emf.Options)) *function {
 	t.Helper()
 	f := &function{T: t, out: output{T: t}}
-	m, err := emf.New(append([]func(*emf.Options){func(o *emf.Options) { o.Service, o.Writer = "orders", &f.out }}, optFns...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(emf.New(append([]func(*emf.Options){func(o *emf.Options) { o.Service, o.Writer = "orders", &f.out }}, optFns...)...))(t)
 	f.metrics = m
 	if h == nil {
 		return f // for its hooks
@@ -101,9 +99,7 @@ func (f *function) lines() (lines []map[string]any) {
 			f.Errorf("%s%v", text, problems)
 		}
 		var line map[string]any
-		if err := json.Unmarshal([]byte(text), &line); err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, json.Unmarshal([]byte(text), &line))
 		lines = append(lines, line)
 	}
 	f.out.Reset()
@@ -241,9 +237,7 @@ func TestFurtherLines(t *testing.T) {
 		for i := range 250 {
 			e.Records = append(e.Records, record(strconv.Itoa(i), ""))
 		}
-		if _, err := f.invoke(request(t, "1", time.Minute), e); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.invoke(request(t, "1", time.Minute), e))(t)
 		lines := f.lines()
 		if len(lines) != 3 {
 			t.Fatalf("%d lines, want 3", len(lines))
@@ -293,19 +287,10 @@ func TestStoreErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		m, err := emf.New(func(o *emf.Options) { o.Service, o.Writer = "orders", &out })
-		if err != nil {
-			t.Fatal(err)
-		}
-		once, err := dedup.New(away{memstore.New()}, "billing", m.Once, func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(emf.New(func(o *emf.Options) { o.Service, o.Writer = "orders", &out }))(t)
+		once := must.Get(dedup.New(away{memstore.New()}, "billing", m.Once, func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) }))(t)
 		handler := once.Handler(func(context.Context, *sqsonce.Message) error { return nil })
-		invoke, err := lambda.Wrap(handler, m.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, slog.New(slog.DiscardHandler) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		invoke := must.Get(lambda.Wrap(handler, m.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, slog.New(slog.DiscardHandler) }))(t)
 		_, _ = invoke(request(t, "1", time.Minute), events.SQSEvent{Records: []events.SQSMessage{record("1", "")}})
 		f := &function{T: t, out: output{T: t}}
 		f.out.Write(out.Bytes())
@@ -397,9 +382,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Error(namespace, err)
 		}
 	}
-	if _, err := emf.New(func(o *emf.Options) { o.Dimensions = map[string]string{"cost centre~": " a!ß"[:3]} }); err != nil {
-		t.Error(err)
-	}
+	must.Get(emf.New(func(o *emf.Options) { o.Dimensions = map[string]string{"cost centre~": " a!ß"[:3]} }))(t)
 }
 
 // The check refuses broken lines.

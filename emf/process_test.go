@@ -23,6 +23,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/emf"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -70,9 +71,7 @@ func TestProcess(t *testing.T) {
 				if i%10 == 1 && i/10 < kills {
 					body = "kills"
 				}
-				if _, err := r.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &r.queueURL, MessageBody: &body}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(r.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &r.queueURL, MessageBody: &body}))(t)
 			}
 			r.untilEmpty()
 
@@ -178,9 +177,7 @@ func (r *run) untilEmpty() {
 		r.Errorf("%d messages are still in the queue", n)
 	}
 	cancel()
-	if err := errors.Join(<-ended, r.function.Close(context.Background())); err != nil {
-		r.Error(err)
-	}
+	must.Do(r, errors.Join(<-ended, r.function.Close(context.Background())))
 }
 
 // invoke counts an invocation. The messages of one that failed become visible, as they would after their visibility timeout.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,32 +20,30 @@ import (
 // The first events are sent alone, and the others when these are completed.
 func TestCanary(t *testing.T) {
 	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		for canaries, together := range map[int]int{0: 24, 3: 22, -1: 25} {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				x.fill(25)
-				var runs atomic.Int64
-				h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error {
-					if int(runs.Add(1)) <= 25-together {
-						time.Sleep(10 * time.Second)
-						if n := len(x.bodies(x.dlq)); n != 25-int(runs.Load()) || x.hidden() > 10 {
-							t.Errorf("%d messages in the dead-letter queue beside canary %d", n, runs.Load())
-						}
+	for canaries, together := range map[int]int{0: 24, 3: 22, -1: 25} {
+		eachKind(t, fmt.Sprint(canaries), setup{}, func(x *fixture) {
+			x.fill(25)
+			var runs atomic.Int64
+			h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error {
+				if int(runs.Add(1)) <= 25-together {
+					time.Sleep(10 * time.Second)
+					if n := len(x.bodies(x.dlq)); n != 25-int(runs.Load()) || x.hidden() > 10 {
+						x.Errorf("%d messages in the dead-letter queue beside canary %d", n, runs.Load())
 					}
-					return nil
-				}))
-				start := time.Now()
-				r := x.redriveAll(x.redriver(hold(10*time.Second)), func(o *ops.RedriveOptions) { o.Canary = canaries })
-				if took := time.Since(start); took < time.Duration(25-together)*10*time.Second {
-					t.Errorf("ended after %s", took)
 				}
-				time.Sleep(time.Minute)
-				h.stop()
-				if r.Count(ops.ActionRedriven) != 25 || runs.Load() != 25 || (r.Results[0].After == dedup.StateCompleted) != (canaries >= 0) {
-					t.Errorf("%d redriven, %d runs, %+v", r.Count(ops.ActionRedriven), runs.Load(), r.Results[0])
-				}
-			})
-		}
+				return nil
+			}))
+			start := time.Now()
+			r := x.redriveAll(x.redriver(hold(10*time.Second)), func(o *ops.RedriveOptions) { o.Canary = canaries })
+			if took := time.Since(start); took < time.Duration(25-together)*10*time.Second {
+				x.Errorf("ended after %s", took)
+			}
+			time.Sleep(time.Minute)
+			h.stop()
+			if r.Count(ops.ActionRedriven) != 25 || runs.Load() != 25 || (r.Results[0].After == dedup.StateCompleted) != (canaries >= 0) {
+				x.Errorf("%d redriven, %d runs, %+v", r.Count(ops.ActionRedriven), runs.Load(), r.Results[0])
+			}
+		})
 	}
 }
 
@@ -63,34 +62,29 @@ func TestCanaryFails(t *testing.T) {
 		"no consumer": {within: 45 * time.Second, text: "within 40s"},
 	} {
 		for _, before := range []bool{false, true} { // the redrive the event has failed, or never ran
-			t.Run(fmt.Sprintf("%s/before=%t", name, before), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{}, func(x *fixture) {
-					if before {
-						for i := range 5 {
-							x.send(x.url, fmt.Sprintf("g%d-1", i))
-						}
-						h := x.worker(x.url, x.guarded(fails(sqsonce.Reject(errors.New("an earlier failure")))))
-						time.Sleep(time.Minute)
-						h.stop()
-					} else {
-						x.fill(5)
+			run(t, fmt.Sprintf("%s/before=%t", name, before), setup{}, func(x *fixture) {
+				if before {
+					for i := range 5 {
+						x.send(x.url, fmt.Sprintf("g%d-1", i))
 					}
-					stop := func() {}
-					if tt.handler != nil {
-						stop = x.worker(x.url, x.guarded(tt.handler, func(o *dedup.Options) { o.LeaseDuration = time.Minute })).stop
-					}
-					start := time.Now()
-					r, err := x.redriver().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.CanaryTimeout = true, 40*time.Second })
-					took := time.Since(start)
-					if !errors.Is(err, opserr.ErrCanary) || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error(), "earlier") || took > tt.within {
-						t.Errorf("error %v after %s", err, took)
-					}
-					if r.Count(ops.ActionRedriven) != 1 || r.Results[0].After != tt.after || r.Count(ops.ActionLeft) != 4 || x.hidden() != 0 || !errors.Is(r.Results[4].Err, opserr.ErrCanary) {
-						t.Errorf("%+v, %d left, %d hidden", r.Results[0], r.Count(ops.ActionLeft), x.hidden())
-					}
-					stop()
-				})
+					x.worker(x.url, x.guarded(fails(sqsonce.Reject(errors.New("an earlier failure"))))).stopAfter(time.Minute)
+				} else {
+					x.fill(5)
+				}
+				stop := func() {}
+				if tt.handler != nil {
+					stop = x.worker(x.url, x.guarded(tt.handler, func(o *dedup.Options) { o.LeaseDuration = time.Minute })).stop
+				}
+				start := time.Now()
+				r, err := x.redriver().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.CanaryTimeout = true, 40*time.Second })
+				took := time.Since(start)
+				if !errors.Is(err, opserr.ErrCanary) || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error(), "earlier") || took > tt.within {
+					x.Errorf("error %v after %s", err, took)
+				}
+				if r.Count(ops.ActionRedriven) != 1 || r.Results[0].After != tt.after || r.Count(ops.ActionLeft) != 4 || x.hidden() != 0 || !errors.Is(r.Results[4].Err, opserr.ErrCanary) {
+					x.Errorf("%+v, %d left, %d hidden", r.Results[0], r.Count(ops.ActionLeft), x.hidden())
+				}
+				stop()
 			})
 		}
 	}
@@ -200,6 +194,112 @@ func TestCanaryNotDeleted(t *testing.T) {
 		x.checkSums(r)
 		if err == nil || !strings.Contains(err.Error(), "sqs:DeleteMessage") || len(w.order) != 1 || r.Count(ops.ActionUndeleted) != 1 || r.Count(ops.ActionLeft) != 4 {
 			t.Errorf("%d sent, %+v, %v", len(w.order), r, err)
+		}
+	})
+}
+
+// OnResult is called once for each message, and again when its result changes: what it was told last is the report.
+func TestOnResult(t *testing.T) {
+	t.Parallel()
+	eachKind(t, "", setup{}, func(x *fixture) {
+		x.fill(200)
+		h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error { time.Sleep(100 * time.Millisecond); return nil }))
+		type state struct {
+			action ops.Action
+			after  dedup.RecordState
+		}
+		var inside atomic.Int32
+		told, calls, canary := map[string]state{}, 0, []state{}
+		tell := func(o *ops.RedriveOptions) {
+			o.Unknown, o.Rate, o.OnResult = true, 10, func(res *ops.Result) {
+				if inside.Add(1) != 1 {
+					x.Error("called while it is running")
+				}
+				defer inside.Add(-1)
+				now := state{res.Action, res.After}
+				if calls++; told[res.ID] == now {
+					x.Errorf("called twice with %+v", now)
+				}
+				if len(told) == 150 {
+					x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
+				}
+				if told[res.ID] = now; len(told) == 1 {
+					if canary = append(canary, now); len(x.bodies(x.dlq)) != 199 {
+						x.Error("the canary is told late")
+					}
+				}
+			}
+		}
+		r, err := x.redriver().Redrive(context.Background(), withUnknown, tell)
+		if err == nil || r.Count(ops.ActionUndeleted) == 0 {
+			x.Errorf("%d undeleted, %v", r.Count(ops.ActionUndeleted), err)
+		}
+		if len(canary) != 2 || canary[0] != (state{action: ops.ActionRedriven}) || canary[1] != (state{ops.ActionRedriven, dedup.StateCompleted}) {
+			x.Errorf("the canary: %+v", canary)
+		}
+		if calls < len(r.Results)+1 || len(told) != len(r.Results) {
+			x.Errorf("%d calls for %d of %d results", calls, len(told), len(r.Results))
+		}
+		watched := 0
+		for _, res := range r.Results {
+			if res.After != "" {
+				watched++
+			}
+			if told[res.ID] != (state{res.Action, res.After}) || res.Destination != x.url {
+				x.Errorf("told %+v of %+v", told[res.ID], res)
+			}
+		}
+		x.sqs.Set(fault.Plan{})
+		h.stop()
+		if watched < 2 {
+			x.Errorf("%d watched", watched)
+		}
+	})
+}
+
+// A message that is deleted only when it came once more is told again.
+func TestOnResultOfDeletedAgain(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(20)
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{
+			{Op: "ReceiveMessage", Nth: 1, Do: fault.Duplicate, Entries: []int{0}},
+			{Op: "DeleteMessageBatch", Nth: 1, Times: 3, Do: fault.FailEntries, Entries: []int{0}},
+		}})
+		actions := map[string][]ops.Action{}
+		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) {
+			o.OnResult = func(res *ops.Result) { actions[res.ID] = append(actions[res.ID], res.Action) }
+		})
+		again := 0
+		for _, res := range r.Results {
+			switch got := actions[res.ID]; {
+			case slices.Equal(got, []ops.Action{ops.ActionUndeleted, ops.ActionRedriven}):
+				again++
+			case !slices.Equal(got, []ops.Action{ops.ActionRedriven}):
+				t.Errorf("told %q of %+v", got, res)
+			}
+		}
+		if again != 1 {
+			t.Errorf("%d messages were told to be deleted later, want 1", again)
+		}
+	})
+}
+
+// A panic of OnResult ends the redrive with its error: nothing is lost, and it is not called again.
+func TestOnResultPanics(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(30)
+		calls := 0
+		r, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
+			o.OnResult = func(*ops.Result) { calls++; panic("no terminal") }
+		})
+		x.checkReport(r)
+		if _, ok := errors.AsType[*sqsonce.PanicError](err); !ok || calls != 1 || x.hidden() != 0 {
+			t.Errorf("%d calls, %d hidden, %v", calls, x.hidden(), err)
+		}
+		if n := r.Count(ops.ActionRedriven); n == 0 || n == 30 || n+len(x.bodies(x.dlq)) != 30 {
+			t.Errorf("%d redriven, %d left", n, len(x.bodies(x.dlq)))
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -78,77 +79,55 @@ func TestCausesInHosts(t *testing.T) {
 	}{
 		{name: "reject in a worker", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(fails(reject)))
-			time.Sleep(time.Minute)
-			h.stop()
+			x.worker(x.url, x.guarded(fails(reject))).stopAfter(time.Minute)
 		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
 		{name: "reject in a FIFO worker", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(fails(reject)))
-			time.Sleep(time.Minute)
-			h.stop()
+			x.worker(x.url, x.guarded(fails(reject))).stopAfter(time.Minute)
 		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
 		{name: "reject in a function", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.function(x.url, x.guarded(fails(reject)), true)
-			time.Sleep(time.Minute)
-			h.stop()
+			x.function(x.url, x.guarded(fails(reject)), true).stopAfter(time.Minute)
 		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
 		{name: "reject before dedup", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, bare(fails(reject)))
-			time.Sleep(time.Minute)
-			h.stop()
+			x.worker(x.url, bare(fails(reject))).stopAfter(time.Minute)
 		}, want: map[string]found{"a1": {ops.CauseRejected, noRecord, rejected}}},
 		{name: "receives used up in a worker", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(fails(errCard)))
-			time.Sleep(time.Hour)
-			h.stop()
+			x.worker(x.url, x.guarded(fails(errCard))).stopAfter(time.Hour)
 		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"}}},
 		{name: "last try of a head in a FIFO worker", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1", "a2")
-			h := x.worker(x.url, x.guarded(fails(errCard)))
-			time.Sleep(2 * time.Hour)
-			h.stop()
+			x.worker(x.url, x.guarded(fails(errCard))).stopAfter(2 * time.Hour)
 		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, "card declined"}, "a2": {ops.CauseRejected, dedup.StateReleased, "card declined"}}},
 		{name: "followers of a head in a function without a client", fifo: true, run: func(x *fixture) {
 			x.send(x.url, "a1", "a2", "a3")
-			h := x.function(x.url, x.guarded(fails(errCard)), false)
-			time.Sleep(time.Hour)
-			h.stop()
+			x.function(x.url, x.guarded(fails(errCard)), false).stopAfter(time.Hour)
 		}, want: map[string]found{
 			"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"},
 			"a2": {ops.CauseReceivesUsedUp, noRecord, never}, "a3": {ops.CauseReceivesUsedUp, noRecord, never},
 		}},
 		{name: "a throttled function", run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.mapping(x.url, x.newProcess(), func(context.Context, []byte) ([]byte, error) { return nil, esm.ErrThrottled })
-			time.Sleep(time.Hour)
-			h.stop()
+			x.mapping(x.url, x.newProcess(), func(context.Context, []byte) ([]byte, error) { return nil, esm.ErrThrottled }).stopAfter(time.Hour)
 		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, noRecord, never}}},
 		{name: "a crash", maxReceives: 1, run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(hangs))
-			time.Sleep(5 * time.Second)
-			h.kill()
+			x.worker(x.url, x.guarded(hangs)).killAfter(5 * time.Second)
 			time.Sleep(time.Minute)
 			x.receive(x.url)
 		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateCrashed, "no reason known"}}},
 		{name: "a crash whose lease is not over", maxReceives: 1, run: func(x *fixture) {
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(hangs, func(o *dedup.Options) { o.LeaseDuration = 10 * time.Minute }))
-			time.Sleep(5 * time.Second)
-			h.kill()
+			x.worker(x.url, x.guarded(hangs, func(o *dedup.Options) { o.LeaseDuration = 10 * time.Minute })).killAfter(5 * time.Second)
 			time.Sleep(time.Minute)
 			x.receive(x.url)
 		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateRunning, "no reason known"}}},
 		{name: "a lost delete", maxReceives: 1, run: func(x *fixture) {
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
 			x.send(x.url, "a1")
-			h := x.worker(x.url, x.guarded(fails(nil)))
-			time.Sleep(5 * time.Second)
-			h.kill()
+			x.worker(x.url, x.guarded(fails(nil))).killAfter(5 * time.Second)
 			x.sqs.Set(fault.Plan{})
 			time.Sleep(time.Minute)
 			x.receive(x.url)
@@ -157,14 +136,12 @@ func TestCausesInHosts(t *testing.T) {
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
 			x.send(x.url, "a1")
 			var failed atomic.Bool
-			h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error {
+			x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error {
 				if failed.CompareAndSwap(false, true) {
 					return errCard
 				}
 				return nil
-			}))
-			time.Sleep(time.Minute)
-			h.kill()
+			})).killAfter(time.Minute)
 			x.sqs.Set(fault.Plan{})
 			time.Sleep(time.Minute)
 			x.receive(x.url)
@@ -172,12 +149,9 @@ func TestCausesInHosts(t *testing.T) {
 		{name: "sent by somebody", run: func(x *fixture) { x.send(x.dlq, "a1") },
 			want: map[string]found{"a1": {ops.CauseSent, noRecord, never}}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{fifo: tt.fifo, maxReceives: tt.maxReceives}, func(x *fixture) {
-				tt.run(x)
-				x.want(tt.want)
-			})
+		run(t, tt.name, setup{fifo: tt.fifo, maxReceives: tt.maxReceives}, func(x *fixture) {
+			tt.run(x)
+			x.want(tt.want)
 		})
 	}
 }
@@ -186,9 +160,7 @@ func TestCausesInHosts(t *testing.T) {
 var bring = map[ops.Cause]func(x *fixture){
 	ops.CauseRejected: func(x *fixture) {
 		x.send(x.url, "a1")
-		h := x.worker(x.url, bare(fails(sqsonce.Reject(errCard))))
-		time.Sleep(time.Minute)
-		h.stop()
+		x.worker(x.url, bare(fails(sqsonce.Reject(errCard)))).stopAfter(time.Minute)
 	},
 	ops.CauseReceivesUsedUp: func(x *fixture) {
 		x.send(x.url, "a1")
@@ -205,9 +177,7 @@ var again = map[dedup.RecordState]func(x *fixture, url string){
 	noRecord:         func(*fixture, string) {},
 	ops.StateUnknown: func(*fixture, string) {},
 	dedup.StateReleased: func(x *fixture, url string) {
-		h := x.worker(url, x.guarded(fails(errors.New("no stock"))))
-		time.Sleep(5 * time.Second)
-		h.stop()
+		x.worker(url, x.guarded(fails(errors.New("no stock")))).stopAfter(5 * time.Second)
 	},
 	dedup.StateRunning: func(x *fixture, url string) {
 		h := x.worker(url, x.guarded(hangs))
@@ -215,25 +185,19 @@ var again = map[dedup.RecordState]func(x *fixture, url string){
 		time.Sleep(5 * time.Minute)
 	},
 	dedup.StateCrashed: func(x *fixture, url string) {
-		h := x.worker(url, x.guarded(hangs))
-		time.Sleep(5 * time.Second)
-		h.kill()
+		x.worker(url, x.guarded(hangs)).killAfter(5 * time.Second)
 		time.Sleep(time.Minute)
 	},
 	dedup.StateCompleted: func(x *fixture, url string) {
-		h := x.worker(url, x.guarded(fails(nil)))
-		time.Sleep(5 * time.Second)
-		h.stop()
+		x.worker(url, x.guarded(fails(nil))).stopAfter(5 * time.Second)
 	},
 	dedup.StateForeign: func(x *fixture, _ string) { // as Powertools writes it
-		if _, err := x.admin.ddb.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: map[string]ddbtypes.AttributeValue{
+		must.Get(x.admin.ddb.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: map[string]ddbtypes.AttributeValue{
 			"id":                     &ddbtypes.AttributeValueMemberS{Value: consumer + "#orders|a1"},
 			"status":                 &ddbtypes.AttributeValueMemberS{Value: "INPROGRESS"},
 			"expiration":             &ddbtypes.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(time.Hour).Unix())},
 			"in_progress_expiration": &ddbtypes.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(time.Minute).UnixMilli())},
-		}}); err != nil {
-			x.Fatal(err)
-		}
+		}}))(x)
 	},
 }
 
@@ -245,39 +209,36 @@ func TestEveryCauseAndState(t *testing.T) {
 	}
 	for cause := range bring {
 		for state := range again {
-			t.Run(string(cause)+"/"+string(state), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{}, func(x *fixture) {
-					bring[cause](x)
-					url := x.create("again", nil)
-					x.send(url, "a1")
-					again[state](x, url)
-					if state == ops.StateUnknown {
-						x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
-					}
-					m := x.mustList(x.open())["a1"]
-					if m == nil {
-						t.Fatal("the message is not listed")
-					}
-					want := reasons[state]
-					switch {
-					case cause == ops.CauseRejected:
-						want = "sqsonce: rejected: card declined"
-					case want == never:
-						want = m.Problem.Error()
-					case want == "":
-						want = "no reason known"
-					}
-					if m.Cause != cause || stateOf(m) != state || m.Reason != want {
-						t.Errorf("got %s, %s, %q, want %s, %s, %q", m.Cause, m.State, m.Reason, cause, state, want)
-					}
-					if hasRecord := state != noRecord && state != ops.StateUnknown; (m.Record != nil) != hasRecord || (m.Problem == nil) != hasRecord {
-						t.Errorf("record %v, problem %v", m.Record, m.Problem)
-					}
-					if m.RecordKey != consumer+"#orders|a1" || m.QueueARN != arnPrefix+"jobs" {
-						t.Errorf("key %q of queue %q", m.RecordKey, m.QueueARN)
-					}
-				})
+			run(t, string(cause)+"/"+string(state), setup{}, func(x *fixture) {
+				bring[cause](x)
+				url := x.create("again", nil)
+				x.send(url, "a1")
+				again[state](x, url)
+				if state == ops.StateUnknown {
+					x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
+				}
+				m := x.mustList(x.open())["a1"]
+				if m == nil {
+					x.Fatal("the message is not listed")
+				}
+				want := reasons[state]
+				switch {
+				case cause == ops.CauseRejected:
+					want = "sqsonce: rejected: card declined"
+				case want == never:
+					want = m.Problem.Error()
+				case want == "":
+					want = "no reason known"
+				}
+				if m.Cause != cause || stateOf(m) != state || m.Reason != want {
+					x.Errorf("got %s, %s, %q, want %s, %s, %q", m.Cause, m.State, m.Reason, cause, state, want)
+				}
+				if hasRecord := state != noRecord && state != ops.StateUnknown; (m.Record != nil) != hasRecord || (m.Problem == nil) != hasRecord {
+					x.Errorf("record %v, problem %v", m.Record, m.Problem)
+				}
+				if m.RecordKey != consumer+"#orders|a1" || m.QueueARN != arnPrefix+"jobs" {
+					x.Errorf("key %q of queue %q", m.RecordKey, m.QueueARN)
+				}
 			})
 		}
 	}
@@ -291,9 +252,7 @@ func TestStaleReason(t *testing.T) {
 			sqsonce.AttrEventID: "a1", sqsonce.AttrEventSource: "orders",
 			sqsonce.AttrRejectReason: "an old one", sqsonce.AttrDeadLetterSource: arnPrefix + "elsewhere",
 		})
-		h := x.worker(x.url, x.guarded(fails(errCard)))
-		time.Sleep(time.Hour)
-		h.stop()
+		x.worker(x.url, x.guarded(fails(errCard))).stopAfter(time.Hour)
 		x.want(map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"}})
 	})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -42,44 +43,39 @@ func drainAll(o *ops.ExportOptions) { o.All = true }
 // An export makes a listing's calls, and what it writes is what a listing shows.
 func TestExport(t *testing.T) {
 	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		bubble(t, setup{fifo: fifo}, func(x *fixture) {
-			for i := range 25 {
-				x.send(x.dlq, fmt.Sprintf("a-%02d", i))
+	eachKind(t, "", setup{}, func(x *fixture) {
+		for i := range 25 {
+			x.send(x.dlq, fmt.Sprintf("a-%02d", i))
+		}
+		x.fill(13)
+		d, path := x.open(), filepath.Join(x.TempDir(), "archive")
+		l := must.Get(x.list(d))(x)
+		stopWatching := x.watch()
+		r, err := d.Export(context.Background(), path)
+		stopWatching()
+		if err != nil || r.Total != 38 || r.Behind != l.Behind || r.Count(ops.ActionExported) != len(l.Messages) || len(r.Results) != len(l.Messages) || x.hidden() != 0 {
+			x.Errorf("x.fifo %t: %+v, %v; a listing of %d, %d behind", x.fifo, r, err, len(l.Messages), l.Behind)
+		}
+		var want, got []ops.Message
+		for _, m := range l.Messages {
+			want = append(want, *m)
+		}
+		for _, a := range x.archived(path) {
+			got = append(got, *a)
+		}
+		byID := cmpopts.SortSlices(func(a, b ops.Message) bool { return a.ID < b.ID })
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ops.Message{}, "ReceiptHandle", "ReceiveCount", "Record", "LostAt", "Problem"), byID); diff != "" {
+			x.Errorf("x.fifo %t: listed, and archived:\n%s", x.fifo, diff)
+		}
+		for _, m := range got {
+			if m.ReceiveCount != 2 {
+				x.Errorf("receive count %d", m.ReceiveCount)
 			}
-			x.fill(13)
-			d, path := x.open(), filepath.Join(t.TempDir(), "archive")
-			l, err := x.list(d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			stopWatching := x.watch()
-			r, err := d.Export(context.Background(), path)
-			stopWatching()
-			if err != nil || r.Total != 38 || r.Behind != l.Behind || r.Count(ops.ActionExported) != len(l.Messages) || len(r.Results) != len(l.Messages) || x.hidden() != 0 {
-				t.Errorf("fifo %t: %+v, %v; a listing of %d, %d behind", fifo, r, err, len(l.Messages), l.Behind)
-			}
-			var want, got []ops.Message
-			for _, m := range l.Messages {
-				want = append(want, *m)
-			}
-			for _, a := range x.archived(path) {
-				got = append(got, *a)
-			}
-			byID := cmpopts.SortSlices(func(a, b ops.Message) bool { return a.ID < b.ID })
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ops.Message{}, "ReceiptHandle", "ReceiveCount", "Record", "LostAt", "Problem"), byID); diff != "" {
-				t.Errorf("fifo %t: listed, and archived:\n%s", fifo, diff)
-			}
-			for _, m := range got {
-				if m.ReceiveCount != 2 {
-					t.Errorf("receive count %d", m.ReceiveCount)
-				}
-			}
-			if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
-				t.Errorf("%v, %v", info.Mode(), err)
-			}
-		})
-	}
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+			x.Errorf("%v, %v", info.Mode(), err)
+		}
+	})
 }
 
 // deletes are the calls of something that deletes. PurgeQueue is none of them.
@@ -88,48 +84,46 @@ var deletes = append(slices.Clone(looks), "DeleteMessageBatch")
 // Only what is selected is deleted, however deep it lies, and what is left keeps its order.
 func TestDelete(t *testing.T) {
 	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		bubble(t, setup{fifo: fifo}, func(x *fixture) {
-			var left []string
-			for i := range 60 {
-				state := dedup.StateCompleted
-				if i%20 == 0 {
-					state = dedup.StateReleased
-				}
-				if body := fmt.Sprintf("%s-%02d", state, i); i%20 == 0 {
-					x.sendTo("g", body)
-					left = append(left, body)
-				} else {
-					x.sendTo("g", body)
-				}
+	eachKind(t, "", setup{}, func(x *fixture) {
+		var left []string
+		for i := range 60 {
+			state := dedup.StateCompleted
+			if i%20 == 0 {
+				state = dedup.StateReleased
 			}
-			p := x.newProcess()
-			d, path := x.openIn(p, stateStore), filepath.Join(t.TempDir(), "archive")
-			completed := func(o *ops.ExportOptions) { o.States = []dedup.RecordState{dedup.StateCompleted} }
-			planned, err := d.Delete(context.Background(), "", completed, func(o *ops.ExportOptions) { o.DryRun = true })
-			if n := planned.Count(ops.ActionPlanned); err != nil || n == 0 || n+planned.Count(ops.ActionLeft) != len(planned.Results) || len(x.bodies(x.dlq)) != 60 {
-				t.Errorf("fifo %t, dry: %d planned, %v", fifo, n, err)
+			if body := fmt.Sprintf("%s-%02d", state, i); i%20 == 0 {
+				x.sendTo("g", body)
+				left = append(left, body)
+			} else {
+				x.sendTo("g", body)
 			}
-			r, err := d.Delete(context.Background(), path, completed)
-			if err != nil || r.Count(ops.ActionDeleted) != 57 || r.Count(ops.ActionLeft) != 3 || r.Behind != 0 || x.hidden() != 0 {
-				t.Errorf("fifo %t: %d deleted, %d left, %d behind, %v", fifo, r.Count(ops.ActionDeleted), r.Count(ops.ActionLeft), r.Behind, err)
+		}
+		p := x.newProcess()
+		d, path := x.openIn(p, stateStore), filepath.Join(x.TempDir(), "archive")
+		completed := func(o *ops.ExportOptions) { o.States = []dedup.RecordState{dedup.StateCompleted} }
+		planned, err := d.Delete(context.Background(), "", completed, func(o *ops.ExportOptions) { o.DryRun = true })
+		if n := planned.Count(ops.ActionPlanned); err != nil || n == 0 || n+planned.Count(ops.ActionLeft) != len(planned.Results) || len(x.bodies(x.dlq)) != 60 {
+			x.Errorf("x.fifo %t, dry: %d planned, %v", x.fifo, n, err)
+		}
+		r, err := d.Delete(context.Background(), path, completed)
+		if err != nil || r.Count(ops.ActionDeleted) != 57 || r.Count(ops.ActionLeft) != 3 || r.Behind != 0 || x.hidden() != 0 {
+			x.Errorf("x.fifo %t: %d deleted, %d left, %d behind, %v", x.fifo, r.Count(ops.ActionDeleted), r.Count(ops.ActionLeft), r.Behind, err)
+		}
+		x.wantBodies(x.dlq, strings.Join(left, " "))
+		for _, a := range x.archived(path) {
+			if a.State != dedup.StateCompleted {
+				x.Errorf("%s is archived", a.Body)
 			}
-			x.wantBodies(x.dlq, strings.Join(left, " "))
-			for _, a := range x.archived(path) {
-				if a.State != dedup.StateCompleted {
-					t.Errorf("%s is archived", a.Body)
-				}
+		}
+		if n := len(x.archived(path)); n != 57 {
+			x.Errorf("%d archived", n)
+		}
+		for _, op := range p.ops {
+			if !slices.Contains(deletes, op) {
+				x.Errorf("%s was called", op)
 			}
-			if n := len(x.archived(path)); n != 57 {
-				t.Errorf("%d archived", n)
-			}
-			for _, op := range p.ops {
-				if !slices.Contains(deletes, op) {
-					t.Errorf("%s was called", op)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // sendTo sends a message of a group to the dead-letter queue.
@@ -141,9 +135,7 @@ func (x *fixture) sendTo(group, body string) {
 	if x.fifo {
 		in.MessageGroupId, in.MessageDeduplicationId = &group, &body
 	}
-	if _, err := x.admin.sqs.SendMessage(context.Background(), in); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.admin.sqs.SendMessage(context.Background(), in))(x)
 }
 
 // What has arrived since the start was not looked at by whoever chose, and stays.
@@ -233,11 +225,9 @@ func TestExportRefusals(t *testing.T) {
 			t.Errorf("%v, %+v", err, r)
 		}
 		x.set(x.dlq, map[string]string{"RedrivePolicy": ""})
-		if _, err := x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+		must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 			SourceArn: aws.String(arnPrefix + "jobs-dlq"), DestinationArn: aws.String(arnPrefix + "jobs"), MaxNumberOfMessagesPerSecond: aws.Int32(1),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if _, err := d.Export(context.Background(), a); !errors.Is(err, opserr.ErrMoveTask) {
 			t.Error(err)
 		}
@@ -250,10 +240,7 @@ func TestArchiveInUse(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "archive")
 	for range 2 {
-		closeArchive, err := ops.OpenArchive(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		closeArchive := must.Get(ops.OpenArchive(path))(t)
 		if _, err := ops.OpenArchive(path); !errors.Is(err, opserr.ErrInUse) {
 			t.Error(err)
 		}
@@ -263,23 +250,18 @@ func TestArchiveInUse(t *testing.T) {
 	}
 }
 
-// broken is a client whose messages have a body that is not UTF-8.
-type broken struct{ ops.Client }
-
-func (c broken) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	out, err := c.Client.ReceiveMessage(ctx, in, o...)
-	for i := range out.Messages {
-		out.Messages[i].Body = aws.String("\xff" + *out.Messages[i].Body)
-	}
-	return out, err
-}
-
 // A message that its line does not give back as it is, is left.
 func TestNotArchived(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(2)
-		d, err := ops.Open(context.Background(), broken{x.newProcess().sqs}, x.dlq)
+		d, err := ops.Open(context.Background(), spy{x.newProcess().sqs, func(_ any, call call) (any, error) {
+			out, err := call()
+			for _, m := range received(out, err) {
+				*m.Body = "\xff" + *m.Body // no UTF-8
+			}
+			return out, err
+		}}, x.dlq)
 		if err != nil {
 			t.Fatal(err)
 		}

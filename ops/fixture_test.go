@@ -28,6 +28,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
@@ -73,13 +74,28 @@ func bubble(t *testing.T, s setup, f func(x *fixture)) {
 		t.Cleanup(x.sqs.Close)
 		t.Cleanup(x.ddb.Close)
 		x.admin = x.newProcess()
-		if err := dynamostore.CreateTable(t.Context(), x.admin.ddb, table); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dynamostore.CreateTable(t.Context(), x.admin.ddb, table))
 		x.dlq = x.create("jobs-dlq", nil)
 		x.url = x.create("jobs", x.redrive("jobs-dlq", std.Or(s.maxReceives, 3)))
 		f(x)
 	})
+}
+
+// run runs a subtest beside the others.
+func run(t *testing.T, name string, s setup, f func(x *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		bubble(t, s, f)
+	})
+}
+
+// eachKind runs a subtest with a standard queue, and one with a FIFO queue.
+func eachKind(t *testing.T, name string, s setup, f func(x *fixture)) {
+	t.Helper()
+	for _, s.fifo = range []bool{false, true} {
+		run(t, fmt.Sprintf("%s/fifo=%t", name, s.fifo), s, f)
+	}
 }
 
 // named returns the name of a queue, with .fifo for a FIFO queue.
@@ -103,18 +119,13 @@ func (x *fixture) create(name string, attrs map[string]string) string {
 	for name, value := range attrs {
 		all[name] = value
 	}
-	out, err := x.admin.sqs.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: aws.String(x.named(name)), Attributes: all})
-	if err != nil {
-		x.Fatal(err)
-	}
+	out := must.Get(x.admin.sqs.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: aws.String(x.named(name)), Attributes: all}))(x)
 	return *out.QueueUrl
 }
 
 func (x *fixture) set(url string, attrs map[string]string) {
 	x.Helper()
-	if _, err := x.admin.sqs.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attrs}); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.admin.sqs.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attrs}))(x)
 }
 
 // send sends events with an ID, which is also the body. Their group is the ID up to a hyphen, else its first letter.
@@ -138,17 +149,13 @@ func (x *fixture) sendWith(url, body string, attrs map[string]string) {
 		}
 		in.MessageGroupId, in.MessageDeduplicationId = &group, aws.String("dedup-"+rand.Text())
 	}
-	if _, err := x.admin.sqs.SendMessage(context.Background(), in); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.admin.sqs.SendMessage(context.Background(), in))(x)
 }
 
 // receive receives what there is and handles nothing, as a function that is throttled, or a consumer that is killed at once.
 func (x *fixture) receive(url string) {
 	x.Helper()
-	if _, err := x.admin.sqs.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10}); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.admin.sqs.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10}))(x)
 }
 
 // process is a process of a host: after the kill no request of it has an effect.
@@ -221,20 +228,12 @@ func (x *fixture) newProcess() *process {
 
 func (x *fixture) store(p *process) *dynamostore.Store {
 	x.Helper()
-	store, err := dynamostore.New(p.ddb, table, func(o *dynamostore.Options) { o.Logger = x.quiet })
-	if err != nil {
-		x.Fatal(err)
-	}
-	return store
+	return must.Get(dynamostore.New(p.ddb, table, func(o *dynamostore.Options) { o.Logger = x.quiet }))(x)
 }
 
 func (x *fixture) once(p *process, optFns ...func(*dedup.Options)) *dedup.Once {
 	x.Helper()
-	once, err := dedup.New(x.store(p), consumer, append(optFns, func(o *dedup.Options) { o.Logger = x.quiet })...)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return once
+	return must.Get(dedup.New(x.store(p), consumer, append(optFns, func(o *dedup.Options) { o.Logger = x.quiet })...))(x)
 }
 
 // host is a running host. stop ends it as a deployment does, kill at once.
@@ -244,6 +243,9 @@ func (p *process) host(cancel func(), stopped <-chan error) host {
 	end := func() { cancel(); <-stopped; p.dead.Store(true) }
 	return host{stop: end, kill: func() { p.dead.Store(true); end() }}
 }
+
+func (h host) stopAfter(d time.Duration) { time.Sleep(d); h.stop() }
+func (h host) killAfter(d time.Duration) { time.Sleep(d); h.kill() }
 
 // makeHandler makes the handler of a process.
 type makeHandler func(p *process) sqsonce.Handler
@@ -284,14 +286,11 @@ func (x *fixture) worker(url string, h makeHandler) host {
 func (x *fixture) function(url string, h makeHandler, client bool) host {
 	x.Helper()
 	p := x.newProcess()
-	f, err := lambda.Wrap(h(p), func(o *lambda.Options) {
+	f := must.Get(lambda.Wrap(h(p), func(o *lambda.Options) {
 		if o.Logger = x.quiet; client {
 			o.Client = p.sqs
 		}
-	})
-	if err != nil {
-		x.Fatal(err)
-	}
+	}))(x)
 	return x.mapping(url, p, func(ctx context.Context, event []byte) ([]byte, error) {
 		var e events.SQSEvent
 		if err := json.Unmarshal(event, &e); err != nil {
@@ -312,6 +311,46 @@ func (x *fixture) mapping(url string, p *process, invoke esm.Invoker) host {
 		stopped <- esm.Run(ctx, x.admin.sqs, esm.Config{QueueURL: url, FunctionTimeout: 5 * time.Second, ReportBatchItemFailures: true, Logger: x.quiet}, invoke)
 	}()
 	return p.host(cancel, stopped)
+}
+
+// spy is a client whose calls go through a function.
+type spy struct {
+	ops.Client
+	around func(in any, call call) (any, error)
+}
+
+type call func() (any, error)
+
+type operation[I, O any] func(context.Context, I, ...func(*sqs.Options)) (O, error)
+
+func spied[I, O any](ctx context.Context, s spy, do operation[I, O], in I, o []func(*sqs.Options)) (O, error) {
+	out, err := s.around(in, func() (any, error) { return do(ctx, in, o...) })
+	typed, _ := out.(O)
+	return typed, err
+}
+
+func (s spy) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	return spied(ctx, s, s.Client.ReceiveMessage, in, o)
+}
+
+func (s spy) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	return spied(ctx, s, s.Client.SendMessageBatch, in, o)
+}
+
+func (s spy) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	return spied(ctx, s, s.Client.DeleteMessageBatch, in, o)
+}
+
+func (s spy) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, o ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	return spied(ctx, s, s.Client.ChangeMessageVisibilityBatch, in, o)
+}
+
+// received are the messages of a receive that was answered; of another call none.
+func received(out any, err error) []sqstypes.Message {
+	if r, ok := out.(*sqs.ReceiveMessageOutput); ok && err == nil {
+		return r.Messages
+	}
+	return nil
 }
 
 // looker is a process that only looks: at the end of the test it has made no other call.
@@ -341,12 +380,9 @@ func (x *fixture) open(optFns ...func(*ops.Options)) *ops.DLQ {
 
 func (x *fixture) openIn(p *process, optFns ...func(*ops.Options)) *ops.DLQ {
 	x.Helper()
-	d, err := ops.Open(context.Background(), p.sqs, x.dlq, append([]func(*ops.Options){func(o *ops.Options) {
+	d := must.Get(ops.Open(context.Background(), p.sqs, x.dlq, append([]func(*ops.Options){func(o *ops.Options) {
 		o.Key, o.Store = x.once(p).Key, x.store(p)
-	}}, optFns...)...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	}}, optFns...)...))(x)
 	return d
 }
 
@@ -360,10 +396,7 @@ func (x *fixture) list(d *ops.DLQ, optFns ...func(*ops.ListOptions)) (ops.Listin
 // mustList lists the queue by body.
 func (x *fixture) mustList(d *ops.DLQ) map[string]*ops.Message {
 	x.Helper()
-	l, err := x.list(d)
-	if err != nil {
-		x.Fatal(err)
-	}
+	l := must.Get(x.list(d))(x)
 	byBody := map[string]*ops.Message{}
 	for _, m := range l.Messages {
 		byBody[m.Body] = m

@@ -14,16 +14,17 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
 var errDisk = errors.New("no space left on device")
 
-// badDisk is a journal's file on a disk that fails at a write or a sync.
-type badDisk struct {
+// disk is the file of a journal or of an archive, on a disk that fails at a write or a sync.
+type disk struct {
 	ops.Appender
 	failWrite, failSync int  // the number of the call; 0: none
-	half                bool // it writes half of the line
+	half                bool // it writes half of the lines, and not to the end of one
 	once                bool // it does not fail again
 
 	mu            sync.Mutex
@@ -32,26 +33,28 @@ type badDisk struct {
 	written, safe string // what a machine that loses its power keeps is safe
 }
 
-func (d *badDisk) Write(text []byte) (int, error) {
+func (d *disk) Write(text []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.writes++
 	if d.failed && !d.once {
 		return 0, errDisk
 	}
-	if d.writes != d.failWrite {
-		d.written += string(text)
-		return len(text), nil
+	if d.writes == d.failWrite {
+		if d.failed = true; !d.half {
+			return 0, errDisk
+		}
+		text = text[:max(1, len(text)/2-7)]
 	}
-	n := 0
-	if d.failed = true; d.half {
-		n = len(text) / 2
+	d.written += string(text)
+	n, err := d.Appender.Write(text)
+	if d.writes == d.failWrite {
+		err = errDisk
 	}
-	d.written += string(text[:n])
-	return n, errDisk
+	return n, err
 }
 
-func (d *badDisk) Sync() error {
+func (d *disk) Sync() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.syncs++; d.failed && !d.once || d.syncs == d.failSync {
@@ -59,57 +62,49 @@ func (d *badDisk) Sync() error {
 		return errDisk
 	}
 	d.safe = d.written
-	return nil
+	return d.Appender.Sync()
 }
 
-func (d *badDisk) has(line string) bool {
+func (d *disk) has(line string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return strings.Contains(d.safe, line)
 }
 
+// mend lets a disk that has failed go on.
+func (d *disk) mend() { d.failWrite, d.failSync, d.failed = 0, 0, false }
+
 // journalled is a client that sees whether each step has its line on the disk.
-type journalled struct {
-	ops.Client
-	x    *fixture
-	disk *badDisk
-	mu   sync.Mutex
-	ids  map[string]string // by body, and by receipt handle
-}
-
-func (c *journalled) want(line, of string) {
-	c.mu.Lock()
-	id := c.ids[of]
-	c.mu.Unlock()
-	if id == "" || !c.disk.has(fmt.Sprintf(`{"%s":"%s"`, line, id)) {
-		c.x.Errorf("no line %s of %s, %s is on the disk", line, of, id)
-	}
-}
-
-func (c *journalled) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	out, err := c.Client.ReceiveMessage(ctx, in, o...)
-	if err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, m := range out.Messages {
-			c.ids[*m.Body], c.ids[*m.ReceiptHandle] = *m.MessageId, *m.MessageId
+func (x *fixture) journalled(c ops.Client, disk *disk) ops.Client {
+	var mu sync.Mutex
+	ids := map[string]string{} // by body, and by receipt handle
+	want := func(line, of string) {
+		mu.Lock()
+		id := ids[of]
+		mu.Unlock()
+		if id == "" || !disk.has(fmt.Sprintf(`{"%s":"%s"`, line, id)) {
+			x.Errorf("no line %s of %s, %s is on the disk", line, of, id)
 		}
 	}
-	return out, err
-}
-
-func (c *journalled) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	for _, e := range in.Entries {
-		c.want("send", *e.MessageBody)
-	}
-	return c.Client.SendMessageBatch(ctx, in, o...)
-}
-
-func (c *journalled) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	for _, e := range in.Entries {
-		c.want("sent", *e.ReceiptHandle)
-	}
-	return c.Client.DeleteMessageBatch(ctx, in, o...)
+	return spy{c, func(in any, call call) (any, error) {
+		switch in := in.(type) {
+		case *sqs.SendMessageBatchInput:
+			for _, e := range in.Entries {
+				want("send", *e.MessageBody)
+			}
+		case *sqs.DeleteMessageBatchInput:
+			for _, e := range in.Entries {
+				want("sent", *e.ReceiptHandle)
+			}
+		}
+		out, err := call()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, m := range received(out, err) {
+			ids[*m.Body], ids[*m.ReceiptHandle] = *m.MessageId, *m.MessageId
+		}
+		return out, err
+	}}
 }
 
 // A disk that is full, or fails, at any line: nothing is sent or deleted without its line on the disk, the run ends with the
@@ -118,59 +113,46 @@ func (c *journalled) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessa
 func TestJournalFails(t *testing.T) {
 	t.Parallel()
 	const n = 6
-	for name, disk := range map[string]func(at int) *badDisk{
-		"full":            func(at int) *badDisk { return &badDisk{failWrite: at} },
-		"full in a line":  func(at int) *badDisk { return &badDisk{failWrite: at, half: true} },
-		"full for a time": func(at int) *badDisk { return &badDisk{failWrite: at, half: true, once: true} },
-		"sync":            func(at int) *badDisk { return &badDisk{failSync: at} },
-		"sync, once":      func(at int) *badDisk { return &badDisk{failSync: at, once: true} },
+	for name, disk := range map[string]func(at int) *disk{
+		"full":            func(at int) *disk { return &disk{failWrite: at} },
+		"full in a line":  func(at int) *disk { return &disk{failWrite: at, half: true} },
+		"full for a time": func(at int) *disk { return &disk{failWrite: at, half: true, once: true} },
+		"sync":            func(at int) *disk { return &disk{failSync: at} },
+		"sync, once":      func(at int) *disk { return &disk{failSync: at, once: true} },
 	} {
-		for _, fifo := range []bool{false, true} {
-			for at := 1; at <= 17; at++ { // there are 17 lines at most
-				t.Run(fmt.Sprintf("%s/fifo=%t/at=%d", name, fifo, at), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: fifo}, func(x *fixture) {
-						for i := range n {
-							x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%2, i))
-						}
-						d := disk(at)
-						c := &journalled{Client: x.newProcess().sqs, x: x, disk: d, ids: map[string]string{}}
-						dlq, err := ops.Open(context.Background(), c, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
-						if err != nil {
-							t.Fatal(err)
-						}
-						dlq.Wrap(func(f ops.Appender) ops.Appender { d.Appender = f; return d })
-						path := filepath.Join(t.TempDir(), "journal")
-						r, err := dlq.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = path })
-						if errors.Is(err, errDisk) != d.failed || err != nil && !strings.Contains(err.Error(), "journal") {
-							t.Errorf("error %v, disk failed: %t", err, d.failed)
-						}
-						x.checkReport(r)
-						if x.hidden() != 0 {
-							t.Errorf("%d messages are hidden", x.hidden())
-						}
-						left := d.written
-						if at%2 == 0 {
-							left = d.safe // and the power went
-						}
-						if err := os.WriteFile(path, []byte(left), 0o600); err != nil {
-							t.Fatal(err)
-						}
-						time.Sleep(6 * time.Minute) // SQS's deduplication does not help
-						x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
-						left = left[:strings.LastIndexByte(left, '\n')+1]
-						underWay := strings.Count(left, `{"send"`) - strings.Count(left, `{"sent"`)
-						copies := x.bodies(x.url)
-						distinct := map[string]bool{}
-						for _, body := range copies {
-							distinct[body] = true
-						}
-						if len(distinct) != n || len(copies)-n > underWay || len(x.bodies(x.dlq)) != 0 {
-							t.Errorf("%d events, %d copies, %d were under way, %d left", len(distinct), len(copies), underWay, len(x.bodies(x.dlq)))
-						}
-					})
-				})
-			}
+		for at := 1; at <= 17; at++ { // there are 17 lines at most
+			eachKind(t, fmt.Sprintf("%s/at=%d", name, at), setup{}, func(x *fixture) {
+				x.fillGroups(n, 2)
+				d := disk(at)
+				dlq := must.Get(ops.Open(context.Background(), x.journalled(x.newProcess().sqs, d), x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) }))(x)
+				dlq.Wrap(func(f ops.Appender) ops.Appender { d.Appender = f; return d })
+				path := filepath.Join(x.TempDir(), "journal")
+				r, err := dlq.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = path })
+				if errors.Is(err, errDisk) != d.failed || err != nil && !strings.Contains(err.Error(), "journal") {
+					x.Errorf("error %v, disk failed: %t", err, d.failed)
+				}
+				x.checkReport(r)
+				if x.hidden() != 0 {
+					x.Errorf("%d messages are hidden", x.hidden())
+				}
+				left := d.written
+				if at%2 == 0 {
+					left = d.safe // and the power went
+				}
+				must.Do(x, os.WriteFile(path, []byte(left), 0o600))
+				time.Sleep(6 * time.Minute) // SQS's deduplication does not help
+				x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
+				left = left[:strings.LastIndexByte(left, '\n')+1]
+				underWay := strings.Count(left, `{"send"`) - strings.Count(left, `{"sent"`)
+				copies := x.bodies(x.url)
+				distinct := map[string]bool{}
+				for _, body := range copies {
+					distinct[body] = true
+				}
+				if len(distinct) != n || len(copies)-n > underWay || len(x.bodies(x.dlq)) != 0 {
+					x.Errorf("%d events, %d copies, %d were under way, %d left", len(distinct), len(copies), underWay, len(x.bodies(x.dlq)))
+				}
+			})
 		}
 	}
 }
@@ -181,9 +163,7 @@ func TestJournalIsNoFile(t *testing.T) {
 	folder := t.TempDir()
 	kinds := map[string]error{"": nil, "missing/journal": os.ErrNotExist}
 	if runtime.GOOS != "windows" {
-		if err := os.Symlink("/dev/zero", filepath.Join(folder, "endless")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("/dev/zero", filepath.Join(folder, "endless")))
 		kinds["endless"] = os.ErrInvalid
 	}
 	bubble(t, setup{}, func(x *fixture) {

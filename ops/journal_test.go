@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -71,44 +70,25 @@ func (k *killer) kill() {
 	}
 }
 
-func (k *killer) call(f func()) {
+func (k *killer) around(_ any, call call) (any, error) {
 	n := 2 * k.n.Add(1)
 	if n == k.at {
 		k.kill()
 	}
-	f()
+	out, err := call()
 	if n+1 == k.at {
 		k.kill()
 	}
-}
-
-func (k *killer) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (out *sqs.SendMessageBatchOutput, err error) {
-	k.call(func() { out, err = k.Client.SendMessageBatch(ctx, in, o...) })
-	return out, err
-}
-
-func (k *killer) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (out *sqs.DeleteMessageBatchOutput, err error) {
-	k.call(func() { out, err = k.Client.DeleteMessageBatch(ctx, in, o...) })
-	return out, err
-}
-
-func (k *killer) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (out *sqs.ReceiveMessageOutput, err error) {
-	k.call(func() { out, err = k.Client.ReceiveMessage(ctx, in, o...) })
-	if err == nil {
-		for _, m := range out.Messages {
-			k.ids[*m.MessageId] = true
-		}
+	for _, m := range received(out, err) {
+		k.ids[*m.MessageId] = true
 	}
-	return out, err
-}
-
-func (k *killer) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, o ...func(*sqs.Options)) (out *sqs.ChangeMessageVisibilityBatchOutput, err error) {
-	k.call(func() { out, err = k.Client.ChangeMessageVisibilityBatch(ctx, in, o...) })
 	return out, err
 }
 
 func newKiller(c ops.Client, p *process, path string, at int64) *killer {
-	return &killer{Client: c, p: p, path: path, at: at, killed: make(chan struct{}), ids: map[string]bool{}}
+	k := &killer{p: p, path: path, at: at, killed: make(chan struct{}), ids: map[string]bool{}}
+	k.Client = spy{c, k.around}
+	return k
 }
 
 // redriveAndDie redrives in a process that is killed, and returns its journal.
@@ -116,10 +96,7 @@ func (x *fixture) redriveAndDie(at int64) []byte {
 	x.Helper()
 	p := x.newProcess()
 	k := newKiller(p.sqs, p, filepath.Join(x.TempDir(), "journal"), at)
-	d, err := ops.Open(context.Background(), k, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
-	if err != nil {
-		x.Fatal(err)
-	}
+	d := must.Get(ops.Open(context.Background(), k, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) }))(x)
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(time.Minute, cancel)
 	_, _ = d.Redrive(ctx, noCanary, func(o *ops.RedriveOptions) { o.Journal = k.path })
@@ -130,43 +107,34 @@ func (x *fixture) redriveAndDie(at int64) []byte {
 // A redrive that was killed goes on with its journal: nothing is lost, and only what was under way is sent a second time.
 func TestResume(t *testing.T) {
 	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		for at := int64(2); at < 26; at++ {
-			t.Run(fmt.Sprintf("fifo=%t/at=%d", fifo, at), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: fifo}, func(x *fixture) {
-					const n = 25
-					for i := range n {
-						x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%3, i))
-					}
-					written := x.redriveAndDie(at)
-					time.Sleep(6 * time.Minute) // SQS's deduplication does not help
-					path := filepath.Join(t.TempDir(), "resumed")
-					if err := os.WriteFile(path, append(written, `{"sent":"torn`+strings.Repeat("x", 20_000)...), 0o600); err != nil {
-						t.Fatal(err)
-					}
-					r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
-					if done := strings.Contains(string(written), `"done"`); strings.Contains(string(written), r.Run) == done {
-						t.Errorf("run %s after the journal\n%s", r.Run, written)
-					}
-					if resumed, _ := os.ReadFile(path); !strings.HasSuffix(string(resumed), "}\n{\"done\":true}\n") {
-						t.Errorf("the journal ends with %q", resumed[max(0, len(resumed)-100):])
-					}
-					underWay := strings.Count(string(written), `"send"`) - strings.Count(string(written), `"sent"`)
-					copies := map[string]int{}
-					for _, body := range x.bodies(x.url) {
-						copies[body]++
-					}
-					twice := 0
-					for _, c := range copies {
-						twice += c - 1
-					}
-					if len(copies) != n || twice > underWay || len(x.bodies(x.dlq)) != 0 {
-						t.Errorf("%d events in the source, %d copies too many, %d under way, %d left", len(copies), twice, underWay, len(x.bodies(x.dlq)))
-					}
-				})
-			})
-		}
+	for at := int64(2); at < 26; at++ {
+		eachKind(t, fmt.Sprint("at=", at), setup{}, func(x *fixture) {
+			const n = 25
+			x.fillGroups(n, 3)
+			written := x.redriveAndDie(at)
+			time.Sleep(6 * time.Minute) // SQS's deduplication does not help
+			path := filepath.Join(x.TempDir(), "resumed")
+			must.Do(x, os.WriteFile(path, append(written, `{"sent":"torn`+strings.Repeat("x", 20_000)...), 0o600))
+			r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
+			if done := strings.Contains(string(written), `"done"`); strings.Contains(string(written), r.Run) == done {
+				x.Errorf("run %s after the journal\n%s", r.Run, written)
+			}
+			if resumed, _ := os.ReadFile(path); !strings.HasSuffix(string(resumed), "}\n{\"done\":true}\n") {
+				x.Errorf("the journal ends with %q", resumed[max(0, len(resumed)-100):])
+			}
+			underWay := strings.Count(string(written), `"send"`) - strings.Count(string(written), `"sent"`)
+			copies := map[string]int{}
+			for _, body := range x.bodies(x.url) {
+				copies[body]++
+			}
+			twice := 0
+			for _, c := range copies {
+				twice += c - 1
+			}
+			if len(copies) != n || twice > underWay || len(x.bodies(x.dlq)) != 0 {
+				x.Errorf("%d events in the source, %d copies too many, %d under way, %d left", len(copies), twice, underWay, len(x.bodies(x.dlq)))
+			}
+		})
 	}
 }
 
@@ -204,9 +172,7 @@ func TestBadJournals(t *testing.T) {
 			header + "{\n" + header,
 		} {
 			path := filepath.Join(t.TempDir(), "journal")
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 			_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = path })
 			if after, _ := os.ReadFile(path); !errors.Is(err, opserr.ErrJournal) || string(after) != text {
 				t.Errorf("%q: %v, now %q", text, err, after)

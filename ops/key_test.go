@@ -1,6 +1,8 @@
 package ops_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -25,90 +27,111 @@ func (x *fixture) one(d *ops.DLQ) *ops.Message {
 const inSNS = `{"Type":"Notification","MessageId":"m-1","TopicArn":"arn:aws:sns:us-east-1:1:orders","Message":"{}","Timestamp":"2026-11-23T06:00:00.000Z"}`
 
 // A message finds its record by the key that its consumer gave it, wherever that key comes from, after a reject and after SQS's own
-// move, in both hosts; or the listing says why it cannot be known.
+// move, in both hosts; or the listing says why it cannot be known. What goes back, by a redrive or by way of an archive, keeps it.
 func TestMessagesFindTheirRecords(t *testing.T) {
 	t.Parallel()
 	trust := func(o *dedup.Options) { o.TrustDedupID = true }
-	for _, s := range []struct {
-		name  string
-		body  string
-		attrs map[string]string
-		fifo  bool
-		opts  []func(*dedup.Options)
-		lost  bool // by SQS's own move
-	}{
+	keyOf := func(f func(*sqsonce.Message) string) []func(*dedup.Options) {
+		return []func(*dedup.Options){func(o *dedup.Options) {
+			o.Key = func(m *sqsonce.Message) (string, error) { return f(m), nil }
+		}}
+	}
+	for _, s := range []identity{
 		{name: "event-id and event-source", attrs: map[string]string{"event-id": "1", "event-source": "orders"}},
 		{name: "event-id", attrs: map[string]string{"event-id": "1"}},
 		{name: "CloudEvent", body: `{"specversion":"1.0","id":"1","source":"s","type":"t","data":{}}`},
 		{name: "SNS", body: inSNS},
-		{name: "message ID"},
-		{name: "message ID on FIFO", fifo: true},
+		{name: "message ID", eventKey: true},
+		{name: "message ID on FIFO", fifo: true, eventKey: true},
 		{name: "trusted MessageDeduplicationId", fifo: true, opts: []func(*dedup.Options){trust}, lost: true},
 		{name: "trusted MessageDeduplicationId in SNS", body: inSNS, fifo: true, opts: []func(*dedup.Options){trust}, lost: true},
 		{name: "event-id where the MessageDeduplicationId is trusted", attrs: map[string]string{"event-id": "1", "event-source": "o"}, fifo: true, opts: []func(*dedup.Options){trust}},
-		{name: "function", opts: []func(*dedup.Options){func(o *dedup.Options) {
-			o.Key = func(m *sqsonce.Message) (string, error) { return "f" + m.Body, nil }
-		}}},
+		{name: "function of the body", opts: keyOf(func(m *sqsonce.Message) string { return "f" + m.Body })},
+		{name: "function of the message ID", opts: keyOf(func(m *sqsonce.Message) string { return m.ID }), changes: true},
 	} {
+		s.body = cmp.Or(s.body, "a1")
 		for _, host := range []string{"worker", "function"} {
-			for _, way := range []string{"reject", "own move"} {
-				t.Run(fmt.Sprintf("%s/%s/%s", s.name, host, way), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: s.fifo}, func(x *fixture) {
-						failure := errCard
-						if way == "reject" {
-							failure = sqsonce.Reject(errCard)
+			for _, cause := range []ops.Cause{ops.CauseRejected, ops.CauseReceivesUsedUp} {
+				run(t, fmt.Sprintf("%s/%s/%s", s.name, host, cause), setup{fifo: s.fifo}, func(x *fixture) {
+					x.sendWith(x.url, s.body, s.attrs)
+					x.bringBy(host, cause, s)
+					withKey := func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key }
+					m := x.one(x.open(withKey))
+					lost := s.lost && cause == ops.CauseReceivesUsedUp
+					switch {
+					case m.Cause != cause || m.Message.Body != s.body:
+						x.Errorf("cause %s, want %s; body %q, want it in its envelope", m.Cause, cause, m.Message.Body)
+					case s.changes:
+					case lost && (!errors.Is(m.Problem, opserr.ErrDedupIDLost) || m.State != ops.StateUnknown || m.RecordKey != ""):
+						x.Errorf("%s, key %q, problem %v; want the loss said", m.State, m.RecordKey, m.Problem)
+					case !lost && (m.State != dedup.StateReleased || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey):
+						x.Errorf("%s, key %q, problem %v; want the record found", m.State, m.RecordKey, m.Problem)
+					}
+					if host == "function" && !s.changes {
+						x.roundTrip(withKey)
+						return
+					}
+					r := x.redriveAll(x.redriver(withKey))
+					if lost || s.changes {
+						if len(x.bodies(x.url)) != 0 || !errors.Is(r.Results[0].Err, opserr.ErrDedupIDLost) && !errors.Is(r.Results[0].Err, opserr.ErrKeyChanges) {
+							x.Errorf("%+v", r.Results[0])
 						}
-						body := s.body
-						if body == "" {
-							body = "a1"
-						}
-						x.sendWith(x.url, body, s.attrs)
-						if host == "worker" {
-							h := x.worker(x.url, x.guarded(fails(failure), s.opts...))
-							if way == "own move" && s.fifo { // before the worker's own last try: it does not live so long
-								time.Sleep(5 * time.Second)
-								h.kill()
-								for range 4 {
-									time.Sleep(visibility * 2)
-									x.receive(x.url)
-								}
-							} else {
-								time.Sleep(time.Hour)
-								h.stop()
-							}
-						} else {
-							h := x.function(x.url, x.guarded(fails(failure), s.opts...), way == "reject")
-							time.Sleep(time.Hour)
-							h.stop()
-						}
-						p := x.looker()
-						m := x.one(x.openIn(p, func(o *ops.Options) { o.Key = x.once(p, s.opts...).Key }))
-						cause := ops.CauseReceivesUsedUp
-						if way == "reject" {
-							cause = ops.CauseRejected
-						}
-						if m.Cause != cause {
-							t.Errorf("cause %s, want %s", m.Cause, cause)
-						}
-						if s.lost && way == "own move" {
-							if !errors.Is(m.Problem, opserr.ErrDedupIDLost) || m.State != ops.StateUnknown || m.RecordKey != "" {
-								t.Errorf("%s, key %q, problem %v; want the loss said", m.State, m.RecordKey, m.Problem)
-							}
-							x.roundTrip(func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key })
-							return
-						}
-						if m.State != dedup.StateReleased || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey {
-							t.Errorf("%s, key %q, problem %v; want the record found", m.State, m.RecordKey, m.Problem)
-						}
-						if m.Message.Body != body {
-							t.Errorf("body %q, want it in its envelope", m.Message.Body)
-						}
-						x.roundTrip(func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key })
-					})
+						return
+					}
+					x.completes(m, cause, s)
 				})
 			}
 		}
+	}
+}
+
+// identity is how a consumer knows an event.
+type identity struct {
+	name     string
+	body     string
+	attrs    map[string]string
+	fifo     bool
+	opts     []func(*dedup.Options)
+	eventKey bool // needed after SQS's own move
+	lost     bool // by SQS's own move
+	changes  bool // with each copy
+}
+
+// bringBy has a host bring the message to the dead-letter queue.
+func (x *fixture) bringBy(host string, cause ops.Cause, s identity) {
+	x.Helper()
+	failure := errCard
+	if cause == ops.CauseRejected {
+		failure = sqsonce.Reject(errCard)
+	}
+	h := x.guarded(fails(failure), s.opts...)
+	switch {
+	case host == "function":
+		x.function(x.url, h, cause == ops.CauseRejected).stopAfter(time.Hour)
+	case cause == ops.CauseReceivesUsedUp && s.fifo: // before the worker's own last try: it does not live so long
+		x.worker(x.url, h).killAfter(5 * time.Second)
+		for range 4 {
+			time.Sleep(visibility * 2)
+			x.receive(x.url)
+		}
+	default:
+		x.worker(x.url, h).stopAfter(time.Hour)
+	}
+}
+
+// completes has the redriven message handled: its event is completed under the record that it had.
+func (x *fixture) completes(m *ops.Message, cause ops.Cause, s identity) {
+	x.Helper()
+	if len(x.bodies(x.url)) != 1 {
+		x.Fatal("not redriven")
+	}
+	if _, has := x.sqs.Messages(x.url)[0].Attributes["event-key"]; cause == ops.CauseReceivesUsedUp && has != s.eventKey {
+		x.Errorf("event-key is there: %t, want %t", has, s.eventKey)
+	}
+	x.worker(x.url, x.guarded(fails(nil), s.opts...)).stopAfter(time.Minute)
+	rec, err := x.store(x.admin).Inspect(context.Background(), m.RecordKey)
+	if err != nil || !rec.Completed || len(x.bodies(x.url)) != 0 {
+		x.Errorf("record %s: %+v, %v", m.RecordKey, rec, err)
 	}
 }
 
@@ -127,9 +150,7 @@ func TestSeveralSources(t *testing.T) {
 			return attrs
 		}
 		x.sendWith(url, "moved", id)
-		h := x.worker(url, bare(fails(errCard)))
-		time.Sleep(time.Hour)
-		h.stop()
+		x.worker(url, bare(fails(errCard))).stopAfter(time.Hour)
 		x.sendWith(x.dlq, "rejected", rejected(other))
 		x.sendWith(x.dlq, "no room for the source", rejected(""))
 		x.sendWith(x.dlq, "sent", id)
@@ -177,9 +198,7 @@ func TestNoUnwrap(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
 		x.sendWith(x.url, inSNS, nil)
-		h := x.worker(x.url, func(p *process) sqsonce.Handler { return x.once(p).Handler(fails(errCard)) })
-		time.Sleep(time.Hour)
-		h.stop()
+		x.worker(x.url, func(p *process) sqsonce.Handler { return x.once(p).Handler(fails(errCard)) }).stopAfter(time.Hour)
 		if m := x.one(x.open()); stateOf(m) != noRecord {
 			t.Errorf("with Unwrap: %s", m.State)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -25,25 +26,36 @@ func (x *fixture) fill(n int) {
 	}
 }
 
-// hooked calls before each receive, with its number from 1.
-type hooked struct {
-	ops.Client
-	n      atomic.Int64
-	before func(n int)
+// fillGroups sends n events of so many groups to the dead-letter queue.
+func (x *fixture) fillGroups(n, groups int) {
+	for i := range n {
+		x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%groups, i))
+	}
 }
 
-func (c *hooked) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	c.before(int(c.n.Add(1)))
-	return c.Client.ReceiveMessage(ctx, in, o...)
+// ids are those of the messages in the dead-letter queue.
+func (x *fixture) ids() map[string]bool {
+	all := map[string]bool{}
+	for _, m := range x.sqs.Messages(x.dlq) {
+		all[m.ID] = true
+	}
+	return all
+}
+
+// hooked calls before each receive, with its number from 1.
+func hooked(c ops.Client, before func(n int)) ops.Client {
+	var n atomic.Int64
+	return spy{c, func(in any, call call) (any, error) {
+		if _, ok := in.(*sqs.ReceiveMessageInput); ok {
+			before(int(n.Add(1)))
+		}
+		return call()
+	}}
 }
 
 // openHooked opens the queue with a function that is called before each receive.
 func (x *fixture) openHooked(p *process, before func(n int), optFns ...func(*ops.Options)) *ops.DLQ {
-	d, err := ops.Open(context.Background(), &hooked{Client: p.sqs, before: before}, x.dlq, optFns...)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return d
+	return must.Get(ops.Open(context.Background(), hooked(p.sqs, before), x.dlq, optFns...))(x)
 }
 
 // Whatever ends a listing, what it has read is visible again when it returns.
@@ -57,28 +69,25 @@ func TestListGivesBack(t *testing.T) {
 			},
 			"a panic": func(*fixture, func(error)) { panic(errCard) },
 		} {
-			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: fifo}, func(x *fixture) {
-					x.fill(200)
-					ctx, cancel := context.WithCancelCause(context.Background())
-					d := x.openHooked(x.looker(), func(n int) {
-						if n == 10 {
-							end(x, cancel)
-						}
-					})
-					defer x.watch()()
-					l, err := d.List(ctx)
-					if err == nil || !errors.Is(err, errCard) && !strings.Contains(err.Error(), "sqs:ReceiveMessage") {
-						t.Errorf("error %v", err)
-					}
-					if n := x.hidden(); n != 0 {
-						t.Errorf("%d messages are hidden", n)
-					}
-					if len(l.Messages) < 80 || l.Complete {
-						t.Errorf("%d messages, complete %t; want what was read", len(l.Messages), l.Complete)
+			run(t, fmt.Sprintf("%s/fifo=%t", name, fifo), setup{fifo: fifo}, func(x *fixture) {
+				x.fill(200)
+				ctx, cancel := context.WithCancelCause(context.Background())
+				d := x.openHooked(x.looker(), func(n int) {
+					if n == 10 {
+						end(x, cancel)
 					}
 				})
+				defer x.watch()()
+				l, err := d.List(ctx)
+				if err == nil || !errors.Is(err, errCard) && !strings.Contains(err.Error(), "sqs:ReceiveMessage") {
+					x.Errorf("error %v", err)
+				}
+				if n := x.hidden(); n != 0 {
+					x.Errorf("%d messages are hidden", n)
+				}
+				if len(l.Messages) < 80 || l.Complete {
+					x.Errorf("%d messages, complete %t; want what was read", len(l.Messages), l.Complete)
+				}
 			})
 		}
 	}
@@ -102,34 +111,32 @@ func TestListAwaitsItsReceive(t *testing.T) {
 // A process that dies while it lists leaves messages hidden for Hold, and the next listing says so.
 func TestKilledListing(t *testing.T) {
 	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		bubble(t, setup{fifo: fifo}, func(x *fixture) {
-			x.fill(100)
-			const held = 40 * time.Second
-			p := x.looker()
-			d := x.openHooked(p, func(n int) {
-				if n == 4 {
-					p.dead.Store(true)
-				}
-			}, hold(held))
-			start := time.Now()
-			if _, err := d.List(context.Background()); err == nil || !strings.Contains(err.Error(), "stay hidden until") {
-				t.Errorf("error %v, want one that says what is hidden", err)
+	eachKind(t, "", setup{}, func(x *fixture) {
+		x.fill(100)
+		const held = 40 * time.Second
+		p := x.looker()
+		d := x.openHooked(p, func(n int) {
+			if n == 4 {
+				p.dead.Store(true)
 			}
-			read := x.hidden()
-			if read == 0 {
-				t.Fatal("nothing is hidden")
-			}
-			l, err := x.list(x.open())
-			if err != nil || l.Hidden != read || l.Complete || l.Total != 100 {
-				t.Errorf("fifo %t: %d hidden, total %d, complete %t, %v; want %d of 100", fifo, l.Hidden, l.Total, l.Complete, err, read)
-			}
-			time.Sleep(time.Until(start.Add(held + time.Second)))
-			if l, err = x.list(x.open()); err != nil || len(l.Messages) != 100 || !l.Complete {
-				t.Errorf("fifo %t: %d messages, complete %t, %v", fifo, len(l.Messages), l.Complete, err)
-			}
-		})
-	}
+		}, hold(held))
+		start := time.Now()
+		if _, err := d.List(context.Background()); err == nil || !strings.Contains(err.Error(), "stay hidden until") {
+			x.Errorf("error %v, want one that says what is hidden", err)
+		}
+		read := x.hidden()
+		if read == 0 {
+			x.Fatal("nothing is hidden")
+		}
+		l, err := x.list(x.open())
+		if err != nil || l.Hidden != read || l.Complete || l.Total != 100 {
+			x.Errorf("x.fifo %t: %d hidden, total %d, complete %t, %v; want %d of 100", x.fifo, l.Hidden, l.Total, l.Complete, err, read)
+		}
+		time.Sleep(time.Until(start.Add(held + time.Second)))
+		if l, err = x.list(x.open()); err != nil || len(l.Messages) != 100 || !l.Complete {
+			x.Errorf("x.fifo %t: %d messages, complete %t, %v", x.fifo, len(l.Messages), l.Complete, err)
+		}
+	})
 }
 
 // On FIFO what SQS does not show of a group is counted, and each group is in its order.
@@ -141,10 +148,7 @@ func TestListBehind(t *testing.T) {
 				x.send(x.dlq, fmt.Sprintf("%s%02d", group, i))
 			}
 		}
-		l, err := x.list(x.open())
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(x.list(x.open()))(t)
 		last := map[string]string{}
 		for _, m := range l.Messages {
 			if m.Body <= last[m.Group] {
@@ -237,10 +241,7 @@ func TestListFaults(t *testing.T) {
 					x.fill(n)
 					d := x.open()
 					x.sqs.Set(fault.Plan{Rules: []fault.Rule{tt.rule}})
-					l, err := d.List(context.Background())
-					if err != nil {
-						t.Fatal(err)
-					}
+					l := must.Get(d.List(context.Background()))(t)
 					read, hidden := tt.read, tt.hidden
 					if fifo { // the attempt's ID gets the same messages again
 						read, hidden = n, 0
@@ -326,41 +327,38 @@ func TestListWithABrokenStore(t *testing.T) {
 		"unreadable": {inspect: func(context.Context, string) (dedup.Record, error) { return dedup.Record{}, errCard }, calls: n, state: ops.StateUnknown, most: time.Second},
 		"panics":     {inspect: func(context.Context, string) (dedup.Record, error) { panic("boom") }, calls: n, state: ops.StateUnknown, most: time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{}, func(x *fixture) {
-				x.fill(n)
-				var calls, running, most atomic.Int64
-				d := x.open(func(o *ops.Options) {
-					o.Store = inspector(func(ctx context.Context, key string) (dedup.Record, error) {
-						calls.Add(1)
-						if now := running.Add(1); now > most.Load() {
-							most.Store(now)
-						}
-						defer running.Add(-1)
-						if x.hidden() != 0 {
-							t.Error("messages are hidden while the store is asked")
-						}
-						return tt.inspect(ctx, key)
-					})
-				})
-				start := time.Now()
-				l, err := x.list(d)
-				if took := time.Since(start) - 2*time.Second; err != nil || took > tt.most {
-					t.Errorf("%s after the receives, error %v; want %s at most", took, err, tt.most)
-				}
-				if calls.Load() > tt.calls || most.Load() > 16 {
-					t.Errorf("%d reads, %d at once; want %d, 16 at once", calls.Load(), most.Load(), tt.calls)
-				}
-				if len(l.Messages) != n || !l.Complete {
-					t.Errorf("%d messages, complete %t", len(l.Messages), l.Complete)
-				}
-				for _, m := range l.Messages {
-					if stateOf(m) != tt.state || m.Problem == nil {
-						t.Fatalf("%s: %s, problem %v", m.Body, m.State, m.Problem)
+		run(t, name, setup{}, func(x *fixture) {
+			x.fill(n)
+			var calls, running, most atomic.Int64
+			d := x.open(func(o *ops.Options) {
+				o.Store = inspector(func(ctx context.Context, key string) (dedup.Record, error) {
+					calls.Add(1)
+					if now := running.Add(1); now > most.Load() {
+						most.Store(now)
 					}
-				}
+					defer running.Add(-1)
+					if x.hidden() != 0 {
+						x.Error("messages are hidden while the store is asked")
+					}
+					return tt.inspect(ctx, key)
+				})
 			})
+			start := time.Now()
+			l, err := x.list(d)
+			if took := time.Since(start) - 2*time.Second; err != nil || took > tt.most {
+				x.Errorf("%s after the receives, error %v; want %s at most", took, err, tt.most)
+			}
+			if calls.Load() > tt.calls || most.Load() > 16 {
+				x.Errorf("%d reads, %d at once; want %d, 16 at once", calls.Load(), most.Load(), tt.calls)
+			}
+			if len(l.Messages) != n || !l.Complete {
+				x.Errorf("%d messages, complete %t", len(l.Messages), l.Complete)
+			}
+			for _, m := range l.Messages {
+				if stateOf(m) != tt.state || m.Problem == nil {
+					x.Fatalf("%s: %s, problem %v", m.Body, m.State, m.Problem)
+				}
+			}
 		})
 	}
 }
@@ -387,28 +385,18 @@ func TestStoppedListing(t *testing.T) {
 	})
 }
 
-// sampled finds nothing in every other receive, as SQS may in a small queue.
-type sampled struct {
-	ops.Client
-	n atomic.Int64
-}
-
-func (c *sampled) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	if c.n.Add(1)%2 == 1 {
-		return &sqs.ReceiveMessageOutput{}, nil
-	}
-	return c.Client.ReceiveMessage(ctx, in, o...)
-}
-
-// One receive that finds nothing does not end a listing.
+// One receive that finds nothing, as of a small queue, does not end a listing.
 func TestEmptyReceive(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(30)
-		d, err := ops.Open(context.Background(), &sampled{Client: x.looker().sqs}, x.dlq)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var n atomic.Int64
+		d := must.Get(ops.Open(context.Background(), spy{x.looker().sqs, func(in any, call call) (any, error) {
+			if _, ok := in.(*sqs.ReceiveMessageInput); ok && n.Add(1)%2 == 1 {
+				return &sqs.ReceiveMessageOutput{}, nil
+			}
+			return call()
+		}}, x.dlq))(t)
 		if l, err := x.list(d); err != nil || len(l.Messages) != 30 || !l.Complete {
 			t.Errorf("%d messages, complete %t, %v", len(l.Messages), l.Complete, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -139,10 +140,7 @@ func TestListBytes(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
 		c := &plenty{Client: x.looker().sqs, count: 1_000_000, body: strings.Repeat("b", 1<<20)}
-		d, err := ops.Open(x.Context(), c, x.dlq)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(ops.Open(x.Context(), c, x.dlq))(t)
 		l, err := d.List(x.Context(), func(o *ops.ListOptions) { o.Limit = -1 })
 		if n := len(l.Messages); err != nil || n < 1020 || n > 1110 || int(c.received.Load()) != n || int(c.back.Load()) != n || l.Complete {
 			t.Errorf("%d messages of %d received, %d given back, complete %t, %v", n, c.received.Load(), c.back.Load(), l.Complete, err)
@@ -216,10 +214,7 @@ func TestListMany(t *testing.T) {
 	} {
 		bubble(t, setup{fifo: tt.fifo}, func(x *fixture) {
 			c := &plenty{Client: x.looker().sqs, count: tt.count}
-			d, err := ops.Open(x.Context(), c, x.dlq)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(ops.Open(x.Context(), c, x.dlq))(t)
 			l, err := d.List(x.Context(), func(o *ops.ListOptions) { o.Limit = tt.limit })
 			read := int(c.received.Load())
 			if err != nil || read != tt.read || len(l.Messages) != read || int(c.back.Load()) != read || l.Complete {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/ops"
@@ -68,17 +69,12 @@ func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	needsLocks(t)
 	folder := t.TempDir()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.Executable())(t)
 	other := exec.Command(program)
 	other.Env = append(os.Environ(), lockerFolder+"="+folder)
 	in, errIn := other.StdinPipe()
 	out, errOut := other.StdoutPipe()
-	if err := errors.Join(errIn, errOut, other.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errIn, errOut, other.Start()))
 	defer in.Close()
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked: true\n" {
 		t.Fatalf("%q, %v", line, err)
@@ -89,9 +85,7 @@ func TestTwoProcesses(t *testing.T) {
 			t.Error("not refused")
 		}
 	})
-	if err := other.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Process.Kill())
 	_ = other.Wait()
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(1)

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -34,16 +35,11 @@ func TestOpenRefuses(t *testing.T) {
 		}
 
 		x.fill(3)
-		task, err := x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+		task := must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 			SourceArn: aws.String(arnPrefix + "jobs-dlq"), DestinationArn: aws.String(arnPrefix + "jobs"), MaxNumberOfMessagesPerSecond: aws.Int32(1),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		refused(x.dlq, opserr.ErrMoveTask, "jobs-dlq")
-		if _, err := x.admin.sqs.CancelMessageMoveTask(context.Background(), &sqs.CancelMessageMoveTaskInput{TaskHandle: task.TaskHandle}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.admin.sqs.CancelMessageMoveTask(context.Background(), &sqs.CancelMessageMoveTaskInput{TaskHandle: task.TaskHandle}))(t)
 		x.open()
 		time.Sleep(time.Minute)
 	})

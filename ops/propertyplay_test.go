@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -153,9 +154,7 @@ func (x *redrivePlay) arrive(m plannedMessage) {
 	case ops.CauseReceivesUsedUp:
 		x.sendWith(x.url, m.Body, attrs)
 		in := &sqs.ChangeMessageVisibilityInput{QueueUrl: &x.url, ReceiptHandle: x.receiveOne(x.url).ReceiptHandle}
-		if _, err := x.admin.sqs.ChangeMessageVisibility(context.Background(), in); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(x.admin.sqs.ChangeMessageVisibility(context.Background(), in))(x)
 		x.receive(x.url) // which moves it
 		return
 	}
@@ -209,9 +208,7 @@ func (killedNotCut) Sync() error { return nil }
 func (x *redrivePlay) run(run plannedRun, before []byte) (journal []byte) {
 	p := x.newProcess()
 	path := filepath.Join(x.TempDir(), "journal")
-	if err := os.WriteFile(path, before, 0o600); err != nil {
-		x.Fatal(err)
-	}
+	must.Do(x, os.WriteFile(path, before, 0o600))
 	k := newKiller(x.wire.over(p.sqs), p, path, run.KillAt)
 	d, err := ops.Open(context.Background(), k, x.dlq, func(o *ops.Options) { o.Key, o.Store, o.Hold = x.once.Key, x.store(p), run.Hold })
 	if err != nil {

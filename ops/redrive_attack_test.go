@@ -13,60 +13,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
-// refusing is a client of which SQS refuses an action from some call on.
+// refusing has SQS refuse an action from some call on.
 type refusing struct {
-	ops.Client
 	op, code string
 	nth      int64
 	n        atomic.Int64
 }
 
-func (c *refusing) refuse(op string) error {
-	if op != c.op || c.code == "" || c.n.Add(1) < c.nth {
-		return nil
+func (c *refusing) around(in any, call call) (any, error) {
+	if !strings.HasPrefix(fmt.Sprintf("%T", in), "*sqs."+c.op) || c.code == "" || c.n.Add(1) < c.nth {
+		return call()
 	}
-	return &smithyhttp.ResponseError{
+	return nil, &smithyhttp.ResponseError{
 		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusForbidden}},
 		Err:      &smithy.GenericAPIError{Code: c.code, Message: "refused"},
 	}
-}
-
-func (c *refusing) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	if err := c.refuse("ReceiveMessage"); err != nil {
-		return nil, err
-	}
-	return c.Client.ReceiveMessage(ctx, in, o...)
-}
-
-func (c *refusing) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	if err := c.refuse("SendMessage"); err != nil {
-		return nil, err
-	}
-	return c.Client.SendMessageBatch(ctx, in, o...)
-}
-
-func (c *refusing) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	if err := c.refuse("DeleteMessage"); err != nil {
-		return nil, err
-	}
-	return c.Client.DeleteMessageBatch(ctx, in, o...)
-}
-
-func (c *refusing) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, o ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
-	if err := c.refuse("ChangeMessageVisibility"); err != nil {
-		return nil, err
-	}
-	return c.Client.ChangeMessageVisibilityBatch(ctx, in, o...)
 }
 
 // From some call on SQS denies one action, or throttles it: the run ends, with the action's name, and gives back what it can.
@@ -76,61 +47,51 @@ func TestRedriveIsStoppedInTheMiddle(t *testing.T) {
 	const n = 35
 	for _, op := range []string{"ReceiveMessage", "SendMessage", "DeleteMessage", "ChangeMessageVisibility"} {
 		for _, code := range []string{"AccessDenied", "RequestThrottled"} {
-			for _, fifo := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%s/fifo=%t", op, code, fifo), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: fifo}, func(x *fixture) {
-						for i := range n {
-							x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%4, i))
-						}
-						effects, stop := x.effects()
-						c := &refusing{Client: x.newProcess().sqs, op: op, code: code, nth: 3}
-						if op == "ChangeMessageVisibility" {
-							c.nth = 1 // the only one
-						}
-						w := x.wired(c)
-						d, err := ops.Open(context.Background(), w, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
-						if err != nil {
-							t.Fatal(err)
-						}
-						journal := filepath.Join(t.TempDir(), "journal")
-						redrive := func() (ops.Report, error) {
-							return d.Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.Journal, o.Rate = true, journal, 5 })
-						}
-						start := time.Now()
-						r, err := redrive()
-						took := time.Since(start)
-						x.checkSums(r)
-						left := r.Count(ops.ActionLeft, ops.ActionUndeleted, ops.ActionUnknownOutcome, ops.ActionSendFailed)
-						if changes := op == "ChangeMessageVisibility"; !changes || left > 0 {
-							if err == nil || !strings.Contains(err.Error(), "sqs:"+op) || !strings.Contains(err.Error(), code) {
-								t.Errorf("error %v", err)
-							}
-							if hidden := x.hidden(); !changes && hidden != 0 || changes && !strings.Contains(err.Error(), fmt.Sprint(hidden, " messages stay hidden until")) {
-								t.Errorf("%d messages are hidden; %v", hidden, err)
-							}
-						}
-						if took > 6*time.Minute {
-							t.Errorf("ended after %s", took)
-						}
-						c.code = ""
-						time.Sleep(time.Minute) // Hold
-						if r, err = redrive(); err != nil {
-							t.Error(err)
-						}
-						time.Sleep(time.Minute)
-						stop()
-						if len(effects) != n || len(x.bodies(x.dlq)) != 0 {
-							t.Errorf("%d effects of %d, %q left", len(effects), n, x.bodies(x.dlq))
-						}
-						for body, times := range effects {
-							if times != 1 || w.sent[body] != 1 {
-								t.Errorf("%s was sent %d times, and had its effect %d times", body, w.sent[body], times)
-							}
-						}
-					})
-				})
-			}
+			eachKind(t, fmt.Sprintf("%s/%s", op, code), setup{}, func(x *fixture) {
+				x.fillGroups(n, 4)
+				effects, stop := x.effects()
+				c := &refusing{op: op, code: code, nth: 3}
+				if op == "ChangeMessageVisibility" {
+					c.nth = 1 // the only one
+				}
+				w := x.wired(spy{x.newProcess().sqs, c.around})
+				d := must.Get(ops.Open(context.Background(), w, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) }))(x)
+				journal := filepath.Join(x.TempDir(), "journal")
+				redrive := func() (ops.Report, error) {
+					return d.Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.Journal, o.Rate = true, journal, 5 })
+				}
+				start := time.Now()
+				r, err := redrive()
+				took := time.Since(start)
+				x.checkSums(r)
+				left := r.Count(ops.ActionLeft, ops.ActionUndeleted, ops.ActionUnknownOutcome, ops.ActionSendFailed)
+				if changes := op == "ChangeMessageVisibility"; !changes || left > 0 {
+					if err == nil || !strings.Contains(err.Error(), "sqs:"+op) || !strings.Contains(err.Error(), code) {
+						x.Errorf("error %v", err)
+					}
+					if hidden := x.hidden(); !changes && hidden != 0 || changes && !strings.Contains(err.Error(), fmt.Sprint(hidden, " messages stay hidden until")) {
+						x.Errorf("%d messages are hidden; %v", hidden, err)
+					}
+				}
+				if took > 6*time.Minute {
+					x.Errorf("ended after %s", took)
+				}
+				c.code = ""
+				time.Sleep(time.Minute) // Hold
+				if r, err = redrive(); err != nil {
+					x.Error(err)
+				}
+				time.Sleep(time.Minute)
+				stop()
+				if len(effects) != n || len(x.bodies(x.dlq)) != 0 {
+					x.Errorf("%d effects of %d, %q left", len(effects), n, x.bodies(x.dlq))
+				}
+				for body, times := range effects {
+					if times != 1 || w.sent[body] != 1 {
+						x.Errorf("%s was sent %d times, and had its effect %d times", body, w.sent[body], times)
+					}
+				}
+			})
 		}
 	}
 }
@@ -179,37 +140,32 @@ func TestRedriveWithBadUserCode(t *testing.T) {
 				})
 			},
 		} {
-			for _, fifo := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s %s/fifo=%t", of, name, fifo), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: fifo}, func(x *fixture) {
-						x.send(x.dlq, "g0-1", "g1-0", bad, "g1-2", "g2-1")
-						redrive := func(r *ops.RedriveOptions) {}
-						d := x.redriver(func(o *ops.Options) {
-							redrive = func(r *ops.RedriveOptions) { set(o, r) }
-							set(o, &ops.RedriveOptions{})
-						})
-						r := x.redriveAll(d, redrive)
-						want, left := "g0-1 g1-0 g1-2 g2-1", 1
-						if fifo {
-							want, left = "g0-1 g1-0 g2-1", 2
-						}
-						got := x.bodies(x.url)
-						slices.Sort(got)
-						if strings.Join(got, " ") != want {
-							t.Errorf("sent %q", got)
-						}
-						if r.Count(ops.ActionLeft) != left {
-							t.Errorf("%d left", r.Count(ops.ActionLeft))
-						}
-						for _, res := range r.Results {
-							if res.Action == ops.ActionLeft && (res.Err == nil || errors.Is(res.Err, opserr.ErrNotSelected)) {
-								t.Errorf("%s: %v", res.ID, res.Err)
-							}
-						}
-					})
+			eachKind(t, fmt.Sprintf("%s %s", of, name), setup{}, func(x *fixture) {
+				x.send(x.dlq, "g0-1", "g1-0", bad, "g1-2", "g2-1")
+				redrive := func(r *ops.RedriveOptions) {}
+				d := x.redriver(func(o *ops.Options) {
+					redrive = func(r *ops.RedriveOptions) { set(o, r) }
+					set(o, &ops.RedriveOptions{})
 				})
-			}
+				r := x.redriveAll(d, redrive)
+				want, left := "g0-1 g1-0 g1-2 g2-1", 1
+				if x.fifo {
+					want, left = "g0-1 g1-0 g2-1", 2
+				}
+				got := x.bodies(x.url)
+				slices.Sort(got)
+				if strings.Join(got, " ") != want {
+					x.Errorf("sent %q", got)
+				}
+				if r.Count(ops.ActionLeft) != left {
+					x.Errorf("%d left", r.Count(ops.ActionLeft))
+				}
+				for _, res := range r.Results {
+					if res.Action == ops.ActionLeft && (res.Err == nil || errors.Is(res.Err, opserr.ErrNotSelected)) {
+						x.Errorf("%s: %v", res.ID, res.Err)
+					}
+				}
+			})
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -37,34 +38,33 @@ type calls struct {
 }
 
 func (x *fixture) wired(c ops.Client) *wire {
-	return &wire{c, &calls{x: x, bodies: map[string]string{}, sent: map[string]int{}}}
+	w := &wire{calls: &calls{x: x, bodies: map[string]string{}, sent: map[string]int{}}}
+	return w.over(c)
 }
 
 // over returns the wire of another process.
-func (w *wire) over(c ops.Client) *wire { return &wire{c, w.calls} }
+func (w *wire) over(c ops.Client) *wire { return &wire{spy{c, w.around}, w.calls} }
 
-func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	out, err := w.Client.ReceiveMessage(ctx, in, o...)
-	if err == nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, m := range out.Messages {
-			w.bodies[*m.ReceiptHandle] = *m.Body
-		}
+func (c *calls) around(in any, call call) (any, error) {
+	if in, ok := in.(*sqs.DeleteMessageBatchInput); ok {
+		c.deleting(in)
 	}
-	return out, err
-}
-
-func (w *wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	out, err := w.Client.SendMessageBatch(ctx, in, o...)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.sends++; err == nil {
-		for _, e := range out.Successful {
-			for _, entry := range in.Entries {
+	out, err := call()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range received(out, err) {
+		c.bodies[*m.ReceiptHandle] = *m.Body
+	}
+	sent, ok := in.(*sqs.SendMessageBatchInput)
+	if !ok {
+		return out, err
+	}
+	if c.sends++; err == nil {
+		for _, e := range out.(*sqs.SendMessageBatchOutput).Successful {
+			for _, entry := range sent.Entries {
 				if *entry.Id == *e.Id {
-					w.sent[*entry.MessageBody]++
-					w.order = append(w.order, *entry.MessageBody)
+					c.sent[*entry.MessageBody]++
+					c.order = append(c.order, *entry.MessageBody)
 				}
 			}
 		}
@@ -72,28 +72,24 @@ func (w *wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInp
 	return out, err
 }
 
-func (w *wire) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	w.mu.Lock()
+func (c *calls) deleting(in *sqs.DeleteMessageBatchInput) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, e := range in.Entries {
-		if body := w.bodies[*e.ReceiptHandle]; w.sent[body] == 0 {
-			w.x.Errorf("%s is deleted before its copy was acknowledged", body)
+		if body := c.bodies[*e.ReceiptHandle]; c.sent[body] == 0 {
+			c.x.Errorf("%s is deleted before its copy was acknowledged", body)
 		}
-		w.deletes++
+		c.deletes++
 	}
-	w.mu.Unlock()
-	return w.Client.DeleteMessageBatch(ctx, in, o...)
 }
 
 // openWired opens the queue with a wire.
 func (x *fixture) openWired(optFns ...func(*ops.Options)) (*ops.DLQ, *wire) {
 	x.Helper()
 	w := x.wired(x.newProcess().sqs)
-	d, err := ops.Open(context.Background(), w, x.dlq, append([]func(*ops.Options){func(o *ops.Options) {
+	d := must.Get(ops.Open(context.Background(), w, x.dlq, append([]func(*ops.Options){func(o *ops.Options) {
 		o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin)
-	}}, optFns...)...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	}}, optFns...)...))(x)
 	return d, w
 }
 
@@ -170,34 +166,31 @@ func TestRedriveOrder(t *testing.T) {
 		"nine are done":             {done: nine, left: strings.Join(nine, " ")},
 		"one is done, one is left":  {done: []string{"b-01", "b-16"}, crashed: []string{"b-13"}, left: "b-01 b-13 b-16 b-19 b-22 b-25 b-28"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{fifo: true}, func(x *fixture) {
-				x.send(x.dlq, ids...)
-				d, w := x.openWired(records(tt.done, tt.crashed))
-				r := x.redriveAll(d, func(o *ops.RedriveOptions) {
-					if tt.set != nil {
-						tt.set(o)
-					}
-				})
-				left := x.bodies(x.dlq)
-				slices.Sort(left)
-				if got := strings.Join(left, " "); got != tt.left {
-					t.Errorf("left: %s, want %s", got, tt.left)
-				}
-				last := map[byte]string{}
-				for _, body := range w.order {
-					if body <= last[body[0]] {
-						t.Errorf("%s was sent after %s", body, last[body[0]])
-					}
-					last[body[0]] = body
-				}
-				for _, res := range r.Results {
-					if res.Action == ops.ActionLeft && errors.Is(res.Err, opserr.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
-						t.Errorf("%s: %v", res.ID, res.Err)
-					}
+		run(t, name, setup{fifo: true}, func(x *fixture) {
+			x.send(x.dlq, ids...)
+			d, w := x.openWired(records(tt.done, tt.crashed))
+			r := x.redriveAll(d, func(o *ops.RedriveOptions) {
+				if tt.set != nil {
+					tt.set(o)
 				}
 			})
+			left := x.bodies(x.dlq)
+			slices.Sort(left)
+			if got := strings.Join(left, " "); got != tt.left {
+				x.Errorf("left: %s, want %s", got, tt.left)
+			}
+			last := map[byte]string{}
+			for _, body := range w.order {
+				if body <= last[body[0]] {
+					x.Errorf("%s was sent after %s", body, last[body[0]])
+				}
+				last[body[0]] = body
+			}
+			for _, res := range r.Results {
+				if res.Action == ops.ActionLeft && errors.Is(res.Err, opserr.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
+					x.Errorf("%s: %v", res.ID, res.Err)
+				}
+			}
 		})
 	}
 }

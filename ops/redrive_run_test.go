@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -35,12 +36,10 @@ func TestRedriveRefuses(t *testing.T) {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
-		if _, err := x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+		must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 			SourceArn: aws.String(arnPrefix + "jobs-dlq"), MaxNumberOfMessagesPerSecond: aws.Int32(1),
 			DestinationArn: aws.String(arnPrefix + "jobs"),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		_, err = d.Redrive(context.Background(), noCanary)
 		if r, ok := errors.AsType[*opserr.RefusedError](err); !ok || !errors.Is(err, opserr.ErrMoveTask) || r.Operation != "Redrive" {
 			t.Errorf("error %v", err)
@@ -109,13 +108,8 @@ func TestRedriveAfterReopen(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		x.send(x.dlq, "a1")
 		store := x.store(x.admin)
-		rec, err := store.Inspect(context.Background(), "billing#orders|a1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Reopen(context.Background(), rec, "again"); err != nil {
-			t.Fatal(err)
-		}
+		rec := must.Get(store.Inspect(context.Background(), "billing#orders|a1"))(t)
+		must.Do(t, store.Reopen(context.Background(), rec, "again"))
 		start := time.Now()
 		x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.DryRun = true })
 		if took := time.Since(start); took > 5*time.Second {
@@ -211,22 +205,20 @@ func TestRedriveAfterReopenByAFastClock(t *testing.T) {
 // Rate bounds how many messages are sent a second, on average.
 func TestRedriveRate(t *testing.T) {
 	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		for rate, want := range map[int]time.Duration{0: 1800 * time.Millisecond, 5: 18 * time.Second, -1: 0} {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				x.fill(100)
-				d, w := x.openWired()
-				start := time.Now()
-				r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Rate = rate })
-				took := time.Since(start)
-				if r.Count(ops.ActionRedriven) != 100 || took < want || took > want+want/2+3*time.Second {
-					t.Errorf("fifo %t, rate %d: %d redriven in %s, want %s", fifo, rate, r.Count(ops.ActionRedriven), took, want)
-				}
-				if !fifo && w.sends > 12 {
-					t.Errorf("%d requests for 100 messages", w.sends)
-				}
-			})
-		}
+	for rate, want := range map[int]time.Duration{0: 1800 * time.Millisecond, 5: 18 * time.Second, -1: 0} {
+		eachKind(t, fmt.Sprint(rate), setup{}, func(x *fixture) {
+			x.fill(100)
+			d, w := x.openWired()
+			start := time.Now()
+			r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Rate = rate })
+			took := time.Since(start)
+			if r.Count(ops.ActionRedriven) != 100 || took < want || took > want+want/2+3*time.Second {
+				x.Errorf("x.fifo %t, rate %d: %d redriven in %s, want %s", x.fifo, rate, r.Count(ops.ActionRedriven), took, want)
+			}
+			if !x.fifo && w.sends > 12 {
+				x.Errorf("%d requests for 100 messages", w.sends)
+			}
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -36,10 +37,7 @@ func noCanary(o *ops.RedriveOptions) { o.Canary, o.Unknown = -1, true }
 // that it does not call redriven is in the dead-letter queue, and visible.
 func (x *fixture) redriveAll(d *ops.DLQ, optFns ...func(*ops.RedriveOptions)) ops.Report {
 	x.Helper()
-	r, err := d.Redrive(context.Background(), append([]func(*ops.RedriveOptions){noCanary}, optFns...)...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	r := must.Get(d.Redrive(context.Background(), append([]func(*ops.RedriveOptions){noCanary}, optFns...)...))(x)
 	x.checkReport(r)
 	if n := x.hidden(); n != 0 {
 		x.Errorf("%d messages are hidden after the run", n)
@@ -49,10 +47,7 @@ func (x *fixture) redriveAll(d *ops.DLQ, optFns ...func(*ops.RedriveOptions)) op
 
 func (x *fixture) checkReport(r ops.Report) {
 	x.Helper()
-	there := map[string]bool{}
-	for _, m := range x.sqs.Messages(x.dlq) {
-		there[m.ID] = true
-	}
+	there := x.ids()
 	seen := map[string]bool{}
 	for _, res := range r.Results {
 		if seen[res.ID] {
@@ -132,39 +127,33 @@ func TestRedriveByState(t *testing.T) {
 		"perhaps expired":       {old: true, set: func(o *ops.RedriveOptions) { o.Unknown = true }, want: "released"},
 		"perhaps expired, sent": {old: true, set: func(o *ops.RedriveOptions) { o.Expired = true }, want: "released unrecorded"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{}, func(x *fixture) {
-				for _, s := range append(opsview.States(), noRecord) {
-					x.send(x.dlq, string(s))
-				}
-				d := x.redriver(stateStore, func(o *ops.Options) { o.Retention = 2 * time.Hour })
-				if tt.old {
-					time.Sleep(time.Hour + time.Minute)
-				}
-				r := x.redriveAll(d, func(o *ops.RedriveOptions) {
-					if o.Unknown = false; tt.set != nil {
-						tt.set(o)
-					}
-				})
-				x.wantBodies(x.url, tt.want)
-				for _, res := range r.Results {
-					body := strings.TrimPrefix(res.RecordKey, consumer+"#orders|")
-					sent := strings.Contains(tt.want, body)
-					problem := body == string(ops.StateUnknown)
-					if sent != (res.Action == ops.ActionRedriven) || !sent && errors.Is(res.Err, ops.ErrState) == problem || problem && !errors.Is(res.Err, errCard) {
-						t.Errorf("%s: %s, %v", res.State, res.Action, res.Err)
-					}
+		run(t, name, setup{}, func(x *fixture) {
+			for _, s := range append(opsview.States(), noRecord) {
+				x.send(x.dlq, string(s))
+			}
+			d := x.redriver(stateStore, func(o *ops.Options) { o.Retention = 2 * time.Hour })
+			if tt.old {
+				time.Sleep(time.Hour + time.Minute)
+			}
+			r := x.redriveAll(d, func(o *ops.RedriveOptions) {
+				if o.Unknown = false; tt.set != nil {
+					tt.set(o)
 				}
 			})
+			x.wantBodies(x.url, tt.want)
+			for _, res := range r.Results {
+				body := strings.TrimPrefix(res.RecordKey, consumer+"#orders|")
+				sent := strings.Contains(tt.want, body)
+				problem := body == string(ops.StateUnknown)
+				if sent != (res.Action == ops.ActionRedriven) || !sent && errors.Is(res.Err, ops.ErrState) == problem || problem && !errors.Is(res.Err, errCard) {
+					x.Errorf("%s: %s, %v", res.State, res.Action, res.Err)
+				}
+			}
 		})
 	}
 	bubble(t, setup{}, func(x *fixture) { // no store
 		x.send(x.dlq, released, none)
-		d, err := ops.Open(context.Background(), x.newProcess().sqs, x.dlq)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(ops.Open(context.Background(), x.newProcess().sqs, x.dlq))(t)
 		if _, err := d.Redrive(context.Background(), noCanary); err == nil || !strings.Contains(err.Error(), "RedriveOptions.WithoutRecords") {
 			t.Errorf("error %v", err)
 		}
@@ -194,32 +183,26 @@ func TestRedriveFilters(t *testing.T) {
 		"nothing": {func(o *ops.RedriveOptions, _ ops.Listing) { o.IDs = []string{"?"} }, ""},
 		"panic":   {func(o *ops.RedriveOptions, _ ops.Listing) { o.Filter = func(*ops.Message) bool { panic("boom") } }, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{}, func(x *fixture) {
-				for _, id := range []string{"none-1", "none-2", "released-1", "released-2"} {
-					x.send(x.dlq, id)
-					time.Sleep(time.Second)
+		run(t, name, setup{}, func(x *fixture) {
+			for _, id := range []string{"none-1", "none-2", "released-1", "released-2"} {
+				x.send(x.dlq, id)
+				time.Sleep(time.Second)
+			}
+			d := x.redriver(stateStore)
+			l := must.Get(x.list(d))(x)
+			still := x.watch()
+			dry := x.redriveAll(d, func(o *ops.RedriveOptions) { tt.set(o, l); o.DryRun = true })
+			still()
+			r := x.redriveAll(d, func(o *ops.RedriveOptions) { tt.set(o, l) })
+			x.wantBodies(x.url, tt.want)
+			if n := len(strings.Fields(tt.want)); dry.Count(ops.ActionPlanned) != n || r.Count(ops.ActionRedriven) != n || len(r.Results) != 4 {
+				x.Errorf("%d planned, %d redriven of %d, want %d of 4", dry.Count(ops.ActionPlanned), r.Count(ops.ActionRedriven), len(r.Results), n)
+			}
+			for _, res := range r.Results {
+				if res.Action == ops.ActionLeft && name != "panic" && !errors.Is(res.Err, opserr.ErrNotSelected) {
+					x.Errorf("%v", res.Err)
 				}
-				d := x.redriver(stateStore)
-				l, err := x.list(d)
-				if err != nil {
-					t.Fatal(err)
-				}
-				still := x.watch()
-				dry := x.redriveAll(d, func(o *ops.RedriveOptions) { tt.set(o, l); o.DryRun = true })
-				still()
-				r := x.redriveAll(d, func(o *ops.RedriveOptions) { tt.set(o, l) })
-				x.wantBodies(x.url, tt.want)
-				if n := len(strings.Fields(tt.want)); dry.Count(ops.ActionPlanned) != n || r.Count(ops.ActionRedriven) != n || len(r.Results) != 4 {
-					t.Errorf("%d planned, %d redriven of %d, want %d of 4", dry.Count(ops.ActionPlanned), r.Count(ops.ActionRedriven), len(r.Results), n)
-				}
-				for _, res := range r.Results {
-					if res.Action == ops.ActionLeft && name != "panic" && !errors.Is(res.Err, opserr.ErrNotSelected) {
-						t.Errorf("%v", res.Err)
-					}
-				}
-			})
+			}
 		})
 	}
 	bubble(t, setup{fifo: true}, func(x *fixture) { // of a class that lies behind another one
@@ -238,124 +221,38 @@ func TestRedriveFilters(t *testing.T) {
 // A copy is its message, but for what hosts have added to it, and the history.
 func TestCopyIsVerbatim(t *testing.T) {
 	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		bubble(t, setup{fifo: fifo}, func(x *fixture) {
-			in := &sqs.SendMessageInput{QueueUrl: &x.dlq, MessageBody: aws.String("body\n\t<é>"), MessageAttributes: attributes(map[string]sqsonce.Attribute{
-				"event-id": {Type: "String", String: "1"}, "event-source": {Type: "String", String: "orders"}, "event-type": {Type: "String.x", String: "paid"},
-				"n": {Type: "Number.int", String: "042"}, "b": {Type: "Binary.gz", Binary: []byte{0, 255}}, "traceparent": {Type: "String", String: "00-1-2-01"},
-				"reject-reason": {Type: "String", String: "card declined"}, "dead-letter-source": {Type: "String", String: arnPrefix + x.named("jobs")},
-			})}
-			in.MessageSystemAttributes = traceHeader("Root=1-5759e988-bd862e3fe1be46a994272793")
-			if in.MessageGroupId = aws.String("g1"); fifo {
-				in.MessageDeduplicationId = aws.String("orders|1")
-			}
-			sent := time.Now()
-			if _, err := x.admin.sqs.SendMessage(context.Background(), in); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Hour)
-			r := x.redriveAll(x.redriver())
-			m := x.receiveOne(x.url)
-			got := messageOf(m)
-			if r.Results[0].SentID != got.ID || got.Body != *in.MessageBody || got.Group != "g1" || got.TraceHeader != "Root=1-5759e988-bd862e3fe1be46a994272793" {
-				t.Errorf("%+v, ID %s", got, r.Results[0].SentID)
-			}
-			if want := fmt.Sprintf("1 %s %d", r.Run, sent.UnixMilli()); got.Attributes["redriven"].String != want {
-				t.Errorf("redriven %q, want %q", got.Attributes["redriven"].String, want)
-			}
-			delete(got.Attributes, "redriven")
-			delete(in.MessageAttributes, "reject-reason")
-			delete(in.MessageAttributes, "dead-letter-source")
-			if g, w := fmt.Sprint(got.Attributes), fmt.Sprint(sqsonceAttributes(in.MessageAttributes)); g != w {
-				t.Errorf("attributes %s, want %s", g, w)
-			}
-			if fifo != strings.HasPrefix(got.DedupID, "redrive|") || fifo && len(got.DedupID) != 8+64 {
-				t.Errorf("MessageDeduplicationId %q", got.DedupID)
-			}
-		})
-	}
-}
-
-// A redriven event is completed under the record that it had, wherever its key comes from.
-func TestRedriveKeepsTheKey(t *testing.T) {
-	t.Parallel()
-	trust := func(o *dedup.Options) { o.TrustDedupID = true }
-	for _, s := range []struct {
-		name     string
-		body     string
-		attrs    map[string]string
-		fifo     bool
-		opts     []func(*dedup.Options)
-		eventKey bool // needed after SQS's own move
-		lost     bool // by SQS's own move
-		bare     bool // the message alone, as from a consumer without deduplication
-	}{
-		{name: "event-id and event-source", attrs: map[string]string{"event-id": "1", "event-source": "orders"}},
-		{name: "event-id", attrs: map[string]string{"event-id": "1"}},
-		{name: "CloudEvent", body: `{"specversion":"1.0","id":"1","source":"s","type":"t","data":{}}`},
-		{name: "SNS", body: inSNS},
-		{name: "message ID", eventKey: true},
-		{name: "message ID on FIFO", fifo: true, eventKey: true},
-		{name: "trusted MessageDeduplicationId", fifo: true, opts: []func(*dedup.Options){trust}, lost: true},
-		{name: "function of the body", opts: []func(*dedup.Options){func(o *dedup.Options) {
-			o.Key = func(m *sqsonce.Message) (string, error) { return "f" + m.Body, nil }
-		}}},
-		{name: "function of the message ID", lost: true, opts: []func(*dedup.Options){func(o *dedup.Options) {
-			o.Key = func(m *sqsonce.Message) (string, error) { return m.ID, nil }
-		}}},
-	} {
-		for _, way := range []string{"reject", "own move"} {
-			t.Run(s.name+"/"+way, func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: s.fifo}, func(x *fixture) {
-					failure := errCard
-					if way == "reject" {
-						failure = sqsonce.Reject(errCard)
-					}
-					body := s.body
-					if body == "" {
-						body = "a1"
-					}
-					x.sendWith(x.url, body, s.attrs)
-					h := x.worker(x.url, x.guarded(fails(failure), s.opts...))
-					if way == "own move" && s.fifo {
-						time.Sleep(5 * time.Second)
-						h.kill()
-						for range 4 {
-							time.Sleep(visibility * 2)
-							x.receive(x.url)
-						}
-					} else {
-						time.Sleep(time.Hour)
-						h.stop()
-					}
-					withKey := func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key }
-					m := x.one(x.open(withKey))
-					r := x.redriveAll(x.redriver(withKey))
-					if s.lost && (way == "own move" || strings.Contains(s.name, "function")) {
-						if len(x.bodies(x.url)) != 0 || !errors.Is(r.Results[0].Err, opserr.ErrDedupIDLost) && !errors.Is(r.Results[0].Err, opserr.ErrKeyChanges) {
-							t.Errorf("%+v", r.Results[0])
-						}
-						return
-					}
-					if len(x.bodies(x.url)) != 1 {
-						t.Fatalf("not redriven: %v", r.Results[0].Err)
-					}
-					_, has := x.sqs.Messages(x.url)[0].Attributes["event-key"]
-					if way == "own move" && has != s.eventKey {
-						t.Errorf("event-key is there: %t, want %t", has, s.eventKey)
-					}
-					h = x.worker(x.url, x.guarded(fails(nil), s.opts...))
-					time.Sleep(time.Minute)
-					h.stop()
-					rec, err := x.store(x.admin).Inspect(context.Background(), m.RecordKey)
-					if err != nil || !rec.Completed || len(x.bodies(x.url)) != 0 {
-						t.Errorf("record %s: %+v, %v", m.RecordKey, rec, err)
-					}
-				})
-			})
+	eachKind(t, "", setup{}, func(x *fixture) {
+		in := &sqs.SendMessageInput{QueueUrl: &x.dlq, MessageBody: aws.String("body\n\t<é>"), MessageAttributes: attributes(map[string]sqsonce.Attribute{
+			"event-id": {Type: "String", String: "1"}, "event-source": {Type: "String", String: "orders"}, "event-type": {Type: "String.x", String: "paid"},
+			"n": {Type: "Number.int", String: "042"}, "b": {Type: "Binary.gz", Binary: []byte{0, 255}}, "traceparent": {Type: "String", String: "00-1-2-01"},
+			"reject-reason": {Type: "String", String: "card declined"}, "dead-letter-source": {Type: "String", String: arnPrefix + x.named("jobs")},
+		})}
+		in.MessageSystemAttributes = traceHeader("Root=1-5759e988-bd862e3fe1be46a994272793")
+		if in.MessageGroupId = aws.String("g1"); x.fifo {
+			in.MessageDeduplicationId = aws.String("orders|1")
 		}
-	}
+		sent := time.Now()
+		must.Get(x.admin.sqs.SendMessage(context.Background(), in))(x)
+		time.Sleep(time.Hour)
+		r := x.redriveAll(x.redriver())
+		m := x.receiveOne(x.url)
+		got := messageOf(m)
+		if r.Results[0].SentID != got.ID || got.Body != *in.MessageBody || got.Group != "g1" || got.TraceHeader != "Root=1-5759e988-bd862e3fe1be46a994272793" {
+			x.Errorf("%+v, ID %s", got, r.Results[0].SentID)
+		}
+		if want := fmt.Sprintf("1 %s %d", r.Run, sent.UnixMilli()); got.Attributes["redriven"].String != want {
+			x.Errorf("redriven %q, want %q", got.Attributes["redriven"].String, want)
+		}
+		delete(got.Attributes, "redriven")
+		delete(in.MessageAttributes, "reject-reason")
+		delete(in.MessageAttributes, "dead-letter-source")
+		if g, w := fmt.Sprint(got.Attributes), fmt.Sprint(sqsonceAttributes(in.MessageAttributes)); g != w {
+			x.Errorf("attributes %s, want %s", g, w)
+		}
+		if x.fifo != strings.HasPrefix(got.DedupID, "redrive|") || x.fifo && len(got.DedupID) != 8+64 {
+			x.Errorf("MessageDeduplicationId %q", got.DedupID)
+		}
+	})
 }
 
 // A message whose key cannot be kept for want of room is left; a history without room is left out.
@@ -393,30 +290,27 @@ func TestRedriveWithoutRoom(t *testing.T) {
 		"smaller destination, no key":    {size: 2000, limit: 2048, left: true},
 		"far smaller destination, no ID": {attrs: map[string]string{"event-id": "1", "event-source": "orders"}, size: 4000, limit: 2048, left: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{}, func(x *fixture) {
-				x.sendWith(x.dlq, strings.Repeat("b", tt.size), tt.attrs)
-				if tt.limit > 0 {
-					x.set(x.url, map[string]string{"MaximumMessageSize": fmt.Sprint(tt.limit)})
+		run(t, name, setup{}, func(x *fixture) {
+			x.sendWith(x.dlq, strings.Repeat("b", tt.size), tt.attrs)
+			if tt.limit > 0 {
+				x.set(x.url, map[string]string{"MaximumMessageSize": fmt.Sprint(tt.limit)})
+			}
+			for _, dry := range []bool{true, false} {
+				r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.DryRun = dry })
+				if left := r.Count(ops.ActionLeft) == 1; left != tt.left || left && !errors.Is(r.Results[0].Err, opserr.ErrNoRoom) {
+					x.Fatalf("dry run %t: %s, %v", dry, r.Results[0].Action, r.Results[0].Err)
 				}
-				for _, dry := range []bool{true, false} {
-					r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.DryRun = dry })
-					if left := r.Count(ops.ActionLeft) == 1; left != tt.left || left && !errors.Is(r.Results[0].Err, opserr.ErrNoRoom) {
-						t.Fatalf("dry run %t: %s, %v", dry, r.Results[0].Action, r.Results[0].Err)
-					}
-				}
-				if tt.left {
-					return
-				}
-				attrs := x.sqs.Messages(x.url)[0].Attributes
-				if _, has := attrs["redriven"]; has != tt.redriven {
-					t.Errorf("redriven is there: %t", has)
-				}
-				if _, has := attrs["event-key"]; has == (attrs["event-id"] != "") {
-					t.Errorf("event-key is there: %t", has)
-				}
-			})
+			}
+			if tt.left {
+				return
+			}
+			attrs := x.sqs.Messages(x.url)[0].Attributes
+			if _, has := attrs["redriven"]; has != tt.redriven {
+				x.Errorf("redriven is there: %t", has)
+			}
+			if _, has := attrs["event-key"]; has == (attrs["event-id"] != "") {
+				x.Errorf("event-key is there: %t", has)
+			}
 		})
 	}
 }

@@ -44,43 +44,38 @@ func TestReplayFaults(t *testing.T) {
 		"no delete":               {sqs: []fault.Rule{always("DeleteMessageBatch", fault.Error, denied)}, action: ops.ActionUndeleted, text: "sqs:DeleteMessage"},
 		"no answer of the delete": {sqs: []fault.Rule{always("DeleteMessageBatch", fault.DropEntries, "")}, action: ops.ActionUndeleted, text: "sqs:DeleteMessage"},
 	} {
-		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
-					e := x.doneEvent(false)
-					again := e.again()
-					d := x.redriver()
-					e.worker.stop() // it would see the faults, too
-					x.sqs.Set(fault.Plan{Rules: tt.sqs})
-					x.ddb.Set(fault.Plan{Rules: tt.ddb})
-					res, err := e.replay(d, again, func(o *ops.ReplayOptions) { o.Timeout = -1 })
-					x.sqs.Set(fault.Plan{})
-					x.ddb.Set(fault.Plan{})
-					if tt.action == "" {
-						tt.action = ops.ActionLeft
-					}
-					if err == nil || res.Err == nil || errors.Is(err, ops.ErrReopened) != tt.reopened || res.Action != tt.action || !strings.Contains(err.Error(), tt.text) {
-						t.Errorf("%+v, %v", res, err)
-					}
-					if name == "no extension" {
-						time.Sleep(time.Minute)
-					}
-					if name != "no answer of the delete" {
-						x.wantBodies(x.dlq, "a-1")
-					}
-					if n := x.hidden(); n != 0 {
-						t.Errorf("%d messages are hidden", n)
-					}
-					e.worker = e.newWorker()
-					if tt.action == ops.ActionUndeleted || tt.action == ops.ActionUnknownOutcome {
-						time.Sleep(10 * time.Second) // and SQS has the copy
-					}
-					e.replayOn(again)
-					e.wantRuns(2)
-				})
-			})
-		}
+		eachKind(t, name, setup{maxReceives: 100}, func(x *fixture) {
+			e := x.doneEvent(false)
+			again := e.again()
+			d := x.redriver()
+			e.worker.stop() // it would see the faults, too
+			x.sqs.Set(fault.Plan{Rules: tt.sqs})
+			x.ddb.Set(fault.Plan{Rules: tt.ddb})
+			res, err := e.replay(d, again, func(o *ops.ReplayOptions) { o.Timeout = -1 })
+			x.sqs.Set(fault.Plan{})
+			x.ddb.Set(fault.Plan{})
+			if tt.action == "" {
+				tt.action = ops.ActionLeft
+			}
+			if err == nil || res.Err == nil || errors.Is(err, ops.ErrReopened) != tt.reopened || res.Action != tt.action || !strings.Contains(err.Error(), tt.text) {
+				x.Errorf("%+v, %v", res, err)
+			}
+			if name == "no extension" {
+				time.Sleep(time.Minute)
+			}
+			if name != "no answer of the delete" {
+				x.wantBodies(x.dlq, "a-1")
+			}
+			if n := x.hidden(); n != 0 {
+				x.Errorf("%d messages are hidden", n)
+			}
+			e.worker = e.newWorker()
+			if tt.action == ops.ActionUndeleted || tt.action == ops.ActionUnknownOutcome {
+				time.Sleep(10 * time.Second) // and SQS has the copy
+			}
+			e.replayOn(again)
+			e.wantRuns(2)
+		})
 	}
 }
 

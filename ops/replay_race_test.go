@@ -170,35 +170,32 @@ func TestReplayByTwo(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		for archived := range 3 { // so many of the two have it from an archive
 			for _, after := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second, 30 * time.Second, 64 * time.Second, forget, 67 * time.Second, 71 * time.Second} {
-				t.Run(fmt.Sprintf("fifo=%t/archived=%d/after=%s", fifo, archived, after), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
-						e := x.doneEvent(false)
-						again := e.again()
-						named := [2]ops.Message{*e.m, *e.m}
-						for i := range archived {
-							named[i].ReceiptHandle = ""
+				run(t, fmt.Sprintf("fifo=%t/archived=%d/after=%s", fifo, archived, after), setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
+					e := x.doneEvent(false)
+					again := e.again()
+					named := [2]ops.Message{*e.m, *e.m}
+					for i := range archived {
+						named[i].ReceiptHandle = ""
+					}
+					var errs [2]error
+					var both sync.WaitGroup
+					for i := range named {
+						both.Go(func() {
+							d := x.redriver()
+							time.Sleep(time.Duration(i) * after)
+							_, errs[i] = d.Replay(context.Background(), &named[i], note, again)
+						})
+					}
+					both.Wait()
+					for i, err := range errs {
+						if err != nil && !errors.Is(err, dedup.ErrChanged) && !errors.Is(err, opserr.ErrNotShown) && !errors.Is(err, opserr.ErrRanAgain) && !errors.Is(err, ops.ErrState) {
+							x.Errorf("operator %d: %v", i, err)
 						}
-						var errs [2]error
-						var both sync.WaitGroup
-						for i := range named {
-							both.Go(func() {
-								d := x.redriver()
-								time.Sleep(time.Duration(i) * after)
-								_, errs[i] = d.Replay(context.Background(), &named[i], note, again)
-							})
-						}
-						both.Wait()
-						for i, err := range errs {
-							if err != nil && !errors.Is(err, dedup.ErrChanged) && !errors.Is(err, opserr.ErrNotShown) && !errors.Is(err, opserr.ErrRanAgain) && !errors.Is(err, ops.ErrState) {
-								t.Errorf("operator %d: %v", i, err)
-							}
-						}
-						if errs[0] != nil && errs[1] != nil {
-							t.Errorf("%v, and %v", errs[0], errs[1])
-						}
-						e.wantRuns(2)
-					})
+					}
+					if errs[0] != nil && errs[1] != nil {
+						x.Errorf("%v, and %v", errs[0], errs[1])
+					}
+					e.wantRuns(2)
 				})
 			}
 		}

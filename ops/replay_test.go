@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -156,11 +157,9 @@ func TestReplayRefusesArguments(t *testing.T) {
 		e := x.doneEvent(false)
 		d := x.redriver()
 		x.send(x.dlq, "b-1", "b-2")
-		if _, err := x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+		must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 			SourceArn: aws.String(arnPrefix + "jobs-dlq"), MaxNumberOfMessagesPerSecond: aws.Int32(1), DestinationArn: aws.String(arnPrefix + "jobs"),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if _, err := e.replay(d, e.again()); !errors.Is(err, opserr.ErrMoveTask) {
 			t.Errorf("error %v", err)
 		}
@@ -224,40 +223,38 @@ func TestReplayCommitted(t *testing.T) {
 // queue.
 func TestReplayKeepsTheKey(t *testing.T) {
 	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		bubble(t, setup{fifo: fifo}, func(x *fixture) {
-			e := &done{fixture: x}
-			e.worker = e.newWorker()
-			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries}}})
-			x.sendWith(x.url, "a-1", nil)
-			time.Sleep(time.Second)
-			e.worker.kill()
-			x.sqs.Set(fault.Plan{})
-			for range 4 {
-				time.Sleep(2 * visibility)
-				x.receive(x.url)
-			}
-			d := x.redriver()
-			e.m = x.mustList(x.open())["a-1"]
-			if e.m.State != dedup.StateCompleted || e.m.Cause != ops.CauseReceivesUsedUp {
-				t.Fatalf("%s, %s", e.m.State, e.m.Cause)
-			}
-			res, err := e.replay(d, func(o *ops.ReplayOptions) { o.Again, o.Timeout = e.m.Record.Fence, -1 })
-			if err != nil || res.Action != ops.ActionReplayed || res.After != "" {
-				t.Errorf("%+v, %v", res, err)
-			}
-			m := x.sqs.Messages(x.url)[0]
-			if !strings.HasPrefix(m.Attributes[sqsonce.AttrRedriven], "1 ") || m.ID == e.m.ID {
-				t.Errorf("sent %+v", m)
-			}
-			if want := "replay|"; fifo && (!strings.HasPrefix(m.DedupID, want) || len(m.DedupID) != len(want)+64) {
-				t.Errorf("MessageDeduplicationId %s", m.DedupID)
-			}
-			e.worker = e.newWorker()
-			e.wantRuns(2)
-			x.wantBodies(x.dlq, "")
-		})
-	}
+	eachKind(t, "", setup{}, func(x *fixture) {
+		e := &done{fixture: x}
+		e.worker = e.newWorker()
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries}}})
+		x.sendWith(x.url, "a-1", nil)
+		time.Sleep(time.Second)
+		e.worker.kill()
+		x.sqs.Set(fault.Plan{})
+		for range 4 {
+			time.Sleep(2 * visibility)
+			x.receive(x.url)
+		}
+		d := x.redriver()
+		e.m = x.mustList(x.open())["a-1"]
+		if e.m.State != dedup.StateCompleted || e.m.Cause != ops.CauseReceivesUsedUp {
+			x.Fatalf("%s, %s", e.m.State, e.m.Cause)
+		}
+		res, err := e.replay(d, func(o *ops.ReplayOptions) { o.Again, o.Timeout = e.m.Record.Fence, -1 })
+		if err != nil || res.Action != ops.ActionReplayed || res.After != "" {
+			x.Errorf("%+v, %v", res, err)
+		}
+		m := x.sqs.Messages(x.url)[0]
+		if !strings.HasPrefix(m.Attributes[sqsonce.AttrRedriven], "1 ") || m.ID == e.m.ID {
+			x.Errorf("sent %+v", m)
+		}
+		if want := "replay|"; x.fifo && (!strings.HasPrefix(m.DedupID, want) || len(m.DedupID) != len(want)+64) {
+			x.Errorf("MessageDeduplicationId %s", m.DedupID)
+		}
+		e.worker = e.newWorker()
+		e.wantRuns(2)
+		x.wantBodies(x.dlq, "")
+	})
 }
 
 // The 65 s after a reopen are those of this process's clock, whatever the store's says.
@@ -301,28 +298,26 @@ func TestReplayGoesOnWithAnotherClock(t *testing.T) {
 // A message is found behind others, which are visible again while it is replayed.
 func TestReplayFindsItsMessage(t *testing.T) {
 	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
-			e := x.doneEvent(false)
-			x.purge()
-			for i := range 35 {
-				x.send(x.dlq, fmt.Sprintf("g%d-%d", i/5, i))
-			}
-			x.send(x.dlq, "a-1")
-			e.m.ID = x.sqs.Messages(x.dlq)[35].ID
-			res, err := e.replay(x.redriver(), e.again(), func(o *ops.ReplayOptions) {
-				o.Progress = func(w bool, _ time.Duration) {
-					if n := x.hidden(); !w && n != 1 {
-						t.Errorf("%d are hidden", n)
-					}
+	eachKind(t, "", setup{maxReceives: 100}, func(x *fixture) {
+		e := x.doneEvent(false)
+		x.purge()
+		for i := range 35 {
+			x.send(x.dlq, fmt.Sprintf("g%d-%d", i/5, i))
+		}
+		x.send(x.dlq, "a-1")
+		e.m.ID = x.sqs.Messages(x.dlq)[35].ID
+		res, err := e.replay(x.redriver(), e.again(), func(o *ops.ReplayOptions) {
+			o.Progress = func(w bool, _ time.Duration) {
+				if n := x.hidden(); !w && n != 1 {
+					x.Errorf("%d are hidden", n)
 				}
-			})
-			if err != nil || len(x.bodies(x.dlq)) != 35 {
-				t.Errorf("%+v, %v, %d left", res, err, len(x.bodies(x.dlq)))
 			}
-			e.wantRuns(2)
 		})
-	}
+		if err != nil || len(x.bodies(x.dlq)) != 35 {
+			x.Errorf("%+v, %v, %d left", res, err, len(x.bodies(x.dlq)))
+		}
+		e.wantRuns(2)
+	})
 }
 
 // A message of an archive is replayed though the dead-letter queue does not have it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -54,9 +55,7 @@ func (x *fixture) doneEvent(archived bool) *done {
 // purge empties the dead-letter queue.
 func (x *fixture) purge() {
 	x.Helper()
-	if _, err := x.admin.sqs.PurgeQueue(context.Background(), &sqs.PurgeQueueInput{QueueUrl: &x.dlq}); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.admin.sqs.PurgeQueue(context.Background(), &sqs.PurgeQueueInput{QueueUrl: &x.dlq}))(x)
 }
 
 // newWorker returns one that remembers nothing yet.
@@ -79,11 +78,7 @@ func (e *done) runs() int {
 
 func (e *done) record() dedup.Record {
 	e.Helper()
-	r, err := e.store(e.admin).Inspect(context.Background(), recordKey)
-	if err != nil {
-		e.Fatal(err)
-	}
-	return r
+	return must.Get(e.store(e.admin).Inspect(context.Background(), recordKey))(e)
 }
 
 // again names the run that is completed now.
@@ -112,13 +107,8 @@ func (e *done) wantRuns(want int) {
 // eachWay is the test on both kinds of queue, with a message of the queue and one of an archive.
 func eachWay(t *testing.T, name string, f func(x *fixture, archived bool)) {
 	t.Helper()
-	for _, fifo := range []bool{false, true} {
-		for _, archived := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%sfifo=%t/archived=%t", name, fifo, archived), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) { f(x, archived) })
-			})
-		}
+	for _, archived := range []bool{false, true} {
+		eachKind(t, fmt.Sprintf("%sarchived=%t", name, archived), setup{maxReceives: 100}, func(x *fixture) { f(x, archived) })
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opserr"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -27,24 +28,15 @@ func (x *fixture) drained(d *ops.DLQ) []byte {
 	x.Helper()
 	path := filepath.Join(x.TempDir(), "archive")
 	for tries := 0; tries < 5 && len(x.bodies(x.dlq)) > 0; tries++ { // a receive may find nothing in a small queue
-		if _, err := d.Delete(context.Background(), path, drainAll); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(d.Delete(context.Background(), path, drainAll))(x)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return text
+	return must.Get(os.ReadFile(path))(x)
 }
 
 // restore restores an archive.
 func (x *fixture) restore(d *ops.DLQ, archive []byte, optFns ...func(*ops.RestoreOptions)) ops.Report {
 	x.Helper()
-	r, err := d.Restore(context.Background(), bytes.NewReader(archive), optFns...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	r := must.Get(d.Restore(context.Background(), bytes.NewReader(archive), optFns...))(x)
 	for _, res := range r.Results {
 		if (res.Err == nil) != (res.Action == ops.ActionRestored || res.Action == ops.ActionPlanned) {
 			x.Errorf("%s is %s, %v", res.ID, res.Action, res.Err)
@@ -116,9 +108,7 @@ func TestRestoreOfSeveralSources(t *testing.T) {
 		id := map[string]string{"event-id": "1"}
 		x.sendWith(url, "moved", map[string]string{"event-id": "1", sqsonce.AttrRejectReason: "of an earlier visit"})
 		x.sendWith(url, "message ID, moved", nil)
-		h := x.worker(url, bare(fails(errCard)))
-		time.Sleep(time.Hour)
-		h.stop()
+		x.worker(url, bare(fails(errCard))).stopAfter(time.Hour)
 		x.sendWith(x.dlq, "rejected", map[string]string{"event-id": "1", sqsonce.AttrRejectReason: "r 1", sqsonce.AttrDeadLetterSource: other})
 		x.sendWith(x.dlq, "no reason", map[string]string{"event-id": "1", sqsonce.AttrDeadLetterSource: other})
 		x.sendWith(x.dlq, "no room for the source", map[string]string{"event-id": "1", sqsonce.AttrRejectReason: "r"})
@@ -362,20 +352,15 @@ func TestRestoreRefusals(t *testing.T) {
 		if _, err := d.Restore(context.Background(), strings.NewReader(archiveHead), func(o *ops.RestoreOptions) { o.Journal = journal }); !errors.Is(err, opserr.ErrJournal) {
 			t.Errorf("the journal of a redrive: %v", err)
 		}
-		unlock, err := ops.Lock(arnPrefix+"jobs-dlq", filepath.Dir(journal))
-		if err != nil {
-			t.Fatal(err)
-		}
+		unlock := must.Get(ops.Lock(arnPrefix+"jobs-dlq", filepath.Dir(journal)))(t)
 		if _, err := d.Restore(context.Background(), strings.NewReader(archiveHead), func(o *ops.RestoreOptions) { o.Journal = journal + "2" }); !errors.Is(err, opserr.ErrTwoAtOnce) {
 			t.Errorf("beside a redrive: %v", err)
 		}
 		unlock()
 		x.fill(3)
-		if _, err := x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+		must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 			SourceArn: aws.String(arnPrefix + "jobs-dlq"), DestinationArn: aws.String(arnPrefix + "jobs"), MaxNumberOfMessagesPerSecond: aws.Int32(1),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if _, err := d.Restore(context.Background(), strings.NewReader(archiveHead)); !errors.Is(err, opserr.ErrMoveTask) {
 			t.Error(err)
 		}

@@ -1,11 +1,21 @@
 package otelsqs
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Attributes of our own. Their names are stable.
@@ -89,4 +99,107 @@ func (k *known[K, V]) get(key K, make func(K) V) V {
 		k.m[key] = v
 	}
 	return v
+}
+
+// coded is an error of AWS: the SDK's smithy.APIError, or that of an entry of a batch.
+type coded interface {
+	error
+	ErrorCode() string
+}
+
+// errorType returns the attribute error.type of an error.
+func (t *Telemetry) errorType(err error) attribute.KeyValue {
+	if word := ownErrorType(err); word != "" {
+		return semconv.ErrorTypeKey.String(word)
+	}
+	if retry, ok := errors.AsType[*sqsonce.RetryError](err); ok && retry.Err != nil {
+		err = retry.Err // what failed
+	}
+	if t.userErrorType != nil {
+		var word string
+		if err := host.Recover(func() { word = t.userErrorType(err) }); err != nil { // else this hook would be off, and with it most of telemetry
+			t.errorTypeFailed.Do(func() {
+				slog.Error("otelsqs: Options.ErrorType panicked: error.type is _OTHER; this is logged once", host.ErrorAttrs(err)...)
+			})
+			return semconv.ErrorTypeOther
+		}
+		return semconv.ErrorTypeKey.String(word)
+	}
+	if aws, ok := errors.AsType[coded](err); ok {
+		return semconv.ErrorTypeKey.String(aws.ErrorCode())
+	}
+	kv := semconv.ErrorType(err)
+	switch kv.Value.AsString() {
+	case "*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError": // which say nothing
+		return semconv.ErrorTypeOther
+	}
+	return kv
+}
+
+// ownErrorType returns the word for an error that sqsonce knows, or "".
+func ownErrorType(err error) string {
+	if _, ok := errors.AsType[*sqsonce.PanicError](err); ok {
+		return "panic"
+	}
+	if _, ok := errors.AsType[*sqsonce.DecodeError](err); ok {
+		return "decode"
+	}
+	switch {
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		return "lease_lost"
+	case errors.Is(err, sqsonce.ErrShutdown):
+		return "shutdown"
+	case sqsonce.OutcomeOf(err).Reject != nil:
+		return "rejected"
+	case errors.Is(err, sqsonce.ErrUnavailable):
+		return "unavailable"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	}
+	return ""
+}
+
+// destination is what spans and metrics say of a queue. It is made once for each.
+type destination struct {
+	name    string
+	attrs   []attribute.KeyValue    // of spans and metrics
+	process string                  // the name of handlers' spans
+	child   []trace.SpanStartOption // of these spans
+	root    []trace.SpanStartOption // of those that are to have no parent
+	sets    sets
+}
+
+// destinations keeps what is known of queues, by URL or ARN. A host with ever new queues is bounded.
+type destinations struct{ known known[string, *destination] }
+
+func (d *destinations) get(queue string) *destination { return d.known.get(queue, newDestination) }
+
+// newDestination reads the name and the server of a queue from its URL or ARN.
+func newDestination(queue string) *destination {
+	d := &destination{name: queue[strings.LastIndexAny(queue, "/:")+1:]}
+	d.attrs = []attribute.KeyValue{semconv.MessagingSystemAWSSQS, semconv.MessagingDestinationName(d.name)}
+	location := queue
+	arn, err := host.ParseQueueARN(queue)
+	if err == nil {
+		location = arn.URL()
+	}
+	u, _ := url.Parse(location)
+	isQueue := u != nil && u.Host != ""
+	if isQueue {
+		d.attrs = append(d.attrs, semconv.ServerAddress(u.Hostname()))
+	}
+	d.process = "process " + d.name
+	handled := d.with(operationProcess, semconv.MessagingOperationTypeProcess)
+	if isQueue && location == queue {
+		handled = append(handled, semconv.AWSSQSQueueURL(queue))
+	}
+	d.child = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(handled...)}
+	d.root = append(slices.Clip(d.child), trace.WithNewRoot())
+	d.sets.common = d.attrs
+	return d
+}
+
+// with returns the queue's attributes and others, for a span.
+func (d *destination) with(others ...attribute.KeyValue) []attribute.KeyValue {
+	return slices.Concat(d.attrs, others)
 }

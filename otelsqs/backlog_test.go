@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const queueURL = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo"
@@ -68,10 +69,7 @@ func TestBacklog(t *testing.T) {
 		})
 		reader := sdkmetric.NewManualReader()
 		tel := newTelemetry(t, func(o *Options) { o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)) })
-		stop, err := tel.Backlog(client, time.Minute, queueURL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stop := must.Get(tel.Backlog(client, time.Minute, queueURL))(t)
 		want := func(wantCalls int64, wantErr error, values map[string]int64) {
 			t.Helper()
 			got, err := collect(t, reader)
@@ -116,9 +114,7 @@ func TestBacklogOfABadClient(t *testing.T) {
 		reader := sdkmetric.NewManualReader()
 		tel := newTelemetry(t, func(o *Options) { o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)) })
 		const base = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
-		if _, err := tel.Backlog(client, time.Minute, base+"panics", base+"empty", base+"hangs", base+"healthy"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tel.Backlog(client, time.Minute, base+"panics", base+"empty", base+"hangs", base+"healthy"))(t)
 		begun := time.Now()
 		got, err := collect(t, reader)
 		if want := map[string]int64{"healthy visible": 1, "healthy in_flight": 2, "healthy delayed": 3}; !maps.Equal(got, want) {

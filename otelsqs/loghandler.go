@@ -3,8 +3,12 @@ package otelsqs
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync"
+	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -45,4 +49,62 @@ func (h logHandler) WithGroup(name string) slog.Handler {
 
 func (h logHandler) with(f func(slog.Handler) slog.Handler) slog.Handler {
 	return logHandler{f(h.Handler), h.root, append(slices.Clip(h.grouped), f)}
+}
+
+// attached are the workers, the publishers, or the relays, of each queue. They are reported together, since a metric has one value for a queue, and
+// with one callback that stays: what a worker has counted until its end is exported after it.
+type attached[T observable[S], S any] struct {
+	mu     sync.Mutex
+	queues map[string]*ofQueue[T, S]
+}
+
+// observable is a worker, a publisher or a relay.
+type observable[S any] interface {
+	comparable
+	Stats() S
+}
+
+// ofQueue are those of one queue.
+type ofQueue[T observable[S], S any] struct {
+	mu    sync.Mutex
+	live  map[T]time.Time // since when
+	ended S               // the counts of those that have ended
+}
+
+// attach adds x to those of its queue. The first one has report registered for the instruments. At its end x is taken away, and
+// count adds what it has counted to the counts of those before it.
+func (a *attached[T, S]) attach(m metric.Meter, queue string, x T, report func(*ofQueue[T, S], metric.Observer), count func(sum *S, s S),
+	instruments ...metric.Observable) (detach func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.queues[queue]
+	if q == nil {
+		q = &ofQueue[T, S]{live: map[T]time.Time{}}
+		_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error { report(q, o); return nil }, instruments...)
+		if err != nil {
+			panic(err) // the guard logs it
+		}
+		if a.queues == nil {
+			a.queues = map[string]*ofQueue[T, S]{}
+		}
+		a.queues[queue] = q
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.live[x] = time.Now()
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if _, is := q.live[x]; is { // the same option twice
+			delete(q.live, x)
+			count(&q.ended, x.Stats())
+		}
+	}
+}
+
+// all returns those that run, since when, and what those that have ended have counted.
+func (q *ofQueue[T, S]) all() (live map[T]time.Time, ended S) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return maps.Clone(q.live), q.ended
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
+	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -27,9 +28,7 @@ import (
 func (f *fixture) collect() (all []metricdata.Metrics) {
 	f.Helper()
 	var data metricdata.ResourceMetrics
-	if err := f.reader.Collect(context.Background(), &data); err != nil {
-		f.Fatal(err)
-	}
+	need.Do(f, f.reader.Collect(context.Background(), &data))
 	for _, scope := range data.ScopeMetrics {
 		all = append(all, scope.Metrics...)
 	}
@@ -160,10 +159,7 @@ func TestMetrics(t *testing.T) {
 			return nil
 		})
 		ctx, cancel := context.WithCancel(context.Background())
-		w, err := sqsworker.New(f.sqs, f.url, h, f.tel.Worker, func(o *sqsworker.Options) { o.Logger, o.DeadLetterQueue = f.quiet, dead })
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := need.Get(sqsworker.New(f.sqs, f.url, h, f.tel.Worker, func(o *sqsworker.Options) { o.Logger, o.DeadLetterQueue = f.quiet, dead }))(t)
 		stopped := make(chan error)
 		go func() { stopped <- w.Run(ctx) }()
 		p := f.publisher()
@@ -181,9 +177,7 @@ func TestMetrics(t *testing.T) {
 			return nil
 		}), record("8", ""), record("9", ""))
 		f.everyValue()
-		if _, err := f.tel.Backlog(f.sqs, time.Minute, f.url); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(f.tel.Backlog(f.sqs, time.Minute, f.url))(t)
 		var b strings.Builder
 		for _, m := range f.collect() {
 			kind, all := points(m)
@@ -194,13 +188,9 @@ func TestMetrics(t *testing.T) {
 		}
 		compare(t, "metrics", b.String())
 		cancel()
-		if err := <-stopped; err != nil {
-			t.Error(err)
-		}
+		need.Do(t, <-stopped)
 		stopRelay()
-		if err := p.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		need.Do(t, p.Close(context.Background()))
 		for _, m := range f.collect() { // of what was asked of them the counts stay
 			isTheirs := strings.HasPrefix(m.Name, "sqsonce.worker.") || strings.HasPrefix(m.Name, "sqsonce.publisher.")
 			counts := []string{"sqsonce.worker.extensions", "sqsonce.worker.incidents", "sqsonce.publisher.repeated", "sqsonce.publisher.throttled"}
@@ -215,14 +205,9 @@ func compare(t *testing.T, name, got string) {
 	t.Helper()
 	file := "testdata/" + name + ".txt"
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		need.Do(t, os.WriteFile(file, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need.Get(os.ReadFile(file))(t)
 	if got != string(want) {
 		t.Errorf("not what %s has:\n%s\nwant:\n%s", file, got, want)
 	}
@@ -253,11 +238,8 @@ func TestTwoWorkers(t *testing.T) {
 		var both [2]*sqsworker.Worker
 		var stopped sync.WaitGroup
 		for i := range both {
-			w, err := sqsworker.New(f.sqs, f.url, func(context.Context, *sqsonce.Message) error { <-release; return nil }, f.tel.Worker,
-				func(o *sqsworker.Options) { o.Logger, o.Concurrency = f.quiet, 1 })
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := need.Get(sqsworker.New(f.sqs, f.url, func(context.Context, *sqsonce.Message) error { <-release; return nil }, f.tel.Worker,
+				func(o *sqsworker.Options) { o.Logger, o.Concurrency = f.quiet, 1 }))(t)
 			both[i] = w
 			stopped.Go(func() { _ = w.Run(ctx) }) // of a handler that hangs, which the counts say
 		}
@@ -294,18 +276,14 @@ func TestTwoPublishers(t *testing.T) {
 		f := newFixture(t, "orders.fifo")
 		stuck, idle := f.publisher(), f.publisher()
 		f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "ServiceUnavailable"}}})
-		if _, err := stuck.Enqueue(context.Background(), fifo.Event{ID: "1", Group: "g", Body: "{}"}); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(stuck.Enqueue(context.Background(), fifo.Event{ID: "1", Group: "g", Body: "{}"}))(t)
 		time.Sleep(time.Minute)
 		if age := f.value("sqsonce.publisher.age", ""); age != 60 {
 			t.Errorf("the oldest event has waited for %g s, want 60", age)
 		}
 		f.server.Set(fault.Plan{})
 		for _, p := range []*fifo.Publisher{idle, stuck} {
-			if err := p.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
+			need.Do(t, p.Close(context.Background()))
 		}
 		if n, want := f.value("sqsonce.publisher.repeated", ""), stuck.Stats().Repeated; n != float64(want) || n == 0 {
 			t.Errorf("%g attempts were repeated, want %d", n, want)
@@ -318,10 +296,7 @@ func TestWorkerLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, "orders")
-		w, err := sqsworker.New(f.sqs, f.url, takes(time.Hour), f.tel.Worker, func(o *sqsworker.Options) { o.Logger, o.Concurrency = f.quiet, 1 })
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := need.Get(sqsworker.New(f.sqs, f.url, takes(time.Hour), f.tel.Worker, func(o *sqsworker.Options) { o.Logger, o.Concurrency = f.quiet, 1 }))(t)
 		want := func(when string, want map[string]float64) {
 			t.Helper()
 			got := map[string]float64{}
@@ -345,9 +320,7 @@ func TestWorkerLimits(t *testing.T) {
 		go func() { stopped <- w.Run(ctx) }()
 		time.Sleep(time.Second)
 		want("idle", map[string]float64{"handlers": 1, "in_flight": 12, "open": 1, "full": 0, "paused": 0})
-		if err := w.SetConcurrency(2); err != nil {
-			t.Fatal(err)
-		}
+		need.Do(t, w.SetConcurrency(2))
 		f.publish("1", "2", "3", "4", "5", "6")
 		time.Sleep(30 * time.Second)
 		want("busy", map[string]float64{"handlers": 2, "in_flight": 14, "open": 0, "full": 1, "paused": 0})

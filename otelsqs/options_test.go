@@ -20,6 +20,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/otelsqs"
@@ -30,12 +31,8 @@ func (f *fixture) published() (m *sqsonce.Message, caller trace.SpanContext) {
 	f.Helper()
 	ctx, span := sdktrace.NewTracerProvider().Tracer("test").Start(context.Background(), "request")
 	p := f.publisher()
-	if _, err := p.Publish(ctx, fifo.Event{ID: "1", Body: "{}"}); err != nil {
-		f.Fatal(err)
-	}
-	if err := p.Close(ctx); err != nil {
-		f.Fatal(err)
-	}
+	need.Get(p.Publish(ctx, fifo.Event{ID: "1", Body: "{}"}))(f)
+	need.Do(f, p.Close(ctx))
 	var got *sqsonce.Message
 	f.work(time.Second, func(_ context.Context, m *sqsonce.Message) error { got = m; return nil })
 	return got, span.SpanContext()
@@ -214,9 +211,7 @@ func TestErrorTypesOfEvents(t *testing.T) {
 		f := newFixture(t, "orders.fifo")
 		f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}}})
 		p := f.publisher()
-		if _, err := p.Enqueue(context.Background(), fifo.Event{ID: "1", Group: "g", Body: "{}"}); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(p.Enqueue(context.Background(), fifo.Event{ID: "1", Group: "g", Body: "{}"}))(t)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := p.Close(ctx); !errors.Is(err, fifo.ErrUnknownOutcome) || !errors.Is(err, fifo.ErrClosed) {
@@ -292,10 +287,7 @@ func TestFlush(t *testing.T) {
 				return errors.New("no collector")
 			}
 		})
-		call, err := lambda.Wrap(takes(0), f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet })
-		if err != nil {
-			t.Fatal(err)
-		}
+		call := need.Get(lambda.Wrap(takes(0), f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet }))(t)
 		for range 3 {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			answer, err := call(ctx, eventOf(record("1", "")))
@@ -316,17 +308,12 @@ func TestFlush(t *testing.T) {
 // The global providers are looked up by New.
 func TestGlobalProviders(t *testing.T) {
 	t.Parallel()
-	if _, err := otelsqs.New(); err != nil {
-		t.Error(err)
-	}
+	need.Get(otelsqs.New())(t)
 	exporter := tracetest.NewInMemoryExporter()
-	tel, err := otelsqs.New(func(o *otelsqs.Options) {
+	tel := need.Get(otelsqs.New(func(o *otelsqs.Options) {
 		o.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
 		o.MeterProvider = sdkmetric.NewMeterProvider()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	_ = tel.Handler("arn:aws:sqs:eu-west-1:123456789012:orders", takes(0))(t.Context(), &sqsonce.Message{ID: "1"})
 	if spans := exporter.GetSpans(); len(spans) != 1 || spans[0].InstrumentationScope.Name != otelsqs.ScopeName || !strings.HasSuffix(spans[0].InstrumentationScope.SchemaURL, "/1.43.0") {
 		t.Errorf("spans %v", spans)

@@ -22,6 +22,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
+	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -256,9 +257,7 @@ func (f *fixture) publishSecrets(ids []string) {
 		rule.Op, rule.Prob = "SendMessageBatch", 1
 		f.server.Set(fault.Plan{Rules: []fault.Rule{rule}})
 		try(f.secretEvent(fmt.Sprint("refused-", rule.Code, rule.Do)))
-		if _, err := p.Enqueue(ctx, f.secretEvent(fmt.Sprint("enqueued-", rule.Code, rule.Do))); err != nil {
-			f.Error(err)
-		}
+		need.Get(p.Enqueue(ctx, f.secretEvent(fmt.Sprint("enqueued-", rule.Code, rule.Do))))(f)
 		time.Sleep(10 * time.Minute)
 	}
 	f.server.Set(fault.Plan{})

@@ -3,8 +3,10 @@ package otelsqs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -151,5 +153,62 @@ func (t *Telemetry) extended(ctx context.Context, d sqsonce.Delivery, e sqsonce.
 	p.extensions.Add(1)
 	if e.Err != nil {
 		p.span.AddEvent("sqsonce.extension_failed", trace.WithAttributes(t.errorType(e.Err)))
+	}
+}
+
+// Batch is an option of [sqsonce.Batch]: the batch's span links to those of its messages.
+func (t *Telemetry) Batch(o *sqsonce.BatchOptions) { o.Around = t.around }
+
+func (t *Telemetry) around(ctx context.Context, calls []context.Context, ms []*sqsonce.Message) (context.Context, func([]error)) {
+	queue := t.destinations.get(ms[0].QueueARN)
+	opts := []trace.SpanStartOption{
+		trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(queue.with(operationProcess, semconv.MessagingOperationTypeProcess, semconv.MessagingBatchMessageCount(len(ms)))...),
+	}
+	for _, call := range calls {
+		if p := t.processOf(call); p != nil {
+			opts = append(opts, trace.WithLinks(trace.Link{SpanContext: p.span.SpanContext()}))
+		}
+	}
+	ctx, span := t.tracer.Start(ctx, queue.process, opts...)
+	return ctx, func(errs []error) {
+		defer span.End()
+		failed := 0
+		for _, err := range errs {
+			if err != nil {
+				failed++
+			}
+		}
+		if failed > 0 {
+			span.SetAttributes(keyFailed.Int(failed)) // the messages' own spans have the errors
+		}
+	}
+}
+
+var errExited = errors.New("otelsqs: the handler called runtime.Goexit")
+
+// Handler is for hosts that have no hooks: another poll loop, sqlstore's Processor. queueURL may be an ARN. A delivery that one of
+// this module's hosts already observes is left to it. A panic of h goes on.
+func (t *Telemetry) Handler(queueURL string, h sqsonce.Handler) sqsonce.Handler {
+	return func(ctx context.Context, m *sqsonce.Message) (err error) {
+		if t.processOf(ctx) != nil {
+			return h(ctx, m)
+		}
+		begun := time.Now()
+		d := sqsonce.Delivery{Message: m, QueueURL: queueURL, Received: begun, Run: 1}
+		ctx = t.start(ctx, d)
+		err = errExited
+		defer func() {
+			v := recover()
+			if v != nil {
+				err = &sqsonce.PanicError{Value: v}
+			}
+			t.end(ctx, d, sqsonce.Return{Outcome: sqsonce.OutcomeOf(err).Kind, Err: err, Elapsed: time.Since(begun), Delay: -1})
+			if v != nil {
+				panic(v)
+			}
+		}()
+		err = h(ctx, m)
+		return err
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 )
 
 // fakeBox is an outbox with one event in each group.
@@ -96,16 +97,9 @@ func (b *fakeBox) fail(away, denied error) {
 
 func (f *fixture) newRelay(b outbox.Store, optFns ...func(*outbox.Options)) *outbox.Relay {
 	f.Helper()
-	p, err := fifo.NewPublisher(f.sqs, f.url, "shop", func(o *fifo.Options) { o.Logger = f.quiet })
-	if err != nil {
-		f.Fatal(err)
-	}
+	p := need.Get(fifo.NewPublisher(f.sqs, f.url, "shop", func(o *fifo.Options) { o.Logger = f.quiet }))(f)
 	f.Cleanup(func() { _ = p.Close(context.Background()) }) // nothing is pending
-	r, err := outbox.NewRelay(b, p, append([]func(*outbox.Options){f.tel.Relay, func(o *outbox.Options) { o.Logger = f.quiet }}, optFns...)...)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return r
+	return need.Get(outbox.NewRelay(b, p, append([]func(*outbox.Options){f.tel.Relay, func(o *outbox.Options) { o.Logger = f.quiet }}, optFns...)...))(f)
 }
 
 func (f *fixture) runRelay(r *outbox.Relay) (stop func()) {
@@ -115,9 +109,7 @@ func (f *fixture) runRelay(r *outbox.Relay) (stop func()) {
 	return func() {
 		f.Helper()
 		cancel()
-		if err := <-stopped; err != nil {
-			f.Error(err)
-		}
+		need.Do(f, <-stopped)
 	}
 }
 
@@ -196,9 +188,7 @@ func TestTwoRelays(t *testing.T) {
 		f.newRelay(&fakeBox{}) // is not used
 		for range 2 {
 			time.Sleep(2 * time.Minute)
-			if _, err := other.Sweep(context.Background()); err != nil {
-				t.Error(err)
-			}
+			need.Get(other.Sweep(context.Background()))(t)
 		}
 		time.Sleep(10 * time.Second)
 		for name, want := range map[string]float64{"sweep.age": 10, "groups": 5, "groups.halted": 2, "skipped": 2, "age": 60, "refused": 4, "published": 0} {

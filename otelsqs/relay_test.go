@@ -12,16 +12,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // Each counter of a relay's Stats is a metric of its name, and has its own value.
 func TestEveryCountOfARelay(t *testing.T) {
 	t.Parallel()
 	reader := sdkmetric.NewManualReader()
-	tel, err := New(func(o *Options) { o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	tel := must.Get(New(func(o *Options) { o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)) }))(t)
 	otherwise := []string{"Undeleted", "Began", "Swept"} // not counters: see TestRelay
 	var counted outbox.Stats
 	fields := reflect.ValueOf(&counted).Elem()
@@ -48,16 +46,12 @@ func TestEveryCountOfARelay(t *testing.T) {
 	for _, c := range tel.relay.counts {
 		instruments = append(instruments, c.counter)
 	}
-	if _, err := tel.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	must.Get(tel.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		tel.relay.report(all, o, &tel.sets)
 		return nil
-	}, append(instruments, tel.relay.undeleted)...); err != nil {
-		t.Fatal(err)
-	}
+	}, append(instruments, tel.relay.undeleted)...))(t)
 	var data metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &data); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, reader.Collect(t.Context(), &data))
 	for _, m := range data.ScopeMetrics[0].Metrics {
 		sum, ok := m.Data.(metricdata.Sum[int64])
 		if !ok || !sum.IsMonotonic {

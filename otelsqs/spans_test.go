@@ -30,6 +30,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -83,10 +84,7 @@ func (f *fixture) create(queue string, attrs map[string]string) (url string) {
 	if strings.HasSuffix(queue, ".fifo") {
 		all["FifoQueue"] = "true"
 	}
-	out, err := f.sqs.CreateQueue(f.Context(), &sqs.CreateQueueInput{QueueName: &queue, Attributes: all})
-	if err != nil {
-		f.Fatal(err)
-	}
+	out := need.Get(f.sqs.CreateQueue(f.Context(), &sqs.CreateQueueInput{QueueName: &queue, Attributes: all}))(f)
 	return *out.QueueUrl
 }
 
@@ -95,13 +93,9 @@ func (f *fixture) publish(ids ...string) {
 	f.Helper()
 	p := f.publisher()
 	for _, id := range ids {
-		if err := f.tryPublish(p, id); err != nil {
-			f.Fatal(err)
-		}
+		need.Do(f, f.tryPublish(p, id))
 	}
-	if err := p.Close(context.Background()); err != nil {
-		f.Fatal(err)
-	}
+	need.Do(f, p.Close(context.Background()))
 	f.spans.Reset()
 }
 
@@ -121,20 +115,13 @@ func (f *fixture) tryPublish(p *fifo.Publisher, ids ...string) error {
 
 func (f *fixture) publisher() *fifo.Publisher {
 	f.Helper()
-	p, err := fifo.NewPublisher(f.sqs, f.url, "shop", f.tel.Publisher, func(o *fifo.Options) { o.Logger = f.quiet })
-	if err != nil {
-		f.Fatal(err)
-	}
-	return p
+	return need.Get(fifo.NewPublisher(f.sqs, f.url, "shop", f.tel.Publisher, func(o *fifo.Options) { o.Logger = f.quiet }))(f)
 }
 
 // invoke runs a function with a message of each ID, all of which have the context of one producer.
 func (f *fixture) invoke(h sqsonce.Handler, records ...events.SQSMessage) {
 	f.Helper()
-	call, err := lambda.Wrap(h, f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet })
-	if err != nil {
-		f.Fatal(err)
-	}
+	call := need.Get(lambda.Wrap(h, f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet }))(f)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_, _ = call(ctx, eventOf(records...)) // what fails is in the spans
@@ -160,10 +147,7 @@ func backoff(int) time.Duration { return 10 * time.Second }
 // work runs a worker for a while.
 func (f *fixture) work(d time.Duration, h sqsonce.Handler, optFns ...func(*sqsworker.Options)) {
 	f.Helper()
-	w, err := sqsworker.New(f.sqs, f.url, h, append([]func(*sqsworker.Options){f.tel.Worker, func(o *sqsworker.Options) { o.Logger, o.Backoff = f.quiet, backoff }}, optFns...)...)
-	if err != nil {
-		f.Fatal(err)
-	}
+	w := need.Get(sqsworker.New(f.sqs, f.url, h, append([]func(*sqsworker.Options){f.tel.Worker, func(o *sqsworker.Options) { o.Logger, o.Backoff = f.quiet, backoff }}, optFns...)...))(f)
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{9}, SpanID: trace.SpanID{9}}))
@@ -176,11 +160,7 @@ func (f *fixture) once(optFns ...func(*dedup.Options)) *dedup.Once {
 
 func (f *fixture) onceOn(s dedup.Store, optFns ...func(*dedup.Options)) *dedup.Once {
 	f.Helper()
-	once, err := dedup.New(s, "billing", append([]func(*dedup.Options){f.tel.Once, func(o *dedup.Options) { o.Logger = f.quiet }}, optFns...)...)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return once
+	return need.Get(dedup.New(s, "billing", append([]func(*dedup.Options){f.tel.Once, func(o *dedup.Options) { o.Logger = f.quiet }}, optFns...)...))(f)
 }
 
 // golden compares the spans with a file and with the conventions.
@@ -288,9 +268,7 @@ func (s failing) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) er
 func (f *fixture) leased(d time.Duration) dedup.Store {
 	f.Helper()
 	store := memstore.New()
-	if _, err := granted.Lease(store.Acquire(f.Context(), dedup.Claim{Key: "billing#shop|1", Owner: "other", Lease: d, Retention: time.Hour})); err != nil {
-		f.Fatal(err)
-	}
+	need.Get(granted.Lease(store.Acquire(f.Context(), dedup.Claim{Key: "billing#shop|1", Owner: "other", Lease: d, Retention: time.Hour})))(f)
 	return store
 }
 
@@ -382,9 +360,7 @@ func TestSpans(t *testing.T) {
 		},
 		"batch": func(f *fixture) {
 			p := f.publisher() // of two messages that do not differ; the worker begins with another one
-			if err := errors.Join(f.tryPublish(p, "1"), f.tryPublish(p, "2", "3"), p.Close(context.Background())); err != nil {
-				f.Fatal(err)
-			}
+			need.Do(f, errors.Join(f.tryPublish(p, "1"), f.tryPublish(p, "2", "3"), p.Close(context.Background())))
 			f.spans.Reset()
 			h := sqsonce.Batch(func(_ context.Context, ms []*sqsonce.Message) []error {
 				time.Sleep(quick)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/lambda"
 )
 
@@ -64,12 +65,8 @@ func TestLinksOnTheWholeWay(t *testing.T) {
 							e.Attributes[fmt.Sprint("a", i)] = sqsonce.Attribute{Type: "String", String: "x"}
 						}
 						p := f.publisher()
-						if _, err := p.Publish(context.Background(), e); err != nil {
-							t.Fatal(err)
-						}
-						if err := p.Close(context.Background()); err != nil {
-							t.Fatal(err)
-						}
+						need.Get(p.Publish(context.Background(), e))(t)
+						need.Do(t, p.Close(context.Background()))
 						created := ""
 						for _, s := range f.spans.GetSpans() {
 							if s.SpanKind == trace.SpanKindProducer {
@@ -89,11 +86,9 @@ func TestLinksOnTheWholeWay(t *testing.T) {
 						consume(&atDead, 10*time.Second, takes(0, sqsonce.RetryAfter(time.Hour, errCard)))
 						f.wantLinks("in the dead-letter queue", 1, created)
 						time.Sleep(2 * time.Hour)
-						if _, err := f.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+						need.Get(f.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 							SourceArn: aws.String("arn:aws:sqs:us-east-1:000000000000:orders-dlq"), DestinationArn: aws.String("arn:aws:sqs:us-east-1:000000000000:orders"),
-						}); err != nil {
-							t.Fatal(err)
-						}
+						}))(t)
 						time.Sleep(time.Minute)
 						consume(f, 10*time.Second, f.once().Handler(takes(0)))
 						f.wantLinks("after the redrive", 1, created)
@@ -106,10 +101,7 @@ func TestLinksOnTheWholeWay(t *testing.T) {
 
 func (f *fixture) set(url, attribute, value string) {
 	f.Helper()
-	_, err := f.sqs.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{attribute: value}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	need.Get(f.sqs.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{attribute: value}}))(f)
 }
 
 // Whatever other producers send, a message is handled as without it. [TestExtract] has what is read of it.
@@ -146,9 +138,7 @@ func TestForeignProducers(t *testing.T) {
 					if tt.header != "" {
 						in.MessageSystemAttributes["AWSTraceHeader"] = sqstypes.MessageSystemAttributeValue{DataType: aws.String("String"), StringValue: aws.String(tt.header)}
 					}
-					if _, err := f.sqs.SendMessage(context.Background(), in); err != nil {
-						t.Fatal(err)
-					}
+					need.Get(f.sqs.SendMessage(context.Background(), in))(t)
 					consume(f, 30*time.Second, f.once().Handler(takes(0)))
 					for _, s := range f.spans.GetSpans() {
 						if s.Status.Code != 0 {
@@ -170,13 +160,10 @@ func TestLineageOfInvocationsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, "orders")
 		p := f.publisher()
-		call, err := lambda.Wrap(func(ctx context.Context, m *sqsonce.Message) error {
+		call := need.Get(lambda.Wrap(func(ctx context.Context, m *sqsonce.Message) error {
 			_, err := p.Publish(ctx, fifo.Event{ID: m.ID, Body: m.Body})
 			return err
-		}, f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet })
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet }))(t)
 		const invocations, records = 20, 5
 		var wg sync.WaitGroup
 		for i := range invocations {
@@ -195,9 +182,7 @@ func TestLineageOfInvocationsAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if err := p.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		need.Do(t, p.Close(context.Background()))
 		var mu sync.Mutex
 		n := 0
 		f.work(time.Minute, func(_ context.Context, m *sqsonce.Message) error {

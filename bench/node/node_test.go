@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/bench/node"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -21,14 +22,9 @@ func TestWithoutNode(t *testing.T) {
 // With a range another version would be measured each time.
 func TestVersionsAreExact(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("package.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile("package.json"))(t)
 	var p struct{ Dependencies map[string]string }
-	if err := json.Unmarshal(raw, &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &p))
 	for name, version := range p.Dependencies {
 		if !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(version) {
 			t.Errorf("%s has version %q, want an exact one", name, version)

@@ -19,8 +19,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -92,22 +93,10 @@ func (w *world) killOne(journal *string) bool {
 // their FIFO group.
 func (w *world) deleteDone() {
 	w.Helper()
-	store, err := dynamostore.New(w.stack.DynamoDB, "dedup")
-	if err != nil {
-		w.Fatal(err)
-	}
-	once, err := dedup.New(store, "billing")
-	if err != nil {
-		w.Fatal(err)
-	}
-	d, err := ops.Open(context.Background(), w.stack.SQS, w.stack.QueueURL[w.dlq], func(o *ops.Options) { o.Key, o.Store = once.Key, store })
-	if err != nil {
-		w.Fatal(err)
-	}
-	_, err = d.Delete(context.Background(), filepath.Join(w.TempDir(), "done"), func(o *ops.ExportOptions) { o.States = []dedup.RecordState{dedup.StateCompleted} })
-	if err != nil {
-		w.Fatal(err)
-	}
+	store := testworld.Store(w, w.stack)
+	once := must.Get(dedup.New(store, "billing"))(w)
+	d := must.Get(ops.Open(context.Background(), w.stack.SQS, w.stack.QueueURL[w.dlq], func(o *ops.Options) { o.Key, o.Store = once.Key, store }))(w)
+	must.Get(d.Delete(context.Background(), filepath.Join(w.TempDir(), "done"), func(o *ops.ExportOptions) { o.States = []dedup.RecordState{dedup.StateCompleted} }))(w)
 }
 
 // deadLetter has n events end in the dead-letter queue, and returns their bodies in its order: SQS moves the first half when their
@@ -121,12 +110,10 @@ func (w *world) deadLetter(n int, v *verdict) (bodies []string) {
 	}
 	send(0, n/2)
 	w.eventually("SQS has moved them", func() bool {
-		if _, err := w.stack.SQS.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(w.stack.QueueURL[w.queue]), MaxNumberOfMessages: 10}); err != nil {
-			w.Fatal(err)
-		}
+		must.Get(w.stack.SQS.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(w.stack.QueueURL[w.queue]), MaxNumberOfMessages: 10}))(w)
 		return len(w.stack.MemSQS().Messages(w.queue)) == 0
 	})
-	w.consume(v.handle)
+	testworld.Consume(w, w.stack, testworld.Store(w, w.stack), w.queue, v.handle)
 	send(n/2, n)
 	w.eventually("all are dead-lettered", func() bool { return len(w.stack.MemSQS().Messages(w.dlq)) == n })
 	for _, m := range w.stack.MemSQS().Messages(w.dlq) {

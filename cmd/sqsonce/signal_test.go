@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -26,9 +27,7 @@ func TestInterrupt(t *testing.T) {
 		}
 		p := w.redrive("--all", "--canary=0", "--unknown", "--rate=50", "--hold=10s", "--yes", "--source", "arn:aws:sqs:us-east-1:000000000000:orders")
 		w.eventually("some are sent", func() bool { return len(w.stack.MemSQS().Messages("orders")) > 0 })
-		if err := p.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Process.Signal(signal))
 		code, errs := p.end(), p.err.String()
 		sent := len(w.stack.MemSQS().Messages("orders"))
 		if code != 4 || sent == 80 || w.hidden() != 0 || len(w.stack.MemSQS().Messages(w.dlq)) != 80-sent || !strings.HasPrefix(p.out.String(), "redriven\t"+strconv.Itoa(sent)) {
@@ -67,13 +66,9 @@ func TestSecondInterrupt(t *testing.T) {
 			lines, err := os.ReadFile(journal)
 			return err == nil && strings.Contains(string(lines), `"send":`)
 		})
-		if err := p.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Process.Signal(os.Interrupt))
 		w.eventually("it says so", func() bool { return strings.Contains(p.err.String(), "interrupted") })
-		if err := p.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Process.Signal(signal))
 		if code := p.end(); code != want || len(w.stack.MemSQS().Messages(w.dlq)) != 1 {
 			t.Errorf("exit %d, want %d: %s", code, want, p.err)
 		}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // Every version is read, in the order of versions and not of their names: the newest is what Check compares with.
@@ -12,12 +14,8 @@ func TestVersions(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for version, text := range map[string]string{"v0.9.0": "9", "v0.10.0": "10", "v0.9.12": "912"} {
 		name := filepath.Join(folder, version, "n.json")
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must.Do(t, os.WriteFile(name, []byte(text+"\n"), 0o644))
 	}
 	var read []int
 	Each(t, "n.json", func(_ *testing.T, n int) { read = append(read, n) })

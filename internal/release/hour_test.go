@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -25,10 +26,7 @@ var classRow = regexp.MustCompile(`(?m)^([0-9a-f]{6}) `)
 func TestHour(t *testing.T) {
 	t.Parallel()
 	aws := testserver.LocalStack.Program(t, "aws")
-	text, err := os.ReadFile(filepath.Join(repository, "docs/operating.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(repository, "docs/operating.md")))(t)
 	_, hour := cutSection(t, string(text), "A first hour")
 	before, browser, found := strings.Cut(hour, "\n### In the browser\n")
 	if !found {
@@ -66,23 +64,14 @@ func TestHour(t *testing.T) {
 // lookInBrowser does as somebody does who opens the console's URL and presses Look. Package consoletest does it in a browser.
 func lookInBrowser(t *testing.T, address string, classes []string) {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Get(cookiejar.New(nil))(t)
 	client := &http.Client{Jar: jar, Timeout: time.Minute}
 	base := "" // of all pages: where the URL leads to
 	page := func(method, url string, form url.Values) string {
 		t.Helper()
-		r, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, url, strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, url, strings.NewReader(form.Encode())))(t)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Do(r))(t)
 		defer resp.Body.Close() // it is only read
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {

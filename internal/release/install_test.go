@@ -14,6 +14,8 @@ import (
 
 	modversion "golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const (
@@ -59,15 +61,9 @@ func TestInstallPrograms(t *testing.T) {
 	c := newConsumer(t, tree, testVersion)
 	c.dir = t.TempDir()
 	programs := map[string]bool{"github.com/sqsonce/sqsonce/cmd/sqsonce": true}
-	pages, err := filepath.Glob(filepath.Join(tree, "docs/*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob(filepath.Join(tree, "docs/*.md")))(t)
 	for _, page := range append(pages, filepath.Join(tree, "README.md")) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		for _, m := range latest.FindAllStringSubmatch(string(text), -1) {
 			programs[m[1]] = true
 		}
@@ -93,14 +89,10 @@ func TestInstallSeesBrokenRequires(t *testing.T) {
 	const old = "v0.98.0"
 	tree := copiedTree(t)
 	prepare(t, tree, old)
-	if err := os.RemoveAll(filepath.Join(tree, "internal/host")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(tree, "internal/host")))
 	c := newConsumer(t, tree, testVersion)
 	modules := published(t, tree)
-	if err := writeModule(c.proxy, tree, modules[0], old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeModule(c.proxy, tree, modules[0], old))
 	sqlstore := modules[0].path + "/dedup/sqlstore"
 	c.write(t, "main.go", fmt.Sprintf("package main\n\nimport _ %q\n\nfunc main() {}\n", sqlstore))
 	_, err := c.try("get", sqlstore+"@"+testVersion)
@@ -115,9 +107,7 @@ func TestInstallSeesBrokenRequires(t *testing.T) {
 func copiedTree(t *testing.T) string {
 	t.Helper()
 	tree := t.TempDir()
-	if err := copyTree(tree, repository); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, copyTree(tree, repository))
 	return tree
 }
 
@@ -131,9 +121,7 @@ func preparedTree(t *testing.T) string {
 
 func prepare(t *testing.T, tree, version string) {
 	t.Helper()
-	if _, err := script(tree, "-prepare", version); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(script(tree, "-prepare", version))(t)
 }
 
 // script runs release.sh in a tree.
@@ -149,10 +137,7 @@ func script(tree string, args ...string) (string, error) {
 
 func published(t *testing.T, tree string) (modules []module) {
 	t.Helper()
-	list, err := script(tree, "-published")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(script(tree, "-published"))(t)
 	for dir := range strings.FieldsSeq(list) {
 		modules = append(modules, module{dir: dir, path: path.Join("github.com/sqsonce/sqsonce", dir)})
 	}
@@ -170,14 +155,9 @@ func newConsumer(t *testing.T, tree, version string) consumer {
 	t.Helper()
 	c := consumer{proxy: t.TempDir(), bin: t.TempDir()}
 	for _, m := range published(t, tree) {
-		if err := writeModule(c.proxy, tree, m, version); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writeModule(c.proxy, tree, m, version))
 	}
-	env, err := output(exec.Command("go", "env", "GOMODCACHE", "GOPROXY"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(output(exec.Command("go", "env", "GOMODCACHE", "GOPROXY")))(t)
 	cache, others, _ := strings.Cut(strings.TrimSpace(env), "\n")
 	c.env = append(os.Environ(),
 		"GOWORK=off",
@@ -237,11 +217,7 @@ func writeModule(proxy, tree string, m module, version string) error {
 // run runs the go command in the consumer.
 func (c consumer) run(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := c.try(args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return must.Get(c.try(args...))(t)
 }
 
 func (c consumer) try(args ...string) (string, error) {
@@ -266,10 +242,7 @@ func (c consumer) importAll(t *testing.T, m module) {
 // addReadme copies the example files that have the README's Go code, and returns how many.
 func (c consumer) addReadme(t *testing.T, tree string) (added int) {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(tree, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile(filepath.Join(tree, "README.md")))(t)
 	examples := readExamples(t, tree)
 	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
 		// The longest line tells which example it is: the root's TestReadmeCodeIsFromExamples compares the others.
@@ -295,15 +268,9 @@ func readExamples(t *testing.T, tree string) map[string]string {
 	examples := make(map[string]string)
 	for _, m := range published(t, tree) {
 		for _, pattern := range []string{"example_test.go", "*/example_test.go", "*/*/example_test.go"} {
-			names, err := filepath.Glob(filepath.Join(tree, m.dir, pattern))
-			if err != nil {
-				t.Fatal(err)
-			}
+			names := must.Get(filepath.Glob(filepath.Join(tree, m.dir, pattern)))(t)
 			for _, name := range names {
-				text, err := os.ReadFile(name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(os.ReadFile(name))(t)
 				examples[strings.TrimPrefix(name, tree)] = string(text)
 			}
 		}
@@ -316,10 +283,6 @@ func oneSpaced(text string) string { return strings.Join(strings.Fields(text), "
 func (c consumer) write(t *testing.T, name, text string) {
 	t.Helper()
 	name = filepath.Join(c.dir, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.Do(t, os.WriteFile(name, []byte(text), 0o644))
 }

@@ -1,11 +1,19 @@
+// Package release has the tests of release.sh, of the installation of what is released, and of the pages that tell to type something.
 package release
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // scratchFiles is a repository of three modules: the main one, a published one that uses its internal package, and one that is
@@ -59,17 +67,12 @@ func releasedScratch(t *testing.T) scratch {
 	}
 	s := scratch{t: t, dir: t.TempDir()}
 	for name, text := range scratchFiles {
-		if err := copyText(filepath.Join(s.dir, name), text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, copyText(filepath.Join(s.dir, name), text))
 	}
 	s.git("init", "--quiet", "--initial-branch=main")
 	s.git("add", "--all")
 	s.git("commit", "--quiet", "--message=all")
-	out, err := script(s.dir, "v0.1.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(script(s.dir, "v0.1.0"))(t)
 	if got, want := s.git("diff", "--unified=0", "sub/go.mod"), "+require example.com/scratch v0.1.0\n"; !strings.Contains(got, want) || !strings.Contains(got, "-replace") {
 		t.Errorf("sub/go.mod: %s", got)
 	}
@@ -142,4 +145,73 @@ func copyText(name, text string) error {
 		return err
 	}
 	return os.WriteFile(name, []byte(text), 0o644)
+}
+
+// output runs cmd and returns what it printed. Its error has what the command wrote to both streams.
+func output(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s%s", strings.Join(cmd.Args, " "), err, stdout.Bytes(), stderr.Bytes())
+	}
+	return stdout.String(), nil
+}
+
+// copyTree copies what git has or would add of the repository at from, with its changes, to the folder to. A tree without a
+// repository is copied as it is, but for build output.
+func copyTree(to, from string) error {
+	list := gitFiles
+	if _, err := os.Stat(filepath.Join(from, ".git")); errors.Is(err, fs.ErrNotExist) {
+		list = allFiles
+	}
+	names, err := list(from)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := copyFile(filepath.Join(to, name), filepath.Join(from, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func gitFiles(dir string) ([]string, error) {
+	// The tree may belong to another user, as in a container.
+	cmd := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = dir
+	list, err := output(cmd)
+	return strings.Split(strings.TrimRight(list, "\x00"), "\x00"), err
+}
+
+func allFiles(dir string) (names []string, err error) {
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{"bin", "dist", ".aws-sam", "node_modules"}, d.Name()):
+			return filepath.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		name, err = filepath.Rel(dir, name)
+		names = append(names, name)
+		return err
+	})
+	return names, err
+}
+
+func copyFile(to, from string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, info.Mode().Perm())
 }

@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // session is a shell that gets the commands of a page one after the other, as somebody types them who reads the output.
@@ -44,9 +48,7 @@ func newSession(t *testing.T, shell *exec.Cmd, dir string, env []string, ports .
 	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.cmd.Start())
 	go func() { s.ended <- s.cmd.Wait() }()
 	if _, err := fmt.Fprintln(s.stdin, "trap 'kill $(jobs -p) 2>/dev/null' EXIT"); err != nil { // also where the test is killed
 		t.Fatal(err)
@@ -57,10 +59,7 @@ func newSession(t *testing.T, shell *exec.Cmd, dir string, env []string, ports .
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close() // somebody else may take it: the test fails then
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
@@ -168,8 +167,67 @@ func (s *session) text() string {
 // end fails the test unless all commands have succeeded.
 func (s *session) end(t *testing.T) {
 	t.Helper()
-	if _, err := fmt.Fprintln(s.stdin, "echo all done"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(s.stdin, "echo all done"))(t)
 	s.expect(t, "all done")
+}
+
+// What docs/start.md shows works as it is: in a new module that gets the released modules, and in a clone.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	text := must.Get(os.ReadFile(filepath.Join(repository, "docs/start.md")))(t)
+	page := string(text)
+	program := must.Get(os.ReadFile(filepath.Join(repository, "examples/start/main.go")))(t)
+	if !strings.Contains(page, "\n```go\n"+string(program)+"```\n") {
+		t.Fatal("the page does not have the code of examples/start/main.go")
+	}
+	start, own := cutSection(t, page, "A module of your own")
+	rest, clone := cutSection(t, start, "Or a clone")
+
+	t.Run("module", func(t *testing.T) {
+		t.Parallel()
+		s := newSession(t, exec.Command("bash", "-e"), t.TempDir(), append(newConsumer(t, preparedTree(t), testVersion).env, "GOFLAGS=-modcacherw -trimpath"), servicesPort)
+		before, after, _ := strings.Cut(own, "```go\n")
+		s.run(t, before)
+		s.run(t, "```console\n$ cp "+mustAbs(t, filepath.Join(repository, "examples/start/main.go"))+" .\n```")
+		s.run(t, after)
+		s.run(t, rest)
+		s.end(t)
+		checkBookings(t, s)
+	})
+	t.Run("clone", func(t *testing.T) {
+		t.Parallel()
+		tree := t.TempDir()
+		must.Do(t, copyTree(filepath.Join(tree, "sqsonce"), repository))
+		s := newSession(t, exec.Command("bash", "-e"), tree, os.Environ(), servicesPort)
+		s.run(t, strings.Replace(clone, "$ git clone https://github.com/sqsonce/sqsonce\n", "", 1))
+		s.run(t, rest)
+		s.end(t)
+		checkBookings(t, s)
+	})
+}
+
+// servicesPort is that of SQS and DynamoDB on the pages.
+const servicesPort = "4566"
+
+func checkBookings(t *testing.T, s *session) {
+	t.Helper()
+	if n := strings.Count(s.text(), "booking ord-42"); n != 2 {
+		t.Errorf("the handler was started %d times, want 2: killed once, and not for the second message\n%s", n, s.text())
+	}
+}
+
+// cutSection takes a section out of a page.
+func cutSection(t *testing.T, page, title string) (rest, section string) {
+	t.Helper()
+	before, section, found := strings.Cut(page, "\n## "+title+"\n")
+	section, after, _ := strings.Cut(section, "\n## ")
+	if !found {
+		t.Fatalf("no section %q", title)
+	}
+	return before + "\n## " + after, section
+}
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	return must.Get(filepath.Abs(path))(t)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // The code of pages stands in the Example functions, commands and templates of the repository, line for line, so that it compiles
@@ -38,10 +40,7 @@ func TestCodeIsFromExamples(t *testing.T) {
 
 func readText(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(repository, name)))(t)
 	return string(text)
 }
 
@@ -50,10 +49,7 @@ func codeProblems(t *testing.T, text, language string, patterns ...string) (foun
 	t.Helper()
 	var sources [][]string
 	for _, pattern := range patterns {
-		files, err := filepath.Glob(filepath.Join(repository, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(filepath.Join(repository, pattern)))(t)
 		for _, name := range files {
 			sources = append(sources, exampleLines(t, name))
 		}
@@ -73,18 +69,12 @@ func codeProblems(t *testing.T, text, language string, patterns ...string) (foun
 // exampleLines returns the lines of a file, of a test without its imports.
 func exampleLines(t *testing.T, name string) []string {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
 	if !strings.HasSuffix(name, "_test.go") {
 		return trimmedLines(string(text))
 	}
 	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(fset, name, text, parser.SkipObjectResolution))(t)
 	last := file.Name.End()
 	if n := len(file.Imports); n > 0 {
 		last = file.Imports[n-1].End()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -17,9 +18,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 func TestSite(t *testing.T) {
 	t.Parallel()
 	python, out := testserver.MkDocs.Interpreter(t), t.TempDir()
-	if err := build(t.Context(), python, repository, out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, build(t.Context(), python, repository, out))
 	for page, want := range map[string]string{
 		"index.html":        `href="https://github.com/sqsonce/sqsonce/blob/main/README.md"`,
 		"choose.html":       `href="https://github.com/sqsonce/sqsonce/blob/main/examples/choose/example_fifo_test.go"`,
@@ -66,9 +65,7 @@ func TestSiteSeesWhatIsBroken(t *testing.T) {
 			if changed == string(text) {
 				t.Fatalf("%s has no %q", broken.file, broken.old)
 			}
-			if err := os.WriteFile(filepath.Join(root, broken.file), []byte(changed), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(root, broken.file), []byte(changed), 0o600))
 			err = build(t.Context(), python, root, t.TempDir())
 			if err == nil || !strings.Contains(err.Error(), broken.problem) {
 				t.Errorf("%v, want an error with %q", err, broken.problem)
@@ -80,19 +77,10 @@ func TestSiteSeesWhatIsBroken(t *testing.T) {
 // copyDocs copies what mkdocs reads.
 func copyDocs(t *testing.T, root string) {
 	t.Helper()
-	if err := os.CopyFS(filepath.Join(root, "docs"), os.DirFS(filepath.Join(repository, "docs"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(filepath.Join(root, "docs"), os.DirFS(filepath.Join(repository, "docs"))))
 	for _, name := range []string{"mkdocs.yml", "internal/site/links.py"} {
-		text, err := os.ReadFile(filepath.Join(repository, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(repository, name)))(t)
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(root, name), text, 0o600))
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // What pages have in backquotes exists: Go names of our packages, log lines with their keys, files. The page about log lines has
@@ -195,10 +197,7 @@ func readCode(t *testing.T, files fstest.MapFS) *declared {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") || first == "bench" || first == "examples" {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, file.Data, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must.Get(parser.ParseFile(token.NewFileSet(), name, file.Data, parser.SkipObjectResolution))(t)
 		pkg := parsed.Name.Name
 		if slices.Contains(strings.Split(name, "/"), "internal") {
 			pkg = "internal/" + pkg // no name that a user can write

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/outboxmodel"
 )
 
@@ -166,16 +167,10 @@ func (c *citations) in(text string) (named int, problems []string) {
 
 func readAll(t *testing.T, pattern string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(repository, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(repository, pattern)))(t)
 	var all strings.Builder
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(t)
 		all.Write(text)
 	}
 	return all.String()

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
@@ -9,16 +10,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/bench/internal/job"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 // The requests of a contestant are counted and delayed. Those of the bench itself are neither.
 func TestCountsContestantsOnly(t *testing.T) {
 	t.Parallel()
 	const latency = 20 * time.Millisecond
-	s, err := start(t.Context(), Config{Latency: latency, Visibility: 30, Events: 25, BodySize: 256})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(start(t.Context(), Config{Latency: latency, Visibility: 30, Events: 25, BodySize: 256}))(t)
 	if n, err := s.depth(t.Context()); err != nil || n != 25 {
 		t.Errorf("the queue holds %d, %v, want 25", n, err)
 	}
@@ -40,14 +43,94 @@ func TestCountsContestantsOnly(t *testing.T) {
 	if took := time.Since(begin); took < latency {
 		t.Errorf("the response took %s, want at least %s", took, latency)
 	}
-	if _, err := d.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(Table)}); err != nil {
-		t.Error(err)
-	}
+	must.Get(d.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(Table)}))(t)
 	st := s.state()
 	if st.SQSRequests != 1 || st.DynamoDBRequests != 1 || st.Connections != 1 {
 		t.Errorf("got %d SQS and %d DynamoDB requests on %d connections, want one each on one", st.SQSRequests, st.DynamoDBRequests, st.Connections)
 	}
 	if len(st.Remaining) != 10 || !st.Remaining[0].InFlight {
 		t.Errorf("remaining %+v, want the ten that were received", st.Remaining)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	type in struct {
+		n     int
+		group string
+	}
+	for name, c := range map[string]struct {
+		queue []in
+		want  Order
+	}{
+		"in order":         {[]in{{0, "a"}, {1, "a"}, {2, "b"}, {3, "a"}}, Order{}},
+		"groups mixed":     {[]in{{2, "b"}, {0, "a"}, {1, "a"}, {3, "a"}}, Order{}},
+		"one behind":       {[]in{{1, "a"}, {0, "a"}, {2, "b"}, {3, "a"}}, Order{OutOfOrder: 1}},
+		"two behind one":   {[]in{{3, "a"}, {0, "a"}, {1, "a"}, {2, "b"}}, Order{OutOfOrder: 2}},
+		"twice":            {[]in{{0, "a"}, {1, "a"}, {0, "a"}, {2, "b"}, {3, "a"}}, Order{Doubled: 1}},
+		"missing":          {[]in{{0, "a"}, {3, "a"}}, Order{Missing: 2}},
+		"not of the bench": {[]in{{0, "a"}, {1, "a"}, {2, "b"}, {3, "a"}, {99, "a"}}, Order{}},
+	} {
+		var queue []memsqs.QueuedMessage
+		for _, m := range c.queue {
+			queue = append(queue, memsqs.QueuedMessage{Body: job.Body(m.n, 100), Group: m.group})
+		}
+		if got := orderOf(queue, 4); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestWriteUnits(t *testing.T) {
+	t.Parallel()
+	got := writeUnits([]fault.Call{{Op: "UpdateItem", Units: 2}, {Op: "GetItem", Units: 1}, {Op: "BatchExecuteStatement", Units: 25}})
+	if got != 27 {
+		t.Errorf("got %v write units, want 27: reads are not writes", got)
+	}
+}
+
+func TestAwaitEmpty(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cfg   Config
+		empty bool
+	}{
+		"empty":       {Config{}, true},
+		"full":        {Config{Events: 1, BodySize: 100}, false},
+		"not yet fed": {Config{Events: 1, BodySize: 100, FeedLater: true}, false}, // an empty queue is not the end while more is to come
+	} {
+		s := must.Get(start(t.Context(), c.cfg))(t)
+		got := must.Get(s.awaitEmpty(t.Context(), json.RawMessage("1000000")))(t)
+		n := must.Get(s.depth(t.Context()))(t)
+		if e := got.(Emptied); e.Empty != c.empty {
+			t.Errorf("%s: got %+v with %d messages, want empty: %v", name, e, n, c.empty)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	s := &server{cfg: Config{Events: 100, Resend: 20}}
+	seen := map[int]int{}
+	for _, n := range s.events() {
+		seen[n]++
+	}
+	twice := 0
+	for n := range 100 {
+		if seen[n] == 0 {
+			t.Errorf("event %d is not sent", n)
+		}
+		if seen[n] == 2 {
+			twice++
+		}
+	}
+	if twice != 3 { // 0, 20 and 40
+		t.Errorf("%d events are sent twice, want 3", twice)
+	}
+	if b := batchSize(64 << 10); b != 10 {
+		t.Errorf("batches of %d messages of 64 KB, want 10", b)
+	}
+	if b := batchSize(512 << 10); b != 1 {
+		t.Errorf("batches of %d messages of 512 KB, want 1", b)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/bench/internal/pipe"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const child = "PIPE_TEST_CHILD"
@@ -35,14 +36,8 @@ func TestMain(m *testing.M) {
 
 func TestProcess(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := pipe.Start(t.Context(), "other", []string{child + "=1"}, self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
+	p := must.Get(pipe.Start(t.Context(), "other", []string{child + "=1"}, self))(t)
 	defer p.Kill()
 	var n int
 	if err := p.Call("double", 21, &n); err != nil || n != 42 {

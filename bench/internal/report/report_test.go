@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestMedian(t *testing.T) {
@@ -38,13 +40,9 @@ func TestTable(t *testing.T) {
 		{Scenario: "one", Contestant: "b", CPU: Number(0.25)},
 		{Scenario: "two", Contestant: "a", Doubled: Number(0)},
 	} {
-		if err := p.Print(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Print(r))
 	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Close())
 	var got []string
 	for line := range strings.Lines(out.String()) {
 		got = append(got, strings.Join(strings.Fields(line), " "))
@@ -58,9 +56,7 @@ func TestTable(t *testing.T) {
 func TestJSONHasEveryKey(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := JSON(&out).Print(Row{Scenario: "s", Contestant: "c"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, JSON(&out).Print(Row{Scenario: "s", Contestant: "c"}))
 	if !strings.Contains(out.String(), `"msg_per_s":null`) || !strings.Contains(out.String(), `"spread":null`) {
 		t.Errorf("got %s, want a null for each figure that does not apply", out.String())
 	}

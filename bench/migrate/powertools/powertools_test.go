@@ -26,6 +26,7 @@ import (
 	"github.com/sqsonce/sqsonce/bench/internal/migratetest"
 	"github.com/sqsonce/sqsonce/bench/node"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/esm"
@@ -96,21 +97,13 @@ func TestSteps(t *testing.T) {
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
-	local, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.Tables, o.HTTP = []string{table}, true })
-	if err != nil {
-		t.Fatal(err)
-	}
+	local := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) { o.Tables, o.HTTP = []string{table}, true }))(t)
 	defer func() {
-		if err := local.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, local.Close(context.WithoutCancel(t.Context())))
 	}()
 	theirs := func(ids ...string) []string { return invokeTheirs(t, dir, local.URL, ids) }
 	ours := func(ids ...string) (charged []string) {
-		h, err := NewHandler(local.DynamoDB, func(_ context.Context, o Order) error { charged = append(charged, o.ID); return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(NewHandler(local.DynamoDB, func(_ context.Context, o Order) error { charged = append(charged, o.ID); return nil }))(t)
 		for _, id := range ids {
 			if err := h(t.Context(), &sqsonce.Message{ID: "m", Body: body(id), ReceiveCount: 1}); err != nil {
 				t.Errorf("our handler on %s: %v", id, err)
@@ -146,10 +139,7 @@ func invokeTheirs(t *testing.T, dir, url string, ids []string) (charged []string
 	for i, id := range ids {
 		event.Records = append(event.Records, events.SQSMessage{MessageId: fmt.Sprint("m", i), Body: body(id), EventSource: "aws:sqs"})
 	}
-	input, err := json.Marshal(event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := must.Get(json.Marshal(event))(t)
 	cmd := exec.CommandContext(t.Context(), "node", "invoke.mjs")
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(input)
 	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+url, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test")
@@ -182,14 +172,9 @@ func install(t *testing.T) string {
 		}
 		t.Skipf("Powertools is not tested against: %v", err)
 	}
-	handler, err := os.ReadFile("handler.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := must.Get(os.ReadFile("handler.mjs"))(t)
 	dir := t.TempDir()
-	if err := os.Symlink(filepath.Join(packages, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Join(packages, "node_modules"), filepath.Join(dir, "node_modules")))
 	for name, text := range map[string]string{
 		"handler.mjs": string(handler),
 		"charge.mjs":  "export const charge = async (order) => { console.log(`charged ${order.id}`); return order.id; };\n",
@@ -198,9 +183,7 @@ import { handler } from "./handler.mjs";
 console.log(JSON.stringify(await handler(JSON.parse(readFileSync(0)), { getRemainingTimeInMillis: () => 10000 })));
 `,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -82,33 +83,31 @@ func TestActs(t *testing.T) {
 		{"complete", dedup.StateCompleted, "", "", exitDone, looked, dedup.StateCompleted},
 		{"complete --yes --create", dedup.StateForeign, "", "", exitRefused, looked, dedup.StateForeign},
 	} {
-		t.Run(fmt.Sprintf("%s/%s/%q", test.command, test.state, test.answer), func(t *testing.T) {
-			bubble(t, func(w *world) {
-				key := w.put("e", test.state)
-				w.terminal, w.answer = test.answer != "", strings.ReplaceAll(test.answer, "KEY", key)
-				before := len(w.stack.MemDynamoDB().Calls())
-				got := w.run(append(append([]string{"record"}, strings.Fields(test.command)...), "--table", "dedup", key)...)
-				var calls []string
-				for _, c := range w.stack.MemDynamoDB().Calls()[before:] {
-					calls = append(calls, c.Op)
-				}
-				if got.code != test.code {
-					t.Errorf("exit %d, want %d: %s", got.code, test.code, got.err)
-				}
-				asked := strings.Contains(got.err, asksYesNo) || strings.Contains(got.err, asksKey)
-				if asked != (test.question != "") || !strings.Contains(got.err, test.question) {
-					t.Errorf("asks %q, want %q", got.err, test.question)
-				}
-				if !slices.Equal(calls, test.calls) {
-					t.Errorf("calls %q, want %q", calls, test.calls)
-				}
-				if after := w.state(key); after != test.after {
-					t.Errorf("the record is %s, want %s", after, test.after)
-				}
-				if printed := strings.Contains(got.out, key); printed != (got.code == exitDone) {
-					t.Errorf("exit %d prints %q", got.code, got.out)
-				}
-			})
+		run(t, fmt.Sprintf("%s/%s/%q", test.command, test.state, test.answer), func(w *world) {
+			key := w.put("e", test.state)
+			w.terminal, w.answer = test.answer != "", strings.ReplaceAll(test.answer, "KEY", key)
+			before := len(w.stack.MemDynamoDB().Calls())
+			got := w.run(append(append([]string{"record"}, strings.Fields(test.command)...), "--table", "dedup", key)...)
+			var calls []string
+			for _, c := range w.stack.MemDynamoDB().Calls()[before:] {
+				calls = append(calls, c.Op)
+			}
+			if got.code != test.code {
+				w.Errorf("exit %d, want %d: %s", got.code, test.code, got.err)
+			}
+			asked := strings.Contains(got.err, asksYesNo) || strings.Contains(got.err, asksKey)
+			if asked != (test.question != "") || !strings.Contains(got.err, test.question) {
+				w.Errorf("asks %q, want %q", got.err, test.question)
+			}
+			if !slices.Equal(calls, test.calls) {
+				w.Errorf("calls %q, want %q", calls, test.calls)
+			}
+			if after := w.state(key); after != test.after {
+				w.Errorf("the record is %s, want %s", after, test.after)
+			}
+			if printed := strings.Contains(got.out, key); printed != (got.code == exitDone) {
+				w.Errorf("exit %d prints %q", got.code, got.out)
+			}
 		})
 	}
 }
@@ -118,8 +117,7 @@ func TestFreeLeavesNote(t *testing.T) {
 	bubble(t, func(w *world) {
 		key := w.put("e", dedup.StateCrashed)
 		w.run("record", "free", key, "--table", "dedup", "--yes", "--note", "looked: no charge", "--retention", "60d")
-		r, err := w.store.Inspect(context.Background(), key)
-		w.must(err)
+		r := must.Get(w.store.Inspect(context.Background(), key))(w)
 		days := time.Until(r.ExpiresAt).Hours() / 24
 		if r.LastError != "looked: no charge" || !strings.HasPrefix(r.Owner, "operator/ann/") || days < 59 {
 			t.Errorf("record %+v, retained for %.0f days", r, days)
@@ -136,8 +134,7 @@ func TestCompleteRetention(t *testing.T) {
 				args = append(args, flag)
 			}
 			w.run(args...)
-			r, err := w.store.Inspect(context.Background(), "billing#e")
-			w.must(err)
+			r := must.Get(w.store.Inspect(context.Background(), "billing#e"))(w)
 			if days := time.Until(r.ExpiresAt).Hours() / 24; days < want-0.1 || days > want+0.1 {
 				t.Errorf("%s: retained for %.1f days", flag, days)
 			}
@@ -148,44 +145,37 @@ func TestCompleteRetention(t *testing.T) {
 // An interrupt does not end a write: its answer says what happened.
 func TestInterruptedWrite(t *testing.T) {
 	for command, want := range map[string]dedup.RecordState{"free": dedup.StateReleased, "complete": dedup.StateCompleted} {
-		t.Run(command, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				key := w.put("e", dedup.StateCrashed)
-				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Times: 9, Do: fault.Delay, Delay: 500 * time.Millisecond}}})
-				ctx, cancel := context.WithCancel(context.Background())
-				time.AfterFunc(200*time.Millisecond, cancel)
-				if got := w.runIn(ctx, "record", command, key, "--table", "dedup", "--yes"); got.code != exitDone || ctx.Err() == nil {
-					t.Errorf("%+v", got)
-				}
-				if s := w.state(key); s != want {
-					t.Errorf("the record is %s", s)
-				}
-			})
+		run(t, command, func(w *world) {
+			key := w.put("e", dedup.StateCrashed)
+			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Times: 9, Do: fault.Delay, Delay: 500 * time.Millisecond}}})
+			ctx, cancel := context.WithCancel(context.Background())
+			time.AfterFunc(200*time.Millisecond, cancel)
+			if got := w.runIn(ctx, "record", command, key, "--table", "dedup", "--yes"); got.code != exitDone || ctx.Err() == nil {
+				w.Errorf("%+v", got)
+			}
+			if s := w.state(key); s != want {
+				w.Errorf("the record is %s", s)
+			}
 		})
 	}
 }
 
-// What has changed while the question was open is not changed again.
+// What has changed while the question was open is not changed again, and the audit has that.
 func TestChangedMeanwhile(t *testing.T) {
 	for _, command := range []string{"free", "complete"} {
-		t.Run(command, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				key := w.put("e", dedup.StateCrashed)
-				store := &meddling{Store: w.store, change: func() {
-					r, err := w.store.Inspect(context.Background(), key)
-					w.must(err)
-					w.must(w.store.Reopen(context.Background(), r, "another operator"))
-				}}
-				w.opts.Store = func(context.Context) (Store, error) { return store, nil }
-				if got := w.run("record", command, key, "--yes"); got.code != exitRefused || got.out != "" {
-					t.Errorf("%+v", got)
-				}
-				r, err := w.store.Inspect(context.Background(), key)
-				w.must(err)
-				if w.state(key) != dedup.StateReleased || r.LastError != "another operator" {
-					t.Errorf("record %+v", r)
-				}
-			})
+		run(t, command, func(w *world) {
+			key := w.put("e", dedup.StateCrashed)
+			w.meddle(func(r dedup.Record) error { return w.store.Reopen(context.Background(), r, "another operator") })
+			if got := w.run("record", command, key, "--yes"); got.code != exitRefused || got.out != "" {
+				w.Errorf("%+v", got)
+			}
+			r := must.Get(w.store.Inspect(context.Background(), key))(w)
+			if w.state(key) != dedup.StateReleased || r.LastError != "another operator" {
+				w.Errorf("record %+v", r)
+			}
+			if lines := w.audited(); len(lines) != 2 || !strings.Contains(lines[1].Error, "changed") || lines[1].After != nil {
+				w.Errorf("audit %+v", lines)
+			}
 		})
 	}
 }
@@ -194,13 +184,10 @@ func TestChangedMeanwhile(t *testing.T) {
 func TestFreeRefusedToLateRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		key := w.put("e", dedup.StateCrashed)
-		store := &meddling{Store: w.store, change: func() {
-			r, err := w.store.Inspect(context.Background(), key)
-			w.must(err)
-			_, err = w.store.Renew(context.Background(), r.Lease, time.Hour)
-			w.must(err)
-		}}
-		w.opts.Store = func(context.Context) (Store, error) { return store, nil }
+		w.meddle(func(r dedup.Record) error {
+			_, err := w.store.Renew(context.Background(), r.Lease, time.Hour)
+			return err
+		})
 		if got := w.run("record", "free", key, "--yes"); got.code != exitRefused || w.state(key) != dedup.StateRunning {
 			t.Errorf("%+v, and the record is %s", got, w.state(key))
 		}
@@ -210,15 +197,19 @@ func TestFreeRefusedToLateRenewal(t *testing.T) {
 // meddling is a store whose record somebody changes after the first look at it.
 type meddling struct {
 	Store
-	change func()
+	change func(dedup.Record) error
+}
+
+func (w *world) meddle(change func(dedup.Record) error) {
+	store := &meddling{w.store, change}
+	w.opts.Store = func(context.Context) (Store, error) { return store, nil }
 }
 
 func (s *meddling) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	r, err := s.Store.Inspect(ctx, key)
-	if s.change != nil {
-		change := s.change
+	if change := s.change; err == nil && change != nil {
 		s.change = nil
-		change()
+		err = change(r)
 	}
 	return r, err
 }
@@ -227,19 +218,17 @@ func (s *meddling) Inspect(ctx context.Context, key string) (dedup.Record, error
 // free to run.
 func TestLostAnswers(t *testing.T) {
 	for _, command := range []string{"free", "complete"} {
-		t.Run(command, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				key := w.put("e", dedup.StateCrashed)
-				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Prob: 1, Do: fault.Reset}}})
-				got := w.run("record", command, key, "--table", "dedup", "--yes")
-				w.stack.MemDynamoDB().Set(fault.Plan{})
-				if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "look again") {
-					t.Errorf("%+v", got)
-				}
-				if s := w.state(key); s != dedup.StateCrashed {
-					t.Errorf("the record is %s", s)
-				}
-			})
+		run(t, command, func(w *world) {
+			key := w.put("e", dedup.StateCrashed)
+			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Prob: 1, Do: fault.Reset}}})
+			got := w.run("record", command, key, "--table", "dedup", "--yes")
+			w.stack.MemDynamoDB().Set(fault.Plan{})
+			if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "look again") {
+				w.Errorf("%+v", got)
+			}
+			if s := w.state(key); s != dedup.StateCrashed {
+				w.Errorf("the record is %s", s)
+			}
 		})
 	}
 }

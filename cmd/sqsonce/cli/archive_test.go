@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -36,10 +37,10 @@ func (w *world) archived() (ids []string) {
 	if os.IsNotExist(err) {
 		return nil
 	}
-	w.must(err)
+	must.Do(w, err)
 	defer file.Close()
 	for m, err := range ops.ReadArchive(file) {
-		w.must(err)
+		must.Do(w, err)
 		ids = append(ids, m.ID)
 	}
 	return ids
@@ -94,48 +95,43 @@ func TestExportAndDelete(t *testing.T) {
 		{"delete --archive ARCHIVE --class 000000 --yes --expect 1", 3, "", "", exitRefused, 0, 4, "--expect is 1"},
 		{"delete --archive ARCHIVE --all --dry-run", 3, "", "", exitDone, 0, 4, "4 of about 4 messages would be deleted"},
 	} {
-		t.Run(test.command+"/"+strconv.Itoa(test.messages)+test.answer, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.put("done", dedup.StateCompleted)
-				w.send("orders-dlq", "done", "b")
-				w.deadLetters(test.messages)
-				w.terminal, w.answer = test.answer != "", test.answer
-				got := w.dlq(strings.ReplaceAll(test.command, "FOLDER", w.folder))
-				if got.code != test.code || !strings.Contains(got.err, test.says) {
-					t.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
-				}
-				asked := strings.Contains(got.err, yesNo) || strings.Contains(got.err, name)
-				if asked != (test.question != "") || !strings.Contains(got.err, test.question) {
-					t.Errorf("asks %q, want %q", got.err, test.question)
-				}
-				if left := len(w.stack.MemSQS().Messages("orders-dlq")); left != test.left || len(w.archived()) != test.archived || w.hidden("orders-dlq") != 0 {
-					t.Errorf("%d are left, %d hidden, %d archived", left, w.hidden("orders-dlq"), len(w.archived()))
-				}
-				if lines := w.audited(); (len(lines) == 2) != (left(t, w) < test.messages+1) || len(lines) == 1 {
-					t.Errorf("audit %+v", lines)
-				}
-			})
+		run(t, test.command+"/"+strconv.Itoa(test.messages)+test.answer, func(w *world) {
+			w.put("done", dedup.StateCompleted)
+			w.send("orders-dlq", "done", "b")
+			w.deadLetters(test.messages)
+			w.terminal, w.answer = test.answer != "", test.answer
+			got := w.dlq(strings.ReplaceAll(test.command, "FOLDER", w.folder))
+			if got.code != test.code || !strings.Contains(got.err, test.says) {
+				w.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
+			}
+			asked := strings.Contains(got.err, yesNo) || strings.Contains(got.err, name)
+			if asked != (test.question != "") || !strings.Contains(got.err, test.question) {
+				w.Errorf("asks %q, want %q", got.err, test.question)
+			}
+			if left := left(w); left != test.left || len(w.archived()) != test.archived || w.hidden("orders-dlq") != 0 {
+				w.Errorf("%d are left, %d hidden, %d archived", left, w.hidden("orders-dlq"), len(w.archived()))
+			}
+			if lines := w.audited(); (len(lines) == 2) != (left(w) < test.messages+1) || len(lines) == 1 {
+				w.Errorf("audit %+v", lines)
+			}
 		})
 	}
 }
 
-func left(t *testing.T, w *world) int {
-	t.Helper()
+func left(w *world) int {
 	return len(w.stack.MemSQS().Messages("orders-dlq"))
 }
 
 // What comes between the plan and the answer is not deleted: the answer was not about it.
 func TestDeleteOnlyPlanned(t *testing.T) {
 	for _, command := range []string{"delete --archive ARCHIVE --all", "export ARCHIVE --drain --all"} {
-		t.Run(command, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				ids := w.deadLetters(3)
-				a := w.app("y")
-				a.in = onRead{func() { w.send("orders-dlq", "late", "b") }, a.in}
-				if code := a.run(context.Background(), w.dlqLine(command)); code != exitPart || !sameIDs(w.archived(), ids) || left(t, w) != 1 || w.hidden("orders-dlq") != 0 {
-					t.Errorf("exit %d, archived %q, %d left", code, w.archived(), left(t, w))
-				}
-			})
+		run(t, command, func(w *world) {
+			ids := w.deadLetters(3)
+			a := w.app("y")
+			a.in = onRead{func() { w.send("orders-dlq", "late", "b") }, a.in}
+			if code := a.run(context.Background(), w.dlqLine(command)); code != exitPart || !sameIDs(w.archived(), ids) || left(w) != 1 || w.hidden("orders-dlq") != 0 {
+				w.Errorf("exit %d, archived %q, %d left", code, w.archived(), left(w))
+			}
 		})
 	}
 }
@@ -185,45 +181,42 @@ func TestDeleteFails(t *testing.T) {
 		"interrupted":   {sqs: fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Do: fault.Delay, Delay: time.Second}}}, stop: true, code: exitPart, says: "interrupted", resumes: true},
 		"a move task":   {sqs: refuse("ListMessageMoveTasks", "AccessDenied", 1), code: exitDenied},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				ids := w.deadLetters(50)
-				w.stack.MemSQS().Set(test.sqs)
-				ctx, cancel := context.WithCancelCause(context.Background())
-				defer cancel(nil)
-				if test.stop {
-					start := time.Now()
-					w.caller = func(context.Context) (string, error) { // just before the run
-						time.AfterFunc(2500*time.Millisecond, func() { cancel(errInterrupted) })
-						return time.Since(start).String(), nil
-					}
+		run(t, name, func(w *world) {
+			ids := w.deadLetters(50)
+			w.stack.MemSQS().Set(test.sqs)
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			if test.stop {
+				start := time.Now()
+				w.caller = func(context.Context) (string, error) { // just before the run
+					time.AfterFunc(2500*time.Millisecond, func() { cancel(errInterrupted) })
+					return time.Since(start).String(), nil
 				}
-				got := w.dlqIn(ctx, "delete --archive ARCHIVE --all --yes --expect 50")
-				w.stack.MemSQS().Set(fault.Plan{})
-				if got.code != test.code || !strings.Contains(got.err, test.says) || w.hidden("orders-dlq") != 0 {
-					t.Errorf("%d hidden: %+v", w.hidden("orders-dlq"), got)
-				}
-				_, command, resumes := strings.Cut(got.err, "to go on: sqsonce ")
-				if resumes != test.resumes {
-					t.Fatalf("says how it goes on: %t: %s", resumes, got.err)
-				}
-				if !resumes {
-					return
-				}
-				if n := left(t, w); n == 0 || n == 50 || !strings.Contains(command, "--expect "+strconv.Itoa(n)) {
-					t.Errorf("%d left, and %s", n, command)
-				}
-				command, _, _ = strings.Cut(command, "\n")
-				if got := w.run(words(command)...); got.code != exitDone || left(t, w) != 0 {
-					t.Errorf("%s: %+v", command, got)
-				}
-				if !sameIDs(slices.Compact(slices.Sorted(slices.Values(w.archived()))), ids) {
-					t.Errorf("%d in the archive", len(w.archived()))
-				}
-				if lines := w.audited(); len(lines) != 4 || lines[0].What != "dlq delete" || lines[1].Error == "" || lines[3].Error != "" || !strings.Contains(lines[0].Note, w.archive()) {
-					t.Errorf("audit %+v", lines)
-				}
-			})
+			}
+			got := w.dlqIn(ctx, "delete --archive ARCHIVE --all --yes --expect 50")
+			w.stack.MemSQS().Set(fault.Plan{})
+			if got.code != test.code || !strings.Contains(got.err, test.says) || w.hidden("orders-dlq") != 0 {
+				w.Errorf("%d hidden: %+v", w.hidden("orders-dlq"), got)
+			}
+			command, resumes := got.goOn()
+			if resumes != test.resumes {
+				w.Fatalf("says how it goes on: %t: %s", resumes, got.err)
+			}
+			if !resumes {
+				return
+			}
+			if n := left(w); n == 0 || n == 50 || !strings.Contains(command, "--expect "+strconv.Itoa(n)) {
+				w.Errorf("%d left, and %s", n, command)
+			}
+			if got := w.run(words(command)...); got.code != exitDone || left(w) != 0 {
+				w.Errorf("%s: %+v", command, got)
+			}
+			if !sameIDs(slices.Compact(slices.Sorted(slices.Values(w.archived()))), ids) {
+				w.Errorf("%d in the archive", len(w.archived()))
+			}
+			if lines := w.audited(); len(lines) != 4 || lines[0].What != "dlq delete" || lines[1].Error == "" || lines[3].Error != "" || !strings.Contains(lines[0].Note, w.archive()) {
+				w.Errorf("audit %+v", lines)
+			}
 		})
 	}
 }
@@ -249,16 +242,14 @@ func TestRecordsNotRead(t *testing.T) {
 	for command, archived := range map[string]int{
 		"delete --archive ARCHIVE --completed": 0, "delete --archive ARCHIVE --all": 0, "export ARCHIVE --drain --all": 0, "export ARCHIVE": 3,
 	} {
-		t.Run(command, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.deadLetters(3)
-				w.terminal, w.answer = true, "y"
-				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
-				got := w.dlq(command)
-				if got.code != exitPart || !strings.Contains(got.err, "the records of 3 messages were not read") || left(t, w) != 3 || len(w.archived()) != archived {
-					t.Errorf("%d left, %d archived: %+v", left(t, w), len(w.archived()), got)
-				}
-			})
+		run(t, command, func(w *world) {
+			w.deadLetters(3)
+			w.terminal, w.answer = true, "y"
+			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
+			got := w.dlq(command)
+			if got.code != exitPart || !strings.Contains(got.err, "the records of 3 messages were not read") || left(w) != 3 || len(w.archived()) != archived {
+				w.Errorf("%d left, %d archived: %+v", left(w), len(w.archived()), got)
+			}
 		})
 	}
 }

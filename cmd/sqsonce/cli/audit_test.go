@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // A change is written down before it is made, and when it is: who, what, why, before, after. What is not made is not there.
@@ -42,26 +43,9 @@ func TestAudit(t *testing.T) {
 		}
 		for name, want := range map[string]os.FileMode{"": 0o700, auditFile: 0o600} {
 			info, err := os.Stat(filepath.Join(w.folder, "sqsonce", name))
-			if w.must(err); info.Mode().Perm() != want {
+			if must.Do(w, err); info.Mode().Perm() != want {
 				t.Errorf("%q has mode %v", name, info.Mode())
 			}
-		}
-	})
-}
-
-// What fails is in the audit too.
-func TestAuditOfFailure(t *testing.T) {
-	bubble(t, func(w *world) {
-		key := w.put("e", dedup.StateCrashed)
-		store := &meddling{Store: w.store, change: func() {
-			r, err := w.store.Inspect(context.Background(), key)
-			w.must(err)
-			w.must(w.store.Reopen(context.Background(), r, "another operator"))
-		}}
-		w.opts.Store = func(context.Context) (Store, error) { return store, nil }
-		w.run("record", "free", key, "--yes")
-		if lines := w.audited(); len(lines) != 2 || !strings.Contains(lines[1].Error, "changed") || lines[1].After != nil {
-			t.Errorf("%+v", lines)
 		}
 	})
 }
@@ -74,27 +58,25 @@ func TestNoChangeWithoutAudit(t *testing.T) {
 			"drain":   append([]string{"dlq", "export", filepath.Join(t.TempDir(), "a.jsonl"), "--drain", "--all"}, redriveLine[2:]...),
 			"redrive": append([]string{"--crashed", "--all", "--canary=0"}, redriveLine...),
 		} {
-			t.Run(name+"/"+command, func(t *testing.T) {
-				bubble(t, func(w *world) {
-					w.put("e0", dedup.StateCrashed)
-					w.send("orders-dlq", "e0", "b")
-					path := filepath.Join(w.folder, filepath.FromSlash(inTheWay))
-					w.must(os.MkdirAll(filepath.Dir(path), 0o700))
-					w.must(os.WriteFile(path, nil, 0o600))
-					writes := len(w.stack.MemDynamoDB().Calls())
-					got := w.run(append(args, "--yes")...)
-					if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "nothing was changed") || !strings.Contains(got.err, "XDG_STATE_HOME") {
-						t.Errorf("%+v", got)
+			run(t, name+"/"+command, func(w *world) {
+				w.put("e0", dedup.StateCrashed)
+				w.send("orders-dlq", "e0", "b")
+				path := filepath.Join(w.folder, filepath.FromSlash(inTheWay))
+				must.Do(w, os.MkdirAll(filepath.Dir(path), 0o700))
+				must.Do(w, os.WriteFile(path, nil, 0o600))
+				writes := len(w.stack.MemDynamoDB().Calls())
+				got := w.run(append(args, "--yes")...)
+				if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "nothing was changed") || !strings.Contains(got.err, "XDG_STATE_HOME") {
+					w.Errorf("%+v", got)
+				}
+				for _, c := range w.stack.MemDynamoDB().Calls()[writes:] {
+					if c.Op != "GetItem" {
+						w.Errorf("called %s", c.Op)
 					}
-					for _, c := range w.stack.MemDynamoDB().Calls()[writes:] {
-						if c.Op != "GetItem" {
-							t.Errorf("called %s", c.Op)
-						}
-					}
-					if len(w.stack.MemSQS().Messages("orders-dlq")) != 1 || len(w.stack.MemSQS().Messages("orders")) != 0 || w.hidden("orders-dlq") != 0 {
-						t.Error("the message was sent, or is hidden")
-					}
-				})
+				}
+				if left(w) != 1 || len(w.stack.MemSQS().Messages("orders")) != 0 || w.hidden("orders-dlq") != 0 {
+					w.Error("the message was sent, or is hidden")
+				}
 			})
 		}
 	}
@@ -106,18 +88,16 @@ func TestAuditWithoutCaller(t *testing.T) {
 		"refused":      func(context.Context) (string, error) { return "", errors.New("no STS here") },
 		"not answered": func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				key, start := w.put("e", dedup.StateCrashed), time.Now()
-				w.caller = caller
-				got := w.run("record", "free", key, "--table", "dedup", "--yes")
-				if got.code != exitDone || !strings.Contains(got.err, "does not say whose") || time.Since(start) > callerTimeout+time.Second {
-					t.Errorf("after %s: %+v", time.Since(start), got)
-				}
-				if lines := w.audited(); len(lines) != 2 || lines[0].Who.ARN != "" || lines[0].Who.Unknown == "" || lines[0].Who.User != "ann" {
-					t.Errorf("%+v", lines)
-				}
-			})
+		run(t, name, func(w *world) {
+			key, start := w.put("e", dedup.StateCrashed), time.Now()
+			w.caller = caller
+			got := w.run("record", "free", key, "--table", "dedup", "--yes")
+			if got.code != exitDone || !strings.Contains(got.err, "does not say whose") || time.Since(start) > callerTimeout+time.Second {
+				w.Errorf("after %s: %+v", time.Since(start), got)
+			}
+			if lines := w.audited(); len(lines) != 2 || lines[0].Who.ARN != "" || lines[0].Who.Unknown == "" || lines[0].Who.User != "ann" {
+				w.Errorf("%+v", lines)
+			}
 		})
 	}
 }
@@ -126,18 +106,16 @@ func TestAuditWithoutCaller(t *testing.T) {
 func TestAuditTorn(t *testing.T) {
 	bubble(t, func(w *world) {
 		path := filepath.Join(w.folder, "sqsonce", auditFile)
-		w.must(os.MkdirAll(filepath.Dir(path), 0o700))
-		w.must(os.WriteFile(path, []byte(`{"v":1,"id":"cut`), 0o600))
+		must.Do(w, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(w, os.WriteFile(path, []byte(`{"v":1,"id":"cut`), 0o600))
 		a := &app{err: t.Output(), connect: w.connect, getenv: func(string) string { return w.folder }}
-		c, err := a.audit(context.Background(), auditLine{What: "record free"})
-		w.must(err)
-		text, err := os.ReadFile(path)
-		w.must(err)
+		c := must.Get(a.audit(context.Background(), auditLine{What: "record free"}))(w)
+		text := must.Get(os.ReadFile(path))(w)
 		if lines := strings.Split(string(text), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], `{"v":1,`) || !strings.HasSuffix(lines[1], "}") {
 			t.Errorf("%s", text)
 		}
-		w.must(os.Remove(path))
-		w.must(os.Mkdir(path, 0o700))
+		must.Do(w, os.Remove(path))
+		must.Do(w, os.Mkdir(path, 0o700))
 		if err := c.end("released", nil); err == nil || !strings.Contains(err.Error(), "it was done") {
 			t.Errorf("%v", err)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -82,17 +83,15 @@ func TestExitCodes(t *testing.T) {
 		"found none of that state": {args: append(slices.Clone(list), "--exit-code", "--state", "foreign")},
 		"found none of that class": {args: append(slices.Clone(list), "--exit-code", "--class", "000000")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.send("orders-dlq", "e", "b")
-				w.stack.MemSQS().Set(test.sqs)
-				w.stack.MemDynamoDB().Set(test.dynamo)
-				w.env = test.env
-				got := w.run(test.args...)
-				if got.code != test.code || !strings.Contains(got.err, test.says) {
-					t.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
-				}
-			})
+		run(t, name, func(w *world) {
+			w.send("orders-dlq", "e", "b")
+			w.stack.MemSQS().Set(test.sqs)
+			w.stack.MemDynamoDB().Set(test.dynamo)
+			w.env = test.env
+			got := w.run(test.args...)
+			if got.code != test.code || !strings.Contains(got.err, test.says) {
+				w.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
+			}
 		})
 	}
 }
@@ -155,18 +154,15 @@ func TestKeys(t *testing.T) {
 		"source not known":   {queue: "lone", body: "b", want: "\tunknown\t", flags: []string{whole}},
 		"source by the flag": {queue: "lone", body: "b", want: "sqs-message|arn:aws:sqs:us-east-1:000000000000:orders", flags: []string{whole, "--source", "arn:aws:sqs:us-east-1:000000000000:orders"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				out, err := w.stack.SQS.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: aws.String("lone")})
-				w.must(err)
-				w.stack.QueueURL["lone"] = *out.QueueUrl
-				w.opts = test.opts
-				w.send(test.queue, "", test.body)
-				args := []string{"dlq", "ls", "--messages", "--dlq", test.queue, "--consumer", consumer, "--table", "dedup"}
-				if got := w.run(append(args, test.flags...)...); got.code != exitDone || !strings.Contains(got.out, test.want) {
-					t.Errorf("%+v, want %q", got, test.want)
-				}
-			})
+		run(t, name, func(w *world) {
+			out := must.Get(w.stack.SQS.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: aws.String("lone")}))(w)
+			w.stack.QueueURL["lone"] = *out.QueueUrl
+			w.opts = test.opts
+			w.send(test.queue, "", test.body)
+			args := []string{"dlq", "ls", "--messages", "--dlq", test.queue, "--consumer", consumer, "--table", "dedup"}
+			if got := w.run(append(args, test.flags...)...); got.code != exitDone || !strings.Contains(got.out, test.want) {
+				w.Errorf("%+v, want %q", got, test.want)
+			}
 		})
 	}
 }
@@ -193,7 +189,7 @@ func TestExamples(t *testing.T) {
 	box := w.emptyOutbox()
 	example := fifo.Event{ID: "ord-42/v7", Group: "ord-42", Body: "{}"}
 	w.commit(box, example, 7)
-	w.must(box.Park(t.Context(), outbox.Entry{Event: example, Source: "orders", Seq: 7}, outbox.Halt, "too long"))
+	must.Do(w, box.Park(t.Context(), outbox.Entry{Event: example, Source: "orders", Seq: 7}, outbox.Halt, "too long"))
 	walk((&app{}).root(), func(c *cobra.Command) {
 		if c.HasSubCommands() {
 			return
@@ -202,7 +198,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has no example, or no description", c.CommandPath())
 		}
 		for line := range strings.Lines(c.Example) {
-			if len(w.stack.MemSQS().Messages("orders-dlq")) == 0 { // the first, or one was redriven
+			if left(w) == 0 { // the first, or one was redriven
 				w.send("orders-dlq", "ord-42", "b", sqsonce.AttrRejectReason, "card provider: status 503 for order 17")
 			}
 			id := w.stack.MemSQS().Messages("orders-dlq")[0].ID
@@ -262,15 +258,14 @@ func (w *world) left(event, owner string, state dedup.RecordState) {
 	number := func(n int64) ddbtypes.AttributeValue {
 		return &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 	}
-	_, err := w.stack.DynamoDB.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
+	must.Get(w.stack.DynamoDB.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
 		"id":                     &ddbtypes.AttributeValueMemberS{Value: consumer + "#orders|" + event},
 		"status":                 &ddbtypes.AttributeValueMemberS{Value: status},
 		"owner":                  &ddbtypes.AttributeValueMemberS{Value: owner},
 		"fence":                  number(past.UnixMilli()),
 		"in_progress_expiration": number(until),
 		"expiration":             number(time.Now().Add(24 * time.Hour).Unix()),
-	}})
-	w.must(err)
+	}}))(w)
 }
 
 // words splits a line as a shell does, with single quotes only.

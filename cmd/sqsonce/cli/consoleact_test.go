@@ -46,7 +46,7 @@ func TestConsoleRedrive(t *testing.T) {
 				t.Errorf("no %q in %s", text, plan.text)
 			}
 		}
-		if n := len(w.stack.MemSQS().Messages("orders-dlq")); n != 26 || w.hidden("orders-dlq") != 0 {
+		if n := left(w); n != 26 || w.hidden("orders-dlq") != 0 {
 			t.Fatalf("a plan left %d, hidden %d", n, w.hidden("orders-dlq"))
 		}
 		got := b.act(plan)
@@ -104,12 +104,12 @@ func TestConsoleDelete(t *testing.T) {
 					break
 				}
 			}
-			if left := len(w.stack.MemSQS().Messages("orders-dlq")); named && (left != n || len(w.audited()) != 0) {
+			if left := left(w); named && (left != n || len(w.audited()) != 0) {
 				t.Fatalf("%d of %d left, audit %v", left, n, w.audited())
 			}
 			run := b.ended(b.act(plan, "typed", " orders-dlq ").to)
 			archives, _ := filepath.Glob(filepath.Join(w.folder, "sqsonce", "archive-orders-dlq-*.jsonl"))
-			if left := len(w.stack.MemSQS().Messages("orders-dlq")); left != 0 || len(archives) != 1 || !strings.Contains(run.text, archives[0]) || len(w.audited()) != 2 {
+			if left := left(w); left != 0 || len(archives) != 1 || !strings.Contains(run.text, archives[0]) || len(w.audited()) != 2 {
 				t.Errorf("%d of %d left, %q, audit %v: %s", left, n, archives, w.audited(), run.text)
 			}
 		})
@@ -156,69 +156,63 @@ func TestConsoleStop(t *testing.T) {
 		"stopped": func(b *browser, path string) answer { return b.post(path + "/stop") },
 		"ended":   func(b *browser, _ string) answer { b.server.Close(); return answer{code: http.StatusSeeOther} },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.deadLetters(500)
-				w.consume("orders", succeeds)
-				var logs strings.Builder
-				b := w.browse(true, func(o *console.Options) { o.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
-				page := b.post("/dlq/orders/look", "limit", "10000")
-				plan := b.plan(redriveForm...)
-				got := b.act(plan)
-				time.Sleep(4 * time.Second)
-				run := b.get(got.to)
-				if !strings.Contains(run.text, "under way") || !strings.Contains(run.body, got.to+"/stop") || strings.Contains(run.text, "Done 0,") {
-					t.Errorf("%d: %s", page.code, run.text)
+		run(t, name, func(w *world) {
+			w.deadLetters(500)
+			w.consume("orders", succeeds)
+			var logs strings.Builder
+			b := w.browse(true, func(o *console.Options) { o.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+			page := b.post("/dlq/orders/look", "limit", "10000")
+			plan := b.plan(redriveForm...)
+			got := b.act(plan)
+			time.Sleep(4 * time.Second)
+			run := b.get(got.to)
+			if !strings.Contains(run.text, "under way") || !strings.Contains(run.body, got.to+"/stop") || strings.Contains(run.text, "Done 0,") {
+				w.Errorf("%d: %s", page.code, run.text)
+			}
+			toDo := regexp.MustCompile(`Done (\d+), .* To do (\d+) Left 0 `).FindStringSubmatch(run.text)
+			if toDo == nil {
+				w.Fatalf("what is to do is not said: %s", run.text)
+			}
+			done, _ := strconv.Atoi(toDo[1])
+			if n, _ := strconv.Atoi(toDo[2]); n != 500-done {
+				w.Errorf("%d are done of 500, and %d to do", done, n)
+			}
+			for _, refused := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.post("/plan", deleteForm...)} {
+				if refused.code != http.StatusConflict || !strings.Contains(refused.text, "a redrive at orders-dlq is under way since") {
+					w.Errorf("%d: %s", refused.code, refused.text)
 				}
-				toDo := regexp.MustCompile(`Done (\d+), .* To do (\d+) Left 0 `).FindStringSubmatch(run.text)
-				if toDo == nil {
-					t.Fatalf("what is to do is not said: %s", run.text)
+			}
+			if answered := stop(b, got.to); answered.code != http.StatusSeeOther {
+				w.Errorf("%d: %s", answered.code, answered.text)
+			}
+			run = b.ended(got.to)
+			why := map[string]string{"stopped": "stopped by the console's user", "ended": "the console has ended"}[name]
+			for _, text := range []string{"State ended in part", why, "to go on: sqsonce dlq redrive", "--journal"} {
+				if !strings.Contains(run.text, text) {
+					w.Errorf("no %q in %s", text, run.text)
 				}
-				done, _ := strconv.Atoi(toDo[1])
-				if n, _ := strconv.Atoi(toDo[2]); n != 500-done {
-					t.Errorf("%d are done of 500, and %d to do", done, n)
-				}
-				for _, refused := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.plan2(deleteForm...)} {
-					if refused.code != http.StatusConflict || !strings.Contains(refused.text, "a redrive at orders-dlq is under way since") {
-						t.Errorf("%d: %s", refused.code, refused.text)
-					}
-				}
-				if answered := stop(b, got.to); answered.code != http.StatusSeeOther {
-					t.Errorf("%d: %s", answered.code, answered.text)
-				}
-				run = b.ended(got.to)
-				why := map[string]string{"stopped": "stopped by the console's user", "ended": "the console has ended"}[name]
-				for _, text := range []string{"State ended in part", why, "to go on: sqsonce dlq redrive", "--journal"} {
-					if !strings.Contains(run.text, text) {
-						t.Errorf("no %q in %s", text, run.text)
-					}
-				}
-				// Where the console has ended nobody can open that page.
-				if said := strings.Contains(logs.String(), "to go on: sqsonce dlq redrive"); said != (name == "ended") {
-					t.Errorf("the log says with which command it goes on: %t\n%s", said, &logs)
-				}
-				left := len(w.stack.MemSQS().Messages("orders-dlq"))
-				if left == 0 || left == 500 || w.hidden("orders-dlq") != 0 {
-					t.Errorf("%d left, %d hidden", left, w.hidden("orders-dlq"))
-				}
-				if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" {
-					t.Errorf("audit %+v", lines)
-				}
-				_, command, _ := strings.Cut(run.text, "to go on: sqsonce ")
-				command, _, _ = strings.Cut(command, ".jsonl")
-				if got := w.run(words(command + ".jsonl")...); got.code != exitDone || len(w.stack.MemSQS().Messages("orders-dlq")) != 0 {
-					t.Errorf("%s: %+v", command, got)
-				}
-				if strings.Contains(run.body, got.to+"/stop") {
-					t.Errorf("a stop of what has ended: %s", run.body)
-				}
-			})
+			}
+			// Where the console has ended nobody can open that page.
+			if said := strings.Contains(logs.String(), "to go on: sqsonce dlq redrive"); said != (name == "ended") {
+				w.Errorf("the log says with which command it goes on: %t\n%s", said, &logs)
+			}
+			if n := left(w); n == 0 || n == 500 || w.hidden("orders-dlq") != 0 {
+				w.Errorf("%d left, %d hidden", n, w.hidden("orders-dlq"))
+			}
+			if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" {
+				w.Errorf("audit %+v", lines)
+			}
+			_, command, _ := strings.Cut(run.text, "to go on: sqsonce ")
+			command, _, _ = strings.Cut(command, ".jsonl")
+			if got := w.run(words(command + ".jsonl")...); got.code != exitDone || left(w) != 0 {
+				w.Errorf("%s: %+v", command, got)
+			}
+			if strings.Contains(run.body, got.to+"/stop") {
+				w.Errorf("a stop of what has ended: %s", run.body)
+			}
 		})
 	}
 }
-
-// plan2 asks for a plan that is refused.
-func (b *browser) plan2(pairs ...string) answer { return b.post("/plan", pairs...) }
 
 // What each act would do to a record is what the command says, and what it asks.
 func TestConsoleRecord(t *testing.T) {
@@ -236,40 +230,38 @@ func TestConsoleRecord(t *testing.T) {
 		{ops.StateUnknown, []string{"Not now: no record under this key", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, dedup.StateCompleted},
 		{dedup.StateForeign, []string{"Not now"}, nil, false, dedup.StateForeign},
 	} {
-		t.Run(string(test.state)+"/"+strings.Join(test.form, " "), func(t *testing.T) {
-			bubble(t, func(w *world) {
-				key := w.put("e", test.state)
-				b := w.browse(true)
-				before := b.called()
-				page := b.get("/record?key=orders%7Ce")
-				for _, text := range append([]string{key, opsview.Means(test.state), opsview.Do(test.state)}, test.says...) {
-					if !strings.Contains(page.text, text) {
-						t.Errorf("no %q in %s", text, page.text)
-					}
+		run(t, string(test.state)+"/"+strings.Join(test.form, " "), func(w *world) {
+			key := w.put("e", test.state)
+			b := w.browse(true)
+			before := b.called()
+			page := b.get("/record?key=orders%7Ce")
+			for _, text := range append([]string{key, opsview.Means(test.state), opsview.Do(test.state)}, test.says...) {
+				if !strings.Contains(page.text, text) {
+					w.Errorf("no %q in %s", text, page.text)
 				}
-				for op, n := range b.called() {
-					if op != "GetItem" && n != before[op] {
-						t.Errorf("the page called %s", op)
-					}
+			}
+			for op, n := range b.called() {
+				if op != "GetItem" && n != before[op] {
+					w.Errorf("the page called %s", op)
 				}
-				if test.form == nil {
-					return
-				}
-				plan := b.plan(append(test.form, "key", key)...)
-				if got := strings.Contains(plan.body, `name="typed"`); got != test.typed {
-					t.Errorf("asks for the key: %t: %s", got, plan.text)
-				}
-				if got := b.act(plan, "typed", "y"); test.typed && (got.code != http.StatusBadRequest || w.state(key) != test.state) {
-					t.Errorf("%d, %s: %s", got.code, w.state(key), got.text)
-				}
-				got := b.act(plan, "typed", key)
-				if test.typed && (got.code != http.StatusSeeOther || !strings.HasPrefix(got.to, "/record?key=")) {
-					t.Errorf("%d to %q: %s", got.code, got.to, got.text)
-				}
-				if w.state(key) != test.after || len(w.audited()) != 2 {
-					t.Errorf("it is %s, audit %+v", w.state(key), w.audited())
-				}
-			})
+			}
+			if test.form == nil {
+				return
+			}
+			plan := b.plan(append(test.form, "key", key)...)
+			if got := strings.Contains(plan.body, `name="typed"`); got != test.typed {
+				w.Errorf("asks for the key: %t: %s", got, plan.text)
+			}
+			if got := b.act(plan, "typed", "y"); test.typed && (got.code != http.StatusBadRequest || w.state(key) != test.state) {
+				w.Errorf("%d, %s: %s", got.code, w.state(key), got.text)
+			}
+			got := b.act(plan, "typed", key)
+			if test.typed && (got.code != http.StatusSeeOther || !strings.HasPrefix(got.to, "/record?key=")) {
+				w.Errorf("%d to %q: %s", got.code, got.to, got.text)
+			}
+			if w.state(key) != test.after || len(w.audited()) != 2 {
+				w.Errorf("it is %s, audit %+v", w.state(key), w.audited())
+			}
 		})
 	}
 }
@@ -316,32 +308,30 @@ func TestConsoleCommandFails(t *testing.T) {
 		"refused": {func(err io.Writer) int { _, _ = io.WriteString(err, "sqsonce: no\n"); return 5 }, http.StatusConflict, "no"},
 		"silent":  {func(io.Writer) int { return 5 }, http.StatusConflict, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.deadLetters(3)
-				b := w.browse(true, func(o *console.Options) {
-					real := o.Command
-					o.Command = func(ctx context.Context, out, err io.Writer, args ...string) int {
-						if strings.Contains(strings.Join(args, " "), "--dry-run") {
-							return real(ctx, out, err, args...)
-						}
-						return test.command(err)
+		run(t, name, func(w *world) {
+			w.deadLetters(3)
+			b := w.browse(true, func(o *console.Options) {
+				real := o.Command
+				o.Command = func(ctx context.Context, out, err io.Writer, args ...string) int {
+					if strings.Contains(strings.Join(args, " "), "--dry-run") {
+						return real(ctx, out, err, args...)
 					}
-				})
-				got := b.act(b.plan(redriveForm...))
-				if got.code != test.code {
-					t.Errorf("%d: %s", got.code, got.text)
-				}
-				if got.code == http.StatusSeeOther {
-					got = b.ended(got.to)
-				}
-				if !strings.Contains(got.text, test.says) {
-					t.Errorf("%s", got.text)
-				}
-				if got := b.look("orders"); !strings.Contains(got.text, "3 messages, all that there are") { // it is let in again
-					t.Errorf("%s", got.text)
+					return test.command(err)
 				}
 			})
+			got := b.act(b.plan(redriveForm...))
+			if got.code != test.code {
+				w.Errorf("%d: %s", got.code, got.text)
+			}
+			if got.code == http.StatusSeeOther {
+				got = b.ended(got.to)
+			}
+			if !strings.Contains(got.text, test.says) {
+				w.Errorf("%s", got.text)
+			}
+			if got := b.look("orders"); !strings.Contains(got.text, "3 messages, all that there are") { // it is let in again
+				w.Errorf("%s", got.text)
+			}
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -88,11 +89,10 @@ func TestConsoleHostile(t *testing.T) {
 		w.put("evil"+legal, ops.StateUnknown)
 		big := w.send("orders-dlq", "big", strings.Repeat("<b>\u202e", 1<<20/8))
 		id := w.send("orders-dlq", "evil"+legal, "\u202e"+legal, sqsonce.AttrRejectReason, "no "+legal, "x-own", legal)
-		fifo, err := w.stack.SQS.SendMessage(context.Background(), &sqs.SendMessageInput{
+		fifo := must.Get(w.stack.SQS.SendMessage(context.Background(), &sqs.SendMessageInput{
 			QueueUrl: aws.String(w.stack.QueueURL["orders-dlq.fifo"]), MessageBody: aws.String("b"),
 			MessageGroupId: aws.String("<script>g</script>"), MessageDeduplicationId: aws.String("<script>d</script>"),
-		})
-		w.must(err)
+		}))(w)
 		b := w.browse(true)
 		b.look("orders")
 		b.look("orders.fifo")
@@ -233,9 +233,7 @@ func TestConsoleLookPanics(t *testing.T) {
 // What came from other queues is counted, and not shown.
 func TestConsoleSharedDLQ(t *testing.T) {
 	bubble(t, func(w *world) {
-		policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`
-		_, err := w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: aws.String("returns"), Attributes: map[string]string{"RedrivePolicy": policy}})
-		w.must(err)
+		w.shareDLQ("returns")
 		from := func(queue string) []string {
 			return []string{sqsonce.AttrRejectReason, "declined", sqsonce.AttrDeadLetterSource, "arn:aws:sqs:us-east-1:000000000000:" + queue}
 		}

@@ -4,15 +4,29 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -25,10 +39,9 @@ func denyDynamo(op string) fault.Plan {
 
 // noTTL is a FAIL of T2.
 func (w *world) noTTL() {
-	_, err := w.stack.DynamoDB.UpdateTimeToLive(context.Background(), &dynamodb.UpdateTimeToLiveInput{
+	must.Get(w.stack.DynamoDB.UpdateTimeToLive(context.Background(), &dynamodb.UpdateTimeToLiveInput{
 		TableName: aws.String("dedup"), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{Enabled: aws.Bool(false), AttributeName: aws.String("expiration")},
-	})
-	w.must(err)
+	}))(w)
 }
 
 func TestGoldenDoctor(t *testing.T) {
@@ -63,8 +76,7 @@ func TestDocumentedDoctor(t *testing.T) {
 // The exit codes. A check that could not look is never ok.
 func TestDoctorExitCodes(t *testing.T) {
 	warned := func(w *world) {
-		_, err := w.stack.DynamoDB.UpdateTable(context.Background(), &dynamodb.UpdateTableInput{TableName: aws.String("dedup"), DeletionProtectionEnabled: aws.Bool(false)})
-		w.must(err)
+		must.Get(w.stack.DynamoDB.UpdateTable(context.Background(), &dynamodb.UpdateTableInput{TableName: aws.String("dedup"), DeletionProtectionEnabled: aws.Bool(false)}))(w)
 	}
 	for name, test := range map[string]struct {
 		change func(w *world)
@@ -110,22 +122,20 @@ func TestDoctorExitCodes(t *testing.T) {
 		}, args: "--table dedup --timeout 2s", code: exitFailed, says: "deadline"},
 		"the probe is no policy": {args: "--queue orders --table dedup --probe", says: "0 failures, 2 skipped", shows: "ok\tI3\tthe caller has sqs:DeleteMessage on queue orders\t\n"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.deploy()
-				w.env = map[string]string{}
-				if test.change != nil {
-					test.change(w)
-				}
-				got := w.run(append([]string{"doctor"}, strings.Fields(test.args)...)...)
-				w.stack.MemDynamoDB().Set(fault.Plan{}) // the world ends by calls
-				if got.code != test.code || !strings.Contains(got.err, test.says) || !strings.Contains(got.out, test.shows) {
-					t.Errorf("exit %d, want %d with %q and %q\n%s%s", got.code, test.code, test.says, test.shows, got.out, got.err)
-				}
-				if strings.Contains(got.out, "ok\tT") && w.opts.Store != nil {
-					t.Error(got.out)
-				}
-			})
+		run(t, name, func(w *world) {
+			w.deploy()
+			w.env = map[string]string{}
+			if test.change != nil {
+				test.change(w)
+			}
+			got := w.run(append([]string{"doctor"}, strings.Fields(test.args)...)...)
+			w.stack.MemDynamoDB().Set(fault.Plan{}) // the world ends by calls
+			if got.code != test.code || !strings.Contains(got.err, test.says) || !strings.Contains(got.out, test.shows) {
+				w.Errorf("exit %d, want %d with %q and %q\n%s%s", got.code, test.code, test.says, test.shows, got.out, got.err)
+			}
+			if strings.Contains(got.out, "ok\tT") && w.opts.Store != nil {
+				w.Error(got.out)
+			}
 		})
 	}
 }
@@ -163,4 +173,118 @@ func TestDoctorEscapes(t *testing.T) {
 			t.Errorf("%v: %s", err, got.out)
 		}
 	})
+}
+
+// deployment is what doctor sees beside SQS and DynamoDB: a function behind a mapping, its role, and alarms.
+type deployment struct {
+	w       *world
+	denied  []string // operations
+	mapping lambdatypes.EventSourceMappingConfiguration
+	alarms  []cwtypes.MetricAlarm
+}
+
+const ordersARN = "arn:aws:sqs:us-east-1:000000000000:orders"
+
+// deploy makes the world a deployment in which all checks are ok.
+func (w *world) deploy() *deployment {
+	w.Helper()
+	ctx, dedup := context.Background(), aws.String("dedup")
+	attributes := func(queue string, attributes map[string]string) {
+		must.Get(w.stack.SQS.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), Attributes: attributes}))(w)
+	}
+	attributes("orders", map[string]string{"VisibilityTimeout": "180"})
+	attributes("orders-dlq", map[string]string{
+		"MessageRetentionPeriod": "1209600", "RedriveAllowPolicy": `{"redrivePermission":"byQueue","sourceQueueArns":["` + ordersARN + `"]}`,
+	})
+	protect := func(on bool) {
+		must.Get(w.stack.DynamoDB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: dedup, DeletionProtectionEnabled: &on}))(w)
+	}
+	protect(true)
+	w.Cleanup(func() { protect(false) })
+	must.Get(w.stack.DynamoDB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+		TableName: dedup, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+	}))(w)
+	metric := func(id, name, queue string) cwtypes.MetricDataQuery {
+		return cwtypes.MetricDataQuery{Id: &id, MetricStat: &cwtypes.MetricStat{Stat: aws.String("Maximum"), Period: aws.Int32(60), Metric: &cwtypes.Metric{
+			Namespace: aws.String("AWS/SQS"), MetricName: &name, Dimensions: []cwtypes.Dimension{{Name: aws.String("QueueName"), Value: &queue}},
+		}}, ReturnData: aws.Bool(false)}
+	}
+	alarm := cwtypes.MetricAlarm{
+		AlarmActions: []string{"arn:aws:sns:us-east-1:000000000000:pager"}, ActionsEnabled: aws.Bool(true), EvaluationPeriods: aws.Int32(1),
+		ComparisonOperator: cwtypes.ComparisonOperatorGreaterThanThreshold, Threshold: aws.Float64(0),
+	}
+	depth, age := alarm, alarm
+	depth.AlarmName = aws.String("dead letters")
+	depth.Metrics = []cwtypes.MetricDataQuery{
+		{Id: aws.String("all"), Expression: aws.String("a + b")},
+		metric("a", "ApproximateNumberOfMessagesVisible", "orders-dlq"), metric("b", "ApproximateNumberOfMessagesNotVisible", "orders-dlq"),
+	}
+	age.AlarmName, age.Threshold = aws.String("age"), aws.Float64(900)
+	age.Namespace, age.MetricName, age.Statistic, age.Period = aws.String("AWS/SQS"), aws.String("ApproximateAgeOfOldestMessage"), cwtypes.StatisticMaximum, aws.Int32(60)
+	age.Dimensions = []cwtypes.Dimension{{Name: aws.String("QueueName"), Value: aws.String("orders")}}
+	w.deployed = &deployment{w: w, alarms: []cwtypes.MetricAlarm{depth, age}, mapping: lambdatypes.EventSourceMappingConfiguration{
+		UUID: aws.String("1f0c2f6e-0000-4000-8000-000000000001"), EventSourceArn: aws.String(ordersARN), State: aws.String("Enabled"),
+		FunctionArn: aws.String("arn:aws:lambda:us-east-1:000000000000:function:billing"), BatchSize: aws.Int32(10), LastProcessingResult: aws.String("OK"),
+		FunctionResponseTypes: []lambdatypes.FunctionResponseType{lambdatypes.FunctionResponseTypeReportBatchItemFailures},
+		ScalingConfig:         &lambdatypes.ScalingConfig{MaximumConcurrency: aws.Int32(10)},
+	}}
+	return w.deployed
+}
+
+// into sets the clients of the deployment.
+func (d *deployment) into(s *services) {
+	answered := func(service string) []func(*middleware.Stack) error {
+		return []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("answered", func(_ context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (out middleware.InitializeOutput, md middleware.Metadata, err error) {
+				out.Result, err = d.answer(service, in.Parameters)
+				return out, md, err
+			}), middleware.After)
+		}}
+	}
+	s.lambda = lambda.New(lambda.Options{Region: s.region, APIOptions: answered("lambda")})
+	s.iam = iam.New(iam.Options{Region: s.region, APIOptions: answered("iam")})
+	s.sts = sts.New(sts.Options{Region: s.region, APIOptions: answered("sts")})
+	s.cloudwatch = cloudwatch.New(cloudwatch.Options{Region: s.region, APIOptions: answered("cloudwatch")})
+}
+
+func (d *deployment) answer(service string, in any) (any, error) {
+	operation := strings.TrimSuffix(reflect.TypeOf(in).Elem().Name(), "Input")
+	if slices.Contains(d.denied, operation) {
+		return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not authorized"}
+	}
+	resource := "*"
+	var out any
+	switch in := in.(type) {
+	case *lambda.ListEventSourceMappingsInput:
+		out = &lambda.ListEventSourceMappingsOutput{EventSourceMappings: []lambdatypes.EventSourceMappingConfiguration{d.mapping}}
+		if *in.EventSourceArn != ordersARN {
+			out = &lambda.ListEventSourceMappingsOutput{EventSourceMappings: []lambdatypes.EventSourceMappingConfiguration{}}
+		}
+	case *lambda.GetFunctionConfigurationInput:
+		resource = "billing"
+		out = &lambda.GetFunctionConfigurationOutput{FunctionName: aws.String("billing"), FunctionArn: d.mapping.FunctionArn, Timeout: aws.Int32(30), Role: aws.String("arn:aws:iam::000000000000:role/billing")}
+	case *lambda.GetFunctionConcurrencyInput:
+		resource, out = "billing", &lambda.GetFunctionConcurrencyOutput{}
+	case *iam.SimulatePrincipalPolicyInput:
+		resource = "billing"
+		simulated := &iam.SimulatePrincipalPolicyOutput{}
+		for _, action := range in.ActionNames {
+			simulated.EvaluationResults = append(simulated.EvaluationResults, iamtypes.EvaluationResult{EvalActionName: &action, EvalDecision: iamtypes.PolicyEvaluationDecisionTypeAllowed})
+		}
+		out = simulated
+	case *sts.GetCallerIdentityInput: // needs no permission
+		return &sts.GetCallerIdentityOutput{Arn: aws.String(callerARN)}, nil
+	case *cloudwatch.DescribeAlarmsInput:
+		out = &cloudwatch.DescribeAlarmsOutput{MetricAlarms: d.alarms}
+	case *cloudwatch.GetMetricDataInput:
+		out = &cloudwatch.GetMetricDataOutput{MetricDataResults: []cwtypes.MetricDataResult{{Id: in.MetricDataQueries[0].Id, StatusCode: cwtypes.StatusCodeComplete}}}
+	default:
+		return nil, fmt.Errorf("%s has no answer to %s", service, operation)
+	}
+	if d.w.calls.policy != "" {
+		made.Lock()
+		made.calls[d.w.calls.policy][service+":"+operation+" "+resource] = true
+		made.Unlock()
+	}
+	return out, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"flag"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,12 +18,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/ops"
@@ -69,6 +69,11 @@ func bubble(t *testing.T, f func(w *world)) {
 	})
 }
 
+func run(t *testing.T, name string, f func(w *world)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble(t, f) })
+}
+
 // clearEnvironment takes away what would lead to AWS itself, or to an emulator.
 func clearEnvironment(t *testing.T) {
 	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_REGION", "AWS_DEFAULT_REGION"} {
@@ -78,23 +83,10 @@ func clearEnvironment(t *testing.T) {
 
 func newWorld(t *testing.T, http bool) *world {
 	t.Helper()
-	stack, err := localstack.Start(context.Background(), func(o *localstack.Options) {
-		o.Queues = []localstack.Queue{{Name: "orders"}, {Name: "orders.fifo"}}
-		o.Tables = []string{"dedup"}
-		o.HTTP = http
+	stack := testworld.Start(t, func(o *localstack.Options) {
+		o.Queues, o.HTTP = []localstack.Queue{{Name: "orders"}, {Name: "orders.fifo"}}, http
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stack.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	store, err := dynamostore.New(stack.DynamoDB, "dedup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testworld.Store(t, stack)
 	return &world{T: t, stack: stack, store: store, env: map[string]string{"USER": "ann"}, folder: t.TempDir(), calls: &calls{}, caller: func(context.Context) (string, error) { return callerARN, nil }}
 }
 
@@ -157,21 +149,19 @@ func (w *world) put(event string, state dedup.RecordState) string {
 	case dedup.StateRunning:
 		claim.Lease = 30 * time.Minute
 	case dedup.StateForeign:
-		_, err := w.stack.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
+		must.Get(w.stack.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
 			"id":         &ddbtypes.AttributeValueMemberS{Value: key},
 			"status":     &ddbtypes.AttributeValueMemberS{Value: "COMPLETED"},
 			"expiration": &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
-		}})
-		w.must(err)
+		}}))(w)
 		return key
 	}
-	l, err := granted.Lease(w.store.Acquire(ctx, claim))
-	w.must(err)
+	l := must.Get(granted.Lease(w.store.Acquire(ctx, claim)))(w)
 	switch state {
 	case dedup.StateReleased:
-		w.must(w.store.Release(ctx, l, errFor(event)))
+		must.Do(w, w.store.Release(ctx, l, errFor(event)))
 	case dedup.StateCompleted:
-		w.must(w.store.Complete(ctx, l, dedup.Result{Data: []byte(`{"charge":"ch_1"}`)}))
+		must.Do(w, w.store.Complete(ctx, l, dedup.Result{Data: []byte(`{"charge":"ch_1"}`)}))
 	case dedup.StateCrashed:
 		time.Sleep(lease + 10*time.Second)
 	}
@@ -184,60 +174,27 @@ func (e errFor) Error() string {
 	return "card provider: status 503 for order " + string(e) + "\x1b[31m\u202e"
 }
 
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
 // consume runs a consumer of a queue until the test ends.
 func (w *world) consume(queue string, h sqsonce.Handler) *sqsworker.Worker {
 	w.Helper()
-	quiet := slog.New(slog.DiscardHandler)
-	once, err := dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = quiet })
-	w.must(err)
-	worker, err := sqsworker.New(w.stack.SQS, w.stack.QueueURL[queue], sqsonce.OpenEnvelope(once.Handler(h)), func(o *sqsworker.Options) { o.Logger, o.WaitTime = quiet, time.Second })
-	w.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }()
-	w.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.Error(err)
-		}
-	})
+	worker, _ := testworld.Consume(w, w.stack, w.store, queue, h)
 	return worker
 }
 
 // state reads the state of a record.
 func (w *world) state(key string) dedup.RecordState {
 	w.Helper()
-	r, err := read(context.Background(), w.store, key)
-	w.must(err)
+	r := must.Get(read(context.Background(), w.store, key))(w)
 	return r.state
 }
 
 // send sends a message to a queue, of an event unless that is "", and returns its ID.
 func (w *world) send(queue, event, body string, attrs ...string) string {
 	w.Helper()
-	text := func(s string) sqstypes.MessageAttributeValue {
-		return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
-	}
-	in := &sqs.SendMessageInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), MessageBody: &body, MessageAttributes: map[string]sqstypes.MessageAttributeValue{}}
 	if event != "" {
-		in.MessageAttributes[sqsonce.AttrEventID], in.MessageAttributes[sqsonce.AttrEventSource] = text(event), text("orders")
+		attrs = append(testworld.Event(event), attrs...)
 	}
-	for i := 0; i < len(attrs); i += 2 {
-		in.MessageAttributes[attrs[i]] = text(attrs[i+1])
-	}
-	if strings.HasSuffix(queue, ".fifo") {
-		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String("dedup-"+event)
-	}
-	out, err := w.stack.SQS.SendMessage(context.Background(), in)
-	w.must(err)
-	return *out.MessageId
+	return testworld.Send(w, w.stack, queue, "g", body, attrs...)
 }
 
 var messageID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
@@ -260,11 +217,10 @@ func (w *world) golden(name string, got result) {
 		return seen[id]
 	})
 	if *update {
-		w.must(os.MkdirAll("testdata", 0o755))
-		w.must(os.WriteFile(file, []byte(text), 0o644))
+		must.Do(w, os.MkdirAll("testdata", 0o755))
+		must.Do(w, os.WriteFile(file, []byte(text), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	w.must(err)
+	want := must.Get(os.ReadFile(file))(w)
 	if string(want) != text {
 		w.Errorf("%s differs (run with -update where that is meant).\ngot\n%s\nwant\n%s", file, text, want)
 	}

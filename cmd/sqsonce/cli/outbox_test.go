@@ -2,10 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -32,7 +29,7 @@ func (w *world) outboxOf() *dynamooutbox.Outbox {
 		event := fifo.Event{ID: e.id, Group: e.group, Type: "placed", Body: `{"n":1}`}
 		w.commit(box, event, e.seq)
 		if e.parked != 0 {
-			w.must(box.Park(ctx, outbox.Entry{Event: event, Source: "orders", Seq: e.seq}, e.parked, "InvalidMessageContents: too long\u009b"))
+			must.Do(w, box.Park(ctx, outbox.Entry{Event: event, Source: "orders", Seq: e.seq}, e.parked, "InvalidMessageContents: too long\u009b"))
 		}
 	}
 	time.Sleep(2 * time.Hour)
@@ -46,25 +43,22 @@ func (w *world) outboxFrom2() {
 	box := w.emptyOutbox()
 	event := fifo.Event{ID: "ord-1/v2", Group: "ord-1", Body: "{}"}
 	w.commit(box, event, 2)
-	w.must(box.Park(context.Background(), outbox.Entry{Event: event, Source: "orders", Seq: 2}, outbox.Halt, "too long"))
+	must.Do(w, box.Park(context.Background(), outbox.Entry{Event: event, Source: "orders", Seq: 2}, outbox.Halt, "too long"))
 	w.commit(box, fifo.Event{ID: "ord-2/v2", Group: "ord-2", Body: "{}"}, 2)
 }
 
 func (w *world) emptyOutbox() *dynamooutbox.Outbox {
 	w.Helper()
-	w.must(dynamooutbox.CreateTable(context.Background(), w.stack.DynamoDB, "outbox"))
-	box, err := dynamooutbox.New(w.stack.DynamoDB, "outbox", "orders", "orders")
-	w.must(err)
+	must.Do(w, dynamooutbox.CreateTable(context.Background(), w.stack.DynamoDB, "outbox"))
+	box := must.Get(dynamooutbox.New(w.stack.DynamoDB, "outbox", "orders", "orders"))(w)
 	w.env["SQSONCE_OUTBOX_TABLE"], w.env["SQSONCE_OUTBOX"] = "outbox", "orders"
 	return box
 }
 
 func (w *world) commit(box *dynamooutbox.Outbox, e fifo.Event, seq int64) {
 	w.Helper()
-	put, err := box.Put(e, seq)
-	w.must(err)
-	_, err = w.stack.DynamoDB.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Put: put}}})
-	w.must(err)
+	put := must.Get(box.Put(e, seq))(w)
+	must.Get(w.stack.DynamoDB.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Put: put}}}))(w)
 }
 
 func TestOutboxGolden(t *testing.T) {
@@ -109,56 +103,35 @@ func TestOutboxActs(t *testing.T) {
 		{"discard --yes ord-2 1", "", "", exitRefused, waiting},
 		{"discard --yes ord-3 2", "", "", exitRefused, waiting},
 	} {
-		t.Run(test.args+" "+test.answer, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				box := w.outboxOf()
-				w.answer, w.terminal = test.answer, test.answer != ""
-				words := strings.Fields(test.args)
-				r := w.run(append([]string{"outbox"}, words...)...)
-				if r.code != test.code {
-					t.Errorf("exit code %d, want %d: %s", r.code, test.code, r.err)
+		run(t, test.args+" "+test.answer, func(w *world) {
+			box := w.outboxOf()
+			w.answer, w.terminal = test.answer, test.answer != ""
+			words := strings.Fields(test.args)
+			r := w.run(append([]string{"outbox"}, words...)...)
+			if r.code != test.code {
+				w.Errorf("exit code %d, want %d: %s", r.code, test.code, r.err)
+			}
+			if asked := strings.Contains(r.err, asksID) || strings.Contains(r.err, asksYesNo); asked != (test.question != "") || !strings.Contains(r.err, test.question) {
+				w.Errorf("asked %q, want %q", r.err, test.question)
+			}
+			group, seq := words[len(words)-2], words[len(words)-1]
+			left := outboxState("")
+			entries := must.Get(box.Read(context.Background(), outbox.Group{Name: group}, outbox.Known{}, 10))(w)
+			for _, e := range entries {
+				if seq == map[int64]string{1: "1", 2: "2"}[e.Seq] {
+					left = parkedAs(e.Parked)
 				}
-				if asked := strings.Contains(r.err, asksID) || strings.Contains(r.err, asksYesNo); asked != (test.question != "") || !strings.Contains(r.err, test.question) {
-					t.Errorf("asked %q, want %q", r.err, test.question)
-				}
-				group, seq := words[len(words)-2], words[len(words)-1]
-				left := outboxState("")
-				entries, err := box.Read(context.Background(), outbox.Group{Name: group}, outbox.Known{}, 10)
-				w.must(err)
-				for _, e := range entries {
-					if seq == map[int64]string{1: "1", 2: "2"}[e.Seq] {
-						left = parkedAs(e.Parked)
-					}
-				}
-				if left != test.left {
-					t.Errorf("it is %q now, want %q", left, test.left)
-				}
-				if lines := w.auditOf("outbox "); (test.code == exitDone && !strings.Contains(test.args, "dry-run")) != (len(lines) == 2) {
-					t.Errorf("%d lines of the audit: %v", len(lines), lines)
-				} else if len(lines) == 2 && (lines[0].Group != group || lines[0].EventID == "" || lines[1].ID != lines[0].ID || lines[1].Group != group) {
-					t.Errorf("the audit says %+v", lines)
-				}
-			})
+			}
+			if left != test.left {
+				w.Errorf("it is %q now, want %q", left, test.left)
+			}
+			if lines := w.audited(); (test.code == exitDone && !strings.Contains(test.args, "dry-run")) != (len(lines) == 2) {
+				w.Errorf("%d lines of the audit: %v", len(lines), lines)
+			} else if len(lines) == 2 && (lines[0].Group != group || lines[0].EventID == "" || lines[1].ID != lines[0].ID || lines[1].Group != group) {
+				w.Errorf("the audit says %+v", lines)
+			}
 		})
 	}
-}
-
-// auditOf returns the lines of the audit about changes that begin with what.
-func (w *world) auditOf(what string) (lines []auditLine) {
-	w.Helper()
-	text, err := os.ReadFile(filepath.Join(w.folder, "sqsonce", auditFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	w.must(err)
-	for line := range strings.Lines(string(text)) {
-		var l auditLine
-		w.must(json.Unmarshal([]byte(line), &l))
-		if strings.HasPrefix(l.What, what) {
-			lines = append(lines, l)
-		}
-	}
-	return lines
 }
 
 func TestOutboxRefusals(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -25,7 +27,7 @@ type dryRun struct{ Hash, Typed, Effect string }
 func (w *world) dryRun(args []string) (p dryRun) {
 	w.Helper()
 	got := w.run(slices.Concat(args, []string{"--dry-run", "--json"})...)
-	if w.must(json.Unmarshal([]byte(got.out), &p)); got.code != exitDone || len(p.Hash) != 64 {
+	if must.Do(w, json.Unmarshal([]byte(got.out), &p)); got.code != exitDone || len(p.Hash) != 64 {
 		w.Fatalf("%q: %+v", args, got)
 	}
 	return p
@@ -34,11 +36,10 @@ func (w *world) dryRun(args []string) (p dryRun) {
 // retry has the consumer fail once more: the record's state is the same, its owner and fence are not.
 func (w *world) retry(event, owner string) {
 	w.Helper()
-	l, err := granted.Lease(w.store.Acquire(context.Background(), dedup.Claim{
+	l := must.Get(granted.Lease(w.store.Acquire(context.Background(), dedup.Claim{
 		Key: consumer + "#orders|" + event, Owner: owner, Lease: lease, Retention: 29 * 24 * time.Hour, ReceiveCount: 4,
-	}))
-	w.must(err)
-	w.must(w.store.Release(context.Background(), l, errors.New(errFor(event).Error())))
+	})))(w)
+	must.Do(w, w.store.Release(context.Background(), l, errors.New(errFor(event).Error())))
 }
 
 // What has changed since a dry run refuses its plan, and changes nothing; what the plan is not about does not.
@@ -65,29 +66,27 @@ func TestPlanOfQueue(t *testing.T) {
 		}, true},
 	} {
 		for _, command := range []string{"redrive", "delete"} {
-			t.Run(name+"/"+command, func(t *testing.T) {
-				bubble(t, func(w *world) {
-					ids := w.deadLetters(3)
-					args := []string{"dlq", command, "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--class", "214041"}
-					if command == "delete" {
-						args = append(args, "--archive", w.archive(), "--expect", "3")
-					}
-					p := w.dryRun(args)
-					test.change(w, ids)
-					before := len(w.stack.MemSQS().Messages("orders-dlq"))
-					audited := len(w.audited())
-					if command == "redrive" && !test.stale {
-						w.consume("orders", succeeds)
-					}
-					got := w.run(append(args, "--yes", "--plan", p.Hash)...)
-					after := len(w.stack.MemSQS().Messages("orders-dlq"))
-					switch {
-					case test.stale && (got.code != exitRefused || !strings.Contains(got.err, "changed since it was looked at") || after != before || len(w.audited()) != audited):
-						t.Errorf("%d of %d left, %d audited: %+v", after, before, len(w.audited())-audited, got)
-					case !test.stale && (got.code != exitDone || after != before-3):
-						t.Errorf("%d of %d left: %+v", after, before, got)
-					}
-				})
+			run(t, name+"/"+command, func(w *world) {
+				ids := w.deadLetters(3)
+				args := []string{"dlq", command, "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--class", "214041"}
+				if command == "delete" {
+					args = append(args, "--archive", w.archive(), "--expect", "3")
+				}
+				p := w.dryRun(args)
+				test.change(w, ids)
+				before := left(w)
+				audited := len(w.audited())
+				if command == "redrive" && !test.stale {
+					w.consume("orders", succeeds)
+				}
+				got := w.run(append(args, "--yes", "--plan", p.Hash)...)
+				after := left(w)
+				switch {
+				case test.stale && (got.code != exitRefused || !strings.Contains(got.err, "changed since it was looked at") || after != before || len(w.audited()) != audited):
+					w.Errorf("%d of %d left, %d audited: %+v", after, before, len(w.audited())-audited, got)
+				case !test.stale && (got.code != exitDone || after != before-3):
+					w.Errorf("%d of %d left: %+v", after, before, got)
+				}
 			})
 		}
 	}
@@ -96,8 +95,7 @@ func TestPlanOfQueue(t *testing.T) {
 // hide receives a message, as another consumer of the queue.
 func (w *world) hide(queue string) {
 	w.Helper()
-	_, err := w.stack.SQS.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), VisibilityTimeout: 1800})
-	w.must(err)
+	must.Get(w.stack.SQS.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), VisibilityTimeout: 1800}))(w)
 }
 
 // What comes between the second plan and the redrive is left: nobody has seen it.
@@ -113,7 +111,7 @@ func TestPlanRedrivesOnlyPlanned(t *testing.T) {
 			return callerARN, nil
 		}
 		got := w.run(append(args, "--yes", "--plan="+p.Hash)...)
-		if n := len(w.stack.MemSQS().Messages("orders-dlq")); got.code != exitPart || n != 1 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "1 that the plan has not seen") {
+		if n := left(w); got.code != exitPart || n != 1 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "1 that the plan has not seen") {
 			t.Errorf("%d left: %+v", n, got)
 		}
 	})
@@ -134,7 +132,8 @@ func TestPlanCameBack(t *testing.T) {
 	})
 }
 
-// The command that goes on after an interrupt has no plan: what is left is another one.
+// An interrupt ends a redrive in part: what it has not sent is visible, and the command that it prints does the rest, by the same
+// journal. It has no plan: what is left is another one.
 func TestPlanResume(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.deadLetters(200)
@@ -149,13 +148,22 @@ func TestPlanResume(t *testing.T) {
 		}
 		got := w.runIn(ctx, append(args, "--yes", "--plan", p.Hash, "--expect=200")...)
 		w.caller = func(context.Context) (string, error) { return callerARN, nil }
-		_, command, found := strings.Cut(got.err, "to go on: sqsonce ")
-		command, _, _ = strings.Cut(command, "\n")
+		command, found := got.goOn()
 		if got.code != exitPart || !found || strings.Contains(command, "--plan") || strings.Contains(command, p.Hash) {
 			t.Fatalf("goes on by %q: %+v", command, got)
 		}
-		if got := w.run(words(command)...); got.code != exitDone || len(w.stack.MemSQS().Messages("orders-dlq")) != 0 {
+		if sent := 200 - left(w); sent < 40 || sent > 70 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "sqsonce: interrupted") {
+			t.Errorf("%d sent, %d hidden: %s", sent, w.hidden("orders-dlq"), got.err)
+		}
+		if got := w.run(words(command)...); got.code != exitDone || left(w) != 0 {
 			t.Errorf("%s: %+v", command, got)
+		}
+		journals, err := filepath.Glob(filepath.Join(w.folder, "sqsonce", "redrive-orders-dlq-*.jsonl"))
+		if err != nil || len(journals) != 1 {
+			t.Errorf("journals %q, %v", journals, err)
+		}
+		if lines := w.audited(); len(lines) != 4 || lines[1].Error != "interrupted" || lines[3].Error != "" {
+			t.Errorf("audit %+v", lines)
 		}
 	})
 	for _, test := range [][]string{{"dlq", "--plan", "h", "--yes"}, {"dlq", "--yes", "--plan=h"}, {"dlq", "--yes"}} {
@@ -186,22 +194,20 @@ func TestPlanOfRecord(t *testing.T) {
 		{"complete --create", ops.StateUnknown, false, func(w *world) { w.put("e", dedup.StateCompleted) }, exitRefused, dedup.StateCompleted},
 		{"free --take", dedup.StateRunning, true, func(*world) { time.Sleep(time.Hour) }, exitRefused, dedup.StateCrashed},
 	} {
-		t.Run(test.command+"/"+string(test.state)+"/"+strconv.FormatBool(test.change != nil), func(t *testing.T) {
-			bubble(t, func(w *world) {
-				key := w.put("e", test.state)
-				args := append(append([]string{"record"}, strings.Fields(test.command)...), "--table", "dedup", key)
-				p := w.dryRun(args)
-				if (p.Typed == key) != test.typed || p.Typed != "" && !test.typed || p.Effect == "" {
-					t.Errorf("types %q for %q", p.Typed, p.Effect)
-				}
-				if test.change != nil {
-					test.change(w)
-				}
-				got := w.run(append(args, "--yes", "--plan", p.Hash)...)
-				if got.code != test.code || w.state(key) != test.after || (len(w.audited()) == 2) != (test.code == exitDone) {
-					t.Errorf("%s, %d audited: %+v", w.state(key), len(w.audited()), got)
-				}
-			})
+		run(t, test.command+"/"+string(test.state)+"/"+strconv.FormatBool(test.change != nil), func(w *world) {
+			key := w.put("e", test.state)
+			args := append(append([]string{"record"}, strings.Fields(test.command)...), "--table", "dedup", key)
+			p := w.dryRun(args)
+			if (p.Typed == key) != test.typed || p.Typed != "" && !test.typed || p.Effect == "" {
+				w.Errorf("types %q for %q", p.Typed, p.Effect)
+			}
+			if test.change != nil {
+				test.change(w)
+			}
+			got := w.run(append(args, "--yes", "--plan", p.Hash)...)
+			if got.code != test.code || w.state(key) != test.after || (len(w.audited()) == 2) != (test.code == exitDone) {
+				w.Errorf("%s, %d audited: %+v", w.state(key), len(w.audited()), got)
+			}
 		})
 	}
 }

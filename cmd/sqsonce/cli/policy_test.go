@@ -161,35 +161,33 @@ func TestDenied(t *testing.T) {
 		"record complete orders|e --yes":                      {"dynamodb:GetItem", "dynamodb:UpdateItem"},
 	} {
 		for _, action := range actions {
-			t.Run(command+"/"+action, func(t *testing.T) {
-				bubble(t, func(w *world) {
-					w.put("e", dedup.StateCrashed)
-					w.deadLetters(3)
-					w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
-					if strings.Contains(command, "restore") {
-						w.dlq("export ARCHIVE")
-					}
-					if strings.HasPrefix(command, "outbox") {
-						w.outboxFrom2()
-					}
-					service, op, _ := strings.Cut(action, ":")
-					if op == "GetItem" && strings.HasPrefix(command, "outbox") {
-						op = "TransactGetItems"
-					}
-					switch op {
-					case "SendMessage", "DeleteMessage", "ChangeMessageVisibility":
-						op += "Batch"
-					}
-					plan := fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}}
-					if service == "sqs" {
-						w.stack.MemSQS().Set(plan)
-					} else {
-						w.stack.MemDynamoDB().Set(plan)
-					}
-					if got := w.run(strings.Fields(strings.ReplaceAll(command, "ARCHIVE", w.archive()))...); got.code != exitDenied || !strings.Contains(got.err, "needs: "+action+"\n") {
-						t.Errorf("%+v", got)
-					}
-				})
+			run(t, command+"/"+action, func(w *world) {
+				w.put("e", dedup.StateCrashed)
+				w.deadLetters(3)
+				w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+				if strings.Contains(command, "restore") {
+					w.dlq("export ARCHIVE")
+				}
+				if strings.HasPrefix(command, "outbox") {
+					w.outboxFrom2()
+				}
+				service, op, _ := strings.Cut(action, ":")
+				if op == "GetItem" && strings.HasPrefix(command, "outbox") {
+					op = "TransactGetItems"
+				}
+				switch op {
+				case "SendMessage", "DeleteMessage", "ChangeMessageVisibility":
+					op += "Batch"
+				}
+				plan := fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}}
+				if service == "sqs" {
+					w.stack.MemSQS().Set(plan)
+				} else {
+					w.stack.MemDynamoDB().Set(plan)
+				}
+				if got := w.run(strings.Fields(strings.ReplaceAll(command, "ARCHIVE", w.archive()))...); got.code != exitDenied || !strings.Contains(got.err, "needs: "+action+"\n") {
+					w.Errorf("%+v", got)
+				}
 			})
 		}
 	}

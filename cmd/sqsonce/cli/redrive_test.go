@@ -10,10 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -35,14 +36,14 @@ func (w *world) deadLetters(n int) (ids []string) {
 	return ids
 }
 
-func (w *world) hidden(queue string) (n int) {
-	for _, m := range w.stack.MemSQS().Messages(queue) {
-		if m.InFlight {
-			n++
-		}
-	}
-	return n
+// goOn returns the command that does the rest, where the result names one.
+func (r result) goOn() (command string, found bool) {
+	_, command, found = strings.Cut(r.err, "to go on: sqsonce ")
+	command, _, _ = strings.Cut(command, "\n")
+	return command, found
 }
+
+func (w *world) hidden(queue string) int { return testworld.Hidden(w.stack, queue) }
 
 func succeeds(context.Context, *sqsonce.Message) error { return nil }
 
@@ -101,27 +102,25 @@ func TestRedrive(t *testing.T) {
 		{"--all --hold 1s --yes", "", "", exitUsage, 0, "Hold"},
 		{"--all --queue nothing --yes", "", "", exitFailed, 0, "no queue nothing"},
 	} {
-		t.Run(test.flags+"/"+strings.TrimSpace(test.answer), func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.put("crashed", dedup.StateCrashed)
-				ids := w.deadLetters(3)
-				w.send("orders-dlq", "crashed", "b")
-				w.consume("orders", succeeds)
-				w.terminal, w.answer = test.answer != "", test.answer
-				got := w.redrive(strings.Fields(strings.NewReplacer("ID1", ids[0], "ID2", ids[1]).Replace(test.flags))...)
-				if got.code != test.code || !strings.Contains(got.err, test.says) {
-					t.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
-				}
-				if asked := strings.Contains(got.err, asks); asked != (test.question != "") {
-					t.Errorf("asks %q, want %q", got.err, test.question)
-				}
-				if left := len(w.stack.MemSQS().Messages("orders-dlq")); left != 4-test.sent || w.hidden("orders-dlq") != 0 {
-					t.Errorf("%d are left, %d hidden, want %d sent", left, w.hidden("orders-dlq"), test.sent)
-				}
-				if lines := w.audited(); (len(lines) == 2) != strings.Contains(got.err, "journal "+w.folder) || len(lines) == 1 {
-					t.Errorf("audit %+v, and it prints %q", lines, got.err)
-				}
-			})
+		run(t, test.flags+"/"+strings.TrimSpace(test.answer), func(w *world) {
+			w.put("crashed", dedup.StateCrashed)
+			ids := w.deadLetters(3)
+			w.send("orders-dlq", "crashed", "b")
+			w.consume("orders", succeeds)
+			w.terminal, w.answer = test.answer != "", test.answer
+			got := w.redrive(strings.Fields(strings.NewReplacer("ID1", ids[0], "ID2", ids[1]).Replace(test.flags))...)
+			if got.code != test.code || !strings.Contains(got.err, test.says) {
+				w.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
+			}
+			if asked := strings.Contains(got.err, asks); asked != (test.question != "") {
+				w.Errorf("asks %q, want %q", got.err, test.question)
+			}
+			if left := left(w); left != 4-test.sent || w.hidden("orders-dlq") != 0 {
+				w.Errorf("%d are left, %d hidden, want %d sent", left, w.hidden("orders-dlq"), test.sent)
+			}
+			if lines := w.audited(); (len(lines) == 2) != strings.Contains(got.err, "journal "+w.folder) || len(lines) == 1 {
+				w.Errorf("audit %+v, and it prints %q", lines, got.err)
+			}
 		})
 	}
 }
@@ -133,10 +132,10 @@ func (w *world) audited() (lines []auditLine) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	w.must(err)
+	must.Do(w, err)
 	for line := range strings.Lines(string(text)) {
 		var l auditLine
-		w.must(json.Unmarshal([]byte(line), &l))
+		must.Do(w, json.Unmarshal([]byte(line), &l))
 		lines = append(lines, l)
 	}
 	return lines
@@ -161,72 +160,43 @@ func TestRedriveFails(t *testing.T) {
 		"canary waits":   {handler: func(ctx context.Context, _ *sqsonce.Message) error { <-ctx.Done(); return ctx.Err() }, code: exitPart, says: []string{"within 2m0s"}},
 		"not a receiver": {sqs: refuse("ListMessageMoveTasks", "AccessDenied", 1), code: exitDenied},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.deadLetters(60)
-				canary := "--canary=0"
-				if test.handler != nil {
-					canary = "--canary=1"
-					w.consume("orders", test.handler)
+		run(t, name, func(w *world) {
+			w.deadLetters(60)
+			canary := "--canary=0"
+			if test.handler != nil {
+				canary = "--canary=1"
+				w.consume("orders", test.handler)
+			}
+			w.stack.MemSQS().Set(test.sqs)
+			got := w.redrive("--all", "--yes", canary)
+			w.stack.MemSQS().Set(fault.Plan{})
+			if got.code != test.code {
+				w.Errorf("exit %d: %s", got.code, got.err)
+			}
+			for _, text := range test.says {
+				if !strings.Contains(got.err, text) {
+					w.Errorf("no %q in %s", text, got.err)
 				}
-				w.stack.MemSQS().Set(test.sqs)
-				got := w.redrive("--all", "--yes", canary)
-				w.stack.MemSQS().Set(fault.Plan{})
-				if got.code != test.code {
-					t.Errorf("exit %d: %s", got.code, got.err)
-				}
-				for _, text := range test.says {
-					if !strings.Contains(got.err, text) {
-						t.Errorf("no %q in %s", text, got.err)
-					}
-				}
-				if w.hidden("orders-dlq") != 0 {
-					t.Errorf("%d are hidden", w.hidden("orders-dlq"))
-				}
-				_, command, resumes := strings.Cut(got.err, "to go on: sqsonce ")
-				if resumes != test.resumes {
-					t.Fatalf("says how it goes on: %t: %s", resumes, got.err)
-				}
-				if !resumes {
-					return
-				}
-				command, _, _ = strings.Cut(command, "\n")
-				sent := len(w.stack.MemSQS().Messages("orders"))
-				if got := w.run(words(command)...); got.code != exitDone {
-					t.Errorf("%s: %+v", command, got)
-				}
-				if n := len(w.stack.MemSQS().Messages("orders")); n != 60 || sent == 0 || sent == 60 || len(w.stack.MemSQS().Messages("orders-dlq")) != 0 {
-					t.Errorf("%d messages, of which %d were sent before", n, sent)
-				}
-			})
+			}
+			if w.hidden("orders-dlq") != 0 {
+				w.Errorf("%d are hidden", w.hidden("orders-dlq"))
+			}
+			command, resumes := got.goOn()
+			if resumes != test.resumes {
+				w.Fatalf("says how it goes on: %t: %s", resumes, got.err)
+			}
+			if !resumes {
+				return
+			}
+			sent := len(w.stack.MemSQS().Messages("orders"))
+			if got := w.run(words(command)...); got.code != exitDone {
+				w.Errorf("%s: %+v", command, got)
+			}
+			if n := len(w.stack.MemSQS().Messages("orders")); n != 60 || sent == 0 || sent == 60 || left(w) != 0 {
+				w.Errorf("%d messages, of which %d were sent before", n, sent)
+			}
 		})
 	}
-}
-
-// An interrupt ends a redrive in part: what it has not sent is visible, and the command that it prints does the rest.
-func TestInterruptedRedrive(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(100)
-		ctx, cancel := context.WithCancelCause(context.Background())
-		time.AfterFunc(3500*time.Millisecond, func() { cancel(errInterrupted) })
-		got := w.runIn(ctx, append(slices.Clone(redriveLine), "--all", "--canary=0", "--rate=10", "--yes")...)
-		sent := len(w.stack.MemSQS().Messages("orders"))
-		if got.code != exitPart || sent < 30 || sent > 50 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "sqsonce: interrupted") {
-			t.Errorf("%d sent, %d hidden: %+v", sent, w.hidden("orders-dlq"), got)
-		}
-		_, command, _ := strings.Cut(got.err, "to go on: sqsonce ")
-		command, _, _ = strings.Cut(command, "\n")
-		if got := w.run(words(command)...); got.code != exitDone || len(w.stack.MemSQS().Messages("orders")) != 100 {
-			t.Errorf("%s: %d sent, %+v", command, len(w.stack.MemSQS().Messages("orders")), got)
-		}
-		journals, err := filepath.Glob(filepath.Join(w.folder, "sqsonce", "redrive-orders-dlq-*.jsonl"))
-		if err != nil || len(journals) != 1 {
-			t.Errorf("journals %q, %v", journals, err)
-		}
-		if lines := w.audited(); len(lines) != 4 || lines[1].Error != "interrupted" || lines[3].Error != "" {
-			t.Errorf("audit %+v", lines)
-		}
-	})
 }
 
 // A second redrive from the same queue is refused; one that was killed is named.
@@ -235,16 +205,16 @@ func TestOneRedriveAtATime(t *testing.T) {
 		w.deadLetters(10)
 		w.deadLetters(0)
 		folder := filepath.Join(w.folder, "sqsonce")
-		w.must(os.MkdirAll(folder, 0o700))
+		must.Do(w, os.MkdirAll(folder, 0o700))
 		lock, killed, err := lockQueue(folder, w.stack.QueueURL["orders-dlq"])
 		if err != nil || killed != "" {
 			t.Fatal(killed, err)
 		}
-		w.must(lock.set(filepath.Join(folder, "old one.jsonl")))
+		must.Do(w, lock.set(filepath.Join(folder, "old one.jsonl")))
 		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitRefused || !strings.Contains(got.err, "another redrive or restore") || len(w.stack.MemSQS().Messages("orders")) != 0 {
 			t.Errorf("%+v", got)
 		}
-		w.must(lock.file.Close()) // as a kill does
+		must.Do(w, lock.file.Close()) // as a kill does
 		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || !strings.Contains(got.err, "was killed before: --journal '"+folder+"/old one.jsonl'") {
 			t.Errorf("%+v", got)
 		}

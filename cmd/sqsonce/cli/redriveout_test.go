@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -30,7 +31,7 @@ func TestRedriveEvents(t *testing.T) {
 				Journal, Run, Queue, Destination string
 				Counts                           []count
 			}
-			w.must(json.Unmarshal([]byte(line), &e))
+			must.Do(w, json.Unmarshal([]byte(line), &e))
 			if events[e.Event]++; e.V != 1 {
 				t.Errorf("v is %d", e.V)
 			}
@@ -94,21 +95,19 @@ func TestProgress(t *testing.T) {
 		"no bar":   {false, nil, []string{" redriven, 0 left, 0 came back\n", "is completed, after"}},
 		"expected": {false, []string{"--yes", "--expect=200"}, []string{" redriven, 0 left, 0 came back\n"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.deadLetters(200)
-				w.consume("orders", succeeds)
-				w.terminal, w.bars, w.answer = true, test.bars, "y"
-				got := w.redrive(append([]string{"--all", "--rate=10"}, test.flags...)...)
-				if got.code != exitDone || got.out != "redriven\t200\t\n" {
-					t.Errorf("%+v", got)
+		run(t, name, func(w *world) {
+			w.deadLetters(200)
+			w.consume("orders", succeeds)
+			w.terminal, w.bars, w.answer = true, test.bars, "y"
+			got := w.redrive(append([]string{"--all", "--rate=10"}, test.flags...)...)
+			if got.code != exitDone || got.out != "redriven\t200\t\n" {
+				w.Errorf("%+v", got)
+			}
+			for _, text := range test.want {
+				if !strings.Contains(got.err, text) {
+					w.Errorf("no %q in %q", text, got.err)
 				}
-				for _, text := range test.want {
-					if !strings.Contains(got.err, text) {
-						t.Errorf("no %q in %q", text, got.err)
-					}
-				}
-			})
+			}
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -23,7 +24,7 @@ func (w *world) replayLine(id, key, line string) []string {
 	w.Helper()
 	r, err := w.store.Inspect(context.Background(), key)
 	if !errors.Is(err, dedup.ErrNotFound) {
-		w.must(err)
+		must.Do(w, err)
 	}
 	words := strings.NewReplacer("ID", id, "ARCHIVE", w.archive(), "FENCE", strconv.FormatInt(r.Fence, 10)).Replace(line)
 	return append(append([]string{"replay"}, redriveLine[2:]...), strings.Fields(words)...)
@@ -78,51 +79,49 @@ func TestReplay(t *testing.T) {
 		{"--archive ARCHIVE --id nothing" + noted, dedup.StateCompleted, "KEY", "", exitFailed, 0, "is not in"},
 		{"--archive ARCHIVE.gz --id ID" + noted, dedup.StateCompleted, "KEY", "", exitFailed, 0, "cannot be read"},
 	} {
-		t.Run(test.flags+"/"+string(test.state)+test.answer, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				id, key := w.send("orders-dlq", "e", "b"), w.put("e", test.state)
-				runs := w.counted()
-				if strings.Contains(test.flags, "ARCHIVE --id") {
-					w.dlq("export ARCHIVE")
+		run(t, test.flags+"/"+string(test.state)+test.answer, func(w *world) {
+			id, key := w.send("orders-dlq", "e", "b"), w.put("e", test.state)
+			runs := w.counted()
+			if strings.Contains(test.flags, "ARCHIVE --id") {
+				w.dlq("export ARCHIVE")
+			}
+			line := w.replayLine(id, key, test.flags)
+			fence := w.replayLine(id, key, "FENCE")
+			w.terminal, w.answer = test.answer != "", strings.ReplaceAll(test.answer, "KEY", key)
+			got := w.run(line...)
+			time.Sleep(10 * time.Second)
+			says := strings.ReplaceAll(test.says, "FENCE", fence[len(fence)-1])
+			if got.code != test.code || runs.Load() != test.runs || !strings.Contains(got.err, says) {
+				w.Errorf("exit %d, %d runs, want %d, %d with %q: %s%s", got.code, runs.Load(), test.code, test.runs, says, got.out, got.err)
+			}
+			asked := strings.Contains(got.err, asksYesNo) || strings.Contains(got.err, asksKey)
+			if asked != (test.question != "") || !strings.Contains(got.err, test.question) {
+				w.Errorf("asks %q, want %q", got.err, test.question)
+			}
+			gone := test.runs == 1 && !strings.Contains(test.flags, "--archive")
+			if (left(w) == 0) != gone || w.hidden("orders-dlq") != 0 {
+				w.Errorf("%d left, %d hidden", left(w), w.hidden("orders-dlq"))
+			}
+			lines := w.audited()
+			if test.runs == 1 && (len(lines) != 2 || lines[0].What != "replay" || lines[0].Note != "refunded" || lines[0].Before != "completed" || lines[0].Key != key) {
+				w.Errorf("audit %+v", lines)
+			}
+			if strings.Contains(test.says, "FENCE") { // the command that was printed does it
+				w.terminal = false
+				if got := w.run(append(w.againLine(got.err), "--yes")...); got.code != exitDone || runs.Load() != 1 {
+					w.Errorf("%d runs: %+v", runs.Load(), got)
 				}
-				line := w.replayLine(id, key, test.flags)
-				fence := w.replayLine(id, key, "FENCE")
-				w.terminal, w.answer = test.answer != "", strings.ReplaceAll(test.answer, "KEY", key)
-				got := w.run(line...)
-				time.Sleep(10 * time.Second)
-				says := strings.ReplaceAll(test.says, "FENCE", fence[len(fence)-1])
-				if got.code != test.code || runs.Load() != test.runs || !strings.Contains(got.err, says) {
-					t.Errorf("exit %d, %d runs, want %d, %d with %q: %s%s", got.code, runs.Load(), test.code, test.runs, says, got.out, got.err)
-				}
-				asked := strings.Contains(got.err, asksYesNo) || strings.Contains(got.err, asksKey)
-				if asked != (test.question != "") || !strings.Contains(got.err, test.question) {
-					t.Errorf("asks %q, want %q", got.err, test.question)
-				}
-				gone := test.runs == 1 && !strings.Contains(test.flags, "--archive")
-				if (left(t, w) == 0) != gone || w.hidden("orders-dlq") != 0 {
-					t.Errorf("%d left, %d hidden", left(t, w), w.hidden("orders-dlq"))
-				}
-				lines := w.audited()
-				if test.runs == 1 && (len(lines) != 2 || lines[0].What != "replay" || lines[0].Note != "refunded" || lines[0].Before != "completed" || lines[0].Key != key) {
-					t.Errorf("audit %+v", lines)
-				}
-				if strings.Contains(test.says, "FENCE") { // the command that was printed does it
-					w.terminal = false
-					if got := w.run(append(againLine(t, got.err), "--yes")...); got.code != exitDone || runs.Load() != 1 {
-						t.Errorf("%d runs: %+v", runs.Load(), got)
-					}
-				}
-			})
+			}
 		})
 	}
 }
 
 // againLine returns the command that a refusal names.
-func againLine(t *testing.T, text string) []string {
-	t.Helper()
+func (w *world) againLine(text string) []string {
+	w.Helper()
 	_, command, found := strings.Cut(text, "once more:\n  sqsonce ")
 	if !found {
-		t.Fatalf("no command in %s", text)
+		w.Fatalf("no command in %s", text)
 	}
 	command, _, _ = strings.Cut(command, "\n")
 	return words(command)
@@ -131,36 +130,33 @@ func againLine(t *testing.T, text string) []string {
 // An interrupt in the 65 s sends nothing; the command that is printed goes on, and the event runs once more, once.
 func TestInterruptedReplay(t *testing.T) {
 	for name, bars := range map[string]bool{"terminal": true, "pipe": false} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
-				runs := w.counted()
-				ctx, cancel := context.WithCancelCause(context.Background())
-				w.caller = func(context.Context) (string, error) {
-					time.AfterFunc(30*time.Second, func() { cancel(errInterrupted) })
-					return callerARN, nil
-				}
-				w.bars = bars
-				got := w.runIn(ctx, w.replayLine(id, key, "ID"+noted+" --again FENCE --yes")...)
-				_, command, found := strings.Cut(got.err, "to go on: sqsonce ")
-				command, _, _ = strings.Cut(command, "\n")
-				if got.code != exitPart || runs.Load() != 0 || left(t, w) != 1 || w.hidden("orders-dlq") != 0 || !found || !strings.Contains(command, "--again ") {
-					t.Fatalf("%d runs, %d left, %d hidden: %+v", runs.Load(), left(t, w), w.hidden("orders-dlq"), got)
-				}
-				got = w.run(words(command)...)
-				if got.code != exitDone || runs.Load() != 1 || left(t, w) != 0 || !strings.Contains(got.err, "that goes on") {
-					t.Errorf("%d runs: %+v", runs.Load(), got)
-				}
-				rewritten := strings.Count(got.err, "\r\x1b[K")
-				lines := strings.Count(got.err, "until the copy is sent")
-				if bars != (rewritten > 30) || !bars && (rewritten != 0 || lines != 2) {
-					t.Errorf("%d times rewritten, %d lines: %q", rewritten, lines, got.err)
-				}
-				w.send("orders-dlq", "e", "b")
-				if got := w.run(words(command)...); got.code == exitDone || runs.Load() != 1 {
-					t.Errorf("%d runs: %+v", runs.Load(), got)
-				}
-			})
+		run(t, name, func(w *world) {
+			id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
+			runs := w.counted()
+			ctx, cancel := context.WithCancelCause(context.Background())
+			w.caller = func(context.Context) (string, error) {
+				time.AfterFunc(30*time.Second, func() { cancel(errInterrupted) })
+				return callerARN, nil
+			}
+			w.bars = bars
+			got := w.runIn(ctx, w.replayLine(id, key, "ID"+noted+" --again FENCE --yes")...)
+			command, found := got.goOn()
+			if got.code != exitPart || runs.Load() != 0 || left(w) != 1 || w.hidden("orders-dlq") != 0 || !found || !strings.Contains(command, "--again ") {
+				w.Fatalf("%d runs, %d left, %d hidden: %+v", runs.Load(), left(w), w.hidden("orders-dlq"), got)
+			}
+			got = w.run(words(command)...)
+			if got.code != exitDone || runs.Load() != 1 || left(w) != 0 || !strings.Contains(got.err, "that goes on") {
+				w.Errorf("%d runs: %+v", runs.Load(), got)
+			}
+			rewritten := strings.Count(got.err, "\r\x1b[K")
+			lines := strings.Count(got.err, "until the copy is sent")
+			if bars != (rewritten > 30) || !bars && (rewritten != 0 || lines != 2) {
+				w.Errorf("%d times rewritten, %d lines: %q", rewritten, lines, got.err)
+			}
+			w.send("orders-dlq", "e", "b")
+			if got := w.run(words(command)...); got.code == exitDone || runs.Load() != 1 {
+				w.Errorf("%d runs: %+v", runs.Load(), got)
+			}
 		})
 	}
 }
@@ -186,28 +182,26 @@ func TestReplayFails(t *testing.T) {
 		"fails again":      {fails: true, code: exitPart, says: "not completed"},
 		"delete is denied": {sqs: refuse("DeleteMessageBatch", "AccessDeniedException"), code: exitDenied, says: "sqs:DeleteMessage"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
-				if test.fails {
-					w.consume("orders", func(context.Context, *sqsonce.Message) error { return errFor("17") })
+		run(t, name, func(w *world) {
+			id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
+			if test.fails {
+				w.consume("orders", func(context.Context, *sqsonce.Message) error { return errFor("17") })
+			}
+			line := w.replayLine(id, key, "ID"+noted+" --again FENCE --yes")
+			w.stack.MemSQS().Set(test.sqs)
+			w.stack.MemDynamoDB().Set(test.dynamo)
+			got := w.run(line...)
+			w.stack.MemSQS().Set(fault.Plan{})
+			w.stack.MemDynamoDB().Set(fault.Plan{})
+			if got.code != test.code || !strings.Contains(got.err, test.says) || strings.Contains(got.err, "to go on: sqsonce replay ") != test.resumes || w.hidden("orders-dlq") != 0 {
+				w.Errorf("%d hidden: %+v", w.hidden("orders-dlq"), got)
+			}
+			if test.resumes {
+				runs := w.counted()
+				if got := w.run(line...); got.code != exitDone || runs.Load() != 1 {
+					w.Errorf("%d runs: %+v", runs.Load(), got)
 				}
-				line := w.replayLine(id, key, "ID"+noted+" --again FENCE --yes")
-				w.stack.MemSQS().Set(test.sqs)
-				w.stack.MemDynamoDB().Set(test.dynamo)
-				got := w.run(line...)
-				w.stack.MemSQS().Set(fault.Plan{})
-				w.stack.MemDynamoDB().Set(fault.Plan{})
-				if got.code != test.code || !strings.Contains(got.err, test.says) || strings.Contains(got.err, "to go on: sqsonce replay ") != test.resumes || w.hidden("orders-dlq") != 0 {
-					t.Errorf("%d hidden: %+v", w.hidden("orders-dlq"), got)
-				}
-				if test.resumes {
-					runs := w.counted()
-					if got := w.run(line...); got.code != exitDone || runs.Load() != 1 {
-						t.Errorf("%d runs: %+v", runs.Load(), got)
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -221,9 +215,8 @@ func TestReplayRanMeanwhile(t *testing.T) {
 		a.err, a.in = &errs, onRead{func() {
 			ctx := context.Background()
 			time.Sleep(time.Second)
-			r, err := w.store.Inspect(ctx, key)
-			w.must(err)
-			w.must(w.store.Reopen(ctx, r, "by another operator"))
+			r := must.Get(w.store.Inspect(ctx, key))(w)
+			must.Do(w, w.store.Reopen(ctx, r, "by another operator"))
 			time.Sleep(time.Second)
 			w.put("e", dedup.StateCompleted)
 		}, a.in}
@@ -263,9 +256,7 @@ func TestReplayWithoutKey(t *testing.T) {
 	bubble(t, func(w *world) {
 		id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
 		w.dlq("export ARCHIVE --consumer=")
-		if _, err := os.Stat(w.archive()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(os.Stat(w.archive()))(t)
 		if got := w.run(w.replayLine(id, key, "--archive ARCHIVE --id ID"+noted)...); got.code != exitRefused || !strings.Contains(got.err, "dlq restore") {
 			t.Errorf("%+v", got)
 		}

@@ -41,25 +41,23 @@ func TestRestore(t *testing.T) {
 		{"restore ARCHIVE --queue orders.fifo", "y", false, exitPart, 0, "nothing can be restored"},
 		{"restore ARCHIVE --queue orders.fifo --other-queue --yes", "", false, exitPart, 0, "4 selected messages were not restored"},
 	} {
-		t.Run(test.command+test.answer, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.put("done", dedup.StateCompleted)
-				w.send("orders-dlq", "done", "b")
-				w.deadLetters(3)
-				w.dlq("delete --archive ARCHIVE --all --yes --expect 4")
-				before := len(w.audited())
-				w.terminal, w.answer = test.answer != "", test.answer
-				got := w.dlq(test.command)
-				if got.code != test.code || !strings.Contains(got.err, test.says) || strings.Contains(got.err, asksYesNo) != test.asks {
-					t.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
-				}
-				if n := left(t, w) + len(w.stack.MemSQS().Messages("orders-dlq.fifo")); n != test.restored {
-					t.Errorf("%d restored", n)
-				}
-				if n := len(w.audited()) - before; (n == 2) != strings.Contains(got.err, "journal "+w.folder) || n == 1 {
-					t.Errorf("%d lines in the audit, and it prints %q", n, got.err)
-				}
-			})
+		run(t, test.command+test.answer, func(w *world) {
+			w.put("done", dedup.StateCompleted)
+			w.send("orders-dlq", "done", "b")
+			w.deadLetters(3)
+			w.dlq("delete --archive ARCHIVE --all --yes --expect 4")
+			before := len(w.audited())
+			w.terminal, w.answer = test.answer != "", test.answer
+			got := w.dlq(test.command)
+			if got.code != test.code || !strings.Contains(got.err, test.says) || strings.Contains(got.err, asksYesNo) != test.asks {
+				w.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
+			}
+			if n := left(w) + len(w.stack.MemSQS().Messages("orders-dlq.fifo")); n != test.restored {
+				w.Errorf("%d restored", n)
+			}
+			if n := len(w.audited()) - before; (n == 2) != strings.Contains(got.err, "journal "+w.folder) || n == 1 {
+				w.Errorf("%d lines in the audit, and it prints %q", n, got.err)
+			}
 		})
 	}
 }
@@ -76,15 +74,14 @@ func TestInterruptedRestore(t *testing.T) {
 			return callerARN, nil
 		}
 		got := w.dlqIn(ctx, "restore ARCHIVE --yes")
-		sent := left(t, w)
-		_, command, _ := strings.Cut(got.err, "to go on: sqsonce ")
-		command, _, _ = strings.Cut(command, "\n")
+		sent := left(w)
+		command, _ := got.goOn()
 		if got.code != exitPart || sent == 0 || sent == 60 || !strings.Contains(command, "--journal "+filepath.Join(w.folder, "sqsonce", "restore-orders-dlq-")) {
 			t.Fatalf("%d sent: %+v", sent, got)
 		}
 		w.stack.MemSQS().Set(fault.Plan{})
-		if got := w.run(words(command)...); got.code != exitDone || left(t, w) != 60 || !strings.HasPrefix(got.out, "restored\t60\t") {
-			t.Errorf("%s: %d sent, %+v", command, left(t, w), got)
+		if got := w.run(words(command)...); got.code != exitDone || left(w) != 60 || !strings.HasPrefix(got.out, "restored\t60\t") {
+			t.Errorf("%s: %d sent, %+v", command, left(w), got)
 		}
 		lines := w.audited()
 		if i := slices.IndexFunc(lines, func(l auditLine) bool { return l.What == "dlq restore" }); len(lines)-i != 4 || lines[i+1].Error != "interrupted" || lines[i+3].Error != "" {

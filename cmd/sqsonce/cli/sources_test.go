@@ -1,35 +1,29 @@
 package cli
 
 import (
+	"context"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // Of a dead-letter queue of two queues --queue means the messages of one, whose consumer is named; the records of the other queue's
 // consumer are others.
 func TestQueueIsASource(t *testing.T) {
 	bubble(t, func(w *world) {
-		policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`
-		if _, err := w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: aws.String("returns"), Attributes: map[string]string{"RedrivePolicy": policy}}); err != nil {
-			t.Fatal(err)
-		}
+		w.shareDLQ("returns")
 		for _, source := range []string{"orders", "returns"} {
-			attrs := map[string]sqstypes.MessageAttributeValue{}
-			for name, value := range map[string]string{
-				sqsonce.AttrEventID: source, sqsonce.AttrEventSource: "shop", sqsonce.AttrRejectReason: "declined",
-				sqsonce.AttrDeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:" + source,
-			} {
-				attrs[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
-			}
-			if _, err := w.stack.SQS.SendMessage(w.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(w.stack.QueueURL["orders-dlq"]), MessageBody: aws.String(source), MessageAttributes: attrs}); err != nil {
-				t.Fatal(err)
-			}
+			w.send("orders-dlq", source, source, sqsonce.AttrEventSource, "shop", sqsonce.AttrRejectReason, "declined",
+				sqsonce.AttrDeadLetterSource, "arn:aws:sqs:us-east-1:000000000000:"+source)
 		}
 		records := []string{"--consumer", consumer, "--table", "dedup"}
 		list := w.run(append([]string{"dlq", "ls", "--messages", "--queue", "orders"}, records...)...)
@@ -44,6 +38,13 @@ func TestQueueIsASource(t *testing.T) {
 			t.Errorf("exit %d, %v left: %s%s", got.code, left, got.out, got.err)
 		}
 	})
+}
+
+// shareDLQ makes another queue with the dead-letter queue of orders.
+func (w *world) shareDLQ(name string) {
+	w.Helper()
+	policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`
+	must.Get(w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{"RedrivePolicy": policy}}))(w)
 }
 
 // A variable that is not set is no selection.
@@ -61,15 +62,84 @@ func TestEmptySelection(t *testing.T) {
 // A queue whose messages are hidden is not taken for an empty one.
 func TestExitCodeOfHiddenMessages(t *testing.T) {
 	bubble(t, func(w *world) {
-		url := aws.String(w.stack.QueueURL["orders-dlq"])
-		if _, err := w.stack.SQS.SendMessage(w.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: aws.String("a")}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.stack.SQS.ReceiveMessage(w.Context(), &sqs.ReceiveMessageInput{QueueUrl: url, VisibilityTimeout: 600}); err != nil {
-			t.Fatal(err)
-		}
+		w.send("orders-dlq", "", "a")
+		w.hide("orders-dlq")
 		if got := w.run("dlq", "ls", "--queue", "orders", "--exit-code"); got.code != exitPart || !strings.Contains(got.err, "not all messages were read") {
 			t.Errorf("exit %d: %s", got.code, got.err)
 		}
 	})
+}
+
+// A consumer with a key function has its records under other keys than the command asks for. Nothing says then that its events never
+// ran: they are unknown, and sent where that is said for this run of the command.
+func TestKeyFunctionUnknownToTheCommand(t *testing.T) {
+	for name, test := range map[string]struct {
+		flags  []string
+		answer string // on a terminal; "": there is none
+		code   exitCode
+		sent   int
+	}{
+		"all":                  {flags: []string{"--all", "--yes"}, code: exitPart},
+		"all, with a plan":     {flags: []string{"--all", "--yes", "--expect", "0"}, code: exitPart},
+		"one message":          {flags: []string{"--id", "ID", "--yes"}, code: exitPart},
+		"by state":             {flags: []string{"--state", "unknown", "--yes"}, code: exitPart},
+		"crashed and expired":  {flags: []string{"--all", "--yes", "--crashed", "--expired"}, code: exitPart},
+		"yes on a terminal":    {flags: []string{"--all", "--yes"}, answer: "y\ny", code: exitPart},
+		"asked, no":            {flags: []string{"--all"}, answer: "n", code: exitPart},
+		"asked, no answer":     {flags: []string{"--all"}, answer: "\n", code: exitPart},
+		"asked, yes":           {flags: []string{"--all"}, answer: "y\ny", code: exitDone, sent: 4},
+		"asked, and not done":  {flags: []string{"--all"}, answer: "y\nn", code: exitRefused},
+		"asked of one message": {flags: []string{"--id", "ID"}, answer: "y\ny", code: exitDone, sent: 1},
+		"said":                 {flags: []string{"--all", "--yes", "--unknown"}, code: exitDone, sent: 4},
+		"said of one message":  {flags: []string{"--id", "ID", "--yes", "--unknown"}, code: exitDone, sent: 1},
+	} {
+		run(t, name, func(w *world) {
+			ids := w.keyFunction()
+			list := w.run("dlq", "ls", "--queue", "orders", "--consumer", consumer, "--table", "dedup")
+			shown := w.run("dlq", "show", ids[0], "--json", "--queue", "orders", "--consumer", consumer, "--table", "dedup")
+			if !strings.Contains(list.out, "\t4\tunknown\t") || strings.Contains(list.out, "never") || !strings.Contains(shown.out, `"state":"unknown"`) {
+				w.Errorf("%s%s", list.out, shown.out)
+			}
+			for i, flag := range test.flags {
+				test.flags[i] = strings.Replace(flag, "ID", ids[0], 1)
+			}
+			w.terminal, w.answer = test.answer != "", test.answer
+			got := w.redrive(append(slices.Clone(test.flags), "--canary", "0")...)
+			if sent := len(w.stack.MemSQS().Messages("orders")); got.code != test.code || sent != test.sent {
+				w.Errorf("exit %d, %d sent, want %d, %d: %s%s", got.code, sent, test.code, test.sent, got.out, got.err)
+			}
+			if says := strings.Contains(got.out+got.err, "--unknown sends it all the same"); says != (test.code == exitPart) {
+				w.Errorf("it says how: %t: %s%s", says, got.out, got.err)
+			}
+		})
+	}
+}
+
+// keyFunction makes four events of a consumer with a key function, one that crashed and three that are completed, and puts their
+// messages into the dead-letter queue.
+func (w *world) keyFunction() (ids []string) {
+	w.Helper()
+	once := must.Get(dedup.New(w.store, consumer, func(o *dedup.Options) {
+		o.Logger = slog.New(slog.DiscardHandler)
+		o.Key = func(m *sqsonce.Message) (string, error) { return sqsonce.EventKey("shop", m.Body) }
+	}))(w)
+	for _, order := range []string{"1", "2", "3", "4"} {
+		m := &sqsonce.Message{ID: order, Body: order}
+		key, err := once.Key(m)
+		must.Do(w, err)
+		want := dedup.StateCompleted
+		if order == "1" {
+			want = dedup.StateCrashed
+			_, err = granted.Lease(w.store.Acquire(context.Background(), dedup.Claim{Key: key, Owner: "killed", Lease: lease, Retention: 29 * 24 * time.Hour}))
+			time.Sleep(lease + 10*time.Second)
+		} else {
+			err = once.Handler(succeeds)(context.Background(), m)
+		}
+		must.Do(w, err)
+		if state := w.state(key); state != want {
+			w.Fatalf("%s is %s", key, state)
+		}
+		ids = append(ids, w.send("orders-dlq", "event-"+order, order))
+	}
+	return ids
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/status"
@@ -103,7 +104,7 @@ func (w *world) snapshots(d time.Duration, args ...string) (all []snapshot) {
 	}
 	for line := range strings.Lines(got.out) {
 		var s snapshot
-		w.must(json.Unmarshal([]byte(line), &s))
+		must.Do(w, json.Unmarshal([]byte(line), &s))
 		all = append(all, s)
 	}
 	return all
@@ -223,21 +224,19 @@ func TestTopExitCodes(t *testing.T) {
 		"no credentials, workers":       {args: []string{"--worker", one}, noAWS: true, says: "queues cannot be asked: no credentials", shows: "worker\tbilling-1"},
 		"no credentials, workers, both": {args: []string{"--worker", one, "--queue", "orders"}, noAWS: true, code: exitDenied, shows: "worker\tbilling-1"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.fillTop()
-				w.stack.MemSQS().Set(test.plan)
-				if w.env["SQSONCE_QUEUE"] = test.env; test.noAWS {
-					w.noAWS = fail(exitDenied, "no credentials: none")
-				}
-				got := w.run(append([]string{"top"}, test.args...)...)
-				if got.code != test.code || !strings.Contains(got.err, test.says) || !strings.Contains(got.out, test.shows) {
-					t.Errorf("exit %d, want %d with %q and %q: %s%s", got.code, test.code, test.says, test.shows, got.out, got.err)
-				}
-				if n := strings.Count(got.out, "queue\torders\t"); test.shows == "queue\torders\t30" && n != 1 {
-					t.Errorf("orders is shown %d times: %s", n, got.out)
-				}
-			})
+		run(t, name, func(w *world) {
+			w.fillTop()
+			w.stack.MemSQS().Set(test.plan)
+			if w.env["SQSONCE_QUEUE"] = test.env; test.noAWS {
+				w.noAWS = fail(exitDenied, "no credentials: none")
+			}
+			got := w.run(append([]string{"top"}, test.args...)...)
+			if got.code != test.code || !strings.Contains(got.err, test.says) || !strings.Contains(got.out, test.shows) {
+				w.Errorf("exit %d, want %d with %q and %q: %s%s", got.code, test.code, test.says, test.shows, got.out, got.err)
+			}
+			if n := strings.Count(got.out, "queue\torders\t"); test.shows == "queue\torders\t30" && n != 1 {
+				w.Errorf("orders is shown %d times: %s", n, got.out)
+			}
 		})
 	}
 }
@@ -336,8 +335,7 @@ func TestTopRealWorker(t *testing.T) {
 			w.send("orders", strconv.Itoa(i), "b")
 		}
 		worker := w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(time.Second); return nil })
-		h, err := status.Handler(func(o *status.Options) { o.Name, o.Workers = "billing", append(o.Workers, worker) })
-		w.must(err)
+		h := must.Get(status.Handler(func(o *status.Options) { o.Name, o.Workers = "billing", append(o.Workers, worker) }))(w)
 		w.handler = h
 		time.Sleep(500 * time.Millisecond)
 		all := w.snapshots(5*time.Second, "--worker", "http://a")
@@ -402,8 +400,7 @@ func TestTopAnotherAccount(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.fillTop()
 		w.run("top", "--queue", "orders") // whose policy has what is called
-		s, err := w.connect(context.Background())
-		w.must(err)
+		s := must.Get(w.connect(context.Background()))(w)
 		other := strings.Replace(w.stack.QueueURL["orders"], "/000000000000/", "/111111111111/", 1)
 		for _, test := range []struct {
 			name, url string

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"go.opentelemetry.io/contrib/instrumentation/github.com/aws/aws-lambda-go/otellambda"
+
 	//lint:ignore SA1019 no longer supported, and used all the same
 	"go.opentelemetry.io/contrib/instrumentation/github.com/aws/aws-sdk-go-v2/otelaws"
 	"go.opentelemetry.io/contrib/propagators/aws/xray"
@@ -34,6 +35,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/otelsqs"
@@ -63,11 +65,7 @@ func newProgram(t *testing.T, optFns ...func(*otelsqs.Options)) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := stack.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, stack.Close(context.Background())) })
 	p := &program{T: t, stack: stack, url: stack.QueueURL["orders"], spans: tracetest.NewInMemoryExporter()}
 	p.traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(p.spans), sdktrace.WithResource(service))
 	instrument := []otelaws.Option{otelaws.WithTracerProvider(p.traces), otelaws.WithTextMapPropagator(xray.Propagator{})}
@@ -93,23 +91,15 @@ func (p *program) publish(ids ...string) {
 		all = append(all, fifo.Event{ID: id, Body: id})
 	}
 	_, err = publisher.PublishAll(ctx, all)
-	if err := errors.Join(err, publisher.Close(ctx)); err != nil {
-		p.Fatal(err)
-	}
+	must.Do(p, errors.Join(err, publisher.Close(ctx)))
 	span.End()
 }
 
 // handler makes a call of the program's own. Its records are in store's table.
 func (p *program) handler(store dynamostore.Client) sqsonce.Handler {
 	p.Helper()
-	s, err := dynamostore.New(store, "dedup")
-	if err != nil {
-		p.Fatal(err)
-	}
-	once, err := dedup.New(s, "billing", p.tel.Once)
-	if err != nil {
-		p.Fatal(err)
-	}
+	s := must.Get(dynamostore.New(store, "dedup"))(p)
+	once := must.Get(dedup.New(s, "billing", p.tel.Once))(p)
 	return once.Handler(func(ctx context.Context, m *sqsonce.Message) error {
 		if m.Body == "bad" {
 			return sqsonce.Reject(errors.New("no such order"))
@@ -123,27 +113,19 @@ func (p *program) handler(store dynamostore.Client) sqsonce.Handler {
 
 func (p *program) work(ctx context.Context, client *sqs.Client, h sqsonce.Handler) {
 	p.Helper()
-	w, err := sqsworker.New(client, p.url, h, p.tel.Worker, func(o *sqsworker.Options) { o.WaitTime = time.Second })
-	if err != nil {
-		p.Fatal(err)
-	}
+	w := must.Get(sqsworker.New(client, p.url, h, p.tel.Worker, func(o *sqsworker.Options) { o.WaitTime = time.Second }))(p)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := w.Run(ctx); err != nil {
-		p.Fatal(err)
-	}
+	must.Do(p, w.Run(ctx))
 }
 
 // receive returns the queue's messages as an event of Lambda.
 func (p *program) receive(url string) (e events.SQSEvent) {
 	p.Helper()
-	out, err := p.stack.SQS.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{
+	out := must.Get(p.stack.SQS.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{
 		QueueUrl: &url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"},
 		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
-	})
-	if err != nil {
-		p.Fatal(err)
-	}
+	}))(p)
 	for _, m := range out.Messages {
 		r := events.SQSMessage{
 			MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attributes: m.Attributes, EventSource: "aws:sqs",
@@ -220,15 +202,9 @@ func TestFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t)
 		p.publish("1", "bad")
-		f, err := lambda.Wrap(p.handler(p.stack.DynamoDB), p.tel.Lambda, func(o *lambda.Options) { o.Client = p.sqs })
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(lambda.Wrap(p.handler(p.stack.DynamoDB), p.tel.Lambda, func(o *lambda.Options) { o.Client = p.sqs }))(t)
 		h := awslambda.NewHandler(otellambda.InstrumentHandler(f, otellambda.WithTracerProvider(p.traces)))
-		payload, err := json.Marshal(p.receive(p.url))
-		if err != nil {
-			t.Fatal(err)
-		}
+		payload := must.Get(json.Marshal(p.receive(p.url)))(t)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		answer, err := h.Invoke(lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{}), payload)
@@ -293,9 +269,7 @@ func TestContextOfTheMessage(t *testing.T) {
 				p := newProgram(t, test.set)
 				p.publish("1", "2")
 				plain := &sqs.SendMessageInput{QueueUrl: &p.url, MessageBody: aws.String("plain")}
-				if _, err := p.sqs.SendMessage(context.Background(), plain); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(p.sqs.SendMessage(context.Background(), plain))(t)
 				for _, r := range p.receive(p.url).Records {
 					want := test.want
 					if r.Body == "plain" {

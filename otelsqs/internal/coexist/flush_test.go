@@ -19,6 +19,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/emf"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/esm"
@@ -116,25 +117,17 @@ func TestFlushThatHangs(t *testing.T) {
 func runFunction(t *testing.T, what string, messages int) (out string, invocations int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	stack, err := localstack.Start(ctx, func(o *localstack.Options) { o.Queues = []localstack.Queue{{Name: "orders"}} })
-	if err != nil {
-		t.Fatal(err)
-	}
+	stack := must.Get(localstack.Start(ctx, func(o *localstack.Options) { o.Queues = []localstack.Queue{{Name: "orders"}} }))(t)
 	defer stack.Close(context.Background())
 	url := stack.QueueURL["orders"]
 	for i := range messages {
-		if _, err := stack.SQS.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(fmt.Sprint(i))}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(stack.SQS.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(fmt.Sprint(i))}))(t)
 	}
 	var output bytes.Buffer // written until the function is closed
-	f, err := runtimeapi.Start(ctx, os.Args[0], func(o *runtimeapi.Options) {
+	f := must.Get(runtimeapi.Start(ctx, os.Args[0], func(o *runtimeapi.Options) {
 		o.Env, o.Stdout, o.Stderr = []string{hangs + "=" + what}, &output, &output
 		o.Timeout, o.Processes = functionTimeout, 1
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var n atomic.Int64
 	mapping, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -157,8 +150,6 @@ func runFunction(t *testing.T, what string, messages int) (out string, invocatio
 		time.Sleep(20 * time.Millisecond)
 	}
 	stop()
-	if err := errors.Join(<-ended, ctx.Err(), f.Close(context.Background())); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(<-ended, ctx.Err(), f.Close(context.Background())))
 	return output.String(), int(n.Load())
 }

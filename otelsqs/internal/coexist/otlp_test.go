@@ -27,6 +27,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/otelsqs"
 )
 
@@ -73,9 +74,7 @@ func TestOTLP(t *testing.T) {
 	ctx := context.Background()
 	spans, errSpans := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(server.URL+"/v1/traces"))
 	points, errPoints := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(server.URL+"/v1/metrics"))
-	if err := errors.Join(errSpans, errPoints); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errSpans, errPoints))
 	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(points)), sdkmetric.WithResource(service))
 	p := newProgram(t, func(o *otelsqs.Options) { o.MeterProvider = metrics })
 	p.traces.RegisterSpanProcessor(sdktrace.NewBatchSpanProcessor(spans))
@@ -91,22 +90,16 @@ func TestOTLP(t *testing.T) {
 		stop()
 	}()
 	p.work(running, p.stack.SQS, p.handler(p.stack.DynamoDB))
-	if err := <-flushed; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-flushed)
 	r.checkMetrics(t)
-	if err := errors.Join(p.traces.Shutdown(ctx), metrics.Shutdown(ctx)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(p.traces.Shutdown(ctx), metrics.Shutdown(ctx)))
 	r.checkSpans(t)
 }
 
 func (r *receiver) checkSpans(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := errors.Join(r.errs...); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(r.errs...))
 	created, done := map[string]bool{}, map[string]int{}
 	var processed []*tracepb.Span
 	for _, resource := range r.spans {
@@ -154,10 +147,7 @@ func (r *receiver) checkSpans(t *testing.T) {
 func (r *receiver) checkMetrics(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list, err := os.ReadFile("../../testdata/metrics.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(os.ReadFile("../../testdata/metrics.txt"))(t)
 	got := map[string]float64{}
 	for _, resource := range r.metrics {
 		checkResource(t, resource.Resource.Attributes)

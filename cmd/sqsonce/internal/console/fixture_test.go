@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -23,41 +23,15 @@ type fixture struct {
 	*testing.T
 	*Server
 	stack *localstack.Stack
-	logs  *buffer
-}
-
-// buffer is a bytes.Buffer for several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	logs  *testworld.Output
 }
 
 func newFixture(t *testing.T, optFns ...func(*Options)) *fixture {
 	t.Helper()
-	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
-		o.InMemory, o.Queues, o.Tables = true, []localstack.Queue{{Name: "orders"}, {Name: "jobs.fifo"}}, []string{"dedup"}
+	stack := testworld.Start(t, func(o *localstack.Options) {
+		o.InMemory, o.Queues = true, []localstack.Queue{{Name: "orders"}, {Name: "jobs.fifo"}}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stack.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	f := &fixture{T: t, stack: stack, logs: &buffer{}}
+	f := &fixture{T: t, stack: stack, logs: &testworld.Output{}}
 	opts := Options{
 		Addr: addr, SQS: stack.SQS, Logger: slog.New(slog.NewTextHandler(f.logs, nil)),
 		Queues: []Queue{

@@ -18,6 +18,8 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // switched is an SQS that does not answer while it is off.
@@ -38,10 +40,7 @@ func (s *switched) Do(r *http.Request) (*http.Response, error) {
 func (f *fixture) send(queue string, n int) {
 	f.Helper()
 	for range n {
-		in := &sqs.SendMessageInput{QueueUrl: aws.String(f.stack.QueueURL[queue]), MessageBody: aws.String("{}")}
-		if _, err := f.stack.SQS.SendMessage(f.Context(), in); err != nil {
-			f.Fatal(err)
-		}
+		testworld.Send(f, f.stack, queue, "g", "{}")
 	}
 }
 
@@ -209,9 +208,7 @@ func TestAges(t *testing.T) {
 func TestSharedDeadLetterQueue(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Queues[0].DLQURL = o.Queues[1].DLQURL })
 	policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":"3"}`
-	if _, err := f.stack.SQS.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("others"), Attributes: map[string]string{"RedrivePolicy": policy}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.stack.SQS.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("others"), Attributes: map[string]string{"RedrivePolicy": policy}}))(t)
 	q := f.opts.Queues[0]
 	for url, want := range map[string]bool{f.stack.QueueURL["orders-dlq"]: true, f.stack.QueueURL["jobs-dlq.fifo"]: false, "": false} {
 		q.DLQURL = url

@@ -9,6 +9,8 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // The token of the printed URL becomes a cookie that no script and no other site can use, and is not where people look or copy from.
@@ -23,8 +25,7 @@ func TestToken(t *testing.T) {
 	if got, _ := chromedp.Run(b.ctx, chromedp.Location()); got != w.base+"/" {
 		t.Errorf("the address is %s, want %s/", got, w.base)
 	}
-	entries, err := chromedp.Run(b.ctx, chromedp.NavigationEntries())
-	w.must(err)
+	entries := must.Get(chromedp.Run(b.ctx, chromedp.NavigationEntries()))(w)
 	for _, e := range entries.Entries {
 		if strings.Contains(e.URL, token) {
 			t.Errorf("the history has %s", e.URL)
@@ -33,8 +34,7 @@ func TestToken(t *testing.T) {
 	if got := eval[string](b, "document.cookie + document.documentElement.outerHTML"); strings.Contains(got, token) {
 		t.Error("a script of the page can read the token")
 	}
-	cookies, err := chromedp.Call(b.ctx, network.GetCookies, network.GetCookiesParams{})
-	w.must(err)
+	cookies := must.Get(chromedp.Call(b.ctx, network.GetCookies, network.GetCookiesParams{}))(w)
 	if len(cookies.Cookies) != 1 || !cookies.Cookies[0].HTTPOnly || cookies.Cookies[0].SameSite != network.CookieSameSiteStrict || !cookies.Cookies[0].Session {
 		t.Errorf("cookies: %+v", cookies.Cookies)
 	}
@@ -43,10 +43,7 @@ func TestToken(t *testing.T) {
 func cookieOf(t *testing.T, url string) *http.Cookie {
 	t.Helper()
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Get(url))(t)
 	resp.Body.Close()
 	if len(resp.Cookies()) != 1 || resp.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s with %d cookies", resp.Status, len(resp.Cookies()))

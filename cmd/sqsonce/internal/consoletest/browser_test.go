@@ -2,6 +2,7 @@ package consoletest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -15,8 +16,11 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/cli"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -93,7 +97,7 @@ func newTab(t *testing.T) *tab {
 			t.Error(p)
 		}
 	})
-	b.must(chromedp.Listen(ctx, b.hear))
+	must.Do(b, chromedp.Listen(ctx, b.hear))
 	b.do(chromedp.EmulateViewport(width, height))
 	return b
 }
@@ -157,13 +161,6 @@ func (b *tab) asked(since *int) []request {
 	return slices.Clone(b.requests[from:])
 }
 
-func (b *tab) must(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 // within is a context of one step.
 func (b *tab) within() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(b.ctx, waiting, fmt.Errorf("not within %v", waiting))
@@ -222,7 +219,7 @@ func (b *tab) until(expression string, args ...any) {
 	if len(args) > 0 {
 		expression = fmt.Sprintf(expression, args...)
 	}
-	eventually(b.T, expression, func() bool {
+	testworld.Eventually(b.T, expression, func() bool {
 		ctx, cancel := context.WithTimeout(b.ctx, waiting)
 		defer cancel()
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
@@ -230,15 +227,66 @@ func (b *tab) until(expression string, args ...any) {
 	}, b.dump)
 }
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool, dump ...func() string) {
-	t.Helper()
-	for end := time.Now().Add(waiting); !ok(); time.Sleep(25 * time.Millisecond) {
-		if time.Now().After(end) {
-			for _, d := range dump {
-				what += "\n" + d()
-			}
-			t.Fatalf("not within %v: %s", waiting, what)
+// What a person does on a page: things are found by what is written on them.
+
+// named is the expression of the button, link or summary whose text begins so.
+func named(text string) string {
+	quoted, _ := json.Marshal(text) // of a string
+	return `[...document.querySelectorAll("main button, main a, summary, footer button, form button, nav a")]` +
+		`.find(e => e.checkVisibility() && e.textContent.trim().replace(/\s+/g, " ").startsWith(` + string(quoted) + `))`
+}
+
+// click clicks what has the text, with the mouse.
+func (b *tab) click(text string) chromedp.Action[chromedp.Void] {
+	return chromedp.Click(chromedp.JSPath(named(text)), chromedp.NodeVisible)
+}
+
+// has says whether there is something to click with the text.
+func (b *tab) has(text string) bool {
+	b.Helper()
+	return eval[bool](b, "!!("+named(text)+")")
+}
+
+// text is what the page shows.
+func (b *tab) text() string {
+	b.Helper()
+	return eval[string](b, "document.body.innerText")
+}
+
+// shows says whether the page shows each of the texts, and fails the test where not.
+func (b *tab) shows(texts ...string) {
+	b.Helper()
+	all := strings.Join(strings.Fields(b.text()), " ")
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			b.Errorf("the page does not show %q:\n%s", text, b.dump())
 		}
 	}
+}
+
+// action opens a page and returns the URL of the form whose button has the text.
+func (w *world) action(b *tab, path, text string) string {
+	w.Helper()
+	w.visit(b, path)
+	return eval[string](b, named(text)+".form.action")
+}
+
+// tabTo presses Tab until what has the text has the focus, which must be seen on the way.
+func (b *tab) tabTo(text string) {
+	b.Helper()
+	b.tabUntil(text, `document.activeElement === `+named(text))
+}
+
+func (b *tab) tabUntil(what, reached string) {
+	b.Helper()
+	for range 200 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if !eval[bool](b, `(e => { const s = getComputedStyle(e); return e === document.body || s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2 })(document.activeElement)`) {
+			b.Errorf("the focus is not seen on %s", eval[string](b, "document.activeElement.outerHTML"))
+		}
+		if eval[bool](b, reached) {
+			return
+		}
+	}
+	b.Fatalf("200 times Tab do not reach %q\n%s", what, b.dump())
 }

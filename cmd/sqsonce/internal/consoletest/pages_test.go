@@ -10,7 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 var pictures = flag.String("pictures", "", "write a picture of each page, in both colour schemes and at 320 px, into this `folder`")
@@ -39,7 +43,7 @@ func (b *tab) check(name string) {
 func (b *tab) picture(name string) {
 	b.Helper()
 	if *pictures != "" {
-		b.must(os.WriteFile(filepath.Join(*pictures, name+".png"), b.screenshot(), 0o644))
+		must.Do(b, os.WriteFile(filepath.Join(*pictures, name+".png"), b.screenshot(), 0o644))
 	}
 }
 
@@ -51,8 +55,7 @@ func (b *tab) screenshot() []byte {
 	w := eval[int64](b, "innerWidth")
 	// A window as high as the page: the footer is at its end, and not in the middle.
 	b.do(chromedp.EmulateViewport(w, eval[int64](b, "document.documentElement.scrollHeight")))
-	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	b.must(err)
+	png := must.Get(chromedp.Run(ctx, chromedp.CaptureScreenshot()))(b)
 	b.do(chromedp.EmulateViewport(w, height))
 	return png
 }
@@ -144,4 +147,61 @@ const ended = `["done", "ended", "failed", "stopped"].some(w => document.querySe
 // rowLink is the expression of the link in the row that has the text.
 func rowLink(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("tbody tr")].find(r => r.textContent.includes(%q)).querySelector("a")`, text)
+}
+
+// scheme sets what the person prefers: light or dark.
+func (b *tab) scheme(name string) {
+	b.Helper()
+	ctx, cancel := b.within()
+	defer cancel()
+	must.Get(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+	}))(b)
+}
+
+// violations returns what axe-core, with all of its rules, finds wrong on the page in a colour scheme.
+func (b *tab) violations(scheme string) (found []string) {
+	b.Helper()
+	b.scheme(scheme)
+	_, file := testserver.Browse(b.T)
+	if !eval[bool](b, `"axe" in window`) {
+		script := must.Get(os.ReadFile(file))(b)
+		// DevTools run it: the page's Content-Security-Policy stays as it is.
+		b.do(chromedp.Evaluate[chromedp.Void](string(script)))
+	}
+	type violation struct{ ID, Help, Node, Why string }
+	for _, v := range eval[[]violation](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.flatMap(v =>
+		v.nodes.map(n => ({ID: v.id, Help: v.help, Node: n.html.slice(0, 200), Why: n.failureSummary}))))`) {
+		found = append(found, fmt.Sprintf("%s: %s: %s: %s", v.ID, v.Help, v.Node, v.Why))
+	}
+	return found
+}
+
+// A body of 1 MiB, the longest that SQS takes, is shown on demand, and the page can still be used.
+func TestLargeBody(t *testing.T) {
+	w := newWorld(t)
+	_, large := w.seedHostile()
+	w.console("--queue", queue)
+	b := w.open()
+	w.look(b, queue)
+	if status := w.visit(b, "/dlq/"+queue+"/"+large); status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	if eval[bool](b, `document.querySelector("pre.body").checkVisibility()`) {
+		t.Error("the body is shown before anybody has asked for it")
+	}
+	b.do(b.click("Body"))
+	b.until(`document.querySelector("pre.body").checkVisibility()`)
+	if got := eval[int](b, `document.querySelector("pre.body").textContent.length`); got < 1<<20-100 {
+		t.Errorf("%d characters of the body", got)
+	}
+	if got := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); got > 0 {
+		t.Errorf("the page is %d px wider than its window", got)
+	}
+	if got := eval[int](b, `document.querySelector("pre.body").clientHeight - innerHeight`); got > 0 {
+		t.Error("the body is higher than the window: what is below it is far away")
+	}
+	if status := b.load(b.click(dlq)); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
 }

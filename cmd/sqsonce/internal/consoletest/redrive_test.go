@@ -8,8 +8,13 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // inRow is the expression of the button that does op in the row that has the text.
@@ -53,7 +58,7 @@ func (w *world) complete(b *tab, do func(), ok func() bool) {
 			return
 		}
 		w.Logf("not every message was seen: %s", b.dump())
-		for end := time.Now().Add(waiting); w.hidden(dlq) > 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		for end := time.Now().Add(waiting); testworld.Hidden(w.stack, dlq) > 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		}
 	}
 	w.Fatalf("it never sees every message\n%s", b.dump())
@@ -62,60 +67,19 @@ func (w *world) complete(b *tab, do func(), ok func() bool) {
 // redriven waits for the end of a redrive of the released class: each message was sent once, and its event is done.
 func (w *world) redriven() {
 	w.Helper()
-	eventually(w.T, "every event is completed", func() bool {
+	testworld.Eventually(w.T, "every event is completed", func() bool {
 		done := 0
 		for i := range releasedMessages {
-			record, err := w.store.Inspect(w.Context(), w.key(fmt.Sprintf("ord-%d", 1001+i)))
-			w.must(err)
+			record := must.Get(w.store.Inspect(w.Context(), w.key(fmt.Sprintf("ord-%d", 1001+i))))(w)
 			if record.Completed {
 				done++
 			}
 		}
 		return done == releasedMessages
 	})
-	eventually(w.T, "their messages are gone", func() bool {
+	testworld.Eventually(w.T, "their messages are gone", func() bool {
 		return len(w.stack.MemSQS().Messages(dlq)) == completedMessages+crashedMessages+startedMessages && len(w.stack.MemSQS().Messages(queue)) == 0
 	})
-}
-
-// sent is how many messages were sent since before.
-func (w *world) sent(before map[string]int) int {
-	now := w.calls()
-	return now["SendMessage"] + now["SendMessageBatch"] - before["SendMessage"] - before["SendMessageBatch"]
-}
-
-// A class is redriven: by a plan, whose button says how many, and with a canary that is seen to succeed. The same form sent again
-// does nothing more.
-func TestRedrive(t *testing.T) {
-	w := newWorld(t)
-	w.seed()
-	w.console("--queue", queue, "--worker", w.consume(), "--write")
-	b := w.open()
-	w.plan(b, classOfReleased, "redrive", redriveButton)
-	b.shows("Redrive class", redriveButton, "canary")
-	before, action := w.calls(), eval[string](b, named(redriveButton)+".form.action")
-	if status := b.load(b.click(redriveButton)); status != http.StatusOK {
-		t.Fatalf("status %d\n%s", status, b.dump())
-	}
-	run := strings.TrimPrefix(eval[string](b, "location.pathname"), w.root)
-	b.until(ended) // the page refreshes itself
-	w.redriven()
-	b.shows("7", "Came back")
-	if n := w.sent(before); n < 2 || n > releasedMessages { // the canary, and the rest
-		t.Errorf("%d calls sent messages", n)
-	}
-	w.visit(b, "/runs")
-	b.shows("Redrive class")
-	w.visit(b, "/dlq/"+queue)
-	b.shows("Look again")
-
-	before = w.calls()
-	if got := eval[string](b, `fetch(%q, {method: "POST"}).then(r => r.url)`, action); got != w.base+run {
-		t.Errorf("the form sent again leads to %s, want %s", got, run)
-	}
-	if acts := w.acted(before); w.sent(before) != 0 {
-		t.Errorf("the form sent again: %v", acts)
-	}
 }
 
 // Without a mouse: Tab and Enter from the first page to the end of a redrive, and what has the focus is seen.
@@ -151,8 +115,7 @@ func TestScriptOff(t *testing.T) {
 	w.seed()
 	w.console("--queue", queue, "--worker", w.consume(), "--write")
 	b := newTab(t)
-	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	w.must(err)
+	must.Get(chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))(w)
 	b.load(chromedp.Navigate(w.url))
 	if eval[bool](b, `document.getElementById("pause").checkVisibility()`) {
 		t.Error("there is a button that does nothing")
@@ -169,8 +132,93 @@ func TestScriptOff(t *testing.T) {
 	w.plan(b, classOfReleased, "redrive", redriveButton)
 	b.load(b.click(redriveButton))
 	w.redriven()
-	eventually(t, "the page says so when it is loaded again", func() bool {
+	testworld.Eventually(t, "the page says so when it is loaded again", func() bool {
 		b.load(chromedp.Reload())
 		return eval[bool](b, ended)
 	}, b.dump)
+}
+
+// hasten makes a timer of the page's script run fifty times as fast: 5 s are 100 ms.
+func (b *tab) hasten() {
+	b.Helper()
+	b.script(`for (const name of ["setInterval", "setTimeout"]) {
+		const slow = window[name];
+		window[name] = (f, after, ...args) => slow(f, after / 50, ...args);
+	}`)
+}
+
+// script has an expression run in each page of the tab before the page's own scripts.
+func (b *tab) script(expression string) {
+	b.Helper()
+	must.Get(chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: expression}))(b)
+}
+
+// refreshes waits until the page has refreshed itself n times. Of those that it has begun one may still be answered.
+func (b *tab) refreshes(n int) {
+	b.Helper()
+	var since int
+	b.asked(&since)
+	seen := 0
+	testworld.Eventually(b.T, "the page is refreshed", func() bool {
+		for _, r := range b.asked(&since) {
+			if strings.Contains(r.url, "/fragment/") {
+				seen++
+			}
+		}
+		return seen >= n
+	}, b.dump)
+}
+
+// still checks that the page does not refresh itself while ten refreshes would be due. The time is the page's own, so that a busy
+// machine delays both.
+func (b *tab) still(why string) {
+	b.Helper()
+	var since int
+	pass := func(refreshes int) {
+		eval[bool](b, `new Promise(r => setTimeout(r, %d * 5000)).then(() => true)`, refreshes)
+	} // hastened
+	pass(2) // what was under way
+	b.asked(&since)
+	pass(10)
+	for _, r := range b.asked(&since) {
+		b.Errorf("%s, and the page asks for %s", why, r.url)
+	}
+}
+
+// The button stops refreshes, and resumes them; so does a tab that nobody sees.
+func TestPause(t *testing.T) {
+	w := newWorld(t)
+	w.console("--queue", queue)
+	b := w.open()
+	b.hasten()
+	w.visit(b, "/")
+	b.refreshes(3)
+	b.do(b.click("Pause"))
+	b.still("paused")
+	b.shows("Paused")
+	b.do(b.click("Resume"))
+	b.refreshes(3)
+
+	// Another tab of the window comes to the front.
+	info := must.Get(chromedp.Call(b.ctx, target.GetTargetInfo, target.GetTargetInfoParams{}))(w)
+	must.Get(chromedp.CallBrowser(b.ctx, target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: info.TargetInfo.BrowserContextID}))(w)
+	b.until(`document.visibilityState === "hidden"`)
+	b.still("hidden")
+	must.Get(chromedp.Call(b.ctx, page.BringToFront, chromedp.Void{}))(w)
+	b.until(`document.visibilityState === "visible"`)
+	b.refreshes(3)
+}
+
+// A console that has ended, or was started anew, says so on the page that is still open.
+func TestConsoleEnds(t *testing.T) {
+	w := newWorld(t)
+	w.console("--queue", queue)
+	b := w.open()
+	b.hasten()
+	w.visit(b, "/")
+	b.refreshes(1)
+	b.allow("net::ERR")
+	w.stop()
+	b.until(`document.getElementById("status").textContent.includes("ended")`)
+	b.shows("The page is as of")
 }

@@ -2,12 +2,15 @@ package consoletest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +20,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 var update = flag.Bool("update", false, "write the screenshots of the documentation, in two minutes")
@@ -30,7 +35,7 @@ var screenshots = []struct {
 }{
 	{"console-overview", func(w *world, b *tab) {
 		w.visit(b, "/?queue="+queue)
-		eventually(w.T, "the plots have something to show", func() bool {
+		testworld.Eventually(w.T, "the plots have something to show", func() bool {
 			return eval[int](b, `document.querySelector("figure").querySelectorAll("tbody tr").length`) >= 2 // it has a row for each minute
 		}, b.dump)
 	}},
@@ -51,10 +56,7 @@ func TestScreenshots(t *testing.T) {
 	if *update {
 		writeScreenshots(t)
 	}
-	files, err := filepath.Glob(filepath.Join(images, "console-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(images, "console-*")))(t)
 	var want []string
 	for _, s := range screenshots {
 		want = append(want, filepath.Join(images, s.name+".png"))
@@ -63,10 +65,7 @@ func TestScreenshots(t *testing.T) {
 		t.Errorf("there are %v, want %v", files, want)
 	}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(file))(t)
 		config, err := png.DecodeConfig(bytes.NewReader(content))
 		if err != nil || config.Width != width || config.Height < 200 || len(content) > mostPicture {
 			t.Errorf("%s: %d x %d, %d bytes, error %v; want %d wide, and %d bytes at most", file, config.Width, config.Height, len(content), err, width, mostPicture)
@@ -94,7 +93,7 @@ func writeScreenshots(t *testing.T) {
 	for _, s := range screenshots {
 		s.open(w, b)
 		b.timeless()
-		w.must(os.WriteFile(filepath.Join(images, s.name+".png"), small(t, b.screenshot()), 0o644))
+		must.Do(w, os.WriteFile(filepath.Join(images, s.name+".png"), small(t, b.screenshot()), 0o644))
 	}
 }
 
@@ -136,10 +135,7 @@ func (b *tab) timeless() {
 // small writes a picture with the 256 colours that it has most of, as a page of text needs no others.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
-	from, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(png.Decode(bytes.NewReader(picture)))(t)
 	bounds, n := from.Bounds(), map[color.RGBA]int{}
 	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(from.At(x, y)).(color.RGBA) }
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
@@ -147,33 +143,16 @@ func small(t *testing.T, picture []byte) []byte {
 			n[at(x, y)]++
 		}
 	}
-	var most []color.RGBA
-	for c := range n {
-		most = append(most, c)
-	}
-	slices.SortFunc(most, func(a, b color.RGBA) int {
-		if n[a] != n[b] {
-			return n[b] - n[a]
-		}
-		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	most := slices.SortedFunc(maps.Keys(n), func(a, b color.RGBA) int {
+		return cmp.Or(n[b]-n[a], strings.Compare(fmt.Sprint(a), fmt.Sprint(b)))
 	})
 	var palette color.Palette
 	for _, c := range most[:min(len(most), 256)] {
 		palette = append(palette, c)
 	}
-	nearest := map[color.RGBA]uint8{}
-	for c := range n {
-		nearest[c] = uint8(palette.Index(c))
-	}
 	to := image.NewPaletted(bounds, palette)
-	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
-		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			to.SetColorIndex(x, y, nearest[at(x, y)])
-		}
-	}
+	draw.Draw(to, bounds, from, bounds.Min, draw.Src)
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to))
 	return out.Bytes()
 }

@@ -23,13 +23,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/chromedp/chromedp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/sqsworker"
 	"github.com/sqsonce/sqsonce/status"
@@ -48,7 +49,7 @@ type world struct {
 	url  string // that the console has printed, with the token
 	base string // that all pages are below
 	root string // its path
-	err  output
+	err  testworld.Output
 	stop func() // ends the console
 }
 
@@ -57,7 +58,6 @@ const (
 	dlq, fifoDLQ      = "orders-dlq", "payments-dlq.fifo"
 	consumer          = "billing"
 	hostile           = "<script>alert(document.domain)</script>\u202e<img src=x onerror=alert(document.domain)>"
-	hostileShown      = `<script>alert(document.domain)</script>\u202e<img src=x onerror=alert(document.domain)>`
 	classOfReleased   = "card provider: status * for order *"
 	releasedMessages  = 7
 	completedMessages = 12
@@ -70,38 +70,20 @@ func newWorld(t *testing.T) *world {
 	if os.Getenv("AWS_ENDPOINT_URL") != "" {
 		t.Setenv("AWS_ENDPOINT_URL", "") // Start would use it
 	}
-	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
-		o.Queues = []localstack.Queue{{Name: queue}, {Name: fifo}}
-		o.Tables, o.InMemory, o.HTTP = []string{"dedup"}, true, true
+	stack := testworld.Start(t, func(o *localstack.Options) {
+		o.Queues, o.InMemory, o.HTTP = []localstack.Queue{{Name: queue}, {Name: fifo}}, true, true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stack.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	w := &world{T: t, stack: stack}
-	w.store, err = dynamostore.New(stack.DynamoDB, "dedup", func(o *dynamostore.Options) { o.Logger = quiet })
-	w.must(err)
+	store := testworld.Store(t, stack)
+	w := &world{T: t, stack: stack, store: store}
 	for _, name := range []string{dlq, fifoDLQ} { // as AWS recommends: more than the queue keeps
-		_, err := stack.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
+		must.Get(stack.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
 			QueueUrl: aws.String(stack.QueueURL[name]), Attributes: map[string]string{"MessageRetentionPeriod": "1209600"},
-		})
-		w.must(err)
+		}))(w)
 	}
 	return w
 }
 
 var quiet = slog.New(slog.DiscardHandler)
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
 
 var consoleURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/\S*`)
 
@@ -109,14 +91,14 @@ var consoleURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/\S*`)
 func (w *world) console(flags ...string) {
 	w.Helper()
 	program, err := os.Executable()
-	w.must(err)
+	must.Do(w, err)
 	cmd := exec.Command(program, append([]string{"console"}, flags...)...)
 	cmd.Env = append(os.Environ(), asCommand+"=1", "AWS_ENDPOINT_URL="+w.endpoint(), "AWS_ENDPOINT_URL_CLOUDWATCH="+w.cloudWatch(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
 		"AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
 		"XDG_STATE_HOME="+w.TempDir(), "SQSONCE_CONSUMER="+consumer, "SQSONCE_TABLE=dedup", "USER=ann", "TZ=UTC")
-	out := &output{}
+	out := &testworld.Output{}
 	cmd.Stdout, cmd.Stderr = out, &w.err
-	w.must(cmd.Start())
+	must.Do(w, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	w.stop = sync.OnceFunc(func() {
@@ -134,7 +116,7 @@ func (w *world) console(flags ...string) {
 			w.Logf("the console printed: %s%s", out, &w.err)
 		}
 	})
-	eventually(w.T, "the console prints its URL", func() bool {
+	testworld.Eventually(w.T, "the console prints its URL", func() bool {
 		select {
 		case err := <-ended:
 			ended <- err
@@ -176,8 +158,7 @@ var reads = []string{
 // endpoint starts a server that hands the calls of the console on and counts them, and returns its URL. The consumer has calls too.
 func (w *world) endpoint() (url string) {
 	w.Helper()
-	to, err := neturl.Parse(w.stack.URL)
-	w.must(err)
+	to := must.Get(neturl.Parse(w.stack.URL))(w)
 	w.count = map[string]int{}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -217,25 +198,14 @@ func (w *world) acted(before map[string]int) (acts []string) {
 // send sends a message of an event and returns its ID.
 func (w *world) send(queue, event, body string, attrs ...string) string {
 	w.Helper()
-	in := &sqs.SendMessageInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), MessageBody: &body, MessageAttributes: map[string]sqstypes.MessageAttributeValue{}}
-	attrs = append(attrs, sqsonce.AttrEventID, event, sqsonce.AttrEventSource, "orders")
-	for i := 0; i < len(attrs); i += 2 {
-		in.MessageAttributes[attrs[i]] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &attrs[i+1]}
-	}
-	if strings.HasSuffix(queue, ".fifo") {
-		group, _, _ := strings.Cut(event, "/")
-		in.MessageGroupId, in.MessageDeduplicationId = &group, aws.String("dedup-"+event)
-	}
-	out, err := w.stack.SQS.SendMessage(w.Context(), in)
-	w.must(err)
-	return *out.MessageId
+	group, _, _ := strings.Cut(event, "/")
+	return testworld.Send(w, w.stack, queue, group, body, append(attrs, testworld.Event(event)...)...)
 }
 
 // key is that of the record of an event.
 func (w *world) key(event string) string {
 	w.Helper()
-	key, err := sqsonce.EventKey("orders", event)
-	w.must(err)
+	key := must.Get(sqsonce.EventKey("orders", event))(w)
 	return consumer + "#" + key
 }
 
@@ -248,15 +218,14 @@ func (w *world) put(event string, state dedup.RecordState, lastError string) {
 	if state == dedup.StateCrashed {
 		claim.Lease = 100 * time.Millisecond
 	}
-	l, err := granted.Lease(w.store.Acquire(w.Context(), claim))
-	w.must(err)
+	l := must.Get(granted.Lease(w.store.Acquire(w.Context(), claim)))(w)
 	switch state {
 	case dedup.StateReleased:
-		w.must(w.store.Release(w.Context(), l, fmt.Errorf("%s", lastError)))
+		must.Do(w, w.store.Release(w.Context(), l, fmt.Errorf("%s", lastError)))
 	case dedup.StateCompleted:
-		w.must(w.store.Complete(w.Context(), l, dedup.Result{}))
+		must.Do(w, w.store.Complete(w.Context(), l, dedup.Result{}))
 	case dedup.StateCrashed:
-		eventually(w.T, "the lease ends", func() bool { return time.Now().After(l.Until) })
+		testworld.Eventually(w.T, "the lease ends", func() bool { return time.Now().After(l.Until) })
 	}
 }
 
@@ -309,52 +278,19 @@ func (w *world) seedGroups() {
 // succeeds; while a message of the event "slow" is there it runs that one.
 func (w *world) consume() (statusURL string) {
 	w.Helper()
-	once, err := dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = quiet })
-	w.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	handler := func(_ context.Context, m *sqsonce.Message) error {
+	worker, once := testworld.Consume(w, w.stack, w.store, queue, func(_ context.Context, m *sqsonce.Message) error {
 		if m.Body == slow {
-			<-ctx.Done()
+			<-w.Context().Done()
 		}
 		return nil
-	}
-	worker, err := sqsworker.New(w.stack.SQS, w.stack.QueueURL[queue], sqsonce.OpenEnvelope(once.Handler(handler)), func(o *sqsworker.Options) { o.Logger, o.WaitTime = quiet, time.Second })
-	w.must(err)
-	h, err := status.Handler(func(o *status.Options) {
+	})
+	server := httptest.NewServer(must.Get(status.Handler(func(o *status.Options) {
 		o.Name, o.Version, o.Identifiers, o.Logger = "billing-7f9c", "v1.4.2", true, quiet
 		o.Workers, o.Consumers, o.Stores = []*sqsworker.Worker{worker}, map[string]status.Consumer{consumer: once}, map[string]status.Store{"dedup": w.store}
-	})
-	w.must(err)
-	server := httptest.NewServer(h)
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }()
-	w.Cleanup(func() {
-		server.Close()
-		cancel()
-		if err := <-ended; err != nil {
-			w.Error(err)
-		}
-	})
+	}))(w))
+	w.Cleanup(server.Close)
 	return server.URL
 }
 
 // slow is the body of a message whose handler runs until the end of the test.
 const slow = "slow"
-
-// output is what a process has printed until now.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}

@@ -23,6 +23,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
@@ -92,19 +94,18 @@ func healthy(t testing.TB, queue string) *account {
 	return a
 }
 
+// run runs a subtest of a healthy deployment beside the others.
+func run(t *testing.T, name string, f func(a *account)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		f(healthy(t, "orders"))
+	})
+}
+
 func newAccount(t testing.TB, queues ...localstack.Queue) *account {
 	t.Helper()
-	stack, err := localstack.Start(context.Background(), func(o *localstack.Options) {
-		o.InMemory, o.Queues, o.Tables = true, queues, []string{"dedup"}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stack.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	stack := testworld.Start(t, func(o *localstack.Options) { o.InMemory, o.Queues = true, queues })
 	a := &account{
 		TB: t, stack: stack, sqs: &fake{server: true}, dynamodb: &fake{server: true}, lambda: &fake{}, iam: &fake{}, cloudwatch: &fake{},
 		sts:       &fake{},
@@ -158,28 +159,18 @@ func (a *account) dlq() string {
 func (a *account) setQueue(name string, attributes map[string]string) {
 	a.Helper()
 	url := a.stack.QueueURL[name]
-	if _, err := a.stack.SQS.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url,
-		Attributes: attributes}); err != nil {
-		a.Fatal(err)
-	}
+	must.Get(a.stack.SQS.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url,
+		Attributes: attributes}))(a)
 }
 
 func (a *account) send(name, body string) {
 	a.Helper()
-	in := &sqs.SendMessageInput{QueueUrl: aws.String(a.stack.QueueURL[name]), MessageBody: &body}
-	if strings.HasSuffix(name, ".fifo") {
-		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), &body
-	}
-	if _, err := a.stack.SQS.SendMessage(context.Background(), in); err != nil {
-		a.Fatal(err)
-	}
+	testworld.Send(a, a.stack, name, "g", body)
 }
 
 func (a *account) putAlarm(in *cloudwatch.PutMetricAlarmInput) {
 	a.Helper()
-	if _, err := a.clients.CloudWatch.PutMetricAlarm(context.Background(), in); err != nil {
-		a.Fatal(err)
-	}
+	must.Get(a.clients.CloudWatch.PutMetricAlarm(context.Background(), in))(a)
 }
 
 // examine makes checks of the account's deployment, by default all, and returns their findings by ID.

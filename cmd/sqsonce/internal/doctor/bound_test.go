@@ -205,9 +205,7 @@ func TestNoQueue(t *testing.T) {
 		"no answer": {errors.New("the answer has no URL"), Fail, "not reachable: could not look: the answer has no URL"},
 		"missing":   {&NoSuchQueue{errors.New("there is no queue orders")}, Fail, "there is no queue orders"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
+		run(t, name, func(a *account) {
 			a.deployment.QueueURL, a.deployment.NoQueue = "orders", test.err
 			a.sqs.calls = nil
 			found := a.examine(queueSideChecks()...)
@@ -217,15 +215,15 @@ func TestNoQueue(t *testing.T) {
 					verdict, text = test.verdict, test.text
 				}
 				if f := found[id]; f.Verdict != verdict || !strings.Contains(f.Text, text) {
-					t.Errorf("%s: %s, want %s with %q", id, f, verdict, text)
+					a.Errorf("%s: %s, want %s with %q", id, f, verdict, text)
 				}
 			}
 			a.deployment.Probe = true
 			e := &examination{Clients: a.clients, Deployment: a.deployment}
-			checkClock(t.Context(), e)
-			probe(t.Context(), e)
+			checkClock(a.Context(), e)
+			probe(a.Context(), e)
 			if len(a.sqs.calls) > 0 {
-				t.Errorf("SQS is asked about a queue without URL: %v", a.sqs.calls)
+				a.Errorf("SQS is asked about a queue without URL: %v", a.sqs.calls)
 			}
 		})
 	}

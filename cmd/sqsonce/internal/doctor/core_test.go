@@ -1,10 +1,17 @@
 package doctor
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // These tests are of the checks of queues, functions and alarms.
@@ -98,4 +105,108 @@ func TestHealthy(t *testing.T) {
 // String is how tests show a finding.
 func (f Finding) String() string {
 	return strings.TrimSpace(f.ID + " " + string(f.Verdict) + " " + f.Text)
+}
+
+// elsewhere is a service whose clock differs from this host's, or is in no header.
+type elsewhere struct {
+	to interface {
+		Do(*http.Request) (*http.Response, error)
+	}
+	ahead time.Duration
+	drop  bool
+	age   bool
+}
+
+func (e *elsewhere) Do(req *http.Request) (*http.Response, error) {
+	resp, err := e.to.Do(req)
+	if err == nil {
+		resp.Header.Set("Date", time.Now().Add(e.ahead).UTC().Format(http.TimeFormat))
+		if e.drop {
+			resp.Header.Del("Date")
+		}
+		if e.age {
+			resp.Header.Set("Age", "1")
+		}
+	}
+	return resp, err
+}
+
+func (a *account) through(e *elsewhere) {
+	a.clients.SQS = sqs.New(a.clients.SQS.Options(), func(o *sqs.Options) { e.to, o.HTTPClient = o.HTTPClient, e })
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		by      elsewhere
+		verdict Verdict
+		says    string
+	}{
+		"right":        {elsewhere{}, OK, "within a second or two"},
+		"a bit":        {elsewhere{ahead: -1900 * time.Millisecond}, OK, ""},
+		"ahead":        {elsewhere{ahead: -10 * time.Second}, Warn, "ahead of that of SQS"},
+		"behind":       {elsewhere{ahead: 10 * time.Second}, Warn, "behind that of SQS"},
+		"nearly":       {elsewhere{ahead: 238 * time.Second}, Warn, "behind"},
+		"far ahead":    {elsewhere{ahead: -10 * time.Minute}, Fail, "ahead of that of SQS: AWS refuses"},
+		"far behind":   {elsewhere{ahead: 10 * time.Minute}, Fail, "behind that of SQS: AWS refuses"},
+		"no Date":      {elsewhere{drop: true}, Skip, "have no Date"},
+		"from a cache": {elsewhere{ahead: -time.Hour, age: true}, Skip, "have no Date"},
+	} {
+		run(t, name, func(a *account) {
+			a.through(&test.by)
+			if f := a.only("C1", test.verdict); !strings.Contains(f.Text, test.says) {
+				a.Errorf("%s: want %q", f, test.says)
+			}
+			if f := a.of("C2"); f.Verdict != OK || !strings.HasPrefix(f.Text, "SQS answers in ") || !strings.HasSuffix(f.Text, "of 5 requests") {
+				a.Error(f)
+			}
+		})
+	}
+}
+
+// The difference is never overstated, however slow the answer was.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	date := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct{ sent, received, want time.Duration }{
+		"right":              {100 * time.Millisecond, 200 * time.Millisecond, 0},
+		"slow":               {-5 * time.Second, 5 * time.Second, 0},
+		"ahead, slow":        {3 * time.Second, 30 * time.Second, 2 * time.Second},
+		"behind, slow":       {-30 * time.Second, -3 * time.Second, -3 * time.Second},
+		"behind by a second": {-time.Second, -time.Second, -time.Second},
+		"end of the second":  {time.Second, time.Second, 0},
+	} {
+		s := sample{sent: date.Add(test.sent), received: date.Add(test.received), date: date}
+		if got := s.ahead(); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+	if f := clockFinding("SQS", []time.Duration{time.Minute, -3 * time.Second, 10 * time.Minute}); f.Verdict != Warn || !strings.Contains(f.Text, "at least 3s behind") {
+		t.Error(f)
+	}
+}
+
+// A denied call tells the time too, and no queue leaves the table's service.
+func TestClockWithout(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	a.stack.MemSQS().Set(deniedPlan("GetQueueAttributes"))
+	if f := a.of("C1"); f.Verdict != OK {
+		t.Error(f)
+	}
+	a = healthy(t, "orders")
+	a.deployment = Deployment{Table: "dedup"}
+	if f := a.of("C2"); f.Verdict != OK || !strings.HasPrefix(f.Text, "DynamoDB answers in ") {
+		t.Error(f)
+	}
+	a = healthy(t, "orders")
+	a.dynamodb.set("DescribeTable", func(any) (any, error) { return &dynamodb.DescribeTableOutput{}, nil })
+	a.deployment = Deployment{Table: "dedup"}
+	if f := a.of("C1"); f.Verdict != Skip || !strings.Contains(f.Text, "no HTTP response") {
+		t.Error(f)
+	}
+}
+
+func deniedPlan(op string) fault.Plan {
+	return fault.Plan{Rules: []fault.Rule{{Op: op, Do: fault.Error, Code: "AccessDeniedException"}}}
 }

@@ -4,18 +4,25 @@ package doctor
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -134,4 +141,170 @@ func (d *Deployment) has(id string) bool {
 	default:
 		return true
 	}
+}
+
+// examination is one run of the checks. It asks for each fact once, and remembers that it could not be had. Its checks run one after
+// the other.
+type examination struct {
+	Clients // bounded
+	Deployment
+
+	source, dead       asked[*queue]
+	mappings, deadRead asked[[]lambdatypes.EventSourceMappingConfiguration]
+	configured         asked[*lambda.GetFunctionConfigurationOutput]
+	table              asked[*ddbtypes.TableDescription]
+	caller             asked[*sts.GetCallerIdentityOutput]
+}
+
+// questionTimeout bounds a question of several calls: the pages of a list.
+const questionTimeout = 3 * callTimeout
+
+// asked is a fact that is asked for once.
+type asked[T any] struct {
+	done  bool
+	value T
+	err   error
+}
+
+func (a *asked[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	if !a.done {
+		ctx, cancel := context.WithTimeout(ctx, questionTimeout)
+		defer cancel()
+		a.value, a.err = ask(ctx)
+		a.done = true
+	}
+	return a.value, a.err
+}
+
+// errNoClient says that a deployment is looked at without the service.
+var errNoClient = errors.New("no client")
+
+// identity is who has the credentials.
+func (e *examination) identity(ctx context.Context) (*sts.GetCallerIdentityOutput, error) {
+	return e.caller.get(ctx, func(ctx context.Context) (*sts.GetCallerIdentityOutput, error) {
+		if e.STS == nil {
+			return nil, errNoClient
+		}
+		return e.STS.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	})
+}
+
+// foreign returns why something of an account cannot be seen with these credentials: it is another one than theirs. Where theirs is
+// not known it is nil.
+func (e *examination) foreign(ctx context.Context, what, account string) error {
+	own, err := e.identity(ctx)
+	if err != nil || aws.ToString(own.Account) == "" || *own.Account == account {
+		return nil
+	}
+	return fmt.Errorf("%s of account %s cannot be seen with credentials of account %s", what, account, *own.Account)
+}
+
+// configuration is that of the function: of the version that the mapping invokes, where that can be seen.
+func (e *examination) configuration(ctx context.Context) (*lambda.GetFunctionConfigurationOutput, error) {
+	return e.configured.get(ctx, func(ctx context.Context) (*lambda.GetFunctionConfigurationOutput, error) {
+		if e.Lambda == nil {
+			return nil, errNoClient
+		}
+		name := &e.Function
+		if m, err := e.mapping(ctx); err == nil && m != nil {
+			name = m.FunctionArn
+		}
+		return e.Lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: name})
+	})
+}
+
+// unseen is the finding of a check that could not look.
+func unseen(id string, err error) Finding {
+	return Finding{ID: id, Verdict: Skip, Text: reason(err), Denied: awserr.Denied(err)}
+}
+
+// reason is why a question has no answer, with the action that was asked for.
+func reason(err error) string {
+	if away, ok := errors.AsType[*awayError](err); ok && errors.Is(err, errTimeout) {
+		return away.Error()
+	}
+	text := awserr.Reason(err)
+	if awserr.Action(err) == "" {
+		text = "could not look: " + text
+	}
+	return text
+}
+
+// report collects what one check finds. A check may find several things, and see only a part.
+type report struct {
+	id      string
+	verdict Verdict // "": nothing found
+	texts   []string
+	fixes   []string
+	missed  []string // why something was not seen
+	denied  bool     // of that
+}
+
+func (r *report) fail(fix, format string, args ...any) { r.found(Fail, fix, format, args...) }
+func (r *report) warn(fix, format string, args ...any) { r.found(Warn, fix, format, args...) }
+
+func (r *report) found(v Verdict, fix, format string, args ...any) {
+	if r.verdict != Fail {
+		r.verdict = v
+	}
+	r.texts = append(r.texts, fmt.Sprintf(format, args...))
+	if fix != "" && !slices.Contains(r.fixes, fix) {
+		r.fixes = append(r.fixes, fix)
+	}
+}
+
+// miss says that something was not seen. With a nil error it says nothing.
+func (r *report) miss(err error) {
+	if err == nil {
+		return
+	}
+	r.denied = r.denied || awserr.Denied(err)
+	if text := reason(err); !slices.Contains(r.missed, text) {
+		r.missed = append(r.missed, text)
+	}
+}
+
+// finding is what was found. Only where nothing was, and all was seen, it is OK, with that text.
+func (r *report) finding(format string, args ...any) Finding {
+	f := Finding{ID: r.id, Verdict: r.verdict, Text: strings.Join(r.texts, "; "), Fix: joinFixes(r.fixes), Denied: r.denied}
+	missed := strings.Join(r.missed, ", ")
+	switch {
+	case r.verdict == "" && missed != "":
+		f.Verdict, f.Text = Skip, missed
+	case r.verdict == "":
+		f.Verdict, f.Text = OK, fmt.Sprintf(format, args...)
+	case missed != "":
+		f.Text += "; not all was seen: " + missed
+	}
+	return f
+}
+
+// joinFixes makes one line: commands that a shell runs one after the other, or words.
+func joinFixes(fixes []string) string {
+	words := slices.ContainsFunc(fixes, func(f string) bool { return !strings.HasPrefix(f, "aws ") })
+	if words {
+		return strings.Join(fixes, "; ")
+	}
+	return strings.Join(fixes, " && ")
+}
+
+// span is a duration in days and what remains, exactly.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	days, rest := d/day, d%day
+	text := ""
+	if days > 0 {
+		text = fmt.Sprintf("%dd", days)
+	}
+	if rest == 0 && days > 0 {
+		return text
+	}
+	short := rest.String()
+	if strings.HasSuffix(short, "m0s") {
+		short = strings.TrimSuffix(short, "0s")
+	}
+	if strings.HasSuffix(short, "h0m") {
+		short = strings.TrimSuffix(short, "0m")
+	}
+	return strings.TrimSpace(text + " " + short)
 }

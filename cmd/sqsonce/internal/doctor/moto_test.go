@@ -28,6 +28,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/transport/http/protocol/awsquery"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -38,14 +39,8 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 func deployTemplate(t *testing.T, stack string) (Clients, []Deployment) {
 	t.Helper()
 	moto := testserver.Moto.Shared(t).URL
-	python, err := testserver.Moto.Python()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := filepath.Abs("../../../../template.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	python := must.Get(testserver.Moto.Python())(t)
+	file := must.Get(filepath.Abs("../../../../template.yaml"))(t)
 	cmd := exec.Command(python, filepath.Join("testdata", "template.py"), file, stack, topic)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -58,9 +53,7 @@ func deployTemplate(t *testing.T, stack string) (Clients, []Deployment) {
 		Alarms   []*cloudwatch.PutMetricAlarmInput
 		Tables   map[string]tableSettings // by logical name
 	}
-	if err := json.Unmarshal(text, &made); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &made))
 	createStack(t, moto, stack, string(made.Template))
 	c := clientsOf(moto)
 	for _, a := range made.Alarms {
@@ -72,10 +65,7 @@ func deployTemplate(t *testing.T, stack string) (Clients, []Deployment) {
 		settings.set(t, c.DynamoDB, tableOf(t, c.DynamoDB, stack, logical))
 	}
 	of := func(queue, function string) Deployment {
-		out, err := c.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String(stack + "-" + queue)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(c.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String(stack + "-" + queue)}))(t)
 		return Deployment{
 			QueueURL: *out.QueueUrl, Function: stack + "-" + function, Table: tableOf(t, c.DynamoDB, stack, "DedupTable"), Consumer: "orders",
 			LongestHandler: 600 * time.Second, // the template's LongestHandlerSeconds
@@ -93,26 +83,19 @@ type tableSettings struct {
 func (s tableSettings) set(t *testing.T, c *dynamodb.Client, table string) {
 	t.Helper()
 	if ttl := s.TimeToLiveSpecification; ttl != nil {
-		if _, err := c.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &table,
-			TimeToLiveSpecification: ttl}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &table,
+			TimeToLiveSpecification: ttl}))(t)
 	}
 	if r := s.PointInTimeRecoverySpecification; r != nil {
-		if _, err := c.UpdateContinuousBackups(t.Context(), &dynamodb.UpdateContinuousBackupsInput{TableName: &table,
-			PointInTimeRecoverySpecification: r}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.UpdateContinuousBackups(t.Context(), &dynamodb.UpdateContinuousBackupsInput{TableName: &table,
+			PointInTimeRecoverySpecification: r}))(t)
 	}
 }
 
 // tableOf is the name that CloudFormation has given a table.
 func tableOf(t *testing.T, c *dynamodb.Client, stack, logical string) string {
 	t.Helper()
-	out, err := c.ListTables(t.Context(), &dynamodb.ListTablesInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.ListTables(t.Context(), &dynamodb.ListTablesInput{}))(t)
 	i := slices.IndexFunc(out.TableNames, func(name string) bool { return strings.HasPrefix(name, stack+"-"+logical+"-") })
 	if i < 0 {
 		t.Fatalf("no table %s of %s in %q", logical, stack, out.TableNames)
@@ -146,17 +129,11 @@ func clientsOf(moto string) Clients {
 func createStack(t *testing.T, moto, stack, template string) {
 	t.Helper()
 	form := url.Values{"Action": {"CreateStack"}, "Version": {"2010-05-15"}, "StackName": {stack}, "TemplateBody": {template}}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, moto, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, moto, strings.NewReader(form.Encode())))(t)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Authorization",
 		"AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/cloudformation/aws4_request, SignedHeaders=host, Signature=0")
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -199,10 +176,7 @@ func TestTemplate(t *testing.T) {
 
 func roleOf(t *testing.T, c Clients, function string) string {
 	t.Helper()
-	out, err := c.Lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: &function})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.Lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: &function}))(t)
 	return path.Base(*out.Role)
 }
 

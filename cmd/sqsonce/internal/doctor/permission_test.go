@@ -1,43 +1,21 @@
 package doctor
 
 import (
-	"errors"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
-)
 
-func TestCaller(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		arn     string
-		err     error
-		verdict Verdict
-		says    string
-	}{
-		"known":      {callerARN, nil, OK, callerARN},
-		"expired":    {"", &smithy.GenericAPIError{Code: "ExpiredToken", Message: "The security token is expired"}, Fail, "ExpiredToken"},
-		"denied":     {"", &smithy.GenericAPIError{Code: "AccessDenied", Message: "no"}, Skip, "sts:GetCallerIdentity is denied"},
-		"fails":      {"", errors.New("broken"), Skip, "broken"},
-		"an emptied": {"", nil, Skip, "no ARN"},
-	} {
-		a := healthy(t, "orders")
-		answer(a.sts, func(*sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
-			return &sts.GetCallerIdentityOutput{Arn: aws.String(test.arn)}, test.err
-		})
-		if f := a.only("I1", test.verdict); !strings.Contains(f.Text, test.says) {
-			t.Errorf("%s: %s: want %q", name, f, test.says)
-		}
-	}
-}
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
 
 // Each action that the role lacks is found by name, and the fix gives it.
 func TestRole(t *testing.T) {
@@ -56,13 +34,11 @@ func TestRole(t *testing.T) {
 		"dynamodb:PartiQLInsert":      {"table dedup", Warn},
 		"dynamodb:PartiQLUpdate":      {"table dedup", Warn},
 	} {
-		t.Run(action, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
+		run(t, action, func(a *account) {
 			a.role.without(action)
 			f := a.only("I2", test.verdict)
 			if !strings.HasPrefix(f.Text, "role billing lacks "+action+" on "+test.on+",") || strings.Count(f.Fix, ":") != strings.Count(queueARN("orders"), ":")+6 {
-				t.Errorf("%s\n%s", f, f.Fix)
+				a.Errorf("%s\n%s", f, f.Fix)
 			}
 			a.paste(f.Fix)
 			a.well()
@@ -83,49 +59,6 @@ func TestRoleTwice(t *testing.T) {
 	}
 	a.paste(f.Fix)
 	a.well()
-}
-
-func TestRoleSimulation(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		change  func(a *account)
-		verdict Verdict
-		says    string
-		fix     string
-	}{
-		"denied by a statement": {func(a *account) { a.role.denied = []string{"sqs:SendMessage"} }, Fail, "sqs:SendMessage on queue orders-dlq (denied by a statement)", "an Allow does not outweigh a Deny"},
-		"conditions":            {func(a *account) { a.role.conditional = []string{"sqs:SendMessage"} }, Warn, "sqs:SendMessage on queue orders-dlq only if conditions on aws:SourceVpce allow it", "see whether"},
-		"conditions and a lack": {func(a *account) {
-			a.role.conditional = []string{"sqs:SendMessage"}
-			a.role.without("sqs:DeleteMessage")
-		}, Fail, "; role billing has sqs:SendMessage on queue orders-dlq only if", "aws iam put-role-policy"},
-		"nothing is said": {func(a *account) { a.role.silent = true }, Skip, "says nothing about sqs:ReceiveMessage on queue orders", ""},
-		"denied":          {func(a *account) { a.iam.deny("SimulatePrincipalPolicy") }, Skip, "iam:SimulatePrincipalPolicy is denied", ""},
-		"no such role":    {func(a *account) { a.deployment.Role = "arn:aws:iam::000000000000:role/gone" }, Fail, "does not exist", "aws iam list-roles"},
-		"a session": {func(a *account) { a.deployment.Role = "arn:aws:sts::000000000000:assumed-role/billing/one" }, Skip,
-			"session of the role billing", "aws iam get-role --role-name billing --query Role.Arn --output text"},
-		"no role":   {func(a *account) { a.deployment.Role = "billing" }, Skip, `"billing" is not the ARN of a role`, ""},
-		"a user":    {func(a *account) { a.deployment.Role = "arn:aws:iam::000000000000:user/ann" }, Skip, "is not the ARN of a role", ""},
-		"two lacks": {func(a *account) { a.role.without("sqs:DeleteMessage", "sqs:SendMessage") }, Fail, "lacks sqs:DeleteMessage on queue orders, sqs:SendMessage on queue orders-dlq,", "aws iam put-role-policy"},
-		"pages":     {func(a *account) { endless(a) }, Skip, "says nothing about", ""},
-		"by --role": {func(a *account) { a.deployment.Role = "arn:aws:iam::000000000000:role/billing" }, OK, "role billing has the 9 actions", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
-			test.change(a)
-			if f := a.only("I2", test.verdict); !strings.Contains(f.Text, test.says) || !strings.HasPrefix(f.Fix, test.fix) {
-				t.Errorf("%s\nfix %q", f, f.Fix)
-			}
-		})
-	}
-}
-
-// endless has a simulation that never comes to an end.
-func endless(a *account) {
-	answer(a.iam, func(*iam.SimulatePrincipalPolicyInput) (*iam.SimulatePrincipalPolicyOutput, error) {
-		return &iam.SimulatePrincipalPolicyOutput{IsTruncated: true, Marker: aws.String("again")}, nil
-	})
 }
 
 // What is not known of the deployment is not taken for granted.
@@ -163,10 +96,7 @@ func TestRoleUnseen(t *testing.T) {
 // The actions are those of the table of docs/deploy.md, but for sqs:GetQueueUrl, which has a substitute.
 func TestActionsOfDocs(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../../docs/deploy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../../docs/deploy.md"))(t)
 	named := map[string]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (?:store|function|worker) \|([^|]*)\|`).FindAllSubmatch(text, -1) {
 		service := ""
@@ -186,5 +116,119 @@ func TestActionsOfDocs(t *testing.T) {
 	}
 	if len(named) != len(all) {
 		t.Errorf("docs/deploy.md names %v, checked are %v", named, all)
+	}
+}
+
+// probes returns the findings of I3.
+func (a *account) probes() []Finding {
+	a.deployment.Probe = true
+	return slices.DeleteFunc(a.all(), func(f Finding) bool { return f.ID != "I3" })
+}
+
+var probed = []string{"sqs:DeleteMessage on queue orders", "sqs:ChangeMessageVisibility on queue orders", "dynamodb:UpdateItem on table dedup", "dynamodb:PartiQLUpdate on table dedup", "dynamodb:GetItem on table dedup"}
+
+// A probe changes nothing: not the messages in flight, not the records, not the items.
+func TestProbeChangesNothing(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	a.send("orders", "visible")
+	a.send("orders", "in flight")
+	must.Get(a.stack.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &a.deployment.QueueURL, VisibilityTimeout: 600}))(t)
+	before := a.stack.MemSQS().Messages("orders")
+	called, written := len(a.stack.MemSQS().Calls()), len(a.stack.MemDynamoDB().Calls())
+	found := a.probes()
+	for i, f := range found {
+		switch {
+		case i < len(probed):
+			if f.Verdict != OK || f.Text != "the caller has "+probed[i] {
+				t.Error(f)
+			}
+		case f.Verdict != Skip || !strings.Contains(f.Text, "not probed"):
+			t.Error(f)
+		}
+	}
+	if len(found) != len(probed)+2 {
+		t.Errorf("%d findings", len(found))
+	}
+	if after := a.stack.MemSQS().Messages("orders"); !reflect.DeepEqual(before, after) {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if items := a.stack.MemDynamoDB().Items("dedup"); len(items) > 0 {
+		t.Errorf("%s", items)
+	}
+	ops := func(calls []fault.Call) (changing []string) {
+		for _, c := range calls {
+			if !strings.HasPrefix(c.Op, "Get") && !strings.HasPrefix(c.Op, "Describe") && !strings.HasPrefix(c.Op, "List") {
+				changing = append(changing, c.Op)
+			}
+		}
+		return changing
+	}
+	if got := ops(a.stack.MemSQS().Calls()[called:]); !slices.Equal(got, []string{"DeleteMessage", "ChangeMessageVisibility"}) {
+		t.Error(got)
+	}
+	if got := ops(a.stack.MemDynamoDB().Calls()[written:]); !slices.Equal(got, []string{"UpdateItem", "ExecuteStatement"}) {
+		t.Error(got)
+	}
+}
+
+// Without --probe nothing is called that could change anything.
+func TestNoProbe(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	a.well()
+	for _, f := range []*fake{a.sqs, a.dynamodb, a.iam, a.sts, a.lambda, a.cloudwatch} {
+		for _, op := range f.calls {
+			if !strings.HasPrefix(op, "Get") && !strings.HasPrefix(op, "Describe") && !strings.HasPrefix(op, "List") && !strings.HasPrefix(op, "Simulate") && !strings.HasPrefix(op, "Put") {
+				t.Error(op)
+			}
+		}
+	}
+}
+
+func TestProbeVerdicts(t *testing.T) {
+	t.Parallel()
+	for i, op := range []string{"DeleteMessage", "ChangeMessageVisibility", "UpdateItem", "ExecuteStatement", "GetItem"} {
+		of := func(a *account) *fake {
+			if i < 2 {
+				return a.sqs
+			}
+			return a.dynamodb
+		}
+		a := healthy(t, "orders")
+		of(a).deny(op)
+		for j, f := range a.probes()[:len(probed)] {
+			if want := map[bool]Verdict{true: Fail, false: OK}[i == j]; f.Verdict != want || !strings.Contains(f.Text, probed[j]) || (f.Fix != "") != (i == j) {
+				t.Errorf("%s is denied: %s", op, f)
+			}
+		}
+		a = healthy(t, "orders")
+		of(a).set(op, func(any) (any, error) {
+			return nil, &smithy.GenericAPIError{Code: "ValidationException", Message: "odd"}
+		})
+		if f := a.probes()[i]; f.Verdict != Skip || !strings.Contains(f.Text, "ValidationException: odd") {
+			t.Error(f)
+		}
+	}
+}
+
+// A service that takes a receipt handle, or a condition, that cannot be shows nothing about permissions.
+func TestProbeAnsweredByNothing(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	answer(a.sqs, func(*sqs.DeleteMessageInput) (*sqs.DeleteMessageOutput, error) {
+		return &sqs.DeleteMessageOutput{}, nil
+	})
+	answer(a.dynamodb, func(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+		if aws.ToString(in.ConditionExpression) == "" {
+			t.Error("no condition")
+		}
+		return &dynamodb.UpdateItemOutput{}, nil
+	})
+	found := a.probes()
+	for _, i := range []int{0, 2} {
+		if found[i].Verdict != Skip || !strings.Contains(found[i].Text, "cannot succeed") {
+			t.Error(found[i])
+		}
 	}
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -11,6 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // A deployment in which all is ok has a finding of each check that applies.
@@ -51,60 +57,9 @@ func TestNothingToLookAt(t *testing.T) {
 }
 
 func (a *account) setTTL(on bool, attribute string) {
-	_, err := a.stack.DynamoDB.UpdateTimeToLive(context.Background(), &dynamodb.UpdateTimeToLiveInput{
+	must.Get(a.stack.DynamoDB.UpdateTimeToLive(context.Background(), &dynamodb.UpdateTimeToLiveInput{
 		TableName: aws.String("dedup"), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{Enabled: &on, AttributeName: &attribute},
-	})
-	a.must(err)
-}
-
-// Each defect of a table is found by its own check alone, and its fix mends it.
-func TestTable(t *testing.T) {
-	t.Parallel()
-	ctx, dedup := context.Background(), aws.String("dedup")
-	for name, test := range map[string]struct {
-		breaks  func(a *account)
-		id      string
-		verdict Verdict
-		says    string
-	}{
-		"no TTL": {func(a *account) { a.setTTL(false, "expiration") }, "T2", Fail, "no TTL on expiration"},
-		"TTL on another attribute": {func(a *account) {
-			a.setTTL(false, "expiration")
-			a.setTTL(true, "it's odd")
-		}, "T2", Fail, "TTL on it's odd, not on expiration"},
-		"no recovery": {func(a *account) {
-			_, err := a.stack.DynamoDB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-				TableName: dedup, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(false)},
-			})
-			a.must(err)
-		}, "T3", Warn, "point-in-time recovery"},
-		"no protection": {func(a *account) {
-			_, err := a.stack.DynamoDB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: dedup, DeletionProtectionEnabled: aws.Bool(false)})
-			a.must(err)
-		}, "T4", Warn, "deletion protection"},
-		"provisioned": {func(a *account) {
-			_, err := a.stack.DynamoDB.UpdateTable(ctx, &dynamodb.UpdateTableInput{
-				TableName: dedup, BillingMode: ddbtypes.BillingModeProvisioned,
-				ProvisionedThroughput: &ddbtypes.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(5), WriteCapacityUnits: aws.Int64(40)},
-			})
-			a.must(err)
-		}, "T5", Warn, "40 write units: beyond about 20 events"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
-			test.breaks(a)
-			f := a.only(test.id, test.verdict)
-			if !strings.Contains(f.Text, test.says) || !strings.Contains(f.Text, "dedup") {
-				t.Errorf("%s: want %q", f, test.says)
-			}
-			if other := strings.Contains(test.says, "odd"); other != strings.Contains(f.Fix, " && sleep 3600 && ") {
-				t.Errorf("fix %q", f.Fix) // DynamoDB refuses a second change of TTL within an hour
-			}
-			a.paste(f.Fix)
-			a.well()
-		})
-	}
+	}))(a)
 }
 
 // A table that is missing is a FAIL, and what cannot be looked at for that is a skip. The fixes one after the other make a table that
@@ -134,71 +89,6 @@ func TestMissingTable(t *testing.T) {
 		}
 	}
 	a.well()
-}
-
-func TestOtherKey(t *testing.T) {
-	t.Parallel()
-	a := healthy(t, "orders")
-	alter(a.dynamodb, func(o *dynamodb.DescribeTableOutput) {
-		o.Table.AttributeDefinitions = []ddbtypes.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("sk"), AttributeType: "N"}}
-		o.Table.KeySchema = []ddbtypes.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}, {AttributeName: aws.String("sk"), KeyType: "RANGE"}}
-	})
-	if f := a.only("T1", Fail); !strings.Contains(f.Text, "pk (S, HASH) and sk (N, RANGE)") {
-		t.Error(f)
-	}
-}
-
-// What memdynamodb has no tables for: replicas, a table that takes no requests, TTL that is being changed.
-func TestTableDescription(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		change  func(*ddbtypes.TableDescription)
-		verdict Verdict
-		says    string
-	}{
-		"replicas": {func(d *ddbtypes.TableDescription) {
-			d.Replicas = []ddbtypes.ReplicaDescription{{RegionName: aws.String("us-east-1")}, {RegionName: aws.String("eu-west-1")}}
-		}, Warn, "replicas in eu-west-1:"},
-		"itself only": {func(d *ddbtypes.TableDescription) {
-			d.Replicas = []ddbtypes.ReplicaDescription{{RegionName: aws.String("us-east-1")}}
-		}, OK, ""},
-		"being updated": {func(d *ddbtypes.TableDescription) { d.TableStatus = ddbtypes.TableStatusUpdating }, OK, ""},
-		"being created": {func(d *ddbtypes.TableDescription) { d.TableStatus = ddbtypes.TableStatusCreating }, Fail, "CREATING"},
-		"without its key": {func(d *ddbtypes.TableDescription) {
-			d.TableStatus = ddbtypes.TableStatusInaccessibleEncryptionCredentials
-		}, Fail, "INACCESSIBLE"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
-			alter(a.dynamodb, func(o *dynamodb.DescribeTableOutput) { test.change(o.Table) })
-			if f := a.only("T1", test.verdict); !strings.Contains(f.Text, test.says) {
-				t.Errorf("%s: want %q", f, test.says)
-			}
-		})
-	}
-}
-
-func TestTTLStatus(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[ddbtypes.TimeToLiveStatus]Verdict{"ENABLED": OK, "ENABLING": OK, "DISABLING": Fail, "DISABLED": Fail} {
-		a := healthy(t, "orders")
-		alter(a.dynamodb, func(o *dynamodb.DescribeTimeToLiveOutput) { o.TimeToLiveDescription.TimeToLiveStatus = status })
-		if f := a.only("T2", want); status == "DISABLING" && !strings.HasPrefix(f.Fix, "sleep 3600 && aws ") {
-			t.Errorf("%s: %s", f, f.Fix)
-		}
-	}
-	a := healthy(t, "orders")
-	alter(a.dynamodb, func(o *dynamodb.DescribeTimeToLiveOutput) { o.TimeToLiveDescription = nil })
-	a.only("T2", Skip) // DynamoDB has a description of a table without TTL too
-}
-
-// A table that was never billed on demand has no summary of its billing.
-func TestCapacityWithoutSummary(t *testing.T) {
-	t.Parallel()
-	a := healthy(t, "orders")
-	alter(a.dynamodb, func(o *dynamodb.DescribeTableOutput) { o.Table.BillingModeSummary = nil })
-	a.only("T5", Warn)
 }
 
 // A check whose call is denied is a skip that names the action.
@@ -231,10 +121,7 @@ func TestNoClients(t *testing.T) {
 // docs/operating.md says of each check what it is about.
 func TestDocumentedChecks(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../../docs/operating.md"))(t)
 	var want, got []string
 	for _, c := range checks() {
 		want = append(want, c.ids...)
@@ -244,5 +131,133 @@ func TestDocumentedChecks(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the table has %v, the checks are %v", got, want)
+	}
+}
+
+// odd is a deployment in which one check alone says something else.
+type odd struct {
+	name    string
+	change  func(a *account)
+	id      string
+	verdict Verdict
+	says    string
+	fix     string // how it begins, where there is one
+	mends   bool   // the fix, pasted into a shell, makes all checks ok
+}
+
+func described(change func(*ddbtypes.TableDescription)) func(*account) {
+	return func(a *account) {
+		alter(a.dynamodb, func(o *dynamodb.DescribeTableOutput) { change(o.Table) })
+	}
+}
+
+func ttlStatus(status ddbtypes.TimeToLiveStatus) func(*account) {
+	return func(a *account) {
+		alter(a.dynamodb, func(o *dynamodb.DescribeTimeToLiveOutput) { o.TimeToLiveDescription.TimeToLiveStatus = status })
+	}
+}
+
+func called(arn string, err error) func(*account) {
+	return func(a *account) {
+		answer(a.sts, func(*sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
+			return &sts.GetCallerIdentityOutput{Arn: &arn}, err
+		})
+	}
+}
+
+func ofRole(arn string) func(*account) { return func(a *account) { a.deployment.Role = arn } }
+
+// Of the table, which memdynamodb has no replicas and no states of, of the caller and of the role.
+var odds = []odd{
+	{name: "no TTL", change: func(a *account) { a.setTTL(false, "expiration") }, id: "T2", verdict: Fail, says: "no TTL on expiration", mends: true},
+	{name: "TTL on another attribute", change: func(a *account) {
+		a.setTTL(false, "expiration")
+		a.setTTL(true, "it's odd")
+	}, id: "T2", verdict: Fail, says: "TTL on it's odd, not on expiration", mends: true},
+	{name: "no recovery", change: func(a *account) {
+		must.Get(a.stack.DynamoDB.UpdateContinuousBackups(context.Background(), &dynamodb.UpdateContinuousBackupsInput{
+			TableName: aws.String("dedup"), PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(false)},
+		}))(a)
+	}, id: "T3", verdict: Warn, says: "point-in-time recovery", mends: true},
+	{name: "no protection", change: func(a *account) {
+		a.updateTable(&dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(false)})
+	}, id: "T4", verdict: Warn, says: "deletion protection", mends: true},
+	{name: "provisioned", change: func(a *account) {
+		a.updateTable(&dynamodb.UpdateTableInput{
+			BillingMode: ddbtypes.BillingModeProvisioned, ProvisionedThroughput: &ddbtypes.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(5), WriteCapacityUnits: aws.Int64(40)},
+		})
+	}, id: "T5", verdict: Warn, says: "40 write units: beyond about 20 events", mends: true},
+	{name: "never billed on demand", change: described(func(d *ddbtypes.TableDescription) { d.BillingModeSummary = nil }), id: "T5", verdict: Warn},
+	{name: "another key", change: described(func(d *ddbtypes.TableDescription) {
+		d.AttributeDefinitions = []ddbtypes.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("sk"), AttributeType: "N"}}
+		d.KeySchema = []ddbtypes.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}, {AttributeName: aws.String("sk"), KeyType: "RANGE"}}
+	}), id: "T1", verdict: Fail, says: "pk (S, HASH) and sk (N, RANGE)"},
+	{name: "replicas", change: described(func(d *ddbtypes.TableDescription) {
+		d.Replicas = []ddbtypes.ReplicaDescription{{RegionName: aws.String("us-east-1")}, {RegionName: aws.String("eu-west-1")}}
+	}), id: "T1", verdict: Warn, says: "replicas in eu-west-1:"},
+	{name: "a replica that is itself", change: described(func(d *ddbtypes.TableDescription) {
+		d.Replicas = []ddbtypes.ReplicaDescription{{RegionName: aws.String("us-east-1")}}
+	}), id: "T1", verdict: OK},
+	{name: "being updated", change: described(func(d *ddbtypes.TableDescription) { d.TableStatus = ddbtypes.TableStatusUpdating }), id: "T1", verdict: OK},
+	{name: "being created", change: described(func(d *ddbtypes.TableDescription) { d.TableStatus = ddbtypes.TableStatusCreating }), id: "T1", verdict: Fail, says: "CREATING"},
+	{name: "without its key", change: described(func(d *ddbtypes.TableDescription) {
+		d.TableStatus = ddbtypes.TableStatusInaccessibleEncryptionCredentials
+	}), id: "T1", verdict: Fail, says: "INACCESSIBLE"},
+	{name: "TTL on", change: ttlStatus("ENABLED"), id: "T2", verdict: OK},
+	{name: "TTL comes", change: ttlStatus("ENABLING"), id: "T2", verdict: OK},
+	{name: "TTL goes", change: ttlStatus("DISABLING"), id: "T2", verdict: Fail, fix: "sleep 3600 && aws "},
+	{name: "TTL off", change: ttlStatus("DISABLED"), id: "T2", verdict: Fail},
+	{name: "TTL not described", change: func(a *account) { // DynamoDB has a description of a table without TTL too
+		alter(a.dynamodb, func(o *dynamodb.DescribeTimeToLiveOutput) { o.TimeToLiveDescription = nil })
+	}, id: "T2", verdict: Skip},
+
+	{name: "caller known", change: called(callerARN, nil), id: "I1", verdict: OK, says: callerARN},
+	{name: "caller expired", change: called("", &smithy.GenericAPIError{Code: "ExpiredToken", Message: "The security token is expired"}), id: "I1", verdict: Fail, says: "ExpiredToken"},
+	{name: "caller denied", change: called("", &smithy.GenericAPIError{Code: "AccessDenied", Message: "no"}), id: "I1", verdict: Skip, says: "sts:GetCallerIdentity is denied"},
+	{name: "caller fails", change: called("", errors.New("broken")), id: "I1", verdict: Skip, says: "broken"},
+	{name: "caller without ARN", change: called("", nil), id: "I1", verdict: Skip, says: "no ARN"},
+
+	{name: "denied by a statement", change: func(a *account) { a.role.denied = []string{"sqs:SendMessage"} }, id: "I2", verdict: Fail,
+		says: "sqs:SendMessage on queue orders-dlq (denied by a statement)", fix: "an Allow does not outweigh a Deny"},
+	{name: "conditions", change: func(a *account) { a.role.conditional = []string{"sqs:SendMessage"} }, id: "I2", verdict: Warn,
+		says: "sqs:SendMessage on queue orders-dlq only if conditions on aws:SourceVpce allow it", fix: "see whether"},
+	{name: "conditions and a lack", change: func(a *account) {
+		a.role.conditional = []string{"sqs:SendMessage"}
+		a.role.without("sqs:DeleteMessage")
+	}, id: "I2", verdict: Fail, says: "; role billing has sqs:SendMessage on queue orders-dlq only if", fix: "aws iam put-role-policy"},
+	{name: "two lacks", change: func(a *account) { a.role.without("sqs:DeleteMessage", "sqs:SendMessage") }, id: "I2", verdict: Fail,
+		says: "lacks sqs:DeleteMessage on queue orders, sqs:SendMessage on queue orders-dlq,", fix: "aws iam put-role-policy"},
+	{name: "nothing is said", change: func(a *account) { a.role.silent = true }, id: "I2", verdict: Skip, says: "says nothing about sqs:ReceiveMessage on queue orders"},
+	{name: "a simulation without end", change: func(a *account) {
+		answer(a.iam, func(*iam.SimulatePrincipalPolicyInput) (*iam.SimulatePrincipalPolicyOutput, error) {
+			return &iam.SimulatePrincipalPolicyOutput{IsTruncated: true, Marker: aws.String("again")}, nil
+		})
+	}, id: "I2", verdict: Skip, says: "says nothing about"},
+	{name: "no simulation", change: func(a *account) { a.iam.deny("SimulatePrincipalPolicy") }, id: "I2", verdict: Skip, says: "iam:SimulatePrincipalPolicy is denied"},
+	{name: "by --role", change: ofRole("arn:aws:iam::000000000000:role/billing"), id: "I2", verdict: OK, says: "role billing has the 9 actions"},
+	{name: "no such role", change: ofRole("arn:aws:iam::000000000000:role/gone"), id: "I2", verdict: Fail, says: "does not exist", fix: "aws iam list-roles"},
+	{name: "a session", change: ofRole("arn:aws:sts::000000000000:assumed-role/billing/one"), id: "I2", verdict: Skip,
+		says: "session of the role billing", fix: "aws iam get-role --role-name billing --query Role.Arn --output text"},
+	{name: "no role", change: ofRole("billing"), id: "I2", verdict: Skip, says: `"billing" is not the ARN of a role`},
+	{name: "a user", change: ofRole("arn:aws:iam::000000000000:user/ann"), id: "I2", verdict: Skip, says: "is not the ARN of a role"},
+}
+
+func TestOdd(t *testing.T) {
+	t.Parallel()
+	for _, test := range odds {
+		run(t, test.id+"/"+test.name, func(a *account) {
+			test.change(a)
+			f := a.only(test.id, test.verdict)
+			if !strings.Contains(f.Text, test.says) || !strings.HasPrefix(f.Fix, test.fix) {
+				a.Errorf("%s, fix %q: want %q", f, f.Fix, test.says)
+			}
+			if other := strings.Contains(test.says, "odd"); test.mends && other != strings.Contains(f.Fix, " && sleep 3600 && ") {
+				a.Errorf("fix %q", f.Fix) // DynamoDB refuses a second change of TTL within an hour
+			}
+			if test.mends {
+				a.paste(f.Fix)
+				a.well()
+			}
+		})
 	}
 }

@@ -61,23 +61,21 @@ func TestDenied(t *testing.T) {
 		"no function any more": {func(a *account) { clear(a.functions) },
 			"lambda:GetFunctionConfiguration: ResourceNotFoundException: Function not found", []string{"Q7"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
+		run(t, name, func(a *account) {
 			test.prepare(a)
 			found := a.examine(queueSideChecks()...)
 			for _, id := range slices.Sorted(maps.Keys(found)) {
 				f := found[id]
 				switch skipped := slices.Contains(test.skipped, id); {
 				case skipped && (f.Verdict != Skip || !strings.Contains(f.Text, test.text) || f.Fix != ""):
-					t.Errorf("got %s, want a skip with %q", f, test.text)
+					a.Errorf("got %s, want a skip with %q", f, test.text)
 				case !skipped && f.Verdict != OK:
-					t.Errorf("beside it: %s", f)
+					a.Errorf("beside it: %s", f)
 				}
 			}
 			for _, id := range test.skipped {
 				if _, there := found[id]; !there {
-					t.Errorf("nothing of %s", id)
+					a.Errorf("nothing of %s", id)
 				}
 			}
 		})
@@ -126,15 +124,13 @@ func TestSeenInPart(t *testing.T) {
 				func(a *account) { a.lambda.deny("GetFunctionConcurrency") }),
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
+		run(t, name, func(a *account) {
 			test.spoil(a)
 			f := a.examine(queueSideChecks()...)[test.id]
 			wantMissed := test.id != "Q3" // where the names say enough
 			if f.Verdict != test.verdict || !strings.Contains(f.Text, test.text) || strings.Contains(f.Text,
 				"; not all was seen: ") != wantMissed || f.Fix == "" {
-				t.Errorf("got %s, fix %q", f, f.Fix)
+				a.Errorf("got %s, fix %q", f, f.Fix)
 			}
 		})
 	}
@@ -174,13 +170,11 @@ func TestInOrder(t *testing.T) {
 		"maxReceiveCount as a string":    with("orders", "RedrivePolicy", `{"deadLetterTargetArn":"`+dlqARN+`","maxReceiveCount":"5"}`),
 		"a handler as long as it can be": longest(179 * 5e9),
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := healthy(t, "orders")
+		run(t, name, func(a *account) {
 			prepare(a)
 			for _, f := range a.examine(queueSideChecks()...) {
 				if f.Verdict != OK {
-					t.Errorf("%s", f)
+					a.Errorf("%s", f)
 				}
 			}
 		})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
@@ -331,10 +332,7 @@ func TestServer(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(server.URL))(t)
 	f := &Fleet{Targets: []string{server.URL + "/status/", server.URL + "/moved", server.URL, "dns:" + u.Host}}
 	workers := f.Stats(t.Context())
 	if w := workers[0]; w.Err != nil || w.Report.Name != "real" || w.URL != server.URL+"/status" {
