@@ -101,7 +101,7 @@ type hangingStore struct {
 }
 
 func (s hangingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
-	if c.Attempt <= s.until {
+	if c.ReceiveCount <= s.until {
 		<-ctx.Done()
 		if !s.answers {
 			return dedup.Grant{}, ctx.Err()

@@ -18,7 +18,7 @@ var broken = []struct {
 	{"acquire, own retry after a renewal", "acquire", "#in_progress_expiration=:until", isOwnRetry, "completion"},
 	{"acquire, own retry by anyone", "acquire", "#owner=:me", isOwnRetry, "completion"},
 	{"acquire, a live lease", "acquire", "#in_progress_expiration < :now", isOver, "completion"},
-	{"acquire, a fence that does not grow", "acquire", fenceGrows, isOver, "completion"},
+	{"acquire, a fence that does not grow", "acquire", fenceGrows, isOver, "commit"},
 	{"acquire, a retained record", "acquire", "#expiration < :nows", isRetentionOver, "completion"},
 	{"renew, another's", "renew", "#owner=:me", "", "completion"},
 	{"renew, a completed record", "renew", "#status=:p", "", "a lost packet"},
