@@ -46,7 +46,7 @@ emulators: ## Install the emulators that tests compare with, 1 GB in the user's 
 RACED = . ./dedup ./dedup/dynamostore ./dedup/memstore ./emf ./fifo/... ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./lambda ./localstack ./localstack/esm ./localstack/mem... ./localstack/runtimeapi ./ops ./sqsworker ./status
 .PHONY: race
 race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators
-	EMULATORS=off go test -race -timeout 30m -skip "^Test(Process|Killed|SleepingProcess|RedriveProperties)" $(ARGS) $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))
+	EMULATORS=off go test -race -timeout 30m -skip "^Test(Process|Killed|RedriveProperties)" $(ARGS) $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))
 
 .PHONY: bench
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)
@@ -57,9 +57,9 @@ bench-stores: ## Measure all stores at 1, 16 and 64 handlers (ARGS='-benchtime 2
 	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
 
 # Each part with the time that it takes.
-SOAKS = simulation storms operators outbox worker kills attacks schedules
+SOAKS = simulation storms operators outbox worker fleet kills attacks schedules
 .PHONY: soak $(SOAKS:%=soak-%)
-soak: ## Run the long tests, over six hours (PART='simulation storms operators outbox worker kills attacks schedules')
+soak: ## Run the long tests, over seven hours (PART='simulation storms operators outbox worker fleet kills attacks schedules')
 	@set -e; for p in $(or $(PART),$(SOAKS)); do $(MAKE) --no-print-directory soak-$$p; done
 
 soak-simulation: # 100 min: 100,000 invocations of functions and a million deliveries to fleets, in virtual time
@@ -82,8 +82,11 @@ soak-outbox: # 60 min: 60 million states of the protocol, a million events of ea
 	SOAK=1 go test ./fifo/outbox ./fifo/outbox/dynamooutbox -run '^Test(EverythingAtOnce|Storm)$$' -count 1 -timeout 120m -v
 	cd dedup/sqlstore && SOAK=1 go test ./sqloutbox -run '^Test(Storm|NoLateEvents)$$' -count 1 -timeout 180m -v
 
-soak-worker: # 20 min: two million messages, and processes without their store for five minutes
-	SOAK=1 go test ./sqsworker -run '^Test(Soak|Killed.*|SleepingProcess)$$' -count 1 -timeout 60m -v
+soak-worker: # 15 min: two million messages
+	SOAK=1 go test ./sqsworker -run '^TestSoak$$' -count 1 -timeout 60m -v
+
+soak-fleet: # 40 min: eight runs of everything in processes, with two minutes of faults (SEED in the environment repeats one)
+	SOAK=1 go test ./internal/proof/fleet -count 1 -timeout 120m -v
 
 soak-kills: # 120 min: 3,000 kills at each outbox
 	KILLS=3000 go test ./fifo/outbox/dynamooutbox/killtest -run '^TestKill(InMemory|OnDynoxide)$$' -count 1 -timeout 180m -v
