@@ -298,7 +298,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 // which rolls its transaction back. The lease of that record is over: the row's lock keeps other deliveries away, as at a first receive,
 // which costs no note. The owner is another one than that of the transaction, whose finish needs its own mark.
 func (d *delivery) noteStart(ctx context.Context) error {
-	if d.claim.Attempt < 2 {
+	if d.claim.ReceiveCount < 2 {
 		return nil
 	}
 	note := &delivery{inbox: d.inbox, claim: d.claim}
