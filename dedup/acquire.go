@@ -197,6 +197,7 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, Attempts: t.attempt, Validation: t.validation}
 	var e ending
 	host.Run(func() error {
+		settle.Ran(ctx, true)
 		e = t.run(ctx, Lease{})
 		return e.err
 	}, func(handlerErr error) {

@@ -31,6 +31,7 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 	var e ending
 	host.Run(func() error {
 		o.decided(handlerCtx, t, Decision{Outcome: o.started(ctx, l), Fence: l.Fence}) // the lease is renewed meanwhile
+		settle.Ran(ctx, true)
 		e = t.run(handlerCtx, rl.current())
 		return e.err
 	}, func(handlerErr error) { // also a panic's

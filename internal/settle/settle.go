@@ -88,6 +88,7 @@ type settlementKey struct{}
 type settlement struct {
 	host      context.Context
 	recording atomic.Int64
+	unrun     atomic.Bool // see Ran
 
 	mu      sync.Mutex
 	settled bool
