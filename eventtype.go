@@ -7,6 +7,8 @@ import (
 	"maps"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // ByType returns a handler that calls the handler of the message's event type: the event-type attribute, else a CloudEvents
@@ -21,6 +23,7 @@ func ByType(h map[string]Handler) Handler {
 		if f := routes[""]; f != nil {
 			return f(ctx, m)
 		}
+		settle.Ran(ctx, false)
 		return Reject(fmt.Errorf("sqsonce: no handler for event type %.128q", t))
 	}
 }

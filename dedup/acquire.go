@@ -198,6 +198,7 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 	var e ending
 	host.Run(func() error {
 		settle.Begun(ctx)
+		settle.Ran(ctx, true)
 		e = t.run(ctx, Lease{})
 		return e.err
 	}, func(handlerErr error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ type asking struct {
 	under    chan struct{} // closed when the question that is under way has its answer; nil: none is
 	answered time.Time
 	answer   error
+	left     *Lease // what an earlier question could not release; only the question that is under way uses it
 }
 
 // withQuestion returns err with the question that tells whether the store works.
@@ -80,6 +82,9 @@ func (o *Once) ask(ctx context.Context) error {
 
 		err := o.callAsk(ctx, a.name)
 		a.mu.Lock()
+		if errors.Is(err, errQuestionTaken) {
+			a.name = "" // by an acquire of an earlier question, which arrived late
+		}
 		if ctx.Err() == nil { // else the question was abandoned, and says nothing
 			a.answer, a.answered = err, time.Now()
 		}
@@ -89,6 +94,8 @@ func (o *Once) ask(ctx context.Context) error {
 		return err
 	}
 }
+
+var errQuestionTaken = errors.New("dedup: the question's record has another owner")
 
 func (o *Once) callAsk(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout+acquireGrace)
@@ -100,10 +107,30 @@ func (o *Once) callAsk(ctx context.Context, name string) error {
 		p := host.Recover(func() { err = o.asker.Ask(ctx, c) })
 		return orPanic(err, p)
 	}
-	c.Owner = rand.Text() // an owner is never used for a second acquire
-	g, err := o.store.Acquire(ctx, c)
-	if err != nil || g.Verdict != VerdictGranted {
-		return err // another verdict is an answer too: an earlier question may have got none
+	// What an earlier question left is released first: else the next one would be refused as in progress, which proves no write.
+	if err := o.releaseQuestion(ctx, o.asking.left); err != nil {
+		return err
 	}
-	return o.store.Release(ctx, g.Lease, nil)
+	c.Owner = rand.Text() // an owner is never used for a second acquire
+	o.asking.left = &Lease{Key: c.Key, Owner: c.Owner, Retention: c.Retention}
+	g, err := o.store.Acquire(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case g.Verdict != VerdictGranted:
+		return fmt.Errorf("%w: %s", errQuestionTaken, g.Verdict)
+	}
+	return o.releaseQuestion(ctx, &g.Lease)
+}
+
+func (o *Once) releaseQuestion(ctx context.Context, l *Lease) error {
+	o.asking.left = l
+	if l == nil {
+		return nil
+	}
+	if err := o.store.Release(ctx, *l, nil); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
+		return err
+	}
+	o.asking.left = nil
+	return nil
 }

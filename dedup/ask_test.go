@@ -21,6 +21,7 @@ import (
 type refusingStore struct {
 	*memstore.Store
 	refuses func(key string) bool
+	keeps   atomic.Bool  // releases are refused
 	asked   atomic.Int32 // acquires of questions
 	keys    sync.Map
 	takes   time.Duration
@@ -38,6 +39,13 @@ func (s *refusingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant
 		return dedup.Grant{}, errNewCode
 	}
 	return s.Store.Acquire(ctx, c)
+}
+
+func (s *refusingStore) Release(ctx context.Context, l dedup.Lease, cause error) error {
+	if s.keeps.Load() {
+		return errNewCode
+	}
+	return s.Store.Release(ctx, l, cause)
 }
 
 // questionAfter runs one delivery that the store refuses, and returns its question.
@@ -68,6 +76,23 @@ func TestQuestionWrites(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+}
+
+// A store that takes acquires and refuses releases fails each question, also the one that finds the record of the one before. When it
+// works again the next question passes.
+func TestQuestionIsReleased(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &refusingStore{Store: memstore.New(), refuses: func(key string) bool { return !question.IsKey(key) }}
+		q := questionAfter(t, s)
+		for n := range 4 {
+			s.keeps.Store(n < 3)
+			if err := q.Ask(t.Context()); (err == nil) != (n == 3) {
+				t.Errorf("question %d: got %v", n, err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+	})
 }
 
 // A thousand that ask at once, and those that ask within a second, share one question. All questions have one record.

@@ -113,6 +113,7 @@ type task struct {
 }
 
 func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
+	settle.Ran(ctx, false)
 	t := task{came: o.hooks.arrival(), attempt: m.ReceiveCount, killAt: m.KillAt}
 	var err error
 	if t.key, t.source, err = o.keyOf(ctx, m); err != nil {

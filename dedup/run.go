@@ -32,6 +32,7 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 	host.Run(func() error {
 		o.decided(handlerCtx, t, Decision{Outcome: o.started(ctx, l), Fence: l.Fence}) // the lease is renewed meanwhile
 		settle.Begun(ctx)
+		settle.Ran(ctx, true)
 		e = t.run(handlerCtx, rl.current())
 		return e.err
 	}, func(handlerErr error) { // also a panic's

@@ -41,6 +41,8 @@ func (l *loop) unavailable(d *delivery, r result) {
 		l.needs.trouble.affected++
 	}
 	l.needs.err = r.err
+	l.needs.took = max(l.needs.took, elapsed(l.now(), d.began))
+	l.again.slots = max(1, l.opts.Concurrency/4)
 	q, asks := question.Of(r.err)
 	switch {
 	case l.stopping.begun && l.mustEndInStop(d):
@@ -50,9 +52,11 @@ func (l *loop) unavailable(d *delivery, r result) {
 	case asks:
 		l.setAside(d)
 		l.ask(q)
-	case errors.Is(r.err, sqsonce.ErrNoQueueARN), // others have keys without it
-		d.refuted,
-		d.began.Before(l.needs.last): // it may have waited for its calls all the while
+	case errors.Is(r.err, sqsonce.ErrNoQueueARN): // others have keys without it
+		l.setAside(d)
+		l.noteTrouble()
+	case d.refuted, d.began.Before(l.needs.last): // it may have waited for its calls all the while
+		d.refuted = true
 		l.setAside(d)
 		l.noteTrouble()
 	default:
@@ -181,8 +185,51 @@ func (l *loop) wake() {
 	l.needs.woken = l.now()
 	for _, d := range l.sorted() {
 		if l.isAside(d) {
-			l.makeReady(d)
+			l.tryAgain(d)
 		}
+	}
+}
+
+// again are the messages that were unavailable and are tried once more. They get a quarter of the slots, so that attempts that take long
+// keep the others from none, and a slot more with each that gets through.
+type again struct {
+	slots int
+	taken int
+	due   []*delivery // those that wait for one of them, held meanwhile
+}
+
+// tryAgain has a held message run again.
+func (l *loop) tryAgain(d *delivery) {
+	switch a := &l.again; {
+	case d.due:
+	case a.taken < a.slots || l.stopping.begun:
+		d.again = true
+		a.taken++
+		l.makeReady(d)
+	default:
+		d.due = true
+		a.due = append(a.due, d)
+	}
+}
+
+// runDue has those run again that waited for a slot.
+func (l *loop) runDue() {
+	for a := &l.again; len(a.due) > 0 && (a.taken < a.slots || l.stopping.begun); {
+		d := a.due[0]
+		a.due[0] = nil
+		a.due = a.due[1:]
+		if d.due && d.state == held {
+			d.due = false
+			l.tryAgain(d)
+		}
+	}
+}
+
+// endAgain frees the slot of a message that was tried again.
+func (l *loop) endAgain(d *delivery) {
+	if d.again {
+		d.again = false
+		l.again.taken--
 	}
 }
 

@@ -43,6 +43,8 @@ type delivery struct {
 	unavailable      int       // outcomes in a row; only unavailable and forgetUnavailable change it
 	unavailableSince time.Time // of the first of them
 	refuted          bool      // its claim: others could be handled
+	again            bool      // it is tried once more, with a slot of loop.again
+	due              bool      // it waits for one of them
 
 	expiring     bool // it was logged that its retention ends soon
 	suspect      bool // runs apart, or waits for it
@@ -99,6 +101,9 @@ const (
 func (l *loop) setState(d *delivery, s state) {
 	if d.state == held {
 		l.endHold(d)
+	}
+	if s != ready && s != running {
+		l.endAgain(d)
 	}
 	l.counts[d.state]--
 	d.state = s

@@ -56,6 +56,7 @@ func (l *loop) takeSlot(d *delivery) {
 
 // endSlot gives the slot of a handler to another one: it has returned, or is stuck.
 func (l *loop) endSlot(d *delivery) {
+	l.endAgain(d)
 	if d.slot {
 		d.slot = false
 		l.slotsTaken--
@@ -106,7 +107,7 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 		return w.handler(ctx, d.m)
 	}, func(err error) {
 		r := w.newResult(d, err, try, settle.Of(settled))
-		r.key = settle.KeptKey(settled)
+		r.key, r.ran = settle.KeptKey(settled), !d.damaged && settle.HasRun(settled)
 		call.End(r.handlerReturn(settled))
 		if r.outcome != sqsonce.OutcomeRejected {
 			w.settle(d, r, false)
@@ -119,6 +120,7 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 type result struct {
 	outcome    sqsonce.OutcomeKind
 	err        error
+	ran        bool                          // else middleware decided without the handler
 	asked      time.Duration                 // delay of sqsonce.RetryAfter; negative: none
 	delay      time.Duration                 // until others may receive the message
 	peerEnded  <-chan struct{}               // of an event in progress; nil: not known
@@ -208,8 +210,8 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		return
 	}
 	d.suspect = false
-	if r.outcome != sqsonce.OutcomeUnavailable && !d.damaged { // of a damaged message no handler ran
-		l.available(d)
+	if r.outcome != sqsonce.OutcomeUnavailable && !d.damaged {
+		l.available(d, r.ran && r.outcome != sqsonce.OutcomeLeaseLost)
 	}
 	if r.outcome != sqsonce.OutcomeInProgress {
 		d.bounces = 0

@@ -63,11 +63,14 @@ func (w *Worker) NotLive() string {
 func (w *Worker) NotReady() string {
 	patience := w.opts.WaitTime + time.Minute
 	last := w.Stats().LastPoll
+	why := w.NotLive()
 	switch {
 	case w.state.Load() == stateNew && w.waitsFor.Load() != nil:
 		return *w.waitsFor.Load()
 	case w.state.Load() != stateRunning:
 		return "the worker does not run: " + w.State()
+	case why != "":
+		return why
 	case w.notReady.Load() != nil:
 		return *w.notReady.Load()
 	case w.full.Load() && w.since(&w.progress) >= patience:

@@ -148,7 +148,7 @@ func TestNotLiveWhenStuck(t *testing.T) {
 		time.Sleep(61 * time.Second)
 		j.wantHealth("not stuck yet", 200, 200)
 		time.Sleep(2 * time.Second)
-		j.wantHealth("two are stuck", 503, 200)
+		j.wantHealth("two are stuck", 503, 503)
 		j.wantReason("/live", "did not return after their contexts were cancelled")
 		close(over)
 		time.Sleep(time.Second)

@@ -18,7 +18,13 @@ func (l *loop) hold(d *delivery, why heldFor, delay time.Duration, ended <-chan 
 	l.setState(d, held)
 	d.heldFor = why
 	l.heldAs[why]++
-	d.retry = l.after(delay, func() { l.makeReady(d) })
+	d.retry = l.after(delay, func() {
+		if l.isAside(d) {
+			l.tryAgain(d)
+		} else {
+			l.makeReady(d)
+		}
+	})
 	if ended == nil {
 		return
 	}
@@ -47,6 +53,7 @@ func (l *loop) peerEnded(e peerEnded) {
 // endHold is called for a message that leaves the state held, whatever becomes of it.
 func (l *loop) endHold(d *delivery) {
 	l.heldAs[d.heldFor]--
+	d.due = false
 	l.unpark(d)
 	if d.group != nil {
 		for _, f := range d.group.followers {

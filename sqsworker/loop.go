@@ -45,6 +45,7 @@ type handling struct {
 	tries      int // of the head of a FIFO group
 	pace       pace
 	parked     amount // of messages that wait outside MaxInFlight
+	again      again
 }
 
 // settling is what SQS is told of messages.
@@ -145,6 +146,7 @@ func (l *loop) step() {
 	l.schedule.run(now)
 	l.chooseTrial()
 	l.runSuspects()
+	l.runDue()
 	l.startReady()
 	l.flush(&l.deletes, false)
 	l.flush(&l.releases, false)

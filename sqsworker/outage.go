@@ -13,10 +13,11 @@ import (
 // needs is what the worker knows of what its messages need: the store of the records, or a dependency of the handlers.
 type needs struct {
 	state  needsState
-	since  time.Time // of the state
-	proven bool      // a message had another outcome than unavailable since Run began
-	last   time.Time // when a message last had one
-	err    error     // of the newest unavailable outcome
+	since  time.Time     // of the state
+	proven bool          // a message had another outcome than unavailable since Run began
+	last   time.Time     // when a message last had one
+	took   time.Duration // by the longest run that was unavailable, since then
+	err    error         // of the newest unavailable outcome
 
 	questions []*asked
 	asking    *asked // the one that is under way; nil: none is
@@ -96,6 +97,7 @@ func (l *loop) whileNeeds(first, then time.Duration, f func()) {
 // endOutage runs all that is held.
 func (l *loop) endOutage(next needsState) {
 	l.setNeeds(next)
+	l.again.slots = l.opts.Concurrency
 	l.needs.trial, l.needs.claims = trial{}, 0
 	l.wake()
 }
@@ -177,6 +179,9 @@ const (
 // chooseTrial chooses a message for a trial. Without one a receive for one message is started, see toProbe, if one may be.
 func (l *loop) chooseTrial() {
 	t := &l.needs.trial
+	if m := t.message; m != nil && (m.lease.lost || m.state != ready && m.state != running) {
+		l.tryAnother()
+	}
 	if t.state != trialDue && (t.state != trialReceived || l.polling.active > 0) {
 		return
 	}
@@ -204,6 +209,20 @@ func (l *loop) chooseTrial() {
 	if oldest.state == held {
 		l.makeReady(oldest)
 	}
+}
+
+// tryAnother has a trial follow soon on one that told nothing: its lease was lost, it is a suspect or a duplicate.
+func (l *loop) tryAnother() {
+	l.needs.trial = trial{}
+	if l.needs.state != needsDown {
+		return
+	}
+	since := l.needs.since
+	l.after(lookAgain, func() {
+		if n := &l.needs; n.state == needsDown && n.since.Equal(since) && n.trial.state == noTrial {
+			n.trial.state = trialDue
+		}
+	})
 }
 
 // toProbe is how many messages a worker may receive that is not sure of what its messages need; decided is false where it is sure.
@@ -239,13 +258,23 @@ func (l *loop) awaitsOutcome() bool {
 	return false
 }
 
-// available notes that a message had another outcome than unavailable.
-func (l *loop) available(d *delivery) {
+// available notes that a message had another outcome than unavailable. Where its handler did not run, as for a duplicate, that says
+// nothing about what handlers need, and may come of what this process remembers.
+func (l *loop) available(d *delivery, ran bool) {
 	n := &l.needs
 	wasAside := d.unavailable > 0
 	l.forgetUnavailable(d)
+	if !ran {
+		if n.state == needsUnproven {
+			l.setNeeds(needsProven) // it cost the message nothing
+		}
+		return
+	}
 	l.refute()
-	n.proven, n.last = true, l.now()
+	if wasAside {
+		l.again.slots = min(l.again.slots+1, l.opts.Concurrency)
+	}
+	n.proven, n.last, n.took = true, l.now(), 0
 	switch began := d.began; n.state {
 	case needsDown:
 		for _, a := range n.questions {
@@ -268,15 +297,26 @@ func (l *loop) available(d *delivery) {
 	}
 }
 
-// proveBy has a handler that runs for a while count as the proof that what it needs is there.
+// proveBy has a handler that runs for a while, and for twice as long as those that were unavailable, count as the proof that what it needs
+// is there: it may run for hours.
 func (l *loop) proveBy(d *delivery) {
-	if l.needs.state != needsUnproven {
+	n := &l.needs
+	if n.state == needsProven || n.state == needsDown && n.trial.message != d {
 		return
 	}
-	run := d.run // a message may run again meanwhile
-	l.after(provenRun, func() {
-		if d.state == running && d.run == run && l.needs.state == needsUnproven {
+	state, since, run := n.state, n.since, d.run // a message may run again meanwhile
+	proves := max(provenRun, 2*n.took)
+	l.after(d.began.Add(proves).Sub(l.now()), func() {
+		switch {
+		case n.state != state || !n.since.Equal(since) || d.state != running || d.run != run:
+		case 2*n.took > proves:
+			l.proveBy(d)
+		case state == needsDown:
+			l.disbelieve()
+		default:
 			l.setNeeds(needsProven)
+			l.refute()
+			n.claims, n.last = 0, l.now()
 		}
 	})
 }

@@ -18,6 +18,8 @@ const (
 	suspectProves = 10 * time.Second
 	suspectWaits  = 40 * time.Second // for what is held for less
 	suspectHeld   = 12 * time.Hour
+	// suspectPatience is how long suspects wait for what runs. A handler that has hung since would keep all others from running.
+	suspectPatience = 15 * time.Minute
 )
 
 // suspects are the messages that run apart.
@@ -25,6 +27,7 @@ type suspects struct {
 	state   suspectsState
 	waiting []*delivery // in the order in which they start
 	current *delivery   // the one that was started last
+	since   time.Time   // when it was, or when the first one was found
 }
 
 type suspectsState int
@@ -60,7 +63,8 @@ func (l *loop) suspected(d *delivery, started time.Time) {
 	l.suspects.waiting = append(l.suspects.waiting, d)
 	slices.SortStableFunc(l.suspects.waiting, func(a, b *delivery) int { return a.suspectStart.Compare(b.suspectStart) })
 	if l.suspects.state == noSuspects {
-		l.suspects.state = suspectsWait
+		l.suspects.state, l.suspects.since = suspectsWait, l.now()
+		l.wakeAfter(suspectPatience)
 	}
 }
 
@@ -78,9 +82,10 @@ func (l *loop) runSuspects() {
 		*s = suspects{}
 		return
 	}
-	s.state, s.current = suspectsStarted, s.waiting[0]
+	s.state, s.current, s.since = suspectsStarted, s.waiting[0], l.now()
 	l.makeReady(s.current)
 	l.wakeAfter(suspectProves)
+	l.wakeAfter(suspectPatience)
 }
 
 // proving says that a suspect has to run for a while yet, before it counts as innocent.
@@ -92,6 +97,9 @@ func (l *loop) proving(d *delivery) bool {
 // nobody.
 func (l *loop) mayStartSuspect() bool {
 	if l.suspects.state == suspectsStarted && len(l.suspects.waiting) > 1 {
+		return true
+	}
+	if l.polling.active == 0 && elapsed(l.now(), l.suspects.since) >= suspectPatience {
 		return true
 	}
 	if l.polling.active > 0 || l.slotsTaken > 0 || l.counts[deleting]+l.counts[rejecting] > 0 {

@@ -49,3 +49,36 @@ func TestSuspectBesideUnavailable(t *testing.T) {
 		})
 	}
 }
+
+// A handler that hangs holds up neither suspects nor the messages that wait for them for long.
+func TestSuspectBesideHungHandler(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		var found, done atomic.Int32
+		free := make(chan struct{})
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			switch {
+			case m.Body == "hangs":
+				<-free
+			case m.Body == "suspect" && found.Add(1) == 1:
+				return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now())
+			default:
+				done.Add(1)
+			}
+			return nil
+		})
+		x.send("hangs", "suspect")
+		time.Sleep(time.Minute)
+		x.send("other")
+		time.Sleep(13 * time.Minute)
+		if done.Load() != 0 {
+			t.Errorf("%d done beside a handler that runs for less than %s", done.Load(), suspectPatience)
+		}
+		time.Sleep(2 * time.Minute)
+		if done.Load() != 2 {
+			t.Errorf("%d of 2 done beside a handler that hangs", done.Load())
+		}
+		close(free)
+		j.stopClean()
+	})
+}

@@ -63,13 +63,14 @@ func (l *loop) expire(d *delivery) {
 	l.reject(d, r)
 }
 
-// expireHeld sends what waits in an outage to the dead-letter queue when its time is over.
+// expireHeld sends what waits because of an outage to the dead-letter queue when its time is over.
 func (l *loop) expireHeld() {
 	if !l.queue.hasDLQ() {
 		return
 	}
+	down := l.needs.state == needsDown || l.needs.state == needsDoubted
 	for _, d := range l.kept() {
-		if left, known := l.timeLeft(d); known && left <= 0 {
+		if left, known := l.timeLeft(d); known && left <= 0 && (down || d.due) {
 			l.expire(d)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 func refused(context.Context) error { return errRefused }
@@ -42,6 +43,50 @@ func TestTrialWithoutReceive(t *testing.T) {
 				time.Sleep(time.Minute)
 				if done.Load() != messages {
 					t.Errorf("%d of %d done, not ready: %q", done.Load(), messages, j.NotReady())
+				}
+				j.stopClean()
+			})
+		})
+	}
+}
+
+// A trial that tells nothing, since it loses its lease, is a suspect or has an outcome without a run, is followed by another one soon.
+// An outcome without a run ends no outage.
+func TestTrialThatTellsNothing(t *testing.T) {
+	t.Parallel()
+	for name, tells := range map[string]func(context.Context) error{
+		"lost":      func(context.Context) error { return sqsonce.ErrLeaseLost },
+		"suspect":   func(context.Context) error { return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now()) },
+		"duplicate": func(ctx context.Context) error { settle.Ran(ctx, false); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+				var others, tried atomic.Int32
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					switch m.Body {
+					case "own":
+						return sqsonce.UnavailableUntil(errRefused, refused)
+					case "first":
+						if tried.Add(1) == 1 {
+							return tells(ctx)
+						}
+					default:
+						others.Add(1)
+					}
+					return nil
+				})
+				x.send("own")
+				time.Sleep(2 * time.Second)
+				x.send("first")
+				time.Sleep(33 * time.Second)
+				if tried.Load() != 1 || j.NotReady() == "" {
+					t.Errorf("tried %d times, not ready: %q; want once, and an outage", tried.Load(), j.NotReady())
+				}
+				x.send("other")
+				time.Sleep(time.Minute)
+				if others.Load() != 1 || j.NotReady() != "" {
+					t.Errorf("%d of 1 others done, not ready: %q", others.Load(), j.NotReady())
 				}
 				j.stopClean()
 			})

@@ -34,6 +34,7 @@ func (l *loop) noteTrouble() {
 		}
 		return
 	}
+	l.expireHeld()
 	t.warned, t.noted = now, true
 	t.timer = l.after(warnEvery, l.noteTrouble)
 	level := l.log.Warn

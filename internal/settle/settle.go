@@ -107,6 +107,7 @@ type settlement struct {
 	host      context.Context
 	recording atomic.Int64
 	before    atomic.Bool
+	unrun     atomic.Bool // see Ran
 
 	mu      sync.Mutex
 	settled bool
