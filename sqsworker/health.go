@@ -104,7 +104,7 @@ func (w *Worker) probe(rw http.ResponseWriter, reason string) {
 	s := w.Stats()
 	body := struct {
 		Reason        string  `json:"reason,omitempty"`
-		State         string   `json:"state"`
+		State         string  `json:"state"`
 		Intake        Intake  `json:"intake"`
 		LastPoll      float64 `json:"last_poll_seconds"`
 		Running       int64   `json:"running"`
