@@ -187,19 +187,17 @@ func (g *gen) path() string {
 
 func (g *gen) request() wireRequest {
 	g.values, g.names = wire{}, map[string]string{}
-	ops := []string{"PutItem", "UpdateItem", "UpdateItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", "TransactWriteItems", "UpdateTable"}
+	ops := []string{"PutItem", "UpdateItem", "UpdateItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", "TransactWriteItems"}
 	if g.indexes != nil {
-		ops = append(ops, "PutItem", "IndexQuery", "IndexQuery", "IndexScan", "UpdateTable")
+		ops = append(ops, "PutItem", "IndexQuery", "IndexQuery", "IndexScan")
 	}
 	switch op := pick(g, ops...); op {
 	case "TransactWriteItems":
 		return g.transaction()
-	case "UpdateTable":
-		return g.changeOfIndexes()
 	case "IndexQuery":
 		return g.finish("Query", g.indexQuery())
 	case "IndexScan":
-		in := wire{"IndexName": pick(g, "by_one", "by_one", "by_two")}
+		in := wire{"IndexName": pick(g, "by_one", "by_one", "by_none")}
 		if g.chance(40) {
 			in["FilterExpression"] = g.condition(2)
 		}

@@ -1,10 +1,6 @@
 package ddbtest
 
-import (
-	"encoding/json"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // keySchema returns KeySchema and AttributeDefinitions of keys written "id:S".
 func keySchema(keys []string) (elements, definitions []map[string]string) {
@@ -28,24 +24,9 @@ func (g *gen) index(name string) wire {
 	return wire{"IndexName": name, "KeySchema": elements, "Projection": projection}
 }
 
-func (g *gen) changeOfIndexes() wireRequest {
-	name := pick(g, "by_one", "by_two", "by_two")
-	if g.chance(40) {
-		delete(g.indexes, name)
-		return wireRequest{"UpdateTable", wire{"GlobalSecondaryIndexUpdates": []wire{{"Delete": wire{"IndexName": name}}}}}
-	}
-	before := g.indexes[name]
-	ix := g.index(name)
-	_, definitions := keySchema(g.indexes[name])
-	if before != nil {
-		g.indexes[name] = before // it is there, and the request is refused
-	}
-	return wireRequest{"UpdateTable", wire{"AttributeDefinitions": definitions, "GlobalSecondaryIndexUpdates": []wire{{"Create": ix}}}}
-}
-
 // indexQuery draws a query of an index. Neither its order nor its costs are compared: items with one key have no order there.
 func (g *gen) indexQuery() wire {
-	name := pick(g, "by_one", "by_one", "by_two")
+	name := pick(g, "by_one", "by_one", "by_none")
 	keys := g.indexes[name]
 	if keys == nil {
 		keys = []string{"a1:S"}
@@ -59,14 +40,4 @@ func (g *gen) indexQuery() wire {
 		condition += " AND " + sort + " " + pick(g, "=", "<", "<=", ">", ">=") + " " + value(kind)
 	}
 	return wire{"IndexName": name, "KeyConditionExpression": condition}
-}
-
-// misfits reports whether an item of a scan has an attribute that cannot be the key of an index.
-func misfits(scanned string) bool {
-	var scan struct{ Items []map[string]map[string]any }
-	_ = json.Unmarshal([]byte(scanned), &scan) // what readResult wrote
-	return slices.ContainsFunc(scan.Items, func(i map[string]map[string]any) bool {
-		a, b := i["a1"], i["b1"]
-		return a != nil && (a["S"] == nil || a["S"] == "") || b != nil && b["N"] == nil
-	})
 }
