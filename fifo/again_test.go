@@ -32,7 +32,6 @@ func (c *attempts) SendMessageBatch(
 // Each call of PublishAll ends with an unknown outcome after a minute, and the caller repeats it at once. SQS remembers the ID
 // since the first call: no attempt may start over 285 s after the first one of the first call.
 func TestPublishingAgainContinuesTheWindow(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		c := &attempts{Client: x.sent, t0: time.Now()}
 		p, err := fifo.NewPublisher(c, x.url, "orders")
@@ -67,7 +66,6 @@ func TestPublishingAgainContinuesTheWindow(t *testing.T) {
 
 // What is said of a later call holds for the event, not for the call.
 func TestPublishingAgainIsNotNotSent(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
@@ -117,7 +115,6 @@ func TestConflictOfAllThatAConsumerSees(t *testing.T) {
 		"trace header":         func(e *fifo.Event) { e.TraceHeader = "Root=1-5759e988-bd862e3fe1be46a994272793" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				first := func() fifo.Event {
 					e := event("g", 1)
@@ -159,7 +156,6 @@ func (c sameSequence) SendMessageBatch(
 
 // SQS remembers an ID for five minutes at least. The number of its first message tells that it dropped another event.
 func TestConflictThatSQSAnswers(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p, err := fifo.NewPublisher(sameSequence{x.sent}, x.url, "orders")
 		if err != nil {
@@ -187,7 +183,6 @@ func TestConflictThatSQSAnswers(t *testing.T) {
 }
 
 func TestMemoryIsGivenBack(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		var remembered []int
@@ -226,7 +221,6 @@ func TestDedupConflict(t *testing.T) {
 	t.Parallel()
 	for _, queue := range []string{orders, standard} {
 		t.Run(queue, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, queue, func(x *fixture) {
 				p := x.publisher()
 				time.Sleep(time.Hour + 100*time.Millisecond)
@@ -259,7 +253,6 @@ func TestDedupConflict(t *testing.T) {
 
 // The body of an event that is certainly not in the queue may be corrected.
 func TestARefusedEventMayBeCorrected(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrNotSent) {

@@ -17,7 +17,6 @@ import (
 )
 
 func TestFlush(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
 		for n := range 3 {
@@ -43,7 +42,6 @@ func TestFlush(t *testing.T) {
 }
 
 func TestFlushContextEnds(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		pd, err := p.Enqueue(x.Context(), event("g", 1))
@@ -62,7 +60,6 @@ func TestFlushContextEnds(t *testing.T) {
 }
 
 func TestCloseDrains(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
 		for n := range 25 {
@@ -115,7 +112,6 @@ func reason(err error) string {
 }
 
 func TestCloseEndsWaitsForCapacity(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 1; o.Linger = time.Hour })
 		if _, err := p.Enqueue(x.Context(), event("g", 1)); err != nil {
@@ -143,7 +139,6 @@ func TestCloseEndsWaitsForCapacity(t *testing.T) {
 
 // An ended context is no error where nothing is left to wait for.
 func TestFlushWithNothingLeft(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
@@ -161,7 +156,6 @@ func TestFlushWithNothingLeft(t *testing.T) {
 }
 
 func TestPublishAll(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
 		var es []fifo.Event
@@ -207,7 +201,6 @@ func TestPublishCancelled(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				p := x.publisher()
 				ctx, cancel := context.WithCancelCause(x.Context())
@@ -253,7 +246,6 @@ func TestCapacityIsBounded(t *testing.T) {
 		{"bytes", fifo.Options{MaxBytes: 1 << 20}, 300 << 10, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, standard, func(x *fixture) {
 				p := x.publisher(func(o *fifo.Options) { *o = tt.opts; o.Linger = time.Hour })
 				ev := func(n int) fifo.Event {

@@ -83,7 +83,6 @@ func TestRefusedRequestIsDivided(t *testing.T) {
 		{"the signature", 400, 10, "InvalidSignatureException", []int{3}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				f := &refusing{next: x.srv, status: tt.status, code: tt.code, bad: "poison", most: tt.most}
 				x.sent.Client = newClient(f)
@@ -115,7 +114,6 @@ func TestRefusedRequestIsDivided(t *testing.T) {
 
 // The context of the call ends while a request is divided: nothing more is sent.
 func TestDividedRequestIsCancelled(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		ctx, cancel := context.WithCancel(x.Context())
 		defer cancel()
@@ -177,7 +175,6 @@ func TestClientThatBreaks(t *testing.T) {
 	} {
 		for _, queue := range []string{orders, standard} {
 			t.Run(name+" "+queue, func(t *testing.T) {
-				t.Parallel()
 				bubble(t, queue, func(x *fixture) {
 					x.sent.Client = &brokenClient{Client: x.sqs, breaks: breaks}
 					p := x.publisher()
@@ -254,7 +251,6 @@ func TestWindow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				x.outage(tt.outage, tt.fault)
 				p := x.publisher()
@@ -295,7 +291,6 @@ func TestWindowOfAFrozenProcess(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				p := x.publisher()
 				begin := time.Now()

@@ -127,7 +127,6 @@ func TestEventIsChecked(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				e := event("g", 1)
 				tt.change(&e)

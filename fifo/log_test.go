@@ -75,7 +75,6 @@ func TestBrokenLog(t *testing.T) {
 	} {
 		for _, method := range []string{"Enabled", "Handle"} {
 			t.Run(name+" in "+method, func(t *testing.T) {
-				t.Parallel()
 				bubble(t, orders, func(x *fixture) {
 					opened := make(chan struct{})
 					var p *fifo.Publisher
@@ -108,7 +107,7 @@ func TestBrokenLog(t *testing.T) {
 func TestLinesAreWritten(t *testing.T) {
 	t.Parallel()
 	for _, last := range []string{"PublishAll", "Close"} {
-		bubble(t, orders, func(x *fixture) {
+		inBubble(t, orders, func(x *fixture) {
 			var book logBook
 			p := x.publisher(book.option, func(o *fifo.Options) {
 				o.Linger = -1
@@ -136,7 +135,7 @@ func TestWarnsOncePerEpisode(t *testing.T) {
 		"fifo: unknown outcome of an attempt": {Do: fault.LoseReply},
 		"fifo: SQS throttles the queue":       {Do: fault.Error, Code: "ThrottlingException"},
 	} {
-		bubble(t, orders, func(x *fixture) {
+		inBubble(t, orders, func(x *fixture) {
 			var book logBook
 			p := x.publisher(book.option)
 			rule.Op, rule.Prob = "SendMessageBatch", 1
@@ -171,7 +170,6 @@ func TestWarnsOncePerEpisode(t *testing.T) {
 
 // A group that accepts no events says so once, until somebody reads the failure or resumes it.
 func TestWarnsOfAHaltedGroup(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var book logBook
 		p := x.publisher(book.option)
@@ -217,7 +215,6 @@ type eventKey struct{}
 
 // A line about an event has the context that the Accept hook made for it: a handler of the log finds the event's trace there.
 func TestLinesHaveTheEventsContext(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		h := contextHandler{slog.NewTextHandler(&logBook{}, &slog.HandlerOptions{Level: slog.LevelDebug}), map[string]any{}}
 		p := x.publisher(func(o *fifo.Options) {

@@ -85,7 +85,6 @@ func split(err error) []*fifo.PublishError {
 
 // Calls of PublishAll that run at the same time fill requests together, as those of Publish do.
 func TestCallsShareRequests(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		const calls = 500
@@ -109,7 +108,6 @@ func TestCallsShareRequests(t *testing.T) {
 
 // A call does not wait for all that was accepted before it.
 func TestCallsTakeTurns(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
 		for n := range 1000 {
@@ -138,7 +136,6 @@ func (c deaf) SendMessageBatch(
 }
 
 func TestAClientThatIgnoresItsContext(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p, err := fifo.NewPublisher(deaf{x.sent}, x.url, "orders")
 		if err != nil {

@@ -15,7 +15,6 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		key, size, err := p.Check(sized("g", 5<<20))
@@ -34,7 +33,6 @@ func TestCheck(t *testing.T) {
 }
 
 func TestFits(t *testing.T) {
-	t.Parallel()
 	bubble(t, "unused", func(x *fixture) {
 		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
 		p := x.publisher()
@@ -53,7 +51,7 @@ func TestFits(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	why := errors.New("no body")
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		_, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), refused(event("g", 2), why), event("g", 3), event("h", 1)})
 		want := map[int]string{1: "not sent", 2: "halted"}
@@ -91,7 +89,7 @@ func TestRefuse(t *testing.T) {
 func TestRefuseAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	why := errors.New("no body")
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		ctx, cancel := context.WithTimeout(x.Context(), 1)
 		defer cancel()
@@ -145,7 +143,7 @@ func TestADeadlineIsItsCallersOnly(t *testing.T) {
 				t.Parallel()
 				rule := tt.fault
 				rule.Op = "SendMessageBatch"
-				bubble(t, orders, func(x *fixture) {
+				inBubble(t, orders, func(x *fixture) {
 					p := x.publisher()
 					start := time.Now()
 					a := publishAll(p, 100*time.Millisecond, event("g", 1), event("g", 2))
@@ -190,7 +188,6 @@ func TestADeadlineIsItsCallersOnly(t *testing.T) {
 
 // An event that is sent on has the window that began with its own first attempt, and those behind it do not overtake it.
 func TestSentOnWithinItsWindow(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		x.outage(10*time.Minute, fault.Rule{Do: fault.Reset})
 		p := x.publisher()

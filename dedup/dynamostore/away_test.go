@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -24,40 +23,33 @@ func TestRequestsWhileAway(t *testing.T) {
 		"throttled":         {Prob: 1, Do: fault.Error, Code: "ProvisionedThroughputExceededException"},
 		"denied":            {Prob: 1, Do: fault.Error, Code: "AccessDeniedException"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				o, err := dedup.New(b.store(), "billing")
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), away)
-				defer cancel()
-				ctx, _ = settle.New(ctx)
-				sent := 0
-				err = o.Handler(func(context.Context, *sqsonce.Message) error {
-					b.faults(rule)
-					sent = len(b.srv.Calls())
-					return nil
-				})(ctx, &sqsonce.Message{ID: "1", QueueARN: "arn:aws:sqs:eu-west-1:1:orders", ReceiveCount: 1})
-				if !errors.Is(err, sqsonce.ErrUnavailable) {
-					t.Errorf("got error %v, want ErrUnavailable", err)
-				}
-				if sent = len(b.srv.Calls()) - sent; sent > int(away.Seconds()) || sent < 60 {
-					t.Errorf("%d requests in %s, want one a second at most", sent, away)
-				}
-			})
+		runBed(t, name, func(t *testing.T, b *bed) {
+			o, err := dedup.New(b.store(), "billing")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), away)
+			defer cancel()
+			ctx, _ = settle.New(ctx)
+			sent := 0
+			err = o.Handler(func(context.Context, *sqsonce.Message) error {
+				b.faults(rule)
+				sent = len(b.srv.Calls())
+				return nil
+			})(ctx, &sqsonce.Message{ID: "1", QueueARN: "arn:aws:sqs:eu-west-1:1:orders", ReceiveCount: 1})
+			if !errors.Is(err, sqsonce.ErrUnavailable) {
+				t.Errorf("got error %v, want ErrUnavailable", err)
+			}
+			if sent = len(b.srv.Calls()) - sent; sent > int(away.Seconds()) || sent < 60 {
+				t.Errorf("%d requests in %s, want one a second at most", sent, away)
+			}
 		})
 	}
 }
 
 // An answer ends that: the next call is retried as before.
 func TestRetriesAfterAnOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		l := b.acquire(s, claim("a"))
 		calls := func(rule ...fault.Rule) int {
 			b.faults(rule...)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -50,9 +49,7 @@ func (b *bed) largeRecords() (*Store, *scans) {
 
 // A list waits between its requests, and says what it consumed: half a unit for each 4 KB.
 func TestListIsPaced(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s, client := b.largeRecords()
 		// The first two of three pages of 1 MB are 250 units.
 		for units, want := range map[int]time.Duration{0: 2500 * time.Millisecond, 50: 5 * time.Second, -1: 0} {
@@ -78,9 +75,7 @@ func TestListIsPaced(t *testing.T) {
 
 // A list of what is open transfers no completed record.
 func TestListOfOpenRecords(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s, client := b.largeRecords()
 		for r, err := range s.List(t.Context(), func(o *dedup.ListOptions) { o.States = []dedup.RecordState{dedup.StateRunning} }) {
 			if err != nil || r.Key != testKey {
@@ -104,10 +99,7 @@ func TestListOfOpenRecords(t *testing.T) {
 
 // An item that is no record is reported with its key, and the list goes on.
 func TestListOfOtherItems(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		for _, c := range claimsOf(3) {
 			b.acquire(s, c)
 		}
@@ -145,32 +137,28 @@ func TestDelete(t *testing.T) {
 			{"released", func(b *bed, s *Store) { b.release(s, b.acquire(s, claim("a"))) }, false},
 			{"completed", func(b *bed, s *Store) { b.complete(s, b.acquire(s, claim("a"))) }, false},
 		} {
-			t.Run(c.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					b := newBed(t)
-					s := b.store()
-					c.make(b, s)
-					if !dated {
-						s = b.store() // an operator's, that has never asked anything
-					} else if _, err := s.Inspect(t.Context(), "another"); !errors.Is(err, dedup.ErrNotFound) {
-						t.Fatal(err)
+			runStore(t, c.name, func(t *testing.T, b *bed, s *Store) {
+				c.make(b, s)
+				if !dated {
+					s = b.store() // an operator's, that has never asked anything
+				} else if _, err := s.Inspect(t.Context(), "another"); !errors.Is(err, dedup.ErrNotFound) {
+					t.Fatal(err)
+				}
+				err := s.Delete(t.Context(), testKey)
+				if !c.live {
+					if err != nil || b.item(testTable) != nil {
+						t.Errorf("Delete: got %v and record %v, want neither", err, b.item(testTable))
 					}
-					err := s.Delete(t.Context(), testKey)
-					if !c.live {
-						if err != nil || b.item(testTable) != nil {
-							t.Errorf("Delete: got %v and record %v, want neither", err, b.item(testTable))
-						}
-						return
-					}
-					if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || b.item(testTable) == nil {
-						t.Errorf("Delete of a live lease: got %v and record %v, want *InProgressError and the record", err, b.item(testTable))
-					} else if !in.Until.After(time.Now()) {
-						t.Errorf("InProgressError.Until: got %s, want it ahead", in.Until)
-					}
-					if err := s.Delete(t.Context(), testKey, func(o *DeleteOptions) { o.Force = true }); err != nil || b.item(testTable) != nil {
-						t.Errorf("forced Delete: got %v and record %v, want neither", err, b.item(testTable))
-					}
-				})
+					return
+				}
+				if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || b.item(testTable) == nil {
+					t.Errorf("Delete of a live lease: got %v and record %v, want *InProgressError and the record", err, b.item(testTable))
+				} else if !in.Until.After(time.Now()) {
+					t.Errorf("InProgressError.Until: got %s, want it ahead", in.Until)
+				}
+				if err := s.Delete(t.Context(), testKey, func(o *DeleteOptions) { o.Force = true }); err != nil || b.item(testTable) != nil {
+					t.Errorf("forced Delete: got %v and record %v, want neither", err, b.item(testTable))
+				}
 			})
 		}
 	}
@@ -178,10 +166,7 @@ func TestDelete(t *testing.T) {
 
 // TTL deletes records whose retention is over and nothing else: not one whose lease was renewed past it.
 func TestTTLDeletesNoLiveLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		c := claim("a")
 		c.Retention = time.Hour
 		l := b.acquire(s, c)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,9 +18,7 @@ import (
 
 // A delivery without peers does not wait, and needs no permission for statements.
 func TestNoLingerWithoutPeers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.store(func(o *Options) { o.Linger = time.Second })
 		sent, start := len(b.srv.Calls()), time.Now()
 		for _, c := range claimsOf(3) { // one after the other
@@ -76,28 +73,22 @@ func TestWhoIsAPeer(t *testing.T) {
 			}
 		}, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store(func(o *Options) { o.Linger = time.Second })
-				claims := claimsOf(2)
-				c.other(b, s, claims[0])
-				start := time.Now()
-				b.acquire(s, claims[1])
-				if waited := time.Since(start) != 0; waited != c.want {
-					t.Errorf("Acquire beside another: waited %t, want %t", waited, c.want)
-				}
-			})
+		runBed(t, c.name, func(t *testing.T, b *bed) {
+			s := b.store(func(o *Options) { o.Linger = time.Second })
+			claims := claimsOf(2)
+			c.other(b, s, claims[0])
+			start := time.Now()
+			b.acquire(s, claims[1])
+			if waited := time.Since(start) != 0; waited != c.want {
+				t.Errorf("Acquire beside another: waited %t, want %t", waited, c.want)
+			}
 		})
 	}
 }
 
 // No condition can refuse a copy that finds no record. No handler runs, and the key is blocked for one lease.
 func TestDelayedCopyOnADeletedRecordIsAGhostLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Replay, Delay: 20 * time.Second})
 		b.complete(s, b.acquire(s, claim("a")))
 		if err := s.Delete(t.Context(), testKey); err != nil {
@@ -160,40 +151,36 @@ func TestReleaseOfAnUnknownAcquire(t *testing.T) {
 		{"completed by another", func(b *bed, s *Store) { b.complete(s, b.acquire(s, claim("other"))) }, false, 1},
 		{"not a record", func(b *bed, _ *Store) { b.foreign(values{attrStatus: text("EXPIRED")}) }, false, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store()
-				if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) { // the clock learns the time
-					t.Fatal(err)
+		runStore(t, tt.name, func(t *testing.T, b *bed, s *Store) {
+			if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) { // the clock learns the time
+				t.Fatal(err)
+			}
+			tt.before(b, s)
+			before, sent := b.item(testTable), len(b.srv.Calls())
+			err := s.Release(t.Context(), unknownLease("a"), errors.New("given up"))
+			after := b.item(testTable)
+			if got := len(b.ops(sent)); got != tt.calls {
+				t.Errorf("%d requests, want %d", got, tt.calls)
+			}
+			if !tt.ours {
+				if !errors.Is(err, sqsonce.ErrLeaseLost) || !cmp.Equal(before, after) {
+					t.Errorf("got error %v and record %v, want ErrLeaseLost and %v", err, after, before)
 				}
-				tt.before(b, s)
-				before, sent := b.item(testTable), len(b.srv.Calls())
-				err := s.Release(t.Context(), unknownLease("a"), errors.New("given up"))
-				after := b.item(testTable)
-				if got := len(b.ops(sent)); got != tt.calls {
-					t.Errorf("%d requests, want %d", got, tt.calls)
-				}
-				if !tt.ours {
-					if !errors.Is(err, sqsonce.ErrLeaseLost) || !cmp.Equal(before, after) {
-						t.Errorf("got error %v and record %v, want ErrLeaseLost and %v", err, after, before)
-					}
-					return
-				}
-				if err != nil || after[attrOwner] != "a" || after[attrUntil] != "0" || after[attrStatus] != inProgress {
-					t.Fatalf("got error %v and record %v, want it released by a", err, after)
-				}
-				if was, is := numberIn(t, before, attrFence), numberIn(t, after, attrFence); is < was || is == 0 {
-					t.Errorf("fence: got %d after %d, want it to grow", is, was)
-				}
-				if end := numberIn(t, after, TTLAttribute); end < time.Now().Add(claim("a").Retention).Unix() {
-					t.Errorf("end of retention: got %d, want that of an acquire", end)
-				}
-				if _, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); !errors.Is(err, sqsonce.ErrLeaseLost) {
-					t.Errorf("the acquire, when it is carried out: got error %v, want ErrLeaseLost", err)
-				}
-				b.acquire(b.store(), claim("b"))
-			})
+				return
+			}
+			if err != nil || after[attrOwner] != "a" || after[attrUntil] != "0" || after[attrStatus] != inProgress {
+				t.Fatalf("got error %v and record %v, want it released by a", err, after)
+			}
+			if was, is := numberIn(t, before, attrFence), numberIn(t, after, attrFence); is < was || is == 0 {
+				t.Errorf("fence: got %d after %d, want it to grow", is, was)
+			}
+			if end := numberIn(t, after, TTLAttribute); end < time.Now().Add(claim("a").Retention).Unix() {
+				t.Errorf("end of retention: got %d, want that of an acquire", end)
+			}
+			if _, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); !errors.Is(err, sqsonce.ErrLeaseLost) {
+				t.Errorf("the acquire, when it is carried out: got error %v, want ErrLeaseLost", err)
+			}
+			b.acquire(b.store(), claim("b"))
 		})
 	}
 }
@@ -226,22 +213,18 @@ func TestReleasedFromTheStartTakesNothingOver(t *testing.T) {
 func TestReleaseOfAnUnknownAcquireIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, times := range []int{1, 5} {
-		t.Run(fmt.Sprint(times), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store()
-				l := b.acquire(s, claim("other"))
-				b.faults(fault.Rule{Prob: 1, Do: fault.Reset})
-				if _, err := s.Renew(t.Context(), l, lease); err == nil {
-					t.Fatal("Renew without DynamoDB: got nil, want an error")
-				}
-				b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Reset, Times: times})
-				l = unknownLease("a")
-				l.Key = "billing#other"
-				if err := s.Release(t.Context(), l, nil); err != nil {
-					t.Errorf("Release: got error %v, want nil", err)
-				}
-			})
+		runStore(t, fmt.Sprint(times), func(t *testing.T, b *bed, s *Store) {
+			l := b.acquire(s, claim("other"))
+			b.faults(fault.Rule{Prob: 1, Do: fault.Reset})
+			if _, err := s.Renew(t.Context(), l, lease); err == nil {
+				t.Fatal("Renew without DynamoDB: got nil, want an error")
+			}
+			b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Reset, Times: times})
+			l = unknownLease("a")
+			l.Key = "billing#other"
+			if err := s.Release(t.Context(), l, nil); err != nil {
+				t.Errorf("Release: got error %v, want nil", err)
+			}
 		})
 	}
 }

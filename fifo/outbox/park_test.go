@@ -20,7 +20,6 @@ func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, func(x *fixture) {
 				r := x.relay()
 				x.commit(4, "g")
@@ -79,7 +78,6 @@ func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
 }
 
 func TestARefusedEventIsSkipped(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay(func(o *outbox.Options) { o.OnRefused, o.Settle = outbox.Skip, -1 })
 		x.commit(25, "g")
@@ -117,7 +115,6 @@ func TestARefusedEventIsSkipped(t *testing.T) {
 
 // An event that cannot be read, and one of another namespace: neither sent nor parked, their groups wait, others go on.
 func TestGroupsThatWait(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		x.commit(5, "broken", "foreign", "fine", "many")
@@ -170,7 +167,6 @@ func TestGroupsThatWait(t *testing.T) {
 
 // The operator discards a halted event: its group goes on without it.
 func TestDiscard(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		x.commit(3, "g")
@@ -195,7 +191,6 @@ func TestDiscard(t *testing.T) {
 
 // NewRelay attaches the relay to each hook once, and to none where an argument is bad. A hook that panics costs a line.
 func TestAttach(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		var attached []*outbox.Relay
 		hook := outbox.Hooks{Attach: func(r *outbox.Relay) { attached = append(attached, r) }}
@@ -225,7 +220,6 @@ func TestAttach(t *testing.T) {
 // Began and Swept say how old the Backlog is: a relay that cannot read, or cannot go on to its last group, is seen by their age, and
 // one that is not running has none.
 func TestSwept(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay(func(o *outbox.Options) { o.Groups = 2 })
 		want := func(when string, running bool, swept time.Duration) {

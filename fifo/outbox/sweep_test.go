@@ -33,7 +33,6 @@ func TestDeadline(t *testing.T) {
 			"Sweep": func(ctx context.Context, r *outbox.Relay) error { _, err := r.Sweep(ctx); return err },
 		} {
 			t.Run(fmt.Sprint(name, total), func(t *testing.T) {
-				t.Parallel()
 				bubble(t, func(x *fixture) {
 					x.commit(5, groupNames(400)...)
 					r := x.relay(func(o *outbox.Options) { o.Groups, o.Settle = 2, -1 })
@@ -67,7 +66,6 @@ func TestDeadline(t *testing.T) {
 
 // Sweeps that never come to the end: each begins where the last one has ended, so that the groups in front do not starve the others.
 func TestSweepsCoverAll(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay(func(o *outbox.Options) { o.Groups, o.Settle = 4, -1 })
 		names := groupNames(200)
@@ -86,7 +84,6 @@ func TestSweepsCoverAll(t *testing.T) {
 
 // A sweep leaves young groups to their doorbells, and counts them.
 func TestSettle(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		x.commit(2, "old")

@@ -107,8 +107,7 @@ func TestLambda(t *testing.T) {
 
 // With a relay: what is drained and what is halted is done, and a group that is neither comes again.
 func TestStreamWithARelay(t *testing.T) {
-	t.Parallel()
-	inRig(t, func(x *rig) {
+	onRig(t, func(x *rig) {
 		x.mustCommit("a", 0, 3)
 		x.mustCommit("halted", 0, 2)
 		x.park("halted", outbox.Halt, 1)
@@ -246,8 +245,7 @@ func (x *rig) streamed() json.RawMessage {
 
 // The table's own stream rings for its groups: every event of it is published, and a stream that is read again changes nothing.
 func TestStreamOfTheTable(t *testing.T) {
-	t.Parallel()
-	inRig(t, func(x *rig) {
+	onRig(t, func(x *rig) {
 		x.mustCommit("a", 0, 3)
 		x.mustCommit("b", 0, 1)
 		x.park("b", outbox.Skip, 1) // a MODIFY
