@@ -19,6 +19,14 @@ func conditionalPut(n int) string {
 		`"ConditionExpression":"attribute_not_exists(id) OR #s = :d","ExpressionAttributeNames":{"#s":"status"},"ExpressionAttributeValues":{":d":{"S":"COMPLETED"}}}`
 }
 
+// BenchmarkMemory fills a table with small records and reports their overhead.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		over := overhead(b, 100_000)
+		b.ReportMetric(over, "B/item")
+	}
+}
+
 // TestMemoryOfAnItem: the table and the record of calls stay small enough for millions of items.
 func TestMemoryOfAnItem(t *testing.T) {
 	if over := overhead(t, 20_000); over > 300 {
@@ -28,7 +36,7 @@ func TestMemoryOfAnItem(t *testing.T) {
 
 // overhead is the heap of n items, divided by n, without the bytes of their names and values. It includes the record of
 // the calls that put them.
-func overhead(t *testing.T, n int) float64 {
+func overhead(t testing.TB, n int) float64 {
 	t.Helper()
 	srv, c := start(t)
 	before := heap()

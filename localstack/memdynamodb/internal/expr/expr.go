@@ -149,6 +149,7 @@ var (
 	keyConditions cache[*KeyCondition]
 	updates       cache[*Update]
 	projections   cache[*Projection]
+	statements    cache[*prepared]
 )
 
 // ParseCondition parses a ConditionExpression. Like all errors of this package, its errors are of type [Error].

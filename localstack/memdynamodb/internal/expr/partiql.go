@@ -10,9 +10,14 @@ import (
 // Statement is a parsed PartiQL statement on one item.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.html
 type Statement struct {
-	Item      attr.Map // of an INSERT
-	Env       Env      // the names and values of the text
-	Verb      string   // "INSERT", "UPDATE", "DELETE" or "SELECT"
+	*template
+	Item attr.Map // of an INSERT
+	Env  Env      // the names and values of the text
+}
+
+// template is the part of a statement that does not depend on its parameters.
+type template struct {
+	Verb      string // "INSERT", "UPDATE", "DELETE" or "SELECT"
 	Table     string
 	Update    *Update // of an UPDATE
 	Paths     []Path  // of a SELECT; nil: *
@@ -23,15 +28,29 @@ type Statement struct {
 // maxStatement is the limit of a statement's length in bytes.
 const maxStatement = 8192
 
-// ParseStatement parses a statement. params are the values for its question marks, in their order.
+// ParseStatement parses a statement. params are the values for its question marks, in their order. The caller must not
+// change the result: it shares parts with other statements of the same text.
 func ParseStatement(src string, params []attr.Value) (Statement, error) {
-	s := &Statement{Env: Env{Names: map[string]string{}}}
+	if !strings.Contains(src, "?") {
+		// Its values are in the text, which is another one each time. The cache would not help.
+		return parseStatement(src, &parameters{values: params})
+	}
+	p, err := statements.get(src, func() (*prepared, error) { return prepare(src) })
+	if err != nil {
+		// The text is wrong, or only its parameters show whether it is. The parser needs them for DynamoDB's error.
+		return parseStatement(src, &parameters{values: params})
+	}
+	return p.with(params)
+}
+
+func parseStatement(src string, params *parameters) (Statement, error) {
+	s := &Statement{template: &template{}, Env: Env{Names: map[string]string{}}}
 	p := &parser{kind: "Statement", src: src, partiql: &s.Env}
 	err := p.run(func() {
 		if len(src) > maxStatement {
 			p.fail("Statement size has exceeded the maximum allowed size; statement size: %d", len(src))
 		}
-		lexStatement(p, &s.Env, &parameters{values: params})
+		lexStatement(p, &s.Env, params)
 		s.parse(p)
 		p.punct(";")
 		if p.peek().kind != tokEnd {
@@ -211,22 +230,88 @@ func missing(p *parser, of operand) node {
 
 // parameters are the values for the question marks of a statement, in their order.
 type parameters struct {
-	values []attr.Value
-	used   int
+	values  []attr.Value
+	unknown bool // the statement is parsed before its parameters are known
+	used    int
 }
+
+// parameter stands for the parameter with this index in a statement whose parameters are not known. The parser knows
+// nothing of its type.
+type parameter int
+
+// Type implements [attr.Value].
+func (parameter) Type() string { return "?" }
 
 var errParameters = &Error{"Number of parameters in request and statement don't match."}
 
 func (p *parameters) next() attr.Value {
-	if p.used == len(p.values) {
+	n := p.used
+	p.used++
+	switch {
+	case p.unknown:
+		return parameter(n)
+	case n >= len(p.values):
 		panic(errParameters)
 	}
-	p.used++
-	return p.values[p.used-1]
+	return p.values[n]
 }
 
 func (p *parameters) end() {
 	if p.used < len(p.values) {
 		panic(errParameters)
 	}
+}
+
+// prepared is a statement that was parsed before its parameters are known.
+type prepared struct {
+	statement  Statement
+	parameters int
+}
+
+// prepare refuses what is wrong, and a statement whose parse depends on a parameter: one that is a name, or in a set.
+func prepare(src string) (*prepared, error) {
+	params := &parameters{unknown: true}
+	s, err := parseStatement(src, params)
+	if err != nil {
+		return nil, err
+	}
+	if s.Verb == "INSERT" {
+		s.Env.Values = nil // all are in the item
+	}
+	return &prepared{s, params.used}, nil
+}
+
+// with returns the statement with values for its parameters.
+func (p *prepared) with(params []attr.Value) (Statement, error) {
+	if len(params) != p.parameters {
+		return Statement{}, errParameters
+	}
+	s := p.statement
+	s.Env.Values = bindMap(s.Env.Values, params)
+	s.Item = bindMap(s.Item, params)
+	return s, nil
+}
+
+func bindMap(m attr.Map, params []attr.Value) attr.Map {
+	m = slices.Clone(m)
+	for i := range m {
+		m[i].Value = bind(m[i].Value, params)
+	}
+	return m
+}
+
+func bind(v attr.Value, params []attr.Value) attr.Value {
+	switch v := v.(type) {
+	case parameter:
+		return params[v]
+	case attr.Map:
+		return bindMap(v, params)
+	case attr.List:
+		l := slices.Clone(v)
+		for i := range l {
+			l[i] = bind(l[i], params)
+		}
+		return l
+	}
+	return v
 }

@@ -156,6 +156,8 @@ func (p *parser) set(env *Env) attr.Value {
 			strings = append(strings, string(v))
 		case attr.Number:
 			numbers = append(numbers, v)
+		case parameter:
+			p.syntax() // the type of the set depends on the type of the parameter
 		}
 	}
 	switch {
