@@ -19,8 +19,9 @@ const (
 	keys         = "KeySchema KeySchema.AttributeName KeySchema.KeyType"
 	newIndex     = "IndexName Projection Projection.NonKeyAttributes Projection.ProjectionType " + keys
 	units        = "ProvisionedThroughput ProvisionedThroughput.ReadCapacityUnits ProvisionedThroughput.WriteCapacityUnits"
-	settings     = "TableName BillingMode DeletionProtectionEnabled StreamSpecification StreamSpecification.StreamEnabled StreamSpecification.StreamViewType " + units
-	statement    = "ConsistentRead Parameters ReturnValuesOnConditionCheckFailure Statement"
+	settings     = "TableName AttributeDefinitions AttributeDefinitions.AttributeName AttributeDefinitions.AttributeType BillingMode DeletionProtectionEnabled SSESpecification SSESpecification.Enabled " +
+		"SSESpecification.KMSMasterKeyId SSESpecification.SSEType StreamSpecification StreamSpecification.StreamEnabled StreamSpecification.StreamViewType TableClass " + units
+	statement = "ConsistentRead Parameters ReturnValuesOnConditionCheckFailure Statement"
 )
 
 // within puts the path of an object before its members.
@@ -34,13 +35,16 @@ func within(path, members string) string {
 
 // implemented are the members of each operation that the server has. It refuses every other one by name.
 var implemented = map[string]string{
-	"CreateTable":               settings + " AttributeDefinitions AttributeDefinitions.AttributeName AttributeDefinitions.AttributeType " + keys + " " + within("GlobalSecondaryIndexes", newIndex+" "+units) + " " + within("LocalSecondaryIndexes", newIndex),
-	"UpdateTable":               settings,
+	"CreateTable":               settings + " " + keys + " Tags Tags.Key Tags.Value " + within("GlobalSecondaryIndexes", newIndex+" "+units) + " " + within("LocalSecondaryIndexes", newIndex),
+	"UpdateTable":               settings + " " + within("GlobalSecondaryIndexUpdates", within("Create", newIndex+" "+units)+" "+within("Update", "IndexName "+units)+" "+within("Delete", "IndexName")),
 	"DescribeTable":             "TableName",
 	"DeleteTable":               "TableName",
 	"ListTables":                "ExclusiveStartTableName Limit",
 	"UpdateTimeToLive":          "TableName " + within("TimeToLiveSpecification", "AttributeName Enabled"),
 	"DescribeTimeToLive":        "TableName",
+	"TagResource":               "ResourceArn Tags Tags.Key Tags.Value",
+	"UntagResource":             "ResourceArn TagKeys",
+	"ListTagsOfResource":        "ResourceArn NextToken",
 	"UpdateContinuousBackups":   "TableName " + within("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled RecoveryPeriodInDays"),
 	"DescribeContinuousBackups": "TableName",
 	"GetItem":                   "ConsistentRead Key ProjectionExpression ReturnConsumedCapacity TableName ExpressionAttributeNames",

@@ -4,7 +4,8 @@
 // Every write is atomic, and every later read sees it, eventually consistent reads too, but for a transaction that the
 // fault HalfApplied delays. Tables and indexes are active
 // from the moment they are created. Items expire only when [Server.SweepTTL] is called: AWS promises no more than "within
-// a few days", so a test chooses the moment. Throughput and point-in-time recovery are kept and described, and change nothing. What the server does not implement, an operation or a member of a request, it refuses by
+// a few days", so a test chooses the moment. Throughput, encryption, table class and point-in-time recovery are kept and
+// described, and change nothing. What the server does not implement, an operation or a member of a request, it refuses by
 // name with UnknownOperationException.
 //
 // A stream has its records at once, and keeps them for 24 hours by the clock. The order is that of AWS: by item only. Records
@@ -94,6 +95,9 @@ func (s *Server) operations() map[string]awsjson.Operation {
 		"ListTables":                operation(s.listTables),
 		"UpdateTimeToLive":          operation(s.updateTimeToLive),
 		"DescribeTimeToLive":        operation(s.describeTimeToLive),
+		"TagResource":               operation(s.tagResource),
+		"UntagResource":             operation(s.untagResource),
+		"ListTagsOfResource":        operation(s.listTags),
 		"UpdateContinuousBackups":   operation(s.updateContinuousBackups),
 		"DescribeContinuousBackups": operation(s.describeContinuousBackups),
 		"GetItem":                   operation(s.getItem),

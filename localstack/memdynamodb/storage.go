@@ -20,6 +20,7 @@ type table struct {
 
 	recovery recovery
 	stream   *stream // nil: none is enabled
+	tags     []tag
 
 	ongoing    map[key]bool // items for which a transaction is ongoing
 	partitions map[string]*partition

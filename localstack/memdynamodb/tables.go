@@ -22,6 +22,8 @@ type description struct {
 	KeySchema                 []keyElement          `json:",omitempty"`
 	ProvisionedThroughput     capacityUnits
 	BillingModeSummary        *billing             `json:",omitempty"`
+	TableClassSummary         *tableClass          `json:",omitempty"`
+	SSEDescription            *encryption          `json:",omitempty"`
 	StreamSpecification       *streamSpecification `json:",omitempty"`
 	LatestStreamArn           string               `json:",omitempty"` // of a disabled stream too
 	LatestStreamLabel         string               `json:",omitempty"`
@@ -38,6 +40,9 @@ type createTableInput struct {
 	LocalSecondaryIndexes     *[]localIndexInput
 	DeletionProtectionEnabled bool
 	StreamSpecification       *streamInput
+	SSESpecification          *encryptionInput
+	TableClass                string
+	Tags                      []tag
 }
 
 const arnPrefix = "arn:aws:dynamodb:us-east-1:000000000000:table/"
@@ -55,6 +60,10 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 		AttributeDefinitions:      in.AttributeDefinitions,
 		KeySchema:                 in.KeySchema,
 		DeletionProtectionEnabled: in.DeletionProtectionEnabled,
+		SSEDescription:            in.SSESpecification.described(),
+	}
+	if in.TableClass != "" {
+		t.TableClassSummary = &tableClass{TableClass: in.TableClass}
 	}
 	if in.BillingMode == onDemand {
 		t.BillingModeSummary = &billing{onDemand, seconds(now)}
@@ -74,6 +83,9 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 	if err := allUsed(t, in.AttributeDefinitions); err != nil {
 		return nil, err
 	}
+	if t.tags, err = merged(nil, in.Tags); err != nil {
+		return nil, err
+	}
 
 	s.lock()
 	defer s.mu.Unlock()
@@ -82,7 +94,7 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 	}
 	s.tables[in.TableName] = t
 	s.setStream(t, in.StreamSpecification)
-	return map[string]any{"TableDescription": t.describe("CREATING")}, nil
+	return map[string]any{"TableDescription": t.describe("CREATING", now)}, nil
 }
 
 // validate checks what needs no look at the keys.
@@ -103,7 +115,13 @@ func (in *createTableInput) validate() error {
 			return err
 		}
 	}
-	return in.StreamSpecification.valid()
+	if err := in.StreamSpecification.valid(); err != nil {
+		return err
+	}
+	if err := validClass(in.TableClass); err != nil {
+		return err
+	}
+	return in.SSESpecification.valid()
 }
 
 // newUUID returns a random UUID, of version 4.
@@ -161,8 +179,9 @@ type tableDescription struct {
 	LocalSecondaryIndexes  []map[string]any `json:",omitempty"`
 }
 
-func (t *table) describe(status string) *tableDescription {
+func (t *table) describe(status string, now time.Time) *tableDescription {
 	out := &tableDescription{description: t.description, TableStatus: status, CreationDateTime: seconds(t.created), ItemCount: t.count, TableSizeBytes: t.bytes}
+	out.ProvisionedThroughput = t.ProvisionedThroughput.at(now)
 	for i := range t.indexes {
 		ix := &t.indexes[i]
 		if ix.local {
@@ -170,7 +189,7 @@ func (t *table) describe(status string) *tableDescription {
 			continue
 		}
 		d := ix.describe(t)
-		d["IndexStatus"], d["ProvisionedThroughput"] = "ACTIVE", ix.throughput
+		d["IndexStatus"], d["ProvisionedThroughput"] = "ACTIVE", ix.throughput.at(now)
 		if status == "CREATING" {
 			d["IndexStatus"] = status
 		}
@@ -186,7 +205,7 @@ func (s *Server) describeTable(_ *call, in *tableInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"Table": t.describe("ACTIVE")}, nil
+	return map[string]any{"Table": t.describe("ACTIVE", s.now())}, nil
 }
 
 // namedTable is table with the name in the error's message, which the operations on tables have.
@@ -213,7 +232,7 @@ func (s *Server) deleteTable(_ *call, in *tableInput) (any, error) {
 	// AWS leaves out the schema, the indexes and the time of creation.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteTable.html#API_DeleteTable_Examples
 	out := &tableDescription{description: t.description, TableStatus: "DELETING", ItemCount: t.count, TableSizeBytes: t.bytes}
-	out.AttributeDefinitions, out.KeySchema = nil, nil
+	out.AttributeDefinitions, out.KeySchema, out.ProvisionedThroughput = nil, nil, t.ProvisionedThroughput.at(s.now())
 	return map[string]any{"TableDescription": out}, nil
 }
 

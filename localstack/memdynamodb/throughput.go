@@ -1,8 +1,11 @@
 package memdynamodb
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
 // The billing modes.
@@ -33,22 +36,38 @@ func validBilling(mode string) error {
 // throughput is the ProvisionedThroughput of a request.
 type throughput struct{ ReadCapacityUnits, WriteCapacityUnits *int64 }
 
+const maxUnits = 1_000_000_000_000
+
 // valid checks a throughput that is not nil. member is its path in the request.
 func (p *throughput) valid(member string) error {
-	for name, n := range map[string]*int64{".readCapacityUnits": p.ReadCapacityUnits, ".writeCapacityUnits": p.WriteCapacityUnits} {
+	units := []struct {
+		name, member string
+		n            *int64
+	}{
+		{"WriteCapacityUnits", member + ".writeCapacityUnits", p.WriteCapacityUnits},
+		{"ReadCapacityUnits", member + ".readCapacityUnits", p.ReadCapacityUnits},
+	}
+	for _, u := range units {
 		switch {
-		case n == nil:
-			return required(member + name)
-		case *n < 1:
-			return constraint(*n, member+name, "Member must have value greater than or equal to 1")
+		case u.n == nil:
+			return required(u.member)
+		case *u.n < 1:
+			return constraint(*u.n, u.member, "Member must have value greater than or equal to 1")
+		}
+	}
+	for _, u := range slices.Backward(units) {
+		if *u.n > maxUnits {
+			return validation("Given value %d for %s is out of bounds", *u.n, u.name)
 		}
 	}
 	return nil
 }
 
-// capacityUnits is the throughput of a table or index as it is described. It limits nothing.
+// capacityUnits is the throughput of a table or index as it is described. It is kept and described, and limits nothing.
 type capacityUnits struct {
-	NumberOfDecreasesToday int64 // always 0: decreases are not counted
+	LastIncreaseDateTime   float64 `json:",omitempty"`
+	LastDecreaseDateTime   float64 `json:",omitempty"`
+	NumberOfDecreasesToday int64
 	ReadCapacityUnits      int64
 	WriteCapacityUnits     int64
 }
@@ -57,32 +76,65 @@ func (c *capacityUnits) set(p *throughput) {
 	c.ReadCapacityUnits, c.WriteCapacityUnits = *p.ReadCapacityUnits, *p.WriteCapacityUnits
 }
 
-// bill changes the billing mode and the table's throughput. The throughput of a table's indexes does not change, so a table with
-// global indexes does not become provisioned.
-func (t *table) bill(in *updateTableInput, now time.Time) error {
-	was, p := t.onDemand(), in.ProvisionedThroughput
-	becomes := was && in.BillingMode == "" || in.BillingMode == onDemand
-	switch {
-	case becomes && p != nil:
-		return validation(invalidParameters + noUnitsOnDemand)
-	case in.BillingMode == provisioned && p == nil:
-		return validation(invalidParameters + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
-	case becomes && !was:
-		t.BillingModeSummary = &billing{onDemand, seconds(now)}
-		t.ProvisionedThroughput = capacityUnits{}
-		for i := range t.indexes {
-			t.indexes[i].throughput = capacityUnits{}
+// take sets the units and the number of decreases to those of another throughput.
+func (c *capacityUnits) take(o capacityUnits) {
+	c.ReadCapacityUnits, c.WriteCapacityUnits, c.NumberOfDecreasesToday = o.ReadCapacityUnits, o.WriteCapacityUnits, o.NumberOfDecreasesToday
+}
+
+// change sets another throughput. It refuses the same one: AWS does. what is "table" or "index" and its name.
+func (c *capacityUnits) change(p *throughput, what string, now time.Time) error {
+	*c = c.at(now)
+	before := *c
+	c.set(p)
+	if c.ReadCapacityUnits == before.ReadCapacityUnits && c.WriteCapacityUnits == before.WriteCapacityUnits {
+		return validation("The provisioned throughput for the %s will not change. The requested value equals the current value. Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %d. Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.",
+			what, before.ReadCapacityUnits, c.ReadCapacityUnits, before.WriteCapacityUnits, c.WriteCapacityUnits)
+	}
+	if c.ReadCapacityUnits > before.ReadCapacityUnits || c.WriteCapacityUnits > before.WriteCapacityUnits {
+		c.LastIncreaseDateTime = seconds(now)
+	}
+	if c.ReadCapacityUnits < before.ReadCapacityUnits || c.WriteCapacityUnits < before.WriteCapacityUnits {
+		if err := before.mayDecrease(now); err != nil {
+			return err
 		}
-	case was && !becomes:
-		for _, ix := range t.indexes {
-			if !ix.local {
-				return validation(invalidParameters+"ProvisionedThroughput must be specified for index: %s", ix.name)
-			}
-		}
-		t.BillingModeSummary = &billing{provisioned, t.BillingModeSummary.LastUpdateToPayPerRequestDateTime}
-		t.ProvisionedThroughput.set(p)
-	case p != nil:
-		t.ProvisionedThroughput.set(p)
+		c.LastDecreaseDateTime = seconds(now)
+		c.NumberOfDecreasesToday++
 	}
 	return nil
 }
+
+// The decreases of one table or index: four at any time of a UTC day, then one an hour after the last one. A request that decreases
+// both kinds of units, or one of them and increases the other, is one decrease. Not known is whether AWS counts on over a switch of
+// the billing mode: here the count begins again.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html, DDB-TABLE-157, 184 and 326 of ack-api-quirks
+const (
+	freeDecreases = 4
+	decreaseEvery = time.Hour
+)
+
+// mayDecrease refuses a decrease that comes too early. The day's number must be that of now.
+func (c *capacityUnits) mayDecrease(now time.Time) error {
+	last := time.UnixMilli(int64(c.LastDecreaseDateTime * 1000)).UTC()
+	next := last.Add(decreaseEvery)
+	if c.NumberOfDecreasesToday < freeDecreases || !now.Before(next) {
+		return nil
+	}
+	if tomorrow := utcDay(now).AddDate(0, 0, 1); next.After(tomorrow) {
+		next = tomorrow
+	}
+	// As AWS writes times here: Friday, October 9, 2026 at 12:21:34 AM Coordinated Universal Time.
+	const layout = "Monday, January 2, 2006 at 3:04:05 PM Coordinated Universal Time"
+	return awsjson.Invalid("LimitExceededException", fmt.Sprintf("Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the first %d decreases, each subsequent decrease in the same UTC day can be performed at most once every %d seconds. Number of decreases today: %d. Last decrease at %s. Next decrease can be made at %s",
+		freeDecreases, int(decreaseEvery/time.Second), c.NumberOfDecreasesToday, last.Format(layout), next.Format(layout)))
+}
+
+// at returns the throughput as it is described at a time: decreases count by the UTC day.
+func (c *capacityUnits) at(now time.Time) capacityUnits {
+	out := *c
+	if last := time.UnixMilli(int64(c.LastDecreaseDateTime * 1000)); !utcDay(last).Equal(utcDay(now)) {
+		out.NumberOfDecreasesToday = 0
+	}
+	return out
+}
+
+func utcDay(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }

@@ -1,6 +1,7 @@
 package memdynamodb_test
 
 import (
+	"fmt"
 	"regexp"
 	"testing"
 	"testing/synctest"
@@ -67,6 +68,41 @@ func TestAttributesBesideALocalIndex(t *testing.T) {
 	}
 }
 
+func TestLocalIndexesStay(t *testing.T) {
+	t.Parallel()
+	_, c := start(t)
+	if err := indexed(t, c); err != nil {
+		t.Fatal(err)
+	}
+	for want, u := range map[string]ddbtypes.GlobalSecondaryIndexUpdate{
+		"Cannot delete an index that is not a GlobalSecondaryIndex: by_y": {Delete: &ddbtypes.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("by_y")}},
+		"Cannot update an index that is not a GlobalSecondaryIndex: by_y": {Update: &ddbtypes.UpdateGlobalSecondaryIndexAction{IndexName: aws.String("by_y"), ProvisionedThroughput: &ddbtypes.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(1), WriteCapacityUnits: aws.Int64(1)}}},
+	} {
+		_, err := c.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String("indexed"), GlobalSecondaryIndexUpdates: []ddbtypes.GlobalSecondaryIndexUpdate{u}})
+		wantRefusal(t, want, err, "ValidationException: "+want)
+	}
+}
+
+func TestTwentyIndexes(t *testing.T) {
+	t.Parallel()
+	_, c := start(t)
+	add := func(name string) error {
+		_, err := c.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+			TableName: orders, AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
+			GlobalSecondaryIndexUpdates: []ddbtypes.GlobalSecondaryIndexUpdate{{Create: &ddbtypes.CreateGlobalSecondaryIndexAction{
+				IndexName: &name, KeySchema: []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: "HASH"}}, Projection: &ddbtypes.Projection{ProjectionType: "ALL"},
+			}}},
+		})
+		return err
+	}
+	for i := range 20 {
+		if err := add(fmt.Sprint("index", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantRefusal(t, "one more", add("more"), "LimitExceededException")
+}
+
 // A table's description has an ID like AWS's. A deleted table's has no schema.
 func TestDescriptions(t *testing.T) {
 	t.Parallel()
@@ -96,11 +132,43 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// What can be restored begins when recovery was enabled, and later with the period.
-func TestTimesOfRecovery(t *testing.T) {
+// Decreases count by the day. What can be restored begins when recovery was enabled, and later with the period.
+func TestTimesOfDescriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := start(t)
 		ctx := t.Context()
+		units := func(n int64) *ddbtypes.ProvisionedThroughput {
+			return &ddbtypes.ProvisionedThroughput{ReadCapacityUnits: &n, WriteCapacityUnits: &n}
+		}
+		set := func(in dynamodb.UpdateTableInput) {
+			t.Helper()
+			in.TableName = orders
+			if _, err := c.UpdateTable(ctx, &in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		decreases := func() int64 {
+			out, err := c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: orders})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return *out.Table.ProvisionedThroughput.NumberOfDecreasesToday
+		}
+		set(dynamodb.UpdateTableInput{BillingMode: "PROVISIONED", ProvisionedThroughput: units(9)})
+		set(dynamodb.UpdateTableInput{ProvisionedThroughput: units(8)})
+		set(dynamodb.UpdateTableInput{ProvisionedThroughput: units(7)})
+		if n := decreases(); n != 2 {
+			t.Errorf("%d decreases, want 2", n)
+		}
+		time.Sleep(24 * time.Hour)
+		if n := decreases(); n != 0 {
+			t.Errorf("%d decreases on the next day", n)
+		}
+		set(dynamodb.UpdateTableInput{ProvisionedThroughput: units(6)})
+		if n := decreases(); n != 1 {
+			t.Errorf("%d decreases, want 1", n)
+		}
+
 		enabled := time.Now()
 		in := &dynamodb.UpdateContinuousBackupsInput{TableName: orders, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true), RecoveryPeriodInDays: aws.Int32(2)}}
 		if _, err := c.UpdateContinuousBackups(ctx, in); err != nil {
@@ -127,4 +195,21 @@ func TestTimesOfRecovery(t *testing.T) {
 		time.Sleep(71 * time.Hour)
 		within(enabled.Add(24*time.Hour), enabled.Add(72*time.Hour-5*time.Minute))
 	})
+}
+
+// A key of KMS is taken as it is named: there is no KMS.
+func TestKeyOfATable(t *testing.T) {
+	t.Parallel()
+	_, c := start(t)
+	const kms = "arn:aws:kms:us-east-1:000000000000:"
+	for key, want := range map[string]string{"some": kms + "key/some", "alias/some": kms + "alias/some", kms + "key/other": kms + "key/other"} {
+		in := &dynamodb.UpdateTableInput{TableName: orders, SSESpecification: &ddbtypes.SSESpecification{Enabled: aws.Bool(true), SSEType: "KMS", KMSMasterKeyId: &key}}
+		out, err := c.UpdateTable(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := out.TableDescription.SSEDescription; d.Status != "ENABLED" || *d.KMSMasterKeyArn != want {
+			t.Errorf("%s: %+v", key, d)
+		}
+	}
 }

@@ -223,7 +223,15 @@ func (s *Server) injected(r *fault.Rule) *Error {
 	return e
 }
 
+// NoBody is the output of an operation whose response has no body.
+var NoBody = noBody{}
+
+type noBody struct{}
+
 func marshal(out any) ([]byte, error) {
+	if out == NoBody {
+		return nil, nil
+	}
 	if out == nil {
 		return []byte("{}"), nil
 	}

@@ -77,7 +77,7 @@ type testCase struct {
 
 func cases() []testCase {
 	return slices.Concat(
-		tableCases, updateTableCases, backupCases, ttlCases, putCases, getCases, updateCases, deleteCases, returnCases,
+		tableCases, updateTableCases, settingCases, tagCases, backupCases, ttlCases, putCases, getCases, updateCases, deleteCases, returnCases,
 		conditionCases(), functionCases(), refusedConditionCases(), placeholderCases(), reservedCases,
 		updateExpressionCases(), refusedUpdateCases(), projectionCases,
 		keyCases, nestedKeyCases, numberCases(), valueCases, sizeCases, nameCases,

@@ -72,6 +72,9 @@ var tableCases = []testCase{
 			"no throughput":           func(in *dynamodb.CreateTableInput) { in.BillingMode = "PROVISIONED" },
 			"no read units":           func(in *dynamodb.CreateTableInput) { in.BillingMode, in.ProvisionedThroughput = "", unitsOf(0, 1) },
 			"negative write units":    func(in *dynamodb.CreateTableInput) { in.BillingMode, in.ProvisionedThroughput = "", unitsOf(1, -1) },
+			"too many units": func(in *dynamodb.CreateTableInput) {
+				in.BillingMode, in.ProvisionedThroughput = "", unitsOf(1, 1_000_000_000_001)
+			},
 		} {
 			x.refusedAs(what, x.tryCreate(change), invalid)
 		}

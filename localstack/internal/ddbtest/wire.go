@@ -150,7 +150,8 @@ func wireCases() []testCase {
 		{"no JSON", "PutItem", `{`, syntax}, {"nothing", "PutItem", ``, syntax}, {"a string", "PutItem", `"x"`, syntax}, {"something after it", "PutItem", `{}}`, syntax},
 		{"null", "PutItem", `null`, syntax}, {"null in white space", "PutItem", " null\n", syntax}, {"a value not in UTF-8", "PutItem", item(`{"S":"` + "\xff" + `"}`), syntax}, {"a name not in UTF-8", "PutItem", item(`{"M":{"` + "\xc3\x28" + `":{"S":"a"}}}`), syntax},
 		{"a throughput of one kind", "CreateTable", `{"TableName":"NEW","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"ProvisionedThroughput":{"ReadCapacityUnits":1}}`, invalid},
-		{"an empty throughput", "UpdateTable", `{"TableName":"T","ProvisionedThroughput":{}}`, invalid}, {"no setting", "UpdateContinuousBackups", `{"TableName":"T"}`, invalid},
+		{"an empty throughput", "UpdateTable", `{"TableName":"T","ProvisionedThroughput":{}}`, invalid}, {"no tags", "TagResource", `{"ResourceArn":"ARN"}`, invalid}, {"no ARN", "TagResource", `{"Tags":[{"Key":"k","Value":"v"}]}`, invalid},
+		{"a tag without a value", "TagResource", `{"ResourceArn":"ARN","Tags":[{"Key":"k"}]}`, invalid}, {"no setting", "UpdateContinuousBackups", `{"TableName":"T"}`, invalid},
 		{"a name that is a number", "PutItem", `{"TableName":1,"Item":{"id":{"S":"a"}}}`, syntax}, {"an item that is a list", "PutItem", `{"TableName":"T","Item":[]}`, syntax}, {"an item that is a string", "PutItem", `{"TableName":"T","Item":"x"}`, syntax},
 		{"a value that is a string", "PutItem", item(`"x"`), syntax}, {"S that is a number", "PutItem", item(`{"S":1}`), syntax}, {"N that is a number", "PutItem", item(`{"N":1}`), syntax}, {"BOOL that is a string", "PutItem", item(`{"BOOL":"x"}`), syntax},
 		{"SS that is a string", "PutItem", item(`{"SS":"x"}`), syntax}, {"L that is a map", "PutItem", item(`{"L":{}}`), syntax}, {"M that is a list", "PutItem", item(`{"M":[]}`), syntax}, {"bytes not in base64", "PutItem", item(`{"B":"%%%"}`), syntax},
@@ -161,7 +162,7 @@ func wireCases() []testCase {
 	} {
 		all = append(all, testCase{name: "wire/" + c.op + " with " + c.what, run: func(x *exam) {
 			x.use("id:S")
-			r := x.send(c.op, strings.NewReplacer(`"T"`, `"`+x.table+`"`, `"NEW"`, `"`+x.newName()+`"`).Replace(c.body))
+			r := x.send(c.op, strings.NewReplacer(`"T"`, `"`+x.table+`"`, `"NEW"`, `"`+x.newName()+`"`, `"ARN"`, `"`+*x.arn()+`"`).Replace(c.body))
 			equal(x, "code", r.code(), c.code)
 			equal(x, "status", r.status, http.StatusBadRequest)
 		}})
