@@ -32,7 +32,6 @@ func (c *attempts) SendMessageBatch(
 // Each call of PublishAll ends with an unknown outcome after a minute, and the caller repeats it at once. SQS remembers the ID
 // since the first call: no attempt may start over 285 s after the first one of the first call.
 func TestPublishingAgainContinuesTheWindow(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		c := &attempts{Client: x.sent, t0: time.Now()}
 		p, err := fifo.NewPublisher(c, x.url, "orders")
@@ -67,7 +66,6 @@ func TestPublishingAgainContinuesTheWindow(t *testing.T) {
 
 // What is said of a later call holds for the event, not for the call.
 func TestPublishingAgainIsNotNotSent(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
@@ -117,7 +115,6 @@ func TestConflictOfAllThatAConsumerSees(t *testing.T) {
 		"trace header":         func(e *fifo.Event) { e.TraceHeader = "Root=1-5759e988-bd862e3fe1be46a994272793" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				first := func() fifo.Event {
 					e := event("g", 1)
@@ -159,7 +156,6 @@ func (c sameSequence) SendMessageBatch(
 
 // SQS remembers an ID for five minutes at least. The number of its first message tells that it dropped another event.
 func TestConflictThatSQSAnswers(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p, err := fifo.NewPublisher(sameSequence{x.sent}, x.url, "orders")
 		if err != nil {
@@ -187,7 +183,6 @@ func TestConflictThatSQSAnswers(t *testing.T) {
 }
 
 func TestMemoryIsGivenBack(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		var remembered []int
@@ -220,4 +215,54 @@ func TestMemoryIsGivenBack(t *testing.T) {
 			x.Errorf("%d events remembered after an hour without one, want the 3 of now", n)
 		}
 	})
+}
+
+func TestDedupConflict(t *testing.T) {
+	t.Parallel()
+	for _, queue := range []string{orders, standard} {
+		t.Run(queue, func(t *testing.T) {
+			bubble(t, queue, func(x *fixture) {
+				p := x.publisher()
+				time.Sleep(time.Hour + 100*time.Millisecond)
+				other := event("g", 1)
+				other.Body = "another"
+
+				pd, err := p.Enqueue(x.Context(), event("g", 1))
+				if err != nil {
+					x.Fatal(err)
+				}
+				if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
+					x.Errorf("while the first waits: %v, want ErrDedupConflict", err)
+				}
+				if _, err := pd.Get(x.Context()); err != nil {
+					x.Fatal(err)
+				}
+				time.Sleep(5*time.Minute - time.Millisecond)
+				if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
+					x.Errorf("just under five minutes later: %v, want ErrDedupConflict", err)
+				}
+				time.Sleep(2 * time.Second)
+				x.sent.forget()
+				if _, err := p.Publish(x.Context(), other); err != nil {
+					x.Errorf("over five minutes later: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// The body of an event that is certainly not in the queue may be corrected.
+func TestARefusedEventMayBeCorrected(t *testing.T) {
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrNotSent) {
+			x.Fatalf("Publish: %v, want ErrNotSent", err)
+		}
+		corrected := event("g", 1)
+		corrected.Body = "corrected"
+		x.sent.forget()
+		if _, err := p.Publish(x.Context(), corrected); err != nil {
+			x.Errorf("the corrected body: %v", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }

@@ -45,7 +45,6 @@ func TestResponses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				// What certainly is not in the queue is tried until the context ends.
 				ctx, cancel := context.WithTimeout(x.Context(), 10*time.Minute)
@@ -103,7 +102,6 @@ func TestWrongResponses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				x.sent.Client = &changingClient{Client: x.sqs, change: func(n int, _ *sqs.SendMessageBatchInput, out *sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput {
 					if n == 1 {
@@ -126,7 +124,6 @@ func TestWrongResponses(t *testing.T) {
 // A wrong checksum of one entry does not change the results of the others. The SDK's own check would drop all of them, so
 // the test changes the HTTP response.
 func TestChecksumsAreComparedByEntry(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		sum := func(e fifo.Event) string { return fmt.Sprintf("%x", md5.Sum([]byte(e.Body))) }
 		changed := false
@@ -162,7 +159,7 @@ func TestCodesThatProveNothing(t *testing.T) {
 	}{
 		{403, "RequestTimeout"}, {403, "GatewayTimeout"}, {400, "ServiceUnavailable"}, {400, "InternalFailure"}, {400, "InternalError"}, {429, ""},
 	} {
-		bubble(t, orders, func(x *fixture) {
+		inBubble(t, orders, func(x *fixture) {
 			lost := false
 			x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
 				resp, err := x.srv.RoundTrip(r)

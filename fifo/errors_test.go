@@ -126,7 +126,6 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
 				second, cancel := context.WithTimeout(x.Context(), time.Second)
@@ -184,7 +183,6 @@ func TestForeignErrorsSayNothing(t *testing.T) {
 		},
 	} {
 		t.Run(call, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				ctx, cancel := context.WithCancelCause(x.Context())
 				cancel(misleading)

@@ -48,7 +48,6 @@ func TestSizeLimit(t *testing.T) {
 		{"the smallest of a queue", map[string]string{"MaximumMessageSize": "1024"}, 1024},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, "unused", func(x *fixture) {
 				x.url = x.create(orders, tt.attrs)
 				p := x.publisher()
@@ -83,7 +82,6 @@ func (x *fixture) limitReads() int {
 }
 
 func TestTheQueueLimitIsReadOnce(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var book logBook
 		p := x.publisher(book.option)
@@ -107,7 +105,6 @@ func TestTheQueueLimitIsReadOnce(t *testing.T) {
 }
 
 func TestTheQueueLimitCannotBeRead(t *testing.T) {
-	t.Parallel()
 	bubble(t, "unused", func(x *fixture) {
 		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
 		var book logBook
@@ -146,7 +143,6 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				var es []fifo.Event
 				for i, n := range tt.bytes {
@@ -166,7 +162,6 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 
 // A call that ends before the limit is known cancels the read, which does not count. A closed publisher reads nothing.
 func TestTheQueueLimitIsReadAgain(t *testing.T) {
-	t.Parallel()
 	bubble(t, "unused", func(x *fixture) {
 		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "8192"})
 		p := x.publisher()
@@ -192,7 +187,7 @@ func TestTheQueueLimitIsReadAgain(t *testing.T) {
 			x.Errorf("%v, want a OptionError: the limit is known", err)
 		}
 	}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 3 * time.Second})
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		if err := p.Close(x.Context()); err != nil {
 			x.Fatal(err)
@@ -206,7 +201,6 @@ func TestTheQueueLimitIsReadAgain(t *testing.T) {
 
 // A limit that is more than a minute old refuses nothing: it may have been raised since, as after an alarm.
 func TestALimitIsRaised(t *testing.T) {
-	t.Parallel()
 	bubble(t, "unused", func(x *fixture) {
 		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
 		p := x.publisher()

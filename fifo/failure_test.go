@@ -35,7 +35,6 @@ func TestFailuresThatNobodyReads(t *testing.T) {
 		"Flush": (*fifo.Publisher).Flush, "Close": (*fifo.Publisher).Close,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				var lines logBook
 				var told []string
@@ -77,7 +76,6 @@ func outcomes(err error) (out []string) {
 
 // Results that nobody reads do not take memory without end.
 func TestUnreadFailuresAreBounded(t *testing.T) {
-	t.Parallel()
 	bubble(t, standard, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
 		for n := range 8 {
@@ -103,7 +101,6 @@ func TestAReportThatPanicsOrBlocks(t *testing.T) {
 		"blocks": func() { time.Sleep(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				var lines logBook
 				p := x.publisher(func(o *fifo.Options) {
@@ -153,7 +150,6 @@ func TestGroupIsClosedUntilFailuresAreRead(t *testing.T) {
 		"Resume": func(_ *fixture, p *fifo.Publisher, _ []*fifo.PublishResult) { p.Resume("g") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				p := x.publisher()
 				pending, _ := x.enqueue(p, event("g", 3), event("g", 4))
@@ -190,7 +186,6 @@ func TestGroupIsClosedUntilFailuresAreRead(t *testing.T) {
 
 // The end of its caller's context is no failure to be told of: the caller knows.
 func TestACallersOwnEndIsNotReported(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var lines logBook
 		p := x.publisher(func(o *fifo.Options) {
@@ -210,7 +205,6 @@ func TestACallersOwnEndIsNotReported(t *testing.T) {
 
 // A function's process is frozen after PublishAll.
 func TestFailuresAreReportedBeforeTheCallReturns(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		told := 0
 		p := x.publisher(func(o *fifo.Options) {
@@ -233,7 +227,6 @@ func TestFailuresAreReportedBeforeTheCallReturns(t *testing.T) {
 
 // What cannot be reported is counted, and its groups accept events again after Flush.
 func TestFailuresBeyondTheLimit(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var lines logBook
 		p := x.publisher(func(o *fifo.Options) {
@@ -263,7 +256,6 @@ func TestFailuresBeyondTheLimit(t *testing.T) {
 
 // Failures that are counted only are not taken for others, whose results were read.
 func TestCountedFailuresAfterAFlush(t *testing.T) {
-	t.Parallel()
 	bubble(t, standard, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 1 })
 		if err := p.Flush(x.Context()); err != nil {
@@ -289,7 +281,6 @@ func TestCountedFailuresAfterAFlush(t *testing.T) {
 
 // A caller that has stopped to wait for a result does not have it.
 func TestFailureAfterItsCallerHasLeft(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
 		pending, err := p.Enqueue(x.Context(), event("g", 1))

@@ -169,7 +169,6 @@ func TestForwardIsChecked(t *testing.T) {
 		{"more than 2 KiB", "1", func(m *sqsonce.Message) { m.Attributes, m.Body = nil, strings.Repeat("x", 2049) }, []string{"Message.Body"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, "unused", func(x *fixture) {
 				x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
 				p, err := fifo.NewPublisher(x.sqs, x.url, "orders")
@@ -197,7 +196,6 @@ func TestForwardIsChecked(t *testing.T) {
 
 // Two calls with one deduplication ID are two of one event, which may be in flight or sent.
 func TestForwardTwice(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		m, other := received(event("g", 1)), received(event("g", 1))
@@ -231,7 +229,6 @@ func TestForwardTwice(t *testing.T) {
 
 // What the caller changes after the call is not sent: an attempt may come later.
 func TestForwardCopiesTheMessage(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		m := received(event("g", 1))
@@ -255,7 +252,6 @@ func TestForwardCopiesTheMessage(t *testing.T) {
 
 // Forwarded messages and events share requests, hooks and counters.
 func TestForwardIsSeenAsAnEvent(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var w watched
 		p := x.publisher(w.option)

@@ -17,7 +17,6 @@ type goldenMessage struct {
 // The messages are those that the newest golden version publishes. Those of every version still have their keys, and an event
 // that an earlier version published is the same event to SQS.
 func TestGoldenMessages(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var written []goldenMessage
 		for _, id := range []string{"ord-42/v3", "no dedup ID, since it has blanks"} {

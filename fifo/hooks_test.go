@@ -195,7 +195,6 @@ func TestAnswered(t *testing.T) {
 	} {
 		for _, slow := range []time.Duration{0, time.Millisecond} {
 			t.Run(fmt.Sprint(tt.name, " ", slow), func(t *testing.T) {
-				t.Parallel()
 				bubble(t, orders, func(x *fixture) {
 					w := &watched{slow: slow}
 					option := tt.option
@@ -231,7 +230,6 @@ type requestNumber struct{}
 
 // Each request has its hook, with the contexts of its events, and is made with the context that the hook returns.
 func TestSendHook(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		w := &watched{}
 		var lines []string
@@ -275,7 +273,6 @@ func TestSendHook(t *testing.T) {
 
 // Attach gets the publisher that NewPublisher returns, and is undone by the first Close, when nothing is left.
 func TestAttach(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var attached *fifo.Publisher
 		detached, pending := 0, int64(-1)
@@ -302,7 +299,6 @@ func TestAttach(t *testing.T) {
 
 // No hook is called under the lock, and one that panics changes nothing, is logged once and not called again.
 func TestHooksThatMisbehave(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var book logBook
 		w := &watched{}
@@ -359,7 +355,6 @@ func TestHooksThatMisbehave(t *testing.T) {
 
 // Sets of hooks run in their order, and those that end something in reverse.
 func TestHooksOrder(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var order []string
 		p := x.publisher(func(o *fifo.Options) {

@@ -19,7 +19,6 @@ func TestKeyInEveryDelivery(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ord-42/v3", "legal text, but no dedup ID", "é", strings.Repeat("x", 300)} {
 		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				dlq := x.create("orders-dlq.fifo", nil)
 				x.setRedrivePolicy("orders-dlq.fifo")
@@ -62,7 +61,6 @@ func TestKeyInEveryDelivery(t *testing.T) {
 // The publisher names its source in every message, so that the key is the same in every queue, and another one for another
 // producer's event with the same ID. Without the source the key is the queue's.
 func TestKeyDoesNotDependOnTheQueue(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		second := x.create("refunds.fifo", nil)
 		keyOf := func(url string) (string, sqsonce.KeySource) {

@@ -76,7 +76,6 @@ func TestLanesFillRequests(t *testing.T) {
 		{groups: 64, pages: 10, page: 10, lanes: 64, read: 100 * time.Millisecond},
 	} {
 		t.Run(fmt.Sprintf("%+v", v), func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				if n := v.play(x); n < 0.1 || n > 0.12 {
 					x.Errorf("%.4f requests an event, want 0.10 to 0.12", n)
@@ -88,7 +87,6 @@ func TestLanesFillRequests(t *testing.T) {
 
 // What waits for others does so for 10 ms only, and a group that is alone waits before its first event only.
 func TestALaneDoesNotLinger(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
 		l, closeLane := p.OpenLane(x.Context())
@@ -107,7 +105,7 @@ func TestALaneDoesNotLinger(t *testing.T) {
 			x.Errorf("ten events of a group took %v, want ten requests of 20 ms and 10 ms", took)
 		}
 	}, slowSQS)
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		l, closeLane := p.OpenLane(x.Context())
 		defer closeLane()

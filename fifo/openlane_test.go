@@ -57,7 +57,6 @@ func (x *fixture) expect(what string, want, got any) {
 // A page of one group: each event is sent when the one before it is confirmed. What is behind one that is refused is not sent, nor
 // is what comes before all results have been read.
 func TestAPageOfAGroup(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		l, closeLane := p.OpenLane(x.Context())
@@ -84,7 +83,6 @@ func TestAPageOfAGroup(t *testing.T) {
 
 // Flush reads the failures of others, of which there are more than it remembers. The group of the lane's failure stays closed.
 func TestFlushOpensNoGroupOfALane(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
 		l, closeLane := p.OpenLane(x.Context())
@@ -130,7 +128,6 @@ func TestALaneEnds(t *testing.T) {
 			"context, then close": func(cancel context.CancelCauseFunc, closeLane func()) { cancel(errCancelled); closeLane() },
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
-				t.Parallel()
 				bubble(t, orders, func(x *fixture) {
 					p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
 					ctx, cancel := context.WithCancelCause(x.Context())
@@ -180,7 +177,6 @@ func TestALaneEnds(t *testing.T) {
 
 // A failure that nobody has read closes its group until the lane is closed.
 func TestCloseOfALaneReadsItsFailures(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		l, closeLane := p.OpenLane(x.Context())
@@ -198,7 +194,6 @@ func TestCloseOfALaneReadsItsFailures(t *testing.T) {
 
 // What is sent on for others may fail without its caller: its group is open when theirs have read their results.
 func TestWhatIsSentOnFails(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		short, closeShort := p.OpenLane(x.Context())
@@ -224,7 +219,6 @@ func TestALaneOfNoPublisher(t *testing.T) {
 
 // Close sends what lanes have, or says what it could not send. Lanes accept nothing after it, and end as ever.
 func TestCloseWithAnOpenLane(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		l, closeLane := p.OpenLane(x.Context())
@@ -241,7 +235,7 @@ func TestCloseWithAnOpenLane(t *testing.T) {
 			x.Error("the publisher is not idle")
 		}
 	}, slowSQS)
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		l, closeLane := p.OpenLane(x.Context())
 		pending := x.enqueueTo(l, event("g", 1), event("g", 2))
@@ -261,7 +255,6 @@ func TestCloseWithAnOpenLane(t *testing.T) {
 // The user of a lane has the failures, and says them: a relay whose queue is refused would log one for each group. PublishAll's are
 // logged as ever.
 func TestFailuresOfALaneAreNotLogged(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var log logBook
 		p := x.publisher(log.option)

@@ -2,13 +2,20 @@ package fifo_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
+	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
 )
 
 func TestNewPublisherRefuses(t *testing.T) {
@@ -81,4 +88,112 @@ func TestZeroPublisher(t *testing.T) {
 			t.Errorf("got error %v, want ErrNotSent and a OptionError", err)
 		}
 	}
+}
+
+// A client of another region would send to a queue that does not exist, or that is another one.
+func TestRegionOfTheClient(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, url string
+		change    func(*sqs.Options)
+		want      []string
+	}{
+		{"the queue's", "https://sqs.eu-west-1.amazonaws.com/123456789012/orders", func(*sqs.Options) {}, nil},
+		{"another", "https://sqs.us-east-1.amazonaws.com/123456789012/orders", func(*sqs.Options) {}, []string{"queueURL"}},
+		{"another in China", "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/orders", func(*sqs.Options) {}, []string{"queueURL"}},
+		{"an emulator's URL", "http://localhost:4566/000000000000/orders", func(*sqs.Options) {}, nil},
+		{"an endpoint of its own", "https://sqs.us-east-1.amazonaws.com/123456789012/orders",
+			func(o *sqs.Options) { o.BaseEndpoint = aws.String("http://localhost:4566") }, nil},
+		{"no region", "https://sqs.us-east-1.amazonaws.com/123456789012/orders", func(o *sqs.Options) { o.Region = "" }, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := sqs.New(sqs.Options{Region: "eu-west-1"}, tt.change)
+			_, err := fifo.NewPublisher(c, tt.url, "orders")
+			if diff := cmp.Diff(tt.want, fields(err)); diff != "" {
+				t.Errorf("fields (-want +got):\n%s\n%v", diff, err)
+			}
+		})
+	}
+}
+
+// brokenOptions is a wrapper whose Options panics. It sends nothing.
+type brokenOptions struct{ fifo.Client }
+
+func TestClientWithoutUsableOptions(t *testing.T) {
+	t.Parallel()
+	const url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
+	if _, err := fifo.NewPublisher(brokenOptions{}, url, "orders"); err != nil {
+		t.Errorf("Options panics: %v, want no error", err)
+	}
+	var none *sqs.Client
+	_, err := fifo.NewPublisher(none, url, "orders")
+	if diff := cmp.Diff([]string{"client"}, fields(err)); diff != "" {
+		t.Errorf("a nil *sqs.Client: fields (-want +got):\n%s\n%v", diff, err)
+	}
+}
+
+// invocation publishes eighty events in eight requests, each of which has a connection of its own.
+func invocation(x *fixture, p *fifo.Publisher, n int) time.Duration {
+	x.Helper()
+	var es []fifo.Event
+	for i := range 80 {
+		es = append(es, event(fmt.Sprint("g", i), n))
+	}
+	start := time.Now()
+	if _, err := p.PublishAll(x.Context(), es); err != nil {
+		x.Error(err)
+	}
+	return time.Since(start)
+}
+
+// During a freeze all idle connections of the client break, and the client is not informed. After it no request waits for an
+// answer on one of them.
+func TestConnectionsThatDiedInAFreeze(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := newFixture(t, orders, nil)
+		t.Cleanup(x.srv.Close)
+		n := thawtest.New(t, x.srv)
+		x.sent.Client = sqs.New(x.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
+		p := x.publisher()
+		invocation(x, p, 1)
+		n.Kill()
+		time.Sleep(time.Minute)
+		if took := invocation(x, p, 2); took != thawtest.Latency {
+			t.Errorf("after the freeze: took %s, want that of one answer", took)
+		}
+	})
+}
+
+// Connections that die together while the publisher works cost one attempt, and not one for each: a standard queue gets three.
+func TestConnectionsThatDieTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := newFixture(t, orders, nil)
+		t.Cleanup(x.srv.Close)
+		n := thawtest.New(t, x.srv)
+		x.sent.Client = sqs.New(x.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
+		p := x.publisher()
+		invocation(x, p, 1)
+		n.Kill()
+		time.Sleep(time.Second)
+		before := p.Stats().Requests
+		if _, err := p.Publish(x.Context(), event("g", 2)); err != nil {
+			t.Fatal(err)
+		}
+		if sent := p.Stats().Requests - before; sent != 2 {
+			t.Errorf("%d attempts, want the one that timed out and one more", sent)
+		}
+	})
+}
+
+func proxy(t *testing.T, server string) *netfault.Proxy {
+	t.Helper()
+	p, err := netfault.Start(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
 }

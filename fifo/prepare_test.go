@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,7 +15,6 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		key, size, err := p.Check(sized("g", 5<<20))
@@ -32,7 +33,6 @@ func TestCheck(t *testing.T) {
 }
 
 func TestFits(t *testing.T) {
-	t.Parallel()
 	bubble(t, "unused", func(x *fixture) {
 		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
 		p := x.publisher()
@@ -51,7 +51,7 @@ func TestFits(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	why := errors.New("no body")
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		_, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), refused(event("g", 2), why), event("g", 3), event("h", 1)})
 		want := map[int]string{1: "not sent", 2: "halted"}
@@ -89,7 +89,7 @@ func TestRefuse(t *testing.T) {
 func TestRefuseAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	why := errors.New("no body")
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		ctx, cancel := context.WithTimeout(x.Context(), 1)
 		defer cancel()
@@ -110,4 +110,102 @@ func TestRefuseAfterAnUnknownOutcome(t *testing.T) {
 func refused(e fifo.Event, why error) fifo.Event {
 	e.Refused = why
 	return e
+}
+
+// publishAll calls PublishAll on a goroutine of its own, under a context with a timeout.
+func publishAll(p *fifo.Publisher, timeout time.Duration, es ...fifo.Event) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, errCancelled)
+		defer cancel()
+		_, err := p.PublishAll(ctx, es)
+		done <- err
+	}()
+	synctest.Wait()
+	return done
+}
+
+// The deadline of one call ends while its event is in a request, or between two. The events of other callers behind it are
+// sent, after it.
+func TestADeadlineIsItsCallersOnly(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		fault fault.Rule
+	}{
+		{"in a request that arrives later", fault.Rule{Nth: 1, Do: fault.Delay, Delay: time.Second}},
+		{"in a request that never arrives", fault.Rule{Nth: 1, Do: fault.Delay, Delay: time.Hour}},
+		{"between attempts", fault.Rule{Nth: 1, Times: 8, Do: fault.LoseReply}},
+		{"before any arrived", fault.Rule{Nth: 1, Times: 8, Do: fault.Reset}},
+	} {
+		for _, other := range []string{"Publish", "Enqueue", "PublishAll"} {
+			t.Run(tt.name+" "+other, func(t *testing.T) {
+				t.Parallel()
+				rule := tt.fault
+				rule.Op = "SendMessageBatch"
+				inBubble(t, orders, func(x *fixture) {
+					p := x.publisher()
+					start := time.Now()
+					a := publishAll(p, 100*time.Millisecond, event("g", 1), event("g", 2))
+					var b error
+					ended := make(chan struct{})
+					go func() {
+						defer close(ended)
+						switch other {
+						case "Publish":
+							_, b = p.Publish(context.Background(), event("g", 3))
+						case "Enqueue":
+							var pending *fifo.PublishResult
+							if pending, b = p.Enqueue(context.Background(), event("g", 3)); b == nil {
+								_, b = pending.Get(context.Background())
+							}
+						default:
+							_, b = p.PublishAll(context.Background(), []fifo.Event{event("g", 3)})
+						}
+					}()
+					errs := split(<-a)
+					if len(errs) != 2 || reason(errs[0]) != "unknown" || reason(errs[1]) != "not sent" || !errors.Is(errs[0], errCancelled) {
+						x.Errorf("the call with the deadline: %v, want an unknown outcome and ErrNotSent", errs)
+					}
+					if took := time.Since(start); took != 100*time.Millisecond {
+						x.Errorf("it returned after %v, want 100ms", took)
+					}
+					if <-ended; b != nil {
+						x.Errorf("the other call: %v", b)
+					}
+					if diff := cmp.Diff([]string{"g/v1", "g/v3"}, x.queued("g")); diff != "" {
+						x.Errorf("queue (-want +got):\n%s", diff)
+					}
+					if !p.Idle() {
+						x.Error("the publisher is not idle")
+					}
+					time.Sleep(2 * time.Hour)
+				}, rule)
+			})
+		}
+	}
+}
+
+// An event that is sent on has the window that began with its own first attempt, and those behind it do not overtake it.
+func TestSentOnWithinItsWindow(t *testing.T) {
+	bubble(t, orders, func(x *fixture) {
+		x.outage(10*time.Minute, fault.Rule{Do: fault.Reset})
+		p := x.publisher()
+		start := time.Now()
+		a := publishAll(p, 100*time.Second, event("g", 1))
+		b := publishAll(p, time.Hour, event("g", 2))
+		if err := <-a; reason(err) != "unknown" {
+			x.Errorf("the first call: %v, want an unknown outcome", err)
+		}
+		if err := <-b; reason(err) != "halted" || time.Since(start) > 290*time.Second {
+			x.Errorf("the second call: %v after %v, want ErrGroupHalted at the end of the window", err, time.Since(start))
+		}
+		time.Sleep(10 * time.Minute)
+		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2)}); err != nil {
+			x.Errorf("again: %v", err)
+		}
+		if !p.Idle() {
+			x.Error("the publisher is not idle")
+		}
+	})
 }

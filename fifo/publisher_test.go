@@ -16,7 +16,6 @@ import (
 )
 
 func TestPublishSendsTheEvent(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		binary := []byte{0, 1}
 		attributes := map[string]sqsonce.Attribute{
@@ -94,7 +93,7 @@ func TestBatching(t *testing.T) {
 			if queue == "" {
 				queue = orders
 			}
-			bubble(t, queue, func(x *fixture) {
+			inBubble(t, queue, func(x *fixture) {
 				p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
 				start := time.Now()
 				var pending []*fifo.PublishResult
@@ -124,7 +123,6 @@ func TestBatching(t *testing.T) {
 }
 
 func TestInFlightBoundsRequests(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 3 })
 		es := make([]fifo.Event, 100)
@@ -146,7 +144,6 @@ func TestInFlightBoundsRequests(t *testing.T) {
 
 // On a standard queue the group is a tenant's name: its events share requests, and one that fails halts no other.
 func TestStandardQueue(t *testing.T) {
-	t.Parallel()
 	bubble(t, standard, func(x *fixture) {
 		p := x.publisher()
 		es := []fifo.Event{event("tenant", 1), event("tenant", 2), {ID: "bad", Group: "tenant"}, event("tenant", 3)}
@@ -173,7 +170,6 @@ func TestStandardQueue(t *testing.T) {
 
 // A throttled request delays all events together, longer each time.
 func TestThrottledQueue(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		x.outage(time.Minute, fault.Rule{Do: fault.Error, Code: "RequestThrottled"})
 		es := make([]fifo.Event, 40)

@@ -48,7 +48,6 @@ func TestRefusedIsTheEventOnly(t *testing.T) {
 		{request, "ThrottlingException", false},
 	} {
 		t.Run(fmt.Sprint(tt.do, " ", tt.code), func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
 				defer cancel()
@@ -67,7 +66,6 @@ func TestRefusedAfterADivision(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{"InvalidMessageContents": "[1]", "InvalidParameterValue": "[]"} {
 		t.Run(code, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				f := &refusing{next: x.srv, status: 400, code: code, bad: "poison", most: 10}
 				p, err := fifo.NewPublisher(newClient(f), x.url, "orders")
@@ -98,7 +96,6 @@ func TestNotRefusedWhereAnAttemptIsOpen(t *testing.T) {
 		"a request": {lost, {Op: "SendMessageBatch", Nth: 2, Times: 1000, Do: fault.Error, Code: "InvalidMessageContents"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				p := x.publisher()
 				for range 2 { // the second call has an attempt of the first
@@ -118,7 +115,6 @@ func TestNotRefusedWhereAnAttemptIsOpen(t *testing.T) {
 
 // The first attempt may have put the event into the queue before its limit was lowered.
 func TestTooLargeWhereAnAttemptIsOpen(t *testing.T) {
-	t.Parallel()
 	bubble(t, standard, func(x *fixture) {
 		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "1024"})
 		p := x.publisher()
@@ -142,7 +138,6 @@ func TestTooLargeWhereAnAttemptIsOpen(t *testing.T) {
 
 // Events behind one that is refused are not refused.
 func TestBehindARefusedEvent(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		_, err := x.publisher().PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2), event("h", 1)})
 		got := make(map[string]bool)
@@ -174,7 +169,6 @@ func TestEventCheck(t *testing.T) {
 		"eight attributes": attrs, "refused": refused, "not ready": unready,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				_, want := x.publisher().Publish(x.Context(), e)
 				got := e.Check("orders")
@@ -200,7 +194,7 @@ func TestEventCheck(t *testing.T) {
 func TestPublisherSaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	for queue, isFIFO := range map[string]bool{orders: true, standard: false} {
-		bubble(t, queue, func(x *fixture) {
+		inBubble(t, queue, func(x *fixture) {
 			if p := x.publisher(); p.QueueURL() != x.url || p.Namespace() != "orders" || p.FIFO() != isFIFO {
 				x.Errorf("queue %s, namespace %s, FIFO %t, want %s, orders, %t", p.QueueURL(), p.Namespace(), p.FIFO(), x.url, isFIFO)
 			}

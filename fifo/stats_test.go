@@ -56,7 +56,7 @@ func TestStats(t *testing.T) {
 				queue = standard // three attempts, and not those of five minutes
 			}
 			tt.faults.Op = "SendMessageBatch"
-			bubble(t, queue, func(x *fixture) {
+			inBubble(t, queue, func(x *fixture) {
 				p := x.publisher()
 				tt.do(x, p)
 				synctest.Wait()
@@ -70,7 +70,6 @@ func TestStats(t *testing.T) {
 
 // The gauges show what the publisher holds.
 func TestStatsOfWhatIsPending(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages, o.Linger = 2, time.Minute })
 		_, size, err := p.Check(event("g", 1))

@@ -43,7 +43,6 @@ func TestSlowQueue(t *testing.T) {
 	t.Parallel()
 	for _, queue := range []string{orders, standard} {
 		t.Run(queue, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, queue, func(x *fixture) {
 				slow := &slowQueue{next: x.srv}
 				x.sent.Client = newClient(slow)
@@ -79,7 +78,7 @@ func TestSlowQueue(t *testing.T) {
 func TestAfterAnOutageWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	for _, outage := range []time.Duration{10 * time.Second, 40 * time.Second, 80 * time.Second, 150 * time.Second} {
-		bubble(t, orders, func(x *fixture) {
+		inBubble(t, orders, func(x *fixture) {
 			end := time.Now().Add(outage)
 			x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
 				if time.Now().Before(end) {
@@ -106,7 +105,6 @@ func TestAfterAnOutageWithoutAnswers(t *testing.T) {
 
 // Only an answer says that the queue is quick again.
 func TestQuickFailureIsNoQuickAnswer(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		slow := &slowQueue{next: x.srv}
 		slow.takes.Store(int64(6 * time.Second))
@@ -130,7 +128,6 @@ func TestQuickFailureIsNoQuickAnswer(t *testing.T) {
 
 // A caller that gives up does not make the queue slow.
 func TestCancelledRequestIsNoTimeout(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		c := &hangingClient{Client: x.sqs}
 		x.sent.Client = c
@@ -176,7 +173,6 @@ func TestTimeoutsStayInTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{time.Second, 5 * time.Second, 40 * time.Second, time.Minute} {
 		t.Run(timeout.String(), func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				c := &hangingClient{Client: x.sqs}
 				x.sent.Client = c
@@ -218,7 +214,7 @@ func TestCopiesOnAStandardQueue(t *testing.T) {
 		t.Run(fmt.Sprintf("%v/%d", tt.fault.Do, tt.fault.Times), func(t *testing.T) {
 			t.Parallel()
 			tt.fault.Op = "SendMessageBatch"
-			bubble(t, standard, func(x *fixture) {
+			inBubble(t, standard, func(x *fixture) {
 				_, err := x.publisher().Publish(x.Context(), event("g", 1))
 				if reason(err) != tt.want || tt.want == "" && err != nil {
 					x.Errorf("Publish: %v, want %q", err, tt.want)
@@ -245,7 +241,7 @@ func TestWindowStartsWithTheFirstUnknownOutcome(t *testing.T) {
 		set(fault.FailEntries)
 		time.AfterFunc(200*time.Second, func() { set(fault.LoseReply) })
 	}
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		failThenLose(x)
 		time.AfterFunc(400*time.Second, func() { x.srv.Set(fault.Plan{}) })
 		r, err := x.publisher().Publish(x.Context(), event("g", 1))
@@ -256,7 +252,7 @@ func TestWindowStartsWithTheFirstUnknownOutcome(t *testing.T) {
 			x.Errorf("%d copies, want 1", n)
 		}
 	})
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		failThenLose(x)
 		start := time.Now()
 		_, err := x.publisher().Publish(x.Context(), event("g", 1))
@@ -268,7 +264,6 @@ func TestWindowStartsWithTheFirstUnknownOutcome(t *testing.T) {
 
 // What is not sent for long says so in the log, once a minute.
 func TestLongOutageIsLogged(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		x.outage(10*time.Minute+30*time.Second, fault.Rule{Do: fault.Error, Code: "RequestThrottled"})
 		var book logBook

@@ -106,7 +106,6 @@ func TestCarry(t *testing.T) {
 	} {
 		for _, queue := range []string{orders, standard} {
 			t.Run(tt.name+" "+queue, func(t *testing.T) {
-				t.Parallel()
 				bubble(t, queue, func(x *fixture) {
 					if _, err := x.publisher(carrying(tt.carry...)).Publish(x.Context(), tt.event); err != nil {
 						x.Fatal(err)
@@ -139,7 +138,6 @@ func TestCarryAtTheLongestMessage(t *testing.T) {
 		{"not known", map[string]string{"MaximumMessageSize": "2048"}, false, 1024, 2048},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, "unused", func(x *fixture) {
 				x.url = x.create(orders, tt.attrs)
 				p, err := fifo.NewPublisher(limitClient{x.sent, tt.known}, x.url, "orders", carrying(allContext))
@@ -189,7 +187,6 @@ func (c limitClient) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAtt
 
 // What is carried counts in a request, which may have 1 MiB.
 func TestCarryCountsInARequest(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(carrying(allContext), func(o *fifo.Options) {
 			o.Hooks = append(o.Hooks, fifo.Hooks{Send: func(ctx context.Context, s fifo.Send) (context.Context, func(fifo.SendResult)) {
@@ -219,7 +216,6 @@ func TestCarryCountsInARequest(t *testing.T) {
 // Every attempt of an event carries the same, and an event that is published again within the window is the same event whatever
 // it carries: SQS drops the copy.
 func TestCarryOfARepeatedEvent(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		n := 0
 		p := x.publisher(func(o *fifo.Options) {
@@ -253,7 +249,6 @@ func TestCarryOfARepeatedEvent(t *testing.T) {
 
 // OnFailure gets the event as it was published: its caller may publish it again.
 func TestFailedEventIsWithoutCarry(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		var failed fifo.Event
 		p := x.publisher(carrying(allContext), func(o *fifo.Options) {

@@ -29,7 +29,6 @@ var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
 // Without a connection the event is certainly not in the queue, and it is sent when there is one.
 func TestNoConnection(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		n := thawtest.New(x.T, x.srv)
 		back := time.Now().Add(10 * time.Minute)
@@ -77,7 +76,6 @@ func TestErrorThatLooksLikeNoConnection(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) { return tt.do(x, r) }))
 				ctx, cancel := context.WithTimeout(x.Context(), 10*time.Second)
@@ -102,7 +100,6 @@ func withCredentials(c *sqs.Client, provide func() error) *sqs.Client {
 // Without credentials no request leaves the process, and the events fail soon: the first ones after a few seconds, later ones
 // at once. When there are credentials again, events are sent.
 func TestNoCredentials(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		noCredentials := errors.New("no credentials here")
 		var there atomic.Bool
@@ -132,7 +129,6 @@ func TestNoCredentials(t *testing.T) {
 
 // The service that gives credentials answers with codes too. They are none of SQS's.
 func TestCredentialsAreDenied(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		x.sent.Client = withCredentials(x.sqs, func() error { return &smithy.GenericAPIError{Code: "InternalFailure"} })
 		start := time.Now()
@@ -148,7 +144,7 @@ func TestForeignClient(t *testing.T) {
 	denied := &smithyhttp.ResponseError{Err: &smithy.GenericAPIError{Code: "AccessDenied"},
 		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusForbidden}}}
 	for want, err := range map[string]error{"not sent": denied, "unknown": errRefused} {
-		bubble(t, orders, func(x *fixture) {
+		inBubble(t, orders, func(x *fixture) {
 			x.sent.Client = &brokenClient{Client: x.sqs, breaks: func() (*sqs.SendMessageBatchOutput, error) { return nil, err }}
 			e := event("g", 1)
 			e.Body = "poison"
@@ -164,7 +160,6 @@ func TestForeignClient(t *testing.T) {
 
 // A fetch of credentials that the caller ends says nothing about the next one.
 func TestCancelledCredentials(t *testing.T) {
-	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		slow := sqs.New(x.sqs.Options(), func(o *sqs.Options) {
 			o.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
@@ -237,7 +232,6 @@ func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"InvalidSignature", "InvalidSignatureException", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "RequestExpired"} {
 		t.Run(code, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				c := &clock{next: x.srv, ahead: 10 * time.Minute, code: code}
 				x.sent.Client = newClient(c)
@@ -251,13 +245,13 @@ func TestClockSkew(t *testing.T) {
 			})
 		})
 	}
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		x.sent.Client = newClient(&clock{next: x.srv, code: "SignatureDoesNotMatch", deny: true})
 		if _, err := x.publisher().Publish(x.Context(), event("g", 1)); reason(err) != "not sent" || x.sent.attemptsOf("g/v1") != 1 {
 			x.Errorf("a wrong key: %v after %d attempts, want ErrNotSent at once", err, x.sent.attemptsOf("g/v1"))
 		}
 	})
-	bubble(t, orders, func(x *fixture) {
+	inBubble(t, orders, func(x *fixture) {
 		c := newClient(&clock{next: x.srv, code: "SignatureDoesNotMatch", ahead: time.Hour})
 		x.sent.Client = sqs.New(c.Options(), func(o *sqs.Options) { o.DisableClockSkewCorrection = true })
 		start := time.Now()

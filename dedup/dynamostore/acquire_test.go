@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -33,33 +32,29 @@ func TestCancelledAcquireIsReleased(t *testing.T) {
 		{"in flight, released before", fault.Rule{Do: fault.Delay, Delay: time.Second}, "failed"},
 		{"reply lost, released before", fault.Rule{Do: fault.LoseReply, Times: 8}, "failed"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store()
-				if c.before != "" {
-					b.release(s, b.acquire(s, claim("before")))
-				}
-				c.rule.Op, c.rule.Nth = "UpdateItem", 1
-				b.faults(c.rule)
-				stop := errors.New("stop")
-				ctx, cancel := context.WithCancelCause(t.Context())
-				start := time.Now()
-				time.AfterFunc(20*time.Millisecond, func() { cancel(stop) })
-				_, err := granted.Lease(s.Acquire(ctx, claim("a")))
-				if !errors.Is(err, stop) || !errors.Is(err, dedup.ErrOutcomeUnknown) {
-					t.Errorf("Acquire: got error %v, want the context's cause and ErrOutcomeUnknown", err)
-				}
-				if took := time.Since(start); took > 20*time.Millisecond+requestGrace {
-					t.Errorf("Acquire returned after %s, want within %s of its context's end", took, requestGrace)
-				}
-				b.settle(s, claim("a"), err)
-				time.Sleep(5 * time.Second)
-				if item := b.item(testTable); item[attrOwner] != "a" || item[attrUntil] != "0" {
-					t.Errorf("record: got %v, want it released by its owner", item)
-				}
-				b.acquire(b.store(), claim("b"))
-			})
+		runStore(t, c.name, func(t *testing.T, b *bed, s *Store) {
+			if c.before != "" {
+				b.release(s, b.acquire(s, claim("before")))
+			}
+			c.rule.Op, c.rule.Nth = "UpdateItem", 1
+			b.faults(c.rule)
+			stop := errors.New("stop")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			start := time.Now()
+			time.AfterFunc(20*time.Millisecond, func() { cancel(stop) })
+			_, err := granted.Lease(s.Acquire(ctx, claim("a")))
+			if !errors.Is(err, stop) || !errors.Is(err, dedup.ErrOutcomeUnknown) {
+				t.Errorf("Acquire: got error %v, want the context's cause and ErrOutcomeUnknown", err)
+			}
+			if took := time.Since(start); took > 20*time.Millisecond+requestGrace {
+				t.Errorf("Acquire returned after %s, want within %s of its context's end", took, requestGrace)
+			}
+			b.settle(s, claim("a"), err)
+			time.Sleep(5 * time.Second)
+			if item := b.item(testTable); item[attrOwner] != "a" || item[attrUntil] != "0" {
+				t.Errorf("record: got %v, want it released by its owner", item)
+			}
+			b.acquire(b.store(), claim("b"))
 		})
 	}
 }
@@ -67,10 +62,7 @@ func TestCancelledAcquireIsReleased(t *testing.T) {
 // A request that is answered soon after its caller's context has ended is not cut off. Its claim is released like one without
 // an answer.
 func TestCancelledAcquireIsAnswered(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Delay, Delay: 30 * time.Millisecond})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -93,9 +85,7 @@ func TestCancelledAcquireIsAnswered(t *testing.T) {
 // A caller that leaves while its batch is under way waits for a short time: the store releases what the batch grants, and a
 // Lambda function is frozen after that.
 func TestCancelledBatchIsDrained(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.storeWithPeer()
 		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.Delay, Delay: 100 * time.Millisecond})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -124,9 +114,7 @@ func TestCancelledBatchIsDrained(t *testing.T) {
 
 // It does not wait for a batch that is not answered soon.
 func TestCancelledBatchIsNotAwaited(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.storeWithPeer()
 		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.Delay, Delay: time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -147,10 +135,7 @@ func TestCancelledBatchIsNotAwaited(t *testing.T) {
 
 // An acquire without an answer is not sent again when its lease is over, and its caller releases what it may have written.
 func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		before := len(b.srv.Calls())
 		c := claim("a")
 		c.Lease = 1500 * time.Millisecond
@@ -173,10 +158,7 @@ func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
 
 // A lease whose answer is so late that less than half of it is left is renewed before Acquire returns it.
 func TestLateAnswerIsRenewed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		c := claim("a")
 		c.Lease = 20 * time.Second
 		s.client = &frozenOnce{Client: s.client, d: 15 * time.Second}
@@ -192,10 +174,7 @@ func TestLateAnswerIsRenewed(t *testing.T) {
 
 // A lease whose answer came after its end, and after a takeover, is lost.
 func TestLateAnswerAfterTakeoverIsLost(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		c := claim("a")
 		c.Lease = 20 * time.Second
 		s.client = &frozenOnce{Client: s.client, d: 30 * time.Second}
@@ -231,9 +210,7 @@ func (f *frozenOnce) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInpu
 // The fence grows also where the last one is ahead of the clock, since its owner's host was ahead before its first answer.
 // A refusal by the fence alone is never reported as in progress.
 func TestFenceGrowsAboveOneThatIsAhead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		ahead := b.store(off(4 * time.Minute))
 		a := b.acquire(ahead, claim("a"))
 		b.release(ahead, a)
@@ -260,10 +237,7 @@ func TestFenceGrowsAboveOneThatIsAhead(t *testing.T) {
 
 // The largest record that messages make: the longest key that is not hashed, the longest error, every attribute.
 func TestRecordStaysUnder1KB(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		c := claim("0123456789abcdef0123456789")
 		c.Key = "a-consumer-of-64-characters-0123456789012345678901234567890123456#" + string(make([]byte, 128))
 		c.Validation = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

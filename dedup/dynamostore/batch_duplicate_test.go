@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -18,9 +17,7 @@ import (
 
 // Several deliveries of one event at the same instant: never in one batch, and one of them is granted.
 func TestDuplicatesInOneBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.storeWithPeer()
 		claims := claimsOf(4)
 		claims[1].Key, claims[2].Key = claims[0].Key, claims[0].Key
@@ -64,26 +61,23 @@ func TestDuplicateInABatch(t *testing.T) {
 		{"crashed", func(b *bed, s *Store, c dedup.Claim) { b.acquire(s, c); time.Sleep(2 * lease) },
 			func(l dedup.Lease, _ error) bool { return l.Takeover }, []string{batchCall, "GetItem", "UpdateItem"}, 3},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.storeWithPeer()
-				claims := claimsOf(2)
-				first := claims[0]
-				first.Owner = "the first"
-				c.before(b, s, first)
-				sent := len(b.srv.Calls())
-				leases, errs := acquireAll(t.Context(), s, claims)
-				if !c.want(leases[0], errs[0]) || errs[1] != nil {
-					t.Errorf("Acquire: got %+v, %v, and of a new event beside it %v", leases[0], errs[0], errs[1])
-				}
-				if got := b.ops(sent); !cmp.Equal(got, c.ops) {
-					t.Errorf("calls: got %v, want %v", got, c.ops)
-				}
-				if got := b.units(sent) - 1; got != c.units {
-					t.Errorf("capacity units of the duplicate: got %.1f, want %.1f", got, c.units)
-				}
-			})
+		runBed(t, c.name, func(t *testing.T, b *bed) {
+			s := b.storeWithPeer()
+			claims := claimsOf(2)
+			first := claims[0]
+			first.Owner = "the first"
+			c.before(b, s, first)
+			sent := len(b.srv.Calls())
+			leases, errs := acquireAll(t.Context(), s, claims)
+			if !c.want(leases[0], errs[0]) || errs[1] != nil {
+				t.Errorf("Acquire: got %+v, %v, and of a new event beside it %v", leases[0], errs[0], errs[1])
+			}
+			if got := b.ops(sent); !cmp.Equal(got, c.ops) {
+				t.Errorf("calls: got %v, want %v", got, c.ops)
+			}
+			if got := b.units(sent) - 1; got != c.units {
+				t.Errorf("capacity units of the duplicate: got %.1f, want %.1f", got, c.units)
+			}
 		})
 	}
 }
@@ -98,20 +92,17 @@ func TestDuplicateThatCannotBeRead(t *testing.T) {
 		"no answer": func() (*dynamodb.GetItemOutput, error) { return nil, io.ErrUnexpectedEOF },
 		"gone":      func() (*dynamodb.GetItemOutput, error) { return &dynamodb.GetItemOutput{}, nil },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.storeWithPeer()
-				claims := claimsOf(2)
-				first := claims[0]
-				first.Owner = "the first"
-				b.complete(s, b.acquire(s, first))
-				s.client = blind{s.client, read}
-				_, errs := acquireAll(t.Context(), s, claims)
-				if !isCompleted(errs[0]) || errs[1] != nil {
-					t.Errorf("Acquire: got %v, want completed and nil", errs)
-				}
-			})
+		runBed(t, name, func(t *testing.T, b *bed) {
+			s := b.storeWithPeer()
+			claims := claimsOf(2)
+			first := claims[0]
+			first.Owner = "the first"
+			b.complete(s, b.acquire(s, first))
+			s.client = blind{s.client, read}
+			_, errs := acquireAll(t.Context(), s, claims)
+			if !isCompleted(errs[0]) || errs[1] != nil {
+				t.Errorf("Acquire: got %v, want completed and nil", errs)
+			}
 		})
 	}
 }

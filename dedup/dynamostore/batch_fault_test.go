@@ -88,9 +88,7 @@ func batchTrouble(b *bed, step string, rule fault.Rule) {
 
 // An INSERT with an unknown outcome is sent again as the update with the same values, and the condition recognises it.
 func TestUnknownInsertKeepsItsValues(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.storeWithPeer()
 		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.LoseReply})
 		sent := len(b.srv.Calls())
@@ -123,9 +121,7 @@ func (l lateBatches) BatchExecuteStatement(ctx context.Context, in *dynamodb.Bat
 
 // As with a request that is sent singly: a lease of which less than half is left is renewed before Acquire returns it.
 func TestLateAnswerOfABatchIsRenewed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.storeWithPeer()
 		s.client = lateBatches{s.client, 40 * time.Second}
 		leases, errs := acquireAll(t.Context(), s, claimsOf(2))
@@ -139,9 +135,7 @@ func TestLateAnswerOfABatchIsRenewed(t *testing.T) {
 
 // Fewer responses than statements: it is not known which one is missing, so none counts.
 func TestMissingAnswers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.storeWithPeer()
 		line := &batchLine{Client: s.client, answer: func(call int, next func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
 			out, err := next()
@@ -168,9 +162,7 @@ func TestMissingAnswers(t *testing.T) {
 
 // Throttled INSERTs are sent in batches again, where they meet: each has waited for a random time.
 func TestThrottledInsertsAreBatchedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.storeWithPeer()
 		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.FailEntries, Code: "RequestLimitExceeded", Times: 40})
 		sent := len(b.srv.Calls())
@@ -205,60 +197,57 @@ func TestRoleWithoutStatements(t *testing.T) {
 			return &dynamodb.BatchExecuteStatementOutput{Responses: slices.Repeat([]ddbtypes.BatchStatementResponse{{Error: denied}}, n)}, nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				var log bytes.Buffer
-				s := b.storeWithPeer(func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-				line := &batchLine{Client: s.client, answer: func(int, func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
-					return answer(5)
-				}}
-				s.client = line
-				leases, errs := acquireAll(t.Context(), s, claimsOf(5))
+		runBed(t, name, func(t *testing.T, b *bed) {
+			var log bytes.Buffer
+			s := b.storeWithPeer(func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			line := &batchLine{Client: s.client, answer: func(int, func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
+				return answer(5)
+			}}
+			s.client = line
+			leases, errs := acquireAll(t.Context(), s, claimsOf(5))
+			if err := errors.Join(append(errs, completeAll(t.Context(), s, leases))...); err != nil {
+				t.Fatal(err)
+			}
+			if line.calls != 1 {
+				t.Errorf("%d batches, want 1", line.calls)
+			}
+			synctest.Wait() // for the log
+			if got := strings.Count(log.String(), "\n"); got != 1 {
+				t.Errorf("%d lines in the log, want 1:\n%s", got, &log)
+			}
+			if got := s.Stats().Fallbacks; got != 5 {
+				t.Errorf("Stats.Fallbacks: got %d, want 5", got)
+			}
+			deliver := func(round int) {
+				claims := claimsOf(5)
+				for i := range claims {
+					claims[i].Key += fmt.Sprint(" round ", round)
+				}
+				leases, errs := acquireAll(t.Context(), s, claims)
 				if err := errors.Join(append(errs, completeAll(t.Context(), s, leases))...); err != nil {
-					t.Fatal(err)
+					t.Error(err)
 				}
-				if line.calls != 1 {
-					t.Errorf("%d batches, want 1", line.calls)
-				}
-				synctest.Wait() // for the log
-				if got := strings.Count(log.String(), "\n"); got != 1 {
-					t.Errorf("%d lines in the log, want 1:\n%s", got, &log)
-				}
-				if got := s.Stats().Fallbacks; got != 5 {
-					t.Errorf("Stats.Fallbacks: got %d, want 5", got)
-				}
-				deliver := func(round int) {
-					claims := claimsOf(5)
-					for i := range claims {
-						claims[i].Key += fmt.Sprint(" round ", round)
-					}
-					leases, errs := acquireAll(t.Context(), s, claims)
-					if err := errors.Join(append(errs, completeAll(t.Context(), s, leases))...); err != nil {
-						t.Error(err)
-					}
-				}
-				// They are tried again after five minutes, and refused.
-				time.Sleep(deniedTime - time.Second)
-				deliver(1)
-				if line.calls != 1 {
-					t.Errorf("%d batches within %s, want 1", line.calls, deniedTime)
-				}
-				time.Sleep(time.Second)
-				deliver(2)
-				if got := strings.Count(log.String(), "\n"); line.calls != 2 || got != 1 {
-					t.Errorf("%d batches and %d lines after %s, want 2 and 1", line.calls, got, deniedTime)
-				}
-				// The role is changed.
-				line.answer = func(_ int, next func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
-					return next()
-				}
-				time.Sleep(deniedTime)
-				deliver(3)
-				if line.calls != 4 {
-					t.Errorf("%d batches after the role was changed, want 4: acquires and completes", line.calls)
-				}
-			})
+			}
+			// They are tried again after five minutes, and refused.
+			time.Sleep(deniedTime - time.Second)
+			deliver(1)
+			if line.calls != 1 {
+				t.Errorf("%d batches within %s, want 1", line.calls, deniedTime)
+			}
+			time.Sleep(time.Second)
+			deliver(2)
+			if got := strings.Count(log.String(), "\n"); line.calls != 2 || got != 1 {
+				t.Errorf("%d batches and %d lines after %s, want 2 and 1", line.calls, got, deniedTime)
+			}
+			// The role is changed.
+			line.answer = func(_ int, next func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
+				return next()
+			}
+			time.Sleep(deniedTime)
+			deliver(3)
+			if line.calls != 4 {
+				t.Errorf("%d batches after the role was changed, want 4: acquires and completes", line.calls)
+			}
 		})
 	}
 }
@@ -270,40 +259,35 @@ func TestDelayedCopyOfABatchChangesNothing(t *testing.T) {
 		if name == "" {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.storeWithPeer()
-				const late = 20 * time.Second
-				b.faults(fault.Rule{Op: batchCall, Nth: nth, Do: fault.Replay, Delay: late})
-				claims := claimsOf(3)
-				claims[2].Lease = 5 * time.Second
-				leases, _ := acquireAll(t.Context(), s, claims)
-				if err := completeAll(t.Context(), s, leases[:2]); err != nil {
-					t.Fatal(err)
-				}
-				b.release(s, leases[2])
-				other := claims[2]
-				other.Owner = "another"
-				b.acquire(b.store(), other)
-				before, sent := b.records(), len(b.srv.Calls())
-				time.Sleep(2 * late)
-				if got := b.ops(sent); !cmp.Equal(got, []string{batchCall}) {
-					t.Fatalf("calls after the last step: got %v, want only the delayed copy", got)
-				}
-				if d := cmp.Diff(before, b.records()); d != "" {
-					t.Errorf("the delayed copy changed the records, - before + after:\n%s", d)
-				}
-			})
+		runBed(t, name, func(t *testing.T, b *bed) {
+			s := b.storeWithPeer()
+			const late = 20 * time.Second
+			b.faults(fault.Rule{Op: batchCall, Nth: nth, Do: fault.Replay, Delay: late})
+			claims := claimsOf(3)
+			claims[2].Lease = 5 * time.Second
+			leases, _ := acquireAll(t.Context(), s, claims)
+			if err := completeAll(t.Context(), s, leases[:2]); err != nil {
+				t.Fatal(err)
+			}
+			b.release(s, leases[2])
+			other := claims[2]
+			other.Owner = "another"
+			b.acquire(b.store(), other)
+			before, sent := b.records(), len(b.srv.Calls())
+			time.Sleep(2 * late)
+			if got := b.ops(sent); !cmp.Equal(got, []string{batchCall}) {
+				t.Fatalf("calls after the last step: got %v, want only the delayed copy", got)
+			}
+			if d := cmp.Diff(before, b.records()); d != "" {
+				t.Errorf("the delayed copy changed the records, - before + after:\n%s", d)
+			}
 		})
 	}
 }
 
 // A process is frozen while its acquires wait in a batch. When it is thawed it sends no acquire whose lease is over.
 func TestFreezeBetweenBatches(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.storeWithPeer(func(o *Options) { o.Linger = time.Second })
 		look, frozen := s.clock.look, new(atomic.Int64)
 		s.clock.look = func() moment {
@@ -354,33 +338,30 @@ func TestCancelledDuringABatch(t *testing.T) {
 		{Do: fault.LoseReply},
 		{Do: fault.Error, After: true},
 	} {
-		t.Run(describe(rule), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.storeWithPeer()
-				claims := claimsOf(2)
-				rule.Op, rule.Nth = batchCall, 1
-				b.faults(rule)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond+time.Microsecond) // just sent
-				defer cancel()
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					_, err := granted.Lease(s.Acquire(ctx, claims[0]))
-					if err == nil {
-						t.Error("cancelled Acquire: got a lease, want the context's error")
-					}
-					b.settle(s, claims[0], err)
-				})
-				var l dedup.Lease
-				wg.Go(func() { l = b.acquire(s, claims[1]) })
-				wg.Wait()
-				time.Sleep(15 * time.Second)
-				r, err := s.Inspect(t.Context(), claims[0].Key)
-				if err != nil || !r.Until.IsZero() {
-					t.Errorf("record of the cancelled acquire: got %+v, %v, want it released", r, err)
+		runBed(t, describe(rule), func(t *testing.T, b *bed) {
+			s := b.storeWithPeer()
+			claims := claimsOf(2)
+			rule.Op, rule.Nth = batchCall, 1
+			b.faults(rule)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond+time.Microsecond) // just sent
+			defer cancel()
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, err := granted.Lease(s.Acquire(ctx, claims[0]))
+				if err == nil {
+					t.Error("cancelled Acquire: got a lease, want the context's error")
 				}
-				b.complete(s, l)
+				b.settle(s, claims[0], err)
 			})
+			var l dedup.Lease
+			wg.Go(func() { l = b.acquire(s, claims[1]) })
+			wg.Wait()
+			time.Sleep(15 * time.Second)
+			r, err := s.Inspect(t.Context(), claims[0].Key)
+			if err != nil || !r.Until.IsZero() {
+				t.Errorf("record of the cancelled acquire: got %+v, %v, want it released", r, err)
+			}
+			b.complete(s, l)
 		})
 	}
 }

@@ -22,48 +22,44 @@ func TestRequestsPerMessage(t *testing.T) {
 		handlers int
 		most     float64
 	}{{64, 0.12}, {100, 0.10}} {
-		t.Run(fmt.Sprint(c.handlers, " handlers"), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store()
-				// The way there and back.
-				b.faults(
-					fault.Rule{Prob: 0.25, Do: fault.Delay, Delay: 4 * time.Millisecond},
-					fault.Rule{Prob: 0.67, Do: fault.Delay, Delay: 5 * time.Millisecond},
-					fault.Rule{Prob: 1, Do: fault.Delay, Delay: 6 * time.Millisecond},
-				)
-				sent := len(b.srv.Calls())
-				const messages = 4000
-				next := make(chan int, messages)
-				for i := range messages {
-					next <- i
-				}
-				close(next)
-				var wg sync.WaitGroup
-				for range c.handlers {
-					wg.Go(func() {
-						for i := range next {
-							cl := claim(fmt.Sprint("owner ", i))
-							cl.Key = fmt.Sprint("billing#", i)
-							l, err := granted.Lease(s.Acquire(t.Context(), cl))
-							if err != nil {
-								t.Errorf("Acquire: got error %v, want a lease", err)
-								continue
-							}
-							if err := s.Complete(t.Context(), l, dedup.Result{}); err != nil {
-								t.Errorf("Complete: got error %v, want nil", err)
-							}
+		runStore(t, fmt.Sprint(c.handlers, " handlers"), func(t *testing.T, b *bed, s *Store) {
+			// The way there and back.
+			b.faults(
+				fault.Rule{Prob: 0.25, Do: fault.Delay, Delay: 4 * time.Millisecond},
+				fault.Rule{Prob: 0.67, Do: fault.Delay, Delay: 5 * time.Millisecond},
+				fault.Rule{Prob: 1, Do: fault.Delay, Delay: 6 * time.Millisecond},
+			)
+			sent := len(b.srv.Calls())
+			const messages = 4000
+			next := make(chan int, messages)
+			for i := range messages {
+				next <- i
+			}
+			close(next)
+			var wg sync.WaitGroup
+			for range c.handlers {
+				wg.Go(func() {
+					for i := range next {
+						cl := claim(fmt.Sprint("owner ", i))
+						cl.Key = fmt.Sprint("billing#", i)
+						l, err := granted.Lease(s.Acquire(t.Context(), cl))
+						if err != nil {
+							t.Errorf("Acquire: got error %v, want a lease", err)
+							continue
 						}
-					})
-				}
-				wg.Wait()
-				if got := float64(len(b.srv.Calls())-sent) / messages; got > c.most {
-					t.Errorf("%.3f requests a message, want at most %.2f", got, c.most)
-				}
-				if got, want := b.units(sent), float64(2*messages); got != want {
-					t.Errorf("%.0f write units, want %.0f: batches cost none", got, want)
-				}
-			})
+						if err := s.Complete(t.Context(), l, dedup.Result{}); err != nil {
+							t.Errorf("Complete: got error %v, want nil", err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if got := float64(len(b.srv.Calls())-sent) / messages; got > c.most {
+				t.Errorf("%.3f requests a message, want at most %.2f", got, c.most)
+			}
+			if got, want := b.units(sent), float64(2*messages); got != want {
+				t.Errorf("%.0f write units, want %.0f: batches cost none", got, want)
+			}
 		})
 	}
 }
@@ -84,31 +80,28 @@ func TestWhatIsBatched(t *testing.T) {
 		{name: "off", options: func(o *Options) { o.MaxBatch = -1 }, want: 0},
 		{name: "two in a batch", options: func(o *Options) { o.MaxBatch = 2 }, want: 1},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.storeWithPeer(func(o *Options) {
-					if c.options != nil {
-						c.options(o)
-					}
-				})
-				claims := claimsOf(3)
-				for i := range claims {
-					if c.change != nil {
-						c.change(&claims[i])
-					}
-				}
-				sent := len(b.srv.Calls())
-				if _, errs := acquireAll(t.Context(), s, claims); errors.Join(errs...) != nil {
-					t.Fatal(errs)
-				}
-				if got := strings.Count(fmt.Sprint(b.ops(sent)), batchCall); c.name != "no linger" && got != c.want {
-					t.Errorf("batches: got %d of %v, want %d", got, b.ops(sent), c.want)
-				}
-				if got := len(b.srv.Items(testTable)); got != len(claims) {
-					t.Errorf("%d records, want %d", got, len(claims))
+		runBed(t, c.name, func(t *testing.T, b *bed) {
+			s := b.storeWithPeer(func(o *Options) {
+				if c.options != nil {
+					c.options(o)
 				}
 			})
+			claims := claimsOf(3)
+			for i := range claims {
+				if c.change != nil {
+					c.change(&claims[i])
+				}
+			}
+			sent := len(b.srv.Calls())
+			if _, errs := acquireAll(t.Context(), s, claims); errors.Join(errs...) != nil {
+				t.Fatal(errs)
+			}
+			if got := strings.Count(fmt.Sprint(b.ops(sent)), batchCall); c.name != "no linger" && got != c.want {
+				t.Errorf("batches: got %d of %v, want %d", got, b.ops(sent), c.want)
+			}
+			if got := len(b.srv.Items(testTable)); got != len(claims) {
+				t.Errorf("%d records, want %d", got, len(claims))
+			}
 		})
 	}
 }
@@ -129,9 +122,7 @@ func TestTableByARNIsNotBatched(t *testing.T) {
 
 // A complete returns at once where its context ends while the batch is under way.
 func TestCompleteCancelledDuringABatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s := b.storeWithPeer()
 		leases, _ := acquireAll(t.Context(), s, claimsOf(2))
 		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.Delay, Delay: time.Second})

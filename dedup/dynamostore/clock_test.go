@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -180,42 +179,39 @@ func (p *stranger) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestOnlyDynamoDBTeachesTheClock(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
-		t.Run(wrong.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				proxy := &stranger{to: b.srv, header: http.Header{"Date": {time.Now().Add(wrong).UTC().Format(http.TimeFormat)}}}
-				s, err := New(b.client(proxy), testTable)
-				if err != nil {
-					t.Fatal(err)
+		runBed(t, wrong.String(), func(t *testing.T, b *bed) {
+			proxy := &stranger{to: b.srv, header: http.Header{"Date": {time.Now().Add(wrong).UTC().Format(http.TimeFormat)}}}
+			s, err := New(b.client(proxy), testTable)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := b.store()
+			live, done := claim("other"), claim("other")
+			done.Key = "billing#done"
+			b.acquire(other, live)
+			b.complete(other, b.acquire(other, done))
+			ask := func(key string) error {
+				proxy.on = true
+				if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, sqsonce.ErrUnavailable) {
+					t.Fatalf("Inspect, answered by the proxy: got error %v, want ErrUnavailable", err)
 				}
-				other := b.store()
-				live, done := claim("other"), claim("other")
-				done.Key = "billing#done"
-				b.acquire(other, live)
-				b.complete(other, b.acquire(other, done))
-				ask := func(key string) error {
-					proxy.on = true
-					if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, sqsonce.ErrUnavailable) {
-						t.Fatalf("Inspect, answered by the proxy: got error %v, want ErrUnavailable", err)
-					}
-					proxy.on = false
-					c := claim("taker")
-					c.Key = key
-					return second(granted.Lease(s.Acquire(t.Context(), c)))
+				proxy.on = false
+				c := claim("taker")
+				c.Key = key
+				return second(granted.Lease(s.Acquire(t.Context(), c)))
+			}
+			for range 2 { // before the clock has a Date, and after it
+				if err := ask(live.Key); !errors.Is(err, sqsonce.ErrInProgress) {
+					t.Errorf("Acquire of a live lease: got error %v, want in progress", err)
 				}
-				for range 2 { // before the clock has a Date, and after it
-					if err := ask(live.Key); !errors.Is(err, sqsonce.ErrInProgress) {
-						t.Errorf("Acquire of a live lease: got error %v, want in progress", err)
-					}
-					if err := ask(done.Key); !isCompleted(err) {
-						t.Errorf("Acquire of a completed record: got error %v, want completed", err)
-					}
+				if err := ask(done.Key); !isCompleted(err) {
+					t.Errorf("Acquire of a completed record: got error %v, want completed", err)
 				}
-				time.Sleep(lease + 5*time.Second)
-				if err := ask(live.Key); err != nil {
-					t.Errorf("Acquire after the lease: got error %v, want a lease", err)
-				}
-			})
+			}
+			time.Sleep(lease + 5*time.Second)
+			if err := ask(live.Key); err != nil {
+				t.Errorf("Acquire after the lease: got error %v, want a lease", err)
+			}
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,9 +20,7 @@ import (
 // A commit whose attempt was given up arrives while a later attempt is under way, which has a new token after a conflict.
 // The later attempt finds the record completed by an earlier token of its own.
 func TestInboxRecognisesAnEarlierCommitOfItsOwn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
+	onLedger(t, func(t *testing.T, b *bed) {
 		h := b.inbox(b.store()).Handler(bookAlice)
 		b.faults(
 			fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second},
@@ -39,9 +36,7 @@ func TestInboxRecognisesAnEarlierCommitOfItsOwn(t *testing.T) {
 
 // The network delays every attempt of the commit beyond the lease: all of them arrive after the release.
 func TestInboxCommitAfterReleaseIsRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
+	onLedger(t, func(t *testing.T, b *bed) {
 		h := b.inbox(b.store()).Handler(bookAlice)
 		b.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Times: 100, Do: fault.Delay, Delay: 90 * time.Second})
 		start, sent := time.Now(), len(b.srv.Calls())
@@ -70,9 +65,7 @@ func TestInboxCommitAfterReleaseIsRefused(t *testing.T) {
 
 // The token stays while its outcome is unknown, so that DynamoDB recognises it. After a cancellation it is new.
 func TestInboxTokens(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
+	onLedger(t, func(t *testing.T, b *bed) {
 		s := b.store()
 		tap := &tokenTap{Client: s.client}
 		s.client = tap
@@ -111,9 +104,7 @@ func (c *tokenTap) TransactWriteItems(ctx context.Context, in *dynamodb.Transact
 // A host that stops cancels the handler's context. A commit that is under way is not cancelled: its outcome would be
 // unknown.
 func TestInboxCommitOutlivesTheContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
+	onLedger(t, func(t *testing.T, b *bed) {
 		h := b.inbox(b.store()).Handler(bookAlice)
 		b.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.Delay, Delay: time.Second})
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -132,25 +123,22 @@ func TestInboxRenewsAShortLeaseBeforeTheCommit(t *testing.T) {
 		12 * time.Second: {"UpdateItem", "UpdateItem", "TransactWriteItems"}, // 9 s are left
 		30 * time.Second: {"UpdateItem", "TransactWriteItems"},
 	} {
-		t.Run(length.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := ledgerBed(t)
-				h := b.inbox(b.store(), func(o *dedup.Options) { o.LeaseDuration = length }).Handler(
-					func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
-						time.Sleep(3 * time.Second)
-						return bookAlice(ctx, m, tx)
-					})
-				sent, start := len(b.srv.Calls()), time.Now()
-				if err := h(t.Context(), order(1)); err != nil {
-					t.Fatal(err)
-				}
-				if took := time.Since(start); took != 3*time.Second {
-					t.Errorf("took %s, want the handler's 3 s: only a later attempt is delayed", took)
-				}
-				if got := b.ops(sent); !slices.Equal(got, want) {
-					t.Errorf("calls: got %v, want %v", got, want)
-				}
-			})
+		runLedger(t, length.String(), func(t *testing.T, b *bed) {
+			h := b.inbox(b.store(), func(o *dedup.Options) { o.LeaseDuration = length }).Handler(
+				func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+					time.Sleep(3 * time.Second)
+					return bookAlice(ctx, m, tx)
+				})
+			sent, start := len(b.srv.Calls()), time.Now()
+			if err := h(t.Context(), order(1)); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took != 3*time.Second {
+				t.Errorf("took %s, want the handler's 3 s: only a later attempt is delayed", took)
+			}
+			if got := b.ops(sent); !slices.Equal(got, want) {
+				t.Errorf("calls: got %v, want %v", got, want)
+			}
 		})
 	}
 }

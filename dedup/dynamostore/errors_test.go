@@ -92,14 +92,10 @@ func TestKindsOfAnswers(t *testing.T) {
 		"RequestEntityTooLarge":                    unavailable,
 		"ItemCollectionSizeLimitExceededException": unavailable,
 	} {
-		t.Run(code, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.storeWithPeer()
-				b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: code})
-				b.wantKinds(s, want)
-			})
+		runBed(t, code, func(t *testing.T, b *bed) {
+			s := b.storeWithPeer()
+			b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: code})
+			b.wantKinds(s, want)
 		})
 	}
 }
@@ -223,17 +219,14 @@ func TestCheckOfAStatus(t *testing.T) {
 		ddbtypes.TableStatusInaccessibleEncryptionCredentials: ErrAccessDenied,
 		ddbtypes.TableStatusArchived:                          ErrAccessDenied,
 	} {
-		t.Run(string(status), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s, err := New(describedTable{b.client(b.srv), status}, testTable)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := s.Check(t.Context()); !errors.Is(err, want) || want != nil && kindOf(err) != misconfigured {
-					t.Errorf("Check: got error %v, want %v", err, want)
-				}
-			})
+		runBed(t, string(status), func(t *testing.T, b *bed) {
+			s, err := New(describedTable{b.client(b.srv), status}, testTable)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Check(t.Context()); !errors.Is(err, want) || want != nil && kindOf(err) != misconfigured {
+				t.Errorf("Check: got error %v, want %v", err, want)
+			}
 		})
 	}
 }

@@ -72,23 +72,20 @@ func TestFaultsChangeNothingButTime(t *testing.T) {
 			for times := 1; times <= 3; times++ {
 				rule := trouble
 				rule.Op, rule.Nth, rule.Times = call.op, 1, times
-				t.Run(call.name+"/"+describe(rule), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						b := newBed(t)
-						want, wantItem := b.withoutFaults(call.run)
-						got, gotItem := b.withFaults(call.run, rule)
-						// OwnRetry says that there was a fault. The ends move with time.
-						opts := cmpopts.IgnoreFields(dedup.Lease{}, "OwnRetry", "Fence", "Until")
-						if d := cmp.Diff(want, got, opts); d != "" {
-							t.Errorf("lease, - without + with faults:\n%s", d)
-						}
-						ends := cmpopts.IgnoreMapEntries(func(k, v string) bool {
-							return k == attrFence || v != "0" && k == attrUntil || k == TTLAttribute
-						})
-						if d := cmp.Diff(wantItem, gotItem, ends); d != "" {
-							t.Errorf("record, - without + with faults:\n%s", d)
-						}
+				runBed(t, call.name+"/"+describe(rule), func(t *testing.T, b *bed) {
+					want, wantItem := b.withoutFaults(call.run)
+					got, gotItem := b.withFaults(call.run, rule)
+					// OwnRetry says that there was a fault. The ends move with time.
+					opts := cmpopts.IgnoreFields(dedup.Lease{}, "OwnRetry", "Fence", "Until")
+					if d := cmp.Diff(want, got, opts); d != "" {
+						t.Errorf("lease, - without + with faults:\n%s", d)
+					}
+					ends := cmpopts.IgnoreMapEntries(func(k, v string) bool {
+						return k == attrFence || v != "0" && k == attrUntil || k == TTLAttribute
 					})
+					if d := cmp.Diff(wantItem, gotItem, ends); d != "" {
+						t.Errorf("record, - without + with faults:\n%s", d)
+					}
 				})
 			}
 		}
@@ -130,22 +127,18 @@ func TestAcquireWithFaultsIsGranted(t *testing.T) {
 		for times := 1; times <= 3; times++ {
 			rule := trouble
 			rule.Op, rule.Nth, rule.Times = "UpdateItem", 1, times
-			t.Run(describe(rule), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					b := newBed(t)
-					s := b.store()
-					b.faults(rule)
-					l := b.acquire(s, claim("a"))
-					time.Sleep(10 * time.Second)
-					item := b.item(testTable)
-					if got, want := item[attrFence], fmt.Sprint(l.Fence); got != want {
-						t.Errorf("fence of the record: got %s, want the lease's %s", got, want)
-					}
-					if _, err := granted.Lease(b.store().Acquire(t.Context(), claim("b"))); !errors.Is(err, sqsonce.ErrInProgress) {
-						t.Errorf("Acquire by b: got error %v, want in progress", err)
-					}
-					b.complete(s, l)
-				})
+			runStore(t, describe(rule), func(t *testing.T, b *bed, s *Store) {
+				b.faults(rule)
+				l := b.acquire(s, claim("a"))
+				time.Sleep(10 * time.Second)
+				item := b.item(testTable)
+				if got, want := item[attrFence], fmt.Sprint(l.Fence); got != want {
+					t.Errorf("fence of the record: got %s, want the lease's %s", got, want)
+				}
+				if _, err := granted.Lease(b.store().Acquire(t.Context(), claim("b"))); !errors.Is(err, sqsonce.ErrInProgress) {
+					t.Errorf("Acquire by b: got error %v, want in progress", err)
+				}
+				b.complete(s, l)
 			})
 		}
 	}
@@ -154,9 +147,7 @@ func TestAcquireWithFaultsIsGranted(t *testing.T) {
 // The condition itself recognises the request whose reply was lost. No refusal has to be read, since not every
 // implementation of the API returns the item with it.
 func TestOwnRetryIsNotRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		refusals := &refusalCounter{Client: b.client(b.srv)}
 		s, err := New(refusals, testTable)
 		if err != nil {
@@ -176,10 +167,7 @@ func TestOwnRetryIsNotRefused(t *testing.T) {
 // An acquire keeps its values while its outcome is unknown, also where a later attempt is throttled. One owner has one
 // lease.
 func TestUnknownAcquireKeepsItsValues(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		b.faults(
 			fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply},
 			fault.Rule{Op: "UpdateItem", Nth: 2, Do: fault.Error, Code: "ThrottlingException"},
@@ -197,10 +185,7 @@ func TestUnknownAcquireKeepsItsValues(t *testing.T) {
 
 // An endpoint that accepts requests and never answers: the SDK's default client would wait without end.
 func TestAttemptThatIsNeverAnswered(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Delay, Delay: time.Hour})
 		start := time.Now()
 		l := b.acquire(s, claim("a"))

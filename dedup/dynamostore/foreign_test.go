@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -39,24 +38,20 @@ func TestForeignRecordsAreCounted(t *testing.T) {
 		{"taken over", values{attrStatus: text(inProgress), attrUntil: number(1)}, func(*dedup.Options) {}},
 		{"crashed", values{attrStatus: text(inProgress), attrUntil: number(1)}, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store()
-				once, err := dedup.New(s, "billing", orderKey, c.opt)
-				if err != nil {
-					t.Fatal(err)
-				}
-				item := values{TTLAttribute: number(time.Now().Add(time.Hour).Unix())}
-				for name, v := range c.item {
-					item[name] = v
-				}
-				b.foreign(item)
-				_ = once.Handler(func(context.Context, *sqsonce.Message) error { return nil })(t.Context(), order(42))
-				if got, once := s.Stats().ForeignRecords, once.Stats().ForeignWriters; got != 1 || once != 1 {
-					t.Errorf("counted %d by the store and %d by Once, want 1 and 1", got, once)
-				}
-			})
+		runStore(t, c.name, func(t *testing.T, b *bed, s *Store) {
+			once, err := dedup.New(s, "billing", orderKey, c.opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			item := values{TTLAttribute: number(time.Now().Add(time.Hour).Unix())}
+			for name, v := range c.item {
+				item[name] = v
+			}
+			b.foreign(item)
+			_ = once.Handler(func(context.Context, *sqsonce.Message) error { return nil })(t.Context(), order(42))
+			if got, once := s.Stats().ForeignRecords, once.Stats().ForeignWriters; got != 1 || once != 1 {
+				t.Errorf("counted %d by the store and %d by Once, want 1 and 1", got, once)
+			}
 		})
 	}
 }
@@ -72,19 +67,15 @@ func TestForeignWriterOverwritesARecord(t *testing.T) {
 			return s.commit(ctx, l, []ddbtypes.TransactWriteItem{write})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store()
-				l := b.acquire(s, claim("a"))
-				b.foreign(values{attrStatus: text(inProgress), attrUntil: millisIn(time.Hour), TTLAttribute: seconds(time.Hour)})
-				if err := next(s, t.Context(), l); !errors.Is(err, sqsonce.ErrLeaseLost) || !errors.Is(err, dedup.ErrForeignWriter) {
-					t.Errorf("got error %v, want ErrLeaseLost with ErrForeignWriter", err)
-				}
-				if got := s.Stats().ForeignRecords; got != 1 {
-					t.Errorf("Stats.ForeignRecords: got %d, want 1", got)
-				}
-			})
+		runStore(t, name, func(t *testing.T, b *bed, s *Store) {
+			l := b.acquire(s, claim("a"))
+			b.foreign(values{attrStatus: text(inProgress), attrUntil: millisIn(time.Hour), TTLAttribute: seconds(time.Hour)})
+			if err := next(s, t.Context(), l); !errors.Is(err, sqsonce.ErrLeaseLost) || !errors.Is(err, dedup.ErrForeignWriter) {
+				t.Errorf("got error %v, want ErrLeaseLost with ErrForeignWriter", err)
+			}
+			if got := s.Stats().ForeignRecords; got != 1 {
+				t.Errorf("Stats.ForeignRecords: got %d, want 1", got)
+			}
 		})
 	}
 }
@@ -128,29 +119,25 @@ func TestForeignWriterCompletesForAnOwner(t *testing.T) {
 		"release": func(s *Store, ctx context.Context, l dedup.Lease) error { return s.Release(ctx, l, nil) },
 	} {
 		for _, theirs := range []time.Duration{time.Minute, 1000 * time.Hour} {
-			t.Run(fmt.Sprint(name, ", ", theirs), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					b := newBed(t)
-					s := b.store()
-					l := b.acquire(s, claim("a"))
-					l = b.renew(s, l, lease)
-					want := numberIn(t, b.item(testTable), TTLAttribute)
-					b.powertoolsCompletes(theirs)
-					theirEnd := numberIn(t, b.item(testTable), TTLAttribute)
-					if err := next(s, t.Context(), l); !errors.Is(err, sqsonce.ErrLeaseLost) || !errors.Is(err, dedup.ErrForeignWriter) {
-						t.Errorf("got error %v, want ErrLeaseLost with ErrForeignWriter", err)
-					}
-					if got := s.Stats().ForeignRecords; got != 1 {
-						t.Errorf("Stats.ForeignRecords: got %d, want 1", got)
-					}
-					if !strings.HasPrefix(name, "complete") {
-						want = theirEnd
-					}
-					r := b.records()[testKey]
-					if got := numberIn(t, r, TTLAttribute); got != max(want, theirEnd) || r[attrStatus] != completed {
-						t.Errorf("record: got %s until %d, want it completed until %d", r[attrStatus], got, max(want, theirEnd))
-					}
-				})
+			runStore(t, fmt.Sprint(name, ", ", theirs), func(t *testing.T, b *bed, s *Store) {
+				l := b.acquire(s, claim("a"))
+				l = b.renew(s, l, lease)
+				want := numberIn(t, b.item(testTable), TTLAttribute)
+				b.powertoolsCompletes(theirs)
+				theirEnd := numberIn(t, b.item(testTable), TTLAttribute)
+				if err := next(s, t.Context(), l); !errors.Is(err, sqsonce.ErrLeaseLost) || !errors.Is(err, dedup.ErrForeignWriter) {
+					t.Errorf("got error %v, want ErrLeaseLost with ErrForeignWriter", err)
+				}
+				if got := s.Stats().ForeignRecords; got != 1 {
+					t.Errorf("Stats.ForeignRecords: got %d, want 1", got)
+				}
+				if !strings.HasPrefix(name, "complete") {
+					want = theirEnd
+				}
+				r := b.records()[testKey]
+				if got := numberIn(t, r, TTLAttribute); got != max(want, theirEnd) || r[attrStatus] != completed {
+					t.Errorf("record: got %s until %d, want it completed until %d", r[attrStatus], got, max(want, theirEnd))
+				}
 			})
 		}
 	}
@@ -160,36 +147,29 @@ func TestForeignWriterCompletesForAnOwner(t *testing.T) {
 func TestOwnCompleteIsNotForeign(t *testing.T) {
 	t.Parallel()
 	for _, retention := range []time.Duration{time.Hour, 24 * time.Hour} {
-		t.Run(retention.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store()
-				c := claim("a")
-				c.Retention = retention
-				l := b.acquire(s, c)
-				time.Sleep(lease / 2)
-				l = b.renew(s, l, lease)
-				b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
-				b.complete(s, l)
-				b.complete(s, l)
-				b.release(s, l)
-				if _, err := s.Renew(t.Context(), l, lease); !errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, dedup.ErrForeignWriter) {
-					t.Errorf("Renew after Complete: got error %v, want ErrLeaseLost alone", err)
-				}
-				if got := s.Stats().ForeignRecords; got != 0 {
-					t.Errorf("Stats.ForeignRecords: got %d, want 0", got)
-				}
-			})
+		runStore(t, retention.String(), func(t *testing.T, b *bed, s *Store) {
+			c := claim("a")
+			c.Retention = retention
+			l := b.acquire(s, c)
+			time.Sleep(lease / 2)
+			l = b.renew(s, l, lease)
+			b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
+			b.complete(s, l)
+			b.complete(s, l)
+			b.release(s, l)
+			if _, err := s.Renew(t.Context(), l, lease); !errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, dedup.ErrForeignWriter) {
+				t.Errorf("Renew after Complete: got error %v, want ErrLeaseLost alone", err)
+			}
+			if got := s.Stats().ForeignRecords; got != 0 {
+				t.Errorf("Stats.ForeignRecords: got %d, want 0", got)
+			}
 		})
 	}
 }
 
 // The retention is tried again where it could not be given back.
 func TestRetentionIsGivenBackInTheEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		l := b.acquire(s, claim("a"))
 		want := b.item(testTable)[TTLAttribute]
 		b.powertoolsCompletes(time.Minute)
@@ -209,10 +189,7 @@ func TestRetentionIsGivenBackInTheEnd(t *testing.T) {
 // Such a program completes the record under the holder's owner. Without the transaction's token the commit was not this
 // call's.
 func TestForeignWriterCompletesARecord(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		inbox, err := NewInbox(s, "billing", orderKey)
 		if err != nil {
 			t.Fatal(err)

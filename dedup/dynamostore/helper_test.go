@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,6 +61,33 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// onBed runs a test in a bubble with a bed, beside other tests.
+func onBed(t *testing.T, f func(t *testing.T, b *bed)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { f(t, newBed(t)) })
+}
+
+// onStore is onBed for a test of one store.
+func onStore(t *testing.T, f func(t *testing.T, b *bed, s *Store)) {
+	t.Helper()
+	onBed(t, func(t *testing.T, b *bed) { f(t, b, b.store()) })
+}
+
+// runBed runs a subtest in a bubble with a bed.
+func runBed(t *testing.T, name string, f func(t *testing.T, b *bed)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { f(t, newBed(t)) })
+	})
+}
+
+// runStore is runBed for a test of one store.
+func runStore(t *testing.T, name string, f func(t *testing.T, b *bed, s *Store)) {
+	t.Helper()
+	runBed(t, name, func(t *testing.T, b *bed) { f(t, b, b.store()) })
 }
 
 func (b *bed) client(rt http.RoundTripper) *dynamodb.Client {

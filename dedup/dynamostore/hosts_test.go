@@ -80,28 +80,24 @@ func TestHostJumps(t *testing.T) {
 		{"wall clock set back", -time.Hour, 0},
 		{"monotonic clock jumps", 0, time.Hour},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store()
-				look := s.clock.look
-				if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
-					t.Fatal(err)
-				}
-				b.acquire(b.store(), claim("holder"))
-				s.clock.look = func() moment {
-					m := look()
-					return moment{host: m.host.Add(c.wall), wall: m.wall + c.wall, mono: m.mono + c.mono}
-				}
-				if _, err := granted.Lease(s.Acquire(t.Context(), claim("taker"))); !errors.Is(err, sqsonce.ErrInProgress) {
-					t.Errorf("Acquire during the holder's lease: got error %v, want in progress", err)
-				}
-				time.Sleep(lease + 5*time.Second)
-				l := b.acquire(s, claim("taker"))
-				if left := l.Until.Sub(s.clock.look().host); left < lease/2 || left > lease {
-					t.Errorf("left of a lease of %s by the host's clock: %s", lease, left)
-				}
-			})
+		runStore(t, c.name, func(t *testing.T, b *bed, s *Store) {
+			look := s.clock.look
+			if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
+				t.Fatal(err)
+			}
+			b.acquire(b.store(), claim("holder"))
+			s.clock.look = func() moment {
+				m := look()
+				return moment{host: m.host.Add(c.wall), wall: m.wall + c.wall, mono: m.mono + c.mono}
+			}
+			if _, err := granted.Lease(s.Acquire(t.Context(), claim("taker"))); !errors.Is(err, sqsonce.ErrInProgress) {
+				t.Errorf("Acquire during the holder's lease: got error %v, want in progress", err)
+			}
+			time.Sleep(lease + 5*time.Second)
+			l := b.acquire(s, claim("taker"))
+			if left := l.Until.Sub(s.clock.look().host); left < lease/2 || left > lease {
+				t.Errorf("left of a lease of %s by the host's clock: %s", lease, left)
+			}
 		})
 	}
 }
@@ -110,19 +106,16 @@ func TestHostJumps(t *testing.T) {
 func TestRetentionByTheServersClock(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{-3 * time.Hour, 3 * time.Hour} {
-		t.Run(skew.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				c := claim("a")
-				c.Retention = 2 * time.Hour
-				first := b.store()
-				b.complete(first, b.acquire(first, c))
-				if g, err := b.store(off(skew)).Acquire(t.Context(), claim("b")); g.Verdict != dedup.VerdictCompleted {
-					t.Errorf("Acquire within the retention: got %+v and error %v, want completed", g, err)
-				}
-				time.Sleep(c.Retention + 5*time.Second)
-				b.acquire(b.store(off(skew)), claim("b"))
-			})
+		runBed(t, skew.String(), func(t *testing.T, b *bed) {
+			c := claim("a")
+			c.Retention = 2 * time.Hour
+			first := b.store()
+			b.complete(first, b.acquire(first, c))
+			if g, err := b.store(off(skew)).Acquire(t.Context(), claim("b")); g.Verdict != dedup.VerdictCompleted {
+				t.Errorf("Acquire within the retention: got %+v and error %v, want completed", g, err)
+			}
+			time.Sleep(c.Retention + 5*time.Second)
+			b.acquire(b.store(off(skew)), claim("b"))
 		})
 	}
 }

@@ -24,11 +24,22 @@ import (
 const ledgerTable = "ledger"
 
 // ledgerBed is a bed with a ledger, which shows an effect that happened twice.
-func ledgerBed(t *testing.T) *bed {
+// onLedger is onBed with a ledger.
+func onLedger(t *testing.T, f func(t *testing.T, b *bed)) {
 	t.Helper()
-	b := newBed(t)
-	b.createLedger()
-	return b
+	onBed(t, func(t *testing.T, b *bed) {
+		b.createLedger()
+		f(t, b)
+	})
+}
+
+// runLedger is runBed with a ledger.
+func runLedger(t *testing.T, name string, f func(t *testing.T, b *bed)) {
+	t.Helper()
+	runBed(t, name, func(t *testing.T, b *bed) {
+		b.createLedger()
+		f(t, b)
+	})
 }
 
 func (b *bed) createLedger() {
@@ -98,21 +109,18 @@ func TestInboxWithFaults(t *testing.T) {
 	for _, rule := range rules {
 		for times := 1; times <= 3; times++ {
 			rule.Op, rule.Nth, rule.Times = "TransactWriteItems", 1, times
-			t.Run(describe(rule)+fmt.Sprint(rule.Entries), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					b := ledgerBed(t)
-					h := b.inbox(b.store()).Handler(bookAlice)
-					b.faults(rule)
-					if err := h(t.Context(), order(1)); err != nil {
-						t.Errorf("first delivery: got error %v, want nil", err)
-					}
-					time.Sleep(20 * time.Second)
-					b.balance("10")
-					if err := h(t.Context(), order(2)); err != nil {
-						t.Errorf("second delivery: got error %v, want nil", err)
-					}
-					b.balance("10")
-				})
+			runLedger(t, describe(rule)+fmt.Sprint(rule.Entries), func(t *testing.T, b *bed) {
+				h := b.inbox(b.store()).Handler(bookAlice)
+				b.faults(rule)
+				if err := h(t.Context(), order(1)); err != nil {
+					t.Errorf("first delivery: got error %v, want nil", err)
+				}
+				time.Sleep(20 * time.Second)
+				b.balance("10")
+				if err := h(t.Context(), order(2)); err != nil {
+					t.Errorf("second delivery: got error %v, want nil", err)
+				}
+				b.balance("10")
 			})
 		}
 	}
@@ -133,49 +141,46 @@ func TestInboxCrash(t *testing.T) {
 		{"before the commit", "TransactWriteItems", false, "", 2},
 		{"after the commit", "TransactWriteItems", true, "10", 1},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := ledgerBed(t)
-				runs := 0
-				handler := func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
-					runs++
-					return bookAlice(ctx, m, tx)
+		runLedger(t, c.name, func(t *testing.T, b *bed) {
+			runs := 0
+			handler := func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+				runs++
+				return bookAlice(ctx, m, tx)
+			}
+			crash := &line{to: b.srv}
+			s, err := New(b.client(crash), testTable)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dead := errors.New("crashed")
+			fell := false
+			crash.set(func(target string) error {
+				if fell {
+					return dead
 				}
-				crash := &line{to: b.srv}
-				s, err := New(b.client(crash), testTable)
-				if err != nil {
-					t.Fatal(err)
-				}
-				dead := errors.New("crashed")
-				fell := false
-				crash.set(func(target string) error {
-					if fell {
+				if strings.HasSuffix(target, "."+c.op) {
+					fell = true
+					if !c.after {
 						return dead
 					}
-					if strings.HasSuffix(target, "."+c.op) {
-						fell = true
-						if !c.after {
-							return dead
-						}
-					}
-					return nil
-				})
-				if c.after {
-					b.faults(fault.Rule{Op: c.op, Nth: 1, Do: fault.LoseReply})
 				}
-				if err := b.inbox(s).Handler(handler)(t.Context(), order(1)); err == nil {
-					t.Fatal("the delivery that crashed was acknowledged")
-				}
-				b.balance(c.balance)
-				time.Sleep(time.Minute)
-				if err := b.inbox(b.store()).Handler(handler)(t.Context(), order(2)); err != nil {
-					t.Errorf("delivery after the crash: got error %v, want nil", err)
-				}
-				b.balance("10")
-				if runs != c.handlers {
-					t.Errorf("the handler ran %d times, want %d", runs, c.handlers)
-				}
+				return nil
 			})
+			if c.after {
+				b.faults(fault.Rule{Op: c.op, Nth: 1, Do: fault.LoseReply})
+			}
+			if err := b.inbox(s).Handler(handler)(t.Context(), order(1)); err == nil {
+				t.Fatal("the delivery that crashed was acknowledged")
+			}
+			b.balance(c.balance)
+			time.Sleep(time.Minute)
+			if err := b.inbox(b.store()).Handler(handler)(t.Context(), order(2)); err != nil {
+				t.Errorf("delivery after the crash: got error %v, want nil", err)
+			}
+			b.balance("10")
+			if runs != c.handlers {
+				t.Errorf("the handler ran %d times, want %d", runs, c.handlers)
+			}
 		})
 	}
 }
@@ -188,27 +193,24 @@ func TestInboxHandlerErrorWritesNothing(t *testing.T) {
 		"reject": func() error { return sqsonce.Reject(boom) },
 		"panic":  func() error { panic(boom) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := ledgerBed(t)
-				i := b.inbox(b.store())
-				err := i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
-					_ = bookAlice(ctx, m, tx)
-					return fail()
-				})(t.Context(), order(1))
-				if !errors.Is(err, boom) {
-					t.Errorf("delivery: got error %v, want the handler's", err)
-				}
-				b.balance("")
-				item := b.item(testTable)
-				if item[attrUntil] != "0" || !strings.Contains(item[attrError], "boom") {
-					t.Errorf("record: got %v, want it released with the error", item)
-				}
-				if err := i.Handler(bookAlice)(t.Context(), order(2)); err != nil {
-					t.Errorf("next delivery: got error %v, want nil", err)
-				}
-				b.balance("10")
-			})
+		runLedger(t, name, func(t *testing.T, b *bed) {
+			i := b.inbox(b.store())
+			err := i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+				_ = bookAlice(ctx, m, tx)
+				return fail()
+			})(t.Context(), order(1))
+			if !errors.Is(err, boom) {
+				t.Errorf("delivery: got error %v, want the handler's", err)
+			}
+			b.balance("")
+			item := b.item(testTable)
+			if item[attrUntil] != "0" || !strings.Contains(item[attrError], "boom") {
+				t.Errorf("record: got %v, want it released with the error", item)
+			}
+			if err := i.Handler(bookAlice)(t.Context(), order(2)); err != nil {
+				t.Errorf("next delivery: got error %v, want nil", err)
+			}
+			b.balance("10")
 		})
 	}
 }
@@ -222,18 +224,15 @@ func TestInboxLostLeaseWritesNothing(t *testing.T) {
 		"taken over":                  "SET #o=:x",
 		"released":                    "SET in_progress_expiration=:zero",
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := ledgerBed(t)
-				err := b.inbox(b.store()).Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
-					b.meddle("billing#orders|42", change)
-					return bookAlice(ctx, m, tx)
-				})(t.Context(), order(1))
-				if !errors.Is(err, sqsonce.ErrLeaseLost) {
-					t.Errorf("delivery: got error %v, want ErrLeaseLost", err)
-				}
-				b.balance("")
-			})
+		runLedger(t, name, func(t *testing.T, b *bed) {
+			err := b.inbox(b.store()).Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+				b.meddle("billing#orders|42", change)
+				return bookAlice(ctx, m, tx)
+			})(t.Context(), order(1))
+			if !errors.Is(err, sqsonce.ErrLeaseLost) {
+				t.Errorf("delivery: got error %v, want ErrLeaseLost", err)
+			}
+			b.balance("")
 		})
 	}
 }
@@ -264,9 +263,7 @@ func (b *bed) meddle(key, change string) {
 }
 
 func TestInboxUsersConditionFails(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
+	onLedger(t, func(t *testing.T, b *bed) {
 		i := b.inbox(b.store())
 		if err := i.Handler(bookAlice)(t.Context(), order(1)); err != nil {
 			t.Fatal(err)
@@ -319,9 +316,7 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 
 // Two handlers of one inbox share their events, as two of one Once do.
 func TestInboxHandlersShareTheirEvents(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
+	onLedger(t, func(t *testing.T, b *bed) {
 		var lines bytes.Buffer
 		i := b.inbox(b.store(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
 		for range 2 {

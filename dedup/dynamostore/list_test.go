@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -50,9 +49,7 @@ func (b *bed) largeRecords() (*Store, *scans) {
 
 // A list waits between its requests, and says what it consumed: half a unit for each 4 KB.
 func TestListIsPaced(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s, client := b.largeRecords()
 		// The first two of three pages of 1 MB are 250 units.
 		for units, want := range map[int]time.Duration{0: 2500 * time.Millisecond, 50: 5 * time.Second, -1: 0} {
@@ -78,9 +75,7 @@ func TestListIsPaced(t *testing.T) {
 
 // A list of what is open transfers no completed record.
 func TestListOfOpenRecords(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		s, client := b.largeRecords()
 		for r, err := range s.List(t.Context(), func(o *dedup.ListOptions) { o.States = []dedup.RecordState{dedup.StateRunning} }) {
 			if err != nil || r.Key != testKey {
@@ -104,10 +99,7 @@ func TestListOfOpenRecords(t *testing.T) {
 
 // An item that is no record is reported with its key, and the list goes on.
 func TestListOfOtherItems(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		for _, c := range claimsOf(3) {
 			b.acquire(s, c)
 		}
@@ -124,6 +116,71 @@ func TestListOfOtherItems(t *testing.T) {
 		slices.Sort(got)
 		if want := []string{"billing#event-0", "billing#event-1", "billing#event-2", testKey + ": no record"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	for _, dated := range []bool{true, false} {
+		for _, c := range []struct {
+			name string
+			make func(*bed, *Store)
+			live bool
+		}{
+			{"no record", func(*bed, *Store) {}, false},
+			{"held", func(b *bed, s *Store) { b.acquire(s, claim("a")) }, true},
+			{"held by Powertools outside Lambda", func(b *bed, _ *Store) {
+				b.foreign(values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour)})
+			}, true},
+			{"crashed", func(b *bed, s *Store) { b.acquire(s, claim("a")); time.Sleep(lease + 5*time.Second) }, false},
+			{"released", func(b *bed, s *Store) { b.release(s, b.acquire(s, claim("a"))) }, false},
+			{"completed", func(b *bed, s *Store) { b.complete(s, b.acquire(s, claim("a"))) }, false},
+		} {
+			runStore(t, c.name, func(t *testing.T, b *bed, s *Store) {
+				c.make(b, s)
+				if !dated {
+					s = b.store() // an operator's, that has never asked anything
+				} else if _, err := s.Inspect(t.Context(), "another"); !errors.Is(err, dedup.ErrNotFound) {
+					t.Fatal(err)
+				}
+				err := s.Delete(t.Context(), testKey)
+				if !c.live {
+					if err != nil || b.item(testTable) != nil {
+						t.Errorf("Delete: got %v and record %v, want neither", err, b.item(testTable))
+					}
+					return
+				}
+				if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || b.item(testTable) == nil {
+					t.Errorf("Delete of a live lease: got %v and record %v, want *InProgressError and the record", err, b.item(testTable))
+				} else if !in.Until.After(time.Now()) {
+					t.Errorf("InProgressError.Until: got %s, want it ahead", in.Until)
+				}
+				if err := s.Delete(t.Context(), testKey, func(o *DeleteOptions) { o.Force = true }); err != nil || b.item(testTable) != nil {
+					t.Errorf("forced Delete: got %v and record %v, want neither", err, b.item(testTable))
+				}
+			})
+		}
+	}
+}
+
+// TTL deletes records whose retention is over and nothing else: not one whose lease was renewed past it.
+func TestTTLDeletesNoLiveLease(t *testing.T) {
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
+		c := claim("a")
+		c.Retention = time.Hour
+		l := b.acquire(s, c)
+		for range 5 {
+			l = b.renew(s, l, time.Hour)
+			time.Sleep(50 * time.Minute)
+			if n := b.srv.SweepTTL(); n != 0 {
+				t.Fatalf("TTL deleted %d records, want the live one kept", n)
+			}
+		}
+		b.complete(s, l)
+		time.Sleep(3 * time.Hour)
+		if n := b.srv.SweepTTL(); n != 1 {
+			t.Errorf("TTL deleted %d records after the retention, want 1", n)
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -60,47 +59,44 @@ func TestAnswersWithoutTime(t *testing.T) {
 		"without Date":       func(b *bed) Client { return b.stripped("Date") },
 		"without request ID": func(b *bed) Client { return b.stripped(requestID) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				live := claimsOf(4)
-				live[0].ReceiveCount, live[1].ReceiveCount = 2, 2 // not batched
-				other := b.store()
-				for i, c := range []dedup.Claim{live[1], live[2]} {
-					c.Owner = "other"
-					if l := b.acquire(other, c); i == 1 {
-						b.complete(other, l)
-					}
+		runBed(t, name, func(t *testing.T, b *bed) {
+			live := claimsOf(4)
+			live[0].ReceiveCount, live[1].ReceiveCount = 2, 2 // not batched
+			other := b.store()
+			for i, c := range []dedup.Claim{live[1], live[2]} {
+				c.Owner = "other"
+				if l := b.acquire(other, c); i == 1 {
+					b.complete(other, l)
 				}
-				s, err := New(client(b), testTable)
-				if err != nil {
-					t.Fatal(err)
+			}
+			s, err := New(client(b), testTable)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.peers.enter("peer", s.clock.look().host.Add(lease))
+			// An SDK that retries by itself meets its own records.
+			b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.LoseReply})
+			_, acquired := acquireAll(t.Context(), s, live)
+			for i, err := range acquired {
+				b.settle(s, live[i], err)
+			}
+			for what, err := range map[string]error{
+				"Check":                          s.Check(t.Context()),
+				"Acquire, a new record":          acquired[0],
+				"Acquire, a live record":         acquired[1],
+				"Acquire, a completed record":    acquired[2],
+				"Acquire, a new record, batched": acquired[3],
+				"Delete of a live record":        s.Delete(t.Context(), live[1].Key),
+			} {
+				if kindOf(err) != misconfigured || errors.Is(err, dedup.ErrOutcomeUnknown) != strings.Contains(what, "new") || !strings.HasSuffix(err.Error(), errNoTime.Error()) {
+					t.Errorf("%s: got error %v, want ErrMisconfigured, with what to do", what, err)
 				}
-				s.peers.enter("peer", s.clock.look().host.Add(lease))
-				// An SDK that retries by itself meets its own records.
-				b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.LoseReply})
-				_, acquired := acquireAll(t.Context(), s, live)
-				for i, err := range acquired {
-					b.settle(s, live[i], err)
+			}
+			for key, r := range b.records() {
+				if r[attrOwner] != "other" && r[attrUntil] != "0" {
+					t.Errorf("record %s: got %v, want no lease", key, r)
 				}
-				for what, err := range map[string]error{
-					"Check":                          s.Check(t.Context()),
-					"Acquire, a new record":          acquired[0],
-					"Acquire, a live record":         acquired[1],
-					"Acquire, a completed record":    acquired[2],
-					"Acquire, a new record, batched": acquired[3],
-					"Delete of a live record":        s.Delete(t.Context(), live[1].Key),
-				} {
-					if kindOf(err) != misconfigured || errors.Is(err, dedup.ErrOutcomeUnknown) != strings.Contains(what, "new") || !strings.HasSuffix(err.Error(), errNoTime.Error()) {
-						t.Errorf("%s: got error %v, want ErrMisconfigured, with what to do", what, err)
-					}
-				}
-				for key, r := range b.records() {
-					if r[attrOwner] != "other" && r[attrUntil] != "0" {
-						t.Errorf("record %s: got %v, want no lease", key, r)
-					}
-				}
-			})
+			}
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -91,20 +90,16 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 			if !dated {
 				name += ", before any date"
 			}
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					b := newBed(t)
-					s := b.store()
-					if dated {
-						if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
-							t.Fatal(err)
-						}
+			runStore(t, name, func(t *testing.T, b *bed, s *Store) {
+				if dated {
+					if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
+						t.Fatal(err)
 					}
-					b.foreign(c.item())
-					if g, err := s.Acquire(t.Context(), claim("a")); !c.want(g, err) {
-						t.Errorf("Acquire: got %+v, %v", g, err)
-					}
-				})
+				}
+				b.foreign(c.item())
+				if g, err := s.Acquire(t.Context(), claim("a")); !c.want(g, err) {
+					t.Errorf("Acquire: got %+v, %v", g, err)
+				}
 			})
 		}
 	}
@@ -122,10 +117,7 @@ func isDone(data string) func(dedup.Grant, error) bool {
 
 // Under the policies that block the record of a crashed holder, one without a lease end is free after its retention.
 func TestPowertoolsCrashIsBlocked(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		c := claim("a")
 		c.NoTakeover = true
 		b.foreign(values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour), attrUntil: millisIn(-15 * time.Second)})

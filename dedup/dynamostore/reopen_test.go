@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,32 +37,25 @@ func TestReopenBeforeTheFirstDate(t *testing.T) {
 		after time.Duration
 		live  bool
 	}{{"crashed", lease + 5*time.Second, false}, {"in the takeover margin", lease + time.Second, true}, {"live", lease / 2, true}} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := b.store()
-				b.acquire(s, claim("a"))
-				time.Sleep(c.after)
-				before := b.seen(s)
-				err := b.store(off(-time.Hour)).Reopen(t.Context(), before, "note")
-				in, live := errors.AsType[*dedup.InProgressError](err)
-				if live != c.live || !live && err != nil {
-					t.Errorf("got error %v, want *InProgressError: %v", err, c.live)
-				}
-				if live && !in.Until.After(time.Now().Add(-time.Hour)) {
-					t.Errorf("InProgressError.Until: got %s, want it ahead", in.Until)
-				}
-			})
+		runStore(t, c.name, func(t *testing.T, b *bed, s *Store) {
+			b.acquire(s, claim("a"))
+			time.Sleep(c.after)
+			before := b.seen(s)
+			err := b.store(off(-time.Hour)).Reopen(t.Context(), before, "note")
+			in, live := errors.AsType[*dedup.InProgressError](err)
+			if live != c.live || !live && err != nil {
+				t.Errorf("got error %v, want *InProgressError: %v", err, c.live)
+			}
+			if live && !in.Until.After(time.Now().Add(-time.Hour)) {
+				t.Errorf("InProgressError.Until: got %s, want it ahead", in.Until)
+			}
 		})
 	}
 }
 
 // The answer is lost, and the next request finds the record that the first one reopened.
 func TestReopenAnswerLost(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		b.complete(s, b.acquire(s, claim("a")))
 		r := b.seen(s)
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
@@ -80,10 +72,7 @@ func TestReopenAnswerLost(t *testing.T) {
 
 // What a program that does not check ownership has written is not reopened.
 func TestReopenForeign(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		b.foreign(values{attrStatus: text(completed), TTLAttribute: seconds(time.Hour)})
 		r := b.seen(s)
 		if got := r.State(time.Now()); got != dedup.StateForeign {
@@ -112,9 +101,7 @@ func TestReopenForeign(t *testing.T) {
 
 // Committed says that the record was completed by an inbox: a second run makes the handler's writes again.
 func TestCommitted(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
+	onLedger(t, func(t *testing.T, b *bed) {
 		s := b.store()
 		l := b.acquire(s, claim("a"))
 		if b.seen(s).Committed {

@@ -13,8 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
 // stall is a network that delivers nothing for a time, and then everything, also what its sender has given up.
@@ -89,62 +94,104 @@ func TestStallIsNoCrash(t *testing.T) {
 		{lease: 30 * time.Second, stalled: 3 * time.Second, patience: 100 * time.Millisecond, redelivered: 1},
 	} {
 		for _, reverse := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%+v reverse=%t", tt, reverse), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					b := newBed(t)
-					n := &stall{to: b.srv, reverse: reverse}
-					s, err := New(b.client(n), testTable)
+			runBed(t, fmt.Sprintf("%+v reverse=%t", tt, reverse), func(t *testing.T, b *bed) {
+				n := &stall{to: b.srv, reverse: reverse}
+				s, err := New(b.client(n), testTable)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o, err := dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration, o.OnCrash, o.CacheSize = tt.lease, dedup.OnCrashBlock, -1 })
+				if err != nil {
+					t.Fatal(err)
+				}
+				runs := 0
+				var mu sync.Mutex
+				deliver := func(ctx context.Context, h error) []error {
+					errs := make([]error, 40)
+					var all sync.WaitGroup
+					for i := range errs {
+						all.Go(func() {
+							m := &sqsonce.Message{ID: fmt.Sprint(i), QueueARN: "arn:aws:sqs:eu-west-1:1:orders", ReceiveCount: 1 + tt.redelivered}
+							errs[i] = o.Handler(func(context.Context, *sqsonce.Message) error {
+								mu.Lock()
+								defer mu.Unlock()
+								runs++
+								return h
+							})(ctx, m)
+						})
+					}
+					all.Wait()
+					return errs
+				}
+				failed := errors.New("failed")
+				if tt.released {
+					deliver(t.Context(), failed)
+				}
+				before := runs
+				n.on = true
+				time.AfterFunc(tt.stalled, n.end)
+				ctx, cancel := t.Context(), func() {}
+				if tt.patience > 0 {
+					ctx, cancel = context.WithTimeout(ctx, tt.patience)
+				}
+				defer cancel()
+				first := deliver(ctx, nil)
+				ran := runs - before
+				time.Sleep(tt.stalled + 2*tt.lease + 10*time.Second)
+				for i, err := range deliver(t.Context(), nil) {
 					if err != nil {
-						t.Fatal(err)
+						t.Fatalf("event %d: got error %v, before that %v; want its handler to run", i, err, first[i])
 					}
-					o, err := dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration, o.OnCrash, o.CacheSize = tt.lease, dedup.OnCrashBlock, -1 })
-					if err != nil {
-						t.Fatal(err)
-					}
-					runs := 0
-					var mu sync.Mutex
-					deliver := func(ctx context.Context, h error) []error {
-						errs := make([]error, 40)
-						var all sync.WaitGroup
-						for i := range errs {
-							all.Go(func() {
-								m := &sqsonce.Message{ID: fmt.Sprint(i), QueueARN: "arn:aws:sqs:eu-west-1:1:orders", ReceiveCount: 1 + tt.redelivered}
-								errs[i] = o.Handler(func(context.Context, *sqsonce.Message) error {
-									mu.Lock()
-									defer mu.Unlock()
-									runs++
-									return h
-								})(ctx, m)
-							})
-						}
-						all.Wait()
-						return errs
-					}
-					failed := errors.New("failed")
-					if tt.released {
-						deliver(t.Context(), failed)
-					}
-					before := runs
-					n.on = true
-					time.AfterFunc(tt.stalled, n.end)
-					ctx, cancel := t.Context(), func() {}
-					if tt.patience > 0 {
-						ctx, cancel = context.WithTimeout(ctx, tt.patience)
-					}
-					defer cancel()
-					first := deliver(ctx, nil)
-					ran := runs - before
-					time.Sleep(tt.stalled + 2*tt.lease + 10*time.Second)
-					for i, err := range deliver(t.Context(), nil) {
-						if err != nil {
-							t.Fatalf("event %d: got error %v, before that %v; want its handler to run", i, err, first[i])
-						}
-					}
-					if runs-before != 40 {
-						t.Errorf("%d runs, %d of them in the stall, want 40", runs-before, ran)
-					}
-				})
+				}
+				if runs-before != 40 {
+					t.Errorf("%d runs, %d of them in the stall, want 40", runs-before, ran)
+				}
 			})
 		}
 	}
+}
+
+// During a freeze all idle connections of the client break, and the client is not informed. After it no call waits for an
+// answer on one of them: neither the first, nor those that follow its answer.
+func TestConnectionsThatDiedInAFreeze(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := memdynamodb.New()
+		t.Cleanup(srv.Close)
+		n := thawtest.New(t, srv)
+		b := &bed{T: t}
+		client := dynamodb.New(b.client(nil).Options(), func(o *dynamodb.Options) { o.HTTPClient = n.Client() })
+		if err := CreateTable(t.Context(), client, testTable); err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(client, testTable, func(o *Options) { o.MaxBatch = -1 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		invocation := func(i int) {
+			var wg sync.WaitGroup
+			for k := range 8 {
+				wg.Go(func() {
+					c := claim(fmt.Sprint("owner ", i, k))
+					c.Key = fmt.Sprint("billing#", i, "-", k)
+					l, err := granted.Lease(s.Acquire(t.Context(), c))
+					if err == nil {
+						err = s.Complete(t.Context(), l, dedup.Result{})
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		invocation(1)
+		n.Kill()
+		time.Sleep(time.Minute)
+		start := time.Now()
+		invocation(2)
+		if took := time.Since(start); took != 2*thawtest.Latency {
+			t.Errorf("after the freeze: took %s, want that of two answers", took)
+		}
+	})
 }

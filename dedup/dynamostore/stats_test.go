@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,10 +18,7 @@ import (
 
 // The units are those that the server counts, with refused writes of every size.
 func TestStatsUnits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		var writes, reads float64
 		spent := func(what string, w, r float64, f func()) {
 			t.Helper()
@@ -73,10 +69,7 @@ func TestStatsUnits(t *testing.T) {
 
 // An inbox costs one unit to acquire, two for the record in the transaction, and twice the handler's writes.
 func TestStatsInboxUnits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		inbox, err := NewInbox(s, "billing")
 		if err != nil {
 			t.Fatal(err)
@@ -98,10 +91,7 @@ func TestStatsInboxUnits(t *testing.T) {
 
 // The condition refuses a claim whose lease was renewed since. The item says that its owner has it: an own retry.
 func TestStatsOfAnOwnRetryAfterARenewal(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
+	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		b.renew(s, b.acquire(s, claim("a")), 2*lease)
 		if l := b.acquire(s, claim("a")); !l.OwnRetry || s.Stats().OwnRetries != 1 {
 			t.Errorf("got %+v and Stats.OwnRetries %d, want an own retry and 1", l, s.Stats().OwnRetries)

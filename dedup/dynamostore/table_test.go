@@ -153,9 +153,7 @@ func TestFirstUseOfABadTable(t *testing.T) {
 }
 
 func TestCreateTableCanBeRepeated(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	onBed(t, func(t *testing.T, b *bed) {
 		c := b.client(b.srv)
 		if err := CreateTable(t.Context(), c, testTable); err != nil {
 			t.Errorf("a second time: got error %v, want nil", err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func deposit(account string) *ddbtypes.Put {
@@ -47,30 +48,27 @@ func TestTxIsCheckedBeforeTheCall(t *testing.T) {
 		{"without a table", func(tx *Tx) { tx.Delete(&ddbtypes.Delete{Key: values{"account": text("a")}}) }, ErrNoWrite, 0, 0},
 		{"without a key", func(tx *Tx) { tx.Update(&ddbtypes.Update{TableName: aws.String(ledgerTable)}) }, ErrNoWrite, 0, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := ledgerBed(t)
-				err := b.inbox(b.store()).Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
-					c.fill(tx)
-					return nil
-				})(t.Context(), order(1))
-				sent := strings.Count(fmt.Sprint(b.ops(0)), "TransactWriteItems")
-				if sent != c.sent {
-					t.Errorf("%d transactions sent, want %d", sent, c.sent)
+		runLedger(t, c.name, func(t *testing.T, b *bed) {
+			err := b.inbox(b.store()).Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
+				c.fill(tx)
+				return nil
+			})(t.Context(), order(1))
+			sent := strings.Count(fmt.Sprint(b.ops(0)), "TransactWriteItems")
+			if sent != c.sent {
+				t.Errorf("%d transactions sent, want %d", sent, c.sent)
+			}
+			if c.want == nil {
+				if err != nil {
+					t.Errorf("delivery: got error %v, want nil", err)
 				}
-				if c.want == nil {
-					if err != nil {
-						t.Errorf("delivery: got error %v, want nil", err)
-					}
-					return
-				}
-				if e, ok := errors.AsType[*WriteError](err); !ok || e.Index != c.index || !errors.Is(err, c.want) || strings.Contains(err.Error(), fmt.Sprint(": write ", c.index, ":")) != (c.index >= 0) {
-					t.Errorf("delivery: got error %v, want a *WriteError of write %d: %v", err, c.index, c.want)
-				}
-				if n := len(b.srv.Items(ledgerTable)); n != 0 {
-					t.Errorf("%d items written, want none", n)
-				}
-			})
+				return
+			}
+			if e, ok := errors.AsType[*WriteError](err); !ok || e.Index != c.index || !errors.Is(err, c.want) || strings.Contains(err.Error(), fmt.Sprint(": write ", c.index, ":")) != (c.index >= 0) {
+				t.Errorf("delivery: got error %v, want a *WriteError of write %d: %v", err, c.index, c.want)
+			}
+			if n := len(b.srv.Items(ledgerTable)); n != 0 {
+				t.Errorf("%d items written, want none", n)
+			}
 		})
 	}
 }
@@ -83,9 +81,7 @@ func fill(tx *Tx, n int) {
 
 // The handler may use a struct again for its next write.
 func TestTxCopiesTheCallersStruct(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
+	onLedger(t, func(t *testing.T, b *bed) {
 		err := b.inbox(b.store()).Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
 			u := book("a")
 			tx.Update(u)
@@ -101,9 +97,7 @@ func TestTxCopiesTheCallersStruct(t *testing.T) {
 
 // A write that a goroutine of the handler adds after the handler has returned is ignored and logged.
 func TestTxAfterTheHandlerIsLogged(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := ledgerBed(t)
+	onLedger(t, func(t *testing.T, b *bed) {
 		var logged strings.Builder
 		var used *Tx
 		err := b.inbox(b.store(), func(o *dedup.Options) {
@@ -122,4 +116,43 @@ func TestTxAfterTheHandlerIsLogged(t *testing.T) {
 		}
 		b.balance("10")
 	})
+}
+
+// A transaction that DynamoDB refuses, or that the SDK cannot send, because of the handler's writes is a failure of its
+// event. It is no outage of the store, which still writes the record alone.
+func TestInboxRefusedTransaction(t *testing.T) {
+	t.Parallel()
+	item := &ddbtypes.Put{TableName: aws.String(ledgerTable), Item: values{"account": text("alice")}}
+	for name, c := range map[string]struct {
+		write *ddbtypes.Put
+		fault fault.Rule
+		want  errorKind
+	}{
+		"no such table":          {write: &ddbtypes.Put{TableName: aws.String("nosuch"), Item: item.Item}, want: ofTheMessage},
+		"no key in the item":     {write: &ddbtypes.Put{TableName: aws.String(ledgerTable), Item: values{"name": text("alice")}}, want: ofTheMessage},
+		"a value that is nil":    {write: &ddbtypes.Put{TableName: aws.String(ledgerTable), Item: values{"account": nil}}, want: ofTheMessage},
+		"denied":                 {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}, want: ofTheMessage},
+		"unknown code":           {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "SomethingNew"}, want: ofTheMessage},
+		"denied, the record too": {write: item, fault: fault.Rule{Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}, want: misconfigured},
+		"throttled":              {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "ThrottlingException"}, want: unavailable},
+		"a write throttled":      {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.FailEntries, Entries: []int{1}, Code: "ThrottlingError"}, want: unavailable},
+		"no answer":              {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Reset}, want: unavailable},
+	} {
+		runLedger(t, name, func(t *testing.T, b *bed) {
+			h := b.inbox(b.store()).Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
+				if c.fault.Do != 0 {
+					b.faults(c.fault)
+				}
+				tx.Put(c.write)
+				return nil
+			})
+			err := h(t.Context(), order(1))
+			if got := kindOf(err); got != c.want {
+				t.Errorf("got %v, which is %s, want %s", err, got, c.want)
+			}
+			if item := b.item(testTable); c.want == ofTheMessage && (item[attrUntil] != "0" || item[attrError] == "") {
+				t.Errorf("record: got %v, want it released with the error", item)
+			}
+		})
+	}
 }

@@ -2,12 +2,14 @@ package orders
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"gopkg.in/yaml.v3"
@@ -97,4 +99,150 @@ func number(t *testing.T, text, pattern string) float64 {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// widget is one of a dashboard.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
+type widget struct {
+	Type                string
+	X, Y, Width, Height int
+	Properties          struct {
+		Title, Region, Stat string
+		Period              int
+		Metrics             [][]any  // namespace, name, dimensions and their values, options
+		Alarms              []string // ARNs
+	}
+}
+
+var variable = regexp.MustCompile(`\$\{([^}]+)\}`) // of !Sub
+
+func (c *checker) dashboard() {
+	var body struct{ Widgets []widget }
+	text := variable.ReplaceAllString(c.Resources["Dashboard"].Properties.DashboardBody, "$1")
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&body); err != nil {
+		c.problem("Dashboard: %v", err)
+		return
+	}
+	var alarms, shown []string
+	for _, w := range body.Widgets {
+		alarms = append(alarms, w.Properties.Alarms...)
+		for _, row := range w.Properties.Metrics {
+			m := metricOf(row)
+			c.metric("Dashboard: "+w.Properties.Title, m)
+			shown = append(shown, m.String())
+		}
+	}
+	c.shows(alarms, shown)
+}
+
+// metricOf returns the metric of a row of a widget.
+func metricOf(row []any) (m metric) {
+	var words []string
+	for _, v := range row {
+		if word, ok := v.(string); ok { // the options are an object
+			words = append(words, word)
+		}
+	}
+	if len(words) < 2 || len(words)%2 != 0 {
+		return m
+	}
+	m.Namespace, m.Name = words[0], words[1]
+	for pair := range slices.Chunk(words[2:], 2) {
+		m.Dimensions = append(m.Dimensions, dimension{pair[0], pair[1]})
+	}
+	return m
+}
+
+// shows checks that the dashboard has each alarm, each metric of an alarm, and all that a function says of itself.
+func (c *checker) shows(alarms, metrics []string) {
+	for _, name := range c.names("AWS::CloudWatch::Alarm") {
+		if !slices.Contains(alarms, name+".Arn") {
+			c.problem("Dashboard: %s is not on it", name)
+		}
+		for _, m := range c.Resources[name].Properties.alarm.metrics() {
+			if !slices.Contains(metrics, m.String()) {
+				c.problem("Dashboard: %s of %s is not on it", m, name)
+			}
+		}
+	}
+	for _, name := range c.names("AWS::Serverless::Function") {
+		if _, handles := c.Resources[name].Properties.Events["Orders"]; !handles {
+			continue
+		}
+		queue := resource(c.Resources[name].Properties.Events["Orders"].Properties.Queue)
+		for _, m := range emfMetrics() {
+			if row := "sqsonce " + m + " service " + name + " queue " + queue + ".QueueName"; !slices.Contains(metrics, row) {
+				c.problem("Dashboard: %s is not on it", row)
+			}
+		}
+	}
+}
+
+// transformation is what a metric filter makes of a log line.
+type transformation struct {
+	Namespace  string `yaml:"MetricNamespace"`
+	Name       string `yaml:"MetricName"`
+	Value      string `yaml:"MetricValue"`
+	Dimensions []struct {
+		Key   string `yaml:"Key"`
+		Value string `yaml:"Value"`
+	} `yaml:"Dimensions"`
+}
+
+// relayActions are the actions that the role of the outbox's relay must allow; it may allow no others.
+// TestRelayActions compares them with the calls that the code makes.
+var relayActions = []string{
+	"dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:DescribeStream", "dynamodb:GetItem", "dynamodb:GetRecords",
+	"dynamodb:GetShardIterator", "dynamodb:ListStreams", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem",
+	"logs:CreateLogStream", "logs:PutLogEvents",
+	"sqs:GetQueueAttributes", "sqs:SendMessage",
+	"xray:PutTelemetryRecords", "xray:PutTraceSegments",
+}
+
+// outbox checks what the relay and its doorbell refer to.
+func (c *checker) outbox() {
+	const table, relay = "OutboxTable", "OutboxRelayFunction"
+	t := c.Resources[table].Properties
+	if got := fmt.Sprint(t.KeySchema); got != "[{pk HASH} {seq RANGE}]" {
+		c.problem("%s: key schema is %s, want pk and seq", table, got)
+	}
+	if t.TTL.AttributeName != "" {
+		c.problem("%s: TTL is on %q: it would delete events that nobody has published", table, t.TTL.AttributeName)
+	}
+	f := c.Resources[relay].Properties
+	env := f.Environment.Variables
+	if env["OUTBOX_TABLE"] != table || !c.Resources[env["QUEUE_URL"]].Properties.FifoQueue {
+		c.problem("%s: table %q, queue %q: want %s and a FIFO queue", relay, env["OUTBOX_TABLE"], env["QUEUE_URL"], table)
+	}
+	e := f.Events["Committed"].Properties
+	if e.Stream != table+".StreamArn" || !slices.Contains(e.FunctionResponseTypes, "ReportBatchItemFailures") {
+		c.problem("%s: stream %q with responses %q: want that of the table with ReportBatchItemFailures", relay, e.Stream, e.FunctionResponseTypes)
+	}
+	want := `{"eventName": ["INSERT"], "dynamodb": {"Keys": {"pk": {"S": [{"prefix": "` + env["OUTBOX"] + `#"}]}}}}`
+	if len(e.Filter.Filters) != 1 || e.Filter.Filters[0].Pattern != want {
+		c.problem("%s: filters are %v, want what is inserted into its outbox, %s", relay, e.Filter.Filters, want)
+	}
+	c.role(resource(f.Role), relayActions)
+	for _, name := range c.names("AWS::Logs::MetricFilter") {
+		if p := c.Resources[name].Properties; p.LogGroupName != "OutboxRelayLogGroup" || p.FilterPattern != `{ $.message = "`+sweptLine+`" }` {
+			c.problem("%s: %s of %s: want the line %q of the relay", name, p.FilterPattern, p.LogGroupName, sweptLine)
+		}
+	}
+}
+
+// sweptLine is the relay's line about a sweep.
+const sweptLine = "outbox: swept"
+
+// filtered are the metrics that metric filters make, with the queue as their dimension.
+func (c *checker) filtered() (names []string) {
+	for _, name := range c.names("AWS::Logs::MetricFilter") {
+		for _, t := range c.Resources[name].Properties.Transformations {
+			if t.Namespace == "sqsonce" && fmt.Sprint(t.Dimensions) == "[{queue $.queue}]" {
+				names = append(names, t.Name)
+			}
+		}
+	}
+	return names
 }

@@ -11,7 +11,6 @@ import (
 
 // A transaction that is not settled is waited for, and its group alone.
 func TestUnsettled(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		finish := x.table.Half(event("g", 1), event("g", 2))
@@ -48,7 +47,6 @@ func TestBrokenStores(t *testing.T) {
 		"more than asked": func(s outbox.Store) outbox.Store { return &wild{Store: s, more: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, func(x *fixture) {
 				x.commit(30, "g", "h")
 				ctx, cancel := context.WithTimeout(x.Context(), 2*time.Minute)
@@ -97,7 +95,7 @@ func (w *wild) Read(ctx context.Context, g outbox.Group, k outbox.Known, limit i
 func TestSweepOfABrokenStore(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]string{"the same page again": "g", "an error": ""} {
-		bubble(t, func(x *fixture) {
+		inBubble(t, func(x *fixture) {
 			r := x.relayOf(&circle{Store: x.table.Open(), next: next})
 			if b, err := r.Sweep(x.Context()); err == nil || b != (outbox.Backlog{}) {
 				t.Errorf("%s: Sweep: %+v, %v, want an error", name, b, err)

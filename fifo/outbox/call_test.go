@@ -20,7 +20,6 @@ import (
 
 // Producers commit and call Drain, beside Run: when Drain returns nil the producer's event is in the queue.
 func TestDrainLooksAgain(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay(func(o *outbox.Options) { o.Poll = 100 * time.Millisecond })
 		stop := x.run(r)
@@ -53,7 +52,6 @@ func TestDrainLooksAgain(t *testing.T) {
 
 // A bell that rings while the group is in a visit: what was committed after its read is published without a poll.
 func TestRingDuringAVisit(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay(func(o *outbox.Options) { o.Poll = time.Hour })
 		stop := x.run(r)
@@ -73,7 +71,6 @@ func TestRingDuringAVisit(t *testing.T) {
 
 // Two relays share the work by claims: no event is sent twice.
 func TestTwoRelaysDoNotDoTheSameWork(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		names := groupNames(40)
 		x.commit(30, names...)
@@ -96,7 +93,6 @@ func TestTwoRelaysDoNotDoTheSameWork(t *testing.T) {
 
 // Drain of a group that another relay has claimed, and died with: it waits until the claim ends.
 func TestDrainWaitsForAClaim(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		x.commit(2, "g")
 		if _, err := x.table.Open().Claim(x.Context(), []string{"g"}, 30*time.Second); err != nil {
@@ -115,7 +111,6 @@ func TestDrainWaitsForAClaim(t *testing.T) {
 
 // The process is frozen in the middle of a page, as a Lambda environment is: the wall clock goes on. What was read is read again.
 func TestFrozenInTheMiddleOfAPage(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		x.commit(10, "g")
@@ -151,7 +146,6 @@ func TestFrozenInTheMiddleOfAPage(t *testing.T) {
 
 // What a slow read has returned is too old.
 func TestASlowReadIsNotSent(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay(func(o *outbox.Options) { o.MaxAge, o.LeaseDuration = 10*time.Second, time.Hour })
 		x.commit(3, "g")
@@ -180,7 +174,6 @@ func TestASlowReadIsNotSent(t *testing.T) {
 
 // On a standard queue all is published; order is not promised.
 func TestStandardQueue(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		x.url = x.create("orders")
 		r := x.relay()
@@ -200,7 +193,6 @@ func TestStandardQueue(t *testing.T) {
 
 // Run is stopped in the middle: its requests end, what they confirmed is deleted, and nothing is sent twice.
 func TestStopOfRun(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay(func(o *outbox.Options) { o.Page = 100 })
 		names := groupNames(30)
@@ -232,7 +224,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 			_ = r.Drain(ctx, groupNames(30)...)
 		},
 	} {
-		bubble(t, func(x *fixture) {
+		inBubble(t, func(x *fixture) {
 			x.commit(15, groupNames(30)...)
 			f(x, x.relay(func(o *outbox.Options) { o.Settle = -1 }))
 			synctest.Wait() // one that has ended may not have left its processor yet
@@ -249,7 +241,6 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 
 // Names of groups do not fill the memory: a relay forgets, and works on.
 func TestMemoryOfNames(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		for i := range 11_000 {
@@ -277,7 +268,6 @@ var errLost = errors.New("lost")
 
 // A lost answer of Delete: the events are gone, and the relay learns it.
 func TestTheAnswerOfADeleteIsLost(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		x.commit(25, "g")
@@ -302,7 +292,6 @@ func TestTheAnswerOfADeleteIsLost(t *testing.T) {
 
 // A log that blocks stops nobody.
 func TestALogThatBlocks(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		release := make(chan struct{})
 		r := x.relay(func(o *outbox.Options) {

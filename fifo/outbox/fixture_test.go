@@ -34,8 +34,15 @@ type fixture struct {
 	log   *lockedBuffer
 }
 
-// bubble runs f in virtual time.
+// bubble runs a test in virtual time, beside other tests.
 func bubble(t *testing.T, f func(x *fixture), faults ...fault.Rule) {
+	t.Helper()
+	t.Parallel()
+	inBubble(t, f, faults...)
+}
+
+// inBubble runs a part of a test in virtual time.
+func inBubble(t *testing.T, f func(x *fixture), faults ...fault.Rule) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		x := newFixture(t, "orders.fifo")

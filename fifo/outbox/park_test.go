@@ -20,7 +20,6 @@ func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, func(x *fixture) {
 				r := x.relay()
 				x.commit(4, "g")
@@ -79,7 +78,6 @@ func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
 }
 
 func TestARefusedEventIsSkipped(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay(func(o *outbox.Options) { o.OnRefused, o.Settle = outbox.Skip, -1 })
 		x.commit(25, "g")
@@ -117,7 +115,6 @@ func TestARefusedEventIsSkipped(t *testing.T) {
 
 // An event that cannot be read, and one of another namespace: neither sent nor parked, their groups wait, others go on.
 func TestGroupsThatWait(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		x.commit(5, "broken", "foreign", "fine", "many")
@@ -170,7 +167,6 @@ func TestGroupsThatWait(t *testing.T) {
 
 // The operator discards a halted event: its group goes on without it.
 func TestDiscard(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		x.commit(3, "g")
@@ -191,4 +187,90 @@ func TestDiscard(t *testing.T) {
 			t.Error(err)
 		}
 	}, fault.Rule{Op: send, Nth: 2, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}
+
+// NewRelay attaches the relay to each hook once, and to none where an argument is bad. A hook that panics costs a line.
+func TestAttach(t *testing.T) {
+	bubble(t, func(x *fixture) {
+		var attached []*outbox.Relay
+		hook := outbox.Hooks{Attach: func(r *outbox.Relay) { attached = append(attached, r) }}
+		broken := outbox.Hooks{Attach: func(*outbox.Relay) { panic("no meter") }}
+		withHooks := func(o *outbox.Options) { o.Hooks = []outbox.Hooks{{}, broken, hook} }
+		r := x.relay(withHooks)
+		if len(attached) != 1 || attached[0] != r {
+			t.Errorf("attached to %d relays, want the one that was made", len(attached))
+		}
+		if n := x.log.lines("sqsonce: hook failed"); n != 1 {
+			t.Errorf("%d lines of a hook that failed, want 1:\n%s", n, x.log)
+		}
+		x.commit(1, "g")
+		if err := r.Drain(x.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		x.wantQueued("g", 1)
+		if got := r.QueueURL(); got != x.url {
+			t.Errorf("QueueURL is %s, want %s", got, x.url)
+		}
+		if _, err := outbox.NewRelay(nil, nil, withHooks); err == nil || len(attached) != 1 {
+			t.Errorf("bad arguments: %v, attached %d times, want an error and no further time", err, len(attached))
+		}
+	})
+}
+
+// Began and Swept say how old the Backlog is: a relay that cannot read, or cannot go on to its last group, is seen by their age, and
+// one that is not running has none.
+func TestSwept(t *testing.T) {
+	bubble(t, func(x *fixture) {
+		r := x.relay(func(o *outbox.Options) { o.Groups = 2 })
+		want := func(when string, running bool, swept time.Duration) {
+			t.Helper()
+			time.Sleep(time.Millisecond) // what is due now has happened
+			s := r.Stats()
+			if s.Began.IsZero() == running {
+				t.Errorf("%s: Run began %v, want %t", when, s.Began, running)
+			}
+			const poll = 2 * time.Second
+			switch age := time.Since(s.Swept); {
+			case swept < 0 && !s.Swept.IsZero():
+				t.Errorf("%s: swept %v ago, want never", when, age)
+			case swept >= 0 && (s.Swept.IsZero() || age < swept || age > swept+poll):
+				t.Errorf("%s: swept %v ago, want %v", when, age, swept)
+			}
+		}
+		want("new", false, -1)
+		if err := r.Drain(x.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		want("after Drain", false, -1)
+		if _, err := r.Sweep(x.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want("after Sweep", false, 0)
+
+		away := func(string) error { return errors.New("no answer") }
+		x.ops.failing(away)
+		stop := x.run(r)
+		time.Sleep(5 * time.Minute)
+		want("the store is away from the start", true, -1)
+		x.ops.failing(nil)
+		time.Sleep(time.Minute)
+		want("the store is back", true, 0)
+		x.ops.failing(away)
+		time.Sleep(5 * time.Minute)
+		want("the store is away again", true, 5*time.Minute)
+		x.ops.failing(nil)
+		time.Sleep(time.Minute)
+
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "ServiceUnavailable"}}})
+		x.commit(1, groupNames(10)...)
+		time.Sleep(5 * time.Minute)
+		want("SQS is away", true, 5*time.Minute)
+		x.srv.Set(fault.Plan{})
+		time.Sleep(time.Minute)
+		want("SQS is back", true, 0)
+		if _, err := stop(); err != nil {
+			t.Error(err)
+		}
+		want("after Run", false, -1)
+	})
 }

@@ -19,7 +19,6 @@ import (
 )
 
 func TestNewRelayReportsAllBadArguments(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		var nilStore *nothing
 		_, err := outbox.NewRelay(nilStore, nil, func(o *outbox.Options) {
@@ -66,7 +65,6 @@ func fields(err error) (names []string) {
 
 // An idle Run looks for groups once a Poll, and does nothing else; nothing is left of it.
 func TestIdleRun(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		stop := x.run(x.relay())
 		time.Sleep(1000 * time.Second)
@@ -90,7 +88,6 @@ func TestIdleRun(t *testing.T) {
 
 // Run finds what was committed, whoever rings.
 func TestRun(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		x.commit(25, "a", "b")
@@ -136,7 +133,6 @@ func TestHotGroupsDelayNoOther(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, func(x *fixture) {
 				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: send, Do: fault.Delay, Delay: 20 * time.Millisecond}}})
 				r := x.relay(func(o *outbox.Options) { o.Groups, o.Settle = 4, -1 })
@@ -158,7 +154,6 @@ func TestHotGroupsDelayNoOther(t *testing.T) {
 }
 
 func TestContextOfDrainEnds(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		x.commit(5, "g")
@@ -180,7 +175,6 @@ var errEnough = fmt.Errorf("enough")
 
 // What a relay has learnt of a group goes with each read: no request is made to learn it again.
 func TestKnown(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		s := &recorder{Store: x.table.Open()}
 		r := x.relayOf(s, func(o *outbox.Options) { o.Settle = -1 })

@@ -29,7 +29,6 @@ func TestSQSIsAwayForAnHour(t *testing.T) {
 		"throttled":     {Op: send, Do: fault.Error, Code: "ThrottlingException"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, func(x *fixture) {
 				r := x.relay()
 				names := groupNames(30)
@@ -81,7 +80,6 @@ func TestStoreIsAwayForAnHour(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"Groups", "Claim", "Read", "Delete"} {
 		t.Run(op, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, func(x *fixture) {
 				r := x.relay()
 				names := groupNames(30)
@@ -130,7 +128,6 @@ func TestStoreRefuses(t *testing.T) {
 	for _, op := range []string{"Read", "Claim"} {
 		for _, why := range []error{outbox.ErrDenied, &sqsonce.OptionError{Package: "store", Field: "db", Problem: "is nil"}, errors.New("away")} {
 			t.Run(fmt.Sprint(op, " ", why), func(t *testing.T) {
-				t.Parallel()
 				bubble(t, func(x *fixture) {
 					x.commit(1, "g")
 					x.ops.failing(func(o string) error {
@@ -159,7 +156,6 @@ func TestStoreRefuses(t *testing.T) {
 
 // A delete that is refused for good stops the relay: nothing is published again and again.
 func TestDeletesAreDenied(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		x.commit(50, "g")
 		x.ops.failing(func(op string) error {
@@ -205,7 +201,6 @@ func TestDeletesAreDenied(t *testing.T) {
 
 // A closed publisher ends Run, and does not leave it trying for ever.
 func TestThePublisherIsClosed(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		p := x.publisher()
 		r, err := outbox.NewRelay(x.table.Open(), p)
@@ -227,7 +222,6 @@ func TestThePublisherIsClosed(t *testing.T) {
 
 // A queue that was deleted: nothing is parked, Drain says so at once.
 func TestTheQueueIsDeleted(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		x.commit(3, "g")
 		if _, err := x.sqs.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}); err != nil {
@@ -254,7 +248,6 @@ func TestTheQueueIsDeleted(t *testing.T) {
 
 // While deletes fail, what is owed is bounded: no further group is published.
 func TestOwedDeletesAreBounded(t *testing.T) {
-	t.Parallel()
 	bubble(t, func(x *fixture) {
 		r := x.relay(func(o *outbox.Options) { o.Groups, o.Page = 2, 3 })
 		names := groupNames(50)

@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -75,4 +76,45 @@ func TestWholeProcessGroupEnds(t *testing.T) {
 		t.Error("the grandchild still runs")
 	}
 	<-p.exited
+}
+
+func TestBrowserIsMissing(t *testing.T) {
+	for _, name := range []string{"PATH", "XDG_CACHE_HOME", "HOME"} {
+		t.Setenv(name, t.TempDir())
+	}
+	if _, _, err := setUpBrowser(""); !errors.Is(err, errMissing) || !strings.Contains(err.Error(), "make emulators") {
+		t.Errorf("missing: got error %v, want one that says how to install it", err)
+	}
+	if _, _, err := setUpBrowser(off); !errors.Is(err, errMissing) {
+		t.Errorf("off: got error %v, want errMissing", err)
+	}
+	if _, _, err := setUpBrowser("require"); err == nil || errors.Is(err, errMissing) {
+		t.Errorf("misspelt: got error %v, want one that fails the test", err)
+	}
+	if _, _, err := setUpBrowser(required); err == nil {
+		t.Error("required: got no error without apt-get")
+	}
+}
+
+func TestBrowse(t *testing.T) {
+	t.Parallel()
+	chromium, axe := Browse(t)
+	for _, path := range []string{chromium, axe} {
+		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestPrometheus(t *testing.T) {
+	t.Parallel()
+	url := StartPrometheus(t, "global: {scrape_interval: 1s}\n")
+	out, err := exec.Command(Promtool(t), "query", "instant", url, "vector(7)").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "=> 7 @") {
+		t.Errorf("got %s and %v, want 7", out, err)
+	}
+	program := filepath.Join(Prometheus.Dir(t), "usr", "bin", "prometheus")
+	if _, err := startPrometheus(t, program, "no such setting: 1\n"); err == nil || !strings.Contains(err.Error(), "no such setting") {
+		t.Errorf("with a wrong configuration: %v, want an error with the end of the log", err)
+	}
 }

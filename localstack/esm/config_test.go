@@ -2,6 +2,7 @@ package esm_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/localstack/esm"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // fields returns the names of the fields of a joined error.
@@ -87,6 +89,97 @@ func TestUnknownQueue(t *testing.T) {
 		err := esm.Run(x.Context(), x.client, esm.Config{QueueURL: x.url + "-not"}, always(t, nil, nil).invoke)
 		if _, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err); !missing {
 			t.Errorf("Run returned %v, want QueueDoesNotExist", err)
+		}
+	})
+}
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		patterns []string
+		pass     []string
+		drop     []string
+	}{
+		{"none", nil, []string{`{"a":1}`, `text`, `7`}, nil},
+		{"empty pattern", []string{`{}`}, []string{`{"a":1}`, `text`}, nil},
+		{"plain text", []string{`{"body":["on","off"]}`}, []string{`on`, `off`}, []string{`of`, `{"on":1}`, `"on"`}},
+		{"plain text that is JSON", []string{`{"body":["{}",{"prefix":"{"}]}`}, []string{`{`}, []string{`{}`, `{"a":1}`}},
+		{"plain text, prefix", []string{`{"body":[{"prefix":"job-"}]}`}, []string{`job-1`}, []string{`1`, `{"job-":1}`}},
+		{"string", []string{`{"body":{"a":["x"]}}`}, []string{`{"a":"x"}`, `{"a":"x","b":1}`, `{"a":["w","x"]}`}, []string{`{"a":"y"}`, `{"b":"x"}`, `x`, `{"a":null}`, `{"A":"x"}`, `null`, `{`}},
+		{"or in a list", []string{`{"body":{"a":["x","y"]}}`}, []string{`{"a":"x"}`, `{"a":"y"}`}, []string{`{"a":"z"}`}},
+		{"and of names", []string{`{"body":{"a":["x"],"b":[1]}}`}, []string{`{"a":"x","b":1}`, `{"a":"x","b":1.0}`}, []string{`{"a":"x"}`, `{"a":"x","b":"1"}`}},
+		{"nested", []string{`{"body":{"a":{"b":["x"]}}}`}, []string{`{"a":{"b":"x"}}`, `{"a":[{"b":"w"},{"b":"x"}]}`}, []string{`{"a":"x"}`, `{"b":"x"}`, `{"a":{"b":{"x":1}}}`}},
+		{"null, empty, true", []string{`{"body":{"a":[null,"",true]}}`}, []string{`{"a":null}`, `{"a":""}`, `{"a":true}`}, []string{`{}`, `{"a":false}`, `{"a":0}`}},
+		{"prefix, suffix, case", []string{`{"body":{"a":[{"prefix":"eu-"},{"suffix":"-1"},{"equals-ignore-case":"none"}]}}`}, []string{`{"a":"eu-x"}`, `{"a":"x-1"}`, `{"a":"NoNe"}`}, []string{`{"a":"x"}`, `{"a":1}`, `{}`}},
+		{"anything-but", []string{`{"body":{"a":[{"anything-but":["x",2]}]}}`}, []string{`{"a":"y"}`, `{"a":null}`}, []string{`{"a":"x"}`, `{"a":2}`, `{}`}},
+		{"anything-but one", []string{`{"body":{"a":[{"anything-but":"x"}]}}`}, []string{`{"a":"y"}`}, []string{`{"a":"x"}`}},
+		{"numeric", []string{`{"body":{"a":[{"numeric":["=",7]}]}}`}, []string{`{"a":7}`}, []string{`{"a":8}`, `{"a":"7"}`, `{}`}},
+		{"numeric range", []string{`{"body":{"a":[{"numeric":[">",10,"<=",20]}]}}`}, []string{`{"a":10.5}`, `{"a":20}`}, []string{`{"a":10}`, `{"a":21}`}},
+		{"numeric less", []string{`{"body":{"a":[{"numeric":["<",10]},{"numeric":[">=",20]}]}}`}, []string{`{"a":9}`, `{"a":20}`}, []string{`{"a":10}`, `{"a":19}`}},
+		{"exists", []string{`{"body":{"a":[{"exists":true}]}}`}, []string{`{"a":null}`, `{"a":1}`}, []string{`{}`, `text`, `{"a":{"b":1}}`}},
+		{"does not exist", []string{`{"body":{"a":[{"exists":false}]}}`}, []string{`{}`, `{"b":1}`}, []string{`{"a":1}`, `text`, `null`}},
+		{"$or", []string{`{"body":{"$or":[{"a":["x"]},{"b":[1]}],"c":["y"]}}`}, []string{`{"a":"x","c":"y"}`, `{"b":1,"c":"y"}`}, []string{`{"a":"x"}`, `{"c":"y"}`}},
+		{"two filters", []string{`{"body":{"a":["x"]}}`, `{"body":["x"]}`}, []string{`{"a":"x"}`, `x`}, []string{`y`, `{"a":"y"}`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			onQueue(t, "jobs", func(x *fixture) {
+				x.send(tt.pass...)
+				x.send(tt.drop...)
+				f := always(t, nil, nil)
+				x.run(esm.Config{Filters: tt.patterns}, f.invoke)
+				time.Sleep(time.Second)
+				x.mustStop()
+				got, want := slices.Concat(f.got()...), slices.Clone(tt.pass)
+				slices.Sort(got)
+				slices.Sort(want)
+				if !slices.Equal(got, want) {
+					t.Errorf("invoked with %q, want %q", got, want)
+				}
+				if remaining := x.bodies(); len(remaining) != 0 {
+					t.Errorf("still in the queue: %q, want messages that do not match deleted", remaining)
+				}
+			})
+		})
+	}
+}
+
+func TestBadFilters(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []string{
+		`{"messageAttributes":{"a":["x"]}}`, `{"body":"x"}`, `{"body":[]}`, `{"body":{}}`, `{"body":{"a":"x"}}`, `{"body":{"a":[]}}`,
+		`{"body":{"a":[{"prefix":1}]}}`, `{"body":{"a":[{"exists":1}]}}`, `{"body":{"a":[{"wildcard":"*"}]}}`, `{"body":{"a":[{}]}}`,
+		`{"body":{"a":[{"prefix":"a","suffix":"b"}]}}`, `{"body":{"a":[{"anything-but":[true]}]}}`, `{"body":{"a":[["x"]]}}`,
+		`{"body":{"a":[{"numeric":[">"]}]}}`, `{"body":{"a":[{"numeric":["!",1]}]}}`, `{"body":{"a":[{"numeric":["=","1"]}]}}`, `{"body":{"a":[{"numeric":1}]}}`,
+		`{"body":{"$or":{"a":["x"]}}}`, `{"body":{"$or":[{"a":["x"]}]}}`, `{"body":{"$or":[["x"],["y"]]}}`, `null`, `[]`, ``,
+	} {
+		t.Run(pattern, func(t *testing.T) {
+			t.Parallel()
+			err := esm.Run(t.Context(), nil, esm.Config{QueueURL: "q", Filters: []string{pattern}}, nil)
+			if got := fields(err); !slices.Equal(got, []string{"Filters[0]"}) {
+				t.Errorf("Run returned %v, want a ConfigError for Filters[0]", err)
+			}
+		})
+	}
+}
+
+// A filtered message whose delete fails is delivered and filtered again: it never reaches the function.
+func TestFilteredMessageCannotBeDeleted(t *testing.T) {
+	onQueue(t, "jobs", func(x *fixture) {
+		x.send("no", "yes")
+		x.inject(fault.Rule{Op: "DeleteMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"})
+		f := always(t, nil, nil)
+		x.run(esm.Config{Filters: []string{`{"body":["yes"]}`}}, f.invoke)
+		time.Sleep(2 * visibility)
+		x.mustStop()
+		f.wantBatches([]string{"yes"})
+		if remaining := x.bodies(); len(remaining) != 0 {
+			t.Errorf("still in the queue: %q", remaining)
+		}
+		if !strings.Contains(x.log.String(), "could not be deleted") {
+			t.Errorf("log:\n%s", x.log.String())
 		}
 	})
 }

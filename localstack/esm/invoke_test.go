@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/localstack/esm"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // A throttled batch is invoked again, without another receive.
@@ -76,4 +78,87 @@ func TestStopWhileThrottled(t *testing.T) {
 			t.Errorf("the message is in flight until %s, want it released", m.VisibleAt.Sub(x.start))
 		}
 	})
+}
+
+func TestDeletesInTens(t *testing.T) {
+	onQueue(t, "jobs", func(x *fixture) {
+		x.send(numbered(25)...)
+		x.run(esm.Config{BatchSize: 25, BatchingWindow: time.Second}, always(t, nil, nil).invoke)
+		time.Sleep(5 * time.Second)
+		x.mustStop()
+		var got []int
+		for _, c := range x.srv.Calls() {
+			if c.Op == "DeleteMessageBatch" {
+				got = append(got, c.Entries)
+			}
+		}
+		if want := []int{10, 10, 5}; !cmp.Equal(got, want) {
+			t.Errorf("deletes of %d messages, want %d", got, want)
+		}
+	})
+}
+
+// A delete with an unknown outcome is repeated; the invocation is not.
+func TestDeleteIsRetried(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rule fault.Rule
+	}{
+		{"entries fail", fault.Rule{Do: fault.FailEntries, Entries: []int{1}}},
+		{"entries fail twice", fault.Rule{Do: fault.FailEntries, Entries: []int{0, 2}, Times: 2}},
+		{"entries missing in the response", fault.Rule{Do: fault.DropEntries, Entries: []int{1}}},
+		{"call fails", fault.Rule{Do: fault.Error, Times: 4}},
+		{"reply lost", fault.Rule{Do: fault.LoseReply}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onQueue(t, "jobs", func(x *fixture) {
+				x.send("a", "b", "c")
+				tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
+				x.inject(tt.rule)
+				f := always(t, nil, nil)
+				x.run(esm.Config{}, f.invoke)
+				time.Sleep(2 * visibility)
+				x.mustStop()
+				f.wantBatches([]string{"a", "b", "c"})
+				if remaining := x.bodies(); len(remaining) != 0 {
+					t.Errorf("still in the queue: %q", remaining)
+				}
+			})
+		})
+	}
+}
+
+// A message that cannot be deleted is delivered again, and the log says so.
+func TestDeleteFailsForGood(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rule fault.Rule
+	}{
+		{"entry refused", fault.Rule{Do: fault.FailEntries, Entries: []int{1}, Code: "ReceiptHandleIsInvalid"}},
+		{"entry fails every time", fault.Rule{Do: fault.FailEntries, Entries: []int{0}, Times: 5}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onQueue(t, "jobs", func(x *fixture) {
+				x.send("a", "b")
+				tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
+				if tt.rule.Times > 1 {
+					tt.rule.Entries = nil // every retry has fewer entries
+				}
+				x.inject(tt.rule)
+				f := always(t, nil, nil)
+				x.run(esm.Config{}, f.invoke)
+				time.Sleep(2 * visibility)
+				x.mustStop()
+				if got := f.got(); len(got) != 2 {
+					t.Errorf("invoked with %q, want a second time", got)
+				}
+				if remaining := x.bodies(); len(remaining) != 0 {
+					t.Errorf("still in the queue: %q", remaining)
+				}
+				if !strings.Contains(x.log.String(), "could not be deleted") {
+					t.Errorf("log does not say that a message was not deleted:\n%s", x.log.String())
+				}
+			})
+		})
+	}
 }

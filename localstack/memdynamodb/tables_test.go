@@ -1,7 +1,10 @@
 package memdynamodb_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
 func TestTTL(t *testing.T) {
@@ -50,4 +59,105 @@ func TestTTL(t *testing.T) {
 			t.Errorf("%d items deleted after two hours, want now and future; left %s", n, srv.Items("orders"))
 		}
 	})
+}
+
+func batchPut(id string) ddbtypes.WriteRequest {
+	return ddbtypes.WriteRequest{PutRequest: &ddbtypes.PutRequest{Item: item{"id": str(id)}}}
+}
+
+func batchWrite(t *testing.T, c *dynamodb.Client, requests ...ddbtypes.WriteRequest) (*dynamodb.BatchWriteItemOutput, error) {
+	return c.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]ddbtypes.WriteRequest{"orders": requests}})
+}
+
+func batchGet(t *testing.T, c *dynamodb.Client, ids ...string) (*dynamodb.BatchGetItemOutput, error) {
+	var keys []map[string]ddbtypes.AttributeValue
+	for _, id := range ids {
+		keys = append(keys, item{"id": str(id)})
+	}
+	return c.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]ddbtypes.KeysAndAttributes{"orders": {Keys: keys}}})
+}
+
+func TestBatchUnprocessed(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, func(o *memdynamodb.Options) {
+		o.Faults = fault.Plan{Rules: []fault.Rule{
+			{Op: "BatchWriteItem", Nth: 1, Do: fault.FailEntries, Entries: []int{1}},
+			{Op: "BatchGetItem", Nth: 1, Do: fault.FailEntries, Entries: []int{0}},
+		}}
+	})
+	out, err := batchWrite(t, c, batchPut("a"), batchPut("b"))
+	if err != nil || len(out.UnprocessedItems["orders"]) != 1 {
+		t.Fatalf("%v, %v", out, err)
+	}
+	wantItem(t, c, "b", nil)
+	if _, err := batchWrite(t, c, out.UnprocessedItems["orders"]...); err != nil {
+		t.Fatal(err)
+	}
+	got, err := batchGet(t, c, "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]map[string]ddbtypes.AttributeValue{{"id": str("a")}}, got.UnprocessedKeys["orders"].Keys, items); diff != "" || len(got.Responses["orders"]) != 1 {
+		t.Errorf("unprocessed: %s", diff)
+	}
+}
+
+// TestRecordedCapacity: the record of calls has the units that each consumed, also where the answer has none. A failed condition
+// costs what the item that is there does.
+func TestRecordedCapacity(t *testing.T) {
+	t.Parallel()
+	srv, c := start(t)
+	putItem(t, c, "orders", item{"id": str("a"), "v": str(strings.Repeat("v", 4097-4))})
+	_, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: orders, Item: item{"id": str("a")}, ConditionExpression: aws.String("attribute_not_exists(id)")})
+	wantRefusal(t, "the second put", err, "ConditionalCheckFailedException")
+	get(t, c, "a")
+	var units []float64
+	for _, call := range srv.Calls() {
+		units = append(units, call.Units)
+	}
+	if want := []float64{0, 5, 5, 2}; !slices.Equal(units, want) {
+		t.Errorf("recorded %v units, want %v", units, want)
+	}
+}
+
+// items compares attribute values.
+var items = cmpopts.IgnoreUnexported(ddbtypes.AttributeValueMemberS{}, ddbtypes.AttributeValueMemberN{}, ddbtypes.AttributeValueMemberM{}, ddbtypes.AttributeValueMemberL{}, ddbtypes.AttributeValueMemberSS{})
+
+// refusal is an error's code and message: "ValidationException: The expression...".
+func refusal(err error) string {
+	if e, ok := errors.AsType[smithy.APIError](err); ok {
+		return e.ErrorCode() + ": " + e.ErrorMessage()
+	}
+	return fmt.Sprint(err)
+}
+
+func wantRefusal(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if got := refusal(err); !strings.HasPrefix(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func putItem(t *testing.T, c *dynamodb.Client, table string, i item) {
+	t.Helper()
+	if _, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: i}); err != nil {
+		t.Fatalf("PutItem: %v", err)
+	}
+}
+
+// get returns the item with the id, nil if there is none.
+func get(t *testing.T, c *dynamodb.Client, id string) item {
+	t.Helper()
+	out, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: item{"id": str(id)}, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatalf("GetItem: %v", err)
+	}
+	return out.Item
+}
+
+func wantItem(t *testing.T, c *dynamodb.Client, id string, want item) {
+	t.Helper()
+	if diff := cmp.Diff(want, get(t, c, id), items); diff != "" {
+		t.Errorf("item %s: %s", id, diff)
+	}
 }

@@ -121,3 +121,57 @@ func TestErrorShapes(t *testing.T) {
 		})
 	}
 }
+
+// FuzzRequest posts any body to any operation. The response is always JSON: a success, or an error of AWS's shape that is
+// not an internal error.
+func FuzzRequest(f *testing.F) {
+	const url = `"QueueUrl":"https://sqs.us-east-1.amazonaws.com/000000000000/jobs`
+	for _, seed := range []struct{ op, body string }{
+		{"SendMessage", `{` + url + `","MessageBody":"a","DelaySeconds":1,"MessageAttributes":{"a":{"DataType":"Number","StringValue":"1"}}}`},
+		{"SendMessageBatch", `{` + url + `.fifo","Entries":[{"Id":"a","MessageBody":"b","MessageGroupId":"c","MessageDeduplicationId":"d"}]}`},
+		{"ReceiveMessage", `{` + url + `","MaxNumberOfMessages":10,"VisibilityTimeout":0,"MessageSystemAttributeNames":["All"],"MessageAttributeNames":["a.*"]}`},
+		{"ReceiveMessage", `{` + url + `.fifo","ReceiveRequestAttemptId":"a"}`},
+		{"DeleteMessage", `{` + url + `","ReceiptHandle":"AAAA"}`},
+		{"ChangeMessageVisibilityBatch", `{` + url + `","Entries":[{"Id":"a","ReceiptHandle":"x","VisibilityTimeout":1}]}`},
+		{"CreateQueue", `{"QueueName":"new.fifo","Attributes":{"FifoQueue":"true","RedrivePolicy":"{\"maxReceiveCount\":\"1\"}"}}`},
+		{"SetQueueAttributes", `{` + url + `","Attributes":{"RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:us-east-1:000000000000:jobs\",\"maxReceiveCount\":1}"}}`},
+		{"GetQueueAttributes", `{` + url + `","AttributeNames":["All"]}`},
+		{"ListQueues", `{"MaxResults":1,"NextToken":"a"}`},
+		{"StartMessageMoveTask", `{"SourceArn":"arn:aws:sqs:us-east-1:000000000000:jobs"}`},
+		{"CancelMessageMoveTask", `{"TaskHandle":"x"}`},
+		{"TagQueue", `{` + url + `","Tags":{"a":"b"}}`},
+	} {
+		f.Add(seed.op, seed.body)
+	}
+	f.Fuzz(func(t *testing.T, op, body string) {
+		if strings.Contains(body, "WaitTimeSeconds") || strings.ContainsAny(op, "\r\n") {
+			t.Skip("would wait in real time, or is not a header")
+		}
+		srv := memsqs.New()
+		defer srv.Close()
+		raw := func(op, body string) (int, string) {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+			r.Header.Set("X-Amz-Target", "AmazonSQS."+op)
+			r.Header.Set("Authorization", "x")
+			w := httptest.NewRecorder()
+			srv.ServeHTTP(w, r)
+			reply, _ := io.ReadAll(w.Body)
+			return w.Code, string(reply)
+		}
+		raw("CreateQueue", `{"QueueName":"jobs"}`)
+		raw("CreateQueue", `{"QueueName":"jobs.fifo","Attributes":{"FifoQueue":"true"}}`)
+		raw("SendMessage", `{`+url+`","MessageBody":"a"}`)
+		for range 2 {
+			status, reply := raw(op, body)
+			var e struct {
+				Type string `json:"__type"`
+			}
+			if err := json.Unmarshal([]byte(reply), &e); err != nil {
+				t.Fatalf("%s %q: reply %q: %v", op, body, reply, err)
+			}
+			if status >= 500 || status != 200 && !strings.HasPrefix(e.Type, "com.amazonaws.sqs#") || status == 200 && e.Type != "" {
+				t.Fatalf("%s %q: status %d, reply %q", op, body, status, reply)
+			}
+		}
+	})
+}

@@ -1,11 +1,19 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
+	"github.com/sqsonce/sqsonce/localstack"
 )
 
 // The report of a good run must be good, and each case that breaks one thing of it must not.
@@ -83,4 +91,126 @@ func loadOf(lines ...string) *load {
 		l.events = append(l.events, orders.Event{Order: o})
 	}
 	return l
+}
+
+// An outage that met no connection is not as it should be. What it does to connections is in the tests of netfault.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	o, err := netfault.Start("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &report{}
+	if r.addOutage(&stack{outage: o}); len(r.unexpected) != 1 {
+		t.Errorf("before the outage: %q, want that it met no connection", r.unexpected)
+	}
+	o.Cut()
+	if c, err := net.Dial("tcp", o.Addr); err == nil {
+		_, _ = c.Read(make([]byte, 1)) // until it is refused
+		_ = c.Close()
+	}
+	r = &report{}
+	r.addOutage(&stack{outage: o})
+	if want := "10 s, 0 connections broken, 1 refused"; r.outage != want || len(r.unexpected) > 0 {
+		t.Errorf("reported %q and %q, want %q", r.outage, r.unexpected, want)
+	}
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReportWithoutOutage(t *testing.T) {
+	t.Parallel()
+	r := &report{}
+	r.addOutage(&stack{backend: &backend{noOutage: "SQLite is a file"}})
+	if want := "left out: SQLite is a file"; r.outage != want || len(r.unexpected) > 0 {
+		t.Errorf("reported %q and %q, want %q", r.outage, r.unexpected, want)
+	}
+}
+
+// The processes reach the DynamoDB of the endpoint by the proxy, where TLS does not hinder that.
+func TestDynamoDBBehindTheProxy(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ endpoint, address, env string }{
+		{"http://127.0.0.1:4566", "127.0.0.1:4566", "http://127.0.0.1:1"},
+		{"http://localstack/", "localstack:80", "http://127.0.0.1:1/"},
+		{"https://localhost.localstack.cloud:4566", "", "https://localhost.localstack.cloud:4566"},
+	} {
+		b := &backend{}
+		if err := b.useDynamoDB(tt.endpoint); err != nil {
+			t.Fatal(err)
+		}
+		s := &stack{backend: b}
+		if b.address != "" {
+			s.outage = &netfault.Proxy{Addr: "127.0.0.1:1"}
+		}
+		if got, want := s.storeEnv(), []string{"STORE=dynamodb", "AWS_ENDPOINT_URL_DYNAMODB=" + tt.env}; b.address != tt.address || !slices.Equal(got, want) {
+			t.Errorf("%s: store at %q, environment %q, want %q and %q", tt.endpoint, b.address, got, tt.address, want)
+		}
+		if (b.address == "") != (b.noOutage != "") {
+			t.Errorf("%s: store at %q, no outage for %q", tt.endpoint, b.address, b.noOutage)
+		}
+	}
+}
+
+// The demo uses the queues and tables of a stack, here without its functions, and leaves them there.
+func TestDeployed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", ".", "../publish", "../worker")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	s, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+		o.HTTP, o.Tables = true, []string{"records"}
+		o.Queues = []localstack.Queue{{Name: "s-orders", MaxReceiveCount: 20}, {Name: "s-orders.fifo", MaxReceiveCount: 20}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(t.Context()) }) // in memory
+	if err := orders.CreateLedger(t.Context(), s.DynamoDB, "ledger"); err != nil {
+		t.Fatal(err)
+	}
+	outputs := map[string]string{
+		"OrdersQueueUrl": s.QueueURL["s-orders"], "OrdersDLQUrl": s.QueueURL["s-orders-dlq"],
+		"OrdersFifoQueueUrl": s.QueueURL["s-orders.fifo"], "OrdersFifoDLQUrl": s.QueueURL["s-orders-dlq.fifo"],
+		"DedupTableName": "records", "LedgerTableName": "ledger", "OrdersFunctionName": "not used",
+	}
+	few := filepath.Join(dir, "few.jsonl")
+	all, err := os.ReadFile("../orders.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(all), "\n")[:200]
+	if err := os.WriteFile(few, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	demo := func(outputs map[string]string) (string, error) {
+		text, err := json.Marshal(outputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "outputs.json")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "demo"))
+		cmd.Env = append(os.Environ(), "STACK_OUTPUTS="+file, "ORDERS="+few, "AWS_ENDPOINT_URL="+s.URL, "STORE=",
+			"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := demo(outputs)
+	if err != nil || !strings.Contains(out, "200 effects, 0 lost, 0 doubled, 0 out of order") || !strings.Contains(out, "killed worker") ||
+		!strings.Contains(out, "kill of a function left out") || !strings.Contains(out, "not counted") {
+		t.Errorf("error %v\n%s", err, out)
+	}
+	if ledger, err := orders.ReadLedger(t.Context(), s.DynamoDB, "ledger"); err != nil || len(ledger) == 0 {
+		t.Errorf("the ledger afterwards: %d accounts, error %v; want it to be there still", len(ledger), err)
+	}
+	delete(outputs, "LedgerTableName")
+	if out, err := demo(outputs); err == nil || !strings.Contains(out, "LedgerTableName") {
+		t.Errorf("without an output: error %v\n%s", err, out)
+	}
 }

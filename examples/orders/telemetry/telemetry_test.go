@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // Both exporters at once: the collector has got traces and metrics when stop returns, and /metrics has the metrics, beside what else
@@ -116,3 +117,5 @@ func get(t *testing.T, url string) string {
 	}
 	return string(text)
 }
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -23,8 +23,7 @@ func many(n int) []int {
 
 // A page is deleted by its keys, 25 a request, and nothing beside it.
 func TestDelete(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		b.put("g", many(60)...)
 		b.put("h", 1, 2)
 		b.wantOps("BatchWriteItem BatchWriteItem BatchWriteItem", func() {
@@ -39,8 +38,7 @@ func TestDelete(t *testing.T) {
 
 // A call with many events has a bounded number of requests in flight.
 func TestDeleteIsBounded(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		const requests = 40
 		var inFlight, most atomic.Int64
 		o := b.outbox(&deleteLens{b.ddb, func(context.Context, *dynamodb.BatchWriteItemInput, func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
@@ -62,8 +60,7 @@ func TestDeleteIsBounded(t *testing.T) {
 
 // What DynamoDB leaves unprocessed is left, with an error, and nothing else is.
 func TestUnprocessedDeletes(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		b.put("g", many(25)...)
 		b.faults(fault.Rule{Op: "BatchWriteItem", Nth: 1, Do: fault.FailEntries, Entries: []int{0, 7}})
 		left, err := b.box.Delete(b.Context(), entries("g", many(25)...))
@@ -92,8 +89,7 @@ func TestDeleteFails(t *testing.T) {
 		"no answer":  {fault.Rule{Do: fault.Delay, Delay: time.Hour}, "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				b.put("g", many(30)...)
 				c.rule.Op, c.rule.Prob = "BatchWriteItem", 1
 				b.faults(c.rule)
@@ -141,8 +137,7 @@ func TestLyingDelete(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				o := b.outbox(&deleteLens{b.ddb, func(context.Context, *dynamodb.BatchWriteItemInput, func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
 					return write()
 				}}, testBox)

@@ -47,8 +47,7 @@ func names(groups []outbox.Group) string {
 
 // A group costs a sweep one page, however many events it has, and so does one of another outbox.
 func TestLongGroupCostsAPage(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		const events = 500 // a page has 64
 		other := b.outbox(b.ddb, "other")
 		for _, o := range []*Outbox{b.box, other} {
@@ -70,14 +69,12 @@ func TestLongGroupCostsAPage(t *testing.T) {
 
 // A sweep of an empty table is one request.
 func TestIdleSweep(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) { b.wantOps("Scan", func() { b.sweep(b.box, 64) }) })
+	bubble(t, func(b *bed) { b.wantOps("Scan", func() { b.sweep(b.box, 64) }) })
 }
 
 // A call reads a bounded number of pages, and goes on where it ended.
 func TestGroupsIsBounded(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		other := b.outbox(b.ddb, "other")
 		for n := range 100 {
 			if err := b.tryWrite(other, event(fmt.Sprint("g", n), 1), 1); err != nil {
@@ -136,8 +133,7 @@ func TestGroupsFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				o := b.outbox(&scanLens{b.ddb, scan}, testBox)
 				if found, next, err := o.Groups(b.Context(), "", 64); err == nil || found != nil || next != "" {
 					b.Errorf("Groups: got %v, %q, %v, want an error alone", found, next, err)
@@ -171,8 +167,7 @@ func TestGroupsFails(t *testing.T) {
 
 // A page that fails does not lose those before it.
 func TestGroupsBeforeAFailure(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		for n := range 3 {
 			b.put(fmt.Sprint("g", n), many(9)...)
 		}
@@ -196,8 +191,7 @@ const sdkAttempts = 3
 
 // Two outboxes of a table have groups of the same name, and one name is the beginning of the other.
 func TestOutboxesShareATable(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		for _, name := range []string{"orders", "order", "orders-eu"} {
 			o := b.outbox(b.ddb, name)
 			if err := b.tryWrite(o, fifo.Event{ID: name, Group: "g", Body: "{}"}, 1); err != nil {

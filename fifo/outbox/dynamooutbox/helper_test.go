@@ -50,7 +50,14 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// inBubble runs a test with a bed in virtual time.
+// bubble runs a test with a bed in virtual time, beside other tests.
+func bubble(t *testing.T, f func(b *bed)) {
+	t.Helper()
+	t.Parallel()
+	inBubble(t, f)
+}
+
+// inBubble runs a part of a test with a bed in virtual time.
 func inBubble(t *testing.T, f func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(newBed(t)) })

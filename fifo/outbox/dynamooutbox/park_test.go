@@ -36,8 +36,7 @@ func TestReasonIsCut(t *testing.T) {
 
 // Unpark and Discard are one request, whose repetition after a lost reply says that it is done.
 func TestOperatorsRequestIsRepeated(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		b.put("g", 1, 2)
 		b.park("g", outbox.Halt, 1, 2)
 		b.faults(fault.Rule{Nth: 1, Do: fault.LoseReply})
@@ -57,8 +56,7 @@ func TestOperatorsRequestIsRepeated(t *testing.T) {
 
 // The oldest first, at most limit, of this outbox, over all pages.
 func TestParked(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		body := strings.Repeat("b", 300<<10) // a page of a Scan has 1 MB
 		for n := range 12 {
 			e := event(fmt.Sprint("g", n), 1)
@@ -96,8 +94,7 @@ func TestParked(t *testing.T) {
 }
 
 func TestParkFails(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		b.put("g", 1)
 		for _, p := range []outbox.Policy{0, 3, -1} {
 			if err := b.box.Park(b.Context(), at("g", "g/v1", 1), p, ""); fields(err) != "policy" {

@@ -107,8 +107,7 @@ func TestPutChecksItsArguments(t *testing.T) {
 
 // The largest item that Put makes can still be parked with the longest reason.
 func TestLargestItem(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		e := fullEvent()
 		size := itemBytes(encode(b.box.partition(e.Group), 1, source, e, time.Now()))
 		e.Body += strings.Repeat("b", maxItem-size)
@@ -125,8 +124,7 @@ func TestLargestItem(t *testing.T) {
 
 // A seq that is in the outbox cancels the transaction.
 func TestSeqInUse(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		b.put("g", 1)
 		err := b.tryWrite(b.box, fifo.Event{ID: "other", Group: "g", Body: "other"}, 1)
 		cancelled, ok := errors.AsType[*ddbtypes.TransactionCanceledException](err)
@@ -142,8 +140,7 @@ func TestSeqInUse(t *testing.T) {
 
 // The caller may change its event before the transaction is sent.
 func TestPutCopies(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		e := fullEvent()
 		p, err := b.box.Put(e, 1)
 		if err != nil {
@@ -172,8 +169,7 @@ func TestUnits(t *testing.T) {
 		"1 KB":      {1024, 4, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				e := event("ord-42", 1)
 				e.Body = strings.Repeat("b", tt.body)
 				if got := b.calls(func() { b.write(e, 1) })[0].Units; got != tt.put {

@@ -39,8 +39,7 @@ func TestReadRun(t *testing.T) {
 		"halted ones count":               {put: []int{3, 4, 5}, halt: []int{3}, limit: 2, want: "3h 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				b.put("g", c.put...)
 				b.park("g", outbox.Skip, c.skip...)
 				b.park("g", outbox.Halt, c.halt...)
@@ -53,8 +52,7 @@ func TestReadRun(t *testing.T) {
 
 // A page is one consistent Query; with skipped events before it there is one more.
 func TestQueries(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		b.box = b.outbox(&lens{Client: b.ddb, query: func(in *dynamodb.QueryInput, next func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
 			if !aws.ToBool(in.ConsistentRead) {
 				b.Error("a Query without ConsistentRead")
@@ -89,8 +87,7 @@ func TestProbe(t *testing.T) {
 		"a later one than first is halted": {put: []int{5, 6}, halt: []int{6}, want: "Query TransactGetItems"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				b.put("g", c.put...)
 				b.park("g", outbox.Skip, c.skip...)
 				b.park("g", outbox.Halt, c.halt...)
@@ -129,8 +126,7 @@ func (l *lens) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetIte
 
 // A Query that was made beside the commits shows 6 and not 5, which the probe finds: the group is read again, and not for ever.
 func TestReadAgain(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		b.put("g", 5, 6)
 		queries, hide := 0, 1
 		b.box = b.outbox(&lens{Client: b.ddb, query: func(_ *dynamodb.QueryInput, next func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
@@ -169,8 +165,7 @@ func TestProbeFails(t *testing.T) {
 		"no answer":           {fault.Rule{Do: fault.Delay, Delay: time.Hour}, "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				b.put("g", 5)
 				c.rule.Op, c.rule.Prob = "TransactGetItems", 1
 				b.faults(c.rule)
@@ -210,8 +205,7 @@ func TestBrokenItem(t *testing.T) {
 		"attribute without value":  func(it item) { it[attrAttributes] = attributeOf(item{attrAttrType: text("String")}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				it := good()
 				spoil(it)
 				b.put("g", 1, 3)
@@ -276,8 +270,7 @@ func TestLyingClient(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				b.box = b.outbox(&lens{Client: b.ddb, query: func(*dynamodb.QueryInput, func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
 					return query(b)
 				}}, testBox)
@@ -291,8 +284,7 @@ func TestLyingClient(t *testing.T) {
 		"panic probe": func() (*dynamodb.TransactGetItemsOutput, error) { panic("wrapper") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(b *bed) {
+			bubble(t, func(b *bed) {
 				b.put("g", 5)
 				b.box = b.outbox(&lens{Client: b.ddb, get: func(func() (*dynamodb.TransactGetItemsOutput, error)) (*dynamodb.TransactGetItemsOutput, error) {
 					return get()
@@ -305,8 +297,7 @@ func TestLyingClient(t *testing.T) {
 
 // A context that has ended calls nothing: the client here panics.
 func TestEndedContext(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		b.put("g", 1)
 		b.box = b.outbox(struct{ Client }{}, testBox)
 		ctx, cancel := context.WithCancel(b.Context())

@@ -17,6 +17,14 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
+// onRig runs a test with a rig in virtual time, beside other tests.
+func onRig(t *testing.T, f func(x *rig)) {
+	t.Helper()
+	t.Parallel()
+	inRig(t, f)
+}
+
+// inRig runs a part of a test with a rig in virtual time.
 func inRig(t *testing.T, f func(x *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(newRig(t)) })
@@ -24,8 +32,7 @@ func inRig(t *testing.T, f func(x *rig)) {
 
 // A lone event takes four requests, one less where it is the group's first or the relay has published the one before.
 func TestLoneEvent(t *testing.T) {
-	t.Parallel()
-	inRig(t, func(x *rig) {
+	onRig(t, func(x *rig) {
 		r := x.relay(x.box)
 		drain := func(r *outbox.Relay, want string) {
 			x.Helper()
@@ -54,8 +61,7 @@ func TestLoneEvent(t *testing.T) {
 
 // 64 groups in pages of 10: requests to DynamoDB and to SQS for each event.
 func TestBusyRequests(t *testing.T) {
-	t.Parallel()
-	inRig(t, func(x *rig) {
+	onRig(t, func(x *rig) {
 		const groups, each = 64, 40
 		var names []string
 		for g := range groups {
@@ -93,8 +99,7 @@ func TestBusyRequests(t *testing.T) {
 
 // A relay with nothing to do makes one Scan a second, and nothing else.
 func TestIdleRelay(t *testing.T) {
-	t.Parallel()
-	inRig(t, func(x *rig) {
+	onRig(t, func(x *rig) {
 		ctx, cancel := context.WithTimeout(x.Context(), 100*time.Second)
 		defer cancel()
 		calls := x.calls(func() {
@@ -132,8 +137,7 @@ func TestLateTransaction(t *testing.T) {
 
 // Two events with one ID: the second is parked, and nothing that was accepted is sent in its place.
 func TestSameID(t *testing.T) {
-	t.Parallel()
-	inRig(t, func(x *rig) {
+	onRig(t, func(x *rig) {
 		x.put("g", 1)
 		x.write(fifo.Event{ID: "g/v1", Group: "g", Body: "another"}, 2)
 		x.put("g", 3)

@@ -5,11 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -101,8 +107,7 @@ func TestLambda(t *testing.T) {
 
 // With a relay: what is drained and what is halted is done, and a group that is neither comes again.
 func TestStreamWithARelay(t *testing.T) {
-	t.Parallel()
-	inRig(t, func(x *rig) {
+	onRig(t, func(x *rig) {
 		x.mustCommit("a", 0, 3)
 		x.mustCommit("halted", 0, 2)
 		x.park("halted", outbox.Halt, 1)
@@ -164,4 +169,98 @@ func TestStreamOfATableByARN(t *testing.T) {
 			t.Errorf("%s: got %v, want an error: %t", table, err, !want)
 		}
 	}
+}
+
+// A role that STS refuses for a moment has DynamoDB refuse nothing: the relay does not end.
+func TestRefusedCredentialsAreNoDenial(t *testing.T) {
+	t.Parallel()
+	refused := clientOf(nil, "http://dynamodb.local")
+	refused = dynamodb.New(refused.Options(), func(o *dynamodb.Options) {
+		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{}, &smithy.OperationError{ServiceID: "STS", Err: &smithy.GenericAPIError{Code: "AccessDenied"}}
+		})
+	})
+	o, err := New(refused, testTable, "orders", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := outbox.Entry{Seq: 1, Source: source}
+	e.ID, e.Group = "1", "g"
+	if _, err := o.Delete(t.Context(), []outbox.Entry{e}); err == nil || errors.Is(err, outbox.ErrDenied) {
+		t.Errorf("got %v, want an error without ErrDenied", err)
+	}
+}
+
+// streamed returns the table's stream as the event that Lambda makes of it.
+func (x *rig) streamed() json.RawMessage {
+	x.Helper()
+	c := dynamodbstreams.New(dynamodbstreams.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://dynamodb.local"), HTTPClient: &http.Client{Transport: x.srv},
+		Credentials: x.ddb.Options().Credentials,
+	})
+	must := func(err error) {
+		x.Helper()
+		if err != nil {
+			x.Fatal(err)
+		}
+	}
+	table, err := x.ddb.DescribeTable(x.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(testTable)})
+	must(err)
+	arn := table.Table.LatestStreamArn
+	stream, err := c.DescribeStream(x.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: arn})
+	must(err)
+	type change struct {
+		Keys           map[string]any
+		SequenceNumber *string
+		StreamViewType streamtypes.StreamViewType
+	}
+	type record struct {
+		EventName streamtypes.OperationType `json:"eventName"`
+		Change    change                    `json:"dynamodb"`
+		ARN       *string                   `json:"eventSourceARN"`
+	}
+	all := []record{}
+	for _, shard := range stream.StreamDescription.Shards {
+		it, err := c.GetShardIterator(x.Context(), &dynamodbstreams.GetShardIteratorInput{StreamArn: arn, ShardId: shard.ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon})
+		must(err)
+		out, err := c.GetRecords(x.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: it.ShardIterator})
+		must(err)
+		for _, r := range out.Records {
+			keys := map[string]any{}
+			for name, v := range r.Dynamodb.Keys {
+				switch v := v.(type) {
+				case *streamtypes.AttributeValueMemberS:
+					keys[name] = map[string]string{"S": v.Value}
+				case *streamtypes.AttributeValueMemberN:
+					keys[name] = map[string]string{"N": v.Value}
+				}
+			}
+			all = append(all, record{r.EventName, change{keys, r.Dynamodb.SequenceNumber, r.Dynamodb.StreamViewType}, arn})
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"Records": all})
+	must(err)
+	return raw
+}
+
+// The table's own stream rings for its groups: every event of it is published, and a stream that is read again changes nothing.
+func TestStreamOfTheTable(t *testing.T) {
+	onRig(t, func(x *rig) {
+		x.mustCommit("a", 0, 3)
+		x.mustCommit("b", 0, 1)
+		x.park("b", outbox.Skip, 1) // a MODIFY
+		x.mustCommit("b", 1, 2)
+		handler := x.box.Lambda(x.relay(x.box))
+		for range 2 {
+			answer, err := handler(x.Context(), x.streamed())
+			if text, _ := json.Marshal(answer); err != nil || string(text) != `{"batchItemFailures":[]}` {
+				x.Errorf("got %s, %v, want success", text, err)
+			}
+		}
+		time.Sleep(time.Hour)
+		if p := x.problem("a", 3); p != "" || len(x.queue.Messages(x.url)) != 5 {
+			x.Errorf("%s, %d messages, want 5", p, len(x.queue.Messages(x.url)))
+		}
+		x.wantStored("orders#b 1")
+	})
 }

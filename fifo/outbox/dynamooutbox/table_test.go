@@ -100,8 +100,7 @@ func TestCheck(t *testing.T) {
 
 // CreateTable makes what Check wants, needs two methods of the client, and can be repeated, also after a lost reply.
 func TestCreateTable(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
+	bubble(t, func(b *bed) {
 		type tableCalls struct{ TableClient }
 		if err := CreateTable(b.Context(), tableCalls{b.ddb}, testTable); err != nil {
 			b.Error(err)
@@ -190,8 +189,7 @@ func TestCheckOfOtherAnswers(t *testing.T) {
 
 // A relay drains a table that has no stream.
 func TestDrainWithoutAStream(t *testing.T) {
-	t.Parallel()
-	inRig(t, func(x *rig) {
+	onRig(t, func(x *rig) {
 		if _, err := x.ddb.DeleteTable(x.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(testTable)}); err != nil {
 			x.Fatal(err)
 		}
