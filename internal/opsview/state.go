@@ -11,7 +11,7 @@ var states = []struct {
 	state     dedup.RecordState
 	means, do string
 }{
-	{dedup.StateReleased, "failed; its next delivery runs it", "redrive it when the cause is mended"},
+	{dedup.StateReleased, "failed; its next delivery runs it", "redrive it when you have fixed the cause"},
 	{dedup.StateRunning, "a consumer is running it", "wait until it has ended, and look again"},
 	{dedup.StateCrashed, "its consumer died, or lost its store, while it ran; the effect may have happened", "find out whether the effect happened: then complete the record, else free it and redrive"},
 	{dedup.StateCompleted, "done: the delete failed, or a second copy", "delete it; nothing runs it again but a replay"},

@@ -1,7 +1,7 @@
 // Command demo runs the orders example under the conditions that double effects: events that are sent twice, handlers that
 // take longer than the visibility timeout, a store that is away for ten seconds, and a worker and a Lambda function that are
 // killed in the middle. The orders are committed together with their events, which two relays publish for each queue, one of which is
-// killed too. Orders of one article are rejected on the standard queue, and redriven when the cause is mended.
+// killed too. Orders of one article are rejected on the standard queue, and redriven when the cause is fixed.
 //
 // It starts SQS and DynamoDB in memory, or uses the endpoint of AWS_ENDPOINT_URL (AWS_ENDPOINT_URL_SQS and
 // AWS_ENDPOINT_URL_DYNAMODB where they differ). It runs the commands publish, worker and lambda, the last behind an event

@@ -1,4 +1,4 @@
-// Package redrive is what an operator does with a dead-letter queue once the cause is mended: look, redrive, delete what is done.
+// Package redrive is what an operator does with a dead-letter queue once the cause is fixed: look, redrive, delete what is done.
 package redrive
 
 import (
