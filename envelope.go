@@ -62,7 +62,7 @@ type Envelope struct {
 //   - CloudEvents: specversion and two of id, source, type, data and data_base64. specversion, id, source and type are needed.
 func OpenEnvelope(h Handler) Handler {
 	if h == nil {
-		return withoutHandler("Unwrap")
+		return withoutHandler("OpenEnvelope")
 	}
 	return func(ctx context.Context, m *Message) error {
 		inner, err := m.unwrap()

@@ -241,7 +241,7 @@ func TestOutcomeOfTypedNils(t *testing.T) {
 func TestNilHandler(t *testing.T) {
 	t.Parallel()
 	for want, h := range map[string]sqsonce.Handler{
-		"sqsonce: handler of Unwrap: is nil": sqsonce.OpenEnvelope(nil),
+		"sqsonce: handler of OpenEnvelope: is nil": sqsonce.OpenEnvelope(nil),
 		"sqsonce: handler of JSON: is nil":   sqsonce.JSON[int](nil),
 		"sqsonce: handler of Batch: is nil":  sqsonce.Batch(nil),
 	} {

@@ -88,7 +88,7 @@ func TestResolveAttributes(t *testing.T) {
 	}
 }
 
-// Inside of Unwrap: the pointer is in an envelope of SNS.
+// Inside of OpenEnvelope: the pointer is in an envelope of SNS.
 func TestResolveInAnEnvelope(t *testing.T) {
 	t.Parallel()
 	store := newS3("payloads")

@@ -29,7 +29,7 @@ var acquireCases = []testCase{
 			x.fatalf("Fence: got %d, want more than 0", l.Fence)
 		}
 		if l.ReceiveCount != 3 || l.Retention != c.Retention || l.Validation != "hash" {
-			x.fatalf("fresh lease: got %+v, want the claim's Attempt, Retention and Validation", l)
+			x.fatalf("fresh lease: got %+v, want the claim's ReceiveCount, Retention and Validation", l)
 		}
 	}},
 	{name: "acquire/held", run: func(x *exam) {
