@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/guard"
 )
 
-// batchHook is BatchOptions.Around. It changes no result.
+// batchHook is BatchOptions.Around. It doesn't change results.
 type batchHook struct {
 	call  func(context.Context, []context.Context, []*Message) (context.Context, func([]error))
 	guard *guard.Guard
