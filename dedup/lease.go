@@ -46,7 +46,8 @@ type recordLease struct {
 	once  *Once
 	task  task
 	owner string
-	// length is the lease's from each acquire and renewal on. renewed says whether it is renewed: not where it outlasts the process.
+	// length is the lease's, counted from each acquire and renewal. renewed says whether the lease is renewed. It is
+	// not if it outlasts the process.
 	length  time.Duration
 	renewed bool
 
@@ -115,11 +116,12 @@ func recordLeaseFrom(ctx context.Context) (*recordLease, bool) {
 	return rl, ok
 }
 
-// FenceFrom returns the fence of the record lease under which ctx's handler runs, and false where there is none. The
-// number is greater than that of every earlier owner of the same event's record, while the record is retained.
+// FenceFrom returns the fence of the record lease under which ctx's handler runs. It returns false without such a
+// lease. The number is greater than that of every earlier owner of the same event's record, while the record is
+// retained.
 //
-// Compare it only on items that are keyed by the same event: the numbers of different events are not comparable. For an
-// entity that several events change use the entity's own version.
+// Compare the number only on items that are keyed by the same event, because the numbers of different events are not
+// comparable. For an entity that several events change, use the entity's own version.
 func FenceFrom(ctx context.Context) (fence int64, ok bool) {
 	l, ok := LeaseFrom(ctx)
 	return l.Fence, ok

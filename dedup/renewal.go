@@ -77,8 +77,8 @@ func (rl *recordLease) startHandler(base, ctx context.Context, cancel context.Ca
 	rl.renewFrom(phaseRunning, cancel)
 }
 
-// startCompleting renews the lease again while the record is being completed. refused is called, once, with the answer to a renewal
-// that the store refuses.
+// startCompleting renews the lease again while the record is being completed. refused is called, once, with the answer to a
+// renewal that the store refuses.
 func (rl *recordLease) startCompleting(refused func(error)) {
 	rl.renewFrom(phaseCompleting, refused)
 }
@@ -136,8 +136,8 @@ func (rl *recordLease) renewOnTimer(ctx context.Context) {
 	close(ended.done)
 }
 
-// leave ends the renewals and returns when none is under way. The one that is has a timeout of its own before a commit; the complete
-// or release that follows a handler's return does not wait for it.
+// leave ends the renewals and returns when none is under way. A renewal under way has a timeout of its own before a commit.
+// The complete or release that follows a handler's return does not wait for it.
 func (rl *recordLease) leave(to phase) {
 	rl.mu.Lock()
 	if to == phaseReturned || rl.phase >= phaseRunning && rl.phase < phaseReturned {
@@ -175,8 +175,8 @@ func (rl *recordLease) prepareCommit(ctx context.Context, least time.Duration) (
 	return rl.current(), nil
 }
 
-// renewalRefused notes that the store refused a renewal. While the record is being completed an earlier complete, whose answer was
-// lost, may be why: that is for the complete to find out.
+// renewalRefused notes that the store refused a renewal. While the record is being completed an earlier complete, whose answer
+// was lost, may be why: that is for the complete to find out.
 func (rl *recordLease) renewalRefused(refusal error) {
 	rl.mu.Lock()
 	completing, cancel := rl.phase == phaseCompleting, rl.cancel
