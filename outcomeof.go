@@ -27,7 +27,7 @@ const (
 	OutcomeInProgress                     // ErrInProgress, another delivery runs: delivered again after its lease at the earliest
 	OutcomeRejected                       // sent to the dead-letter queue with the reason, and deleted when that is confirmed
 	OutcomeLeaseLost                      // ErrLeaseLost, another delivery may own the event: the host leaves the message alone
-	OutcomeUnavailable                    // ErrUnavailable, a shared dependency is down: delivered again, after a longer delay for all
+	OutcomeUnavailable                    // ErrUnavailable, a shared dependency is down: delivered again, later for all
 
 	// The kinds that a host assigns itself, and [OutcomeOf] never returns.
 	OutcomeShutdown   // failed because the host ended its context: delivered again

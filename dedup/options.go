@@ -39,7 +39,7 @@ type Options struct {
 	// Retention is how long a record is retained after its acquire. It must cover the longest time in which a message can come
 	// back. Standard queue: max(queue, DLQ) retention + queue retention after a redrive + 12 h. FIFO queue: queue retention +
 	// DLQ retention + queue retention + 12 h, since SQS starts the retention anew on a FIFO DLQ and after every redrive. If
-	// the host knows its queues, as sqsworker does, it logs once that the retention is too short for them.
+	// the host knows its queues, as sqsworker does, a retention that is too short for them is logged once.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	//
 	// Default: 29 days, which covers standard queues of 14 days. Limits: at least 1 h.
