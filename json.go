@@ -109,8 +109,8 @@ func declaredPath(t reflect.Type, path string) string {
 	return strings.Join(declared, ".")
 }
 
-// element returns what is left of a type without its pointers, slices and arrays, which have no JSON name. It gives up
-// after a few, since a type may be a slice of itself.
+// element returns a type without its pointers, slices and arrays, which have no JSON name. It gives up after a few, since a
+// type may be a slice of itself.
 func element(t reflect.Type) reflect.Type {
 	for range 8 {
 		switch t.Kind() {

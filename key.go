@@ -14,8 +14,8 @@ import (
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 const MaxKeyLength = 128
 
-// Prefixes of keys that are not source|id. EventKey hashes a source of one of these names, so that no event can be
-// given the key of another kind.
+// Prefixes of keys that are not source|id. EventKey hashes a source of one of these names, so that an event can't get the key of
+// another kind.
 const (
 	hashedKey      = "sha256"
 	eventIDKey     = "sqs-event"         // queue ARN and event-id
@@ -89,7 +89,7 @@ func legalKeyPart(s string) bool {
 // KeySource is the place in a message where the key of an event comes from.
 type KeySource uint8
 
-// The key sources. Keys from an attribute, from CloudEvents and of a user's own function survive a redrive from the
+// The key sources. Keys from an attribute, from CloudEvents and of your own function survive a redrive from the
 // dead-letter queue and a producer that sends the event again.
 const (
 	KeyFromAttribute   KeySource = iota + 1 // the event-key attribute, else event-id with event-source

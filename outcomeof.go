@@ -18,8 +18,8 @@ type Outcome struct {
 // OutcomeKind says how a host treats a message.
 type OutcomeKind uint8
 
-// The meanings of a handler's error. Each receive of a message counts towards the queue's maxReceiveCount, whatever the
-// outcome was.
+// The meanings of a handler's error. Each receive of a message counts towards the queue's maxReceiveCount, whatever the outcome
+// was. After OutcomeUnavailable all messages have a longer delay.
 const (
 	OutcomeDone        OutcomeKind = iota // nil: the message is deleted
 	OutcomeSkipped                        // Skip, without an effect: the message is deleted, and the event never runs again
@@ -27,7 +27,7 @@ const (
 	OutcomeInProgress                     // ErrInProgress, another delivery runs: delivered again after its lease at the earliest
 	OutcomeRejected                       // sent to the dead-letter queue with the reason, and deleted when that is confirmed
 	OutcomeLeaseLost                      // ErrLeaseLost, another delivery may own the event: the host leaves the message alone
-	OutcomeUnavailable                    // ErrUnavailable, a shared dependency is down: delivered again, later for all
+	OutcomeUnavailable                    // ErrUnavailable, a dependency of every message is down: delivered again later
 
 	// The kinds that a host assigns itself, and [OutcomeOf] never returns.
 	OutcomeShutdown   // failed because the host ended its context: delivered again

@@ -58,8 +58,9 @@ func (o *Once) patience(t task) time.Duration {
 	return d
 }
 
-// releaseUnknown releases what an acquire without an answer may have stored. Without it the event would wait for the end of
-// a lease that nobody uses, and look like a crash then. It is tried once: the store refuses an acquire that it sees later.
+// releaseUnknown releases the lease that an acquire without an answer may have stored. Without the release the event would
+// wait for the end of a lease that nobody uses, and look like a crash then. It is attempted once, because the store refuses an
+// acquire that it sees later.
 func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error) {
 	l := rl.current()
 	l.Key, l.Owner, l.Retention = rl.task.key, rl.owner, o.o.Retention

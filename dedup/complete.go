@@ -19,7 +19,7 @@ const (
 	mostBackoff  = 5 * time.Second
 )
 
-// pause returns a random time from half of d to d, which doubles with each try.
+// pause returns a random time from half of d to d, which doubles with each attempt.
 func pause(try int) time.Duration {
 	d := host.Double(firstBackoff, mostBackoff, try)
 	return d/2 + rand.N(d/2)

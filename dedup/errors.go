@@ -10,8 +10,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// InProgressError says that another owner has the event's record. Deliveries return it, and a store's Reopen and
-// Delete. It matches [sqsonce.ErrInProgress].
+// InProgressError says that another owner has the event's record. Deliveries return it, and so do a store's Reopen and, except
+// for memstore, its Delete. It matches [sqsonce.ErrInProgress].
 type InProgressError struct {
 	// Until is when another acquire makes sense, in the caller's clock.
 	Until time.Time
@@ -54,8 +54,8 @@ var (
 	ErrNoResult = errors.New("dedup: completed without a result")
 )
 
-// unrun is the error of a delivery whose handler did not run. It is the message's failure only where the message or its record
-// can cause it: the store refuses a value, or the record was read and is none. Anything else that a store answers, and the end
+// unrun is the error of a delivery whose handler did not run. It is the message's failure only if the message or its record
+// can cause it: the store refuses a value, or the data was read and is not a record. Any other answer of a store, and the end
 // of a timeout, says nothing about the message. A host that stops knows by itself that the handler did not run.
 func (o *Once) unrun(ctx context.Context, err error) error {
 	_, refused := errors.AsType[*sqsonce.OptionError](err)

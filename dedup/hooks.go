@@ -70,20 +70,20 @@ type StoreCall struct {
 	Err error
 }
 
-// Incident is an event that should be rare.
+// Incident is an occurrence that should be rare.
 type Incident struct {
 	Consumer string
 	Key      string // the record's key
 	Kind     IncidentKind
 	Fence    int64 // 0 if not known
-	Err      error // nil for an own retry and for a lease that ended
+	Err      error // nil for an own retry, a lease that ended, and a foreign writer that an acquire found
 }
 
 // IncidentKind names an incident. The texts are stable, because metrics use them.
 type IncidentKind string
 
-// The incidents. The first three say that a delivery whose handler was started has lost its lease. They come once, and before
-// that cancels the handler's context. An acquire that finds a record of a foreign writer reports the third too.
+// The incidents. The first three say that a delivery whose handler was started has lost its lease. Such an incident comes once,
+// before the loss cancels the handler's context. An acquire that finds a record of a foreign writer reports the third too.
 const (
 	IncidentTakenOver     IncidentKind = "taken_over"     // another owner has the record, or it was deleted
 	IncidentExpired       IncidentKind = "expired"        // the lease ended before a renewal was answered

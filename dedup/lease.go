@@ -27,7 +27,7 @@ const (
 	phaseClosed                  // the acquire was refused, or the delivery has ended
 )
 
-// recordLease is the record lease of one delivery. Its phase says what its one timer waits for, and what follows:
+// recordLease is the record lease of one delivery. Its phase decides for which time its one timer waits, and what follows:
 //
 //	phase        next renewal  the lease's end   a renewal is refused  the handler returns
 //	asked        -             -                 -                     -
@@ -40,8 +40,8 @@ const (
 //	completing   yes           -                 returned, no retries  -
 //	closed       no            -                 -                     -
 //
-// overdue and refused cancel the handler. Renewals go on in overdue, and after the host has cancelled the handler's context: the
-// handler may still run, and no other delivery may start while nobody has taken over.
+// overdue and refused cancel the handler. Renewals go on in overdue, and after the host has cancelled the handler's context,
+// because the handler may still run, and another delivery must not start before a takeover.
 type recordLease struct {
 	once  *Once
 	task  task

@@ -77,9 +77,9 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //     h was not called.
 //   - matching [ErrCrashed] (policy OnCrashBlock): h was not called.
 //   - matching [sqsonce.ErrUnavailable]: the store did not answer, or answered with an error that says nothing about the
-//     record, or ctx ended before the answer. In the first case h was not called. In the second case h succeeded, its record
-//     could not be completed while the host had the message, and the policy is OnCompleteFailedRedeliver. In the third case h
-//     failed, and its record was not released before the lease expired, or not renewed before a Reject.
+//     record, or ctx ended before the answer. Either h was not called. Or h succeeded, its record could not be completed while
+//     the host had the message, and the policy is OnCompleteFailedRedeliver. Or h failed, and its record was not released
+//     before the lease expired, or not renewed before a Reject.
 //   - matching [ErrRecord]: another program has written the record. h was not called.
 //   - any other: the store refused a value of the message ([*sqsonce.OptionError]), or Options.Key failed. h was not called,
 //     unless the store refuses to store the result.

@@ -20,7 +20,7 @@ const (
 	defaultWait        = time.Second
 	defaultCacheSize   = 1024
 	defaultMaxResult   = 64 << 10
-	// mostResult fits in a DynamoDB item of 400 KB beside the key, the attribute names and the rest of the record.
+	// mostResult fits in a DynamoDB item of 400 KB next to the key, the attribute names and the rest of the record.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 	mostResult  = 350 << 10
 	maxConsumer = 64
@@ -41,7 +41,6 @@ type Options struct {
 	// DLQ retention + queue retention + 12 h, since SQS starts the retention anew on a FIFO DLQ and after every redrive. If
 	// the host knows its queues, as sqsworker does, a retention that is too short for them is logged once.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
-	//
 	// Default: 29 days, which covers standard queues of 14 days. Limits: at least 1 h.
 	Retention time.Duration
 
@@ -129,8 +128,8 @@ type CompletePolicy int
 
 const (
 	// OnCompleteFailedRedeliver repeats the complete while the host has the message: a worker until MaxExtension or its stop,
-	// a function until its margin. Then the delivery fails with [sqsonce.ErrUnavailable], and the handler runs again when the
-	// lease has expired.
+	// a function until its margin. Then the delivery fails with [sqsonce.ErrUnavailable]. This process goes on to complete the
+	// record, and the handler runs again if another process takes the record over after the lease has expired.
 	OnCompleteFailedRedeliver CompletePolicy = iota
 	// OnCompleteFailedAcknowledge repeats the complete for CallTimeout. Then it lets the host delete the message, and the
 	// event runs again only if SQS or the producer delivers it again.

@@ -249,7 +249,7 @@ func (x *exam) reopenKey(key string) {
 	}
 }
 
-// slow is a handler that takes a twentieth of a lease: what a store does when no time passes proves little.
+// slow is a handler that runs for a twentieth of a lease, because a store proves little if no time passes.
 func (x *exam) slow(err error) sqsonce.Handler {
 	return func(context.Context, *sqsonce.Message) error {
 		x.Advance(x.Lease / 20)

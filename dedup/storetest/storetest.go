@@ -25,7 +25,7 @@ type Harness struct {
 	// New returns an empty store. It runs inside the case's bubble. t.Cleanup must close servers and idle connections.
 	// Required.
 	New func(t *testing.T) dedup.Store
-	// Away returns a store whose server can't be reached, and Misconfigured one whose table is missing or whose access is
+	// These functions return a store whose server can't be reached, and a store whose table is missing or whose access is
 	// denied. If one is nil, because the store has no such state, its case is reported as skipped.
 	Away, Misconfigured func(t *testing.T) dedup.Store
 	// Attributes gives access to whole records. If it is nil, its cases are reported as skipped.
