@@ -17,9 +17,8 @@ import (
 type Hooks struct {
 	// Decided is called once for each delivery, after the decision whether its handler runs, and before it runs.
 	Decided func(ctx context.Context, d Decision)
-	// Called is called after each call of the store. For an inbox these are the calls of its transaction. sqlstore's
-	// inbox doesn't report renewals, and an inbox doesn't report a complete if the handler's transaction completes the
-	// record.
+	// Called is called after each call of the store. For an inbox these are the calls of its transaction. sqlstore's inbox
+	// renews without a request, and an inbox does not call complete if the handler's transaction completes the record.
 	Called func(ctx context.Context, c StoreCall)
 	// Incident is called for incidents that neither a decision nor a call's result shows.
 	Incident func(ctx context.Context, i Incident)

@@ -67,7 +67,7 @@ type Reopener interface {
 	// before.
 	//
 	// Reopen returns [ErrChanged], and changes nothing, if the record has another owner or fence than the one that was seen,
-	// has been completed since, or has been deleted. So of two operators one reopens it. It returns an [*InProgressError]
+	// has been completed since, or doesn't exist any more. So of two operators one reopens it. It returns an [*InProgressError]
 	// while the lease may be live, unless forced. A record that was released is reopened too, which changes its note and
 	// owner. A record without an owner is refused. Delete it instead.
 	//

@@ -52,15 +52,15 @@ type Store interface {
 
 	// Complete marks the event as done and stores the result. It is allowed after the lease's end while another owner has not
 	// taken over. The text of r.Skipped is stored as Release stores its cause's. Without r.Skipped the text of an earlier
-	// failure stays. A second call returns nil. Complete returns [sqsonce.ErrLeaseLost] if the record has another owner or was
-	// deleted.
+	// failure stays. A second call returns nil. Complete returns [sqsonce.ErrLeaseLost] if the record has another owner or
+	// doesn't exist any more.
 	Complete(ctx context.Context, l Lease, r Result) error
 
 	// Release ends the lease, so that the next delivery can acquire the record. It stores the first 256 bytes of cause's text,
-	// in whole characters. A nil cause stores an empty text. It is allowed after the lease's end while another owner has not
-	// taken over. It returns nil, and does not change the record, if this owner has released or completed the record before.
-	// It returns [sqsonce.ErrLeaseLost], and does not change the record, if the record has another owner or was deleted. The
-	// owner can't acquire the key again: see Acquire.
+	// in whole characters. A nil cause stores no text. It is allowed after the lease's end while another owner has not taken
+	// over. It returns nil, and does not change the record, if this owner has released or completed the record before. It
+	// returns [sqsonce.ErrLeaseLost], and does not change the record, if the record has another owner or doesn't exist any
+	// more. The owner can't acquire the key again: see Acquire.
 	//
 	// A lease without a fence is that of an acquire with an unknown outcome, which may still be carried out. Release prevents
 	// that as far as the store can. The store's documentation lists the cases that remain.
