@@ -15,32 +15,36 @@ import (
 
 // BatchOptions configure [Batch].
 type BatchOptions struct {
-	// Size is the maximum number of messages in one call. Default: 10.
+	// Size is the maximum number of messages in one call.
+	// Default: 10.
 	Size int
-	// Linger is how long the first message of a batch waits for others. Default: 10 ms; negative: a batch takes only
-	// messages that are waiting already.
+	// Linger is how long the first message of a batch waits for more messages. With a negative value a batch consists
+	// of the messages that are waiting already.
+	// Default: 10 ms.
 	Linger time.Duration
-	// Around is called before each call of h, with the contexts of the calls that are in it, in the order of the messages. h
-	// gets the context that it returns, which must be derived from ctx; done, which may be nil, is called with h's results,
-	// one for each message. For telemetry: the rules of [Hooks] apply, and a panic is logged with slog.Default(). Default: none.
+	// Around is called before each call of h, for telemetry. It gets the contexts of the calls in the batch, in the
+	// order of the messages. h gets the returned context, which must be derived from ctx. done is called with h's
+	// results, one for each message, and may be nil. The rules of [Hooks] apply, and a panic is logged with
+	// slog.Default().
+	// Default: not set.
 	Around func(ctx context.Context, calls []context.Context, ms []*Message) (_ context.Context, done func(errs []error))
 }
 
-// Batch returns a handler that gathers concurrent calls into one call of h and gives each its own error. It needs
-// nothing of the host and works inside dedup's Once.
+// Batch returns a handler that gathers concurrent calls into one call of h and gives each call its own error. It works
+// in every host and inside dedup's Once.
 //
-// h returns one error for each message, in the order of the messages; nil instead of a slice means that all succeeded. A
-// slice of any other length fails every message, because it is not known which error belongs to which message. A panic
+// h returns one error for each message, in the order of the messages. A nil slice means that all messages succeeded. A
+// slice of another length fails every message, because Batch can't know which error belongs to which message. A panic
 // fails every message with a [*PanicError].
 //
-// The context of a batch has no values: they would be those of one message, and a handler could take another event's
-// fencing number for its own. It is cancelled when the contexts of all messages of the batch are cancelled. h does not
-// learn that one message has lost its lease; the complete of that message's record is refused later.
+// The context of a batch has no values. With the values of one message, a handler could use the fencing number of the
+// wrong event. The context is cancelled when the contexts of all messages of the batch are cancelled. h does not learn
+// that one message has lost its lease. The complete of that message's record is refused later.
 //
-// A call whose context is cancelled before its batch starts returns the context's cause, and h never sees its message.
-// Later the call waits for h, which may still work on the message.
+// If a call's context is cancelled before its batch starts, the call returns the context's cause, and h never sees its
+// message. If the context is cancelled later, the call waits for h, which may still work on the message.
 //
-// Set the host's concurrency to at least Size, or a batch starts only when Linger is over.
+// Set the host's concurrency to at least Size, or a batch starts only after Linger.
 func Batch(h func(context.Context, []*Message) []error, optFns ...func(*BatchOptions)) Handler {
 	if h == nil {
 		return withoutHandler("Batch")

@@ -7,13 +7,13 @@ import (
 	"github.com/sqsonce/sqsonce/internal/guard"
 )
 
-// batchHook is BatchOptions.Around. It changes no result.
+// batchHook is BatchOptions.Around. It doesn't change results.
 type batchHook struct {
 	call  func(context.Context, []context.Context, []*Message) (context.Context, func([]error))
 	guard *guard.Guard
 }
 
-// begin returns the context for the batch handler, and what is to be called with its results.
+// begin returns the context for the batch handler, and the function to call with its results.
 func (h *batchHook) begin(ctx context.Context, entries []*batchEntry, ms []*Message) (_ context.Context, end func([]error)) {
 	if h == nil {
 		return ctx, func([]error) {}

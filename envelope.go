@@ -13,53 +13,68 @@ import (
 	"unicode/utf8"
 )
 
-// ErrEnvelope reports a body that is an envelope which nobody took off, or that [OpenEnvelope] does not understand. It is an ordinary
-// error, not a [Reject]: one forgotten line must not move a queue's messages to the dead-letter queue at once.
+// ErrEnvelope reports a body that is an envelope which wasn't opened, or that [OpenEnvelope] doesn't understand. It is
+// an ordinary error and not a [Reject], because one forgotten line must not move a queue's messages to the dead-letter
+// queue at once.
 var ErrEnvelope = errors.New("sqsonce: envelope")
 
-// mostEnvelopes is how many envelopes OpenEnvelope takes off one message. EventBridge to SNS to SQS, with a CloudEvent in it, is three.
+// mostEnvelopes is how many envelopes OpenEnvelope takes off one message. EventBridge to SNS to SQS, with a CloudEvent
+// in it, is three.
 const mostEnvelopes = 4
 
-// Envelope is what an envelope that [OpenEnvelope] took off says of the event. The zero value: there was none.
+// Envelope has the event's identity and type from the envelope that [OpenEnvelope] opened. It is the zero value for a
+// message that had none.
 type Envelope struct {
-	Key    string    // of the event by the envelope's own ID; [Message.Key] uses it where the message in it has no event ID
-	Source KeySource // of Key: KeyFromSNS or KeyFromEventBridge
-	Type   string    // EventBridge's detail-type; [ByType] uses it where the message in it has no type
+	Key    string    // the event's key by the envelope's own ID, for [Message.Key] if the message in the envelope has no event ID
+	Source KeySource // the source of Key: KeyFromSNS or KeyFromEventBridge
+	Type   string    // EventBridge's detail-type, for [ByType] if the message in the envelope has no type
 }
 
-// OpenEnvelope returns a handler that takes a message out of the envelopes in which AWS services deliver it, and calls h with it:
+// OpenEnvelope returns a handler that unwraps a message from the envelopes in which AWS services deliver it, and calls
+// h with the message:
 //
-//   - a notification of SNS without raw message delivery, its default: the body is the published message, the attributes are
-//     those it was published with. With raw message delivery there is nothing to take off.
-//   - an event of EventBridge: the body is its detail, as the JSON text that arrived; the type for [ByType] is its detail-type.
-//   - a CloudEvent in structured mode: the body is its data, in which nothing more is taken off but the same event; its other
-//     fields are attributes, each with the prefix "ce-". Attributes may mirror it: they have the source and the id of the body,
-//     or a content-type (contentType) of application/cloudevents. Another CloudEvent in the attributes is one in binary mode,
-//     whose data is the body already.
+//   - a notification of SNS without raw message delivery, SNS's default. The body is the published message, and the
+//     attributes are those of the publish. A message with raw message delivery has no envelope.
+//   - an event of EventBridge. The body is its detail, as the JSON text that arrived. The type for [ByType] is its
+//     detail-type.
+//   - a CloudEvent in structured mode. The body is its data. OpenEnvelope unwraps this data only if it is the same
+//     event again. The event's other fields become attributes, each with the prefix "ce-". The message's attributes may
+//     mirror the event: they have the source and the id of the body, or a content-type (contentType) of
+//     application/cloudevents. Any other CloudEvent in the attributes is one in binary mode, whose data is already the
+//     body.
 //
-// One may be in the other, up to four. Any other body, such as an event notification of S3 or a batch of CloudEvents, is handed
-// to h as it is, also from within an envelope.
+// Envelopes may be nested, up to four. Any other body, such as an event notification of S3 or a batch of CloudEvents,
+// is handed to h as it is, also from within an envelope.
 //
-// The key of the event ([Message.Key]) is that of the outermost message which has an ID of its own in its attributes, the
-// delivery first: an event-key, which a dead-letter copy has, or an event-id; its event-type stays too. Otherwise it is that of
-// the CloudEvent in the envelopes. Otherwise it is made of what the service keeps when it delivers the same event again: the
-// topic's ARN and SNS's message ID, which its retries and replays keep; or the source and the ID of EventBridge's event, which
-// its retries keep; the innermost of these envelopes counts. A service that publishes or puts the same event twice gives it two
-// IDs: only an event ID of the producer's own makes the two one event.
+// [Message.Key] uses the first of these sources:
 //
-// So the body of a message without an ID of its own decides about its key. Do not unwrap what consists of texts of people that
-// you do not trust and has no event-id.
+//  1. the attributes of the outermost message that has an ID of its own there, starting with the delivery: an
+//     event-key, which a dead-letter copy has, or an event-id. The event-type of that message stays too.
+//  2. the CloudEvent in the envelopes
+//  3. the IDs that the service keeps when it delivers the same event again, from the innermost envelope: the topic's
+//     ARN and SNS's message ID, which SNS's retries and replays keep, or the source and the ID of EventBridge's event,
+//     which EventBridge's retries keep
 //
-// h sees a copy of the [Message] with another Body, Attributes and Envelope; all else is that of the delivery, which [Original]
-// returns. OpenEnvelope belongs outside of deduplication: OpenEnvelope(once.Handler(h)). To a consumer that has records already it gives
-// other keys for messages in envelopes: an event that was completed under its message ID and comes again runs again.
+// If you publish or put the same event twice, the service gives it two IDs. Only an event ID of the producer's own
+// makes the two one event.
 //
-// An envelope that is not understood is an error that matches [ErrEnvelope], and h is not called: the confirmation of a
-// subscription, an attribute that is not base64 or not Unicode, or a body that is known by these fields and lacks others, which must be texts:
+// So the body of a message without an ID of its own decides about its key. Don't use OpenEnvelope for messages without
+// an event-id that carry texts of people you don't trust.
 //
-//   - SNS: TopicArn (an ARN), MessageId, Message, and Notification for Type. A Timestamp is needed.
-//   - EventBridge: detail-type, source, detail. id, time and region are needed, and detail must be an object.
-//   - CloudEvents: specversion and two of id, source, type, data and data_base64. specversion, id, source and type are needed.
+// h sees a copy of the [Message] with another Body, Attributes and Envelope. All other fields are those of the
+// delivery, which [Original] returns. Put OpenEnvelope outside of deduplication: OpenEnvelope(once.Handler(h)). If your
+// consumer has records already, adding OpenEnvelope changes the keys of messages in envelopes: an event that was
+// completed under its message ID and comes again runs again.
+//
+// If OpenEnvelope doesn't understand an envelope, it returns an error that matches [ErrEnvelope] and does not call h.
+// This happens for the confirmation of a subscription, for an attribute that is not base64 or not Unicode, and for a
+// body that is known by the following fields and lacks others, which must be texts:
+//
+//   - SNS: known by TopicArn (an ARN), MessageId, Message, and Notification for Type. A Timestamp is needed.
+//   - EventBridge: known by detail-type, source and detail. id, time and region are needed, and detail must be an
+//     object.
+//   - CloudEvents: known by specversion and two of id, source, type, data and data_base64. specversion, id, source and
+//     type are needed.
 func OpenEnvelope(h Handler) Handler {
 	if h == nil {
 		return withoutHandler("OpenEnvelope")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// envelopeKind is what makes an envelope; "": the body is none.
+// envelopeKind is the kind of an envelope. It is empty for a body that is not an envelope.
 type envelopeKind string
 
 const (
@@ -18,8 +18,8 @@ const (
 	cloudEventEnvelope  envelopeKind = "CloudEvents" // in structured mode
 )
 
-// envelope is what a body is, and its fields. With lacks it is like no other body, but the field of that name is missing or not
-// what it has to be.
+// envelope is the kind and the fields of a body. If lacks is set, the body can only be an envelope of this kind, but
+// the field of that name is missing or has a wrong value.
 type envelope struct {
 	kind   envelopeKind
 	fields map[string]json.RawMessage

@@ -11,8 +11,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// ByType returns a handler that calls the handler of the message's event type: the event-type attribute, else a CloudEvents
-// type, else the detail-type of an EventBridge event that [OpenEnvelope] took its detail from. The handler under "" gets every type without a handler of its own; if there is none, an unknown type is a [Reject].
+// ByType returns a handler that calls the handler of the message's event type. The type is the event-type attribute,
+// else a CloudEvents type, else the detail-type of an EventBridge event that [OpenEnvelope] opened. The handler under
+// "" gets every type that has no handler of its own. Without a handler under "", an unknown type is a [Reject].
 func ByType(h map[string]Handler) Handler {
 	routes := maps.Clone(h) // the caller may go on changing its map
 	return func(ctx context.Context, m *Message) error {
@@ -38,11 +39,11 @@ func (m *Message) eventType() string {
 	return m.Envelope.Type
 }
 
-// cloudEvent is the identity and type of an event of https://github.com/cloudevents/spec. Source and id together are unique
-// for each distinct event.
+// cloudEvent is the identity and type of an event of https://github.com/cloudevents/spec. Source and id together are
+// unique for each distinct event.
 type cloudEvent struct{ source, id, eventType string }
 
-// cloudEventPrefixes are the attribute spellings in use; CloudEvents defines no SQS binding.
+// cloudEventPrefixes are the attribute spellings in use. CloudEvents doesn't define an SQS binding.
 var cloudEventPrefixes = [...]string{"ce-", "ce_", ""}
 
 // cloudEvent returns the CloudEvent in the attributes or in the JSON body, or false if one of the four required fields is

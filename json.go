@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// DecodeError says where a body is not what the handler expects. It never contains text of the body, which may be personal
-// data.
+// DecodeError reports the place at which a body is not valid for the handler's type. It never contains text of the
+// body, which may be personal data.
 type DecodeError struct {
-	Type   string // the Go type asked for
-	Offset int64  // byte offset in the body; 0: not known
+	Type   string // the requested Go type
+	Offset int64  // byte offset in the body, or 0 if it isn't known
 	Field  string // the declared JSON field whose value has the wrong type, or the field around it
 }
 
@@ -27,15 +27,15 @@ func (e *DecodeError) Error() string {
 }
 
 // Decode returns the JSON body of m as a T. A body that does not decode, or has data after the value, is a [Reject] of
-// a [*DecodeError]: delivering it again would change nothing.
+// a [*DecodeError], because delivering it again would not help.
 //
-// A body that is an envelope of SNS, EventBridge or CloudEvents is an [ErrEnvelope] where T is a struct without a field of that
-// envelope (TopicArn or MessageId; detail or detail-type; specversion, data or data_base64): encoding/json would decode it as
-// an empty T. So is an array with one of them, such as a batch of CloudEvents, where T is a slice of such structs. See [OpenEnvelope],
-// also for how an envelope is known.
+// A body that is an envelope of SNS, EventBridge or CloudEvents is an [ErrEnvelope] if T is a struct without a field of
+// that envelope: TopicArn or MessageId, detail or detail-type, or specversion, data or data_base64. encoding/json would
+// decode the envelope as an empty T. An array that contains such an envelope, like a batch of CloudEvents, is an
+// ErrEnvelope if T is a slice of such structs. [OpenEnvelope] describes how an envelope is known.
 //
-// A body that is null is an ordinary error, not a Reject, unless T is a pointer, map, slice or interface: encoding/json would
-// decode it as an empty T too.
+// A body that is null is an ordinary error and not a Reject, unless T is a pointer, map, slice or interface.
+// encoding/json would decode null as an empty T too.
 func Decode[T any](m *Message) (T, error) {
 	var v T
 	if err := m.checkNoEnvelope(reflect.TypeFor[T]()); err != nil {
@@ -75,7 +75,7 @@ func checkNull[T any](body string) error {
 	return fmt.Errorf("sqsonce: body is null, not a JSON %s", t)
 }
 
-// JSON returns a handler that decodes the body as [Decode] does and calls f with it. f finds the message by
+// JSON returns a handler that decodes the body as [Decode] does and calls f with the value. f gets the message from
 // [FromContext].
 func JSON[T any](f func(context.Context, T) error) Handler {
 	if f == nil {
@@ -109,8 +109,8 @@ func declaredPath(t reflect.Type, path string) string {
 	return strings.Join(declared, ".")
 }
 
-// element returns what is left of a type without its pointers, slices and arrays, which have no JSON name. It gives up
-// after a few, since a type may be a slice of itself.
+// element returns a type without its pointers, slices and arrays, which have no JSON name. It gives up after a few, since a
+// type may be a slice of itself.
 func element(t reflect.Type) reflect.Type {
 	for range 8 {
 		switch t.Kind() {

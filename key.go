@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// MaxKeyLength is the longest key [EventKey] returns, in bytes: the limit of a MessageDeduplicationId.
+// MaxKeyLength is the length in bytes of the longest key that [EventKey] returns, the limit of a
+// MessageDeduplicationId.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 const MaxKeyLength = 128
 
-// Prefixes of keys that are not source|id. EventKey hashes a source of one of these names, so that no event can be
-// given the key of another kind.
+// Prefixes of keys that are not source|id. EventKey hashes a source of one of these names, so that an event can't get the key of
+// another kind.
 const (
 	hashedKey      = "sha256"
 	eventIDKey     = "sqs-event"         // queue ARN and event-id
@@ -24,20 +25,21 @@ const (
 	eventBridgeKey = "eventbridge-event" // source and ID of an EventBridge event
 )
 
-// ErrNoEventID reports an event without an ID. A missing ID is never replaced: all such events would share one key.
+// ErrNoEventID reports an event without an ID. sqsonce never replaces a missing ID, because all such events would share
+// one key.
 var ErrNoEventID = errors.New("sqsonce: event has no ID")
 
-// ErrNoQueueARN reports a message whose key needs the ARN of its queue, which the host has not read yet. It matches
-// [ErrUnavailable]: the message keeps its attempts and gets its key when the ARN is known. Another key would be that of another
-// event, which runs again.
+// ErrNoQueueARN reports a message whose key needs the ARN of its queue while the host hasn't read the ARN yet. It
+// matches [ErrUnavailable], so the message keeps its attempts and gets its key when the ARN is known. With another key
+// it would be another event, which runs again.
 var ErrNoQueueARN = Unavailable(errors.New("the queue's ARN, which is part of the event's key, is not known: allow sqs:GetQueueAttributes, or send an event-id and an event-source"))
 
-// EventKey returns the key of the event that source names id: "source|id" where both are legal in a
-// MessageDeduplicationId and the whole fits [MaxKeyLength], else "sha256|" and 64 hexadecimal digits.
+// EventKey returns the key of the event that source names id. The key is "source|id" if both are legal in a
+// MessageDeduplicationId and the whole fits [MaxKeyLength]. Otherwise it is "sha256|" and 64 hexadecimal digits.
 //
-// It is pure, and injective unless SHA-256 collides: two different events never share a key. Nothing is trimmed, folded
-// or normalised. An empty id is [ErrNoEventID]. The source may be empty: all producers without a source then share their
-// IDs. [Message.Key] makes no such key.
+// EventKey is pure, and injective unless SHA-256 collides, so two different events never share a key. It does not trim,
+// fold or normalise its arguments. It returns [ErrNoEventID] for an empty id. The source may be empty, and then all
+// producers without a source share their IDs. [Message.Key] never makes a key with an empty source.
 func EventKey(source, id string) (string, error) {
 	if id == "" {
 		return "", ErrNoEventID
@@ -84,20 +86,20 @@ func legalKeyPart(s string) bool {
 	return true
 }
 
-// KeySource says where the key of an event comes from.
+// KeySource is the place in a message where the key of an event comes from.
 type KeySource uint8
 
-// The key sources. Keys from an attribute, from CloudEvents and of a user's own function survive a redrive from the
+// The key sources. Keys from an attribute, from CloudEvents and of your own function survive a redrive from the
 // dead-letter queue and a producer that sends the event again.
 const (
 	KeyFromAttribute   KeySource = iota + 1 // the event-key attribute, else event-id with event-source
 	KeyFromEventID                          // the queue's ARN and event-id, without event-source: another one in another queue
 	KeyFromCloudEvents                      // a CloudEvents source and id
-	KeyFromMessageID                        // the queue's ARN and the message ID: new after a redrive or a second send
-	KeyFromDedupID                          // the queue's ARN, the group and the MessageDeduplicationId: only by opting in
-	KeyFromFunction                         // a user's key function
-	KeyFromSNS                              // the topic's ARN and SNS's message ID: see Unwrap
-	KeyFromEventBridge                      // the source and ID of EventBridge's event: see Unwrap
+	KeyFromMessageID                        // the queue's ARN and the message ID: another one after a redrive or a second send
+	KeyFromDedupID                          // the queue's ARN, the group and the MessageDeduplicationId, only by opting in
+	KeyFromFunction                         // your key function
+	KeyFromSNS                              // the topic's ARN and SNS's message ID, see OpenEnvelope
+	KeyFromEventBridge                      // the source and ID of EventBridge's event, see OpenEnvelope
 )
 
 var keySourceNames = [...]string{"none", "attribute", "event-id", "cloudevents", "message-id", "dedup-id", "function", "sns", "eventbridge"}
@@ -110,21 +112,23 @@ func (s KeySource) String() string {
 	return fmt.Sprintf("key source %d", uint8(s))
 }
 
-// Key returns the key of the event that the message carries, and where it was found:
+// Key returns the key of the event that the message carries, and its source. It uses the first of these that the
+// message has:
 //
-//  1. the event-key attribute as it is, else [EventKey] of the event-source and event-id attributes; without an
-//     event-source the queue's ARN and the event-id, since two producers may use the same IDs;
-//  2. EventKey of a CloudEvents source and id, only where specversion, id, source and type are all present and not
-//     empty, as message attributes (plain, or prefixed "ce-" or "ce_") or in a JSON body;
-//  3. where [OpenEnvelope] took the message out of an envelope of SNS, the topic's ARN and SNS's message ID; of EventBridge, the
-//     source and the ID of its event;
-//  4. the queue's ARN and the message ID.
+//  1. the event-key attribute as it is, else [EventKey] of the event-source and event-id attributes. Without an
+//     event-source it uses the queue's ARN and the event-id, since two producers may use the same IDs.
+//  2. EventKey of a CloudEvents source and id, only if specversion, id, source and type are all present and not empty.
+//     They are message attributes (plain, or prefixed "ce-" or "ce_") or fields of a JSON body.
+//  3. for a message that [OpenEnvelope] unwrapped: the topic's ARN and SNS's message ID, or the source and the ID of
+//     EventBridge's event
+//  4. the queue's ARN and the message ID
 //
-// The error wraps [ErrNoEventID] if an identifying attribute is there but empty or binary, or the message has not even a message
-// ID. Such a message gets no key rather than a shared one. The error is [ErrNoQueueARN] if the key needs a QueueARN and there is none.
+// The error wraps [ErrNoEventID] if an identifying attribute is empty or binary, or if the message lacks a message ID
+// too. Such a message must not get a key that it would share. The error is [ErrNoQueueARN] if the key needs a QueueARN
+// and the message has none.
 //
-// The MessageDeduplicationId is not used: SQS remembers it for five minutes only, derives it from the body on some
-// queues and replaces it on the way to a dead-letter queue. See [Message.DedupKey].
+// Key does not use the MessageDeduplicationId. SQS remembers it for only five minutes, derives it from the body on some
+// queues, and replaces it on the way to a dead-letter queue. See [Message.DedupKey].
 func (m *Message) Key() (key string, source KeySource, err error) {
 	if a, ok := m.Attributes[AttrEventKey]; ok {
 		if a.String == "" {
@@ -169,8 +173,9 @@ func (m *Message) eventIDKey(id string) (key string, source KeySource, err error
 	return deliveryKey(eventIDKey, m.QueueARN, id), KeyFromEventID, nil
 }
 
-// DedupKey returns a key made of the queue's ARN, the group and the MessageDeduplicationId, or false without an ARN or an ID. It
-// is for queues whose producers give every event a MessageDeduplicationId of its own, for ever: dedup.Options.TrustDedupID.
+// DedupKey returns a key made of the queue's ARN, the group and the MessageDeduplicationId, or false if the ARN or the
+// MessageDeduplicationId is missing. Use it, by dedup.Options.TrustDedupID, only if your producers give every event a
+// MessageDeduplicationId of its own, for ever.
 func (m *Message) DedupKey() (key string, ok bool) {
 	if m.DedupID == "" || m.QueueARN == "" {
 		return "", false

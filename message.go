@@ -6,16 +6,18 @@ import (
 	"time"
 )
 
-// Handler processes one message. Its error decides what becomes of the message: see the package documentation.
+// Handler processes one message. Its error decides about the message, as the package documentation describes.
 //
-// ctx is cancelled with a cause ([context.Cause]) when the handler may no longer act for the message: [ErrLeaseLost]
-// when another delivery may own the event, [ErrShutdown] when the host must stop. Middleware is func(Handler) Handler.
+// ctx is cancelled with a cause ([context.Cause]) when the handler may no longer act for the message. The cause is
+// [ErrLeaseLost] if another delivery may own the event, and [ErrShutdown] if the host must stop. Middleware is
+// func(Handler) Handler.
 //
 // Handlers are called concurrently.
 type Handler func(ctx context.Context, m *Message) error
 
-// Chain returns the handler with the middleware around it. The first middleware is outermost: it gets a message first and the error
-// last. From outside to inside: what changes messages, such as [OpenEnvelope]; dedup; what is about one run, such as a timeout or a trace.
+// Chain returns the handler with the middleware around it. The first middleware is outermost: it gets a message first
+// and the error last. From outside to inside, use middleware that changes messages, such as [OpenEnvelope], then dedup,
+// then middleware for a single run, such as a timeout or a trace.
 func Chain(h Handler, middleware ...func(Handler) Handler) Handler {
 	for _, m := range slices.Backward(middleware) {
 		h = m(h)
@@ -23,10 +25,11 @@ func Chain(h Handler, middleware ...func(Handler) Handler) Handler {
 	return h
 }
 
-// Message is one delivery of an SQS message. Handlers must not change it: middleware that runs after the handler still
-// reads it.
+// Message is one delivery of an SQS message. Handlers must not change it, because middleware that runs after the
+// handler still reads it.
 type Message struct {
-	// ID is the SQS message ID: the same on every redelivery, a new one after a redrive from a dead-letter queue.
+	// ID is the SQS message ID. It stays the same on every redelivery, and changes with a redrive from a dead-letter
+	// queue.
 	ID string
 	// Body is the message body as SQS delivered it.
 	Body string
@@ -35,47 +38,50 @@ type Message struct {
 
 	// Group is the MessageGroupId: an ordered group on a FIFO queue, a tenant tag on a standard queue.
 	Group string
-	// Sequence is the FIFO SequenceNumber; empty on a standard queue.
+	// Sequence is the FIFO SequenceNumber. It is empty on a standard queue.
 	Sequence string
-	// DedupID is the FIFO MessageDeduplicationId; on a FIFO dead-letter queue SQS replaces it with the message ID.
+	// DedupID is the FIFO MessageDeduplicationId. On a FIFO dead-letter queue SQS replaces it with the message ID.
 	DedupID string
 
-	// ReceiveCount is SQS's ApproximateReceiveCount: 1 on the first delivery.
+	// ReceiveCount is SQS's ApproximateReceiveCount, which is 1 on the first delivery.
 	ReceiveCount int
-	// SentAt is when SQS accepted the message; FirstReceivedAt is when it was first received.
+	// SentAt is when SQS accepted the message. FirstReceivedAt is when it was first received.
 	SentAt, FirstReceivedAt time.Time
 
-	// QueueARN names the queue the message was received from.
+	// QueueARN is the ARN of the queue that delivered the message.
 	QueueARN string
-	// ReceiptHandle is the handle of this delivery. Hosts may hold a newer one; it is here for logging and tests.
+	// ReceiptHandle is the receipt handle of this delivery. Hosts may have a newer one, so use it only for logging and
+	// tests.
 	ReceiptHandle string
 	// TraceHeader is the AWSTraceHeader system attribute.
 	TraceHeader string
 
-	// Envelope says what [OpenEnvelope] took the message out of.
+	// Envelope describes the envelope from which [OpenEnvelope] unwrapped the message.
 	Envelope Envelope
 
-	// KillAt is when the host will certainly end this process (Lambda, one invocation at a time). Zero: not known.
+	// KillAt is when the host will certainly end this process (Lambda, one invocation at a time). It is zero if that
+	// time isn't known.
 	KillAt time.Time
 }
 
 // Attribute is a message attribute. Type is "String", "Number" or "Binary", optionally with a custom suffix such as
-// "Number.int"; Binary holds the value of the last, String that of the others.
+// "Number.int". Binary holds the value of a Binary attribute, and String that of the others.
 type Attribute struct {
 	Type   string
 	String string
 	Binary []byte
 }
 
-// The message attributes that sqsonce writes and reads.
+// The message attributes that sqsonce writes and reads. Package ops describes the longer dead-letter-source of a restored
+// message, and the format of redriven.
 const (
 	AttrEventID          = "event-id"           // the event's own ID, unique within its source
 	AttrEventSource      = "event-source"       // the publisher's namespace
-	AttrEventType        = "event-type"         // what ByType routes on
+	AttrEventType        = "event-type"         // the type by which ByType chooses the handler
 	AttrEventKey         = "event-key"          // a whole key, written verbatim when a message is moved between queues
 	AttrRejectReason     = "reject-reason"      // why a message was sent to the dead-letter queue
-	AttrDeadLetterSource = "dead-letter-source" // the ARN of the queue from which a host sent it there, where there was room; of a restored message more: see package ops
-	AttrRedriven         = "redriven"           // how often the message was redriven, by which run, and when it was first sent: see package ops
+	AttrDeadLetterSource = "dead-letter-source" // the ARN of the queue that a host moved the message from, if there was room: see package ops
+	AttrRedriven         = "redriven"           // how often, by which run, and when first sent: see package ops
 )
 
 type messageContextKey struct{}
@@ -85,8 +91,8 @@ func newContext(ctx context.Context, m *Message) context.Context {
 	return context.WithValue(ctx, messageContextKey{}, m)
 }
 
-// FromContext returns the message that a handler made by [JSON] is called for. Behind [OpenEnvelope] that is the message in the
-// envelope; see [Original].
+// FromContext returns the message for which a handler made by [JSON] is called. Behind [OpenEnvelope] it returns the
+// unwrapped message, and [Original] the delivered one.
 func FromContext(ctx context.Context) (*Message, bool) {
 	m, ok := ctx.Value(messageContextKey{}).(*Message)
 	return m, ok

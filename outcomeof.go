@@ -5,33 +5,34 @@ import (
 	"fmt"
 )
 
-// Outcome is what the error of a handler means for its message.
+// Outcome is the meaning of a handler's error for its message.
 type Outcome struct {
 	Kind OutcomeKind
-	// Retry is the RetryAfter that the error is or wraps, Reject the Reject, and Skip the Skip; at most one is not nil: where an
-	// error holds several, the outermost decides. They are there for every Kind that they do not decide too.
+	// Retry is the RetryAfter that the error is or wraps, Reject the Reject, and Skip the Skip. At most one of them is
+	// not nil: if an error holds several, the outermost decides. They are also set if another Kind decides.
 	Retry  *RetryError
 	Reject *RejectError
 	Skip   *SkipError
 }
 
-// OutcomeKind says what a host does with a message.
+// OutcomeKind says how a host treats a message.
 type OutcomeKind uint8
 
-// What a handler's error can mean. A receive of a message counts towards the queue's maxReceiveCount, whatever became of it.
+// The meanings of a handler's error. Each receive of a message counts towards the queue's maxReceiveCount, whatever the outcome
+// was. After OutcomeUnavailable all messages have a longer delay.
 const (
 	OutcomeDone        OutcomeKind = iota // nil: the message is deleted
-	OutcomeSkipped                        // Skip, the handler has done nothing: deleted, and never run again
-	OutcomeFailed                         // delivered again: after Retry.After where it is there, else by the host's backoff
-	OutcomeInProgress                     // ErrInProgress, another delivery of the event is at work: delivered again, not before that one's lease is over
+	OutcomeSkipped                        // Skip, without an effect: the message is deleted, and the event never runs again
+	OutcomeFailed                         // delivered again, after Retry.After if it is set, else by the host's backoff
+	OutcomeInProgress                     // ErrInProgress, another delivery runs: delivered again after its lease at the earliest
 	OutcomeRejected                       // sent to the dead-letter queue with the reason, and deleted when that is confirmed
-	OutcomeLeaseLost                      // ErrLeaseLost, another delivery may own the event: nothing is done for the message
-	OutcomeUnavailable                    // ErrUnavailable, something that every message needs is away: delivered again, after a longer delay for all
+	OutcomeLeaseLost                      // ErrLeaseLost, another delivery may own the event: the host leaves the message alone
+	OutcomeUnavailable                    // ErrUnavailable, a dependency of every message is down: delivered again later
 
-	// What a host makes of a handler, and [OutcomeOf] never returns.
+	// The kinds that a host assigns itself, and [OutcomeOf] never returns.
 	OutcomeShutdown   // failed because the host ended its context: delivered again
-	OutcomeAbandoned  // did not return in time: the host no longer waits for it
-	OutcomeNotStarted // only counted: no handler was called
+	OutcomeAbandoned  // did not return in time: the host has stopped waiting for it
+	OutcomeNotStarted // only counted: the host called no handler
 )
 
 var outcomeNames = [...]string{
@@ -40,7 +41,7 @@ var outcomeNames = [...]string{
 	OutcomeNotStarted: "not_started",
 }
 
-// String returns the kind's name. The texts are stable: metrics and alarms hold them.
+// String returns the kind's name. The texts are stable, because metrics and alarms use them.
 func (k OutcomeKind) String() string {
 	if int(k) < len(outcomeNames) {
 		return outcomeNames[k]
@@ -48,14 +49,14 @@ func (k OutcomeKind) String() string {
 	return fmt.Sprintf("outcome %d", uint8(k))
 }
 
-// OutcomeOf says what to do with a message whose handler returned err. The hosts do what it says, and so can a loop of one's
-// own: see the example.
+// OutcomeOf returns what to do with a message whose handler returned err. The hosts act on its result, and your own
+// receive loop can do the same: see the example.
 //
-// A lost lease comes first: not even a Reject may move a message that another delivery may own. An event in progress
-// elsewhere comes before a Reject or a Skip too: the other delivery decides about it. A handler that rejects or skips its message
-// although something is unavailable has decided.
+// A lost lease comes first, because not even a Reject may move a message that another delivery may own. An event in
+// progress elsewhere comes before a Reject or a Skip too, because the other delivery decides about it. A Reject or Skip
+// comes before an unavailable dependency, because the handler has decided.
 //
-// An error whose methods panic, as those of a nil pointer that is not a nil error do, is an ordinary failure.
+// An error whose methods panic, as those of a nil pointer in a non-nil error do, is an ordinary failure.
 func OutcomeOf(err error) (o Outcome) {
 	defer func() {
 		if recover() != nil {
@@ -81,8 +82,8 @@ func OutcomeOf(err error) (o Outcome) {
 	return o
 }
 
-// ask sets what the outermost [*RetryError], [*RejectError] or [*SkipError] of an error asks for, and reports whether there is one.
-// There is none in an error that leaves the decision to the host, as every [*PanicError] does.
+// ask sets the request of the outermost [*RetryError], [*RejectError] or [*SkipError] of an error, and reports whether
+// the error has one. An error that leaves the decision to the host, as every [*PanicError] does, has none.
 func ask(o *Outcome, err error) bool {
 	// One walk and not three of errors.As: the first one found decides. The branches of errors.Join are searched in order.
 	switch e := err.(type) {

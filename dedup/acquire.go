@@ -47,9 +47,9 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Grant, error) {
 	return g, err
 }
 
-// patience is how long a delivery waits for the answer to its acquire. Under the policy OnStoreDownRunAnyway the handler runs without
-// an answer: where the host ends the process at a known instant, two thirds of the time are the handler's. Under OnStoreDownFailClosed
-// nothing is gained by an earlier end, and a first call may be slow.
+// patience is how long a delivery waits for the answer to its acquire. Under the policy OnStoreDownRunAnyway the
+// handler runs without an answer. If the host ends the process at a known instant, two thirds of the time are the
+// handler's. Under OnStoreDownFailClosed an earlier end gains nothing, and a first call may be slow.
 func (o *Once) patience(t task) time.Duration {
 	d := o.o.CallTimeout + acquireGrace
 	if left := time.Until(t.killAt); left > 0 && o.o.OnStoreDown == OnStoreDownRunAnyway {
@@ -58,8 +58,9 @@ func (o *Once) patience(t task) time.Duration {
 	return d
 }
 
-// releaseUnknown releases what an acquire without an answer may have stored. Without it the event would wait for the end of
-// a lease that nobody uses, and look like a crash then. It is tried once: the store refuses an acquire that it sees later.
+// releaseUnknown releases the lease that an acquire without an answer may have stored. Without the release the event would
+// wait for the end of a lease that nobody uses, and look like a crash then. It is attempted once, because the store refuses an
+// acquire that it sees later.
 func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error) {
 	l := rl.current()
 	l.Key, l.Owner, l.Retention = rl.task.key, rl.owner, o.o.Retention
@@ -189,8 +190,8 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 	o.releaseUnused(ctx, g.Lease, cause)
 }
 
-// runWithoutRecord runs the handler while the store cannot be reached: policy OnStoreDownRunAnyway. Complete is tried once: the acquire
-// may have been granted, and only its answer lost.
+// runWithoutRecord runs the handler while the store cannot be reached, under the policy OnStoreDownRunAnyway. It
+// attempts one complete, because the acquire may have been granted and only its answer lost.
 func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, cause error) (err error) {
 	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", "key", t.key, "error", cause)
 	o.decided(ctx, t, Decision{Outcome: DecidedUnguarded, Err: cause})

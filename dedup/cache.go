@@ -52,7 +52,7 @@ func (c *cache) add(key, validation string) {
 	c.recent.MoveToFront(el)
 }
 
-// get returns what a key's record was completed with, and false for a key that is not remembered.
+// get returns the payload hash with which a key's record was completed, and false for a key that is not remembered.
 func (c *cache) get(key string) (Result, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// The pauses between the tries of a complete or release. With the renewals, whose pauses are leastRetry at least, a store
-// that is away gets about one call a second for an event.
+// The pauses between the attempts of a complete or release. With the renewals, whose pauses are leastRetry at least, a
+// store that is down gets about one call a second for an event.
 const (
 	firstBackoff = 100 * time.Millisecond
 	mostBackoff  = 5 * time.Second
 )
 
-// pause returns a random time from half of d to d, which doubles with each try.
+// pause returns a random time from half of d to d, which doubles with each attempt.
 func pause(try int) time.Duration {
 	d := host.Double(firstBackoff, mostBackoff, try)
 	return d/2 + rand.N(d/2)
@@ -75,8 +75,9 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	return err
 }
 
-// completeAgain sends a complete until it is answered, while the host has the message. Where the store has refused it twice with an
-// answer, and renews the same record, it goes on without payload hash and result: the store may refuse to keep these.
+// completeAgain sends a complete until it is answered, while the host has the message. If the store has refused it
+// twice with an answer, and renews the same record, it goes on without payload hash and result: the store may refuse to
+// keep these.
 func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, err error) (success, error) {
 	own, refusals, refusal := context.WithoutCancel(ctx), 0, error(nil)
 	retry, cancel := o.retryContext(ctx, rl, s.since)

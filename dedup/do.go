@@ -10,28 +10,31 @@ import (
 
 // DoOptions configure one call of [Do].
 type DoOptions struct {
-	// Validation is a hash of f's input. A call with the key of a completed call and another hash is [ErrPayloadMismatch],
-	// and replays nothing. Calls without a hash are not compared. Default: none.
+	// Validation is a hash of f's input. A call with the key of a completed call and another hash returns
+	// [ErrPayloadMismatch], and does not replay the result. Calls without a hash are not compared.
+	// Default: no hash.
 	Validation string
 }
 
-// Do runs f once for key and replays its result to later calls. The result is stored as JSON. The call that ran f returns
-// f's own value.
+// Do runs f once for key and replays its result to later calls. The result is stored as JSON. The call that ran f
+// returns f's own value.
 //
-// A failed call is not replayed: an error of f releases the record, and the next call runs f again.
+// A failed call is not replayed. An error of f releases the record, and the next call runs f again.
 //
-// A T that JSON does not keep is refused before f is called, with a [*sqsonce.OptionError] that names the field: a channel, a
-// function, a complex number, an interface (also any and error), an unexported field, two fields with one JSON name, or an
-// embedded type whose MarshalJSON hides the other fields. Types with a MarshalJSON or MarshalText of their own need the
-// Unmarshal method too, and are then trusted. A field with the tag json:"-" is left out on purpose.
+// If T is a type that JSON does not keep, Do returns a [*sqsonce.OptionError] that names the field, and does not call
+// f. Such types are a channel, a function, a complex number, an interface (also any and error), an unexported field,
+// two fields with one JSON name, and an embedded type whose MarshalJSON hides the other fields. Types with a
+// MarshalJSON or MarshalText of their own need the Unmarshal method too, and are then trusted. A field with the tag
+// json:"-" is left out on purpose.
 //
-// A result that cannot be stored does not undo f's effect: the record is completed without it. The call that ran f returns
-// f's value and no error, since what it was called for has happened, and logs a warning. Later calls get [ErrNoResult]
-// where JSON does not keep the value, such as a NaN or text that is not UTF-8, and [ErrResultTooLarge] where it is longer than Options.MaxResult.
+// If the result can't be stored, f's effect remains, and the record is completed without the result. The call that ran
+// f returns f's value without an error, because f has had its effect, and logs a warning. Later calls return
+// [ErrNoResult] if JSON does not keep the value, such as a NaN or text that is not UTF-8. They return
+// [ErrResultTooLarge] if the value is longer than Options.MaxResult.
 //
-// Its other errors are those of [Once.Handler]. Keys are those of the Once's Handler too: a Do with the key of a message's
-// event is a duplicate of that message. A handler that calls Do for its own event needs another Once: in its own the key is
-// in progress.
+// The other errors of Do are those of [Once.Handler]. Do and the Once's Handler share their keys, so a Do with the key
+// of a message's event is a duplicate of that message. A handler that calls Do for its own event needs another Once,
+// because in its own Once the key is in progress.
 func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context) (T, error), optFns ...func(*DoOptions)) (T, error) {
 	var out, zero T
 	if key == "" {

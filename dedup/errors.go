@@ -10,8 +10,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// InProgressError says that another owner has the event's record. Deliveries return it, and a store's Reopen and Delete.
-// It matches [sqsonce.ErrInProgress].
+// InProgressError says that another owner has the event's record. Deliveries return it, and so do a store's Reopen and, except
+// for memstore, its Delete. It matches [sqsonce.ErrInProgress].
 type InProgressError struct {
 	// Until is when another acquire makes sense, in the caller's clock.
 	Until time.Time
@@ -26,33 +26,36 @@ func (e *InProgressError) Is(target error) bool { return target == sqsonce.ErrIn
 
 var (
 	// ErrCrashed says that the event's last owner crashed and that the crash policy does not run the event again. Under
-	// OnCrashBlock, find out whether the handler's effect happened; to run the event again, reopen its record: see [Reopener].
+	// OnCrashBlock, find out whether the handler's effect happened. To run the event again, reopen its record with
+	// [Reopener].
 	ErrCrashed = errors.New("dedup: the last owner crashed: its lease ended without a complete or a release")
-	// ErrPayloadMismatch says that a completed event's key came again with another payload: see Options.PayloadHash and
+	// ErrPayloadMismatch says that a completed event's key came again with another payload. See Options.PayloadHash and
 	// DoOptions.Validation. It comes inside a [sqsonce.RejectError].
 	ErrPayloadMismatch = errors.New("dedup: another payload under the key of a completed event")
 	// ErrForeignWriter says that a program which does not check ownership, such as Powertools for AWS Lambda, changed a
 	// record while an owner had it. It comes together with [sqsonce.ErrLeaseLost].
 	ErrForeignWriter = errors.New("dedup: record overwritten by a writer that does not check ownership")
-	// ErrOutcomeUnknown is what a store's Acquire matches when a request of it may still be carried out: see [Store].
+	// ErrOutcomeUnknown is matched by the error of a store's Acquire if one of its requests may still be carried out.
+	// See [Store].
 	ErrOutcomeUnknown = errors.New("dedup: acquire: outcome unknown")
-	// ErrRecord says that the data under a key is not a record that the store writes: another program has written it. The
-	// store does not change it. Delete it, and the event runs again. A store's errors match it only after the data was read.
+	// ErrRecord says that the data under a key is not a record of the store, because another program has written it.
+	// The store does not change the data. To run the event again, delete it. A store's errors match ErrRecord only
+	// after the data was read.
 	ErrRecord = errors.New("dedup: not a record")
-	// ErrNotFound is what a store's Inspect returns for a key without a record.
+	// ErrNotFound is the error of a store's Inspect for a key without a record.
 	ErrNotFound = errors.New("dedup: no record")
-	// ErrChanged is what a store's Reopen returns for a record that is not as it was seen: see [Reopener].
+	// ErrChanged is the error of a store's Reopen for a record that has changed since you read it. See [Reopener].
 	ErrChanged = errors.New("dedup: record changed since it was looked at, or is gone: look again")
-	// ErrResultTooLarge says that the function of [Do] ran, in an earlier call, and that its result was longer than
-	// Options.MaxResult: only that call got it.
+	// ErrResultTooLarge says that the function of [Do] ran in an earlier call, and that its result was longer than
+	// Options.MaxResult. Only that call got the result.
 	ErrResultTooLarge = errors.New("dedup: result too large to store")
-	// ErrNoResult says that the key was completed without a result that [Do] could replay: by a [Once.Handler], or by a
-	// call of Do whose value could not become JSON.
+	// ErrNoResult says that the key was completed without a result for [Do] to replay. A [Once.Handler] completed it,
+	// or a call of Do whose value could not become JSON.
 	ErrNoResult = errors.New("dedup: completed without a result")
 )
 
-// unrun is the error of a delivery whose handler did not run. It is the message's failure only where the message or its record
-// can cause it: the store refuses a value, or the record was read and is none. Anything else that a store answers, and the end
+// unrun is the error of a delivery whose handler did not run. It is the message's failure only if the message or its record
+// can cause it: the store refuses a value, or the data was read and is not a record. Any other answer of a store, and the end
 // of a timeout, says nothing about the message. A host that stops knows by itself that the handler did not run.
 func (o *Once) unrun(ctx context.Context, err error) error {
 	_, refused := errors.AsType[*sqsonce.OptionError](err)

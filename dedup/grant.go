@@ -8,7 +8,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// Verdict is a store's answer to an acquire. The zero value is no answer.
+// Verdict is a store's answer to an acquire. The zero value is not an answer.
 type Verdict int
 
 const (
@@ -33,12 +33,12 @@ func (v Verdict) String() string {
 
 func (v Verdict) known() bool { return v >= VerdictGranted && v <= VerdictLost }
 
-// Grant is what a store answers to a [Claim].
+// Grant is a store's answer to a [Claim].
 type Grant struct {
 	Verdict Verdict
-	// Lease is the owner's, for VerdictGranted.
+	// Lease is the owner's lease, for VerdictGranted.
 	Lease Lease
-	// Result is what the record was completed with, for VerdictCompleted.
+	// Result is the result of the completed record, for VerdictCompleted.
 	Result Result
 	// Until is when another acquire makes sense, in the caller's clock, for VerdictInProgress.
 	Until time.Time

@@ -10,47 +10,48 @@ import (
 	"github.com/sqsonce/sqsonce/internal/guard"
 )
 
-// Hooks are called for what is decided about deliveries, for telemetry. The rules of [sqsonce.Hooks] apply; a hook must not call
-// [StopRenewal]. The context is that of the delivery, and that of the handler while it runs; what is done for the delivery after
-// its end has its values and another end. A call of [Do] is a delivery too.
+// Hooks are functions for telemetry that a Once calls for its decisions, store calls and incidents. The rules of
+// [sqsonce.Hooks] apply, and a hook must not call [StopRenewal]. The context is that of the delivery, and that of the
+// handler while it runs. Work for the delivery after its end has a context with the same values and another end. A call
+// of [Do] is a delivery too.
 type Hooks struct {
-	// Decided is called once for each delivery, when it is known whether its handler runs, and before it runs.
+	// Decided is called once for each delivery, after the decision whether its handler runs, and before it runs.
 	Decided func(ctx context.Context, d Decision)
-	// Called is called after each call of the store. Of an inbox these are the calls of its transaction: sqlstore's makes none
-	// for a renewal, and neither calls complete where the handler's transaction completes the record.
+	// Called is called after each call of the store. For an inbox these are the calls of its transaction. sqlstore's inbox
+	// renews without a request, and an inbox does not call complete if the handler's transaction completes the record.
 	Called func(ctx context.Context, c StoreCall)
-	// Incident is called for what neither a decision nor a call's result shows.
+	// Incident is called for incidents that neither a decision nor a call's result shows.
 	Incident func(ctx context.Context, i Incident)
 }
 
-// Decision is what became of a delivery before its handler.
+// Decision is the decision about a delivery before its handler.
 type Decision struct {
 	Consumer  string
-	Key       string            // the record's; may be personal
+	Key       string            // the record's key, which may be personal data
 	KeySource sqsonce.KeySource // 0 for Do
 	Outcome   DecisionOutcome
 	Memory    bool          // answered without a request
-	Elapsed   time.Duration // since the delivery came, waits for another one in this process included
-	Fence     int64         // where the handler runs under a record
-	Until     time.Time     // in progress: the end of the other owner's lease
-	Err       error         // where something failed: the store, Options.Key, the host's context
+	Elapsed   time.Duration // since the delivery came, including waits for another one in this process
+	Fence     int64         // set if the handler runs under a record
+	Until     time.Time     // the end of the other owner's lease, if in progress
+	Err       error         // set if something failed: the store, Options.Key, the host's context
 }
 
-// DecisionOutcome names a decision. The texts are stable: metrics hold them.
+// DecisionOutcome names a decision. The texts are stable, because metrics use them.
 type DecisionOutcome string
 
 // The decisions. After the first three the handler runs.
 const (
-	DecidedFirst      DecisionOutcome = "first"       // no earlier owner, or after a release
+	DecidedFirst      DecisionOutcome = "first"       // the record had no earlier owner, or was released
 	DecidedTakeover   DecisionOutcome = "takeover"    // the last owner crashed
-	DecidedUnguarded  DecisionOutcome = "unguarded"   // the store cannot be reached, policy OnStoreDownRunAnyway
-	DecidedDuplicate  DecisionOutcome = "duplicate"   // completed before
-	DecidedSuspect    DecisionOutcome = "suspect"     // the last owner crashed, and the host runs the event apart from others, in a delivery of its own
+	DecidedUnguarded  DecisionOutcome = "unguarded"   // the store is down, policy OnStoreDownRunAnyway
+	DecidedDuplicate  DecisionOutcome = "duplicate"   // the event was completed before
+	DecidedSuspect    DecisionOutcome = "suspect"     // the last owner crashed: the host runs the event apart from others, in its own delivery
 	DecidedInProgress DecisionOutcome = "in_progress" // another delivery is in progress
-	DecidedCrashed    DecisionOutcome = "crashed"     // the last owner crashed, policy Block or DeadLetter
+	DecidedCrashed    DecisionOutcome = "crashed"     // the last owner crashed, policy OnCrashBlock or OnCrashDeadLetter
 	DecidedMismatch   DecisionOutcome = "mismatch"    // another payload under the key of a completed event
-	DecidedNoKey      DecisionOutcome = "no_key"      // the event has no ID, or Options.Key failed
-	DecidedLost       DecisionOutcome = "lease_lost"  // before the start
+	DecidedNoKey      DecisionOutcome = "no_key"      // the event does not have an ID, or Options.Key failed
+	DecidedLost       DecisionOutcome = "lease_lost"  // the lease was lost before the start
 	DecidedStoreError DecisionOutcome = "store_error"
 	DecidedCancelled  DecisionOutcome = "cancelled" // the host's context ended first
 )
@@ -58,40 +59,40 @@ const (
 // StoreCall is one call of the store.
 type StoreCall struct {
 	Consumer  string
-	Key       string // the record's
+	Key       string // the record's key
 	Operation string // "acquire", "renew", "complete" or "release"
 	Result    string // "ok", "completed", "in_progress", "lease_lost" or "error"
 	Elapsed   time.Duration
-	Until     time.Time // the lease's end, of an acquire or renewal that succeeded
-	// Err is that of the Result "error". A renewal that was under way when its handler returned is cancelled: its error matches
-	// context.Canceled as a rule.
+	Until     time.Time // the lease's end, after an acquire or renewal that succeeded
+	// Err is set if Result is "error". A renewal that is under way when its handler returns is cancelled, and its error
+	// usually matches context.Canceled.
 	Err error
 }
 
-// Incident is something that should be rare.
+// Incident is an occurrence that should be rare.
 type Incident struct {
 	Consumer string
-	Key      string // the record's
+	Key      string // the record's key
 	Kind     IncidentKind
-	Fence    int64 // 0: not known
-	Err      error // nil where a lease ended, and for an own retry
+	Fence    int64 // 0 if not known
+	Err      error // nil for an own retry, a lease that ended, and a foreign writer that an acquire found
 }
 
-// IncidentKind names an incident. The texts are stable: metrics hold them.
+// IncidentKind names an incident. The texts are stable, because metrics use them.
 type IncidentKind string
 
-// The incidents. With the first three a delivery whose handler was started has lost its lease; they come once, and before that
-// ends the handler's context. An acquire that finds a record of a foreign writer is the third too.
+// The incidents. The first three say that a delivery whose handler was started has lost its lease. Such an incident comes once,
+// before the loss cancels the handler's context. An acquire that finds a record of a foreign writer reports the third too.
 const (
 	IncidentTakenOver     IncidentKind = "taken_over"     // another owner has the record, or it was deleted
 	IncidentExpired       IncidentKind = "expired"        // the lease ended before a renewal was answered
 	IncidentForeignWriter IncidentKind = "foreign_writer" // a writer that does not check ownership wrote the record
-	IncidentNotCompleted  IncidentKind = "not_completed"  // the handler succeeded, its record could not be completed
+	IncidentNotCompleted  IncidentKind = "not_completed"  // the handler succeeded, but its record could not be completed
 	IncidentNotReleased   IncidentKind = "not_released"   // the event waits for the lease's end
-	IncidentOwnRetry      IncidentKind = "own_retry"      // an acquire was granted before, and its first answer lost
+	IncidentOwnRetry      IncidentKind = "own_retry"      // an acquire was granted before, and its first answer was lost
 )
 
-// hooks are those of the options, guarded. None is called under a lock.
+// hooks are those of the options, guarded. They are never called under a lock.
 type hooks []guarded
 
 type guarded struct {

@@ -1,5 +1,5 @@
-// This file has what only the author of an inbox needs. An inbox runs the handler's writes and the record's complete in
-// one transaction; it calls Guard, CountHandler, LeaseFrom and StopRenewal. Handlers, and users of an inbox, need none of them.
+// This file is for authors of an inbox. An inbox runs the handler's writes and the record's complete in one transaction. It
+// calls Guard, CountHandler, LeaseFrom and StopRenewal. Handlers, and users of an inbox, don't need them.
 
 package dedup
 
@@ -15,21 +15,22 @@ var errNoLease = errors.New("dedup: the context carries no record lease: pass th
 
 // Guard is for authors of an inbox. It is [Once.Handler] for a function whose own transaction may complete the record.
 //
-// f runs under the record lease. Its context carries the lease: see [LeaseFrom], [FenceFrom] and [StopRenewal]. The
+// f runs under the record lease. Its context carries the lease for [LeaseFrom], [FenceFrom] and [StopRenewal]. The
 // context is cancelled with cause [sqsonce.ErrLeaseLost] when a renewal is refused, or when the lease ends before a
 // renewal is answered.
 //
-// What f returns decides about the record:
+// The results of f decide about the record:
 //
 //   - completed and nil: f's transaction completed the record, under the condition that l.Owner still owned it. Guard
-//     writes nothing and remembers the key as completed.
-//   - completed and an error: the same, and Guard returns the error. The next delivery is acknowledged and does not run.
+//     does not write to the record, and remembers the key as completed.
+//   - completed and an error: the same, and Guard returns the error. The next delivery is acknowledged and does not
+//     run.
 //   - not completed and nil: Guard completes the record, as Handler does.
-//   - not completed and an error: Guard releases the record with the error and returns it. f also returns the error
-//     where its transaction has an unknown outcome; the transaction must therefore be refused after a release.
+//   - not completed and an error: Guard releases the record with the error and returns it. f also returns the error if
+//     its transaction has an unknown outcome, so the transaction must be refused after a release.
 //
-// Under the policy OnStoreDownRunAnyway f is called with the zero Lease while the store cannot be reached. It must then write
-// nothing to the record.
+// Under the policy OnStoreDownRunAnyway, f is called with the zero Lease while the store can't be reached. f must not
+// write to the record then.
 func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context.Context, l Lease) (completed bool, err error)) error {
 	t, err := o.task(ctx, m)
 	if err != nil {
@@ -42,9 +43,9 @@ func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context
 	return o.do(ctx, t)
 }
 
-// CountHandler is for authors of an inbox: call it for each handler that is made of the Once, as Handler does. The second call
-// logs a warning: two handlers of one Once share their events, so that each event runs in only one of them. Where one
-// handler serves two queues, make it once and give it to both hosts.
+// CountHandler is for authors of an inbox. Call it for each handler that you make of the Once, as Handler does. The
+// second call logs a warning, because two handlers of one Once share their events, and each event runs in only one of
+// them. If one handler serves two queues, make it once and give it to both hosts.
 func (o *Once) CountHandler() {
 	if o.handlers.Add(1) == 2 {
 		o.o.Logger.Warn("dedup: two handlers of one Once share their events, each event runs in one of them only: give each a Once with a consumer name of its own; for two queues make one handler and use it for both",
@@ -53,7 +54,7 @@ func (o *Once) CountHandler() {
 }
 
 // LeaseFrom is for authors of an inbox. It returns the record lease under which ctx's handler runs, as the last renewal
-// left it, and false where there is none. Of nested leases it returns the innermost.
+// left it. It returns false without such a lease. If leases are nested, it returns the innermost.
 func LeaseFrom(ctx context.Context) (Lease, bool) {
 	rl, ok := recordLeaseFrom(ctx)
 	if !ok {
@@ -62,20 +63,21 @@ func LeaseFrom(ctx context.Context) (Lease, bool) {
 	return rl.current(), true
 }
 
-// StopRenewal is for authors of an inbox. It ends the renewals of the record lease under which ctx's handler runs, before
-// a transaction that writes the record: a renewal at the same time would make one of the two fail with a conflict. Call
-// it after the user's code and just before the commit. A second call returns what the lease is by then.
+// StopRenewal is for authors of an inbox. It ends the renewals of the record lease under which ctx's handler runs. Call
+// it before a transaction that writes the record, after the user's code and just before the commit. A renewal at the
+// same time as the transaction would make one of the two fail with a conflict. A second call returns the lease as it is
+// by then.
 //
 // If less than least is left of the lease, StopRenewal first renews it once, to the full length. If a renewal is in
-// flight, StopRenewal waits for it, also where ctx was cancelled. When StopRenewal returns, nothing of this process reads
-// or writes the record until the handler has returned. The lease's end no longer cancels the context: from here on the
-// commit's own condition on the owner decides.
+// flight, StopRenewal waits for it, even if ctx was cancelled. After StopRenewal has returned, this process does not
+// read or write the record until the handler has returned. The lease's end does not cancel the context any more. From
+// here on the commit's own condition on the owner decides.
 //
-// The transaction and its retries should end by the returned Until. They should run on a context of their own
+// The transaction and its retries should end by the returned Until. Run them on a context of their own
 // ([context.WithoutCancel] and a timeout), since a host that stops cancels ctx while the commit is still allowed.
 //
-// Its error matches [sqsonce.ErrLeaseLost] where another owner took over. Any other error says that the lease is over and
-// that the store could not tell whose the record is. After an error the transaction must not be sent.
+// The error matches [sqsonce.ErrLeaseLost] if another owner took over. Any other error says that the lease has expired
+// and that the store could not tell who owns the record. After an error the transaction must not be sent.
 //
 // A lease that ends with the process (Message.KillAt) is not renewed, whatever least is.
 func StopRenewal(ctx context.Context, least time.Duration) (Lease, error) {

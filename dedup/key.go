@@ -13,12 +13,13 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// maxKey is the longest record key that is not hashed, in bytes. DynamoDB allows 2,048; an index of a SQL database less.
+// maxKey is the longest record key that is not hashed, in bytes. DynamoDB allows 2,048, and an index of a SQL database
+// less.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 const maxKey = 1024
 
-// Key returns the key of the record for the event that m carries, as a store's Inspect and Delete expect it. Its errors
-// are those of [Once.Handler] for a message without a key.
+// Key returns the key of the record for the event that m carries, in the form that a store's Inspect and Delete expect.
+// Its errors are those of [Once.Handler] for a message without a key.
 func (o *Once) Key(m *sqsonce.Message) (string, error) {
 	key, _, err := o.keyOf(context.Background(), m)
 	return key, err
@@ -77,12 +78,13 @@ func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.KeySource, error) {
 	return key, source, err
 }
 
-// recordKey joins the consumer and the event's key with a '#'. A consumer's name has no '#', so two consumers never share
-// a record.
+// recordKey joins the consumer and the event's key with a '#'. A consumer's name has no '#', so two consumers never
+// share a record.
 //
-// An event's key is hashed where it is too long, not UTF-8, or has a NUL: stores keep text, and would replace any two
-// invalid bytes by the same character, and PostgreSQL refuses NUL. One rule for all stores keeps the key when the store changes. A hash stands behind two '#'. An event's key that itself begins with '#' would look like one, so
-// it is hashed too: no direct key equals a hashed one.
+// An event's key is hashed if it is too long, not UTF-8, or has a NUL. Stores keep text, and would replace any two
+// invalid bytes by the same character, and PostgreSQL refuses NUL. One rule for all stores keeps the key when the store
+// changes. A hash stands behind two '#'. An event's key that itself begins with '#' would look like one, so it is
+// hashed too: no direct key equals a hashed one.
 func recordKey(consumer, event string) string {
 	direct := consumer + "#" + event
 	if len(direct) <= maxKey && utf8.ValidString(event) && !strings.HasPrefix(event, "#") && !strings.Contains(event, "\x00") {

@@ -27,7 +27,7 @@ const (
 	phaseClosed                  // the acquire was refused, or the delivery has ended
 )
 
-// recordLease is the record lease of one delivery. Its phase says what its one timer waits for, and what follows:
+// recordLease is the record lease of one delivery. Its phase decides for which time its one timer waits, and what follows:
 //
 //	phase        next renewal  the lease's end   a renewal is refused  the handler returns
 //	asked        -             -                 -                     -
@@ -40,13 +40,14 @@ const (
 //	completing   yes           -                 returned, no retries  -
 //	closed       no            -                 -                     -
 //
-// overdue and refused cancel the handler. Renewals go on in overdue, and after the host has cancelled the handler's context: the
-// handler may still run, and no other delivery may start while nobody has taken over.
+// overdue and refused cancel the handler. Renewals go on in overdue, and after the host has cancelled the handler's context,
+// because the handler may still run, and another delivery must not start before a takeover.
 type recordLease struct {
 	once  *Once
 	task  task
 	owner string
-	// length is the lease's from each acquire and renewal on. renewed says whether it is renewed: not where it outlasts the process.
+	// length is the lease's, counted from each acquire and renewal. renewed says whether the lease is renewed. It is
+	// not if it outlasts the process.
 	length  time.Duration
 	renewed bool
 
@@ -115,11 +116,12 @@ func recordLeaseFrom(ctx context.Context) (*recordLease, bool) {
 	return rl, ok
 }
 
-// FenceFrom returns the fence of the record lease under which ctx's handler runs, and false where there is none. The
-// number is greater than that of every earlier owner of the same event's record, while the record is retained.
+// FenceFrom returns the fence of the record lease under which ctx's handler runs. It returns false without such a
+// lease. The number is greater than that of every earlier owner of the same event's record, while the record is
+// retained.
 //
-// Compare it only on items that are keyed by the same event: the numbers of different events are not comparable. For an
-// entity that several events change use the entity's own version.
+// Compare the number only on items that are keyed by the same event, because the numbers of different events are not
+// comparable. For an entity that several events change, use the entity's own version.
 func FenceFrom(ctx context.Context) (fence int64, ok bool) {
 	l, ok := LeaseFrom(ctx)
 	return l.Fence, ok

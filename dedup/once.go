@@ -10,8 +10,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// Once runs a handler once per event, with one record per event in a store. It is safe for concurrent use and has
-// nothing to close.
+// Once runs a handler once per event, with one record per event in a store. It is safe for concurrent use and does not need a
+// Close.
 type Once struct {
 	store      Store
 	consumer   string
@@ -31,13 +31,13 @@ type Once struct {
 
 // New returns a Once that keeps its records in s under the consumer's name.
 //
-// Handlers that share a store and a consumer name share their events: an event that one of them completed does not run
-// in another. Give each handler that must see every event its own name, and give the same handler the same name in every
-// host. The name has 1 to 64 of the characters A-Z a-z 0-9 . _ / - and is part of every key: after a change of the name
-// every event runs again.
+// Handlers that share a store and a consumer name share their events: an event that one of them completed does not run in
+// another. Give each handler that must see every event its own name, and give the same handler the same name in every host.
+// The name has 1 to 64 of the characters A-Z a-z 0-9 . _ / - and is part of every key. If you change the name, every event
+// runs again.
 //
-// New makes no request and starts no goroutine. Its error joins a [*sqsonce.OptionError] for each argument or option that
-// cannot be used.
+// New does not make requests or start goroutines. Its error joins a [*sqsonce.OptionError] for each argument or option that
+// can't be used.
 func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -54,30 +54,32 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 	return once, nil
 }
 
-// Handler returns a handler that runs h under the record of the message's event. The record is acquired before h runs
-// and renewed while h runs. When h has returned it is completed or released, also where ctx was cancelled meanwhile. While
-// the store does not answer, a complete is retried until the host has no more time for the message or no longer has it, and
-// a release until the lease is over; without one of this module's hosts both end with the lease. The pauses grow from 100 ms
-// to 5 s. A deadline of ctx ends h and no call of the store. Where the record could not be completed in that time, the
-// process goes on to complete it for up to 12 h, and a redelivery of the event here does not call h again.
+// Handler returns a handler that runs h under the record of the message's event. The record is acquired before h runs and
+// renewed while h runs. When h has returned, the record is completed or released, even if ctx was cancelled meanwhile.
+//
+// If the store does not answer, the complete is retried while the host has time for the message and still has it, and the
+// release is retried until the lease expires. Without one of this module's hosts, both retries end with the lease. The pauses
+// grow from 100 ms to 5 s. A deadline of ctx ends h, but not the calls of the store. If the record could not be completed in
+// that time, the process goes on to complete it for up to 12 h, and a redelivery of the event in this process does not call h
+// again.
 //
 // The returned handler's error is:
 //
-//   - nil: h returned nil and the record is completed; or the event was completed before and h was not called.
-//   - h's own error, unchanged: h returned it, and the record was released with its text. A panic is a
-//     [*sqsonce.PanicError]. After [runtime.Goexit] the record is released as after a panic, and the goroutine ends: the
-//     hosts of this module count that as a failure.
-//   - matching [sqsonce.ErrInProgress]: another delivery owns the record and h was not called. It is a
-//     [*sqsonce.RetryError] around an [*InProgressError]; its delay ends one second after the other delivery's lease.
-//   - matching [sqsonce.ErrLeaseLost]: the record has another owner. h may have run; its outcome is not recorded. The
-//     host must neither delete nor change the message. While h runs, its context is cancelled with that cause.
-//   - a [*sqsonce.RejectError] around [ErrPayloadMismatch], [ErrCrashed] (policy DeadLetter) or [sqsonce.ErrNoEventID]:
+//   - nil: h returned nil and the record is completed. Or the event was completed before, and h was not called.
+//   - h's own error, unchanged: h returned it, and the record was released with its text. A panic is a [*sqsonce.PanicError].
+//     After [runtime.Goexit] the record is released as after a panic, and the goroutine ends. The hosts of this module count
+//     that as a failure.
+//   - matching [sqsonce.ErrInProgress]: another delivery owns the record, and h was not called. The error is a
+//     [*sqsonce.RetryError] around an [*InProgressError]. Its delay ends one second after the other delivery's lease.
+//   - matching [sqsonce.ErrLeaseLost]: the record has another owner. h may have run, but its outcome is not recorded. The host
+//     must neither delete nor change the message. If the lease is lost while h runs, its context is cancelled with that cause.
+//   - a [*sqsonce.RejectError] around [ErrPayloadMismatch], [ErrCrashed] (policy OnCrashDeadLetter) or [sqsonce.ErrNoEventID]:
 //     h was not called.
-//   - matching [ErrCrashed] (policy Block): h was not called.
+//   - matching [ErrCrashed] (policy OnCrashBlock): h was not called.
 //   - matching [sqsonce.ErrUnavailable]: the store did not answer, or answered with an error that says nothing about the
-//     record, or ctx ended before the answer. Either h was not called; or h succeeded, its record could not be completed while
-//     the host had the message, and the policy is Redeliver; or h failed, and its record was not released before the lease was
-//     over, or not renewed before a Reject.
+//     record, or ctx ended before the answer. Either h was not called. Or h succeeded, its record could not be completed while
+//     the host had the message, and the policy is OnCompleteFailedRedeliver. Or h failed, and its record was not released
+//     before the lease expired, or not renewed before a Reject.
 //   - matching [ErrRecord]: another program has written the record. h was not called.
 //   - any other: the store refused a value of the message ([*sqsonce.OptionError]), or Options.Key failed. h was not called,
 //     unless the store refuses to store the result.
@@ -99,8 +101,8 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	}
 }
 
-// task is one call under a record. All that the record needs is computed before the handler runs: a handler that changes
-// its message must not complete another event's record.
+// task is one call under a record. All that the record needs is computed before the handler runs, because a handler that
+// changes its message must not complete another event's record.
 type task struct {
 	key        string // the record's
 	source     sqsonce.KeySource

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Record is what operators see of an event. Every store of this module is an [Inspector], a [Reopener] and a [Lister], and
-// has Delete(ctx, key) error and Check(ctx) error.
+// Record is the state of an event that operators see. Every store of this module is an [Inspector], a [Reopener] and a
+// [Lister], and has Delete(ctx, key) error and Check(ctx) error.
 type Record struct {
 	Lease
 	Completed bool
-	// Committed says that the handler's writes were committed in one transaction with the record: a second run makes them
-	// again. Only dynamostore can tell. The records of a sqlstore.Inbox look like any other.
+	// Committed says that the handler's writes were committed in one transaction with the record, so a second run makes them
+	// again. Only dynamostore sets it. The records of a sqlstore.Inbox look like any other.
 	Committed bool
 	Result    Result
 	ExpiresAt time.Time // the end of retention
 }
 
-// RecordState is what a record means for the event's next delivery.
+// RecordState is the meaning of a record for the event's next delivery.
 type RecordState string
 
 const (
@@ -56,24 +56,26 @@ type Inspector interface {
 // Reopener is a store whose records an operator can reopen. Package storetest has a case for every sentence.
 type Reopener interface {
 	Inspector
-	// Reopen releases a record that was completed, or whose owner crashed, so that the event's next delivery runs it: a
-	// takeover and a release in one write. seen is the record as Inspect or List returned it. The note is its LastError:
-	// the first 256 bytes, in whole characters; an empty note leaves none. The result is deleted, a greater fence stored.
+	// Reopen releases a record that was completed, or whose owner crashed, so that the event's next delivery runs it. It makes
+	// a takeover and a release in one write. seen is the record as Inspect or List returned it. The note is stored as the
+	// record's LastError: the first 256 bytes, in whole characters. An empty note leaves LastError empty. The result is
+	// deleted, and a greater fence is stored.
 	//
-	// The record has a new owner: [OperatorPrefix], the operator's name, '/' and 128 random bits. So earlier owners, also one
-	// whose handler still runs, get [sqsonce.ErrLeaseLost] from Renew, Complete and Release, and late copies of their requests
-	// change nothing. Its retention lasts for [ReopenOptions].Retention from now, or as long as it did before.
+	// The record has a new owner: [OperatorPrefix], the operator's name, '/' and 128 random bits. So earlier owners, including
+	// one whose handler still runs, get [sqsonce.ErrLeaseLost] from Renew, Complete and Release, and late copies of their
+	// requests don't change the record. The record is retained for [ReopenOptions].Retention from now, or as long as it was
+	// before.
 	//
-	// It returns [ErrChanged], and changes nothing, where the record has another owner or fence than the one that was seen,
-	// has been completed since, or is gone. So of two operators one reopens it. It returns an [*InProgressError] while the
-	// lease may be live, unless forced. A record that was released is reopened too, which changes its note and owner. A
-	// record without an owner is refused: delete it.
+	// Reopen returns [ErrChanged], and changes nothing, if the record has another owner or fence than the one that was seen,
+	// has been completed since, or doesn't exist any more. So of two operators one reopens it. It returns an [*InProgressError]
+	// while the lease may be live, unless forced. A record that was released is reopened too, which changes its note and
+	// owner. A record without an owner is refused. Delete it instead.
 	//
-	// After an error that is none of these the outcome is unknown: look again. ErrChanged may also say that the reopen was
-	// carried out and its answer lost, where a delivery has acquired the record since.
+	// After any other error the outcome is unknown, so look again. ErrChanged may also say that the reopen was carried out and
+	// its answer lost, if a delivery has acquired the record since.
 	//
-	// A process acknowledges an event that it saw completed for a minute without a look at its record. Whoever sends the
-	// event again waits 65 s after the reopen, and looks whether the record is still as the reopen left it.
+	// A process acknowledges an event that it saw completed for a minute without a look at its record. So to send the event
+	// again, wait 65 s after the reopen, and check that the record is still as the reopen left it.
 	Reopen(ctx context.Context, seen Record, note string, optFns ...func(*ReopenOptions)) error
 }
 
@@ -82,40 +84,48 @@ const OperatorPrefix = "operator/"
 
 // ReopenOptions configure [Reopener].
 type ReopenOptions struct {
-	// Name is the operator's, for whoever looks at the record: at most 128 bytes of UTF-8 without control characters.
-	// Default: none.
+	// Name is the operator's name, for later readers of the record.
+	// Default: empty. Limits: at most 128 bytes of UTF-8 without control characters.
 	Name string
-	// Retention is the consumer's Options.Retention: the record is retained for so long from now, and never less than it
-	// was. At least 1 h. Default: 29 days.
+	// Retention is the consumer's Options.Retention. The record is retained for that long from now, and never less than it
+	// was.
+	// Default: 29 days. Limits: at least 1 h.
 	Retention time.Duration
 	// Force also reopens a record whose lease is live. Its owner's next write returns [sqsonce.ErrLeaseLost], which ends the
-	// context of the handler, and another delivery may run at the same time. Default: false.
+	// context of the handler, and another delivery may run at the same time.
+	// Default: false.
 	Force bool
 }
 
 // Lister is a store whose records can be listed. Package storetest has a case for every sentence.
 type Lister interface {
-	// List returns each record once (Redis may repeat one), in the order of the store, without a snapshot: what is written
-	// meanwhile may be missing, and a record may be older than Inspect returns it. A record whose retention is over may still
-	// be there. Records by which a Once asks whether its store works belong to no event, and are not listed.
+	// List returns each record once (Redis may repeat one), in the order of the store. The list is not a snapshot: records
+	// that are written meanwhile may be missing, and a record may be older than Inspect returns it. A record whose retention
+	// has ended may still be listed. Records by which a Once asks whether its store works don't belong to an event, and are
+	// not listed.
 	//
-	// An error together with a key is that of one record, which cannot be read, and the list goes on. One without a key ends
+	// An error with a key says that the record of that key can't be read, and the list goes on. An error without a key ends
 	// the list.
 	List(ctx context.Context, optFns ...func(*ListOptions)) iter.Seq2[Record, error]
 }
 
 // ListOptions configure [Lister].
 type ListOptions struct {
-	// Consumer is whose records are listed. Default: everyone's.
+	// Consumer is the name of the consumer whose records are listed.
+	// Default: all consumers.
 	Consumer string
-	// States are those of the records that are listed, by the caller's clock. Default: all.
+	// States are the states of the records that are listed, by the caller's clock.
+	// Default: all.
 	States []RecordState
-	// After is the key of the last record of an earlier list with the same options, behind which this one goes on. Default:
-	// from the start. Redis, which has no order of keys, refuses it with a [*sqsonce.OptionError].
+	// After is the key of the last record of an earlier list with the same options. The list goes on behind it. Redis, which
+	// has no order of keys, refuses it with a [*sqsonce.OptionError].
+	// Default: from the start.
 	After string
-	// Limit is how many records are listed at most. Default: no limit, as if negative.
+	// Limit is the maximum number of records that are listed. A negative value means all records.
+	// Default: all records.
 	Limit int
-	// ReadUnits is how many read units a second the list consumes on average, on DynamoDB only. Default: 100; negative: as
-	// many as it can.
+	// ReadUnits is how many read units a second the list consumes on average, on DynamoDB only. With a negative value it
+	// consumes as many as it can.
+	// Default: 100.
 	ReadUnits int
 }

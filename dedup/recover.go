@@ -7,8 +7,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// recoveringStore turns a panic of a store into an error with an unknown outcome. A panic that went on would skip what must
-// follow a call: the release of the record, the peers that wait for the answer, and on a timer's goroutine the whole process.
+// recoveringStore turns a panic of a store into an error with an unknown outcome. A panic that went on would skip the steps
+// after a call: the release of the record, the peers that wait for the answer, and on a timer's goroutine the whole process.
 type recoveringStore struct{ Store }
 
 // Acquire returns a verdict or an error, never both or none.

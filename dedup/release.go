@@ -41,7 +41,7 @@ func (o *Once) fail(ctx context.Context, rl *recordLease, handlerErr error) erro
 	return fmt.Errorf("%w: handler returned: %w", unavailable, handlerErr)
 }
 
-// proveForReject renews a lease that is over. Another owner may have the event by now, and its message must not go to the
+// proveForReject renews a lease that has expired. Another owner may have the event by now, and its message must not go to the
 // dead-letter queue.
 func (o *Once) proveForReject(ctx context.Context, rl *recordLease) error {
 	if rl.left() > 0 {
@@ -58,8 +58,8 @@ func (o *Once) proveForReject(ctx context.Context, rl *recordLease) error {
 	return o.unavailable(fmt.Errorf("dedup: lease over and not renewed, reject not obeyed %s: %w", o.record(rl.task.key), err))
 }
 
-// release releases the record after a failure. It is tried at least once, and again while the lease lasts and the host has
-// the message.
+// release releases the record after a failure. It makes at least one attempt, and further ones while the lease lasts and the
+// host has the message.
 func (o *Once) release(ctx context.Context, rl *recordLease, cause error) error {
 	l := rl.current()
 	ctx, _ = settle.Host(ctx)
@@ -74,7 +74,7 @@ func (o *Once) release(ctx context.Context, rl *recordLease, cause error) error 
 	return err
 }
 
-// releaseUnused releases a record without a retry: the next delivery waits for the lease's end where that fails.
+// releaseUnused releases a record without a retry. If that fails, the next delivery waits for the lease's end.
 func (o *Once) releaseUnused(ctx context.Context, l Lease, cause error) {
 	err := o.callRelease(context.WithoutCancel(ctx), l, cause)
 	if errors.Is(err, sqsonce.ErrLeaseLost) {

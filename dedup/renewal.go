@@ -48,7 +48,7 @@ func (rl *recordLease) setUntil(until time.Time) {
 	rl.setTimer(now)
 }
 
-// callRenew asks the store for a new end. The call is short enough for a second one before the lease is over.
+// callRenew asks the store for a new end. The call is short enough for a second one before the lease expires.
 func (rl *recordLease) callRenew(ctx context.Context) (Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(rl.once.o.CallTimeout, rl.length/3))
 	defer cancel()
@@ -70,15 +70,15 @@ func (rl *recordLease) renew(ctx context.Context) error {
 	return err
 }
 
-// startHandler begins to renew the lease, at a third of its length, and cancels the handler when the lease is over.
-// The renewals have base's values, and the hooks that hear of a lost lease ctx's, the handler's.
+// startHandler begins to renew the lease, at a third of its length, and cancels the handler when the lease has expired. The
+// renewals have base's values, and the hooks that hear of a lost lease ctx's, the handler's.
 func (rl *recordLease) startHandler(base, ctx context.Context, cancel context.CancelCauseFunc) {
 	rl.base, rl.ctx = base, ctx
 	rl.renewFrom(phaseRunning, cancel)
 }
 
-// startCompleting renews the lease again while the record is being completed. refused is called, once, with the answer to a renewal
-// that the store refuses.
+// startCompleting renews the lease again while the record is being completed. refused is called, once, with the answer to a
+// renewal that the store refuses.
 func (rl *recordLease) startCompleting(refused func(error)) {
 	rl.renewFrom(phaseCompleting, refused)
 }
@@ -92,8 +92,8 @@ func (rl *recordLease) renewFrom(p phase, cancel context.CancelCauseFunc) {
 	rl.move(p)
 }
 
-// tick is what the timer calls. It cancels the handler where the lease is over: the delivery can no longer prove that it owns the
-// record. It does so before it renews: the timer of a suspended machine fires late.
+// tick is called by the timer. It cancels the handler if the lease has expired, because the delivery can no longer prove that
+// it owns the record. It does so before it renews: the timer of a suspended machine fires late.
 func (rl *recordLease) tick() {
 	rl.mu.Lock()
 	now := time.Now()
@@ -118,7 +118,7 @@ func (rl *recordLease) tick() {
 	}
 }
 
-// renewOnTimer makes the renewal that is due, and sets the timer for the next. One that failed is tried again sooner.
+// renewOnTimer makes the renewal that is due, and sets the timer for the next. After a failure the next one comes sooner.
 func (rl *recordLease) renewOnTimer(ctx context.Context) {
 	sent := time.Now()
 	next := rl.length / 3
@@ -136,8 +136,8 @@ func (rl *recordLease) renewOnTimer(ctx context.Context) {
 	close(ended.done)
 }
 
-// leave ends the renewals and returns when none is under way. The one that is has a timeout of its own before a commit; the complete
-// or release that follows a handler's return does not wait for it.
+// leave ends the renewals and returns when none is under way. A renewal under way has a timeout of its own before a commit.
+// The complete or release that follows a handler's return does not wait for it.
 func (rl *recordLease) leave(to phase) {
 	rl.mu.Lock()
 	if to == phaseReturned || rl.phase >= phaseRunning && rl.phase < phaseReturned {
@@ -175,8 +175,8 @@ func (rl *recordLease) prepareCommit(ctx context.Context, least time.Duration) (
 	return rl.current(), nil
 }
 
-// renewalRefused notes that the store refused a renewal. While the record is being completed an earlier complete, whose answer was
-// lost, may be why: that is for the complete to find out.
+// renewalRefused notes that the store refused a renewal. While the record is being completed an earlier complete, whose answer
+// was lost, may be why: that is for the complete to find out.
 func (rl *recordLease) renewalRefused(refusal error) {
 	rl.mu.Lock()
 	completing, cancel := rl.phase == phaseCompleting, rl.cancel
@@ -214,8 +214,8 @@ func (rl *recordLease) lostError() error {
 	return rl.lost
 }
 
-// cancelHandler cancels the handler once, and counts it. Whoever returns from here knows that it is cancelled. Hooks may ask for
-// the lease: they are not called under the lock.
+// cancelHandler cancels the handler once, and counts it. When it has returned, the handler is cancelled. Hooks may ask for the
+// lease, so they are not called under the lock.
 func (rl *recordLease) cancelHandler(kind IncidentKind, why string, refusal error) {
 	rl.cancelled.Do(func() {
 		rl.mu.Lock()

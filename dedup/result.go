@@ -11,12 +11,12 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// resultTooLarge stands in a record instead of a result that is longer than Options.MaxResult. It is not JSON, so that no
-// result looks like it.
+// resultTooLarge stands in a record instead of a result that is longer than Options.MaxResult. It is not JSON, so a result
+// never looks like it.
 const resultTooLarge = "result too large: "
 
-// encodeResult returns what the record stores for the result that p points to, and why that is not the result itself. There
-// is no error that fails the call: f's effect has happened, and a record without a result is better than the effect again.
+// encodeResult returns the data that the record stores for the result that p points to, and why that is not the result itself.
+// The error never fails the call: f's effect has happened, and a record without a result is better than the effect again.
 func (o *Once) encodeResult(p any) (data []byte, err error) {
 	if panicked := host.Recover(func() { data, err = json.Marshal(p) }); panicked != nil {
 		err = panicked // of the user's MarshalJSON
@@ -34,7 +34,7 @@ func (o *Once) encodeResult(p any) (data []byte, err error) {
 	return data, nil
 }
 
-// replaced is what encoding/json writes for a byte that is not UTF-8. It writes a U+FFFD of the text itself as it is.
+// replaced is the text that encoding/json writes for a byte that is not UTF-8. It writes a U+FFFD of the text itself as it is.
 var replaced = []byte(`\ufffd`)
 
 var errNotUTF8 = errors.New("dedup: the result has text that is not UTF-8, which JSON does not keep")

@@ -6,17 +6,17 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// Stats counts what a Once has done since New.
+// Stats counts the work of a Once since New.
 type Stats struct {
 	First          int64 // handlers started for a new record, or after a release
-	Completed      int64 // deliveries of completed events: acknowledged, not run
+	Completed      int64 // deliveries of completed events, which are acknowledged and not run
 	InProgress     int64 // deliveries refused because another delivery of the event is in progress
 	Takeovers      int64 // handlers started after the last owner crashed
 	LeasesLost     int64 // deliveries whose record was taken over, or whose lease ended before it could be renewed
 	OwnRetries     int64 // acquires granted before, whose first answer was lost
-	CompleteFailed int64 // handlers that succeeded and whose record could not be completed; lost leases do not count
+	CompleteFailed int64 // handlers that succeeded but whose record could not be completed, except for lost leases
 	StoreErrors    int64 // store calls that failed
-	ForeignWriters int64 // deliveries whose record a program wrote that does not check ownership: Grant.Foreign
+	ForeignWriters int64 // deliveries whose record was written by a program that does not check ownership: Grant.Foreign
 	CacheHits      int64 // duplicates that were decided without a request
 	KeySources     KeySources
 }
@@ -41,7 +41,7 @@ type counters struct {
 	keySources                                          [sqsonce.KeyFromEventBridge + 1]atomic.Int64
 }
 
-// Stats returns what was counted since New. While deliveries run, the numbers need not add up.
+// Stats returns the counts since New. While deliveries run, the numbers need not add up.
 func (o *Once) Stats() Stats {
 	c := &o.counts
 	keys := func(s sqsonce.KeySource) int64 { return c.keySources[s].Load() }

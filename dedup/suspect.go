@@ -11,9 +11,10 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// An event that was running when its process crashed may have crashed it, and may crash the next one, with all that runs there. A host
-// that can run it apart is told. Its record is released meanwhile: the wait for its turn is no run, and a crash during it accuses
-// nobody. The note that the release leaves tells another process of the suspect, where that gets the message.
+// An event that was running when its process crashed may have crashed it, and may crash the next one, with all that runs
+// there. A host that can run the event apart learns of it. The record is released meanwhile: the wait for its turn is no run,
+// and a crash during it accuses nobody. The note that the release leaves tells another process of the suspect, if that gets the
+// message.
 
 const (
 	suspectNote = "dedup: was running in a process that crashed, started at "
@@ -49,8 +50,8 @@ func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
 	return settle.NewSuspect(err, started)
 }
 
-// startOf is when the process that crashed started the event, by its record. alone says that it ran the event as a suspect: a note is on
-// the record that it left.
+// startOf is when the process that crashed started the event, by its record. alone says that it ran the event as a suspect: a
+// note is on the record that it left.
 func startOf(l Lease) (started time.Time, alone, noted bool) {
 	text, noted := strings.CutPrefix(strings.TrimPrefix(l.LastError, sqsonce.ErrUnavailable.Error()+": "), suspectNote)
 	if l.Takeover {

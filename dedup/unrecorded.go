@@ -35,9 +35,10 @@ func (s success) isBare() bool {
 	return s.lease.Validation == "" && s.result.Validation == "" && s.result.Data == nil && s.result.Skipped == nil
 }
 
-// unrecorded are the successes whose records the store did not complete while their hosts had the messages. The process goes on to
-// complete them, one call after the other, and a redelivery of such an event does so before anything else. The store refuses it
-// where another owner took the record over meanwhile. A timer, and no goroutine, waits for the next call: a Once has nothing to close.
+// unrecorded are the successes whose records the store did not complete while their hosts had the messages. The process goes
+// on to complete them, one call after the other, and a redelivery of such an event does so before anything else. The store
+// refuses the complete if another owner took the record over meanwhile. A timer waits for the next call, and not a goroutine,
+// because a Once does not need a Close.
 type unrecorded struct {
 	mu      sync.Mutex
 	byKey   map[string]success
@@ -73,8 +74,8 @@ func (u *unrecorded) add(s success, work func(success) (done bool)) {
 	}
 }
 
-// run tries one after the other while they succeed. Each that fails goes to the end: a record that cannot be completed holds up no
-// other.
+// run attempts one after the other while they succeed. Each that fails goes to the end: a record that cannot be completed
+// holds up no other.
 func (u *unrecorded) run(work func(success) bool) {
 	for {
 		s, ok := u.next()

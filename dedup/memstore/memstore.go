@@ -1,11 +1,10 @@
 // Package memstore keeps the records of package dedup in memory, for tests and local experiments.
 //
 // Never use it in production. Records are lost with the process, so every event in flight at a deployment or a crash runs
-// again. And only one process sees them, so two workers or two Lambda environments both run the handler for the same
-// event.
+// again. And only one process sees them, so two workers or two Lambda environments both run the handler for the same event.
 //
-// Its clock is the caller's own, so a lease can be taken over at the instant at which it ends. Stores on other machines
-// wait longer, because clocks differ.
+// Its clock is the caller's own, so a lease can be taken over at the instant at which it ends. Stores on other machines wait
+// longer, because clocks differ.
 package memstore
 
 import (
@@ -20,11 +19,12 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// Now is the store's clock. Default: time.Now.
+	// Now is the store's clock.
+	// Default: time.Now.
 	Now func() time.Time
 }
 
-// Store implements [dedup.Store]. It is safe for concurrent use. There is nothing to close.
+// Store implements [dedup.Store]. It is safe for concurrent use and does not need a Close.
 type Store struct {
 	now func() time.Time
 

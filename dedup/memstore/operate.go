@@ -59,7 +59,7 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	return nil
 }
 
-// List implements [dedup.Lister]. The order is that of the keys.
+// List implements [dedup.Lister]. It returns the records in the order of their keys.
 func (s *Store) List(ctx context.Context, optFns ...func(*dedup.ListOptions)) iter.Seq2[dedup.Record, error] {
 	return func(yield func(dedup.Record, error) bool) {
 		l := operate.NewList(s.now, optFns)
@@ -87,8 +87,8 @@ func (s *Store) keys() []string {
 	return slices.Sorted(maps.Keys(s.records))
 }
 
-// Delete deletes the record of key in any state, for good: an operator who wants its event to run again uses
-// [Store.Reopen]. A handler that runs with its lease gets [sqsonce.ErrLeaseLost]. The error is nil if there is no record.
+// Delete deletes the record of key in any state, for good. To run an event again, use [Store.Reopen] instead. A handler that
+// runs with the record's lease gets [sqsonce.ErrLeaseLost]. The error is nil if the key has no record.
 //
 // A process acknowledges an event that it saw completed for a minute without a look at its record, also after a Delete.
 func (s *Store) Delete(ctx context.Context, key string) error {

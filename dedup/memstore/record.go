@@ -57,7 +57,7 @@ func retainUntil(l dedup.Lease, now time.Time) time.Time {
 	return byLease
 }
 
-// findLocked returns the record of key. It deletes a record whose retention is over and returns nil.
+// findLocked returns the record of key. It deletes a record whose retention has ended and returns nil.
 func (s *Store) findLocked(key string, now time.Time) *record {
 	r := s.records[key]
 	if r == nil || !now.Before(r.expires) {
@@ -76,7 +76,7 @@ func (s *Store) ownedLocked(l dedup.Lease, now time.Time) *record {
 	return r
 }
 
-// sweepLocked deletes the records whose retention is over. It runs only when the number of records has doubled since the
+// sweepLocked deletes the records whose retention has ended. It runs only when the number of records has doubled since the
 // last sweep, so that its cost per acquire is constant, and it needs no goroutine.
 func (s *Store) sweepLocked(now time.Time) {
 	if len(s.records) < s.sweepAt {

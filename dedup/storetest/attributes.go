@@ -14,16 +14,19 @@ import (
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
-// Attributes looks at records as they are stored, and at the inbox that shares them.
+// Attributes gives the cases access to records as they are stored, and to the inbox that shares them.
 type Attributes struct {
-	// Of returns each attribute that the key's record has, by DynamoDB's names of protocol.md: section 2. An attribute that the
-	// protocol does not know keeps its own name. NULL and the empty text are no attributes. nil: there is no record. Required.
+	// Of returns each attribute of the key's record, by DynamoDB's names of protocol.md, section 2. An attribute that the
+	// protocol does not know keeps its own name. NULL and the empty text don't count as attributes. Of returns nil if the key
+	// has no record. Required.
 	Of func(ctx context.Context, s dedup.Store, key string) (map[string]string, error)
-	// Inbox guards the handler with the store's inbox. nil: the store has none.
+	// Inbox guards the handler with the store's inbox.
+	// Default: not set, for a store without an inbox.
 	Inbox func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error)
 	// Commit are the attributes that the inbox's commit writes in addition to those of Complete.
 	Commit []string
-	// Foreign writes an expired record of Powertools with all attributes that Powertools knows. nil: the store reads none.
+	// Foreign writes an expired record of Powertools with all attributes that Powertools knows.
+	// Default: not set, for a store that does not read such records.
 	Foreign func(ctx context.Context, s dedup.Store, key string) error
 }
 
@@ -62,8 +65,8 @@ var earlierStates = map[string]func(x *exam, key string){
 	},
 }
 
-// attributeOperations are what may become of a record that is free: the attributes after it, and what they add to the
-// acquire's.
+// attributeOperations are the ways in which a free record can change: the attributes after the operation, and those that it
+// adds to the acquire's.
 var attributeOperations = map[string]struct {
 	run  func(x *exam, key string)
 	adds func(x *exam) []string
@@ -246,7 +249,7 @@ func (x *exam) reopenKey(key string) {
 	}
 }
 
-// slow is a handler that takes a twentieth of a lease: what a store does when no time passes proves little.
+// slow is a handler that runs for a twentieth of a lease, because a store proves little if no time passes.
 func (x *exam) slow(err error) sqsonce.Handler {
 	return func(context.Context, *sqsonce.Message) error {
 		x.Advance(x.Lease / 20)

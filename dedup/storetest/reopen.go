@@ -45,7 +45,7 @@ func (x *exam) changed(seen dedup.Record, why string) {
 	}
 }
 
-// crashed is the record of an owner whose lease is over.
+// crashed is the record of an owner whose lease has expired.
 func (x *exam) crashed() (dedup.Lease, dedup.Record) {
 	l := x.acquire(x.claim("a"))
 	x.expire(x.Lease)

@@ -1,4 +1,4 @@
-// Package storetest is the conformance suite of [dedup.Store]: a case for every sentence of its contract.
+// Package storetest is the conformance suite of [dedup.Store], with a case for every sentence of its contract.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, storetest.Harness{
@@ -6,9 +6,9 @@
 //		})
 //	}
 //
-// Each case gets a store of its own and, by default, a synctest bubble, in which time passes at once. A request that
-// arrives twice or late, as a delayed copy of a packet does, is a second call with the same claim or lease: a store cannot
-// tell the two apart.
+// Each case gets a store of its own and, by default, a synctest bubble, in which time passes at once. A second call with the
+// same claim or lease stands for a request that arrives twice or late, like a delayed copy of a packet, because a store can't
+// distinguish the two.
 package storetest
 
 import (
@@ -20,32 +20,34 @@ import (
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
-// Harness says how to test a store.
+// Harness describes how to test a store.
 type Harness struct {
 	// New returns an empty store. It runs inside the case's bubble. t.Cleanup must close servers and idle connections.
 	// Required.
 	New func(t *testing.T) dedup.Store
-	// Away returns a store whose server cannot be reached, and Misconfigured one whose table is missing or whose access is
-	// denied. nil: the store has no such state, and the case is reported as skipped.
+	// These functions return a store whose server can't be reached, and a store whose table is missing or whose access is
+	// denied. If one is nil, because the store has no such state, its case is reported as skipped.
 	Away, Misconfigured func(t *testing.T) dedup.Store
-	// Attributes looks at whole records. nil: its cases are reported as skipped.
+	// Attributes gives access to whole records. If it is nil, its cases are reported as skipped.
 	Attributes *Attributes
 	// Unlisted returns a store whose server answers every operation with an error that the store does not know: a code that
-	// the test invents. nil: the store has no such state, and the case is reported as skipped.
+	// the test invents. If it is nil, because the store has no such state, the case is reported as skipped.
 	Unlisted func(t *testing.T) dedup.Store
-	// Advance lets d pass on the store's clock and on the caller's. Default: time.Sleep, which takes no time in a bubble.
+	// Advance lets d pass on the store's clock and on the caller's.
+	// Default: time.Sleep, which is immediate in a bubble.
 	Advance func(d time.Duration)
-	// Lease is how long the leases of the cases are; the times that they let pass are multiples of it. Default: 1 minute. In
-	// real time: 2 s or more, since a store may round expiry times to seconds.
+	// Lease is the length of the leases of the cases. The times that the cases let pass are multiples of it.
+	// Default: 1 minute. Limits: in real time 2 s or more, since a store may round expiry times to seconds.
 	Lease time.Duration
-	// Grace is how long after a lease's end the store may still refuse a takeover. Default: 5 s.
+	// Grace is how long after a lease's end the store may still refuse a takeover.
+	// Default: 5 s.
 	Grace time.Duration
-	// RealTime says that the store's server has a clock of its own. The cases run without a bubble and at the same time,
-	// since they wait more than they work: New must give each case a store, or a table, of its own. Cases that need more
+	// RealTime says that the store's server has a clock of its own. The cases then run without a bubble and at the same time,
+	// since they wait more than they work. So New must give each case a store, or a table, of its own. Cases that need more
 	// than an hour of the store's clock are reported as skipped.
 	RealTime bool
-	// Known are the cases that the store is known to fail, with the reason. One that passes, or that does not exist, is a
-	// failure: so the list stays true.
+	// Known are the cases that the store is known to fail, with the reason. A known case that passes, or that does not exist,
+	// is a failure, so the list stays true.
 	Known map[string]string
 }
 
