@@ -85,7 +85,7 @@ const (
 	gone
 )
 
-// heldFor is why a message is held.
+// heldFor is the reason why a message is held.
 type heldFor int
 
 const (
