@@ -15,10 +15,10 @@ import (
 //
 //	unstarted -> running -> succeeded                           the handler has returned nil, or a Skip
 //	                     -> unstarted                           a suspect, which runs later
-//	                     -> settling -> failed                  an error; a question may be asked first
+//	                     -> settling -> failed                  an error, perhaps after a question
 //	                                 -> succeeded               the dead-letter queue has confirmed the message before the results were closed
 //	          -> notStarted          when the handlers are closed
-//	                     -> abandoned when the handlers are closed, or half of the time has passed and messages behind it need the rest
+//	                     -> abandoned when the handlers are closed, or at half of the time if messages behind it need the rest
 //
 // In the results an abandoned record is deadLettered if the dead-letter queue has confirmed it.
 type state uint32

@@ -22,7 +22,7 @@ const (
 
 	doubtAfter  = 3 // claims in a row
 	claimMost   = 30 * time.Second
-	claimLong   = time.Hour // after it a claim is tried as seldom as a message that is aside
+	claimLong   = time.Hour // after it a claim runs as seldom as a message that is aside
 	doubtProbe  = time.Second
 	doubtKeeps  = 90 * time.Second // what a worker receives for so long it keeps
 	lateProbe   = time.Minute

@@ -17,17 +17,19 @@ import (
 //
 // On the queue a worker needs sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility and sqs:GetQueueAttributes.
 // Without the last one the worker assumes a redrive policy of three receives, and knows the dead-letter queue only from
-// Options.DeadLetterQueue. Without that, messages behind a FIFO message that always fails wait. On the dead-letter queue it
-// needs sqs:SendMessage and sqs:GetQueueUrl, and for the startup check only, sqs:GetQueueAttributes. With a customer-managed
-// KMS key it needs kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's key.
+// Options.DeadLetterQueue. If that is not set either, messages behind a FIFO message that always fails wait.
 //
-// The worker calls SendMessage and GetQueueUrl for dead-letter queues only. It calls GetQueueAttributes when Run starts, and
-// once a minute while SQS has not answered it.
+// On the dead-letter queue it needs sqs:SendMessage and sqs:GetQueueUrl. It uses sqs:GetQueueAttributes there only for the
+// startup check. With a customer-managed KMS key it needs kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's
+// key.
 //
-// The options of each call switch off the SDK's retries, because the worker retries itself, and its check of checksums, which
-// fails ten messages for one. They also tell whether SQS has answered. If you wrap the client, pass the options on. Otherwise
-// the worker can't know that an answer is SQS's, and no error ends Run. A call that panics, or that returns neither an answer
-// nor an error, has failed.
+// The worker calls SendMessage and GetQueueUrl for dead-letter queues only. It calls GetQueueAttributes when Run starts,
+// and once a minute while SQS has not answered it.
+//
+// The options of each call switch off the SDK's retries, because the worker retries itself. They also switch off its check of
+// checksums, which fails ten messages for one, and tell whether SQS has answered. If you wrap the client, pass the options
+// on. Otherwise the worker can't know that an answer is SQS's, and errors don't end Run. A call that panics, or that returns
+// neither an answer nor an error, has failed.
 type Client interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)

@@ -26,8 +26,8 @@ var systemAttributes = []sqstypes.MessageSystemAttributeName{
 
 // MessageOf returns the message that handlers see, for a loop that receives messages itself. The receive must ask for all
 // system attributes and all message attributes (MessageSystemAttributeNames and MessageAttributeNames: All), because a
-// message without its attributes has another key. queueARN names the queue. Without it keys that contain the queue's ARN lack
-// it.
+// message without its attributes has another key. queueARN names the queue. Without it the message lacks the keys that
+// contain the queue's ARN.
 //
 // When the handler has returned, [sqsonce.OutcomeOf] tells you how to treat the message.
 func MessageOf(m sqstypes.Message, queueARN string) *sqsonce.Message { return decode(&m, queueARN) }

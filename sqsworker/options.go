@@ -28,8 +28,8 @@ type Options struct {
 	// change the message. If it panics, the message fails with a *sqsonce.PanicError.
 	// Default: nil, without a timeout.
 	Timeout func(m *sqsonce.Message) time.Duration
-	// StopTimeout is how long handlers may continue after Run's context was cancelled. With at least WaitTime + 5 s the stop
-	// leaves messages visible, not hidden. A shorter WaitTime makes stops shorter, and costs more receives on an idle queue.
+	// StopTimeout is how long handlers may continue after Run's context was cancelled. With at least WaitTime + 5 s messages
+	// don't stay hidden after the stop. A shorter WaitTime makes stops shorter, and costs more receives on an idle queue.
 	//
 	// The platform must wait for StopTimeout + StopGrace + 7 s before it kills the process. The defaults need at most 29 s. ECS
 	// (stopTimeout) and Kubernetes (terminationGracePeriodSeconds) send SIGTERM and, 30 s later by default, SIGKILL. Handlers
@@ -101,8 +101,9 @@ type Options struct {
 	//
 	// A message that waits in a worker for a slot can't be handled by another worker that has a free slot. So a worker receives
 	// for its free slots. Beyond them it receives only as many messages as its handlers will start within a second, by their
-	// last runs, and none until some have returned. A worker with slow handlers therefore has fewer messages than MaxInFlight.
-	// Receives for quick handlers are for ten messages each, which costs least. MaxInFlight and MaxBytes are the upper limits.
+	// last runs. Until some handlers have returned, it receives for its free slots only. A worker with slow handlers therefore
+	// has fewer messages than MaxInFlight. Receives for quick handlers are for ten messages each, which costs least. MaxInFlight
+	// and MaxBytes are the upper limits.
 	//
 	// Default: 2 x Concurrency + 10, at most 120,000. Limits: 1 to 120,000.
 	MaxInFlight int

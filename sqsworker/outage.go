@@ -38,11 +38,11 @@ const (
 	needsProven   needsState = iota
 	needsUnproven            // no message had another outcome yet, since the start or an outage: one at a time
 	needsDoubted             // claims in a row: one message a second, see aside.go
-	needsDown                // a question fails: nothing is received, and nothing runs
+	needsDown                // a question fails: the worker neither receives nor runs messages
 )
 
 const (
-	handOver     = time.Minute // what a worker cannot run for so long, others get
+	handOver     = time.Minute // messages that a worker cannot run for so long go to others
 	firstTrial   = 30 * time.Second
 	trialEvery   = 10 * time.Minute
 	lookAgain    = 10 * time.Second

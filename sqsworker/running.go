@@ -46,7 +46,7 @@ func (w *Worker) Running(limit int) (oldest []RunningHandler, total int) {
 }
 
 // runningHandlers are the deliveries whose handlers run, in the order of their start. It is a list through the deliveries, so
-// it needs no memory of its own. The loop and the handlers wait at most for a reader of the first thousand.
+// it doesn't need memory of its own. A reader keeps the loop and the handlers waiting for the first thousand at most.
 type runningHandlers struct {
 	mu          sync.Mutex
 	first, last *delivery

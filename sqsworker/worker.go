@@ -13,7 +13,7 @@ import (
 
 // Worker receives the messages of one queue and calls a handler for each. Make one with [New] and run it once.
 //
-// A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store is down, has made no attempt. The
+// A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store is down, has not made an attempt. The
 // worker holds the message, with its FIFO group, outside MaxInFlight.
 //
 // If the error has a question ([sqsonce.UnavailableUntil], and every error of dedup's store), the worker asks it:
@@ -47,9 +47,9 @@ type Worker struct {
 	lastStep atomic.Int64           // of the loop, Unix nanoseconds
 	full     atomic.Bool            // no receive is under way, since there is no capacity for one or no handler
 	noNeed   atomic.Int64           // when no receive was needed last, Unix nanoseconds: full or paused
-	progress atomic.Int64           // when a handler last returned, a delete was confirmed, or full began; Unix nanoseconds
-	notReady atomic.Pointer[string] // why nothing can be handled; nil: it can
-	waitsFor atomic.Pointer[string] // why Run receives nothing yet
+	progress atomic.Int64           // when a handler last returned, a delete was confirmed, or full began, in Unix nanoseconds
+	notReady atomic.Pointer[string] // why the worker can't handle messages, nil if it can
+	waitsFor atomic.Pointer[string] // why Run does not receive yet
 	started  atomic.Bool
 	hurried  context.Context // cancelled by Shutdown
 	hurry    context.CancelFunc
