@@ -17,7 +17,7 @@ type deadLetters struct {
 	askAgain      time.Time // while it refuses
 }
 
-// askAgainAfter is how long the worker leaves alone a dead-letter queue that refused a message. Each message for it fails
+// askAgainAfter is how long the worker leaves alone a dead-letter queue that did not accept a message. Each message for it fails
 // meanwhile, as without a dead-letter queue.
 const askAgainAfter = 30 * time.Second
 

@@ -30,9 +30,9 @@ const blockedAfter = time.Minute
 //
 //   - /live is 200 unless a restart would help: the worker has ended, its main loop has been blocked for a minute, or as many
 //     handlers as Concurrency are stuck (Stats.Stuck). A stuck handler gives its slot to another message and keeps its locks
-//     and memory, so the worker still handles messages then, with ever more goroutines. It does not depend on SQS.
-//   - /ready is 200 while the worker makes progress. It must run without stopping. A receive must have succeeded within
-//     WaitTime + 1 min, or be unnecessary ([IntakePaused], or [IntakeFull] and a handler has returned or a delete was
+//     and memory, so the worker still handles messages then, with ever more goroutines. /live does not depend on SQS.
+//   - /ready is 200 while the worker makes progress. The worker must run, and not be stopping. A receive must have succeeded
+//     within WaitTime + 1 min, or be unnecessary ([IntakePaused], or [IntakeFull] and a handler has returned or a delete was
 //     confirmed within that time). And the last three outcomes must not all be unavailable ([sqsonce.ErrUnavailable]). A
 //     paused worker stays ready.
 //
