@@ -1,5 +1,5 @@
-// Package emf writes a Lambda function's metrics for CloudWatch as log lines, in the embedded metric format: one line for
-// each invocation, without an agent, a layer or a call.
+// Package emf writes a Lambda function's metrics for CloudWatch as log lines, in the embedded metric format. Each invocation
+// gets one line, without an agent, a layer or a call.
 //
 //	m, err := emf.New()
 //	once, err := dedup.New(store, "billing", m.Once)
@@ -7,15 +7,25 @@
 //
 // # Metrics
 //
-// The dimensions are service and queue. In each line: Records, Done (duplicates included), Failed, Duplicates; RemainingTime, until
-// the function's deadline; HandlerDuration and TimeInQueue, with a value for each handler that was started, TimeInQueue from when
-// SQS accepted the message. Only where they are not 0, since a metric that is not sent costs nothing: Redelivered (receive count
-// above 1), Skipped, InProgress, Rejected, DeadLettered, LeaseLost, Unavailable, Shutdown, Abandoned, NotStarted, and of deduplication
-// Takeovers, StoreErrors (failed calls), NotCompleted (records). Records is the sum of Done, Skipped, Failed, InProgress, Rejected, LeaseLost,
-// Unavailable, Shutdown, Abandoned and NotStarted; see [lambda.Report]. Times are in milliseconds.
+// The dimensions are service and queue. Times are in milliseconds. These metrics are in each line:
 //
-// A line has level INFO, timestamp, requestId, traceId and cold_start too, for queries. A function whose application log level is
-// above INFO drops it, metrics and all. A process that is killed loses the line of its invocation; CloudWatch may count a line twice.
+//   - Records, Done (duplicates included), Failed and Duplicates.
+//   - RemainingTime, until the function's deadline.
+//   - HandlerDuration and TimeInQueue, with a value for each handler that was started. TimeInQueue counts from when SQS
+//     accepted the message.
+//
+// The following metrics are in a line only if they are not 0, because a metric that isn't sent is free:
+//
+//   - Redelivered (receive count above 1), Skipped, InProgress, Rejected, DeadLettered, LeaseLost, Unavailable, Shutdown,
+//     Abandoned and NotStarted.
+//   - Of deduplication: Takeovers, StoreErrors (failed calls) and NotCompleted (records).
+//
+// Records is the sum of Done, Skipped, Failed, InProgress, Rejected, LeaseLost, Unavailable, Shutdown, Abandoned and
+// NotStarted. See [lambda.Report].
+//
+// For queries, a line has level INFO, timestamp, requestId, traceId and cold_start too. A function whose application log
+// level is above INFO drops the line with all its metrics. A process that is killed loses the line of its invocation.
+// CloudWatch may count a line twice.
 package emf
 
 import (
@@ -53,17 +63,20 @@ var namespaceText = regexp.MustCompile(`^[A-Za-z0-9._/#: -]*$`)
 
 // Options configure [New].
 type Options struct {
-	// Namespace of the metrics. Default: "sqsonce". At most 1,024 of A-Z a-z 0-9 . - _ / # : and space, not all blank; AWS/ is
-	// CloudWatch's own.
+	// Namespace is the namespace of the metrics. AWS/ is CloudWatch's own.
+	// Default: "sqsonce". Limits: at most 1,024 of A-Z a-z 0-9 . - _ / # : and space, not all blank.
 	Namespace string
-	// Service is the value of the dimension "service". Default: POWERTOOLS_SERVICE_NAME, else AWS_LAMBDA_FUNCTION_NAME.
-	// At most 1,024 characters of ASCII, none a control character and not all blank.
+	// Service is the value of the dimension "service".
+	// Default: POWERTOOLS_SERVICE_NAME, else AWS_LAMBDA_FUNCTION_NAME. Limits: at most 1,024 characters of ASCII, without
+	// control characters, and not all blank.
 	Service string
-	// Dimensions are further dimensions, the same in every line; at most 28. Names of at most 250 characters, values of 1,024,
-	// as those of Service.
-	// Each new combination of values is a custom metric that costs money. Default: none.
+	// Dimensions are further dimensions, the same in every line. Each new combination of values is a custom metric that costs
+	// money.
+	// Default: empty. Limits: at most 28, with names of at most 250 characters, and values of at most 1,024 with the rules of
+	// Service.
 	Dimensions map[string]string
-	// Writer gets each line in one Write. Default: os.Stdout.
+	// Writer gets each line in one Write.
+	// Default: os.Stdout.
 	Writer io.Writer
 }
 
@@ -133,15 +146,16 @@ func (o *Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// Lambda is an option of [lambda.Start] and [lambda.Wrap]. Set it after others that do something at the end of an invocation, such as
-// otelsqs's with Flush: of the Finish hooks the last one is called first, and the line is not lost where another one hangs.
+// Lambda is an option of [lambda.Start] and [lambda.Wrap]. Set it after other options that do something at the end of an
+// invocation, such as otelsqs's with Flush. The last Finish hook is called first, so the line isn't lost if another hook
+// hangs.
 func (m *Metrics) Lambda(o *lambda.Options) {
 	o.Hooks = append(o.Hooks, lambda.Hooks{
 		Hooks: sqsonce.Hooks{Start: m.start, End: m.end}, Begin: m.begin, Finish: m.finish,
 	})
 }
 
-// Once is an option of [dedup.New]: duplicates, takeovers and store errors of an invocation are in its line.
+// Once is an option of [dedup.New]. It adds the duplicates, takeovers and store errors of an invocation to its line.
 func (m *Metrics) Once(o *dedup.Options) {
 	o.Hooks = append(o.Hooks, dedup.Hooks{Decided: m.decided, Called: m.called, Incident: m.incident})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sqsonce/sqsonce/lambda"
 )
 
-// line is one line on its way: its metrics, and its members by name.
+// line is one line before it is written, with its metrics, and its members by name.
 type line struct {
 	metrics []metric
 	members map[string]any
@@ -142,7 +142,8 @@ func (m *Metrics) write(ctx context.Context, l *line) {
 	}
 }
 
-// invocation is what is known of one invocation. It is found through the context of its messages: several may run at once.
+// invocation is the state of one invocation. It is found through the context of its messages, because several may run at
+// once.
 type invocation struct {
 	cold bool
 

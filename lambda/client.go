@@ -10,14 +10,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// Client is the part of the SQS client that the host calls for retries, rejects and suspects. *sqs.Client implements it. A call that
-// ignores its context is abandoned when that ends; one that panics, or returns neither an answer nor an error, has failed.
+// Client is the part of the SQS client that the host calls for retries, rejects and suspects. *sqs.Client implements it. The
+// host abandons a call that ignores its context when the context ends. A call that panics, or returns neither an answer nor
+// an error, has failed.
 //
-// The function's role needs sqs:ChangeMessageVisibility, sqs:DeleteMessage, sqs:GetQueueUrl and sqs:GetQueueAttributes on the queue, and
-// sqs:SendMessage and sqs:GetQueueUrl on the dead-letter queue. Without sqs:GetQueueUrl the URL is made from the ARN. Without
-// sqs:GetQueueAttributes, which the mapping needs too, the host does not know the visibility timeout, the last receive of a
-// message, and the dead-letter queue unless Options.DeadLetterQueue names it. With customer-managed KMS keys it needs
-// kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's key.
+// The function's role needs sqs:ChangeMessageVisibility, sqs:DeleteMessage, sqs:GetQueueUrl and sqs:GetQueueAttributes on the
+// queue, and sqs:SendMessage and sqs:GetQueueUrl on the dead-letter queue. Without sqs:GetQueueUrl the host makes the URL
+// from the ARN. Without sqs:GetQueueAttributes, which the mapping needs too, the host doesn't know the visibility timeout and
+// the last receive of a message. It then knows the dead-letter queue only from Options.DeadLetterQueue. With customer-managed
+// KMS keys the role needs kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's key.
+//
+// The host reads visibility timeout, retention and redrive policy with one call of GetQueueAttributes, when a message needs
+// them. It reads them again after 5 min, and sooner if SQS contradicts them. It then logs settings that don't fit the
+// function: a visibility timeout below 6 function timeouts, and a maxReceiveCount below 5
+// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
+//
+// Without a client a failed message is visible again when the visibility timeout of the queue ends, also after RetryAfter. A
+// Reject is then a failure like any other, and only the redrive policy of the queue moves the message. The host logs the
+// first such error.
 type Client interface {
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// minDelay is the shortest delay, counted from the visibility change. With 0, a delay that was asked for or that the other
-	// handlers of the batch have used up, a message would be received again at once, and spend its receives in milliseconds.
+	// minDelay is the shortest delay, counted from the visibility change. A delay can be used up by the other handlers of the
+	// batch, or be 0 on request. With 0 a message would be received again at once, and spend its receives in milliseconds.
 	minDelay = time.Second
-	// callTimeout bounds a call of SQS, unless the deadline bounds it more. After a visibility change that took so long no
-	// more are sent.
+	// callTimeout bounds a call of SQS, unless the deadline bounds it more. After a visibility change that took so long the host
+	// sends no more.
 	callTimeout = 5 * time.Second
 	// changesAtOnce is how many calls change visibility timeouts at once. A process keeps so many idle connections to SQS.
 	changesAtOnce = 10
@@ -32,7 +32,7 @@ const (
 	// batching window is at most 5 min, and an invocation at most 15 min.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 	maxDelay = 12*time.Hour - 30*time.Minute
-	// firstUnavailable and maxUnavailable are the delays while something is down that every message needs: see delayUnavailable.
+	// firstUnavailable and maxUnavailable are the delays while a dependency of every message is down. See delayUnavailable.
 	firstUnavailable = time.Minute
 	maxUnavailable   = time.Hour
 )

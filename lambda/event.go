@@ -43,7 +43,7 @@ func check(records []events.SQSMessage) error {
 
 // MessageOf returns the message that handlers see, for a function that handles its records itself.
 //
-// [sqsonce.OutcomeOf] says what to do with the message when the handler has returned: only what is done may be missing in
+// When the handler has returned, [sqsonce.OutcomeOf] tells you how to treat the message. Leave only done messages out of
 // BatchItemFailures.
 func MessageOf(record events.SQSMessage) *sqsonce.Message {
 	var m sqsonce.Message

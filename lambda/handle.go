@@ -15,12 +15,12 @@ import (
 //
 //	unstarted -> running -> succeeded                           the handler has returned nil, or a Skip
 //	                     -> unstarted                           a suspect, which runs later
-//	                     -> settling -> failed                  an error; a question may be asked first
+//	                     -> settling -> failed                  an error, perhaps after a question
 //	                                 -> succeeded               the dead-letter queue has confirmed the message before the results were closed
 //	          -> notStarted          when the handlers are closed
-//	                     -> abandoned when the handlers are closed, or half of the time is over and messages behind it need the rest
+//	                     -> abandoned when the handlers are closed, or at half of the time if messages behind it need the rest
 //
-// In the results an abandoned record is deadLettered where the dead-letter queue has taken it.
+// In the results an abandoned record is deadLettered if the dead-letter queue has confirmed it.
 type state uint32
 
 const (
@@ -39,9 +39,10 @@ func (s state) done() bool { return s == succeeded || s == deadLettered }
 
 // slot is the result of one record.
 //
-// A handler that ignores its context may return while the response is being made, or much later. So each change of the
-// state is a compare-and-swap from the state before: of the handler's return and the closing of the handlers only one
-// succeeds, and the other one sees that. The handler's goroutine writes err, outcome and retry before it swaps to settling. They are read only after that swap: nobody reads what an abandoned handler writes there.
+// A handler that ignores its context may return while the response is being made, or much later. So each change of the state
+// is a compare-and-swap from the state before. Of the handler's return and the closing of the handlers only one succeeds, and
+// the other one sees that. The handler's goroutine writes err, outcome and retry before it swaps to settling. They are read
+// only after that swap, so the values that an abandoned handler writes there are never read.
 type slot struct {
 	state   atomic.Uint32
 	head    bool            // the first of its chain in the event
@@ -118,7 +119,7 @@ func (v *invocation) succeed(s *slot, settled func(bool) error, outcome sqsonce.
 	return true
 }
 
-// failure is what a handler returned for the first record of a chain, or that it was abandoned.
+// failure is the error that a handler returned for the first record of a chain, or the mark that the handler was abandoned.
 type failure struct {
 	chain   []int
 	slot    *slot

@@ -14,35 +14,36 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Hooks are called around invocations and handlers, for telemetry. The rules of [sqsonce.Hooks] apply. An event that is refused,
-// or for which too many goroutines are abandoned, has none.
+// Hooks are called around invocations and handlers, for telemetry. The rules of [sqsonce.Hooks] apply. The hooks aren't
+// called for an event that the function refuses, and while too many goroutines are abandoned.
 //
-// End of an abandoned handler is called before Finish, or when Start has returned. An Extended is never called: a function
-// extends nothing.
+// End of an abandoned handler is called before Finish, or when Start has returned. Extended is never called, because a
+// function doesn't extend visibility timeouts.
 type Hooks struct {
 	sqsonce.Hooks
-	// Begin is called before the first handler, and all messages wait for it. All of the invocation uses the context that it
-	// returns. The records must not be changed. A Begin that has not returned when the margin begins counts in
-	// Options.Abandoned, and the answer names all messages.
+	// Begin is called before the first handler, and all messages wait for it. The whole invocation uses the context that it
+	// returns. Don't change the records. If Begin has not returned when the margin begins, it counts in Options.Abandoned, and
+	// the answer names all messages.
 	Begin func(ctx context.Context, records []events.SQSMessage) context.Context
-	// Finish is called with the answer made and before it is returned: what it does delays the answer. Its context ends three
-	// sixteenths of the margin before the deadline. At two sixteenths the answer is returned all the same, and a Finish that goes on
-	// counts in Options.Abandoned.
+	// Finish is called after the answer is made and before it is returned, so it delays the answer. It can export the telemetry
+	// that was gathered, because Lambda freezes the process after the answer. Its context ends three sixteenths of the margin
+	// before the deadline. At two sixteenths the answer is returned all the same, so Finish can't cost a success. A Finish that
+	// continues counts in Options.Abandoned.
 	Finish func(ctx context.Context, r Report)
 }
 
-// Report is what became of one invocation.
+// Report has the outcomes of one invocation.
 type Report struct {
 	QueueARN string
 	Records  int
-	// Outcomes adds up to Records. A message that was rejected and not sent to the dead-letter queue is failed.
+	// Outcomes adds up to Records. A rejected message that was not sent to the dead-letter queue counts as failed.
 	Outcomes map[sqsonce.OutcomeKind]int
-	// Sent is how many messages the dead-letter queue has: rejected ones, and FIFO messages that failed too often.
+	// Sent is how many messages were sent to the dead-letter queue: rejected messages, and FIFO messages that failed too often.
 	Sent      int
 	Elapsed   time.Duration // since Begin
-	Remaining time.Duration // until the deadline; 0: none is known
-	Abandoned int64         // goroutines of this process that were abandoned and have not returned, see Options.Abandoned
-	Err       error         // what the invocation returns
+	Remaining time.Duration // until the deadline, or 0 if it is not known
+	Abandoned int64         // goroutines of this process that were abandoned and have not returned. See Options.Abandoned
+	Err       error         // the error that the invocation returns
 }
 
 // hooks are those of the options, guarded.

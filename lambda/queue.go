@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// leastVisibility, in function timeouts, and leastReceives are what Lambda asks of a queue: with less, messages are
-	// received again while a throttled or slow invocation still has them, and reach the dead-letter queue untried.
+	// leastVisibility, in function timeouts, and leastReceives are Lambda's rules for a queue. With less, messages are received
+	// again while a throttled or slow invocation still has them, and reach the dead-letter queue without a run.
 	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 	leastVisibility = 6
 	leastReceives   = 5
 )
 
-// queueAttributes are those of the function's queue that the host uses. Zero: not known, or no redrive policy.
+// queueAttributes are the attributes of the function's queue that the host uses. Zero means not known, or without a redrive
+// policy.
 type queueAttributes struct {
 	visibility    time.Duration
 	retention     time.Duration
@@ -27,10 +28,10 @@ type queueAttributes struct {
 	deadLetterARN string
 }
 
-// readAgain is how soon the attributes are read again where SQS contradicts them.
+// readAgain is how soon the host reads the attributes again if SQS contradicts them.
 const readAgain = 30 * time.Second
 
-// knownQueue is what was read of a queue, and when.
+// knownQueue is the result of a read of a queue, and its time.
 type knownQueue struct {
 	queueAttributes
 	read         time.Time

@@ -6,7 +6,7 @@ import (
 )
 
 // runTimes are the latest run times of the handlers in this process, whatever they returned. A run that was cut off at the
-// margin is none of them: it says how long the handler was given, not how long it takes.
+// margin doesn't count, because it tells how long the handler was given, not how long it takes.
 type runTimes struct {
 	mu     sync.Mutex
 	latest [100]time.Duration

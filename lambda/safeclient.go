@@ -14,8 +14,8 @@ import (
 )
 
 // safeClient calls a [Client] whose calls may panic, return neither an answer nor an error, wait on a connection that died in
-// a freeze, or ignore their context. None of that delays an invocation beyond the context of the call: a call that goes on
-// is abandoned, as a handler is. The errors of the calls say whether SQS has answered.
+// a freeze, or ignore their context. Such a call doesn't delay an invocation beyond the context of the call. A call that
+// continues is abandoned, like a handler. The errors of the calls say whether SQS has answered.
 type safeClient struct {
 	next      Client
 	conns     thaw.Conns

@@ -17,11 +17,11 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Start serves the function's invocations with h and never returns: call it last in main. If an argument or option is bad,
-// it prints each error to standard error and ends the process with status 1 before the first invocation.
+// Start serves the function's invocations with h and never returns. Call it last in main. If an argument or option is bad, it
+// prints each error to standard error and ends the process with status 1 before the first invocation.
 //
-// Start makes a client where Options.Client says so. If the environment lacks something for that, it logs an error and serves
-// without a client.
+// Start makes a client as Options.Client describes. If the environment lacks a variable for it, Start logs an error and
+// serves without a client.
 func Start(h sqsonce.Handler, optFns ...func(*Options)) {
 	a, err := newAdapter(h, optFns, func() (Client, error) { return newClient(os.Getenv) })
 	if err != nil {
@@ -33,21 +33,21 @@ func Start(h sqsonce.Handler, optFns ...func(*Options)) {
 
 // Wrap returns the function that handles SQS events with h, for awslambda.Start or a test.
 //
-// The function returns an error, and starts no handler, for an event without records, with records of another service or
-// of several queues, or with a record that has no message ID. It also returns an error if a message failed and
-// Options.AllOrNothing is set. After an error Lambda delivers the whole batch again. Otherwise the response names each
-// failed message once; its list is never nil. A message ID that is in the event twice is handled twice, and is named if
-// either of the two failed.
+// The function returns an error, without starting a handler, for an event without records, with records of another service or
+// of several queues, or with a record that lacks a message ID. It also returns an error if a message failed and
+// Options.AllOrNothing is set. After an error Lambda delivers the whole batch again. Otherwise the response names each failed
+// message once. Its list is never nil. A message ID that is in the event twice is handled twice, and is named if either of
+// the two failed.
 //
-// It also returns an error if more handlers and calls of SQS than Options.Abandoned do not return: a
+// It also returns an error if more handlers and calls of SQS than Options.Abandoned don't return. This is a
 // messages.InvokeResponse_Error of aws-lambda-go with ShouldExit, after which awslambda.Start ends the process.
 //
-// If the context has no deadline, the function waits for its handlers without a limit.
+// If the context lacks a deadline, the function waits for its handlers without a limit.
 //
 // If the process serves one invocation at a time (AWS_LAMBDA_MAX_CONCURRENCY is not set or at most 1 when Wrap is called),
 // the messages' KillAt is the deadline.
 //
-// Every bad argument and option is reported at once, each as a [*sqsonce.OptionError]. Wrap starts nothing.
+// Wrap reports every bad argument and option at once, each as a [*sqsonce.OptionError]. It doesn't start anything.
 func Wrap(h sqsonce.Handler, optFns ...func(*Options)) (func(context.Context, events.SQSEvent) (events.SQSEventResponse, error), error) {
 	a, err := newAdapter(h, optFns, nil)
 	if err != nil {
@@ -85,8 +85,8 @@ func newAdapter(h sqsonce.Handler, optFns []func(*Options), newClient func() (Cl
 	return a, nil
 }
 
-// adapter is what the invocations of a process share. All else belongs to one invocation, since a process may serve several
-// at once.
+// adapter is the state that the invocations of a process share. All other state belongs to one invocation, because a process
+// may serve several at once.
 type adapter struct {
 	handler sqsonce.Handler
 	opts    Options

@@ -22,7 +22,7 @@ const (
 
 	doubtAfter  = 3 // claims in a row
 	claimMost   = 30 * time.Second
-	claimLong   = time.Hour // after it a claim is tried as seldom as a message that is aside
+	claimLong   = time.Hour // after it a claim runs as seldom as a message that is aside
 	doubtProbe  = time.Second
 	doubtKeeps  = 90 * time.Second // what a worker receives for so long it keeps
 	lateProbe   = time.Minute
@@ -190,8 +190,8 @@ func (l *loop) wake() {
 	}
 }
 
-// again are the messages that were unavailable and are tried once more. They get a quarter of the slots, so that attempts that take long
-// keep the others from none, and a slot more with each that gets through.
+// again are the messages that were unavailable and are run once more. They get a quarter of the slots, so that long attempts
+// keep slots for the others, and a slot more with each that gets through.
 type again struct {
 	slots int
 	taken int

@@ -27,7 +27,7 @@ type batchQueue struct {
 }
 
 const (
-	// slowCall is how long a call takes that is no reason to have more of them under way.
+	// slowCall is how long a call may run before the worker wants more calls under way.
 	slowCall = 200 * time.Millisecond
 	// maxRetryLevel is the number of failures after which the wait of an entry is no longer doubled.
 	maxRetryLevel = 7
@@ -56,8 +56,8 @@ func (q *batchQueue) limit() int {
 }
 
 // slowdown slows down the calls of one kind while they fail. After a failure one call at a time is made, after a delay that
-// doubles; everything else waits, and goes out in full batches when calls succeed again. With a delay for each message
-// batches would fall apart, and the number of calls would grow when SQS can take the least of them.
+// doubles. All other entries wait, and go out in full batches when calls succeed again. With a delay for each message batches
+// would fall apart, and the number of calls would grow when SQS can take the least of them.
 type slowdown struct {
 	failures int       // failed calls in a row
 	counted  time.Time // when the last of them was

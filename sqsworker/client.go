@@ -13,15 +13,23 @@ import (
 	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
-// Client is what a worker needs of SQS. *sqs.Client implements it.
+// Client is the part of the SQS client that a worker calls. *sqs.Client implements it.
 //
-// SendMessage and GetQueueUrl are called for dead-letter queues only, GetQueueAttributes when Run starts, and once a minute
-// while it was not answered.
+// On the queue a worker needs sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility and sqs:GetQueueAttributes.
+// Without the last one the worker assumes a redrive policy of three receives, and knows the dead-letter queue only from
+// Options.DeadLetterQueue. If that is not set either, messages behind a FIFO message that always fails wait.
 //
-// The options of each call switch off the SDK's retries, because the worker retries itself, and its check of checksums,
-// which fails ten messages for one. They also tell whether SQS has answered. A wrapper has to pass the options on: of another
-// one no answer is known to be SQS's, and no error ends Run. A call that panics, or
-// that returns neither an answer nor an error, is a call that failed.
+// On the dead-letter queue it needs sqs:SendMessage and sqs:GetQueueUrl. It uses sqs:GetQueueAttributes there only for the
+// startup check. With a customer-managed KMS key it needs kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's
+// key.
+//
+// The worker calls SendMessage and GetQueueUrl for dead-letter queues only. It calls GetQueueAttributes when Run starts,
+// and once a minute while SQS has not answered it.
+//
+// The options of each call switch off the SDK's retries, because the worker retries itself. They also switch off its check of
+// checksums, which fails ten messages for one, and tell whether SQS has answered. If you wrap the client, pass the options
+// on. Otherwise the worker can't know that an answer is SQS's, and errors don't end Run. A call that panics, or that returns
+// neither an answer nor an error, has failed.
 type Client interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
@@ -33,20 +41,25 @@ type Client interface {
 
 var _ Client = (*sqs.Client)(nil)
 
-// HTTPClient returns a client for sqs.Options.HTTPClient (or aws.Config.HTTPClient) with the connections and timeouts
-// that a worker with inFlight messages in flight needs.
+// HTTPClient returns a client for sqs.Options.HTTPClient (or aws.Config.HTTPClient) with the connections and timeouts that a
+// worker with inFlight messages in flight needs.
 //
-// The SDK's default client keeps ten idle connections per host, so a busy worker opens a new one, with its TLS handshake,
-// for most calls. It also has no response timeout, so a long poll on a dead connection waits until the kernel notices.
+// The SDK's default client keeps ten idle connections per host, so a busy worker opens a new one, with its TLS handshake, for
+// most calls. It also lacks a response timeout, so a long poll on a dead connection waits until the kernel notices.
 //
-// The buffers take 96 KB for each open connection. They hold a receive of ten messages with bodies of 5 KB, a delete of
-// ten, and a batch of 25 records of package dynamostore, so that each takes one read or write. Give the client to the
-// DynamoDB client as well.
+// The buffers need 96 KB for each open connection. They hold a receive of ten messages with bodies of 5 KB, a delete of ten,
+// and a batch of 25 records of package dynamostore, so that each needs one read or write. Give the client to the DynamoDB
+// client as well.
 //
-// At most these calls of a worker are under way at once, each on a connection: Options.MaxReceivers receives; as many
-// deletes, and at least 16; a heartbeat call for each ten messages whose extension is due; and a send for each message
-// that goes to the dead-letter queue. Only a stop makes more, and answers that are slow: deletes that take longer than
-// 200 ms, and calls that are made again while their answer is overdue.
+// At most these calls of a worker are under way at once, each on a connection:
+//
+//   - Options.MaxReceivers receives
+//   - as many deletes, and at least 16
+//   - a heartbeat call for each ten messages whose extension is due
+//   - a send for each message that goes to the dead-letter queue
+//
+// More calls are under way only during a stop, and while SQS answers slowly: deletes that need longer than 200 ms, and calls
+// that are repeated while their answer is overdue.
 func HTTPClient(inFlight int) *awshttp.BuildableClient {
 	// Receives, deletes and visibility changes take ten messages each; the rest is for batches that are not full.
 	conns := max(16, 3*(inFlight/host.MaxBatch+1)+8)
@@ -59,14 +72,14 @@ func HTTPClient(inFlight int) *awshttp.BuildableClient {
 }
 
 const (
-	// callTimeout is how long a delete, a release or an extension may take before it is tried again. Deletes and extensions
-	// go on waiting for the answer meanwhile, at most maxPatience.
+	// callTimeout is how long a delete, a release or an extension may run before it is repeated. Deletes and extensions continue
+	// to wait for the answer meanwhile, at most maxPatience.
 	callTimeout = 5 * time.Second
 	maxPatience = time.Minute
-	// receiveMargin is what a receive may take beyond its wait. A shorter timeout would cancel polls that SQS has already
-	// answered; their messages would stay hidden for a visibility timeout.
+	// receiveMargin is the time that a receive may need beyond its wait. A shorter timeout would cancel polls that SQS has
+	// already answered, and their messages would stay hidden for a visibility timeout.
 	receiveMargin = 20 * time.Second
-	// sendTimeout limits a send to the dead-letter queue, with the SDK's own retries.
+	// sendTimeout limits a send to the dead-letter queue, including the SDK's own retries.
 	sendTimeout = 10 * time.Second
 )
 

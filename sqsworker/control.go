@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// control is what may be changed while the worker runs. The loop reads it; changed wakes the loop where it has to act.
+// control is the state that may be changed while the worker runs. The loop reads it. changed wakes the loop if it has to act.
 type control struct {
 	paused      atomic.Bool
 	concurrency atomic.Int64
@@ -21,19 +21,20 @@ func (c *control) wake() {
 	}
 }
 
-// Pause stops the receives, until [Worker.Resume]. It may be called at any time, from any goroutine, also before Run; it
-// does not wait.
+// Pause stops the receives, until [Worker.Resume]. You may call it at any time, from any goroutine, also before Run. It does
+// not wait.
 //
-// A receive under way is not cancelled and ends within Options.WaitTime; SQS could lose track of what it brings until the
-// visibility timeout ends. All that the worker has received is handled as ever, with retries, also what waits for a slot:
-// given back, it would have spent a receive for nothing. A paused worker is ready: see [Worker.Health].
+// A receive under way is not cancelled and ends within Options.WaitTime, because SQS could hide the messages of a cancelled
+// receive until the visibility timeout ends. The worker handles all messages that it has received as usual, with retries,
+// also those that wait for a slot. If it gave them back, they would have spent a receive without a run. A paused worker is
+// ready: see [Worker.Health].
 func (w *Worker) Pause() {
 	if w.control.paused.CompareAndSwap(false, true) {
 		w.log.Info("sqsworker: paused: no receive is started")
 	}
 }
 
-// Resume ends what [Worker.Pause] began. It may be called at any time, from any goroutine.
+// Resume starts the receives again after [Worker.Pause]. You may call it at any time, from any goroutine.
 func (w *Worker) Resume() {
 	if w.control.paused.CompareAndSwap(true, false) {
 		w.log.Info("sqsworker: resumed")
@@ -41,10 +42,10 @@ func (w *Worker) Resume() {
 	}
 }
 
-// SetConcurrency changes Options.Concurrency. It may be called at any time, from any goroutine, also before Run. With fewer
-// slots, the handlers that run beyond them end by themselves, and none is started meanwhile. Where MaxInFlight and MaxReceivers
-// were not set they are those of the new Concurrency; where they were, they stay. It returns a [*sqsonce.OptionError] if
-// concurrency is less than 1 or more than 120,000, and changes nothing.
+// SetConcurrency changes Options.Concurrency. You may call it at any time, from any goroutine, also before Run. With fewer
+// slots, the handlers that run beyond them end by themselves, and the worker doesn't start handlers meanwhile. If you did not
+// set MaxInFlight and MaxReceivers, they follow the new Concurrency. If you set them, they stay. If concurrency is less than
+// 1 or more than 120,000, SetConcurrency returns a [*sqsonce.OptionError] and doesn't change anything.
 //
 // Each connection of the client's HTTP client serves one call at a time: see [HTTPClient].
 func (w *Worker) SetConcurrency(concurrency int) error {
@@ -58,9 +59,9 @@ func (w *Worker) SetConcurrency(concurrency int) error {
 	return nil
 }
 
-// Options returns the options in force: zeros are replaced by their defaults, and Concurrency is the one of SetConcurrency, with
-// the defaults that depend on it. MaxAttempts and DeadLetterQueue stay zero where the queue decides. It may be called at any time, from
-// any goroutine.
+// Options returns the options in force. Zeros are replaced by their defaults. Concurrency is the one of SetConcurrency, with
+// the defaults that depend on it. MaxAttempts and DeadLetterQueue stay zero if the queue decides. You may call it at any
+// time, from any goroutine.
 func (w *Worker) Options() Options {
 	o := w.given
 	o.Concurrency = int(w.control.concurrency.Load())
@@ -68,13 +69,13 @@ func (w *Worker) Options() Options {
 	return o
 }
 
-// Intake is whether a worker receives. The texts are stable: metrics and alarms may hold them.
+// Intake is whether a worker receives. The texts are stable, so that metrics and alarms may use them.
 type Intake string
 
 const (
 	IntakeOpen   Intake = "open"   // a receive is under way, or soon will be
-	IntakeFull   Intake = "full"   // none is: the worker has what its handlers will take up, or MaxInFlight or MaxBytes are used up
-	IntakePaused Intake = "paused" // none is started, see [Worker.Pause]
+	IntakeFull   Intake = "full"   // the worker has enough messages for its handlers, or MaxInFlight or MaxBytes are used up
+	IntakePaused Intake = "paused" // the worker starts no receive, see [Worker.Pause]
 )
 
 // intake returns "" while Run does not receive at all: before its first look at the queue, in the stop, and after it.

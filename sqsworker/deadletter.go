@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// deadLetters is what the worker knows of its dead-letter queue.
+// deadLetters is the worker's knowledge of its dead-letter queue.
 type deadLetters struct {
 	missingLogged bool      // that there is none
 	missing       bool      // by the answer to a send: only one that succeeds shows that it exists again
@@ -17,8 +17,8 @@ type deadLetters struct {
 	askAgain      time.Time // while it refuses
 }
 
-// askAgainAfter is how long a dead-letter queue that did not take a message is left alone. Each message that it would get
-// fails meanwhile, as without a dead-letter queue.
+// askAgainAfter is how long the worker leaves alone a dead-letter queue that did not accept a message. Each message for it fails
+// meanwhile, as without a dead-letter queue.
 const askAgainAfter = 30 * time.Second
 
 // reject sends the message to the dead-letter queue, and deletes it when that is confirmed. In this order a crash in

@@ -13,8 +13,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// minDeletes is how many deletes may be under way at once with few receivers: so many may hang before others wait. With
-// more receivers there are as many deletes: each takes ten messages and one round trip, as a receive does. More of them
+// minDeletes is how many deletes may be under way at once with few receivers. So many may hang before others wait. With more
+// receivers there are as many deletes, because each carries ten messages in one round trip, as a receive does. More of them
 // would open more connections, and wait there. Slow ones need more, see batchQueue.limit.
 const minDeletes = 16
 
@@ -163,11 +163,11 @@ func (l *loop) deleteAnswered(d *delivery, handle string, err error, late bool) 
 // mayBeDeleted says that SQS may have deleted the message, without an answer until now.
 func (d *delivery) mayBeDeleted() bool { return d.inDelete > 0 || d.unsure }
 
-// finished is a set of the IDs of the last messages that are done. SQS may deliver such a message again, because its
-// delete was not confirmed, or because one of its servers missed the receive or the delete; it is then deleted without a
-// run. A message that is sent again, or redriven from a dead-letter queue, has a new ID.
+// finished is a set of the IDs of the last messages that are done. SQS may deliver such a message again, because its delete
+// was not confirmed, or because one of its servers missed the receive or the delete. It is then deleted without a run. A
+// message that is sent again, or redriven from a dead-letter queue, has a new ID.
 //
-// 10,000 IDs of 36 bytes take about 1.1 MB: the copies of the IDs 0.5 MB, the map 0.4 MB, the ring 0.2 MB. The records of
+// 10,000 IDs of 36 bytes need about 1.1 MB: the copies of the IDs 0.5 MB, the map 0.4 MB, the ring 0.2 MB. The records of
 // package dedup cover older messages, and other processes.
 type finished struct {
 	undeleted map[string]bool // by ID; false: the delete is confirmed

@@ -81,19 +81,19 @@ const (
 	held                   // in flight without a slot, until its timer runs or the peer has ended: see heldFor
 	rejecting              // sent to the dead-letter queue
 	deleting               // done, delete not confirmed
-	releasing              // given back, not confirmed; not extended any more
+	releasing              // given back, not confirmed, and no longer extended
 	gone
 )
 
-// heldFor is why a message is held.
+// heldFor is the reason why a message is held.
 type heldFor int
 
 const (
-	heldAttempt   heldFor = iota // the head of a FIFO group, for its next try
+	heldAttempt   heldFor = iota // the head of a FIFO group, for its next attempt
 	heldElsewhere                // its event is in progress elsewhere
-	heldAside                    // what it needs is unavailable, and others go on: see aside.go
+	heldAside                    // its dependency is unavailable, while others run: see aside.go
 	heldClaim                    // the same, and it is not known whether others do
-	heldDLQ                      // the head of a FIFO group, for a dead-letter queue that takes it: see awaitDLQ
+	heldDLQ                      // the head of a FIFO group, for a dead-letter queue that accepts it: see awaitDLQ
 	heldSuspect                  // for its turn to run apart: see suspects.go
 	heldForCount                 // how many there are
 )

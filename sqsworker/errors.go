@@ -15,10 +15,10 @@ import (
 	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
-// ErrAlreadyRun is returned by a second call of Run.
+// ErrAlreadyRun is the error of a second call of Run.
 var ErrAlreadyRun = errors.New("sqsworker: Run was called before: a worker runs once, make another one with New")
 
-// StopError counts what a stop could not finish. Nothing is lost: SQS delivers these messages again.
+// StopError counts the work that a stop could not finish. Messages aren't lost, because SQS delivers them again.
 type StopError struct {
 	Stuck     int64 // handlers that did not return after their context was cancelled
 	Abandoned int64 // messages that stay hidden until their visibility timeout ends, those of stuck handlers included
@@ -44,7 +44,7 @@ type entryError struct {
 
 func (e *entryError) Error() string { return "sqsworker: " + e.code + ": " + e.message }
 
-// ErrorCode is for telemetry: hooks get the error, and the SDK's errors have this method.
+// ErrorCode is for telemetry. Hooks get the error, and the SDK's errors have this method.
 func (e *entryError) ErrorCode() string { return e.code }
 
 // errorCode returns SQS's code without the prefix of its older protocol, or "" for an error that is not an answer of SQS. An error
@@ -80,9 +80,9 @@ func isRefused(err error) bool {
 	return isHandleDead(err) || ok && e.senderFault && !isThrottle(err)
 }
 
-// fatalCodes are errors that no retry mends while the process runs. Expired credentials are not among them: they are
-// rotated. A missing queue is one only after two answers: see absent. The SDK reports the codes of SQS's older Query protocol (KMS.DisabledException) if the answer carries
-// them, else the names of its own error types (KmsDisabled).
+// fatalCodes are errors that retries can't fix while the process runs. Expired credentials are not among them, because they
+// are rotated. A missing queue is one only after two answers: see absent. The SDK reports the codes of SQS's older Query
+// protocol (KMS.DisabledException) if the answer has them, else the names of its own error types (KmsDisabled).
 var fatalCodes = []string{
 	"QueueDeletedRecently", "AccessDenied", "AccessDeniedException",
 	"InvalidAddress", "InvalidSecurity", "UnsupportedOperation",

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// group is the messages of one FIFO message group that are in flight here, over all receives. They run one after the
-// other: the next one starts when the delete of the one before is confirmed. If it started earlier, a redelivery of the
-// first one could run after it.
+// group is the messages of one FIFO message group that are in flight here, over all receives. They run one after the other.
+// The next one starts when the delete of the one before is confirmed. If it started earlier, a redelivery of the first one
+// could run after it.
 type group struct {
 	name      string
 	head      *delivery // the first one: waiting for a slot, running, held, rejected or being deleted

@@ -116,7 +116,7 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 	})
 }
 
-// result is what a handler's return means for its message.
+// result is the meaning of a handler's return for its message.
 type result struct {
 	outcome    sqsonce.OutcomeKind
 	err        error

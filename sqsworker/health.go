@@ -17,8 +17,9 @@ const (
 
 var states = [...]string{stateNew: "new", stateRunning: "running", stateStopping: "stopping", stateEnded: "ended"}
 
-// State returns what the worker does: "new" until Run receives, "running", also while it is paused, "stopping" while it finishes
-// what it has received, and "ended". The texts are stable. It may be called at any time, from any goroutine.
+// State returns the worker's state. It is "new" until Run receives, "running", also while the worker is paused, "stopping"
+// while it finishes the messages that it has received, and "ended". The texts are stable. You may call it at any time, from
+// any goroutine.
 func (w *Worker) State() string { return states[w.state.Load()] }
 
 // blockedAfter is the time without a step of the loop after which the worker counts as dead. An idle loop makes a step
@@ -28,15 +29,19 @@ const blockedAfter = time.Minute
 // Health returns a handler with two paths, for probes:
 //
 //   - /live is 200 unless a restart would help: the worker has ended, its main loop has been blocked for a minute, or as many
-//     handlers as Concurrency are stuck (Stats.Stuck). A stuck handler gives its slot to another message and keeps what it
-//     has locked and allocated, so messages are still handled then, by ever more goroutines. It does not depend on SQS.
-//   - /ready is 200 while the worker makes progress: it runs and does not stop; a receive has succeeded within WaitTime + 1 min,
-//     or none was needed ([IntakePaused], or [IntakeFull] and a handler has returned or a delete was confirmed within that
-//     time); and the last three outcomes were not all unavailable ([sqsonce.ErrUnavailable]). Whoever pauses a worker is
-//     not told that it is broken.
+//     handlers as Concurrency are stuck (Stats.Stuck). A stuck handler gives its slot to another message and keeps its locks
+//     and memory, so the worker still handles messages then, with ever more goroutines. /live does not depend on SQS.
+//   - /ready is 200 while the worker makes progress. The worker must run, and not be stopping. A receive must have succeeded
+//     within WaitTime + 1 min, or be unnecessary ([IntakePaused], or [IntakeFull] and a handler has returned or a delete was
+//     confirmed within that time). And the last three outcomes must not all be unavailable ([sqsonce.ErrUnavailable]). A
+//     paused worker stays ready.
 //
 // Otherwise they are 503. The body is JSON: the reason of a 503, the state, the intake, the seconds since the last receive
-// (-1: none yet), the handlers that run and the seconds of the oldest one, and the stuck ones.
+// (-1 before the first one), the handlers that run and the seconds of the oldest one, and the stuck ones. The probes of
+// Kubernetes:
+//
+//	livenessProbe:  {httpGet: {path: /live, port: 8080}}
+//	readinessProbe: {httpGet: {path: /ready, port: 8080}}
 func (w *Worker) Health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/live", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.NotLive()) })
@@ -44,7 +49,8 @@ func (w *Worker) Health() http.Handler {
 	return mux
 }
 
-// NotLive returns why /live of [Worker.Health] is 503; "": it is 200. It may be called at any time, from any goroutine.
+// NotLive returns the reason if /live of [Worker.Health] is 503, and "" if it is 200. You may call it at any time, from any
+// goroutine.
 func (w *Worker) NotLive() string {
 	switch state := w.state.Load(); {
 	case state == stateNew:
@@ -59,7 +65,8 @@ func (w *Worker) NotLive() string {
 	return ""
 }
 
-// NotReady returns why /ready of [Worker.Health] is 503; "": it is 200. It may be called at any time, from any goroutine.
+// NotReady returns the reason if /ready of [Worker.Health] is 503, and "" if it is 200. You may call it at any time, from any
+// goroutine.
 func (w *Worker) NotReady() string {
 	patience := w.opts.WaitTime + time.Minute
 	last := w.Stats().LastPoll

@@ -165,8 +165,8 @@ func (l *loop) inProgress(d *delivery, r result) {
 const (
 	// afterHolder is how much later than the end of the holder's lease a message is visible that is given back.
 	afterHolder = 2 * time.Second
-	// holdAgain is how soon a message is tried again that the store refuses after the end of the holder's lease: by the
-	// store's clock it is not over yet.
+	// holdAgain is how soon a message runs again that the store refuses after the end of the holder's lease, because by the
+	// store's clock the lease has not expired yet.
 	holdAgain     = 500 * time.Millisecond
 	holdAgainMost = 30 * time.Second
 )

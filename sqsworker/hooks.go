@@ -10,33 +10,34 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Hooks are called around handlers and calls of SQS, for telemetry. The rules of [sqsonce.Hooks] apply. None is called on the
-// goroutine that decides for all messages: one that takes its time delays its own message, or call, and no other.
+// Hooks are called around handlers and calls of SQS, for traces and metrics. The rules of [sqsonce.Hooks] apply. They run on
+// the goroutines of handlers and calls, not on the goroutine that decides for all messages. A slow hook delays only its own
+// message or call. For counts and gauges read [Worker.Stats] instead. An Attach hook gets the worker.
 //
 // A handler that is stuck ends when it returns, with the outcome of its return, or when the stop no longer waits for it.
 type Hooks struct {
 	sqsonce.Hooks
-	// Call is called before each call of SQS for messages, which is made with the context that it returns; done, which may be
-	// nil, when it was answered.
+	// Call is called before each call of SQS for messages. The call is made with the context that it returns. done, which may be
+	// nil, is called when SQS has answered.
 	Call func(ctx context.Context, c Call) (_ context.Context, done func(CallResult))
-	// Attach is called once, by Run, and its result, which may be nil, when Run returns: for instruments that read Stats when
-	// they are asked. It may keep w.
+	// Attach is called once, by Run. Run calls its result, which may be nil, when it returns. Use it for instruments that read
+	// Stats on demand. It may keep w.
 	Attach func(w *Worker) (detach func())
 }
 
 // Call is one call of SQS.
 type Call struct {
-	Operation string // of the API: "ReceiveMessage", "DeleteMessageBatch"
-	QueueURL  string // where it goes: that of the dead-letter queue for a reject
+	Operation string // of the API, such as "ReceiveMessage" or "DeleteMessageBatch"
+	QueueURL  string // of the queue that gets the call, for a reject the dead-letter queue
 	Purpose   Purpose
 	Entries   int                // messages asked for, or to be changed
-	Messages  []*sqsonce.Message // of all but receives; not to be kept
+	Messages  []*sqsonce.Message // nil for receives, don't keep them
 }
 
-// Purpose is what a call of SQS is for. The texts are stable: metrics hold them.
+// Purpose is the reason for a call of SQS. The texts are stable, because metrics use them.
 type Purpose string
 
-// The purposes.
+// The purposes of calls.
 const (
 	PurposeReceive Purpose = "receive"
 	PurposeDelete  Purpose = "delete"
@@ -45,12 +46,12 @@ const (
 	PurposeReject  Purpose = "reject"
 )
 
-// CallResult is its answer.
+// CallResult is the answer to a [Call].
 type CallResult struct {
 	Elapsed time.Duration
-	Entries int   // received, or changed
+	Entries int   // messages received, or entries changed
 	Failed  int   // entries that SQS refused, or that its answer does not name
-	Err     error // of the whole call
+	Err     error // the error of the whole call
 }
 
 // hooks are those of the options, guarded.

@@ -49,9 +49,9 @@ func (d *delivery) about(others ...any) []any {
 	return append(attrs, others...)
 }
 
-// eventKey is the key of an event in a log line: the one that deduplication used, else that of the message as it was received,
-// since handlers may change theirs. It costs as much as the body is long, so it is derived when a line is written, and not at
-// all without one. What has no key has no attribute.
+// eventKey is the key of an event in a log line. It is the key that deduplication used, else the key of the message as it was
+// received, because handlers may change theirs. It costs as much as the body is long, so it is derived only when a line is
+// written. A message without a key has no attribute.
 type eventKey struct {
 	raw      *sqstypes.Message
 	queueARN string

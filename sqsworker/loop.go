@@ -11,9 +11,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// loop is the state of a running worker. One goroutine, that of Run, reads and changes it: nothing here is locked, and
-// every decision sees one consistent state. Handlers and calls of SQS run on goroutines of their own, and post what came
-// of them as an event.
+// loop is the state of a running worker. One goroutine, that of Run, reads and changes it. So it needs no locks, and every
+// decision sees one consistent state. Handlers and calls of SQS run on goroutines of their own, and post their results as
+// events.
 type loop struct {
 	*Worker
 	queue queue
@@ -24,7 +24,7 @@ type loop struct {
 	life
 }
 
-// receiving is what the loop knows of receives.
+// receiving is the loop's knowledge of receives.
 type receiving struct {
 	polling  polling
 	clock    serverClock
@@ -48,7 +48,7 @@ type handling struct {
 	again      again
 }
 
-// settling is what SQS is told of messages.
+// settling is the calls that tell SQS about messages.
 type settling struct {
 	heartbeat     *timer // for the next look at the leases
 	extensions    slowdown
@@ -161,7 +161,7 @@ func (l *loop) sleep() time.Duration {
 	return maxSleep
 }
 
-// event is what happened on another goroutine: one of the types in handle.
+// event is a result from another goroutine: one of the types in handle.
 type event any
 
 func (l *loop) handle(e event) {
@@ -248,7 +248,7 @@ func (l *loop) close() {
 	}
 }
 
-// schedule has what the loop does later. The loop sleeps until the first of its timers is due.
+// schedule has the loop's later work. The loop sleeps until the first of its timers is due.
 type schedule struct{ timers timerHeap }
 
 type timer struct {

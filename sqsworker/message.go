@@ -25,10 +25,11 @@ var systemAttributes = []sqstypes.MessageSystemAttributeName{
 }
 
 // MessageOf returns the message that handlers see, for a loop that receives messages itself. The receive must ask for all
-// system attributes and all message attributes (MessageSystemAttributeNames and MessageAttributeNames: All): a message without
-// its attributes has another key. queueARN names the queue; without it keys that hold it are those of no queue.
+// system attributes and all message attributes (MessageSystemAttributeNames and MessageAttributeNames: All), because a
+// message without its attributes has another key. queueARN names the queue. Without it the message lacks the keys that
+// contain the queue's ARN.
 //
-// [sqsonce.OutcomeOf] says what to do with the message when the handler has returned.
+// When the handler has returned, [sqsonce.OutcomeOf] tells you how to treat the message.
 func MessageOf(m sqstypes.Message, queueARN string) *sqsonce.Message { return decode(&m, queueARN) }
 
 // decode returns the message that handlers see. A system attribute that is missing or cannot be read leaves its field

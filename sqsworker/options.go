@@ -18,92 +18,164 @@ import (
 
 // Options configure [New]. The zero value of each field is its default.
 type Options struct {
-	// What most users set first.
+	// Most users set these first.
 
-	// Concurrency is how many handlers run at once. [Worker.SetConcurrency] changes it. Default: 10; most 120,000.
+	// Concurrency is how many handlers run at once. [Worker.SetConcurrency] changes it.
+	// Default: 10. Limits: 1 to 120,000.
 	Concurrency int
-	// Timeout returns the time after which the context of a message's handler is cancelled with context.DeadlineExceeded;
-	// 0 or negative: never. It is called before each run of a handler, from any goroutine, and must not change the message.
-	// If it panics, the message fails with a *sqsonce.PanicError. Default: nil, no timeout.
+	// Timeout returns the time after which the context of a message's handler is cancelled with context.DeadlineExceeded. With 0
+	// or a negative time it is never cancelled. Timeout is called before each run of a handler, from any goroutine, and must not
+	// change the message. If it panics, the message fails with a *sqsonce.PanicError.
+	// Default: nil, without a timeout.
 	Timeout func(m *sqsonce.Message) time.Duration
-	// StopTimeout is how long handlers may go on after Run's context was cancelled. With at least WaitTime + 5 s no message
-	// stays hidden after the stop. Default: 20 s, with which Run returns within 30 s; negative: none.
+	// StopTimeout is how long handlers may continue after Run's context was cancelled. With at least WaitTime + 5 s messages
+	// don't stay hidden after the stop. A shorter WaitTime makes stops shorter, and costs more receives on an idle queue.
+	//
+	// The platform must wait for StopTimeout + StopGrace + 7 s before it kills the process. The defaults need at most 29 s. ECS
+	// (stopTimeout) and Kubernetes (terminationGracePeriodSeconds) send SIGTERM and, 30 s later by default, SIGKILL. Handlers
+	// that need longer to finish need a longer StopTimeout. For two minutes, the most that Fargate waits:
+	//
+	//	o.StopTimeout = 110 * time.Second
+	//
+	//	"stopTimeout": 120                   in the container definition of ECS
+	//	terminationGracePeriodSeconds: 120   in the pod of Kubernetes
+	//
+	// In a container the process must be the first one, or be run by one that passes signals on ("initProcessEnabled": true on
+	// ECS).
+	//
+	// Default: 20 s, with which Run returns within 30 s. A negative time is 0.
 	StopTimeout time.Duration
 
 	// Messages and their leases.
 
 	// VisibilityTimeout is the visibility timeout sent with each receive and each extension, in whole seconds. It is how long a
-	// message stays hidden after its worker died, not a limit for handlers. Default: 30 s; least 1 s, most 12 h.
+	// message may stay hidden after its worker died, not a limit for handlers. A heartbeat extends it at half its length (at a
+	// third below ten seconds), ten messages per call, and repeats failed extensions.
+	//
+	// The worker loses the lease of a message when SQS refuses an extension, or when the last extension that succeeded has
+	// expired. Another worker may have the message then. The handler's context is cancelled with cause [sqsonce.ErrLeaseLost],
+	// and the worker neither deletes nor changes the message. It does not start a message whose lease it can't prove. SQS hides
+	// a message for at most twelve hours after its receipt, and so does the worker.
+	//
+	// An answer to a receive may arrive late because of a slow network, or because the process was stopped. Its Date says when
+	// SQS handed the messages out. If less than half of the visibility timeout is left, the worker extends them before their
+	// handlers start. If the timeout has expired, it doesn't start them. A visibility timeout below 5 s is too short for that,
+	// because Dates are whole seconds.
+	//
+	// Default: 30 s. Limits: 1 s to 12 h.
 	VisibilityTimeout time.Duration
-	// MaxExtension is how long after its receipt a message is hidden by extensions. Then its lease is lost, and the
-	// context of its handler is cancelled with cause sqsonce.ErrLeaseLost. Default and most: 12 h, the limit of SQS;
-	// least VisibilityTimeout.
+	// MaxExtension is how long after its receipt a message is hidden by extensions. Then its lease is lost, and the context of
+	// its handler is cancelled with cause sqsonce.ErrLeaseLost.
+	// Default: 12 h, the limit of SQS. Limits: VisibilityTimeout to 12 h.
 	MaxExtension time.Duration
-	// Backoff returns the delay after a try that failed. On a standard queue the try is the receive count, 1 for the first
-	// delivery; on FIFO it counts the runs in this process, see MaxAttempts. The delay is rounded up to whole seconds, and cut to
-	// what remains of the 12 h that SQS hides a message. Default: 10 s, 1 min, then 5 min, and a random part of up to a
-	// quarter more: with a maxReceiveCount of 5 no failure of less than eleven minutes dead-letters a message.
+	// Backoff returns the delay after a failed attempt. On a standard queue its argument is the receive count, 1 for the first
+	// delivery. On FIFO it counts the runs in this process, see MaxAttempts. The delay is rounded up to whole seconds, and cut
+	// to the rest of the 12 h that SQS hides a message. With a maxReceiveCount of 5 the default doesn't dead-letter a message
+	// for a failure of less than eleven minutes.
+	// Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more.
 	Backoff func(try int) time.Duration
-	// MaxAttempts is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with its
-	// last error. Between its tries it waits for Backoff, and its followers behind it. Without a redrive policy the group
-	// is given back after so many tries. Default: the maxReceiveCount of the queue, at most 10; 3 where that is not known.
-	// Least 1.
+	// MaxAttempts is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with
+	// its last error. Between its attempts it waits for Backoff, and its followers wait behind it. Then the next message is the
+	// head. SQS does not count receives of the group meanwhile, so a follower doesn't reach the dead-letter queue without a run.
+	// Waiting groups don't count in MaxInFlight, so poisoned groups don't slow down the others. See MaxHeld.
+	//
+	// Without a redrive policy the group is given back after so many attempts. If the dead-letter queue refuses the message, the
+	// worker leaves the head to SQS at its last receive. If that queue is missing or unknown, SQS would deliver the head again,
+	// after the messages behind it. So the worker holds the group, logs it once, looks for the queue every 30 s, and continues
+	// within a minute after you create it.
+	//
+	// Default: the maxReceiveCount of the queue, at most 10, or 3 if that is not known. Limits: at least 1.
 	MaxAttempts int
-	// QueueARN is the queue's ARN. It is part of the key of events without an ID. Set it only where sqs:GetQueueAttributes is denied
-	// and the queue's URL is that of a proxy, which does not tell it: without it such messages wait. Default: from the attributes, else
-	// from the URL.
+	// QueueARN is the queue's ARN. It is part of the key of events without an ID. Set it only if sqs:GetQueueAttributes is
+	// denied and the queue's URL is that of a proxy, which lacks the ARN. Without QueueARN such messages wait.
+	// Default: from the attributes, else from the URL.
 	QueueARN string
-	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the worker's. Default: the one
-	// of the queue's RedrivePolicy.
+	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the worker's.
+	// Default: the dead-letter queue of the queue's RedrivePolicy.
 	DeadLetterQueue string
 
 	// Receives and deletes.
 
-	// MaxInFlight is how many messages may be received and not yet deleted or given back. A worker with slow handlers has
-	// fewer: beyond free slots it receives only what its handlers, by their last runs, will take up within a second. The
-	// messages of one FIFO group come together, and wait for each other. SQS allows about 120,000 per queue. Default: 2 x Concurrency + 10, at most 120,000.
+	// MaxInFlight is how many messages may be received and not yet deleted or given back. The messages of one FIFO group come
+	// together, and wait for each other. SQS allows about 120,000 per queue.
+	//
+	// A message that waits in a worker for a slot can't be handled by another worker that has a free slot. So a worker receives
+	// for its free slots. Beyond them it receives only as many messages as its handlers will start within a second, by their
+	// last runs. Until some handlers have returned, it receives for its free slots only. A worker with slow handlers therefore
+	// has fewer messages than MaxInFlight. Receives for quick handlers are for ten messages each, which costs least. MaxInFlight
+	// and MaxBytes are the upper limits.
+	//
+	// Default: 2 x Concurrency + 10, at most 120,000. Limits: 1 to 120,000.
 	MaxInFlight int
-	// MaxHeld is how many messages may wait in this process, outside MaxInFlight, for the next try of their FIFO group or for the
-	// end of another delivery of their event. Beyond it they are given back, but for those at their last receive. While
-	// twice as many wait nothing is received. Default: 4 x MaxInFlight, at least 30; least 1, most 480,000.
+	// MaxHeld is how many messages may wait in this process, outside MaxInFlight, for the next attempt of their FIFO group or
+	// for the end of another delivery of their event. Beyond it they are given back, except at their last receive. While twice
+	// as many wait the worker doesn't receive.
+	//
+	// A held message stays hidden, extended by the heartbeat, and uses neither a slot nor a place in MaxInFlight. After
+	// [sqsonce.ErrInProgress] it runs again when the other delivery of this process has ended, else when the lease of the other
+	// delivery should have expired. Beyond MaxHeld and half of MaxBytes it is given back until then.
+	//
+	// Default: 4 x MaxInFlight, at least 30. Limits: 1 to 480,000.
 	MaxHeld int
-	// MaxBytes limits the size of the messages in flight. A receive asks for as many as fit if each is as large as the
-	// largest of the last receives. When sizes grow, the receives under way can therefore exceed the limit once.
-	// Default: 64 MiB; least 1 MiB.
+	// MaxBytes limits the size of the messages in flight. A receive asks for as many as fit if each is as large as the largest
+	// of the last receives. When sizes grow, the receives under way can therefore exceed the limit once.
+	// Default: 64 MiB. Limits: at least 1 MiB.
 	MaxBytes int64
 	// MaxReceivers is the most long polls at once. One polls an idle queue. Others join while receives come back full and
-	// handlers are without work, and leave when the queue is empty. A receive of 15 ms brings 20,000 messages a second
-	// with 32 of them, about what a CPU can receive and delete; a queue that is farther away may need more. As many
-	// deletes, and at least 16, may be under way at once, and more where they take longer than 200 ms; a stop ignores that
-	// limit. Default: enough for MaxInFlight with ten
-	// messages each, and at most 32 for each CPU that Go uses (GOMAXPROCS); most 12,000.
+	// handlers are idle, and leave when the queue is empty. A receive of 15 ms brings 20,000 messages a second with 32 of them,
+	// about as many as a CPU can receive and delete. A more distant queue may need more.
+	//
+	// As many deletes, and at least 16, may be under way at once, and more if they need longer than 200 ms. A stop ignores that
+	// limit.
+	//
+	// Default: enough for MaxInFlight with ten messages each, and at most 32 for each CPU that Go uses (GOMAXPROCS). Limits: 1
+	// to 12,000.
 	MaxReceivers int
 	// WaitTime is how long a receive waits for the first message, in whole seconds. A stop waits for receives under way.
-	// Default: 15 s; least 1 s, most 20 s, which SQS allows.
+	// Default: 15 s. Limits: 1 s to 20 s, which SQS allows.
 	WaitTime time.Duration
-	// DeleteLinger is how long a finished message waits for others to be deleted, or given back, in the same call. A
-	// message of a FIFO group does not wait if another one of its group is next. Default: 10 ms; most 1 s; negative: none.
+	// DeleteLinger is how long a finished message waits for others to be deleted, or given back, in the same call. A message of
+	// a FIFO group does not wait if another one of its group is next.
+	// Default: 10 ms. Limits: at most 1 s. A negative time is 0.
 	DeleteLinger time.Duration
 
 	// The stop.
 
-	// StopGrace is how long a handler may take to return after its context was cancelled before it counts as stuck.
-	// Default: 2 s; negative: none.
+	// StopGrace is how long a handler may need to return after its context was cancelled before it counts as stuck.
+	//
+	// The worker gives the slot of a stuck handler to another message, and continues to extend the message of the stuck handler.
+	// If its lease was lost, the worker may receive the message again. The new copy waits for the handler until that counts as
+	// stuck. Then the worker gives it back for other workers, for half the visibility timeout, doubled with each receive, with
+	// the messages of its FIFO group that were received since. At its last receive the copy continues to wait. When as many
+	// handlers as Concurrency are stuck, /live of [Worker.Health] is 503.
+	//
+	// Default: 2 s. A negative time is 0.
 	StopGrace time.Duration
 
-	// What is told of it.
+	// Logs, hooks and error texts.
 
-	// Logger gets the events that no error reports. Its slog.Handler is called on one goroutine and may block: up to 1,024
-	// lines wait, further ones are dropped, and the next line says how many (dropped_lines). Run waits at most a second
-	// for the last lines. Default: slog.Default().
+	// Logger gets the events that errors don't report. Its slog.Handler is called on one goroutine and may block. Up to 1,024
+	// lines wait, further ones are dropped, and the next line has their number (dropped_lines). Run waits at most a second for
+	// the last lines.
+	//
+	// The line "sqsworker: started" has the settings in force. Each line about a message has message_id, and key if the message
+	// has one. This is the key that package dedup has used, and logs after the consumer and "#". Before the handler has come so
+	// far, and with a dedup.Options.Key, it is the key of [sqsonce.Message.Key] without [sqsonce.OpenEnvelope]. One line names
+	// each message that is sent to the dead-letter queue, with the reason. One line names each message that is given back at its
+	// last receive, so that SQS moves it there, if the dead-letter queue was found.
+	//
+	// Default: slog.Default().
 	Logger *slog.Logger
-	// OnError is called after each handler that failed: whose outcome is failed, rejected or unavailable. The rules of [sqsonce.Hooks]
-	// apply; for more use Hooks. Default: none.
+	// OnError is called after each handler whose outcome is failed, rejected or unavailable. The rules of [sqsonce.Hooks] apply.
+	// For more use Hooks.
+	// Default: nil.
 	OnError func(ctx context.Context, m *sqsonce.Message, err error)
-	// Hooks are called for telemetry: see [Hooks]. Default: none.
+	// Hooks are called for telemetry. See [Hooks].
+	// Default: empty.
 	Hooks []Hooks
-	// ErrorText is what is written of a handler's error into reject-reason, which whoever reads the dead-letter queue sees. One
-	// that panics leaves the error's type. Default: Error.
+	// ErrorText returns the text of a handler's error for the attribute reject-reason, which the readers of the dead-letter
+	// queue see. If it panics, the worker writes the error's type instead.
+	// Default: Error.
 	ErrorText func(error) string
 }
 

@@ -10,7 +10,8 @@ import (
 // tells which. It is a call of our own on the path that failed. Where it fails nothing is received and nothing runs; where it passes
 // only the message is set aside. An error without a question is a claim: see aside.go. Protocol, section 17.
 
-// needs is what the worker knows of what its messages need: the store of the records, or a dependency of the handlers.
+// needs is the worker's knowledge of the dependencies of its messages: the store of the records, or a dependency of the
+// handlers.
 type needs struct {
 	state  needsState
 	since  time.Time     // of the state
@@ -37,17 +38,17 @@ const (
 	needsProven   needsState = iota
 	needsUnproven            // no message had another outcome yet, since the start or an outage: one at a time
 	needsDoubted             // claims in a row: one message a second, see aside.go
-	needsDown                // a question fails: nothing is received, and nothing runs
+	needsDown                // a question fails: the worker neither receives nor runs messages
 )
 
 const (
-	handOver     = time.Minute // what a worker cannot run for so long, others get
+	handOver     = time.Minute // messages that a worker cannot run for so long go to others
 	firstTrial   = 30 * time.Second
 	trialEvery   = 10 * time.Minute
 	lookAgain    = 10 * time.Second
 	leftReceives = 2 // of a message that is given back without a run
-	// provenRun is how long a handler must run to prove that what it needs was there at its start. An acquire that nobody
-	// answers ends before: dedup waits 6 s by default.
+	// provenRun is how long a handler must run to prove that its dependencies worked at its start. An acquire without an answer
+	// ends earlier, because dedup waits 6 s by default.
 	provenRun = 8 * time.Second
 )
 
@@ -160,8 +161,8 @@ func (l *loop) mayStart(d *delivery) bool {
 	return l.needs.state != needsDown || l.stopping.begun || d == l.needs.trial.message
 }
 
-// trial is the message that is tried in an outage all the same: one that was not unavailable yet, received for it if need be. A question
-// that fails for another reason than the messages do is found out by it.
+// trial is the message that is run in an outage all the same. It has not been unavailable yet, and is received for the trial
+// if need be. It finds out a question that fails for another reason than the messages do.
 type trial struct {
 	state   trialState
 	message *delivery // trialRuns

@@ -7,9 +7,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// What waits here for a slot cannot be handled by another worker that has one free. So a worker receives no more than its
-// free slots, and what its handlers will take up within prefetch: enough to keep them at work during a receive, and full
-// receives where handlers are quick.
+// prefetch is the time for which a worker receives ahead. A message that waits here for a slot can't be handled by another
+// worker that has a free one. So a worker receives only for its free slots, and the messages that its handlers will start
+// within prefetch. This is enough to keep them at work during a receive, and gives full receives if handlers are quick.
 const prefetch = time.Second
 
 // pace is how long handlers run.

@@ -15,7 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// queue is what Run reads about its queue before the first receive, and then again and again: see age.go.
+// queue is the part of its queue's attributes that Run reads before the first receive, and then again and again: see age.go.
 type queue struct {
 	arn         string
 	maxReceives int           // of the redrive policy; 0: no policy, SQS delivers a message again and again

@@ -30,7 +30,7 @@ type polling struct {
 	lastErr  error // of a receive
 }
 
-// poll is one receive. It is never cancelled: messages that SQS hands to a cancelled receive stay hidden for their
+// poll is one receive. It is never cancelled, because messages that SQS hands to a cancelled receive stay hidden for their
 // visibility timeout, and it costs them a receive.
 type poll struct {
 	reserved amount
@@ -281,8 +281,8 @@ type amount struct {
 func (a amount) plus(b amount) amount  { return amount{a.messages + b.messages, a.bytes + b.bytes} }
 func (a amount) minus(b amount) amount { return amount{a.messages - b.messages, a.bytes - b.bytes} }
 
-// capacity is the two limits on what is in flight, and how much of them is used. A receive reserves its part before it is
-// sent: what SQS hands out is in flight, whether it fits or not.
+// capacity is the two limits of the messages in flight, and their use. A receive reserves its part before it is sent, because
+// every message that SQS hands out is in flight, whether it fits or not.
 type capacity struct {
 	limit, used amount
 	expected    int64 // size of a message: the largest of the last receives

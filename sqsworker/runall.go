@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// RunAll runs workers, each as [Worker.Run] does, until all have ended. Cancelling ctx stops all of them. So does one that
-// ends with an error. A worker that [Worker.Shutdown] stops ends alone. Nothing is shared: each worker has its own Concurrency,
-// MaxInFlight and MaxBytes.
+// RunAll runs workers, each as [Worker.Run] does, until all have ended. Cancelling ctx stops all of them. So does a worker
+// that ends with an error. A worker that [Worker.Shutdown] stops ends alone. The workers don't share limits: each has its own
+// Concurrency, MaxInFlight and MaxBytes.
 //
-// The error joins those of the workers, each with its queue's URL. It is a [*sqsonce.OptionError] for each worker that is nil
-// or given twice, or if there is none, and then none was started.
+// The error joins those of the workers, each with its queue's URL. If a worker is nil or given twice, or if the list is
+// empty, RunAll returns a [*sqsonce.OptionError] for each such fault, without starting a worker.
 func RunAll(ctx context.Context, workers ...*Worker) error {
 	if err := validateWorkers(workers); err != nil {
 		return err

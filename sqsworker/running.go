@@ -10,21 +10,22 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// RunningHandler is a handler that runs, as [Worker.Running] saw it. It holds its message, body included: do not keep it.
+// RunningHandler is a handler that runs, as [Worker.Running] saw it. It holds its message with the body, so don't keep it.
 type RunningHandler struct {
 	MessageID    string
-	Group        string // of the message; also messages of standard queues may have one
+	Group        string // of the message. Messages of standard queues may have one too
 	ReceiveCount int    // of the newest receive of the message
 	Since        time.Time
-	// Lease is for how long SQS hides the message at least, as far as that is proven; 0 or less: another consumer may have it.
+	// Lease is for how long SQS hides the message at least, as far as that is proven. If it is 0 or less, another consumer may
+	// have the message.
 	Lease time.Duration
 	Stuck bool // it did not return within StopGrace after its context was cancelled
 
 	key eventKey
 }
 
-// Key returns the key of the event: the one that deduplication uses, without the consumer, else the one that the message's
-// attributes say, else "". The body is not looked at. It may be personal.
+// Key returns the key of the event. This is the key that deduplication uses, without the consumer, else the key in the
+// message's attributes, else "". Key does not read the body. The key may be personal.
 func (h RunningHandler) Key() string {
 	if key := settle.KnownKey(h.key.handler); key != "" {
 		return key
@@ -37,15 +38,15 @@ func (h RunningHandler) Key() string {
 	return key
 }
 
-// Running returns the handlers that run, stuck ones included, the oldest first and at most limit, and how many there are. Those
-// that the stop has abandoned are among them until they return, also after Run. It may be called at any time, from any goroutine;
-// what it costs depends on limit, not on the number of handlers.
+// Running returns the handlers that run, stuck ones included, the oldest first and at most limit, and their total number.
+// Handlers that the stop has abandoned are among them until they return, also after Run. You may call it at any time, from
+// any goroutine. Its cost depends on limit, not on the number of handlers.
 func (w *Worker) Running(limit int) (oldest []RunningHandler, total int) {
 	return w.counters.running.list(limit, w.now())
 }
 
-// runningHandlers are the deliveries whose handlers run, in the order of their start. It is a list through the deliveries: it
-// costs no memory of its own, and a reader of the first thousand keeps the loop and the handlers waiting for no more than that.
+// runningHandlers are the deliveries whose handlers run, in the order of their start. It is a list through the deliveries, so
+// it doesn't need memory of its own. A reader keeps the loop and the handlers waiting for the first thousand at most.
 type runningHandlers struct {
 	mu          sync.Mutex
 	first, last *delivery

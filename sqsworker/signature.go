@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// signatureCodes are the answers to a wrong secret key, and also to a clock that is more than five minutes off: the time is
-// a part of what is signed.
+// signatureCodes are the answers to a wrong secret key, and also to a clock that is more than five minutes off, because the
+// signature covers the time.
 var signatureCodes = []string{"SignatureDoesNotMatch", "InvalidSignatureException"}
 
 func isSignature(err error) bool { return slices.Contains(signatureCodes, errorCode(err)) }
@@ -26,10 +26,10 @@ func mostDelayAfter(err error) time.Duration {
 }
 
 // signature counts the calls of one kind in a row whose signature SQS refuses. The SDK learns from the Date of such an answer
-// how far the clock is off, and signs the next call right: the refusal ends Run only if it comes again. A call counts if it
-// began after the last refusal was there, since all that were under way when the clock jumped are refused. The long polls
-// among them have the SDK learn a wrong offset once more when they end, which costs another refusal: hence three, over some
-// seconds. A secret key that is wrong ends Run within ten seconds.
+// how far the clock is off, and signs the next call right. So the refusal ends Run only if it comes again. A call counts if
+// it began after the last refusal was there, because all calls under way when the clock jumped are refused. The long polls
+// among them have the SDK learn a wrong offset once more when they end, which costs another refusal. So Run ends after three,
+// over some seconds. A secret key that is wrong ends Run within ten seconds.
 type signature struct {
 	refused     int
 	first, last time.Time // refusals

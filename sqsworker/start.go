@@ -12,7 +12,7 @@ const (
 	// attributesPatience is how long the start waits for the queue's attributes. Receives and deletes may work without them, unless no
 	// request could be sent at all.
 	attributesPatience = 30 * time.Second
-	// readAgainAfter is how often they are asked for after that, until they are answered.
+	// readAgainAfter is how often the worker asks for the attributes after that, until SQS answers.
 	readAgainAfter = time.Minute
 )
 

@@ -6,55 +6,55 @@ import (
 	"time"
 )
 
-// Stats counts what a worker has done since Run began. After Run it is the report of the stop.
+// Stats counts the work of a worker since Run began. After Run it is the report of the stop.
 type Stats struct {
 	Received    int64 // messages received, second copies included
 	Done        int64 // handlers that returned nil
 	Skipped     int64 // handlers that returned sqsonce.Skip
-	Failed      int64 // handlers that failed; an event in progress elsewhere is not a failure
+	Failed      int64 // handlers that failed, without events in progress elsewhere
 	Retried     int64 // deliveries given back, held, or run again in this process, after their handler had run
 	Rejected    int64 // messages sent to the dead-letter queue
-	Unavailable int64 // handlers that returned sqsonce.ErrUnavailable: not a failure of their messages
+	Unavailable int64 // handlers that returned sqsonce.ErrUnavailable, which is not a failure of their messages
 	LeasesLost  int64 // messages that another consumer may have had while they were in flight here
-	Stuck       int64 // now: handlers that did not return within StopGrace after their context was cancelled
+	Stuck       int64 // handlers that, now, have not returned within StopGrace after their context was cancelled
 
-	// Now, as of the last decision of the worker. Running, Waiting, Held, Rejecting, Deleting and Releasing add up to InFlight. Held
-	// messages take no place in Options.MaxInFlight.
+	// The following numbers are those of now, as of the worker's last decision. Running, Waiting, Held, Rejecting, Deleting and
+	// Releasing add up to InFlight. Held messages don't count in Options.MaxInFlight.
 	InFlight  int64 // messages received and not yet deleted, given back, lost or abandoned by the stop
-	Running   int64 // whose handlers run, stuck ones included, unless the stop has abandoned them
-	Waiting   int64 // for a slot, or for the end of another message of their group
-	Held      int64 // kept in flight without a slot until they are tried again
-	Aside     int64 // of Held: what they need is unavailable, and other messages go on
-	Suspect   int64 // of Held: were running in a process that crashed, and run apart from other messages soon
-	InDoubt   int64 // of Held: what they need is unavailable, and it is not known whether other messages can go on
-	Rejecting int64 // on their way to the dead-letter queue
-	Deleting  int64 // done, and their deletes are not confirmed
-	Releasing int64 // given back, which is not confirmed
+	Running   int64 // messages whose handlers run, stuck ones included, unless the stop has abandoned them
+	Waiting   int64 // messages that wait for a slot, or for the end of another message of their group
+	Held      int64 // messages kept in flight without a slot until they run again
+	Aside     int64 // of Held, messages whose dependency is unavailable, while other messages run
+	Suspect   int64 // of Held, messages that were running in a process that crashed. They run apart from other messages soon
+	InDoubt   int64 // of Held, messages whose dependency is unavailable, while it is not known whether other messages can run
+	Rejecting int64 // messages on their way to the dead-letter queue
+	Deleting  int64 // done messages whose deletes are not confirmed
+	Releasing int64 // messages given back without a confirmation yet
 	Receiving int64 // receives under way
 
 	// The limits in force, 0 before Run begins to receive. See [Worker.SetConcurrency].
 	Concurrency int64 // of Running, which may be above it for a while after it was lowered
 	MaxInFlight int64 // Options.MaxInFlight
 
-	Intake Intake // now: whether receives are started; "" while Run does not receive at all
+	Intake Intake // whether the worker starts receives now, or "" while Run does not receive at all
 
 	Drained   int64 // handlers that returned during the stop
 	Released  int64 // messages given back without having been started
 	Abandoned int64 // messages that the stop left hidden until their visibility timeout ends
-	Undeleted int64 // messages done whose delete is not confirmed, and not tried again
+	Undeleted int64 // done messages whose delete is not confirmed and not repeated
 
 	Extended    int64 // extensions of messages that SQS confirmed in time
-	NotExtended int64 // those that failed, or were confirmed too late
-	Damaged     int64 // messages received with another body than was sent
-	Repeated    int64 // messages deleted without a run: this worker had handled them before
+	NotExtended int64 // extensions that failed, or were confirmed too late
+	Damaged     int64 // messages received with a body that differs from the sent one
+	Repeated    int64 // messages deleted without a run, because this worker had handled them before
 
 	Receives   int64 // ReceiveMessage calls
-	Unanswered int64 // of these, without an answer: messages that they hid come back after the visibility timeout
+	Unanswered int64 // ReceiveMessage calls without an answer. Messages that they hid come back after the visibility timeout
 	Deletes    int64 // DeleteMessageBatch calls
-	Extensions int64 // ChangeMessageVisibilityBatch calls, those that give messages back included
+	Extensions int64 // ChangeMessageVisibilityBatch calls, including those that give messages back
 
-	LastPoll      time.Time     // when a receive last succeeded; zero: never
-	OldestRunning time.Duration // how long the oldest running handler has run; 0: none runs
+	LastPoll      time.Time     // when a receive last succeeded, zero before the first one
+	OldestRunning time.Duration // how long the oldest running handler has run, 0 without a running handler
 }
 
 type counters struct {
@@ -68,8 +68,8 @@ type counters struct {
 	turn                                                         turn
 }
 
-// turn is what the loop had in flight at the end of its last turn. All of it is read at once: read one by one, a message that
-// changes its state would be counted twice, or not at all.
+// turn is the loop's messages in flight at the end of its last turn. All of it is read at once. Read one by one, a message
+// that changes its state would be counted twice, or not at all.
 type turn struct {
 	mu  sync.Mutex
 	now Stats // the fields that count messages and receives, and their limits
@@ -95,7 +95,7 @@ func (t *turn) read() Stats {
 // QueueURL returns the URL of the queue.
 func (w *Worker) QueueURL() string { return w.queueURL }
 
-// Stats returns the counters. It may be called at any time, from any goroutine.
+// Stats returns the counters. You may call it at any time, from any goroutine.
 func (w *Worker) Stats() Stats {
 	c := &w.counters
 	s := c.turn.read()

@@ -8,11 +8,12 @@ import (
 
 // stopping is the state of the stop, which has phases:
 //
-//  1. No receive is started, and receives under way end by themselves. What has not been started is given back.
-//  2. Handlers go on until StopTimeout. Then they are cancelled, and have StopGrace to return.
-//  3. What is done is deleted, what failed is given back, for at most flushTimeout.
+//  1. The worker starts no receive, and receives under way end by themselves. Messages that have not been started are given
+//     back.
+//  2. Handlers continue until StopTimeout. Then they are cancelled, and have StopGrace to return.
+//  3. Done messages are deleted and failed ones given back, for at most flushTimeout.
 //
-// The heartbeat goes on until all of it is over.
+// The heartbeat continues until the end of the stop.
 type stopping struct {
 	begun     bool
 	cancelled bool      // the handlers' contexts

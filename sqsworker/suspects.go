@@ -16,9 +16,10 @@ import (
 
 const (
 	suspectProves = 10 * time.Second
-	suspectWaits  = 40 * time.Second // for what is held for less
+	suspectWaits  = 40 * time.Second // for messages held for less
 	suspectHeld   = 12 * time.Hour
-	// suspectPatience is how long suspects wait for what runs. A handler that has hung since would keep all others from running.
+	// suspectPatience is how long suspects wait for running handlers. A handler that has hung since would keep all others from
+	// running.
 	suspectPatience = 15 * time.Minute
 )
 

@@ -27,8 +27,8 @@ func (w *Worker) withTimeout(ctx context.Context, m *sqsonce.Message, began func
 	return context.WithTimeout(ctx, timeout)
 }
 
-// timeoutBegan says that a handler is about to be called with a deadline. It comes before the handler's return: both are
-// posted by the handler's goroutine.
+// timeoutBegan says that a handler is about to be called with a deadline. It comes before the handler's return, because the
+// handler's goroutine posts both.
 type timeoutBegan struct {
 	d       *delivery
 	timeout time.Duration

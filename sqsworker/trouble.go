@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// trouble is what the log was told of unavailable messages.
+// trouble is the state of the log lines about unavailable messages.
 type trouble struct {
 	affected int // messages that are unavailable, running ones included
 	noted    bool

@@ -1,5 +1,5 @@
-// Package status is an HTTP handler with what a running worker knows: for probes, for people, for sqsonce top, the doctor and the
-// console.
+// Package status is an HTTP handler that reports the state of the workers in a process. It serves probes, people, sqsonce
+// top, the doctor and the console.
 //
 //	h, err := status.Handler(func(o *status.Options) {
 //		o.Workers = []*sqsworker.Worker{w}
@@ -9,19 +9,20 @@
 //
 // It answers GET and HEAD:
 //
-//   - /live and /ready: 200 or 503, and JSON. The rules are those of sqsworker.Worker.Health, for all workers.
-//   - /stats: JSON: names and numbers. The page says what each number is.
-//   - /running: JSON: at most 1,000 handlers, the oldest first.
+//   - /live and /ready: 200 or 503, and JSON. The rules are those of [sqsworker.Worker.Health], for all workers.
+//   - /stats: JSON with names and numbers. The page explains each number.
+//   - /running: JSON with at most 1,000 handlers, the oldest first.
 //   - /: a page for people with the same, without a script.
 //
-// There is no body and no payload in any answer; keys of events and groups are there only with Options.Identifiers. There is no
-// authentication: serve it where probes are, not where customers are. Under a prefix it is mounted with [http.StripPrefix], also for
-// the page:
+// The answers leave out bodies and payloads. They have the keys of events and the groups of messages only with
+// Options.Identifiers. The handler doesn't authenticate its clients, so serve it where your probes are, and keep your
+// customers from it. To mount it under a prefix, use [http.StripPrefix]. This works for the page too:
 //
 //	mux.Handle("/status/", http.StripPrefix("/status", h))
 //
-// There is no /metrics: the module otelsqs has the metrics, and its Prometheus exporter can be served beside this handler.
+// The package leaves /metrics to the module otelsqs, which has the metrics. You can serve its Prometheus exporter next to
+// this handler.
 //
-// An answer is complete in memory before it is written: a client that reads slowly holds no lock. It costs the worker a few locks
-// of microseconds each, and nothing while nobody asks.
+// An answer is complete in memory before the handler writes it, so a client that reads slowly doesn't hold a lock. Each
+// answer costs the worker a few locks of microseconds. Without requests it costs the worker nothing.
 package status

@@ -14,7 +14,7 @@ import (
 // maxRunning is how many handlers /running lists.
 const maxRunning = 1000
 
-// component is what counts, other than a worker.
+// A component counts something, and isn't a worker.
 type component struct {
 	of, name string
 	stats    func() any

@@ -15,7 +15,7 @@ import (
 )
 
 // Handler returns the handler that the package's documentation describes. It reports every bad option at once, each as a
-// [*sqsonce.OptionError]. It starts nothing, and keeps the components.
+// [*sqsonce.OptionError]. It doesn't start anything, and keeps the components.
 func Handler(optFns ...func(*Options)) (http.Handler, error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -48,7 +48,7 @@ func newHandler(o Options, started time.Time) *handler {
 	return h
 }
 
-// answer is complete before anything of it is written: what is gathered under locks does not wait for a client.
+// An answer is complete before the handler writes any part of it, so the locks of the components don't wait for a client.
 type answer struct {
 	status      int
 	contentType string

@@ -20,33 +20,41 @@ import (
 // Consumer is a *dedup.Once, or an inbox of dynamostore or sqlstore.
 type Consumer interface{ Stats() dedup.Stats }
 
-// Store is a *dynamostore.Store; the other stores count nothing.
+// Store is a *dynamostore.Store. The other stores don't count.
 type Store interface {
 	// Counts returns numbers by the Go name of their field of Stats.
 	Counts() map[string]float64
 }
 
-// Options configure [Handler]. At least one worker or other component must be there. Names are the user's: where a component has
-// one of its own, such as a consumer, take that.
+// Options configure [Handler]. Set at least one worker or other component. You choose the names. If a component has its own
+// name, such as a consumer, use that.
 type Options struct {
-	// Name is the program's, in all answers. Default: the name of its file.
+	// Name is the program's name, in all answers.
+	// Default: the name of its file.
 	Name string
-	// Version is the program's. Default: that of its main module, as the build wrote it into the program; "" if it did not.
+	// Version is the program's version.
+	// Default: the version of its main module, as the build wrote it into the program, or "" if the build didn't.
 	Version string
-	// Workers are those of this process, also before their Run. Default: none; /live and /ready are 200 then.
+	// Workers are the workers of this process, also before their Run. Without workers /live and /ready are 200.
+	// Default: empty.
 	Workers []*sqsworker.Worker
-	// Consumers are what deduplicates for the handlers, by consumer. Default: none.
+	// Consumers deduplicate for the handlers. The map's key is the consumer's name.
+	// Default: empty.
 	Consumers map[string]Consumer
-	// Stores have the records, by name, such as that of the table. Default: none.
+	// Stores have the records. The map's key is a name, for example the table's.
+	// Default: empty.
 	Stores map[string]Store
-	// Relays are those of an outbox, by name. Default: none.
+	// Relays are the relays of an outbox, by name.
+	// Default: empty.
 	Relays map[string]*outbox.Relay
-	// Publishers publish from this process, by name, such as that of the queue. Default: none.
+	// Publishers publish from this process. The map's key is a name, for example the queue's.
+	// Default: empty.
 	Publishers map[string]*fifo.Publisher
-	// Identifiers says that /running and the page have the keys of events and the groups of messages. They may be personal.
-	// Default: false, they have message IDs only.
+	// Identifiers adds the keys of events and the groups of messages to /running and the page. They may be personal.
+	// Default: false, with message IDs only.
 	Identifiers bool
-	// Logger gets a line when a component panics. Default: slog.Default().
+	// Logger gets a line when a component panics.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 

@@ -22,7 +22,7 @@ const style = `body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem;max-width:7
 	`th,td{border-bottom:1px solid #8888;padding:.15rem .8rem .15rem 0;text-align:left;vertical-align:top}td.n{text-align:right;` +
 	`font-variant-numeric:tabular-nums}td{overflow-wrap:anywhere}:root{color-scheme:light dark}`
 
-// contentSecurity lets nothing in but the page's own style.
+// contentSecurity allows only the page's own style.
 var contentSecurity = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
