@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// proof is what a response, or a missing response, proves about one entry.
+// proof is the fact about one entry that a response, or a missing response, proves.
 type proof int
 
 const (
