@@ -33,9 +33,7 @@
 // events of Enqueue the context of Close. Failures of this kind and a clock that is set don't. A line at WARN says once a
 // minute that an event waits so.
 //
-// Failures that a person must correct fail the event at once, with [ErrNotSent]: access denied, a missing queue, an untrusted
-// certificate. If credentials are missing, or SQS refuses them as expired or the signature for its time, the publisher repeats
-// the attempt for 5 s, because one failed fetch passes and the SDK corrects its clock by SQS's.
+// Failures that a person must correct fail the event with [ErrNotSent]. See docs/publisher.md for outages and permissions.
 //
 // A standard queue doesn't recognise copies. There the publisher repeats an attempt with an unknown outcome at most twice, so
 // that one event makes three messages at most.
@@ -46,19 +44,14 @@
 //
 // Every error says whether the event is certainly not in the queue, because it matches [ErrNotSent] or [ErrUnknownOutcome]. The
 // publisher logs a failure once, even if you don't read it, and gives it to Options.OnFailure.
-//
 // A process that ends loses its accepted events that SQS has not confirmed. If that must not happen, use a transactional
 // outbox, which publishes each event again until it succeeds. Its ID stays the same, so you can publish it any number of times.
 //
-// # Hooks, permissions
+// # Hooks
 //
 // [Options.Hooks] are for telemetry: each event from its acceptance to its result, and each request. A hook may give an event
 // trace context for its consumer ([Carry]), and can't change anything else. [Publisher.Stats] has counters and the pending
 // events.
-//
-// The publisher needs sqs:SendMessage on the queue. Without sqs:GetQueueAttributes it assumes that the queue's largest message
-// is 1 MiB, see [Client]. With a customer-managed KMS key of the queue it also needs kms:GenerateDataKey and kms:Decrypt for
-// the key.
 //
 // # Which method to use
 //
