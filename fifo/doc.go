@@ -31,9 +31,8 @@
 // If an attempt certainly left the queue unchanged, the publisher repeats it for as long as the caller waits, because SQS
 // throttles, fails in the service, or can't be reached. The context of Publish and PublishAll ends the attempts, and for the
 // events of Enqueue the context of Close. Failures of this kind and a clock that is set don't. A line at WARN says once a
-// minute that an event waits so.
-//
-// Failures that a person must correct fail the event with [ErrNotSent]. See docs/publisher.md for outages and permissions.
+// minute that an event waits so. A failure that a person must correct, such as denied access, fails the event at once with
+// [ErrNotSent]. See docs/publisher.md for outages and permissions.
 //
 // A standard queue doesn't recognise copies. There the publisher repeats an attempt with an unknown outcome at most twice, so
 // that one event makes three messages at most.
@@ -46,8 +45,6 @@
 // publisher logs a failure once, even if you don't read it, and gives it to Options.OnFailure.
 // A process that ends loses its accepted events that SQS has not confirmed. If that must not happen, use a transactional
 // outbox, which publishes each event again until it succeeds. Its ID stays the same, so you can publish it any number of times.
-//
-// # Hooks
 //
 // [Options.Hooks] are for telemetry: each event from its acceptance to its result, and each request. A hook may give an event
 // trace context for its consumer ([Carry]), and can't change anything else. [Publisher.Stats] has counters and the pending

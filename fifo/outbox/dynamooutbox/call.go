@@ -22,7 +22,7 @@ const callTimeout = 10 * time.Second
 
 var errNoAnswer = errors.New("the client returned neither an answer nor an error: correct the wrapper that was given to New")
 
-// errAnswer says that an answer cannot be DynamoDB's: nothing is known by it.
+// errAnswer says that an answer can't be DynamoDB's, so that it has no meaning.
 var errAnswer = errors.New("the answer is not one to this request")
 
 // caller makes the calls of a client, which may be the user's wrapper.
