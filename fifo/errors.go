@@ -154,7 +154,7 @@ func (e *foreignError) Is(target error) bool {
 
 func (e *foreignError) As(target any) bool { return errors.As(e.err, target) }
 
-// certainError is a reason that also matches what is certain of the event.
+// certainError is a reason that also matches ErrNotSent or ErrUnknownOutcome.
 type certainError struct{ reason, outcome error }
 
 // withOutcome returns reason, as an error that matches outcome too.

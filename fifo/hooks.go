@@ -37,7 +37,7 @@ type Answer struct {
 	QueueURL string
 	Event    *Event // not to be changed
 	Receipt  Receipt
-	Err      error         // a *PublishError; its Index is 0
+	Err      error         // a *PublishError, whose Index is 0
 	Elapsed  time.Duration // since the event was accepted, or 0 if it was not
 }
 
@@ -51,7 +51,7 @@ type Send struct {
 // SendResult is the answer to one request.
 type SendResult struct {
 	Elapsed      time.Duration
-	Sent, Failed int   // entries; an entry that the answer does not name has failed
+	Sent, Failed int   // entries. One that the answer does not name has failed
 	Err          error // of the whole request
 }
 

@@ -40,7 +40,7 @@ type Options struct {
 	// Default: 64 MiB. Limits: at least 1 MiB, the size of the largest message.
 	MaxBytes int64
 
-	// What is told of it.
+	// Logs and telemetry.
 
 	// Logger gets one line at ERROR for each failure that OnFailure is called for, with the number of events that are halted
 	// behind it. It also gets events that errors don't report: an attempt that failed and is repeated (DEBUG), and once a

@@ -7,7 +7,7 @@ import (
 
 // Stats counts events and requests since NewPublisher, and describes the Publisher's present load.
 type Stats struct {
-	Published, Failed int64 // events that have their results; those that were not accepted have failed
+	Published, Failed int64 // events that have their results. Events that were not accepted have failed
 	Unknown           int64 // of the failed: may be in the queue
 	Halted            int64 // of the failed: behind another one of their group
 	Repeated          int64 // attempts after an event's first

@@ -105,8 +105,8 @@ func (p *Publisher) Publish(ctx context.Context, e fifo.Event) (fifo.Receipt, er
 	return p.Publisher.Publish(ctx, p.prepare(ctx, e))
 }
 
-// Enqueue puts a large body into S3, for as long as S3 needs or until ctx ends, and then does what [fifo.Publisher.Enqueue]
-// does.
+// Enqueue puts a large body into S3, for as long as S3 needs or until ctx ends, and then enqueues the event like
+// [fifo.Publisher.Enqueue].
 func (p *Publisher) Enqueue(ctx context.Context, e fifo.Event) (*fifo.PublishResult, error) {
 	return p.Publisher.Enqueue(ctx, p.prepare(ctx, e))
 }

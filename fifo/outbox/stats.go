@@ -8,16 +8,16 @@ import (
 
 // Stats counts since NewRelay.
 type Stats struct {
-	Published int64 // events that SQS confirmed; a copy counts again
+	Published int64 // events that SQS confirmed, including copies
 	Deleted   int64 // events that were deleted after that
 	Copies    int64 // sends over 285 s after an unanswered one of the same event
 	Unknown   int64 // sends without an answer
-	Refused   int64 // events that SQS refused for good; each attempt counts
+	Refused   int64 // refusals of events for good, one per attempt
 	Halted    int64 // visits that ended at a halted event
-	Unsettled int64 // reads that could not vouch for what follows
+	Unsettled int64 // reads that could not vouch for the events that follow
 	Rounds    int64 // of Run and Sweep: looks for all groups
 	Reads     int64
-	Probes    int64 // requests of the store for the event before the first one, where it has any
+	Probes    int64 // requests of the store for the event before the first one, if it makes such requests
 	Stale     int64 // pages of which a part was too old to be sent
 	Undeleted int64 // now: confirmed, and the delete is still owed
 	// WrongSource counts visits that ended at an event of another namespace.
@@ -51,7 +51,7 @@ func (r *Relay) count(f func(*Stats)) {
 // Backlog is the state of the outbox that a sweep saw before it published.
 type Backlog struct {
 	Groups          int
-	Oldest          time.Duration // age of the oldest event that is not skipped; 0 without one
+	Oldest          time.Duration // age of the oldest event that is not skipped, or 0 without one
 	Halted, Skipped int           // parked events that were seen: the first halted one of a group, and the skipped ones before it
 }
 

@@ -84,15 +84,15 @@ type Store interface {
 // Group is a group that a sweep has found, or a doorbell named.
 type Group struct {
 	Name   string
-	Last   int64         // the highest Seq that was seen; 0: not known
-	Age    time.Duration // of the oldest event of it that was seen; 0: not known
+	Last   int64         // the highest Seq that was seen, or 0 if not known
+	Age    time.Duration // of the oldest event of it that was seen, or 0 if not known
 	Parked Policy        // of its first event that was seen
 }
 
 // Known is a relay's knowledge of a group in this process.
 type Known struct {
-	Confirmed int64 // the highest Seq that SQS confirmed to this relay; 0: none
-	Seen      int64 // the highest Seq that a Read or Groups, which had ended by now, returned; 0: none
+	Confirmed int64 // the highest Seq that SQS confirmed to this relay, or 0
+	Seen      int64 // the highest Seq that a Read or Groups, which had ended by now, returned, or 0
 }
 
 var (
