@@ -29,7 +29,8 @@ type Event struct {
 	Group string
 	// Body is the message body. It is required, and must be valid UTF-8 of the characters that XML allows.
 	Body string
-	// Type is sent as the event-type attribute. Default: none.
+	// Type is sent as the event-type attribute.
+	// Default: none.
 	Type string
 	// TraceHeader is sent as the AWSTraceHeader system attribute. It does not count towards the size of the message.
 	// Default: none.

@@ -31,7 +31,7 @@ type Lane struct {
 //   - An event that is certainly not in the queue fails with [ErrNotSent], and one that may be with [ErrUnknownOutcome].
 //   - The publisher cancels a request that only this lane waits for.
 //   - An event in a request that another lane waits for has its result when SQS has answered the request.
-//   - The publisher goes on sending an event that may be in the queue, if events of other lanes are behind it in its group.
+//   - The publisher goes on sending an event that may be in the queue, if events of others are behind it in its group.
 //
 // close ends the lane as the end of ctx does, if it hasn't ended, and waits for everything that the lane has started. That
 // includes requests that it cancelled (100 ms at most, because a [Client] may ignore its context), hooks and the read of the

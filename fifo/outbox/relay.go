@@ -118,13 +118,13 @@ func (r *Relay) forgetSome() {
 	}
 }
 
-// Drain publishes the events of the groups, until all are published, a group is halted or ctx ends. Use it in a process that
+// Drain publishes the events of the groups, until each group is empty or halted, or ctx ends. Use it in a process that
 // has just committed, and for doorbells. All of its goroutines end with it.
 //
 // Drain returns nil if the groups were empty when it looked. Else the error joins one [*GroupError] a group. It is the error of
 // a group that waits for an operator ([*HaltedError], [*BrokenError], [ErrWrongSource], [ErrManySkipped]), or the last one
-// before ctx ended. Drain repeats an attempt that failed with a passing error until then, after a pause that doubles up to 30
-// s. An error of the whole queue that doesn't pass, such as a missing permission, ends Drain at once.
+// before ctx ended. Drain repeats an attempt that failed with a passing error until then, after a pause that doubles up to
+// 30 s. An error of the whole queue that doesn't pass, such as a missing permission, ends Drain at once.
 //
 // Drain doesn't begin a visit in the last 10 s before ctx's deadline, or in the last third of the time that ctx had if that is
 // less. The requests end with ctx. The events that were in flight may be published again, and SQS drops the copies for five

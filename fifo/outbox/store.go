@@ -47,7 +47,7 @@ const MaxSkipped = 100
 // refuses a publisher with another one. Probes() int64 counts its requests of the kind of [Stats].Probes.
 type Store interface {
 	// Groups returns at most limit groups with events, those after a cursor in an order of the store's own. An empty cursor
-	// means the beginning, and next is "" at the end. It may miss an event that was just committed and name a group whose
+	// means the beginning, and next is "" at the end. Groups may miss an event that was just committed and name a group whose
 	// events were just deleted. An event that stays is found in the end. A page may be empty before the end.
 	Groups(ctx context.Context, after string, limit int) (found []Group, next string, err error)
 	// Claim returns those of the groups that aren't claimed, and claims them for a while. It keeps relays from doing the same
