@@ -76,8 +76,8 @@ var misconfiguredCodes = map[string]bool{
 	"AccountProblem": true, "NotSignedUp": true,
 }
 
-// withEvidence makes an error of a call say whether S3 has answered: else a refused role, which credentials come from, looks like a
-// missing object.
+// withEvidence makes an error of a call say whether S3 has answered: else a refused role, which credentials come from, looks
+// like a missing object.
 func withEvidence(o *s3.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
 
 // explain gives the failure of a read its type. ctx is the handler's.

@@ -8,8 +8,8 @@ import (
 // mostReason is the most bytes of a reason.
 const mostReason = 256
 
-// parkRefused marks an event that SQS refuses for good. The group is read again after it: another relay may have published the event
-// and deleted it, or an earlier mark may be there.
+// parkRefused marks an event that SQS refuses for good. The group is read again after it: another relay may have published the
+// event and deleted it, or an earlier mark may be there.
 func (j *job) parkRefused(g *group, v visited, e Entry, refused error) visited {
 	r := j.r
 	policy := r.opts.OnRefused

@@ -148,8 +148,8 @@ func (j *job) publish(l *lane, g *group, found Group) visited {
 	return v
 }
 
-// sendable returns the events of a page that may be sent: those before one that is halted or of another source, without the skipped
-// ones. stop is the error of that one. rest says that a sweep which finds the group cannot see that it waits.
+// sendable returns the events of a page that may be sent: those before one that is halted or of another source, without the
+// skipped ones. stop is the error of that one. rest says that a sweep which finds the group cannot see that it waits.
 func (r *Relay) sendable(g *group, es []Entry) (page []Entry, stop error, rest bool) {
 	saw := sight{}
 	defer func() {

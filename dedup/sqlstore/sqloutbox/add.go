@@ -99,8 +99,8 @@ type newRow struct {
 	size int
 }
 
-// newRows returns the events as they are stored, or an error for one that the database would refuse. A MySQL ends the connection over a
-// packet that is too large: it would look like an outage.
+// newRows returns the events as they are stored, or an error for one that the database would refuse. A MySQL ends the
+// connection over a packet that is too large: it would look like an outage.
 func (o *Outbox) newRows(ctx context.Context, tx *sql.Tx, es []fifo.Event) ([]newRow, error) {
 	rows := make([]newRow, len(es))
 	largest := 0

@@ -94,8 +94,8 @@ func (o *Outbox) headsQuery(groups []string) (text string, args []any, err error
 	return o.place.Dialect().SQL(text), args, err
 }
 
-// claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone. A claim that is much longer
-// than this one was made when the server's clock was ahead, and counts as over.
+// claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone. A claim that is
+// much longer than this one was made when the server's clock was ahead, and counts as over.
 func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lease time.Duration) (claimed []string, err error) {
 	seqs := make([]any, len(heads))
 	for i, h := range heads {

@@ -33,8 +33,8 @@ type caller struct {
 // method is a method of [Client].
 type method[In, Out any] func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
 
-// withEvidence makes an error of a call say whether DynamoDB has answered: a role that STS refuses says AccessDenied too, and for a
-// moment.
+// withEvidence makes an error of a call say whether DynamoDB has answered: a role that STS refuses says AccessDenied too, and
+// for a moment.
 func withEvidence(o *dynamodb.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
 
 // call sends a request. Its result is never nil without an error, and a connection from before a freeze of the process is not
