@@ -5,15 +5,18 @@ import (
 	"errors"
 )
 
-// PublishAll sends events and waits for all results, without a linger. Use it in a Lambda function. The receipts have the
-// index of their events; an event that failed has a zero one. The error joins one [*PublishError] per failed event.
+// PublishAll sends events and waits for all results, without a linger. Use it in a Lambda function. The receipts have the index
+// of their events, and the receipt of a failed event is zero. The error joins one [*PublishError] per failed event.
 //
 // The events of a group keep their order. If one fails, the later ones of its group fail with [ErrGroupHalted].
 //
-// Calls that run at the same time share requests. When PublishAll returns, none of its goroutines and timers is left; what
-// runs then belongs to other calls. When ctx ends, PublishAll returns at once, and a request that no other call waits for is
-// cancelled. That takes some microseconds for each event. The error of an event is [ErrNotSent], or [ErrUnknownOutcome] if it may be in the queue. If it may, and events
-// of other calls are behind it in its group, it is sent on for them. The same events may be published again.
+// Calls that run at the same time share requests. All goroutines and timers of the call have ended when PublishAll returns. The
+// ones that still run belong to other calls.
+//
+// When ctx ends, PublishAll returns at once and cancels the requests that only this call waits for. That takes some
+// microseconds for each event. The error of an event is then [ErrNotSent], or [ErrUnknownOutcome] if it may be in the queue. If
+// it may, and events of other calls are behind it in its group, the publisher goes on sending it for them. You may publish the
+// same events again.
 func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, error) {
 	l, closeLane := p.openLane(ctx)
 

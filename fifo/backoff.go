@@ -28,8 +28,8 @@ func (t *throttle) extend(now time.Time) {
 	}
 }
 
-// unsigned counts attempts that failed because of credentials or a signature: there were none, or they were refused. One such
-// failure passes, but a configuration that is wrong must not stay hidden.
+// unsigned counts attempts that failed because of credentials or a signature: they were missing, or SQS refused them. One such
+// failure passes, but a wrong configuration must not stay hidden.
 type unsigned struct{ first, last time.Time }
 
 const (
@@ -51,8 +51,8 @@ func (u *unsigned) refused(now time.Time) proof {
 	return provesRefused
 }
 
-// mostGrown bounds what a timeout grows to. After an outage without answers an attempt may wait for nothing for so long, and
-// new events for it.
+// mostGrown bounds the growth of a timeout. After an outage without answers an attempt may wait in vain for so long, and new
+// events wait for it.
 const mostGrown = 20 * time.Second
 
 // adaptTimeout gives the next attempt twice the time after one that took too long. What SQS answers after the timeout is an

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// capacity is what is free of Options.MaxMessages and MaxBytes. Events that wait for capacity get it in the order they
-// came. It belongs to the publisher's mutex.
+// capacity is the free part of Options.MaxMessages and MaxBytes. Events that wait for capacity get it in the order they came.
+// It belongs to the publisher's mutex.
 type capacity struct {
 	messages int
 	bytes    int64

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// proof is what a response, or a missing response, proves about one entry.
+// proof is the fact about one entry that a response, or a missing response, proves.
 type proof int
 
 const (
@@ -139,8 +139,8 @@ func isOfRequest(code string) bool {
 	return requestCodes[code] || expiryCodes[code] || signatureCodes[code]
 }
 
-// eventCodes refuse a request for what its entries are. The others that mayBeOneEntry admits do not say: InvalidParameterValue
-// may be the event's fault or the queue's.
+// eventCodes refuse a request for the contents of its entries. The others that mayBeOneEntry admits do not say:
+// InvalidParameterValue may be the event's fault or the queue's.
 var eventCodes = map[string]bool{"InvalidMessageContents": true, "BatchRequestTooLong": true}
 
 // isOfEvent reports whether a refusal of a request with one entry is one of the event.

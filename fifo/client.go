@@ -11,18 +11,18 @@ import (
 )
 
 // Client is the part of the SQS client that a [Publisher] calls. It must end a call when the call's context ends. A wrapper
-// must pass on the context and the option functions: they turn off the SDK's own retries, which would go on after the
-// deduplication interval, and say whether a request was sent. A call that panics fails, with an unknown outcome.
+// must pass on the context and the option functions. The option functions turn off the SDK's own retries, which would go on
+// after the deduplication interval, and report whether a request was sent. A call that panics fails, with an unknown outcome.
 //
-// A call may be repeated before it sends anything: after 20 s without a response the publisher closes the connections that were
+// The publisher may repeat a call that hasn't sent anything. After 20 s without a response it closes the connections that were
 // idle meanwhile, since they may have died in a freeze of the process, and calls once more for each of them.
 //
-// An entry of the answer counts as sent only with the MD5OfMessageBody of its body, which SQS always returns. An error says
-// that SQS refused the request only if it has the code and the HTTP status of an answer, as the SDK's have.
+// An entry of the answer counts as sent only with the MD5OfMessageBody of its body, which SQS always returns. An error counts
+// as a refusal by SQS only if it has the code and the HTTP status of an answer, as the SDK's errors have.
 //
-// GetQueueAttributes is called for MaximumMessageSize beside the first event of more than 1 KiB, or that a [Carry] makes
-// so long, and once more after a failure.
-// If that fails too, 1 MiB is assumed, and SQS refuses what is too large; each failure is a line at WARN.
+// The publisher calls GetQueueAttributes for MaximumMessageSize alongside the first event that has more than 1 KiB, or that a
+// [Carry] makes so long, and once more after a failure. If that fails too, it assumes 1 MiB, and SQS refuses messages that are
+// too large. Each failure is a line at WARN.
 type Client interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
@@ -32,8 +32,8 @@ var _ Client = (*sqs.Client)(nil)
 
 var errNoAnswer = errors.New("fifo: the client returned neither an answer nor an error: correct the wrapper that was given to NewPublisher")
 
-// safeClient makes a failed call of one that panics, ends its goroutine, or returns neither an answer nor an error. A Client may
-// be the user's wrapper. A call does not use a connection from before a freeze of the process; see package thaw.
+// safeClient makes a failed call of one that panics, ends its goroutine, or returns neither an answer nor an error. A Client
+// may be the user's wrapper. A call doesn't use a connection from before a freeze of the process, see package thaw.
 type safeClient struct {
 	client Client
 	conns  thaw.Conns

@@ -9,9 +9,9 @@ import (
 
 // Flush sends the events that were accepted before the call, without a linger, and waits until all of them have a result.
 //
-// Its error joins one [*PublishError] for each event that has failed and whose result nobody has read with [PublishResult.Get];
-// they count as read then, and their groups accept events again. Of more than Options.MaxMessages only the number is said.
-// If ctx ends first, the context's cause is joined too.
+// Its error joins one [*PublishError] for each event that has failed and whose result you haven't read with
+// [PublishResult.Get]. Those results count as read then, and their groups accept events again. If more than Options.MaxMessages
+// have failed, the error has only the number of the others. If ctx ends first, the error joins the context's cause too.
 func (p *Publisher) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	entries := p.unfinished()
@@ -35,12 +35,12 @@ func (p *Publisher) Flush(ctx context.Context) error {
 	return errors.Join(append(failed, ended)...)
 }
 
-// Close accepts no more events, sends those that were accepted and waits until all of them have a result. Later calls of
-// Publish, Enqueue and PublishAll return [ErrClosed].
+// Close stops accepting events, sends the accepted ones and waits until all of them have a result. Later calls of Publish,
+// Enqueue and PublishAll return [ErrClosed].
 //
-// When ctx ends first, the requests in flight are cancelled and nothing more is sent. The error joins one [*PublishError]
-// for each event that had no result by then, [ErrUnknownOutcome] if it may be in the queue and [ErrNotSent] if it is not, and
-// for each that has failed and whose result nobody has read.
+// When ctx ends first, Close cancels the requests in flight and stops sending. The error joins one [*PublishError] for each
+// event that had no result by then, [ErrUnknownOutcome] if it may be in the queue and [ErrNotSent] if it isn't. It also joins
+// one for each event that has failed and whose result you haven't read.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.closed {

@@ -6,54 +6,61 @@ import (
 	"time"
 )
 
-// The reasons why an event has no [Receipt]. Each is wrapped in a [*PublishError], together with its cause. Every error matches
-// either ErrNotSent or ErrUnknownOutcome:
+// The reasons why an event doesn't have a [Receipt]. Each is wrapped in a [*PublishError], together with its cause. Every error
+// matches either ErrNotSent or ErrUnknownOutcome:
 //
 //	the event                                           matches
 //	has a bad field                                     ErrNotSent, ErrRefused, *sqsonce.OptionError
 //	found the publisher closed                          ErrNotSent, ErrClosed
 //	waited for capacity, and its context ended          ErrNotSent, ErrBufferFull
 //	has the ID of another event                         ErrNotSent, ErrRefused, ErrDedupConflict
-//	was given a reason by Event.Refused                 ErrNotSent, the reason; ErrRefused if that is a OptionError
+//	was given a reason by Event.Refused                 ErrNotSent, the reason; ErrRefused if that is an OptionError
 //	is behind one of its group that failed              ErrNotSent, ErrGroupHalted
 //	was not in flight when its caller's context ended   ErrNotSent
-//	was refused by SQS, and nothing but the event       ErrNotSent, ErrRefused
+//	was refused by SQS, and only the event              ErrNotSent, ErrRefused
 //	was in a request that was refused                   ErrNotSent
-//	had no way to SQS                                   ErrNotSent
+//	never reached SQS                                   ErrNotSent
 //	had no certain answer while its window was open     ErrUnknownOutcome
 //	had none when its caller's context ended            ErrUnknownOutcome
 //	had none when the context of Close ended            ErrUnknownOutcome, ErrClosed
 //
-// An event that an earlier call may have put into the queue matches ErrUnknownOutcome in place of ErrNotSent, in every row but
-// those of OptionError and ErrDedupConflict, whose events are not the one that may be in the queue. This publisher remembers it
-// for five minutes; it knows nothing of other publishers. No event that may be in the queue matches ErrRefused.
+// An event that an earlier call may have put into the queue matches ErrUnknownOutcome in place of ErrNotSent. The rows of
+// OptionError and ErrDedupConflict are exceptions, because their event isn't the one that may be in the queue. This publisher
+// remembers such an event for five minutes. It doesn't know about other publishers. An event that may be in the queue never
+// matches ErrRefused.
 var (
-	// ErrBufferFull says that the context ended while the event waited for capacity: Options.MaxMessages or
+	// ErrBufferFull says that the context ended while the event waited for capacity, because Options.MaxMessages or
 	// Options.MaxBytes is reached.
 	ErrBufferFull = errors.New("fifo: not sent: buffer is full (Options.MaxMessages, Options.MaxBytes)")
-	// ErrNotSent says that the event is certainly not in the queue: SQS refused it, or it never left this process.
+	// ErrNotSent says that the event is certainly not in the queue. SQS refused it, or it never left this process.
 	ErrNotSent = errors.New("fifo: not sent")
 	// ErrUnknownOutcome says that the event may or may not be in the queue.
 	//
-	// Publishing it again is safe for as long as SQS recognises the copy: the same publisher continues the window of the first
-	// attempt ([PublishError.FirstAttempt]), 285 s as a rule. After that it may put the event into the queue a second time; a
-	// consumer that deduplicates events by their IDs then runs its handler once. A request that has not reached SQS yet may even
-	// put the event behind later events of its group.
+	// You can safely publish it again for as long as SQS recognises the copy. The same publisher continues the window of the
+	// first attempt ([PublishError.FirstAttempt]), 285 s as a rule. After that it may put the event into the queue a second
+	// time. A consumer that deduplicates events by their IDs then runs its handler once. A request that hasn't reached SQS yet
+	// may even put the event behind later events of its group.
 	//
 	// If the context of Publish ended while the event was in flight, the publisher goes on sending it.
 	ErrUnknownOutcome = errors.New("fifo: unknown outcome: the event may be in the queue")
-	// ErrGroupHalted says that the event was not sent because an earlier event of its group failed: sent now, it would be
-	// delivered before the earlier one. The group accepts no event until the results of all failed ones have been read, or
-	// [Publisher.Resume] is called. Publish the failed ones again in their order, then this one.
+	// ErrGroupHalted says that the event was not sent because an earlier event of its group failed. If it were sent now, it
+	// would be delivered before the earlier one. The group doesn't accept events until you have read the results of all failed
+	// ones, or called [Publisher.Resume]. Publish the failed ones again in their order, then this one.
 	ErrGroupHalted = errors.New("fifo: not sent because an earlier event of the group failed")
 	// ErrDedupConflict says that an event with the same ID and another group, type, body or attributes was published less than
-	// five minutes ago, or that SQS answered with the sequence number of such an event: it answers success and drops the second.
+	// five minutes ago, or that SQS answered with the sequence number of such an event. SQS answers success and drops the
+	// second event.
 	ErrDedupConflict = errors.New("fifo: not sent: another event with the same ID was published less than 5 minutes ago")
-	// ErrRefused says, beside ErrNotSent or ErrDedupConflict, that this event itself is refused for good: published again as it
-	// is, it fails again. SQS refused its entry of a request as the sender's fault, and not to throttle; it has a bad field
-	// ([*sqsonce.OptionError]); another event has its ID; or it was alone in a request that SQS refused for its contents or its
-	// size. A refusal of the request (access, queue, key, signature) is none, also where SQS says it of an entry: it says
-	// nothing of the event. Where a refused request may mean either, it is none too.
+	// ErrRefused says, alongside ErrNotSent or ErrDedupConflict, that this event itself is refused for good. If you publish it
+	// again as it is, it fails again. The event matches ErrRefused if:
+	//
+	//   - SQS refused its entry of a request as the sender's fault, and not to throttle
+	//   - it has a bad field ([*sqsonce.OptionError])
+	//   - another event has its ID
+	//   - it was alone in a request that SQS refused for its contents or its size
+	//
+	// A refusal of the request (access, queue, key, signature) doesn't match, even if SQS gives it as the answer for an entry,
+	// because it isn't about the event. A refused request that may mean either doesn't match.
 	ErrRefused = errors.New("fifo: the event is refused")
 	// ErrClosed says that the publisher was closed before it accepted the event, or before the event had a result.
 	ErrClosed = errors.New("fifo: publisher is closed")
@@ -61,13 +68,12 @@ var (
 
 // PublishError is the failure of one event. For a bad event it wraps one [*sqsonce.OptionError] per bad field, joined.
 type PublishError struct {
-	// Index is the event's position in the call of PublishAll; 0 for the other methods.
+	// Index is the event's position in the call of PublishAll. It is 0 for the other methods.
 	Index int
 	// EventID and Group are the event's.
 	EventID, Group string
 	// FirstAttempt is when the first attempt that may have put the event into the queue began. It is set with
-	// ErrUnknownOutcome, unless no attempt was made. Until 285 s after it SQS
-	// recognises a copy, also one of another process.
+	// ErrUnknownOutcome, if there was an attempt. Until 285 s after it SQS recognises a copy, even from another process.
 	FirstAttempt time.Time
 	// Err is the reason.
 	Err error
@@ -148,7 +154,7 @@ func (e *foreignError) Is(target error) bool {
 
 func (e *foreignError) As(target any) bool { return errors.As(e.err, target) }
 
-// certainError is a reason that also matches what is certain of the event.
+// certainError is a reason that also matches ErrNotSent or ErrUnknownOutcome.
 type certainError struct{ reason, outcome error }
 
 // withOutcome returns reason, as an error that matches outcome too.

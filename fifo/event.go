@@ -18,36 +18,40 @@ import (
 
 // Event is one occurrence to publish.
 type Event struct {
-	// ID names the occurrence, not the thing that it happened to: "ord-42/v3", the ID of an outbox row, a UUID that is
-	// stored with the event. It is made before the first attempt to publish and stays the same in every later one.
-	// Required; any text that SQS accepts.
+	// ID names the occurrence, not the thing that it happened to: "ord-42/v3", the ID of an outbox row, a UUID that is stored
+	// with the event. Make it before the first attempt to publish, and keep it in every later one. It is required, and may be
+	// any text that SQS accepts.
 	ID string
-	// Group is the MessageGroupId: SQS delivers the events of one group in the order they were published. 1 to 128 printable
-	// ASCII characters, no space. Required on a FIFO queue; on a standard queue it is the tenant of a fair queue, and may be
-	// empty. It must depend on the event alone: on a queue that deduplicates by group, an event that is sent again with
-	// another group is a new message.
+	// Group is the MessageGroupId. SQS delivers the events of one group in the order they were published. It has 1 to 128
+	// printable ASCII characters without spaces. A FIFO queue requires it. On a standard queue it is the tenant of a fair
+	// queue, and may be empty. It must depend on the event alone, because on a queue that deduplicates by group an event that
+	// is sent again with another group is a new message.
 	Group string
-	// Body is the message body. Required; valid UTF-8 of the characters that XML allows.
+	// Body is the message body. It is required, and must be valid UTF-8 of the characters that XML allows.
 	Body string
-	// Type is sent as the event-type attribute. Default: none.
+	// Type is sent as the event-type attribute.
+	// Default: none.
 	Type string
 	// TraceHeader is sent as the AWSTraceHeader system attribute. It does not count towards the size of the message.
 	// Default: none.
 	TraceHeader string
-	// Attributes are further message attributes. At most 7: SQS accepts 10, and the publisher adds 3. Default: none.
+	// Attributes are further message attributes. SQS accepts 10, and the publisher adds 3.
+	// Default: none. Limits: at most 7.
 	Attributes map[string]sqsonce.Attribute
 
-	// Refused makes the event fail with this error when it is published, before anything is sent: for a program that changes
-	// events before it publishes them, and could not. In a call of PublishAll the later events of its group fail with
-	// [ErrGroupHalted], as behind any other failure. The error matches [ErrUnknownOutcome] if an earlier call may have put the
-	// event into the queue, else [ErrNotSent]; a [*sqsonce.OptionError] always the latter. Default: nil.
+	// Refused makes the event fail with this error when it is published, before the publisher sends anything. It is for a
+	// program that changes events before it publishes them, and could not. In a call of PublishAll the later events of its
+	// group fail with [ErrGroupHalted], as behind any other failure. The error matches [ErrUnknownOutcome] if an earlier call
+	// may have put the event into the queue, else [ErrNotSent]. A [*sqsonce.OptionError] always matches [ErrNotSent].
+	// Default: nil.
 	Refused error
 }
 
-// Check returns the error with which [Publisher.Publish] would refuse the event on any FIFO queue, before it sends anything: a
-// [*PublishError], which matches [ErrNotSent] and wraps one [*sqsonce.OptionError] per bad field, joined, or Refused. It is for a
-// program that stores events and publishes them later. Group is required. The size is checked against SQS's 1 MiB; a queue's own
-// limit may be less. A namespace that [NewPublisher] would refuse is a OptionError and no PublishError. Check makes no call.
+// Check returns the error with which [Publisher.Publish] would refuse the event on any FIFO queue, before it sends anything.
+// The error is a [*PublishError], which matches [ErrNotSent] and wraps one [*sqsonce.OptionError] per bad field, joined, or
+// Refused. Use Check in a program that stores events and publishes them later. It requires Group, and checks the size against
+// SQS's 1 MiB. A queue's own limit may be less. For a namespace that [NewPublisher] would refuse the error is an OptionError
+// without a PublishError. Check makes no call.
 func (e Event) Check(namespace string) error {
 	if err := checkNamespace(namespace); err != nil {
 		return err
@@ -65,11 +69,11 @@ func DedupID(namespace, id string) (string, error) { return sqsonce.EventKey(nam
 type Receipt struct {
 	// MessageID is the SQS message ID.
 	MessageID string
-	// Sequence is the SequenceNumber of a FIFO queue; empty for a standard queue.
+	// Sequence is the SequenceNumber of a FIFO queue. It is empty for a standard queue.
 	Sequence string
-	// DedupID is the MessageDeduplicationId that was sent; empty for a standard queue.
+	// DedupID is the MessageDeduplicationId that was sent. It is empty for a standard queue.
 	DedupID string
-	// Attempts is the number of requests that it took. On a standard queue more than one may mean more than one message.
+	// Attempts is the number of requests for this event. On a standard queue more than one may mean more than one message.
 	Attempts int
 }
 

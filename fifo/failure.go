@@ -19,7 +19,7 @@ type latch struct {
 	logged bool
 }
 
-// Resume lets a group of a FIFO queue accept events again after a failure. It is needed where nobody reads the results of
+// Resume lets a group of a FIFO queue accept events again after a failure. Call it if your program doesn't read the results of
 // failed events with [PublishResult.Get] or [Publisher.Flush], for example because Options.OnFailure has stored them.
 func (p *Publisher) Resume(group string) {
 	p.mu.Lock()
@@ -151,8 +151,8 @@ func (p *Publisher) unlatch() {
 	p.latches = kept
 }
 
-// reports are calls of Options.OnFailure, in their order. One goroutine makes them, which ends when there is none: the function
-// is the user's, and may panic or block.
+// reports are calls of Options.OnFailure, in their order. One goroutine makes them, and ends when all are made. The function is
+// the user's, and may panic or block.
 type reports struct {
 	queue   []*entry
 	idle    chan struct{} // closed when the goroutine ends; nil: it does not run

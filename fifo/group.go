@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// group is the entries of one MessageGroupId, in their order. On a standard queue each entry has a group of its own. Only
-// the head, its first entry, may be in flight.
+// group is the entries of one MessageGroupId, in their order. On a standard queue each entry has a group of its own. Only the
+// head, its first entry, may be in flight.
 //
-// Two entries of a group in two requests would lose the order even without a failure, since requests overtake each other.
-// Two entries in one request would lose it when SQS refuses the first and accepts the second.
+// Two entries of a group in two requests would lose the order even without a failure, since requests overtake each other. Two
+// entries in one request would lose it when SQS refuses the first and accepts the second.
 //
-// What becomes of the head is the group's state. Only enter changes it.
+// The head's progress is the group's state. Only enter changes it.
 type group struct {
 	id          string
 	first, last *entry // a list, linked by entry.ahead and entry.behind

@@ -9,20 +9,20 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Hooks are called for events and for requests, for telemetry. The rules of [sqsonce.Hooks] apply; a hook must not wait for the
+// Hooks are called for events and for requests, for telemetry. The rules of [sqsonce.Hooks] apply. A hook must not wait for the
 // result of an event.
 type Hooks struct {
-	// Accept is called before an event is checked, with a copy. It returns the event's context, which is kept until Answered,
-	// and what to send with the event. The context must be derived from ctx; its end changes nothing.
+	// Accept is called before an event is checked, with a copy. It returns the event's context, which the publisher keeps until
+	// Answered, and the trace context to send with the event. The context must be derived from ctx. Its end has no effect.
 	Accept func(ctx context.Context, a Acceptance) (context.Context, Carry)
-	// Answered is called once for each event, when it has its receipt or its error, and before whoever waits for that goes on. A
-	// caller whose context ends while its event is in flight does not wait: the event is answered later.
+	// Answered is called once for each event, when it has its receipt or its error, and before the caller that waits for the
+	// result goes on. A caller whose context ends while its event is in flight doesn't wait, and the event is answered later.
 	Answered func(ctx context.Context, a Answer)
-	// Send is called before each request, which is made with the context that it returns; done, which may be nil, when it was
-	// answered.
+	// Send is called before each request and returns the request's context. The publisher calls done, which may be nil, when
+	// SQS has answered.
 	Send func(ctx context.Context, s Send) (_ context.Context, done func(SendResult))
-	// Attach is called by NewPublisher, and its result, which may be nil, at the end of the first Close: for instruments that read
-	// Stats.
+	// Attach is called by NewPublisher, and its result, which may be nil, at the end of the first Close. It is for instruments
+	// that read Stats.
 	Attach func(p *Publisher) (detach func())
 }
 
@@ -32,13 +32,13 @@ type Acceptance struct {
 	Event    *Event // not to be changed
 }
 
-// Answer is how an event fared.
+// Answer is the result of an event.
 type Answer struct {
 	QueueURL string
 	Event    *Event // not to be changed
 	Receipt  Receipt
-	Err      error         // a *PublishError; its Index is 0
-	Elapsed  time.Duration // since the event was accepted; 0 where it was not
+	Err      error         // a *PublishError, whose Index is 0
+	Elapsed  time.Duration // since the event was accepted, or 0 if it was not
 }
 
 // Send is one request.
@@ -48,14 +48,14 @@ type Send struct {
 	Bytes    int64             // of its messages
 }
 
-// SendResult is its answer.
+// SendResult is the answer to one request.
 type SendResult struct {
 	Elapsed      time.Duration
-	Sent, Failed int   // entries; an entry that the answer does not name has failed
+	Sent, Failed int   // entries. One that the answer does not name has failed
 	Err          error // of the whole request
 }
 
-// hooks are those of the options, guarded. None is called under the publisher's lock.
+// hooks are those of the options, guarded. They are never called under the publisher's lock.
 type hooks struct {
 	events []guarded // nil: there are no hooks
 	sends  host.Around[Send, SendResult]
@@ -76,7 +76,7 @@ func newHooks(log *slog.Logger, all []Hooks) (hs hooks) {
 	return hs
 }
 
-// hookedEvent is what the hooks know of an event, from Accept to Answered.
+// hookedEvent is the hooks' data of an event, from Accept to Answered.
 type hookedEvent struct {
 	ctx   context.Context
 	event *Event // the hooks' copy

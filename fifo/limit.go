@@ -17,9 +17,9 @@ const limitReads = 2
 // limit is read again.
 const limitAge = time.Minute
 
-// sizeLimit is the queue's MaximumMessageSize. It is read beside the first message of more than leastQueueLimit, and once more
-// after a failure. Until it is known, 1 MiB is assumed: SQS itself refuses what is too large for the queue. It belongs to the
-// publisher's mutex.
+// sizeLimit is the queue's MaximumMessageSize. It is read alongside the first message of more than leastQueueLimit, and once
+// more after a failure. Until it is known, the publisher assumes 1 MiB, and SQS itself refuses messages that are too large for
+// the queue. It belongs to the publisher's mutex.
 type sizeLimit struct {
 	bytes   int64         // 0: not known
 	at      time.Time     // of the read

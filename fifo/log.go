@@ -30,8 +30,8 @@ func (e *entry) context() context.Context {
 	return e.hooked.ctx
 }
 
-// episode is trouble that goes on: what comes within warnAfter belongs to it. It has one line, however many events it meets; the
-// counters of Stats say how many.
+// episode is trouble that goes on. Trouble within warnAfter of the last belongs to it. It has one line, however many events it
+// meets. The counters of Stats have the number.
 type episode struct{ last time.Time }
 
 // begins notes an occurrence, and reports whether it is the first one of an episode.

@@ -17,28 +17,34 @@ const cancelGrace = 100 * time.Millisecond
 
 var errLaneClosed = errors.New("fifo: the lane is closed")
 
-// Lane is one user's share of a publisher. Its events end with its context, and fill requests together with those of other lanes,
-// of Publish and of Enqueue. An event waits 10 ms for others at most, whatever Options.Linger is. [Publisher.PublishAll] is a lane
-// that is used once. Make one with [Publisher.OpenLane]. All methods are safe for concurrent use.
+// Lane is one user's share of a publisher. Its events end with its context. They fill requests together with the events of
+// other lanes, of Publish and of Enqueue. An event waits 10 ms for others at most, whatever Options.Linger is.
+// [Publisher.PublishAll] is a lane that is used once. Make one with [Publisher.OpenLane]. All methods are safe for concurrent
+// use.
 type Lane struct {
 	publisher *Publisher
 	lane      *lane
 }
 
-// OpenLane opens a lane. When ctx ends, nothing of the lane is sent any more: an event that is certainly not in the queue fails
-// with [ErrNotSent], one that may be with [ErrUnknownOutcome], and a request that no other lane waits for is cancelled. An event in
-// a request that another lane waits for has its result when that is answered. An event that may be in the queue, and has events of
-// others behind it in its group, is sent on for them.
+// OpenLane opens a lane. When ctx ends, the publisher stops sending the lane's events:
 //
-// close ends the lane as the end of ctx does, if it has not ended, and waits for what it has started: requests that it cancelled
-// (100 ms at most: a [Client] may ignore its context), hooks, the read of the queue's size limit, Options.OnFailure and log lines
-// as PublishAll does. Then no goroutine and no timer of the lane is left, and what has failed counts as read, so that the groups
-// accept events again. Call it when all results are there, or are not wanted any more, also after the end of ctx: the publisher
-// keeps a lane until then. To call it again is no error. A hook must not call it.
+//   - An event that is certainly not in the queue fails with [ErrNotSent], and one that may be with [ErrUnknownOutcome].
+//   - The publisher cancels a request that only this lane waits for.
+//   - An event in a request that another lane waits for has its result when SQS has answered the request.
+//   - The publisher goes on sending an event that may be in the queue, if events of others are behind it in its group.
 //
-// A failure is not logged: it is in the event's result, which the lane's user reads. Options.OnFailure is called as for any other.
+// close ends the lane as the end of ctx does, if it hasn't ended, and waits for everything that the lane has started. That
+// includes requests that it cancelled (100 ms at most, because a [Client] may ignore its context), hooks and the read of the
+// queue's size limit. It waits for Options.OnFailure and log lines as PublishAll does. Then all goroutines and timers of the
+// lane have ended, and its failures count as read, so that the groups accept events again. Call close when you have all
+// results, or don't want them any more, even after the end of ctx, because the publisher keeps a lane until then. You may call
+// it again. A hook must not call it.
 //
-// A lane may serve one task or all tasks of a program: the lanes' events fill requests together. Only that of a task ends with it.
+// The publisher doesn't log a lane's failures, because you read them in the events' results. It calls Options.OnFailure as for
+// any other event.
+//
+// A lane may serve one task or all tasks of a program, since the events of several lanes fill requests together. Only a task's
+// own lane ends with the task.
 func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
 	internal, closeLane := p.openLane(ctx)
 	internal.opened = true // before it has an entry
@@ -58,13 +64,13 @@ func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
 }
 
 // Enqueue accepts one event and returns at once, as [Publisher.Enqueue] does. Its error is a [*PublishError], with the cause of
-// the lane's context where the lane has ended. At the limit of Options.MaxMessages or MaxBytes it waits until ctx or the lane
+// the lane's context if the lane has ended. At the limit of Options.MaxMessages or MaxBytes it waits until ctx or the lane
 // ends.
 //
-// On a FIFO queue several events of a group may be enqueued one behind the other: each is sent when the one before it is confirmed. If one fails,
-// those behind it fail with [ErrGroupHalted], and so do those that are enqueued until the results of all of them have been read
-// with [PublishResult.Get], or the lane is closed; [Publisher.Flush] does not read them. An event that Enqueue itself refuses halts
-// nothing: do not enqueue those that must come behind it.
+// On a FIFO queue you may enqueue several events of a group one behind the other. The publisher sends each when the one before
+// it is confirmed. If one fails, those behind it fail with [ErrGroupHalted]. So do later ones, until you have read the results
+// of all of them with [PublishResult.Get], or closed the lane. [Publisher.Flush] doesn't read them. An event that Enqueue
+// itself refuses doesn't halt its group, so don't enqueue those that must come behind it.
 func (l *Lane) Enqueue(ctx context.Context, e Event) (*PublishResult, error) {
 	if l.publisher == nil {
 		return nil, notSent(&e, badField("Lane", "was not made by OpenLane"))

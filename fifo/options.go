@@ -16,36 +16,41 @@ import (
 type Options struct {
 	// What most users set first.
 
-	// OnFailure is called for each accepted event that fails, by whichever method it was published, but for one whose own
-	// caller's context ended. The calls come one after the other, in the order of the failures; one that blocks delays those
-	// behind it and nothing else, and a panic is logged. It may call the Publisher. It does not count as reading the result:
-	// see [Publisher.Resume]. PublishAll, Flush and Close wait at most 100 ms for the calls that are left; after more than
-	// MaxMessages of them, events are left out, and a line says how many. Default: none.
+	// OnFailure is called for each accepted event that fails, whichever method published it, except for an event whose own
+	// caller's context ended. The calls come one after the other, in the order of the failures. A call that blocks delays only
+	// the calls behind it, and a panic is logged. It may call the Publisher. It doesn't count as reading the result, see
+	// [Publisher.Resume]. PublishAll, Flush and Close wait at most 100 ms for the calls that are left. After more than
+	// MaxMessages of them, the publisher leaves events out, and a line gives their number.
+	// Default: not called.
 	OnFailure func(Event, *PublishError)
-	// Linger is how long an event waits for other events to fill its request. Negative: an event does not wait. Default:
-	// 10 ms.
+	// Linger is how long an event waits for other events to fill its request. If it is negative, an event doesn't wait.
+	// Default: 10 ms.
 	Linger time.Duration
-	// MaxMessages is the most events that are accepted and have no result yet. Default: 10,000.
+	// MaxMessages is the most events that are accepted and wait for their result.
+	// Default: 10,000.
 	MaxMessages int
 
 	// Requests and memory.
 
-	// MaxRequests is the most requests at once. The HTTP client should keep as many idle connections per host; the SDK's
-	// default client keeps 10. Default: 8.
+	// MaxRequests is the most requests at once. The HTTP client should keep as many idle connections per host. The SDK's
+	// default client keeps 10.
+	// Default: 8.
 	MaxRequests int
-	// MaxBytes is the most bytes of bodies and attributes of the events that are accepted and have no result yet. At
-	// least 1 MiB, the size of the largest message. Default: 64 MiB.
+	// MaxBytes is the most bytes of bodies and attributes of the events that are accepted and wait for their result.
+	// Default: 64 MiB. Limits: at least 1 MiB, the size of the largest message.
 	MaxBytes int64
 
-	// What is told of it.
+	// Logs and telemetry.
 
 	// Logger gets one line at ERROR for each failure that OnFailure is called for, with the number of events that are halted
-	// behind it, and what no error reports: an attempt that failed and is repeated (DEBUG), and once a minute an event that has
-	// been tried for a minute or more (WARN). A handler that blocks harms nobody: up to 1,024 lines wait, further ones
-	// are dropped, and the next line says how many (dropped_lines). PublishAll, Flush and Close wait at most 50 ms for the last
-	// lines. Default: slog.Default().
+	// behind it. It also gets events that errors don't report: an attempt that failed and is repeated (DEBUG), and once a
+	// minute an event that has waited for a minute or more since its first attempt (WARN). A handler that blocks doesn't stop
+	// the publisher. Up to 1,024 lines wait, the publisher drops further ones, and the next line says how many (dropped_lines).
+	// PublishAll, Flush and Close wait at most 50 ms for the last lines.
+	// Default: slog.Default().
 	Logger *slog.Logger
-	// Hooks are called for telemetry: see [Hooks]. Default: none.
+	// Hooks are called for telemetry, see [Hooks].
+	// Default: none.
 	Hooks []Hooks
 
 	// attemptTimeout bounds one request. A request that takes longer doubles the time of the next ones, up to 20 s, until SQS

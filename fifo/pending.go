@@ -20,8 +20,8 @@ type PublishResult struct {
 	counted   int    // in failures.more, while failures.flushed has this value
 }
 
-// Get returns the event's result: a [Receipt], or a [*PublishError]. If ctx ends first, it returns the context's cause,
-// and the event stays accepted. Get may be called again, also concurrently.
+// Get returns the event's result: a [Receipt], or a [*PublishError]. If ctx ends first, it returns the context's cause, and the
+// event stays accepted. You may call Get again, also concurrently.
 func (p *PublishResult) Get(ctx context.Context) (Receipt, error) {
 	if p.isDone() && p.err == nil {
 		return p.receipt, nil

@@ -9,8 +9,8 @@ import (
 
 // What a program needs that changes events before it publishes them, as package s3payload does.
 
-// Check returns the event's key, see [DedupID], and the bytes of its message as SQS counts them. The error is that of
-// Publish for an event with a bad field. The size is not compared with a limit: see Fits.
+// Check returns the event's key, see [DedupID], and the bytes of its message as SQS counts them. The error is that of Publish
+// for an event with a bad field. Check doesn't compare the size with a limit, see Fits.
 func (p *Publisher) Check(e Event) (key string, size int64, err error) {
 	en := &entry{event: e}
 	if err := p.fill(en); err != nil {
@@ -20,7 +20,7 @@ func (p *Publisher) Check(e Event) (key string, size int64, err error) {
 }
 
 // Fits reports whether the queue accepts a message of so many bytes. The first call with more than 1 KiB reads the queue's
-// limit and waits for it, for 5 s at most. A limit that cannot be read is taken for 1 MiB.
+// limit and waits for it, for 5 s at most. If it can't read the limit, it assumes 1 MiB.
 func (p *Publisher) Fits(ctx context.Context, size int64) bool {
 	e := &entry{size: size}
 	_ = p.checkSize(e) // begins to read the limit

@@ -10,8 +10,8 @@ import (
 )
 
 // Publisher sends events to one queue. Make one with [NewPublisher]. All methods are safe for concurrent use. The events that
-// one goroutine publishes to a group keep their order. An idle Publisher has no goroutine and no timer, unless Options.Logger
-// blocks.
+// one goroutine publishes to a group keep their order. An idle Publisher doesn't use goroutines or timers, unless
+// Options.Logger blocks.
 type Publisher struct {
 	client    *safeClient
 	queueURL  string
@@ -51,17 +51,17 @@ type Publisher struct {
 	timer               *time.Timer // calls dispatch
 }
 
-// NewPublisher returns a Publisher for the queue. The namespace is the source of the events' IDs, or their type: 1 to 48
-// of A-Z a-z 0-9 . _ : / -. It is part of the key of every event. It must not change while the queue, the dead-letter queue
-// or the caller still has an event, or the event gets a second key.
+// NewPublisher returns a Publisher for the queue. The namespace is the source of the events' IDs, or their type: 1 to 48 of A-Z
+// a-z 0-9 . _ : / -. It is part of the key of every event. Keep the namespace while the queue, the dead-letter queue or the
+// caller still has an event, or the event gets a second key.
 //
-// A queue whose name ends in .fifo is a FIFO queue. On a standard queue an event has no MessageDeduplicationId, its group, if
-// it has one, is the tenant of a fair queue, and nothing keeps the order. An attempt whose response is lost may put an event into the
-// queue twice; a consumer that deduplicates events by their IDs runs its handler once.
+// A queue whose name ends in .fifo is a FIFO queue. On a standard queue an event doesn't have a MessageDeduplicationId, and its
+// group, if it has one, is the tenant of a fair queue. A standard queue doesn't keep the order. An attempt whose response is
+// lost may put an event into the queue twice. A consumer that deduplicates events by their IDs runs its handler once.
 //
 // The client's region must be that of the queue's URL, unless the client has an endpoint of its own.
 //
-// The error joins one [*sqsonce.OptionError] per bad argument. NewPublisher makes no call and starts nothing.
+// The error joins one [*sqsonce.OptionError] per bad argument. NewPublisher makes no call and starts no goroutine.
 func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)) (*Publisher, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -104,8 +104,8 @@ func (p *Publisher) FIFO() bool { return p.fifo }
 
 // Publish sends one event and waits for its result. Its error is a [*PublishError].
 //
-// ctx ends the wait and not the send. An event that is not in flight yet is not sent: [ErrNotSent]. An event that may have
-// reached SQS is sent on: [ErrUnknownOutcome].
+// ctx ends the wait and not the send. An event that is not in flight yet is not sent, and the error is [ErrNotSent]. The
+// publisher goes on sending an event that may have reached SQS, and the error is [ErrUnknownOutcome].
 func (p *Publisher) Publish(ctx context.Context, e Event) (Receipt, error) {
 	return p.publish(ctx, &entry{event: e})
 }
@@ -134,10 +134,11 @@ func (p *Publisher) publish(ctx context.Context, e *entry) (Receipt, error) {
 	return r, err
 }
 
-// Enqueue accepts one event and returns at once. At the limit of Options.MaxMessages or MaxBytes it waits until other
-// events have their results; ctx ends that wait only, with [ErrBufferFull]. The error is a [*PublishError].
+// Enqueue accepts one event and returns at once. At the limit of Options.MaxMessages or MaxBytes it waits until other events
+// have their results. ctx ends only that wait, with [ErrBufferFull]. The error is a [*PublishError].
 //
-// The event is tried until it has a result. While SQS throttles, or cannot be reached, only Close ends that.
+// The publisher attempts to send the event until it has a result. While SQS throttles, or can't be reached, only Close ends
+// that.
 func (p *Publisher) Enqueue(ctx context.Context, e Event) (*PublishResult, error) {
 	en, err := p.enqueue(ctx, p.shared, &entry{event: e}, nil, 0)
 	if err != nil {

@@ -17,7 +17,7 @@ var (
 	errCopies     = errors.New("fifo: no further attempt: each may put another copy into a standard queue")
 )
 
-// attempt is one request and what came of it.
+// attempt is one request and its result.
 type attempt struct {
 	batch   []*entry        // what was sent
 	expired []*entry        // what was not, since its window is over

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Stats is what a Publisher has done since NewPublisher, and what it holds now.
+// Stats counts events and requests since NewPublisher, and describes the Publisher's present load.
 type Stats struct {
-	Published, Failed int64 // events that have their results; those that were not accepted have failed
+	Published, Failed int64 // events that have their results. Events that were not accepted have failed
 	Unknown           int64 // of the failed: may be in the queue
 	Halted            int64 // of the failed: behind another one of their group
 	Repeated          int64 // attempts after an event's first

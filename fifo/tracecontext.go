@@ -7,18 +7,19 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Carry is trace context for the event's consumer. It gives way: what the event sets itself is not replaced, and no event fails
-// because of it. An attribute is left out where there is no room for it: of the ten of a message, and of the queue's longest
-// message. While that is not known, which takes sqs:GetQueueAttributes, there is room up to 1 KiB. What SQS would refuse is left
-// out too.
+// Carry is trace context for the event's consumer. It gives way to the event. It doesn't replace a value that the event sets
+// itself, and never makes an event fail. The publisher leaves out an attribute if it doesn't fit into the ten attributes of a
+// message or into the queue's longest message. While that length isn't known, because it requires sqs:GetQueueAttributes, there
+// is room up to 1 KiB. The publisher also leaves out values that SQS would refuse.
 //
-// All attempts of one call send the same. It is not compared when an event is published again ([ErrDedupConflict]): SQS drops the
-// copy, and the consumer gets the trace context of the first one.
+// All attempts of one call send the same. When an event is published again, the publisher doesn't compare it
+// ([ErrDedupConflict]). SQS drops the copy, and the consumer gets the trace context of the first one.
 type Carry struct {
-	// TraceHeader is sent as the AWSTraceHeader system attribute, which takes no room. It must have X-Ray's "Root=1-...".
+	// TraceHeader is sent as the AWSTraceHeader system attribute, which doesn't count towards the room. It must have X-Ray's
+	// "Root=1-...".
 	TraceHeader string
-	// TraceParent and TraceState are sent as the message attributes "traceparent" and "tracestate", the latter with the former
-	// only. An event with one of these attributes gets neither.
+	// TraceParent and TraceState are sent as the message attributes "traceparent" and "tracestate". TraceState is sent only
+	// together with TraceParent. An event with one of these attributes gets neither.
 	TraceParent, TraceState string
 }
 

@@ -23,7 +23,7 @@ func singleAttempt(o *sqs.Options) {
 	o.DisableMessageChecksumValidation = true
 }
 
-// sendWatch is what is known about the request of one attempt: how far it got, and by whose clock it was refused.
+// sendWatch is the knowledge about the request of one attempt: how far it got, and by whose clock it was refused.
 type sendWatch struct {
 	installed atomic.Bool // false: the client is not the SDK's, or a wrapper drops the option functions
 	given     atomic.Bool // to the HTTP client; false: the SDK failed before, for example because there are no credentials

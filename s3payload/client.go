@@ -24,7 +24,7 @@ type Getter interface {
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 }
 
-// Putter is the part of the S3 client that a [Publisher] calls. A call must end when its context ends. One that panics has
+// Putter is the part of the S3 client that a [Publisher] calls. A call must end when its context ends. A call that panics has
 // failed.
 type Putter interface {
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
@@ -67,8 +67,8 @@ func (c *calls) do(ctx context.Context, f func(context.Context) error) error {
 	return err
 }
 
-// misconfiguredCodes say that no message with a pointer can be resolved until somebody changes something. AccessDenied is
-// not one of them: S3 says so of a missing object too, to a role without s3:ListBucket.
+// misconfiguredCodes say that every message with a pointer fails until a person changes a setting. AccessDenied is not one of
+// them, because S3 answers it for a missing object too, to a role without s3:ListBucket.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 var misconfiguredCodes = map[string]bool{
 	"NoSuchBucket": true, "PermanentRedirect": true, "AuthorizationHeaderMalformed": true, "InvalidAccessKeyId": true,
@@ -76,8 +76,8 @@ var misconfiguredCodes = map[string]bool{
 	"AccountProblem": true, "NotSignedUp": true,
 }
 
-// withEvidence makes an error of a call say whether S3 has answered: else a refused role, which credentials come from, looks like a
-// missing object.
+// withEvidence makes an error of a call say whether S3 has answered: else a refused role, which credentials come from, looks
+// like a missing object.
 func withEvidence(o *s3.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
 
 // explain gives the failure of a read its type. ctx is the handler's.

@@ -22,8 +22,8 @@ const (
 	maxKey = 1024
 )
 
-// ErrPointer says that a message names an object of S3 in a way that cannot be read: its body is no pointer although it has
-// the attribute of one, or is one without bucket or key, or with a key of more than 1,024 bytes.
+// ErrPointer says that a message names an object of S3 in an unreadable way. Its body isn't a pointer although the message has
+// a pointer's attribute, or is a pointer without a bucket or key, or with a key of more than 1,024 bytes.
 var ErrPointer = errors.New("s3payload: the message has no readable pointer")
 
 // pointer is the second element of a body such as ["software.amazon.payloadoffloading.PayloadS3Pointer",{...}].

@@ -24,15 +24,19 @@ import (
 // PublisherOptions configure [NewPublisher].
 type PublisherOptions struct {
 	// Threshold is the size of the largest message that keeps its body, in bytes as SQS counts them: the body and the names,
-	// types and values of the attributes. A message that the queue does not accept never keeps it. Default: what the queue
-	// accepts. Negative: no message keeps its body. At most 1 MiB.
+	// types and values of the attributes. A message that the queue doesn't accept never keeps its body. If Threshold is
+	// negative, every body goes to S3.
+	// Default: the queue's largest message. Limits: at most 1 MiB.
 	Threshold int64
-	// Prefix comes before each object's key. A-Z a-z 0-9 / _ -, at most 512. Default: none.
+	// Prefix comes before each object's key.
+	// Default: empty. Limits: A-Z a-z 0-9 / _ -, at most 512.
 	Prefix string
-	// MaxBytes is the size of the largest body: a larger one is refused. It should be that of the consumer's ResolveOptions.
-	// Default: 16 MiB. At most 2 GiB - 1.
+	// MaxBytes is the size of the largest body. The publisher refuses a larger one. MaxBytes should be that of the consumer's
+	// ResolveOptions.
+	// Default: 16 MiB. Limits: at most 2 GiB - 1.
 	MaxBytes int64
-	// Timeout bounds the put of one object, with the client's own retries. Default: 1 min.
+	// Timeout bounds the put of one object, with the client's own retries.
+	// Default: 1 min.
 	Timeout time.Duration
 }
 
@@ -46,19 +50,20 @@ const (
 
 var prefixes = regexp.MustCompile(`^[A-Za-z0-9/_-]{0,512}$`)
 
-// Publisher publishes events whose bodies are too large for their queue: it puts such a body into S3 first, and publishes a
+// Publisher publishes events whose bodies are too large for their queue. It puts such a body into S3 first, and publishes a
 // pointer to it. The embedded publisher's Flush, Close and Resume are its own. All methods are safe for concurrent use.
 //
-// ID, Group, Type, TraceHeader and Attributes stay as they are, with one attribute more: an event whose body goes to S3 has at
-// most 6 of its own. ExtendedPayloadSize and SQSLargePayloadSize are reserved.
+// ID, Group, Type, TraceHeader and Attributes stay as they are, with one attribute more. So an event whose body goes to S3 has
+// at most 6 of its own. ExtendedPayloadSize and SQSLargePayloadSize are reserved.
 //
 // The object's key is made of hashes of the event's key and of the body. So an event that is published again has the same
 // pointer, and its object is written again, with a new age for the bucket's lifecycle rule. Another body under the same ID has
-// another object: within five minutes it is [fifo.ErrDedupConflict], as without S3, and a message that was published before
-// resolves to what it was published with.
+// another object. Within five minutes it is [fifo.ErrDedupConflict], as without S3. A message that was published before
+// resolves to the body that it was published with.
 //
-// If the put fails the event is not published. The error is then a [*fifo.PublishError] that matches [fifo.ErrNotSent], or
-// [fifo.ErrUnknownOutcome] where an earlier call may have put the event into the queue, and the client's error.
+// If the put fails, the event isn't published. The error is then a [*fifo.PublishError] that matches the client's error and
+// [fifo.ErrNotSent]. If an earlier call may have put the event into the queue, it matches [fifo.ErrUnknownOutcome] instead of
+// ErrNotSent.
 type Publisher struct {
 	*fifo.Publisher
 	client Putter
@@ -68,7 +73,7 @@ type Publisher struct {
 }
 
 // NewPublisher returns a Publisher on p that keeps large bodies in the bucket. It makes no request. The error joins one
-// [*sqsonce.OptionError] for each argument or option that cannot be used.
+// [*sqsonce.OptionError] for each argument or option that can't be used.
 func NewPublisher(p *fifo.Publisher, client Putter, bucket string, optFns ...func(*PublisherOptions)) (*Publisher, error) {
 	var o PublisherOptions
 	for _, fn := range optFns {
@@ -95,19 +100,19 @@ func NewPublisher(p *fifo.Publisher, client Putter, bucket string, optFns ...fun
 	return &Publisher{Publisher: p, client: client, bucket: bucket, opts: o, calls: calls{timeout: o.Timeout}}, nil
 }
 
-// Publish puts a large body into S3, and then does what [fifo.Publisher.Publish] does.
+// Publish puts a large body into S3, and then publishes the event like [fifo.Publisher.Publish].
 func (p *Publisher) Publish(ctx context.Context, e fifo.Event) (fifo.Receipt, error) {
 	return p.Publisher.Publish(ctx, p.prepare(ctx, e))
 }
 
-// Enqueue puts a large body into S3, which takes as long as S3 takes and ends with ctx, and then does what
-// [fifo.Publisher.Enqueue] does.
+// Enqueue puts a large body into S3, for as long as S3 needs or until ctx ends, and then enqueues the event like
+// [fifo.Publisher.Enqueue].
 func (p *Publisher) Enqueue(ctx context.Context, e fifo.Event) (*fifo.PublishResult, error) {
 	return p.Publisher.Enqueue(ctx, p.prepare(ctx, e))
 }
 
-// PublishAll puts the large bodies into S3, up to 8 at once, and then does what [fifo.Publisher.PublishAll] does with all
-// events. Where a put fails, the later events of the group fail with [fifo.ErrGroupHalted] on a FIFO queue.
+// PublishAll puts the large bodies into S3, up to 8 at once, and then publishes all events like [fifo.Publisher.PublishAll]. If
+// a put fails, the later events of the group fail with [fifo.ErrGroupHalted] on a FIFO queue.
 func (p *Publisher) PublishAll(ctx context.Context, es []fifo.Event) ([]fifo.Receipt, error) {
 	prepared := make([]fifo.Event, len(es))
 	slots := make(chan struct{}, maxPuts)

@@ -19,18 +19,18 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// The reasons why a pointer is not resolved, beside [ErrPointer], [sqsonce.ErrUnavailable] and [sqsonce.ErrMisconfigured].
-// None is a Reject: somebody can mend each of them while the message is still in the queue.
+// The reasons why a pointer is not resolved, in addition to [ErrPointer], [sqsonce.ErrUnavailable] and
+// [sqsonce.ErrMisconfigured]. They aren't a Reject, because you can fix each of them while the message is still in the queue.
 var (
 	// ErrBucket says that a pointer names a bucket that is not in the list of [Resolve].
 	ErrBucket = errors.New("s3payload: the bucket is not one of those that Resolve may read")
-	// ErrNoObject says that S3 has no such object. S3 says so only to a role with s3:ListBucket, to others that access is
-	// denied.
+	// ErrNoObject says that S3 doesn't have the object. S3 says so only to a role with s3:ListBucket. To other roles it says
+	// that access is denied.
 	ErrNoObject = errors.New("s3payload: no such object")
 	// ErrTooLarge says that an object has more bytes than ResolveOptions.MaxBytes.
 	ErrTooLarge = errors.New("s3payload: the object is too large")
-	// ErrSize says that S3 returned the whole object, and that it has fewer bytes than the message's attribute says: the
-	// producer wrote another size, or somebody replaced the object.
+	// ErrSize says that S3 returned the whole object, and that it has fewer bytes than the message's attribute says. Either the
+	// producer wrote another size, or the object was replaced.
 	ErrSize = errors.New("s3payload: the object has fewer bytes than the message says")
 	// ErrSlow says that S3 returned an object, and that reading it took longer than ResolveOptions.Timeout, for the second time
 	// in this process.
@@ -39,36 +39,37 @@ var (
 
 // ResolveOptions configure [Resolve].
 type ResolveOptions struct {
-	// MaxBytes is the size of the largest object that is read. Each handler that runs may hold as much. Default: 16 MiB. At
-	// most 2 GiB - 1.
+	// MaxBytes is the size of the largest object that is read. Each handler that runs may hold as much.
+	// Default: 16 MiB. Limits: at most 2 GiB - 1.
 	MaxBytes int64
-	// Timeout bounds the read of one object, with the client's own retries. Default: 1 min.
+	// Timeout bounds the read of one object, with the client's own retries.
+	// Default: 1 min.
 	Timeout time.Duration
 }
 
-// Resolve returns a handler that calls h with the content of the S3 object that the body points to. A message without a
-// pointer goes to h as it is, without a request. h gets a copy of the message whose Body is the object's content, without the
-// pointer's attribute; the message itself does not change, so that what the host sends to a dead-letter queue is the pointer.
+// Resolve returns a handler that calls h with the content of the S3 object that the body points to. A message without a pointer
+// goes to h as it is, without a request. h gets a copy of the message whose Body is the object's content, without the pointer's
+// attribute. The message itself doesn't change, so the host sends the pointer to a dead-letter queue.
 //
-// buckets are the buckets that may be read: a message must not choose what its consumer reads. There must be at least one. A
-// pointer is recognised by its body; its attribute may be missing.
+// buckets are the buckets that may be read, because a message must not choose what its consumer reads. Give at least one.
+// Resolve recognises a pointer by its body. Its attribute may be missing.
 //
 // The returned handler's error is:
 //
 //   - h's own, unchanged.
-//   - a [*sqsonce.RejectError] around [ErrPointer]: another delivery would change nothing.
+//   - a [*sqsonce.RejectError] around [ErrPointer], because another delivery would have the same pointer.
 //   - matching [ErrBucket], [ErrNoObject], [ErrTooLarge], [ErrSize] or [ErrSlow]: an ordinary failure of the message.
-//   - matching [sqsonce.ErrUnavailable]: S3 did not answer within Timeout, throttles or fails, the request could not be sent, for
-//     example because credentials could not be fetched, a proxy answered in S3's place, or the answer broke off, with
-//     fewer bytes than its own Content-Length. The first time that Timeout ends while an object is read is one of these. The
-//     error also matches [sqsonce.ErrMisconfigured] where the bucket, which is one of the list, does not exist or is in another
-//     Region, or the credentials are refused.
+//   - matching [sqsonce.ErrUnavailable]: S3 did not answer within Timeout, throttles or fails, or a proxy answered in its
+//     place. It also means that the request could not be sent, for example because credentials could not be fetched, or that
+//     the answer broke off, with fewer bytes than its own Content-Length. The first time that Timeout ends while an object is
+//     read is one of these. The error also matches [sqsonce.ErrMisconfigured] if the bucket, which is one of the list, does not
+//     exist or is in another Region, or the credentials are refused.
 //   - the cause of the handler's context, wrapped, if that ended first.
-//   - any other that S3 answers, among them denied access and content that does not match its checksum: an ordinary failure
-//     of the message. The role may lack s3:ListBucket, and the object be missing.
+//   - any other that S3 answers, among them denied access and content that does not match its checksum: an ordinary failure of
+//     the message. The role may lack s3:ListBucket, and the object be missing.
 //
-// h was called in the first case only. Resolve makes no request. Its error joins one [*sqsonce.OptionError] for each argument
-// or option that cannot be used.
+// Only the first error means that h was called. Resolve makes no request. Its error joins one [*sqsonce.OptionError] for each
+// argument or option that can't be used.
 func Resolve(h sqsonce.Handler, client Getter, buckets []string, optFns ...func(*ResolveOptions)) (sqsonce.Handler, error) {
 	var o ResolveOptions
 	for _, fn := range optFns {
@@ -115,7 +116,7 @@ type slow struct {
 	objects map[pointer]bool
 }
 
-// mostSlow bounds what a resolver remembers. Above it everything is forgotten.
+// mostSlow bounds the objects that a resolver remembers. Above it the resolver forgets all.
 const mostSlow = 1000
 
 // again notes that an object was slow, and reports whether it was before.

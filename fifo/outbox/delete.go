@@ -20,8 +20,8 @@ const (
 	firstDelay = 100 * time.Millisecond
 )
 
-// deletes gathers what the visits of a job delete at the same time. One of them makes the call for all, and then hands that over to
-// the first that waits.
+// deletes gathers the events that the visits of a job delete at the same time. One visit makes the call for all, and then hands
+// that over to the first that waits.
 type deletes struct {
 	j *job
 

@@ -9,8 +9,8 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("outbox: event %d of group %.128q cannot be read: %v", e.Seq, e.Group, e.Err)
 }
 
-// HaltedError names a group that waits for an operator. [Relay.Drain] returns it joined with the others. A line at
-// ERROR says so when the event is parked.
+// HaltedError names a group that waits for an operator. [Relay.Drain] returns it joined with the others. The relay logs a line
+// at ERROR when it parks the event.
 type HaltedError struct {
 	Group, EventID string
 	Seq            int64
@@ -38,6 +38,7 @@ func (e *GroupError) Error() string {
 
 func (e *GroupError) Unwrap() error { return e.Err }
 
-// ErrWrongSource says that an event is of another namespace than the relay's publisher. It is neither sent nor parked, and its group
-// waits: another namespace is another MessageDeduplicationId and another key of the consumer's record, and everything would run twice.
+// ErrWrongSource says that an event is of another namespace than the relay's publisher. The relay neither sends nor parks it,
+// and its group waits. Another namespace means another MessageDeduplicationId and another key of the consumer's record, so
+// every event would run twice.
 var ErrWrongSource = errors.New("outbox: event of another namespace")

@@ -9,8 +9,8 @@ import (
 
 // Hooks are called for telemetry. The rules of [sqsonce.Hooks] apply.
 type Hooks struct {
-	// Attach is called by NewRelay: for instruments that read Stats and Backlog when they are asked. A Relay has no end, and
-	// nothing detaches it: whoever reads it keeps it.
+	// Attach is called by NewRelay. It is for instruments that read Stats and Backlog when they are collected. You don't close
+	// a Relay, so it has no detach, and an instrument that reads it keeps it in memory.
 	Attach func(r *Relay)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 )
 
-// job is one call of Drain, Sweep or Run: its contexts, and what its visits share.
+// job is one call of Drain, Sweep or Run: its contexts, and the state that its visits share.
 type job struct {
 	r       *Relay
 	stop    context.Context // when it ends, no visit begins and nothing more is sent
@@ -85,8 +85,8 @@ func (j *job) problem() error {
 
 var errNoTime = errors.New("outbox: too little time is left before the context's deadline")
 
-// lane is a publisher's lane, in which the requests of several visits are shared. It ends before the leases of their claims do, and
-// before what they read is older than MaxAge.
+// lane is a publisher's lane, in which several visits share requests. It ends before the leases of their claims do, and before
+// the events that they read are older than MaxAge.
 type lane struct {
 	*fifo.Lane
 	ctx      context.Context // of the requests

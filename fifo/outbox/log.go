@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// The keys of log lines. Those of the line "outbox: swept" are read by metric filters: they do not change.
+// The keys of log lines. Metric filters read those of the line "outbox: swept", so they don't change.
 const (
 	keyQueue    = "queue"
 	keyGroup    = "group"
@@ -20,7 +20,7 @@ const (
 	keySkipped  = "skipped"
 )
 
-// logFlush is how long a call waits at its end for the lines that are left: a log that blocks stops nobody.
+// logFlush is how long a call waits at its end for the lines that are left. A log that blocks doesn't stop a call.
 const logFlush = 50 * time.Millisecond
 
 // logEvery is the least time between two lines of Run that say the same.

@@ -14,28 +14,38 @@ import (
 
 // Options configure [NewRelay].
 type Options struct {
-	// Groups is how many groups are published at once; a request of ten wants ten. 1 to 1,000. Default: 64.
+	// Groups is how many groups are published at once. A request of ten entries needs ten groups.
+	// Default: 64. Limits: 1 to 1,000.
 	Groups int
-	// Page is how many events of a group are read, sent one after the other, and deleted at once. 1 to 1,000. Default: 10.
+	// Page is how many events of a group are read, sent one after the other, and deleted at once.
+	// Default: 10. Limits: 1 to 1,000.
 	Page int
-	// Poll is how often Run looks for groups while there is nothing to do, by up to a tenth earlier or later. 10 ms to 1 h.
-	// Default: 1 s.
+	// Poll is how often Run looks for groups while it is idle. Each poll is up to a tenth earlier or later.
+	// Default: 1 s. Limits: 10 ms to 1 h.
 	Poll time.Duration
-	// Settle is how old a group's oldest event must be for a sweep to visit it: doorbells come first. Negative: none. Default:
-	// none in Run, 30 s in Sweep.
+	// Settle is how old a group's oldest event must be for a sweep to visit it, so that doorbells come first. A negative Settle
+	// means that a sweep visits events of any age.
+	// Default: any age in Run, 30 s in Sweep.
 	Settle time.Duration
-	// LeaseDuration is how long a claim lasts; a visit ends before. 10 s to 1 h. Default: 30 s.
+	// LeaseDuration is how long a claim lasts. A visit ends before.
+	// Default: 30 s. Limits: 10 s to 1 h.
 	LeaseDuration time.Duration
-	// MaxAge is how old what was read may be when its sending begins, by the larger of both clocks. 10 s to 2 min. Default: 30 s.
+	// MaxAge is how old the events of a page may be, counted from their read, when their sending begins. The larger age of both
+	// clocks counts.
+	// Default: 30 s. Limits: 10 s to 2 min.
 	MaxAge time.Duration
-	// OnRefused is what becomes of a group whose next event SQS refuses for good. Default: Halt.
+	// OnRefused decides about a group whose next event SQS refuses for good.
+	// Default: Halt.
 	OnRefused Policy
-	// Hooks are called for telemetry: see [Hooks]. Default: none.
+	// Hooks are called for telemetry, see [Hooks].
+	// Default: none.
 	Hooks []Hooks
-	// Logger gets what no error carries: one line for each event that SQS refuses for good (ERROR), and once a minute what keeps
-	// Run from publishing (ERROR). Sweep logs one line with the figures of its Backlog (INFO); Run one a minute while groups
-	// wait. A handler that blocks harms nobody: up to 1,024 lines wait, further ones are dropped, and the next line says
-	// how many (dropped_lines). A call waits at most 50 ms for the last lines. Default: slog.Default().
+	// Logger gets the events that errors don't report. It gets one line for each event that SQS refuses for good (ERROR), and
+	// once a minute the reason that keeps Run from publishing (ERROR). Sweep logs one line with the figures of its Backlog
+	// (INFO). Run logs one a minute while groups wait. A handler that blocks doesn't stop the relay. Up to 1,024 lines wait,
+	// the relay drops further ones, and the next line says how many (dropped_lines). A call waits at most 50 ms for the last
+	// lines.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 

@@ -15,7 +15,7 @@ const (
 	dedupWindow = 285 * time.Second
 )
 
-// sent is what became of a page.
+// sent is the result of a page.
 type sent struct {
 	confirmed  []Entry
 	failed     Entry

@@ -8,8 +8,8 @@ import (
 // mostReason is the most bytes of a reason.
 const mostReason = 256
 
-// parkRefused marks an event that SQS refuses for good. The group is read again after it: another relay may have published the event
-// and deleted it, or an earlier mark may be there.
+// parkRefused marks an event that SQS refuses for good. The group is read again after it: another relay may have published the
+// event and deleted it, or an earlier mark may be there.
 func (j *job) parkRefused(g *group, v visited, e Entry, refused error) visited {
 	r := j.r
 	policy := r.opts.OnRefused
@@ -41,9 +41,7 @@ func reasonOf(err error) string {
 	return strings.ToValidUTF8(text[:min(len(text), mostReason)], "")
 }
 
-// Parked, Unpark and Discard are for operators.
-//
-// Parked returns parked events, the oldest first, at most limit.
+// Parked returns parked events, the oldest first, at most limit. Parked, Unpark and Discard are for operators.
 func (r *Relay) Parked(ctx context.Context, limit int) ([]Entry, error) {
 	if limit < 1 {
 		return nil, badField("limit", "is %d, must be positive", limit)
@@ -51,14 +49,15 @@ func (r *Relay) Parked(ctx context.Context, limit int) ([]Entry, error) {
 	return call(ctx, "list parked events", func(ctx context.Context) ([]Entry, error) { return r.store.Parked(ctx, limit) })
 }
 
-// Unpark has a halted event tried again in its place, and a skipped one out of its order. It returns [ErrNotParked] or
-// [ErrNotFound] where there is nothing to do.
+// Unpark lets the relay send a halted event again in its place, and a skipped one out of its order. It returns [ErrNotParked]
+// or [ErrNotFound] if the event isn't parked, or is gone.
 func (r *Relay) Unpark(ctx context.Context, e Entry) error {
 	return r.decide(ctx, "unpark", e, r.store.Unpark)
 }
 
-// Discard deletes a parked event unsent. It may have been accepted all the same, by a relay that died before it deleted the event:
-// Discard is the operator's word that it is not needed. It returns [ErrNotParked] or [ErrNotFound] where there is nothing to do.
+// Discard deletes a parked event unsent. SQS may have accepted the event all the same, from a relay that died before it deleted
+// the event. Call Discard if the event isn't needed, because the decision is the operator's. It returns [ErrNotParked] or
+// [ErrNotFound] if the event isn't parked, or is gone.
 func (r *Relay) Discard(ctx context.Context, e Entry) error {
 	return r.decide(ctx, "discard", e, r.store.Discard)
 }

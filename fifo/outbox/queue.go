@@ -21,9 +21,9 @@ const (
 	always                // Run: the same, after a pause if nothing succeeds
 )
 
-// queue is the groups that a job has to visit. One turn publishes one page of a group; if the group has more it goes to the back: a
-// group with a million events delays the others by a page at a time. Goroutines visit them, at most Options.Groups, and end when the
-// queue is empty.
+// queue is the groups that a job has to visit. One turn publishes one page of a group. If the group has more it goes to the
+// back, so a group with a million events delays the others by a page at a time. Goroutines visit them, at most Options.Groups,
+// and end when the queue is empty.
 type queue struct {
 	j       *job
 	mode    mode

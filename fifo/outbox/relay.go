@@ -13,7 +13,7 @@ import (
 )
 
 // Relay publishes the events of a store. Any number may work on one store, in any processes. Make one with [NewRelay]. All
-// methods are safe for concurrent use. An idle Relay has no goroutine and no timer.
+// methods are safe for concurrent use. An idle Relay doesn't use goroutines or timers.
 type Relay struct {
 	store     safeStore
 	publisher *fifo.Publisher
@@ -35,9 +35,9 @@ type Relay struct {
 	ring    chan struct{} // has an element while Run has not looked at rung
 }
 
-// NewRelay makes no call and starts nothing. The publisher may be shared with other uses of its queue, but not of the store's
-// groups. On a standard queue neither order nor single acceptance is promised. The error joins one [*sqsonce.OptionError] per bad
-// argument.
+// NewRelay returns a Relay that publishes the store's events with the publisher. It makes no call and starts no goroutine. You
+// may share the publisher with other uses of its queue, but not of the store's groups. On a standard queue neither order nor
+// single acceptance is promised. The error joins one [*sqsonce.OptionError] per bad argument.
 func NewRelay(s Store, p *fifo.Publisher, optFns ...func(*Options)) (*Relay, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -118,14 +118,17 @@ func (r *Relay) forgetSome() {
 	}
 }
 
-// Drain publishes what the groups have, until it is gone, halted or ctx ends: for a process that has just committed, and for
-// doorbells. No goroutine is left behind. nil: nothing was left when it looked. Else it joins one [*GroupError] a group: of one that waits
-// for an operator ([*HaltedError], [*BrokenError], [ErrWrongSource], [ErrManySkipped]), or the last one before ctx ended. What
-// passes is tried again until then, after a pause that doubles up to 30 s. An error of the whole queue that does not pass, such as a
-// missing permission, ends Drain at once.
+// Drain publishes the events of the groups, until each group is empty or halted, or ctx ends. Use it in a process that
+// has just committed, and for doorbells. All of its goroutines end with it.
 //
-// No visit begins in the last 10 s before ctx's deadline, or in the last third of the time that ctx had if that is less. The requests end with ctx; what
-// was in flight may be published again, and SQS drops the copy for five minutes. Drain then returns within 5 s.
+// Drain returns nil if the groups were empty when it looked. Else the error joins one [*GroupError] a group. It is the error of
+// a group that waits for an operator ([*HaltedError], [*BrokenError], [ErrWrongSource], [ErrManySkipped]), or the last one
+// before ctx ended. Drain repeats an attempt that failed with a passing error until then, after a pause that doubles up to
+// 30 s. An error of the whole queue that doesn't pass, such as a missing permission, ends Drain at once.
+//
+// Drain doesn't begin a visit in the last 10 s before ctx's deadline, or in the last third of the time that ctx had if that is
+// less. The requests end with ctx. The events that were in flight may be published again, and SQS drops the copies for five
+// minutes. Drain then returns within 5 s.
 func (r *Relay) Drain(ctx context.Context, groups ...string) error {
 	var bad []error
 	for i, name := range groups {

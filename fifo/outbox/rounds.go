@@ -6,9 +6,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// rounds is the pause of Run while nothing succeeds. A round without a success doubles it, up to 30 s; the first success ends it. A
-// round is as many failed visits as groups are published at once, or all that there are. After the first lost one it is as many as
-// fill a request: they are enough to see that the queue is there again.
+// rounds is the pause of Run while every visit fails. A round without a success doubles it, up to 30 s. The first success ends
+// it. A round is as many failed visits as groups are published at once, or all groups. After the first lost round it is as many
+// as fill a request, which are enough to see that the queue is there again.
 type rounds struct {
 	groups   int // Options.Groups
 	poll     time.Duration

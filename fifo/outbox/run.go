@@ -10,12 +10,13 @@ import (
 // stopTime is how long the requests of Run may take after the end of its context.
 const stopTime = 5 * time.Second
 
-// Run sweeps every Options.Poll, and visits the groups that Ring names at once, until ctx ends; it then lets its requests end, which
-// takes 10 s at most, and returns nil.
+// Run sweeps every Options.Poll, and visits the groups that Ring names at once, until ctx ends. It then lets its requests end,
+// which takes 10 s at most, and returns nil.
 //
-// While no visit succeeds it pauses, at first for two polls, then for twice as long after each round, up to 30 s; the first
-// success ends the pause. The reason is a line at ERROR once a minute. An error ends Run where going on would do harm: a delete of
-// what SQS has confirmed is refused for good ([ErrDenied]), or the publisher is closed ([fifo.ErrClosed]).
+// While every visit fails, Run pauses, at first for two polls, then for twice as long after each round, up to 30 s. The first
+// success ends the pause. The reason is a line at ERROR once a minute. An error ends Run if it would do harm to go on, because
+// the store refuses for good to delete an event that SQS has confirmed ([ErrDenied]), or the publisher is closed
+// ([fifo.ErrClosed]).
 func (r *Relay) Run(ctx context.Context) error {
 	work, end := outlive(ctx, stopTime)
 	defer end()
@@ -93,8 +94,8 @@ func (q *queue) fatalError() error {
 	return q.fatal
 }
 
-// Ring tells Run of groups with work. It never blocks, and what it forgets the next sweep finds: it keeps 10,000 names while Run
-// does not look at them.
+// Ring tells Run of groups with work. It never blocks. Ring keeps 10,000 names while Run doesn't look at them, and the next
+// sweep finds the groups that it forgets.
 func (r *Relay) Ring(groups ...string) {
 	r.mu.Lock()
 	for _, name := range groups {

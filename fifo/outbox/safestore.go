@@ -19,8 +19,8 @@ const (
 var errStuck = errors.New("the store's call did not return when its context ended")
 
 // safeStore makes a failed call of one that panics, ends its goroutine, takes longer than callTime or ignores the end of its
-// context. A call that is left behind may still have its effect: a claim, a delete of what was confirmed and a conditional mark
-// are right at any time, and nobody gets what it reads.
+// context. A call that is left behind may still have its effect. A claim, a delete of confirmed events and a conditional mark
+// are right at any time, and the result of a read is dropped.
 type safeStore struct{ Store }
 
 func call[T any](ctx context.Context, what string, f func(context.Context) (T, error)) (T, error) {

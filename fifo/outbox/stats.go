@@ -8,23 +8,24 @@ import (
 
 // Stats counts since NewRelay.
 type Stats struct {
-	Published int64 // events that SQS confirmed; a copy counts again
+	Published int64 // events that SQS confirmed, including copies
 	Deleted   int64 // events that were deleted after that
 	Copies    int64 // sends over 285 s after an unanswered one of the same event
 	Unknown   int64 // sends without an answer
-	Refused   int64 // events that SQS refused for good; each try counts
+	Refused   int64 // refusals of events for good, one per attempt
 	Halted    int64 // visits that ended at a halted event
-	Unsettled int64 // reads that could not vouch for what follows
+	Unsettled int64 // reads that could not vouch for the events that follow
 	Rounds    int64 // of Run and Sweep: looks for all groups
 	Reads     int64
-	Probes    int64 // requests of the store for the event before the first one, where it has any
+	Probes    int64 // requests of the store for the event before the first one, if it makes such requests
 	Stale     int64 // pages of which a part was too old to be sent
 	Undeleted int64 // now: confirmed, and the delete is still owed
 	// WrongSource counts visits that ended at an event of another namespace.
 	WrongSource int64
-	// Began is when the Run that is under way began; zero: there is none. Swept is when a sweep last came to the end of the store,
-	// of Sweep or of Run; zero: none has, or none since a Run began or ended. In Run one of them is always young: where Swept, or
-	// before it Began, is minutes old, the store does not answer, or no group of many can be published, and Backlog is as old.
+	// Began is when the Run that is under way began, or zero if Run is not under way. Swept is when a sweep, of Sweep or of
+	// Run, last came to the end of the store. It is zero before the first such sweep, and again after a Run begins or ends. In
+	// Run one of them is always young. If Swept, or before it Began, is minutes old, the store doesn't answer, or many groups
+	// wait and every one fails, and Backlog is as old.
 	Began, Swept time.Time
 }
 
@@ -47,14 +48,15 @@ func (r *Relay) count(f func(*Stats)) {
 	f(&r.stats)
 }
 
-// Backlog is what a sweep saw before it published.
+// Backlog is the state of the outbox that a sweep saw before it published.
 type Backlog struct {
 	Groups          int
-	Oldest          time.Duration // age of the oldest event that is not skipped; 0 without one
+	Oldest          time.Duration // age of the oldest event that is not skipped, or 0 without one
 	Halted, Skipped int           // parked events that were seen: the first halted one of a group, and the skipped ones before it
 }
 
-// Backlog returns what the last sweep saw that came to the end of the store, of Sweep or of Run. Before the first one it is zero.
+// Backlog returns the state that the last complete sweep saw, of Sweep or of Run. A sweep is complete if it came to the end of
+// the store. Before the first one Backlog is zero.
 func (r *Relay) Backlog() Backlog {
 	r.mu.Lock()
 	defer r.mu.Unlock()

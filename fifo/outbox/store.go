@@ -14,97 +14,103 @@ type Entry struct {
 	fifo.Event
 	// Source is the namespace that the event was written for. A [Relay] with another one does not send it.
 	Source string
-	// Seq is the event's place in its group. The store made it or was given it; it is never used again.
+	// Seq is the event's place in its group. The store made it or was given it, and never uses it again.
 	Seq int64
 	// Age is how long ago the event was committed, by the store's clock (DynamoDB: the writer's). It may be below zero.
 	Age time.Duration
-	// Parked says that SQS refused the event for good, and what its group does since. Default: not parked.
+	// Parked says that SQS refused the event for good, and how its group has gone on since.
+	// Default: not parked.
 	Parked Policy
-	// Reason is why, at most 256 bytes of UTF-8.
+	// Reason is the reason why the event is parked, at most 256 bytes of UTF-8.
 	Reason string
 }
 
-// Policy is what a group does whose next event SQS refuses for good.
+// Policy decides how a group goes on when SQS refuses its next event for good.
 type Policy int
 
 const (
-	// Halt: nothing of the group is sent until an operator decides.
+	// Halt stops the group until an operator decides. The relay sends none of its events.
 	Halt Policy = iota + 1
-	// Skip: the group goes on without the event; sent later, it is out of order.
+	// Skip lets the group go on without the event. If the event is sent later, it is out of order.
 	Skip
 )
 
-// MaxSkipped is how many skipped events of a group a [Store] returns beside the others. A group with more of them halts.
+// MaxSkipped is how many skipped events of a group a [Store] returns in addition to the others. A group with more of them
+// halts.
 const MaxSkipped = 100
 
-// Store is one outbox: the committed events of one queue. Each sentence has a case in package outboxtest. All methods are
-// safe for concurrent use, in any number of processes. They return soon after their context has ended, and do nothing if it
+// Store is one outbox: the committed events of one queue. Each sentence has a case in package outboxtest. All methods are safe
+// for concurrent use, in any number of processes. They return soon after their context has ended, and have no effect if it
 // ended before.
 //
-// A store may have two more methods. Source() string returns the namespace that its events are written for: [NewRelay] refuses
-// a publisher with another one. Probes() int64 counts its requests of the kind of [Stats].Probes.
+// A store may have two more methods. Source() string returns the namespace that its events are written for, and [NewRelay]
+// refuses a publisher with another one. Probes() int64 counts its requests of the kind of [Stats].Probes.
 type Store interface {
-	// Groups returns groups with events, at most limit, those after a cursor in an order of the store's own; next is "" at
-	// the end, and after "" is the beginning. It may miss what was just committed and name what was just deleted. An event that
-	// stays is found in the end. A page may be empty before the end.
+	// Groups returns at most limit groups with events, those after a cursor in an order of the store's own. An empty cursor
+	// means the beginning, and next is "" at the end. Groups may miss an event that was just committed and name a group whose
+	// events were just deleted. An event that stays is found in the end. A page may be empty before the end.
 	Groups(ctx context.Context, after string, limit int) (found []Group, next string, err error)
-	// Claim returns those of the groups that nobody has claimed, and claims them for a while. It keeps relays from doing the
-	// same work, and nothing more: a store may return all of them.
+	// Claim returns those of the groups that aren't claimed, and claims them for a while. It keeps relays from doing the same
+	// work and promises no more than that, so a store may return all of them.
 	Claim(ctx context.Context, groups []string, lease time.Duration) ([]string, error)
-	// Unclaim ends claims of this store early. It never ends the claim of another.
+	// Unclaim ends claims of this store early. It never ends the claim of another store.
 	Unclaim(ctx context.Context, groups []string) error
-	// Read returns the group's events from its first, in the order of their commits: at most limit that are not skipped,
-	// halted ones among them, and at most [MaxSkipped] skipped ones.
-	// Whatever was committed before the last of them is among them or was deleted after SQS confirmed it. known is what the
-	// caller knows of the group. Fewer than limit that are not skipped, and no error: there was nothing behind them when it
-	// looked. An error may come beside events, which are then the group's first and may be sent: [ErrUnsettled] if more may
-	// follow, for which it cannot say so at the moment, or not in this call; [ErrManySkipped] if the next one is skipped and
-	// over [MaxSkipped]; a [*BrokenError] if the next one cannot be decoded.
+	// Read returns the group's events from its first, in the order of their commits: at most limit that are not skipped, halted
+	// ones among them, and at most [MaxSkipped] skipped ones. Every event that was committed before the last of them is among
+	// them or was deleted after SQS confirmed it. known is the caller's knowledge of the group. If Read returns fewer than
+	// limit that are not skipped, without an error, the group had no event behind them when it looked.
+	//
+	// An error may come together with events, which are then the group's first and may be sent:
+	//
+	//   - [ErrUnsettled] if more may follow, and Read can't vouch for them at the moment, or not in this call
+	//   - [ErrManySkipped] if the next one is skipped and over [MaxSkipped]
+	//   - a [*BrokenError] if the next one can't be decoded
 	Read(ctx context.Context, group Group, known Known, limit int) ([]Entry, error)
-	// Delete removes events that SQS confirmed, of one group or of several. It looks at Group, Seq and ID alone. One that is
-	// gone is no error, and one that is not the same event stays. It returns those that may still be there: none with a nil
-	// error. [ErrDenied] beside them: they will be there for as long as nobody changes a permission.
+	// Delete removes events that SQS confirmed, of one group or of several. It looks at Group, Seq and ID alone. A missing
+	// event isn't an error, and an event that isn't the same one stays. Delete returns those that may still be there, and left
+	// is empty if the error is nil. With [ErrDenied] they stay until a person changes a permission.
 	Delete(ctx context.Context, es []Entry) (left []Entry, err error)
-	// Park marks an event that is there and is not parked; one that is gone stays gone, and one that is parked keeps its mark.
-	// Neither is an error. A reason is cut at 256 bytes, between characters.
+	// Park marks an event that is there and is not parked. A missing event stays missing, and a parked one keeps its mark.
+	// Neither is an error. Park cuts a reason at 256 bytes, between characters.
 	Park(ctx context.Context, e Entry, p Policy, reason string) error
-	// Unpark removes the mark of a parked event, and Discard removes a parked event. They return [ErrNotParked] for one that
-	// is not parked, and [ErrNotFound] for one that is gone or is not the same event.
+	// Unpark removes the mark of a parked event, and Discard removes a parked event. They return [ErrNotParked] for an event
+	// that is not parked, and [ErrNotFound] for one that is gone or is not the same event.
 	Unpark(ctx context.Context, e Entry) error
 	Discard(ctx context.Context, e Entry) error
 	// Parked returns parked events, the oldest first, at most limit.
 	Parked(ctx context.Context, limit int) ([]Entry, error)
 }
 
-// Group is one that a sweep has found, or a doorbell named.
+// Group is a group that a sweep has found, or a doorbell named.
 type Group struct {
 	Name   string
-	Last   int64         // the highest Seq that was seen; 0: not known
-	Age    time.Duration // of the oldest event of it that was seen; 0: not known
+	Last   int64         // the highest Seq that was seen, or 0 if not known
+	Age    time.Duration // of the oldest event of it that was seen, or 0 if not known
 	Parked Policy        // of its first event that was seen
 }
 
-// Known is what a relay has learnt of a group in this process.
+// Known is a relay's knowledge of a group in this process.
 type Known struct {
-	Confirmed int64 // the highest Seq that SQS confirmed to this relay; 0: none
-	Seen      int64 // the highest Seq that a Read or Groups, which had ended by now, returned; 0: none
+	Confirmed int64 // the highest Seq that SQS confirmed to this relay, or 0
+	Seen      int64 // the highest Seq that a Read or Groups, which had ended by now, returned, or 0
 }
 
 var (
-	// ErrUnsettled says that a transaction before the group's first visible event may not be visible yet: read again later.
+	// ErrUnsettled says that a transaction before the group's first visible event may not be visible yet. Read again later.
 	ErrUnsettled = errors.New("outbox: an earlier transaction of the group is not settled")
-	// ErrManySkipped says that a group has more than [MaxSkipped] skipped events: it waits for an operator.
+	// ErrManySkipped says that a group has more than [MaxSkipped] skipped events and waits for an operator.
 	ErrManySkipped = fmt.Errorf("outbox: the group has more than %d skipped events", MaxSkipped)
-	// ErrNotParked: Unpark and Discard found an event that is not parked.
+	// ErrNotParked says that Unpark or Discard found an event that is not parked.
 	ErrNotParked = errors.New("outbox: the event is not parked")
-	// ErrNotFound: the event is not in the outbox.
+	// ErrNotFound says that the event is not in the outbox.
 	ErrNotFound = errors.New("outbox: no such event")
-	// ErrDenied says that the store refuses the operation for good: a permission is missing, the table is
-	// not there. A relay whose delete is refused so stops: it would publish the same events again and again.
+	// ErrDenied says that the store refuses the operation for good, because a permission is missing or the table doesn't exist.
+	// A relay whose delete is refused so stops, because it would publish the same events again and again.
 	ErrDenied = errors.New("outbox: the store refuses the operation")
 )
 
-// BrokenError says that a group has an event that cannot be decoded, or is of a later version. Its group waits; others go on.
+// BrokenError says that a group has an event that can't be decoded, or is of a later version. Its group waits, and the other
+// groups go on.
 type BrokenError struct {
 	Group string
 	Seq   int64

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Sweep finds every group that has events and drains it, one page of a group after one of each other group. It logs one line with
-// the figures of its [Backlog], which are those of the groups that it came to where it did not come to the end. What is younger than
-// Options.Settle is counted and left to its doorbell.
+// Sweep finds every group that has events and drains it, one page of a group after one of each other group. It logs one line
+// with the figures of its [Backlog]. If it didn't come to the end of the store, the figures are those of the groups that it
+// came to. It counts the groups whose oldest event is younger than Options.Settle and leaves them to their doorbell.
 //
-// nil: nothing was left that was old enough, but for halted groups, which the Backlog counts, and groups that another relay is at.
-// Else the error joins those of the
-// first 20 groups. Where producers go on, give ctx a deadline: no visit begins in the last 10 s before it, or in the last third of
-// the time that ctx had if that is less, and then the next sweep begins where this one has ended. While no group can be published
-// Sweep ends after the first [Options].Groups failures.
+// Sweep returns nil if every old enough event is published. Halted groups, which the Backlog counts, and groups that another
+// relay is at are exceptions. Else the error joins those of the first 20 groups. If producers go on, give ctx a deadline. Sweep
+// doesn't begin a visit in the last 10 s before it, or in the last third of the time that ctx had if that is less, and then the
+// next sweep begins at the place this one has reached. While every group fails, Sweep ends after the first [Options].Groups
+// failures.
 func (r *Relay) Sweep(ctx context.Context) (Backlog, error) {
 	j := r.newJob(ctx, ctx)
 	defer j.end()
@@ -55,9 +55,9 @@ func (r *Relay) keepBacklog(b Backlog) {
 	r.backlog, r.stats.Swept = b, time.Now()
 }
 
-// sweep looks for all groups once, and puts those that are to be visited into the queue. It asks for more when the visits of what it
-// found have begun. It begins where the last sweep has ended, or at a random place that the last one came by: relays that begin at the
-// same time do not do the same work, and none is always late. The error says that it did not come to the end.
+// sweep looks for all groups once, and puts those that are to be visited into the queue. It asks for more when the visits of
+// what it found have begun. It begins where the last sweep has ended, or at a random place that the last one came by: relays
+// that begin at the same time do not do the same work, and none is always late. The error says that it did not come to the end.
 func (q *queue) sweep(settle time.Duration) (*Backlog, error) {
 	r := q.j.r
 	b := &Backlog{}

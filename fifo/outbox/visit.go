@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 )
 
-// visited is what a visit did: it publishes one page of a group.
+// visited is the result of a visit, which publishes one page of a group.
 type visited struct {
 	more     bool // there is more to publish
 	progress bool // something was published, deleted or marked
@@ -30,7 +30,7 @@ const (
 	final             // the relay: it must not send, or cannot
 )
 
-// sight is what a visit saw of its group.
+// sight is a visit's view of its group.
 type sight struct {
 	skipped int
 	halted  bool
@@ -46,7 +46,7 @@ var (
 	errStale   = errors.New("outbox: the process was frozen, or the store slow: what was read is too old to be sent")
 )
 
-// restTime is how long a sweep leaves a group alone that has nothing to send and no new event.
+// restTime is how long a sweep leaves a group alone that has neither events to send nor a new event.
 const restTime = time.Minute
 
 // visit publishes one page of a group that it has entered.
@@ -148,8 +148,8 @@ func (j *job) publish(l *lane, g *group, found Group) visited {
 	return v
 }
 
-// sendable returns the events of a page that may be sent: those before one that is halted or of another source, without the skipped
-// ones. stop is the error of that one. rest says that a sweep which finds the group cannot see that it waits.
+// sendable returns the events of a page that may be sent: those before one that is halted or of another source, without the
+// skipped ones. stop is the error of that one. rest says that a sweep which finds the group cannot see that it waits.
 func (r *Relay) sendable(g *group, es []Entry) (page []Entry, stop error, rest bool) {
 	saw := sight{}
 	defer func() {

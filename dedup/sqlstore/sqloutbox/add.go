@@ -21,33 +21,33 @@ const (
 )
 
 // Add writes events in the caller's transaction, in the slice's order. The order of a group is that of its transactions'
-// commits. So from Add to the end of the transaction, other transactions with events of the same groups wait in their Add:
-// call it once, and last. One call locks its groups in an order of its own; two calls in one transaction may meet those of
-// another transaction in a deadlock, which is the database's error. On SQLite the transaction has the file anyway.
+// commits. So from Add to the end of the transaction, other transactions with events of the same groups wait in their Add. Call
+// it once, and last. One call locks its groups in an order of its own. Two calls in one transaction may meet those of another
+// transaction in a deadlock, which is the database's error. On SQLite the transaction has the file anyway.
 //
-// On PostgreSQL and MySQL an event costs two statements, and one with [Options.GroupLocked]; on SQLite it costs one. Up to
-// 100 events share a statement.
+// On PostgreSQL and MySQL an event costs two statements, and one with [Options.GroupLocked]. On SQLite it costs one. Up to 100
+// events share a statement.
 //
-// After any error the transaction must be rolled back: it may hold a part of the events. The errors are:
+// After any error you must roll back the transaction, because it may hold a part of the events. The errors are:
 //
-//   - one [*sqsonce.OptionError] per bad field, joined, where SQS would refuse the event on every queue: see [fifo.Event.Check].
-//     Nothing was sent to the database.
-//   - a [*sqsonce.OptionError] for an event that is larger than max_allowed_packet of MySQL, as it is stored: JSON escapes some
-//     characters of attributes.
+//   - one [*sqsonce.OptionError] per bad field, joined, if SQS would refuse the event on every queue, see [fifo.Event.Check].
+//     The database didn't get a statement.
+//   - a [*sqsonce.OptionError] for an event that is larger than max_allowed_packet of MySQL, in its stored form, in which JSON
+//     escapes some characters of attributes.
 //   - [sql.ErrTxDone] if the transaction has ended.
 //   - a [*sqlstore.DatabaseError]: the table does not exist, access is denied, or the server is read-only.
-//   - matching [sqsonce.ErrUnavailable]: a deadlock, a lock that was not free in time, no answer. The transaction can be run
-//     again. In a handler of [sqlstore.Inbox] return it.
+//   - matching [sqsonce.ErrUnavailable]: a deadlock, a lock that was not free in time, or a missing answer. You can run the
+//     transaction again. In a handler of [sqlstore.Inbox] return it.
 //
-// On MySQL a deadlock ends the whole transaction, and what comes after it in the same *sql.Tx is committed by itself, also an
-// event: return the errors of all statements.
+// On MySQL a deadlock ends the whole transaction. The later statements of the same *sql.Tx are committed by themselves, also an
+// event, so return the errors of all statements.
 //
 // Add names the table with the schema in which the pool of [New] finds it, whatever is left in the session of the transaction.
-// Without that pool, or while it has no free connection at the first Add, the transaction's session finds the table: there
-// name the schema in the dialect's prefix.
+// Without that pool, or while the pool has no free connection at the first Add, the transaction's session finds the table. Name
+// the schema in the dialect's prefix then.
 //
-// Add does not look for an ID that is in the outbox already. SQS drops the second of two events with one ID within five
-// minutes; with another body a relay that has published the first one parks the second, and another relay does not know.
+// Add doesn't look for an ID that is in the outbox already. SQS drops the second of two events with one ID within five minutes.
+// If the second has another body, a relay that has published the first one parks it, and another relay doesn't know.
 func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, es ...fifo.Event) error {
 	if tx == nil {
 		return fieldError("tx", "is nil")
@@ -99,8 +99,8 @@ type newRow struct {
 	size int
 }
 
-// newRows returns the events as they are stored, or an error for one that the database would refuse. A MySQL ends the connection over a
-// packet that is too large: it would look like an outage.
+// newRows returns the events as they are stored, or an error for one that the database would refuse. A MySQL ends the
+// connection over a packet that is too large: it would look like an outage.
 func (o *Outbox) newRows(ctx context.Context, tx *sql.Tx, es []fifo.Event) ([]newRow, error) {
 	rows := make([]newRow, len(es))
 	largest := 0

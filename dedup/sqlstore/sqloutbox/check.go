@@ -8,24 +8,24 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
-// What can be wrong with an outbox's database, beside the errors of package sqlstore. A [*sqlstore.DatabaseError] matches one
+// The problems of an outbox's database, in addition to the errors of package sqlstore. A [*sqlstore.DatabaseError] matches one
 // of them.
 var (
-	// ErrIsolation: the sessions of the relay's pool read what is not committed, and may be rolled back.
+	// ErrIsolation says that the sessions of the relay's pool read rows that are not committed and may be rolled back.
 	ErrIsolation = errors.New("isolation level is READ UNCOMMITTED: use READ COMMITTED or a higher level")
-	// ErrIdentity: the numbers of the table's rows are not an order: the sequence has a cache or does not count upwards, or the
-	// column is no identity. Without it a later event may have a lower number.
+	// ErrIdentity says that the numbers of the table's rows aren't an order. The sequence has a cache or doesn't count upwards,
+	// or the column isn't an identity. Then a later event may have a lower number.
 	ErrIdentity = errors.New("identity of the table is not made one after the other: create the table with Migrate, and leave its sequence as it is")
-	// ErrLockRows: the table of locks does not have its 4,096 rows. Without them transactions of a group do not exclude one
-	// another.
+	// ErrLockRows says that the table of locks doesn't have its 4,096 rows. Without them transactions of a group don't exclude
+	// one another.
 	ErrLockRows = errors.New("rows of the table of locks are missing: run the INSERT of DDL again")
 )
 
-// Check asks the database whether it can be used: it is of the dialect's kind, the tables exist and are of [SchemaVersion] or
-// later, the server takes writes and commits them, sessions read only what is committed, and identities are an order. The
-// error joins one [*sqlstore.DatabaseError] per problem: see also [ErrIsolation], [ErrIdentity], [ErrLockRows]. Check cannot
-// see that a server is a replica that takes writes. A relay's first call does what Check does. Call it at start, or in a
-// deployment's test, to know before.
+// Check asks the database whether it can be used. It must be of the dialect's kind, with the tables of [SchemaVersion] or
+// later. The server must accept writes and commit them, sessions must read only committed rows, and identities must be an
+// order. The error joins one [*sqlstore.DatabaseError] per problem, see also [ErrIsolation], [ErrIdentity], [ErrLockRows].
+// Check can't see that a server is a replica that accepts writes. A relay's first call makes the same checks. Call Check at
+// start, or in a deployment's test, to know before.
 func (o *Outbox) Check(ctx context.Context) error {
 	if o.db == nil {
 		return fieldError("db", "is nil: this outbox can only add")

@@ -14,12 +14,12 @@ import (
 // claimGroups limits the groups of one statement.
 const claimGroups = 100
 
-// Claim implements [outbox.Store]. A claim is on the group's first row and ends by the database's clock; nobody holds a
-// transaction or a lock while it lasts. It ends with the row too: when the page is deleted, others may claim the group.
-// Where one transaction writes at a time, as on SQLite, it returns all groups: writers take turns anyway.
+// Claim implements [outbox.Store]. A claim is on the group's first row and ends by the database's clock. While it lasts, it
+// doesn't hold a transaction or a lock. It ends with the row too, so when the page is deleted, others may claim the group. If
+// one transaction writes at a time, as on SQLite, Claim returns all groups, because writers go one after the other anyway.
 //
-// One statement finds the first rows, and one conditional UPDATE claims them. A third one finds which of them it claimed,
-// where others have claimed some.
+// One statement finds the first rows, and one conditional UPDATE claims them. If others have claimed some, a third one finds
+// the rows that it claimed.
 func (o *Outbox) Claim(ctx context.Context, groups []string, lease time.Duration) (claimed []string, err error) {
 	if lease < time.Millisecond {
 		return nil, fieldError("lease", "is less than 1 ms")
@@ -94,8 +94,8 @@ func (o *Outbox) headsQuery(groups []string) (text string, args []any, err error
 	return o.place.Dialect().SQL(text), args, err
 }
 
-// claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone. A claim that is much longer
-// than this one was made when the server's clock was ahead, and counts as over.
+// claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone. A claim that is
+// much longer than this one was made when the server's clock was ahead, and counts as over.
 func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lease time.Duration) (claimed []string, err error) {
 	seqs := make([]any, len(heads))
 	for i, h := range heads {
@@ -157,13 +157,14 @@ func (o *Outbox) Unclaim(ctx context.Context, groups []string) error {
 	return nil
 }
 
-// claims are what this store has claimed and not deleted since, by group.
+// claims are the claims that this store has made and whose rows it hasn't deleted since, by group.
 type claims struct {
 	mu  sync.Mutex
 	all map[string]head
 }
 
-// maxClaims is above the number of groups that a relay visits at once. What is left over is of visits that did not end well.
+// maxClaims is above the number of groups that a relay visits at once. Claims that are left over are of visits that did not end
+// well.
 const maxClaims = 1000
 
 func (c *claims) add(heads []head, claimed []string, token string, until time.Time) {

@@ -11,7 +11,7 @@ import (
 const deleteRows = 500
 
 // Delete implements [outbox.Store], with one statement for up to 500 events. It names each event by its number, its group and
-// its ID: a number may have been given to another event, where a failover has lost commits.
+// its ID, because another event may have the same number after a failover that has lost commits.
 func (o *Outbox) Delete(ctx context.Context, es []outbox.Entry) (left []outbox.Entry, err error) {
 	for len(es) > 0 {
 		some := es[:min(len(es), deleteRows)]

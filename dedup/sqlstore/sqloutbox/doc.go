@@ -1,23 +1,23 @@
-// Package sqloutbox keeps an outbox in a table of PostgreSQL, MySQL, MariaDB or SQLite: an event that a transaction commits
-// with [Outbox.Add] is published by an [outbox.Relay], in its group's order.
+// Package sqloutbox keeps an outbox in a table of PostgreSQL, MySQL, MariaDB or SQLite. An [outbox.Relay] publishes an event
+// that your transaction commits with [Outbox.Add], in its group's order.
 //
 // # Order
 //
 // The order of a group is that of the commits. The number of a row, which the database makes, is that order only because
-// transactions with events of one group exclude one another from before the INSERT to the commit. On PostgreSQL Add takes an
-// advisory lock for that, on MySQL and MariaDB a row of the table outbox_locks, and on SQLite the transaction has the file.
-// See [Options.GroupLocked] for transactions that exclude one another already. A transaction that adds should be short after
-// Add: it is what others of its group wait for.
+// transactions with events of one group exclude one another from before the INSERT to the commit. For that, Add locks an
+// advisory lock on PostgreSQL and a row of the table outbox_locks on MySQL and MariaDB. On SQLite the transaction has the file.
+// See [Options.GroupLocked] for transactions that exclude one another already. Keep a transaction short after Add, because
+// others of its group wait for it.
 //
-// The numbers must be made one after the other, by one server: the sequence's cache stays 1, AUTOINCREMENT stays on, and only
-// one primary takes writes. Galera and Group Replication with several writers are not supported.
+// One server must make the numbers, one after the other. The sequence's cache stays 1, AUTOINCREMENT stays on, and only one
+// primary accepts writes. Galera and Group Replication with several writers are not supported.
 //
 // # Tables
 //
-// [Migrate] creates the tables, [DDL] returns their statements, [Outbox.Check] reports what is wrong with them. Their names
-// begin with the dialect's prefix: outbox, outbox_schema, and on MySQL outbox_locks. They are apart from those of package
-// sqlstore, whose prefix they may share. The table outbox holds only what is not yet confirmed; nothing else removes a row but
-// [Outbox.Discard]. Any number of outboxes share it by name: one outbox for each queue.
+// [Migrate] creates the tables, [DDL] returns their statements, and [Outbox.Check] reports their problems. Their names begin
+// with the dialect's prefix: outbox, outbox_schema, and on MySQL outbox_locks. They are apart from those of package sqlstore,
+// whose prefix they may share. The table outbox holds only unconfirmed events. Apart from the relay's deletes, only
+// [Outbox.Discard] removes a row. Any number of outboxes share the table by name, with one outbox for each queue.
 //
 //	seq            the order of a group; the primary key
 //	aggregatetype  the outbox's name
@@ -30,11 +30,11 @@
 // Times are milliseconds since the Unix epoch. The columns id, aggregatetype, aggregateid, type and payload are those of
 // Debezium's outbox event router.
 //
-// Whoever adds needs INSERT on outbox, and on MySQL SELECT and UPDATE on outbox_locks. A relay needs SELECT, UPDATE and DELETE
-// on outbox, and SELECT on the two others.
+// A process that adds events needs INSERT on outbox, and on MySQL SELECT and UPDATE on outbox_locks. A relay needs SELECT,
+// UPDATE and DELETE on outbox, and SELECT on the two others.
 //
 // # Failures
 //
-// A failover to an asynchronous replica loses commits: events of transactions that are gone have perhaps been published.
-// Stop the relays before a backup is restored. What was published since the backup is published again.
+// A failover to an asynchronous replica loses commits, and the relay may have published events of the lost transactions. Stop
+// the relays before you restore a backup. The relays publish again the events that were published since the backup.
 package sqloutbox

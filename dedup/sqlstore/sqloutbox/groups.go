@@ -7,7 +7,7 @@ import (
 )
 
 // Groups implements [outbox.Store], in the order of the names' bytes. It is one statement, which looks at the first and the
-// last row of each group it returns: how many events there are does not matter.
+// last row of each group it returns, so its cost doesn't depend on the number of events.
 func (o *Outbox) Groups(ctx context.Context, after string, limit int) (found []outbox.Group, next string, err error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, "", err

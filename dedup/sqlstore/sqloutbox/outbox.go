@@ -21,22 +21,24 @@ import (
 // Options configure [New].
 type Options struct {
 	// GroupLocked says that the caller's transactions of a group exclude one another from before Add to the commit, by a row
-	// lock or by a version that was read before Add and is checked after. Add then takes no lock. If the caller's claim is
-	// wrong, events of a group are published out of order. Default: false.
+	// lock or by a version that was read before Add and is checked after. Add then doesn't lock the group. If the caller's
+	// claim is wrong, events of a group are published out of order.
+	// Default: false.
 	GroupLocked bool
-	// Timeout is how long one statement of the relay may take before it is given up. Add is limited by its context alone.
-	// Default: 5 s; negative: none.
+	// Timeout is how long one statement of the relay may take before it is given up. If it is negative, statements have no
+	// timeout. Only its context limits Add.
+	// Default: 5 s.
 	Timeout time.Duration
 }
 
 const defaultTimeout = 5 * time.Second
 
 // Outbox is one of the table's outboxes: the events of one queue. It is an [outbox.Store]. It is safe for concurrent use and
-// has nothing to close; the caller closes the pool.
+// doesn't need to be closed. The caller closes the pool.
 //
-// The first call that a relay makes does what [Outbox.Check] does. A database that cannot be used is a
-// [*sqlstore.DatabaseError], which also matches [outbox.ErrDenied]. Two do not: sqlstore.ErrReadOnly, which a failover causes for
-// a while, and a refused login.
+// The first call that a relay makes does the same as [Outbox.Check]. A database that can't be used is a
+// [*sqlstore.DatabaseError], which also matches [outbox.ErrDenied]. Two of them don't match it: sqlstore.ErrReadOnly, which a
+// failover causes for a while, and a refused login.
 type Outbox struct {
 	db          *sql.DB
 	dialect     sqldb.Dialect
@@ -57,8 +59,8 @@ var _ outbox.Store = (*Outbox)(nil)
 var names = regexp.MustCompile(`^[A-Za-z0-9._/-]{1,64}$`)
 
 // New returns the outbox of that name, 1 to 64 of A-Z a-z 0-9 . _ / -, in tables that [Migrate] has made. source is the
-// namespace of the publisher that the relay will use. db is the relay's pool, on the primary; a process that only adds may
-// pass nil. New makes no call. The error joins one [*sqsonce.OptionError] per argument that cannot be used.
+// namespace of the publisher that the relay will use. db is the relay's pool, on the primary. A process that only adds may pass
+// nil. New makes no call. The error joins one [*sqsonce.OptionError] per argument that can't be used.
 func New(db *sql.DB, d sqlstore.Dialect, name, source string, optFns ...func(*Options)) (*Outbox, error) {
 	o := Options{}
 	for _, fn := range optFns {

@@ -81,8 +81,8 @@ func (o *Outbox) notParked(ctx context.Context, e outbox.Entry) error {
 // ofEvent are the arguments for one event.
 func (o *Outbox) ofEvent(e outbox.Entry) []any { return []any{o.name, e.Group, e.Seq, e.ID} }
 
-// Parked implements [outbox.Store]: the order is that of the events' numbers. An event that cannot be decoded is an
-// [*outbox.BrokenError] beside the others.
+// Parked implements [outbox.Store], in the order of the events' numbers. An event that can't be decoded is an
+// [*outbox.BrokenError], which comes together with the others.
 func (o *Outbox) Parked(ctx context.Context, limit int) (es []outbox.Entry, err error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err

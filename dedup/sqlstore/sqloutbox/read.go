@@ -9,16 +9,16 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
-// Read implements [outbox.Store]. It is one statement where the relay has seen the group's last event before, else two, and
-// one more where skipped events are among the first.
+// Read implements [outbox.Store]. It is one statement if the relay has seen the group's last event before, else two, and one
+// more if skipped events are among the first.
 //
 // A statement is not enough. MariaDB makes the view of a statement while transactions commit, and the view may have a later
 // transaction of the group without an earlier one. But an earlier transaction was visible before the later one could get the
-// group's lock. So an event is returned only from a statement that began after another had returned it, or a later one of
-// its group.
+// group's lock. So Read returns an event only from a statement that began after another had returned it, or a later one of its
+// group.
 //
-// All statements are plain reads from the group's first row, each in a transaction of its own: no rows are locked, none are
-// skipped because others have locked them, and none because they are below a cursor.
+// All statements are plain reads from the group's first row, each in a transaction of its own. They don't lock rows. They don't
+// skip rows that others have locked, or rows below a cursor.
 func (o *Outbox) Read(ctx context.Context, g outbox.Group, known outbox.Known, limit int) (es []outbox.Entry, err error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err

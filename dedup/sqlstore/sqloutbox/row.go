@@ -26,7 +26,8 @@ type row struct {
 	created, now                                            int64
 }
 
-// columns are what scan reads. MySQL returns texts as the bytes that were written, whatever character set the connection has.
+// columns are the columns that scan reads. MySQL returns texts as the bytes that were written, whatever character set the
+// connection has.
 const columns = "seq, aggregateid, {raw}id{/raw}, source, {raw}type{/raw}, {raw}payload{/raw}, {raw}attributes{/raw}," +
 	" {raw}trace{/raw}, {raw}error{/raw}, parked, created_at, {now}"
 
@@ -88,7 +89,7 @@ func policyOf(parked string) (outbox.Policy, error) {
 	}
 }
 
-// attribute is how the column attributes has one.
+// attribute is the form of an attribute in the column attributes.
 type attribute struct {
 	Type   string `json:"type"`
 	String string `json:"string,omitempty"`

@@ -19,8 +19,8 @@ const SchemaVersion = 1
 
 var schema = sqldb.Schema{Files: schemaFiles, Names: []string{"outbox"}, Table: "{outbox_schema}", Reporter: reporter}
 
-// DDL returns the statements that [Migrate] runs on an empty database, for reading or for another tool: all versions, each
-// with the row that records it. They may be run again. DDL panics if [New] would refuse the dialect.
+// DDL returns the statements that [Migrate] runs on an empty database, for reading or for another tool. It has all versions,
+// each with the row that records it. You may run the statements again. DDL panics if [New] would refuse the dialect.
 func DDL(d sqlstore.Dialect) string {
 	if err := sqldb.Dialect(d).Check(pkg); err != nil {
 		panic(err)
@@ -28,12 +28,12 @@ func DDL(d sqlstore.Dialect) string {
 	return schema.DDL(sqldb.Dialect(d))
 }
 
-// Migrate creates the tables of this package alone, or brings them to [SchemaVersion]: the dialect's prefix followed by
-// outbox, outbox_schema and, on MySQL, outbox_locks with its 4,096 rows. It is as [sqlstore.Migrate] is: any number of
-// processes may call it at once, and at every start; it needs the right to create tables.
+// Migrate creates the tables of this package alone, or brings them to [SchemaVersion]. The tables are the dialect's prefix
+// followed by outbox, outbox_schema and, on MySQL, outbox_locks with its 4,096 rows. Like [sqlstore.Migrate], any number of
+// processes may call it at once, and at every start. It needs the right to create tables.
 //
-// The error is a [*sqlstore.DatabaseError] if the database is of another kind than the dialect's, is read-only, refuses
-// access or its pool is closed.
+// The error is a [*sqlstore.DatabaseError] if the database is of another kind than the dialect's, is read-only, refuses access
+// or its pool is closed.
 func Migrate(ctx context.Context, db *sql.DB, d sqlstore.Dialect) error {
 	err := sqldb.Dialect(d).Check(pkg)
 	if db == nil {

@@ -22,7 +22,7 @@ const callTimeout = 10 * time.Second
 
 var errNoAnswer = errors.New("the client returned neither an answer nor an error: correct the wrapper that was given to New")
 
-// errAnswer says that an answer cannot be DynamoDB's: nothing is known by it.
+// errAnswer says that an answer can't be DynamoDB's, so that it has no meaning.
 var errAnswer = errors.New("the answer is not one to this request")
 
 // caller makes the calls of a client, which may be the user's wrapper.
@@ -33,8 +33,8 @@ type caller struct {
 // method is a method of [Client].
 type method[In, Out any] func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
 
-// withEvidence makes an error of a call say whether DynamoDB has answered: a role that STS refuses says AccessDenied too, and for a
-// moment.
+// withEvidence makes an error of a call say whether DynamoDB has answered: a role that STS refuses says AccessDenied too, and
+// for a moment.
 func withEvidence(o *dynamodb.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
 
 // call sends a request. Its result is never nil without an error, and a connection from before a freeze of the process is not

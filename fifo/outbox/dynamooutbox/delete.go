@@ -23,10 +23,10 @@ const mostRequests = 16
 // errUnprocessed says that DynamoDB did not make a write of a batch, for its rate as a rule.
 var errUnprocessed = errors.New("left unprocessed by DynamoDB")
 
-// Delete implements [outbox.Store] by BatchWriteItem, 25 events of any groups a request, at most 16 requests at once. There is no
-// condition: the key is the event's identity, since a seq is never used again, see [Outbox.Put]. So the entry's ID is not
-// looked at, and a delete that comes late finds its event or nothing. After a restore of the table that is not so: stop the
-// relays before it.
+// Delete implements [outbox.Store] by BatchWriteItem, 25 events of any groups a request, at most 16 requests at once. The
+// deletes have no condition, because the key is the event's identity and a seq is never used again, see [Outbox.Put]. So Delete
+// doesn't look at the entry's ID, and a delete that comes late finds its own event or a missing item. That doesn't hold after a
+// restore of the table, so stop the relays before you restore it.
 func (o *Outbox) Delete(ctx context.Context, es []outbox.Entry) (left []outbox.Entry, err error) {
 	var keys []eventKey
 	position := make(map[eventKey]int, len(es))

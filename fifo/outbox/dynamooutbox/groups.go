@@ -20,12 +20,12 @@ const mostScans = 16
 // lastSeq is behind every seq: DynamoDB's numbers have 38 digits.
 var lastSeq = &ddbtypes.AttributeValueMemberN{Value: "99999999999999999999999999999999999999"}
 
-// Groups implements [outbox.Store] by an eventually consistent Scan: the table holds nothing but what is not published, so
-// that it is its own index. A page has at most limit items. Where it ends inside a group, also one of another outbox, the
-// next one begins behind that group: a million events behind a halted one cost one page. The cursor is the partition key that
-// the next page begins behind; it need not be in the table.
+// Groups implements [outbox.Store] by an eventually consistent Scan. The table contains only unpublished events, so that it is
+// its own index. A page has at most limit items. If it ends inside a group, even one of another outbox, the next one begins
+// behind that group, so that a million events behind a halted one cost one page. The cursor is the partition key that the next
+// page begins behind. It need not be in the table.
 //
-// The Age of an event whose time of writing cannot be read is 0.
+// The Age of an event is 0 if its time of writing can't be read.
 func (o *Outbox) Groups(ctx context.Context, after string, limit int) (found []outbox.Group, next string, err error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, "", err

@@ -16,10 +16,11 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Client is what an [Outbox] needs of DynamoDB. [*dynamodb.Client] implements it.
+// Client is the part of the DynamoDB client that an [Outbox] calls. [*dynamodb.Client] implements it.
 //
-// It must end a call when the call's context ends, which is after 10 s at the latest, and it retries by itself, as the SDK's
-// does: the outbox sends no request twice. A call that panics, or returns neither an answer nor an error, fails.
+// It must end a call when the call's context ends, which is after 10 s at the latest. It must also retry by itself, as the
+// SDK's client does, because the outbox sends each request once. A call that panics, or returns neither an answer nor an error,
+// fails.
 type Client interface {
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
@@ -34,7 +35,7 @@ type Client interface {
 var _ Client = (*dynamodb.Client)(nil)
 
 // Outbox is one of the table's outboxes: the events of one queue. It is an [outbox.Store]. It is safe for concurrent use,
-// there is nothing to close, and between calls it has no goroutine.
+// doesn't need to be closed, and doesn't keep a goroutine between calls.
 type Outbox struct {
 	client Client
 	caller caller
@@ -56,10 +57,10 @@ var (
 )
 
 // New returns the outbox of that name, 1 to 64 of A-Z a-z 0-9 . _ / -, in a table that [CreateTable] has made. source is the
-// namespace of the publisher that the relay will use. Both are part of what is stored: an outbox of another name is another
-// outbox, and a relay does not send events of another source.
+// namespace of the publisher that the relay will use. Both are part of the stored events. An outbox of another name is another
+// outbox, and a relay doesn't send events of another source.
 //
-// New sends no request. The error joins one [*sqsonce.OptionError] for each bad argument.
+// New doesn't send a request. The error joins one [*sqsonce.OptionError] for each bad argument.
 func New(c Client, table, name, source string) (*Outbox, error) {
 	errs := checkTarget(c, table)
 	if !outboxName.MatchString(name) {
@@ -96,11 +97,11 @@ func checkLimit(limit int) error {
 	return nil
 }
 
-// Source returns the namespace that the events are written for: [outbox.NewRelay] refuses a publisher with another one.
+// Source returns the namespace that the events are written for. [outbox.NewRelay] refuses a publisher with another one.
 func (o *Outbox) Source() string { return o.source }
 
-// Claim implements [outbox.Store]. It returns all: the groups of a shard's records reach one relay as a rule, and a sweep
-// leaves young ones alone.
+// Claim implements [outbox.Store]. It returns all groups, because the groups of a shard's records reach one relay as a rule,
+// and a sweep leaves young ones alone.
 func (o *Outbox) Claim(ctx context.Context, groups []string, _ time.Duration) ([]string, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -108,7 +109,7 @@ func (o *Outbox) Claim(ctx context.Context, groups []string, _ time.Duration) ([
 	return groups, nil
 }
 
-// Unclaim implements [outbox.Store]. It does nothing: there are no claims.
+// Unclaim implements [outbox.Store]. It has no effect, because the outbox doesn't use claims.
 func (o *Outbox) Unclaim(context.Context, []string) error { return nil }
 
 func (o *Outbox) partition(group string) string { return o.prefix + group }

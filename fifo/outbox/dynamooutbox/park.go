@@ -59,8 +59,8 @@ func cut(reason string) string {
 	return reason[:n]
 }
 
-// Unpark implements [outbox.Store]. Where the answer to its request is lost, the client sends it again, and Unpark and Discard
-// may return the error that says that it is done already.
+// Unpark implements [outbox.Store]. If the answer to its request is lost, the client sends it again, and Unpark and Discard may
+// return [outbox.ErrNotParked] or [outbox.ErrNotFound] although the first request succeeded.
 func (o *Outbox) Unpark(ctx context.Context, e outbox.Entry) error {
 	_, err := call(ctx, &o.caller, o.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:           aws.String(o.table),
@@ -101,8 +101,8 @@ func (o *Outbox) operated(op string, e outbox.Entry, err error) error {
 	return outbox.ErrNotFound
 }
 
-// Parked implements [outbox.Store] by a Scan of the whole table, with half a read unit for each 4 KB of it: a parked event may
-// be anywhere. An item that cannot be decoded is a [*outbox.BrokenError] beside the events.
+// Parked implements [outbox.Store] by a Scan of the whole table, with half a read unit for each 4 KB of it, because a parked
+// event may be anywhere. An item that can't be decoded is a [*outbox.BrokenError], which comes together with the events.
 func (o *Outbox) Parked(ctx context.Context, limit int) ([]outbox.Entry, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err

@@ -14,18 +14,17 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 const maxItem = 390 << 10
 
-// Put returns the write of one event, for the caller's TransactWriteItems, or for a dynamostore.Tx.
+// Put returns the write of one event, for your TransactWriteItems, or for a dynamostore.Tx.
 //
-// The same transaction must write the group's version, under the condition that it was seq - 1: the aggregate's version
-// where each version has an event, else a number that is kept beside it. So seq is 1, 2, 3, ... in each group, and the order
-// of the commits. Several events of one transaction have consecutive numbers. A gap is not an error, but what follows it has
-// no order against what precedes it. attribute_not_exists, which the write has, is not enough: it does not see an event that
-// was published and deleted.
+// The same transaction must write the group's version, under the condition that it was seq - 1. That is the aggregate's version
+// if each version has an event, else a number that you keep next to it. So seq is 1, 2, 3, ... in each group, and the order of
+// the commits. Several events of one transaction have consecutive numbers. A gap isn't an error, but the events after it have
+// no order against those before it. attribute_not_exists, which the write has, is not enough, because it doesn't see an event
+// that was published and deleted.
 //
-// What SQS would refuse on any FIFO queue is refused here, before the commit: see [fifo.Event.Check]. The error joins one
-// [*sqsonce.OptionError] for each reason. The item may have 390 KB, which leaves about 389 KB for body, attributes and ID: use
-// package s3payload for more.
-// Where the transaction is cancelled because the condition of this write failed, the number is in use.
+// Put refuses an event that SQS would refuse on any FIFO queue, before the commit, see [fifo.Event.Check]. The error joins one
+// [*sqsonce.OptionError] for each reason. The item may have 390 KB, which leaves about 389 KB for body, attributes and ID. Use
+// package s3payload for more. If the transaction is cancelled because the condition of this write failed, the number is in use.
 func (o *Outbox) Put(e fifo.Event, seq int64) (*ddbtypes.Put, error) {
 	var errs []error
 	if err := e.Check(o.source); err != nil {

@@ -17,15 +17,15 @@ import (
 // mostReads is how often a group is read while the event before its first visible one keeps coming to light.
 const mostReads = 3
 
-// Read implements [outbox.Store]: a consistent Query, and where the relay does not know of the event before the first one, a
-// TransactGetItems of it.
+// Read implements [outbox.Store] by a consistent Query. If the relay doesn't know of the event before the first one, Read adds
+// a TransactGetItems of it.
 //
-// A Query is no snapshot, and a transaction that is decided reaches its items one by one: a Query may show 6 and not 5. The
-// transaction of 6 needed the version that the one of 5 had written, so that 5 is at least decided by then. If it has not
-// reached its item, a TransactGetItems of that item is cancelled: [outbox.ErrUnsettled]. A GetItem would answer that there is
-// none. If 5 is absent, it was published and deleted, and so was all before it.
+// A Query isn't a snapshot, and a transaction that is decided reaches its items one by one, so a Query may show 6 and not 5.
+// The transaction of 6 needed the version that the one of 5 had written, so 5 is at least decided by then. If it hasn't reached
+// its item, DynamoDB cancels a TransactGetItems of that item, and Read returns [outbox.ErrUnsettled]. A GetItem would answer
+// that the item is missing. If 5 is absent, it was published and deleted, and so were all events before it.
 //
-// What follows a gap waits for a later read: [outbox.ErrUnsettled] too.
+// The events after a gap wait for a later read, with [outbox.ErrUnsettled] too.
 func (o *Outbox) Read(ctx context.Context, g outbox.Group, known outbox.Known, limit int) ([]outbox.Entry, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (o *Outbox) Read(ctx context.Context, g outbox.Group, known outbox.Known, l
 	return nil, fmt.Errorf("%w: dynamooutbox: an earlier event came to light in each of %d reads", outbox.ErrUnsettled, mostReads)
 }
 
-// run is a part of a group with nothing missing: what follows its lowest seq without a gap.
+// run is a part of a group without a gap, from its lowest seq.
 type run struct {
 	limit           int
 	entries         []outbox.Entry

@@ -36,8 +36,8 @@ const (
 	attrAttrValue = "value"
 )
 
-// itemVersion is the form of an item. An item of another one is not read: a later version may mean by it what this one does
-// not know.
+// itemVersion is the form of an item. The outbox doesn't read an item of another form, because a later version may give it a
+// meaning that this one doesn't know.
 const itemVersion = 1
 
 var policies = map[outbox.Policy]string{outbox.Halt: "HALT", outbox.Skip: "SKIP"}

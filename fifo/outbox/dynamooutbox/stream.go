@@ -14,13 +14,13 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Stream returns the handler of a function that the table's stream invokes: it drains the groups that the records name. What
-// the records carry is never sent, and only new items are looked at: filter the others away in the mapping. Records of the
-// table's other outboxes are ignored; those of another table are an error.
+// Stream returns the handler of a function that the table's stream invokes. It drains the groups that the records name. It
+// never sends the content of the records, and looks only at new items. Filter out the other records in the event source
+// mapping. It ignores records of the table's other outboxes. Those of another table are an error.
 //
-// Its answer names the first record of each group that is not drained, but not of those that are halted: a shard never waits
-// for an operator. The mapping needs ReportBatchItemFailures, else Lambda takes such an answer for success, and the events wait
-// for the next sweep. Why groups are not drained is one line, at WARN, in slog.Default().
+// The answer names the first record of each group that isn't drained, except of halted groups, so that a shard never waits for
+// an operator. The mapping needs ReportBatchItemFailures, else Lambda treats such an answer as a success, and the events wait
+// for the next sweep. The reason why groups aren't drained is one line, at WARN, in slog.Default().
 // https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
 func (o *Outbox) Stream(r *outbox.Relay) func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return func(ctx context.Context, e events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
@@ -28,13 +28,13 @@ func (o *Outbox) Stream(r *outbox.Relay) func(context.Context, events.DynamoDBEv
 	}
 }
 
-// Lambda returns a function's handler: [Outbox.Stream] for an event that has records, and [outbox.Relay.Sweep] for any other,
-// such as a schedule's, which is answered with the [outbox.Backlog].
+// Lambda returns a function's handler. It uses [Outbox.Stream] for an event that has records, and [outbox.Relay.Sweep] for any
+// other, such as a schedule's, and answers with the [outbox.Backlog].
 func (o *Outbox) Lambda(r *outbox.Relay) func(context.Context, json.RawMessage) (any, error) {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) { return o.invoke(ctx, r, raw) }
 }
 
-// drainer is what the handlers need of a relay.
+// drainer is the part of a relay that the handlers call.
 type drainer interface {
 	Drain(ctx context.Context, groups ...string) error
 	Sweep(ctx context.Context) (outbox.Backlog, error)

@@ -14,7 +14,7 @@ import (
 // tableWait limits how long CreateTable waits for the table. DynamoDB takes seconds.
 const tableWait = 2 * time.Minute
 
-// The problems of a table: see [Outbox.Check].
+// The problems of a table, see [Outbox.Check].
 var (
 	ErrKeySchema = errors.New("the table's key is not the string pk and the number seq")
 	ErrTTL       = errors.New("the table's TTL is on: it may delete events that were never published")
@@ -22,7 +22,7 @@ var (
 	ErrInactive  = errors.New("the table takes no requests")
 )
 
-// TableClient is what [CreateTable] needs of DynamoDB. [*dynamodb.Client] implements it.
+// TableClient is the part of the DynamoDB client that [CreateTable] calls. [*dynamodb.Client] implements it.
 type TableClient interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
@@ -30,11 +30,11 @@ type TableClient interface {
 
 var _ TableClient = (*dynamodb.Client)(nil)
 
-// CreateTable makes the table: the key is pk (S) and seq (N), billing is on demand, there is no TTL, and a stream of KEYS_ONLY.
-// It waits at most 2 min until the table is active, and can be repeated: a table that exists is used, and [ErrKeySchema] or
-// [ErrStream] is returned where it is of another kind. It does not see a TTL: [Outbox.Check] does.
+// CreateTable makes the table, with the key pk (S) and seq (N), on-demand billing, a stream of KEYS_ONLY, and without a TTL. It
+// waits at most 2 min until the table is active. You can repeat it. It uses a table that exists, and returns [ErrKeySchema] or
+// [ErrStream] if that is of another kind. It doesn't see a TTL, but [Outbox.Check] does.
 //
-// Create production tables with the tool of your infrastructure: the package documentation has the schema.
+// Create production tables with the tool of your infrastructure. The package documentation has the schema.
 func CreateTable(ctx context.Context, c TableClient, table string) error {
 	if err := errors.Join(checkTarget(c, table)...); err != nil {
 		return err
@@ -66,12 +66,12 @@ func CreateTable(ctx context.Context, c TableClient, table string) error {
 	return o.checkTable(ctx, c)
 }
 
-// Check reports what is wrong with the table: the error joins [ErrKeySchema], [ErrTTL], [ErrStream], [ErrInactive], each where it
-// is so. A relay that is called by a schedule or by the committing process works without a stream. A table that is not there
-// is [outbox.ErrDenied].
+// Check reports the problems of the table. The error joins [ErrKeySchema], [ErrTTL], [ErrStream] and [ErrInactive], each if it
+// applies. A relay that a schedule or the committing process calls works without a stream. A missing table is
+// [outbox.ErrDenied].
 //
-// Check needs the permissions dynamodb:DescribeTable and dynamodb:DescribeTimeToLive, which no other method needs. Call it at
-// start, or in a test of the deployment.
+// Check needs the permissions dynamodb:DescribeTable and dynamodb:DescribeTimeToLive, which the other methods don't need. Call
+// it at start, or in a test of the deployment.
 func (o *Outbox) Check(ctx context.Context) error {
 	ttl, err := call(ctx, &o.caller, o.client.DescribeTimeToLive, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(o.table)})
 	if err != nil {

@@ -15,30 +15,32 @@ import (
 
 // Harness is a store to be examined.
 type Harness struct {
-	// New returns an empty outbox of its own and how to commit events to it, in one transaction. It runs inside the case's
-	// bubble. t.Cleanup must close servers and idle connections. Required.
+	// New returns an empty outbox of its own and a function that commits events to it, in one transaction. It runs inside the
+	// case's bubble. t.Cleanup must close servers and idle connections. Required.
 	New func(t *testing.T) (s outbox.Store, commit func(t *testing.T, es ...fifo.Event))
 	// Begin opens a transaction that has added the events and is not committed. The cases have one open transaction of a group
-	// at a time. nil: the store has none, and its cases are reported as skipped.
+	// at a time. Leave it nil if the store doesn't have open transactions. The suite then reports its cases as skipped.
 	Begin func(t *testing.T, s outbox.Store, es ...fifo.Event) (commit, rollback func())
-	// Half commits a transaction that has reached its last event alone so far; finish lets it reach the others. nil: the store
-	// has none.
+	// Half commits a transaction that has reached only its last event so far, and finish lets it reach the others. Leave it nil
+	// if the store doesn't have such transactions.
 	Half func(t *testing.T, s outbox.Store, es ...fifo.Event) (finish func())
-	// Break makes an event unreadable: of a later version, or damaged. nil: cannot be done.
+	// Break makes an event unreadable: of a later version, or damaged. Leave it nil if that can't be done.
 	Break func(t *testing.T, s outbox.Store, e outbox.Entry)
 	// Replace puts another event into the place of one that is there: the same Seq, another ID, as after a failover that has
-	// lost the first. nil: in this store the place is the event's identity.
+	// lost the first. Leave it nil if the place is the event's identity in this store.
 	Replace func(t *testing.T, s outbox.Store, e outbox.Entry, with fifo.Event)
 	// Reopen returns a second store on the same outbox, as another process has it. Required.
 	Reopen func(t *testing.T, s outbox.Store) outbox.Store
-	// Source is the namespace that the events are written for. Default: "orders".
+	// Source is the namespace that the events are written for.
+	// Default: "orders".
 	Source string
-	// NoClaims says that Claim returns all groups and that Unclaim does nothing.
+	// NoClaims says that Claim returns all groups and that Unclaim has no effect.
 	NoClaims bool
-	// RealTime says that the store's server has a clock of its own: the cases run without a bubble, and at the same time. Default:
-	// false.
+	// RealTime says that the store's server has a clock of its own. The cases then run without a bubble, and at the same time.
+	// Default: false.
 	RealTime bool
-	// Lease is how long the claims of the cases are. Default: 1 minute; in real time 2 s.
+	// Lease is how long the claims of the cases are.
+	// Default: 1 minute, and 2 s in real time.
 	Lease time.Duration
 	// Known are the cases that the store is known to fail, with the reason. One that passes, or that does not exist, is a failure.
 	Known map[string]string
@@ -78,7 +80,7 @@ type testCase struct {
 	run   func(x *exam)
 }
 
-// need is what a case needs of the harness.
+// need is the part of the harness that a case uses.
 type need int
 
 const (
