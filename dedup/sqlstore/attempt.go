@@ -9,7 +9,8 @@ import (
 )
 
 // attemptRow is the row of an event that a [Processor] has claimed, and one attempt to handle it: see [eventRow]. The mark
-// is the lease's end that the attempt's transaction has written. The owner is no mark: the claim has committed it.
+// is the lease's end that the attempt's transaction has written. The owner can't be the mark, because the claim has
+// committed it.
 type attemptRow struct {
 	inbox *Deferred
 	seq   int64
