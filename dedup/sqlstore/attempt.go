@@ -16,7 +16,7 @@ type attemptRow struct {
 	seq   int64
 	owner string // of the claim
 	until int64  // the last mark; 0: none
-	// skipped is why the event is done without writes of the handler; nil: it is not.
+	// skipped is the reason why the event is done without writes of the handler, or nil.
 	skipped error
 }
 

@@ -16,7 +16,7 @@ import (
 // event's handler was the cause. So such an event is a suspect: it is claimed alone, and its handler runs while no other
 // handler of its processor does. Only a second such end, of an attempt that ran alone, is proof.
 //
-// A row that is claimed has due_at = 0. So the suspects, whose leases are over, are in a small range of the index that
+// A row that is claimed has due_at = 0. So the suspects, whose leases have ended, are in a small range of the index that
 // other events are found with, apart from the events that wait.
 
 // The prefixes of the owners of attempts that run alone, and of those that do after another one that did. Text by

@@ -222,7 +222,7 @@ type deferredStatements struct {
 	mark, markDone, attempt string
 	// How an attempt ends that failed. Each is refused if another claim has the row by then.
 	delay, unavailable, park, undo string
-	// rewind makes due what a clock that was ahead has put off: see Processor.rewind.
+	// rewind makes events due that a clock that was ahead has put off: see Processor.rewind.
 	rewind string
 }
 

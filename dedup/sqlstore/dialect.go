@@ -9,7 +9,7 @@ import (
 // Functions that use a Dialect refuse the zero Dialect.
 type Dialect sqldb.Dialect
 
-// The dialects. Their tables are named sqsonce_records, sqsonce_inbox and sqsonce_schema; see [Dialect.WithPrefix].
+// The dialects. Their tables are named sqsonce_records, sqsonce_inbox and sqsonce_schema. [Dialect.WithPrefix] changes that.
 var (
 	// PostgreSQL is for version 12 and later, with the driver github.com/jackc/pgx/v5/stdlib.
 	PostgreSQL = Dialect(sqldb.PostgreSQL)

@@ -15,7 +15,7 @@ import (
 // errCrashed is stored with an event whose attempts ended without an outcome.
 var errCrashed = errors.New("sqlstore: the attempts ended without an outcome: their process or connection died")
 
-// handlerError is what a handler returned. An ErrLeaseLost in it is of another lease than the event's.
+// handlerError is the error that a handler returned. An ErrLeaseLost in it is of another lease than the event's.
 type handlerError struct{ error }
 
 func (e handlerError) Unwrap() error { return e.error }
@@ -88,7 +88,7 @@ func (p *Processor) fail(ctx context.Context, j job, cause error) {
 	}
 }
 
-// maxUnavailable is how long an event waits at most that failed because something was away that every event needs.
+// maxUnavailable is the longest time that an event waits after it failed because a dependency of every event was down.
 const maxUnavailable = 30 * time.Second
 
 // again records a failure after which the event is tried again.

@@ -127,7 +127,7 @@ func checkText(field, text string, limit int) error {
 	}
 }
 
-// maxError is how much of a failure's text is stored, in bytes.
+// maxError is the most bytes of a failure's text that are stored.
 const maxError = 256
 
 // causeText is the text of what may be nil.
