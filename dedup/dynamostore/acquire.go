@@ -36,8 +36,8 @@ var (
 
 // Acquire implements [dedup.Store].
 //
-// Where ctx ends while a request is under way, Acquire returns within 40 ms, with [dedup.ErrOutcomeUnknown]. Where the
-// request carries several claims it returns within 200 ms: the store still waits for the answer, and releases the lease that
+// If ctx ends while a request is under way, Acquire returns within 40 ms, with [dedup.ErrOutcomeUnknown]. If the request
+// carries several claims, Acquire returns within 200 ms. The store still waits for the answer, and releases the lease that
 // it grants.
 func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if ctx.Err() != nil {
@@ -89,7 +89,7 @@ func (s *Store) batchInsert(a acquisition, m moment) *statement {
 	return st
 }
 
-// reply is what came of one request of an acquire, or of its statement in a batch.
+// reply is the result of one request of an acquire, or of its statement in a batch.
 type reply struct {
 	kind replyKind
 	item item  // granted: the item before, nil: there was none; refused: the record

@@ -18,12 +18,12 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 const maxStatements = 25
 
-// batcher gathers the statements of concurrent deliveries in batches: group commit. A statement waits at most for the
+// batcher gathers the statements of concurrent deliveries in batches (group commit). A statement waits at most for the
 // linger. A full batch is sent at once, also while others are under way.
 //
-// There is no goroutine while no statement waits. The first statement of a batch starts a timer. The batch is sent on
-// the timer's goroutine or, when it is full, on a goroutine of its own. A process that is frozen while a batch waits
-// sends it when it is thawed: see send for what is left out of it then.
+// The first statement of a batch starts a timer. The batch is sent on the timer's goroutine or, when it is full, on a
+// goroutine of its own. While statements don't wait, the batcher has no goroutine. A process that is frozen while a batch
+// waits sends it when it is thawed. See send for the statements that it then leaves out.
 type batcher struct {
 	store  *Store
 	size   int
@@ -224,8 +224,8 @@ type peers struct {
 	next   int // is overwritten next where no entry is free
 }
 
-// peer is an owner, and the end of its lease. The end is needed for a holder that lost its lease: it makes no further call
-// to the store.
+// peer is an owner, and the end of its lease. The end is needed for a holder that lost its lease, which doesn't call the
+// store again.
 type peer struct {
 	owner string // empty: the entry is free
 	until time.Time

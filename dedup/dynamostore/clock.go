@@ -23,11 +23,11 @@ const (
 
 // clock estimates DynamoDB's time from the Date of its answers, in two ways that are wrong in opposite directions.
 //
-// The taker's clock is never ahead of DynamoDB's: one that is ahead would take over a live lease. The holder's clock is
-// never behind: one that is behind would start a handler under a lease that is over. Neither depends on how a host's clock
-// is set. They depend on the time that passes by the wall clock or by the monotonic clock, whichever is the safe choice.
-// The two clocks differ where the wall clock was set, and where the machine was suspended or the process frozen: Linux's
-// monotonic clock stands still in a suspend, and in a thawed sandbox either one may be behind.
+// The taker's clock is never ahead of DynamoDB's, because it would take over a live lease. The holder's clock is never
+// behind, because it would start a handler under a lease that has ended. Neither depends on how a host's clock is set. They
+// depend on the time that passes by the wall clock or by the monotonic clock, whichever is the safe choice. The two clocks
+// differ if the wall clock was set, and if the machine was suspended or the process frozen. Linux's monotonic clock stands
+// still in a suspend, and in a thawed sandbox either one may be behind.
 //
 // Instants are milliseconds of the epoch, as in the records.
 type clock struct {

@@ -154,7 +154,8 @@ func (s *Store) newAcquisition(c dedup.Claim, above int64, m moment) acquisition
 // expiration is the end of retention.
 func (a acquisition) expiration() int64 { return retainUntil(a.fence, a.claim.Retention, a.until) }
 
-// retentionAfterLease is how long a record is retained after its lease's end at least, so that TTL deletes no live lease.
+// retentionAfterLease is the least time that a record is retained after its lease's end, so that TTL doesn't delete a live
+// lease.
 const retentionAfterLease = time.Hour
 
 // retainUntil is the end of retention in seconds of the epoch. Retention counts from the acquire, and the fence is that

@@ -123,8 +123,8 @@ func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided boo
 
 // Release implements [dedup.Store]. It stores the first 256 bytes of the cause's text.
 //
-// A lease without a fence is that of an acquire with an unknown outcome: DynamoDB may carry it out later. Where there is no
-// record, or one that is free, Release leaves a released record of this owner, which refuses that acquire.
+// A lease without a fence belongs to an acquire with an unknown outcome, which DynamoDB may carry out later. If the record
+// doesn't exist or is free, Release leaves a released record of this owner, which refuses that acquire.
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err

@@ -137,7 +137,7 @@ func valueOf(n *int64) int64 {
 	return *n
 }
 
-// recordState is what a record means for an acquire that it refused.
+// recordState is the meaning of a record for an acquire that it refused.
 type recordState int
 
 const (

@@ -19,7 +19,7 @@ type statement struct {
 	result statementResult
 }
 
-// statementResult is what became of a statement.
+// statementResult is the result of a statement.
 type statementResult int
 
 const (
