@@ -159,8 +159,8 @@ func (s *Store) ask(ctx, requests context.Context, n int, a acquisition, insert 
 			return got
 		}
 	}
-	// Before every send: an acquire that is sent after its lease's end would take the key for a lease that is over, and
-	// others would see a crash.
+	// Before every send: an acquire that is sent after its lease's end would write a lease that has ended, and others would
+	// see a crash.
 	if !s.clock.ahead(a.until) {
 		return reply{kind: replyNone, err: s.explain("acquire", because(errExpired, last))}
 	}
@@ -369,7 +369,7 @@ func (s *Store) refuse(c dedup.Claim, r record, state recordState) dedup.Grant {
 	}
 	switch state {
 	case ours:
-		// The lease as it was granted, even where it is over by now: its holder renews it before it starts anything.
+		// The lease as it was granted, even if it has ended by now. Its holder renews it before it starts anything.
 		s.meter.ownRetries.Add(1)
 		l := newLease(c, valueOf(r.fence), r.lastError)
 		l.OwnRetry, l.Until = true, s.clock.early(*r.until, unbounded)

@@ -173,9 +173,9 @@ func classify(err error) attemptResult {
 // trace reads the time from the answer to one attempt, a success or an error.
 type trace struct{ clock *clock }
 
-// options make a call one attempt, trace it, and have its error say whether a request was sent at all. The SDK's own retries would send an acquire again without the check that
-// its lease is ahead, would not retry a transaction conflict, and would hide that an earlier attempt has an unknown
-// outcome.
+// options make a call one attempt, trace it, and have its error say whether a request was sent at all. The SDK's own
+// retries would send an acquire again without the check that its lease is ahead, would not retry a transaction conflict,
+// and would hide that an earlier attempt has an unknown outcome.
 func (t *trace) options(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.APIOptions = append(o.APIOptions, sdkhttp.Evidence, func(stack *middleware.Stack) error {

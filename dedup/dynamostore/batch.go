@@ -31,10 +31,10 @@ type batcher struct {
 	texts  statementTexts
 	logger *slog.Logger
 	never  bool         // by option, or since PartiQL does not take the table's ARN
-	denied atomic.Int64 // until when batches are not tried, in nanoseconds of the host's monotonic clock; 0: never refused
+	denied atomic.Int64 // until when batches are off, in nanoseconds of the host's monotonic clock; 0: never refused
 
 	mu   sync.Mutex
-	open *batch // takes more statements; nil: none waits
+	open *batch // accepts more statements, or nil if none waits
 }
 
 type batch struct {
@@ -118,11 +118,11 @@ func (b *batcher) withdraw(st *statement) bool {
 	return true
 }
 
-// send sends a batch once, on no caller's context, and gives each statement its result.
+// send sends a batch once, on a context of its own, and gives each statement its result.
 //
-// It leaves out an acquire whose lease is over by now: the process may have been frozen since the acquire was added, and
-// a lease that is over when it is written looks like a crash. The only statement of a batch is sent singly by its
-// caller: the conditional update is one request too, and it can take over, which an INSERT cannot.
+// It leaves out an acquire whose lease has ended by now. The process may have been frozen since the acquire was added, and
+// a lease that has ended when it is written looks like a crash. The caller sends the only statement of a batch singly. The
+// conditional update is one request too, and it can take over, which an INSERT can't.
 func (b *batcher) send(closed *batch) {
 	var sending []*statement
 	for _, st := range closed.statements {

@@ -155,7 +155,7 @@ func (c *clock) late(instant int64) time.Time {
 	if now == 0 {
 		now = m.host.Add(-takeoverMargin).UnixMilli()
 	}
-	// One more millisecond: a lease is over when its end is less than the clock.
+	// One more millisecond: a lease has ended when its end is less than the clock.
 	return m.host.Add(millis(instant - now + 1))
 }
 

@@ -47,7 +47,7 @@ const (
 	// This very request was written, and its reply was lost. All four terms are needed: with the owner alone a delayed copy
 	// of an acquire would reopen the record after a renewal, and without the status after a complete.
 	isOwnRetry = "#status=:p AND #owner=:me AND #in_progress_expiration=:until AND #fence=:fence"
-	// Another owner's lease is over by the taker's clock, or released. The owner itself is excluded: a copy of its acquire
+	// Another owner's lease has ended by the taker's clock, or is released. The owner itself is excluded: a copy of its acquire
 	// that the network delivers after its release is not a new attempt. The fence must grow: of two owners within a
 	// millisecond, or with clocks apart, the later one has the greater fence.
 	isOver     = "#status=:p AND #in_progress_expiration < :now AND " + isAnothers
@@ -56,7 +56,7 @@ const (
 	fenceGrows = "(attribute_not_exists(#fence) OR #fence < :fence)"
 	// A holder that writes no lease end: Powertools outside Lambda.
 	isOverUndated = "#status=:p AND attribute_not_exists(#in_progress_expiration) AND #expiration < :nows"
-	// Completed, and its retention is over. DynamoDB's TTL deletes such a record within days:
+	// Completed, and its retention has ended. DynamoDB's TTL deletes such a record within days:
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
 	isRetentionOver = "#status=:d AND #expiration < :nows AND " + fenceGrows
 )
@@ -94,7 +94,7 @@ const (
 	// The record is still the one that the operator saw. The status is needed: an owner may complete its record after its
 	// lease's end, and that changes neither owner nor fence.
 	isSeen = "#owner=:seen AND #fence=:seenfence AND #status=:seenstatus"
-	// It is completed, or its lease is over by the taker's clock.
+	// It is completed, or its lease has ended by the taker's clock.
 	isReopenable = "(#status=:d OR #in_progress_expiration < :now)"
 )
 
@@ -115,8 +115,9 @@ func reopening(v values) expression {
 
 func anyOf(clauses ...string) string { return "(" + strings.Join(clauses, ") OR (") + ")" }
 
-// completion is the update that completes a record, with or without a result, a payload hash, a reason to skip it and a transaction's token.
-// Its condition does not depend on time: a holder whose lease is over may still complete where nobody took over.
+// completion is the update that completes a record, with or without a result, a payload hash, a reason to skip it and a
+// transaction's token. Its condition doesn't depend on time. A holder whose lease has ended may still complete if no other
+// owner took over.
 func completion(condition string, v values) expression {
 	update := "SET #status=:d"
 	if v[":r"] != nil {
@@ -144,7 +145,7 @@ type acquisition struct {
 }
 
 // newAcquisition asks for a lease from now by the holder's clock, so that it is never shorter than asked for. By the
-// taker's clock a process that is thawed after an hour would ask for a lease that is over. The fence is above the given
+// taker's clock a process that is thawed after an hour would ask for a lease that has ended. The fence is above the given
 // one.
 func (s *Store) newAcquisition(c dedup.Claim, above int64, m moment) acquisition {
 	now := s.clock.holder(m)

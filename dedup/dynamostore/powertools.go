@@ -140,8 +140,8 @@ func compareKeys(a, b string) int {
 // toLower is JavaScript's toLowerCase, but for a capital sigma. One letter becomes two characters there.
 func toLower(s string) string { return strings.ToLower(strings.ReplaceAll(s, "İ", "i\u0307")) }
 
-// isUnicode reports whether JSON is UTF-8 and each escape of half of a surrogate pair has its other half. encoding/json would replace
-// the others by U+FFFD.
+// isUnicode reports whether JSON is UTF-8 and each escape of half of a surrogate pair has its other half. encoding/json
+// would replace the others by U+FFFD.
 func isUnicode(raw []byte) bool {
 	for rest := raw; ; {
 		i := bytes.IndexByte(rest, '\\')

@@ -172,7 +172,7 @@ func (r record) read(owner string, now int64, noTakeover bool) recordState {
 	}
 }
 
-// leaseOver reports whether the lease of a record in progress is over. Without an end the lease lasts as long as the
+// leaseOver reports whether the lease of a record in progress has ended. Without an end the lease lasts as long as the
 // retention.
 func (r record) leaseOver(now int64) bool {
 	if r.until == nil {
@@ -181,7 +181,7 @@ func (r record) leaseOver(now int64) bool {
 	return *r.until < now
 }
 
-// retentionOver reports whether the retention is over. TTL deletes the record some time after that.
+// retentionOver reports whether the retention has ended. TTL deletes the record some time after that.
 func (r record) retentionOver(now int64) bool { return r.expiration != nil && *r.expiration < now/1000 }
 
 // retention is the end of retention that the owner of the lease has given the record with its last write.

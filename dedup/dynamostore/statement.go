@@ -25,7 +25,7 @@ type statementResult int
 const (
 	sentSingly statementResult = iota // not written: its caller has to send the write singly
 	withdrawn                         // not sent, since its caller's context ended
-	expired                           // not sent, since the lease that it asks for is over
+	expired                           // not sent, since the lease that it asks for has ended
 	written                           // it had its effect
 	refused                           // there is such a record already, or the record has another owner
 	transient                         // not written, and it may be sent again

@@ -66,7 +66,7 @@ func claimsOf(d sqldb.Dialect, condition string) claimStatements {
 		head = "(i.group_id = '' OR NOT EXISTS (SELECT 1 FROM {inbox} o WHERE o.consumer = i.consumer" +
 			" AND o.group_id = i.group_id AND o.status = 'PENDING' AND o.seq < i.seq))"
 	)
-	// A row whose lease is over and whose handler still runs is locked, and skipped.
+	// A row whose lease has ended and whose handler still runs is locked, and skipped.
 	find := "SELECT seq FROM {inbox} i WHERE i.consumer = ? AND i.status = 'PENDING' AND " + condition + " AND " + head +
 		" ORDER BY i.due_at, i.seq LIMIT ? {skip locked}"
 	s := claimStatements{dialect: d, find: d.SQL(find)}
@@ -117,12 +117,13 @@ func (p *Processor) claimAs(ctx context.Context, stmts claimStatements, again, o
 	return jobs, explain(p.inbox.store.dialect, "claim", err)
 }
 
-// claimInTx is for databases whose UPDATE returns no rows, as MySQL. At READ COMMITTED a lock on a row that turns out not to be due is
-// released at once. At the default level it would block other processors from rows that nobody claims.
+// claimInTx is for databases whose UPDATE doesn't return rows, like MySQL's. At READ COMMITTED a lock on a row that turns
+// out not to be due is released at once. At the default level it would block other processors from rows that this one
+// doesn't claim.
 //
-// A locking query reads rows as they are now, and its inner query as they were when the statement began. So find may see
-// an event that came since then, and not the older one of its group that also did. The heads are therefore read by
-// another statement, when the rows are locked: all that was committed before them is in its snapshot.
+// A locking query reads rows as they are now, and its inner query as they were when the statement began. So find may see an
+// event that came since then, and not the older one of its group that also did. Another statement therefore reads the
+// heads, when the rows are locked. Its snapshot has all rows that were committed before them.
 func (p *Processor) claimInTx(ctx context.Context, stmts claimStatements, again, owner string, limit int) ([]job, error) {
 	tx, err := p.inbox.store.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {

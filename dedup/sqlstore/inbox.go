@@ -298,9 +298,10 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// noteStart commits a record that looks like that of a process that crashed, so that the next delivery knows of a crash of this one,
-// which rolls its transaction back. The lease of that record is over: the row's lock keeps other deliveries away, as at a first receive,
-// which costs no note. The owner is another one than that of the transaction, whose finish needs its own mark.
+// noteStart commits a record that looks like that of a process that crashed, so that the next delivery knows of a crash of
+// this one, which rolls its transaction back. The lease of that record has ended. The row's lock keeps other deliveries
+// out, as at a first receive, which needs no note. The owner is another one than that of the transaction, whose finish
+// needs its own mark.
 func (d *delivery) noteStart(ctx context.Context) error {
 	if d.claim.ReceiveCount < 2 {
 		return nil

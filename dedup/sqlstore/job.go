@@ -91,7 +91,7 @@ func (p *Processor) fail(ctx context.Context, j job, cause error) {
 // maxUnavailable is the longest time that an event waits after it failed because a dependency of every event was down.
 const maxUnavailable = 30 * time.Second
 
-// again records a failure after which the event is tried again.
+// again records a failure after which the event runs again.
 func (p *Processor) again(ctx context.Context, j job, cause error, delay time.Duration, text string) {
 	p.counters.failed.Add(1)
 	p.o.Logger.WarnContext(ctx, "sqlstore: processor: attempt failed", "key", j.key, "attempt", j.message.ReceiveCount, "again_in", delay, "error", cause)

@@ -79,8 +79,8 @@ func (p *handlerPool) changed() {
 	p.since = p.db.Stats()
 }
 
-// stuck reports whether handlers have all connections and somebody waits for one since the last change. A wait that has
-// ended is part of WaitDuration.
+// stuck reports whether handlers have all connections and a caller has waited for one since the last change. A wait that
+// has ended is part of WaitDuration.
 func (p *handlerPool) stuck() bool {
 	now := p.db.Stats()
 	return p.open >= now.MaxOpenConnections && now.WaitCount > p.since.WaitCount && now.WaitDuration == p.since.WaitDuration

@@ -108,8 +108,8 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	// A lease that is much longer than those of processors was written by a clock that was ahead. It is over: a handler that still runs
-	// has the row's lock, and one that has not begun finds that it has lost the event.
+	// A lease that is much longer than those of processors was written by a clock that was ahead, and counts as ended. A
+	// handler that still runs has the row's lock, and one that has not begun finds that it has lost the event.
 	over := fmt.Sprintf("i.lease_until NOT BETWEEN {past} AND {past} + %d", 3*max(o.LeaseDuration, d.wait).Milliseconds())
 	return &Processor{
 		inbox: d, o: o,
@@ -269,8 +269,9 @@ func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, e
 	return p.claim(ctx, slots)
 }
 
-// rewind makes events due that wait only because the server's clock was ahead when they were received. An event that no attempt has
-// put off is due when it is received, and waits maxUnavailable at most after an attempt that did not count.
+// rewind makes events due that wait only because the server's clock was ahead when they were received. An event that was
+// not put off by an attempt is due when it is received, and waits maxUnavailable at most after an attempt that did not
+// count.
 func (p *Processor) rewind(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
 	defer cancel()

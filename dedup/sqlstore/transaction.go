@@ -82,9 +82,9 @@ const (
 
 // run runs the handler in the open transaction and commits it. A nil error says that the row is done.
 //
-// The transaction has marked the row before the handler ran, so an answer of the database that refuses the end of it is
-// about what the handler did: it may have changed the role. That is a failure of the event. So is a
-// connection that ends twice, or a statement that takes too long twice, unless the database does not answer afterwards: see abort.
+// The transaction has marked the row before the handler ran. If the database then refuses the end of it, the handler is the
+// reason: it may have changed the role. That is a failure of the event. So is a connection that ends twice, or a statement
+// that exceeds its timeout twice, unless the database doesn't answer afterwards: see abort.
 func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) error) error {
 	for n, ends := 1, 0; ; n++ {
 		at, err := t.runOnce(ctx, h)
@@ -227,7 +227,7 @@ func (t *eventTx) undo(ctx context.Context) error {
 	case readErr == nil && marked:
 		return ErrImplicitCommit
 	case errors.Is(readErr, sqsonce.ErrUnavailable):
-		// The handler needed the database too: this is no try of the event.
+		// The handler needed the database too: this does not count as an attempt of the event.
 		return question.FromStore(readErr)
 	}
 	return nil
