@@ -73,9 +73,9 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 	return g, err
 }
 
-// batchInsert adds the acquire to a batch as an INSERT. It returns nil where the acquire is sent singly.
+// batchInsert adds the acquire to a batch as an INSERT. It returns nil if the acquire is sent singly.
 //
-// An acquire is batched where there are peers, and where the event is probably new. A message that was received before
+// An acquire is batched if there are peers, and if the event is probably new. A message that was received before
 // probably has a record, and an INSERT only finds that it exists. A claim without a receive count, such as one of
 // [dedup.Do], counts as new: if that is wrong it costs one read unit, a fifth of what a write unit costs.
 func (s *Store) batchInsert(a acquisition, m moment) *statement {
@@ -107,7 +107,7 @@ const (
 	replyNone                       // the acquire ends with the error
 )
 
-// acquire sends the acquire until an answer decides it. insert is the first attempt, where that is part of a batch.
+// acquire sends the acquire until an answer decides it. insert is the first attempt, if that is part of a batch.
 //
 // While an earlier request may have been written the values stay: the condition recognises that request by them. After an answer
 // that nothing was written they are new.
@@ -152,7 +152,7 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 	return dedup.Grant{}, gaveUp(unknown, s.explain("acquire", last.err))
 }
 
-// ask makes one attempt: by the statement, where there is one that decides, else by an update with the same values.
+// ask makes one attempt: by the statement, if there is one that decides, else by an update with the same values.
 func (s *Store) ask(ctx, requests context.Context, n int, a acquisition, insert *statement, last error) reply {
 	if insert != nil {
 		if got, decided := s.askBatch(ctx, requests, a, insert, last); decided {
@@ -183,7 +183,7 @@ func (s *Store) ask(ctx, requests context.Context, n int, a acquisition, insert 
 	return reply{kind: replyNone, err: s.explain("acquire", err)}
 }
 
-// askBatch waits for the statement's result. decided is false where the update has to ask.
+// askBatch waits for the statement's result. decided is false if the update has to ask.
 func (s *Store) askBatch(ctx, requests context.Context, a acquisition, insert *statement, last error) (_ reply, decided bool) {
 	switch result := s.batcher.await(ctx, insert); result {
 	case written:
@@ -282,7 +282,7 @@ func (s *Store) releaseLater(ctx context.Context, c dedup.Claim, st *statement) 
 
 type item = map[string]ddbtypes.AttributeValue
 
-// existing reads the record that refused an INSERT. It returns nil where the record is gone or cannot be read: then the
+// existing reads the record that refused an INSERT. It returns nil if the record is gone or cannot be read: then the
 // update decides.
 func (s *Store) existing(ctx context.Context, key string) item {
 	var found item
@@ -385,7 +385,7 @@ func (s *Store) refuse(c dedup.Claim, r record, state recordState) dedup.Grant {
 	}
 }
 
-// liveUntil is the time from which another acquire makes sense, by the host's clock. It is zero where the record does
+// liveUntil is the time from which another acquire makes sense, by the host's clock. It is zero if the record does
 // not say.
 func (s *Store) liveUntil(r record) time.Time {
 	switch {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxAttempts with the backoff below takes about a second and a half where failures are quick.
+	// maxAttempts with the backoff below takes about a second and a half if failures are quick.
 	maxAttempts  = 8
 	leastBackoff = 25 * time.Millisecond
 	mostBackoff  = time.Second
@@ -46,7 +46,7 @@ type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() error { return e.error }
 
-// misconfigured reports that no retry helps: no credentials, no region, a bad endpoint. False where the service that gives the
+// misconfigured reports that no retry helps: no credentials, no region, a bad endpoint. False if the service that gives the
 // credentials did not answer, or answered with what it does not answer for ever.
 func (e *unsentError) misconfigured() bool {
 	_, network := errors.AsType[net.Error](e.error)
@@ -73,7 +73,7 @@ func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, erro
 var errNoTime = fmt.Errorf("%w: dynamostore: the answers of DynamoDB do not say its time: a wrapper of the client must pass the options of each call on, "+
 	"and a proxy the headers Date and x-amzn-RequestId", sqsonce.ErrMisconfigured)
 
-// checkTime is called after an answer. It returns an error where no answer has brought DynamoDB's time.
+// checkTime is called after an answer. It returns an error if no answer has brought DynamoDB's time.
 func (s *Store) checkTime() error {
 	if s.clock.known() {
 		return nil
@@ -115,7 +115,7 @@ func (s *Store) retryTimes(ctx context.Context, attempts int, f call) error {
 	return err
 }
 
-// pause waits before attempt n, counted from 0, with full jitter. It reports false where ctx ended.
+// pause waits before attempt n, counted from 0, with full jitter. It reports false if ctx ended.
 func pause(ctx context.Context, n int) bool {
 	return host.Wait(ctx, rand.N(min(leastBackoff<<n, mostBackoff)))
 }

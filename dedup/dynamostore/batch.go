@@ -42,7 +42,7 @@ type batch struct {
 	timer      *time.Timer
 }
 
-// add puts the statement into the open batch. It reports false where the statement has to be sent singly: DynamoDB
+// add puts the statement into the open batch. It reports false if the statement has to be sent singly: DynamoDB
 // refuses a whole batch that has two statements of one key.
 func (b *batcher) add(st *statement) bool {
 	b.mu.Lock()
@@ -72,7 +72,7 @@ func (b *batcher) add(st *statement) bool {
 	return true
 }
 
-// close makes the next statement start another batch. It reports false where the batch is not open any more: it was
+// close makes the next statement start another batch. It reports false if the batch is not open any more: it was
 // full, or its last statement was withdrawn.
 func (b *batcher) close(open *batch) bool {
 	b.mu.Lock()
@@ -97,7 +97,7 @@ func (b *batcher) await(ctx context.Context, st *statement) statementResult {
 	return underWay
 }
 
-// withdraw takes a statement out of the open batch. It reports false where the batch was sent.
+// withdraw takes a statement out of the open batch. It reports false if the batch was sent.
 func (b *batcher) withdraw(st *statement) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,7 +213,7 @@ func (b *batcher) disable(code string) {
 }
 
 // peers are the other concurrent deliveries in this process: those that acquire a record or hold one. A statement waits
-// for others only where there are peers. A worker with one slot, or a Lambda function with one message at a time, never
+// for others only if there are peers. A worker with one slot, or a Lambda function with one message at a time, never
 // waits.
 //
 // At most the eight latest owners are known. An owner that came before all of these, and has not left, has a slow
@@ -221,7 +221,7 @@ func (b *batcher) disable(code string) {
 type peers struct {
 	mu     sync.Mutex
 	latest [8]peer
-	next   int // is overwritten next where no entry is free
+	next   int // is overwritten next if no entry is free
 }
 
 // peer is an owner, and the end of its lease. The end is needed for a holder that lost its lease, which doesn't call the

@@ -17,7 +17,7 @@ const (
 	// One part in driftPart of the elapsed time is the most that a host's clock, which nothing corrects, may be wrong. A
 	// quartz is wrong by 1 in 10,000, which is 8 s on an idle day: more than the takeover margin.
 	driftPart = 1000
-	// unbounded is the length of a lease where it is not known how long it was asked for.
+	// unbounded is the length of a lease if it is not known how long it was asked for.
 	unbounded = time.Duration(math.MaxInt64)
 )
 

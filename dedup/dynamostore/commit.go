@@ -45,7 +45,7 @@ var transientReasons = map[string]bool{
 	"RequestLimitExceeded": true, "InternalServerError": true, "InternalServerErrorException": true,
 }
 
-// commit writes the record's completion and the handler's writes in one transaction. It returns nil where that was
+// commit writes the record's completion and the handler's writes in one transaction. It returns nil if that was
 // committed: by the last attempt, or by an earlier one whose reply was lost.
 func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.TransactWriteItem) error {
 	var (
@@ -162,7 +162,7 @@ func (s *Store) transaction(l dedup.Lease, token string, writes []ddbtypes.Trans
 }
 
 // readCancellation returns why a transaction was cancelled. Where that is not final the transaction is sent again with a
-// new token. The record's reason is read first: where an earlier attempt was committed, the user's conditions fail because
+// new token. The record's reason is read first: if an earlier attempt was committed, the user's conditions fail because
 // of it.
 func readCancellation(reasons []ddbtypes.CancellationReason, tokens map[string]bool) (final bool, err error) {
 	if len(reasons) == 0 {

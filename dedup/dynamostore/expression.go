@@ -40,7 +40,7 @@ const (
 	acquireUpdate = "SET #status=:p, #owner=:me, #fence=:fence, #in_progress_expiration=:until, #expiration=:exp, #receive_count=:n" +
 		" REMOVE #data, #validation, #tx"
 
-	// The clauses of an acquire's condition. It has the record where one of them is true.
+	// The clauses of an acquire's condition. It has the record if one of them is true.
 
 	// There is no record.
 	isNew = "attribute_not_exists(#id)"
@@ -98,7 +98,7 @@ const (
 	isReopenable = "(#status=:d OR #in_progress_expiration < :now)"
 )
 
-// reopening is the update that releases a record to an operator: with or without a note, and with any lease where no time is
+// reopening is the update that releases a record to an operator: with or without a note, and with any lease if no time is
 // bound.
 func reopening(v values) expression {
 	update, remove, condition := "SET #owner=:op, #status=:p, #fence=:fence, #in_progress_expiration=:zero, #expiration=:exp", " REMOVE #data, #validation, #tx", isSeen
@@ -160,13 +160,13 @@ func (a acquisition) expiration() int64 { return retainUntil(a.fence, a.claim.Re
 const retentionAfterLease = time.Hour
 
 // retainUntil is the end of retention in seconds of the epoch. Retention counts from the acquire, and the fence is that
-// instant, or later where a holder's clock was ahead. So a renewal computes the same end from its lease alone.
+// instant, or later if a holder's clock was ahead. So a renewal computes the same end from its lease alone.
 func retainUntil(fence int64, retention time.Duration, until int64) int64 {
 	end := max(fence+retention.Milliseconds(), until+retentionAfterLease.Milliseconds())
 	return (end + 999) / 1000
 }
 
-// acquireInput is the acquire as the conditional update. It decides every case, where an INSERT decides only the first
+// acquireInput is the acquire as the conditional update. It decides every case, while an INSERT decides only the first
 // clause.
 func (s *Store) acquireInput(a acquisition) *dynamodb.UpdateItemInput {
 	v := values{
@@ -213,7 +213,7 @@ func (s *Store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 	return out, err
 }
 
-// write sends an update until it is answered. It returns the item as it was before, where the update asks for it. A refusal
+// write sends an update until it is answered. It returns the item as it was before, if the update asks for it. A refusal
 // by the update's condition is not an error.
 func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item, *ddbtypes.ConditionalCheckFailedException, error) {
 	return s.writeTimes(ctx, s.attempts(), in)

@@ -32,7 +32,7 @@ type Inbox struct {
 // transaction of the handler's writes needs the record. The error joins one [*sqsonce.OptionError] for each invalid
 // argument.
 func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox, error) {
-	var store dedup.Store // nil where s is
+	var store dedup.Store // nil if s is
 	if s != nil {
 		store = s
 	}
@@ -115,7 +115,7 @@ func (i *Inbox) collect(ctx context.Context, m *sqsonce.Message, h func(context.
 	t := &Tx{onLate: func() {
 		i.logger.ErrorContext(ctx, "dynamostore: write ignored: it was added to the Tx after the handler had returned", "message_id", m.ID)
 	}}
-	defer t.close() // where h panics
+	defer t.close() // if h panics
 	if err := h(ctx, m, t); err != nil {
 		return nil, err
 	}

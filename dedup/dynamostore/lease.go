@@ -93,7 +93,7 @@ func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) err
 	return s.leaseLost(l, before)
 }
 
-// completeInBatch completes a record in a batch. decided is false where the update has to do it: there are no peers,
+// completeInBatch completes a record in a batch. decided is false if the update has to do it: there are no peers,
 // the outcome is unknown and the update repeats the write, or the statement was refused: the update says why.
 func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
 	for n := range maxAttempts {

@@ -191,12 +191,12 @@ func (r record) retention(l dedup.Lease) int64 {
 
 // completedByOthers reports whether a program that does not check ownership has completed the record under the lease's
 // owner. Powertools changes neither owner, fence nor lease end, and sets the end of retention, which a complete of this
-// package leaves as it is. It is not recognised where both ends are in the same second, nor after a release.
+// package leaves as it is. It is not recognised if both ends are in the same second, nor after a release.
 func (r record) completedByOthers(l dedup.Lease) bool {
 	return r.status == completed && r.owner == l.Owner && valueOf(r.until) > 0 && valueOf(r.expiration) != r.retention(l)
 }
 
-// encodeData stores a result as a string, as Powertools stores its JSON, and as binary where it is not valid UTF-8.
+// encodeData stores a result as a string, as Powertools stores its JSON, and as binary if it is not valid UTF-8.
 func encodeData(b []byte) ddbtypes.AttributeValue {
 	if utf8.Valid(b) {
 		return text(string(b))

@@ -52,7 +52,7 @@ func newStatementTexts(table string) statementTexts {
 }
 
 // insertOf is the acquire of an event's first delivery. It makes the record that the update would make, and is refused
-// where there is one.
+// if there is one.
 func (t statementTexts) insertOf(a acquisition) *statement {
 	return &statement{
 		key:  a.claim.Key,

@@ -97,7 +97,7 @@ type address struct {
 	item  map[string]ddbtypes.AttributeValue // of a Put
 }
 
-// addressOf returns the item of a write, and false where the write has none. It makes the write return the item where its
+// addressOf returns the item of a write, and false if the write has none. It makes the write return the item if its
 // condition fails, unless the caller has chosen otherwise.
 func addressOf(w ddbtypes.TransactWriteItem) (address, bool) {
 	const allOld = ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
@@ -153,7 +153,7 @@ func (s *Store) checkWrites(key string, writes []ddbtypes.TransactWriteItem) err
 	return nil
 }
 
-// identity is the same for two writes of the same item, and "" where it is not known.
+// identity is the same for two writes of the same item, and "" if it is not known.
 func identity(a address, keyNames map[string][]string) string {
 	if keyNames[a.table] == nil {
 		return ""

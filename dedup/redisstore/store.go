@@ -156,7 +156,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	return explain("complete", r.unexpected())
 }
 
-// causeText is the text of what may be nil.
+// causeText is the error's text, or "" for nil.
 func causeText(err error) string {
 	if err == nil {
 		return ""

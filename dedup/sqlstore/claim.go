@@ -43,7 +43,7 @@ func (j job) diedAlone() bool { return strings.HasPrefix(j.owner, againOwner) }
 type claimStatements struct {
 	// find locks rows that can be claimed, and skips those that others have locked.
 	find string
-	// claim finds and claims in one statement. It is empty where an UPDATE cannot return rows. There, heads reads which of
+	// claim finds and claims in one statement. It is empty for databases whose UPDATE can't return rows. There, heads reads which of
 	// the rows that find has locked are to be claimed, and lease claims them. See their functions.
 	claim, heads, lease string
 	dialect             sqldb.Dialect
@@ -100,7 +100,7 @@ func (p *Processor) claimSuspect(ctx context.Context) ([]job, error) {
 }
 
 // claimAs counts an attempt for each event and leases it, and commits that before any handler runs. The owner is again
-// where the last attempt ran alone.
+// if the last attempt ran alone.
 //
 // The end of the caller's context cancels no statement, because a cancelled one might have leased events of which no
 // processor knows. If the reply is lost all the same, those events wait for the lease's end, and an attempt is counted.

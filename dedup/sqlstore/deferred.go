@@ -70,7 +70,7 @@ func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {
 // ReceiveBatch is Receive for several messages in one statement of at most 2 MiB, or of one message. [sqsonce.Batch] makes
 // a handler of it. It returns an error for each message. Messages of one group are stored in the slice's order.
 //
-// If the database refuses a statement, ReceiveBatch repeats it in halves, down to one message. If the own statement of a
+// If the database refuses a statement, ReceiveBatch repeats it in halves, down to one message. If the statement of a single
 // message above 1 MiB fails while the database answers, the error is a [*sqsonce.OptionError]. That is an ordinary failure,
 // for example of a body above max_allowed_packet.
 func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []error {

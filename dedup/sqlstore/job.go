@@ -115,7 +115,7 @@ func (p *Processor) park(ctx context.Context, j job, cause error) {
 
 // record writes an attempt's outcome, if this claim still has the event. It is repeated for as long as a lease: without it
 // the attempt looks like a crash. The event is then claimed again as a suspect, with its attempt counted. The end of ctx
-// leaves one try.
+// leaves one attempt.
 func (p *Processor) record(ctx context.Context, j job, op, text string, args ...any) {
 	end := time.Now().Add(p.o.LeaseDuration)
 	for {

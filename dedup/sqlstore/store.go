@@ -130,7 +130,7 @@ func checkText(field, text string, limit int) error {
 // maxError is the most bytes of a failure's text that are stored.
 const maxError = 256
 
-// causeText is the text of what may be nil.
+// causeText is the error's text, or "" for nil.
 func causeText(err error) string {
 	if err == nil {
 		return ""
