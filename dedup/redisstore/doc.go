@@ -6,7 +6,7 @@
 //
 // # What Redis can lose
 //
-// A store guarantees "once done, never again" for as long as it has the record. Its configuration decides how long that is:
+// A store guarantees "once done, never again" for as long as it has the record. The server's configuration sets that time:
 //
 //   - Without an append-only file a restart loses every record since the last snapshot, or all records. A completed event
 //     that is delivered again then runs again. Such a server filters most duplicates, but doesn't guarantee anything.

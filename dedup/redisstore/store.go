@@ -19,8 +19,8 @@ import (
 
 // Client is the part of a Redis client that a [Store] uses: scripts, INFO for [Store.Check], and SCAN for [Store.List]. A
 // [*redis.Client], including one of redis.NewFailoverClient for Sentinel, and a [*redis.ClusterClient] implement it. A
-// [*redis.Ring] implements it too, but [New] refuses it, because a Ring sends the keys of a server that doesn't respond to
-// another server, which lacks their records.
+// [*redis.Ring] implements it too, but [New] refuses it. If a server doesn't respond, a Ring sends its keys to another
+// server, which lacks their records.
 //
 // The client's own retries are safe. The store retries after the client has given up. Set ContextTimeoutEnabled. Without it
 // go-redis waits for a reply until ReadTimeout, even if the context's deadline comes first.
