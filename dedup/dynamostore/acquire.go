@@ -36,8 +36,8 @@ var (
 
 // Acquire implements [dedup.Store].
 //
-// Where ctx ends while a request is under way, Acquire returns within 40 ms, with [dedup.ErrOutcomeUnknown]. Where the
-// request carries several claims it returns within 200 ms: the store still waits for the answer, and releases the lease that
+// If ctx ends while a request is under way, Acquire returns within 40 ms, with [dedup.ErrOutcomeUnknown]. If the request
+// carries several claims, Acquire returns within 200 ms. The store still waits for the answer, and releases the lease that
 // it grants.
 func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
 	if ctx.Err() != nil {
@@ -73,9 +73,9 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 	return g, err
 }
 
-// batchInsert adds the acquire to a batch as an INSERT. It returns nil where the acquire is sent singly.
+// batchInsert adds the acquire to a batch as an INSERT. It returns nil if the acquire is sent singly.
 //
-// An acquire is batched where there are peers, and where the event is probably new. A message that was received before
+// An acquire is batched if there are peers, and if the event is probably new. A message that was received before
 // probably has a record, and an INSERT only finds that it exists. A claim without a receive count, such as one of
 // [dedup.Do], counts as new: if that is wrong it costs one read unit, a fifth of what a write unit costs.
 func (s *Store) batchInsert(a acquisition, m moment) *statement {
@@ -89,7 +89,7 @@ func (s *Store) batchInsert(a acquisition, m moment) *statement {
 	return st
 }
 
-// reply is what came of one request of an acquire, or of its statement in a batch.
+// reply is the result of one request of an acquire, or of its statement in a batch.
 type reply struct {
 	kind replyKind
 	item item  // granted: the item before, nil: there was none; refused: the record
@@ -107,7 +107,7 @@ const (
 	replyNone                       // the acquire ends with the error
 )
 
-// acquire sends the acquire until an answer decides it. insert is the first attempt, where that is part of a batch.
+// acquire sends the acquire until an answer decides it. insert is the first attempt, if that is part of a batch.
 //
 // While an earlier request may have been written the values stay: the condition recognises that request by them. After an answer
 // that nothing was written they are new.
@@ -152,15 +152,15 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 	return dedup.Grant{}, gaveUp(unknown, s.explain("acquire", last.err))
 }
 
-// ask makes one attempt: by the statement, where there is one that decides, else by an update with the same values.
+// ask makes one attempt: by the statement, if there is one that decides, else by an update with the same values.
 func (s *Store) ask(ctx, requests context.Context, n int, a acquisition, insert *statement, last error) reply {
 	if insert != nil {
 		if got, decided := s.askBatch(ctx, requests, a, insert, last); decided {
 			return got
 		}
 	}
-	// Before every send: an acquire that is sent after its lease's end would take the key for a lease that is over, and
-	// others would see a crash.
+	// Before every send: an acquire that is sent after its lease's end would write a lease that has ended, and others would
+	// see a crash.
 	if !s.clock.ahead(a.until) {
 		return reply{kind: replyNone, err: s.explain("acquire", because(errExpired, last))}
 	}
@@ -183,7 +183,7 @@ func (s *Store) ask(ctx, requests context.Context, n int, a acquisition, insert 
 	return reply{kind: replyNone, err: s.explain("acquire", err)}
 }
 
-// askBatch waits for the statement's result. decided is false where the update has to ask.
+// askBatch waits for the statement's result. decided is false if the update has to ask.
 func (s *Store) askBatch(ctx, requests context.Context, a acquisition, insert *statement, last error) (_ reply, decided bool) {
 	switch result := s.batcher.await(ctx, insert); result {
 	case written:
@@ -282,7 +282,7 @@ func (s *Store) releaseLater(ctx context.Context, c dedup.Claim, st *statement) 
 
 type item = map[string]ddbtypes.AttributeValue
 
-// existing reads the record that refused an INSERT. It returns nil where the record is gone or cannot be read: then the
+// existing reads the record that refused an INSERT. It returns nil if the record is gone or cannot be read: then the
 // update decides.
 func (s *Store) existing(ctx context.Context, key string) item {
 	var found item
@@ -369,7 +369,7 @@ func (s *Store) refuse(c dedup.Claim, r record, state recordState) dedup.Grant {
 	}
 	switch state {
 	case ours:
-		// The lease as it was granted, even where it is over by now: its holder renews it before it starts anything.
+		// The lease as it was granted, even if it has ended by now. Its holder renews it before it starts anything.
 		s.meter.ownRetries.Add(1)
 		l := newLease(c, valueOf(r.fence), r.lastError)
 		l.OwnRetry, l.Until = true, s.clock.early(*r.until, unbounded)
@@ -385,7 +385,7 @@ func (s *Store) refuse(c dedup.Claim, r record, state recordState) dedup.Grant {
 	}
 }
 
-// liveUntil is the time from which another acquire makes sense, by the host's clock. It is zero where the record does
+// liveUntil is the time from which another acquire makes sense, by the host's clock. It is zero if the record does
 // not say.
 func (s *Store) liveUntil(r record) time.Time {
 	switch {

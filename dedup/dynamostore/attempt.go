@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxAttempts with the backoff below takes about a second and a half where failures are quick.
+	// maxAttempts with the backoff below takes about a second and a half if failures are quick.
 	maxAttempts  = 8
 	leastBackoff = 25 * time.Millisecond
 	mostBackoff  = time.Second
@@ -32,7 +32,7 @@ const (
 	mostAttemptTimeout = 10 * time.Second
 )
 
-// attemptResult is what an attempt's error says about the request's effect.
+// attemptResult is an attempt's effect, according to its error.
 type attemptResult int
 
 const (
@@ -41,12 +41,12 @@ const (
 	unknown                        // unknown outcome: it may have been written, or may be written later
 )
 
-// unsentError is the SDK's own error: no request was sent.
+// unsentError is the SDK's own error before it sent a request.
 type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() error { return e.error }
 
-// misconfigured reports that no retry helps: no credentials, no region, a bad endpoint. False where the service that gives the
+// misconfigured reports that no retry helps: no credentials, no region, a bad endpoint. False if the service that gives the
 // credentials did not answer, or answered with what it does not answer for ever.
 func (e *unsentError) misconfigured() bool {
 	_, network := errors.AsType[net.Error](e.error)
@@ -69,11 +69,11 @@ func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, erro
 	return classify(err), err
 }
 
-// errNoTime is for a client whose answers do not bring DynamoDB's time: no lease would ever be over.
+// errNoTime is for a client whose answers don't bring DynamoDB's time. Without it leases would never end.
 var errNoTime = fmt.Errorf("%w: dynamostore: the answers of DynamoDB do not say its time: a wrapper of the client must pass the options of each call on, "+
 	"and a proxy the headers Date and x-amzn-RequestId", sqsonce.ErrMisconfigured)
 
-// checkTime is called after an answer. It returns an error where no answer has brought DynamoDB's time.
+// checkTime is called after an answer. It returns an error if no answer has brought DynamoDB's time.
 func (s *Store) checkTime() error {
 	if s.clock.known() {
 		return nil
@@ -81,8 +81,8 @@ func (s *Store) checkTime() error {
 	return errNoTime
 }
 
-// attempts is how often a call sends a request that is not answered. While DynamoDB is away, or throttles, it is once: dedup
-// calls again for as long as it can, and eight requests for each call of each event would keep a table throttled.
+// attempts is how often a call sends a request without an answer. While DynamoDB is down, or throttles, it is once, because
+// dedup calls again for as long as it can, and eight requests for each call of each event would keep a table throttled.
 func (s *Store) attempts() int {
 	if s.away.Load() {
 		return 1
@@ -115,7 +115,7 @@ func (s *Store) retryTimes(ctx context.Context, attempts int, f call) error {
 	return err
 }
 
-// pause waits before attempt n, counted from 0, with full jitter. It reports false where ctx ended.
+// pause waits before attempt n, counted from 0, with full jitter. It reports false if ctx ended.
 func pause(ctx context.Context, n int) bool {
 	return host.Wait(ctx, rand.N(min(leastBackoff<<n, mostBackoff)))
 }
@@ -128,8 +128,8 @@ func because(reason, last error) error {
 	return fmt.Errorf("%w: %w", reason, last)
 }
 
-// conflictCodes are errors after which nothing was written and a retry may succeed, beyond the SDK's throttling codes. The
-// SDK retries none of them.
+// conflictCodes are errors after which the item is unchanged and a retry may succeed, beyond the SDK's throttling codes.
+// The SDK doesn't retry them.
 var conflictCodes = map[string]bool{
 	"TransactionConflictException":     true, // with another transaction on the item
 	"ReplicatedWriteConflictException": true, // with another Region's write
@@ -170,12 +170,12 @@ func classify(err error) attemptResult {
 	return answered
 }
 
-// trace reads from the answer to one attempt, a success or an error, what it says of the time.
+// trace reads the time from the answer to one attempt, a success or an error.
 type trace struct{ clock *clock }
 
-// options make a call one attempt, trace it, and have its error say whether a request was sent at all. The SDK's own retries would send an acquire again without the check that
-// its lease is ahead, would not retry a transaction conflict, and would hide that an earlier attempt has an unknown
-// outcome.
+// options make a call one attempt, trace it, and have its error say whether a request was sent at all. The SDK's own
+// retries would send an acquire again without the check that its lease is ahead, would not retry a transaction conflict,
+// and would hide that an earlier attempt has an unknown outcome.
 func (t *trace) options(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.APIOptions = append(o.APIOptions, sdkhttp.Evidence, func(stack *middleware.Stack) error {

@@ -18,12 +18,12 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 const maxStatements = 25
 
-// batcher gathers the statements of concurrent deliveries in batches: group commit. A statement waits at most for the
+// batcher gathers the statements of concurrent deliveries in batches (group commit). A statement waits at most for the
 // linger. A full batch is sent at once, also while others are under way.
 //
-// There is no goroutine while no statement waits. The first statement of a batch starts a timer. The batch is sent on
-// the timer's goroutine or, when it is full, on a goroutine of its own. A process that is frozen while a batch waits
-// sends it when it is thawed: see send for what is left out of it then.
+// The first statement of a batch starts a timer. The batch is sent on the timer's goroutine or, when it is full, on a
+// goroutine of its own. While statements don't wait, the batcher has no goroutine. A process that is frozen while a batch
+// waits sends it when it is thawed. See send for the statements that it then leaves out.
 type batcher struct {
 	store  *Store
 	size   int
@@ -31,10 +31,10 @@ type batcher struct {
 	texts  statementTexts
 	logger *slog.Logger
 	never  bool         // by option, or since PartiQL does not take the table's ARN
-	denied atomic.Int64 // until when batches are not tried, in nanoseconds of the host's monotonic clock; 0: never refused
+	denied atomic.Int64 // until when batches are off, in nanoseconds of the host's monotonic clock; 0: never refused
 
 	mu   sync.Mutex
-	open *batch // takes more statements; nil: none waits
+	open *batch // accepts more statements, or nil if none waits
 }
 
 type batch struct {
@@ -42,7 +42,7 @@ type batch struct {
 	timer      *time.Timer
 }
 
-// add puts the statement into the open batch. It reports false where the statement has to be sent singly: DynamoDB
+// add puts the statement into the open batch. It reports false if the statement has to be sent singly: DynamoDB
 // refuses a whole batch that has two statements of one key.
 func (b *batcher) add(st *statement) bool {
 	b.mu.Lock()
@@ -72,7 +72,7 @@ func (b *batcher) add(st *statement) bool {
 	return true
 }
 
-// close makes the next statement start another batch. It reports false where the batch is not open any more: it was
+// close makes the next statement start another batch. It reports false if the batch is not open any more: it was
 // full, or its last statement was withdrawn.
 func (b *batcher) close(open *batch) bool {
 	b.mu.Lock()
@@ -97,7 +97,7 @@ func (b *batcher) await(ctx context.Context, st *statement) statementResult {
 	return underWay
 }
 
-// withdraw takes a statement out of the open batch. It reports false where the batch was sent.
+// withdraw takes a statement out of the open batch. It reports false if the batch was sent.
 func (b *batcher) withdraw(st *statement) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,11 +118,11 @@ func (b *batcher) withdraw(st *statement) bool {
 	return true
 }
 
-// send sends a batch once, on no caller's context, and gives each statement its result.
+// send sends a batch once, on a context of its own, and gives each statement its result.
 //
-// It leaves out an acquire whose lease is over by now: the process may have been frozen since the acquire was added, and
-// a lease that is over when it is written looks like a crash. The only statement of a batch is sent singly by its
-// caller: the conditional update is one request too, and it can take over, which an INSERT cannot.
+// It leaves out an acquire whose lease has ended by now. The process may have been frozen since the acquire was added, and
+// a lease that has ended when it is written looks like a crash. The caller sends the only statement of a batch singly. The
+// conditional update is one request too, and it can take over, which an INSERT can't.
 func (b *batcher) send(closed *batch) {
 	var sending []*statement
 	for _, st := range closed.statements {
@@ -213,7 +213,7 @@ func (b *batcher) disable(code string) {
 }
 
 // peers are the other concurrent deliveries in this process: those that acquire a record or hold one. A statement waits
-// for others only where there are peers. A worker with one slot, or a Lambda function with one message at a time, never
+// for others only if there are peers. A worker with one slot, or a Lambda function with one message at a time, never
 // waits.
 //
 // At most the eight latest owners are known. An owner that came before all of these, and has not left, has a slow
@@ -221,11 +221,11 @@ func (b *batcher) disable(code string) {
 type peers struct {
 	mu     sync.Mutex
 	latest [8]peer
-	next   int // is overwritten next where no entry is free
+	next   int // is overwritten next if no entry is free
 }
 
-// peer is an owner, and the end of its lease. The end is needed for a holder that lost its lease: it makes no further call
-// to the store.
+// peer is an owner, and the end of its lease. The end is needed for a holder that lost its lease, which doesn't call the
+// store again.
 type peer struct {
 	owner string // empty: the entry is free
 	until time.Time

@@ -17,17 +17,17 @@ const (
 	// One part in driftPart of the elapsed time is the most that a host's clock, which nothing corrects, may be wrong. A
 	// quartz is wrong by 1 in 10,000, which is 8 s on an idle day: more than the takeover margin.
 	driftPart = 1000
-	// unbounded is the length of a lease where it is not known how long it was asked for.
+	// unbounded is the length of a lease if it is not known how long it was asked for.
 	unbounded = time.Duration(math.MaxInt64)
 )
 
 // clock estimates DynamoDB's time from the Date of its answers, in two ways that are wrong in opposite directions.
 //
-// The taker's clock is never ahead of DynamoDB's: one that is ahead would take over a live lease. The holder's clock is
-// never behind: one that is behind would start a handler under a lease that is over. Neither depends on how a host's clock
-// is set. They depend on the time that passes by the wall clock or by the monotonic clock, whichever is the safe choice.
-// The two clocks differ where the wall clock was set, and where the machine was suspended or the process frozen: Linux's
-// monotonic clock stands still in a suspend, and in a thawed sandbox either one may be behind.
+// The taker's clock is never ahead of DynamoDB's, because it would take over a live lease. The holder's clock is never
+// behind, because it would start a handler under a lease that has ended. Neither depends on how a host's clock is set. They
+// depend on the time that passes by the wall clock or by the monotonic clock, whichever is the safe choice. The two clocks
+// differ if the wall clock was set, and if the machine was suspended or the process frozen. Linux's monotonic clock stands
+// still in a suspend, and in a thawed sandbox either one may be behind.
 //
 // Instants are milliseconds of the epoch, as in the records.
 type clock struct {
@@ -155,7 +155,7 @@ func (c *clock) late(instant int64) time.Time {
 	if now == 0 {
 		now = m.host.Add(-takeoverMargin).UnixMilli()
 	}
-	// One more millisecond: a lease is over when its end is less than the clock.
+	// One more millisecond: a lease has ended when its end is less than the clock.
 	return m.host.Add(millis(instant - now + 1))
 }
 

@@ -16,10 +16,10 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// ConditionError says that the condition of one of the handler's own writes failed. Nothing was written.
+// ConditionError says that the condition of one of the handler's own writes failed. The transaction was not written.
 type ConditionError struct {
 	Index int // of the write, in the order of the calls to the Tx, from 0
-	// Item is the item that DynamoDB holds. It is nil where there is no item, or where the write asked not to get it.
+	// Item is the item in DynamoDB. It is nil if the item doesn't exist, or if the write asked not to get it.
 	Item map[string]ddbtypes.AttributeValue
 }
 
@@ -27,9 +27,9 @@ func (e *ConditionError) Error() string {
 	return fmt.Sprintf("dynamostore: transaction: the condition of write %d failed, and nothing was written", e.Index)
 }
 
-// ErrOutcomeUnknown says that a transaction may have been committed. The record's release, which follows, decides: a record
-// that the transaction completed refuses the release, and a released record refuses a transaction that arrives later. It
-// comes with sqsonce.ErrUnavailable: DynamoDB did not answer, which says nothing of the event.
+// ErrOutcomeUnknown says that a transaction may have been committed. The record's release, which follows, decides. A record
+// that the transaction completed refuses the release, and a released record refuses a transaction that arrives later.
+// ErrOutcomeUnknown comes with sqsonce.ErrUnavailable, because the missing answer of DynamoDB isn't the event's failure.
 var ErrOutcomeUnknown = errors.New("dynamostore: transaction: outcome unknown")
 
 // Codes of cancellation reasons:
@@ -45,7 +45,7 @@ var transientReasons = map[string]bool{
 	"RequestLimitExceeded": true, "InternalServerError": true, "InternalServerErrorException": true,
 }
 
-// commit writes the record's completion and the handler's writes in one transaction. It returns nil where that was
+// commit writes the record's completion and the handler's writes in one transaction. It returns nil if that was
 // committed: by the last attempt, or by an earlier one whose reply was lost.
 func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.TransactWriteItem) error {
 	var (
@@ -162,7 +162,7 @@ func (s *Store) transaction(l dedup.Lease, token string, writes []ddbtypes.Trans
 }
 
 // readCancellation returns why a transaction was cancelled. Where that is not final the transaction is sent again with a
-// new token. The record's reason is read first: where an earlier attempt was committed, the user's conditions fail because
+// new token. The record's reason is read first: if an earlier attempt was committed, the user's conditions fail because
 // of it.
 func readCancellation(reasons []ddbtypes.CancellationReason, tokens map[string]bool) (final bool, err error) {
 	if len(reasons) == 0 {

@@ -40,14 +40,14 @@ const (
 	acquireUpdate = "SET #status=:p, #owner=:me, #fence=:fence, #in_progress_expiration=:until, #expiration=:exp, #receive_count=:n" +
 		" REMOVE #data, #validation, #tx"
 
-	// The clauses of an acquire's condition. It has the record where one of them is true.
+	// The clauses of an acquire's condition. It has the record if one of them is true.
 
 	// There is no record.
 	isNew = "attribute_not_exists(#id)"
 	// This very request was written, and its reply was lost. All four terms are needed: with the owner alone a delayed copy
 	// of an acquire would reopen the record after a renewal, and without the status after a complete.
 	isOwnRetry = "#status=:p AND #owner=:me AND #in_progress_expiration=:until AND #fence=:fence"
-	// Another owner's lease is over by the taker's clock, or released. The owner itself is excluded: a copy of its acquire
+	// Another owner's lease has ended by the taker's clock, or is released. The owner itself is excluded: a copy of its acquire
 	// that the network delivers after its release is not a new attempt. The fence must grow: of two owners within a
 	// millisecond, or with clocks apart, the later one has the greater fence.
 	isOver     = "#status=:p AND #in_progress_expiration < :now AND " + isAnothers
@@ -56,7 +56,7 @@ const (
 	fenceGrows = "(attribute_not_exists(#fence) OR #fence < :fence)"
 	// A holder that writes no lease end: Powertools outside Lambda.
 	isOverUndated = "#status=:p AND attribute_not_exists(#in_progress_expiration) AND #expiration < :nows"
-	// Completed, and its retention is over. DynamoDB's TTL deletes such a record within days:
+	// Completed, and its retention has ended. DynamoDB's TTL deletes such a record within days:
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
 	isRetentionOver = "#status=:d AND #expiration < :nows AND " + fenceGrows
 )
@@ -94,11 +94,11 @@ const (
 	// The record is still the one that the operator saw. The status is needed: an owner may complete its record after its
 	// lease's end, and that changes neither owner nor fence.
 	isSeen = "#owner=:seen AND #fence=:seenfence AND #status=:seenstatus"
-	// It is completed, or its lease is over by the taker's clock.
+	// It is completed, or its lease has ended by the taker's clock.
 	isReopenable = "(#status=:d OR #in_progress_expiration < :now)"
 )
 
-// reopening is the update that releases a record to an operator: with or without a note, and with any lease where no time is
+// reopening is the update that releases a record to an operator: with or without a note, and with any lease if no time is
 // bound.
 func reopening(v values) expression {
 	update, remove, condition := "SET #owner=:op, #status=:p, #fence=:fence, #in_progress_expiration=:zero, #expiration=:exp", " REMOVE #data, #validation, #tx", isSeen
@@ -115,8 +115,9 @@ func reopening(v values) expression {
 
 func anyOf(clauses ...string) string { return "(" + strings.Join(clauses, ") OR (") + ")" }
 
-// completion is the update that completes a record, with or without a result, a payload hash, a reason to skip it and a transaction's token.
-// Its condition does not depend on time: a holder whose lease is over may still complete where nobody took over.
+// completion is the update that completes a record, with or without a result, a payload hash, a reason to skip it and a
+// transaction's token. Its condition doesn't depend on time. A holder whose lease has ended may still complete if no other
+// owner took over.
 func completion(condition string, v values) expression {
 	update := "SET #status=:d"
 	if v[":r"] != nil {
@@ -144,7 +145,7 @@ type acquisition struct {
 }
 
 // newAcquisition asks for a lease from now by the holder's clock, so that it is never shorter than asked for. By the
-// taker's clock a process that is thawed after an hour would ask for a lease that is over. The fence is above the given
+// taker's clock a process that is thawed after an hour would ask for a lease that has ended. The fence is above the given
 // one.
 func (s *Store) newAcquisition(c dedup.Claim, above int64, m moment) acquisition {
 	now := s.clock.holder(m)
@@ -154,17 +155,18 @@ func (s *Store) newAcquisition(c dedup.Claim, above int64, m moment) acquisition
 // expiration is the end of retention.
 func (a acquisition) expiration() int64 { return retainUntil(a.fence, a.claim.Retention, a.until) }
 
-// retentionAfterLease is how long a record is retained after its lease's end at least, so that TTL deletes no live lease.
+// retentionAfterLease is the least time that a record is retained after its lease's end, so that TTL doesn't delete a live
+// lease.
 const retentionAfterLease = time.Hour
 
 // retainUntil is the end of retention in seconds of the epoch. Retention counts from the acquire, and the fence is that
-// instant, or later where a holder's clock was ahead. So a renewal computes the same end from its lease alone.
+// instant, or later if a holder's clock was ahead. So a renewal computes the same end from its lease alone.
 func retainUntil(fence int64, retention time.Duration, until int64) int64 {
 	end := max(fence+retention.Milliseconds(), until+retentionAfterLease.Milliseconds())
 	return (end + 999) / 1000
 }
 
-// acquireInput is the acquire as the conditional update. It decides every case, where an INSERT decides only the first
+// acquireInput is the acquire as the conditional update. It decides every case, while an INSERT decides only the first
 // clause.
 func (s *Store) acquireInput(a acquisition) *dynamodb.UpdateItemInput {
 	v := values{
@@ -211,7 +213,7 @@ func (s *Store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 	return out, err
 }
 
-// write sends an update until it is answered. It returns the item as it was before, where the update asks for it. A refusal
+// write sends an update until it is answered. It returns the item as it was before, if the update asks for it. A refusal
 // by the update's condition is not an error.
 func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item, *ddbtypes.ConditionalCheckFailedException, error) {
 	return s.writeTimes(ctx, s.attempts(), in)

@@ -17,8 +17,8 @@ import (
 // leastLease is the least time of the lease with which a commit starts. With less the lease is renewed first.
 const leastLease = 10 * time.Second
 
-// Inbox makes a handler run once per event, as [dedup.Once] does, and commits the handler's writes to DynamoDB in one
-// transaction with the completion of the event's record. A crash at any point leaves both or neither: the handler may run
+// Inbox makes a handler run once per event, like [dedup.Once], and commits the handler's writes to DynamoDB in one
+// transaction with the completion of the event's record. A crash at any point leaves both or neither. The handler may run
 // again, but its writes have their effect exactly once while the record is retained.
 //
 // This holds for the writes of the [Tx] only. Everything else that a handler does may be repeated after a crash.
@@ -28,10 +28,11 @@ type Inbox struct {
 	logger *slog.Logger
 }
 
-// NewInbox returns an inbox for the consumer: see [dedup.New]. It refuses the policy OnStoreDownRunAnyway: without the record there is
-// no transaction for the handler's writes. The error joins one [*sqsonce.OptionError] for each invalid argument.
+// NewInbox returns an inbox for the consumer: see [dedup.New]. It refuses the policy OnStoreDownRunAnyway, because the
+// transaction of the handler's writes needs the record. The error joins one [*sqsonce.OptionError] for each invalid
+// argument.
 func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox, error) {
-	var store dedup.Store // nil where s is
+	var store dedup.Store // nil if s is
 	if s != nil {
 		store = s
 	}
@@ -51,21 +52,27 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	return &Inbox{store: s, once: once, logger: o.Logger}, nil
 }
 
-// Handler returns a handler that runs h under the event's record, and commits the writes of the Tx when h returns nil.
-// Where h returns an error, nothing is written and the record is released with the error.
+// Handler returns a handler that runs h under the event's record, and commits the writes of the Tx when h returns nil. If h
+// returns an error, the inbox doesn't write, and releases the record with the error.
 //
-// An error of the commit is returned by the handler: a [*ConditionError] where one of h's conditions failed, a
-// [*WriteError] for writes that cannot be in one transaction, [sqsonce.ErrLeaseLost] where another delivery took over,
-// [ErrOutcomeUnknown], or DynamoDB's own error. With ErrOutcomeUnknown, which comes with
-// [sqsonce.ErrUnavailable], the writes may have been committed, and the next delivery reads whether they were. With every other error nothing was written. For a condition that will fail again, wrap the
-// handler in one that returns [sqsonce.Reject].
+// The handler returns the error of the commit. It is one of these:
 //
-// If DynamoDB refuses the whole transaction, for example because one of h's tables does not exist, the inbox renews the
+//   - a [*ConditionError] if one of h's conditions failed
+//   - a [*WriteError] for writes that can't be in one transaction
+//   - [sqsonce.ErrLeaseLost] if another delivery took over
+//   - [ErrOutcomeUnknown], which comes with [sqsonce.ErrUnavailable]. The writes may have been committed, and the next
+//     delivery reads whether they were.
+//   - DynamoDB's own error
+//
+// With every error other than ErrOutcomeUnknown the transaction was not written. For a condition that will fail again, wrap
+// the handler in one that returns [sqsonce.Reject].
+//
+// If DynamoDB refuses the whole transaction, for example because one of h's tables doesn't exist, the inbox renews the
 // record. If that works, h's writes are the reason, and the delivery counts as an attempt. Otherwise the error matches
 // [sqsonce.ErrUnavailable], as it does after throttling or without an answer.
 //
-// Throttling and conflicts with other transactions are retried. After an error or a crash h may be called again for the
-// same event, with a new Tx.
+// The inbox retries throttling and conflicts with other transactions. After an error or a crash h may be called again for
+// the same event, with a new Tx.
 func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sqsonce.Handler {
 	if h == nil {
 		err := fieldError("handler", "is nil")
@@ -101,14 +108,14 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 	}
 }
 
-// Stats returns what the inbox has counted: see [dedup.Once.Stats].
+// Stats returns the inbox's counters: see [dedup.Once.Stats].
 func (i *Inbox) Stats() dedup.Stats { return i.once.Stats() }
 
 func (i *Inbox) collect(ctx context.Context, m *sqsonce.Message, h func(context.Context, *sqsonce.Message, *Tx) error) ([]ddbtypes.TransactWriteItem, error) {
 	t := &Tx{onLate: func() {
 		i.logger.ErrorContext(ctx, "dynamostore: write ignored: it was added to the Tx after the handler had returned", "message_id", m.ID)
 	}}
-	defer t.close() // where h panics
+	defer t.close() // if h panics
 	if err := h(ctx, m, t); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Inspect implements [dedup.Inspector], by a consistent read. Retention and Takeover are not stored, and are zero.
+// Inspect implements [dedup.Inspector], by a consistent read. Retention and Takeover aren't stored, and are zero.
 func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err := checkKey("key", key); err != nil {
 		return dedup.Record{}, err
@@ -73,18 +73,20 @@ func (s *Store) getItem(ctx context.Context, key string, options func(*dynamodb.
 // DeleteOptions configure [Store.Delete].
 type DeleteOptions struct {
 	// Force also deletes a record whose lease is live. The next write of its holder returns [sqsonce.ErrLeaseLost], and
-	// another delivery may run at the same time. Default: false.
+	// another delivery may run at the same time.
+	//
+	// Default: false.
 	Force bool
 }
 
-// Delete deletes the record of key. For a record whose lease may be live it returns a [*dedup.InProgressError] and deletes
-// nothing, unless forced. For a key without a record it returns nil.
+// Delete deletes the record of key. If the record's lease may be live, Delete returns a [*dedup.InProgressError] and
+// doesn't delete the record, unless forced. For a key without a record it returns nil.
 //
-// An operator who wants the event to run again uses [Store.Reopen]. After a Delete the event's next delivery runs the handler
-// too, also where the event was completed before, but no record refuses an old acquire that the network delivers late. Such a
-// copy blocks the key for one lease, although no handler runs. A request's signature is valid for minutes: after an incident
-// wait that long before the Delete. A process that saw the event completed acknowledges it for a minute without a look at its
-// record, in both cases.
+// To run an event again, use [Store.Reopen] instead. After a Delete the event's next delivery runs the handler too, even if
+// the event was completed before, but DynamoDB doesn't refuse an old acquire that the network delivers late. Such a copy
+// blocks the key for one lease, although it doesn't start a handler. A request's signature is valid for minutes, so after
+// an incident wait that long before the Delete. After a Delete and after a Reopen, a process that saw the event completed
+// acknowledges it for a minute without reading its record.
 func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
 	if err := checkKey("key", key); err != nil {
 		return err

@@ -93,7 +93,7 @@ func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) err
 	return s.leaseLost(l, before)
 }
 
-// completeInBatch completes a record in a batch. decided is false where the update has to do it: there are no peers,
+// completeInBatch completes a record in a batch. decided is false if the update has to do it: there are no peers,
 // the outcome is unknown and the update repeats the write, or the statement was refused: the update says why.
 func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
 	for n := range maxAttempts {
@@ -123,8 +123,8 @@ func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided boo
 
 // Release implements [dedup.Store]. It stores the first 256 bytes of the cause's text.
 //
-// A lease without a fence is that of an acquire with an unknown outcome: DynamoDB may carry it out later. Where there is no
-// record, or one that is free, Release leaves a released record of this owner, which refuses that acquire.
+// A lease without a fence belongs to an acquire with an unknown outcome, which DynamoDB may carry out later. If the record
+// doesn't exist or is free, Release leaves a released record of this owner, which refuses that acquire.
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err

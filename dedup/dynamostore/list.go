@@ -15,11 +15,12 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// List implements [dedup.Lister] by a Scan with eventually consistent reads: a record may be as it was some time before. The
-// Scan reads the whole table, whatever it lists, and consumes half a read unit for each 4 KB of it. A request reads 1 MB, and
-// the next one waits until ListOptions.ReadUnits allow it. [Store.Stats] says what was consumed. The order is DynamoDB's own.
+// List implements [dedup.Lister] by a Scan with eventually consistent reads, so a record may be as it was some time before.
+// The Scan always reads the whole table, and consumes half a read unit for each 4 KB of it. A request reads 1 MB, and the
+// next one waits until ListOptions.ReadUnits allow it. [Store.Stats] counts the consumed units. The order is DynamoDB's
+// own.
 //
-// It needs the permission dynamodb:Scan, which no other method needs: a worker's role does not have it.
+// List needs the permission dynamodb:Scan. Other methods don't need it, and a worker's role doesn't have it.
 func (s *Store) List(ctx context.Context, optFns ...func(*dedup.ListOptions)) iter.Seq2[dedup.Record, error] {
 	return func(yield func(dedup.Record, error) bool) {
 		l := operate.NewList(func() time.Time { return s.clock.look().host }, optFns)

@@ -22,14 +22,31 @@ import (
 // argument, or the part of it that eventKeyJmesPath selects, such as a string in quotes.
 //
 // The key is the MD5 sum, in base64, of the JSON with the keys of objects sorted without regard to case. PowertoolsKey
-// returns an error where two events could have one key, or one event two:
+// returns an error if two events could have one key, or one event two:
 //
-//   - text that is not one JSON value, or not Unicode, such as half of a surrogate pair.
-//   - an object with two keys that differ in case only: their order in the text would decide.
+//   - text that isn't one JSON value, or not Unicode, such as half of a surrogate pair.
+//   - an object with two keys that differ in case only, because their order in the text would decide.
 //   - an object with the key __proto__, which Powertools drops.
-//   - an object of several keys with a capital sigma in one of them: its lower case depends on the letters around it.
+//   - an object of several keys with a capital sigma in one of them, whose lower case depends on the letters around it.
 //
 // Powertools for other languages writes and hashes JSON in different ways.
+//
+// # One table for both
+//
+// The first five attributes of a record are those of Powertools' idempotency utility, with their meanings. Both programs
+// can use one table, and each respects the other's records. But Powertools doesn't check ownership. It updates and deletes
+// without a condition. While a function of Powertools uses the same key, a completed event may run again. A function that
+// returns after its timeout completes the record of the owner that took over, and a function that fails deletes it. The
+// holder of that record gets [sqsonce.ErrLeaseLost] with its next write, and also [dedup.ErrForeignWriter] if the foreign
+// write can be recognised. A function that completes such a record also sets its end of retention, and the holder's
+// complete restores it.
+//
+// If Powertools validates payloads (payloadValidationJmesPath), it refuses a completed event whose record has no hash of
+// the payload. Its function fails with IdempotencyValidationError. A dedup.Options.PayloadHash that returns PowertoolsKey
+// of the same part of the payload stores the hash that Powertools for TypeScript computes.
+//
+// A result of dedup.Do is JSON text for Powertools for TypeScript, whose own results are values. A completed message has no
+// result. docs/migrate.md has the steps of a move.
 func PowertoolsKey(payload []byte) (string, error) {
 	if !isUnicode(payload) {
 		return "", fmt.Errorf("dynamostore: Powertools key: the payload is not Unicode")
@@ -123,8 +140,8 @@ func compareKeys(a, b string) int {
 // toLower is JavaScript's toLowerCase, but for a capital sigma. One letter becomes two characters there.
 func toLower(s string) string { return strings.ToLower(strings.ReplaceAll(s, "İ", "i\u0307")) }
 
-// isUnicode reports whether JSON is UTF-8 and each escape of half of a surrogate pair has its other half. encoding/json would replace
-// the others by U+FFFD.
+// isUnicode reports whether JSON is UTF-8 and each escape of half of a surrogate pair has its other half. encoding/json
+// would replace the others by U+FFFD.
 func isUnicode(raw []byte) bool {
 	for rest := raw; ; {
 		i := bytes.IndexByte(rest, '\\')

@@ -137,7 +137,7 @@ func valueOf(n *int64) int64 {
 	return *n
 }
 
-// recordState is what a record means for an acquire that it refused.
+// recordState is the meaning of a record for an acquire that it refused.
 type recordState int
 
 const (
@@ -172,7 +172,7 @@ func (r record) read(owner string, now int64, noTakeover bool) recordState {
 	}
 }
 
-// leaseOver reports whether the lease of a record in progress is over. Without an end the lease lasts as long as the
+// leaseOver reports whether the lease of a record in progress has ended. Without an end the lease lasts as long as the
 // retention.
 func (r record) leaseOver(now int64) bool {
 	if r.until == nil {
@@ -181,7 +181,7 @@ func (r record) leaseOver(now int64) bool {
 	return *r.until < now
 }
 
-// retentionOver reports whether the retention is over. TTL deletes the record some time after that.
+// retentionOver reports whether the retention has ended. TTL deletes the record some time after that.
 func (r record) retentionOver(now int64) bool { return r.expiration != nil && *r.expiration < now/1000 }
 
 // retention is the end of retention that the owner of the lease has given the record with its last write.
@@ -191,12 +191,12 @@ func (r record) retention(l dedup.Lease) int64 {
 
 // completedByOthers reports whether a program that does not check ownership has completed the record under the lease's
 // owner. Powertools changes neither owner, fence nor lease end, and sets the end of retention, which a complete of this
-// package leaves as it is. It is not recognised where both ends are in the same second, nor after a release.
+// package leaves as it is. It is not recognised if both ends are in the same second, nor after a release.
 func (r record) completedByOthers(l dedup.Lease) bool {
 	return r.status == completed && r.owner == l.Owner && valueOf(r.until) > 0 && valueOf(r.expiration) != r.retention(l)
 }
 
-// encodeData stores a result as a string, as Powertools stores its JSON, and as binary where it is not valid UTF-8.
+// encodeData stores a result as a string, as Powertools stores its JSON, and as binary if it is not valid UTF-8.
 func encodeData(b []byte) ddbtypes.AttributeValue {
 	if utf8.Valid(b) {
 		return text(string(b))

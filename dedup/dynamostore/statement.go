@@ -19,13 +19,13 @@ type statement struct {
 	result statementResult
 }
 
-// statementResult is what became of a statement.
+// statementResult is the result of a statement.
 type statementResult int
 
 const (
 	sentSingly statementResult = iota // not written: its caller has to send the write singly
 	withdrawn                         // not sent, since its caller's context ended
-	expired                           // not sent, since the lease that it asks for is over
+	expired                           // not sent, since the lease that it asks for has ended
 	written                           // it had its effect
 	refused                           // there is such a record already, or the record has another owner
 	transient                         // not written, and it may be sent again
@@ -52,7 +52,7 @@ func newStatementTexts(table string) statementTexts {
 }
 
 // insertOf is the acquire of an event's first delivery. It makes the record that the update would make, and is refused
-// where there is one.
+// if there is one.
 func (t statementTexts) insertOf(a acquisition) *statement {
 	return &statement{
 		key:  a.claim.Key,

@@ -8,24 +8,38 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Stats counts what a [Store] has done since New.
+// Stats counts the work of a [Store] since New.
+//
+// WriteUnits and ReadUnits are the units that DynamoDB bills. Prices are those of on-demand tables in us-east-1
+// (https://aws.amazon.com/dynamodb/pricing/on-demand/): 0.625 dollars for a million write units, 0.125 for a million read
+// units.
+//
+//	first delivery                    2 write units: acquire, complete, 1.25 dollars for a million
+//	with an Inbox                     1 to acquire, 2 for the record in the transaction, and twice the handler's writes
+//	duplicate                         1 write unit, in a batch 1 read unit more
+//	duplicate known in this process   0: see dedup.Options.CacheSize
+//	delivery after a failure          2, after 2 of the failed delivery: acquire, release
+//	renewal                           1 for each third of the lease
+//
+// If a result makes the record larger than 1 KB, each write consumes a unit for each KB, also the write of a duplicate.
+// docs/cost.md has the cost of a million events.
 type Stats struct {
 	// OwnRetries are acquires whose reply was lost, and which the record recognised when they were sent again.
 	OwnRetries int64
-	// ForeignRecords are records that a program that does not check ownership has written, or has completed under an owner
-	// of this store: found by an acquire, or by a holder in the place of its own record.
+	// ForeignRecords are records that were written, or completed under an owner of this store, by a program that doesn't
+	// check ownership. An acquire has found them, or a holder in the place of its own record.
 	ForeignRecords int64
 	// Batches are the requests with several statements. Statements / Batches is how full they were.
 	Batches, Statements int64
-	// Fallbacks are statements that were refused for a reason that is not their record's, and were then sent singly.
+	// Fallbacks are statements that were refused for a reason other than their record, and were then sent singly.
 	Fallbacks int64
-	// WriteUnits and ReadUnits are the capacity units, on demand the request units, that all answered requests consumed. The
-	// numbers are DynamoDB's, except for a write that its condition refused: DynamoDB returns none, and the store counts the
-	// size of the item. Requests whose answer was lost and cancelled transactions are not counted.
+	// WriteUnits and ReadUnits are the capacity units, on demand the request units, that all answered requests consumed.
+	// The numbers are DynamoDB's, except for a write that its condition refused. DynamoDB doesn't return a number for it,
+	// and the store counts the size of the item. Requests whose answer was lost and cancelled transactions aren't counted.
 	WriteUnits, ReadUnits float64
 }
 
-// Stats returns the counts since New. They need not be consistent with each other while calls are under way.
+// Stats returns the counts since New. They needn't be consistent with each other while calls are under way.
 func (s *Store) Stats() Stats {
 	m := &s.meter
 	return Stats{

@@ -21,7 +21,7 @@ import (
 // tableWait limits how long CreateTable waits for the table. DynamoDB takes seconds.
 const tableWait = 2 * time.Minute
 
-// TableClient is what [CreateTable] needs of DynamoDB. [*dynamodb.Client] implements it.
+// TableClient is the part of DynamoDB's API that [CreateTable] uses. [*dynamodb.Client] implements it.
 type TableClient interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
@@ -29,7 +29,7 @@ type TableClient interface {
 	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
 }
 
-// tableDescriber is what Check needs of DynamoDB.
+// tableDescriber is the part of DynamoDB's API that Check uses.
 type tableDescriber interface {
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
@@ -38,11 +38,11 @@ type tableDescriber interface {
 var _ TableClient = (*dynamodb.Client)(nil)
 
 // CreateTable creates a table for a [Store], billed on demand, waits at most 2 min until it is active, and enables TTL on
-// it. It can be repeated: a table of that name that exists is used where it has the right key, and gets TTL where it has
-// none. For a table that cannot be used CreateTable returns [sqsonce.ErrMisconfigured] with the problem; for an invalid argument, a
-// [*sqsonce.OptionError].
+// it. You can repeat it. If a table of that name exists and has the right key, CreateTable uses it, and enables TTL if it
+// is off. For a table that can't be used CreateTable returns [sqsonce.ErrMisconfigured] with the problem. For an invalid
+// argument it returns a [*sqsonce.OptionError].
 //
-// Create production tables with the tool of your infrastructure: the package documentation has the schema.
+// Create production tables with the tool of your infrastructure. The package documentation has the schema.
 func CreateTable(ctx context.Context, client TableClient, table string) error {
 	if err := errors.Join(checkTarget(client, table)...); err != nil {
 		return err
@@ -81,14 +81,13 @@ func CreateTable(ctx context.Context, client TableClient, table string) error {
 	return s.check(ctx, client)
 }
 
-// Check asks DynamoDB whether the table can be used: it exists, its status lets it take requests, its key is the string
-// attribute id alone, and TTL is enabled on [TTLAttribute]. Without TTL records are never deleted. The error joins one
-// an error for each problem.
-// Where the table can be used, Check returns an error that matches [sqsonce.ErrMisconfigured] if the answers did not bring
-// DynamoDB's time: see [Client].
+// Check asks DynamoDB whether the table can be used. The table must exist and have a status in which it accepts requests.
+// Its key must be the string attribute id alone, and TTL must be enabled on [TTLAttribute]. Without TTL records are never
+// deleted. The error joins one error for each problem. If the table can be used and the answers did not bring DynamoDB's
+// time, Check returns an error that matches [sqsonce.ErrMisconfigured]: see [Client].
 //
-// Check needs the permissions dynamodb:DescribeTable and dynamodb:DescribeTimeToLive, which no other method needs. Call it
-// at start, or in a test of the deployment.
+// Check needs the permissions dynamodb:DescribeTable and dynamodb:DescribeTimeToLive. The store's other methods don't need
+// them. Call Check at start, or in a test of the deployment.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.check(ctx, s.client); err != nil {
 		return err
@@ -168,7 +167,8 @@ func (s *Store) checkTTL(d *ddbtypes.TimeToLiveDescription) error {
 	return e
 }
 
-// The problems of a table. An error of such a table matches one of them, and [sqsonce.ErrMisconfigured]: a retry does not help.
+// These errors are the problems of a table. An error of such a table matches one of them, and [sqsonce.ErrMisconfigured],
+// because a retry doesn't help.
 var (
 	ErrNoTable      = errors.New("the table does not exist")
 	ErrKeySchema    = errors.New("the table's key is not the string attribute id alone")
@@ -176,13 +176,13 @@ var (
 	ErrAccessDenied = errors.New("access denied")
 )
 
-// tableError says why the table cannot be used. A retry does not help: it matches [sqsonce.ErrMisconfigured].
+// tableError says why the table can't be used. A retry doesn't help, so it matches [sqsonce.ErrMisconfigured].
 type tableError struct {
 	// Table is the store's table.
 	Table string
 	// Problem is ErrNoTable, ErrKeySchema, ErrTTL or ErrAccessDenied.
 	Problem error
-	// Detail is the operation, or what was found instead. It may be empty.
+	// Detail is the operation, or the value that was found instead. It may be empty.
 	Detail string
 	// Err is DynamoDB's error. It may be nil.
 	Err error

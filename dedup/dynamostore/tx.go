@@ -11,21 +11,22 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// MaxWrites is the most writes of a [Tx]: DynamoDB's limit of 100 for a transaction, less the event's record.
+// MaxWrites is the most writes of a [Tx]. DynamoDB's limit for a transaction is 100, and the event's record is one of them.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 const MaxWrites = 99
 
-// The problems of the writes of a [Tx]. Each is found before the request is sent, except ErrSameItem between two Puts into
-// a table of which no other write has the key: DynamoDB finds that one.
+// These errors are the problems of the writes of a [Tx]. The inbox finds each before it sends the request, with one
+// exception: if two Puts write the same item of a table, and the transaction's other writes don't name that table's key,
+// DynamoDB finds ErrSameItem.
 var (
 	ErrTooManyWrites = errors.New("a transaction takes at most 99 writes")
 	ErrSameItem      = errors.New("the transaction has another write of the same item")
 	ErrNoWrite       = errors.New("the write is nil, or has no table or key")
 )
 
-// WriteError says which write of a [Tx] cannot be sent. Nothing was written.
+// WriteError says which write of a [Tx] can't be sent. The transaction was not written.
 type WriteError struct {
-	Index int // in the order of the calls to the Tx, from 0; -1 where DynamoDB does not say which write it is
+	Index int // in the order of the calls to the Tx, from 0, or -1 if DynamoDB doesn't say which write it is
 	Err   error
 }
 
@@ -38,9 +39,9 @@ func (e *WriteError) Error() string {
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Tx collects the writes of a handler that have their effect exactly once. Nothing is sent, and nothing can fail, before
-// the handler has returned nil. The item, key and values of a write must not be changed after the call. Tx is safe for
-// concurrent use while the handler runs. It ignores and logs a write that comes later.
+// Tx collects the writes of a handler that have their effect exactly once. The inbox sends them after the handler has
+// returned nil, so the methods of Tx can't fail. Don't change the item, key and values of a write after the call. Tx is
+// safe for concurrent use while the handler runs. It ignores and logs a write that comes later.
 type Tx struct {
 	mu     sync.Mutex
 	writes []ddbtypes.TransactWriteItem
@@ -57,7 +58,7 @@ func (t *Tx) Update(u *ddbtypes.Update) { t.add(ddbtypes.TransactWriteItem{Updat
 // Delete adds a DeleteItem.
 func (t *Tx) Delete(d *ddbtypes.Delete) { t.add(ddbtypes.TransactWriteItem{Delete: copyOf(d)}) }
 
-// ConditionCheck adds a condition on an item that is not written.
+// ConditionCheck adds a condition on an item that isn't written.
 func (t *Tx) ConditionCheck(c *ddbtypes.ConditionCheck) {
 	t.add(ddbtypes.TransactWriteItem{ConditionCheck: copyOf(c)})
 }
@@ -96,7 +97,7 @@ type address struct {
 	item  map[string]ddbtypes.AttributeValue // of a Put
 }
 
-// addressOf returns the item of a write, and false where the write has none. It makes the write return the item where its
+// addressOf returns the item of a write, and false if the write has none. It makes the write return the item if its
 // condition fails, unless the caller has chosen otherwise.
 func addressOf(w ddbtypes.TransactWriteItem) (address, bool) {
 	const allOld = ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
@@ -152,7 +153,7 @@ func (s *Store) checkWrites(key string, writes []ddbtypes.TransactWriteItem) err
 	return nil
 }
 
-// identity is the same for two writes of the same item, and "" where it is not known.
+// identity is the same for two writes of the same item, and "" if it is not known.
 func identity(a address, keyNames map[string][]string) string {
 	if keyNames[a.table] == nil {
 		return ""

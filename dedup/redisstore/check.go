@@ -11,12 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Check asks the server, or each master of a cluster, whether it is configured to keep records. The error joins one
-// error per problem. A server without an append-only file is [ErrVolatile], unless [Options.Volatile] accepts it.
-// Check uses INFO only, which does not say how often the file is synced and what the replicas have received.
+// Check asks the server, or each master of a cluster, whether it is configured to keep records. The error joins one error
+// per problem. A server without an append-only file is [ErrVolatile], unless [Options.Volatile] accepts it. Check uses INFO
+// only, which doesn't say how often the file is synced and which writes the replicas have received.
 //
-// The first acquire calls Check by itself, until it has succeeded once. Of a server that does not say how it is configured
-// ([ErrNotTold]) it only warns. Call Check at start, or in a deployment's test, to know before the first message comes.
+// The first acquire calls Check by itself, until it has succeeded once. If the server doesn't say how it is configured
+// ([ErrNotTold]), the first acquire only warns. Call Check at start, or in a deployment's test, to know before the first
+// message comes.
 func (s *Store) Check(ctx context.Context) error {
 	return errors.Join(s.problems(ctx)...)
 }

@@ -8,7 +8,7 @@ import (
 // too.
 const clockSlack = 100 * time.Millisecond
 
-// reading is the server's time as its newest reply told it. A nil reading tells nothing.
+// reading is the server's time according to its newest reply. A nil reading is empty.
 type reading struct {
 	server int64 // milliseconds
 	at     moment

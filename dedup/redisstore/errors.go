@@ -12,34 +12,35 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// What can be wrong with a server. An error of such a server matches one of them.
+// These errors are the problems of a server. An error of such a server matches one of them.
 var (
-	// ErrEviction: the server may delete any record when its memory is full, and the record's handler then runs again.
+	// ErrEviction says that the server may delete any record when its memory is full. The record's handler then runs
+	// again.
 	ErrEviction = errors.New("server may evict records: set maxmemory-policy to noeviction")
-	// ErrVolatile: the server loses records at a restart. See the package documentation.
+	// ErrVolatile says that the server loses records at a restart. See the package documentation.
 	ErrVolatile = errors.New("server has no append-only file and loses records at a restart: set appendonly to yes, or accept it with Options.Volatile")
-	// ErrReplica: the server is a replica, which takes no writes. A failover can cause it for a while.
+	// ErrReplica says that the server is a replica, which refuses writes. A failover can cause it for a while.
 	ErrReplica = errors.New("server is a read-only replica: connect to the master")
-	// ErrVersion: the server is older than Redis 5, whose scripts cannot ask for the time and then write.
+	// ErrVersion says that the server is older than Redis 5, whose scripts can't ask for the time and then write.
 	ErrVersion = errors.New("server is older than Redis 5")
-	// ErrMemory: the server's memory is full. It refuses new records, so no handler runs.
+	// ErrMemory says that the server's memory is full. It refuses new records, so handlers don't run.
 	ErrMemory = errors.New("server's memory is full: raise maxmemory or shorten the retention")
-	// ErrDisk: the server cannot write its files, and therefore refuses all writes.
+	// ErrDisk says that the server can't write its files, and therefore refuses all writes.
 	ErrDisk = errors.New("server cannot write its files: check its disk")
-	// ErrAccessDenied: the user may not run a command, or the password is wrong.
+	// ErrAccessDenied says that the user may not run a command, or that the password is wrong.
 	ErrAccessDenied = errors.New("access denied: check the user, its password and its permissions")
-	// ErrCommand: the server does not know, or refuses, a command of the store or of its client.
+	// ErrCommand says that the server doesn't know, or refuses, a command of the store or of its client.
 	ErrCommand = errors.New("server refuses a command that the store needs: check the client's options and the commands that are disabled or renamed")
-	// ErrNotTold: the server does not say how it is configured. Only [Store.Check] returns it.
+	// ErrNotTold says that the server doesn't say how it is configured. Only [Store.Check] returns it.
 	ErrNotTold = errors.New("server does not say how it is configured: allow INFO, or make sure of maxmemory-policy noeviction and appendonly yes")
 )
 
-// serverError says why a server cannot be used. It matches [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] unless
-// the problem is ErrReplica, ErrMemory or ErrDisk, which may end by themselves.
+// serverError says why a server can't be used. It matches [sqsonce.ErrUnavailable]. It also matches
+// [sqsonce.ErrMisconfigured], unless the problem is ErrReplica, ErrMemory or ErrDisk, which may end by themselves.
 type serverError struct {
 	// Problem is one of the errors above.
 	Problem error
-	// Detail is what was found, or the operation.
+	// Detail is the value that was found, or the operation.
 	Detail string
 	// Err is the server's error, if there is one.
 	Err error
@@ -115,8 +116,8 @@ func explain(op string, err error) error {
 	return sqsonce.Unavailable(fmt.Errorf("redisstore: %s: %w", op, err))
 }
 
-// transientCodes are the errors of a server that is starting, that was the master until now or whose replicas are away,
-// and of a cluster that moves slots or has not agreed on its nodes yet.
+// transientCodes are the errors of a server that is starting, that was the master until now or whose replicas are down, and
+// of a cluster that moves slots or hasn't agreed on its nodes yet.
 var transientCodes = []string{"LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "ERR max number of clients"}
 
 // isTransient reports whether the same call may succeed later. An error that is not the server's is the network's, and

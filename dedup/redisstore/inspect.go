@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Inspect implements [dedup.Inspector]. Retention and Takeover are not stored and stay zero.
+// Inspect implements [dedup.Inspector]. Retention and Takeover aren't stored and stay zero.
 func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err := checkNames("key", key); err != nil {
 		return dedup.Record{}, err
@@ -42,17 +42,19 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 // DeleteOptions configure [Store.Delete].
 type DeleteOptions struct {
 	// Force also deletes a record whose lease is live. Its owner gets [sqsonce.ErrLeaseLost], and another delivery may run
-	// at the same time. Default: false.
+	// at the same time.
+	//
+	// Default: false.
 	Force bool
 }
 
-// Delete deletes the record of key. The error is a [*dedup.InProgressError] if the lease is live, and the record then stays
-// unless forced. It is nil if there is no record.
+// Delete deletes the record of key. If the lease is live, the error is a [*dedup.InProgressError], and the record stays
+// unless forced. The error is nil if the record doesn't exist.
 //
-// An operator who wants the event to run again uses [Store.Reopen]. After a Delete the event's next delivery runs the handler
-// too, also if the event was completed, but a copy of an earlier delivery's acquire is not refused while it is less than 2.1 s
-// old: it can lease the key once, although no handler runs. A process that saw the event completed acknowledges it for a minute
-// without a look at its record, in both cases.
+// To run an event again, use [Store.Reopen] instead. After a Delete the event's next delivery runs the handler too, even if
+// the event was completed, but the server doesn't refuse a copy of an earlier delivery's acquire that is less than 2.1 s
+// old. Such a copy can lease the key once, although it doesn't start a handler. After a Delete and after a Reopen, a
+// process that saw the event completed acknowledges it for a minute without reading its record.
 func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
 	if err := checkNames("key", key); err != nil {
 		return err

@@ -17,9 +17,10 @@ import (
 // scanCount is how many keys of the server a SCAN looks at.
 const scanCount = 1000
 
-// List implements [dedup.Lister] by SCAN, on every master of a cluster, and one request for each record. It walks the server's
-// whole keyspace, whatever it lists: other data, other prefixes and other consumers too. A record may come more than once
-// where the server grows or shrinks its table, or a cluster moves slots. There is no order of keys, so After is refused.
+// List implements [dedup.Lister]. It uses SCAN, on every master of a cluster, and one request for each record. It always
+// walks the server's whole keyspace, including other data, other prefixes and other consumers. A record may come more than
+// once if the server grows or shrinks its table, or if a cluster moves slots. Redis doesn't order its keys, so List refuses
+// After.
 func (s *Store) List(ctx context.Context, optFns ...func(*dedup.ListOptions)) iter.Seq2[dedup.Record, error] {
 	return func(yield func(dedup.Record, error) bool) {
 		l := operate.NewList(time.Now, optFns)
@@ -40,7 +41,7 @@ func (s *Store) List(ctx context.Context, optFns ...func(*dedup.ListOptions)) it
 	}
 }
 
-// masters are the servers that have keys.
+// masters returns the servers that have keys.
 func (s *Store) masters(ctx context.Context) ([]Client, error) {
 	cluster, isCluster := s.client.(interface {
 		ForEachMaster(context.Context, func(context.Context, *redis.Client) error) error
@@ -96,5 +97,5 @@ func (s *Store) listNode(ctx context.Context, node Client, l *operate.List, yiel
 	}
 }
 
-// glob quotes what has a meaning in a pattern of SCAN.
+// glob quotes the special characters of SCAN's patterns.
 var glob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)

@@ -14,9 +14,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Each operation is one script on one key. Redis executes nothing else while a script runs, so a record does not change
-// between the script's read and its write. In a cluster the script runs where the key is. The arguments are
-// durations and no times, but for the server's own time in an acquire.
+// Each operation is one script on one key. Redis doesn't execute other commands while a script runs, so a record doesn't
+// change between the script's read and its write. In a cluster the script runs on the node that has the key. The arguments
+// are durations, and times only in an acquire, which has the server's own time.
 var (
 	acquireScript  = load(acquireSource)
 	renewScript    = load(renewSource)

@@ -17,12 +17,13 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Client is what a [Store] needs of Redis: scripts, INFO for [Store.Check], and SCAN for [Store.List]. A [*redis.Client], also one of
-// redis.NewFailoverClient for Sentinel, and a [*redis.ClusterClient] implement it. [New] refuses a [*redis.Ring], which
-// implements it too: it sends the keys of a server that does not respond to another server, which lacks their records.
+// Client is the part of a Redis client that a [Store] uses: scripts, INFO for [Store.Check], and SCAN for [Store.List]. A
+// [*redis.Client], including one of redis.NewFailoverClient for Sentinel, and a [*redis.ClusterClient] implement it. A
+// [*redis.Ring] implements it too, but [New] refuses it. If a server doesn't respond, a Ring sends its keys to another
+// server, which lacks their records.
 //
-// The client's own retries are safe. The store retries after the client has given up. Set ContextTimeoutEnabled: without
-// it go-redis waits for a reply until ReadTimeout, also if the context's deadline comes first.
+// The client's own retries are safe. The store retries after the client has given up. Set ContextTimeoutEnabled. Without it
+// go-redis waits for a reply until ReadTimeout, even if the context's deadline comes first.
 type Client interface {
 	redis.Scripter
 	Info(ctx context.Context, sections ...string) *redis.StringCmd
@@ -36,20 +37,54 @@ var (
 
 // Options configure [New].
 type Options struct {
-	// Prefix comes before each record's key, to separate records from other data on the server. Stores with the same prefix
-	// share records. Default: "sqsonce:".
+	// Prefix comes before each record's key, to separate records from other data on the server. Stores with the same
+	// prefix share records.
+	//
+	// Default: "sqsonce:".
 	Prefix string
-	// Volatile says that the server may lose records at a restart, after which their handlers run again: [Store.Check] and the
-	// first acquire then do not demand an append-only file. Default: false.
+	// Volatile says that the server may lose records at a restart, after which their handlers run again. [Store.Check] and
+	// the first acquire then accept a server without an append-only file.
+	//
+	// Default: false.
 	Volatile bool
-	// Logger gets a warning where the server does not say how it is configured. Default: slog.Default().
+	// Logger gets a warning if the server doesn't say how it is configured.
+	//
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 
 const defaultPrefix = "sqsonce:"
 
-// Store is a [dedup.Store] in Redis. It is safe for concurrent use, starts no goroutine in New, and does not close its
+// Store is a [dedup.Store] in Redis. It is safe for concurrent use, starts no goroutine in New, and doesn't close its
 // client.
+//
+// # Clocks
+//
+// Only the server's clock decides. For its owner a lease lasts from when the owner sent the request. For others it lasts
+// from when the server received the request. If the server's clock jumps forward by more than the rest of a lease, the
+// lease ends too early for others. A failover does the same if the two servers' clocks differ. Synchronise the servers'
+// clocks, and let them adjust slowly.
+//
+// If a server or the network to it stalls, the server executes requests later, including those that were given up. So an
+// acquire says when it was sent, in the server's time according to the server's last replies. The server refuses the
+// acquire if it is older than its caller's patience or than two seconds, or if it seems to come from the future by more
+// than 100 ms. The store then sends it again with the right time. The first acquire of a store, and the first one after a
+// failover to a server with another clock, therefore take two requests. So do acquires that change between nodes of a
+// cluster whose clocks differ by more than that.
+//
+// # Retries
+//
+// go-redis retries by itself. The store retries for two more seconds if it can't reach the server, or if the server says
+// that it is loading, failing over or moving slots. A failover takes longer, and the message comes again after it.
+//
+// A call with an unknown outcome is an error. For an acquire it matches [dedup.ErrOutcomeUnknown], and package dedup then
+// releases the record in case it was acquired. If a release arrives before its acquire, the store repeats the release after
+// 2.1 s, when the server refuses the acquire. In three cases the acquire may still be stored: dedup.Options.CallTimeout is
+// shorter, the process ends meanwhile, or the server's clock is set back during a stall. The key then waits for an unused
+// lease to expire. Under dedup.OnCrashBlock and dedup.OnCrashDeadLetter it looks like a crash.
+//
+// A key whose value isn't a record is [dedup.ErrRecord]. All other errors of the server and the network match
+// [sqsonce.ErrUnavailable], and also [sqsonce.ErrMisconfigured] if retries can't help.
 type Store struct {
 	client   Client
 	prefix   string
@@ -65,8 +100,8 @@ var (
 	_ dedup.Lister   = (*Store)(nil)
 )
 
-// New returns a store on the client. It makes no call: the first acquire, or [Store.Check], finds out whether the server is
-// configured to keep records. The error is a [*sqsonce.OptionError].
+// New returns a store that uses the client. It doesn't call the server. The first acquire, or [Store.Check], checks whether
+// the server is configured to keep records. The error is a [*sqsonce.OptionError].
 func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -121,7 +156,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	return explain("complete", r.unexpected())
 }
 
-// causeText is the text of what may be nil.
+// causeText is the error's text, or "" for nil.
 func causeText(err error) string {
 	if err == nil {
 		return ""
@@ -129,8 +164,9 @@ func causeText(err error) string {
 	return failure.Text(err)
 }
 
-// Release implements [dedup.Store]. A lease without a fence is that of an acquire whose outcome is unknown. Where Release finds
-// nothing to release then, it tries again 2.1 s later: a request of that acquire could be executed until then.
+// Release implements [dedup.Store]. A lease without a fence belongs to an acquire whose outcome is unknown. If Release then
+// doesn't find anything to release, it repeats the release after 2.1 s, because the server could execute a request of that
+// acquire until then.
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err

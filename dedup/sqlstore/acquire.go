@@ -62,8 +62,8 @@ func (a *acquires) add(key, owner string, ended <-chan struct{}) {
 	}()
 }
 
-// wait waits for the end of the owner's acquire. A statement that overtook it would find no record, and the acquire would
-// then be granted to nobody.
+// wait waits for the end of the owner's acquire. A statement that overtook it would not find the record, and the database
+// would then grant the acquire to a caller that has left.
 func (a *acquires) wait(ctx context.Context, key, owner string) error {
 	ended, ok := a.ends.Load([2]string{key, owner})
 	if !ok {

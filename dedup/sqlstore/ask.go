@@ -6,9 +6,9 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Ask tells dedup whether inboxes can work: a record is written and completed in a transaction of its own, by the statements and the
-// pool of the handlers' transactions. It deletes nothing, since the inbox does not need that right. The claim has the same key and
-// owner each time: the INSERT finds the row, and the UPDATE writes it again.
+// Ask tells dedup whether inboxes can work. It writes and completes a record in a transaction of its own, with the
+// statements and the pool of the handlers' transactions. It doesn't delete rows, since the inbox doesn't need that right.
+// The claim has the same key and owner each time, so the INSERT finds the row, and the UPDATE writes it again.
 func (s inboxStore) Ask(ctx context.Context, c dedup.Claim) error {
 	store := s.inbox.store
 	if err := store.ensureChecked(ctx); err != nil {

@@ -9,13 +9,14 @@ import (
 )
 
 // attemptRow is the row of an event that a [Processor] has claimed, and one attempt to handle it: see [eventRow]. The mark
-// is the lease's end that the attempt's transaction has written. The owner is no mark: the claim has committed it.
+// is the lease's end that the attempt's transaction has written. The owner can't be the mark, because the claim has
+// committed it.
 type attemptRow struct {
 	inbox *Deferred
 	seq   int64
 	owner string // of the claim
 	until int64  // the last mark; 0: none
-	// skipped is why the event is done without writes of the handler; nil: it is not.
+	// skipped is the reason why the event is done without writes of the handler, or nil.
 	skipped error
 }
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Check asks the database whether it can be used: it is of the dialect's kind, the tables exist and are of
-// [SchemaVersion] or later, the server takes writes, and they are committed. The error joins one [*DatabaseError] per
-// problem. Check cannot see that a SQLite file was opened read-only; the first write reports that. The first acquire calls
+// Check asks the database whether it can be used. The database must be of the dialect's kind. The tables must exist and be
+// of [SchemaVersion] or later. The server must accept writes and commit them. The error joins one [*DatabaseError] per
+// problem. Check can't see that a SQLite file was opened read-only. The first write reports that. The first acquire calls
 // Check by itself. Call it at start, or in a deployment's test, to know before the first message comes.
 func (s *Store) Check(ctx context.Context) error {
 	err := s.base.Retry(ctx, "check", func(ctx context.Context) error { return s.check(ctx) })

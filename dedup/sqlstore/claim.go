@@ -16,7 +16,7 @@ import (
 // event's handler was the cause. So such an event is a suspect: it is claimed alone, and its handler runs while no other
 // handler of its processor does. Only a second such end, of an attempt that ran alone, is proof.
 //
-// A row that is claimed has due_at = 0. So the suspects, whose leases are over, are in a small range of the index that
+// A row that is claimed has due_at = 0. So the suspects, whose leases have ended, are in a small range of the index that
 // other events are found with, apart from the events that wait.
 
 // The prefixes of the owners of attempts that run alone, and of those that do after another one that did. Text by
@@ -43,7 +43,7 @@ func (j job) diedAlone() bool { return strings.HasPrefix(j.owner, againOwner) }
 type claimStatements struct {
 	// find locks rows that can be claimed, and skips those that others have locked.
 	find string
-	// claim finds and claims in one statement. It is empty where an UPDATE cannot return rows. There, heads reads which of
+	// claim finds and claims in one statement. It is empty for databases whose UPDATE can't return rows. There, heads reads which of
 	// the rows that find has locked are to be claimed, and lease claims them. See their functions.
 	claim, heads, lease string
 	dialect             sqldb.Dialect
@@ -66,7 +66,7 @@ func claimsOf(d sqldb.Dialect, condition string) claimStatements {
 		head = "(i.group_id = '' OR NOT EXISTS (SELECT 1 FROM {inbox} o WHERE o.consumer = i.consumer" +
 			" AND o.group_id = i.group_id AND o.status = 'PENDING' AND o.seq < i.seq))"
 	)
-	// A row whose lease is over and whose handler still runs is locked, and skipped.
+	// A row whose lease has ended and whose handler still runs is locked, and skipped.
 	find := "SELECT seq FROM {inbox} i WHERE i.consumer = ? AND i.status = 'PENDING' AND " + condition + " AND " + head +
 		" ORDER BY i.due_at, i.seq LIMIT ? {skip locked}"
 	s := claimStatements{dialect: d, find: d.SQL(find)}
@@ -100,7 +100,7 @@ func (p *Processor) claimSuspect(ctx context.Context) ([]job, error) {
 }
 
 // claimAs counts an attempt for each event and leases it, and commits that before any handler runs. The owner is again
-// where the last attempt ran alone.
+// if the last attempt ran alone.
 //
 // The end of the caller's context cancels no statement, because a cancelled one might have leased events of which no
 // processor knows. If the reply is lost all the same, those events wait for the lease's end, and an attempt is counted.
@@ -117,12 +117,13 @@ func (p *Processor) claimAs(ctx context.Context, stmts claimStatements, again, o
 	return jobs, explain(p.inbox.store.dialect, "claim", err)
 }
 
-// claimInTx is for databases whose UPDATE returns no rows, as MySQL. At READ COMMITTED a lock on a row that turns out not to be due is
-// released at once. At the default level it would block other processors from rows that nobody claims.
+// claimInTx is for databases whose UPDATE doesn't return rows, like MySQL's. At READ COMMITTED a lock on a row that turns
+// out not to be due is released at once. At the default level it would block other processors from rows that this one
+// doesn't claim.
 //
-// A locking query reads rows as they are now, and its inner query as they were when the statement began. So find may see
-// an event that came since then, and not the older one of its group that also did. The heads are therefore read by
-// another statement, when the rows are locked: all that was committed before them is in its snapshot.
+// A locking query reads rows as they are now, and its inner query as they were when the statement began. So find may see an
+// event that came since then, and not the older one of its group that also did. Another statement therefore reads the
+// heads, when the rows are locked. Its snapshot has all rows that were committed before them.
 func (p *Processor) claimInTx(ctx context.Context, stmts claimStatements, again, owner string, limit int) ([]job, error) {
 	tx, err := p.inbox.store.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {

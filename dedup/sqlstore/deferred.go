@@ -15,10 +15,10 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Deferred is an inbox that stores messages first and handles them later: [Deferred.Receive] writes the message and
+// Deferred is an inbox that stores messages first and handles them later. [Deferred.Receive] writes the message and
 // acknowledges it, and a [Processor] runs the handler from the table. SQS has done its part within milliseconds, however
-// long the handler takes and however often it fails: visibility timeout, receive count and dead-letter queue no longer
-// matter. The table shows which events wait, and why.
+// long the handler runs and however often it fails. Visibility timeout, receive count and dead-letter queue don't matter
+// any more. The table shows which events wait, and why.
 //
 // An event is stored once for as long as its row is retained, and its handler's effect in this database happens once.
 type Deferred struct {
@@ -32,9 +32,10 @@ type Deferred struct {
 	stmts     func() deferredStatements
 }
 
-// NewDeferred returns a deferred inbox for the consumer: see [dedup.New] for the name and the keys. Of the options it uses
-// Key, PayloadHash, TrustDedupID, Retention, CallTimeout and ErrorText. Retention counts from the arrival, and again from when the
-// event is done. Hooks are not called. The error joins one [*sqsonce.OptionError] per argument that cannot be used.
+// NewDeferred returns a deferred inbox for the consumer. See [dedup.New] for the name and the keys. It uses the options
+// Key, PayloadHash, TrustDedupID, Retention, CallTimeout and ErrorText only. Retention counts from the arrival, and again
+// from when the event is done. Hooks aren't called. The error joins one [*sqsonce.OptionError] per argument that can't be
+// used.
 func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Deferred, error) {
 	if s == nil {
 		return nil, fieldError("store", "is nil")
@@ -57,21 +58,21 @@ func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*De
 func (d *Deferred) textOf(err error) string { return errorText(host.Described(d.errorText, err)) }
 
 // Receive stores the message. It is a [sqsonce.Handler]. A nil error says that the event is stored, by this delivery or by
-// an earlier one. It is safe to repeat: an event that is stored, pending or done, does not change.
+// an earlier one. It is safe to repeat: an event that is stored, pending or done, doesn't change.
 //
-// A message without an ID is a [sqsonce.Reject]. If Options.PayloadHash is set, a message with the key of a stored event and
-// another payload is one too, and matches [dedup.ErrPayloadMismatch]. Any other answer of the database matches
-// [sqsonce.ErrUnavailable].
+// Receive rejects a message without an ID with [sqsonce.Reject]. If Options.PayloadHash is set, it also rejects a message
+// that has the key of a stored event and another payload, with an error that matches [dedup.ErrPayloadMismatch]. Any other
+// answer of the database matches [sqsonce.ErrUnavailable].
 func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {
 	return d.ReceiveBatch(ctx, []*sqsonce.Message{m})[0]
 }
 
-// ReceiveBatch is Receive for several messages in one statement of at most 2 MiB, or of one message; [sqsonce.Batch] makes a
-// handler of it. It returns an error for each message. Messages of one group are stored in the slice's order.
+// ReceiveBatch is Receive for several messages in one statement of at most 2 MiB, or of one message. [sqsonce.Batch] makes
+// a handler of it. It returns an error for each message. Messages of one group are stored in the slice's order.
 //
-// A statement that the database refuses is repeated in halves, down to one message. A message above 1 MiB whose own statement
-// fails while the database answers is a [*sqsonce.OptionError]: an ordinary failure, for example of a body above
-// max_allowed_packet.
+// If the database refuses a statement, ReceiveBatch repeats it in halves, down to one message. If the statement of a single
+// message above 1 MiB fails while the database answers, the error is a [*sqsonce.OptionError]. That is an ordinary failure,
+// for example of a body above max_allowed_packet.
 func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []error {
 	errs := make([]error, len(ms))
 	rows := make([]row, 0, len(ms))
@@ -221,7 +222,7 @@ type deferredStatements struct {
 	mark, markDone, attempt string
 	// How an attempt ends that failed. Each is refused if another claim has the row by then.
 	delay, unavailable, park, undo string
-	// rewind makes due what a clock that was ahead has put off: see Processor.rewind.
+	// rewind makes events due that a clock that was ahead has put off: see Processor.rewind.
 	rewind string
 }
 

@@ -6,16 +6,16 @@ import (
 )
 
 // Dialect is the SQL of one kind of database: [PostgreSQL], [MySQL] or [SQLite]. It is a value and can be compared.
-// Functions that take a Dialect refuse the zero Dialect.
+// Functions that use a Dialect refuse the zero Dialect.
 type Dialect sqldb.Dialect
 
-// The dialects. Their tables are named sqsonce_records, sqsonce_inbox and sqsonce_schema; see [Dialect.WithPrefix].
+// The dialects. Their tables are named sqsonce_records, sqsonce_inbox and sqsonce_schema. [Dialect.WithPrefix] changes that.
 var (
 	// PostgreSQL is for version 12 and later, with the driver github.com/jackc/pgx/v5/stdlib.
 	PostgreSQL = Dialect(sqldb.PostgreSQL)
 	// MySQL is for MySQL 8.0 and MariaDB 10.6 and later, with the driver github.com/go-sql-driver/mysql. The parameter
 	// interpolateParams=true in the data source name saves two round trips per statement. The parameter autocommit must
-	// not be off: no statement of the store would be committed.
+	// not be off, because the store's statements would then not be committed.
 	MySQL = Dialect(sqldb.MySQL)
 	// SQLite is for version 3.35 and later, with the driver modernc.org/sqlite. The file must be on a local disk, because
 	// leases depend on its locks. With _pragma=busy_timeout(5000) and _pragma=journal_mode(WAL) in the data source name,
@@ -28,9 +28,11 @@ func (d Dialect) String() string { return sqldb.Dialect(d).String() }
 
 // WithPrefix returns the dialect with other table names: prefix followed by records, inbox and schema, and in package
 // sqloutbox by outbox, outbox_locks and outbox_schema. A prefix may begin with the name of a database schema and a dot:
-// "app.once_". It has lower case letters, digits and underscores, at most 40 of them after the dot. Default: "sqsonce_".
+// "app.once_". It has lower case letters, digits and underscores.
 //
-// Without a schema the tables are where the first call finds them, on SQLite in "main". Later statements name that schema.
+// Without a schema the first call looks up the schema of the tables, on SQLite "main", and later statements name it.
+//
+// Default: "sqsonce_". Limits: at most 40 characters after the dot.
 func (d Dialect) WithPrefix(prefix string) Dialect {
 	return Dialect(sqldb.Dialect(d).WithPrefix(prefix))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// ErrNotParked says that [Deferred.Unpark] found the event pending or done, and changed nothing.
+// ErrNotParked says that [Deferred.Unpark] found the event pending or done, and didn't change it.
 var ErrNotParked = errors.New("sqlstore: inbox: event is not parked")
 
 // Entry is a stored event as operators see it. Its times are of the database's clock.
@@ -23,16 +23,16 @@ type Entry struct {
 	// Error is the text of the last failure, at most 256 bytes.
 	Error      string
 	ReceivedAt time.Time
-	// DueAt is when the event can be claimed at the earliest. It is zero while a processor has the event, and after that one
-	// died.
+	// DueAt is the earliest time at which the event can be claimed. It is zero while a processor has the event, and after
+	// that processor died.
 	DueAt time.Time
 }
 
-// Counts are a deferred inbox's events that are not done.
+// Counts counts a deferred inbox's events that aren't done.
 type Counts struct {
 	Pending int64 // waiting, or their handlers run
 	Parked  int64
-	// Oldest is the age of the oldest pending event; 0 without one.
+	// Oldest is the age of the oldest pending event, or 0 without pending events.
 	Oldest time.Duration
 }
 
@@ -56,8 +56,8 @@ func (d *Deferred) Parked(ctx context.Context, limit int) ([]Entry, error) {
 	return d.entries(ctx, "parked", func(s deferredStatements) string { return s.parked }, d.consumer, limit)
 }
 
-// Unpark makes a parked event due at once, beginning with its first attempt. Events of its group that came after it may
-// have been handled already, or be running. The error is [dedup.ErrNotFound] or [ErrNotParked].
+// Unpark makes a parked event due at once, beginning with its first attempt. Later events of its group may have been
+// handled already, or may be running. The error is [dedup.ErrNotFound] or [ErrNotParked].
 func (d *Deferred) Unpark(ctx context.Context, key string) error {
 	written := false
 	err := d.store.retry(ctx, "unpark", func(ctx context.Context) (err error) {
@@ -73,7 +73,7 @@ func (d *Deferred) Unpark(ctx context.Context, key string) error {
 	return ErrNotParked
 }
 
-// Count counts the events that are not done. Alarms should watch these numbers.
+// Count counts the events that aren't done. Alarms should watch these numbers.
 func (d *Deferred) Count(ctx context.Context) (Counts, error) {
 	var (
 		c              Counts

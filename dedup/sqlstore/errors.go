@@ -8,34 +8,36 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
-// What can be wrong with a database. A [*DatabaseError] matches one of them.
+// These errors are the problems of a database. A [*DatabaseError] matches one of them.
 var (
-	// ErrDialect: the store was made with a dialect for another kind of database.
+	// ErrDialect says that the store was made with a dialect for another kind of database.
 	ErrDialect = sqldb.ErrDialect
-	// ErrNoTable: a table, or its database or schema, does not exist.
+	// ErrNoTable says that a table, or its database or schema, doesn't exist.
 	ErrNoTable = sqldb.ErrNoTable
-	// ErrSchemaVersion: the tables are of an older version than [SchemaVersion].
+	// ErrSchemaVersion says that the tables are of an older version than [SchemaVersion].
 	ErrSchemaVersion = sqldb.ErrSchemaVersion
-	// ErrReadOnly: the server or the connection takes no writes, as a replica does. A failover can cause it for a while.
+	// ErrReadOnly says that the server or the connection refuses writes, like a replica. A failover can cause it for a
+	// while.
 	ErrReadOnly = sqldb.ErrReadOnly
-	// ErrAccessDenied: the user may not log in, or may not use the tables.
+	// ErrAccessDenied says that the user may not log in, or may not use the tables.
 	ErrAccessDenied = sqldb.ErrAccessDenied
-	// ErrClosed: this program has closed the connection pool.
+	// ErrClosed says that this program has closed the connection pool.
 	ErrClosed = sqldb.ErrClosed
-	// ErrAutocommit: the MySQL session has autocommit off, so nothing of the store would be committed.
+	// ErrAutocommit says that the MySQL session has autocommit off, so the store's statements would not be committed.
 	ErrAutocommit = sqldb.ErrAutocommit
 )
 
-// DatabaseError says why the database cannot be used. No retry helps: it matches [sqsonce.ErrMisconfigured]. The exception
-// is ErrReadOnly, which a failover causes for a while: it matches [sqsonce.ErrUnavailable] only, except on SQLite.
+// DatabaseError says why the database can't be used. Retries don't help, so it matches [sqsonce.ErrMisconfigured]. The
+// exception is ErrReadOnly, which a failover causes for a while. It matches [sqsonce.ErrUnavailable] only, except on
+// SQLite.
 type DatabaseError struct {
-	// Dialect is the one that the store was made with.
+	// Dialect is the dialect that the store was made with.
 	Dialect Dialect
 	// Problem is one of the errors above.
 	Problem error
-	// Detail is the operation, or what was found instead.
+	// Detail is the operation, or the value that was found instead.
 	Detail string
-	// Err is the driver's error, if there is one.
+	// Err is the driver's error, or nil.
 	Err error
 }
 

@@ -13,23 +13,25 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Inbox runs a handler in the transaction that writes its event's record: both are committed, or neither is. A crash at
-// any point leaves the event either not handled or done. The handler's writes to this database have their effect exactly
+// Inbox runs a handler in the transaction that writes its event's record, so that both are committed or neither is. A crash
+// at any point leaves the event either not handled or done. The handler's writes to this database have their effect exactly
 // once, for as long as the record is retained.
 //
-// This holds only for what goes through the handler's *sql.Tx. Everything else that a handler does may be repeated. And it
-// holds only if no statement of the handler commits: see [ErrImplicitCommit].
+// This holds only for writes that go through the handler's *sql.Tx. Everything else that a handler does may be repeated.
+// And it holds only if the handler's statements don't commit: see [ErrImplicitCommit].
 //
 // An inbox adds two statements to the handler's transaction: an INSERT of the record before the handler, and an UPDATE that
-// completes it after the handler. From the second receive on a transaction of its own notes the start first, so that the host learns
-// of a crash; [Store.Inspect] shows the event as crashed until its handler has returned. The row is locked meanwhile; there is no renewal and no second commit. A second delivery
-// of the event waits: in another process for the row's lock, in this process for the first delivery itself
-// ([dedup.Options.PeerWait]).
+// completes it after the handler. From the second receive on, a transaction of its own notes the start first, so that the
+// host learns of a crash. [Store.Inspect] then shows the event as crashed until its handler has returned. The transaction
+// keeps the row locked, so the inbox doesn't renew the record, and the handler's writes need only one commit. A second
+// delivery of the event waits. In another process it waits for the row's lock, and in this process for the first delivery
+// itself ([dedup.Options.PeerWait]).
 //
 // Each running delivery uses one connection of the pool. If handlers use others too, the pool must be larger than the
-// host's concurrency, or handlers that have all connections wait for each other. Then one of their contexts is cancelled,
-// after two to three times CallTimeout + 2 s, and its delivery fails with an error that names the pool and matches
-// [sqsonce.ErrUnavailable]. This is not seen if several stores, or other parts of the program, share the pool and wait for it.
+// host's concurrency, or handlers that have all connections wait for each other. After two to three times CallTimeout + 2
+// s, the inbox then cancels one of their contexts, and its delivery fails with an error that names the pool and matches
+// [sqsonce.ErrUnavailable]. The inbox doesn't see this if several stores, or other parts of the program, share the pool and
+// wait for it.
 type Inbox struct {
 	store    *Store
 	stmts    func() inboxStatements
@@ -41,19 +43,19 @@ type Inbox struct {
 	errorText func(error) string
 }
 
-// NewInbox returns an inbox for the consumer: see [dedup.New]. It shares the table and the keys with a [dedup.Once] of
-// the same store and consumer, and each respects the other's records.
+// NewInbox returns an inbox for the consumer: see [dedup.New]. It shares the table and the keys with a [dedup.Once] of the
+// same store and consumer, and each respects the other's records.
 //
 // These options have another meaning than for a Once:
 //
 //   - CallTimeout also limits how long a delivery waits for a connection, and for another process's delivery of its event.
 //     And it is the lease of a record that an implicit commit has made visible, see [ErrImplicitCommit].
 //   - LeaseDuration only tells a second delivery in this process when to come back.
-//   - OnCrash must be OnCrashRerun, because a crash is rolled back. OnStoreDown must be OnStoreDownFailClosed,
-//     because without the record there is no transaction. OnCompleteFailed is not used: the handler's writes and the record
-//     are committed together.
+//   - OnCrash must be OnCrashRerun, because a crash is rolled back.
+//   - OnStoreDown must be OnStoreDownFailClosed, because the transaction needs the record.
+//   - OnCompleteFailed is not used, because the handler's writes and the record are committed together.
 //
-// The error joins one [*sqsonce.OptionError] per argument that cannot be used.
+// The error joins one [*sqsonce.OptionError] per argument that can't be used.
 func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox, error) {
 	if s == nil {
 		return nil, fieldError("store", "is nil")
@@ -84,40 +86,42 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //
 // Its error is:
 //
-//   - nil: h returned nil and its writes are committed with the record. Or the event was completed before; then h was not
-//     called and nothing was written.
-//   - a [sqsonce.Skip] of h: the transaction was rolled back, and the record is completed by one of its own.
-//   - h's own error, unchanged: the transaction was rolled back. The record stores the error's text and the receive count.
+//   - nil if h returned nil and its writes are committed with the record. It is also nil if the event was completed before.
+//     The inbox then doesn't call h and doesn't write.
+//   - a [sqsonce.Skip] of h. The transaction was rolled back, and another transaction completed the record.
+//   - h's own error, unchanged. The transaction was rolled back. The record stores the error's text and the receive count.
 //     A panic is a [*sqsonce.PanicError]. After a [sqsonce.Reject] the transaction stays open and the event locked until
 //     the host has settled the message.
-//   - matching [sqsonce.ErrInProgress]: another delivery is handling the event, or its row was locked for longer than
+//   - matching [sqsonce.ErrInProgress] if another delivery is handling the event, or if its row was locked for longer than
 //     CallTimeout. h was not called.
-//   - matching [ErrOutcomeUnknown]: the commit's reply was lost and the database could not be asked afterwards. The next
+//   - matching [ErrOutcomeUnknown] if the commit's reply was lost and the database could not be asked afterwards. The next
 //     delivery finds out.
-//   - [ErrTxEnded]: the transaction had ended before h returned nil.
-//   - matching [ErrImplicitCommit], and h's own error: h failed after a statement of it had committed its transaction. After
-//     a panic, runtime.Goexit or a Reject the store's log says so instead.
-//   - matching [sqsonce.ErrUnavailable], such as a [*DatabaseError]: the record could not be checked and h was not called, or
-//     the database does not answer after h's transaction failed. It does not count as an attempt.
-//   - any other: h returned nil and the database refused to complete the record or to commit, for example because h changed
-//     the role. It counts as an attempt, like an error of h.
+//   - [ErrTxEnded] if the transaction had ended before h returned nil.
+//   - matching [ErrImplicitCommit], and h's own error, if h failed after a statement of it had committed its transaction.
+//     After a panic, runtime.Goexit or a Reject the store's log says so instead.
+//   - matching [sqsonce.ErrUnavailable], such as a [*DatabaseError], if the record could not be checked and h was not
+//     called, or if the database doesn't answer after h's transaction failed. It doesn't count as an attempt.
+//   - any other error if h returned nil and the database refused to complete the record or to commit, for example because h
+//     changed the role. It counts as an attempt, like an error of h.
 //
-// One delivery may call h more than once, each time in a new transaction after the old one was rolled back. This happens
-// if the database ends the transaction as a deadlock's victim or as not serializable, in a statement or in the commit. It
-// also happens if a commit's reply was lost and the record shows that the commit did not happen. The number of calls is
-// limited, with jitter between them. If the connection ends before the commit, or a statement exceeds its timeout, h is called
-// once more. If that happens again, the delivery fails, because a statement of h may be the cause. So h must do nothing that is not safe to repeat, except reads and writes through its
-// Tx. It must return the errors of its statements. It must not keep results in variables from one call to the next.
+// One delivery may call h more than once, each time in a new transaction after the old one was rolled back. This happens if
+// the database ends the transaction as a deadlock's victim or as not serializable, in a statement or in the commit. It also
+// happens if a commit's reply was lost and the record shows that the commit did not happen. The number of calls is limited,
+// with jitter between them. If the connection ends before the commit, or a statement exceeds its timeout, the inbox calls h
+// once more. If that happens again, the delivery fails, because a statement of h may be the cause.
+//
+// So everything that h does must be safe to repeat, except reads and writes through its Tx. h must return the errors of its
+// statements. It must not keep results in variables from one call to the next.
 //
 // On MySQL a deadlock rolls the whole transaction back, and later statements of the same Tx are committed one by one. If a
-// handler continues after a deadlock, the record's UPDATE finds nothing, and the delivery fails with ErrTxEnded: the event
-// runs again, and what was committed one by one is there twice.
+// handler continues after a deadlock, the record's UPDATE doesn't find its row, and the delivery fails with ErrTxEnded. The
+// event runs again, and the writes that were committed one by one are there twice.
 //
-// h may use savepoints. It must leave the session as it was: autocommit, isolation level and settings stay with the
+// h may use savepoints. It must leave the session as it was, because autocommit, isolation level and settings stay with the
 // connection, which others use after it.
 //
-// The end of ctx does not cancel the commit: a host that stops does not undo what has succeeded. CallTimeout limits the
-// commit with pgx. With the MySQL driver only the parameter readTimeout of the data source name does.
+// The end of ctx doesn't cancel the commit, because a host that stops must not undo a success. CallTimeout limits the
+// commit with pgx. With the MySQL driver only the parameter readTimeout of the data source name limits it.
 //
 // The isolation level is the database's default. All levels work.
 func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error) sqsonce.Handler {
@@ -156,9 +160,9 @@ func (d *delivery) skip(ctx context.Context, skipped error) (completed bool, err
 // Stats returns the inbox's counters: see [dedup.Once.Stats].
 func (i *Inbox) Stats() dedup.Stats { return i.once.Stats() }
 
-// inboxStore presents the transactions to a Once as a store. Acquire writes the record in a transaction that is not
-// committed. Release rolls it back. The transaction completes the record, so the Once never calls Complete.
-// The contexts of all calls carry the delivery.
+// inboxStore presents the transactions to a Once as a store. Acquire writes the record in a transaction that isn't
+// committed. Release rolls it back. The transaction completes the record, so the Once never calls Complete. The contexts of
+// all calls carry the delivery.
 type inboxStore struct{ inbox *Inbox }
 
 type deliveryKey struct{}
@@ -198,7 +202,7 @@ func refusal(err error) (dedup.Grant, error) {
 	return dedup.Grant{}, err
 }
 
-// Renew makes no call: the row's lock lasts as long as the transaction.
+// Renew doesn't call the database, because the row's lock lasts as long as the transaction.
 func (s inboxStore) Renew(_ context.Context, l dedup.Lease, length time.Duration) (dedup.Lease, error) {
 	l.Until = time.Now().Add(length)
 	return l, nil
@@ -244,9 +248,9 @@ type delivery struct {
 	claim dedup.Claim
 	lease dedup.Lease
 	tx    eventTx
-	// start is what was noted of the start; nil: nothing.
+	// start is the note of the start, or nil.
 	start *dedup.Lease
-	// skipped is why the transaction completes the record without writes of the handler; nil: it does not.
+	// skipped is the reason to complete the record without writes of the handler, or nil.
 	skipped error
 }
 
@@ -294,9 +298,10 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// noteStart commits a record that looks like that of a process that crashed, so that the next delivery knows of a crash of this one,
-// which rolls its transaction back. The lease of that record is over: the row's lock keeps other deliveries away, as at a first receive,
-// which costs no note. The owner is another one than that of the transaction, whose finish needs its own mark.
+// noteStart commits a record that looks like that of a process that crashed, so that the next delivery knows of a crash of
+// this one, which rolls its transaction back. The lease of that record has ended. The row's lock keeps other deliveries
+// out, as at a first receive, which needs no note. The owner is another one than that of the transaction, whose finish
+// needs its own mark.
 func (d *delivery) noteStart(ctx context.Context) error {
 	if d.claim.ReceiveCount < 2 {
 		return nil

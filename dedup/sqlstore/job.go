@@ -15,7 +15,7 @@ import (
 // errCrashed is stored with an event whose attempts ended without an outcome.
 var errCrashed = errors.New("sqlstore: the attempts ended without an outcome: their process or connection died")
 
-// handlerError is what a handler returned. An ErrLeaseLost in it is of another lease than the event's.
+// handlerError is the error that a handler returned. An ErrLeaseLost in it is of another lease than the event's.
 type handlerError struct{ error }
 
 func (e handlerError) Unwrap() error { return e.error }
@@ -88,10 +88,10 @@ func (p *Processor) fail(ctx context.Context, j job, cause error) {
 	}
 }
 
-// maxUnavailable is how long an event waits at most that failed because something was away that every event needs.
+// maxUnavailable is the longest time that an event waits after it failed because a dependency of every event was down.
 const maxUnavailable = 30 * time.Second
 
-// again records a failure after which the event is tried again.
+// again records a failure after which the event runs again.
 func (p *Processor) again(ctx context.Context, j job, cause error, delay time.Duration, text string) {
 	p.counters.failed.Add(1)
 	p.o.Logger.WarnContext(ctx, "sqlstore: processor: attempt failed", "key", j.key, "attempt", j.message.ReceiveCount, "again_in", delay, "error", cause)
@@ -115,7 +115,7 @@ func (p *Processor) park(ctx context.Context, j job, cause error) {
 
 // record writes an attempt's outcome, if this claim still has the event. It is repeated for as long as a lease: without it
 // the attempt looks like a crash. The event is then claimed again as a suspect, with its attempt counted. The end of ctx
-// leaves one try.
+// leaves one attempt.
 func (p *Processor) record(ctx context.Context, j job, op, text string, args ...any) {
 	end := time.Now().Add(p.o.LeaseDuration)
 	for {

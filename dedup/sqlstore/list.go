@@ -14,8 +14,8 @@ import (
 // listPage is how many rows a statement of List reads. They may have large results.
 const listPage = 100
 
-// List implements [dedup.Lister]. The order is that of the keys' bytes. A statement reads 100 rows, by the primary key, and
-// nothing is open while its caller's loop runs.
+// List implements [dedup.Lister]. It lists the records in the order of their keys' bytes. A statement reads 100 rows, by
+// the primary key. While its caller's loop runs, List doesn't keep a statement or a transaction open.
 func (s *Store) List(ctx context.Context, optFns ...func(*dedup.ListOptions)) iter.Seq2[dedup.Record, error] {
 	return func(yield func(dedup.Record, error) bool) {
 		l := operate.NewList(time.Now, optFns)

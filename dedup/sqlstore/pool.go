@@ -11,21 +11,21 @@ import (
 )
 
 // handlerPool admits the transactions of handlers to the pool, not more than it has connections, and notices when their
-// handlers wait for each other: a handler that reads through the pool, and not through its *sql.Tx, needs a second
+// handlers wait for each other. A handler that reads through the pool, and not through its *sql.Tx, needs a second
 // connection while handlers have all of them.
 type handlerPool struct {
 	db *sql.DB
 
 	mu   sync.Mutex
 	open int // transactions that have a connection, or will have one
-	// changes counts the transactions that began or ended, and since is what the pool said at the last change.
+	// changes counts the transactions that began or ended, and since has the pool's statistics at the last change.
 	changes int
 	since   sql.DBStats
-	ended   chan struct{} // closed when a transaction ends; nil: nobody waits for that
+	ended   chan struct{} // closed when a transaction ends, or nil if no transaction waits for that
 }
 
 // lookAfter is how much longer than CallTimeout the pool must be stuck. Every wait of this module for a connection ends
-// before, so that what still waits is a handler, or another part of the program.
+// before, so only handlers, or other parts of the program, still wait then.
 const lookAfter = 2 * time.Second
 
 // begin begins a transaction when the pool has a connection that no handler has. Until then it does not wait in the pool,
@@ -79,8 +79,8 @@ func (p *handlerPool) changed() {
 	p.since = p.db.Stats()
 }
 
-// stuck reports whether handlers have all connections and somebody waits for one since the last change. A wait that has
-// ended is part of WaitDuration.
+// stuck reports whether handlers have all connections and a caller has waited for one since the last change. A wait that
+// has ended is part of WaitDuration.
 func (p *handlerPool) stuck() bool {
 	now := p.db.Stats()
 	return p.open >= now.MaxOpenConnections && now.WaitCount > p.since.WaitCount && now.WaitDuration == p.since.WaitDuration

@@ -18,34 +18,47 @@ import (
 
 // ProcessorOptions configure [NewProcessor].
 type ProcessorOptions struct {
-	// Concurrency is how many handlers run at once. Each uses a connection of the pool, and the processor one more. On
-	// SQLite, where one transaction writes at a time, more than 1 gains nothing. Default: 10; 1 on SQLite.
+	// Concurrency is the number of handlers that run at once. Each uses a connection of the pool, and the processor uses
+	// one more. On SQLite one transaction writes at a time, so more than 1 doesn't help.
+	//
+	// Default: 10, on SQLite 1. Limits: not negative.
 	Concurrency int
-	// Poll is how often the table is asked while no event is due, up to a tenth earlier or later. Default: 1 s.
+	// Poll is the time between two looks at the table while it has no due events, up to a tenth shorter or longer.
+	//
+	// Default: 1 s. Limits: not negative.
 	Poll time.Duration
-	// LeaseDuration is how long an event waits if its processor crashes between the claim and the end of the attempt, at least 1 s.
-	// A handler may run longer, because the event's row is locked meanwhile. Default: 30 s.
+	// LeaseDuration is how long an event waits if its processor crashes between the claim and the end of the attempt. A
+	// handler may run longer, because its transaction keeps the event's row locked.
+	//
+	// Default: 30 s. Limits: at least 1 s.
 	LeaseDuration time.Duration
-	// MaxAttempts is the number of failures, crashes included, after which an event is parked. One more attempt is made if the
-	// last one ended in a crash and other events of the processor were at work. Default: 10; negative: never.
+	// MaxAttempts is the number of failures, crashes included, after which an event is parked. The event gets one more
+	// attempt if the last one ended in a crash while other events of the processor were running.
+	//
+	// Default: 10. Limits: a negative value never parks an event for its failures.
 	MaxAttempts int
-	// Backoff is how long an event waits after its attempt failed. The first attempt is 1. Default: full jitter, 1 s doubling
-	// up to 15 min.
+	// Backoff returns how long an event waits after its attempt failed. The first attempt is 1.
+	//
+	// Default: full jitter, 1 s doubling up to 15 min.
 	Backoff func(attempt int) time.Duration
 	// StopTimeout is how long handlers may run after Run's context has ended. Then their contexts are cancelled with cause
-	// [sqsonce.ErrShutdown]. Default: 25 s; negative: cancelled at once.
+	// [sqsonce.ErrShutdown].
+	//
+	// Default: 25 s. Limits: a negative value cancels them at once.
 	StopTimeout time.Duration
-	// Logger gets what no error reports: failed attempts, parked events, lost leases. Default: slog.Default().
+	// Logger gets failed attempts, parked events and lost leases, which Run doesn't return as errors.
+	//
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// ProcessorStats counts what a Processor has done since [NewProcessor].
+// ProcessorStats counts the attempts and the events of a Processor since [NewProcessor].
 type ProcessorStats struct {
 	Done    int64 // attempts that were committed
-	Failed  int64 // attempts that ended in an error and will be tried again
+	Failed  int64 // attempts that ended in an error and will be repeated
 	Parked  int64 // events that were parked
 	Crashed int64 // events that were parked because their attempts ended without an outcome
-	Lost    int64 // attempts whose event another processor had claimed: nothing of them was committed
+	Lost    int64 // attempts whose event another processor had claimed, and whose writes were rolled back
 }
 
 // Processor runs a handler for the events that a [Deferred] has stored. Any number of processors may work on one table.
@@ -59,8 +72,8 @@ type Processor struct {
 	counters struct{ done, failed, parked, crashed, lost atomic.Int64 }
 }
 
-// NewProcessor returns a processor and starts nothing. The error joins one [*sqsonce.OptionError] per argument that cannot
-// be used.
+// NewProcessor returns a processor, which starts with Run. The error joins one [*sqsonce.OptionError] per argument that
+// can't be used.
 func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, error) {
 	o := ProcessorOptions{}
 	for _, fn := range optFns {
@@ -95,8 +108,8 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	// A lease that is much longer than those of processors was written by a clock that was ahead. It is over: a handler that still runs
-	// has the row's lock, and one that has not begun finds that it has lost the event.
+	// A lease that is much longer than those of processors was written by a clock that was ahead, and counts as ended. A
+	// handler that still runs has the row's lock, and one that has not begun finds that it has lost the event.
 	over := fmt.Sprintf("i.lease_until NOT BETWEEN {past} AND {past} + %d", 3*max(o.LeaseDuration, d.wait).Milliseconds())
 	return &Processor{
 		inbox: d, o: o,
@@ -110,37 +123,38 @@ func defaultBackoff(attempt int) time.Duration {
 	return host.Jitter(time.Second, 15*time.Minute, attempt)
 }
 
-// Run claims the events that are due, the longest due first, and runs h for each in a transaction that also marks the
-// event as done. It blocks until ctx ends and all handlers have returned, and then returns nil. A [*DatabaseError] ends it
-// too and is returned, except [ErrReadOnly], which a failover causes for a while. Other errors of the database are logged,
-// and the table is asked again after Poll. Only one call of Run at a time is allowed.
+// Run claims the events that are due, the longest due first, and runs h for each in a transaction that also marks the event
+// as done. It blocks until ctx ends and all handlers have returned, and then returns nil. A [*DatabaseError] ends Run too
+// and is returned, except [ErrReadOnly], which a failover causes for a while. Run logs other errors of the database, and
+// looks at the table again after Poll. Only one call of Run at a time is allowed.
 //
-// Of a group of a FIFO queue only the oldest event that is neither done nor parked is claimed. The next one waits until
-// that event is done or parked, also while it backs off.
+// Of a FIFO queue's group, Run claims only the oldest event that is neither done nor parked. The next event waits until
+// that one is done or parked, also while it backs off.
 //
-// An attempt is counted and committed before h's transaction begins. So an event whose handler crashes the process is
-// parked in the end too. A crash ends the attempts of all events that the process has claimed. These are then claimed one
-// at a time, each when no handler of the processor runs, and while one does, nothing else is claimed. An event is parked
-// for crashes only if the last one ended an attempt that ran alone. Processors that share a process share its crashes:
-// where a handler may crash, each consumer should have its own.
+// Run counts and commits an attempt before h's transaction begins, so it also parks an event whose handler keeps crashing
+// the process. A crash ends the attempts of all events that the process has claimed. Run then claims these one at a time,
+// each when the processor doesn't run another handler, and waits for its end before it claims more. Run parks an event for
+// crashes only if the last crash ended an attempt that ran alone. Processors in one process share its crashes. If a handler
+// may crash, give each consumer a process of its own.
 //
-// The attempt's outcome is what h returns:
+// The attempt's outcome is h's return:
 //
-//   - nil: h's writes and the mark are committed. As with an [Inbox], h may be called again within the attempt if the
-//     database ended the transaction or a commit's reply was lost. See [Inbox.Handler] for what that demands of h. If the
-//     database refuses the commit, the attempt has failed like one whose h returned an error.
+//   - nil: Run commits h's writes and the mark. As with an [Inbox], h may be called again within the attempt if the
+//     database ended the transaction or a commit's reply was lost. [Inbox.Handler] describes the demands that this makes on
+//     h. If the database refuses the commit, the attempt has failed like one whose h returned an error.
 //   - [sqsonce.Skip]: h's writes are rolled back, and the mark is committed with the reason.
-//   - [sqsonce.RetryAfter]: rolled back, and tried again after the delay. The attempt is counted, also where the reason is
-//     [sqsonce.Unavailable].
-//   - [sqsonce.Reject]: rolled back and parked.
-//   - [sqsonce.Unavailable]: rolled back, and tried again within half a minute. The attempt is not counted, nor is one whose
-//     transaction could not begin.
-//   - any other error, a panic or runtime.Goexit: rolled back, and tried again after Backoff, or parked after MaxAttempts.
+//   - [sqsonce.RetryAfter]: h's writes are rolled back, and the event runs again after the delay. The attempt is counted,
+//     even if the reason is [sqsonce.Unavailable].
+//   - [sqsonce.Reject]: h's writes are rolled back, and the event is parked.
+//   - [sqsonce.Unavailable]: h's writes are rolled back, and the event runs again within half a minute. The attempt isn't
+//     counted, nor is one whose transaction could not begin.
+//   - any other error, a panic or runtime.Goexit: h's writes are rolled back. The event runs again after Backoff, or is
+//     parked after MaxAttempts.
 //
-// The error's text is stored with the event. An attempt that was cancelled by a stop ([sqsonce.ErrShutdown]) is not
-// counted. If the database is away when an outcome is to be stored, this is repeated for as long as LeaseDuration.
+// The error's text is stored with the event. An attempt that was cancelled by a stop ([sqsonce.ErrShutdown]) isn't counted.
+// If the database is down when an outcome is to be stored, Run repeats the write for as long as LeaseDuration.
 //
-// The end of ctx does not cancel h's context at once: see StopTimeout.
+// The end of ctx doesn't cancel h's context at once: see StopTimeout.
 func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Message, *sql.Tx) error) error {
 	if h == nil {
 		return fieldError("handler", "is nil")
@@ -204,7 +218,7 @@ func (p *Processor) dispatch(ctx context.Context, start func(j job, ended func()
 // turn says whose turn it is: the suspects', each of which runs alone, or that of all other events.
 type turn struct {
 	alone    bool          // a suspect runs
-	drains   bool          // nothing is claimed until the running handlers have ended and a suspect can run
+	drains   bool          // claims wait until the running handlers have ended and a suspect can run
 	until    time.Time     // end of the drain
 	patience time.Duration // length of the next drain
 	look     time.Time     // when to look for suspects
@@ -255,8 +269,9 @@ func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, e
 	return p.claim(ctx, slots)
 }
 
-// rewind makes events due that wait only because the server's clock was ahead when they were received. An event that no attempt has
-// put off is due when it is received, and waits maxUnavailable at most after an attempt that did not count.
+// rewind makes events due that wait only because the server's clock was ahead when they were received. An event that was
+// not put off by an attempt is due when it is received, and waits maxUnavailable at most after an attempt that did not
+// count.
 func (p *Processor) rewind(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
 	defer cancel()

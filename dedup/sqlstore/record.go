@@ -26,7 +26,7 @@ type record struct {
 	now                           int64
 }
 
-// recordColumns are what scan reads.
+// recordColumns are the columns that scan reads.
 const recordColumns = "id, status, owner, fence, lease_until, expires_at, receive_count, error, validation, result, {now}"
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
@@ -49,16 +49,16 @@ func scan(row interface{ Scan(...any) error }) (record, error) {
 
 func isMissing(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// state is what a record means to a claim that was not granted by its INSERT.
+// state is the meaning of a record for a claim that was not granted by its INSERT.
 type state int
 
 const (
-	free     state = iota // nobody has a lease on it
+	free     state = iota // it can be acquired
 	owned                 // leased by the claim's own owner: an earlier copy of the acquire was granted
 	released              // released by the claim's own owner, which cannot acquire it again
 	leased                // another owner's lease is live
 	crashed               // another owner's lease ended without a release, and the claim does not take over such a record
-	done                  // completed, and its retention is not over
+	done                  // completed, and retained
 )
 
 // stateFor judges the record by the clock that was read with it. Its comparisons are those of the statements.
@@ -101,7 +101,7 @@ func isRefusal(err error) bool {
 	return err == sqsonce.ErrLeaseLost || err == dedup.ErrChanged || errors.Is(err, dedup.ErrRecord)
 }
 
-// afterLease is how long a record is retained after its lease's end at least, so that Sweep deletes no live lease.
+// afterLease is the least time that a record is retained after its lease's end, so that Sweep doesn't delete a live lease.
 const afterLease = time.Hour
 
 // retention is how long the record is retained from the acquire on.
@@ -126,7 +126,7 @@ type statements struct {
 	insert, read, take, renew, complete, release, reopen, reopenAny, remove, removeAny, sweepRecords, sweepInbox string
 }
 
-// isFree is the condition that a record has no live lease and no retained result, by the database's clock.
+// isFree is the condition that the database's clock has passed the record's lease or, after a complete, its retention.
 const isFree = "(status = 'INPROGRESS' AND lease_until < {now} OR status = 'COMPLETED' AND expires_at < {now})"
 
 // reopen releases the record that was seen to a new owner. On MySQL an assignment sees the values of those before it.

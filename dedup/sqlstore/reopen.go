@@ -7,8 +7,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/internal/operate"
 )
 
-// Reopen implements [dedup.Reopener]. Where an [Inbox] runs the event's handler its transaction has locked the row: Reopen
-// waits for its end until ctx ends, at most eight times Options.Timeout, also with Force.
+// Reopen implements [dedup.Reopener]. While an [Inbox] runs the event's handler, its transaction has locked the row. Reopen
+// then waits for the end of the transaction until ctx ends, at most eight times Options.Timeout, also with Force.
 func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optFns ...func(*dedup.ReopenOptions)) error {
 	o, err := operate.NewReopening("sqlstore", seen, note, optFns)
 	if err != nil {

@@ -17,8 +17,9 @@ const SchemaVersion = 2
 
 var schema = sqldb.Schema{Files: schemaFiles, Names: []string{"records", "inbox"}, Table: "{schema}", Reporter: reporter}
 
-// DDL returns the statements that [Migrate] runs on an empty database, for reading or for another tool: all versions, each
-// with the row that records it. They may be run again. DDL panics if [New] would refuse the dialect.
+// DDL returns the statements that [Migrate] runs on an empty database, for reading or for another tool. They are the
+// statements of all versions, each with the row that records it. You may run them again. DDL panics if [New] would refuse
+// the dialect.
 func DDL(d Dialect) string {
 	if err := d.check(); err != nil {
 		panic(err)
@@ -27,11 +28,11 @@ func DDL(d Dialect) string {
 }
 
 // Migrate creates the tables, or brings them to [SchemaVersion]: see [DDL]. Any number of processes may call it at once,
-// and at every start. If there is nothing to do, it only reads. It does not change a schema of a later version.
+// and at every start. If the tables are up to date, it only reads. It doesn't change a schema of a later version.
 //
-// Migrate needs the right to create tables, which the rest of the package does not: a deployment may call it with another
-// user. On PostgreSQL and SQLite a migration that fails changes nothing. MySQL cannot roll back the statements of a
-// schema: there the first statements stay, and the next call continues after them.
+// Migrate needs the right to create tables, which the rest of the package doesn't need. A deployment may call it with
+// another user. On PostgreSQL and SQLite a migration that fails doesn't change the database. MySQL can't roll back the
+// statements of a schema. The first statements stay there, and the next call continues after them.
 //
 // The error is a [*DatabaseError] if the database is of another kind than the dialect's, is read-only, refuses access or
 // its pool is closed.

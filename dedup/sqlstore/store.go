@@ -17,19 +17,39 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// Timeout is how long one statement may take before the store gives it up. If its outcome is then unknown, the store
-	// finds it out. Timeout does not cover the wait for a connection of the pool, which the caller's context limits.
-	// Default: 5 s; negative: no limit.
+	// Timeout is how long one statement may run before the store gives it up. If its outcome is then unknown, the store
+	// finds it out. Timeout doesn't cover the wait for a connection of the pool, which the caller's context limits.
+	//
+	// Default: 5 s. Limits: a negative value removes the limit.
 	Timeout time.Duration
-	// Logger gets what no error reports: a failed round of [Store.SweepEvery], a failure that an [Inbox] could not record.
+	// Logger gets the failures that aren't returned as errors: a failed round of [Store.SweepEvery], and a failure that an
+	// [Inbox] could not record.
+	//
 	// Default: slog.Default().
 	Logger *slog.Logger
 }
 
 const defaultTimeout = 5 * time.Second
 
-// Store keeps the records in a table. It is safe for concurrent use. It has nothing to close, and no goroutine between
-// calls. The caller closes the pool.
+// Store keeps the records in a table. It is safe for concurrent use. You don't close it, and it doesn't keep goroutines
+// between calls. Close the pool yourself.
+//
+// # Statements
+//
+// Each store operation is one statement in a transaction of its own. The primary key and the WHERE clause decide it. A
+// first delivery costs two statements, an INSERT and an UPDATE. A duplicate costs an INSERT that finds its key, and a read.
+// If SQS says that it isn't the first receive, the duplicate costs the read only. A redelivery after a failure costs a read
+// and two UPDATEs.
+//
+// The store repeats statements that ended in a deadlock or a serialization failure, with jitter, and those whose connection
+// broke. The owner in the record shows whether an earlier copy was executed. One case remains: a server that needs minutes
+// to notice that a client is gone. It may grant an acquire that waits for a lock there after the acquire's store has given
+// up. The handler then doesn't run, and the key waits for one lease. Under OnCrashBlock and OnCrashDeadLetter this looks
+// like a crash.
+//
+// The store doesn't depend on session state and doesn't prepare statements by name. With the drivers of MySQL and SQLite,
+// an [Inbox] prepares its INSERT and its UPDATE through the protocol, once per connection. If the server refuses that, the
+// inbox sends the text.
 type Store struct {
 	db      *sql.DB
 	dialect sqldb.Dialect
@@ -48,8 +68,8 @@ var (
 	_ dedup.Lister   = (*Store)(nil)
 )
 
-// New returns a store on tables that [Migrate] has created. It makes no call: the first acquire does what [Store.Check]
-// does. The error joins one [*sqsonce.OptionError] per argument that cannot be used.
+// New returns a store on tables that [Migrate] has created. It doesn't call the database. The first acquire makes the
+// checks of [Store.Check]. The error joins one [*sqsonce.OptionError] per argument that can't be used.
 //
 // Each running handler uses a connection of the pool for a moment at its start, at its end and at each renewal. If the
 // handlers' own transactions use all connections of the pool, renewals wait and leases end. Set MaxOpenConns above the
@@ -107,10 +127,10 @@ func checkText(field, text string, limit int) error {
 	}
 }
 
-// maxError is how much of a failure's text is stored, in bytes.
+// maxError is the most bytes of a failure's text that are stored.
 const maxError = 256
 
-// causeText is the text of what may be nil.
+// causeText is the error's text, or "" for nil.
 func causeText(err error) string {
 	if err == nil {
 		return ""

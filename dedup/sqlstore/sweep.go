@@ -10,9 +10,13 @@ import (
 
 // SweepOptions configure [Store.Sweep] and [Store.SweepEvery].
 type SweepOptions struct {
-	// Batch is how many rows one statement deletes at most, not negative. Default: 1,000.
+	// Batch is the most rows that one statement deletes.
+	//
+	// Default: 1,000. Limits: not negative.
 	Batch int
-	// Pause is the wait between two statements, so that deliveries run between them. Default: 10 ms; negative: none.
+	// Pause is the wait between two statements, so that deliveries run between them.
+	//
+	// Default: 10 ms. Limits: a negative value removes the pause.
 	Pause time.Duration
 }
 
@@ -21,10 +25,10 @@ const (
 	defaultPause = 10 * time.Millisecond
 )
 
-// Sweep deletes the records whose retention is over, and the rows of deferred inboxes that are done and whose retention is
-// over, the oldest first. It returns how many rows it deleted, also with an error. Nothing else deletes them. A row that
-// waits for Sweep changes no result: a completed record whose retention is over counts as free. A live lease is never
-// deleted, because a record is retained for at least an hour after its lease.
+// Sweep deletes the records whose retention has ended, and the done rows of deferred inboxes whose retention has ended, the
+// oldest first. It returns the number of rows that it deleted, also with an error. Only Sweep deletes these rows. A row
+// that waits for Sweep doesn't change a result, because a completed record whose retention has ended counts as free. Sweep
+// never deletes a live lease, because a record is retained for at least an hour after its lease.
 //
 // Each statement deletes at most Batch rows through an index, in a transaction of its own. Any number of processes may
 // sweep at once.
@@ -83,9 +87,9 @@ func (s *Store) sweep(ctx context.Context, text func(statements) string, o Sweep
 	}
 }
 
-// SweepEvery sweeps at once and then every interval, up to a tenth earlier or later, so that the processes of a fleet do
-// not sweep together. It blocks until ctx ends, and then returns nil. A round that fails is logged, and the next round
-// tries again. A [*DatabaseError] ends SweepEvery and is returned, except ErrReadOnly, which a failover causes for a while.
+// SweepEvery sweeps at once and then every interval, up to a tenth earlier or later, so that the processes of a fleet don't
+// sweep together. It blocks until ctx ends, and then returns nil. It logs a round that fails, and the next round sweeps
+// again. A [*DatabaseError] ends SweepEvery and is returned, except ErrReadOnly, which a failover causes for a while.
 func (s *Store) SweepEvery(ctx context.Context, interval time.Duration, optFns ...func(*SweepOptions)) error {
 	if interval <= 0 {
 		return fieldError("interval", "is not positive")

@@ -14,19 +14,19 @@ import (
 )
 
 var (
-	// ErrOutcomeUnknown says that it is not known whether a transaction was committed. The next delivery of the event finds
-	// out: it is acknowledged if the record is there, and runs the handler if it is not.
+	// ErrOutcomeUnknown says that a transaction may or may not have been committed. The next delivery of the event finds
+	// out. It is acknowledged if the record is there, and runs the handler if it isn't.
 	ErrOutcomeUnknown = errors.New("sqlstore: transaction: unknown outcome")
-	// ErrImplicitCommit says that the handler failed after its transaction had been committed without its *sql.Tx. On MySQL
-	// and MariaDB many statements do so: definitions such as CREATE TABLE, START TRANSACTION, the end of SET autocommit = 0,
-	// a procedure with a COMMIT of its own. What came before is in the database, and the event is not done: its next run
-	// repeats it. Move such statements out of the handler.
+	// ErrImplicitCommit says that the handler failed after its transaction had been committed without its *sql.Tx. On
+	// MySQL and MariaDB many statements do so: definitions such as CREATE TABLE, START TRANSACTION, the end of SET
+	// autocommit = 0, a procedure with a COMMIT of its own. The earlier writes are in the database, and the event isn't
+	// done. Its next attempt repeats them. Move such statements out of the handler.
 	ErrImplicitCommit = errors.New("sqlstore: transaction: implicit commit: a statement of the handler committed its writes" +
 		" before the handler failed, and the next run repeats them; move the statement out of the handler")
-	// ErrTxEnded says that a handler returned nil and its transaction could not be committed: the handler rolled it back, or
-	// ignored an error by which the database rolled it back (such as a deadlock on MySQL), or turned autocommit off, or one
-	// of its statements committed implicitly and another delivery has the event since. The event is not done. A handler must
-	// return the errors of its statements, leave the transaction open and the session as it was.
+	// ErrTxEnded says that a handler returned nil and its transaction could not be committed. The handler rolled it back,
+	// or ignored an error by which the database rolled it back (such as a deadlock on MySQL), or turned autocommit off. Or
+	// one of its statements committed implicitly and another delivery has the event since. The event isn't done. A handler
+	// must return the errors of its statements, leave the transaction open and the session as it was.
 	ErrTxEnded = errors.New("sqlstore: transaction: not committed, although the handler returned nil: the handler rolled it back," +
 		" ignored an error that rolled it back, turned autocommit off, or committed implicitly and lost the event")
 )
@@ -46,21 +46,21 @@ func (*doneError) Error() string { return "sqlstore: event completed before" }
 
 // eventRow is the row of the event that a transaction handles, and the delivery or attempt that handles it.
 //
-// The transaction begins with a mark and ends with a finish that needs the mark. Nobody sees the mark, unless a statement
-// of the handler commits the transaction. Then the event is not done yet, and the lease that is part of the mark keeps
-// others away for CallTimeout. If the database rolls the transaction back and the handler goes on, each of its further
-// statements is committed by itself, and so would be a finish that needed no mark.
+// The transaction begins with a mark and ends with a finish that needs the mark. Other transactions don't see the mark,
+// unless a statement of the handler commits the transaction. Then the event isn't done yet, and the lease that is part of
+// the mark keeps other deliveries out for CallTimeout. If the database rolls the transaction back and the handler goes on,
+// each of its further statements is committed by itself, and so would be a finish that didn't need the mark.
 type eventRow interface {
 	// mark writes the mark. It returns errOwnCommit, errMarked or a refusal (see isRefusal) if the row says that the handler
 	// must not run. It waits while another transaction has the row.
 	mark(ctx context.Context, tx *sql.Tx) error
-	// finish writes that the event is done. It reports false, and writes nothing, if the row does not have the mark.
+	// finish writes that the event is done. If the row doesn't have the mark, finish doesn't write and reports false.
 	finish(ctx context.Context, tx *sql.Tx) (bool, error)
 	// marked reports whether the row, as q sees it, has the mark.
 	marked(ctx context.Context, q sqldb.Queryer) (bool, error)
 }
 
-// eventTx is a transaction whose effect happens once per event. If the database rolls it back, it is begun again.
+// eventTx is a transaction whose effect happens once per event. If the database rolls it back, it begins again.
 type eventTx struct {
 	store *Store
 	wait  time.Duration // limit for a connection, for the row's lock and for the commit
@@ -82,9 +82,9 @@ const (
 
 // run runs the handler in the open transaction and commits it. A nil error says that the row is done.
 //
-// The transaction has marked the row before the handler ran, so an answer of the database that refuses the end of it is
-// about what the handler did: it may have changed the role. That is a failure of the event. So is a
-// connection that ends twice, or a statement that takes too long twice, unless the database does not answer afterwards: see abort.
+// The transaction has marked the row before the handler ran. If the database then refuses the end of it, the handler is the
+// reason: it may have changed the role. That is a failure of the event. So is a connection that ends twice, or a statement
+// that exceeds its timeout twice, unless the database doesn't answer afterwards: see abort.
 func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) error) error {
 	for n, ends := 1, 0; ; n++ {
 		at, err := t.runOnce(ctx, h)
@@ -227,7 +227,7 @@ func (t *eventTx) undo(ctx context.Context) error {
 	case readErr == nil && marked:
 		return ErrImplicitCommit
 	case errors.Is(readErr, sqsonce.ErrUnavailable):
-		// The handler needed the database too: this is no try of the event.
+		// The handler needed the database too: this does not count as an attempt of the event.
 		return question.FromStore(readErr)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-// Kind is a kind of database, and what tests say to it in its own words.
+// Kind is a kind of database, with the words in which tests talk to it.
 type Kind struct {
 	Label   string
 	Dialect sqldb.Dialect
@@ -36,7 +36,8 @@ type Kind struct {
 	Commit string
 	// SessionID is a query for the session's number, and EndSession ends the session's connection. "": a file has none.
 	SessionID, EndSession string
-	// Elsewhere returns a schema beside the database's own, "" if there is none, and what makes a session find its tables there.
+	// Elsewhere returns a schema next to the database's own, or "" without one, and the settings by which a session finds its
+	// tables there.
 	Elsewhere func(database string) (schema, use string)
 	// Numbered is the type of a column that numbers the rows.
 	Numbered string

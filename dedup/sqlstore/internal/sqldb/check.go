@@ -28,7 +28,7 @@ func (r Reporter) CheckKind(ctx context.Context, q Queryer, d Dialect) error {
 }
 
 // CheckWrites reports whether writes are accepted and committed. A replica may still accept the writes of a privileged
-// user; they are lost later, or break the replication.
+// user. They are lost later, or break the replication.
 func (r Reporter) CheckWrites(ctx context.Context, q Queryer, d Dialect) error {
 	var yes int
 	if err := q.QueryRowContext(ctx, d.engine.readOnly, d.Args()...).Scan(&yes); err != nil {

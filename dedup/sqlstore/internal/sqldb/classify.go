@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Class is what a driver's error says about the statement.
+// Class is the meaning of a driver's error for the statement.
 type Class int
 
 const (
@@ -16,7 +16,7 @@ const (
 	Conflict                    // nothing was written, because of another transaction: deadlock, serialization failure, lock timeout, busy
 	Unwritten                   // nothing was written for another reason, and a retry may succeed: a timeout, no resources, a session that has ended
 	Unknown                     // unknown outcome: the connection broke, or no reply came
-	ReadOnly                    // the server takes no writes
+	ReadOnly                    // the server refuses writes
 	NoTable                     // a table, or its database or schema, does not exist
 	NoColumn                    // the table exists and lacks the column
 	Denied                      // the user may not do this
@@ -26,7 +26,7 @@ const (
 	Aborted                     // the transaction can only be rolled back, because of an earlier error
 )
 
-// Classify says what err means for a statement of the dialect.
+// Classify returns the meaning of err for a statement of the dialect.
 func (d Dialect) Classify(err error) Class { return d.engine.classify(err) }
 
 // RolledBack reports whether a transaction that ended in err was rolled back and may be run again, such as a deadlock's
@@ -35,7 +35,7 @@ func (d Dialect) RolledBack(err error) bool {
 	return err != nil && (d.Classify(err) == Unwritten || d.IsConflict(err))
 }
 
-// IsConflict reports whether another transaction is why err rolled the transaction back.
+// IsConflict reports whether err rolled the transaction back because of another transaction.
 func (d Dialect) IsConflict(err error) bool { return err != nil && d.Classify(err) == Conflict }
 
 // The drivers' errors are recognised without importing the drivers, which are the user's choice: by a method, or by

@@ -15,7 +15,7 @@ const (
 	minPause    = 20 * time.Millisecond
 	// MaxPause is the longest pause between two attempts.
 	MaxPause = time.Second
-	// CleanupTimeout limits what is done after the caller's context has ended.
+	// CleanupTimeout limits the cleanup after the caller's context has ended.
 	CleanupTimeout = 5 * time.Second
 )
 
@@ -28,7 +28,7 @@ type DB struct {
 	turn     chan struct{} // full while a statement runs; nil: statements take no turns
 }
 
-// New returns a DB. The timeout limits one statement; 0 or less: no limit.
+// New returns a DB. The timeout limits one statement. 0 or less removes the limit.
 func New(pool *sql.DB, d Dialect, timeout time.Duration, r Reporter) *DB {
 	db := &DB{pool: pool, dialect: d, timeout: timeout, reporter: r}
 	if d.OneWriter() {
@@ -37,7 +37,7 @@ func New(pool *sql.DB, d Dialect, timeout time.Duration, r Reporter) *DB {
 	return db
 }
 
-// Timeout is the limit of one statement; 0 or less: none.
+// Timeout is the limit of one statement. 0 or less is unlimited.
 func (db *DB) Timeout() time.Duration { return db.timeout }
 
 // Retry runs f until its result is known. f must be safe to repeat: a condition in its statement makes a second execution
@@ -75,9 +75,9 @@ func (db *DB) runInTurn(ctx context.Context, f func(context.Context) error) erro
 	return db.WithTimeout(ctx, f)
 }
 
-// WaitTurn waits for the caller's turn and returns the function that ends it. Where one transaction writes at a time, the
-// statements of a DB take turns: on SQLite a statement that meets the file's lock sleeps and tries again, longer each time,
-// while other statements pass it.
+// WaitTurn waits for the caller's turn and returns the function that ends it. If the database runs one writing transaction
+// at a time, the statements of a DB run in turn. On SQLite a statement that meets the file's lock sleeps and repeats,
+// longer each time, while other statements pass it.
 //
 // The turn always comes before the connection. SQLite often has a pool of one connection. There, a caller that has the
 // connection and waits for the turn would block the caller that has the turn and waits for the connection.

@@ -1,5 +1,5 @@
-// Package sqldb is what the packages of this module share: the SQL of each kind of database, what the drivers' errors mean,
-// how statements are repeated, and how tables are made.
+// Package sqldb is shared by the packages of this module. It has the SQL of each kind of database, the meanings of the
+// drivers' errors, the repetition of statements, and the creation of tables.
 package sqldb
 
 import (
@@ -85,8 +85,8 @@ func (d Dialect) Args(args ...any) []any {
 // Prepares says that it is cheaper to prepare a statement once per connection than to send its text each time.
 func (d Dialect) Prepares() bool { return d.engine.prepares == yes }
 
-// LargestStatement is a query for how many bytes a statement may have. ok is false where the database sets no limit that an event
-// could exceed.
+// LargestStatement is a query for the most bytes that a statement may have. ok is false if the database doesn't set a limit
+// that an event could exceed.
 func (d Dialect) LargestStatement() (query string, ok bool) {
 	return d.engine.largestStatement, d.engine.largestStatement != none
 }
@@ -94,11 +94,10 @@ func (d Dialect) LargestStatement() (query string, ok bool) {
 // OneWriter says that one transaction writes at a time.
 func (d Dialect) OneWriter() bool { return d.engine.oneWriter == yes }
 
-// FailsOver says that a database that takes no writes may do so because of a failover, and for a while. The zero Dialect
-// does.
+// FailsOver says that a database may refuse writes for a while because of a failover. This is true of the zero Dialect.
 func (d Dialect) FailsOver() bool { return d.engine == nil || d.engine.failsOver == yes }
 
-// ResetSession are statements that undo what a handler may have changed of its session. They end its transaction.
+// ResetSession are statements that undo the changes that a handler may have made to its session. They end its transaction.
 func (d Dialect) ResetSession() []string { return d.engine.resetSession }
 
 // AnyOf is the condition that a column is in the rows of a query, in an UPDATE that returns rows. It reports false if an
@@ -112,7 +111,7 @@ func (d Dialect) DeleteOldest(table, key, where, order string) string {
 	return d.SQL(d.engine.deleteOldest(table, key, where, order))
 }
 
-// Outbox is what differs in package sqloutbox.
+// Outbox is the part that differs in package sqloutbox.
 func (d Dialect) Outbox() Outbox { return d.engine.outbox }
 
 // Check returns a [*sqsonce.OptionError] of the package that was given the dialect, if it cannot be used.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Outbox is what differs in package sqloutbox.
+// Outbox is the part of a dialect that differs in package sqloutbox.
 type Outbox struct {
 	// Groups finds the groups after one, in the order of their names: name, last number, age and mark of each. GroupArgs are
 	// its arguments.
@@ -17,11 +17,12 @@ type Outbox struct {
 	// half of the table, they like to read the rows of all groups in the order of the primary key.
 	Span, First, Last string
 	SpanArgs          func(box, group string, bound int64) []any
-	// Heads finds the first and the last number of each group. It is not called where one transaction writes at a time.
+	// Heads finds the first and the last number of each group. It isn't called for databases in which one transaction
+	// writes at a time.
 	Heads func(box string, groups []string) (text string, args []any, err error)
 	// Lock is how a transaction locks groups.
 	Lock GroupLock
-	// ReadsUncommitted reports whether the session reads what is not committed, and may be rolled back.
+	// ReadsUncommitted reports whether the session reads uncommitted writes, which may be rolled back.
 	ReadsUncommitted func(ctx context.Context, q Queryer) (bool, error)
 	// IdentityProblem says why a transaction that comes later may get a lower number, or one that was used before. "": it does
 	// not. The error is sql.ErrNoRows if the numbers are no identity.

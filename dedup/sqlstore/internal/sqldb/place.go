@@ -10,15 +10,16 @@ import (
 )
 
 // Place is the schema in which the tables of one store are. It is found once, and names the tables in all statements from
-// then on: what others leave in a session of the pool, a search path or another default database, moves no record.
+// then on. Other users of the pool may leave a search path or another default database in a session, and this doesn't move
+// a record.
 type Place struct {
 	dialect Dialect
 	table   string
 	found   atomic.Pointer[Dialect] // nil: not yet
 }
 
-// NewPlace returns the place of the tables of which one has the placeholder table. It is found already where the prefix
-// names a schema, and where tables have only one.
+// NewPlace returns the place of the tables of which one has the placeholder table. It is found already if the prefix names
+// a schema, or if tables can be in only one.
 func NewPlace(d Dialect, table string) *Place {
 	p := &Place{dialect: d, table: table}
 	switch {

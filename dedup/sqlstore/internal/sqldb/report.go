@@ -32,7 +32,7 @@ type Reporter struct {
 	// Package begins an error's text.
 	Package string
 	// Unusable returns the package's error of a database that cannot be used. problem is one of the errors above, detail is
-	// the operation or what was found instead, err is the driver's error or nil.
+	// the operation or the value that was found instead, err is the driver's error or nil.
 	Unusable func(d Dialect, problem error, detail string, err error) error
 	// Final reports whether an error has its form already: one of Unusable, or a result that is no failure.
 	Final func(error) bool
