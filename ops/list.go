@@ -198,7 +198,7 @@ func (d *DLQ) receive(ctx context.Context, n int, hold time.Duration) ([]sqstype
 	return out.Messages, nil
 }
 
-// mostLooks is how often what is left of a group is given back, and received again, without a message that is new.
+// mostLooks is how often the messages of a group that are left are given back, and received again, without a new message.
 const mostLooks = 3
 
 // uncover gives back what is left of FIFO groups that go on, and reports whether it did: SQS shows no more of a group while messages

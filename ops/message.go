@@ -228,7 +228,7 @@ const (
 	maxClassed = 4 << 10
 )
 
-// details are what two reasons of one class differ in: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of eight digits or
+// details are the differences of two reasons of one class: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of eight digits or
 // more, and numbers. An apostrophe within a word quotes nothing.
 var details = regexp.MustCompile(strings.Join([]string{
 	`\barn:[^\s"'` + "`" + `,;()]+`,

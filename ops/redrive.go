@@ -113,7 +113,7 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // the reopen, because a consumer may remember until then that the event was done.
 //
 // The first message is a canary, and the others wait until its event is completed. Redrive watches every 50th of the others
-// without waiting for it. A canary that fails, and the third watched message that fails again, end the redrive with [ErrStopped].
+// without waiting for it. A canary that fails, or the third watched message that fails again, ends the redrive with [ErrStopped].
 //
 // On FIFO Redrive sends the messages of a group one after the other, in the queue's order. A message that is left holds back
 // those behind it, unless its event is completed or SkipAhead is set. So does a message whose outcome is unknown, because SQS has
@@ -121,7 +121,7 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // same MessageDeduplicationId. The consumer's deduplication handles two copies.
 //
 // Redrive ends after two receives without new messages, or after as many messages as the queue had at the start. A failed call of
-// SQS ends it, and so does a queue that accepts none of the messages. It leaves a message that SQS refuses. When ctx ends,
+// SQS ends it, and so does a queue that refuses sends. It leaves a message that SQS refuses. When ctx ends,
 // Redrive stops sending, and sends that are under way have 20 s. Messages that were not deleted are visible again when it
 // returns. The report has the result of each message, also with an error.
 //
@@ -170,7 +170,7 @@ func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Rep
 	return r.report, err
 }
 
-// remembered is how long a consumer may remember that an event was done: dedup's minute, and what clocks differ.
+// remembered is how long a consumer may remember that an event was done: dedup's minute, and the difference of clocks.
 const remembered = 65 * time.Second
 
 // awaitReopened waits until no consumer can remember that an event was done whose record has been reopened, and looks at these records

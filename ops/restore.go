@@ -56,7 +56,7 @@ type RestoreOptions struct {
 //
 // Restore reads the archive once, ten messages at a time, and doesn't read records. A line that it can't read ends it with an
 // error, after it has restored the messages before that line. It only reports a last line without its end, in Report.Torn. A
-// queue that accepts none of the messages ends it, one message that SQS refuses doesn't. When ctx ends, Restore stops sending,
+// queue that refuses sends ends it, one message that SQS refuses doesn't. When ctx ends, Restore stops sending,
 // and sends that are under way have 20 s. The report has the result of each message that was read, also with an error. Restore
 // again after a kill. With the Journal it sends second copies only of messages whose send was under way. Without it SQS drops a
 // second copy on FIFO, for five minutes.
