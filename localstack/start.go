@@ -21,17 +21,21 @@ import (
 
 // Options configure [Start].
 type Options struct {
-	// Queues are the queues to create. Default: empty.
+	// Queues are the queues to create.
+	// Default: empty.
 	Queues []Queue
-	// Tables are the names of idempotency tables to create, with the string key "id" and TTL on "expiration". Default: empty.
+	// Tables are the names of idempotency tables to create, with the string key "id" and TTL on "expiration".
+	// Default: empty.
 	Tables []string
-	// Endpoint is the URL of both services. Default: from the environment, otherwise in memory. See [Start].
+	// Endpoint is the URL of both services.
+	// Default: from the environment, otherwise in memory. See [Start].
 	Endpoint string
 	// InMemory runs both services in memory whatever the environment says, for tests that use [Stack.MemSQS] and
 	// [Stack.MemDynamoDB]. It excludes Endpoint. Default: false.
 	InMemory bool
 	// HTTP makes the in-memory services also listen on a free port of 127.0.0.1, for other processes. It doesn't change a service
-	// with an endpoint. Do not set it in a synctest bubble, where sockets do not work. Default: false.
+	// with an endpoint. Do not set it in a synctest bubble, where sockets do not work.
+	// Default: false.
 	HTTP bool
 }
 
@@ -40,9 +44,11 @@ type Queue struct {
 	// Name is the name of the queue. With the suffix ".fifo" the queue and its dead-letter queue are FIFO queues.
 	Name string
 	// MaxReceiveCount is the number of receives after which SQS moves a message to the dead-letter queue. The name of that queue
-	// is Name-dlq, with the suffix ".fifo" last. Negative: the queue is created without a dead-letter queue. Default: 5.
+	// is Name-dlq, with the suffix ".fifo" last. Negative: the queue is created without a dead-letter queue.
+	// Default: 5.
 	MaxReceiveCount int
-	// Attributes are further queue attributes, such as VisibilityTimeout. Default: empty.
+	// Attributes are further queue attributes, such as VisibilityTimeout.
+	// Default: empty.
 	Attributes map[string]string
 }
 

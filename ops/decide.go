@@ -76,13 +76,16 @@ func inState(m *Message) error {
 type Selection struct {
 	// Classes are IDs of reason classes. Default: all.
 	Classes []string
-	// States of the messages' events. Each operation documents its further conditions. Default: all.
+	// States of the messages' events. Each operation documents its further conditions.
+	// Default: all.
 	States []dedup.RecordState
 	// IDs are message IDs. Default: all.
 	IDs []string
-	// Filter is called concurrently for each message that the other filters select. It must not change the message. Default: nil.
+	// Filter is called concurrently for each message that the other filters select. It must not change the message.
+	// Default: nil.
 	Filter func(*Message) bool
-	// All says that you mean to set no filter. [DLQ.Delete] needs either a filter or All. Default: false.
+	// All says that you mean to set no filter. [DLQ.Delete] needs either a filter or All.
+	// Default: false.
 	All bool
 }
 

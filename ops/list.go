@@ -38,7 +38,8 @@ const (
 
 // ListOptions configure [DLQ.List].
 type ListOptions struct {
-	// Limit is the maximum number of messages to read. Negative: unlimited. Default: 1,000.
+	// Limit is the maximum number of messages to read. Negative: unlimited.
+	// Default: 1,000.
 	Limit int
 }
 

@@ -174,33 +174,37 @@ const leastRetention = time.Hour
 // Options configure [Open].
 type Options struct {
 	// Key returns the key of a message's record. Use the Key of a dedup.Once with the consumer's name and options. Key gets the
-	// message as the consumer of the source queue sees it, and must not change it. Calls are concurrent. Default: nil, messages
-	// are not joined with records.
+	// message as the consumer of the source queue sees it, and must not change it. Calls are concurrent.
+	// Default: nil, messages are not joined with records.
 	Key func(*sqsonce.Message) (string, error)
-	// Store has the consumer's records. Default: nil, messages are not joined with records.
+	// Store has the consumer's records.
+	// Default: nil, messages are not joined with records.
 	Store dedup.Inspector
-	// NoUnwrap says that the consumer's handler runs without sqsonce.OpenEnvelope, so Key gets an envelope as it is. Default:
-	// false, Key gets the message in the envelope.
+	// NoUnwrap says that the consumer's handler runs without sqsonce.OpenEnvelope, so Key gets an envelope as it is.
+	// Default: false, Key gets the message in the envelope.
 	NoUnwrap bool
-	// Retention is the consumer's dedup.Options.Retention. Default: 29 days. Limits: at least 1 h.
+	// Retention is the consumer's dedup.Options.Retention.
+	// Default: 29 days. Limits: at least 1 h.
 	Retention time.Duration
-	// Source is the ARN of the source queue of messages that don't name one. Default: the source of the dead-letter queue if it
-	// has exactly one.
+	// Source is the ARN of the source queue of messages that don't name one.
+	// Default: the source of the dead-letter queue if it has exactly one.
 	Source string
 	// Sources are the ARNs of the queues whose consumer uses Key and Store. Without Sources, this package judges messages of
 	// other queues by that consumer's records, too. With Sources, those messages have a Problem, and operations don't select
-	// them. Default: all queues.
+	// them.
+	// Default: all queues.
 	Sources []string
-	// NotDeadLetter accepts a queue without source queues, such as one that only hosts send to. Default: false, Open refuses such
-	// a queue.
+	// NotDeadLetter accepts a queue without source queues, such as one that only hosts send to.
+	// Default: false, Open refuses such a queue.
 	NotDeadLetter bool
 	// SpendReceives accepts that SQS may move a message on because an operation received it. This happens on a dead-letter queue
-	// with a redrive policy of its own. Default: false, operations that receive refuse such a queue.
+	// with a redrive policy of its own.
+	// Default: false, operations that receive refuse such a queue.
 	SpendReceives bool
 	// Hold is how long a message stays hidden at most if the process is killed. An operation that deletes messages extends it
-	// after half of the time. A listing stops reading 5 s before the end. Default: 60 s. For a listing 60 s for each 10,000
-	// messages, or part of them, that ListOptions.Limit and the queue's count allow. Limits: 10 s to 12 h, rounded up to whole
-	// seconds.
+	// after half of the time. A listing stops reading 5 s before the end.
+	// Default: 60 s. For a listing 60 s for each 10,000 messages, or part of them, that ListOptions.Limit and the queue's count
+	// allow. Limits: 10 s to 12 h, rounded up to whole seconds.
 	Hold time.Duration
 }
 

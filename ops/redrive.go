@@ -22,35 +22,42 @@ const (
 type RedriveOptions struct {
 	Selection
 
-	// DryRun decides about all messages that SQS shows, and makes them visible again without a send. Default: false.
+	// DryRun decides about all messages that SQS shows, and makes them visible again without a send.
+	// Default: false.
 	DryRun bool
 	// Crashed also sends messages whose event's consumer died while it ran. The effect may have happened, and the event runs
-	// again. Default: false, they are left.
+	// again.
+	// Default: false, they are left.
 	Crashed bool
 	// Unknown also sends messages whose event's record was not found ([ErrNoRecord]), except those that need Expired. The event
 	// may still have run, because with another key function or another store the consumer's record is elsewhere, and may say that
-	// it crashed. A canary waits for that record: see Canary. Default: false, they are left.
+	// it crashed. A canary waits for that record: see Canary.
+	// Default: false, they are left.
 	Unknown bool
 	// Expired also sends messages without a record that are so old that the record may have expired. The event may be done, and
-	// runs again. Default: false, they are left.
+	// runs again.
+	// Default: false, they are left.
 	Expired bool
 	// WithoutRecords sends messages without reading records, if Options.Store is not set. It also sends events that are done,
-	// which the consumer's deduplication then drops. Default: false, and Options.Store is required.
+	// which the consumer's deduplication then drops.
+	// Default: false, and Options.Store is required.
 	WithoutRecords bool
 	// SkipAhead also sends messages of a FIFO group behind a message that was left, so the group loses its order. It doesn't send
-	// messages behind one with an unknown outcome. SQS shows at most ten messages behind those that are left. Default: false, a
-	// message that is left holds back its group.
+	// messages behind one with an unknown outcome. SQS shows at most ten messages behind those that are left.
+	// Default: false, a message that is left holds back its group.
 	SkipAhead bool
 	// Canary is how many messages are sent first, each when the event of the one before is completed. A canary that fails, or is
-	// not completed within CanaryTimeout, ends the redrive with [ErrStopped]. Negative: 0 canaries. Default: 1 if Options.Store
-	// is set, 0 otherwise and in a dry run.
+	// not completed within CanaryTimeout, ends the redrive with [ErrStopped]. Negative: 0 canaries.
+	// Default: 1 if Options.Store is set, 0 otherwise and in a dry run.
 	Canary int
-	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue. Default: 2 min. Limits:
-	// at least 1 s.
+	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue.
+	// Default: 2 min. Limits: at least 1 s.
 	CanaryTimeout time.Duration
-	// MaxRedriven leaves messages that were redriven this often before. Negative: unlimited. Default: 3.
+	// MaxRedriven leaves messages that were redriven this often before. Negative: unlimited.
+	// Default: 3.
 	MaxRedriven int
-	// Rate is the average number of messages to send in a second, up to ten at once. Negative: unlimited. Default: 50.
+	// Rate is the average number of messages to send in a second, up to ten at once. Negative: unlimited.
+	// Default: 50.
 	Rate int
 	// Journal is a file, made with mode 0600, to which the redrive writes each message ID before it sends the copy, after the
 	// send, and after the delete. Each line is on the disk before the next step. The file doesn't contain bodies.
@@ -63,7 +70,8 @@ type RedriveOptions struct {
 	Journal string
 	// OnResult is called with each message's result when it is known, and again when its Action or After has changed. Use it to
 	// show progress. Calls are serial, and the redrive waits for each. A panic ends the redrive with its error. Don't change the
-	// result, and don't read it after the call. Default: nil.
+	// result, and don't read it after the call.
+	// Default: nil.
 	OnResult func(*Result)
 }
 
@@ -121,9 +129,9 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // same MessageDeduplicationId. The consumer's deduplication handles two copies.
 //
 // Redrive ends after two receives without new messages, or after as many messages as the queue had at the start. A failed call of
-// SQS ends it, and so does a queue that refuses sends. It leaves a message that SQS refuses. When ctx ends,
-// Redrive stops sending, and sends that are under way have 20 s. Messages that were not deleted are visible again when it
-// returns. The report has the result of each message, also with an error.
+// SQS ends it, and so does a queue that refuses sends. It leaves a message that SQS refuses. When ctx ends, Redrive stops
+// sending, and sends that are under way have 20 s. Messages that were not deleted are visible again when it returns. The report
+// has the result of each message, also with an error.
 //
 // If the process is killed, messages stay hidden for Options.Hold, and some may be sent but not deleted. Redrive again after
 // that. On FIFO SQS drops a copy within five minutes of the first one, and later the event's record does. With the Journal

@@ -14,19 +14,24 @@ import (
 // ReplayOptions configure [DLQ.Replay].
 type ReplayOptions struct {
 	// Again names the completed run to repeat. It is the fence of the event's record as you have seen it, which is the time of
-	// that run in ms. If the event has run since, it doesn't run once more. Default: 0, Replay refuses a completed event.
+	// that run in ms. If the event has run since, it doesn't run once more.
+	// Default: 0, Replay refuses a completed event.
 	Again int64
 	// Committed also replays an event whose handler committed its writes in one transaction with the record. The handler makes
-	// these writes again. Only dynamostore can detect such an event, a sqlstore.Inbox can't. Default: false, Replay refuses it.
+	// these writes again. Only dynamostore can detect such an event, a sqlstore.Inbox can't.
+	// Default: false, Replay refuses it.
 	Committed bool
-	// Name is the operator's name, for people who look at the record. See dedup.ReopenOptions. Default: "".
+	// Name is the operator's name, for people who look at the record. See dedup.ReopenOptions.
+	// Default: "".
 	Name string
 	// Timeout bounds the wait for the end of the delivery, which comes behind everything that is in the queue. Negative: Replay
-	// doesn't wait. Default: 2 min. Limits: at least 1 s.
+	// doesn't wait.
+	// Default: 2 min. Limits: at least 1 s.
 	Timeout time.Duration
 	// Progress is called at once and each second while the replay waits, with the longest time that may be left. Until the copy
 	// is sent, the replay waits for consumers to forget that the event was done. After that it waits for the end of the copy's
-	// delivery. Progress must not block. A panic ends the replay. Default: nil.
+	// delivery. Progress must not block. A panic ends the replay.
+	// Default: nil.
 	Progress func(sent bool, left time.Duration)
 }
 

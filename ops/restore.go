@@ -27,18 +27,20 @@ type RestoreOptions struct {
 	// Selection selects by what the archive says: States are those of the time of the export.
 	Selection
 
-	// DryRun decides about all messages without sending them. Default: false.
+	// DryRun decides about all messages without sending them.
+	// Default: false.
 	DryRun bool
 	// SkipAhead also restores messages of a FIFO group behind a message that was left, so the group loses its order. It doesn't
-	// restore messages behind one with an unknown outcome. Default: false, a message that is left holds back its group.
+	// restore messages behind one with an unknown outcome.
+	// Default: false, a message that is left holds back its group.
 	SkipAhead bool
-	// OtherQueue also restores messages that were archived from another dead-letter queue of the same kind. Default: false, they
-	// are left.
+	// OtherQueue also restores messages that were archived from another dead-letter queue of the same kind.
+	// Default: false, they are left.
 	OtherQueue bool
 	// Journal is a file, made with mode 0600, to which the restore writes each message ID before it sends the copy, and after the
 	// send. Each line is on the disk before the next step. A restore with the journal of an earlier one, killed or ended, doesn't
-	// send its messages again. It refuses other redrives and restores as RedriveOptions.Journal does. Default: "", the restore
-	// runs without a journal.
+	// send its messages again. It refuses other redrives and restores as RedriveOptions.Journal does.
+	// Default: "", the restore runs without a journal.
 	Journal string
 }
 
@@ -56,10 +58,10 @@ type RestoreOptions struct {
 //
 // Restore reads the archive once, ten messages at a time, and doesn't read records. A line that it can't read ends it with an
 // error, after it has restored the messages before that line. It only reports a last line without its end, in Report.Torn. A
-// queue that refuses sends ends it, one message that SQS refuses doesn't. When ctx ends, Restore stops sending,
-// and sends that are under way have 20 s. The report has the result of each message that was read, also with an error. Restore
-// again after a kill. With the Journal it sends second copies only of messages whose send was under way. Without it SQS drops a
-// second copy on FIFO, for five minutes.
+// queue that refuses sends ends it, one message that SQS refuses doesn't. When ctx ends, Restore stops sending, and sends that
+// are under way have 20 s. The report has the result of each message that was read, also with an error. Restore again after a
+// kill. With the Journal it sends second copies only of messages whose send was under way. Without it SQS drops a second copy on
+// FIFO, for five minutes.
 //
 // Restore refuses a queue from which a move task is moving messages, and a queue of another redrive or restore ([ErrBusy]).
 func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*RestoreOptions)) (Report, error) {

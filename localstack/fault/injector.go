@@ -34,8 +34,9 @@ func NewInjector(p Plan) *Injector {
 	return i
 }
 
-// Set replaces the plan, and counts calls from 0 again. It does not change the recorded calls. It panics if a rule of HalfApplied
-// has neither Delay nor Delays, because the rule would not have an effect and the test would not prove anything.
+// Set replaces the plan, and counts calls from 0 again. It does not change the recorded calls. It panics for a rule of
+// HalfApplied with another Op than TransactWriteItems, or without Delay and Delays. Such a rule would not have an effect, and the
+// test would not prove anything.
 func (i *Injector) Set(p Plan) {
 	for n := range p.Rules {
 		if why := p.Rules[n].invalid(); why != "" {

@@ -17,14 +17,16 @@ type Plan struct {
 // Rule is a fault and the calls that it applies to.
 type Rule struct {
 	// Op is the operation, such as "ReceiveMessage". A service panics for an operation that it does not have, because the rule
-	// would never apply and the test would not prove anything. Default: any.
+	// would never apply and the test would not prove anything.
+	// Default: any.
 	Op string
-	// Nth is the first call of Op that the rule applies to, counted from 1. Default: 0, Prob selects the calls. Times is the
-	// maximum number of calls that the rule applies to. With Nth these are consecutive calls. Default: one call with Nth,
-	// unlimited with Prob.
+	// Nth is the first call of Op that the rule applies to, counted from 1.
+	// Default: 0, Prob selects the calls. Times is the maximum number of calls that the rule applies to. With Nth these are
+	// consecutive calls.
+	// Default: one call with Nth, unlimited with Prob.
 	Nth, Times int
-	// Prob is the probability that the rule applies to a call, if Nth is 0. Default: 1, always. Limits: 0 to 1. To switch a rule
-	// off, leave it out of the plan.
+	// Prob is the probability that the rule applies to a call, if Nth is 0.
+	// Default: 1, always. Limits: 0 to 1. To switch a rule off, leave it out of the plan.
 	Prob float64
 	// Do is the fault.
 	Do Kind
@@ -34,11 +36,13 @@ type Rule struct {
 	// Code is the error code for Error and FailEntries. Default: the service's internal error.
 	Code string
 	// Entries are positions, from 0. For FailEntries and DropEntries they are positions of the entries in the batch, for
-	// Duplicate and ExpireEarly of the messages received, and for HalfApplied of the actions that are applied late. Default: all.
+	// Duplicate and ExpireEarly of the messages received, and for HalfApplied of the actions that are applied late.
+	// Default: all.
 	Entries []int
 	// Delay is a time that depends on the kind. For the kind Delay it is the time before the effect of the call, or after it. For
 	// Replay it is the time until the repetition. For HalfApplied it is the most that an action is late, and each action draws
-	// its own time. Default: 0.
+	// its own time.
+	// Default: 0.
 	Delay time.Duration
 	// Delays are for HalfApplied the lateness of each action, by its position. Actions beyond the end of Delays are not late.
 	// Default: drawn from 0 to Delay.

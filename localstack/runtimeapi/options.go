@@ -11,11 +11,14 @@ import (
 // Options configure [Start].
 type Options struct {
 	// Env has further environment variables, as "NAME=value". They override the variables that Lambda sets. Of the caller's own
-	// environment the processes get only PATH, HOME and TMPDIR. Default: empty.
+	// environment the processes get only PATH, HOME and TMPDIR.
+	// Default: empty.
 	Env []string
-	// Timeout is how long an invocation may last, counted from when the process gets it. Default: 3 s. Limits: at most 15 min.
+	// Timeout is how long an invocation may last, counted from when the process gets it.
+	// Default: 3 s. Limits: at most 15 min.
 	Timeout time.Duration
-	// InitTimeout is how long a process may run before it asks for its first invocation. Default: 10 s.
+	// InitTimeout is how long a process may run before it asks for its first invocation.
+	// Default: 10 s.
 	InitTimeout time.Duration
 	// MemorySize is the value of AWS_LAMBDA_FUNCTION_MEMORY_SIZE, in MB. It does not limit the memory. Default: 128.
 	MemorySize int
