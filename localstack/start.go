@@ -31,7 +31,8 @@ type Options struct {
 	// Default: from the environment, otherwise in memory. See [Start].
 	Endpoint string
 	// InMemory runs both services in memory whatever the environment says, for tests that use [Stack.MemSQS] and
-	// [Stack.MemDynamoDB]. It excludes Endpoint. Default: false.
+	// [Stack.MemDynamoDB]. It excludes Endpoint.
+	// Default: false.
 	InMemory bool
 	// HTTP makes the in-memory services also listen on a free port of 127.0.0.1, for other processes. It doesn't change a service
 	// with an endpoint. Do not set it in a synctest bubble, where sockets do not work.

@@ -74,12 +74,14 @@ func inState(m *Message) error {
 
 // Selection selects the messages that match all filters that you set.
 type Selection struct {
-	// Classes are IDs of reason classes. Default: all.
+	// Classes are IDs of reason classes.
+	// Default: all.
 	Classes []string
 	// States of the messages' events. Each operation documents its further conditions.
 	// Default: all.
 	States []dedup.RecordState
-	// IDs are message IDs. Default: all.
+	// IDs are message IDs.
+	// Default: all.
 	IDs []string
 	// Filter is called concurrently for each message that the other filters select. It must not change the message.
 	// Default: nil.

@@ -34,7 +34,8 @@ type Config struct {
 	// Run waits until the invoker returns.
 	// Default: false.
 	InvokerTimesOut bool
-	// ReportBatchItemFailures makes the mapping read batchItemFailures in the response. Default: false.
+	// ReportBatchItemFailures makes the mapping read batchItemFailures in the response.
+	// Default: false.
 	ReportBatchItemFailures bool
 	// Filters are filter criteria patterns, each a JSON object such as {"body":{"type":["order"]}}. The mapping deletes a message
 	// that doesn't match any of them.
@@ -44,7 +45,8 @@ type Config struct {
 	// a poll in flight is never cancelled.
 	// Default: 20 s. Limits: whole seconds from 1 to 20.
 	Wait time.Duration
-	// Logger logs function errors, and responses that would lose messages on AWS. Default: slog.Default().
+	// Logger logs function errors, and responses that would lose messages on AWS.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 

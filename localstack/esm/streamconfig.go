@@ -57,7 +57,8 @@ type StreamConfig struct {
 	// OnFailure destination. Several goroutines may call it at once.
 	// Default: nil. Dropped records are always logged as warnings, too.
 	OnDropped func(records []string, why string)
-	// Logger logs function errors, failed reads and dropped records. Default: slog.Default().
+	// Logger logs function errors, failed reads and dropped records.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 

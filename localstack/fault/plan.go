@@ -20,20 +20,21 @@ type Rule struct {
 	// would never apply and the test would not prove anything.
 	// Default: any.
 	Op string
-	// Nth is the first call of Op that the rule applies to, counted from 1.
-	// Default: 0, Prob selects the calls. Times is the maximum number of calls that the rule applies to. With Nth these are
-	// consecutive calls.
-	// Default: one call with Nth, unlimited with Prob.
+	// Nth is the first call of Op that the rule applies to, counted from 1. Times is the maximum number of calls that the rule
+	// applies to. With Nth these are consecutive calls.
+	// Default: Nth 0, Prob selects the calls. Times: one call with Nth, unlimited with Prob.
 	Nth, Times int
-	// Prob is the probability that the rule applies to a call, if Nth is 0.
-	// Default: 1, always. Limits: 0 to 1. To switch a rule off, leave it out of the plan.
+	// Prob is the probability that the rule applies to a call, if Nth is 0. To switch a rule off, leave it out of the plan.
+	// Default: 1, always. Limits: 0 to 1.
 	Prob float64
 	// Do is the fault.
 	Do Kind
-	// After makes Error, Reset and Delay happen after the effect of the call instead of before. A response that is delayed
-	// after the effect keeps its Date. Default: false.
+	// After makes Error, Reset and Delay happen after the effect of the call instead of before. A response that is delayed after
+	// the effect keeps its Date.
+	// Default: false.
 	After bool
-	// Code is the error code for Error and FailEntries. Default: the service's internal error.
+	// Code is the error code for Error and FailEntries.
+	// Default: the service's internal error.
 	Code string
 	// Entries are positions, from 0. For FailEntries and DropEntries they are positions of the entries in the batch, for
 	// Duplicate and ExpireEarly of the messages received, and for HalfApplied of the actions that are applied late.

@@ -20,15 +20,18 @@ type Options struct {
 	// InitTimeout is how long a process may run before it asks for its first invocation.
 	// Default: 10 s.
 	InitTimeout time.Duration
-	// MemorySize is the value of AWS_LAMBDA_FUNCTION_MEMORY_SIZE, in MB. It does not limit the memory. Default: 128.
+	// MemorySize is the value of AWS_LAMBDA_FUNCTION_MEMORY_SIZE, in MB. It does not limit the memory.
+	// Default: 128.
 	MemorySize int
-	// Processes is the maximum number of processes at once. Default: 10.
+	// Processes is the maximum number of processes at once.
+	// Default: 10.
 	Processes int
-	// PerProcess is how many invocations a process serves at once. Above 1 the bootstrap runs as on Lambda Managed
-	// Instances, with AWS_LAMBDA_MAX_CONCURRENCY set to this number, and the timeout of one invocation ends all
-	// invocations of its process. Default: 1.
+	// PerProcess is how many invocations a process serves at once. Above 1 the bootstrap runs as on Lambda Managed Instances,
+	// with AWS_LAMBDA_MAX_CONCURRENCY set to this number, and the timeout of one invocation ends all invocations of its process.
+	// Default: 1.
 	PerProcess int
-	// Stdout and Stderr get the output of the processes, one write at a time. Default: discarded.
+	// Stdout and Stderr get the output of the processes, one write at a time.
+	// Default: discarded.
 	Stdout, Stderr io.Writer
 }
 
