@@ -86,7 +86,7 @@ type Selection struct {
 	// Filter is called concurrently for each message that the other filters select. It must not change the message.
 	// Default: nil.
 	Filter func(*Message) bool
-	// All says that you mean to set no filter. [DLQ.Delete] needs either a filter or All.
+	// All says that you select all messages on purpose, without a filter. [DLQ.Delete] needs either a filter or All.
 	// Default: false.
 	All bool
 }
@@ -128,7 +128,7 @@ func (s *Selection) selects(m *Message) (selected bool, err error) {
 // Action is the result of an operation for a message.
 type Action string
 
-// The actions. After each of the last four of a redrive, the message is in the dead-letter queue as before.
+// The actions. A message with one of the last four of a redrive is in the dead-letter queue as before.
 const (
 	ActionExported       Action = "exported"        // its line is in the archive, and it is in the dead-letter queue as it was
 	ActionDeleted        Action = "deleted"         // its line is in the archive, and it was deleted

@@ -218,7 +218,7 @@ func (m *Message) explain() {
 // Class groups reasons that differ in details only, such as an order's number.
 type Class struct {
 	ID   string // six hexadecimal digits of the SHA-256 of Text
-	Text string // the reason in lower case, with * for each detail; at most 160 bytes
+	Text string // the reason in lower case, with * for each detail, at most 160 bytes
 }
 
 const (
@@ -228,8 +228,8 @@ const (
 	maxClassed = 4 << 10
 )
 
-// details are the differences of two reasons of one class: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of eight digits or
-// more, and numbers. An apostrophe within a word quotes nothing.
+// details are the parts in which two reasons of one class differ: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of
+// eight digits or more, and numbers. An apostrophe within a word quotes nothing.
 var details = regexp.MustCompile(strings.Join([]string{
 	`\barn:[^\s"'` + "`" + `,;()]+`,
 	`\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z\b|[+-]\d\d:?\d\d)?`,

@@ -252,16 +252,16 @@ func (o *Options) resolve(c Client, dlqURL string) error {
 
 // Errors that a program may act on. The text of any other error says what to do.
 var (
-	// ErrBusy says that the operation didn't start, because another redrive or restore runs, or one of AWS's move tasks. Call it
-	// again when that has ended.
+	// ErrBusy says that the operation didn't start, because one of AWS's move tasks runs, or another redrive or restore on this
+	// machine with a journal in the same folder. Call it again when that has ended.
 	ErrBusy = opserr.ErrBusy
 	// ErrNoRecord says that the event's record was not found. The event may still have run, because a consumer with another key
 	// function or store has its record elsewhere.
 	ErrNoRecord = errors.New("no record")
 	// ErrState says that a message is left because of the state of its event.
 	ErrState = errors.New("not sent in the state of its event")
-	// ErrStopped says that a redrive has stopped because redriven events fail again. Messages that it has not sent stay in the
-	// dead-letter queue.
+	// ErrStopped says that a redrive has stopped, because a canary's event was not completed, or redriven events fail again.
+	// Messages that it has not sent stay in the dead-letter queue.
 	ErrStopped = opserr.ErrStopped
 	// ErrReopened says that a replay has stopped after the reopen. A consumer may not have run the event yet.
 	ErrReopened = errors.New("ops: the event's record is reopened, and SQS has acknowledged no copy: any delivery runs it; replay the message again to go on")

@@ -109,12 +109,12 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // Redrive decides about a message by the state of its event, which it reads just before the send:
 //
 //	Released            sent
-//	Crashed             left; Crashed sends it
-//	Completed           left: its copy would do nothing
-//	Running             left: its copy would be delayed
+//	Crashed             left, unless Crashed is set
+//	Completed           left, because its copy would not run
+//	Running             left, because its copy would be delayed
 //	Foreign             left
-//	Unknown, no record  left ([ErrNoRecord]); Unknown sends it, or Expired where the record may have expired
-//	Unknown, no Store   left; WithoutRecords sends it
+//	Unknown, no record  left ([ErrNoRecord]), unless Unknown is set, or Expired if the record may have expired
+//	Unknown, no Store   left, unless WithoutRecords is set
 //
 // Redrive also leaves messages with another Problem, messages that were redriven MaxRedriven times before, messages that this run
 // has sent and that came back, and messages that would lose their key. It sends a message whose record was reopened 65 s after
@@ -138,7 +138,8 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // Redrive sends second copies only of messages whose send was under way. A journal that can't be written ends the redrive.
 //
 // Redrive refuses a queue with a redrive policy of its own, unless Options.SpendReceives is set. It also refuses a queue from
-// which a move task is moving messages, or another process redrives ([ErrBusy]).
+// which a move task is moving messages, and with a Journal a queue of another redrive or restore on this machine that has a
+// journal in the same folder ([ErrBusy]).
 func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Report, error) {
 	var o RedriveOptions
 	for _, fn := range optFns {

@@ -65,10 +65,10 @@ func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) 
 // Replay reads the state of the event first, again when it has found the message, and again before the send. It acts on it like
 // this:
 //
-//	Completed            refused; Again replays it
-//	Released, reopened   sent without another reopen: an operator, or a replay that has stopped, has reopened the record
-//	Released, by a run   refused: Redrive sends it, from an archive after Restore
-//	Crashed              refused: the same, when it was found out that the event was not done
+//	Completed            refused, unless Again names the run
+//	Released, reopened   sent without another reopen, because an operator or a stopped replay has reopened the record
+//	Released, by a run   refused, use Redrive, after Restore for an archive
+//	Crashed              refused, use these when you know that the event was not done
 //	Running, Foreign     refused
 //	Unknown              refused
 //

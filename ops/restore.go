@@ -63,7 +63,8 @@ type RestoreOptions struct {
 // kill. With the Journal it sends second copies only of messages whose send was under way. Without it SQS drops a second copy on
 // FIFO, for five minutes.
 //
-// Restore refuses a queue from which a move task is moving messages, and a queue of another redrive or restore ([ErrBusy]).
+// Restore refuses a queue from which a move task is moving messages, and with a Journal a queue of another redrive or restore on
+// this machine that has a journal in the same folder ([ErrBusy]).
 func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*RestoreOptions)) (Report, error) {
 	var o RestoreOptions
 	for _, fn := range optFns {
@@ -110,7 +111,7 @@ func (o *RestoreOptions) resolve(archive io.Reader) error {
 	return errors.Join(errs...)
 }
 
-// restore is a run that sends what is in an archive.
+// restore is a run that sends the messages of an archive.
 type restore struct {
 	*run
 	otherQueue bool

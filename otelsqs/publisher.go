@@ -44,7 +44,7 @@ func (t *Telemetry) accept(ctx context.Context, a fifo.Acceptance) (context.Cont
 
 type createKey struct{ t *Telemetry }
 
-// carrier uses trace context for an event. It leaves out values without a place in a [fifo.Carry], such as baggage.
+// carrier receives the trace context of an event. It leaves out values without a place in a [fifo.Carry], such as baggage.
 type carrier struct{ fifo.Carry }
 
 func (c *carrier) Get(string) string { return "" }

@@ -125,7 +125,7 @@ func (s *Server) trimStreams() {
 
 // ReplaceShards closes the open shards of the table's stream and opens children of each, 1 to 16, which divide the items of the
 // parent. AWS replaces a shard by one every few hours, and by two when it divides a partition. ReplaceShards returns an error if
-// the table does not have a stream, or if children is out of range.
+// the table does not have an enabled stream, or if children is out of range.
 func (s *Server) ReplaceShards(tableName string, children int) error {
 	s.lock()
 	defer s.mu.Unlock()
