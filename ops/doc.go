@@ -20,8 +20,8 @@
 // message. See [DLQ.Redrive], and the table of states in docs/operating.md.
 //
 // This package finds the record by the event's key, as the consumer of the source queue computes it. SQS's own move to a FIFO
-// queue replaces the MessageDeduplicationId, so it can't find a key that is made of this ID (dedup.Options.TrustDedupID).
-// Message.Problem then says so.
+// queue replaces the MessageDeduplicationId, so a record with a key that is made of this ID (dedup.Options.TrustDedupID) can't be
+// found. Message.Problem then says so.
 //
 // # Redriving
 //

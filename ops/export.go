@@ -35,9 +35,9 @@ func (d *DLQ) Export(ctx context.Context, file string, optFns ...func(*ExportOpt
 }
 
 // Delete exports the selected messages like [DLQ.Export], and deletes each one after its line is on the disk. It leaves a message
-// that can't be archived unchanged. A killed process has only deleted messages that are in the archive. Call Delete again then,
-// with the same file. A message that was written and not deleted is in the file twice, and [DLQ.Restore] restores it once. SQS
-// shows more messages of a FIFO queue as Delete deletes others, but not those behind ten that aren't selected.
+// whose line would read back as another message. A killed process has only deleted messages that are in the archive. Call Delete
+// again then, with the same file. A message that was written and not deleted is in the file twice, and [DLQ.Restore] restores it
+// once. SQS shows more messages of a FIFO queue as Delete deletes others, but not those behind ten that aren't selected.
 //
 // Delete doesn't look at states unless you set States. To delete messages whose event is done, use dedup.StateCompleted. Delete
 // never calls sqs:PurgeQueue.

@@ -11,8 +11,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// Extract returns the contexts that a message carries. It returns two if traceparent and AWSTraceHeader differ. It ignores
-// malformed contexts.
+// Extract returns the contexts that a message carries, two at most. It returns two if traceparent and AWSTraceHeader differ, and
+// an empty list if the message has neither. It ignores malformed contexts.
 func (t *Telemetry) Extract(m *sqsonce.Message) []trace.SpanContext {
 	found, n := t.extract(m)
 	return append([]trace.SpanContext(nil), found[:n]...)
