@@ -21,17 +21,22 @@ import (
 
 // Options configure [Start].
 type Options struct {
-	// Queues are the queues to create. Default: none.
+	// Queues are the queues to create.
+	// Default: empty.
 	Queues []Queue
-	// Tables are the names of idempotency tables to create: string key "id", TTL on "expiration". Default: none.
+	// Tables are the names of idempotency tables to create, with the string key "id" and TTL on "expiration".
+	// Default: empty.
 	Tables []string
-	// Endpoint is the URL of both services. Default: from the environment, otherwise in memory; see [Start].
+	// Endpoint is the URL of both services.
+	// Default: from the environment, otherwise in memory. See [Start].
 	Endpoint string
 	// InMemory runs both services in memory whatever the environment says, for tests that use [Stack.MemSQS] and
-	// [Stack.MemDynamoDB]. It excludes Endpoint. Default: false.
+	// [Stack.MemDynamoDB]. It excludes Endpoint.
+	// Default: false.
 	InMemory bool
-	// HTTP makes the in-memory services also listen on a free port of 127.0.0.1, for other processes. It has no effect if a
-	// service has an endpoint. Do not set it in a synctest bubble, where sockets do not work. Default: false.
+	// HTTP makes the in-memory services also listen on a free port of 127.0.0.1, for other processes. It doesn't change a service
+	// with an endpoint. Do not set it in a synctest bubble, where sockets do not work.
+	// Default: false.
 	HTTP bool
 }
 
@@ -39,10 +44,12 @@ type Options struct {
 type Queue struct {
 	// Name is the name of the queue. With the suffix ".fifo" the queue and its dead-letter queue are FIFO queues.
 	Name string
-	// MaxReceiveCount is the number of receives after which a message is moved to the dead-letter queue. The name of that
-	// queue is Name-dlq, with the suffix ".fifo" last. Default: 5; negative: no dead-letter queue.
+	// MaxReceiveCount is the number of receives after which SQS moves a message to the dead-letter queue. The name of that queue
+	// is Name-dlq, with the suffix ".fifo" last. Negative: the queue is created without a dead-letter queue.
+	// Default: 5.
 	MaxReceiveCount int
-	// Attributes are further queue attributes, such as VisibilityTimeout. Default: none.
+	// Attributes are further queue attributes, such as VisibilityTimeout.
+	// Default: empty.
 	Attributes map[string]string
 }
 
@@ -70,8 +77,8 @@ type Stack struct {
 	created []func(context.Context) error // undone by Close, last first
 }
 
-// MemSQS returns the SQS in memory, to inject faults and to read its state. It panics if SQS has an endpoint: a test that calls
-// it sets Options.InMemory.
+// MemSQS returns the SQS in memory, to inject faults and to read its state. It panics if SQS has an endpoint, so set
+// Options.InMemory in a test that calls it.
 func (s *Stack) MemSQS() *memsqs.Server {
 	if s.memSQS == nil {
 		panic(notInMemory("SQS", s.sqsEndpoint, "MemSQS"))
@@ -79,8 +86,8 @@ func (s *Stack) MemSQS() *memsqs.Server {
 	return s.memSQS
 }
 
-// MemDynamoDB returns the DynamoDB in memory, to inject faults and to read its state. It panics if DynamoDB has an endpoint: a
-// test that calls it sets Options.InMemory.
+// MemDynamoDB returns the DynamoDB in memory, to inject faults and to read its state. It panics if DynamoDB has an endpoint, so
+// set Options.InMemory in a test that calls it.
 func (s *Stack) MemDynamoDB() *memdynamodb.Server {
 	if s.memDynamoDB == nil {
 		panic(notInMemory("DynamoDB", s.dynamoEndpoint, "MemDynamoDB"))
@@ -92,12 +99,13 @@ func notInMemory(service, endpoint, method string) string {
 	return fmt.Sprintf("localstack: %s has the endpoint %s: set Options.InMemory to use %s", service, endpoint, method)
 }
 
-// Start uses the first endpoint that is set: Options.Endpoint, then AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL_DYNAMODB, then
-// AWS_ENDPOINT_URL. A service without an endpoint runs in memory, as both do with Options.InMemory. Start then creates the
-// queues and tables of the options that do not exist. Before it returns an error, it deletes what it created.
+// Start starts the services, or connects to them, and creates the queues and tables of the options that do not exist. It uses the
+// first endpoint that is set: Options.Endpoint, then AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL_DYNAMODB, then AWS_ENDPOINT_URL. A
+// service without an endpoint runs in memory, as both do with Options.InMemory. Before Start returns an error, it deletes the
+// queues and tables that it created.
 //
-// With an endpoint the credentials are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, by default "test".
-// The region is AWS_REGION or AWS_DEFAULT_REGION, by default us-east-1.
+// With an endpoint the credentials are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, by default "test". The
+// region is AWS_REGION or AWS_DEFAULT_REGION, by default us-east-1.
 func Start(ctx context.Context, optFns ...func(*Options)) (*Stack, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -193,8 +201,7 @@ func (s *Stack) serve(l net.Listener) {
 
 func (s *Stack) undo(fn func(context.Context) error) { s.created = append(s.created, fn) }
 
-// Close deletes the queues and tables that Start created, and stops the in-memory services. The clients must not be used
-// after it.
+// Close deletes the queues and tables that Start created, and stops the in-memory services. Don't use the clients after it.
 func (s *Stack) Close(ctx context.Context) error {
 	var errs []error
 	for i := len(s.created) - 1; i >= 0; i-- {
@@ -228,8 +235,9 @@ func credentials() aws.CredentialsProvider {
 	})
 }
 
-// Handler serves both services on one port: the X-Amz-Target header of a call names its service. A GET or HEAD of any path returns
-// status 200, for health checks. Requests of the query protocol get its error, which says what is offered.
+// Handler serves both services on one port. The X-Amz-Target header of a call names its service. A GET or HEAD of any path
+// returns status 200, for health checks. A request of the query protocol gets an error of that protocol, which lists the offered
+// protocols.
 func Handler(q *memsqs.Server, d *memdynamodb.Server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

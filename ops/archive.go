@@ -62,10 +62,10 @@ type archived struct {
 	run   string // the Export or Delete that wrote it: Report.Run
 }
 
-// ReadArchive returns the messages of an archive in the order of the file, as they were when they were archived: ID, SentAt, the
-// receive count and State are of that time. They have no receipt handle, Record, LostAt and Problem. Several archives, one behind the
-// other, are one too. A line that cannot be read is an error with its number, and the last thing that ReadArchive returns. A last
-// line that was not written to its end is left out: nothing was deleted for it.
+// ReadArchive returns the messages of an archive in the order of the file, as they were when they were archived. ID, SentAt, the
+// receive count and State are of that time. The messages don't have a receipt handle, Record, LostAt and Problem. You can
+// concatenate several archives and read them as one. A line that can't be read is an error with its number, and ends the
+// sequence. ReadArchive skips a last line that was not written to its end, because its message was not deleted.
 func ReadArchive(r io.Reader) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
 		for a, err := range readArchive(r) {

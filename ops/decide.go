@@ -72,17 +72,22 @@ func inState(m *Message) error {
 	return fmt.Errorf("%w: %s: %s", ErrState, m.State, opsview.Do(m.State))
 }
 
-// Selection selects messages: those that all of the filters that are set select.
+// Selection selects the messages that match all filters that you set.
 type Selection struct {
-	// Classes are IDs of reason classes. Default: all.
+	// Classes are IDs of reason classes.
+	// Default: all.
 	Classes []string
-	// States of the messages' events. Default: all. What else decides about a message is said at the operation.
+	// States of the messages' events. Each operation documents its further conditions.
+	// Default: all.
 	States []dedup.RecordState
-	// IDs are message IDs. Default: all.
+	// IDs are message IDs.
+	// Default: all.
 	IDs []string
-	// Filter is called for each message that the other filters select, concurrently. It must not change the message. Default: none.
+	// Filter is called concurrently for each message that the other filters select. It must not change the message.
+	// Default: nil.
 	Filter func(*Message) bool
-	// All says that no filter is meant to be set. [DLQ.Delete] needs it where none is. Default: false.
+	// All says that you select all messages on purpose, without a filter. [DLQ.Delete] needs either a filter or All.
+	// Default: false.
 	All bool
 }
 
@@ -120,10 +125,10 @@ func (s *Selection) selects(m *Message) (selected bool, err error) {
 	return selected, err
 }
 
-// Action is what became of a message.
+// Action is the result of an operation for a message.
 type Action string
 
-// The actions. A message that a redrive has given one of the last four is in the dead-letter queue as it was.
+// The actions. A message with one of the last four of a redrive is in the dead-letter queue as before.
 const (
 	ActionExported       Action = "exported"        // its line is in the archive, and it is in the dead-letter queue as it was
 	ActionDeleted        Action = "deleted"         // its line is in the archive, and it was deleted
@@ -132,39 +137,40 @@ const (
 	ActionReplayed       Action = "replayed"        // SQS has its copy, and it is not in the dead-letter queue: DLQ.Replay
 	ActionUndeleted      Action = "undeleted"       // SQS has its copy, or the archive its line, and it is still in the dead-letter queue: Err says why
 	ActionUnknownOutcome Action = "unknown_outcome" // SQS may have its copy
-	ActionSendFailed     Action = "send_failed"     // SQS did not take its copy
+	ActionSendFailed     Action = "send_failed"     // SQS refused its copy
 	ActionLeft           Action = "left"            // it was not sent, and not archived: Err says why
 	ActionPlanned        Action = "planned"         // it would have been sent, or archived: DryRun
 )
 
-// Result is what became of one message.
+// Result is the result of an operation for one message.
 type Result struct {
 	ID, Group string // of the message in the dead-letter queue, or in the archive
 	RecordKey string
-	State     dedup.RecordState // when it was decided about
+	State     dedup.RecordState // when the operation decided about the message
 	Class     Class
-	// Destination is the URL of the queue that a copy goes to; "" where that is not known.
+	// Destination is the URL of the queue that a copy goes to, or "" if it is not known.
 	Destination string
 	Action      Action
-	Err         error             // why it is none of Redriven, Replayed, Exported, Deleted, Restored and Planned
+	Err         error             // why Action is not Redriven, Replayed, Exported, Deleted, Restored or Planned
 	SentID      string            // the message ID of its copy
-	After       dedup.RecordState // Completed, Released or Crashed: what the copy's delivery came to, where that was watched
+	After       dedup.RecordState // how the copy's delivery ended, if it was watched: Completed, Released or Crashed
 }
 
-// Report is what a redrive, an export, a delete or a restore did. It has one result for each message that it saw.
+// Report is the result of a redrive, an export, a delete or a restore. It has one result for each message that the operation saw.
 type Report struct {
-	// Run is the run's ID, which is in the redriven attribute of what a redrive sent, and in the lines of an archive.
+	// Run is the run's ID. It is in the redriven attribute of the copies of a redrive, and in the lines of an archive.
 	Run string
-	// Total is how many messages the queue had at the start, by SQS's approximate count. No more are redriven, or archived. What is
-	// not in Results was hidden: by another consumer, or in FIFO groups behind messages that were left. Of a restore it is how many
-	// messages were read.
+	// Total is how many messages the queue had at the start, by SQS's approximate count. A run redrives or archives at most this
+	// many. Messages that are not in Results were hidden, by another consumer or in FIFO groups behind messages that were left.
+	// For a restore Total is how many messages it has read.
 	Total int
-	// Behind is how many messages of a FIFO queue an export or a delete has not seen: SQS did not show them, behind what it left.
+	// Behind is how many messages of a FIFO queue an export or a delete has not seen, because SQS didn't show them behind the
+	// messages that were left.
 	Behind int
-	// Torn is the number of the archive's last line, where that was not written to its end. An export or a delete has removed it, a
-	// restore does not use it: its message was not deleted for it. 0: there was none.
+	// Torn is the number of the archive's last line if that line was not written to its end, or 0. An export or a delete has
+	// removed the line, and a restore doesn't use it. Its message was not deleted.
 	Torn int
-	// Results are in the order in which SQS returned the messages, or in that of the archive.
+	// Results are in the order in which SQS returned the messages, or in the order of the archive.
 	Results []*Result
 }
 

@@ -13,32 +13,34 @@ import (
 type ExportOptions struct {
 	Selection
 
-	// DryRun decides about all messages that SQS shows, and gives them back. The file may be "". Default: false.
+	// DryRun decides about all messages that SQS shows, and makes them visible again without writing them. The file may be "".
+	// Default: false.
 	DryRun bool
 }
 
-// Export writes the selected messages to a file, whole: see [ReadArchive]. It creates the file, with mode 0600, or appends to an
-// archive, and changes no other file. It reads the records as List does. All messages are visible again when it returns, with one
-// receive more.
+// Export writes the selected messages completely to a file that [ReadArchive] reads. It creates the file, with mode 0600, or
+// appends to an archive, and doesn't change any other file. It reads the records as List does. All messages are visible again
+// when it returns, with one receive more.
 //
-// It ends when two receives have found nothing more, or after as many messages as the queue had at the start. Of a FIFO queue SQS
-// shows ten messages of a group at most: Report.Behind counts the others. All messages are in flight at once, of which SQS allows
-// 120,000: the export of a longer queue ends there. A failed call of SQS ends it, and so does a file that cannot be written, such
-// as one on a full disk. When ctx ends nothing more is written. The report says what became of each message, also with an error.
+// Export ends after two receives without new messages, or after as many messages as the queue had at the start. SQS shows at most
+// ten messages of a FIFO group, and Report.Behind counts the others. All messages are in flight at once, of which SQS allows
+// 120,000, so the export of a longer queue ends there. A failed call of SQS ends Export, and so does a file that can't be
+// written, such as one on a full disk. When ctx ends, Export stops writing. The report has the result of each message, also with
+// an error.
 //
-// A queue with a redrive policy of its own is refused, unless Options.SpendReceives, and so is one out of which a move task takes
-// messages ([ErrBusy]).
+// Export refuses a queue with a redrive policy of its own, unless Options.SpendReceives is set, and a queue from which a move
+// task is moving messages ([ErrBusy]).
 func (d *DLQ) Export(ctx context.Context, file string, optFns ...func(*ExportOptions)) (Report, error) {
 	return d.export(ctx, "Export", file, optFns)
 }
 
-// Delete is Export that deletes: each selected message when its line is on the disk, never before. A message that cannot be archived
-// as it is, is left. A process that is killed has deleted nothing that is not in the archive. Delete again then, with the same file: a
-// message that was written and not deleted is in it twice, and [DLQ.Restore] restores it once. Of a FIFO queue SQS shows more
-// messages as others are deleted, but none behind ten that are not selected.
+// Delete exports the selected messages like [DLQ.Export], and deletes each one after its line is on the disk. It leaves a message
+// whose line would read back as another message. A killed process has only deleted messages that are in the archive. Call Delete
+// again then, with the same file. A message that was written and not deleted is in the file twice, and [DLQ.Restore] restores it
+// once. SQS shows more messages of a FIFO queue as Delete deletes others, but not those behind ten that aren't selected.
 //
-// It does not look at states unless States says so; for a message whose event is done that is dedup.StateCompleted. sqs:PurgeQueue
-// is never called.
+// Delete doesn't look at states unless you set States. To delete messages whose event is done, use dedup.StateCompleted. Delete
+// never calls sqs:PurgeQueue.
 func (d *DLQ) Delete(ctx context.Context, file string, optFns ...func(*ExportOptions)) (Report, error) {
 	return d.export(ctx, "Delete", file, optFns)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
-// history is what the redriven attribute says: "times run first-sent-ms".
+// history is the content of the redriven attribute: "times run first-sent-ms".
 type history struct {
 	times int
 	run   string
@@ -120,8 +120,9 @@ func (d *DLQ) destination(m *Message) string {
 	return url
 }
 
-// origin is what the dead-letter-source attribute says: "source" of a host's copy, "source cause first-sent-ms" of a restored
-// message, which has no DeadLetterQueueSourceArn and no SentTimestamp of its own. The source of that is "-" where nothing said it.
+// origin is the content of the dead-letter-source attribute: "source" of a host's copy, "source cause first-sent-ms" of a
+// restored message, which lacks a DeadLetterQueueSourceArn and a SentTimestamp of its own. The source of a restored message is
+// "-" if it was not known.
 type origin struct {
 	source string
 	cause  Cause     // "": there is no attribute

@@ -21,8 +21,8 @@ import (
 
 const journalVersion = 1
 
-// journal is a file with a JSON object in each line: what a redrive, or a restore, is about to send, has sent and has deleted. It has
-// no bodies.
+// journal is a file with a JSON object in each line: the messages that a redrive, or a restore, is about to send, has sent and
+// has deleted. It doesn't contain bodies.
 type journal struct {
 	run  string            // the ID of the run that is not done; "" for none
 	sent map[string]string // by the IDs of messages that were sent by earlier processes: the copies' IDs
@@ -193,7 +193,7 @@ type lineFile struct {
 	broken error // the first error: behind half a line nothing is written
 }
 
-// appender is what a lineFile needs of an *os.File.
+// appender is the part of an *os.File that a lineFile uses.
 type appender interface {
 	Write([]byte) (int, error)
 	Sync() error

@@ -38,7 +38,8 @@ const (
 
 // ListOptions configure [DLQ.List].
 type ListOptions struct {
-	// Limit is how many messages are read at most. Default: 1,000. Negative: no limit.
+	// Limit is the maximum number of messages to read. Negative: unlimited.
+	// Default: 1,000.
 	Limit int
 }
 
@@ -54,30 +55,32 @@ func holdOf(n int) time.Duration {
 	return defaultHold * time.Duration(max(1, (n+holdFor-1)/holdFor))
 }
 
-// Listing is what a dead-letter queue showed.
+// Listing is the result of [DLQ.List].
 type Listing struct {
-	// Messages are in the order in which SQS returned them: on a FIFO queue that is the order of each group.
+	// Messages are in the order in which SQS returned them. On a FIFO queue this is the order of each group.
 	Messages []*Message
 	// AsOf is when the listing began.
 	AsOf time.Time
-	// Total is how many messages the queue had then, by SQS's approximate count, Hidden how many of them were in flight: with
-	// another listing, one that was killed up to Options.Hold ago, or a redrive. These are not in Messages.
+	// Total is how many messages the queue had at AsOf, by SQS's approximate count. Hidden is how many of them were in flight:
+	// with another listing, with a listing that was killed up to Options.Hold ago, or with a redrive. Hidden messages are not in
+	// Messages.
 	Total, Hidden int
-	// Behind is how many messages of a FIFO queue lie behind those that SQS shows of their groups, or were not read because of the
-	// limit.
+	// Behind is how many messages of a FIFO queue List has not seen, because they are behind the messages that SQS shows of their
+	// groups, or because of the limit.
 	Behind int
-	// Complete says that all messages were read: SQS had no more to show, and its count, which is approximate, agrees.
+	// Complete says that List has read all messages. SQS had no more to show, and its approximate count agrees.
 	Complete bool
 }
 
-// List reads the messages of the queue, gives them back, and joins each with the record of its event, by one consistent read
-// each. It receives each message once, ten in a call, eight calls at once on a standard queue, and ends when two receives found
-// nothing more, at Limit, at 1 GiB of bodies and attributes, or before Options.Hold ends. What it has read is visible again when it returns, also after an error,
-// a panic of the client, or the end of ctx; receives that are under way then are awaited, for 10 s at most.
+// List reads the messages of the queue, makes them visible again, and joins each with the record of its event. It makes one
+// consistent read of the store for each message. It receives each message once, ten in a call, with eight calls at once on a
+// standard queue. It ends after two empty receives, at Limit, at 1 GiB of bodies and attributes, or before Options.Hold ends. All
+// messages that it has read are visible again when it returns, also after an error, a panic of the client, or the end of ctx. In
+// these cases it waits at most 10 s for receives that are under way.
 //
-// A failed call ends the listing: List returns what it has read with the error. Where messages could not be given back the error
-// says how many are hidden until when. A record that cannot be read is the Problem of its message, and no error of List. A queue
-// with a redrive policy of its own is refused, unless Options.SpendReceives.
+// A failed call ends the listing, and List returns the messages so far with the error. If it couldn't make messages visible
+// again, the error says how many are hidden and until when. A record that List can't read becomes the Problem of its message, not
+// an error of List. List refuses a queue with a redrive policy of its own, unless Options.SpendReceives is set.
 func (d *DLQ) List(ctx context.Context, optFns ...func(*ListOptions)) (Listing, error) {
 	var o ListOptions
 	for _, fn := range optFns {
@@ -196,7 +199,7 @@ func (d *DLQ) receive(ctx context.Context, n int, hold time.Duration) ([]sqstype
 	return out.Messages, nil
 }
 
-// mostLooks is how often what is left of a group is given back, and received again, without a message that is new.
+// mostLooks is how often the messages of a group that are left are given back, and received again, without a new message.
 const mostLooks = 3
 
 // uncover gives back what is left of FIFO groups that go on, and reports whether it did: SQS shows no more of a group while messages

@@ -24,32 +24,32 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// Message is a message of a dead-letter queue, with what is known of its event.
+// Message is a message of a dead-letter queue, with the known facts about its event.
 type Message struct {
 	// Message is the message as the source's consumer would receive it, in its envelope: QueueARN is the source's, or "" where
 	// nothing says which queue that is. ID, SentAt, the receive count and the receipt handle are the dead-letter queue's. The
 	// handle is of no use after a listing.
 	sqsonce.Message
-	// Cause is how it came here.
+	// Cause is how the message came to the dead-letter queue.
 	Cause Cause
-	// Reason is why: the reject-reason of a message that was rejected, else the last error of the event's record, else what the
-	// state says. Class groups the reasons.
+	// Reason is why the message came here: the reject-reason of a rejected message, else the last error of the event's record,
+	// else the reason that the state implies. Class groups the reasons.
 	Reason string
 	Class  Class
-	// RecordKey is the key of the event's record; "" where it is not known.
+	// RecordKey is the key of the event's record, or "" if the key is not known.
 	RecordKey string
-	// State is that of Record, which is nil under Unknown.
+	// State is the state of Record. Record is nil if the state is StateUnknown.
 	State  dedup.RecordState
 	Record *dedup.Record
-	// Expired says of a record that was not found that it may have expired: the message is older than the records' retention.
+	// Expired says that a record that was not found may have expired, because the message is older than the records' retention.
 	Expired bool
-	// LostAt is when SQS deletes the message. On a FIFO queue SQS counts from its own move: one with the cause ReceivesUsedUp is
-	// deleted later. Zero: not known.
+	// LostAt is when SQS deletes the message, or zero if that is not known. On a FIFO queue SQS counts from its own move, so it
+	// deletes a message with the cause CauseReceivesUsedUp later.
 	LostAt time.Time
-	// Redriven is how often a redrive has sent it before, as its redriven attribute says.
+	// Redriven is how often a redrive has sent the message before, by its redriven attribute.
 	Redriven int
-	// Problem is why the record is not known: [ErrNoRecord], a key function that failed, a key that the queue or
-	// SQS's move has changed, or a store that did not answer. nil where Options have neither Key nor Store.
+	// Problem is why the record is not known: [ErrNoRecord], a key function that failed, a key that the queue or SQS's move has
+	// changed, or a store that did not answer. It is nil if Options have neither Key nor Store.
 	Problem error
 }
 
@@ -218,7 +218,7 @@ func (m *Message) explain() {
 // Class groups reasons that differ in details only, such as an order's number.
 type Class struct {
 	ID   string // six hexadecimal digits of the SHA-256 of Text
-	Text string // the reason in lower case, with * for each detail; at most 160 bytes
+	Text string // the reason in lower case, with * for each detail, at most 160 bytes
 }
 
 const (
@@ -228,8 +228,8 @@ const (
 	maxClassed = 4 << 10
 )
 
-// details are what two reasons of one class differ in: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of eight digits or
-// more, and numbers. An apostrophe within a word quotes nothing.
+// details are the parts in which two reasons of one class differ: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of
+// eight digits or more, and numbers. An apostrophe within a word quotes nothing.
 var details = regexp.MustCompile(strings.Join([]string{
 	`\barn:[^\s"'` + "`" + `,;()]+`,
 	`\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z\b|[+-]\d\d:?\d\d)?`,
@@ -264,10 +264,11 @@ type Cause string
 const (
 	CauseRejected       Cause = "rejected"         // by a host: its handler returned Reject, or failed at its last attempt
 	CauseReceivesUsedUp Cause = "receives_used_up" // moved by SQS: it was received maxReceiveCount times
-	CauseSent           Cause = "sent"             // by somebody else, or by a host whose attributes had no room
+	CauseSent           Cause = "sent"             // sent by another program, or by a host whose attributes had no room
 )
 
 var causes = []Cause{CauseRejected, CauseReceivesUsedUp, CauseSent}
 
-// StateUnknown is a [Message].State beside those of package dedup: no record was found, or none was read. Message.Problem says why.
+// StateUnknown is a [Message].State in addition to those of package dedup. It says that the record was not found, or not read.
+// Message.Problem says why.
 const StateUnknown = opsview.StateUnknown

@@ -20,7 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/opserr"
 )
 
-// DLQ is a dead-letter queue. It is safe for concurrent use, but one listing does not see what the other one holds.
+// DLQ is a dead-letter queue. It is safe for concurrent use, but one listing doesn't see the messages that another one hides.
 type DLQ struct {
 	client    Client
 	url, arn  string
@@ -34,9 +34,9 @@ type DLQ struct {
 	wrap func(appender) appender // of journals and archives, in tests
 }
 
-// Open reads the attributes and sources of the queue. It refuses a queue that is the dead-letter queue of none, and one out of which a
-// move task takes messages ([ErrBusy]). It returns a [*sqsonce.OptionError] for each option that cannot be used, joined, or the
-// error of the call that failed.
+// Open reads the attributes and sources of the queue. It refuses a queue that isn't the dead-letter queue of another one, and a
+// queue from which a move task is moving messages ([ErrBusy]). It returns a [*sqsonce.OptionError] for each unusable option,
+// joined, or the error of the failed call.
 func Open(ctx context.Context, c Client, dlqURL string, optFns ...func(*Options)) (*DLQ, error) {
 	d := &DLQ{client: c, url: dlqURL, fifo: host.IsFIFO(dlqURL)}
 	for _, fn := range optFns {
@@ -156,7 +156,8 @@ func (d *DLQ) failed(action string, err error) error {
 	return fmt.Errorf("ops: sqs:%s of %s: %w", action, d.url, err)
 }
 
-// Client is what this package needs of SQS. *sqs.Client implements it. Its retries are those of its user.
+// Client is the part of SQS that this package uses. *sqs.Client implements it. Retries are those that you configure for the
+// client.
 type Client interface {
 	fifo.Client
 	ListDeadLetterSourceQueues(context.Context, *sqs.ListDeadLetterSourceQueuesInput, ...func(*sqs.Options)) (*sqs.ListDeadLetterSourceQueuesOutput, error)
@@ -172,32 +173,38 @@ const leastRetention = time.Hour
 
 // Options configure [Open].
 type Options struct {
-	// Key returns the key of a message's record: the Key of a dedup.Once with the consumer's name and options. It gets the message
-	// as the consumer of the source queue sees it, and must not change it. It is called concurrently. Default: none, messages are
-	// not joined with records.
+	// Key returns the key of a message's record. Use the Key of a dedup.Once with the consumer's name and options. Key gets the
+	// message as the consumer of the source queue sees it, and must not change it. Calls are concurrent.
+	// Default: nil, messages are not joined with records.
 	Key func(*sqsonce.Message) (string, error)
-	// Store has the consumer's records. Default: none, messages are not joined with records.
+	// Store has the consumer's records.
+	// Default: nil, messages are not joined with records.
 	Store dedup.Inspector
-	// NoUnwrap says that the consumer has no sqsonce.OpenEnvelope around its handler: Key gets an envelope as it is. Default: false, Key
-	// gets the message in it.
+	// NoUnwrap says that the consumer's handler runs without sqsonce.OpenEnvelope, so Key gets an envelope as it is.
+	// Default: false, Key gets the message in the envelope.
 	NoUnwrap bool
-	// Retention is the consumer's dedup.Options.Retention. Default: 29 days. At least 1 h.
+	// Retention is the consumer's dedup.Options.Retention.
+	// Default: 29 days. Limits: at least 1 h.
 	Retention time.Duration
-	// Source is the ARN of the queue of messages that do not say which one they came from. Default: where the dead-letter queue
-	// has one source that one, else none.
+	// Source is the ARN of the source queue of messages that don't name one.
+	// Default: the source of the dead-letter queue if it has exactly one.
 	Source string
-	// Sources are the ARNs of the queues whose consumer Key and Store are of: the messages of other queues are judged by its records
-	// otherwise. Those have a Problem, and no operation selects them. Default: all queues.
+	// Sources are the ARNs of the queues whose consumer uses Key and Store. Without Sources, this package judges messages of
+	// other queues by that consumer's records, too. With Sources, those messages have a Problem, and operations don't select
+	// them.
+	// Default: all queues.
 	Sources []string
-	// NotDeadLetter accepts a queue that no queue names as its dead-letter queue: one that only hosts send to. Default: false, it
-	// is refused.
+	// NotDeadLetter accepts a queue without source queues, such as one that only hosts send to.
+	// Default: false, Open refuses such a queue.
 	NotDeadLetter bool
-	// SpendReceives accepts that a message may be moved on because it was received: the queue has a redrive policy of its own.
+	// SpendReceives accepts that SQS may move a message on because an operation received it. This happens on a dead-letter queue
+	// with a redrive policy of its own.
 	// Default: false, operations that receive refuse such a queue.
 	SpendReceives bool
-	// Hold is for how long a message is hidden at most, should the process be killed. An operation that deletes messages extends it
-	// after half of it; a listing reads for 5 s less. Default: 60 s, of a listing 60 s for each 10,000 messages that ListOptions.Limit
-	// and the queue's count allow, or part of these. Limits: 10 s to 12 h; a part of a second counts as a whole one.
+	// Hold is how long a message stays hidden at most if the process is killed. An operation that deletes messages extends it
+	// after half of the time. A listing stops reading 5 s before the end.
+	// Default: 60 s. For a listing 60 s for each 10,000 messages, or part of them, that ListOptions.Limit and the queue's count
+	// allow. Limits: 10 s to 12 h, rounded up to whole seconds.
 	Hold time.Duration
 }
 
@@ -245,14 +252,17 @@ func (o *Options) resolve(c Client, dlqURL string) error {
 
 // Errors that a program may act on. The text of any other error says what to do.
 var (
-	// ErrBusy says that nothing was done, since another redrive or restore runs, or one of AWS's. Try again when that has ended.
+	// ErrBusy says that the operation didn't start, because one of AWS's move tasks runs, or another redrive or restore on this
+	// machine with a journal in the same folder. Call it again when that has ended.
 	ErrBusy = opserr.ErrBusy
-	// ErrNoRecord does not say that the event never ran: a consumer with another key function or store has its record elsewhere.
+	// ErrNoRecord says that the event's record was not found. The event may still have run, because a consumer with another key
+	// function or store has its record elsewhere.
 	ErrNoRecord = errors.New("no record")
 	// ErrState says that a message is left because of the state of its event.
 	ErrState = errors.New("not sent in the state of its event")
-	// ErrStopped says that a redrive has stopped, since redriven events fail again. Messages that it has not sent are where they were.
+	// ErrStopped says that a redrive has stopped, because a canary's event was not completed, or redriven events fail again.
+	// Messages that it has not sent stay in the dead-letter queue.
 	ErrStopped = opserr.ErrStopped
-	// ErrReopened says that a replay has stopped on its way. No consumer may have run the event meanwhile.
+	// ErrReopened says that a replay has stopped after the reopen. A consumer may not have run the event yet.
 	ErrReopened = errors.New("ops: the event's record is reopened, and SQS has acknowledged no copy: any delivery runs it; replay the message again to go on")
 )

@@ -22,46 +22,56 @@ const (
 type RedriveOptions struct {
 	Selection
 
-	// DryRun decides about all messages that SQS shows, and gives them back. Default: false.
+	// DryRun decides about all messages that SQS shows, and makes them visible again without a send.
+	// Default: false.
 	DryRun bool
-	// Crashed also sends messages whose event's consumer died while it ran: the effect may have happened, and the event runs
-	// again. Default: false, they are left.
+	// Crashed also sends messages whose event's consumer died while it ran. The effect may have happened, and the event runs
+	// again.
+	// Default: false, they are left.
 	Crashed bool
-	// Unknown also sends messages under whose key there is no record ([ErrNoRecord]), but for those that Expired is for. That no
-	// record was found does not say that the event never ran: with another key function or another store the consumer's record is
-	// elsewhere, and may say that it crashed. A canary waits for that record: see Canary. Default: false, they are left.
+	// Unknown also sends messages whose event's record was not found ([ErrNoRecord]), except those that need Expired. The event
+	// may still have run, because with another key function or another store the consumer's record is elsewhere, and may say that
+	// it crashed. A canary waits for that record: see Canary.
+	// Default: false, they are left.
 	Unknown bool
-	// Expired also sends messages without a record that are so old that the record may have expired: the event may be done, and
-	// runs again. Default: false, they are left.
+	// Expired also sends messages without a record that are so old that the record may have expired. The event may be done, and
+	// runs again.
+	// Default: false, they are left.
 	Expired bool
-	// WithoutRecords sends without a look at records, where Options.Store is not set: also what is done, which the consumer's
-	// deduplication then drops. Default: false, and Options.Store is required.
+	// WithoutRecords sends messages without reading records, if Options.Store is not set. It also sends events that are done,
+	// which the consumer's deduplication then drops.
+	// Default: false, and Options.Store is required.
 	WithoutRecords bool
-	// SkipAhead also sends messages of a FIFO group behind one that was left, and so gives up its order; not behind one whose
-	// outcome is unknown. SQS shows at most ten messages behind those that are left. Default: false, what is left holds back its
-	// group.
+	// SkipAhead also sends messages of a FIFO group behind a message that was left, so the group loses its order. It doesn't send
+	// messages behind one with an unknown outcome. SQS shows at most ten messages behind those that are left.
+	// Default: false, a message that is left holds back its group.
 	SkipAhead bool
-	// Canary is how many messages are sent first, each when the event of the one before was completed. One that fails, or is not
-	// completed within CanaryTimeout, ends the redrive with [ErrStopped]. Default: 1, where Options.Store is set; none in a dry run.
-	// Negative: none.
+	// Canary is how many messages are sent first, each when the event of the one before is completed. A canary that fails, or is
+	// not completed within CanaryTimeout, ends the redrive with [ErrStopped]. Negative: 0 canaries.
+	// Default: 1 if Options.Store is set, 0 otherwise and in a dry run.
 	Canary int
 	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue.
-	// Default: 2 min. At least 1 s.
+	// Default: 2 min. Limits: at least 1 s.
 	CanaryTimeout time.Duration
-	// MaxRedriven leaves messages that were redriven so often before. Default: 3. Negative: no limit.
+	// MaxRedriven leaves messages that were redriven this often before. Negative: unlimited.
+	// Default: 3.
 	MaxRedriven int
-	// Rate is how many messages a second are sent on average, up to ten at once. Default: 50. Negative: no limit.
+	// Rate is the average number of messages to send in a second, up to ten at once. Negative: unlimited.
+	// Default: 50.
 	Rate int
-	// Journal is a file, made with mode 0600, in which each message ID is written before its copy is sent, after that, and when it was
-	// deleted; each line is on the disk before the next step. Bodies are not in it. A redrive with the journal of one that was killed
-	// deletes what that has sent, without a second send, whatever the filters are. While it runs, the lock of a file with the
-	// queue's name in the journal's folder refuses other redrives with a journal there: [ErrBusy]. On Windows it does not: two
-	// redrives must not write to one journal at once. Without a journal each of two redrives sees what the other has not hidden.
-	// Default: none.
+	// Journal is a file, made with mode 0600, to which the redrive writes each message ID before it sends the copy, after the
+	// send, and after the delete. Each line is on the disk before the next step. The file doesn't contain bodies.
+	//
+	// If a redrive was killed, start another one with its journal. It deletes the messages that the first one has sent, without a
+	// second send, whatever the filters are. While a redrive runs, it locks a file with the queue's name in the journal's folder,
+	// which refuses other redrives with a journal in that folder ([ErrBusy]). On Windows it doesn't, so never let two redrives
+	// write to one journal at once. Without a journal, each of two redrives sees the messages that the other has not hidden.
+	// Default: "", the redrive runs without a journal.
 	Journal string
-	// OnResult is called with each message's result when it is known what became of the message, and again when its Action or
-	// After has changed: for who shows how far it is. Calls are serial, and the redrive waits for each. A panic ends the redrive
-	// with its error. The result must not be changed, and not be read after the call. Default: none.
+	// OnResult is called with each message's result when it is known, and again when its Action or After has changed. Use it to
+	// show progress. Calls are serial, and the redrive waits for each. A panic ends the redrive with its error. Don't change the
+	// result, and don't read it after the call.
+	// Default: nil.
 	OnResult func(*Result)
 }
 
@@ -90,41 +100,46 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 	return errors.Join(errs...)
 }
 
-// Redrive sends messages back to the queues that they came from, as the same events, and deletes each one once SQS has its copy. A
-// copy has the body, the attributes, the group and the trace header of its message, without reject-reason and dead-letter-source.
-// It has an event-key where the event's key would change otherwise, such as that of the message ID, and a redriven attribute
-// where there is room: how often it was redriven, the run's ID, and when the event was first sent, in ms.
+// Redrive sends messages back to the queues that they came from, as the same events, and deletes each message once SQS has its
+// copy. A copy has the body, the attributes, the group and the trace header of its message, without reject-reason and
+// dead-letter-source. It has an event-key if the event's key would change otherwise, such as a key that is the message ID. If
+// there is room, it has a redriven attribute with the number of redrives so far, the run's ID, and the time in ms when the event
+// was first sent.
 //
-// What is sent is decided by the state of the message's event, which is read just before:
+// Redrive decides about a message by the state of its event, which it reads just before the send:
 //
 //	Released            sent
-//	Crashed             left; Crashed sends it
-//	Completed           left: its copy would do nothing
-//	Running             left: its copy would be delayed
+//	Crashed             left, unless Crashed is set
+//	Completed           left, because its copy would not run
+//	Running             left, because its copy would be delayed
 //	Foreign             left
-//	Unknown, no record  left ([ErrNoRecord]); Unknown sends it, or Expired where the record may have expired
-//	Unknown, no Store   left; WithoutRecords sends it
+//	Unknown, no record  left ([ErrNoRecord]), unless Unknown is set, or Expired if the record may have expired
+//	Unknown, no Store   left, unless WithoutRecords is set
 //
-// Left is also what has another Problem, what was redriven MaxRedriven times before, what this run has sent and came back, and what
-// would lose its key. A message whose record was reopened is sent 65 s after that: until
-// then a consumer may remember that it was done.
+// Redrive also leaves messages with another Problem, messages that were redriven MaxRedriven times before, messages that this run
+// has sent and that came back, and messages that would lose their key. It sends a message whose record was reopened 65 s after
+// the reopen, because a consumer may remember until then that the event was done.
 //
-// The first message is a canary: the others wait until its event is completed ([ErrStopped]). Of those every 50th is watched, without
-// a wait: the third that fails again ends the redrive ([ErrStopped]).
+// The first message is a canary, and the others wait until its event is completed. Redrive watches every 50th of the others
+// without waiting for it. A canary that fails, or the third watched message that fails again, ends the redrive with [ErrStopped].
 //
-// On FIFO the messages of a group are sent one after the other, in the queue's order. One that is left holds back those behind it,
-// unless its event is completed, or SkipAhead. So does one whose outcome is unknown: SQS has not answered for 285 s, or ctx has ended meanwhile. It stays, and
-// the next redrive sends it with the same MessageDeduplicationId; what comes of two copies is up to the consumer's deduplication.
+// On FIFO Redrive sends the messages of a group one after the other, in the queue's order. A message that is left holds back
+// those behind it, unless its event is completed or SkipAhead is set. So does a message whose outcome is unknown, because SQS has
+// not answered for 285 s or ctx has ended meanwhile. It stays in the dead-letter queue, and the next redrive sends it with the
+// same MessageDeduplicationId. The consumer's deduplication handles two copies.
 //
-// It ends when two receives have found nothing more, or after as many messages as the queue had at the start. A failed call of SQS
-// ends it, and so does a queue that takes no messages; a message that SQS refuses is left. When ctx ends no more is sent; what is
-// under way has 20 s. What was not deleted is visible again when Redrive returns. The report says what became of each message,
-// also with an error. A process that is killed leaves messages hidden for Options.Hold, and some may be sent that are not deleted. After
-// that, redrive again: on FIFO SQS drops a copy within five minutes of the first one, later the event's record does. With the
-// Journal no second copy is sent, but of what was under way. A journal that cannot be written ends the redrive.
+// Redrive ends after two receives without new messages, or after as many messages as the queue had at the start. A failed call of
+// SQS ends it, and so does a queue that refuses sends. It leaves a message that SQS refuses. When ctx ends, Redrive stops
+// sending, and sends that are under way have 20 s. Messages that were not deleted are visible again when it returns. The report
+// has the result of each message, also with an error.
 //
-// A queue with a redrive policy of its own is refused, unless Options.SpendReceives. So is one out of which a move task takes
-// messages ([ErrBusy]), and one from which another process redrives ([ErrBusy]).
+// If the process is killed, messages stay hidden for Options.Hold, and some may be sent but not deleted. Redrive again after
+// that. On FIFO SQS drops a copy within five minutes of the first one, and later the event's record does. With the Journal
+// Redrive sends second copies only of messages whose send was under way. A journal that can't be written ends the redrive.
+//
+// Redrive refuses a queue with a redrive policy of its own, unless Options.SpendReceives is set. It also refuses a queue from
+// which a move task is moving messages, and with a Journal a queue of another redrive or restore on this machine that has a
+// journal in the same folder ([ErrBusy]).
 func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Report, error) {
 	var o RedriveOptions
 	for _, fn := range optFns {
@@ -164,7 +179,7 @@ func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Rep
 	return r.report, err
 }
 
-// remembered is how long a consumer may remember that an event was done: dedup's minute, and what clocks differ.
+// remembered is how long a consumer may remember that an event was done: dedup's minute, and the difference of clocks.
 const remembered = 65 * time.Second
 
 // awaitReopened waits until no consumer can remember that an event was done whose record has been reopened, and looks at these records

@@ -13,20 +13,25 @@ import (
 
 // ReplayOptions configure [DLQ.Replay].
 type ReplayOptions struct {
-	// Again names the completed run that is to be repeated: the fence of the event's record as it was looked at, which is the time
-	// of that run in ms. The event does not run once more where it has run since. Default: none, a completed event is refused.
+	// Again names the completed run to repeat. It is the fence of the event's record as you have seen it, which is the time of
+	// that run in ms. If the event has run since, it doesn't run once more.
+	// Default: 0, Replay refuses a completed event.
 	Again int64
-	// Committed also replays an event whose handler's writes were committed in one transaction with its record: they are made again.
-	// Only dynamostore can tell; a sqlstore.Inbox cannot. Default: false, it is refused.
+	// Committed also replays an event whose handler committed its writes in one transaction with the record. The handler makes
+	// these writes again. Only dynamostore can detect such an event, a sqlstore.Inbox can't.
+	// Default: false, Replay refuses it.
 	Committed bool
-	// Name is the operator's, for whoever looks at the record: see dedup.ReopenOptions. Default: none.
+	// Name is the operator's name, for people who look at the record. See dedup.ReopenOptions.
+	// Default: "".
 	Name string
-	// Timeout bounds the wait for the end of the delivery, which comes behind everything that is in the queue. Default: 2 min. At
-	// least 1 s. Negative: no wait.
+	// Timeout bounds the wait for the end of the delivery, which comes behind everything that is in the queue. Negative: Replay
+	// doesn't wait.
+	// Default: 2 min. Limits: at least 1 s.
 	Timeout time.Duration
-	// Progress is called at once and each second while the replay waits, with the time that is left at most. Until the copy is sent it
-	// waits for consumers to forget that the event was done; after that, for the end of the copy's delivery. Progress must not block.
-	// If it panics, that ends the replay. Default: none.
+	// Progress is called at once and each second while the replay waits, with the longest time that may be left. Until the copy
+	// is sent, the replay waits for consumers to forget that the event was done. After that it waits for the end of the copy's
+	// delivery. Progress must not block. A panic ends the replay.
+	// Default: nil.
 	Progress func(sent bool, left time.Duration)
 }
 
@@ -47,38 +52,41 @@ func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) 
 	return errors.Join(errs...)
 }
 
-// Replay runs an event again whose record is completed, by sending a message of it to the queue that it came from. The message is
-// one of [DLQ.List], which is looked for in the queue, by its ID, and hidden meanwhile; or one without a receipt handle, which is
-// in no queue, such as one of [ReadArchive]. The note says why, for whoever looks at the record, which keeps its first 256 bytes.
+// Replay runs an event with a completed record again, by sending a message of the event to the queue that it came from. Pass a
+// message of [DLQ.List], which Replay finds in the queue by its ID and hides meanwhile. Or pass a message without a receipt
+// handle that is in no queue, such as one of [ReadArchive]. The note says why, for people who look at the record. The record
+// keeps its first 256 bytes.
 //
-// The record is reopened. Then Replay waits 65 s, since a consumer may remember for a minute that the event was done, and would
-// acknowledge the copy without running it. If the record is still as the reopen left it a copy is sent, as [DLQ.Redrive] sends
-// one. Once SQS has acknowledged that, the message is deleted from the dead-letter queue. Last Replay waits for the end of the
-// delivery: Result.After says what that came to.
+// Replay reopens the record. Then it waits 65 s, because a consumer may remember for a minute that the event was done, and would
+// acknowledge the copy without running it. If the record is still as the reopen left it, Replay sends a copy, as [DLQ.Redrive]
+// does. Once SQS has acknowledged the copy, Replay deletes the message from the dead-letter queue. Last it waits for the end of
+// the delivery. Result.After is the state in which the delivery left the record.
 //
-// What is done depends on the state of the event, which is read first, when the message was found, and before the send:
+// Replay reads the state of the event first, again when it has found the message, and again before the send. It acts on it like
+// this:
 //
-//	Completed            refused; Again replays it
-//	Released, reopened   sent without another reopen: an operator, or a replay that has stopped, has reopened the record
-//	Released, by a run   refused: Redrive sends it, from an archive after Restore
-//	Crashed              refused: the same, when it was found out that the event was not done
+//	Completed            refused, unless Again names the run
+//	Released, reopened   sent without another reopen, because an operator or a stopped replay has reopened the record
+//	Released, by a run   refused, use Redrive, after Restore for an archive
+//	Crashed              refused, use these when you know that the event was not done
 //	Running, Foreign     refused
 //	Unknown              refused
 //
-// A refusal has sent nothing: it is [ErrState], dedup.ErrChanged (the record changed meanwhile: look again), or its text says why. [ErrReopened] says
-// that Replay has stopped after the reopen: ctx has ended, a call has failed, or no answer came for the send, which may have been
-// carried out. The same call goes on, with the same MessageDeduplicationId: it reopens nothing, and waits for what is left of 65
-// s by the clock. It runs nothing twice, whatever was sent, and wherever the process was killed: a run since then has another
-// fence than Again, and is refused. The message of that stays in the dead-letter queue, and so does one whose event is run
-// by a delivery that comes in the 65 s. A killed process hides messages for a minute.
+// A refused replay has not sent the message. The error is [ErrState] or dedup.ErrChanged (the record changed meanwhile, so look
+// again), or its text says why. [ErrReopened] says that Replay has stopped after the reopen: ctx has ended, a call has failed, or
+// the send got no answer and may have been carried out. Make the same call to go on with the same MessageDeduplicationId. It
+// doesn't reopen the record again, and waits for the rest of the 65 s by the clock. It never runs an event twice, whatever was
+// sent, and wherever the process was killed. A run since then has another fence than Again, and Replay refuses it. The message of
+// such an event stays in the dead-letter queue, and so does one whose event is run by a delivery that comes in the 65 s. A killed
+// process hides messages for a minute.
 //
-// Any delivery of the event after the reopen runs it, and Replay's copy is then acknowledged without a run; so of several replays
-// at once one has its effect. An event that fails again is one of the source queue. That is an error, and so it is where
-// the delivery has not ended within Timeout. Timeout bounds that wait alone; the others are bounded by ctx, and by 5 min for the
-// send.
+// Any delivery of the event after the reopen runs it, and the consumer then acknowledges Replay's copy without a run. So one of
+// several concurrent replays has its effect. An event that fails again is back in the source queue, and Replay returns an error.
+// It also returns an error if the delivery has not ended within Timeout. Timeout bounds only that wait. The other waits are
+// bounded by ctx, and the send by 5 min.
 //
-// On FIFO a replayed event comes behind everything that its group has in the queue. Its effect comes after those of newer events,
-// which it may undo: its order is lost. While it fails it holds back its group as any other message does.
+// On FIFO a replayed event comes behind everything that its group has in the queue. Its order is lost, because its effect comes
+// after those of newer events, which it may undo. While it fails it holds back its group, like any other message.
 func (d *DLQ) Replay(ctx context.Context, m *Message, note string, optFns ...func(*ReplayOptions)) (Result, error) {
 	var o ReplayOptions
 	for _, fn := range optFns {

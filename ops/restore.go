@@ -27,40 +27,44 @@ type RestoreOptions struct {
 	// Selection selects by what the archive says: States are those of the time of the export.
 	Selection
 
-	// DryRun decides about all messages, and sends none. Default: false.
+	// DryRun decides about all messages without sending them.
+	// Default: false.
 	DryRun bool
-	// SkipAhead also restores messages of a FIFO group behind one that was left, and so gives up its order; not behind one whose
-	// outcome is unknown. Default: false, what is left holds back its group.
+	// SkipAhead also restores messages of a FIFO group behind a message that was left, so the group loses its order. It doesn't
+	// restore messages behind one with an unknown outcome.
+	// Default: false, a message that is left holds back its group.
 	SkipAhead bool
-	// OtherQueue also restores what was archived from another dead-letter queue of the same kind. Default: false, that is left.
+	// OtherQueue also restores messages that were archived from another dead-letter queue of the same kind.
+	// Default: false, they are left.
 	OtherQueue bool
-	// Journal is a file, made with mode 0600, in which each message ID is written before its copy is sent, and after that; each line
-	// is on the disk before the next step. A restore with the journal of one that was killed, or has ended, does not send again what
-	// that has sent. It keeps other redrives and restores away as RedriveOptions.Journal does. Default: none.
+	// Journal is a file, made with mode 0600, to which the restore writes each message ID before it sends the copy, and after the
+	// send. Each line is on the disk before the next step. A restore with the journal of an earlier one, killed or ended, doesn't
+	// send its messages again. It refuses other redrives and restores as RedriveOptions.Journal does.
+	// Default: "", the restore runs without a journal.
 	Journal string
 }
 
 // Restore sends messages of an archive to the dead-letter queue again. A copy has the body, the attributes, the group and the
-// trace header of its message, a dead-letter-source of the form "source cause first-sent-ms", and an event-key where the event's
-// key would change otherwise. So List shows it with the key, the source, the cause and the reason that it had. Its message ID is
-// new, and it is kept as long as one that was sent now. What would lose its key is left,
-// and so is a message of another queue. Where only the
-// dead-letter-source has no room, the message is sent without, unless it is so old that its event's record may expire before the
-// message does.
+// trace header of its message, a dead-letter-source of the form "source cause first-sent-ms", and an event-key if the event's key
+// would change otherwise. So List shows it with its earlier key, source, cause and reason. Its message ID is new, and SQS keeps
+// it as long as a message that was sent now. Restore leaves messages that would lose their key, and messages of another queue. If
+// only the dead-letter-source has no room, Restore sends the message without it, unless the message is so old that its event's
+// record may expire before the message does.
 //
-// On FIFO the messages of a group are sent one after the other, in the order of the archive. One that is left, also by the
-// filters, holds back those behind it, unless SkipAhead; one of another queue does not. A message that is in the archive twice is
-// restored once, in its first place. Restore does not look whether a message is in the queue yet, as those of an export without
-// Drain are: that would be two messages of one event, of which the consumer's deduplication runs one.
+// On FIFO Restore sends the messages of a group one after the other, in the order of the archive. A message that is left, also by
+// the filters, holds back those behind it, unless SkipAhead is set. A message of another queue doesn't. Restore sends a message
+// that is in the archive twice only once, in its first place. Restore doesn't check whether a message is still in the queue, as
+// the messages of an Export are. That would make two messages of one event, and the consumer's deduplication runs one of them.
 //
-// It reads the archive once, ten messages at a time, and looks at no records. A line that cannot be read ends it with an
-// error; what was before that line is restored, but a last line without its end is only said: Report.Torn. A queue that
-// takes no messages ends it, one message that SQS refuses does not. When ctx ends no more is sent; what is under way has 20 s. The
-// report says what became of each message that was read, also with an error. Restore again after a kill: with the Journal nothing
-// is sent twice but what was under way; without it SQS drops a second copy on FIFO, for five minutes.
+// Restore reads the archive once, ten messages at a time, and doesn't read records. A line that it can't read ends it with an
+// error, after it has restored the messages before that line. It only reports a last line without its end, in Report.Torn. A
+// queue that refuses sends ends it, one message that SQS refuses doesn't. When ctx ends, Restore stops sending, and sends that
+// are under way have 20 s. The report has the result of each message that was read, also with an error. Restore again after a
+// kill. With the Journal it sends second copies only of messages whose send was under way. Without it SQS drops a second copy on
+// FIFO, for five minutes.
 //
-// A queue out of which a move task takes messages is refused ([ErrBusy]), and so is one of another redrive or restore
-// ([ErrBusy]).
+// Restore refuses a queue from which a move task is moving messages, and with a Journal a queue of another redrive or restore on
+// this machine that has a journal in the same folder ([ErrBusy]).
 func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*RestoreOptions)) (Report, error) {
 	var o RestoreOptions
 	for _, fn := range optFns {
@@ -107,7 +111,7 @@ func (o *RestoreOptions) resolve(archive io.Reader) error {
 	return errors.Join(errs...)
 }
 
-// restore is a run that sends what is in an archive.
+// restore is a run that sends the messages of an archive.
 type restore struct {
 	*run
 	otherQueue bool

@@ -50,14 +50,15 @@ type set struct {
 	observe []metric.ObserveOption
 }
 
-// sets keeps the sets of metrics. Making one costs more than recording a value, and there are few: no value is of a message. What a
-// user's ErrorType returns, which should be few words, is bounded.
+// sets keeps the sets of metrics. Making a set costs more than recording a value. There are few sets, because their values don't
+// come from messages. The values of a user's ErrorType, which should be few words, are bounded.
 type sets struct {
 	common []attribute.KeyValue
 	known  known[attributes, *set]
 }
 
-// attributes are the attributes of a set besides the common ones. An array, which takes no memory of its own; a zero one is none.
+// attributes are the attributes of a set in addition to the common ones. It is an array, which doesn't allocate. A zero attribute
+// is left out.
 type attributes [3]attribute.KeyValue
 
 func (s *sets) get(as attributes) *set { return s.known.get(as, s.make) }
@@ -76,7 +77,7 @@ func (s *sets) make(as attributes) *set {
 // mostKnown bounds how much is kept. What does not fit is made each time.
 const mostKnown = 1024
 
-// known keeps what was made of keys.
+// known keeps the results for keys.
 type known[K comparable, V any] struct {
 	mu sync.RWMutex
 	m  map[K]V
@@ -159,7 +160,7 @@ func ownErrorType(err error) string {
 	return ""
 }
 
-// destination is what spans and metrics say of a queue. It is made once for each.
+// destination is the description of a queue in spans and metrics. It is made once for each queue.
 type destination struct {
 	name    string
 	attrs   []attribute.KeyValue    // of spans and metrics
@@ -169,7 +170,7 @@ type destination struct {
 	sets    sets
 }
 
-// destinations keeps what is known of queues, by URL or ARN. A host with ever new queues is bounded.
+// destinations keeps the descriptions of queues, by URL or ARN. It is bounded, for a host with ever new queues.
 type destinations struct{ known known[string, *destination] }
 
 func (d *destinations) get(queue string) *destination { return d.known.get(queue, newDestination) }

@@ -17,7 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// BacklogClient is what [Telemetry.Backlog] needs of SQS: sqs:GetQueueAttributes.
+// BacklogClient is the part of SQS that [Telemetry.Backlog] uses. It needs sqs:GetQueueAttributes.
 type BacklogClient interface {
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }
@@ -27,10 +27,10 @@ const (
 	backlogTimeout = 5 * time.Second // of a call: the collection waits for it
 )
 
-// Backlog reports how many messages are in the queues, as sqsonce.queue.messages, when metrics are collected and at most once per
-// interval (least 10 s) and queue: for monitoring that does not see CloudWatch. Name the dead-letter queues too. The numbers are
-// SQS's approximate ones. A queue whose call fails has no value until a later one succeeds, and the SDK reports the error. stop
-// ends it.
+// Backlog reports how many messages are in the queues, as sqsonce.queue.messages, for monitoring that doesn't see CloudWatch. It
+// asks SQS when metrics are collected, at most once per interval and queue. Name the dead-letter queues too. The numbers are
+// SQS's approximate ones. If the call for a queue fails, the queue has no value until a later call succeeds, and the SDK reports
+// the error. Call stop to end the reports. Limits: an interval of at least 10 s.
 func (t *Telemetry) Backlog(c BacklogClient, every time.Duration, queueURLs ...string) (stop func(), err error) {
 	var problems []error
 	bad := func(field, format string, args ...any) {
@@ -98,7 +98,7 @@ var backlogStates = []struct {
 	{"delayed", sqstypes.QueueAttributeNameApproximateNumberOfMessagesDelayed},
 }
 
-// backlog is what is known of a queue.
+// backlog is the known state of a queue.
 type backlog struct {
 	client     BacklogClient
 	in         *sqs.GetQueueAttributesInput

@@ -16,7 +16,8 @@ import (
 // mostLinks is how many links a batch's span has at most: the SDK's own limit.
 const mostLinks = 128
 
-// Lambda is an option of [lambda.Start] and [lambda.Wrap]. The invocation's own span is otellambda's; this is its child.
+// Lambda is an option of [lambda.Start] and [lambda.Wrap]. otellambda makes the span of the invocation itself, and this span is
+// its child.
 func (t *Telemetry) Lambda(o *lambda.Options) {
 	o.Hooks = append(o.Hooks, lambda.Hooks{Hooks: t.handlers(), Begin: t.begin, Finish: t.finish})
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // LogHandler adds trace_id, span_id and trace_flags of the context to each record, outside of the logger's groups, by the
-// conventions for logs that are not OTLP. It adds nothing where the context has no span.
+// conventions for logs that are not OTLP. It leaves the record unchanged if the context has no span.
 // https://opentelemetry.io/docs/specs/otel/compatibility/logging_trace_context/
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{Handler: next, root: next} }
 
@@ -51,8 +51,8 @@ func (h logHandler) with(f func(slog.Handler) slog.Handler) slog.Handler {
 	return logHandler{f(h.Handler), h.root, append(slices.Clip(h.grouped), f)}
 }
 
-// attached are the workers, the publishers, or the relays, of each queue. They are reported together, since a metric has one value for a queue, and
-// with one callback that stays: what a worker has counted until its end is exported after it.
+// attached are the workers, the publishers, or the relays, of each queue. They are reported together, since a metric has one
+// value for a queue. One callback stays, so the counts of a worker until its end are exported after it.
 type attached[T observable[S], S any] struct {
 	mu     sync.Mutex
 	queues map[string]*ofQueue[T, S]

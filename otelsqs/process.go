@@ -17,7 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// process is a handler's span, and what is counted for it. It is the handler's context too, in which it finds itself.
+// process is a handler's span, and the values that are counted for it. It is the handler's context too, in which it finds itself.
 type process struct {
 	context.Context
 	t          *Telemetry
@@ -156,7 +156,7 @@ func (t *Telemetry) extended(ctx context.Context, d sqsonce.Delivery, e sqsonce.
 	}
 }
 
-// Batch is an option of [sqsonce.Batch]: the batch's span links to those of its messages.
+// Batch is an option of [sqsonce.Batch]. The batch's span links to the spans of its messages.
 func (t *Telemetry) Batch(o *sqsonce.BatchOptions) { o.Around = t.around }
 
 func (t *Telemetry) around(ctx context.Context, calls []context.Context, ms []*sqsonce.Message) (context.Context, func([]error)) {
@@ -187,8 +187,8 @@ func (t *Telemetry) around(ctx context.Context, calls []context.Context, ms []*s
 
 var errExited = errors.New("otelsqs: the handler called runtime.Goexit")
 
-// Handler is for hosts that have no hooks: another poll loop, sqlstore's Processor. queueURL may be an ARN. A delivery that one of
-// this module's hosts already observes is left to it. A panic of h goes on.
+// Handler observes a handler in hosts without hooks, such as another poll loop or sqlstore's Processor. queueURL may be an ARN.
+// Handler doesn't observe a delivery that one of this module's hosts already observes. A panic of h goes on.
 func (t *Telemetry) Handler(queueURL string, h sqsonce.Handler) sqsonce.Handler {
 	return func(ctx context.Context, m *sqsonce.Message) (err error) {
 		if t.processOf(ctx) != nil {

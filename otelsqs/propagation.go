@@ -11,8 +11,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// Extract returns the contexts that a message carries: none, one, or two where traceparent and AWSTraceHeader differ. What is
-// malformed is none.
+// Extract returns the contexts that a message carries, two at most. It returns two if traceparent and AWSTraceHeader differ, and
+// an empty list if the message has neither. It ignores malformed contexts.
 func (t *Telemetry) Extract(m *sqsonce.Message) []trace.SpanContext {
 	found, n := t.extract(m)
 	return append([]trace.SpanContext(nil), found[:n]...)
@@ -108,7 +108,7 @@ func (r received) Keys() (keys []string) {
 	return keys
 }
 
-// Set does nothing: a message that was received is not changed.
+// Set does nothing, because a received message doesn't change.
 func (r received) Set(string, string) {}
 
 // traceHeader is the header that SQS makes the AWSTraceHeader system attribute of.

@@ -44,7 +44,7 @@ func (t *Telemetry) accept(ctx context.Context, a fifo.Acceptance) (context.Cont
 
 type createKey struct{ t *Telemetry }
 
-// carrier takes trace context for an event. What has no place in a [fifo.Carry], such as baggage, is left out.
+// carrier receives the trace context of an event. It leaves out values without a place in a [fifo.Carry], such as baggage.
 type carrier struct{ fifo.Carry }
 
 func (c *carrier) Get(string) string { return "" }
@@ -131,7 +131,7 @@ func (t *Telemetry) send(ctx context.Context, s fifo.Send) (context.Context, fun
 	}
 }
 
-// publisherGauges are what is asked of a publisher's Stats.
+// publisherGauges are the gauges that read a publisher's Stats.
 type publisherGauges struct {
 	events, bytes, requests metric.Int64ObservableUpDownCounter
 	age                     metric.Float64ObservableGauge

@@ -9,14 +9,14 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
-// Relay is an option of [outbox.NewRelay]. The Telemetry keeps the relay. In a function its gauges are of the last sweep of one
-// instance: there the alarms belong on the line "outbox: swept".
+// Relay is an option of [outbox.NewRelay]. The Telemetry keeps the relay. In a function its gauges show the last sweep of one
+// instance, so base the alarms on the log line "outbox: swept".
 func (t *Telemetry) Relay(o *outbox.Options) {
 	o.Hooks = append(o.Hooks, outbox.Hooks{Attach: t.attachRelay})
 }
 
-// relayGauges are what is asked of a relay's Stats and Backlog. The relays of several processes each see the whole outbox: what is of
-// the Backlog is a gauge, of which the largest counts and not the sum.
+// relayGauges are the gauges that read a relay's Stats and Backlog. The relays of several processes each see the whole outbox, so
+// a value of the Backlog is a gauge. Use the largest value, not the sum.
 type relayGauges struct {
 	counts []relayCount
 

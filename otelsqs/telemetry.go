@@ -1,5 +1,5 @@
-// Package otelsqs is OpenTelemetry for sqsonce: traces and metrics of its hosts, its deduplication, its publisher and its
-// outbox, by the semantic conventions for messaging, version 1.43.0.
+// Package otelsqs is OpenTelemetry for sqsonce: traces and metrics of its hosts, its deduplication, its publisher and its outbox,
+// by the semantic conventions for messaging, version 1.43.0.
 //
 //	tel, err := otelsqs.New()
 //	once, err := dedup.New(store, "billing", tel.Once)
@@ -7,7 +7,7 @@
 //	p, err := fifo.NewPublisher(client, queueURL, "orders", tel.Publisher)
 //	r, err := outbox.NewRelay(box, p, tel.Relay)
 //
-// It depends on the OpenTelemetry API alone: what is exported where, and what is sampled, is the program's to set up.
+// It depends on the OpenTelemetry API alone. Your program sets up the exporters and the sampling.
 package otelsqs
 
 import (
@@ -35,34 +35,39 @@ const ScopeName = "github.com/sqsonce/sqsonce/otelsqs"
 
 // Options configure [New].
 type Options struct {
-	// TracerProvider and MeterProvider. Default: the global ones, looked up by New.
+	// TracerProvider and MeterProvider make the tracer and the meter.
+	// Default: the global ones, looked up by New.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
-	// Propagator reads and writes trace context in messages: it sees the message attributes, and the AWSTraceHeader system
-	// attribute as "X-Amzn-Trace-Id". Default: W3C trace context and the X-Ray header, both ways, without baggage. The global
-	// propagator is not used: Go's default is none.
+	// Propagator reads and writes trace context in messages. It sees the message attributes, and the AWSTraceHeader system
+	// attribute as "X-Amzn-Trace-Id". The global propagator is not used, because Go's default doesn't propagate.
+	// Default: W3C trace context and the X-Ray header, both ways, without baggage.
 	Propagator propagation.TextMapPropagator
-	// NoTraceParent keeps the publisher from writing the traceparent attribute, one of a message's ten, and leaves the context
-	// to AWSTraceHeader. Default: false.
+	// NoTraceParent keeps the publisher from writing the traceparent attribute, one of a message's ten, and leaves the context to
+	// AWSTraceHeader.
+	// Default: false.
 	NoTraceParent bool
-	// NoCreateSpans has the publisher make no span for each event: the caller's own context is written into the message.
+	// NoCreateSpans keeps the publisher from making a span for each event. It writes the caller's own context into the message.
 	// Default: false.
 	NoCreateSpans bool
-	// ParentFromMessage makes the producer's context the parent of a handler's span, and what was the parent a link.
+	// ParentFromMessage makes the producer's context the parent of a handler's span, and the span's usual parent a link.
 	// Default: false, the producer is a link.
 	ParentFromMessage bool
-	// Identifiers adds the event's key and the message group to spans. They may be personal. Default: false.
+	// Identifiers adds the event's key and the message group to spans. Both may be personal data.
+	// Default: false.
 	Identifiers bool
-	// ErrorType names the class of a handler's error, in few and stable words. Default: of an AWS error its code; else what the
-	// conventions' own function makes of the Go type; always "panic", "decode", "timeout", "shutdown", "lease_lost",
-	// "unavailable" and "rejected" for those.
+	// ErrorType names the class of a handler's error, in few and stable words. It is not called for the classes "panic",
+	// "decode", "timeout", "shutdown", "lease_lost", "unavailable" and "rejected", which always have these names.
+	// Default: the code of an AWS error, else the name that the conventions' own function makes of the Go type.
 	ErrorType func(error) string
-	// Flush exports what has been gathered, at the end of each Lambda invocation and in the time that the margin leaves: the
-	// SDK's ForceFlush of spans and metrics. Default: none.
+	// Flush exports the gathered spans and metrics at the end of each Lambda invocation, in the time that the margin leaves. Use
+	// the SDK's ForceFlush of both.
+	// Default: nil.
 	Flush func(context.Context) error
 }
 
-// Telemetry makes the options that connect what it observes. It is safe for concurrent use and has nothing to close.
+// Telemetry makes the options that connect it with the hosts, the deduplication, the publisher and the outbox. It is safe for
+// concurrent use, and you don't have to close it.
 type Telemetry struct {
 	instruments
 	tracer       trace.Tracer
@@ -83,8 +88,8 @@ type Telemetry struct {
 	errorTypeFailed sync.Once
 }
 
-// New makes the tracer and the instruments. It returns a [*sqsonce.OptionError] for each option that is a typed nil, joined, or the
-// errors of the MeterProvider.
+// New makes the tracer and the instruments. It returns a [*sqsonce.OptionError] for each option that is a typed nil, joined, or
+// the errors of the MeterProvider.
 func New(optFns ...func(*Options)) (*Telemetry, error) {
 	var o Options
 	for _, fn := range optFns {

@@ -40,7 +40,7 @@ func (t *Telemetry) call(ctx context.Context, c sqsworker.Call) (context.Context
 	}
 }
 
-// workerGauges are what is asked of a worker's Stats.
+// workerGauges are the gauges that read a worker's Stats.
 type workerGauges struct {
 	messages, limit, intake, receivers, stuck metric.Int64ObservableUpDownCounter
 	handlerAge, receiveAge                    metric.Float64ObservableGauge

@@ -9,37 +9,44 @@ import (
 	"time"
 )
 
-// Config is the settings of an event source mapping, and the timeout of its function.
+// Config has the settings of an event source mapping, and the timeout of its function.
 type Config struct {
 	// QueueURL is the queue. The suffix .fifo makes it a FIFO queue.
 	QueueURL string
-	// BatchSize is the maximum number of records in one event: 1 to 10,000; above 10 only with a BatchingWindow, and never
-	// on a FIFO queue. Default: 10.
+	// BatchSize is the maximum number of records in one event. Above 10 it needs a BatchingWindow. A FIFO queue allows at most
+	// 10.
+	// Default: 10. Limits: 1 to 10,000.
 	BatchSize int
-	// MaximumConcurrency is the maximum number of invocations at once: 2 to 1,000. Default: 1,250, the number to which
-	// Lambda scales a mapping.
+	// MaximumConcurrency is the maximum number of invocations at once.
+	// Default: 1,250, the number to which Lambda scales a mapping. Limits: 2 to 1,000.
 	MaximumConcurrency int
-	// BatchingWindow is how long a batch that is not full waits for more messages, counted from its first one: whole
-	// seconds up to 300 s, standard queues only. The mapping checks it after each receive, and a receive waits for whole
-	// seconds, so a batch may be invoked up to a second later (on Lambda up to 20 s). Default: 0, each receive is a batch.
+	// BatchingWindow is how long a batch that is not full waits for more messages, counted from its first one. The mapping checks
+	// it after each receive, and a receive waits for whole seconds, so a batch may be invoked up to a second later (on Lambda up
+	// to 20 s).
+	// Default: 0, each receive is a batch. Limits: whole seconds up to 300 s, standard queues only.
 	BatchingWindow time.Duration
-	// FunctionTimeout is the timeout of the function: at most 15 min, and at most the visibility timeout of the queue. The
-	// context of an invocation has it as its deadline. If the invoker has not returned by then, the batch fails and Run no
-	// longer waits for the invoker. Default: 3 s.
+	// FunctionTimeout is the timeout of the function, and the deadline of an invocation's context. If the invoker has not
+	// returned by then, the batch fails and Run doesn't wait for the invoker any longer.
+	// Default: 3 s. Limits: at most 15 min, and at most the visibility timeout of the queue.
 	FunctionTimeout time.Duration
-	// InvokerTimesOut says that the Invoker itself ends an invocation after FunctionTimeout. The one of runtimeapi does:
-	// it counts from when the function gets the event, without the start of the process. The context then has no
-	// deadline, and Run waits until the invoker returns. Default: false.
+	// InvokerTimesOut says that the Invoker itself ends an invocation after FunctionTimeout. The Invoker of runtimeapi does so.
+	// It counts from when the function gets the event, without the start of the process. The context then has no deadline, and
+	// Run waits until the invoker returns.
+	// Default: false.
 	InvokerTimesOut bool
-	// ReportBatchItemFailures makes the mapping read batchItemFailures in the response. Default: false.
+	// ReportBatchItemFailures makes the mapping read batchItemFailures in the response.
+	// Default: false.
 	ReportBatchItemFailures bool
-	// Filters are filter criteria patterns, at most 10, each a JSON object such as {"body":{"type":["order"]}}. The mapping
-	// deletes a message that matches none of them. Default: none, all messages are invoked.
+	// Filters are filter criteria patterns, each a JSON object such as {"body":{"type":["order"]}}. The mapping deletes a message
+	// that doesn't match any of them.
+	// Default: empty, all messages are invoked. Limits: at most 10.
 	Filters []string
-	// Wait is how long one receive waits for a message: whole seconds from 1 to 20. A stop may take as long, besides the
-	// running invocations, because a poll in flight is never cancelled. Default: 20 s.
+	// Wait is how long one receive waits for a message. A stop may last as long, in addition to the running invocations, because
+	// a poll in flight is never cancelled.
+	// Default: 20 s. Limits: whole seconds from 1 to 20.
 	Wait time.Duration
-	// Logger logs function errors, and responses that would lose messages on AWS. Default: slog.Default().
+	// Logger logs function errors, and responses that would lose messages on AWS.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// filters are the patterns of a mapping. A message must match one of them, unless there is none.
+// filters are the patterns of a mapping. A message must match one of them, unless the list is empty.
 type filters []*pattern
 
 // parseFilters parses filter criteria patterns. SQS mappings support filtering only on the body key:

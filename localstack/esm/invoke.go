@@ -17,12 +17,12 @@ import (
 // mapping invokes concurrently, so it would read the response of another invocation and delete the wrong messages.
 type Invoker func(ctx context.Context, event []byte) (response []byte, err error)
 
-// ErrThrottled is the error of an Invoker when Lambda would return status 429: no execution environment is free.
+// ErrThrottled is the error of an Invoker when Lambda would return status 429, because all execution environments are busy.
 var ErrThrottled = errors.New("esm: function throttled")
 
 var errGoexit = errors.New("function called runtime.Goexit")
 
-// function is an Invoker and the timeout of what it invokes.
+// function is an Invoker and the timeout of its invocations.
 type function struct {
 	invoke   Invoker
 	timeout  time.Duration

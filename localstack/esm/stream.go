@@ -23,15 +23,15 @@ type StreamClient interface {
 
 var _ StreamClient = (*dynamodbstreams.Client)(nil)
 
-// ErrStreamEnded is the error of [RunStream] when the stream is disabled, and all its records were processed.
+// ErrStreamEnded is the error of [RunStream] when the stream is disabled and all its records were processed.
 var ErrStreamEnded = errors.New("esm: the stream is disabled and was read to its end")
 
-// RunStream reads the shards of a DynamoDB stream, a parent to its end before its children, and invokes as Lambda does, until
-// ctx is cancelled; then it returns nil. It first checks cfg; that error joins one per bad field. It also
-// returns an error if it cannot describe the stream at first, if the stream is gone, and [ErrStreamEnded]. It remembers nothing:
-// the next RunStream begins where StreamConfig says.
+// RunStream reads the shards of a DynamoDB stream, a parent to its end before its children, and invokes as Lambda does. When ctx
+// is cancelled, it returns nil. It first checks cfg, and the error of this check joins one for each bad field. It also returns an
+// error if it can't describe the stream at first, if the stream doesn't exist any more, and [ErrStreamEnded]. It doesn't remember
+// its position, so the next RunStream begins at the record that StreamConfig says.
 //
-// When ctx is cancelled, no new invocation starts, and RunStream waits for the running ones. It does not wait for an invoker
+// When ctx is cancelled, RunStream stops starting invocations, and waits for the running ones. It does not wait for an invoker
 // that ignored its deadline.
 func RunStream(ctx context.Context, c StreamClient, cfg StreamConfig, invoke Invoker) error {
 	cfg = cfg.withDefaults()

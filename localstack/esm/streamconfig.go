@@ -11,44 +11,54 @@ import (
 	"time"
 )
 
-// StreamConfig is the settings of an event source mapping on a DynamoDB stream, and the timeout of its function.
+// StreamConfig has the settings of an event source mapping on a DynamoDB stream, and the timeout of its function.
 type StreamConfig struct {
-	// StreamARN is the stream: LatestStreamArn of the table.
+	// StreamARN is the ARN of the stream. Use LatestStreamArn of the table.
 	StreamARN string
-	// BatchSize is the maximum number of records in one event: 1 to 10,000. Default: 100.
+	// BatchSize is the maximum number of records in one event.
+	// Default: 100. Limits: 1 to 10,000.
 	BatchSize int
-	// BatchingWindow is how long a batch that is not full waits for more records: whole seconds up to 300 s. Default: 0, what a
-	// read of the shard returns is a batch.
+	// BatchingWindow is how long a batch that is not full waits for more records.
+	// Default: 0, the records of one read of the shard are a batch. Limits: whole seconds up to 300 s.
 	BatchingWindow time.Duration
-	// ParallelizationFactor is how many batches of a shard are invoked at once: 1 to 10. The records of an item stay in order.
-	// Those of a partition key do not, if it has several items. Default: 1.
+	// ParallelizationFactor is how many batches of a shard are invoked at once. The records of an item stay in order. Those of a
+	// partition key do not, if it has several items.
+	// Default: 1. Limits: 1 to 10.
 	ParallelizationFactor int
-	// FromLatest begins with the records that come after RunStream has found the shards. Default: false, with the oldest.
+	// FromLatest begins with the records that come after RunStream has found the shards.
+	// Default: false, it begins with the oldest.
 	FromLatest bool
-	// BisectOnError divides a batch that failed as a whole, and invokes its halves one after the other. A division is no retry.
+	// BisectOnError divides a batch that failed as a whole, and invokes its halves one after the other. A division does not count
+	// as a retry.
 	// Default: false.
 	BisectOnError bool
-	// MaximumRetryAttempts is how often a batch that failed is invoked again, at most 10,000, until its records are dropped.
-	// Default: 0, as often as the records are young enough; negative: never.
+	// MaximumRetryAttempts is how often a failed batch is invoked again until its records are dropped. Negative: never.
+	// Default: 0, as often as the records are young enough. Limits: at most 10,000.
 	MaximumRetryAttempts int
-	// MaximumRecordAge is how old a record is at most when it is invoked: whole seconds from 60 s to 7 days. Older ones are
-	// dropped. Default: 0, the 24 hours that a stream keeps a record.
+	// MaximumRecordAge is how old a record is at most when it is invoked. Older records are dropped.
+	// Default: 0, the 24 hours that a stream keeps a record. Limits: whole seconds from 60 s to 7 days.
 	MaximumRecordAge time.Duration
-	// ReportBatchItemFailures makes the mapping read batchItemFailures in the response: sequence numbers, of which the lowest
-	// is the checkpoint. Default: false.
+	// ReportBatchItemFailures makes the mapping read batchItemFailures in the response. They are sequence numbers, and the lowest
+	// is the checkpoint.
+	// Default: false.
 	ReportBatchItemFailures bool
-	// Filters are filter criteria patterns, at most 10, each a JSON object such as {"eventName":["INSERT"]}, for a whole record of
-	// the event. Records that match none of them are passed over. Default: none, all records are invoked.
+	// Filters are filter criteria patterns, each a JSON object such as {"eventName":["INSERT"]}, for a whole record of the event.
+	// The mapping skips records that don't match any of them.
+	// Default: empty, all records are invoked. Limits: at most 10.
 	Filters []string
-	// FunctionTimeout is the timeout of the function, at most 15 min. See [Config]. Default: 3 s.
+	// FunctionTimeout is the timeout of the function. See [Config].
+	// Default: 3 s. Limits: at most 15 min.
 	FunctionTimeout time.Duration
-	// InvokerTimesOut is as in [Config]. Default: false.
+	// InvokerTimesOut says that the Invoker itself ends an invocation, as in [Config].
+	// Default: false.
 	InvokerTimesOut bool
-	// OnDropped gets the sequence numbers of records that will not be invoked again, and why: they failed too often, or are
-	// too old. records is empty for those that the stream no longer had when they were read. Lambda sends these to the
-	// OnFailure destination. It may be called by several goroutines at once. Default: none; all are logged as warnings too.
+	// OnDropped gets the sequence numbers of records that will not be invoked again, and the reason: they failed too often, or
+	// are too old. records is empty for records that the stream no longer had when they were read. Lambda sends these to the
+	// OnFailure destination. Several goroutines may call it at once.
+	// Default: nil. Dropped records are always logged as warnings, too.
 	OnDropped func(records []string, why string)
-	// Logger logs function errors, failed reads and dropped records. Default: slog.Default().
+	// Logger logs function errors, failed reads and dropped records.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 

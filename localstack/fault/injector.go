@@ -35,7 +35,8 @@ func NewInjector(p Plan) *Injector {
 }
 
 // Set replaces the plan, and counts calls from 0 again. It does not change the recorded calls. It panics for a rule of
-// HalfApplied that would do nothing: the test would prove nothing.
+// HalfApplied with another Op than TransactWriteItems, or without Delay and Delays. Such a rule would not have an effect, and the
+// test would not prove anything.
 func (i *Injector) Set(p Plan) {
 	for n := range p.Rules {
 		if why := p.Rules[n].invalid(); why != "" {
@@ -97,7 +98,7 @@ func (i *Injector) Lateness(r *Rule, n int) []time.Duration {
 	return late
 }
 
-// Record adds a call to the record.
+// Record adds a call to the recorded calls.
 func (i *Injector) Record(c Call) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -111,8 +112,8 @@ func (i *Injector) Record(c Call) {
 	i.calls = append(i.calls, repeatedCall{c, 1})
 }
 
-// Calls returns the calls recorded so far, in the order in which they completed. Of more than a million it has the last half
-// million at least; equal calls in a row count as one for that.
+// Calls returns the calls recorded so far, in the order in which they completed. After more than a million calls it has at least
+// the last half million. For these limits equal calls in a row count as one.
 func (i *Injector) Calls() []Call {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -16,32 +16,37 @@ type Plan struct {
 
 // Rule is a fault and the calls that it applies to.
 type Rule struct {
-	// Op is the operation, such as "ReceiveMessage". A service panics for one that it does not have: the rule would never apply,
-	// and the test would prove nothing. Default: any.
+	// Op is the operation, such as "ReceiveMessage". A service panics for an operation that it does not have, because the rule
+	// would never apply and the test would not prove anything.
+	// Default: any.
 	Op string
-	// Nth is the first call of Op that the rule applies to, counted from 1. Default: 0, Prob selects the calls.
-	// Times is the maximum number of calls that the rule applies to. With Nth these are consecutive calls.
-	// Default: one call with Nth, no limit with Prob.
+	// Nth is the first call of Op that the rule applies to, counted from 1. Times is the maximum number of calls that the rule
+	// applies to. With Nth these are consecutive calls.
+	// Default: Nth 0, Prob selects the calls. Times: one call with Nth, unlimited with Prob.
 	Nth, Times int
-	// Prob is the probability that the rule applies to a call, 0 to 1, if Nth is 0. Default: 1, always. A rule that must not apply
-	// has no place in a plan.
+	// Prob is the probability that the rule applies to a call, if Nth is 0. To switch a rule off, leave it out of the plan.
+	// Default: 1, always. Limits: 0 to 1.
 	Prob float64
 	// Do is the fault.
 	Do Kind
-	// After makes Error, Reset and Delay happen after the effect of the call instead of before. A response that is delayed
-	// after the effect keeps its Date. Default: false.
+	// After makes Error, Reset and Delay happen after the effect of the call instead of before. A response that is delayed after
+	// the effect keeps its Date.
+	// Default: false.
 	After bool
-	// Code is the error code for Error and FailEntries. Default: the service's internal error.
+	// Code is the error code for Error and FailEntries.
+	// Default: the service's internal error.
 	Code string
-	// Entries are positions, from 0: for FailEntries and DropEntries of the entries in the batch, for Duplicate and
-	// ExpireEarly of the messages received, for HalfApplied of the actions that are applied late. Default: all.
+	// Entries are positions, from 0. For FailEntries and DropEntries they are positions of the entries in the batch, for
+	// Duplicate and ExpireEarly of the messages received, and for HalfApplied of the actions that are applied late.
+	// Default: all.
 	Entries []int
-	// Delay is for the kind Delay the time before the effect of the call, or after it, for Replay the time until the
-	// repetition, and for HalfApplied the most that an action is late: each draws its own time.
+	// Delay is a time that depends on the kind. For the kind Delay it is the time before the effect of the call, or after it. For
+	// Replay it is the time until the repetition. For HalfApplied it is the most that an action is late, and each action draws
+	// its own time.
 	// Default: 0.
 	Delay time.Duration
-	// Delays are for HalfApplied how late each action is, by its position; those beyond the end are not late. Default: drawn
-	// from 0 to Delay.
+	// Delays are for HalfApplied the lateness of each action, by its position. Actions beyond the end of Delays are not late.
+	// Default: drawn from 0 to Delay.
 	Delays []time.Duration
 }
 
@@ -68,9 +73,9 @@ const (
 	Duplicate
 	// ExpireEarly ends the visibility timeout of the received messages at once (SQS).
 	ExpireEarly
-	// HalfApplied applies the actions of a TransactWriteItems one by one after the transaction was decided (DynamoDB). The
-	// call is answered when it is decided, or with After when all of it is applied. Op must be TransactWriteItems, and there
-	// must be a Delay or Delays: without them the rule would do nothing.
+	// HalfApplied applies the actions of a TransactWriteItems one by one after the transaction was decided (DynamoDB). The call
+	// is answered when it is decided, or with After when all of it is applied. Op must be TransactWriteItems. Set Delay or
+	// Delays, because the rule would not have an effect without them.
 	HalfApplied
 )
 
@@ -97,7 +102,7 @@ func (r *Rule) invalid() string {
 	return ""
 }
 
-// Hits reports whether the rule applies to position i: of an entry in a batch, or of a received message.
+// Hits reports whether the rule applies to position i, of an entry in a batch or of a received message.
 func (r *Rule) Hits(i int) bool {
 	return len(r.Entries) == 0 || slices.Contains(r.Entries, i)
 }
@@ -105,7 +110,7 @@ func (r *Rule) Hits(i int) bool {
 // Call is a completed call of a service.
 type Call struct {
 	Op      string
-	Entries int     // number of entries of a batch or of messages received; 1 for other calls
+	Entries int     // number of entries of a batch or of messages received, 1 for other calls
 	Units   float64 // capacity units consumed (DynamoDB)
 	Fault   *Rule   // the rule that applied, or nil
 }

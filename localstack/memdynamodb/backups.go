@@ -6,7 +6,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-// recovery is the setting of point-in-time recovery. Nothing is backed up: it is kept and described.
+// recovery is the setting of point-in-time recovery. The server keeps and describes it, without backups.
 type recovery struct {
 	since time.Time // it was enabled; zero: it is disabled
 	days  int

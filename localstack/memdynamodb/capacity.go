@@ -6,7 +6,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// units is what an operation consumed of one table.
+// units are the capacity units that an operation consumed of one table.
 type units struct {
 	read, write float64
 	indexes     map[string]float64 // by name, in addition to read and write
@@ -98,7 +98,7 @@ func consumed(asked string, t *table, u units, kinds bool) *consumedCapacity {
 	return c
 }
 
-// tally is what an operation on several tables consumed. The tables are in the order in which the operation came to them.
+// tally is the consumption of an operation on several tables. The tables are in the order in which the operation came to them.
 type tally struct {
 	tables []*table
 	units  []units

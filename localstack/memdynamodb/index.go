@@ -7,8 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// index is a secondary index. It stores nothing: the items of its table that have its key attributes are in it, computed
-// for each read.
+// index is a secondary index. It computes its items for each read: the items of its table that have its key attributes.
 type index struct {
 	name       string
 	local      bool

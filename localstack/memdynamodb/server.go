@@ -1,15 +1,14 @@
-// Package memdynamodb is DynamoDB and its streams in memory, for tests and local runs. It speaks DynamoDB's JSON protocol over HTTP, or
-// is the http.RoundTripper of a real SDK client. It works with virtual time and injects faults.
+// Package memdynamodb is DynamoDB and its streams in memory, for tests and local runs. It speaks DynamoDB's JSON protocol over
+// HTTP, or is the http.RoundTripper of a real SDK client. It works with virtual time and injects faults.
 //
-// Every write is atomic, and every later read sees it, eventually consistent reads too, but for a transaction that the
-// fault HalfApplied delays. Tables and indexes are active
-// from the moment they are created. Items expire only when [Server.SweepTTL] is called: AWS promises no more than "within
-// a few days", so a test chooses the moment. Throughput, encryption, table class and point-in-time recovery are kept and
-// described, and change nothing. What the server does not implement, an operation or a member of a request, it refuses by
-// name with UnknownOperationException.
+// Every write is atomic, and every later read sees it, eventually consistent reads too, except for a transaction that the fault
+// HalfApplied delays. Tables and indexes are active from the moment they are created. Items expire only when you call
+// [Server.SweepTTL]. AWS only promises "within a few days", so a test chooses the moment. The server keeps and describes
+// throughput, encryption, table class and point-in-time recovery, without acting on them. It refuses operations and members of a
+// request that it does not implement with an UnknownOperationException that names them.
 //
-// A stream has its records at once, and keeps them for 24 hours by the clock. The order is that of AWS: by item only. Records
-// of one transaction are in an order that Faults.Seed draws. A new stream has one shard; [Server.ReplaceShards] makes others.
+// A stream has its records at once, and keeps them for 24 hours by the clock. The order is that of AWS, by item only. Records of
+// one transaction are in an order that Faults.Seed draws. A new stream has one shard, and [Server.ReplaceShards] makes others.
 package memdynamodb
 
 import (
@@ -23,21 +22,27 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-// Options changes how a server behaves.
+// Options configure [New].
 type Options struct {
-	// Faults are the faults to inject. FailEntries makes BatchWriteItem and BatchGetItem leave the entries unprocessed.
-	// It cancels TransactWriteItems and TransactGetItems, with the rule's Code as the reason of the entries, and fails
-	// the statements of a BatchExecuteStatement with that Code. Without a Code it is TransactionConflict.
-	// HalfApplied shows a transaction as AWS may show it between its decision and its last write: Query, Scan, GetItem and
-	// BatchGetItem, consistent ones too, see what is applied and not yet the rest; an item that is not yet applied refuses
-	// other writes and transactional reads with TransactionConflict, also one that a Put is to create; BatchWriteItem leaves it
+	// Faults are the faults to inject.
+	//
+	// FailEntries makes BatchWriteItem and BatchGetItem leave the entries unprocessed. It cancels TransactWriteItems and
+	// TransactGetItems, with the rule's Code as the reason of the entries, and fails the statements of a BatchExecuteStatement
+	// with that Code. Without a Code it is TransactionConflict.
+	//
+	// HalfApplied shows a transaction as AWS may show it between its decision and its last write. Query, Scan, GetItem and
+	// BatchGetItem, consistent ones too, see the applied writes and not yet the rest. An item that is not yet applied, also one
+	// that a Put is to create, refuses other writes and transactional reads with TransactionConflict. BatchWriteItem leaves it
 	// unprocessed, and a repetition with the ClientRequestToken is a TransactionInProgressException. The time is that of Now.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
-	// Default: no faults.
+	//
+	// Default: the empty plan.
 	Faults fault.Plan
-	// Now is the server's clock, for TTL, for ClientRequestTokens and for the Date of answers. Default: time.Now.
+	// Now is the server's clock, for TTL, for ClientRequestTokens and for the Date of answers.
+	// Default: time.Now.
 	Now func() time.Time
-	// NoRecord leaves Calls empty, for a server that runs for days. Default: false.
+	// NoRecord leaves Calls empty, for a server that runs for days.
+	// Default: false.
 	NoRecord bool
 }
 
@@ -124,7 +129,7 @@ func (s *Server) streamOperations() map[string]awsjson.Operation {
 	}
 }
 
-// call is one request: the fault rule that applies to it, nil for none, and what it consumes.
+// call is one request, with the fault rule that applies to it, or nil, and its consumption.
 type call struct {
 	ctx  context.Context // ends when the server is closed
 	rule *fault.Rule
@@ -168,8 +173,8 @@ func decoder[In any]() func(body []byte, in *In) error {
 	}
 }
 
-// Items returns the items of a table in the order of Scan, for assertions. Each is in DynamoDB's JSON form:
-// {"id":{"S":"a"}}. A table that does not exist has none.
+// Items returns the items of a table in the order of Scan, for assertions. Each is in DynamoDB's JSON form: {"id":{"S":"a"}}. For
+// a table that does not exist it returns nil.
 func (s *Server) Items(tableName string) []json.RawMessage {
 	s.lock()
 	defer s.mu.Unlock()

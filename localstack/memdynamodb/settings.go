@@ -7,7 +7,7 @@ import (
 
 // Settings of a table that are kept and described, and change nothing.
 
-// tableClass is a table's class. A table that was created without one, and did not get one, has none.
+// tableClass is a table's class. It is nil for a table that was created without a class and did not get one later.
 type tableClass struct {
 	TableClass         string
 	LastUpdateDateTime float64 `json:",omitempty"`
@@ -26,7 +26,7 @@ type encryptionInput struct {
 	SSEType, KMSMasterKeyId string
 }
 
-// encryption describes a key of KMS. A table with the default encryption has none.
+// encryption describes a key of KMS. It is nil for a table with the default encryption.
 type encryption struct{ Status, SSEType, KMSMasterKeyArn string }
 
 func (in *encryptionInput) valid() error {

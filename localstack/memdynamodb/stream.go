@@ -123,9 +123,9 @@ func (s *Server) trimStreams() {
 	s.streams = slices.DeleteFunc(s.streams, func(st *stream) bool { return gone(st.disabled) })
 }
 
-// ReplaceShards closes the open shards of the table's stream and opens children of each, 1 to 16, among which the items of
-// the parent are divided. AWS replaces a shard by one every few hours, and by two when it divides a partition. An error says
-// that the table has no stream that is enabled, or that children is out of range.
+// ReplaceShards closes the open shards of the table's stream and opens children of each, 1 to 16, which divide the items of the
+// parent. AWS replaces a shard by one every few hours, and by two when it divides a partition. ReplaceShards returns an error if
+// the table does not have an enabled stream, or if children is out of range.
 func (s *Server) ReplaceShards(tableName string, children int) error {
 	s.lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ type getShardIteratorInput struct {
 	SequenceNumber               string
 }
 
-// iterator is what a ShardIterator stands for: the next sequence number to read.
+// iterator is the meaning of a ShardIterator: the next sequence number to read.
 type iterator struct {
 	Stream string
 	Shard  string

@@ -63,7 +63,7 @@ func (p *throughput) valid(member string) error {
 	return nil
 }
 
-// capacityUnits is the throughput of a table or index as it is described. It is kept and described, and limits nothing.
+// capacityUnits is the throughput of a table or index in descriptions. The server doesn't limit requests by it.
 type capacityUnits struct {
 	LastIncreaseDateTime   float64 `json:",omitempty"`
 	LastDecreaseDateTime   float64 `json:",omitempty"`

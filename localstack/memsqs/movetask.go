@@ -176,7 +176,7 @@ func (t *moveTask) result() moveResult {
 	return r
 }
 
-// moveHandle is what a task handle says, in base64.
+// moveHandle is the content of a task handle, in base64.
 type moveHandle struct {
 	TaskID    string `json:"taskId"`
 	SourceARN string `json:"sourceArn"`

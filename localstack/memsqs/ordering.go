@@ -60,8 +60,8 @@ func (t *standardOrder) next(n int) []*message {
 	return []*message{t.ready.top()}
 }
 
-// fifoOrder is the ordering of a FIFO queue. A message is receivable while it and every message before it in its message
-// group is visible: a message in flight or delayed blocks the messages behind it in its group, and no other group.
+// fifoOrder is the ordering of a FIFO queue. A message is receivable while it and every message before it in its message group is
+// visible. A message in flight or delayed blocks the messages behind it in its group, and does not block other groups.
 type fifoOrder struct {
 	byID  map[string]*messageGroup
 	ready indexedHeap[*messageGroup] // groups whose first message is visible, by that message's order

@@ -17,37 +17,47 @@ import (
 
 // Options configure [New]. The zero value of each field is its default.
 type Options struct {
-	// Seed makes message IDs, reordering and duplicates repeatable. Default: 0.
+	// Seed makes message IDs, reordering and duplicates repeatable.
+	// Default: 0.
 	Seed uint64
-	// Faults is the plan of faults to inject. Default: none.
+	// Faults is the plan of faults to inject.
+	// Default: the empty plan.
 	Faults fault.Plan
-	// Now is the server's clock: visibility, delay, retention and deduplication are counted on it. Long polls wait on
-	// Go's timers: after a clock has jumped, messages become visible at the next call, and a poll that already waits does
-	// not wake for them. Default: time.Now, which is virtual in a synctest bubble.
+	// Now is the server's clock for visibility, delay, retention and deduplication. Long polls wait on Go's timers. After a clock
+	// has jumped, messages become visible at the next call, and a poll that already waits does not wake for them.
+	// Default: time.Now, which is virtual in a synctest bubble.
 	Now func() time.Time
-	// Region is the region in queue ARNs. Default: "us-east-1".
+	// Region is the region in queue ARNs.
+	// Default: "us-east-1".
 	Region string
-	// Account is the account ID in queue ARNs and URLs. Default: "000000000000".
+	// Account is the account ID in queue ARNs and URLs.
+	// Default: "000000000000".
 	Account string
-	// BaseURL is the part of queue URLs before the account ID. Clients that send to the queue URL itself, instead of to
-	// their endpoint, need the server's address here. Default: "https://sqs.<Region>.amazonaws.com".
+	// BaseURL is the part of queue URLs before the account ID. Clients that send to the queue URL itself, instead of to their
+	// endpoint, need the server's address here.
+	// Default: "https://sqs.<Region>.amazonaws.com".
 	BaseURL string
-	// OfRequest makes queue URLs begin with the host that the client has called, by HTTP: a server on all addresses of a machine
-	// has several. BaseURL is not used then. Default: false.
+	// OfRequest makes queue URLs begin with the host that the client has called, by HTTP, because a server on all addresses of a
+	// machine has several. BaseURL is not used then.
+	// Default: false.
 	OfRequest bool
 	// Reorder is how many positions early or late a standard queue may deliver a message, as AWS may. 0 keeps the order of
-	// sending, which AWS does not promise. Default: 0.
+	// sending, which AWS does not promise.
+	// Default: 0.
 	Reorder int
-	// Duplicates is the probability, 0 to 1, that a standard queue delivers a received message once more, as AWS does when
-	// one of its replicas missed the receive. Default: 0.
+	// Duplicates is the probability that a standard queue delivers a received message once more, as AWS does when one of its
+	// replicas missed the receive.
+	// Default: 0. Limits: 0 to 1.
 	Duplicates float64
 	// StrictHandles makes ChangeMessageVisibility fail in two cases. A receipt handle that a later receive has replaced is an
-	// InvalidParameterValue. A handle whose visibility timeout has ended is the documented MessageNotInflight. Default: false,
-	// success, as AWS was recorded to answer: the replaced handle changes the visibility timeout of the latest receive, the
-	// other changes nothing. Users have reported the errors too, so test a consumer under both: neither answer proves that the
-	// message is, or is not, in flight for it.
+	// InvalidParameterValue. A handle whose visibility timeout has ended is the documented MessageNotInflight. Users have
+	// reported these errors, and AWS was recorded to answer with success, so test a consumer under both. Neither answer proves
+	// that the message is, or is not, in flight for it.
+	// Default: false, both succeed. The replaced handle changes the visibility timeout of the latest receive. The handle whose
+	// timeout has ended doesn't change anything.
 	StrictHandles bool
-	// NoRecord leaves Calls empty, for a server that runs for days. Default: false.
+	// NoRecord leaves Calls empty, for a server that runs for days.
+	// Default: false.
 	NoRecord bool
 }
 
@@ -210,8 +220,8 @@ type QueuedMessage struct {
 	Attributes map[string]string
 }
 
-// Messages returns the messages of the queue with that name or URL, in the order of the queue, including delayed ones and
-// those in flight. It changes nothing. For a queue that does not exist it returns nil.
+// Messages returns the messages of the queue with that name or URL, in the order of the queue, including delayed ones and those
+// in flight. It does not change the queue. For a queue that does not exist it returns nil.
 func (s *Server) Messages(queue string) []QueuedMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package runtimeapi runs a compiled Lambda bootstrap as real processes on this machine. The binary is the one for AWS, it
-// calls the same Runtime API, and it is killed in the same way.
+// Package runtimeapi runs a compiled Lambda bootstrap as real processes on this machine. The binary is the one for AWS, it calls
+// the same Runtime API, and it is killed in the same way.
 //
 //	f, err := runtimeapi.Start(ctx, "./bootstrap", func(o *runtimeapi.Options) { o.Timeout = 10 * time.Second })
 //	defer f.Close(ctx)
@@ -11,20 +11,19 @@
 //
 // # Processes
 //
-// If no process is free, an invocation starts a new one, up to Options.Processes; then Invoke returns [ErrThrottled]. A
-// process serves one invocation at a time (Options.PerProcess changes that), and gets the next one when it asks for it. An
-// invocation also starts a process in place of one that exited or was killed. After a process that exits before it asks
-// for its first invocation, the next start waits 100 ms, doubled with each such process up to 5 s.
+// If all processes are busy, an invocation starts a new one, up to Options.Processes. Above that, Invoke returns [ErrThrottled].
+// A process serves one invocation at a time (Options.PerProcess changes that), and gets the next one when it asks for it. An
+// invocation also starts a process in place of one that exited or was killed. After a process that exits before it asks for its
+// first invocation, the next start waits 100 ms, doubled with each such process up to 5 s.
 //
 // An invocation that exceeds Options.Timeout ends together with its process. The process gets SIGKILL. If it registered an
-// extension (aws-lambda-go's WithEnableSIGTERM does), it gets SIGTERM, and SIGKILL 500 ms later. [Function.Close] ends
-// processes in the same way. As on Lambda, the timeout counts from when the process gets the event.
+// extension (aws-lambda-go's WithEnableSIGTERM does), it gets SIGTERM, and SIGKILL 500 ms later. [Function.Close] ends processes
+// in the same way. As on Lambda, the timeout counts from when the process gets the event.
 //
 // # Not implemented
 //
-// The processes are not isolated: they run as the caller, with the caller's file system and network, and are not frozen
-// between invocations. Memory is not limited. Extensions can register and get no events. Streamed responses are returned
-// as a whole.
+// The processes are not isolated. They run as the caller, with the caller's file system and network, and are not frozen between
+// invocations. Memory is not limited. Extensions can register but don't get events. Streamed responses are returned as a whole.
 //
 // The Runtime API is https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html.
 package runtimeapi

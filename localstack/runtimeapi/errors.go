@@ -8,16 +8,16 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
-// ErrThrottled is the error of Invoke while every process is busy and no more may be started: Lambda's status 429.
+// ErrThrottled is the error of Invoke while all Options.Processes processes are busy. It stands for Lambda's status 429.
 var ErrThrottled = esm.ErrThrottled
 
 // ErrClosed is the error of Invoke after Close, or after the context of Start was cancelled.
 var ErrClosed = errors.New("runtimeapi: function is closed")
 
-// ErrTooLarge is the error of Invoke for an event above the 6 MB of a synchronous invocation: Lambda's status 413.
+// ErrTooLarge is the error of Invoke for an event above the 6 MB of a synchronous invocation. It stands for Lambda's status 413.
 var ErrTooLarge = errors.New("runtimeapi: event exceeds 6 MB")
 
-// FunctionError is the error of a failed invocation: Lambda's X-Amz-Function-Error and its payload.
+// FunctionError is the error of a failed invocation, with Lambda's X-Amz-Function-Error and its payload.
 type FunctionError struct {
 	// Type is the Go type of the function's error or panic, as aws-lambda-go names it, such as "errorString", or a type of
 	// Lambda: TypeTimeout, TypeExit, TypeEntrypoint, TypeResponseSize.

@@ -27,10 +27,10 @@ type Function struct {
 	startAt   time.Time     // no process starts before
 }
 
-// Start checks the bootstrap and the options and returns the function. It starts no process: the first invocation does.
-// When ctx is cancelled, all processes are killed.
+// Start checks the bootstrap and the options and returns the function. The first invocation starts a process, not Start. When ctx
+// is cancelled, all processes are killed.
 //
-// The error joins one per bad option or argument.
+// The error joins one error for each bad option or argument.
 func Start(ctx context.Context, bootstrap string, optFns ...func(*Options)) (*Function, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -126,8 +126,8 @@ func (f *Function) PIDs() []int {
 	return pids
 }
 
-// KillOne kills one process with SIGKILL, one with an invocation if there is one. It returns the ID of the process after
-// the process has exited. The invocation ends with a [*FunctionError]; the next one gets another process.
+// KillOne kills one process with SIGKILL, preferably one with an invocation. It returns the ID of the process after the process
+// has exited. The invocation ends with a [*FunctionError], and the next one gets another process.
 func (f *Function) KillOne() (pid int, err error) {
 	f.mu.Lock()
 	var victim *process
@@ -177,8 +177,8 @@ func (f *Function) waitToStart() bool {
 	}
 }
 
-// Close refuses further invocations, waits for those that run, and then ends the processes: a process that registered an
-// extension gets SIGTERM, and 500 ms later SIGKILL; the others get SIGKILL. If ctx is cancelled first, Close kills all
+// Close refuses further invocations, waits for the running ones, and then ends the processes. A process that registered an
+// extension gets SIGTERM, and SIGKILL 500 ms later. The other processes get SIGKILL. If ctx is cancelled first, Close kills all
 // processes and returns an error that wraps the cause of ctx. Close returns after all processes have exited.
 func (f *Function) Close(ctx context.Context) error {
 	f.stopWatch()

@@ -10,22 +10,28 @@ import (
 
 // Options configure [Start].
 type Options struct {
-	// Env has further environment variables, as "NAME=value". They override the variables that Lambda sets. Of the caller's
-	// own environment the processes get only PATH, HOME and TMPDIR. Default: none.
+	// Env has further environment variables, as "NAME=value". They override the variables that Lambda sets. Of the caller's own
+	// environment the processes get only PATH, HOME and TMPDIR.
+	// Default: empty.
 	Env []string
-	// Timeout is how long an invocation may take, counted from when the process gets it; at most 15 min. Default: 3 s.
+	// Timeout is how long an invocation may last, counted from when the process gets it.
+	// Default: 3 s. Limits: at most 15 min.
 	Timeout time.Duration
-	// InitTimeout is how long a process may take before it asks for its first invocation. Default: 10 s.
+	// InitTimeout is how long a process may run before it asks for its first invocation.
+	// Default: 10 s.
 	InitTimeout time.Duration
-	// MemorySize is the value of AWS_LAMBDA_FUNCTION_MEMORY_SIZE, in MB. It does not limit the memory. Default: 128.
+	// MemorySize is the value of AWS_LAMBDA_FUNCTION_MEMORY_SIZE, in MB. It does not limit the memory.
+	// Default: 128.
 	MemorySize int
-	// Processes is the maximum number of processes at once. Default: 10.
+	// Processes is the maximum number of processes at once.
+	// Default: 10.
 	Processes int
-	// PerProcess is how many invocations a process serves at once. Above 1 the bootstrap runs as on Lambda Managed
-	// Instances, with AWS_LAMBDA_MAX_CONCURRENCY set to this number, and the timeout of one invocation ends all
-	// invocations of its process. Default: 1.
+	// PerProcess is how many invocations a process serves at once. Above 1 the bootstrap runs as on Lambda Managed Instances,
+	// with AWS_LAMBDA_MAX_CONCURRENCY set to this number, and the timeout of one invocation ends all invocations of its process.
+	// Default: 1.
 	PerProcess int
-	// Stdout and Stderr get the output of the processes, one write at a time. Default: discarded.
+	// Stdout and Stderr get the output of the processes, one write at a time.
+	// Default: discarded.
 	Stdout, Stderr io.Writer
 }
 
