@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // runbook is what the description of an alarm ends in, and its section.
@@ -199,19 +201,18 @@ var emfMetrics = sync.OnceValue(func() (names []string) {
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CallExpr:
+		if n, ok := n.(*ast.CallExpr); ok {
 			if f, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"add", "count", "seldom", "times"}, f.Sel.Name) {
 				add(n.Args[0])
-			}
-		case *ast.CompositeLit: // of outcomes: a name and a kind
-			if len(n.Elts) == 2 {
-				add(n.Elts[0])
 			}
 		}
 		return true
 	})
-	return names
+	for _, o := range host.Outcomes {
+		names = append(names, o.Metric)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 })
 
 // thresholds checks the numbers of alarms that follow from others.

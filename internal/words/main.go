@@ -27,7 +27,7 @@ var signs = []sign{
 	{"what, as a noun", regexp.MustCompile(`(?i)\bwhat\b`), 1.5},
 	{"negations", regexp.MustCompile(`(?i)\b(no|nothing|nobody|none)\b`), 4},
 	{"semicolons", regexp.MustCompile(`;`), 3},
-	{"wrong register", regexp.MustCompile(`(?i)\b(away|mend(s|ed|ing)?|beside|is over|the whole of it|being asked)\b`), 0},
+	{"wrong register", regexp.MustCompile(`(?i)\b((is|was|are|were) away|mend(s|ed|ing)?|beside|the whole of it|being asked)\b|\bis over([.,;:)]| [a-z])`), 0},
 	{"maintainer's notes", regexp.MustCompile(`(?i)\ba test (runs|reads|types|compares|checks)\b`), 0},
 }
 
