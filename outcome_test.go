@@ -242,8 +242,8 @@ func TestNilHandler(t *testing.T) {
 	t.Parallel()
 	for want, h := range map[string]sqsonce.Handler{
 		"sqsonce: handler of OpenEnvelope: is nil": sqsonce.OpenEnvelope(nil),
-		"sqsonce: handler of JSON: is nil":   sqsonce.JSON[int](nil),
-		"sqsonce: handler of Batch: is nil":  sqsonce.Batch(nil),
+		"sqsonce: handler of JSON: is nil":         sqsonce.JSON[int](nil),
+		"sqsonce: handler of Batch: is nil":        sqsonce.Batch(nil),
 	} {
 		err := h(t.Context(), &sqsonce.Message{Body: "1"})
 		if err == nil || err.Error() != want || sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed {
