@@ -255,10 +255,9 @@ func (c consumer) addReadme(t *testing.T, tree string) (added int) {
 				continue
 			}
 			found = true
-			for other, text := range examples { // an example may use another file's functions
-				if path.Dir(other) == path.Dir(name) {
-					c.write(t, filepath.Join("readme", other), text)
-				}
+			c.write(t, filepath.Join("readme", name), text)
+			for _, other := range must.Get(filepath.Glob(filepath.Join(tree, path.Dir(name), "example_*_test.go")))(t) { // functions that it uses
+				c.write(t, filepath.Join("readme", path.Dir(name), filepath.Base(other)), string(must.Get(os.ReadFile(other))(t)))
 			}
 		}
 		if !found {

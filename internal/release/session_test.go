@@ -180,7 +180,7 @@ func TestStart(t *testing.T) {
 	if !strings.Contains(page, "\n```go\n"+string(program)+"```\n") {
 		t.Fatal("the page does not have the code of examples/start/main.go")
 	}
-	start, own := cutSection(t, page, "A module of your own")
+	start, own := cutSection(t, page, "Make a module")
 	rest, clone := cutSection(t, start, "Or a clone")
 
 	t.Run("module", func(t *testing.T) {
