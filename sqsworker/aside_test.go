@@ -70,10 +70,12 @@ func TestAsideTakesFewSlots(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Hour) // some are hidden for so long
+				j.stopClean()
+				mu.Lock()
+				defer mu.Unlock()
 				if late != messages/5 || len(x.dead()) > 0 {
 					t.Errorf("%d of %d done after the hour, %d dead-lettered", late, messages/5, len(x.dead()))
 				}
-				j.stopClean()
 			})
 		})
 	}
