@@ -31,6 +31,7 @@ func TestHeadOfAGroup(t *testing.T) {
 		{"its own timeout", timesOut, "deadline exceeded"},
 		{"the margin", waits, "time was over"},
 		{"hangs", ignores(time.Hour), "did not return"},
+		{"hangs, and changes its message", changes, "did not return"},
 		{"slow", share(60), ""},
 		{"unavailable", fails(sqsonce.Unavailable(errTest)), "it failed"},
 		{"its question passes", fails(sqsonce.UnavailableUntil(errTest, passes)), "it failed"},
@@ -87,4 +88,13 @@ func TestHeadOfAGroup(t *testing.T) {
 			})
 		}
 	}
+}
+
+// changes is a handler that ignores its context for an hour, and writes into its message meanwhile.
+func changes(_ context.Context, m *sqsonce.Message) error {
+	for range 3600 {
+		time.Sleep(time.Second)
+		m.Body = "another"
+	}
+	return nil
 }

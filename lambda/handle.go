@@ -169,7 +169,9 @@ func (v *invocation) fail(f failure) {
 func (v *invocation) abandon(chain []int) (sending bool) {
 	v.logAbandoned(chain[0])
 	s := &v.slots[chain[0]]
-	f := failure{chain: chain, slot: s, message: &s.message, ctx: s.ctx, err: errAbandoned, abandoned: true}
+	var m sqsonce.Message // as it was received: the handler may still write into its own
+	convert(&m, &v.records[chain[0]], v.killAt)
+	f := failure{chain: chain, slot: s, message: &m, ctx: s.ctx, err: errAbandoned, abandoned: true}
 	if settle.InHandler(f.ctx) && v.mayBeDeadLettered(f) {
 		v.sends.add(f)
 		return true
