@@ -198,7 +198,6 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, ReceiveCount: t.attempt, Validation: t.validation}
 	var e ending
 	host.Run(func() error {
-		settle.Begun(ctx)
 		settle.Ran(ctx, true)
 		e = t.run(ctx, Lease{})
 		return e.err

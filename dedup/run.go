@@ -31,7 +31,6 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 	var e ending
 	host.Run(func() error {
 		o.decided(handlerCtx, t, Decision{Outcome: o.started(ctx, l), Fence: l.Fence}) // the lease is renewed meanwhile
-		settle.Begun(ctx)
 		settle.Ran(ctx, true)
 		e = t.run(handlerCtx, rl.current())
 		return e.err

@@ -8,6 +8,9 @@ import "context"
 func Ran(ctx context.Context, ran bool) {
 	if s, ok := ctx.Value(settlementKey{}).(*settlement); ok {
 		s.unrun.Store(!ran)
+		if ran {
+			s.before.Store(false)
+		}
 	}
 }
 

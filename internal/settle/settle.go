@@ -84,14 +84,10 @@ func Recording(ctx context.Context) bool {
 }
 
 // Before tells the host that middleware has the message, and has not called its handler: while it waits for its store, for example.
-func Before(ctx context.Context) { setBefore(ctx, true) }
-
-// Begun tells the host that the handler is called, after [Before].
-func Begun(ctx context.Context) { setBefore(ctx, false) }
-
-func setBefore(ctx context.Context, before bool) {
+// It holds until [Ran] says that the handler is called.
+func Before(ctx context.Context) {
 	if s, ok := ctx.Value(settlementKey{}).(*settlement); ok {
-		s.before.Store(before)
+		s.before.Store(true)
 	}
 }
 
