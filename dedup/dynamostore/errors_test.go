@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -104,10 +105,10 @@ func TestKindsOfAnswers(t *testing.T) {
 func TestUnlistedExceptions(t *testing.T) {
 	t.Parallel()
 	b := &bed{T: t}
-	answer := ""
+	var answer atomic.Value
 	s, err := New(b.client(transport(func(r *http.Request) (*http.Response, error) {
 		h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, requestID: {"1"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}}
-		return &http.Response{StatusCode: 400, Header: h, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+		return &http.Response{StatusCode: 400, Header: h, Body: io.NopCloser(strings.NewReader(answer.Load().(string))), Request: r}, nil
 	})), testTable)
 	if err != nil {
 		t.Fatal(err)
@@ -121,11 +122,11 @@ func TestUnlistedExceptions(t *testing.T) {
 		answers = append(answers, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%sException","message":%q}`, r.Code, r.Text))
 	}
 	for n := range answers {
-		answer = answers[n]
+		answer.Store(answers[n])
 		err := once.Handler(func(context.Context, *sqsonce.Message) error { t.Error("the handler ran"); return nil })(t.Context(),
 			&sqsonce.Message{ID: fmt.Sprint(n), QueueARN: "arn:aws:sqs:us-east-1:1:q", ReceiveCount: 1 + n%3})
 		if kind := sqsonce.OutcomeOf(err).Kind; kind != sqsonce.OutcomeUnavailable {
-			t.Errorf("%s: got %s, want unavailable: %v", answer, kind, err)
+			t.Errorf("%s: got %s, want unavailable: %v", answers[n], kind, err)
 		}
 	}
 }
