@@ -43,7 +43,7 @@ emulators: ## Install the emulators that tests compare with, 1 GB in the user's 
 	go run ./internal/testserver/install
 
 # The packages with goroutines of ours. Searches and simulations in one goroutine, and processes, show a race detector nothing.
-RACED = . ./dedup ./dedup/dynamostore ./dedup/memstore ./emf ./fifo/... ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./lambda ./localstack ./localstack/esm ./localstack/mem... ./localstack/runtimeapi ./ops ./sqsworker ./status
+RACED = . ./dedup ./dedup/dynamostore ./dedup/memstore ./emf ./fifo/... ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./lambda ./localstack ./localstack/esm ./localstack/mem... ./localstack/runtimeapi ./internal/ops ./sqsworker ./status
 .PHONY: race
 race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators
 	EMULATORS=off go test -race -timeout 30m -skip "^Test(Process|Killed|RedriveProperties)" $(ARGS) $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))
@@ -71,8 +71,8 @@ soak-storms: # 20 min: calls of the function, the publisher and its forwards, wi
 	go test ./fifo -run '^Test(Storm|ForwardStorm|TransientFaults|LastingFaults)$$' -rapid.checks 20000 -count 1 -timeout 20m
 
 soak-operators: # 60 min: 20,000 dead-letter queues, lists of 100,000 messages, 400 killed redrives, metrics of 100,000 messages
-	go test ./ops -run '^TestRedriveProperties$$' -rapid.checks 20000 -count 1 -timeout 60m
-	SOAK=1 go test ./ops -run '^TestListLoad$$' -count 1 -timeout 20m -v
+	go test ./internal/ops -run '^TestRedriveProperties$$' -rapid.checks 20000 -count 1 -timeout 60m
+	SOAK=1 go test ./internal/ops -run '^TestListLoad$$' -count 1 -timeout 20m -v
 	cd cmd/sqsonce && SOAK=1 go test ./cli -run '^Test(Console|List)Load$$' -count=1 -timeout 30m -v
 	cd cmd/sqsonce && SOAK=1 go test -run '^TestKilledRedrives$$' -count=1 -timeout 20m -v .
 	cd otelsqs && SOAK=1 go test -run '^TestCardinality$$' -count 1 -timeout 10m

@@ -98,14 +98,14 @@ var dependencyRules = []struct {
 		reason: "an outbox knows its database and the events of its stream: neither records nor a host",
 	},
 	{
-		pkg:    module + "/ops",
+		pkg:    module + "/internal/ops",
 		never:  []string{module + "/dedup/...", module + "/lambda/...", module + "/fifo/...", module + "/localstack/...", sdk + "/service/dynamodb/..."},
 		except: []string{module + "/dedup", module + "/fifo"},
 		reason: "it asks any store by Inspect alone; a command with records in SQL links no DynamoDB",
 	},
 	{
 		pkg:    module + "/status",
-		never:  []string{module + "/dedup/...", module + "/lambda/...", module + "/localstack/...", module + "/ops", sdk + "/service/dynamodb/..."},
+		never:  []string{module + "/dedup/...", module + "/lambda/...", module + "/localstack/...", module + "/internal/ops", sdk + "/service/dynamodb/..."},
 		except: []string{module + "/dedup"},
 		reason: "a worker with records in SQL or Redis, or with none, links no DynamoDB for its probes",
 	},

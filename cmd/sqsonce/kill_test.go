@@ -22,7 +22,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // A redrive is killed at any time, and started again, with its journal or without, until the dead-letter queue is empty. All that

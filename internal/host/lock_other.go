@@ -4,5 +4,5 @@ package host
 
 import "os"
 
-// TryLock locks nothing: the standard library has no lock of files here. See ops.RedriveOptions.Journal.
+// TryLock locks nothing: the standard library has no lock of files here. See internal/ops RedriveOptions.Journal.
 func TryLock(*os.File) (locked bool, err error) { return true, nil }

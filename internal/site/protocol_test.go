@@ -23,7 +23,7 @@ var testPackages = map[string]string{
 	"host":         "internal/host",
 	"hosttest":     "internal/hosttest",
 	"lambda":       "lambda",
-	"ops":          "ops",
+	"ops":          "internal/ops",
 	"outbox":       "fifo/outbox",
 	"settle":       "internal/settle",
 	"redisstore":   "dedup/redisstore",

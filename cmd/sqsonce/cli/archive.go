@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 type archiveFlags struct {

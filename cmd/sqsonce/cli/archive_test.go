@@ -12,8 +12,8 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // dlq runs a command of the dead-letter queue. ARCHIVE in its flags is a file in the world's folder.

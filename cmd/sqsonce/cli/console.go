@@ -22,7 +22,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // mostQueues bounds what a console samples: two calls for each, every five seconds.

@@ -17,9 +17,8 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/console"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/opsview"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 var (
@@ -235,7 +234,7 @@ func TestConsoleRecord(t *testing.T) {
 			b := w.browse(true)
 			before := b.called()
 			page := b.get("/record?key=orders%7Ce")
-			for _, text := range append([]string{key, opsview.Means(test.state), opsview.Do(test.state)}, test.says...) {
+			for _, text := range append([]string{key, ops.Means(test.state), ops.Do(test.state)}, test.says...) {
 				if !strings.Contains(page.text, text) {
 					w.Errorf("no %q in %s", text, page.text)
 				}

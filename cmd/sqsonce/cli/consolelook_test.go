@@ -19,9 +19,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
-	"github.com/sqsonce/sqsonce/internal/opsview"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // Each message is received once when Look is pressed, and by nothing else that is only read.
@@ -73,7 +72,7 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 			t.Errorf("%s", got.text)
 		}
 		got := b.get("/dlq/orders/" + ids[dedup.StateCrashed])
-		for _, text := range []string{"crashed", opsview.Means(dedup.StateCrashed), opsview.Do(dedup.StateCrashed), "billing#orders|crashed", "owner-crashed", "event-id", "Body, 1 bytes"} {
+		for _, text := range []string{"crashed", ops.Means(dedup.StateCrashed), ops.Do(dedup.StateCrashed), "billing#orders|crashed", "owner-crashed", "event-id", "Body, 1 bytes"} {
 			if !strings.Contains(got.text, text) {
 				t.Errorf("no %q in %s", text, got.text)
 			}

@@ -15,9 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/opserr"
-	"github.com/sqsonce/sqsonce/internal/opsview"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 const looking = `SQS has no peek: the messages are received and given back. Each receive count grows by one, and other consumers do not see the
@@ -31,7 +29,7 @@ type dlqLsFlags struct {
 }
 
 func (a *app) dlqLs() *cobra.Command {
-	f := dlqLsFlags{state: states{of: opsview.States()}}
+	f := dlqLsFlags{state: states{of: ops.States()}}
 	c := a.command("ls", "Show what lies in a dead-letter queue, by reason", looking+`
 
 A class is the messages with one reason, but for its details, and one state of their events. LAST is when the newest was sent.
@@ -55,7 +53,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	var found []*ops.Message
 	others := 0
 	for _, m := range listing.Messages {
-		if errors.Is(m.Problem, opserr.ErrOtherSource) {
+		if errors.Is(m.Problem, ops.ErrOtherSource) {
 			others++
 			continue
 		}
@@ -170,9 +168,9 @@ func (a *app) printStates(found []dedup.RecordState) error {
 		return nil
 	}
 	var rows []pair
-	for _, s := range opsview.States() {
+	for _, s := range ops.States() {
 		if slices.Contains(found, s) {
-			rows = append(rows, pair{string(s), opsview.Means(s) + ". Do: " + opsview.Do(s)})
+			rows = append(rows, pair{string(s), ops.Means(s) + ". Do: " + ops.Do(s)})
 		}
 	}
 	if _, err := a.out.Write([]byte("\n")); err != nil {
@@ -200,14 +198,14 @@ var whys = []struct {
 	err error
 	why string
 }{
-	{opserr.ErrNotSelected, "not selected"},
-	{opserr.ErrNoDestination, "nothing says which queue it came from: --source"},
-	{opserr.ErrNoSource, "its key depends on the queue, and nothing says which one it came from: --source"},
-	{opserr.ErrTooOften, "redriven too often before: --max-redriven"},
-	{opserr.ErrArrivedLater, "came after the start"},
-	{opserr.ErrCameBack, "redriven by this run, and came back"},
-	{opserr.ErrOtherQueue, "archived from another queue: --other-queue"},
-	{opserr.ErrHeldBehind, "behind a message of its group that was left: --skip-ahead"},
+	{ops.ErrNotSelected, "not selected"},
+	{ops.ErrNoDestination, "nothing says which queue it came from: --source"},
+	{ops.ErrNoSource, "its key depends on the queue, and nothing says which one it came from: --source"},
+	{ops.ErrTooOften, "redriven too often before: --max-redriven"},
+	{ops.ErrArrivedLater, "came after the start"},
+	{ops.ErrCameBack, "redriven by this run, and came back"},
+	{ops.ErrOtherQueue, "archived from another queue: --other-queue"},
+	{ops.ErrHeldBehind, "behind a message of its group that was left: --skip-ahead"},
 }
 
 // why says why a message was left, in the same words for all messages of which that is so.
@@ -223,12 +221,12 @@ func why(res *ops.Result) string {
 	case !errors.Is(res.Err, ops.ErrState):
 		return strings.ReplaceAll(res.Err.Error(), res.ID, "*")
 	case res.State == dedup.StateCrashed:
-		return string(res.State) + ": " + opsview.Do(res.State) + "; --crashed sends it all the same"
-	case errors.Is(res.Err, opserr.ErrExpired):
+		return string(res.State) + ": " + ops.Do(res.State) + "; --crashed sends it all the same"
+	case errors.Is(res.Err, ops.ErrExpired):
 		return "no record under its key, and so old that it may have expired: find out whether it was done; --expired sends it all the same"
 	case errors.Is(res.Err, ops.ErrNoRecord):
 		return "no record under its key: the consumer may use a key function or another store; --unknown sends it all the same"
 	default:
-		return string(res.State) + ": " + opsview.Do(res.State)
+		return string(res.State) + ": " + ops.Do(res.State)
 	}
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/opsview"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 func (a *app) dlqShow() *cobra.Command {
@@ -49,7 +48,7 @@ func (a *app) showMessage(ctx context.Context, id string, body bool) error {
 		}{1, newMessageJSON(m, body)}), unread(listing.Messages[i:i+1]))
 	}
 	pairs := []pair{
-		{"message", m.ID}, {"state", string(m.State)}, {"means", opsview.Means(m.State)}, {"do", opsview.Do(m.State)},
+		{"message", m.ID}, {"state", string(m.State)}, {"means", ops.Means(m.State)}, {"do", ops.Do(m.State)},
 		{"cause", string(m.Cause)}, {"class", m.Class.ID}, {"reason", m.Reason}, {"key", m.RecordKey},
 		{"sent", a.when(m.SentAt)}, {"lost", a.when(m.LostAt)}, {"receives", strconv.Itoa(m.ReceiveCount)},
 		{"source", m.QueueARN}, {"group", m.Group}, {"sequence", m.Sequence}, {"dedup id", m.DedupID}, {"trace", m.TraceHeader},
@@ -147,7 +146,7 @@ type attributeJSON struct {
 
 func newMessageJSON(m *ops.Message, body bool) messageJSON {
 	out := messageJSON{
-		ID: m.ID, State: m.State, Do: opsview.Do(m.State), Cause: m.Cause, Class: m.Class.ID, Reason: m.Reason, Key: m.RecordKey,
+		ID: m.ID, State: m.State, Do: ops.Do(m.State), Cause: m.Cause, Class: m.Class.ID, Reason: m.Reason, Key: m.RecordKey,
 		Expired: m.Expired, SentAt: m.SentAt.UTC(), LostAt: m.LostAt.UTC(), Receives: m.ReceiveCount, Source: m.QueueARN,
 		Group: m.Group, Sequence: m.Sequence, DedupID: m.DedupID, Trace: m.TraceHeader, BodyBytes: len(m.Body),
 		Attributes: newAttributesJSON(m.Attributes),

@@ -11,8 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
-	"github.com/sqsonce/sqsonce/internal/opserr"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // exitCode is what the process ends with.
@@ -50,12 +49,12 @@ func codeOf(ctx context.Context, err error) exitCode {
 		return e.code
 	}
 	_, field := errors.AsType[*sqsonce.OptionError](err)
-	_, refused := errors.AsType[*opserr.RefusedError](err)
+	_, refused := errors.AsType[*ops.RefusedError](err)
 	_, broken := errors.AsType[*outbox.BrokenError](err)
 	switch {
 	case denied(err):
 		return exitDenied
-	case errors.Is(err, ops.ErrReopened) || errors.Is(err, opserr.ErrNotCompleted):
+	case errors.Is(err, ops.ErrReopened) || errors.Is(err, ops.ErrNotCompleted):
 		return exitPart
 	case slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) }):
 		return exitRefused
@@ -76,8 +75,8 @@ func codeOf(ctx context.Context, err error) exitCode {
 
 // refusals are what ops does not do to a message.
 var refusals = []error{
-	opserr.ErrNotAgain, opserr.ErrRanAgain, opserr.ErrCommitted, ops.ErrState, opserr.ErrNotShown, opserr.ErrOtherKey, opserr.ErrNoDestination, opserr.ErrNoRoom,
-	opserr.ErrKeyChanges, opserr.ErrNoSource,
+	ops.ErrNotAgain, ops.ErrRanAgain, ops.ErrCommitted, ops.ErrState, ops.ErrNotShown, ops.ErrOtherKey, ops.ErrNoDestination, ops.ErrNoRoom,
+	ops.ErrKeyChanges, ops.ErrNoSource,
 }
 
 func denied(err error) bool { return awserr.Denied(err) || errors.Is(err, dynamostore.ErrAccessDenied) }
@@ -90,18 +89,18 @@ func explain(err error) string {
 		text += "\n  needs: " + action
 	}
 	switch {
-	case errors.Is(err, opserr.ErrNotDeadLetter):
+	case errors.Is(err, ops.ErrNotDeadLetter):
 		text += "\n  the flag is --not-dead-letter"
-	case errors.Is(err, opserr.ErrMoveTask):
+	case errors.Is(err, ops.ErrMoveTask):
 		text += "\n  see: aws sqs list-message-move-tasks --source-arn " + queueOf(err)
-	case errors.Is(err, opserr.ErrChained):
+	case errors.Is(err, ops.ErrChained):
 		text += "\n  the flag is --spend-receives"
 	}
 	return text
 }
 
 func queueOf(err error) string {
-	if refused, ok := errors.AsType[*opserr.RefusedError](err); ok {
+	if refused, ok := errors.AsType[*ops.RefusedError](err); ok {
 		return refused.Queue
 	}
 	return ""

@@ -25,9 +25,9 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/localstack"
-	"github.com/sqsonce/sqsonce/ops"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 

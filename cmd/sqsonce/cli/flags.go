@@ -13,8 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/opsview"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // flags are those that several commands have.
@@ -184,7 +183,7 @@ type selection struct {
 	all                        bool
 }
 
-func newSelection() selection { return selection{state: states{of: opsview.States()}} }
+func newSelection() selection { return selection{state: states{of: ops.States()}} }
 
 func (s *selection) flags(c *cobra.Command) {
 	flags := c.Flags()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 const hostile = "{\"order\":1}\n\u009b31m\u202eevil\t\u200b"

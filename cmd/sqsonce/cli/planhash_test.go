@@ -18,7 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // dryRun is what a program reads of a dry run.

@@ -16,8 +16,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
-	"github.com/sqsonce/sqsonce/internal/opserr"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // note prints something that is no result.
@@ -176,7 +175,7 @@ func (p *progress) result(res *ops.Result) {
 	}
 	p.actions[res.ID] = res.Action
 	p.counts[res.Action]++
-	if errors.Is(res.Err, opserr.ErrCameBack) && !seen {
+	if errors.Is(res.Err, ops.ErrCameBack) && !seen {
 		p.cameBack.Add(1)
 	}
 	p.showCanary(res, seen)

@@ -11,8 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
-	"github.com/sqsonce/sqsonce/internal/opsview"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 const keyArgument = `KEY is the record's key, as dlq ls --messages and record ls show it: the consumer's name, a # and the event's key. With --consumer it may
@@ -38,7 +37,7 @@ func (a *app) showRecord(ctx context.Context, arg string, result bool) error {
 			recordJSON
 		}{1, newRecordJSON(r.Record, r.state, result)})
 	}
-	pairs := append([]pair{{"key", r.Key}, {"state", string(r.state)}, {"means", r.means()}, {"do", opsview.Do(r.state)}}, a.recordPairs(r.Record)...)
+	pairs := append([]pair{{"key", r.Key}, {"state", string(r.state)}, {"means", r.means()}, {"do", ops.Do(r.state)}}, a.recordPairs(r.Record)...)
 	if result {
 		pairs = append(pairs, pair{"result data", string(r.Result.Data)})
 	}
@@ -59,7 +58,7 @@ func (s seen) means() string {
 	if s.state == ops.StateUnknown {
 		return noRecord
 	}
-	return opsview.Means(s.state)
+	return ops.Means(s.state)
 }
 
 // inspect reads the record that an argument names.
@@ -126,7 +125,7 @@ type recordJSON struct {
 
 func newRecordJSON(r dedup.Record, s dedup.RecordState, result bool) recordJSON {
 	out := recordJSON{
-		Key: r.Key, State: s, Do: opsview.Do(s), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount,
+		Key: r.Key, State: s, Do: ops.Do(s), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount,
 		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Validation,
 		ResultBytes: len(r.Result.Data),
 	}

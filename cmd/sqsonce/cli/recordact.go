@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/opsview"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 const (
@@ -89,7 +88,7 @@ func planFree(r seen, f freeFlags) plan {
 			p.refusal = ""
 		}
 	case dedup.StateForeign:
-		p.refusal = opsview.Do(dedup.StateForeign)
+		p.refusal = ops.Do(dedup.StateForeign)
 	}
 	return p
 }
@@ -126,7 +125,7 @@ func planComplete(r seen, create bool) plan {
 	case dedup.StateCompleted:
 		p.after = ""
 	case dedup.StateForeign:
-		p.refusal = opsview.Do(dedup.StateForeign)
+		p.refusal = ops.Do(dedup.StateForeign)
 	}
 	return p
 }

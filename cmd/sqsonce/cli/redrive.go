@@ -14,8 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/opserr"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 type redriveFlags struct {
@@ -216,7 +215,7 @@ type resultJSON struct {
 func newResultJSON(res *ops.Result) resultJSON {
 	out := resultJSON{
 		V: 1, Event: "result", ID: res.ID, Action: res.Action, Why: why(res), State: res.State, Class: res.Class.ID, Key: res.RecordKey, Group: res.Group,
-		Destination: host.QueueName(res.Destination), SentID: res.SentID, After: res.After, CameBack: errors.Is(res.Err, opserr.ErrCameBack),
+		Destination: host.QueueName(res.Destination), SentID: res.SentID, After: res.After, CameBack: errors.Is(res.Err, ops.ErrCameBack),
 	}
 	if res.Err != nil {
 		out.Error = res.Err.Error()

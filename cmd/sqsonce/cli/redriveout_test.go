@@ -10,8 +10,8 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 // --json prints an object for each thing that happens, when it happens.

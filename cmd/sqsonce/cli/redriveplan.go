@@ -21,8 +21,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/opserr"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // queuePlan is what would be done now. A dry run of it decides: by the same code on the same messages, so the plan is what is
@@ -137,7 +136,7 @@ func (p *queuePlan) add(res *ops.Result) {
 		p.Destinations[i].Count++
 	default:
 		p.Left++
-		if errors.Is(res.Err, ops.ErrState) && errors.Is(res.Err, ops.ErrNoRecord) && !errors.Is(res.Err, opserr.ErrExpired) {
+		if errors.Is(res.Err, ops.ErrState) && errors.Is(res.Err, ops.ErrNoRecord) && !errors.Is(res.Err, ops.ErrExpired) {
 			p.unknown++
 		}
 	}

@@ -14,9 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/opserr"
-	"github.com/sqsonce/sqsonce/internal/opsview"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 type replayFlags struct {
@@ -158,9 +156,9 @@ func (a *app) planReplay(r seen, f replayFlags) error {
 		a.note("replay: its record was reopened, so that it runs again: that goes on")
 		return nil
 	case r.state != dedup.StateCompleted:
-		return fail(exitRefused, "replay is for a completed event, and %s is %s: %s", r.Key, r.state, opsview.Do(r.state))
+		return fail(exitRefused, "replay is for a completed event, and %s is %s: %s", r.Key, r.state, ops.Do(r.state))
 	case f.again > 0 && r.Fence > f.again:
-		return fail(exitRefused, "%w: at %s", opserr.ErrRanAgain, ran)
+		return fail(exitRefused, "%w: at %s", ops.ErrRanAgain, ran)
 	case r.Fence != f.again || r.Committed && !f.committed:
 		what := "it is completed, by the run of " + ran
 		if r.Committed {

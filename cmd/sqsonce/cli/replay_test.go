@@ -13,8 +13,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 const noted = " --note refunded"

@@ -24,7 +24,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // services are AWS's, in one Region.

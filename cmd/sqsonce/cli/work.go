@@ -11,8 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shell"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/opserr"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // mostNamed is how many messages are named of which something has failed. --json names all.
@@ -191,8 +190,8 @@ func (r *work) nameFailed(report ops.Report) {
 
 // stopped says of an error that the redrive did not fail: the same again is of no use, or is another run.
 func stopped(err error) bool {
-	_, refused := errors.AsType[*opserr.RefusedError](err)
-	return refused || errors.Is(err, ops.ErrStopped) || errors.Is(err, opserr.ErrJournal)
+	_, refused := errors.AsType[*ops.RefusedError](err)
+	return refused || errors.Is(err, ops.ErrStopped) || errors.Is(err, ops.ErrJournal)
 }
 
 // resume is the command line with the journal. So many messages are done, and no longer expected, or planned.

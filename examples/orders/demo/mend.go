@@ -11,7 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/examples/orders"
-	"github.com/sqsonce/sqsonce/examples/orders/redrive"
+	"github.com/sqsonce/sqsonce/examples/orders/internal/redrive"
 )
 
 // unknownArticle is what the external system does not know at first: orders of it on the standard queue are rejected.

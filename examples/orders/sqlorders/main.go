@@ -27,7 +27,7 @@ import (
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
 	"github.com/sqsonce/sqsonce/examples/orders/publishing"
-	"github.com/sqsonce/sqsonce/examples/orders/redrive"
+	"github.com/sqsonce/sqsonce/examples/orders/internal/redrive"
 	"github.com/sqsonce/sqsonce/examples/orders/workerhost"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/opsview"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // Class is the messages with one class of reasons and one state.
@@ -34,7 +33,7 @@ func Of(messages []*ops.Message) []Class {
 		if !seen {
 			i = len(classes)
 			at[id{m.Class.ID, m.State}] = i
-			classes = append(classes, Class{ID: m.Class.ID, Reason: m.Class.Text, State: m.State, Do: opsview.Do(m.State)})
+			classes = append(classes, Class{ID: m.Class.ID, Reason: m.Class.Text, State: m.State, Do: ops.Do(m.State)})
 		}
 		c := &classes[i]
 		if c.Count++; m.SentAt.After(c.Last) {

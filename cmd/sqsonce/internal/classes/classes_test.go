@@ -8,8 +8,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/opsview"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 var day = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -26,7 +25,7 @@ func TestOf(t *testing.T) {
 		message("cc", dedup.StateReleased, day), message("cc", dedup.StateCrashed, day), message("dd", ops.StateUnknown, time.Time{}),
 	})
 	class := func(id string, s dedup.RecordState, count int, last time.Time) classes.Class {
-		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: opsview.Do(s)}
+		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: ops.Do(s)}
 	}
 	want := []classes.Class{
 		class("cc", dedup.StateCrashed, 2, day.Add(time.Hour)), class("aa", dedup.StateReleased, 1, day), class("bb", dedup.StateReleased, 1, day),

@@ -15,8 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/opserr"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 func (s *Server) dlqRoutes() {
@@ -173,7 +172,7 @@ func notListed(err error) error {
 	return &pageError{http.StatusNotFound, fmt.Errorf("%w: look again", err)}
 }
 
-func otherSource(m *ops.Message) bool { return errors.Is(m.Problem, opserr.ErrOtherSource) }
+func otherSource(m *ops.Message) bool { return errors.Is(m.Problem, ops.ErrOtherSource) }
 
 // messageData is the page of a message.
 type messageData struct {

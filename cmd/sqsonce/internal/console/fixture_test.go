@@ -12,8 +12,8 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 const addr = "127.0.0.1:8123"

@@ -18,8 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/opsview"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // funcs are those of the templates.
@@ -32,7 +31,7 @@ var funcs = template.FuncMap{
 	"count":   count,
 	"dlqPath": func(q Queue) string { return dlqPath(q.Name) },
 	"link":    newNavLink,
-	"left":    left, "means": opsview.Means, "do": opsview.Do, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": cut,
+	"left":    left, "means": ops.Means, "do": ops.Do, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": cut,
 
 	"classPath": classPath, "messagePath": messagePath, "recordPath": recordPath,
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 const (

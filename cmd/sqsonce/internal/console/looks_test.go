@@ -19,8 +19,8 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
-	"github.com/sqsonce/sqsonce/ops"
 )
 
 var orders = Queue{Name: "orders", URL: "http://sqs/1/orders", DLQName: "orders-dlq", DLQURL: "http://sqs/1/orders-dlq"}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 //go:embed templates static

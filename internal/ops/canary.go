@@ -1,0 +1,134 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+const (
+	canaryPause   = time.Second // between two looks
+	watchEvery    = 50          // messages
+	watchPause    = time.Second
+	mostWatched   = 20 // at once
+	mostFailures  = 3
+	defaultCanary = 1
+	canaryTimeout = 2 * time.Minute
+)
+
+// sendCanaries sends messages one after the other, each when the event of the one before is completed, and returns the rest of
+// the batch when RedriveOptions.Canary events were.
+func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Message) {
+	for i, m := range batch {
+		if r.canaries >= r.o.Canary {
+			return batch[i:]
+		}
+		res := r.results[m.ID]
+		decided := res.Action != ""
+		if r.one(ctx, m, res); decided || res.Action != ActionUndeleted || res.Err != nil {
+			continue
+		}
+		r.canaries++
+		err := r.delete(ctx, []*Result{res})
+		r.tell([]*Result{res})
+		if err == nil {
+			err = r.awaitCompleted(ctx, m, res)
+			r.tell([]*Result{res})
+			r.d.join(ctx, batch[i+1:]) // it has waited
+			r.awaitReopened(ctx, batch[i+1:])
+		}
+		if err != nil {
+			r.fail(err) // for which the rest is left
+		}
+	}
+	return nil
+}
+
+// awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.
+func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err error) {
+	if res.After, err = r.d.awaitEnd(ctx, m, r.o.CanaryTimeout, nil); err != nil {
+		return fmt.Errorf("%w: %w", ErrCanary, err)
+	}
+	return nil
+}
+
+// awaitEnd waits until the delivery of a copy has ended, and returns what after does, with no error for a completed event, and
+// when ctx has ended. The error says so where the delivery has not ended within the timeout. tick is called before each wait, and
+// ends it by an error.
+func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, tick func(left time.Duration) error) (dedup.RecordState, error) {
+	for end := time.Now().Add(timeout); ; {
+		state, why := d.after(ctx, m)
+		left := time.Until(end)
+		switch {
+		case state == dedup.StateCompleted || ctx.Err() != nil:
+			return state, nil
+		case state != "":
+			return state, why
+		case left <= 0:
+			return "", fmt.Errorf("record %s within %s: does a consumer run whose records have such keys?", m.RecordKey, timeout)
+		}
+		if tick != nil {
+			if err := tick(left); err != nil {
+				return "", err
+			}
+		}
+		host.Wait(ctx, canaryPause)
+	}
+}
+
+// after returns the state in which the delivery of a copy has left its event's record, and an error that says so; "" as long as
+// it has not ended, or where the record cannot be read. m is the message as it was when the copy was sent.
+func (d *DLQ) after(ctx context.Context, m *Message) (dedup.RecordState, error) {
+	now := Message{Message: m.Message, RecordKey: m.RecordKey}
+	if err := d.inspect(ctx, &now); err != nil || now.Record == nil {
+		return "", nil
+	}
+	delivered := m.Record == nil || now.Record.Fence > m.Record.Fence
+	if now.State == dedup.StateCompleted || delivered && (now.State == dedup.StateReleased || now.State == dedup.StateCrashed) {
+		return now.State, fmt.Errorf("record %s is %s: %s", m.RecordKey, now.State, now.Record.LastError)
+	}
+	return "", nil
+}
+
+// watched is a message that was sent, and whose event has not ended.
+type watched struct {
+	m   *Message
+	res *Result
+}
+
+// watch adds every 50th of the messages that were sent.
+func (r *run) watch(batch []*Message) {
+	for _, m := range batch {
+		if res := r.results[m.ID]; res.Action == ActionRedriven || res.Action == ActionUndeleted {
+			if r.sent++; r.sent%watchEvery == 0 && r.d.opts.Store != nil && len(r.watched) < mostWatched {
+				r.watched = append(r.watched, watched{m, res})
+			}
+		}
+	}
+}
+
+// lookAtWatched looks what became of the watched events. The third that has failed again ends the run.
+func (r *run) lookAtWatched(ctx context.Context) {
+	if time.Since(r.looked) < watchPause {
+		return
+	}
+	r.looked = time.Now()
+	var waiting []watched
+	for _, w := range r.watched {
+		var why error
+		w.res.After, why = r.d.after(ctx, w.m)
+		r.tell([]*Result{w.res})
+		switch w.res.After {
+		case "":
+			waiting = append(waiting, w)
+		case dedup.StateReleased, dedup.StateCrashed:
+			if r.failures++; r.failures == mostFailures {
+				r.fail(fmt.Errorf("%w: %w", ErrFailsYet, why))
+			}
+		}
+	}
+	r.watched = waiting
+}

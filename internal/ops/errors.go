@@ -1,0 +1,107 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Why a message is left.
+var (
+	// ErrState says that a message is left because of the state of its event.
+	ErrState         = errors.New("not sent in the state of its event")
+	ErrNotSelected   = errors.New("not selected by the options")
+	ErrNoDestination = errors.New("the queue that it came from is not known, or does not name this one as its dead-letter queue: set Options.Source")
+	ErrTooOften      = errors.New("redriven RedriveOptions.MaxRedriven times before")
+	ErrArrivedLater  = errors.New("more messages than the queue had at the start")
+	ErrCameBack      = errors.New("redriven by this run, and came back")
+	ErrHeldBehind    = errors.New("held behind a message of its group that was not redriven")
+	ErrHoldOver      = errors.New("no longer certain that the message is hidden from other consumers")
+)
+
+// Why a message is left: it cannot be sent as the same event.
+var (
+	ErrNoRoom     = errors.New("no room for the attribute that keeps the event's key, or too large for the queue")
+	ErrKeyChanges = errors.New("sent again it would have another key, which no event-key attribute keeps: the key function depends on something else that changes")
+)
+
+// Problems of a message.
+var (
+	// ErrNoRecord says that the event's record was not found. The event may still have run, because a consumer with another key
+	// function or store has its record elsewhere.
+	ErrNoRecord = errors.New("no record")
+	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
+	ErrExpired     = errors.New("or the record has expired")
+	ErrNoSource    = errors.New("the event's key depends on the queue, and nothing says which one the message came from: set Options.Source")
+	ErrOtherSource = errors.New("it came from a queue that is none of Options.Sources: its records are those of that queue's consumer")
+	ErrDedupIDLost = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
+)
+
+// RefusedError says that nothing was done because of how the queue is.
+type RefusedError struct {
+	Operation string // "Open", "List", "Redrive", "Replay", "Export", "Delete", "Restore"
+	Queue     string // its ARN
+	Err       error  // one of those below
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("ops: %s refused for %s: %v", e.Operation, e.Queue, e.Err)
+}
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// What a [RefusedError] is for.
+var (
+	// ErrBusy says that the operation didn't start: one of the next two. Call it again when that has ended.
+	ErrBusy          = errors.New("the queue is in use")
+	ErrMoveTask      = fmt.Errorf("%w: a message move task takes messages out of it: wait until it has ended, or cancel it (sqs:CancelMessageMoveTask)", ErrBusy)
+	ErrTwoAtOnce     = fmt.Errorf("%w: another process of this machine redrives from it or restores to it, with a journal in the same folder: wait until that has ended", ErrBusy)
+	ErrNotDeadLetter = errors.New("no queue has a redrive policy that names it as the dead-letter queue: give the URL of the right queue, or set Options.NotDeadLetter")
+	ErrChained       = errors.New("it has a redrive policy of its own, so that looking can move its messages on: set Options.SpendReceives if they may be")
+)
+
+// Why a redrive has stopped.
+var (
+	// ErrStopped is one of the next two. Messages that the redrive has not sent stay in the dead-letter queue.
+	ErrStopped  = errors.New("ops: the redrive has stopped")
+	ErrCanary   = fmt.Errorf("%w, since the event that was sent first was not completed: fix the cause, or see that a consumer runs", ErrStopped)
+	ErrFailsYet = fmt.Errorf("%w, since redriven events fail again: fix the cause", ErrStopped)
+)
+
+// Why a message was not replayed, or what has become of it.
+var (
+	ErrNotAgain  = errors.New("the event is completed: to run it once more set ReplayOptions.Again to the fence of that run (Record.Fence)")
+	ErrRanAgain  = errors.New("the event has run again since the run that was to be repeated, and is completed: delete the message")
+	ErrCommitted = errors.New("the event's effect was committed with its record, and is made once more: set ReplayOptions.Committed if it is to be")
+	ErrNotShown  = errors.New("the dead-letter queue does not show the message: it was deleted, another process has it (a killed one for a minute), or it lies behind others of its group")
+	ErrOtherKey  = errors.New("the message gives another key than when it was listed or archived: are the consumer's name and its options right?")
+	// ErrReopened says that a replay has stopped after the reopen. A consumer may not have run the event yet.
+	ErrReopened     = errors.New("ops: the event's record is reopened, and SQS has acknowledged no copy: any delivery runs it; replay the message again to go on")
+	ErrNotCompleted = errors.New("ops: the replayed event was not completed: fix the cause, or see that a consumer runs")
+)
+
+// Why a message of an archive is left.
+var (
+	ErrOtherQueue = errors.New("archived from another dead-letter queue: give the archive of this one, or set RestoreOptions.OtherQueue")
+	ErrOtherKind  = errors.New("archived from a queue of the other kind: standard or FIFO")
+	ErrAgeLost    = errors.New("no room for the attribute that says when it was first sent: a redrive could take the event for one that never ran, while its record has expired")
+)
+
+// Problems of an archive or a journal.
+var (
+	ErrArchive     = errors.New("not an archive, or not one of a version that this program reads: give the file that Export or Delete wrote")
+	ErrNotArchived = errors.New("the archive cannot hold the message as it is: its text is not UTF-8")
+	// ErrJournal says that a journal is not one of this queue, or cannot be read.
+	ErrJournal = errors.New("ops: not a journal of this operation on this queue: give another file")
+	// ErrInUse says that the file is open in another process, or in this one. Windows does not tell.
+	ErrInUse = errors.New("something else writes to the file: wait until that has ended, or give another file")
+)
+
+// ArchiveError is a line that cannot be read. Err wraps [ErrArchive], or is an error of the reader.
+type ArchiveError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (e *ArchiveError) Error() string { return fmt.Sprintf("ops: archive, line %d: %v", e.Line, e.Err) }
+
+func (e *ArchiveError) Unwrap() error { return e.Err }

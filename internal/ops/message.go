@@ -1,0 +1,268 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+// Message is a message of a dead-letter queue, with the known facts about its event.
+type Message struct {
+	// Message is the message as the source's consumer would receive it, in its envelope: QueueARN is the source's, or "" where
+	// nothing says which queue that is. ID, SentAt, the receive count and the receipt handle are the dead-letter queue's. The
+	// handle is of no use after a listing.
+	sqsonce.Message
+	// Cause is how the message came to the dead-letter queue.
+	Cause Cause
+	// Reason is why the message came here: the reject-reason of a rejected message, else the last error of the event's record,
+	// else the reason that the state implies. Class groups the reasons.
+	Reason string
+	Class  Class
+	// RecordKey is the key of the event's record, or "" if the key is not known.
+	RecordKey string
+	// State is the state of Record. Record is nil if the state is StateUnknown.
+	State  dedup.RecordState
+	Record *dedup.Record
+	// Expired says that a record that was not found may have expired, because the message is older than the records' retention.
+	Expired bool
+	// LostAt is when SQS deletes the message, or zero if that is not known. On a FIFO queue SQS counts from its own move, so it
+	// deletes a message with the cause CauseReceivesUsedUp later.
+	LostAt time.Time
+	// Redriven is how often a redrive has sent the message before, by its redriven attribute.
+	Redriven int
+	// Problem is why the record is not known: [ErrNoRecord], a key function that failed, a key that the queue or SQS's move has
+	// changed, or a store that did not answer. It is nil if Options have neither Key nor Store.
+	Problem error
+}
+
+const (
+	// inspectsAtOnce is how many records are read at once.
+	inspectsAtOnce = 16
+	// inspectTimeout bounds one of them.
+	inspectTimeout = 5 * time.Second
+	// expiryMargin is the longest that a record is acquired before its message is sent to the dead-letter queue, or sent at all.
+	expiryMargin = time.Hour
+)
+
+// newMessage returns what a received message says by itself.
+func (d *DLQ) newMessage(in sqstypes.Message) *Message {
+	m := &Message{Message: *sqsworker.MessageOf(in, ""), State: StateUnknown}
+	m.Cause, m.QueueARN = d.cameFrom(m.Attributes, in.Attributes[string(sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn)])
+	m.Redriven = historyOf(m.Attributes).times
+	if d.retention > 0 && !m.SentAt.IsZero() {
+		m.LostAt = m.SentAt.Add(d.retention)
+	}
+	return m
+}
+
+// cameFrom returns how a message came to the queue, and from which one. moved is its DeadLetterQueueSourceArn.
+func (d *DLQ) cameFrom(attrs map[string]sqsonce.Attribute, moved string) (Cause, string) {
+	if moved != "" { // a reject-reason, or a dead-letter-source, is of an earlier visit
+		return CauseReceivesUsedUp, moved
+	}
+	if o := originOf(attrs); o.cause != "" {
+		return o.cause, cmp.Or(o.source, d.source)
+	}
+	if _, rejected := attrs[sqsonce.AttrRejectReason]; rejected {
+		return CauseRejected, d.source
+	}
+	return CauseSent, d.source
+}
+
+// recordKey returns the key of the event's record. Where something is missing that the consumer had, the key function is asked
+// twice: a key that depends on it is that of another event.
+func (d *DLQ) recordKey(m *Message) (string, error) {
+	key, err := d.callKey(m.Message)
+	if m.QueueARN == "" {
+		other := m.Message
+		other.QueueARN = d.arn
+		if k, otherErr := d.callKey(other); k != key || (otherErr == nil) != (err == nil) {
+			return "", ErrNoSource
+		}
+	}
+	if d.fifo && m.Cause == CauseReceivesUsedUp {
+		other := m.Message
+		other.DedupID = ""
+		if k, _ := d.callKey(other); err == nil && k != key {
+			return "", ErrDedupIDLost
+		}
+	}
+	return key, err
+}
+
+// callKey calls the user's key function, or the default one.
+func (d *DLQ) callKey(m sqsonce.Message) (key string, err error) {
+	of := d.opts.Key
+	if of == nil {
+		of = ownKey
+	}
+	return d.callWith(m, of)
+}
+
+// ownKey is the default key function.
+func ownKey(m *sqsonce.Message) (string, error) {
+	key, _, err := m.Key()
+	return key, err
+}
+
+// callWith calls a key function with the message as its consumer sees it.
+func (d *DLQ) callWith(m sqsonce.Message, of func(*sqsonce.Message) (string, error)) (key string, err error) {
+	get := func(_ context.Context, m *sqsonce.Message) (err error) { key, err = of(m); return err }
+	if !d.opts.NoUnwrap {
+		get = sqsonce.OpenEnvelope(get)
+	}
+	if err := host.Contain(func() error { return get(context.Background(), &m) }); err != nil {
+		return "", fmt.Errorf("ops: the key of message %s: %w", m.ID, err)
+	}
+	if key == "" {
+		return "", fmt.Errorf("ops: the key of message %s: %w", m.ID, sqsonce.ErrNoEventID)
+	}
+	return key, nil
+}
+
+// join finds the records of the messages. A store that is away is asked no more after as many failures as there are reads at
+// once, so that a listing does not wait for each of a thousand messages.
+func (d *DLQ) join(ctx context.Context, messages []*Message) {
+	var away atomic.Int64
+	host.InParallel(len(messages), inspectsAtOnce, func(i int) {
+		m := messages[i]
+		if m.Problem = d.checkSource(m); m.Problem == nil && d.opts.Key != nil {
+			m.RecordKey, m.Problem = d.recordKey(m)
+		}
+		if d.opts.Store != nil && m.RecordKey != "" {
+			if away.Load() >= inspectsAtOnce {
+				m.Problem = fmt.Errorf("ops: record %s not read: %w", m.RecordKey, sqsonce.ErrUnavailable)
+			} else if err := d.inspect(ctx, m); err != nil {
+				m.Problem = fmt.Errorf("ops: record %s not read: %w", m.RecordKey, err)
+				if errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+					away.Add(1)
+				}
+			}
+		}
+		m.explain()
+	})
+}
+
+// checkSource returns an error for a message that is not one of Options.Sources.
+func (d *DLQ) checkSource(m *Message) error {
+	switch {
+	case len(d.opts.Sources) == 0 || slices.Contains(d.opts.Sources, m.QueueARN):
+		return nil
+	case m.QueueARN == "":
+		return ErrNoSource
+	default:
+		return fmt.Errorf("%w: %s", ErrOtherSource, m.QueueARN)
+	}
+}
+
+// noRecord reports whether the store was asked, and has no record under the message's key.
+func (m *Message) noRecord() bool { return errors.Is(m.Problem, ErrNoRecord) }
+
+// inspect reads the record of a message. That there is none is the message's problem, and no error.
+func (d *DLQ) inspect(ctx context.Context, m *Message) error {
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	var r dedup.Record
+	err := host.Contain(func() (err error) { r, err = d.opts.Store.Inspect(ctx, m.RecordKey); return err })
+	now := time.Now()
+	m.Record, m.State, m.Expired = nil, StateUnknown, false
+	switch {
+	case errors.Is(err, dedup.ErrNotFound):
+		m.Problem = fmt.Errorf("%w under %q: the consumer may use a key function or another store", ErrNoRecord, m.RecordKey)
+		if m.Expired = now.Sub(m.firstSent()) > d.opts.Retention-expiryMargin; m.Expired {
+			m.Problem = fmt.Errorf("%w, %w", m.Problem, ErrExpired)
+		}
+	case err != nil:
+		return err
+	default:
+		m.Record, m.State = &r, r.State(now)
+	}
+	return nil
+}
+
+// explain sets the reason. The last error of a completed record is not why the message is here.
+func (m *Message) explain() {
+	switch {
+	case m.Cause == CauseRejected && m.Attributes[sqsonce.AttrRejectReason].String != "":
+		m.Reason = m.Attributes[sqsonce.AttrRejectReason].String
+	case m.Record != nil && m.State != dedup.StateCompleted && m.Record.LastError != "":
+		m.Reason = m.Record.LastError
+	case m.noRecord():
+		m.Reason = m.Problem.Error()
+	case m.State == dedup.StateCompleted:
+		m.Reason = Means(m.State)
+	default:
+		m.Reason = "no reason known"
+	}
+	m.Class = classOf(m.Reason)
+}
+
+// Class groups reasons that differ in details only, such as an order's number.
+type Class struct {
+	ID   string // six hexadecimal digits of the SHA-256 of Text
+	Text string // the reason in lower case, with * for each detail, at most 160 bytes
+}
+
+const (
+	maxClass = 160 // bytes
+	// maxClassed is how many bytes of a reason are read for its class: whoever sends a message decides how long a reason is, and of
+	// 256 KiB a search takes 200 ms.
+	maxClassed = 4 << 10
+)
+
+// details are the parts in which two reasons of one class differ: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of
+// eight digits or more, and numbers. An apostrophe within a word quotes nothing.
+var details = regexp.MustCompile(strings.Join([]string{
+	`\barn:[^\s"'` + "`" + `,;()]+`,
+	`\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z\b|[+-]\d\d:?\d\d)?`,
+	`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`,
+	`"(?:[^"\\]|\\.)*"`, "`[^`]*`", `\B'[^']*'\B`,
+	`\b(?:0x)?[0-9a-f]{8,}\b`,
+	`\d+(?:[.,:]\d+)*`,
+}, "|"))
+
+func classOf(reason string) Class {
+	text := details.ReplaceAllString(strings.ToLower(upTo(reason, maxClassed)), "*")
+	text = strings.Clone(upTo(text, maxClass)) // the class is kept for longer than the rest
+	sum := sha256.Sum256([]byte(text))
+	return Class{ID: hex.EncodeToString(sum[:3]), Text: text}
+}
+
+// upTo returns the first n bytes of a text, without a part of a character at their end.
+func upTo(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// Cause is how a message came to the dead-letter queue.
+type Cause string
+
+// The causes.
+const (
+	CauseRejected       Cause = "rejected"         // by a host: its handler returned Reject, or failed at its last attempt
+	CauseReceivesUsedUp Cause = "receives_used_up" // moved by SQS: it was received maxReceiveCount times
+	CauseSent           Cause = "sent"             // sent by another program, or by a host whose attributes had no room
+)
+
+var causes = []Cause{CauseRejected, CauseReceivesUsedUp, CauseSent}

@@ -1,0 +1,327 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// A queue with a redrive policy, and one with a move task that began after Open, are refused; so are bad options, all at once.
+func TestRedriveRefuses(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(200)
+		d := x.redriver()
+		_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
+			o.WithoutRecords, o.States = true, []dedup.RecordState{"gone"}
+		})
+		for _, field := range []string{"WithoutRecords", "States"} {
+			if err == nil || !strings.Contains(err.Error(), "RedriveOptions."+field) {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
+		must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+			SourceArn: aws.String(arnPrefix + "jobs-dlq"), MaxNumberOfMessagesPerSecond: aws.Int32(1),
+			DestinationArn: aws.String(arnPrefix + "jobs"),
+		}))(t)
+		_, err = d.Redrive(context.Background(), noCanary)
+		if r, ok := errors.AsType[*ops.RefusedError](err); !ok || !errors.Is(err, ops.ErrMoveTask) || r.Operation != "Redrive" {
+			t.Errorf("error %v", err)
+		}
+	})
+	bubble(t, setup{}, func(x *fixture) {
+		x.create("last", nil)
+		x.set(x.dlq, x.redrive("last", 5))
+		x.fill(1)
+		d := x.redriver()
+		if _, err := d.Redrive(context.Background(), noCanary); !errors.Is(err, ops.ErrChained) || x.sqs.Messages(x.dlq)[0].ReceiveCount != 0 {
+			t.Errorf("error %v", err)
+		}
+		x.redriveAll(x.redriver(spend))
+		x.wantBodies(x.url, "g0-1")
+	})
+}
+
+// A message goes back to the queue that it came from, and to no other one that an attribute names.
+func TestRedriveDestinations(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		other := x.create("other", x.redrive("jobs-dlq", 1))
+		stranger := x.create("stranger", nil)
+		for body, source := range map[string]string{"a1": "jobs", "a2": "other", "a3": "stranger", "a4": ""} {
+			attrs := map[string]string{sqsonce.AttrEventID: body, sqsonce.AttrEventSource: "orders"}
+			if source != "" {
+				attrs[sqsonce.AttrDeadLetterSource] = arnPrefix + source
+			}
+			x.sendWith(x.dlq, body, attrs)
+		}
+		x.send(other, "a5")
+		x.receive(other)
+		time.Sleep(visibility + time.Second)
+		x.receive(other)
+		r := x.redriveAll(x.redriver())
+		x.wantBodies(x.url, "a1")
+		x.wantBodies(other, "a2 a5")
+		x.wantBodies(stranger, "")
+		x.wantBodies(x.dlq, "a3 a4")
+		for _, res := range r.Results {
+			if res.Action == ops.ActionLeft && !errors.Is(res.Err, ops.ErrNoDestination) {
+				t.Errorf("%v", res.Err)
+			}
+		}
+		x.redriveAll(x.redriver(func(o *ops.Options) { o.Source = arnPrefix + "other" }))
+		x.wantBodies(other, "a2 a4 a5")
+		x.wantBodies(x.dlq, "a3")
+	})
+	bubble(t, setup{}, func(x *fixture) { // a queue that only hosts send to
+		x.set(x.url, map[string]string{"RedrivePolicy": ""})
+		x.send(x.dlq, "a1")
+		x.redriveAll(x.redriver(func(o *ops.Options) { o.NotDeadLetter, o.Source = true, arnPrefix+"jobs" }))
+		x.wantBodies(x.url, "a1")
+	})
+}
+
+// An event whose record was reopened a moment ago is sent when no consumer remembers any more that it was done.
+func TestRedriveAfterReopen(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		var runs []time.Time
+		x.send(x.url, "a1")
+		h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error { runs = append(runs, time.Now()); return nil }))
+		defer h.stop()
+		time.Sleep(10 * time.Second)
+		x.send(x.dlq, "a1")
+		store := x.store(x.admin)
+		rec := must.Get(store.Inspect(context.Background(), "billing#orders|a1"))(t)
+		must.Do(t, store.Reopen(context.Background(), rec, "again"))
+		start := time.Now()
+		x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.DryRun = true })
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("a dry run took %s", took)
+		}
+		r := x.redriveAll(x.redriver(hold(10 * time.Second)))
+		if r.Count(ops.ActionRedriven) != 1 {
+			t.Fatalf("%+v", r.Results[0])
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait() // the handler has written runs
+		if len(runs) != 2 || runs[1].Sub(start) < 60*time.Second {
+			t.Errorf("runs at %v, reopened at %v", runs, start)
+		}
+	})
+}
+
+// So is one whose record is reopened while the message waits: for a canary, for another record that was reopened, or for its own.
+func TestRedriveAfterReopenMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		first  time.Duration // when the record is reopened, counted from 1 s before the run
+		second time.Duration // and once more; 0: not
+		canary int
+		after  time.Duration // when the event may run
+	}{
+		"during the canary":  {first: 5 * time.Second, canary: 1, after: 70 * time.Second},
+		"again, in the wait": {second: 40 * time.Second, canary: -1, after: 105 * time.Second},
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			var mu sync.Mutex
+			runs := map[string][]time.Duration{}
+			var start time.Time
+			h := x.worker(x.url, x.guarded(func(_ context.Context, m *sqsonce.Message) error {
+				if m.Body == "a1" && !start.IsZero() {
+					time.Sleep(10 * time.Second)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				runs[m.Body] = append(runs[m.Body], time.Since(start))
+				return nil
+			}))
+			defer h.stop()
+			reopen := func() {
+				store := x.store(x.admin)
+				rec, err := store.Inspect(context.Background(), "billing#orders|b1")
+				if err == nil {
+					err = store.Reopen(context.Background(), rec, "again")
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			x.send(x.url, "b1")
+			time.Sleep(30 * time.Second)
+			x.send(x.dlq, "a1", "b1")
+			start = time.Now()
+			time.AfterFunc(tt.first, reopen)
+			if tt.second > 0 {
+				time.AfterFunc(tt.second, reopen)
+			}
+			time.Sleep(time.Second)
+			x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Canary = tt.canary })
+			time.Sleep(20 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if got := runs["b1"]; len(got) < 2 || got[len(got)-1] < tt.after || len(x.bodies(x.dlq)) != 0 {
+				t.Errorf("%s: runs after %v, %q left", name, got, x.bodies(x.dlq))
+			}
+		})
+	}
+}
+
+// A store whose clock is an hour ahead does not make it wait for longer.
+func TestRedriveAfterReopenByAFastClock(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(1)
+		fence := time.Now().Add(time.Hour).UnixMilli()
+		d := x.redriver(func(o *ops.Options) {
+			o.Store = inspector(func(context.Context, string) (dedup.Record, error) {
+				return dedup.Record{Lease: dedup.Lease{Owner: dedup.OperatorPrefix + "/1", Fence: fence}}, nil
+			})
+		})
+		start := time.Now()
+		r := x.redriveAll(d)
+		if took := time.Since(start); r.Count(ops.ActionRedriven) != 1 || took < time.Minute || took > 75*time.Second {
+			t.Errorf("%d redriven in %s", r.Count(ops.ActionRedriven), took)
+		}
+	})
+}
+
+// Rate bounds how many messages are sent a second, on average.
+func TestRedriveRate(t *testing.T) {
+	t.Parallel()
+	for rate, want := range map[int]time.Duration{0: 1800 * time.Millisecond, 5: 18 * time.Second, -1: 0} {
+		eachKind(t, fmt.Sprint(rate), setup{}, func(x *fixture) {
+			x.fill(100)
+			d, w := x.openWired()
+			start := time.Now()
+			r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Rate = rate })
+			took := time.Since(start)
+			if r.Count(ops.ActionRedriven) != 100 || took < want || took > want+want/2+3*time.Second {
+				x.Errorf("x.fifo %t, rate %d: %d redriven in %s, want %s", x.fifo, rate, r.Count(ops.ActionRedriven), took, want)
+			}
+			if !x.fifo && w.sends > 12 {
+				x.Errorf("%d requests for 100 messages", w.sends)
+			}
+		})
+	}
+}
+
+// When the context ends no more is sent, what is under way is awaited, and all the rest is given back.
+func TestRedriveIsCancelled(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		rule fault.Rule
+		want ops.Action // of the ten that are under way
+	}{
+		"a slow send":   {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 1, Do: fault.Delay, Delay: 3 * time.Second}, ops.ActionRedriven},
+		"no answer":     {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 99, Do: fault.LoseReply}, ops.ActionUnknownOutcome},
+		"does not go":   {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 99, Do: fault.Error, Code: "RequestThrottled"}, ops.ActionSendFailed},
+		"a slow delete": {fault.Rule{Op: "DeleteMessageBatch", Nth: 2, Times: 1, Do: fault.Delay, Delay: 3 * time.Second}, ops.ActionRedriven},
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			x.fill(50)
+			d := x.redriver()
+			x.sqs.Set(fault.Plan{Rules: []fault.Rule{tt.rule}})
+			ctx, cancel := context.WithCancelCause(context.Background())
+			time.AfterFunc(1500*time.Millisecond, func() { cancel(errCard) })
+			start := time.Now()
+			r, err := d.Redrive(ctx, noCanary, func(o *ops.RedriveOptions) { o.Rate = 10 })
+			if took := time.Since(start); !errors.Is(err, errCard) || took > 30*time.Second {
+				t.Errorf("%s: error %v after %s", name, err, took)
+			}
+			x.checkReport(r)
+			if n := r.Count(tt.want); len(r.Results) != 20 || tt.want == ops.ActionRedriven && n != 20 || tt.want != ops.ActionRedriven && n != 10 {
+				t.Errorf("%s: %d of %d are %s", name, n, len(r.Results), tt.want)
+			}
+			if n := x.hidden(); n != 0 {
+				t.Errorf("%s: %d messages are hidden", name, n)
+			}
+		})
+	}
+}
+
+// The rest of a FIFO group that is under way is not sent.
+func TestRedriveIsCancelledInAGroup(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send(x.dlq, "a-1", "a-2", "a-3", "a-4")
+		d := x.redriver()
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second}}})
+		ctx, cancel := context.WithTimeoutCause(context.Background(), 1500*time.Millisecond, errCard)
+		defer cancel()
+		r, err := d.Redrive(ctx, noCanary)
+		if r.Count(ops.ActionRedriven) != 2 || r.Count(ops.ActionLeft) != 2 || !errors.Is(r.Results[3].Err, errCard) && !errors.Is(r.Results[3].Err, ops.ErrHeldBehind) {
+			t.Errorf("%d redriven, %v, %v", r.Count(ops.ActionRedriven), r.Results[3].Err, err)
+		}
+		x.wantBodies(x.url, "a-1 a-2")
+	})
+}
+
+// A message that SQS refuses is left, and the others go on.
+func TestRedriveRefusedMessage(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(30)
+		d := x.redriver()
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{4}, Code: "InvalidMessageContents"}}})
+		r := x.redriveAll(d)
+		if r.Count(ops.ActionSendFailed) != 1 || r.Count(ops.ActionRedriven) != 29 {
+			t.Errorf("%d failed, %d redriven", r.Count(ops.ActionSendFailed), r.Count(ops.ActionRedriven))
+		}
+	})
+}
+
+// SkipAhead reaches what lies behind messages that are left, also where a receive ends within a group.
+func TestSkipAheadReaches(t *testing.T) {
+	t.Parallel()
+	for name, groups := range map[string][]struct{ left, behind int }{
+		"four groups":                 {{5, 4}, {5, 4}, {5, 4}, {5, 4}},
+		"one long group":              {{3, 27}},
+		"behind a group that is left": {{9, 0}, {1, 8}, {1, 8}},
+		"nine of each":                {{9, 20}, {9, 20}, {9, 1}},
+	} {
+		bubble(t, setup{fifo: true}, func(x *fixture) {
+			var want []string
+			for g, n := range groups {
+				for i := range n.left + n.behind {
+					body := fmt.Sprintf("g%d-%02d", g, i)
+					if i < n.left {
+						body += "-left"
+					} else {
+						want = append(want, body)
+					}
+					x.send(x.dlq, body)
+				}
+			}
+			d := x.redriver(func(o *ops.Options) {
+				o.Store = inspector(func(_ context.Context, key string) (dedup.Record, error) {
+					if strings.HasSuffix(key, "-left") {
+						return dedup.Record{Lease: dedup.Lease{Owner: "w"}, Completed: true}, nil
+					}
+					return dedup.Record{}, dedup.ErrNotFound
+				})
+			})
+			x.redriveAll(d, func(o *ops.RedriveOptions) { o.SkipAhead = true })
+			got := x.bodies(x.url)
+			slices.Sort(got)
+			if strings.Join(got, " ") != strings.Join(want, " ") {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		})
+	}
+}

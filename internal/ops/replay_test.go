@@ -1,0 +1,340 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// A completed event runs once more: 65 s after the reopen, in a worker that remembers it. Its message is deleted.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	eachWay(t, "", func(x *fixture, archived bool) {
+		e := x.doneEvent(archived)
+		x.send(x.dlq, "a-2", "b-1")
+		var left []time.Duration
+		start := time.Now()
+		retention := func(o *ops.Options) { o.Retention = 60 * 24 * time.Hour }
+		res, err := e.replay(x.redriver(retention), e.again(), func(o *ops.ReplayOptions) {
+			o.Name = "kim"
+			o.Progress = func(w bool, l time.Duration) {
+				if w {
+					return
+				}
+				left = append(left, l)
+				if r := e.record(); r.State(time.Now()) != dedup.StateReleased || r.LastError != note || !strings.HasPrefix(r.Owner, "operator/kim/") ||
+					time.Until(r.ExpiresAt) < 59*24*time.Hour {
+					t.Errorf("record %+v", r)
+				}
+				if n := x.hidden(); n > 1 || n == 0 != archived || len(x.bodies(x.url)) != 0 {
+					t.Errorf("%d hidden, %d sent", n, len(x.bodies(x.url)))
+				}
+			}
+		})
+		if err != nil || res.Action != ops.ActionReplayed || res.After != dedup.StateCompleted || res.RecordKey != recordKey || res.ID != e.m.ID || res.SentID == "" {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if e.runs() != 2 || e.times[1].Sub(start) < forget || e.times[1].Sub(start) > forget+10*time.Second {
+			t.Errorf("runs at %v, began at %v", e.times, start)
+		}
+		for i, l := range left {
+			if l != forget-time.Duration(i)*time.Second {
+				x.Errorf("%d: %s left", i, l)
+			}
+		}
+		if len(left) != 65 {
+			t.Errorf("%d calls of Progress", len(left))
+		}
+		x.wantBodies(x.dlq, "a-2 b-1")
+		e.wantRuns(2)
+	})
+}
+
+// What is named too vaguely, or may have its effect twice, is refused: nothing is received, and no record changes.
+func TestReplayRefuses(t *testing.T) {
+	t.Parallel()
+	again := func(o *ops.ReplayOptions) { o.Again = 7 }
+	record := func(change func(*dedup.Record)) dedup.Record {
+		r := dedup.Record{Lease: dedup.Lease{Key: recordKey, Owner: "w1", Fence: 7}, Completed: true}
+		change(&r)
+		return r
+	}
+	for name, tt := range map[string]struct {
+		record dedup.Record
+		err    error // of the store
+		set    func(*ops.ReplayOptions)
+		want   error
+		state  dedup.RecordState
+		text   string
+	}{
+		"completed":       {record: record(func(*dedup.Record) {}), want: ops.ErrNotAgain, state: dedup.StateCompleted, text: "fence 7"},
+		"an earlier run":  {record: record(func(r *dedup.Record) { r.Fence = 8 }), set: again, want: ops.ErrRanAgain, state: dedup.StateCompleted, text: "fence 8"},
+		"no such run":     {record: record(func(r *dedup.Record) { r.Fence = 6 }), set: again, want: ops.ErrNotAgain, state: dedup.StateCompleted},
+		"committed":       {record: record(func(r *dedup.Record) { r.Committed = true }), set: again, want: ops.ErrCommitted, state: dedup.StateCompleted},
+		"released":        {record: record(func(r *dedup.Record) { r.Completed = false }), set: again, want: ops.ErrState, state: dedup.StateReleased, text: "redrive it"},
+		"crashed":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Unix(1, 0) }), set: again, want: ops.ErrState, state: dedup.StateCrashed},
+		"running":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Now().Add(time.Hour*9e5) }), set: again, want: ops.ErrState, state: dedup.StateRunning, text: "wait"},
+		"foreign":         {record: record(func(r *dedup.Record) { r.Owner = "" }), set: again, want: ops.ErrState, state: dedup.StateForeign},
+		"none":            {err: dedup.ErrNotFound, set: again, want: ops.ErrState, state: ops.StateUnknown, text: "no record under"},
+		"the store fails": {err: errCard, set: again, want: errCard, state: ops.StateUnknown},
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			x.send(x.dlq, "a-1")
+			m := x.mustList(x.open())["a-1"]
+			s := &reopener{inspector: func(context.Context, string) (dedup.Record, error) { return tt.record, tt.err }}
+			d := x.redriver(func(o *ops.Options) { o.Store = s })
+			res, err := d.Replay(context.Background(), m, note, func(o *ops.ReplayOptions) {
+				if tt.set != nil {
+					tt.set(o)
+				}
+			})
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) || res.Action != ops.ActionLeft || res.State != tt.state || !errors.Is(res.Err, tt.want) {
+				t.Errorf("%s: %+v, %v", name, res, err)
+			}
+			if n := x.sqs.Messages(x.dlq)[0].ReceiveCount; s.calls != 0 || n != 1 {
+				t.Errorf("%s: %d reopens, %d receives", name, s.calls, n)
+			}
+		})
+	}
+}
+
+// reopener is a store that counts reopens, and lets none be done.
+type reopener struct {
+	inspector
+	calls int
+	err   error
+}
+
+func (r *reopener) Reopen(context.Context, dedup.Record, string, ...func(*dedup.ReopenOptions)) error {
+	r.calls++
+	return r.err
+}
+
+// Bad arguments are refused all at once, and so is a queue out of which receives may move messages. A message of an archive is
+// not in that queue.
+func TestReplayRefusesArguments(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		_, err := x.redriver(func(o *ops.Options) { o.Store = inspector(inState) }).Replay(context.Background(), nil, " ", func(o *ops.ReplayOptions) { o.Timeout = 1 })
+		for _, text := range []string{"ops: m: is nil", "ops: note: is empty", "ops: Options.Store: is ops_test.inspector", "ops: ReplayOptions.Timeout: is 1ns"} {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	})
+	for _, archived := range []bool{false, true} {
+		bubble(t, setup{}, func(x *fixture) {
+			e := x.doneEvent(archived)
+			x.create("last", nil)
+			x.set(x.dlq, x.redrive("last", 99))
+			d := x.redriver()
+			res, err := e.replay(d, e.again())
+			if r, ok := errors.AsType[*ops.RefusedError](err); ok == archived || !archived && (!errors.Is(err, ops.ErrChained) || r.Operation != "Replay" || res.Action != ops.ActionLeft) {
+				t.Errorf("archived %t: %v", archived, err)
+			}
+			if !archived {
+				if res, err := e.replay(x.redriver(spend), e.again()); err != nil {
+					t.Errorf("%+v, %v", res, err)
+				}
+			}
+			e.wantRuns(2)
+		})
+	}
+	bubble(t, setup{}, func(x *fixture) {
+		e := x.doneEvent(false)
+		d := x.redriver()
+		x.send(x.dlq, "b-1", "b-2")
+		must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+			SourceArn: aws.String(arnPrefix + "jobs-dlq"), MaxNumberOfMessagesPerSecond: aws.Int32(1), DestinationArn: aws.String(arnPrefix + "jobs"),
+		}))(t)
+		if _, err := e.replay(d, e.again()); !errors.Is(err, ops.ErrMoveTask) {
+			t.Errorf("error %v", err)
+		}
+		e.worker.stop()
+	})
+}
+
+// What cannot be sent as the same event is refused before its record is reopened.
+func TestReplayRefusesMessages(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		set  func(*ops.Options)
+		m    func(*ops.Message)
+		want error
+	}{
+		"key":         {m: func(m *ops.Message) { m.RecordKey = "shipping#orders|a-1" }, want: ops.ErrOtherKey},
+		"destination": {m: func(m *ops.Message) { m.QueueARN = arnPrefix + "other" }, want: ops.ErrNoDestination},
+		"room":        {m: func(m *ops.Message) { m.Body = strings.Repeat("x", 1<<20) }, want: ops.ErrNoRoom},
+		"key changes": {set: func(o *ops.Options) {
+			o.Key = func(m *sqsonce.Message) (string, error) {
+				return map[bool]string{true: recordKey, false: "x"}[m.ID != "redriven"], nil
+			}
+		}, want: ops.ErrKeyChanges},
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			e := x.doneEvent(true)
+			if tt.m != nil {
+				tt.m(e.m)
+			}
+			res, err := e.replay(x.redriver(func(o *ops.Options) {
+				if tt.set != nil {
+					tt.set(o)
+				}
+			}), e.again())
+			if !errors.Is(err, tt.want) || errors.Is(err, ops.ErrReopened) || res.Action != ops.ActionLeft || !e.record().Completed {
+				t.Errorf("%s: %+v, %v", name, res, err)
+			}
+			e.wantRuns(1)
+		})
+	}
+}
+
+// Effects that were committed with their record are made again only where that is asked for.
+func TestReplayCommitted(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		s := &reopener{err: dedup.ErrChanged, inspector: func(context.Context, string) (dedup.Record, error) {
+			return dedup.Record{Lease: dedup.Lease{Key: recordKey, Owner: "w1", Fence: 7}, Completed: true, Committed: true}, nil
+		}}
+		x.send(x.dlq, "a-1")
+		m := x.mustList(x.open())["a-1"]
+		_, err := x.redriver(func(o *ops.Options) { o.Store = s }).Replay(context.Background(), m, note, func(o *ops.ReplayOptions) { o.Again, o.Committed = 7, true })
+		if s.calls != 1 || !errors.Is(err, dedup.ErrChanged) || errors.Is(err, ops.ErrReopened) {
+			t.Errorf("%d reopens, %v", s.calls, err)
+		}
+		x.wantBodies(x.url, "")
+	})
+}
+
+// An event whose key is its message ID keeps it: its worker died before the delete, and SQS has moved it to the dead-letter
+// queue.
+func TestReplayKeepsTheKey(t *testing.T) {
+	t.Parallel()
+	eachKind(t, "", setup{}, func(x *fixture) {
+		e := &done{fixture: x}
+		e.worker = e.newWorker()
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries}}})
+		x.sendWith(x.url, "a-1", nil)
+		time.Sleep(time.Second)
+		e.worker.kill()
+		x.sqs.Set(fault.Plan{})
+		for range 4 {
+			time.Sleep(2 * visibility)
+			x.receive(x.url)
+		}
+		d := x.redriver()
+		e.m = x.mustList(x.open())["a-1"]
+		if e.m.State != dedup.StateCompleted || e.m.Cause != ops.CauseReceivesUsedUp {
+			x.Fatalf("%s, %s", e.m.State, e.m.Cause)
+		}
+		res, err := e.replay(d, func(o *ops.ReplayOptions) { o.Again, o.Timeout = e.m.Record.Fence, -1 })
+		if err != nil || res.Action != ops.ActionReplayed || res.After != "" {
+			x.Errorf("%+v, %v", res, err)
+		}
+		m := x.sqs.Messages(x.url)[0]
+		if !strings.HasPrefix(m.Attributes[sqsonce.AttrRedriven], "1 ") || m.ID == e.m.ID {
+			x.Errorf("sent %+v", m)
+		}
+		if want := "replay|"; x.fifo && (!strings.HasPrefix(m.DedupID, want) || len(m.DedupID) != len(want)+64) {
+			x.Errorf("MessageDeduplicationId %s", m.DedupID)
+		}
+		e.worker = e.newWorker()
+		e.wantRuns(2)
+		x.wantBodies(x.dlq, "")
+	})
+}
+
+// The 65 s after a reopen are those of this process's clock, whatever the store's says.
+func TestReplayWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	for _, behind := range []time.Duration{-40 * time.Second, 40 * time.Second} {
+		bubble(t, setup{behind: behind, maxReceives: 100}, func(x *fixture) {
+			e := x.doneEvent(false)
+			start := time.Now()
+			res, err := e.replay(x.redriver(), e.again())
+			if took := time.Since(start); err != nil || took < forget || took > forget+10*time.Second {
+				t.Errorf("%s behind: %+v, %v after %s", behind, res, err, took)
+			}
+			e.wantRuns(2)
+		})
+	}
+}
+
+// A clock that is behind the store's makes the wait of a replay that goes on no longer.
+func TestReplayGoesOnWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{behind: -time.Hour, maxReceives: 100}, func(x *fixture) {
+		e := x.doneEvent(false)
+		store := x.store(x.admin)
+		seen, err := store.Inspect(context.Background(), recordKey) // and the server's clock
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Reopen(context.Background(), seen, "by hand"); err != nil || time.Until(time.UnixMilli(e.record().Fence)) < 59*time.Minute {
+			t.Fatalf("%v, %+v", err, e.record())
+		}
+		start := time.Now()
+		res, err := e.replay(x.redriver())
+		if took := time.Since(start); err != nil || took < forget || took > forget+10*time.Second {
+			t.Errorf("%+v, %v after %s", res, err, took)
+		}
+		e.wantRuns(2)
+	})
+}
+
+// A message is found behind others, which are visible again while it is replayed.
+func TestReplayFindsItsMessage(t *testing.T) {
+	t.Parallel()
+	eachKind(t, "", setup{maxReceives: 100}, func(x *fixture) {
+		e := x.doneEvent(false)
+		x.purge()
+		for i := range 35 {
+			x.send(x.dlq, fmt.Sprintf("g%d-%d", i/5, i))
+		}
+		x.send(x.dlq, "a-1")
+		e.m.ID = x.sqs.Messages(x.dlq)[35].ID
+		res, err := e.replay(x.redriver(), e.again(), func(o *ops.ReplayOptions) {
+			o.Progress = func(w bool, _ time.Duration) {
+				if n := x.hidden(); !w && n != 1 {
+					x.Errorf("%d are hidden", n)
+				}
+			}
+		})
+		if err != nil || len(x.bodies(x.dlq)) != 35 {
+			x.Errorf("%+v, %v, %d left", res, err, len(x.bodies(x.dlq)))
+		}
+		e.wantRuns(2)
+	})
+}
+
+// A message of an archive is replayed though the dead-letter queue does not have it.
+func TestReplayFromAnArchive(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		e := x.doneEvent(true)
+		line := fmt.Sprintf(`{"queue":"%[1]sjobs-dlq","run":"R","at":"2026-11-23T14:02:11Z","id":"1","state":"completed","cause":"rejected","class":"a41f09",`+
+			`"reason":"r","key":"%[2]s","source":"%[1]sjobs","receives":1,"attributes":{"event-id":{"type":"String","value":"a-1"},`+
+			`"event-source":{"type":"String","value":"orders"}},"body":"a-1"}`+"\n", arnPrefix, recordKey)
+		all, err := readArchive(archiveHead + line)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%d messages, %v", len(all), err)
+		}
+		res, err := x.redriver().Replay(context.Background(), all[0], note, e.again())
+		if err != nil || res.After != dedup.StateCompleted || res.ID != "1" {
+			t.Errorf("%+v, %v", res, err)
+		}
+		e.wantRuns(2)
+	})
+}

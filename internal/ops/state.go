@@ -1,0 +1,44 @@
+package ops
+
+import "github.com/sqsonce/sqsonce/dedup"
+
+// StateUnknown is a [Message].State in addition to those of package dedup. It says that the record was not found, or not read.
+// Message.Problem says why.
+const StateUnknown dedup.RecordState = "unknown"
+
+// states is the one table of what a state means, and of what to do with a message whose event is in it.
+var states = []struct {
+	state     dedup.RecordState
+	means, do string
+}{
+	{dedup.StateReleased, "failed; its next delivery runs it", "redrive it when you have fixed the cause"},
+	{dedup.StateRunning, "a consumer is running it", "wait until it has ended, and look again"},
+	{dedup.StateCrashed, "its consumer died, or lost its store, while it ran; the effect may have happened", "find out whether the effect happened: then complete the record, else free it and redrive"},
+	{dedup.StateCompleted, "done: the delete failed, or a second copy", "delete it; nothing runs it again but a replay"},
+	{dedup.StateForeign, "its record was written by a program that does not check ownership", "leave it to that program"},
+	{StateUnknown, "its record was not found, or not read", "find out why its record is not known, and whether the event was done, before you redrive it"},
+}
+
+// States returns all states, in the order of the table.
+func States() []dedup.RecordState {
+	out := make([]dedup.RecordState, 0, len(states))
+	for _, s := range states {
+		out = append(out, s.state)
+	}
+	return out
+}
+
+// Means says in words what happened to an event in this state.
+func Means(s dedup.RecordState) string { means, _ := row(s); return means }
+
+// Do says what to do with a message whose event is in this state, and with its record.
+func Do(s dedup.RecordState) string { _, do := row(s); return do }
+
+func row(s dedup.RecordState) (means, do string) {
+	for _, row := range states {
+		if row.state == s {
+			return row.means, row.do
+		}
+	}
+	return "", ""
+}
