@@ -384,21 +384,3 @@ func TestNewRefuses(t *testing.T) {
 	}
 	must.Get(emf.New(func(o *emf.Options) { o.Dimensions = map[string]string{"cost centre~": " a!ß"[:3]} }))(t)
 }
-
-// The check refuses broken lines.
-func TestCheck(t *testing.T) {
-	t.Parallel()
-	good := `{"_aws":{"CloudWatchMetrics":[{"Dimensions":[["service"]],"Metrics":[{"Name":"A","Unit":"Count"}],"Namespace":"n"}],"Timestamp":1},"A":1,"service":"s"}` + "\n"
-	if problems := check(good); problems != nil {
-		t.Fatal(problems)
-	}
-	for _, c := range [][2]string{
-		{`"A":1,`, ``}, {`"A":1`, `"A":"1"`}, {`"A":1`, `"A":[]`}, {`"A":1`, `"A":-1`}, {`"A":1,`, `"A":1,"A":2,`}, {`"service":"s"`, `"service":""`}, {`"service":"s"`, `"service":1`},
-		{`"Count"`, `"Counts"`}, {`"n"`, `""`}, {`"Timestamp":1`, `"Timestamp":"1"`}, {"\n", ""}, {`[["service"]]`, `[]`}, {`[{"Name":"A","Unit":"Count"}]`, `[]`},
-	} {
-		broken := strings.Replace(good, c[0], c[1], 1)
-		if broken == good || check(broken) == nil {
-			t.Errorf("accepted: %s", broken)
-		}
-	}
-}
