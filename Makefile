@@ -70,11 +70,9 @@ soak-storms: # 20 min: calls of the function, the publisher and its forwards, wi
 	SOAK=1 go test ./lambda -run '^TestStorm$$' -count 1 -timeout 20m
 	go test ./fifo -run '^Test(Storm|ForwardStorm|TransientFaults|LastingFaults)$$' -rapid.checks 20000 -count 1 -timeout 20m
 
-soak-operators: # 60 min: 20,000 dead-letter queues, lists of 100,000 messages, 400 killed redrives, metrics of 100,000 messages
+soak-operators: # 60 min: 20,000 dead-letter queues, lists of 100,000 messages, metrics of 100,000 messages
 	go test ./internal/ops -run '^TestRedriveProperties$$' -rapid.checks 20000 -count 1 -timeout 60m
-	SOAK=1 go test ./internal/ops -run '^TestListLoad$$' -count 1 -timeout 20m -v
 	cd cmd/sqsonce && SOAK=1 go test ./cli -run '^Test(Console|List)Load$$' -count=1 -timeout 30m -v
-	cd cmd/sqsonce && SOAK=1 go test -run '^TestKilledRedrives$$' -count=1 -timeout 20m -v .
 	cd otelsqs && SOAK=1 go test -run '^TestCardinality$$' -count 1 -timeout 10m
 
 soak-outbox: # 60 min: 60 million states of the protocol, a million events of each outbox

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,41 +16,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
-	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
-
-// found is what a listing says of a message.
-type found struct {
-	cause  ops.Cause
-	state  dedup.RecordState
-	reason string
-}
-
-func (x *fixture) want(want map[string]found) {
-	x.Helper()
-	got := x.mustList(x.open())
-	if len(got) != len(want) {
-		x.Errorf("%d messages listed, want %d", len(got), len(want))
-	}
-	for body, w := range want {
-		m := got[body]
-		if m == nil {
-			x.Errorf("%s is not listed", body)
-			continue
-		}
-		reason := w.reason
-		if reason == never {
-			reason = m.Problem.Error()
-		}
-		if m.Cause != w.cause || stateOf(m) != w.state || m.Reason != reason || (m.Problem == nil) != (w.state != noRecord) {
-			x.Errorf("%s: %s, %s, %q, problem %v; want %+v", body, m.Cause, m.State, m.Reason, m.Problem, w)
-		}
-		if (m.Record == nil) != (w.state == noRecord) || m.QueueARN != arnPrefix+x.named("jobs") {
-			x.Errorf("%s: record %v, queue %s", body, m.Record, m.QueueARN)
-		}
-	}
-}
 
 // noRecord is the state Unknown of an event whose record was looked for, and not found. Its reason is its problem.
 const noRecord dedup.RecordState = "unrecorded"
@@ -63,97 +29,6 @@ func stateOf(m *ops.Message) dedup.RecordState {
 		return noRecord
 	}
 	return m.State
-}
-
-// What brings messages to a dead-letter queue, in the hosts: each leaves its cause and its state.
-func TestCausesInHosts(t *testing.T) {
-	t.Parallel()
-	const rejected = "sqsonce: rejected: card declined"
-	reject := sqsonce.Reject(errCard)
-	for _, tt := range []struct {
-		name        string
-		fifo        bool
-		maxReceives int
-		run         func(x *fixture)
-		want        map[string]found
-	}{
-		{name: "reject in a worker", run: func(x *fixture) {
-			x.send(x.url, "a1")
-			x.worker(x.url, x.guarded(fails(reject))).stopAfter(time.Minute)
-		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
-		{name: "reject in a FIFO worker", fifo: true, run: func(x *fixture) {
-			x.send(x.url, "a1")
-			x.worker(x.url, x.guarded(fails(reject))).stopAfter(time.Minute)
-		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
-		{name: "reject in a function", run: func(x *fixture) {
-			x.send(x.url, "a1")
-			x.function(x.url, x.guarded(fails(reject)), true).stopAfter(time.Minute)
-		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, rejected}}},
-		{name: "reject before dedup", run: func(x *fixture) {
-			x.send(x.url, "a1")
-			x.worker(x.url, bare(fails(reject))).stopAfter(time.Minute)
-		}, want: map[string]found{"a1": {ops.CauseRejected, noRecord, rejected}}},
-		{name: "receives used up in a worker", run: func(x *fixture) {
-			x.send(x.url, "a1")
-			x.worker(x.url, x.guarded(fails(errCard))).stopAfter(time.Hour)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"}}},
-		{name: "last try of a head in a FIFO worker", fifo: true, run: func(x *fixture) {
-			x.send(x.url, "a1", "a2")
-			x.worker(x.url, x.guarded(fails(errCard))).stopAfter(2 * time.Hour)
-		}, want: map[string]found{"a1": {ops.CauseRejected, dedup.StateReleased, "card declined"}, "a2": {ops.CauseRejected, dedup.StateReleased, "card declined"}}},
-		{name: "followers of a head in a function without a client", fifo: true, run: func(x *fixture) {
-			x.send(x.url, "a1", "a2", "a3")
-			x.function(x.url, x.guarded(fails(errCard)), false).stopAfter(time.Hour)
-		}, want: map[string]found{
-			"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"},
-			"a2": {ops.CauseReceivesUsedUp, noRecord, never}, "a3": {ops.CauseReceivesUsedUp, noRecord, never},
-		}},
-		{name: "a throttled function", run: func(x *fixture) {
-			x.send(x.url, "a1")
-			x.mapping(x.url, x.newProcess(), func(context.Context, []byte) ([]byte, error) { return nil, esm.ErrThrottled }).stopAfter(time.Hour)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, noRecord, never}}},
-		{name: "a crash", maxReceives: 1, run: func(x *fixture) {
-			x.send(x.url, "a1")
-			x.worker(x.url, x.guarded(hangs)).killAfter(5 * time.Second)
-			time.Sleep(time.Minute)
-			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateCrashed, "no reason known"}}},
-		{name: "a crash whose lease is not over", maxReceives: 1, run: func(x *fixture) {
-			x.send(x.url, "a1")
-			x.worker(x.url, x.guarded(hangs, func(o *dedup.Options) { o.LeaseDuration = 10 * time.Minute })).killAfter(5 * time.Second)
-			time.Sleep(time.Minute)
-			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateRunning, "no reason known"}}},
-		{name: "a lost delete", maxReceives: 1, run: func(x *fixture) {
-			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
-			x.send(x.url, "a1")
-			x.worker(x.url, x.guarded(fails(nil))).killAfter(5 * time.Second)
-			x.sqs.Set(fault.Plan{})
-			time.Sleep(time.Minute)
-			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateCompleted, "done: the delete failed, or a second copy"}}},
-		{name: "a lost delete after a failure", maxReceives: 2, run: func(x *fixture) {
-			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error}}})
-			x.send(x.url, "a1")
-			var failed atomic.Bool
-			x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error {
-				if failed.CompareAndSwap(false, true) {
-					return errCard
-				}
-				return nil
-			})).killAfter(time.Minute)
-			x.sqs.Set(fault.Plan{})
-			time.Sleep(time.Minute)
-			x.receive(x.url)
-		}, want: map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateCompleted, "done: the delete failed, or a second copy"}}},
-		{name: "sent by somebody", run: func(x *fixture) { x.send(x.dlq, "a1") },
-			want: map[string]found{"a1": {ops.CauseSent, noRecord, never}}},
-	} {
-		run(t, tt.name, setup{fifo: tt.fifo, maxReceives: tt.maxReceives}, func(x *fixture) {
-			tt.run(x)
-			x.want(tt.want)
-		})
-	}
 }
 
 // bring brings an event to the dead-letter queue without a record.
@@ -242,19 +117,6 @@ func TestEveryCauseAndState(t *testing.T) {
 			})
 		}
 	}
-}
-
-// The reason of an earlier visit is stale where SQS has moved the message since: AWS's redrive leaves it on the message.
-func TestStaleReason(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.sendWith(x.url, "a1", map[string]string{
-			sqsonce.AttrEventID: "a1", sqsonce.AttrEventSource: "orders",
-			sqsonce.AttrRejectReason: "an old one", sqsonce.AttrDeadLetterSource: arnPrefix + "elsewhere",
-		})
-		x.worker(x.url, x.guarded(fails(errCard))).stopAfter(time.Hour)
-		x.want(map[string]found{"a1": {ops.CauseReceivesUsedUp, dedup.StateReleased, "card declined"}})
-	})
 }
 
 // Reasons that differ in details are one class.

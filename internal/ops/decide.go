@@ -57,7 +57,7 @@ func (o *RedriveOptions) stateLeft(m *Message) error {
 		m.State == dedup.StateCrashed && o.Crashed,
 		m.noRecord() && !m.Expired && o.Unknown,
 		m.noRecord() && m.Expired && o.Expired,
-		m.State == StateUnknown && o.WithoutRecords:
+		m.Problem == nil && m.State == StateUnknown && o.WithoutRecords:
 		return nil
 	}
 	return inState(m)
@@ -70,7 +70,7 @@ func inState(m *Message) error {
 	return fmt.Errorf("%w: %s: %s", ErrState, m.State, Do(m.State))
 }
 
-// Selection selects the messages that match all filters that you set.
+// Selection selects the messages that match all filters that are set, and all messages without one.
 type Selection struct {
 	// Classes are IDs of reason classes.
 	// Default: all.
@@ -84,31 +84,6 @@ type Selection struct {
 	// Filter is called concurrently for each message that the other filters select. It must not change the message.
 	// Default: nil.
 	Filter func(*Message) bool
-	// All says that you select all messages on purpose, without a filter. [DLQ.Delete] needs either a filter or All.
-	// Default: false.
-	All bool
-}
-
-// empty reports whether no filter is set. A list without an entry is none.
-func (s *Selection) empty() bool {
-	return len(s.Classes)+len(s.States)+len(s.IDs) == 0 && s.Filter == nil
-}
-
-// resolve reports what cannot be used. of is the name of the options.
-func (s *Selection) resolve(of string, deletes bool) error {
-	var errs []error
-	for _, state := range s.States {
-		if !slices.Contains(States(), state) {
-			errs = append(errs, badField(of+".States", "has %.64q, which is no state", string(state)))
-		}
-	}
-	switch {
-	case s.All && !s.empty():
-		errs = append(errs, badField(of+".All", "is set, must not be where a filter is"))
-	case deletes && !s.All && s.empty():
-		errs = append(errs, badField(of+".Selection", "has no filter: set one, or All if each message is meant"))
-	}
-	return errors.Join(errs...)
 }
 
 func (s *Selection) selects(m *Message) (selected bool, err error) {

@@ -3,8 +3,6 @@ package ops_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -84,7 +82,7 @@ func TestDrainFaults(t *testing.T) {
 			d := must.Get(ops.Open(ctx, client, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(p).Key, x.store(p) }))(x)
 			drain := func() (ops.Report, error) {
 				d.Wrap(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
-				return d.Delete(ctx, path, drainAll)
+				return d.Delete(ctx, path)
 			}
 			x.sqs.Set(fault.Plan{Rules: tt.rules})
 			x.ddb.Set(fault.Plan{Rules: tt.records})
@@ -130,32 +128,5 @@ func (x *fixture) nothingLost(path string, ids map[string]bool) {
 	}
 	if diff := cmp.Diff(ids, found); diff != "" {
 		x.Errorf("in the queue or in the archive:\n%s", diff)
-	}
-}
-
-// A drain that is killed, at any call, has deleted nothing that is not in the archive, and the next one goes on.
-func TestDrainKilled(t *testing.T) {
-	t.Parallel()
-	for at := int64(2); at < 16; at++ {
-		eachKind(t, fmt.Sprint("at=", at), setup{}, func(x *fixture) {
-			x.fillGroups(25, 3)
-			ids := x.ids()
-			p := x.newProcess()
-			k := newKiller(p.sqs, p, filepath.Join(x.TempDir(), "archive"), at)
-			d := must.Get(ops.Open(context.Background(), k, x.dlq))(x)
-			ctx, cancel := context.WithCancel(context.Background())
-			time.AfterFunc(time.Minute, cancel)
-			_, _ = d.Delete(ctx, k.path, drainAll)
-			k.kill()
-			path := filepath.Join(x.TempDir(), "archive")
-			must.Do(x, os.WriteFile(path, append(k.journal, archiveLine[:100]...), 0o600))
-			x.nothingLost(path, ids)
-			time.Sleep(2 * time.Minute)
-			r, err := x.redriver().Delete(context.Background(), path, drainAll)
-			if err != nil || r.Torn == 0 || len(x.bodies(x.dlq)) != 0 {
-				x.Errorf("%v, torn %d, %d left", err, r.Torn, len(x.bodies(x.dlq)))
-			}
-			x.nothingLost(path, ids)
-		})
 	}
 }

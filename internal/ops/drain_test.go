@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -35,9 +33,6 @@ func (x *fixture) archived(path string) (all []*ops.Message) {
 	}
 	return all
 }
-
-// drainAll deletes all that SQS shows.
-func drainAll(o *ops.ExportOptions) { o.All = true }
 
 // An export makes a listing's calls, and what it writes is what a listing shows.
 func TestExport(t *testing.T) {
@@ -148,7 +143,7 @@ func TestDrainEnds(t *testing.T) {
 			}
 		})
 		path := filepath.Join(t.TempDir(), "archive")
-		r, err := d.Delete(context.Background(), path, drainAll)
+		r, err := d.Delete(context.Background(), path)
 		if err != nil || r.Count(ops.ActionDeleted) != 5 || r.Count(ops.ActionLeft) != 4 || !errors.Is(r.Results[8].Err, ops.ErrArrivedLater) || len(x.archived(path)) != 5 || len(x.bodies(x.dlq)) != 4 {
 			t.Errorf("%v, %d deleted, %d left, %d archived, %d there", err, r.Count(ops.ActionDeleted), r.Count(ops.ActionLeft), len(x.archived(path)), len(x.bodies(x.dlq)))
 		}
@@ -171,67 +166,6 @@ func TestExportOfDuplicates(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Nothing is deleted that was not meant, and what cannot be done is said before any message is received.
-func TestExportRefusals(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		none   bool // no archive
-		export func(*ops.ExportOptions)
-		del    func(*ops.ExportOptions)
-		want   string
-	}{
-		"delete without a selection": {del: func(*ops.ExportOptions) {}, want: "ExportOptions.Selection"},
-		"delete of an empty list":    {del: func(o *ops.ExportOptions) { o.IDs = []string{} }, want: "ExportOptions.Selection"},
-		"all, and a filter":          {del: func(o *ops.ExportOptions) { o.All, o.Classes = true, []string{"c"} }, want: "ExportOptions.All"},
-		"no state":                   {export: func(o *ops.ExportOptions) { o.States = []dedup.RecordState{"x"} }, want: "ExportOptions.States"},
-		"export without an archive":  {none: true, export: func(*ops.ExportOptions) {}, want: "file"},
-		"delete without an archive":  {none: true, del: func(o *ops.ExportOptions) { o.All = true }, want: "file"},
-	} {
-		bubble(t, setup{}, func(x *fixture) {
-			x.fill(1)
-			p := x.newProcess()
-			d := x.openIn(p)
-			a := ""
-			if !tt.none {
-				a = filepath.Join(t.TempDir(), "archive")
-			}
-			var err error
-			if tt.del != nil {
-				_, err = d.Delete(context.Background(), a, tt.del)
-			} else {
-				_, err = d.Export(context.Background(), a, tt.export)
-			}
-			if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok || !strings.Contains(err.Error(), tt.want) || p.requests("ReceiveMessage") > 0 {
-				t.Errorf("%s: %v", name, err)
-			}
-		})
-	}
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(20)
-		p := x.newProcess()
-		d, a := x.openIn(p), filepath.Join(t.TempDir(), "archive")
-		x.create("last-dlq", nil)
-		x.set(x.dlq, x.redrive("last-dlq", 3))
-		chained := x.openIn(p)
-		_, errChained := chained.Export(context.Background(), a)
-		_, errDelete := chained.Delete(context.Background(), a, func(o *ops.ExportOptions) { o.All = true })
-		if !errors.Is(errChained, ops.ErrChained) || !errors.Is(errDelete, ops.ErrChained) || !strings.Contains(errDelete.Error(), "Delete refused") {
-			t.Errorf("%v, %v", errChained, errDelete)
-		}
-		if r, err := x.openIn(p, spend).Export(context.Background(), a); err != nil || r.Count(ops.ActionExported) != 20 {
-			t.Errorf("%v, %+v", err, r)
-		}
-		x.set(x.dlq, map[string]string{"RedrivePolicy": ""})
-		must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
-			SourceArn: aws.String(arnPrefix + "jobs-dlq"), DestinationArn: aws.String(arnPrefix + "jobs"), MaxNumberOfMessagesPerSecond: aws.Int32(1),
-		}))(t)
-		if _, err := d.Export(context.Background(), a); !errors.Is(err, ops.ErrMoveTask) {
-			t.Error(err)
-		}
-		time.Sleep(time.Minute) // the task ends
-	})
 }
 
 // An archive is open once, and free again when it is closed.
@@ -265,7 +199,7 @@ func TestNotArchived(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(t.TempDir(), "archive")
-		r, err := d.Delete(context.Background(), path, drainAll)
+		r, err := d.Delete(context.Background(), path)
 		if err != nil || r.Count(ops.ActionLeft) != 2 || !errors.Is(r.Results[0].Err, ops.ErrNotArchived) || len(x.bodies(x.dlq)) != 2 || len(x.archived(path)) != 0 {
 			t.Errorf("%v, %+v", err, r.Results)
 		}

@@ -9,12 +9,12 @@ import (
 var (
 	// ErrState says that a message is left because of the state of its event.
 	ErrState         = errors.New("not sent in the state of its event")
-	ErrNotSelected   = errors.New("not selected by the options")
-	ErrNoDestination = errors.New("the queue that it came from is not known, or does not name this one as its dead-letter queue: set Options.Source")
-	ErrTooOften      = errors.New("redriven RedriveOptions.MaxRedriven times before")
-	ErrArrivedLater  = errors.New("more messages than the queue had at the start")
+	ErrNotSelected   = errors.New("not selected")
+	ErrNoDestination = errors.New("the queue that it came from is not known, or does not name this one as its dead-letter queue: --source")
+	ErrTooOften      = errors.New("redriven too often before: --max-redriven")
+	ErrArrivedLater  = errors.New("came after the start")
 	ErrCameBack      = errors.New("redriven by this run, and came back")
-	ErrHeldBehind    = errors.New("held behind a message of its group that was not redriven")
+	ErrHeldBehind    = errors.New("behind a message of its group that was left: --skip-ahead")
 	ErrHoldOver      = errors.New("no longer certain that the message is hidden from other consumers")
 )
 
@@ -31,8 +31,8 @@ var (
 	ErrNoRecord = errors.New("no record")
 	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
 	ErrExpired     = errors.New("or the record has expired")
-	ErrNoSource    = errors.New("the event's key depends on the queue, and nothing says which one the message came from: set Options.Source")
-	ErrOtherSource = errors.New("it came from a queue that is none of Options.Sources: its records are those of that queue's consumer")
+	ErrNoSource    = errors.New("its key depends on the queue, and nothing says which one it came from: --source")
+	ErrOtherSource = errors.New("it came from another queue: its records are those of that queue's consumer")
 	ErrDedupIDLost = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
 )
 
@@ -55,8 +55,8 @@ var (
 	ErrBusy          = errors.New("the queue is in use")
 	ErrMoveTask      = fmt.Errorf("%w: a message move task takes messages out of it: wait until it has ended, or cancel it (sqs:CancelMessageMoveTask)", ErrBusy)
 	ErrTwoAtOnce     = fmt.Errorf("%w: another process of this machine redrives from it or restores to it, with a journal in the same folder: wait until that has ended", ErrBusy)
-	ErrNotDeadLetter = errors.New("no queue has a redrive policy that names it as the dead-letter queue: give the URL of the right queue, or set Options.NotDeadLetter")
-	ErrChained       = errors.New("it has a redrive policy of its own, so that looking can move its messages on: set Options.SpendReceives if they may be")
+	ErrNotDeadLetter = errors.New("no queue has a redrive policy that names it as the dead-letter queue: give the right queue, or --not-dead-letter")
+	ErrChained       = errors.New("it has a redrive policy of its own, so that looking can move its messages on: --spend-receives if they may be")
 )
 
 // Why a redrive has stopped.
@@ -69,9 +69,9 @@ var (
 
 // Why a message was not replayed, or what has become of it.
 var (
-	ErrNotAgain  = errors.New("the event is completed: to run it once more set ReplayOptions.Again to the fence of that run (Record.Fence)")
+	ErrNotAgain  = errors.New("the event is completed: to run it once more give --again the fence of that run")
 	ErrRanAgain  = errors.New("the event has run again since the run that was to be repeated, and is completed: delete the message")
-	ErrCommitted = errors.New("the event's effect was committed with its record, and is made once more: set ReplayOptions.Committed if it is to be")
+	ErrCommitted = errors.New("the event's effect was committed with its record, and is made once more: --committed if it is to be")
 	ErrNotShown  = errors.New("the dead-letter queue does not show the message: it was deleted, another process has it (a killed one for a minute), or it lies behind others of its group")
 	ErrOtherKey  = errors.New("the message gives another key than when it was listed or archived: are the consumer's name and its options right?")
 	// ErrReopened says that a replay has stopped after the reopen. A consumer may not have run the event yet.
@@ -81,7 +81,7 @@ var (
 
 // Why a message of an archive is left.
 var (
-	ErrOtherQueue = errors.New("archived from another dead-letter queue: give the archive of this one, or set RestoreOptions.OtherQueue")
+	ErrOtherQueue = errors.New("archived from another queue: --other-queue")
 	ErrOtherKind  = errors.New("archived from a queue of the other kind: standard or FIFO")
 	ErrAgeLost    = errors.New("no room for the attribute that says when it was first sent: a redrive could take the event for one that never ran, while its record has expired")
 )

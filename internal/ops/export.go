@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ExportOptions configure [DLQ.Export] and [DLQ.Delete]. Delete needs a filter, or All.
+// ExportOptions configure [DLQ.Export] and [DLQ.Delete].
 type ExportOptions struct {
 	Selection
 
@@ -43,23 +43,12 @@ func (d *DLQ) Delete(ctx context.Context, file string, optFns ...func(*ExportOpt
 	return d.export(ctx, "Delete", file, optFns)
 }
 
-func (o *ExportOptions) resolve(drain bool, file string) error {
-	errs := []error{o.Selection.resolve("ExportOptions", drain)}
-	if file == "" && !o.DryRun {
-		errs = append(errs, badField("file", "is empty, must name the archive"))
-	}
-	return errors.Join(errs...)
-}
-
 func (d *DLQ) export(ctx context.Context, operation string, file string, optFns []func(*ExportOptions)) (_ Report, err error) {
 	var o ExportOptions
 	for _, fn := range optFns {
 		fn(&o)
 	}
 	drain := operation == "Delete"
-	if err := o.resolve(drain, file); err != nil {
-		return Report{}, err
-	}
 	if err := d.refuseChained(operation); err != nil {
 		return Report{}, err
 	}

@@ -177,14 +177,6 @@ func TestBadJournals(t *testing.T) {
 				t.Errorf("%q: %v, now %q", text, err, after)
 			}
 		}
-		_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = t.TempDir() })
-		if err == nil || !strings.Contains(err.Error(), "journal") {
-			t.Errorf("a folder: %v", err)
-		}
-		_, err = d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal, o.DryRun = "x", true })
-		if err == nil || !strings.Contains(err.Error(), "RedriveOptions.Journal") {
-			t.Errorf("a dry run: %v", err)
-		}
 		x.wantBodies(x.url, "")
 	})
 }

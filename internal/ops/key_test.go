@@ -26,7 +26,7 @@ func (x *fixture) one(d *ops.DLQ) *ops.Message {
 const inSNS = `{"Type":"Notification","MessageId":"m-1","TopicArn":"arn:aws:sns:us-east-1:1:orders","Message":"{}","Timestamp":"2026-11-23T06:00:00.000Z"}`
 
 // A message finds its record by the key that its consumer gave it, wherever that key comes from, after a reject and after SQS's own
-// move, in both hosts; or the listing says why it cannot be known. What goes back, by a redrive or by way of an archive, keeps it.
+// move; or the listing says why it cannot be known. What goes back, by a redrive or by way of an archive, keeps it.
 func TestMessagesFindTheirRecords(t *testing.T) {
 	t.Parallel()
 	trust := func(o *dedup.Options) { o.TrustDedupID = true }
@@ -49,11 +49,11 @@ func TestMessagesFindTheirRecords(t *testing.T) {
 		{name: "function of the message ID", opts: keyOf(func(m *sqsonce.Message) string { return m.ID }), changes: true},
 	} {
 		s.body = cmp.Or(s.body, "a1")
-		for _, host := range []string{"worker", "function"} {
+		for _, archived := range []bool{false, true} {
 			for _, cause := range []ops.Cause{ops.CauseRejected, ops.CauseReceivesUsedUp} {
-				run(t, fmt.Sprintf("%s/%s/%s", s.name, host, cause), setup{fifo: s.fifo}, func(x *fixture) {
+				run(t, fmt.Sprintf("%s/%s/archived=%t", s.name, cause, archived), setup{fifo: s.fifo}, func(x *fixture) {
 					x.sendWith(x.url, s.body, s.attrs)
-					x.bringBy(host, cause, s)
+					x.bring(cause, s)
 					withKey := func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key }
 					m := x.one(x.open(withKey))
 					lost := s.lost && cause == ops.CauseReceivesUsedUp
@@ -66,7 +66,7 @@ func TestMessagesFindTheirRecords(t *testing.T) {
 					case !lost && (m.State != dedup.StateReleased || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey):
 						x.Errorf("%s, key %q, problem %v; want the record found", m.State, m.RecordKey, m.Problem)
 					}
-					if host == "function" && !s.changes {
+					if archived && !s.changes {
 						x.roundTrip(withKey)
 						return
 					}
@@ -96,25 +96,22 @@ type identity struct {
 	changes  bool // with each copy
 }
 
-// bringBy has a host bring the message to the dead-letter queue.
-func (x *fixture) bringBy(host string, cause ops.Cause, s identity) {
+// bring has a worker bring the message to the dead-letter queue.
+func (x *fixture) bring(cause ops.Cause, s identity) {
 	x.Helper()
 	failure := errCard
 	if cause == ops.CauseRejected {
 		failure = sqsonce.Reject(errCard)
 	}
 	h := x.guarded(fails(failure), s.opts...)
-	switch {
-	case host == "function":
-		x.function(x.url, h, cause == ops.CauseRejected).stopAfter(time.Hour)
-	case cause == ops.CauseReceivesUsedUp && s.fifo: // before the worker's own last try: it does not live so long
-		x.worker(x.url, h).killAfter(5 * time.Second)
-		for range 4 {
-			time.Sleep(visibility * 2)
-			x.receive(x.url)
-		}
-	default:
+	if cause != ops.CauseReceivesUsedUp || !s.fifo {
 		x.worker(x.url, h).stopAfter(time.Hour)
+		return
+	}
+	x.worker(x.url, h).killAfter(5 * time.Second) // before its own last try: it does not live so long
+	for range 4 {
+		time.Sleep(visibility * 2)
+		x.receive(x.url)
 	}
 }
 
@@ -148,7 +145,9 @@ func TestSeveralSources(t *testing.T) {
 			}
 			return attrs
 		}
-		x.sendWith(url, "moved", id)
+		x.sendWith(url, "moved", map[string]string{ // with what an earlier visit has left
+			"event-id": "1", sqsonce.AttrRejectReason: "r", sqsonce.AttrDeadLetterSource: arnPrefix + "jobs",
+		})
 		x.worker(url, bare(fails(errCard))).stopAfter(time.Hour)
 		x.sendWith(x.dlq, "rejected", rejected(other))
 		x.sendWith(x.dlq, "no room for the source", rejected(""))

@@ -36,19 +36,6 @@ const (
 	emptyReceives = 2
 )
 
-// ListOptions configure [DLQ.List].
-type ListOptions struct {
-	// Limit is the maximum number of messages to read. Negative: unlimited.
-	// Default: 1,000.
-	Limit int
-}
-
-func (o *ListOptions) setDefaults() {
-	if o.Limit = cmp.Or(o.Limit, defaultLimit); o.Limit < 0 {
-		o.Limit = math.MaxInt
-	}
-}
-
 // holdOf returns the default for so many messages.
 func holdOf(n int) time.Duration {
 	n = min(n, int(mostHold/defaultHold)*holdFor)
@@ -74,19 +61,17 @@ type Listing struct {
 
 // List reads the messages of the queue, makes them visible again, and joins each with the record of its event. It makes one
 // consistent read of the store for each message. It receives each message once, ten in a call, with eight calls at once on a
-// standard queue. It ends after two empty receives, at Limit, at 1 GiB of bodies and attributes, or before Options.Hold ends. All
+// standard queue. It ends after two empty receives, at the limit (0: 1,000; negative: none), at 1 GiB of bodies and attributes, or before Options.Hold ends. All
 // messages that it has read are visible again when it returns, also after an error, a panic of the client, or the end of ctx. In
 // these cases it waits at most 10 s for receives that are under way.
 //
 // A failed call ends the listing, and List returns the messages so far with the error. If it couldn't make messages visible
 // again, the error says how many are hidden and until when. A record that List can't read becomes the Problem of its message, not
 // an error of List. List refuses a queue with a redrive policy of its own, unless Options.SpendReceives is set.
-func (d *DLQ) List(ctx context.Context, optFns ...func(*ListOptions)) (Listing, error) {
-	var o ListOptions
-	for _, fn := range optFns {
-		fn(&o)
+func (d *DLQ) List(ctx context.Context, limit int) (Listing, error) {
+	if limit = cmp.Or(limit, defaultLimit); limit < 0 {
+		limit = math.MaxInt
 	}
-	o.setDefaults()
 	if err := d.refuseChained("List"); err != nil {
 		return Listing{}, err
 	}
@@ -95,7 +80,7 @@ func (d *DLQ) List(ctx context.Context, optFns ...func(*ListOptions)) (Listing, 
 		return Listing{}, err
 	}
 	l := Listing{AsOf: time.Now(), Total: visible + hidden, Hidden: hidden}
-	all, err := d.look(ctx, o, cmp.Or(d.opts.Hold, holdOf(min(visible, o.Limit))), &l)
+	all, err := d.look(ctx, limit, cmp.Or(d.opts.Hold, holdOf(min(visible, limit))), &l)
 	missing := max(0, visible-len(l.Messages))
 	l.Complete = all && missing+hidden == 0
 	if d.fifo {
@@ -126,16 +111,16 @@ func (d *DLQ) count(ctx context.Context) (visible, hidden int, err error) {
 }
 
 // look receives messages into the listing, and gives them back. It reports whether SQS had no more to show.
-func (d *DLQ) look(ctx context.Context, o ListOptions, hold time.Duration, l *Listing) (all bool, err error) {
+func (d *DLQ) look(ctx context.Context, limit int, hold time.Duration, l *Listing) (all bool, err error) {
 	h := newHeld(d, hold)
 	defer func() { err = errors.Join(err, h.giveBack(ctx)) }()
 	end := time.Now().Add(hold - giveBackMargin)
 	size := 0
-	for empty := 0; len(l.Messages) < o.Limit && size < mostBytes && time.Now().Before(end); {
+	for empty := 0; len(l.Messages) < limit && size < mostBytes && time.Now().Before(end); {
 		if ctx.Err() != nil {
 			return false, nil // List says why
 		}
-		found, err := d.receiveNew(ctx, h, o.Limit-len(l.Messages), l.Total-l.Hidden-len(l.Messages))
+		found, err := d.receiveNew(ctx, h, limit-len(l.Messages), l.Total-l.Hidden-len(l.Messages))
 		for _, in := range found {
 			m := d.newMessage(in)
 			l.Messages, size = append(l.Messages, m), size+host.MessageBytes(m.Body, m.Attributes)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -77,7 +76,7 @@ func TestListGivesBack(t *testing.T) {
 					}
 				})
 				defer x.watch()()
-				l, err := d.List(ctx)
+				l, err := d.List(ctx, 0)
 				if err == nil || !errors.Is(err, errCard) && !strings.Contains(err.Error(), "sqs:ReceiveMessage") {
 					x.Errorf("error %v", err)
 				}
@@ -100,7 +99,7 @@ func TestListAwaitsItsReceive(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(500*time.Millisecond, cancel)
 		time.AfterFunc(700*time.Millisecond, func() { x.fill(1) })
-		l, err := d.List(ctx)
+		l, err := d.List(ctx, 0)
 		if !errors.Is(err, context.Canceled) || len(l.Messages) != 1 || x.hidden() != 0 {
 			t.Errorf("%d messages, error %v, %d hidden; want the one that the receive found, given back", len(l.Messages), err, x.hidden())
 		}
@@ -120,7 +119,7 @@ func TestKilledListing(t *testing.T) {
 			}
 		}, hold(held))
 		start := time.Now()
-		if _, err := d.List(context.Background()); err == nil || !strings.Contains(err.Error(), "stay hidden until") {
+		if _, err := d.List(context.Background(), 0); err == nil || !strings.Contains(err.Error(), "stay hidden until") {
 			x.Errorf("error %v, want one that says what is hidden", err)
 		}
 		read := x.hidden()
@@ -166,46 +165,19 @@ func TestListBounds(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(60)
-		l, err := x.list(x.open(), func(o *ops.ListOptions) { o.Limit = 25 })
+		l, err := x.list(x.open(), 25)
 		if err != nil || len(l.Messages) != 25 || l.Complete || l.Total != 60 {
 			t.Errorf("%d messages of %d, complete %t, %v; want 25 of 60", len(l.Messages), l.Total, l.Complete, err)
 		}
-		if l, err = x.list(x.open(), func(o *ops.ListOptions) { o.Limit = 60 }); err != nil || len(l.Messages) != 60 || l.Complete {
+		if l, err = x.list(x.open(), 60); err != nil || len(l.Messages) != 60 || l.Complete {
 			t.Errorf("%d messages, complete %t, %v; want 60, and not to know that these are all", len(l.Messages), l.Complete, err)
 		}
 		x.fill(140)
 		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: fault.Delay, Delay: 4 * time.Second}}})
 		start := time.Now()
-		l, err = x.list(x.open(hold(9500*time.Millisecond+time.Second)), func(o *ops.ListOptions) { o.Limit = -1 })
+		l, err = x.list(x.open(hold(9500*time.Millisecond+time.Second)), -1)
 		if took := time.Since(start); err != nil || len(l.Messages) != 160 || l.Complete || took > 9*time.Second {
 			t.Errorf("%d messages in %s, complete %t, %v; want twice eight receives", len(l.Messages), took, l.Complete, err)
-		}
-		x.sqs.Set(fault.Plan{})
-		for _, d := range []time.Duration{9 * time.Second, 13 * time.Hour, -1} {
-			if _, err := ops.Open(context.Background(), x.admin.sqs, x.dlq, hold(d)); err == nil || !strings.Contains(err.Error(), "Options.Hold") {
-				t.Errorf("Hold %s: %v", d, err)
-			}
-		}
-	})
-}
-
-// A queue with a redrive policy of its own moves its messages on when they are looked at.
-func TestChainedQueue(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.create("last", nil)
-		x.set(x.dlq, x.redrive("last", 5))
-		x.fill(1)
-		d := x.open()
-		_, err := d.List(context.Background())
-		if r, ok := errors.AsType[*ops.RefusedError](err); !ok || !errors.Is(err, ops.ErrChained) || r.Queue != arnPrefix+"jobs-dlq" || r.Operation != "List" {
-			t.Errorf("error %v", err)
-		}
-		if n := x.sqs.Messages(x.dlq)[0].ReceiveCount; n != 0 {
-			t.Errorf("refused after %d receives", n)
-		}
-		if l, err := x.list(x.open(spend)); err != nil || len(l.Messages) != 1 {
-			t.Errorf("%d messages, %v", len(l.Messages), err)
 		}
 	})
 }
@@ -240,7 +212,7 @@ func TestListFaults(t *testing.T) {
 					x.fill(n)
 					d := x.open()
 					x.sqs.Set(fault.Plan{Rules: []fault.Rule{tt.rule}})
-					l := must.Get(d.List(context.Background()))(t)
+					l := must.Get(d.List(context.Background(), 0))(t)
 					read, hidden := tt.read, tt.hidden
 					if fifo { // the attempt's ID gets the same messages again
 						read, hidden = n, 0
@@ -270,31 +242,9 @@ func TestNotGivenBack(t *testing.T) {
 			d := x.open()
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{rule}})
 			until := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
-			l, err := d.List(context.Background())
+			l, err := d.List(context.Background(), 0)
 			if err == nil || len(l.Messages) != 25 || !strings.Contains(err.Error(), "25 messages stay hidden until "+until+": ops: sqs:ChangeMessageVisibility of ") {
 				t.Errorf("%s: %d messages, error %v", name, len(l.Messages), err)
-			}
-		})
-	}
-}
-
-// An action that is denied is named.
-func TestDeniedActions(t *testing.T) {
-	t.Parallel()
-	for op, opens := range map[string]bool{
-		"GetQueueAttributes": false, "ListDeadLetterSourceQueues": false, "ListMessageMoveTasks": false, "ReceiveMessage": true,
-	} {
-		bubble(t, setup{}, func(x *fixture) {
-			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}})
-			d, err := ops.Open(context.Background(), x.looker().sqs, x.dlq)
-			if opens != (err == nil) {
-				t.Fatalf("%s: Open: %v", op, err)
-			}
-			if opens {
-				_, err = d.List(context.Background())
-			}
-			if err == nil || !strings.Contains(err.Error(), "sqs:"+op) || !strings.Contains(err.Error(), "AccessDenied") {
-				t.Errorf("%s: %v", op, err)
 			}
 		})
 	}
@@ -375,7 +325,7 @@ func TestStoppedListing(t *testing.T) {
 				x.receive(x.dlq)
 			}
 		})
-		if _, err := d.List(context.Background()); err == nil || strings.Contains(err.Error(), "stay hidden") {
+		if _, err := d.List(context.Background(), 0); err == nil || strings.Contains(err.Error(), "stay hidden") {
 			t.Errorf("error %v, want that of the receive", err)
 		}
 		if n := x.hidden(); n != 20 {
@@ -398,33 +348,6 @@ func TestEmptyReceive(t *testing.T) {
 		}}, x.dlq))(t)
 		if l, err := x.list(d); err != nil || len(l.Messages) != 30 || !l.Complete {
 			t.Errorf("%d messages, complete %t, %v", len(l.Messages), l.Complete, err)
-		}
-	})
-}
-
-// Two listings at once: neither shows a message twice, and both give back what they hold.
-func TestTwoListings(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(100)
-		d := x.open()
-		defer x.watch()()
-		for range 2 {
-			go func() {
-				l, err := d.List(context.Background())
-				ids := map[string]bool{}
-				for _, m := range l.Messages {
-					ids[m.ID] = true
-				}
-				if err != nil || len(ids) != len(l.Messages) || l.Complete && len(ids) != 100 {
-					t.Errorf("%d messages, %d of them different, complete %t, %v", len(l.Messages), len(ids), l.Complete, err)
-				}
-			}()
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if n := x.hidden(); n != 0 {
-			t.Errorf("%d messages are hidden", n)
 		}
 	})
 }

@@ -2,9 +2,6 @@ package ops_test
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,16 +9,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 const (
@@ -29,97 +21,6 @@ const (
 	sqsTakes  = 15 * time.Millisecond
 	readTakes = 5 * time.Millisecond
 )
-
-// load sends n messages of 4 KiB that were rejected, of so many classes, and on FIFO of groups of 20. Every tenth has a record.
-func (x *fixture) load(n, classes int) {
-	x.Helper()
-	body, store := strings.Repeat("b", loadBody), x.store(x.admin)
-	for at := 0; at < n; at += 10 {
-		in := &sqs.SendMessageBatchInput{QueueUrl: &x.dlq}
-		for i := at; i < min(n, at+10); i++ {
-			id := strconv.Itoa(i)
-			e := sqstypes.SendMessageBatchRequestEntry{Id: &id, MessageBody: &body, MessageAttributes: attributes(map[string]sqsonce.Attribute{
-				sqsonce.AttrEventID: {Type: "String", String: id}, sqsonce.AttrEventSource: {Type: "String", String: "orders"},
-				sqsonce.AttrRejectReason: {Type: "String", String: fmt.Sprintf("order %d: reason %s of the provider", i, strings.Repeat("x", i%classes))},
-			})}
-			if x.fifo {
-				e.MessageGroupId, e.MessageDeduplicationId = aws.String("g"+strconv.Itoa(i/20)), &id
-			}
-			in.Entries = append(in.Entries, e)
-		}
-		if out, err := x.admin.sqs.SendMessageBatch(x.Context(), in); err != nil || len(out.Failed) > 0 {
-			x.Fatal(err, out)
-		}
-		claim := dedup.Claim{Key: consumer + "#orders|" + strconv.Itoa(at), Owner: "o", Lease: visibility, Retention: 24 * time.Hour}
-		lease, err := granted.Lease(store.Acquire(x.Context(), claim))
-		if err == nil {
-			err = store.Release(x.Context(), lease, errCard)
-		}
-		if err != nil {
-			x.Fatal(err)
-		}
-	}
-}
-
-func liveHeap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-// Of a large queue each message is received once, given back and joined by as few calls as there can be, and a listing has little
-// more in memory than the bodies. SOAK=1 lists 100,000.
-func TestListLoad(t *testing.T) {
-	n := 3_000
-	if os.Getenv("SOAK") != "" {
-		n = 100_000
-	}
-	for name, tt := range map[string]struct {
-		fifo    bool
-		classes int
-		read    int
-	}{
-		"300 classes":            {classes: 300, read: n},
-		"one class":              {classes: 1, read: n},
-		"FIFO, groups of twenty": {fifo: true, classes: 300, read: n / 2}, // SQS shows ten of a group
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{fifo: tt.fifo}, func(x *fixture) {
-				x.load(n, tt.classes)
-				x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Do: fault.Delay, Delay: sqsTakes}, {Op: "ChangeMessageVisibilityBatch", Do: fault.Delay, Delay: sqsTakes}}})
-				x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Do: fault.Delay, Delay: readTakes}}})
-				p := x.looker()
-				d := x.openIn(p)
-				before, start := liveHeap(), time.Now()
-				l, err := d.List(x.Context(), func(o *ops.ListOptions) { o.Limit = n })
-				took, heap := time.Since(start), liveHeap()-before
-				if err != nil || len(l.Messages) != tt.read || l.Behind != n-tt.read || l.Hidden != 0 {
-					t.Errorf("%d messages, %d behind, %d hidden, %v; want %d, %d behind", len(l.Messages), l.Behind, l.Hidden, err, tt.read, n-tt.read)
-				}
-				if most := 3*time.Second + time.Duration(n/10)*sqsTakes; took > most {
-					t.Errorf("%s, want %s at most", took, most)
-				}
-				for op, most := range map[string]int{"ReceiveMessage": tt.read/10 + 2, "ChangeMessageVisibilityBatch": tt.read / 10, "GetItem": tt.read} {
-					if got := p.requests(op); got > most {
-						t.Errorf("%d calls of %s, want %d at most", got, op, most)
-					}
-				}
-				for _, m := range x.sqs.Messages(x.dlq) {
-					if m.InFlight || m.ReceiveCount > 1 {
-						t.Fatalf("%s: hidden %t, %d receives", m.ID, m.InFlight, m.ReceiveCount)
-					}
-				}
-				each := heap / uint64(max(1, len(l.Messages)))
-				if each > loadBody+4<<10 {
-					t.Errorf("%d bytes for each message", each)
-				}
-				t.Logf("%d messages in %s of virtual time, %d MB, %d bytes each", len(l.Messages), took, heap>>20, each)
-				runtime.KeepAlive(l)
-			})
-		})
-	}
-}
 
 // Of a reason of 256 KiB, which anybody may send, the beginning makes the class.
 func TestClassOfLongReasons(t *testing.T) {
@@ -141,7 +42,7 @@ func TestListBytes(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		c := &plenty{Client: x.looker().sqs, count: 1_000_000, body: strings.Repeat("b", 1<<20)}
 		d := must.Get(ops.Open(x.Context(), c, x.dlq))(t)
-		l, err := d.List(x.Context(), func(o *ops.ListOptions) { o.Limit = -1 })
+		l, err := d.List(x.Context(), -1)
 		if n := len(l.Messages); err != nil || n < 1020 || n > 1110 || int(c.received.Load()) != n || int(c.back.Load()) != n || l.Complete {
 			t.Errorf("%d messages of %d received, %d given back, complete %t, %v", n, c.received.Load(), c.back.Load(), l.Complete, err)
 		}
@@ -215,7 +116,7 @@ func TestListMany(t *testing.T) {
 		bubble(t, setup{fifo: tt.fifo}, func(x *fixture) {
 			c := &plenty{Client: x.looker().sqs, count: tt.count}
 			d := must.Get(ops.Open(x.Context(), c, x.dlq))(t)
-			l, err := d.List(x.Context(), func(o *ops.ListOptions) { o.Limit = tt.limit })
+			l, err := d.List(x.Context(), tt.limit)
 			read := int(c.received.Load())
 			if err != nil || read != tt.read || len(l.Messages) != read || int(c.back.Load()) != read || l.Complete {
 				t.Errorf("%+v: %d messages of %d received, %d given back, complete %t, %v", tt, len(l.Messages), read, c.back.Load(), l.Complete, err)

@@ -136,16 +136,3 @@ func TestTwoAtOnce(t *testing.T) {
 		}
 	})
 }
-
-// A lock that cannot be had is an error, and nothing is received.
-func TestLockFails(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(1)
-		path := filepath.Join(t.TempDir(), "missing", "journal")
-		_, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = path })
-		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "missing") || x.sqs.Messages(x.dlq)[0].ReceiveCount != 0 {
-			t.Errorf("error %v", err)
-		}
-	})
-}

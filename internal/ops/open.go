@@ -41,7 +41,7 @@ func Open(ctx context.Context, c Client, dlqURL string, optFns ...func(*Options)
 	for _, fn := range optFns {
 		fn(&d.opts)
 	}
-	if err := d.opts.resolve(c, dlqURL); err != nil {
+	if err := d.opts.resolve(dlqURL); err != nil {
 		return nil, err
 	}
 	if err := d.readAttributes(ctx); err != nil {
@@ -202,7 +202,7 @@ type Options struct {
 	SpendReceives bool
 	// Hold is how long a message stays hidden at most if the process is killed. An operation that deletes messages extends it
 	// after half of the time. A listing stops reading 5 s before the end.
-	// Default: 60 s. For a listing 60 s for each 10,000 messages, or part of them, that ListOptions.Limit and the queue's count
+	// Default: 60 s. For a listing 60 s for each 10,000 messages, or part of them, that the limit and the queue's count
 	// allow. Limits: 10 s to 12 h, rounded up to whole seconds.
 	Hold time.Duration
 }
@@ -212,21 +212,9 @@ func badField(field, format string, args ...any) error {
 	return &sqsonce.OptionError{Package: "ops", Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// resolve sets the defaults and reports everything that cannot be used.
-func (o *Options) resolve(c Client, dlqURL string) error {
+// resolve sets the defaults and reports everything that flags can say and that cannot be used.
+func (o *Options) resolve(dlqURL string) error {
 	var errs []error
-	if host.IsNil(c) {
-		errs = append(errs, badField("client", "is nil"))
-	}
-	if problem := host.QueueURLProblem(dlqURL); problem != "" {
-		errs = append(errs, badField("queue URL", "%s", problem))
-	}
-	if o.Store != nil && host.IsNil(o.Store) {
-		errs = append(errs, badField("Options.Store", "is a nil %T", o.Store))
-	}
-	if o.Store != nil && o.Key == nil {
-		errs = append(errs, badField("Options.Key", "is nil, must be set where Options.Store is: the Key of a dedup.Once"))
-	}
 	if o.Retention = cmp.Or(o.Retention, host.DefaultRetention); o.Retention < leastRetention {
 		errs = append(errs, badField("Options.Retention", "is %s, must be at least %s", o.Retention, leastRetention))
 	}
@@ -239,11 +227,6 @@ func (o *Options) resolve(c Client, dlqURL string) error {
 			errs = append(errs, badField("Options.Source", "is %.256q, must be a queue's ARN", o.Source))
 		} else if host.IsFIFO(o.Source) != host.IsFIFO(dlqURL) {
 			errs = append(errs, badField("Options.Source", "is %s, must be of the same kind as the dead-letter queue: standard or FIFO", o.Source))
-		}
-	}
-	for i, arn := range o.Sources {
-		if _, err := host.ParseQueueARN(arn); err != nil {
-			errs = append(errs, badField(fmt.Sprintf("Options.Sources[%d]", i), "is %.256q, must be a queue's ARN", arn))
 		}
 	}
 	return errors.Join(errs...)

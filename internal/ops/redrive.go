@@ -40,7 +40,7 @@ type RedriveOptions struct {
 	Expired bool
 	// WithoutRecords sends messages without reading records, if Options.Store is not set. It also sends events that are done,
 	// which the consumer's deduplication then drops.
-	// Default: false, and Options.Store is required.
+	// Default: false, they are left.
 	WithoutRecords bool
 	// SkipAhead also sends messages of a FIFO group behind a message that was left, so the group loses its order. It doesn't send
 	// messages behind one with an unknown outcome. SQS shows at most ten messages behind those that are left.
@@ -76,7 +76,7 @@ type RedriveOptions struct {
 }
 
 func (o *RedriveOptions) resolve(hasStore bool) error {
-	errs := []error{o.Selection.resolve("RedriveOptions", false)}
+	var errs []error
 	o.MaxRedriven = cmp.Or(o.MaxRedriven, defaultMaxRedriven)
 	o.Rate = cmp.Or(o.Rate, defaultRate)
 	if o.Canary > 0 && !hasStore {
@@ -87,15 +87,6 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 	}
 	if o.CanaryTimeout = cmp.Or(o.CanaryTimeout, canaryTimeout); o.CanaryTimeout < time.Second {
 		errs = append(errs, badField("RedriveOptions.CanaryTimeout", "is %s, must be at least 1s", o.CanaryTimeout))
-	}
-	if o.Journal != "" && o.DryRun {
-		errs = append(errs, badField("RedriveOptions.Journal", "is set, must not be in a dry run"))
-	}
-	switch {
-	case hasStore && o.WithoutRecords:
-		errs = append(errs, badField("RedriveOptions.WithoutRecords", "is set, must not be where Options.Store is"))
-	case !hasStore && !o.WithoutRecords:
-		errs = append(errs, badField("RedriveOptions.WithoutRecords", "is not set, must be where Options.Store is not: nothing tells what is done already"))
 	}
 	return errors.Join(errs...)
 }

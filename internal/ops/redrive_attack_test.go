@@ -2,12 +2,9 @@ package ops_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,8 +13,6 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
@@ -88,80 +83,6 @@ func TestRedriveIsStoppedInTheMiddle(t *testing.T) {
 				for body, times := range effects {
 					if times != 1 || w.sent[body] != 1 {
 						x.Errorf("%s was sent %d times, and had its effect %d times", body, w.sent[body], times)
-					}
-				}
-			})
-		}
-	}
-}
-
-// The user's code panics, or ends its goroutine, for one message: that is left, with the reason, and so is what comes behind it
-// in its FIFO group. The others go back.
-func TestRedriveWithBadUserCode(t *testing.T) {
-	t.Parallel()
-	const bad = "g1-1"
-	isBad := func(m *sqsonce.Message) bool { return m.Body == bad }
-	for name, end := range map[string]func(){"panics": func() { panic("boom") }, "ends": runtime.Goexit} {
-		for of, set := range map[string]func(*ops.Options, *ops.RedriveOptions){
-			"Filter": func(_ *ops.Options, r *ops.RedriveOptions) {
-				r.Filter = func(m *ops.Message) bool {
-					if isBad(&m.Message) {
-						end()
-					}
-					return true
-				}
-			},
-			"Key": func(o *ops.Options, _ *ops.RedriveOptions) {
-				key := o.Key
-				o.Key = func(m *sqsonce.Message) (string, error) {
-					if isBad(m) {
-						end()
-					}
-					return key(m)
-				}
-			},
-			"Key, of the copy": func(o *ops.Options, _ *ops.RedriveOptions) {
-				key := o.Key
-				o.Key = func(m *sqsonce.Message) (string, error) {
-					if isBad(m) && m.ID == "redriven" {
-						end()
-					}
-					return key(m)
-				}
-			},
-			"Store": func(o *ops.Options, _ *ops.RedriveOptions) {
-				store := o.Store
-				o.Store = inspector(func(ctx context.Context, key string) (dedup.Record, error) {
-					if strings.HasSuffix(key, bad) {
-						end()
-					}
-					return store.Inspect(ctx, key)
-				})
-			},
-		} {
-			eachKind(t, fmt.Sprintf("%s %s", of, name), setup{}, func(x *fixture) {
-				x.send(x.dlq, "g0-1", "g1-0", bad, "g1-2", "g2-1")
-				redrive := func(r *ops.RedriveOptions) {}
-				d := x.redriver(func(o *ops.Options) {
-					redrive = func(r *ops.RedriveOptions) { set(o, r) }
-					set(o, &ops.RedriveOptions{})
-				})
-				r := x.redriveAll(d, redrive)
-				want, left := "g0-1 g1-0 g1-2 g2-1", 1
-				if x.fifo {
-					want, left = "g0-1 g1-0 g2-1", 2
-				}
-				got := x.bodies(x.url)
-				slices.Sort(got)
-				if strings.Join(got, " ") != want {
-					x.Errorf("sent %q", got)
-				}
-				if r.Count(ops.ActionLeft) != left {
-					x.Errorf("%d left", r.Count(ops.ActionLeft))
-				}
-				for _, res := range r.Results {
-					if res.Action == ops.ActionLeft && (res.Err == nil || errors.Is(res.Err, ops.ErrNotSelected)) {
-						x.Errorf("%s: %v", res.ID, res.Err)
 					}
 				}
 			})

@@ -11,51 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
-
-// A queue with a redrive policy, and one with a move task that began after Open, are refused; so are bad options, all at once.
-func TestRedriveRefuses(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(200)
-		d := x.redriver()
-		_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
-			o.WithoutRecords, o.States = true, []dedup.RecordState{"gone"}
-		})
-		for _, field := range []string{"WithoutRecords", "States"} {
-			if err == nil || !strings.Contains(err.Error(), "RedriveOptions."+field) {
-				t.Errorf("%s: %v", field, err)
-			}
-		}
-		must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
-			SourceArn: aws.String(arnPrefix + "jobs-dlq"), MaxNumberOfMessagesPerSecond: aws.Int32(1),
-			DestinationArn: aws.String(arnPrefix + "jobs"),
-		}))(t)
-		_, err = d.Redrive(context.Background(), noCanary)
-		if r, ok := errors.AsType[*ops.RefusedError](err); !ok || !errors.Is(err, ops.ErrMoveTask) || r.Operation != "Redrive" {
-			t.Errorf("error %v", err)
-		}
-	})
-	bubble(t, setup{}, func(x *fixture) {
-		x.create("last", nil)
-		x.set(x.dlq, x.redrive("last", 5))
-		x.fill(1)
-		d := x.redriver()
-		if _, err := d.Redrive(context.Background(), noCanary); !errors.Is(err, ops.ErrChained) || x.sqs.Messages(x.dlq)[0].ReceiveCount != 0 {
-			t.Errorf("error %v", err)
-		}
-		x.redriveAll(x.redriver(spend))
-		x.wantBodies(x.url, "g0-1")
-	})
-}
 
 // A message goes back to the queue that it came from, and to no other one that an attribute names.
 func TestRedriveDestinations(t *testing.T) {
@@ -253,23 +214,6 @@ func TestRedriveIsCancelled(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The rest of a FIFO group that is under way is not sent.
-func TestRedriveIsCancelledInAGroup(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{fifo: true}, func(x *fixture) {
-		x.send(x.dlq, "a-1", "a-2", "a-3", "a-4")
-		d := x.redriver()
-		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second}}})
-		ctx, cancel := context.WithTimeoutCause(context.Background(), 1500*time.Millisecond, errCard)
-		defer cancel()
-		r, err := d.Redrive(ctx, noCanary)
-		if r.Count(ops.ActionRedriven) != 2 || r.Count(ops.ActionLeft) != 2 || !errors.Is(r.Results[3].Err, errCard) && !errors.Is(r.Results[3].Err, ops.ErrHeldBehind) {
-			t.Errorf("%d redriven, %v, %v", r.Count(ops.ActionRedriven), r.Results[3].Err, err)
-		}
-		x.wantBodies(x.url, "a-1 a-2")
-	})
 }
 
 // A message that SQS refuses is left, and the others go on.

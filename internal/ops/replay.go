@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
-	"strings"
 	"time"
-
-	"github.com/sqsonce/sqsonce/dedup"
 )
 
 // ReplayOptions configure [DLQ.Replay].
@@ -33,23 +29,6 @@ type ReplayOptions struct {
 	// delivery. Progress must not block. A panic ends the replay.
 	// Default: nil.
 	Progress func(sent bool, left time.Duration)
-}
-
-func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) error {
-	var errs []error
-	if m == nil {
-		errs = append(errs, badField("m", "is nil"))
-	}
-	if strings.TrimSpace(note) == "" {
-		errs = append(errs, badField("note", "is empty, must say why the event runs again"))
-	}
-	if _, ok := store.(dedup.Reopener); !ok {
-		errs = append(errs, badField("Options.Store", "is %T, must be a dedup.Reopener", store))
-	}
-	if o.Timeout = cmp.Or(o.Timeout, canaryTimeout); o.Timeout > 0 && o.Timeout < time.Second {
-		errs = append(errs, badField("ReplayOptions.Timeout", "is %s, must be at least 1s", o.Timeout))
-	}
-	return errors.Join(errs...)
 }
 
 // Replay runs an event with a completed record again, by sending a message of the event to the queue that it came from. Pass a
@@ -92,8 +71,8 @@ func (d *DLQ) Replay(ctx context.Context, m *Message, note string, optFns ...fun
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if err := o.resolve(m, note, d.opts.Store); err != nil {
-		return Result{}, err
+	if o.Timeout = cmp.Or(o.Timeout, canaryTimeout); o.Timeout > 0 && o.Timeout < time.Second {
+		return Result{}, badField("ReplayOptions.Timeout", "is %s, must be at least 1s", o.Timeout)
 	}
 	named := *m
 	res := Result{ID: m.ID, Group: m.Group, Action: ActionLeft}

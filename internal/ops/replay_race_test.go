@@ -64,40 +64,6 @@ func TestReplayIsKilled(t *testing.T) {
 	}
 }
 
-// A duplicate that comes while a replay waits, or after it, is swallowed by a worker that remembers the event, or runs it in
-// place of the copy: it runs once more either way.
-func TestReplayAndADuplicate(t *testing.T) {
-	t.Parallel()
-	for _, forgets := range []bool{false, true} {
-		for _, after := range []time.Duration{time.Second, 3 * time.Second, 30 * time.Second, 64 * time.Second, 66 * time.Second, 70 * time.Second} {
-			eachWay(t, fmt.Sprintf("forgets=%t/after=%s/", forgets, after), func(x *fixture, archived bool) {
-				e := x.doneEvent(archived)
-				again := e.again()
-				if forgets {
-					e.worker.stop()
-					e.worker = e.newWorker()
-				}
-				time.AfterFunc(after, func() { x.send(x.url, "a-1") })
-				res, err := e.replay(x.redriver(), again)
-				if err != nil && !errors.Is(err, ops.ErrRanAgain) || (err == nil) != (res.Action == ops.ActionReplayed) {
-					x.Errorf("%+v, %v", res, err)
-				}
-				if n := len(x.bodies(x.dlq)); !archived && (n == 0) != (err == nil) {
-					x.Errorf("%d messages left, %v", n, err)
-				}
-				if swallowed := !forgets && after < 40*time.Second; swallowed && err != nil {
-					x.Errorf("a duplicate that was swallowed: %v", err)
-				}
-				if ran := forgets && after == 30*time.Second; ran && err == nil {
-					x.Error("a copy was sent, though a duplicate has run")
-				}
-				time.Sleep(time.Minute)
-				e.wantRuns(2)
-			})
-		}
-	}
-}
-
 // thenStore does something right after a reopen.
 type thenStore struct {
 	dedup.Reopener

@@ -8,14 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // A completed event runs once more: 65 s after the reopen, in a worker that remembers it. Its message is deleted.
@@ -122,48 +117,24 @@ func (r *reopener) Reopen(context.Context, dedup.Record, string, ...func(*dedup.
 	return r.err
 }
 
-// Bad arguments are refused all at once, and so is a queue out of which receives may move messages. A message of an archive is
-// not in that queue.
-func TestReplayRefusesArguments(t *testing.T) {
+// A message of an archive is not in the queue: that receives may move messages out of it is no matter.
+func TestReplayOfAChainedQueue(t *testing.T) {
 	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		_, err := x.redriver(func(o *ops.Options) { o.Store = inspector(inState) }).Replay(context.Background(), nil, " ", func(o *ops.ReplayOptions) { o.Timeout = 1 })
-		for _, text := range []string{"ops: m: is nil", "ops: note: is empty", "ops: Options.Store: is ops_test.inspector", "ops: ReplayOptions.Timeout: is 1ns"} {
-			if err == nil || !strings.Contains(err.Error(), text) {
-				t.Errorf("%q: %v", text, err)
-			}
-		}
-	})
 	for _, archived := range []bool{false, true} {
 		bubble(t, setup{}, func(x *fixture) {
 			e := x.doneEvent(archived)
 			x.create("last", nil)
 			x.set(x.dlq, x.redrive("last", 99))
-			d := x.redriver()
-			res, err := e.replay(d, e.again())
-			if r, ok := errors.AsType[*ops.RefusedError](err); ok == archived || !archived && (!errors.Is(err, ops.ErrChained) || r.Operation != "Replay" || res.Action != ops.ActionLeft) {
-				t.Errorf("archived %t: %v", archived, err)
+			set := spend
+			if archived {
+				set = func(*ops.Options) {}
 			}
-			if !archived {
-				if res, err := e.replay(x.redriver(spend), e.again()); err != nil {
-					t.Errorf("%+v, %v", res, err)
-				}
+			if res, err := e.replay(x.redriver(set), e.again()); err != nil {
+				t.Errorf("archived %t: %+v, %v", archived, res, err)
 			}
 			e.wantRuns(2)
 		})
 	}
-	bubble(t, setup{}, func(x *fixture) {
-		e := x.doneEvent(false)
-		d := x.redriver()
-		x.send(x.dlq, "b-1", "b-2")
-		must.Get(x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
-			SourceArn: aws.String(arnPrefix + "jobs-dlq"), MaxNumberOfMessagesPerSecond: aws.Int32(1), DestinationArn: aws.String(arnPrefix + "jobs"),
-		}))(t)
-		if _, err := e.replay(d, e.again()); !errors.Is(err, ops.ErrMoveTask) {
-			t.Errorf("error %v", err)
-		}
-		e.worker.stop()
-	})
 }
 
 // What cannot be sent as the same event is refused before its record is reopened.
@@ -218,44 +189,6 @@ func TestReplayCommitted(t *testing.T) {
 	})
 }
 
-// An event whose key is its message ID keeps it: its worker died before the delete, and SQS has moved it to the dead-letter
-// queue.
-func TestReplayKeepsTheKey(t *testing.T) {
-	t.Parallel()
-	eachKind(t, "", setup{}, func(x *fixture) {
-		e := &done{fixture: x}
-		e.worker = e.newWorker()
-		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries}}})
-		x.sendWith(x.url, "a-1", nil)
-		time.Sleep(time.Second)
-		e.worker.kill()
-		x.sqs.Set(fault.Plan{})
-		for range 4 {
-			time.Sleep(2 * visibility)
-			x.receive(x.url)
-		}
-		d := x.redriver()
-		e.m = x.mustList(x.open())["a-1"]
-		if e.m.State != dedup.StateCompleted || e.m.Cause != ops.CauseReceivesUsedUp {
-			x.Fatalf("%s, %s", e.m.State, e.m.Cause)
-		}
-		res, err := e.replay(d, func(o *ops.ReplayOptions) { o.Again, o.Timeout = e.m.Record.Fence, -1 })
-		if err != nil || res.Action != ops.ActionReplayed || res.After != "" {
-			x.Errorf("%+v, %v", res, err)
-		}
-		m := x.sqs.Messages(x.url)[0]
-		if !strings.HasPrefix(m.Attributes[sqsonce.AttrRedriven], "1 ") || m.ID == e.m.ID {
-			x.Errorf("sent %+v", m)
-		}
-		if want := "replay|"; x.fifo && (!strings.HasPrefix(m.DedupID, want) || len(m.DedupID) != len(want)+64) {
-			x.Errorf("MessageDeduplicationId %s", m.DedupID)
-		}
-		e.worker = e.newWorker()
-		e.wantRuns(2)
-		x.wantBodies(x.dlq, "")
-	})
-}
-
 // The 65 s after a reopen are those of this process's clock, whatever the store's says.
 func TestReplayWithAnotherClock(t *testing.T) {
 	t.Parallel()
@@ -270,28 +203,6 @@ func TestReplayWithAnotherClock(t *testing.T) {
 			e.wantRuns(2)
 		})
 	}
-}
-
-// A clock that is behind the store's makes the wait of a replay that goes on no longer.
-func TestReplayGoesOnWithAnotherClock(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{behind: -time.Hour, maxReceives: 100}, func(x *fixture) {
-		e := x.doneEvent(false)
-		store := x.store(x.admin)
-		seen, err := store.Inspect(context.Background(), recordKey) // and the server's clock
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Reopen(context.Background(), seen, "by hand"); err != nil || time.Until(time.UnixMilli(e.record().Fence)) < 59*time.Minute {
-			t.Fatalf("%v, %+v", err, e.record())
-		}
-		start := time.Now()
-		res, err := e.replay(x.redriver())
-		if took := time.Since(start); err != nil || took < forget || took > forget+10*time.Second {
-			t.Errorf("%+v, %v after %s", res, err, took)
-		}
-		e.wantRuns(2)
-	})
 }
 
 // A message is found behind others, which are visible again while it is replayed.

@@ -69,9 +69,6 @@ func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*Re
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if err := o.resolve(archive); err != nil {
-		return Report{}, err
-	}
 	if o.Journal != "" {
 		unlock, err := d.lockIn("Restore", filepath.Dir(o.Journal))
 		if err != nil {
@@ -97,17 +94,6 @@ func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*Re
 		err = r.journal.write(journalLine{Done: true})
 	}
 	return r.report, err
-}
-
-func (o *RestoreOptions) resolve(archive io.Reader) error {
-	errs := []error{o.Selection.resolve("RestoreOptions", false)}
-	if host.IsNil(archive) {
-		errs = append(errs, badField("archive", "is nil, must be the reader of an archive's file"))
-	}
-	if o.Journal != "" && o.DryRun {
-		errs = append(errs, badField("RestoreOptions.Journal", "is set, must not be in a dry run"))
-	}
-	return errors.Join(errs...)
 }
 
 // restore is a run that sends the messages of an archive.

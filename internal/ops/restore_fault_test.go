@@ -5,56 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
-
-// A restore that was killed goes on with its journal: nothing is lost, and only what was under way is sent a second time.
-func TestRestoreKilled(t *testing.T) {
-	t.Parallel()
-	for at := int64(2); at < 14; at++ {
-		eachKind(t, fmt.Sprint("at=", at), setup{}, func(x *fixture) {
-			const n = 25
-			x.fillGroups(n, 3)
-			archive := x.drained(x.redriver())
-			p := x.newProcess()
-			k := newKiller(p.sqs, p, filepath.Join(x.TempDir(), "journal"), at)
-			d := must.Get(ops.Open(context.Background(), k, x.dlq))(x)
-			ctx, cancel := context.WithCancel(context.Background())
-			time.AfterFunc(time.Minute, cancel)
-			_, _ = d.Restore(ctx, bytes.NewReader(archive), func(o *ops.RestoreOptions) { o.Journal = k.path })
-			k.kill()
-			time.Sleep(6 * time.Minute) // SQS's deduplication does not help
-			path := filepath.Join(x.TempDir(), "resumed")
-			must.Do(x, os.WriteFile(path, append(k.journal, `{"sent":"torn`...), 0o600))
-			for range 2 { // the second one has nothing to do
-				r := x.restore(x.redriver(), archive, func(o *ops.RestoreOptions) { o.Journal = path })
-				if r.Count(ops.ActionRestored) != n {
-					x.Errorf("%d restored", r.Count(ops.ActionRestored))
-				}
-			}
-			underWay := strings.Count(string(k.journal), `"send"`) - strings.Count(string(k.journal), `"sent"`)
-			last, copies := map[string]string{}, map[string]int{}
-			for _, body := range x.bodies(x.dlq) {
-				if copies[body]++; x.fifo && body < last[body[:2]] {
-					x.Errorf("%s is behind %s", body, last[body[:2]])
-				}
-				last[body[:2]] = body
-			}
-			if twice := len(x.bodies(x.dlq)) - len(copies); len(copies) != n || twice > underWay {
-				x.Errorf("%d messages, %d of them twice, %d were under way", len(copies), twice, underWay)
-			}
-		})
-	}
-}
 
 // Whatever fails, what a restore says of a message is so, and a second one restores the rest.
 func TestRestoreFaults(t *testing.T) {

@@ -175,7 +175,7 @@ func (a *app) newExport(ctx context.Context, f archiveFlags, operation string) (
 	}
 	w := &work{a: a, operation: operation, done: done, url: url, archive: f.archive}
 	e := &export{work: w, d: d, states: selection.States}
-	selection.States, selection.All, selection.Filter = nil, false, with(selection.Filter, e.selects)
+	selection.States, selection.Filter = nil, with(selection.Filter, e.selects)
 	e.o, e.drain = ops.ExportOptions{Selection: selection}, f.drain
 	return e, nil
 }

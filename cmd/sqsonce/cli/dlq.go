@@ -33,7 +33,7 @@ func (a *app) dlqLs() *cobra.Command {
 	c := a.command("ls", "Show what lies in a dead-letter queue, by reason", looking+`
 
 A class is the messages with one reason, but for its details, and one state of their events. LAST is when the newest was sent.
-Lines in a pipe: class, count, state, last, reason, what to do. With --messages: ID, state, class, sent, key, cause, reason.`,
+Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageColumns)+".",
 		`  sqsonce dlq ls --queue orders --consumer billing --table dedup
   sqsonce dlq ls --dlq orders-dlq --consumer billing --table dedup --state crashed --messages`,
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.listDLQ(ctx, f) })
@@ -69,9 +69,9 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	case a.flags.json:
 		err = errors.Join(err, a.printJSON(newListingJSON(listing, url, found, f.messages)))
 	case f.messages:
-		err = errors.Join(err, a.printMessages(found))
+		err = errors.Join(err, printColumns(a, messageColumns, found), a.printStates(found))
 	default:
-		err = errors.Join(err, a.printClasses(classes.Of(found)))
+		err = errors.Join(err, printColumns(a, classColumns, classes.Of(found)), a.printStates(found))
 	}
 	if err == nil {
 		err = unread(found)
@@ -92,9 +92,7 @@ func (a *app) look(ctx context.Context) (ops.Listing, string, error) {
 	if err != nil {
 		return ops.Listing{}, "", err
 	}
-	l, err := d.List(ctx, func(o *ops.ListOptions) {
-		o.Limit = a.flags.limit
-	})
+	l, err := d.List(ctx, a.flags.limit)
 	return l, url, err
 }
 
@@ -144,32 +142,33 @@ func (a *app) summary(l ops.Listing, url string) {
 	a.note("%s", text)
 }
 
-func (a *app) printClasses(found []classes.Class) error {
-	header := []string{"CLASS", "COUNT", "STATE", "LAST", "REASON"}
-	var rows [][]string
-	var states []dedup.RecordState
-	for _, c := range found {
-		row := []string{c.ID, strconv.Itoa(c.Count), string(c.State), a.when(c.Last), c.Reason}
-		if a.width == 0 {
-			row = append(row, c.Do)
-		}
-		rows = append(rows, row)
-		states = append(states, c.State)
-	}
-	if err := a.printTable(header, rows); err != nil {
-		return err
-	}
-	return a.printStates(states)
+var classColumns = []shownColumn[classes.Class]{
+	{"CLASS", "class", func(_ *app, c classes.Class) string { return c.ID }},
+	{"COUNT", "count", func(_ *app, c classes.Class) string { return strconv.Itoa(c.Count) }},
+	{"STATE", "state", func(_ *app, c classes.Class) string { return string(c.State) }},
+	{"LAST", "last", func(a *app, c classes.Class) string { return a.when(c.Last) }},
+	{"REASON", "reason", func(_ *app, c classes.Class) string { return c.Reason }},
+	{"", "what to do", func(_ *app, c classes.Class) string { return c.Do }},
+}
+
+var messageColumns = []shownColumn[*ops.Message]{
+	{"MESSAGE", "ID", func(_ *app, m *ops.Message) string { return m.ID }},
+	{"STATE", "state", func(_ *app, m *ops.Message) string { return string(m.State) }},
+	{"CLASS", "class", func(_ *app, m *ops.Message) string { return m.Class.ID }},
+	{"SENT", "sent", func(a *app, m *ops.Message) string { return a.when(m.SentAt) }},
+	{"KEY", "key", func(_ *app, m *ops.Message) string { return m.RecordKey }},
+	{"CAUSE", "cause", func(_ *app, m *ops.Message) string { return string(m.Cause) }},
+	{"REASON", "reason", func(_ *app, m *ops.Message) string { return m.Reason }},
 }
 
 // printStates says under a table on a terminal what the states in it mean.
-func (a *app) printStates(found []dedup.RecordState) error {
+func (a *app) printStates(found []*ops.Message) error {
 	if a.width == 0 || len(found) == 0 {
 		return nil
 	}
 	var rows []pair
 	for _, s := range ops.States() {
-		if slices.Contains(found, s) {
+		if slices.ContainsFunc(found, func(m *ops.Message) bool { return m.State == s }) {
 			rows = append(rows, pair{string(s), ops.Means(s) + ". Do: " + ops.Do(s)})
 		}
 	}
@@ -179,40 +178,18 @@ func (a *app) printStates(found []dedup.RecordState) error {
 	return a.printPairs(rows)
 }
 
-func (a *app) printMessages(messages []*ops.Message) error {
-	header := []string{"MESSAGE", "STATE", "CLASS", "SENT", "KEY", "CAUSE", "REASON"}
-	var rows [][]string
-	var found []dedup.RecordState
-	for _, m := range messages {
-		rows = append(rows, []string{m.ID, string(m.State), m.Class.ID, a.when(m.SentAt), m.RecordKey, string(m.Cause), m.Reason})
-		found = append(found, m.State)
-	}
-	if err := a.printTable(header, rows); err != nil {
-		return err
-	}
-	return a.printStates(found)
+// alike are the reasons to leave a message that are the same for all messages of which they are so.
+var alike = []error{
+	ops.ErrNotSelected, ops.ErrNoDestination, ops.ErrNoSource, ops.ErrTooOften, ops.ErrArrivedLater, ops.ErrCameBack, ops.ErrOtherQueue, ops.ErrHeldBehind,
 }
 
-// whys are the reasons why ops leaves a message, in this command's words.
-var whys = []struct {
-	err error
-	why string
-}{
-	{ops.ErrNotSelected, "not selected"},
-	{ops.ErrNoDestination, "nothing says which queue it came from: --source"},
-	{ops.ErrNoSource, "its key depends on the queue, and nothing says which one it came from: --source"},
-	{ops.ErrTooOften, "redriven too often before: --max-redriven"},
-	{ops.ErrArrivedLater, "came after the start"},
-	{ops.ErrCameBack, "redriven by this run, and came back"},
-	{ops.ErrOtherQueue, "archived from another queue: --other-queue"},
-	{ops.ErrHeldBehind, "behind a message of its group that was left: --skip-ahead"},
-}
+var notSelected = ops.ErrNotSelected.Error()
 
 // why says why a message was left, in the same words for all messages of which that is so.
 func why(res *ops.Result) string {
-	for _, w := range whys {
-		if errors.Is(res.Err, w.err) {
-			return w.why
+	for _, err := range alike {
+		if errors.Is(res.Err, err) {
+			return err.Error()
 		}
 	}
 	switch {

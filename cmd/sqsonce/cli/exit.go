@@ -81,27 +81,14 @@ var refusals = []error{
 
 func denied(err error) bool { return awserr.Denied(err) || errors.Is(err, dynamostore.ErrAccessDenied) }
 
-// explain adds to an error what a person at the command line needs: the action that was denied, the flag that allows what was
-// refused.
+// explain adds to an error what a person at the command line needs: the action that was denied, the command that shows a move task.
 func explain(err error) string {
 	text := err.Error()
 	if action := awserr.Action(err); action != "" && denied(err) {
 		text += "\n  needs: " + action
 	}
-	switch {
-	case errors.Is(err, ops.ErrNotDeadLetter):
-		text += "\n  the flag is --not-dead-letter"
-	case errors.Is(err, ops.ErrMoveTask):
-		text += "\n  see: aws sqs list-message-move-tasks --source-arn " + queueOf(err)
-	case errors.Is(err, ops.ErrChained):
-		text += "\n  the flag is --spend-receives"
+	if refused, ok := errors.AsType[*ops.RefusedError](err); ok && errors.Is(err, ops.ErrMoveTask) {
+		text += "\n  see: aws sqs list-message-move-tasks --source-arn " + refused.Queue
 	}
 	return text
-}
-
-func queueOf(err error) string {
-	if refused, ok := errors.AsType[*ops.RefusedError](err); ok {
-		return refused.Queue
-	}
-	return ""
 }

@@ -220,7 +220,7 @@ func (s *selection) check(a *app, needed bool) error {
 // of returns what the flags say to ops.
 func (s *selection) of(ctx context.Context, a *app) (ops.Selection, error) {
 	o := ops.Selection{
-		Classes: s.classes, States: s.state.values, IDs: s.ids, All: s.all,
+		Classes: s.classes, States: s.state.values, IDs: s.ids,
 	}
 	var keys []string
 	for _, arg := range s.keys {

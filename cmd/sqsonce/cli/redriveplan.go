@@ -98,9 +98,9 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 	return p, nil
 }
 
-// only adds a filter of messages to those of the flags, of which --all is none.
+// only adds a filter of messages to those of the flags.
 func only(filter func(*ops.Message) bool) func(*ops.RedriveOptions) {
-	return func(o *ops.RedriveOptions) { o.All, o.Filter = false, with(o.Filter, filter) }
+	return func(o *ops.RedriveOptions) { o.Filter = with(o.Filter, filter) }
 }
 
 func newQueuePlan(operation string, done ops.Action, url string, report ops.Report) *queuePlan {
@@ -120,7 +120,7 @@ func newQueuePlan(operation string, done ops.Action, url string, report ops.Repo
 func (p *queuePlan) add(res *ops.Result) {
 	g := planGroup{Class: res.Class.ID, Reason: res.Class.Text, State: res.State, Action: res.Action, Why: why(res)}
 	switch {
-	case g.Why == whys[0].why: // not selected
+	case g.Why == notSelected:
 		return
 	case res.Action == ops.ActionPlanned:
 		p.Count++
@@ -287,7 +287,7 @@ func (o owners) add(m *ops.Message) {
 func (p *queuePlan) hash(url string, report ops.Report, of owners) planHash {
 	lines := map[string]any{}
 	for _, res := range report.Results {
-		if why(res) == whys[0].why { // not selected
+		if why(res) == notSelected {
 			continue
 		}
 		o := of[res.ID]

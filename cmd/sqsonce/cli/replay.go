@@ -118,7 +118,7 @@ func (a *app) replayed(ctx context.Context, d *ops.DLQ, args []string, f replayF
 }
 
 func (a *app) listed(ctx context.Context, d *ops.DLQ, id string) (*ops.Message, error) {
-	l, err := d.List(ctx, func(o *ops.ListOptions) { o.Limit = a.flags.limit })
+	l, err := d.List(ctx, a.flags.limit)
 	if err != nil {
 		return nil, err
 	}

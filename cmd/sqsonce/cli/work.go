@@ -106,7 +106,7 @@ func (r *work) audited(ctx context.Context, note string, do func(context.Context
 func (r *work) print(report ops.Report, counts []count, failed error) error {
 	a, left := r.a, 0
 	for _, c := range counts {
-		if c.Action != r.done && c.Why != whys[0].why {
+		if c.Action != r.done && c.Why != notSelected {
 			left += c.Count
 		}
 	}

@@ -186,7 +186,7 @@ func (s *Server) look(ctx context.Context, q Queue, limit int) {
 	err := host.Contain(func() error {
 		d, err := s.opts.Open(ctx, q)
 		if err == nil {
-			l, err = d.List(ctx, func(o *ops.ListOptions) { o.Limit = limit })
+			l, err = d.List(ctx, limit)
 		}
 		return err
 	})

@@ -149,14 +149,6 @@ func TestServe(t *testing.T) {
 	}
 }
 
-func TestServeFails(t *testing.T) {
-	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
-	must.Do(t, l.Close())
-	if err := newFixture(t).Serve(t.Context(), l); err == nil {
-		t.Error("Serve on a closed listener returns no error")
-	}
-}
-
 func TestVisible(t *testing.T) {
 	for _, test := range []struct{ html, want string }{
 		{"<p>plain … ✓ 中</p>", "<p>plain … ✓ 中</p>"},
@@ -177,17 +169,6 @@ func TestCount(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1: "-1", -100: "-100", -1000: "-1,000"} {
 		if got := count(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
-		}
-	}
-}
-
-func TestNavigation(t *testing.T) {
-	for _, test := range []struct{ path, to, want string }{
-		{"/", "/", "page"}, {"/workers", "/", ""}, {"/dlq/orders", "/dlq/orders", "page"}, {"/dlq/orders/class/a", "/dlq/orders", "true"},
-		{"/dlq/orders2", "/dlq/orders", ""}, {"/runs/x", "/runs", "true"},
-	} {
-		if got := newNavLink(test.path, test.to, "").Current; got != test.want {
-			t.Errorf("at %s, of %s: got %q, want %q", test.path, test.to, got, test.want)
 		}
 	}
 }

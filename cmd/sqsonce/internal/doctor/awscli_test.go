@@ -172,28 +172,3 @@ func strictJSON(text string, to any) error {
 	d.DisallowUnknownFields()
 	return d.Decode(to)
 }
-
-// What is no command of the AWS CLI is refused, so that a test that pastes a fix shows that it is one.
-func TestPasteRefuses(t *testing.T) {
-	t.Parallel()
-	a := healthy(t, "orders")
-	for _, command := range []string{
-		"read the manual", "aws", "aws sqs", "aws sqs no-such-operation", "aws sqs setQueueAttributes", "aws ec2 run-instances",
-		"aws sqs set-queue-attributes --queue-url", "aws sqs set-queue-attributes --queueurl u", "aws sqs set-queue-attributes u",
-		"aws sqs set-queue-attributes --queue-url u --attributes VisibilityTimeout",
-		"aws lambda update-event-source-mapping --uuid u --scaling-config MaximumConcurrency=ten",
-		"aws lambda update-event-source-mapping --uuid u --scaling-config Maximum=10",
-		"aws lambda update-event-source-mapping --uuid u --filter-criteria '{\"Filter\":[]}'",
-		"aws sqs set-queue-attributes --queue-url $UNSET", "rm -r x && aws sqs list-queues",
-	} {
-		calls, err := words(command)
-		for _, call := range calls {
-			if err == nil {
-				err = awsCall(t.Context(), a.clients, call)
-			}
-		}
-		if err == nil {
-			t.Errorf("%q was run", command)
-		}
-	}
-}

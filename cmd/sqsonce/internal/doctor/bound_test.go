@@ -171,19 +171,6 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-func TestSpan(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "0s", time.Second: "1s", 90 * time.Second: "1m30s", time.Hour: "1h", 61 * time.Minute: "1h1m", day: "1d", day + time.Second: "1d 1s",
-		14*day + 12*time.Hour: "14d 12h",
-		100 * time.Minute:     "1h40m", 10 * time.Minute: "10m", 20 * time.Second: "20s", 20 * time.Hour: "20h",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
-		}
-	}
-}
-
 // A queue that is named and has no URL is a finding, and what needs it is a skip that says why.
 func TestNoQueue(t *testing.T) {
 	t.Parallel()

@@ -90,18 +90,6 @@ func (d *defect) run(t *testing.T) {
 	}
 }
 
-func TestHealthy(t *testing.T) {
-	t.Parallel()
-	for _, queue := range []string{"orders", "orders.fifo"} {
-		found := healthy(t, queue).examine(queueSideChecks()...)
-		for _, id := range queueSide {
-			if f, applies := found[id]; f.Verdict != OK && (applies || id != "Q8" || queue != "orders") {
-				t.Errorf("%s: %s, %v", queue, id, f)
-			}
-		}
-	}
-}
-
 // String is how tests show a finding.
 func (f Finding) String() string {
 	return strings.TrimSpace(f.ID + " " + string(f.Verdict) + " " + f.Text)

@@ -172,20 +172,6 @@ func TestProbeChangesNothing(t *testing.T) {
 	}
 }
 
-// Without --probe nothing is called that could change anything.
-func TestNoProbe(t *testing.T) {
-	t.Parallel()
-	a := healthy(t, "orders")
-	a.well()
-	for _, f := range []*fake{a.sqs, a.dynamodb, a.iam, a.sts, a.lambda, a.cloudwatch} {
-		for _, op := range f.calls {
-			if !strings.HasPrefix(op, "Get") && !strings.HasPrefix(op, "Describe") && !strings.HasPrefix(op, "List") && !strings.HasPrefix(op, "Simulate") && !strings.HasPrefix(op, "Put") {
-				t.Error(op)
-			}
-		}
-	}
-}
-
 func TestProbeVerdicts(t *testing.T) {
 	t.Parallel()
 	for i, op := range []string{"DeleteMessage", "ChangeMessageVisibility", "UpdateItem", "ExecuteStatement", "GetItem"} {

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -46,14 +45,6 @@ func TestRates(t *testing.T) {
 			if r, ok := got[of]; !ok || r != want {
 				t.Errorf("%s: %v, want %v", name, got, test.want)
 			}
-		}
-	}
-}
-
-func TestNames(t *testing.T) {
-	for _, name := range []string{Received, Done, Failed, LeasesLost, Stuck, InFlight, RunningNow, Held, Concurrency, OldestRunning} {
-		if !slices.ContainsFunc(statusreport.Fields, func(f statusreport.Field) bool { return f.Of == "worker" && f.Name == name }) {
-			t.Errorf("statusreport.Fields has no %s", name)
 		}
 	}
 }

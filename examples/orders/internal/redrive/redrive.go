@@ -60,7 +60,7 @@ func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, con
 		return err
 	}
 	for range rounds {
-		listing, err := dlq.List(ctx)
+		listing, err := dlq.List(ctx, 0)
 		if err != nil || listing.Total == 0 {
 			return err
 		}
