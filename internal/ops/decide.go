@@ -137,9 +137,6 @@ type Report struct {
 	// many. Messages that are not in Results were hidden, by another consumer or in FIFO groups behind messages that were left.
 	// For a restore Total is how many messages it has read.
 	Total int
-	// Behind is how many messages of a FIFO queue an export or a delete has not seen, because SQS didn't show them behind the
-	// messages that were left.
-	Behind int
 	// Torn is the number of the archive's last line if that line was not written to its end, or 0. An export or a delete has
 	// removed the line, and a restore doesn't use it. Its message was not deleted.
 	Torn int

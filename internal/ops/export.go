@@ -21,7 +21,7 @@ type ExportOptions struct {
 // when it returns, with one receive more.
 //
 // Export ends after two receives without new messages, or after as many messages as the queue had at the start. SQS shows at most
-// ten messages of a FIFO group, and Report.Behind counts the others. All messages are in flight at once, of which SQS allows
+// ten messages of a FIFO group. All messages are in flight at once, of which SQS allows
 // 120,000, so the export of a longer queue ends there. A failed call of SQS ends Export, and so does a file that can't be
 // written, such as one on a full disk. When ctx ends, Export stops writing. The report has the result of each message, also with
 // an error.
@@ -74,9 +74,6 @@ func (d *DLQ) export(ctx context.Context, operation string, file string, optFns 
 	e.run = r
 	r.handle, r.done = e.process, ActionDeleted
 	err = errors.Join(r.redrive(ctx), context.Cause(ctx))
-	if d.fifo {
-		r.report.Behind = max(0, visible-len(r.report.Results))
-	}
 	return r.report, err
 }
 

@@ -58,8 +58,7 @@ func (a *app) outboxLs() *cobra.Command {
 	c := a.command("ls", "List the groups whose events are not published yet", `Lists the groups of an outbox that have events, or with --parked the events that SQS has refused. On DynamoDB that scans the table,
 which holds nothing but what is not published. Nothing is changed. What was committed seconds ago may be missing.
 
-Lines in a pipe: group, state of its first event, when that was committed, last number; with --parked group, number, event ID,
-state, when it was committed, reason.`,
+Lines in a pipe: `+inWords(groupColumns)+". With --parked: "+inWords(entryColumns)+".",
 		"  sqsonce outbox ls --table outbox --outbox orders --parked",
 		cobra.NoArgs, func(ctx context.Context, _ []string) error {
 			switch {
@@ -85,13 +84,24 @@ type groupJSON struct {
 	Last        int64       `json:"last_seq,omitempty"`
 }
 
+var groupColumns = []shownColumn[groupJSON]{
+	{"GROUP", "group", func(_ *app, g groupJSON) string { return g.Group }},
+	{"STATE", "state of its first event", func(_ *app, g groupJSON) string { return string(g.State) }},
+	{"COMMITTED", "when that was committed", func(a *app, g groupJSON) string { return a.when(g.CommittedAt) }},
+	{"LAST", "last number", func(_ *app, g groupJSON) string {
+		if g.Last == 0 {
+			return "" // not known
+		}
+		return strconv.FormatInt(g.Last, 10)
+	}},
+}
+
 func (a *app) listGroups(ctx context.Context, limit int) error {
 	store, err := a.openOutbox(ctx)
 	if err != nil {
 		return err
 	}
 	groups, more := []groupJSON{}, true
-	var rows [][]string
 	for after := ""; more && (limit < 0 || len(groups) < limit); more = after != "" {
 		var found []outbox.Group
 		if found, after, err = store.Groups(ctx, after, outboxPage); err != nil {
@@ -101,13 +111,7 @@ func (a *app) listGroups(ctx context.Context, limit int) error {
 			if limit >= 0 && len(groups) == limit {
 				break
 			}
-			out := groupJSON{g.Name, parkedAs(g.Parked), committedAt(g.Age), g.Last}
-			groups = append(groups, out)
-			last := ""
-			if g.Last > 0 { // 0: not known
-				last = strconv.FormatInt(g.Last, 10)
-			}
-			rows = append(rows, []string{g.Name, string(out.State), a.when(out.CommittedAt), last})
+			groups = append(groups, groupJSON{g.Name, parkedAs(g.Parked), committedAt(g.Age), g.Last})
 		}
 	}
 	if a.flags.json {
@@ -116,7 +120,7 @@ func (a *app) listGroups(ctx context.Context, limit int) error {
 			Groups []groupJSON `json:"groups"`
 		}{1, groups}))
 	} else {
-		err = errors.Join(err, a.printTable([]string{"GROUP", "STATE", "COMMITTED", "LAST"}, rows))
+		err = errors.Join(err, printColumns(a, groupColumns, groups))
 	}
 	a.note("%d groups with events were read", len(groups))
 	if len(groups) == limit {
@@ -168,7 +172,7 @@ func (a *app) listParked(ctx context.Context, limit int) error {
 		most = 1 << 30
 	}
 	entries, err := store.Parked(ctx, most)
-	if err := errors.Join(err, a.printEntries(entries, true)); err != nil {
+	if err := errors.Join(err, a.printEntries(entries, entryColumns)); err != nil {
 		return err
 	}
 	a.note("%d events are parked", len(entries))
@@ -178,17 +182,19 @@ func (a *app) listParked(ctx context.Context, limit int) error {
 	return nil
 }
 
-func (a *app) printEntries(entries []outbox.Entry, group bool) error {
+var entryColumns = []shownColumn[entryJSON]{
+	{"GROUP", "group", func(_ *app, e entryJSON) string { return e.Group }},
+	{"SEQ", "number", func(_ *app, e entryJSON) string { return strconv.FormatInt(e.Seq, 10) }},
+	{"EVENT", "event ID", func(_ *app, e entryJSON) string { return e.ID }},
+	{"STATE", "state", func(_ *app, e entryJSON) string { return string(e.State) }},
+	{"COMMITTED", "when it was committed", func(a *app, e entryJSON) string { return a.when(e.CommittedAt) }},
+	{"REASON", "reason", func(_ *app, e entryJSON) string { return e.Reason }},
+}
+
+func (a *app) printEntries(entries []outbox.Entry, columns []shownColumn[entryJSON]) error {
 	out := make([]entryJSON, 0, len(entries))
-	var rows [][]string
 	for _, e := range entries {
-		j := newEntryJSON(e, false)
-		out = append(out, j)
-		row := []string{strconv.FormatInt(e.Seq, 10), e.ID, string(j.State), a.when(j.CommittedAt), e.Reason}
-		if group {
-			row = slices.Insert(row, 0, e.Group)
-		}
-		rows = append(rows, row)
+		out = append(out, newEntryJSON(e, false))
 	}
 	if a.flags.json {
 		return a.printJSON(struct {
@@ -196,11 +202,7 @@ func (a *app) printEntries(entries []outbox.Entry, group bool) error {
 			Events []entryJSON `json:"events"`
 		}{1, out})
 	}
-	header := []string{"SEQ", "EVENT", "STATE", "COMMITTED", "REASON"}
-	if group {
-		header = slices.Insert(header, 0, "GROUP")
-	}
-	return a.printTable(header, rows)
+	return printColumns(a, columns, out)
 }
 
 func (a *app) outboxShow() *cobra.Command {
@@ -211,7 +213,7 @@ func (a *app) outboxShow() *cobra.Command {
 	}
 	c := a.command("show GROUP", "Show the events of a group, or one of them", `Shows the events of a group that are not published yet, from the first, as a relay would read them. Nothing is changed.
 
-Lines in a pipe: number, event ID, state, when it was committed, reason.`,
+Lines in a pipe: `+inWords(entryColumns[1:])+".",
 		"  sqsonce outbox show --table outbox --outbox orders ord-42\n  sqsonce outbox show --table outbox --outbox orders --seq 7 --body ord-42",
 		cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
 			if f.seq != 0 {
@@ -234,7 +236,7 @@ func (a *app) showGroup(ctx context.Context, group string, limit int) error {
 		return err
 	}
 	entries, err := store.Read(ctx, outbox.Group{Name: group}, outbox.Known{}, limit)
-	if err := errors.Join(err, a.printEntries(entries, false)); err != nil {
+	if err := errors.Join(err, a.printEntries(entries, entryColumns[1:])); err != nil {
 		return err
 	}
 	if len(entries) == 0 {

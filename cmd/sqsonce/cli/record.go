@@ -147,7 +147,7 @@ func (a *app) recordLs() *cobra.Command {
 	c := a.command("ls", "List the records of events that are not completed", `Lists records, without --state those that are not completed. On DynamoDB that scans the whole table, whatever it lists: half a read
 unit for each 4 KB, so many in a second as --read-units says. A record may be as it was seconds before.
 
-Lines in a pipe: key, state, when its lease ends, when it expires, last error.`,
+Lines in a pipe: `+inWords(recordColumns)+".",
 		"  sqsonce record ls --table dedup --consumer billing --state crashed",
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.listRecords(ctx, f) })
 	f.state.add(c, "only records in this state")
@@ -155,6 +155,14 @@ Lines in a pipe: key, state, when its lease ends, when it expires, last error.`,
 	c.Flags().IntVar(&f.limit, "limit", 1000, "how many `records` are listed at most; negative: no limit")
 	c.Flags().IntVar(&f.readUnits, "read-units", 100, "how many read `units` a second are consumed on DynamoDB; negative: as many as it can")
 	return a.recordFlags(c)
+}
+
+var recordColumns = []shownColumn[recordJSON]{
+	{"KEY", "key", func(_ *app, r recordJSON) string { return r.Key }},
+	{"STATE", "state", func(_ *app, r recordJSON) string { return string(r.State) }},
+	{"LEASE", "when its lease ends", func(a *app, r recordJSON) string { return a.when(r.LeaseUntil) }},
+	{"EXPIRES", "when it expires", func(a *app, r recordJSON) string { return a.when(r.ExpiresAt) }},
+	{"LAST ERROR", "last error", func(_ *app, r recordJSON) string { return r.LastError }},
 }
 
 func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
@@ -169,7 +177,6 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 		f.state.values = []dedup.RecordState{dedup.StateReleased, dedup.StateRunning, dedup.StateCrashed, dedup.StateForeign}
 	}
 	records, unreadable := []recordJSON{}, 0
-	var rows [][]string
 	for r, listErr := range store.List(ctx, func(o *dedup.ListOptions) {
 		o.Consumer, o.After, o.Limit, o.ReadUnits = a.flags.consumer, f.after, f.limit, f.readUnits
 		for _, s := range f.state.values {
@@ -184,9 +191,7 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 		if err = listErr; err != nil {
 			break
 		}
-		state := stateOf(r)
-		records = append(records, newRecordJSON(r, state, false))
-		rows = append(rows, []string{r.Key, string(state), a.when(r.Until), a.when(r.ExpiresAt), r.LastError})
+		records = append(records, newRecordJSON(r, stateOf(r), false))
 	}
 	if a.flags.json {
 		err = errors.Join(err, a.printJSON(struct {
@@ -194,7 +199,7 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 			Records []recordJSON `json:"records"`
 		}{1, records}))
 	} else {
-		err = errors.Join(err, a.printTable([]string{"KEY", "STATE", "LEASE", "EXPIRES", "LAST ERROR"}, rows))
+		err = errors.Join(err, printColumns(a, recordColumns, records))
 	}
 	if s, ok := store.(interface{ Stats() dynamostore.Stats }); ok {
 		a.note("%d records, for %.1f read units", len(records), s.Stats().ReadUnits)

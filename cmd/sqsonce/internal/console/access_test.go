@@ -171,24 +171,6 @@ func TestPathOfTheCookie(t *testing.T) {
 	}
 }
 
-// Cookies of one host go to each of its ports.
-func TestTwoConsoles(t *testing.T) {
-	one, two := newFixture(t), newFixture(t, func(o *Options) { o.Addr = "127.0.0.1:8200" })
-	for _, f := range []*fixture{one, two} {
-		r := f.request("GET", "/", "")
-		r.Host = f.opts.Addr
-		r.Header.Set("Cookie", one.access.cookie+"="+one.access.token+"; "+two.access.cookie+"="+two.access.token)
-		if w := f.do(r); w.Code != http.StatusOK {
-			t.Errorf("%s: got %d", f.opts.Addr, w.Code)
-		}
-		other := map[*fixture]*fixture{one: two, two: one}[f]
-		cookie(f.access.cookie, other.access.token)(r)
-		if w := f.do(r); w.Code != http.StatusForbidden {
-			t.Errorf("%s with the other's token: got %d", f.opts.Addr, w.Code)
-		}
-	}
-}
-
 func TestHeaders(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Write = true })
 	f.handlePage("GET /broken", "runs", "Broken", func(context.Context, *http.Request) (any, error) { panic("broken") })

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
@@ -152,27 +151,6 @@ func TestProblemOfAClass(t *testing.T) {
 	f.has("/dlq/orders/class/class0", "<dt>Problem</dt>", "table &lt;dedup&gt;: access denied")
 }
 
-// What a run has not come to is no message that it has left, while it is under way and when it has failed.
-func TestToDo(t *testing.T) {
-	r, err := new(runs).add(&plan{operation: operation{name: "redrive"}, planJSON: planJSON{Count: 10, Leave: 3}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := r.view(); v.ToDo != 13 || v.Left != 0 {
-		t.Errorf("at its begin: %d to do, %d left", v.ToDo, v.Left)
-	}
-	err = r.carryOut(t.Context(), func(_ context.Context, out, _ io.Writer, _ ...string) int {
-		for i, action := range []string{"redriven", "redriven", "left", "failed"} {
-			fmt.Fprintf(out, `{"event":"result","id":"m%d","action":%q,"why":"w"}`+"\n", i, action)
-		}
-		_, _ = io.WriteString(out, `{"event":"result","id":"other","action":"left","why":"not selected"}`+"\n")
-		return exitFailed
-	}, nil)
-	if v := r.view(); err != nil || v.Done != 2 || v.Left != 2 || v.ToDo != 9 {
-		t.Errorf("%v, %d done, %d left, %d to do", err, v.Done, v.Left, v.ToDo)
-	}
-}
-
 // What is remembered is bounded: plans, runs, and what a command has said.
 func TestBounds(t *testing.T) {
 	var plans plans
@@ -234,19 +212,6 @@ func TestPlanGroups(t *testing.T) {
 		if p, err := s.makePlan(t.Context(), o); err == nil {
 			t.Errorf("%q is a plan: %+v", out, p)
 		}
-	}
-}
-
-// A class page names its class in its address whatever that is.
-func TestPaths(t *testing.T) {
-	if got := classPath(Queue{Name: "o.fifo"}, classes.Class{ID: "a/b?", State: dedup.StateReleased}); got != "/dlq/o.fifo/class/a%2Fb%3F?state=released" {
-		t.Error(got)
-	}
-	if got := messagePath(orders, "../x"); got != "/dlq/orders/..%2Fx" {
-		t.Error(got)
-	}
-	if got := recordPath("a#b|c&d"); got != "/record?key=a%23b%7Cc%26d" {
-		t.Error(got)
 	}
 }
 

@@ -4,52 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
-
-	"github.com/sqsonce/sqsonce/internal/must"
 )
-
-// The token of the printed URL becomes a cookie that no script and no other site can use, and is not where people look or copy from.
-func TestToken(t *testing.T) {
-	w := newWorld(t)
-	w.console("--queue", queue)
-	_, token, _ := strings.Cut(w.url, "token=")
-	if len(token) < 43 { // 256 bits in base64
-		t.Fatalf("the token of %s is short", w.url)
-	}
-	b := w.open()
-	if got, _ := chromedp.Run(b.ctx, chromedp.Location()); got != w.base+"/" {
-		t.Errorf("the address is %s, want %s/", got, w.base)
-	}
-	entries := must.Get(chromedp.Run(b.ctx, chromedp.NavigationEntries()))(w)
-	for _, e := range entries.Entries {
-		if strings.Contains(e.URL, token) {
-			t.Errorf("the history has %s", e.URL)
-		}
-	}
-	if got := eval[string](b, "document.cookie + document.documentElement.outerHTML"); strings.Contains(got, token) {
-		t.Error("a script of the page can read the token")
-	}
-	cookies := must.Get(chromedp.Call(b.ctx, network.GetCookies, network.GetCookiesParams{}))(w)
-	if len(cookies.Cookies) != 1 || !cookies.Cookies[0].HTTPOnly || cookies.Cookies[0].SameSite != network.CookieSameSiteStrict || !cookies.Cookies[0].Session {
-		t.Errorf("cookies: %+v", cookies.Cookies)
-	}
-}
-
-func cookieOf(t *testing.T, url string) *http.Cookie {
-	t.Helper()
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp := must.Get(client.Get(url))(t)
-	resp.Body.Close()
-	if len(resp.Cookies()) != 1 || resp.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%s with %d cookies", resp.Status, len(resp.Cookies()))
-	}
-	return resp.Cookies()[0]
-}
 
 // A page of another server of this computer is of the same site: the browser sends the cookie with its forms, and they must not work.
 // It does not give the cookie to that server.

@@ -294,3 +294,14 @@ func (w *world) consume() (statusURL string) {
 
 // slow is the body of a message whose handler runs until the end of the test.
 const slow = "slow"
+
+func cookieOf(t *testing.T, url string) *http.Cookie {
+	t.Helper()
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp := must.Get(client.Get(url))(t)
+	resp.Body.Close()
+	if len(resp.Cookies()) != 1 || resp.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s with %d cookies", resp.Status, len(resp.Cookies()))
+	}
+	return resp.Cookies()[0]
+}

@@ -19,19 +19,6 @@ import (
 	"github.com/sqsonce/sqsonce/internal/must"
 )
 
-// A deployment in which all is ok has a finding of each check that applies.
-func TestWell(t *testing.T) {
-	t.Parallel()
-	a := healthy(t, "orders")
-	a.well()
-	found := a.examine()
-	for _, id := range []string{"T1", "T2", "T3", "T4", "T5", "I1", "I2", "C1", "C2"} {
-		if found[id].ID == "" {
-			t.Error("no finding", id)
-		}
-	}
-}
-
 // A fact that several checks need is asked for once.
 func TestAskedOnce(t *testing.T) {
 	t.Parallel()
