@@ -18,12 +18,4 @@
 // This package finds the record by the event's key, as the consumer of the source queue computes it. SQS's own move to a FIFO
 // queue replaces the MessageDeduplicationId, so a record with a key that is made of this ID (dedup.Options.TrustDedupID) can't be
 // found. Message.Problem then says so.
-//
-// # Redriving
-//
-// [DLQ.Redrive] decides about each message by the state of its event, just before it sends the message. It leaves events that are
-// done, or may be done. A copy has the event's key, and Redrive deletes the message from the dead-letter queue once SQS has
-// acknowledged the copy. A redriven message comes behind newer messages in the source queue, so their order is lost. Redrive
-// stops in a FIFO group if SQS shows only messages that it leaves. AWS's own redrive (StartMessageMoveTask) doesn't have any of
-// these checks.
 package ops

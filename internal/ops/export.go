@@ -17,28 +17,16 @@ type ExportOptions struct {
 }
 
 // Export writes the selected messages completely to a file that [ReadArchive] reads. It creates the file, with mode 0600, or
-// appends to an archive, and doesn't change any other file. It reads the records as List does. All messages are visible again
-// when it returns, with one receive more.
-//
-// Export ends after two receives without new messages, or after as many messages as the queue had at the start. SQS shows at most
-// ten messages of a FIFO group. All messages are in flight at once, of which SQS allows
-// 120,000, so the export of a longer queue ends there. A failed call of SQS ends Export, and so does a file that can't be
-// written, such as one on a full disk. When ctx ends, Export stops writing. The report has the result of each message, also with
-// an error.
-//
-// Export refuses a queue with a redrive policy of its own, unless Options.SpendReceives is set, and a queue from which a move
-// task is moving messages ([ErrBusy]).
+// appends to an archive, and doesn't change any other file. All messages are visible again when it returns, with one receive more.
+// It ends as a redrive does. All messages are in flight at once, of which SQS allows 120,000.
 func (d *DLQ) Export(ctx context.Context, file string, optFns ...func(*ExportOptions)) (Report, error) {
 	return d.export(ctx, "Export", file, optFns)
 }
 
 // Delete exports the selected messages like [DLQ.Export], and deletes each one after its line is on the disk. It leaves a message
-// whose line would read back as another message. A killed process has only deleted messages that are in the archive. Call Delete
-// again then, with the same file. A message that was written and not deleted is in the file twice, and [DLQ.Restore] restores it
-// once. SQS shows more messages of a FIFO queue as Delete deletes others, but not those behind ten that aren't selected.
-//
-// Delete doesn't look at states unless you set States. To delete messages whose event is done, use dedup.StateCompleted. Delete
-// never calls sqs:PurgeQueue.
+// whose line would read back as another message. A killed process has only deleted messages that are in the archive. A message
+// that was written and not deleted is in the file twice after the next Delete, and [DLQ.Restore] restores it once. Delete never
+// calls sqs:PurgeQueue.
 func (d *DLQ) Delete(ctx context.Context, file string, optFns ...func(*ExportOptions)) (Report, error) {
 	return d.export(ctx, "Delete", file, optFns)
 }

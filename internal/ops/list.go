@@ -59,15 +59,12 @@ type Listing struct {
 	Complete bool
 }
 
-// List reads the messages of the queue, makes them visible again, and joins each with the record of its event. It makes one
-// consistent read of the store for each message. It receives each message once, ten in a call, with eight calls at once on a
-// standard queue. It ends after two empty receives, at the limit (0: 1,000; negative: none), at 1 GiB of bodies and attributes, or before Options.Hold ends. All
-// messages that it has read are visible again when it returns, also after an error, a panic of the client, or the end of ctx. In
-// these cases it waits at most 10 s for receives that are under way.
-//
-// A failed call ends the listing, and List returns the messages so far with the error. If it couldn't make messages visible
-// again, the error says how many are hidden and until when. A record that List can't read becomes the Problem of its message, not
-// an error of List. List refuses a queue with a redrive policy of its own, unless Options.SpendReceives is set.
+// List reads the messages of the queue, makes them visible again, and joins each with the record of its event, by one consistent
+// read. It receives each message once, ten in a call, with eight calls at once on a standard queue. It ends after two empty
+// receives, at the limit (0: 1,000; negative: none), at 1 GiB of bodies and attributes, or before Options.Hold ends. All messages
+// that it has read are visible again when it returns, also after an error, a panic of the client, or the end of ctx. In these cases
+// it waits at most 10 s for receives that are under way, and returns the messages so far with the error. A record that can't be read
+// is the Problem of its message.
 func (d *DLQ) List(ctx context.Context, limit int) (Listing, error) {
 	if limit = cmp.Or(limit, defaultLimit); limit < 0 {
 		limit = math.MaxInt

@@ -107,30 +107,17 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 //	Unknown, no record  left ([ErrNoRecord]), unless Unknown is set, or Expired if the record may have expired
 //	Unknown, no Store   left, unless WithoutRecords is set
 //
-// Redrive also leaves messages with another Problem, messages that were redriven MaxRedriven times before, messages that this run
-// has sent and that came back, and messages that would lose their key. It sends a message whose record was reopened 65 s after
-// the reopen, because a consumer may remember until then that the event was done.
+// It sends a message whose record was reopened 65 s after the reopen, because a consumer may remember until then that the event
+// was done. The first message is a canary, and the others wait until its event is completed. Redrive watches every 50th of the
+// others without waiting for it. A canary that fails, or the third watched message that fails again, ends it with [ErrStopped].
 //
-// The first message is a canary, and the others wait until its event is completed. Redrive watches every 50th of the others
-// without waiting for it. A canary that fails, or the third watched message that fails again, ends the redrive with [ErrStopped].
+// On FIFO the messages of a group go back one after the other, in the queue's order. A message that is left holds back those behind
+// it, unless its event is completed or SkipAhead is set. So does a message whose outcome is unknown, because SQS has not answered
+// for 285 s or ctx has ended meanwhile. The next redrive sends it with the same MessageDeduplicationId.
 //
-// On FIFO Redrive sends the messages of a group one after the other, in the queue's order. A message that is left holds back
-// those behind it, unless its event is completed or SkipAhead is set. So does a message whose outcome is unknown, because SQS has
-// not answered for 285 s or ctx has ended meanwhile. It stays in the dead-letter queue, and the next redrive sends it with the
-// same MessageDeduplicationId. The consumer's deduplication handles two copies.
-//
-// Redrive ends after two receives without new messages, or after as many messages as the queue had at the start. A failed call of
-// SQS ends it, and so does a queue that refuses sends. It leaves a message that SQS refuses. When ctx ends, Redrive stops
-// sending, and sends that are under way have 20 s. Messages that were not deleted are visible again when it returns. The report
-// has the result of each message, also with an error.
-//
-// If the process is killed, messages stay hidden for Options.Hold, and some may be sent but not deleted. Redrive again after
-// that. On FIFO SQS drops a copy within five minutes of the first one, and later the event's record does. With the Journal
-// Redrive sends second copies only of messages whose send was under way. A journal that can't be written ends the redrive.
-//
-// Redrive refuses a queue with a redrive policy of its own, unless Options.SpendReceives is set. It also refuses a queue from
-// which a move task is moving messages, and with a Journal a queue of another redrive or restore on this machine that has a
-// journal in the same folder ([ErrBusy]).
+// Redrive ends after two receives without new messages, after as many messages as the queue had at the start, and at a failed call.
+// When ctx ends, sends that are under way have 20 s. Messages that were not deleted are visible again when it returns, or after
+// Options.Hold if the process is killed. The report has the result of each message, also with an error.
 func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Report, error) {
 	var o RedriveOptions
 	for _, fn := range optFns {

@@ -51,21 +51,14 @@ type ReplayOptions struct {
 //	Running, Foreign     refused
 //	Unknown              refused
 //
-// A refused replay has not sent the message. The error is [ErrState] or dedup.ErrChanged (the record changed meanwhile, so look
-// again), or its text says why. [ErrReopened] says that Replay has stopped after the reopen: ctx has ended, a call has failed, or
-// the send got no answer and may have been carried out. Make the same call to go on with the same MessageDeduplicationId. It
-// doesn't reopen the record again, and waits for the rest of the 65 s by the clock. It never runs an event twice, whatever was
-// sent, and wherever the process was killed. A run since then has another fence than Again, and Replay refuses it. The message of
-// such an event stays in the dead-letter queue, and so does one whose event is run by a delivery that comes in the 65 s. A killed
-// process hides messages for a minute.
+// [ErrReopened] says that Replay has stopped after the reopen. The same call goes on with the same MessageDeduplicationId. It doesn't
+// reopen the record again, and waits for the rest of the 65 s by the clock. It never runs an event twice, whatever was sent, and
+// wherever the process was killed: a run since then has another fence than Again, and Replay refuses it. The message of such an event
+// stays in the dead-letter queue, and so does one whose event is run by a delivery that comes in the 65 s.
 //
 // Any delivery of the event after the reopen runs it, and the consumer then acknowledges Replay's copy without a run. So one of
-// several concurrent replays has its effect. An event that fails again is back in the source queue, and Replay returns an error.
-// It also returns an error if the delivery has not ended within Timeout. Timeout bounds only that wait. The other waits are
-// bounded by ctx, and the send by 5 min.
-//
-// On FIFO a replayed event comes behind everything that its group has in the queue. Its order is lost, because its effect comes
-// after those of newer events, which it may undo. While it fails it holds back its group, like any other message.
+// several concurrent replays has its effect. Timeout bounds the wait for the delivery. ctx bounds the other waits, and the send has
+// 5 min. On FIFO a replayed event comes behind everything that its group has in the queue.
 func (d *DLQ) Replay(ctx context.Context, m *Message, note string, optFns ...func(*ReplayOptions)) (Result, error) {
 	var o ReplayOptions
 	for _, fn := range optFns {

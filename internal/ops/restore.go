@@ -45,25 +45,17 @@ type RestoreOptions struct {
 
 // Restore sends messages of an archive to the dead-letter queue again. A copy has the body, the attributes, the group and the
 // trace header of its message, a dead-letter-source of the form "source cause first-sent-ms", and an event-key if the event's key
-// would change otherwise. So List shows it with its earlier key, source, cause and reason. Its message ID is new, and SQS keeps
-// it as long as a message that was sent now. Restore leaves messages that would lose their key, and messages of another queue. If
-// only the dead-letter-source has no room, Restore sends the message without it, unless the message is so old that its event's
-// record may expire before the message does.
+// would change otherwise. So List shows it with its earlier key, source, cause and reason. Restore leaves messages that would lose
+// their key, and messages of another queue. If only the dead-letter-source has no room, Restore sends the message without it, unless
+// the message is so old that its event's record may expire before the message does.
 //
-// On FIFO Restore sends the messages of a group one after the other, in the order of the archive. A message that is left, also by
-// the filters, holds back those behind it, unless SkipAhead is set. A message of another queue doesn't. Restore sends a message
-// that is in the archive twice only once, in its first place. Restore doesn't check whether a message is still in the queue, as
-// the messages of an Export are. That would make two messages of one event, and the consumer's deduplication runs one of them.
+// On FIFO the messages of a group are sent one after the other, in the order of the archive. A message that is left, also by the
+// filters, holds back those behind it, unless SkipAhead is set. A message of another queue doesn't. A message that is in the archive
+// twice is sent once, in its first place.
 //
-// Restore reads the archive once, ten messages at a time, and doesn't read records. A line that it can't read ends it with an
-// error, after it has restored the messages before that line. It only reports a last line without its end, in Report.Torn. A
-// queue that refuses sends ends it, one message that SQS refuses doesn't. When ctx ends, Restore stops sending, and sends that
-// are under way have 20 s. The report has the result of each message that was read, also with an error. Restore again after a
-// kill. With the Journal it sends second copies only of messages whose send was under way. Without it SQS drops a second copy on
-// FIFO, for five minutes.
-//
-// Restore refuses a queue from which a move task is moving messages, and with a Journal a queue of another redrive or restore on
-// this machine that has a journal in the same folder ([ErrBusy]).
+// Restore reads the archive once, ten messages at a time, and doesn't read records. A line that it can't read ends it, after it has
+// restored the messages before that line. A last line without its end is in Report.Torn. After a kill, a restore with the same
+// Journal sends second copies only of messages whose send was under way.
 func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*RestoreOptions)) (Report, error) {
 	var o RestoreOptions
 	for _, fn := range optFns {
