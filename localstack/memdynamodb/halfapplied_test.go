@@ -216,22 +216,6 @@ func TestHalfAppliedAnswer(t *testing.T) {
 	}
 }
 
-// TestHalfAppliedClock: the times are those of the server's clock, and the order of equal times is that of the decisions.
-func TestHalfAppliedClock(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1e9, 0)
-	_, c := start(t, func(o *memdynamodb.Options) {
-		o.Now = func() time.Time { return now }
-		o.Faults.Rules = []fault.Rule{{Op: "TransactWriteItems", Do: fault.HalfApplied, Delays: []time.Duration{time.Minute}}}
-	})
-	if err := transact(t, c, txPut("a", "1")); err != nil {
-		t.Fatal(err)
-	}
-	wantSeen(t, c, "", "a")
-	now = now.Add(time.Minute)
-	wantSeen(t, c, "a", "a")
-}
-
 // TestHalfAppliedToken: the repetition of a transaction that is not yet whole is told so, and makes no second one.
 func TestHalfAppliedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

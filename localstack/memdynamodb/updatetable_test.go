@@ -1,8 +1,6 @@
 package memdynamodb_test
 
 import (
-	"fmt"
-	"regexp"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,55 +78,6 @@ func TestLocalIndexesStay(t *testing.T) {
 	} {
 		_, err := c.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String("indexed"), GlobalSecondaryIndexUpdates: []ddbtypes.GlobalSecondaryIndexUpdate{u}})
 		wantRefusal(t, want, err, "ValidationException: "+want)
-	}
-}
-
-func TestTwentyIndexes(t *testing.T) {
-	t.Parallel()
-	_, c := start(t)
-	add := func(name string) error {
-		_, err := c.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
-			TableName: orders, AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
-			GlobalSecondaryIndexUpdates: []ddbtypes.GlobalSecondaryIndexUpdate{{Create: &ddbtypes.CreateGlobalSecondaryIndexAction{
-				IndexName: &name, KeySchema: []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: "HASH"}}, Projection: &ddbtypes.Projection{ProjectionType: "ALL"},
-			}}},
-		})
-		return err
-	}
-	for i := range 20 {
-		if err := add(fmt.Sprint("index", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantRefusal(t, "one more", add("more"), "LimitExceededException")
-}
-
-// A table's description has an ID like AWS's. A deleted table's has no schema.
-func TestDescriptions(t *testing.T) {
-	t.Parallel()
-	_, c := start(t)
-	if err := indexed(t, c); err != nil {
-		t.Fatal(err)
-	}
-	name := &dynamodb.DescribeTableInput{TableName: aws.String("indexed")}
-	described, err := c.DescribeTable(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := *described.Table.TableId
-	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(id) {
-		t.Errorf("ID %q, want a UUID", id)
-	}
-	out, err := c.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: name.TableName})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := out.TableDescription
-	if d.TableStatus != "DELETING" || *d.TableName != "indexed" || *d.TableId != id || d.ProvisionedThroughput.NumberOfDecreasesToday == nil || d.BillingModeSummary == nil || d.DeletionProtectionEnabled == nil {
-		t.Errorf("deleted: %+v", d)
-	}
-	if d.KeySchema != nil || d.AttributeDefinitions != nil || d.CreationDateTime != nil || d.GlobalSecondaryIndexes != nil || d.LocalSecondaryIndexes != nil {
-		t.Errorf("deleted, with a schema: %+v", d)
 	}
 }
 

@@ -228,26 +228,6 @@ var updateTableCases = []testCase{
 		x.active()
 		equal(x, "then", x.throughput(), "4/5 1/9")
 	}},
-	{name: "update table/four decreases a day", run: func(x *exam) { // DDB-TABLE-157 and 184. It fails where midnight UTC comes between
-		x.useProvisioned()
-		for _, p := range []*ddbtypes.ProvisionedThroughput{unitsOf(4, 4), unitsOf(3, 6), unitsOf(3, 5), unitsOf(2, 3)} {
-			x.ok(x.change(bill("", p)))
-		}
-		const text = "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the first 4 decreases, each subsequent decrease in the same UTC day can be performed at most once every 3600 seconds. Number of decreases today: 4. Last decrease at "
-		for _, c := range []func(*dynamodb.UpdateTableInput){
-			bill("", unitsOf(2, 2)), bill("", unitsOf(9, 2)), all(bill("", unitsOf(1, 1)), setIndex("by_owner", 1, 3)),
-		} {
-			x.refused(x.change(c), "LimitExceededException", text)
-		}
-		equal(x, "unchanged", x.throughput(), "2/3 2/3")
-		x.ok(x.change(bill("", unitsOf(3, 4))))
-		x.ok(x.change(setIndex("by_owner", 1, 3))) // an index has decreases of its own
-		equal(x, "changed", x.throughput(), "3/4 1/3")
-		t, err := x.describe(x.table)
-		x.ok(err)
-		equal(x, "decreases", aws.ToInt64(t.ProvisionedThroughput.NumberOfDecreasesToday), 4)
-		equal(x, "decreases of the index", aws.ToInt64(t.GlobalSecondaryIndexes[0].ProvisionedThroughput.NumberOfDecreasesToday), 1)
-	}},
 	{name: "update table/throughput refused", run: func(x *exam) { // updateTable.js; DDB-TABLE-174
 		x.useProvisioned()
 		for _, c := range []struct {
