@@ -20,6 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -59,10 +60,7 @@ func openRedis(b *testing.B, optFns ...func(*testserver.Options)) dedup.Store {
 	b.Helper()
 	client := redis.NewClient(&redis.Options{Addr: testserver.Redis.Start(b, optFns...).Addr(), PoolSize: mostHandlers, ContextTimeoutEnabled: true})
 	b.Cleanup(func() { _ = client.Close() }) // the measurement is over
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Volatile = true })
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Volatile = true }))(b)
 	return s
 }
 
@@ -74,13 +72,8 @@ func openDynamo(b *testing.B) dedup.Store {
 		HTTPClient:   awshttp.NewBuildableClient().WithTransportOptions(keepConnections),
 	})
 	table := "bench-" + rand.Text()
-	if err := dynamostore.CreateTable(b.Context(), client, table); err != nil {
-		b.Fatal(err)
-	}
-	s, err := dynamostore.New(client, table)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, dynamostore.CreateTable(b.Context(), client, table))
+	s := must.Get(dynamostore.New(client, table))(b)
 	return s
 }
 
@@ -105,10 +98,7 @@ func BenchmarkInbox(b *testing.B) {
 				})
 			})
 			b.Run("inbox", func(b *testing.B) {
-				inbox, err := sqlstore.NewInbox(d.store, "bench", func(o *dedup.Options) { o.CallTimeout = time.Minute })
-				if err != nil {
-					b.Fatal(err)
-				}
+				inbox := must.Get(sqlstore.NewInbox(d.store, "bench", func(o *dedup.Options) { o.CallTimeout = time.Minute }))(b)
 				handler := inbox.Handler(d.handle)
 				runHandlers(b, func(ctx context.Context, event string) error { return handler(ctx, message(event)) })
 			})

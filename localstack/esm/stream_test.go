@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -64,15 +65,12 @@ func onStream(t *testing.T, f func(x *streamFixture)) {
 		defer srv.Close()
 		x := &streamFixture{T: t, srv: srv, began: time.Now()}
 		x.db, x.client = dynamoClients(srv)
-		out, err := x.db.CreateTable(x.Context(), &dynamodb.CreateTableInput{
+		out := must.Get(x.db.CreateTable(x.Context(), &dynamodb.CreateTableInput{
 			TableName: aws.String("orders"), BillingMode: ddbtypes.BillingModePayPerRequest,
 			AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
 			KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: "HASH"}},
 			StreamSpecification:  &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: "NEW_AND_OLD_IMAGES"},
-		})
-		if err != nil {
-			x.Fatal(err)
-		}
+		}))(x)
 		x.arn = *out.TableDescription.LatestStreamArn
 		f(x)
 	})
@@ -88,9 +86,7 @@ func (x *streamFixture) put(items ...string) {
 
 func (x *streamFixture) putItem(item map[string]ddbtypes.AttributeValue) {
 	x.Helper()
-	if _, err := x.db.PutItem(x.Context(), &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item}); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.db.PutItem(x.Context(), &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item}))(x)
 }
 
 func nameOf(r events.DynamoDBEventRecord) string {
@@ -635,9 +631,7 @@ func TestStreamParallelizationFactor(t *testing.T) {
 func TestStreamEventGolden(t *testing.T) {
 	onStream(t, func(x *streamFixture) {
 		x.putItem(everyAttribute)
-		if _, err := x.db.UpdateTimeToLive(x.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: aws.String("orders"), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String("n"), Enabled: aws.Bool(true)}}); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(x.db.UpdateTimeToLive(x.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: aws.String("orders"), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String("n"), Enabled: aws.Bool(true)}}))(x)
 		x.put(fmt.Sprint("t", time.Now().Add(-time.Hour).Unix()))
 		x.srv.SweepTTL()
 		var got []byte

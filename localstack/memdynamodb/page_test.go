@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestPageOfOneMegabyte(t *testing.T) {
@@ -17,10 +19,7 @@ func TestPageOfOneMegabyte(t *testing.T) {
 	n, pages := 0, 0
 	in := &dynamodb.ScanInput{TableName: orders, Select: "COUNT"}
 	for {
-		out, err := c.Scan(t.Context(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(c.Scan(t.Context(), in))(t)
 		pages++
 		n += int(out.Count)
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; out.LastEvaluatedKey == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
@@ -72,20 +73,11 @@ func send(t testing.TB, srv *memdynamodb.Server, op, body string) (status int, h
 
 func sendTo(t testing.TB, srv *memdynamodb.Server, target, op, body string) (status int, header http.Header, answer string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body)))(t)
 	r.Header.Set("X-Amz-Target", target+"."+op)
 	r.Header.Set("Authorization", "test")
-	resp, err := srv.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(srv.RoundTrip(r))(t)
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, resp.Header, string(text)
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // indexed creates the table "indexed" with the key id and pos, a global index by_x and a local index by_y.
@@ -54,9 +56,7 @@ func TestRefusedByName(t *testing.T) {
 func TestAttributesBesideALocalIndex(t *testing.T) {
 	t.Parallel()
 	_, c := start(t)
-	if err := indexed(t, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, indexed(t, c))
 	in := &dynamodb.ScanInput{TableName: aws.String("indexed"), IndexName: aws.String("by_y"), ProjectionExpression: aws.String("y, v")}
 	_, err := c.Scan(t.Context(), in)
 	wantRefusal(t, "not projected", err, "UnknownOperationException: memdynamodb does not implement attributes of the table fetched through a local secondary index")
@@ -69,9 +69,7 @@ func TestAttributesBesideALocalIndex(t *testing.T) {
 func TestLocalIndexesStay(t *testing.T) {
 	t.Parallel()
 	_, c := start(t)
-	if err := indexed(t, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, indexed(t, c))
 	for want, u := range map[string]ddbtypes.GlobalSecondaryIndexUpdate{
 		"Cannot delete an index that is not a GlobalSecondaryIndex: by_y": {Delete: &ddbtypes.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("by_y")}},
 		"Cannot update an index that is not a GlobalSecondaryIndex: by_y": {Update: &ddbtypes.UpdateGlobalSecondaryIndexAction{IndexName: aws.String("by_y"), ProvisionedThroughput: &ddbtypes.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(1), WriteCapacityUnits: aws.Int64(1)}}},
@@ -92,15 +90,10 @@ func TestTimesOfDescriptions(t *testing.T) {
 		set := func(in dynamodb.UpdateTableInput) {
 			t.Helper()
 			in.TableName = orders
-			if _, err := c.UpdateTable(ctx, &in); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.UpdateTable(ctx, &in))(t)
 		}
 		decreases := func() int64 {
-			out, err := c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: orders})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: orders}))(t)
 			return *out.Table.ProvisionedThroughput.NumberOfDecreasesToday
 		}
 		set(dynamodb.UpdateTableInput{BillingMode: "PROVISIONED", ProvisionedThroughput: units(9)})
@@ -120,15 +113,10 @@ func TestTimesOfDescriptions(t *testing.T) {
 
 		enabled := time.Now()
 		in := &dynamodb.UpdateContinuousBackupsInput{TableName: orders, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true), RecoveryPeriodInDays: aws.Int32(2)}}
-		if _, err := c.UpdateContinuousBackups(ctx, in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.UpdateContinuousBackups(ctx, in))(t)
 		within := func(earliest, latest time.Time) {
 			t.Helper()
-			out, err := c.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: orders})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(c.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: orders}))(t)
 			d := out.ContinuousBackupsDescription.PointInTimeRecoveryDescription
 			if !d.EarliestRestorableDateTime.Equal(earliest) || !d.LatestRestorableDateTime.Equal(latest) {
 				t.Errorf("from %s to %s, want from %s to %s", d.EarliestRestorableDateTime, d.LatestRestorableDateTime, earliest, latest)
@@ -153,10 +141,7 @@ func TestKeyOfATable(t *testing.T) {
 	const kms = "arn:aws:kms:us-east-1:000000000000:"
 	for key, want := range map[string]string{"some": kms + "key/some", "alias/some": kms + "alias/some", kms + "key/other": kms + "key/other"} {
 		in := &dynamodb.UpdateTableInput{TableName: orders, SSESpecification: &ddbtypes.SSESpecification{Enabled: aws.Bool(true), SSEType: "KMS", KMSMasterKeyId: &key}}
-		out, err := c.UpdateTable(t.Context(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(c.UpdateTable(t.Context(), in))(t)
 		if d := out.TableDescription.SSEDescription; d.Status != "ENABLED" || *d.KMSMasterKeyArn != want {
 			t.Errorf("%s: %+v", key, d)
 		}

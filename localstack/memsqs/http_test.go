@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -22,10 +23,7 @@ func TestOverHTTP(t *testing.T) {
 	t.Cleanup(h.Close)
 	t.Cleanup(srv.Close)
 	c := client(http.DefaultTransport, h.URL)
-	q, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("jobs")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("jobs")}))(t)
 	polled := make(chan *sqs.ReceiveMessageOutput)
 	go func() {
 		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: q.QueueUrl, WaitTimeSeconds: 20})
@@ -34,9 +32,7 @@ func TestOverHTTP(t *testing.T) {
 		}
 		polled <- out
 	}()
-	if _, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: q.QueueUrl, MessageBody: aws.String("é\n<>&\u2028")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: q.QueueUrl, MessageBody: aws.String("é\n<>&\u2028")}))(t)
 	out := <-polled
 	if len(out.Messages) != 1 || *out.Messages[0].Body != "é\n<>&\u2028" {
 		t.Fatalf("received %v", out.Messages)

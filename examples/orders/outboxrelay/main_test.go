@@ -22,6 +22,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -166,9 +167,7 @@ func roleActions(t *testing.T) (actions []string) {
 			} `yaml:"OutboxRelayRole"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal(readFile(t, "../../../template.yaml"), &template); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(readFile(t, "../../../template.yaml"), &template))
 	for _, p := range template.Resources.OutboxRelayRole.Properties.Policies {
 		for _, s := range p.PolicyDocument.Statement {
 			actions = append(actions, s.Action...)
@@ -189,9 +188,6 @@ func TestBadEnvironment(t *testing.T) {
 
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
 	return text
 }

@@ -20,6 +20,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"gopkg.in/yaml.v3"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
@@ -51,9 +52,7 @@ func doorbell(t *testing.T, arn string) esm.StreamConfig {
 			} `yaml:"OutboxRelayFunction"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal(readFile(t, "../../../template.yaml"), &template); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(readFile(t, "../../../template.yaml"), &template))
 	f := template.Resources.OutboxRelayFunction.Properties
 	p := f.Events.Committed.Properties
 	if len(p.Filter.Filters) != 1 {

@@ -18,6 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -30,16 +31,10 @@ func TestRun(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "deleted.jsonl")
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		stack, err := localstack.Start(ctx, func(o *localstack.Options) { o.Queues = []localstack.Queue{{Name: "orders"}} })
-		if err != nil {
-			t.Fatal(err)
-		}
+		stack := must.Get(localstack.Start(ctx, func(o *localstack.Options) { o.Queues = []localstack.Queue{{Name: "orders"}} }))(t)
 		t.Cleanup(func() { _ = stack.Close(context.Background()) }) // in memory
 		store, mended, ran := memstore.New(), false, 0
-		once, err := dedup.New(store, "billing")
-		if err != nil {
-			t.Fatal(err)
-		}
+		once := must.Get(dedup.New(store, "billing"))(t)
 		handler := once.Handler(func(context.Context, *sqsonce.Message) error {
 			if !mended {
 				return sqsonce.Reject(errors.New("unknown article 10"))
@@ -51,20 +46,15 @@ func TestRun(t *testing.T) {
 			return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
 		}
 		for range 3 {
-			if _, err := stack.SQS.SendMessage(ctx, &sqs.SendMessageInput{
+			must.Get(stack.SQS.SendMessage(ctx, &sqs.SendMessageInput{
 				QueueUrl: aws.String(stack.QueueURL["orders"]), MessageBody: aws.String("body"), MessageAttributes: map[string]sqstypes.MessageAttributeValue{
 					sqsonce.AttrEventSource: text("orders"), sqsonce.AttrEventID: text("ord-1"),
 				},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 		}
-		w, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], handler, func(o *sqsworker.Options) {
+		w := must.Get(sqsworker.New(stack.SQS, stack.QueueURL["orders"], handler, func(o *sqsworker.Options) {
 			o.Logger, o.Concurrency = slog.New(slog.DiscardHandler), 1
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		running, stop := context.WithCancel(ctx)
 		stopped := make(chan error, 1)
 		go func() { stopped <- w.Run(running) }()

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/otlptranslator"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // series are the labels and their known values of each metric, by its name in Prometheus.
@@ -20,10 +22,7 @@ var kinds = map[string]otlptranslator.MetricType{
 // readGolden reads otelsqs's golden list.
 func readGolden(t *testing.T) series {
 	t.Helper()
-	text, err := os.ReadFile("../../../otelsqs/testdata/metrics.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../otelsqs/testdata/metrics.txt"))(t)
 	names := otlptranslator.NewMetricNamer("", otlptranslator.UnderscoreEscapingWithSuffixes)
 	all := series{}
 	var current []string // names of one metric
@@ -59,10 +58,7 @@ func (s series) add(t *testing.T, names []string, attributes string) {
 		}
 		for _, attribute := range strings.Split(attributes, ",") {
 			key, value, _ := strings.Cut(attribute, "=")
-			label, err := labels.Build(key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			label := must.Get(labels.Build(key))(t)
 			s[name][label] = append(s[name][label], value)
 		}
 	}

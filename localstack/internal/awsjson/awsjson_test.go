@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
@@ -84,10 +85,7 @@ func (c *counter) call(t *testing.T, op, body string) (int, map[string]any, erro
 	if err != nil {
 		return 0, nil, err
 	}
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(io.ReadAll(resp.Body))(t)
 	if got, want := resp.Header.Get("X-Amz-Crc32"), strconv.FormatUint(uint64(crc32.ChecksumIEEE(raw)), 10); got != want {
 		t.Errorf("checksum %s, want %s", got, want)
 	}
@@ -132,10 +130,7 @@ func TestLengths(t *testing.T) {
 		for _, said := range []int64{int64(n), -1, 0, 1, int64(n) + 1} {
 			r := request(t.Context(), "Measure", strings.Repeat("x", n))
 			r.ContentLength = said
-			resp, err := c.RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(c.RoundTrip(r))(t)
 			var out struct{ Length int }
 			if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || out.Length != n {
 				t.Errorf("%d bytes, said to be %d: got %d, %v", n, said, out.Length, err)
@@ -219,10 +214,7 @@ func TestOthers(t *testing.T) {
 		if got := c.Serves(r); got != tt.serves {
 			t.Errorf("serves %s is %v", tt.target, got)
 		}
-		resp, err := c.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.RoundTrip(r))(t)
 		if resp.StatusCode != tt.status {
 			t.Errorf("%s: status %d, want %d", tt.target, resp.StatusCode, tt.status)
 		}

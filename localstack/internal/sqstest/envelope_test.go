@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -39,17 +40,11 @@ func TestEnvelopesOfEmulators(t *testing.T) {
 				t.Parallel()
 				p := &publishing{T: t, endpoint: e.Shared(t).URL}
 				p.sqs = newClient(p.endpoint, http.DefaultTransport)
-				out, err := p.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("envelopes-" + name)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				out := must.Get(p.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("envelopes-" + name)}))(t)
 				p.queueURL, p.queueARN = *out.QueueUrl, "arn:aws:sqs:us-east-1:000000000000:envelopes-"+name
-				attrs, err := p.sqs.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+				attrs := must.Get(p.sqs.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
 					QueueUrl: &p.queueURL, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameQueueArn},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))(t)
 				p.queueARN = attrs.Attributes["QueueArn"]
 				f(p)
 			})
@@ -112,9 +107,7 @@ func (p *publishing) unwrapped() (got *sqsonce.Message) {
 	}
 	p.Logf("%s", *out.Messages[0].Body)
 	h := sqsonce.OpenEnvelope(func(_ context.Context, m *sqsonce.Message) error { got = m; return nil })
-	if err := h(p.Context(), sqsworker.MessageOf(out.Messages[0], p.queueARN)); err != nil {
-		p.Fatal(err)
-	}
+	must.Do(p, h(p.Context(), sqsworker.MessageOf(out.Messages[0], p.queueARN)))
 	return got
 }
 
@@ -130,9 +123,7 @@ func (p *publishing) query(service string, form url.Values) string {
 			p.Fatalf("%s: no result in %s", form.Get("Action"), body)
 		}
 		if s, ok := token.(xml.StartElement); ok && (s.Name.Local == "TopicArn" || s.Name.Local == "SubscriptionArn" || s.Name.Local == "MessageId") {
-			if err := d.DecodeElement(&text, &s); err != nil {
-				p.Fatal(err)
-			}
+			must.Do(p, d.DecodeElement(&text, &s))
 			return text
 		}
 	}
@@ -155,10 +146,7 @@ func (p *publishing) post(service, contentType, target, body string) []byte {
 	}
 	// Emulators find the service by the scope of the signature, which they do not check.
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20261123/us-east-1/"+service+"/aws4_request, SignedHeaders=host, Signature=0")
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		p.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(r))(p)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
