@@ -20,8 +20,7 @@ import (
 
 func start(t *testing.T, optFns ...func(*localstack.Options)) *localstack.Stack {
 	t.Helper()
-	s := must.Get(localstack.Start(t.Context(), optFns...))(t)
-	return s
+	return must.Get(localstack.Start(t.Context(), optFns...))(t)
 }
 
 func closeStack(t *testing.T, s *localstack.Stack) {
@@ -118,16 +117,6 @@ func TestNoDeadLetterQueue(t *testing.T) {
 	defer closeStack(t, s)
 	if url, ok := s.QueueURL["jobs-dlq"]; ok {
 		t.Errorf("got a dead-letter queue %s, want none", url)
-	}
-}
-
-func TestIdempotencyTable(t *testing.T) {
-	noEndpoint(t)
-	s := start(t, func(o *localstack.Options) { o.Tables = []string{"records"} })
-	defer closeStack(t, s)
-	ttl := must.Get(s.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String("records")}))(t)
-	if d := ttl.TimeToLiveDescription; aws.ToString(d.AttributeName) != "expiration" || d.TimeToLiveStatus != ddbtypes.TimeToLiveStatusEnabled {
-		t.Errorf("TTL is %s on %q, want enabled on expiration", d.TimeToLiveStatus, aws.ToString(d.AttributeName))
 	}
 }
 

@@ -60,8 +60,7 @@ func openRedis(b *testing.B, optFns ...func(*testserver.Options)) dedup.Store {
 	b.Helper()
 	client := redis.NewClient(&redis.Options{Addr: testserver.Redis.Start(b, optFns...).Addr(), PoolSize: mostHandlers, ContextTimeoutEnabled: true})
 	b.Cleanup(func() { _ = client.Close() }) // the measurement is over
-	s := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Volatile = true }))(b)
-	return s
+	return must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Volatile = true }))(b)
 }
 
 func openDynamo(b *testing.B) dedup.Store {
@@ -73,8 +72,7 @@ func openDynamo(b *testing.B) dedup.Store {
 	})
 	table := "bench-" + rand.Text()
 	must.Do(b, dynamostore.CreateTable(b.Context(), client, table))
-	s := must.Get(dynamostore.New(client, table))(b)
-	return s
+	return must.Get(dynamostore.New(client, table))(b)
 }
 
 // BenchmarkInbox measures a business transaction of two writes: without an inbox, and with the event's record. The load of
@@ -103,17 +101,6 @@ func BenchmarkInbox(b *testing.B) {
 				runHandlers(b, func(ctx context.Context, event string) error { return handler(ctx, message(event)) })
 			})
 		})
-	}
-}
-
-func TestNamesOfEventsDiffer(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for i := range 1000 {
-		seen[eventName("run", int64(i))] = true
-	}
-	if len(seen) != 1000 {
-		t.Errorf("%d names of 1000", len(seen))
 	}
 }
 

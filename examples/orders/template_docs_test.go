@@ -80,8 +80,7 @@ func templateAlarms(t *testing.T) (all []alarm) {
 
 func readDoc(t *testing.T, name string) string {
 	t.Helper()
-	text := must.Get(os.ReadFile("../../docs/" + name))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile("../../docs/" + name))(t))
 }
 
 // number is what the pattern's group matches.
@@ -91,8 +90,7 @@ func number(t *testing.T, text, pattern string) float64 {
 	if m == nil {
 		t.Fatalf("nothing matches %s", pattern)
 	}
-	n := must.Get(strconv.ParseFloat(m[1], 64))(t)
-	return n
+	return must.Get(strconv.ParseFloat(m[1], 64))(t)
 }
 
 // widget is one of a dashboard.

@@ -34,14 +34,6 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-func TestTemplateCheckOfOtherText(t *testing.T) {
-	for _, text := range []string{"", "{}", "resources: {}", "- a list"} {
-		if problems, checked := checkTemplate([]byte(text), dynamostore.TTLAttribute); checked != 0 || len(problems) == 0 {
-			t.Errorf("%q: checked %d, problems %q; want 0 and at least one", text, checked, problems)
-		}
-	}
-}
-
 // TestTemplateActions runs the function behind its mapping through success, failure and reject, and compares the calls that
 // were made with the role: it must allow these actions and no others.
 func TestTemplateActions(t *testing.T) {
@@ -122,6 +114,5 @@ func action(op string) string {
 
 func readTemplate(t *testing.T) string {
 	t.Helper()
-	text := must.Get(os.ReadFile("../../template.yaml"))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile("../../template.yaml"))(t))
 }

@@ -62,13 +62,6 @@ type nopCloser struct{}
 
 func (nopCloser) Close() error { return nil }
 
-func TestSharedIsOne(t *testing.T) {
-	t.Parallel()
-	if a, b := Redis.Shared(t), Redis.Shared(t); a != b {
-		t.Error("two calls started two servers")
-	}
-}
-
 // A crash loses what the options say.
 func TestAppendOnly(t *testing.T) {
 	t.Parallel()
@@ -115,17 +108,6 @@ func command(t *testing.T, s *Server, line string) string {
 	must.Get(c.Write([]byte(line + "\r\n")))(t)
 	reply := must.Get(bufio.NewReader(c).ReadString('\n'))(t)
 	return strings.TrimSpace(reply)
-}
-
-func TestFailedStartOfADatabaseShowsTheLog(t *testing.T) {
-	t.Parallel()
-	if mode() == off || !Redis.Installed() {
-		t.Skip("Redis is not installed, or EMULATORS=off")
-	}
-	s, err := Redis.Launch(t.Context(), func(o *Options) { o.Args = []string{"--no-such-setting", "1"} })
-	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {
-		t.Errorf("got %v and error %v, want one with the log", s, err)
-	}
 }
 
 // startAndWait is the other process of the next test: it starts a server, says where, and waits to be killed.

@@ -278,37 +278,27 @@ func TestStreamFunctionErrors(t *testing.T) {
 	})
 }
 
-// A panic of OnDropped ends nothing.
-func TestStreamOnDroppedPanics(t *testing.T) {
-	onStream(t, func(x *streamFixture) {
-		x.put("a1")
-		x.run(esm.StreamConfig{MaximumRetryAttempts: -1, OnDropped: func([]string, string) { panic("of OnDropped") }}, fails("a1"))
-		synctest.Wait()
-		x.put("a2")
-		time.Sleep(time.Minute)
-		x.wantBatches("a1", "a2")
-		x.mustStop()
-		if !strings.Contains(x.log.String(), "OnDropped panicked") {
-			x.Error("the log does not say so")
-		}
-	})
-}
-
-// Dropped records are named by their sequence numbers.
-func TestStreamDroppedSequenceNumbers(t *testing.T) {
+// OnDropped gets the sequence numbers of the records. A panic of it ends nothing.
+func TestStreamOnDropped(t *testing.T) {
 	onStream(t, func(x *streamFixture) {
 		x.put("a1", "b1")
 		var want, got []string
-		x.run(esm.StreamConfig{MaximumRetryAttempts: -1, OnDropped: func(records []string, _ string) { got = append(got, records...) }}, func(_ context.Context, e events.DynamoDBEvent) (any, error) {
+		x.run(esm.StreamConfig{MaximumRetryAttempts: -1, OnDropped: func(records []string, _ string) { got = append(got, records...); panic("of OnDropped") }}, func(ctx context.Context, e events.DynamoDBEvent) (any, error) {
 			for _, r := range e.Records {
 				want = append(want, r.Change.SequenceNumber)
 			}
-			return nil, errFunction
+			return fails("a1")(ctx, e)
 		})
 		synctest.Wait()
-		x.mustStop()
 		if len(want) != 2 || !slices.Equal(got, want) {
 			x.Errorf("dropped %v, want %v", got, want)
+		}
+		x.put("a2")
+		time.Sleep(time.Minute)
+		x.wantBatches("a1 b1", "a2")
+		x.mustStop()
+		if !strings.Contains(x.log.String(), "OnDropped panicked") {
+			x.Error("the log does not say so")
 		}
 	})
 }

@@ -155,8 +155,7 @@ func newBatchRequest(b *testing.B, body []byte) *http.Request {
 func throughRoundTrip(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte {
 	return func(body []byte) []byte {
 		resp := must.Get(srv.RoundTrip(newBatchRequest(b, body)))(b)
-		answer := must.Get(io.ReadAll(resp.Body))(b)
-		return answer
+		return must.Get(io.ReadAll(resp.Body))(b)
 	}
 }
 
@@ -176,8 +175,7 @@ func throughHTTP(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte {
 		out = append(out, body...)
 		must.Get(conn.Write(out))(b)
 		resp := must.Get(http.ReadResponse(in, nil))(b)
-		answer := must.Get(io.ReadAll(resp.Body))(b)
-		return answer
+		return must.Get(io.ReadAll(resp.Body))(b)
 	}
 }
 

@@ -100,28 +100,6 @@ func TestExpireEarly(t *testing.T) {
 	}, strictHandles, faults(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.ExpireEarly}))
 }
 
-func TestLostReplyHidesMessages(t *testing.T) {
-	standard(t, func(x *fixture) {
-		x.send("a")
-		if _, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: &x.url}); err == nil {
-			x.Fatal("the reply was not lost")
-		}
-		x.want()
-		time.Sleep(30 * time.Second)
-		x.want("a")
-	}, faults(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.LoseReply}))
-}
-
-func TestReplayOfADelete(t *testing.T) {
-	standard(t, func(x *fixture) {
-		x.send("a")
-		x.ok(x.delete(x.want("a")[0]))
-		x.send("b")
-		time.Sleep(time.Minute)
-		x.want("b")
-	}, faults(fault.Rule{Op: "DeleteMessage", Nth: 1, Do: fault.Replay, Delay: time.Second}))
-}
-
 func TestInjectedCodes(t *testing.T) {
 	standard(t, func(x *fixture) {
 		x.code(x.try("a"), noQueue)

@@ -188,6 +188,5 @@ func TestBadEnvironment(t *testing.T) {
 
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
-	text := must.Get(os.ReadFile(name))(t)
-	return text
+	return must.Get(os.ReadFile(name))(t)
 }

@@ -152,8 +152,7 @@ func (w *worker) running(t *testing.T) (n int) {
 
 func (w *worker) log(t *testing.T) string {
 	t.Helper()
-	text := must.Get(os.ReadFile(w.out))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile(w.out))(t))
 }
 
 func eventually(t *testing.T, what string, is func() bool) {

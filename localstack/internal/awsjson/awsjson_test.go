@@ -221,23 +221,6 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// Without a record there are no calls, and faults apply.
-func TestNoRecord(t *testing.T) {
-	t.Parallel()
-	c := awsjson.New(awsjson.Service{Target: "S", InternalCode: "InternalFailure", NoRecord: true, Operations: map[string]awsjson.Operation{
-		"Do": func(context.Context, awsjson.Request, *fault.Rule) (any, awsjson.Cost, error) {
-			return nil, awsjson.Cost{}, nil
-		},
-	}}, fault.Plan{Rules: []fault.Rule{{Do: fault.Error}}})
-	defer c.Close()
-	r := request(t.Context(), "", "{}")
-	r.Header.Set("X-Amz-Target", "S.Do")
-	resp, err := c.RoundTrip(r)
-	if err != nil || resp.StatusCode != http.StatusInternalServerError || len(c.Calls()) != 0 {
-		t.Errorf("%v, %v, %d calls recorded", resp, err, len(c.Calls()))
-	}
-}
-
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]struct {
@@ -386,31 +369,5 @@ func TestCancelledBeforeTheCall(t *testing.T) {
 	cancel()
 	if _, err := c.RoundTrip(request(ctx, "Count", "{}")); !errors.Is(err, context.Canceled) || c.n.Load() != 0 {
 		t.Errorf("got %v and %d calls, want context.Canceled and none", err, c.n.Load())
-	}
-}
-
-func TestLostReplyOverHTTP(t *testing.T) {
-	t.Parallel()
-	c := newCounter(fault.Rule{Nth: 1, Do: fault.LoseReply})
-	h := httptest.NewServer(c)
-	defer h.Close()
-	defer c.Close()
-	for i := range 2 {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL, strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("X-Amz-Target", "Counter_1.Count")
-		r.Header.Set("Authorization", "x")
-		resp, err := h.Client().Do(r)
-		if (err != nil) != (i == 0) {
-			t.Errorf("call %d: got %v, %v", i, resp, err)
-		}
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-	}
-	if n := c.n.Load(); n != 2 {
-		t.Errorf("%d calls, want 2", n)
 	}
 }

@@ -76,28 +76,6 @@ func isCase(f *ast.FuncType) bool {
 	return ok && name.Name == "exam"
 }
 
-func TestTooLong(t *testing.T) {
-	t.Parallel()
-	long, short := testCase{passes: time.Hour}, testCase{passes: 2 * time.Second}
-	for name, c := range map[string]struct {
-		b    Backend
-		want bool
-	}{
-		"virtual":     {Backend{Virtual: true}, false},
-		"real":        {Backend{}, true},
-		"real, short": {Backend{}, false},
-		"patient":     {Backend{Patience: long.passes}, false},
-	} {
-		one := long
-		if strings.HasSuffix(name, "short") {
-			one = short
-		}
-		if got := c.b.tooLong(one); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
-	}
-}
-
 func TestPassesMoreThanItDeclares(t *testing.T) {
 	t.Parallel()
 	if err := examine(t, func(*memsqs.Options) {}, testCase{name: "x", passes: time.Second, run: func(x *exam) { x.pass(2 * time.Second) }}); err == nil {

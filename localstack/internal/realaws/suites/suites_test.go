@@ -62,8 +62,7 @@ func TestDynamoDB(t *testing.T) {
 func TestStore(t *testing.T) {
 	client := dynamoClient(t)
 	newStore := func(t *testing.T, table string) dedup.Store {
-		s := must.Get(dynamostore.New(client, table))(t)
-		return s
+		return must.Get(dynamostore.New(client, table))(t)
 	}
 	storetest.Run(t, storetest.Harness{
 		New:           func(t *testing.T) dedup.Store { return newStore(t, newTable(t, client)) },

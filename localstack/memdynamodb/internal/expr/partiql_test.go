@@ -77,8 +77,7 @@ func TestPreparedStatementsAreApart(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{`INSERT INTO t VALUE {'id': ?, 'l': [?], 'm': {'x': ?}}`, `UPDATE t SET a = [?], b = ? WHERE id = ?`} {
 		parse := func(text string) Statement {
-			s := must.Get(ParseStatement(src, []attr.Value{attr.String(text), attr.String(text), attr.String(text)}))(t)
-			return s
+			return must.Get(ParseStatement(src, []attr.Value{attr.String(text), attr.String(text), attr.String(text)}))(t)
 		}
 		first := parse("first")
 		parse("second")
