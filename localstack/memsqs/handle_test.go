@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -42,10 +43,9 @@ func TestStrictHandles(t *testing.T) {
 			x.want()
 			time.Sleep(30 * time.Second)
 			x.code(x.visibility(second, 100), notInFlight)
-			out, err := x.c.ChangeMessageVisibilityBatch(x.Context(), &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &x.url, Entries: []types.ChangeMessageVisibilityBatchRequestEntry{
+			out := must.Get(x.c.ChangeMessageVisibilityBatch(x.Context(), &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &x.url, Entries: []types.ChangeMessageVisibilityBatchRequestEntry{
 				{Id: aws.String("1"), ReceiptHandle: second.ReceiptHandle, VisibilityTimeout: 100},
-			}})
-			x.ok(err)
+			}}))(x)
 			if len(out.Failed) != 1 {
 				x.Errorf("in a batch: %d failed, want 1", len(out.Failed))
 			}

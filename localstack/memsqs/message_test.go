@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func entries(bodies ...string) []types.SendMessageBatchRequestEntry {
@@ -52,10 +54,8 @@ func TestMoveOfADeletedQueue(t *testing.T) {
 		x.ok(x.set(attrs{"RedrivePolicy": policy("dead")}))
 		out, err := x.c.StartMessageMoveTask(x.Context(), &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(arn("dead"))})
 		x.ok(err)
-		_, err = x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url})
-		x.ok(err)
-		_, err = x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &dead})
-		x.ok(err)
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}))(x)
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &dead}))(x)
 		_, err = x.c.CancelMessageMoveTask(x.Context(), &sqs.CancelMessageMoveTaskInput{TaskHandle: out.TaskHandle})
 		x.code(err, "ResourceNotFoundException") // test_cancel_with_invalid_source_arn_in_task_handle
 	})

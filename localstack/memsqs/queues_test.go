@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const noQueue = "AWS.SimpleQueueService.NonExistentQueue"
@@ -19,8 +21,7 @@ func TestDeleteQueueEndsPolls(t *testing.T) {
 			polled <- err
 		}()
 		time.Sleep(time.Second)
-		_, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url})
-		x.ok(err)
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}))(x)
 		x.code(<-polled, noQueue)
 	})
 }
@@ -45,8 +46,7 @@ func TestLookups(t *testing.T) {
 
 func (x *fixture) attributes(names ...types.QueueAttributeName) attrs {
 	x.Helper()
-	out, err := x.c.GetQueueAttributes(x.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &x.url, AttributeNames: names})
-	x.ok(err)
+	out := must.Get(x.c.GetQueueAttributes(x.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &x.url, AttributeNames: names}))(x)
 	return out.Attributes
 }
 

@@ -69,12 +69,10 @@ func doorbell(t *testing.T, arn string) esm.StreamConfig {
 func TestStreamIsADoorbell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
-		_, err := b.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
+		must.Get(b.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
 			QueueUrl: aws.String(b.QueueURL["orders.fifo"]), Attributes: map[string]string{string(sqstypes.QueueAttributeNameMaximumMessageSize): "2048"},
-		})
-		b.must(err)
-		table, err := b.DynamoDB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("outbox")})
-		b.must(err)
+		}))(b)
+		table := must.Get(b.DynamoDB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("outbox")}))(b)
 		streams := dynamodbstreams.New(dynamodbstreams.Options{
 			Region: "us-east-1", BaseEndpoint: b.DynamoDB.Options().BaseEndpoint, Credentials: b.DynamoDB.Options().Credentials,
 			HTTPClient: &http.Client{Transport: b.MemDynamoDB()},
