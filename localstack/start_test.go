@@ -14,16 +14,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
 func start(t *testing.T, optFns ...func(*localstack.Options)) *localstack.Stack {
 	t.Helper()
-	s, err := localstack.Start(t.Context(), optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(localstack.Start(t.Context(), optFns...))(t)
 }
 
 func closeStack(t *testing.T, s *localstack.Stack) {
@@ -74,9 +71,7 @@ func TestInMemoryInVirtualTime(t *testing.T) {
 			t.Errorf("URL %q, want none", s.URL)
 		}
 		url := aws.String(s.QueueURL["jobs"])
-		if _, err := s.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: aws.String("hello")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: aws.String("hello")}))(t)
 		begin := time.Now()
 		for range 2 { // the second delivery comes after twelve hours
 			out := &sqs.ReceiveMessageOutput{}
@@ -105,13 +100,9 @@ func TestMessageMovesToTheDeadLetterQueue(t *testing.T) {
 			if strings.HasSuffix(tt.queue, ".fifo") {
 				in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String("d")
 			}
-			if _, err := s.SQS.SendMessage(t.Context(), in); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.SQS.SendMessage(t.Context(), in))(t)
 			for range 2 {
-				if _, err := s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: in.QueueUrl, WaitTimeSeconds: 5}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: in.QueueUrl, WaitTimeSeconds: 5}))(t)
 			}
 			if got := len(s.MemSQS().Messages(tt.dlq)); got != 1 {
 				t.Errorf("%s holds %d messages, want 1", tt.dlq, got)
@@ -126,19 +117,6 @@ func TestNoDeadLetterQueue(t *testing.T) {
 	defer closeStack(t, s)
 	if url, ok := s.QueueURL["jobs-dlq"]; ok {
 		t.Errorf("got a dead-letter queue %s, want none", url)
-	}
-}
-
-func TestIdempotencyTable(t *testing.T) {
-	noEndpoint(t)
-	s := start(t, func(o *localstack.Options) { o.Tables = []string{"records"} })
-	defer closeStack(t, s)
-	ttl, err := s.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String("records")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := ttl.TimeToLiveDescription; aws.ToString(d.AttributeName) != "expiration" || d.TimeToLiveStatus != ddbtypes.TimeToLiveStatusEnabled {
-		t.Errorf("TTL is %s on %q, want enabled on expiration", d.TimeToLiveStatus, aws.ToString(d.AttributeName))
 	}
 }
 
@@ -171,10 +149,7 @@ func TestEndpoint(t *testing.T) {
 	if _, err := server.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("theirs")}); err != nil {
 		t.Errorf("queue that existed before: %v", err)
 	}
-	tables, err := server.DynamoDB.ListTables(ctx, &dynamodb.ListTablesInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := must.Get(server.DynamoDB.ListTables(ctx, &dynamodb.ListTablesInput{}))(t)
 	if got := strings.Join(tables.TableNames, " "); got != "theirs" {
 		t.Errorf("tables after Close: %s, want those that existed before", got)
 	}
@@ -220,10 +195,7 @@ func TestStartUndoesItself(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not a legal name") {
 		t.Errorf("got %v, want an error with the name of the queue", err)
 	}
-	out, err := server.SQS.ListQueues(t.Context(), &sqs.ListQueuesInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(server.SQS.ListQueues(t.Context(), &sqs.ListQueuesInput{}))(t)
 	if len(out.QueueUrls) != 0 {
 		t.Errorf("queues after the failure: %v", out.QueueUrls)
 	}

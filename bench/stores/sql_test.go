@@ -17,6 +17,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -51,9 +52,7 @@ func openSQL(b *testing.B, name string) *database {
 	b.Cleanup(func() { _ = db.Close() }) // the measurement is over
 	db.SetMaxOpenConns(mostHandlers + 8) // more than the handlers: see sqlstore.New
 	db.SetMaxIdleConns(mostHandlers + 8)
-	if err := sqlstore.Migrate(b.Context(), db, dialect); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, sqlstore.Migrate(b.Context(), db, dialect))
 	if d.store, err = sqlstore.New(db, dialect); err != nil {
 		b.Fatal(err)
 	}
@@ -62,22 +61,13 @@ func openSQL(b *testing.B, name string) *database {
 		"CREATE TABLE balances (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL)",
 		"CREATE TABLE bookings (event VARCHAR(200) NOT NULL, account INTEGER NOT NULL)",
 	} {
-		if _, err := db.ExecContext(b.Context(), ddl); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(db.ExecContext(b.Context(), ddl))(b)
 	}
-	tx, err := db.BeginTx(b.Context(), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	tx := must.Get(db.BeginTx(b.Context(), nil))(b)
 	for i := range accounts {
-		if _, err := tx.ExecContext(b.Context(), "INSERT INTO balances (id, balance) VALUES ("+strconv.Itoa(i)+", 0)"); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(tx.ExecContext(b.Context(), "INSERT INTO balances (id, balance) VALUES ("+strconv.Itoa(i)+", 0)"))(b)
 	}
-	if err := tx.Commit(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, tx.Commit())
 	return d
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -59,11 +60,7 @@ func openRedis(b *testing.B, optFns ...func(*testserver.Options)) dedup.Store {
 	b.Helper()
 	client := redis.NewClient(&redis.Options{Addr: testserver.Redis.Start(b, optFns...).Addr(), PoolSize: mostHandlers, ContextTimeoutEnabled: true})
 	b.Cleanup(func() { _ = client.Close() }) // the measurement is over
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Volatile = true })
-	if err != nil {
-		b.Fatal(err)
-	}
-	return s
+	return must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Volatile = true }))(b)
 }
 
 func openDynamo(b *testing.B) dedup.Store {
@@ -74,14 +71,8 @@ func openDynamo(b *testing.B) dedup.Store {
 		HTTPClient:   awshttp.NewBuildableClient().WithTransportOptions(keepConnections),
 	})
 	table := "bench-" + rand.Text()
-	if err := dynamostore.CreateTable(b.Context(), client, table); err != nil {
-		b.Fatal(err)
-	}
-	s, err := dynamostore.New(client, table)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return s
+	must.Do(b, dynamostore.CreateTable(b.Context(), client, table))
+	return must.Get(dynamostore.New(client, table))(b)
 }
 
 // BenchmarkInbox measures a business transaction of two writes: without an inbox, and with the event's record. The load of
@@ -105,25 +96,11 @@ func BenchmarkInbox(b *testing.B) {
 				})
 			})
 			b.Run("inbox", func(b *testing.B) {
-				inbox, err := sqlstore.NewInbox(d.store, "bench", func(o *dedup.Options) { o.CallTimeout = time.Minute })
-				if err != nil {
-					b.Fatal(err)
-				}
+				inbox := must.Get(sqlstore.NewInbox(d.store, "bench", func(o *dedup.Options) { o.CallTimeout = time.Minute }))(b)
 				handler := inbox.Handler(d.handle)
 				runHandlers(b, func(ctx context.Context, event string) error { return handler(ctx, message(event)) })
 			})
 		})
-	}
-}
-
-func TestNamesOfEventsDiffer(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for i := range 1000 {
-		seen[eventName("run", int64(i))] = true
-	}
-	if len(seen) != 1000 {
-		t.Errorf("%d names of 1000", len(seen))
 	}
 }
 

@@ -12,18 +12,13 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/golden"
-	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// goldenBed is on the server in memory, also in the run on dynoxide: another server writes an item's attributes otherwise.
+// goldenBed is a bed with a ledger.
 func goldenBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{T: t, srv: memdynamodb.New()}
-	t.Cleanup(b.srv.Close)
+	b := newBed(t)
 	b.createLedger()
-	if err := CreateTable(t.Context(), b.client(b.srv), testTable); err != nil {
-		t.Fatal(err)
-	}
 	return b
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
-	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -32,29 +31,12 @@ const (
 // bed is a server with a table, in the bubble of the test that makes it.
 type bed struct {
 	*testing.T
-	srv server
-}
-
-// server is DynamoDB in memory, or an emulator behind a proxy that adds faults and the bubble's time.
-type server interface {
-	http.RoundTripper
-	Set(fault.Plan)
-	Calls() []fault.Call
-	Items(table string) []json.RawMessage
-	SweepTTL() int
-	Close()
-}
-
-func newServer() server {
-	if emulated != nil {
-		return testserver.NewFront(emulated)
-	}
-	return memdynamodb.New()
+	srv *memdynamodb.Server
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	srv := newServer()
+	srv := memdynamodb.New()
 	t.Cleanup(srv.Close)
 	b := &bed{T: t, srv: srv}
 	if err := CreateTable(t.Context(), b.client(srv), testTable); err != nil {

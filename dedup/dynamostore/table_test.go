@@ -17,6 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
 func TestNewNamesEveryBadArgument(t *testing.T) {
@@ -59,7 +60,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: newServer()}
+				b := &bed{T: t, srv: memdynamodb.New()}
 				t.Cleanup(b.srv.Close)
 				if c.keys != nil {
 					b.table(c.keys, c.types, c.ttl)
@@ -124,7 +125,7 @@ func TestFirstUseOfABadTable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: newServer()}
+				b := &bed{T: t, srv: memdynamodb.New()}
 				t.Cleanup(b.srv.Close)
 				if c.keys != nil {
 					b.table(c.keys, c.types, "")
@@ -176,7 +177,7 @@ func TestCreateTableRefusesAnothersTable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: newServer()}
+				b := &bed{T: t, srv: memdynamodb.New()}
 				t.Cleanup(b.srv.Close)
 				b.table(keys(c.key), kinds{c.key: "S"}, c.ttl)
 				if err := CreateTable(t.Context(), b.client(b.srv), testTable); !errors.Is(err, c.want) {
@@ -209,7 +210,7 @@ func TestRunAnywayNeedsATable(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{"missing": "", "other key": "pk"} {
 		synctest.Test(t, func(t *testing.T) {
-			b := &bed{T: t, srv: newServer()}
+			b := &bed{T: t, srv: memdynamodb.New()}
 			t.Cleanup(b.srv.Close)
 			if key != "" {
 				b.table(keys(key), kinds{key: "S"}, "")
@@ -257,7 +258,7 @@ func TestTTLStatus(t *testing.T) {
 func TestCreateTableWithoutTheRightToEnableTTL(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, srv: newServer()}
+		b := &bed{T: t, srv: memdynamodb.New()}
 		t.Cleanup(b.srv.Close)
 		b.faults(fault.Rule{Op: "UpdateTimeToLive", Nth: 1, Do: fault.Error, Code: "AccessDeniedException"})
 		err := CreateTable(t.Context(), b.client(b.srv), testTable)

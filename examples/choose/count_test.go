@@ -22,6 +22,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -99,14 +100,12 @@ func (x *lab) must(err error) {
 // publish sends n events of a hundred groups.
 func (x *lab) publish(queue *string, n int) {
 	x.Helper()
-	p, err := fifo.NewPublisher(x.c, *queue, "orders")
-	x.must(err)
+	p := must.Get(fifo.NewPublisher(x.c, *queue, "orders"))(x)
 	all := make([]fifo.Event, n)
 	for i := range all {
 		all[i] = fifo.Event{ID: fmt.Sprint(i), Group: fmt.Sprint(i % 100), Body: "{}"}
 	}
-	_, err = p.PublishAll(x.Context(), all)
-	x.must(err)
+	must.Get(p.PublishAll(x.Context(), all))(x)
 	x.must(p.Close(x.Context()))
 }
 
@@ -119,11 +118,10 @@ func (x *lab) untilEmpty(queue *string) {
 // work runs a worker until the queue is empty.
 func (x *lab) work(queue *string, h sqsonce.Handler) {
 	x.Helper()
-	w, err := sqsworker.New(x.c, *queue, h, func(o *sqsworker.Options) {
+	w := must.Get(sqsworker.New(x.c, *queue, h, func(o *sqsworker.Options) {
 		o.Concurrency, o.Logger = 50, slog.New(slog.DiscardHandler)
 		o.Backoff = func(int) time.Duration { return time.Second }
-	})
-	x.must(err)
+	}))(x)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -135,8 +133,7 @@ func (x *lab) work(queue *string, h sqsonce.Handler) {
 // invoke runs a function behind an event source mapping until the queue is empty.
 func (x *lab) invoke(queue *string, h sqsonce.Handler) {
 	x.Helper()
-	handle, err := lambda.Wrap(h, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, slog.New(slog.DiscardHandler) })
-	x.must(err)
+	handle := must.Get(lambda.Wrap(h, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, slog.New(slog.DiscardHandler) }))(x)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -197,8 +194,7 @@ func TestQueueCosts(t *testing.T) {
 
 func (x *lab) handler(h sqsonce.Handler, optFns ...func(*dedup.Options)) func(*sqsonce.Message) {
 	x.Helper()
-	once, err := dedup.New(x.store, "billing", append(optFns, func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) })...)
-	x.must(err)
+	once := must.Get(dedup.New(x.store, "billing", append(optFns, func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) })...))(x)
 	handler := once.Handler(h)
 	return func(m *sqsonce.Message) { _ = handler(x.Context(), m) }
 }
@@ -270,16 +266,14 @@ func TestStoreCostsUnderLoad(t *testing.T) {
 		time.Sleep(time.Second)
 		costs("the next one after a failure, 64 handlers of 20 ms", "failed", again(x.handler(short)))
 		for i := range n {
-			_, err := x.store.Acquire(x.Context(), dedup.Claim{
+			must.Get(x.store.Acquire(x.Context(), dedup.Claim{
 				Key: fmt.Sprint("billing#orders|crashed", i), Owner: "crashed", Lease: time.Second, Retention: time.Hour, ReceiveCount: 1,
-			})
-			x.must(err)
+			}))(x)
 		}
 		time.Sleep(10 * time.Second)
 		costs("takeover after a crash, 64 handlers of 20 ms", "crashed", again(x.handler(short)))
 
-		inbox, err := dynamostore.NewInbox(x.store, "ledger")
-		x.must(err)
+		inbox := must.Get(dynamostore.NewInbox(x.store, "ledger"))(x)
 		handler := inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 			tx.Put(&ddbtypes.Put{TableName: aws.String(table), Item: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: m.ID}}})
 			return short(ctx, m)
@@ -298,8 +292,7 @@ func again(handle func(*sqsonce.Message)) func(*sqsonce.Message) {
 
 func TestInboxCosts(t *testing.T) {
 	inLab(t, func(x *lab) {
-		inbox, err := dynamostore.NewInbox(x.store, "ledger")
-		x.must(err)
+		inbox := must.Get(dynamostore.NewInbox(x.store, "ledger"))(x)
 		write := map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: "account"}}
 		handler := inbox.Handler(func(_ context.Context, _ *sqsonce.Message, tx *dynamostore.Tx) error {
 			tx.Put(&ddbtypes.Put{TableName: aws.String(table), Item: write})
@@ -307,8 +300,7 @@ func TestInboxCosts(t *testing.T) {
 		})
 		client := newDynamoDB(x.ddb)
 		x.storeCosts("one write of up to 1 KB, without an inbox", 1, func() {
-			_, err := client.PutItem(x.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: write})
-			x.must(err)
+			must.Get(client.PutItem(x.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: write}))(x)
 		})
 		requests, units := x.storeCosts("inbox with one write of up to 1 KB", 1, func() { x.must(handler(x.Context(), event("a"))) })
 		choosePage(t).check("Inbox, DynamoDB", perEvent, `(\S+) requests`, requests)
@@ -320,12 +312,10 @@ func TestInboxCosts(t *testing.T) {
 // Powertools itself runs in dedup/dynamostore/interop and in bench.
 func TestPowertoolsCosts(t *testing.T) {
 	inLab(t, func(x *lab) {
-		once, err := dedup.New(x.store, "billing", func(o *dedup.Options) { o.CacheSize = -1 })
-		x.must(err)
+		once := must.Get(dedup.New(x.store, "billing", func(o *dedup.Options) { o.CacheSize = -1 }))(x)
 		large := strings.Repeat("x", 10_000)
 		do := func() {
-			_, err := dedup.Do(x.Context(), once, "large", func(context.Context) (string, error) { return large, nil })
-			x.must(err)
+			must.Get(dedup.Do(x.Context(), once, "large", func(context.Context) (string, error) { return large, nil }))(x)
 		}
 		x.storeCosts("`dedup.Do`, result of 10 KB", 1, do)
 		x.storeCosts("`dedup.Do`, duplicate with that result", 1, do)
@@ -349,22 +339,20 @@ func TestPowertoolsCosts(t *testing.T) {
 			}
 		}
 		update := func(id, result string) {
-			_, err := client.UpdateItem(x.Context(), &dynamodb.UpdateItemInput{
+			must.Get(client.UpdateItem(x.Context(), &dynamodb.UpdateItemInput{
 				TableName: aws.String(table), Key: key(id),
 				UpdateExpression:         aws.String("SET #d = :d, expiration = :e, #s = :s"),
 				ExpressionAttributeNames: map[string]string{"#d": "data", "#s": "status"},
 				ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
 					":d": text(result), ":e": number(time.Now().Add(time.Hour).Unix()), ":s": text("COMPLETED"),
 				},
-			})
-			x.must(err)
+			}))(x)
 		}
 		x.storeCosts("Powertools: first delivery", 1, func() { put("a"); update("a", "") })
 		x.storeCosts("Powertools: duplicate", 1, func() { put("a") })
 		x.storeCosts("Powertools: failed delivery", 1, func() {
 			put("f")
-			_, err := client.DeleteItem(x.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: key("f")})
-			x.must(err)
+			must.Get(client.DeleteItem(x.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: key("f")}))(x)
 		})
 		x.storeCosts("Powertools: result of 10 KB", 1, func() { put("l"); update("l", large) })
 		x.storeCosts("Powertools: duplicate with that result", 1, func() { put("l") })

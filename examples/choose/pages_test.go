@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // page is one of docs, whose tables the tests read.
@@ -18,10 +20,7 @@ type page struct {
 
 func readPage(t *testing.T, name string) page {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("../../docs", name)))(t)
 	return page{t, name, string(text)}
 }
 

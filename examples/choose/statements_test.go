@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // statements counts what runs on the connections of counted: SQLite, whose BEGIN and COMMIT are not counted.
@@ -79,27 +80,13 @@ func (s countedStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 
 // The statements of an event that docs/choose.md names are those that the database gets.
 func TestStatements(t *testing.T) {
-	db, err := sql.Open("counted", ":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("counted", ":memory:"))(t)
 	defer func() { _ = db.Close() }()
 	db.SetMaxOpenConns(1)
-	if err := sqlstore.Migrate(t.Context(), db, sqlstore.SQLite); err != nil {
-		t.Fatal(err)
-	}
-	store, err := sqlstore.New(db, sqlstore.SQLite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	once, err := dedup.New(store, "once")
-	if err != nil {
-		t.Fatal(err)
-	}
-	inbox, err := sqlstore.NewInbox(store, "inbox")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sqlstore.Migrate(t.Context(), db, sqlstore.SQLite))
+	store := must.Get(sqlstore.New(db, sqlstore.SQLite))(t)
+	once := must.Get(dedup.New(store, "once"))(t)
+	inbox := must.Get(sqlstore.NewInbox(store, "inbox"))(t)
 	var own int64 // statements of the handler itself
 	for row, handler := range map[string]sqsonce.Handler{
 		"Record with a lease, SQL": once.Handler(func(context.Context, *sqsonce.Message) error { return nil }),
@@ -109,29 +96,19 @@ func TestStatements(t *testing.T) {
 			return err
 		}),
 	} {
-		if err := handler(t.Context(), event("the first one prepares")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, handler(t.Context(), event("the first one prepares")))
 		const events = 10
 		before := statements.Load()
 		own = 0
 		for i := range events {
-			if err := handler(t.Context(), event(fmt.Sprint(i))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, handler(t.Context(), event(fmt.Sprint(i))))
 		}
 		got := float64(statements.Load()-before-own) / events
 		choosePage(t).check(row, perEvent, `((?:at most )?\S+) statements`, got)
 	}
 
-	deferred, err := sqlstore.NewDeferred(store, "deferred")
-	if err != nil {
-		t.Fatal(err)
-	}
-	processor, err := sqlstore.NewProcessor(deferred, func(o *sqlstore.ProcessorOptions) { o.Poll = time.Hour })
-	if err != nil {
-		t.Fatal(err)
-	}
+	deferred := must.Get(sqlstore.NewDeferred(store, "deferred"))(t)
+	processor := must.Get(sqlstore.NewProcessor(deferred, func(o *sqlstore.ProcessorOptions) { o.Poll = time.Hour }))(t)
 	const events = 100 // received ten at a time
 	before := statements.Load()
 	for i := 0; i < events; i += 10 {
@@ -147,13 +124,11 @@ func TestStatements(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	handled := 0
-	if err := processor.Run(ctx, func(context.Context, *sqsonce.Message, *sql.Tx) error {
+	must.Do(t, processor.Run(ctx, func(context.Context, *sqsonce.Message, *sql.Tx) error {
 		if handled++; handled == events {
 			stop()
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	choosePage(t).check("Deferred inbox, SQL", perEvent, `((?:at most )?\S+) statements`, float64(statements.Load()-before)/events)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
@@ -34,12 +35,9 @@ func TestOperate(t *testing.T) {
 	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_DYNAMODB"} {
 		t.Setenv(name, "")
 	}
-	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+	stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) {
 		o.Queues, o.HTTP = []localstack.Queue{{Name: "orders"}}, true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer func() {
 		if err := stack.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -47,10 +45,7 @@ func TestOperate(t *testing.T) {
 	}()
 	file := "file:" + filepath.Join(t.TempDir(), "orders.db")
 	failOnce(t, file, "order-42")
-	_, err = stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(stack.QueueURL["orders-dlq"]), MessageBody: aws.String("order-42")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(stack.QueueURL["orders-dlq"]), MessageBody: aws.String("order-42")}))(t)
 	run := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command(os.Args[0], args...)
@@ -82,24 +77,13 @@ func TestOperate(t *testing.T) {
 // failOnce runs the consumer's handler once, which fails.
 func failOnce(t *testing.T, file, body string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", file))(t)
 	defer db.Close()
-	store, err := sqlstore.New(db, sqlstore.SQLite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sqlstore.Migrate(t.Context(), db, sqlstore.SQLite); err != nil {
-		t.Fatal(err)
-	}
-	once, err := dedup.New(store, "billing", func(o *dedup.Options) {
+	store := must.Get(sqlstore.New(db, sqlstore.SQLite))(t)
+	must.Do(t, sqlstore.Migrate(t.Context(), db, sqlstore.SQLite))
+	once := must.Get(dedup.New(store, "billing", func(o *dedup.Options) {
 		o.Key = func(m *sqsonce.Message) (string, error) { return sqsonce.EventKey("shop", m.Body) }
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	failure := errors.New("card declined")
 	handler := once.Handler(func(ctx context.Context, m *sqsonce.Message) error { return failure })
 	if err := handler(t.Context(), &sqsonce.Message{ID: "1", Body: body, ReceiveCount: 1}); !errors.Is(err, failure) {

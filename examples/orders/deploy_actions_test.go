@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -48,12 +49,10 @@ func TestWorkerActions(t *testing.T) {
 		used := &actionRecorder{actions: map[string]bool{}}
 		for range 2 {
 			for i, body := range bodies {
-				if _, err := stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: &body,
+				must.Get(stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: &body,
 					MessageAttributes: map[string]sqstypes.MessageAttributeValue{
 						"event-key": {DataType: aws.String("String"), StringValue: aws.String(fmt.Sprint("ord-", i))},
-					}}); err != nil {
-					t.Fatal(err)
-				}
+					}}))(t)
 			}
 			used.runWorker(t, stack, *url)
 		}
@@ -76,23 +75,15 @@ type actionRecorder struct {
 func (r *actionRecorder) runWorker(t *testing.T, stack *localstack.Stack, url string) {
 	t.Helper()
 	ddb := dynamodb.New(stack.DynamoDB.Options(), func(o *dynamodb.Options) { o.HTTPClient = recorded{r, o.HTTPClient} })
-	handler, err := NewHandler(ddb, Config{DedupTable: "dedup", LedgerTable: "ledger", Consumer: "orders"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := must.Get(NewHandler(ddb, Config{DedupTable: "dedup", LedgerTable: "ledger", Consumer: "orders"}))(t)
 	client := sqs.New(stack.SQS.Options(), func(o *sqs.Options) { o.HTTPClient = recorded{r, o.HTTPClient} })
-	w, err := sqsworker.New(client, url, handler, func(o *sqsworker.Options) {
+	w := must.Get(sqsworker.New(client, url, handler, func(o *sqsworker.Options) {
 		o.Logger = slog.New(slog.DiscardHandler)
 		o.Backoff = func(int) time.Duration { return time.Hour }
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	if err := w.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Run(ctx))
 }
 
 type recorded struct {

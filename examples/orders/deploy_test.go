@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestDeploy(t *testing.T) {
@@ -23,10 +24,7 @@ func readDeploy(t *testing.T) map[string]string {
 		"deploy/resources.yaml", "deploy/ecs.yaml", "deploy/kubernetes/worker.yaml", "deploy/kubernetes/keda.yaml", "deploy/Dockerfile",
 		"docs/deploy.md", "examples/orders/worker/main.go", "go.mod",
 	} {
-		text, err := os.ReadFile("../../" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("../../" + file))(t)
 		files[file] = string(text)
 	}
 	return files

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -47,17 +48,11 @@ func TestHandler(t *testing.T) {
 			t.Errorf("after the first was done: %v, want nil", err)
 		}
 
-		ledger, err := ReadLedger(t.Context(), stack.DynamoDB, "ledger")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ledger := must.Get(ReadLedger(t.Context(), stack.DynamoDB, "ledger"))(t)
 		if got := ledger["acct-1"]; got.Balance != 250 || !slices.Equal(got.Entries, []string{"ord-1/placed"}) {
 			t.Errorf("the account holds %+v, want one booking of 250", got)
 		}
-		made, err := ReadCalls(calls)
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := must.Get(ReadCalls(calls))(t)
 		if want := []Call{{Event: "ord-1/placed", Process: os.Getpid()}}; !slices.Equal(made, want) {
 			t.Errorf("calls %v, want %v", made, want)
 		}
@@ -111,9 +106,7 @@ func TestUnavailable(t *testing.T) {
 					},
 					"UpdateItem": func() error { return BookOnce(t.Context(), stack.DynamoDB, "ledger2", order) },
 				} {
-					if err := CreateLedger(t.Context(), stack.DynamoDB, "ledger2"); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, CreateLedger(t.Context(), stack.DynamoDB, "ledger2"))
 					tt.fault.Op = op
 					stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{tt.fault}})
 					if err := book(); err == nil || errors.Is(err, sqsonce.ErrUnavailable) == tt.available {
@@ -125,10 +118,7 @@ func TestUnavailable(t *testing.T) {
 					}
 				}
 				for _, table := range []string{"ledger", "ledger2"} {
-					ledger, err := ReadLedger(t.Context(), stack.DynamoDB, table)
-					if err != nil {
-						t.Fatal(err)
-					}
+					ledger := must.Get(ReadLedger(t.Context(), stack.DynamoDB, table))(t)
 					if got := ledger["acct-1"]; got.Balance != 250 || !slices.Equal(got.Entries, []string{order.ID}) {
 						t.Errorf("%s: the account holds %+v, want one booking of 250", table, got)
 					}
@@ -165,9 +155,7 @@ func TestUnknownArticle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			c := Config{DedupTable: "dedup", LedgerTable: "ledger", Consumer: "billing", Calls: filepath.Join(dir, "calls"), Unknown: filepath.Join(dir, "unknown")}
-			if err := os.WriteFile(c.Unknown, []byte("TEA-1\nTEA-2\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(c.Unknown, []byte("TEA-1\nTEA-2\n"), 0o600))
 			synctest.Test(t, func(t *testing.T) {
 				_, stack := newHandler(t, "")
 				handler, err := newHandlerOf(stack, c)
@@ -185,9 +173,7 @@ func TestUnknownArticle(t *testing.T) {
 				if ledger, err := ReadLedger(t.Context(), stack.DynamoDB, "ledger"); err != nil || len(ledger) != 0 {
 					t.Errorf("ledger %v (%v), want it empty", ledger, err)
 				}
-				if err := os.Remove(c.Unknown); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Remove(c.Unknown))
 				if err := handler(t.Context(), m); err != nil {
 					t.Error(err)
 				}
@@ -235,10 +221,7 @@ func TestHandlerWithStore(t *testing.T) {
 		if _, rejected := errors.AsType[*sqsonce.RejectError](err); !rejected {
 			t.Errorf("a body that is not JSON: got %v, want a reject", err)
 		}
-		ledger, err := ReadLedger(t.Context(), stack.DynamoDB, "ledger")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ledger := must.Get(ReadLedger(t.Context(), stack.DynamoDB, "ledger"))(t)
 		if got := ledger["acct-1"]; got.Balance != 250 || !slices.Equal(got.Entries, []string{"ord-1/placed"}) {
 			t.Errorf("the account holds %+v, want one booking of 250", got)
 		}
@@ -252,24 +235,16 @@ func TestHandlerWithStore(t *testing.T) {
 func newHandler(t *testing.T, calls string, optFns ...func(*localstack.Options)) (sqsonce.Handler, *localstack.Stack) {
 	t.Helper()
 	optFns = append(optFns, func(o *localstack.Options) { o.Tables = []string{"dedup"} })
-	stack, err := localstack.Start(t.Context(), optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stack := must.Get(localstack.Start(t.Context(), optFns...))(t)
 	t.Cleanup(func() {
 		if err := stack.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := CreateLedger(t.Context(), stack.DynamoDB, "ledger"); err != nil {
-		t.Fatal(err)
-	}
-	handler, err := NewHandler(stack.DynamoDB, Config{
+	must.Do(t, CreateLedger(t.Context(), stack.DynamoDB, "ledger"))
+	handler := must.Get(NewHandler(stack.DynamoDB, Config{
 		DedupTable: "dedup", LedgerTable: "ledger", Consumer: "billing", Calls: calls, Lease: 6 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return handler, stack
 }
 

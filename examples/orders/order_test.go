@@ -5,13 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestReadFile(t *testing.T) {
-	events, err := ReadFile("orders.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := must.Get(ReadFile("orders.jsonl"))(t)
 	ids := map[string]bool{}
 	for _, e := range events {
 		ids[e.ID] = true
@@ -28,9 +27,7 @@ func TestReadFile(t *testing.T) {
 	}
 
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
-	if err := os.WriteFile(broken, []byte("{}\n{\"id\":1}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(broken, []byte("{}\n{\"id\":1}\n"), 0o600))
 	if _, err := ReadFile(broken); err == nil || !strings.Contains(err.Error(), "broken.jsonl:2") {
 		t.Errorf("got %v, want an error that names line 2", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // docs/deploy.md has a row for each section of the runbook that an alarm of template.yaml names, with its minutes, and no other.
@@ -63,9 +65,7 @@ func TestCloudWatchCost(t *testing.T) {
 func parsedTemplate(t *testing.T) *checker {
 	t.Helper()
 	var c checker
-	if err := yaml.Unmarshal([]byte(readTemplate(t)), &c.template); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(readTemplate(t)), &c.template))
 	return &c
 }
 
@@ -80,11 +80,7 @@ func templateAlarms(t *testing.T) (all []alarm) {
 
 func readDoc(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile("../../docs/" + name))(t))
 }
 
 // number is what the pattern's group matches.
@@ -94,11 +90,7 @@ func number(t *testing.T, text, pattern string) float64 {
 	if m == nil {
 		t.Fatalf("nothing matches %s", pattern)
 	}
-	n, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return must.Get(strconv.ParseFloat(m[1], 64))(t)
 }
 
 // widget is one of a dashboard.

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/esm"
@@ -33,14 +34,6 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-func TestTemplateCheckOfOtherText(t *testing.T) {
-	for _, text := range []string{"", "{}", "resources: {}", "- a list"} {
-		if problems, checked := checkTemplate([]byte(text), dynamostore.TTLAttribute); checked != 0 || len(problems) == 0 {
-			t.Errorf("%q: checked %d, problems %q; want 0 and at least one", text, checked, problems)
-		}
-	}
-}
-
 // TestTemplateActions runs the function behind its mapping through success, failure and reject, and compares the calls that
 // were made with the role: it must allow these actions and no others.
 func TestTemplateActions(t *testing.T) {
@@ -55,9 +48,7 @@ func TestTemplateActions(t *testing.T) {
 			`{"id":"ord-2/placed","account":"","amount":250}`, // fails: DynamoDB refuses an empty key
 			`not json`, // rejected
 		} {
-			if _, err := stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}))(t)
 		}
 		f, err := lambda.Wrap(handler, func(o *lambda.Options) {
 			o.Client, o.DeadLetterQueue = stack.SQS, stack.QueueURL["orders-dlq"]
@@ -69,7 +60,7 @@ func TestTemplateActions(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
-		err = esm.Run(ctx, stack.SQS, esm.Config{
+		must.Do(t, esm.Run(ctx, stack.SQS, esm.Config{
 			QueueURL: url, ReportBatchItemFailures: true, FunctionTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		}, func(ctx context.Context, event []byte) ([]byte, error) {
 			var e events.SQSEvent
@@ -81,10 +72,7 @@ func TestTemplateActions(t *testing.T) {
 				return nil, err
 			}
 			return json.Marshal(r)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if dead := stack.MemSQS().Messages("orders-dlq"); len(dead) != 1 {
 			t.Fatalf("%d messages in the dead-letter queue, want the one that is not JSON", len(dead))
 		}
@@ -126,9 +114,5 @@ func action(op string) string {
 
 func readTemplate(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../template.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile("../../template.yaml"))(t))
 }

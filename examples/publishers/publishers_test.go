@@ -22,6 +22,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -40,14 +41,11 @@ func compile(t *testing.T, files ...string) program {
 	t.Helper()
 	installed := testserver.TypeScript.Dir(t)
 	dir := t.TempDir()
-	err := errors.Join(
+	must.Do(t, errors.Join(
 		os.CopyFS(dir, os.DirFS(".")),
 		os.Symlink(filepath.Join(installed, "node_modules"), filepath.Join(dir, "node_modules")),
 		os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`), 0o600),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))
 	node := program{dir, []string{"node"}}
 	tsc := filepath.Join("node_modules", "typescript", "bin", "tsc")
 	node.run(t, "", nil, append([]string{tsc, "--strict", "--skipLibCheck", "--target", "es2024", "--module", "nodenext",
@@ -118,29 +116,19 @@ func TestCLI(t *testing.T) {
 
 func checkKeys(t *testing.T, keysOf func(events string) []byte) {
 	t.Helper()
-	text, err := os.ReadFile("../../testdata/keys.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../testdata/keys.json"))(t)
 	var vectors struct {
 		Events []struct{ Source, ID, Key string }
 	}
-	if err := json.Unmarshal(text, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &vectors))
 	// Go's strings cannot hold half of a surrogate pair, those of the others can. It has no UTF-8, so it has no key.
 	events, want := []string{`["orders","\ud800"]`}, []string{""}
 	for _, v := range vectors.Events {
-		pair, err := json.Marshal([]string{v.Source, v.ID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pair := must.Get(json.Marshal([]string{v.Source, v.ID}))(t)
 		events, want = append(events, string(pair)), append(want, v.Key)
 	}
 	var got []string
-	if err := json.Unmarshal(keysOf("["+strings.Join(events, ",")+"]"), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(keysOf("["+strings.Join(events, ",")+"]"), &got))
 	if len(want) < 20 || len(got) != len(want) {
 		t.Fatalf("%d keys of %d events, want at least 20", len(got), len(want))
 	}
@@ -155,13 +143,10 @@ const body = `{"order":"ord-42","text":"für \"Zoë\" \\\\"}`
 
 func publishTwice(t *testing.T, p program, script string, ids ...string) {
 	t.Helper()
-	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+	stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) {
 		o.Queues = []localstack.Queue{{Name: "orders.fifo"}, {Name: "orders"}}
 		o.HTTP = true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer func() {
 		if err := stack.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
@@ -217,10 +202,7 @@ func publishThrough(t *testing.T, p program, toTopic, toBus, id string) {
 	cli.run(t, "", env, "events", "put-rule", "--name", name, "--event-bus-name", name, "--event-pattern", `{"source":["orders"]}`)
 
 	queue := func(way string) (url, arn string) {
-		out, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + way)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + way)}))(t)
 		return *out.QueueUrl, "arn:aws:sqs:us-east-1:000000000000:" + name + way
 	}
 	envelope, arn := queue("-sns")
@@ -234,10 +216,7 @@ func publishThrough(t *testing.T, p program, toTopic, toBus, id string) {
 		p.run(t, "", env, toTopic, topic, id, body)
 		p.run(t, "", env, toBus, name, id, body)
 	}
-	want, err := sqsonce.EventKey("orders", id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(sqsonce.EventKey("orders", id))(t)
 	for url, source := range map[string]sqsonce.KeySource{envelope: sqsonce.KeyFromAttribute, raw: sqsonce.KeyFromAttribute, event: sqsonce.KeyFromCloudEvents} {
 		received, runs := consume(t, client, url, 2)
 		if runs != 1 {
@@ -258,23 +237,17 @@ func publishThrough(t *testing.T, p program, toTopic, toBus, id string) {
 // consume handles the messages of a queue. It returns them, and how many events ran.
 func consume(t *testing.T, client *sqs.Client, url string, messages int) (received []*sqsonce.Message, runs int) {
 	t.Helper()
-	once, err := dedup.New(memstore.New(), "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(memstore.New(), "billing"))(t)
 	runOnce := once.Handler(func(context.Context, *sqsonce.Message) error { runs++; return nil })
 	handle := sqsonce.OpenEnvelope(sqsonce.ByType(map[string]sqsonce.Handler{"order.placed": func(ctx context.Context, m *sqsonce.Message) error {
 		received = append(received, m)
 		return runOnce(ctx, m)
 	}}))
 	for deadline := time.Now().Add(time.Minute); ; {
-		out, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		out := must.Get(client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
 			QueueUrl: &url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, MessageAttributeNames: []string{"All"},
 			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if len(out.Messages) == 0 && (len(received) >= messages || time.Now().After(deadline)) {
 			break
 		}
@@ -282,9 +255,7 @@ func consume(t *testing.T, client *sqs.Client, url string, messages int) (receiv
 			if err := handle(t.Context(), sqsworker.MessageOf(message, "arn:aws:sqs:us-east-1:000000000000:orders")); err != nil {
 				t.Error(err)
 			}
-			if _, err := client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: message.ReceiptHandle}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: message.ReceiptHandle}))(t)
 		}
 	}
 	if len(received) != messages {
@@ -338,18 +309,12 @@ func exitStatus(t *testing.T, args ...string) int {
 // The page shows the files as they are.
 func TestPageHasTheFiles(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/messages.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/messages.md"))(t)
 	for _, name := range []string{
 		"eventkey.py", "publish.py", "sns.py", "eventbridge.py", "eventkey.ts", "publish.ts", "sns.ts", "eventbridge.ts",
 		"publish.sh", "sns.sh", "eventbridge.sh",
 	} {
-		code, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		code := must.Get(os.ReadFile(name))(t)
 		language := strings.TrimPrefix(filepath.Ext(name), ".")
 		if !strings.Contains(string(page), "\n```"+language+"\n"+string(code)+"```\n") {
 			t.Errorf("docs/messages.md does not have the code of %s", name)

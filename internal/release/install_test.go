@@ -273,8 +273,7 @@ func readExamples(t *testing.T, tree string) map[string]string {
 	examples := make(map[string]string)
 	for _, m := range published(t, tree) {
 		for _, pattern := range []string{"example_test.go", "*/example_test.go", "*/*/example_test.go"} {
-			names := must.Get(filepath.Glob(filepath.Join(tree, m.dir, pattern)))(t)
-			for _, name := range names {
+			for _, name := range must.Get(filepath.Glob(filepath.Join(tree, m.dir, pattern)))(t) {
 				text := must.Get(os.ReadFile(name))(t)
 				examples[strings.TrimPrefix(name, tree)] = string(text)
 			}

@@ -40,8 +40,7 @@ func TestCodeIsFromExamples(t *testing.T) {
 
 func readText(t *testing.T, name string) string {
 	t.Helper()
-	text := must.Get(os.ReadFile(filepath.Join(repository, name)))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile(filepath.Join(repository, name)))(t))
 }
 
 // codeProblems says which blocks of a page's text stand in no file.
@@ -49,8 +48,7 @@ func codeProblems(t *testing.T, text, language string, patterns ...string) (foun
 	t.Helper()
 	var sources [][]string
 	for _, pattern := range patterns {
-		files := must.Get(filepath.Glob(filepath.Join(repository, pattern)))(t)
-		for _, name := range files {
+		for _, name := range must.Get(filepath.Glob(filepath.Join(repository, pattern)))(t) {
 			sources = append(sources, exampleLines(t, name))
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"unicode"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // Each relative link of a page, and each URL of ours in an alarm, leads somewhere, with its anchor; each page of docs is in the site's menu and linked in index.md.
@@ -72,7 +74,7 @@ func TestLinksSeesWhatIsBroken(t *testing.T) {
 func textFiles(t *testing.T) fstest.MapFS {
 	t.Helper()
 	files, root := fstest.MapFS{}, os.DirFS(repository)
-	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+	must.Do(t, fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -87,10 +89,7 @@ func textFiles(t *testing.T) fstest.MapFS {
 			files[name].Data, err = fs.ReadFile(root, name)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 

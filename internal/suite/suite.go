@@ -145,3 +145,11 @@ func Failf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args.
 // Unsupported ends the case that calls it as skipped: the implementation has no means for it. It must be called in the
 // goroutine of Run.
 func Unsupported(reason string) { panic(unsupported(reason)) }
+
+// Get returns v, or ends the case that calls it by [Failf] if there is an error.
+func Get[T any](v T, err error) T {
+	if err != nil {
+		Failf("got error %v, want none", err)
+	}
+	return v
+}

@@ -1,8 +1,7 @@
 // Package testserver installs and starts the servers that tests and benchmarks run against, without Docker:
 //
 //   - an [Emulator] of SQS or DynamoDB that others wrote. The in-memory services are compared with emulators: they share
-//     no code, so an emulator does not share our misreadings of AWS's text. [Front] gives one the faults and the clock of
-//     a test.
+//     no code, so an emulator does not share our misreadings of AWS's text.
 //   - a [Database]: PostgreSQL, MariaDB, MySQL or Redis, and the pooler [PgBouncer]. [Server.Kill] ends its server with SIGKILL, and [Server.Restart]
 //     starts it again on the same files and port, which is what a crash looks like to a client. SIGKILL loses what a
 //     process has in memory, not what it has written to the operating system: a power failure is not tested.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestEmulatorsAnswer(t *testing.T) {
@@ -52,14 +54,8 @@ func TestWholeProcessGroupEnds(t *testing.T) {
 		t.Skipf("no named pipes here: %v", err)
 	}
 	// The grandchild has the pipe open until it ends.
-	p, err := startProcess(exec.Command("sh", "-c", "sleep 600 >'"+pipe+"' & wait"), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := os.Open(pipe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(startProcess(exec.Command("sh", "-c", "sleep 600 >'"+pipe+"' & wait"), t.TempDir()))(t)
+	r := must.Get(os.Open(pipe))(t)
 	defer r.Close()
 	_ = p.pipe.Close()
 	done := make(chan error, 1)

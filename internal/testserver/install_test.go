@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestInterruptedInstallationStartsAnew(t *testing.T) {
@@ -42,10 +44,7 @@ func TestInterruptedInstallationStartsAnew(t *testing.T) {
 	if runs != 2 {
 		t.Errorf("installed %d times, want 2", runs)
 	}
-	dir, err := e.installation().dir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(e.installation().dir())(t)
 	other := installation{name: "emulators/moto-0", files: fstest.MapFS{"requirements.txt": {Data: []byte("other")}}}
 	if got, err := other.dir(); err != nil || got == dir || other.complete() {
 		t.Errorf("an installation from other files: got folder %s, complete %t and error %v; want a folder of its own that is not there", got, other.complete(), err)
@@ -55,20 +54,14 @@ func TestInterruptedInstallationStartsAnew(t *testing.T) {
 func TestLockExcludes(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lock(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock := must.Get(lock(t.Context(), path))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := lock(ctx, path); err == nil {
 		t.Fatal("the lock was taken twice")
 	}
 	unlock()
-	again, err := lock(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(lock(t.Context(), path))(t)
 	again()
 }
 

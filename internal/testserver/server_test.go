@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestMain(m *testing.M) {
@@ -32,9 +34,7 @@ func TestServersRestart(t *testing.T) {
 		t.Run(d.Name, func(t *testing.T) {
 			t.Parallel()
 			s := d.Start(t)
-			if err := s.ask(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.ask(t.Context()))
 			s.Kill()
 			s.Kill() // does nothing
 			if err := s.ask(t.Context()); err == nil {
@@ -61,13 +61,6 @@ func TestServersRestart(t *testing.T) {
 type nopCloser struct{}
 
 func (nopCloser) Close() error { return nil }
-
-func TestSharedIsOne(t *testing.T) {
-	t.Parallel()
-	if a, b := Redis.Shared(t), Redis.Shared(t); a != b {
-		t.Error("two calls started two servers")
-	}
-}
 
 // A crash loses what the options say.
 func TestAppendOnly(t *testing.T) {
@@ -98,15 +91,11 @@ func TestAppendOnly(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	s := Redis.Start(t)
-	if err := s.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Pause())
 	if err := s.ask(t.Context()); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("paused: got error %v, want a timeout", err)
 	}
-	if err := s.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Resume())
 	if err := s.ask(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -114,30 +103,11 @@ func TestPause(t *testing.T) {
 
 func command(t *testing.T, s *Server, line string) string {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", s.Addr()))(t)
 	defer c.Close()
-	if _, err := c.Write([]byte(line + "\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	reply, err := bufio.NewReader(c).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Write([]byte(line + "\r\n")))(t)
+	reply := must.Get(bufio.NewReader(c).ReadString('\n'))(t)
 	return strings.TrimSpace(reply)
-}
-
-func TestFailedStartOfADatabaseShowsTheLog(t *testing.T) {
-	t.Parallel()
-	if mode() == off || !Redis.Installed() {
-		t.Skip("Redis is not installed, or EMULATORS=off")
-	}
-	s, err := Redis.Launch(t.Context(), func(o *Options) { o.Args = []string{"--no-such-setting", "1"} })
-	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {
-		t.Errorf("got %v and error %v, want one with the log", s, err)
-	}
 }
 
 // startAndWait is the other process of the next test: it starts a server, says where, and waits to be killed.
@@ -168,9 +138,7 @@ func TestServerEndsWithItsProcess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			line, err := bufio.NewReader(out).ReadString('\n')
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // killed
@@ -178,10 +146,7 @@ func TestServerEndsWithItsProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			scratch, pid, _ := strings.Cut(strings.TrimSpace(line), " ")
-			group, err := strconv.Atoi(pid)
-			if err != nil {
-				t.Fatal(err)
-			}
+			group := must.Get(strconv.Atoi(pid))(t)
 			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 				_, files := os.Stat(scratch)
 				running := syscall.Kill(-group, 0)
@@ -198,10 +163,7 @@ func TestServerEndsWithItsProcess(t *testing.T) {
 
 // A server that the environment names is started in place of the installed one. If it cannot be, no other is.
 func TestNamedServer(t *testing.T) {
-	program, err := find("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(find("sh"))(t)
 	t.Setenv("TESTSERVER_REDIS", program)
 	if !Redis.Installed() || Redis.program() != program {
 		t.Errorf("got %s, want %s", Redis.program(), program)

@@ -14,6 +14,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
@@ -170,15 +171,11 @@ func TestEventFromDeadLetterQueue(t *testing.T) {
 		})
 		x.send("a")
 		for range 2 {
-			if _, err := x.client.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(x.url), WaitTimeSeconds: 2}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(x.client.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(x.url), WaitTimeSeconds: 2}))(t)
 		}
 		x.url = dlq
 		var e events.SQSEvent
-		if err := json.Unmarshal(x.firstEvent(esm.Config{}), &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(x.firstEvent(esm.Config{}), &e))
 		if got, want := e.Records[0].Attributes["DeadLetterQueueSourceArn"], "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want {
 			t.Errorf("DeadLetterQueueSourceArn is %q, want %q", got, want)
 		}

@@ -38,43 +38,6 @@ func TestFIFO(t *testing.T) {
 	})
 }
 
-// After a partial failure the next event has the reported messages, before newer messages of the group.
-func TestFIFOPartialFailure(t *testing.T) {
-	onQueue(t, "jobs.fifo", func(x *fixture) {
-		x.sendGroup("g", "g1", "g2", "g3")
-		f := &function{t: t}
-		f.f = func(_ context.Context, e events.SQSEvent) (any, error) {
-			if len(f.got()) == 1 {
-				x.sendGroup("g", "g4")
-				return failing(e.Records[1:]...), nil
-			}
-			return failing(), nil
-		}
-		x.run(esm.Config{ReportBatchItemFailures: true}, f.invoke)
-		time.Sleep(2 * visibility)
-		x.mustStop()
-		f.wantBatches([]string{"g1", "g2", "g3"}, []string{"g2", "g3", "g4"})
-		if got := f.at[1].Sub(f.at[0]); got != visibility {
-			t.Errorf("the rest came after %s, want %s", got, visibility)
-		}
-	})
-}
-
-// A message that the function does not report is deleted, even after a failed one: the order inside a batch is the
-// responsibility of the function.
-func TestFIFODoesNotHaltForTheFunction(t *testing.T) {
-	onQueue(t, "jobs.fifo", func(x *fixture) {
-		x.sendGroup("g", "g1", "g2", "g3")
-		f := &function{t: t, f: func(_ context.Context, e events.SQSEvent) (any, error) { return failing(e.Records[0]), nil }}
-		x.run(esm.Config{ReportBatchItemFailures: true}, f.invoke)
-		time.Sleep(time.Second)
-		if got, want := x.bodies(), []string{"g1"}; !cmp.Equal(got, want) {
-			t.Errorf("still in the queue: %q, want %q", got, want)
-		}
-		x.mustStop()
-	})
-}
-
 // watch fails the test when a group is in two invocations at once.
 func watch(t *testing.T, f func(context.Context, events.SQSEvent) (any, error)) *function {
 	var mu sync.Mutex

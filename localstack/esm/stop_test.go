@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -163,9 +164,7 @@ func TestReceiveErrors(t *testing.T) {
 		if !strings.Contains(x.log.String(), "receive failed") {
 			t.Errorf("log does not say that a receive failed:\n%s", x.log.String())
 		}
-		if _, err := x.client.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: aws.String(x.url)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.client.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: aws.String(x.url)}))(t)
 		time.Sleep(30 * time.Second)
 		if _, deleted := errors.AsType[*sqstypes.QueueDoesNotExist](x.stop()); !deleted {
 			t.Error("Run did not return QueueDoesNotExist")

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -64,15 +65,12 @@ func onStream(t *testing.T, f func(x *streamFixture)) {
 		defer srv.Close()
 		x := &streamFixture{T: t, srv: srv, began: time.Now()}
 		x.db, x.client = dynamoClients(srv)
-		out, err := x.db.CreateTable(x.Context(), &dynamodb.CreateTableInput{
+		out := must.Get(x.db.CreateTable(x.Context(), &dynamodb.CreateTableInput{
 			TableName: aws.String("orders"), BillingMode: ddbtypes.BillingModePayPerRequest,
 			AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
 			KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: "HASH"}},
 			StreamSpecification:  &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: "NEW_AND_OLD_IMAGES"},
-		})
-		if err != nil {
-			x.Fatal(err)
-		}
+		}))(x)
 		x.arn = *out.TableDescription.LatestStreamArn
 		f(x)
 	})
@@ -88,9 +86,7 @@ func (x *streamFixture) put(items ...string) {
 
 func (x *streamFixture) putItem(item map[string]ddbtypes.AttributeValue) {
 	x.Helper()
-	if _, err := x.db.PutItem(x.Context(), &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item}); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.db.PutItem(x.Context(), &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item}))(x)
 }
 
 func nameOf(r events.DynamoDBEventRecord) string {
@@ -413,58 +409,45 @@ func TestStreamBisect(t *testing.T) {
 	})
 }
 
-// The table of success and failure, and the checkpoint:
+// Success, failure and the checkpoint; TestResponse has the table of responses that are no list of failures.
 // https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
 func TestStreamResponses(t *testing.T) {
-	const whole, none = "a1 b1 c1", ""
-	for response, again := range map[string]string{
-		`null`: none, `{}`: none, ``: none, `{"batchItemFailures":[]}`: none, `{"batchItemFailures":null}`: none,
-		`{"batchItemFailures":[{"itemIdentifier":""}]}`:                               whole,
-		`{"batchItemFailures":[{"itemIdentifier":null}]}`:                             whole,
-		`{"batchItemFailures":[{"bad":"key"}]}`:                                       whole,
-		`{"batchItemFailures":[{"itemIdentifier":"unknown"}]}`:                        whole,
-		`{"batchItemFailures":7}`:                                                     whole,
-		`no JSON`:                                                                     whole,
-		`{"batchItemFailures":[{"itemIdentifier":"SEQ1"}]}`:                           "b1 c1",
-		`{"batchItemFailures":[{"itemIdentifier":"SEQ0"}]}`:                           whole,
-		`{"batchItemFailures":[{"itemIdentifier":"SEQ2"},{"itemIdentifier":"SEQ1"}]}`: "b1 c1", // the lowest, in any order
+	const whole = "a1 b1 c1"
+	const report = `{"batchItemFailures":[{"itemIdentifier":"SEQ1"}]}`
+	for _, tt := range []struct {
+		response string
+		off      bool // ReportBatchItemFailures
+		want     []string
+		log      string
+	}{
+		{`{}`, false, []string{whole}, ""},
+		{`{"batchItemFailures":7}`, false, []string{whole, whole}, "invalid response"},
+		{`{"batchItemFailures":[{"itemIdentifier":"unknown"}]}`, false, []string{whole, whole}, "invalid response"},
+		{report, false, []string{whole, "b1 c1"}, ""},
+		{`{"batchItemFailures":[{"itemIdentifier":"SEQ2"},{"itemIdentifier":"SEQ1"}]}`, false, []string{whole, "b1 c1"}, ""}, // the lowest, in any order
+		// "Even when your function code returns partial batch failure responses, these responses will not be processed by Lambda unless
+		// the ReportBatchItemFailures feature is explicitly turned on": what was reported is lost.
+		{report, true, []string{whole}, "ReportBatchItemFailures is off"},
+		{`{"BatchItemFailures":[]}`, false, []string{whole}, "response has no batchItemFailures"}, // succeeds, as on AWS
 	} {
 		onStream(t, func(x *streamFixture) {
 			x.put("a1", "b1", "c1")
 			calls := 0
-			ctx, cancel := context.WithCancel(x.Context())
-			ended := make(chan error, 1)
-			go func() {
-				ended <- esm.RunStream(ctx, x.client, esm.StreamConfig{StreamARN: x.arn, ReportBatchItemFailures: true, Logger: slog.New(slog.DiscardHandler)},
-					func(ctx context.Context, event []byte) ([]byte, error) {
-						var e events.DynamoDBEvent
-						if err := json.Unmarshal(event, &e); err != nil {
-							x.Error(err)
-						}
-						x.mu.Lock()
-						defer x.mu.Unlock()
-						x.batches = append(x.batches, namesOf(e))
-						if calls++; calls > 1 {
-							return nil, nil
-						}
-						out := response
-						for i, r := range e.Records {
-							out = strings.ReplaceAll(out, fmt.Sprint("SEQ", i), r.Change.SequenceNumber)
-						}
-						return []byte(out), nil
-					})
-			}()
+			x.run(esm.StreamConfig{ReportBatchItemFailures: !tt.off}, func(_ context.Context, e events.DynamoDBEvent) (any, error) {
+				if calls++; calls > 1 {
+					return nil, nil
+				}
+				out := tt.response
+				for i, r := range e.Records {
+					out = strings.ReplaceAll(out, fmt.Sprint("SEQ", i), r.Change.SequenceNumber)
+				}
+				return json.RawMessage(out), nil
+			})
 			time.Sleep(5 * time.Second)
-			want := []string{whole}
-			if again != none {
-				want = append(want, again)
-			}
-			if x.wantBatches(want...); x.Failed() {
-				x.Fatalf("response %s", response)
-			}
-			cancel()
-			if err := <-ended; err != nil {
-				x.Error(err)
+			x.wantBatches(tt.want...)
+			x.mustStop()
+			if !strings.Contains(x.log.String(), tt.log) {
+				x.Errorf("%s: the log has no %q", tt.response, tt.log)
 			}
 		})
 	}
@@ -480,37 +463,6 @@ func reports(names ...string) func(context.Context, events.DynamoDBEvent) (any, 
 		}
 		return out, nil
 	}
-}
-
-// "Even when your function code returns partial batch failure responses, these responses will not be processed by Lambda unless
-// the ReportBatchItemFailures feature is explicitly turned on": what was reported is lost, and said so.
-func TestStreamReportOff(t *testing.T) {
-	onStream(t, func(x *streamFixture) {
-		x.put("a1", "b1")
-		x.run(esm.StreamConfig{}, reports("b1"))
-		time.Sleep(time.Minute)
-		x.wantBatches("a1 b1")
-		x.mustStop()
-		if !strings.Contains(x.log.String(), "ReportBatchItemFailures is off") {
-			x.Errorf("log: %s", x.log.String())
-		}
-	})
-}
-
-// A response with a wrong name succeeds, as on AWS, and the log says so.
-func TestStreamResponseWithoutKey(t *testing.T) {
-	onStream(t, func(x *streamFixture) {
-		x.put("a1")
-		x.run(esm.StreamConfig{ReportBatchItemFailures: true}, func(context.Context, events.DynamoDBEvent) (any, error) {
-			return map[string]any{"BatchItemFailures": []any{}}, nil
-		})
-		time.Sleep(time.Minute)
-		x.wantBatches("a1")
-		x.mustStop()
-		if !strings.Contains(x.log.String(), "response has no batchItemFailures") {
-			x.Errorf("log: %s", x.log.String())
-		}
-	})
 }
 
 // With both, "the batch is bisected at the returned sequence number, and Lambda retries only the remaining records". Each is a
@@ -635,9 +587,7 @@ func TestStreamParallelizationFactor(t *testing.T) {
 func TestStreamEventGolden(t *testing.T) {
 	onStream(t, func(x *streamFixture) {
 		x.putItem(everyAttribute)
-		if _, err := x.db.UpdateTimeToLive(x.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: aws.String("orders"), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String("n"), Enabled: aws.Bool(true)}}); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(x.db.UpdateTimeToLive(x.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: aws.String("orders"), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String("n"), Enabled: aws.Bool(true)}}))(x)
 		x.put(fmt.Sprint("t", time.Now().Add(-time.Hour).Unix()))
 		x.srv.SweepTTL()
 		var got []byte

@@ -21,6 +21,7 @@ import (
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -31,14 +32,9 @@ func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	got = append(bytes.ReplaceAll(bytes.Clone(got), []byte(`},{"eventID"`), []byte("},\n{\"eventID\"")), '\n')
 	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, got, 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
 	if d := cmp.Diff(string(want), string(got)); d != "" {
 		t.Errorf("%s (-want +got):\n%s", file, d)
 	}
@@ -46,9 +42,7 @@ func golden(t *testing.T, file string, got []byte) {
 
 func (x *streamFixture) replaceShards(children int) {
 	x.Helper()
-	if err := x.srv.ReplaceShards("orders", children); err != nil {
-		x.Fatal(err)
-	}
+	must.Do(x, x.srv.ReplaceShards("orders", children))
 }
 
 // "The parent shard must be processed before its children": https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
@@ -284,37 +278,27 @@ func TestStreamFunctionErrors(t *testing.T) {
 	})
 }
 
-// A panic of OnDropped ends nothing.
-func TestStreamOnDroppedPanics(t *testing.T) {
-	onStream(t, func(x *streamFixture) {
-		x.put("a1")
-		x.run(esm.StreamConfig{MaximumRetryAttempts: -1, OnDropped: func([]string, string) { panic("of OnDropped") }}, fails("a1"))
-		synctest.Wait()
-		x.put("a2")
-		time.Sleep(time.Minute)
-		x.wantBatches("a1", "a2")
-		x.mustStop()
-		if !strings.Contains(x.log.String(), "OnDropped panicked") {
-			x.Error("the log does not say so")
-		}
-	})
-}
-
-// Dropped records are named by their sequence numbers.
-func TestStreamDroppedSequenceNumbers(t *testing.T) {
+// OnDropped gets the sequence numbers of the records. A panic of it ends nothing.
+func TestStreamOnDropped(t *testing.T) {
 	onStream(t, func(x *streamFixture) {
 		x.put("a1", "b1")
 		var want, got []string
-		x.run(esm.StreamConfig{MaximumRetryAttempts: -1, OnDropped: func(records []string, _ string) { got = append(got, records...) }}, func(_ context.Context, e events.DynamoDBEvent) (any, error) {
+		x.run(esm.StreamConfig{MaximumRetryAttempts: -1, OnDropped: func(records []string, _ string) { got = append(got, records...); panic("of OnDropped") }}, func(ctx context.Context, e events.DynamoDBEvent) (any, error) {
 			for _, r := range e.Records {
 				want = append(want, r.Change.SequenceNumber)
 			}
-			return nil, errFunction
+			return fails("a1")(ctx, e)
 		})
 		synctest.Wait()
-		x.mustStop()
 		if len(want) != 2 || !slices.Equal(got, want) {
 			x.Errorf("dropped %v, want %v", got, want)
+		}
+		x.put("a2")
+		time.Sleep(time.Minute)
+		x.wantBatches("a1 b1", "a2")
+		x.mustStop()
+		if !strings.Contains(x.log.String(), "OnDropped panicked") {
+			x.Error("the log does not say so")
 		}
 	})
 }
@@ -326,9 +310,7 @@ func TestStreamEnds(t *testing.T) {
 		x.run(esm.StreamConfig{}, succeed)
 		time.Sleep(time.Minute)
 		x.put("a2")
-		if _, err := x.db.UpdateTable(x.Context(), &dynamodb.UpdateTableInput{TableName: aws.String("orders"), StreamSpecification: &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(false)}}); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(x.db.UpdateTable(x.Context(), &dynamodb.UpdateTableInput{TableName: aws.String("orders"), StreamSpecification: &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(false)}}))(x)
 		time.Sleep(time.Minute)
 		x.wantBatches("a1", "a2")
 		if err := x.stop(); !errors.Is(err, esm.ErrStreamEnded) {

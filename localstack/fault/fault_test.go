@@ -98,16 +98,6 @@ func TestHits(t *testing.T) {
 	}
 }
 
-func TestKindNames(t *testing.T) {
-	t.Parallel()
-	if got, want := fault.ExpireEarly.String(), "ExpireEarly"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got := fault.Kind(99).String(); got != "unknown" {
-		t.Errorf("got %s, want unknown", got)
-	}
-}
-
 // The injector stores equal calls in a row as one with a count. Calls must not show that.
 func TestCallsKeepsOrderAndNumber(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
@@ -145,10 +146,7 @@ func serve(b *testing.B, srv *memdynamodb.Server, body []byte) {
 }
 
 func newBatchRequest(b *testing.B, body []byte) *http.Request {
-	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body))
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body)))(b)
 	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.BatchExecuteStatement")
 	r.Header.Set("Authorization", "test")
 	return r
@@ -156,15 +154,8 @@ func newBatchRequest(b *testing.B, body []byte) *http.Request {
 
 func throughRoundTrip(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte {
 	return func(body []byte) []byte {
-		resp, err := srv.RoundTrip(newBatchRequest(b, body))
-		if err != nil {
-			b.Fatal(err)
-		}
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return answer
+		resp := must.Get(srv.RoundTrip(newBatchRequest(b, body)))(b)
+		return must.Get(io.ReadAll(resp.Body))(b)
 	}
 }
 
@@ -172,10 +163,7 @@ func throughRoundTrip(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte
 func throughHTTP(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte {
 	web := httptest.NewServer(srv)
 	b.Cleanup(web.Close)
-	conn, err := net.Dial("tcp", web.Listener.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", web.Listener.Addr().String()))(b)
 	b.Cleanup(func() { _ = conn.Close() })
 	in := bufio.NewReader(conn)
 	var out []byte
@@ -185,18 +173,9 @@ func throughHTTP(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte {
 			"Authorization: AWS4-HMAC-SHA256 Credential=test/20261122/us-east-1/dynamodb/aws4_request, SignedHeaders=accept-encoding;amz-sdk-invocation-id;amz-sdk-request;content-length;content-type;host;x-amz-date;x-amz-target, Signature=29f109c877f1ff35e628beb9a2fc3fac0f73e45399b741bbf7c455fbda778278\r\n"+
 			"Content-Type: application/x-amz-json-1.0\r\nX-Amz-Date: 20261122T011802Z\r\nX-Amz-Target: DynamoDB_20120810.BatchExecuteStatement\r\n\r\n", web.Listener.Addr(), len(body))
 		out = append(out, body...)
-		if _, err := conn.Write(out); err != nil {
-			b.Fatal(err)
-		}
-		resp, err := http.ReadResponse(in, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return answer
+		must.Get(conn.Write(out))(b)
+		resp := must.Get(http.ReadResponse(in, nil))(b)
+		return must.Get(io.ReadAll(resp.Body))(b)
 	}
 }
 
@@ -222,14 +201,12 @@ func BenchmarkConditionalPutSDK(b *testing.B) {
 	n, begun := 0, cpu(b)
 	for b.Loop() {
 		n++
-		if _, err := c.PutItem(b.Context(), &dynamodb.PutItemInput{
+		must.Get(c.PutItem(b.Context(), &dynamodb.PutItemInput{
 			TableName:                aws.String("orders"),
 			Item:                     item{"id": str(strconv.Itoa(n)), "status": str("INPROGRESS"), "fence": num("1700000000000")},
 			ConditionExpression:      aws.String("attribute_not_exists(id) OR #s = :d"),
 			ExpressionAttributeNames: map[string]string{"#s": "status"}, ExpressionAttributeValues: item{":d": str("COMPLETED")},
-		}); err != nil {
-			b.Fatal(err)
-		}
+		}))(b)
 	}
 	b.ReportMetric(float64(n)/(cpu(b)-begun).Seconds(), "puts/cpu-s")
 }
@@ -237,8 +214,6 @@ func BenchmarkConditionalPutSDK(b *testing.B) {
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

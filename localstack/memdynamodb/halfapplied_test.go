@@ -13,6 +13,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -28,27 +29,18 @@ func halfApplied(t *testing.T, rule fault.Rule) (*memdynamodb.Server, *dynamodb.
 func seen(t *testing.T, c *dynamodb.Client, ids ...string) string {
 	t.Helper()
 	var scanned, queried, got []string
-	all, err := c.Scan(t.Context(), &dynamodb.ScanInput{TableName: orders, ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(c.Scan(t.Context(), &dynamodb.ScanInput{TableName: orders, ConsistentRead: aws.Bool(true)}))(t)
 	for _, id := range ids {
 		for _, i := range all.Items {
 			if i["id"].(*ddbtypes.AttributeValueMemberS).Value == id {
 				scanned = append(scanned, id)
 			}
 		}
-		q, err := c.Query(t.Context(), &dynamodb.QueryInput{TableName: orders, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("id=:id"), ExpressionAttributeValues: item{":id": str(id)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(c.Query(t.Context(), &dynamodb.QueryInput{TableName: orders, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("id=:id"), ExpressionAttributeValues: item{":id": str(id)}}))(t)
 		if q.Count == 1 {
 			queried = append(queried, id)
 		}
-		one, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: orders, ConsistentRead: aws.Bool(true), Key: item{"id": str(id)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: orders, ConsistentRead: aws.Bool(true), Key: item{"id": str(id)}}))(t)
 		if one.Item != nil {
 			got = append(got, id)
 		}
@@ -81,9 +73,7 @@ func TestHalfApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := halfApplied(t, fault.Rule{Nth: 1, Delays: []time.Duration{5 * time.Second, 9 * time.Second}})
 		began := time.Now()
-		if err := transact(t, c, txPut("a", "1"), txPut("b", "2"), txPut("c", "3"), txCheck("d", "attribute_not_exists(id)")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, transact(t, c, txPut("a", "1"), txPut("b", "2"), txPut("c", "3"), txCheck("d", "attribute_not_exists(id)")))
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("answered after %s", waited)
 		}
@@ -110,14 +100,10 @@ func TestHalfAppliedConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, c := halfApplied(t, fault.Rule{Nth: 1, Entries: []int{0, 1, 2}, Delays: []time.Duration{9 * time.Second, 9 * time.Second, 9 * time.Second, 9 * time.Second}})
 		ttl := &dynamodb.UpdateTimeToLiveInput{TableName: orders, TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String("n"), Enabled: aws.Bool(true)}}
-		if _, err := c.UpdateTimeToLive(t.Context(), ttl); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.UpdateTimeToLive(t.Context(), ttl))(t)
 		expired := fmt.Sprint(time.Now().Add(-time.Hour).Unix())
 		putItem(t, c, "orders", item{"id": str("old"), "n": num(expired)})
-		if err := transact(t, c, txPut("new", "1"), txAdd("old", "1"), txCheck("seen", "attribute_not_exists(id)"), txPut("done", expired)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, transact(t, c, txPut("new", "1"), txAdd("old", "1"), txCheck("seen", "attribute_not_exists(id)"), txPut("done", expired)))
 		for _, id := range []string{"new", "old", "seen"} {
 			codes, e := reasons(t, transactGet(t, c, "done", id))
 			if diff := cmp.Diff([]string{"None", "TransactionConflict"}, codes); diff != "" || aws.ToString(e.CancellationReasons[1].Message) != "Transaction is ongoing for the item" {
@@ -178,9 +164,7 @@ func TestHalfAppliedThenNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := halfApplied(t, fault.Rule{Nth: 1, Delays: []time.Duration{0, time.Minute}})
 		for _, n := range []string{"1", "2"} {
-			if err := transact(t, c, txAdd("order", "1"), txPut("event"+n, n)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, transact(t, c, txAdd("order", "1"), txPut("event"+n, n)))
 		}
 		wantItem(t, c, "order", item{"id": str("order"), "n": num("2")})
 		wantSeen(t, c, "event2", "event1", "event2")
@@ -201,9 +185,7 @@ func TestHalfAppliedAnswer(t *testing.T) {
 					want = time.Second
 					time.AfterFunc(want, srv.Close)
 				}
-				if err := transact(t, c, txPut("a", "1"), txPut("b", "1")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, transact(t, c, txPut("a", "1"), txPut("b", "1")))
 				if waited := time.Since(began); waited != want {
 					t.Errorf("answered after %s, want %s", waited, want)
 				}
@@ -216,22 +198,6 @@ func TestHalfAppliedAnswer(t *testing.T) {
 	}
 }
 
-// TestHalfAppliedClock: the times are those of the server's clock, and the order of equal times is that of the decisions.
-func TestHalfAppliedClock(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1e9, 0)
-	_, c := start(t, func(o *memdynamodb.Options) {
-		o.Now = func() time.Time { return now }
-		o.Faults.Rules = []fault.Rule{{Op: "TransactWriteItems", Do: fault.HalfApplied, Delays: []time.Duration{time.Minute}}}
-	})
-	if err := transact(t, c, txPut("a", "1")); err != nil {
-		t.Fatal(err)
-	}
-	wantSeen(t, c, "", "a")
-	now = now.Add(time.Minute)
-	wantSeen(t, c, "a", "a")
-}
-
 // TestHalfAppliedToken: the repetition of a transaction that is not yet whole is told so, and makes no second one.
 func TestHalfAppliedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -240,9 +206,7 @@ func TestHalfAppliedToken(t *testing.T) {
 			_, err := c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("t"), TransactItems: []ddbtypes.TransactWriteItem{txAdd("a", "1"), txAdd("b", "1")}})
 			return err
 		}
-		if err := run(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, run())
 		if _, ok := errors.AsType[*ddbtypes.TransactionInProgressException](run()); !ok {
 			t.Error("the repetition is no TransactionInProgressException")
 		}
@@ -262,9 +226,7 @@ func TestHalfAppliedDrawn(t *testing.T) {
 			_, c := start(t, func(o *memdynamodb.Options) {
 				o.Faults = fault.Plan{Seed: seed, Rules: []fault.Rule{{Op: "TransactWriteItems", Do: fault.HalfApplied, Delay: time.Second}}}
 			})
-			if err := transact(t, c, txPut("a", "1"), txPut("b", "1"), txPut("c", "1")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, transact(t, c, txPut("a", "1"), txPut("b", "1"), txPut("c", "1")))
 			for range 100 {
 				now := seen(t, c, "a", "b", "c")
 				if len(seenInTurn) == 0 || seenInTurn[len(seenInTurn)-1] != now {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
@@ -100,10 +101,7 @@ func everyMember(t *testing.T, srv *memdynamodb.Server, client any, target strin
 		}
 		walk(m.Type.In(2).Elem(), nil, func(path []string, value any) {
 			name := strings.Join(slices.DeleteFunc(slices.Clone(path), func(step string) bool { return step == "[]" || step == "*" }), ".")
-			body, err := json.Marshal(wrapped(path, value))
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := must.Get(json.Marshal(wrapped(path, value)))(t)
 			_, _, answer := sendTo(t, srv, target, m.Name, string(body))
 			_, refused, _ := strings.Cut(strings.TrimSuffix(answer, `"}`), "memdynamodb does not implement the member ")
 			if members[name] != (refused == "") || !strings.HasPrefix(name+".", strings.TrimPrefix(refused+".", ".")) {

@@ -6,7 +6,6 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
@@ -73,76 +73,12 @@ func send(t testing.TB, srv *memdynamodb.Server, op, body string) (status int, h
 
 func sendTo(t testing.TB, srv *memdynamodb.Server, target, op, body string) (status int, header http.Header, answer string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body)))(t)
 	r.Header.Set("X-Amz-Target", target+"."+op)
 	r.Header.Set("Authorization", "test")
-	resp, err := srv.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(srv.RoundTrip(r))(t)
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, resp.Header, string(text)
-}
-
-// TestHTTP: the server works over a socket, with a client that checks the CRC of every answer.
-func TestHTTP(t *testing.T) {
-	t.Parallel()
-	srv := memdynamodb.New()
-	defer srv.Close()
-	web := httptest.NewServer(srv)
-	defer web.Close()
-	o := client(srv).Options().Copy()
-	o.HTTPClient, o.BaseEndpoint = web.Client(), aws.String(web.URL)
-	c := dynamodb.New(o)
-	createTable(t, c, "orders", "id", "")
-	putItem(t, c, "orders", item{"id": str("a"), "text": str("é<&>\"\n")})
-	wantItem(t, c, "a", item{"id": str("a"), "text": str("é<&>\"\n")})
-}
-
-func TestBadRequests(t *testing.T) {
-	t.Parallel()
-	srv, _ := start(t)
-	for _, tt := range []struct{ op, body, want string }{
-		{"TransactWriteItems", `{"TransactItems":[{"Delete":{"TableName":"orders","Key":{"id":{"S":"a"}}}},{"Update":{"TableName":"orders","Key":{"id":{"S":"b"}}}}]}`, `transactItems.2.member.update.updateExpression`},
-		{"TransactWriteItems", `{"TransactItems":[{"Delete":{"TableName":"orders","Key":{"id":{"S":"a"}}}},{"ConditionCheck":{"TableName":"orders","Key":{"id":{"S":"b"}}}}]}`, `transactItems.2.member.conditionCheck.conditionExpression`},
-		{"PutItem", `{`, `SerializationException`},
-		{"PutItem", ``, `SerializationException`},
-		{"PutItem", `{"TableName":7}`, `SerializationException`},
-		{"PutItem", `{"TableName":"orders","Item":{"id":{"S":7}}}`, `NUMBER_VALUE cannot be converted to String`},
-		{"PutItem", `{"TableName":"orders","Item":[]}`, `SerializationException`},
-		{"PutItem", `{"TableName":"orders","Item":{"id":{}}}`, `Supplied AttributeValue is empty, must contain exactly one of the supported datatypes`},
-		{"PutItem", `{"TableName":"orders"}`, `Value null at 'item' failed to satisfy constraint: Member must not be null`},
-		{"PutItem", `{"Item":{"id":{"S":"a"}}}`, `Value null at 'tableName' failed to satisfy constraint: Member must not be null`},
-		{"PutItem", `{"TableName":"a b","Item":{"id":{"S":"a"}}}`, `Value 'a b' at 'tableName' failed to satisfy constraint`},
-		{"GetItem", `{"TableName":"orders"}`, `Value null at 'key'`},
-		{"TransactWriteItems", `{"TransactItems":[{"Put":7}]}`, `SerializationException`},
-		{"TransactWriteItems", `{"TransactItems":[null]}`, `TransactItems can only contain one of`},
-		{"ExecuteStatement", `{"Statement":"DELETE FROM orders WHERE id=?","Parameters":7}`, `SerializationException`},
-		{"ExecuteStatement", `{"Statement":"DELETE FROM orders WHERE id=?","Parameters":[7]}`, `SerializationException`},
-		{"ExecuteStatement", `{"Statement":"DELETE FROM orders WHERE id=?","Parameters":[{"N":"x"}]}`, `The parameter cannot be converted to a numeric value: x`},
-		{"ExecuteStatement", `{"Statement":"DELETE FROM orders WHERE id=?","Parameters":null}`, `Number of parameters in request and statement don't match.`},
-		{"BatchExecuteStatement", `{"Statements":[{"Statement":"DELETE FROM orders WHERE id=?","Parameters":7}]}`, `SerializationException`},
-		{"BatchGetItem", `{"RequestItems":{"orders":null}}`, `ValidationException`},
-		{"Query", `{"TableName":"orders","KeyConditionExpression":"id = :v","ExpressionAttributeValues":{":v":null}}`, `SerializationException`},
-		{"Query", `{"TableName":"orders","Limit":"1"}`, `STRING_VALUE cannot be converted to Integer`},
-		{"CreateTable", `{"TableName":"new","ProvisionedThroughput":{"ReadCapacityUnits":1.5}}`, `NUMBER_VALUE cannot be converted to Long`},
-		{"CreateTable", `{"TableName":"new","KeySchema":"id"}`, `STRING_VALUE cannot be converted to a structure, map or list`},
-		{"TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":["orders"]}}]}`, `Start of list found where not expected.`},
-		{"PutItem", `null`, `SerializationException`},
-		{"PutItem", "{\"TableName\":\"orders\",\"Item\":{\"id\":{\"S\":\"\xff\"}}}", `SerializationException`},
-		{"RestoreTable", `{}`, `UnknownOperationException`},
-	} {
-		status, _, body := send(t, srv, tt.op, tt.body)
-		if status != http.StatusBadRequest || !strings.Contains(body, tt.want) {
-			t.Errorf("%s %s: %d %s, want %s", tt.op, tt.body, status, body, tt.want)
-		}
-	}
 }
 
 // TestServerClock: Options.Now is the Date of answers, and every answer has its CRC.
@@ -235,20 +171,5 @@ func TestMembersOfOtherVerbs(t *testing.T) {
 	}
 	if items := srv.Items("orders"); len(items) != 0 {
 		t.Errorf("a refused request wrote %s", items)
-	}
-}
-
-// What a request asks for and the server does not have is refused by name, wherever it stands.
-func TestUnknownMembers(t *testing.T) {
-	t.Parallel()
-	srv, _ := start(t)
-	for body, want := range map[string]string{
-		`{"TableName":"orders","Key":{"id":{"S":"a"}},"Segment":1}`:                             "memdynamodb does not implement the member Segment",
-		`{"tableName":"orders","Key":{"id":{"S":"a"}}}`:                                         "memdynamodb does not implement the member tableName",
-		`{"TableName":"orders","Key":{"id":{"S":"a"}},"ExpressionAttributeNames":{"#Any":"x"}}`: "ExpressionAttributeNames can only be specified when using expressions",
-	} {
-		if status, _, answer := send(t, srv, "GetItem", body); status != http.StatusBadRequest || !strings.Contains(answer, want) {
-			t.Errorf("%s: %d %s, want %s", body, status, answer, want)
-		}
 	}
 }

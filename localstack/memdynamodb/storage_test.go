@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
@@ -46,10 +47,7 @@ func overhead(t testing.TB, n int) float64 {
 		}
 	}
 	held := heap() - before
-	out, err := c.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("orders")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("orders")}))(t)
 	if got := aws.ToInt64(out.Table.ItemCount); got != int64(n) {
 		t.Fatalf("%d items, want %d", got, n)
 	}

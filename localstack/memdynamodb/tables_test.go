@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -40,9 +41,7 @@ func TestTTL(t *testing.T) {
 			_, err := c.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: orders, TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String("expiration"), Enabled: &enabled}})
 			return err
 		}
-		if err := set(true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, set(true))
 		wantRefusal(t, "twice", set(true), "ValidationException: TimeToLive is already enabled")
 		d, err := c.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: orders})
 		if err != nil || d.TimeToLiveDescription.TimeToLiveStatus != "ENABLED" || aws.ToString(d.TimeToLiveDescription.AttributeName) != "expiration" {
@@ -90,13 +89,8 @@ func TestBatchUnprocessed(t *testing.T) {
 		t.Fatalf("%v, %v", out, err)
 	}
 	wantItem(t, c, "b", nil)
-	if _, err := batchWrite(t, c, out.UnprocessedItems["orders"]...); err != nil {
-		t.Fatal(err)
-	}
-	got, err := batchGet(t, c, "a", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(batchWrite(t, c, out.UnprocessedItems["orders"]...))(t)
+	got := must.Get(batchGet(t, c, "a", "b"))(t)
 	if diff := cmp.Diff([]map[string]ddbtypes.AttributeValue{{"id": str("a")}}, got.UnprocessedKeys["orders"].Keys, items); diff != "" || len(got.Responses["orders"]) != 1 {
 		t.Errorf("unprocessed: %s", diff)
 	}

@@ -1,11 +1,8 @@
 package memdynamodb
 
 import (
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
 // The billing modes.
@@ -94,38 +91,10 @@ func (c *capacityUnits) change(p *throughput, what string, now time.Time) error 
 		c.LastIncreaseDateTime = seconds(now)
 	}
 	if c.ReadCapacityUnits < before.ReadCapacityUnits || c.WriteCapacityUnits < before.WriteCapacityUnits {
-		if err := before.mayDecrease(now); err != nil {
-			return err
-		}
 		c.LastDecreaseDateTime = seconds(now)
 		c.NumberOfDecreasesToday++
 	}
 	return nil
-}
-
-// The decreases of one table or index: four at any time of a UTC day, then one an hour after the last one. A request that decreases
-// both kinds of units, or one of them and increases the other, is one decrease. Not known is whether AWS counts on over a switch of
-// the billing mode: here the count begins again.
-// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html, DDB-TABLE-157, 184 and 326 of ack-api-quirks
-const (
-	freeDecreases = 4
-	decreaseEvery = time.Hour
-)
-
-// mayDecrease refuses a decrease that comes too early. The day's number must be that of now.
-func (c *capacityUnits) mayDecrease(now time.Time) error {
-	last := time.UnixMilli(int64(c.LastDecreaseDateTime * 1000)).UTC()
-	next := last.Add(decreaseEvery)
-	if c.NumberOfDecreasesToday < freeDecreases || !now.Before(next) {
-		return nil
-	}
-	if tomorrow := utcDay(now).AddDate(0, 0, 1); next.After(tomorrow) {
-		next = tomorrow
-	}
-	// As AWS writes times here: Friday, October 9, 2026 at 12:21:34 AM Coordinated Universal Time.
-	const layout = "Monday, January 2, 2006 at 3:04:05 PM Coordinated Universal Time"
-	return awsjson.Invalid("LimitExceededException", fmt.Sprintf("Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the first %d decreases, each subsequent decrease in the same UTC day can be performed at most once every %d seconds. Number of decreases today: %d. Last decrease at %s. Next decrease can be made at %s",
-		freeDecreases, int(decreaseEvery/time.Second), c.NumberOfDecreasesToday, last.Format(layout), next.Format(layout)))
 }
 
 // at returns the throughput as it is described at a time: decreases count by the UTC day.

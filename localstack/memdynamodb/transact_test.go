@@ -15,6 +15,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -101,10 +102,7 @@ func TestTokenIgnoresTheOrderOfMembers(t *testing.T) {
 		wide[fmt.Sprint("f", i)] = num(fmt.Sprint(i))
 	}
 	for range 3 {
-		_, err := c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("wide"), TransactItems: []ddbtypes.TransactWriteItem{{Put: &ddbtypes.Put{TableName: orders, Item: wide}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("wide"), TransactItems: []ddbtypes.TransactWriteItem{{Put: &ddbtypes.Put{TableName: orders, Item: wide}}}}))(t)
 	}
 }
 

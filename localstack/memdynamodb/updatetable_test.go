@@ -1,8 +1,6 @@
 package memdynamodb_test
 
 import (
-	"fmt"
-	"regexp"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // indexed creates the table "indexed" with the key id and pos, a global index by_x and a local index by_y.
@@ -56,9 +56,7 @@ func TestRefusedByName(t *testing.T) {
 func TestAttributesBesideALocalIndex(t *testing.T) {
 	t.Parallel()
 	_, c := start(t)
-	if err := indexed(t, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, indexed(t, c))
 	in := &dynamodb.ScanInput{TableName: aws.String("indexed"), IndexName: aws.String("by_y"), ProjectionExpression: aws.String("y, v")}
 	_, err := c.Scan(t.Context(), in)
 	wantRefusal(t, "not projected", err, "UnknownOperationException: memdynamodb does not implement attributes of the table fetched through a local secondary index")
@@ -71,64 +69,13 @@ func TestAttributesBesideALocalIndex(t *testing.T) {
 func TestLocalIndexesStay(t *testing.T) {
 	t.Parallel()
 	_, c := start(t)
-	if err := indexed(t, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, indexed(t, c))
 	for want, u := range map[string]ddbtypes.GlobalSecondaryIndexUpdate{
 		"Cannot delete an index that is not a GlobalSecondaryIndex: by_y": {Delete: &ddbtypes.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("by_y")}},
 		"Cannot update an index that is not a GlobalSecondaryIndex: by_y": {Update: &ddbtypes.UpdateGlobalSecondaryIndexAction{IndexName: aws.String("by_y"), ProvisionedThroughput: &ddbtypes.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(1), WriteCapacityUnits: aws.Int64(1)}}},
 	} {
 		_, err := c.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String("indexed"), GlobalSecondaryIndexUpdates: []ddbtypes.GlobalSecondaryIndexUpdate{u}})
 		wantRefusal(t, want, err, "ValidationException: "+want)
-	}
-}
-
-func TestTwentyIndexes(t *testing.T) {
-	t.Parallel()
-	_, c := start(t)
-	add := func(name string) error {
-		_, err := c.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
-			TableName: orders, AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
-			GlobalSecondaryIndexUpdates: []ddbtypes.GlobalSecondaryIndexUpdate{{Create: &ddbtypes.CreateGlobalSecondaryIndexAction{
-				IndexName: &name, KeySchema: []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: "HASH"}}, Projection: &ddbtypes.Projection{ProjectionType: "ALL"},
-			}}},
-		})
-		return err
-	}
-	for i := range 20 {
-		if err := add(fmt.Sprint("index", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantRefusal(t, "one more", add("more"), "LimitExceededException")
-}
-
-// A table's description has an ID like AWS's. A deleted table's has no schema.
-func TestDescriptions(t *testing.T) {
-	t.Parallel()
-	_, c := start(t)
-	if err := indexed(t, c); err != nil {
-		t.Fatal(err)
-	}
-	name := &dynamodb.DescribeTableInput{TableName: aws.String("indexed")}
-	described, err := c.DescribeTable(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := *described.Table.TableId
-	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(id) {
-		t.Errorf("ID %q, want a UUID", id)
-	}
-	out, err := c.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: name.TableName})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := out.TableDescription
-	if d.TableStatus != "DELETING" || *d.TableName != "indexed" || *d.TableId != id || d.ProvisionedThroughput.NumberOfDecreasesToday == nil || d.BillingModeSummary == nil || d.DeletionProtectionEnabled == nil {
-		t.Errorf("deleted: %+v", d)
-	}
-	if d.KeySchema != nil || d.AttributeDefinitions != nil || d.CreationDateTime != nil || d.GlobalSecondaryIndexes != nil || d.LocalSecondaryIndexes != nil {
-		t.Errorf("deleted, with a schema: %+v", d)
 	}
 }
 
@@ -143,15 +90,10 @@ func TestTimesOfDescriptions(t *testing.T) {
 		set := func(in dynamodb.UpdateTableInput) {
 			t.Helper()
 			in.TableName = orders
-			if _, err := c.UpdateTable(ctx, &in); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.UpdateTable(ctx, &in))(t)
 		}
 		decreases := func() int64 {
-			out, err := c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: orders})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: orders}))(t)
 			return *out.Table.ProvisionedThroughput.NumberOfDecreasesToday
 		}
 		set(dynamodb.UpdateTableInput{BillingMode: "PROVISIONED", ProvisionedThroughput: units(9)})
@@ -171,15 +113,10 @@ func TestTimesOfDescriptions(t *testing.T) {
 
 		enabled := time.Now()
 		in := &dynamodb.UpdateContinuousBackupsInput{TableName: orders, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true), RecoveryPeriodInDays: aws.Int32(2)}}
-		if _, err := c.UpdateContinuousBackups(ctx, in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.UpdateContinuousBackups(ctx, in))(t)
 		within := func(earliest, latest time.Time) {
 			t.Helper()
-			out, err := c.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: orders})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(c.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: orders}))(t)
 			d := out.ContinuousBackupsDescription.PointInTimeRecoveryDescription
 			if !d.EarliestRestorableDateTime.Equal(earliest) || !d.LatestRestorableDateTime.Equal(latest) {
 				t.Errorf("from %s to %s, want from %s to %s", d.EarliestRestorableDateTime, d.LatestRestorableDateTime, earliest, latest)
@@ -204,10 +141,7 @@ func TestKeyOfATable(t *testing.T) {
 	const kms = "arn:aws:kms:us-east-1:000000000000:"
 	for key, want := range map[string]string{"some": kms + "key/some", "alias/some": kms + "alias/some", kms + "key/other": kms + "key/other"} {
 		in := &dynamodb.UpdateTableInput{TableName: orders, SSESpecification: &ddbtypes.SSESpecification{Enabled: aws.Bool(true), SSEType: "KMS", KMSMasterKeyId: &key}}
-		out, err := c.UpdateTable(t.Context(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(c.UpdateTable(t.Context(), in))(t)
 		if d := out.TableDescription.SSEDescription; d.Status != "ENABLED" || *d.KMSMasterKeyArn != want {
 			t.Errorf("%s: %+v", key, d)
 		}

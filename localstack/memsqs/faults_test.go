@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -18,12 +19,10 @@ func faults(rules ...fault.Rule) func(*memsqs.Options) {
 
 func TestFailEntries(t *testing.T) {
 	standard(t, func(x *fixture) {
-		out, err := x.sendBatch(entries("a", "b", "c"))
-		x.ok(err)
+		out := must.Get(x.sendBatch(entries("a", "b", "c")))(x)
 		x.failures(out.Failed, failure("1", "InternalError", false))
 		x.want("a", "c")
-		out, err = x.sendBatch(entries("d", "e"))
-		x.ok(err)
+		out = must.Get(x.sendBatch(entries("d", "e")))(x)
 		x.failures(out.Failed, failure("0", "RequestThrottled", true), failure("1", "RequestThrottled", true))
 		x.want()
 	}, faults(
@@ -34,8 +33,7 @@ func TestFailEntries(t *testing.T) {
 
 func TestDropEntries(t *testing.T) {
 	standard(t, func(x *fixture) {
-		out, err := x.sendBatch(entries("a", "b", "c"))
-		x.ok(err)
+		out := must.Get(x.sendBatch(entries("a", "b", "c")))(x)
 		x.failures(out.Failed)
 		if len(out.Successful) != 2 || *out.Successful[0].Id != "0" || *out.Successful[1].Id != "2" {
 			x.Errorf("successful %v, want 0 and 2", out.Successful)
@@ -100,28 +98,6 @@ func TestExpireEarly(t *testing.T) {
 	}, strictHandles, faults(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.ExpireEarly}))
 }
 
-func TestLostReplyHidesMessages(t *testing.T) {
-	standard(t, func(x *fixture) {
-		x.send("a")
-		if _, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: &x.url}); err == nil {
-			x.Fatal("the reply was not lost")
-		}
-		x.want()
-		time.Sleep(30 * time.Second)
-		x.want("a")
-	}, faults(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.LoseReply}))
-}
-
-func TestReplayOfADelete(t *testing.T) {
-	standard(t, func(x *fixture) {
-		x.send("a")
-		x.ok(x.delete(x.want("a")[0]))
-		x.send("b")
-		time.Sleep(time.Minute)
-		x.want("b")
-	}, faults(fault.Rule{Op: "DeleteMessage", Nth: 1, Do: fault.Replay, Delay: time.Second}))
-}
-
 func TestInjectedCodes(t *testing.T) {
 	standard(t, func(x *fixture) {
 		x.code(x.try("a"), noQueue)
@@ -155,8 +131,7 @@ func TestCancelledPollHidesMessages(t *testing.T) {
 
 func TestCallsAreRecorded(t *testing.T) {
 	standard(t, func(x *fixture) {
-		_, err := x.sendBatch(entries("a", "b", "c"))
-		x.ok(err)
+		must.Get(x.sendBatch(entries("a", "b", "c")))(x)
 		x.want("a", "b", "c")
 		x.want()
 		var ops []string

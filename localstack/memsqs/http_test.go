@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -22,10 +23,7 @@ func TestOverHTTP(t *testing.T) {
 	t.Cleanup(h.Close)
 	t.Cleanup(srv.Close)
 	c := client(http.DefaultTransport, h.URL)
-	q, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("jobs")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("jobs")}))(t)
 	polled := make(chan *sqs.ReceiveMessageOutput)
 	go func() {
 		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: q.QueueUrl, WaitTimeSeconds: 20})
@@ -34,9 +32,7 @@ func TestOverHTTP(t *testing.T) {
 		}
 		polled <- out
 	}()
-	if _, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: q.QueueUrl, MessageBody: aws.String("é\n<>&\u2028")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: q.QueueUrl, MessageBody: aws.String("é\n<>&\u2028")}))(t)
 	out := <-polled
 	if len(out.Messages) != 1 || *out.Messages[0].Body != "é\n<>&\u2028" {
 		t.Fatalf("received %v", out.Messages)
@@ -46,79 +42,6 @@ func TestOverHTTP(t *testing.T) {
 	}
 	if messages := srv.Messages("jobs"); len(messages) != 0 {
 		t.Errorf("messages %v, want none: the delete had its effect", messages)
-	}
-}
-
-// raw posts a body as it is, and returns the status, the error's type and the code in the header.
-func raw(t *testing.T, h http.Handler, op, body string, change func(*http.Request)) (int, string, string) {
-	t.Helper()
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-	r.Header.Set("X-Amz-Target", "AmazonSQS."+op)
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=x")
-	if change != nil {
-		change(r)
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	reply, err := io.ReadAll(w.Result().Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var e struct {
-		Type string `json:"__type"`
-	}
-	if err := json.Unmarshal(reply, &e); err != nil {
-		t.Fatalf("reply %q: %v", reply, err)
-	}
-	return w.Code, e.Type, w.Header().Get("X-Amzn-Query-Error")
-}
-
-func TestErrorShapes(t *testing.T) {
-	t.Parallel()
-	srv := memsqs.New()
-	t.Cleanup(srv.Close)
-	const url = `"QueueUrl":"https://sqs.us-east-1.amazonaws.com/000000000000/jobs"`
-	if status, _, _ := raw(t, srv, "CreateQueue", `{"QueueName":"jobs"}`, nil); status != 200 {
-		t.Fatalf("CreateQueue: %d", status)
-	}
-	unsigned := func(r *http.Request) { r.Header.Del("Authorization") }
-	for name, c := range map[string]struct {
-		op, body  string
-		change    func(*http.Request)
-		status    int
-		typ, code string
-	}{
-		"no such queue":     {"SendMessage", `{"QueueUrl":"http://x/000000000000/no","MessageBody":"a"}`, nil, 400, "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue;Sender"},
-		"no queue URL":      {"SendMessage", `{"MessageBody":"a"}`, nil, 400, "MissingRequiredParameterException", "MissingParameter;Sender"},
-		"no body":           {"SendMessage", `{` + url + `}`, nil, 400, "MissingRequiredParameterException", "MissingParameter;Sender"},
-		"empty request":     {"SendMessage", ``, nil, 400, "MissingRequiredParameterException", "MissingParameter;Sender"},
-		"null":              {"SendMessage", `null`, nil, 400, "SerializationException", ""},
-		"not UTF-8":         {"SendMessage", `{` + url + `,"MessageBody":"` + "\xff" + `"}`, nil, 400, "SerializationException", ""},
-		"half an object":    {"SendMessage", `{` + url, nil, 400, "SerializationException", ""},
-		"array":             {"SendMessage", `[]`, nil, 400, "SerializationException", ""},
-		"number as body":    {"SendMessage", `{` + url + `,"MessageBody":1}`, nil, 400, "SerializationException", ""},
-		"text as number":    {"ReceiveMessage", `{` + url + `,"MaxNumberOfMessages":"ten"}`, nil, 400, "SerializationException", ""},
-		"fraction":          {"ReceiveMessage", `{` + url + `,"MaxNumberOfMessages":1.5}`, nil, 400, "SerializationException", ""},
-		"bad base64":        {"SendMessage", `{` + url + `,"MessageBody":"a","MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"%"}}}`, nil, 400, "SerializationException", ""},
-		"list attribute":    {"SendMessage", `{` + url + `,"MessageBody":"a","MessageAttributes":{"a":{"DataType":"String","StringListValues":["a"]}}}`, nil, 400, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation;Sender"},
-		"zero messages":     {"ReceiveMessage", `{` + url + `,"MaxNumberOfMessages":0}`, nil, 400, "InvalidParameterValueException", "InvalidParameterValue;Sender"},
-		"no handle":         {"DeleteMessage", `{` + url + `}`, nil, 400, "MissingRequiredParameterException", "MissingParameter;Sender"},
-		"no timeout":        {"ChangeMessageVisibility", `{` + url + `,"ReceiptHandle":"x"}`, nil, 400, "MissingRequiredParameterException", "MissingParameter;Sender"},
-		"garbage handle":    {"DeleteMessage", `{` + url + `,"ReceiptHandle":"x"}`, nil, 404, "ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid;Sender"},
-		"no entries":        {"DeleteMessageBatch", `{` + url + `}`, nil, 400, "EmptyBatchRequest", "AWS.SimpleQueueService.EmptyBatchRequest;Sender"},
-		"unknown operation": {"Explode", `{}`, nil, 400, "UnknownOperationException", ""},
-		"unsigned":          {"SendMessage", `{}`, unsigned, 403, "MissingAuthenticationTokenException", "MissingAuthenticationToken;Sender"},
-		"unknown parameter": {"ListQueues", `{"Nonsense":1}`, nil, 200, "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			status, typ, code := raw(t, srv, c.op, c.body, c.change)
-			if want := "com.amazonaws.sqs#" + c.typ; c.typ == "" && typ != "" || c.typ != "" && typ != want {
-				t.Errorf("type %q, want %q", typ, c.typ)
-			}
-			if status != c.status || code != c.code {
-				t.Errorf("got %d %q, want %d %q", status, code, c.status, c.code)
-			}
-		})
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // redriven runs f with a queue "jobs" whose messages go to "dead" after one receive.
@@ -44,8 +46,7 @@ func TestRedriveWakesPollOfDeadLetterQueue(t *testing.T) {
 
 func TestRedriveInCirclesEnds(t *testing.T) {
 	redriven(t, func(x *fixture, dead string) {
-		_, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &dead, Attributes: attrs{"RedrivePolicy": policy("jobs")}})
-		x.ok(err)
+		must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &dead, Attributes: attrs{"RedrivePolicy": policy("jobs")}}))(x)
 		x.send("a")
 		x.want("a")
 		time.Sleep(10 * time.Second)
@@ -62,8 +63,7 @@ func TestRedriveInCirclesEnds(t *testing.T) {
 
 func TestRedriveWithoutItsTarget(t *testing.T) {
 	redriven(t, func(x *fixture, dead string) {
-		_, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &dead})
-		x.ok(err)
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &dead}))(x)
 		x.send("a")
 		for range 3 {
 			x.want("a")
@@ -85,8 +85,7 @@ func TestMoveTask(t *testing.T) {
 		task, err := x.c.StartMessageMoveTask(x.Context(), &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(arn("dead")), MaxNumberOfMessagesPerSecond: aws.Int32(2)})
 		x.ok(err)
 		status := func() types.ListMessageMoveTasksResultEntry {
-			out, err := x.c.ListMessageMoveTasks(x.Context(), &sqs.ListMessageMoveTasksInput{SourceArn: aws.String(arn("dead"))})
-			x.ok(err)
+			out := must.Get(x.c.ListMessageMoveTasks(x.Context(), &sqs.ListMessageMoveTasksInput{SourceArn: aws.String(arn("dead"))}))(x)
 			return out.Results[0]
 		}
 		if s := status(); *s.Status != "RUNNING" || s.ApproximateNumberOfMessagesMoved != 2 || *s.ApproximateNumberOfMessagesToMove != 3 {
@@ -108,8 +107,7 @@ func TestMoveTask(t *testing.T) {
 		_, err = x.c.StartMessageMoveTask(x.Context(), &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(arn("jobs"))})
 		x.code(err, invalidValue)
 
-		sources, err := x.c.ListDeadLetterSourceQueues(x.Context(), &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &dead})
-		x.ok(err)
+		sources := must.Get(x.c.ListDeadLetterSourceQueues(x.Context(), &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &dead}))(x)
 		if len(sources.QueueUrls) != 1 || sources.QueueUrls[0] != x.url {
 			x.Errorf("sources %v, want %s", sources.QueueUrls, x.url)
 		}

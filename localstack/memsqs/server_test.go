@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -98,8 +99,7 @@ func TestMessagesInQueueOrder(t *testing.T) {
 		for _, b := range []string{"a1", "b1", "a2"} {
 			x.send(b, b[:1])
 		}
-		_, err := x.c.SendMessage(x.Context(), &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String("c1"), MessageGroupId: aws.String("c"), MessageDeduplicationId: aws.String("x")})
-		x.ok(err)
+		must.Get(x.c.SendMessage(x.Context(), &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String("c1"), MessageGroupId: aws.String("c"), MessageDeduplicationId: aws.String("x")}))(x)
 		x.receive(2)
 		for _, queue := range []string{"jobs.fifo", x.url} {
 			got := x.srv.Messages(queue)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
@@ -150,9 +151,7 @@ func TestOutput(t *testing.T) {
 	t.Parallel()
 	x := start(t)
 	x.must(request{Do: "print", Value: "hello"})
-	if err := x.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Close(t.Context()))
 	if got := strings.Count(x.out.String(), "hello\n"); got != 2 {
 		t.Errorf("output is %q, want hello from stdout and stderr", x.out.String())
 	}
@@ -161,9 +160,7 @@ func TestOutput(t *testing.T) {
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	plain := filepath.Join(t.TempDir(), "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(plain, nil, 0o600))
 	bad := func(o *runtimeapi.Options) {
 		o.Timeout, o.InitTimeout, o.MemorySize, o.Processes, o.PerProcess = time.Hour, -1, -1, -1, -1
 	}
@@ -204,9 +201,7 @@ func fields(err error) (out []string) {
 func TestInvalidEntrypoint(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "bootstrap")
-	if err := os.WriteFile(path, []byte("not a program"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("not a program"), 0o700))
 	f, err := runtimeapi.Start(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)

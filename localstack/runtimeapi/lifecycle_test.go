@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
@@ -238,10 +239,7 @@ func TestClose(t *testing.T) {
 	t.Run("context of Start", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(context.Background())
-		f, err := runtimeapi.Start(ctx, bootstrap, func(o *runtimeapi.Options) { o.Timeout = time.Minute })
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(runtimeapi.Start(ctx, bootstrap, func(o *runtimeapi.Options) { o.Timeout = time.Minute }))(t)
 		time.AfterFunc(300*time.Millisecond, cancel)
 		if _, err := f.Invoke(context.Background(), []byte(`{"Sleep":60000000000}`)); err == nil {
 			t.Error("the invocation succeeded")

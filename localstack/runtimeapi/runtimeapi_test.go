@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
@@ -66,12 +67,9 @@ type fixture struct {
 func start(t *testing.T, optFns ...func(*runtimeapi.Options)) *fixture {
 	t.Helper()
 	x := &fixture{T: t}
-	f, err := runtimeapi.Start(context.Background(), bootstrap, append([]func(*runtimeapi.Options){func(o *runtimeapi.Options) {
+	f := must.Get(runtimeapi.Start(context.Background(), bootstrap, append([]func(*runtimeapi.Options){func(o *runtimeapi.Options) {
 		o.Stdout, o.Stderr = &x.out, &x.out
-	}}, optFns...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, optFns...)...))(t)
 	x.Function = f
 	t.Cleanup(func() {
 		if err := f.Close(context.Background()); err != nil {

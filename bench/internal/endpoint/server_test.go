@@ -13,7 +13,6 @@ import (
 
 	"github.com/sqsonce/sqsonce/bench/internal/job"
 	"github.com/sqsonce/sqsonce/internal/must"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -78,14 +77,6 @@ func TestOrder(t *testing.T) {
 		if got := orderOf(queue, 4); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
-	}
-}
-
-func TestWriteUnits(t *testing.T) {
-	t.Parallel()
-	got := writeUnits([]fault.Call{{Op: "UpdateItem", Units: 2}, {Op: "GetItem", Units: 1}, {Op: "BatchExecuteStatement", Units: 25}})
-	if got != 27 {
-		t.Errorf("got %v write units, want 27: reads are not writes", got)
 	}
 }
 

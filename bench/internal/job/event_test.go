@@ -79,12 +79,3 @@ func TestBacklogIsMixed(t *testing.T) {
 		t.Errorf("%d bursts follow one of the group before: the order is not mixed", following)
 	}
 }
-
-func TestBits(t *testing.T) {
-	t.Parallel()
-	b := NewBits(10)
-	b.Add(9)
-	if !b.Has(9) || b.Has(8) || b.Has(100) {
-		t.Errorf("got %v %v %v, want only 9", b.Has(9), b.Has(8), b.Has(100))
-	}
-}

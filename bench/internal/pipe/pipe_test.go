@@ -1,7 +1,6 @@
 package pipe_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,16 +49,5 @@ func TestProcess(t *testing.T) {
 	}
 	if err := p.Call("exit", nil, nil); err == nil || !strings.Contains(err.Error(), "hello from the other process") {
 		t.Errorf("got %v, want an error with what the process wrote", err)
-	}
-}
-
-func TestServeReturnsWhenItsInputEnds(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	if err := pipe.Serve(strings.NewReader(""), &out, nil); err != nil {
-		t.Errorf("got %v, want nil: the calling process has exited", err)
-	}
-	if err := pipe.Serve(strings.NewReader("nonsense"), &out, nil); err == nil {
-		t.Error("got nil for nonsense")
 	}
 }

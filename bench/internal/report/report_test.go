@@ -52,12 +52,3 @@ func TestTable(t *testing.T) {
 		t.Errorf("got %q, want %q", s, want)
 	}
 }
-
-func TestJSONHasEveryKey(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	must.Do(t, JSON(&out).Print(Row{Scenario: "s", Contestant: "c"}))
-	if !strings.Contains(out.String(), `"msg_per_s":null`) || !strings.Contains(out.String(), `"spread":null`) {
-		t.Errorf("got %s, want a null for each figure that does not apply", out.String())
-	}
-}

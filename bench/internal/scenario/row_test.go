@@ -40,15 +40,3 @@ func TestAddState(t *testing.T) {
 		t.Errorf("allocations %v, rate %v, want neither", row.Allocs, row.Rate)
 	}
 }
-
-func TestNothingHandled(t *testing.T) {
-	t.Parallel()
-	row := rowOf(run{}, job.Job{}, 10, job.Usage{CPU: 1}, 1)
-	addState(&row, job.Usage{}, endpoint.State{SQSRequests: 1})
-	if row.CPU != nil || row.SQS != nil {
-		t.Errorf("figures per message without messages: %v, %v", row.CPU, row.SQS)
-	}
-	if row.Messages == nil || *row.Messages != 0 {
-		t.Errorf("messages %v, want 0", row.Messages)
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 	"github.com/sqsonce/sqsonce/localstack"
 )
@@ -96,10 +97,7 @@ func loadOf(lines ...string) *load {
 // An outage that met no connection is not as it should be. What it does to connections is in the tests of netfault.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	o, err := netfault.Start("127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(netfault.Start("127.0.0.1:1"))(t)
 	r := &report{}
 	if r.addOutage(&stack{outage: o}); len(r.unexpected) != 1 {
 		t.Errorf("before the outage: %q, want that it met no connection", r.unexpected)
@@ -137,9 +135,7 @@ func TestDynamoDBBehindTheProxy(t *testing.T) {
 		{"https://localhost.localstack.cloud:4566", "", "https://localhost.localstack.cloud:4566"},
 	} {
 		b := &backend{}
-		if err := b.useDynamoDB(tt.endpoint); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.useDynamoDB(tt.endpoint))
 		s := &stack{backend: b}
 		if b.address != "" {
 			s.outage = &netfault.Proxy{Addr: "127.0.0.1:1"}
@@ -169,32 +165,23 @@ func TestDeployed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(t.Context()) }) // in memory
-	if err := orders.CreateLedger(t.Context(), s.DynamoDB, "ledger"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, orders.CreateLedger(t.Context(), s.DynamoDB, "ledger"))
 	outputs := map[string]string{
 		"OrdersQueueUrl": s.QueueURL["s-orders"], "OrdersDLQUrl": s.QueueURL["s-orders-dlq"],
 		"OrdersFifoQueueUrl": s.QueueURL["s-orders.fifo"], "OrdersFifoDLQUrl": s.QueueURL["s-orders-dlq.fifo"],
 		"DedupTableName": "records", "LedgerTableName": "ledger", "OrdersFunctionName": "not used",
 	}
 	few := filepath.Join(dir, "few.jsonl")
-	all, err := os.ReadFile("../orders.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadFile("../orders.jsonl"))(t)
 	lines := strings.SplitAfter(string(all), "\n")[:200]
-	if err := os.WriteFile(few, []byte(strings.Join(lines, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(few, []byte(strings.Join(lines, "")), 0o600))
 	demo := func(outputs map[string]string) (string, error) {
 		text, err := json.Marshal(outputs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		file := filepath.Join(dir, "outputs.json")
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, text, 0o600))
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "demo"))
 		cmd.Env = append(os.Environ(), "STACK_OUTPUTS="+file, "ORDERS="+few, "AWS_ENDPOINT_URL="+s.URL, "STORE=",
 			"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true")

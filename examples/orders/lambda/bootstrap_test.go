@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
@@ -36,37 +37,24 @@ func TestBootstrap(t *testing.T) {
 	if growth := float64(size(t, bootstrap)) / float64(size(t, build(t, "./testdata/bare"))); growth > maxGrowth {
 		t.Errorf("the bootstrap has %.3f times the size of testdata/bare; want at most %.2f times", growth, maxGrowth)
 	}
-	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+	stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) {
 		o.Queues, o.Tables, o.HTTP = []localstack.Queue{{Name: "orders"}}, []string{"dedup"}, true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer stack.Close(context.Background())
-	if err := orders.CreateLedger(t.Context(), stack.DynamoDB, "ledger"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, orders.CreateLedger(t.Context(), stack.DynamoDB, "ledger"))
 	var out bytes.Buffer
-	f, err := runtimeapi.Start(t.Context(), bootstrap, func(o *runtimeapi.Options) {
+	f := must.Get(runtimeapi.Start(t.Context(), bootstrap, func(o *runtimeapi.Options) {
 		o.Timeout, o.Stdout = time.Minute, &out
 		o.Env = []string{
 			"AWS_LAMBDA_LOG_FORMAT=JSON", "DEDUP_TABLE=dedup", "LEDGER_TABLE=ledger", "DEAD_LETTER_QUEUE=" + stack.QueueURL["orders-dlq"],
 			"AWS_ENDPOINT_URL_SQS=" + *stack.SQS.Options().BaseEndpoint, "AWS_ENDPOINT_URL_DYNAMODB=" + *stack.DynamoDB.Options().BaseEndpoint,
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for range 2 {
-		event, err := json.Marshal(events.SQSEvent{Records: []events.SQSMessage{
+		event := must.Get(json.Marshal(events.SQSEvent{Records: []events.SQSMessage{
 			record("1", `{"id":"ord-1/placed","account":"acct-1","amount":250}`), record("2", "not json"),
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Invoke(t.Context(), event); err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
+		must.Get(f.Invoke(t.Context(), event))(t)
 	}
 	if err := f.Close(t.Context()); err != nil { // all of its output is there
 		t.Fatal(err)
@@ -123,9 +111,6 @@ func build(t *testing.T, pkg string) (bootstrap string) {
 
 func size(t *testing.T, file string) int64 {
 	t.Helper()
-	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(file))(t)
 	return info.Size()
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -45,10 +46,8 @@ func start(t *testing.T) *bed {
 	t.Cleanup(func() { b.must(stack.Close(context.Background())) })
 	b.must(dynamooutbox.CreateTable(t.Context(), stack.DynamoDB, "outbox"))
 	env := map[string]string{"OUTBOX_TABLE": "outbox", "QUEUE_URL": stack.QueueURL["orders.fifo"]}
-	b.handler, err = newHandler(stack.DynamoDB, stack.SQS, func(name string) string { return env[name] }, slog.New(slog.NewJSONHandler(&b.log, nil)))
-	b.must(err)
-	b.box, err = dynamooutbox.New(stack.DynamoDB, "outbox", "orders", "orders")
-	b.must(err)
+	b.handler = must.Get(newHandler(stack.DynamoDB, stack.SQS, func(name string) string { return env[name] }, slog.New(slog.NewJSONHandler(&b.log, nil))))(b)
+	b.box = must.Get(dynamooutbox.New(stack.DynamoDB, "outbox", "orders", "orders"))(b)
 	return b
 }
 
@@ -61,10 +60,8 @@ func (b *bed) must(err error) {
 
 func (b *bed) commit(group string, seq int64, body string) {
 	b.Helper()
-	put, err := b.box.Put(fifo.Event{ID: group + "/" + string(rune('0'+seq)), Group: group, Body: body}, seq)
-	b.must(err)
-	_, err = b.DynamoDB.TransactWriteItems(b.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Put: put}}})
-	b.must(err)
+	put := must.Get(b.box.Put(fifo.Event{ID: group + "/" + string(rune('0'+seq)), Group: group, Body: body}, seq))(b)
+	must.Get(b.DynamoDB.TransactWriteItems(b.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Put: put}}}))(b)
 }
 
 // invoke invokes the function as the table's stream does for a new item of each group, or without groups as the schedule does.
@@ -83,12 +80,10 @@ func (b *bed) invoke(groups ...string) any {
 		}
 		event = e
 	}
-	raw, err := json.Marshal(event)
-	b.must(err)
+	raw := must.Get(json.Marshal(event))(b)
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
-	answer, err := b.handler(ctx, raw)
-	b.must(err)
+	answer := must.Get(b.handler(ctx, raw))(b)
 	return answer
 }
 
@@ -97,10 +92,9 @@ func (b *bed) invoke(groups ...string) any {
 func TestRelayActions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
-		_, err := b.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
+		must.Get(b.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
 			QueueUrl: aws.String(b.QueueURL["orders.fifo"]), Attributes: map[string]string{string(sqstypes.QueueAttributeNameMaximumMessageSize): "2048"},
-		})
-		b.must(err)
+		}))(b)
 		b.MemDynamoDB().Set(fault.Plan{}) // the calls of the setup are not the relay's
 		before := len(b.MemDynamoDB().Calls())
 		b.commit("a", 1, "{}")
@@ -166,9 +160,7 @@ func roleActions(t *testing.T) (actions []string) {
 			} `yaml:"OutboxRelayRole"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal(readFile(t, "../../../template.yaml"), &template); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(readFile(t, "../../../template.yaml"), &template))
 	for _, p := range template.Resources.OutboxRelayRole.Properties.Policies {
 		for _, s := range p.PolicyDocument.Statement {
 			actions = append(actions, s.Action...)
@@ -189,9 +181,5 @@ func TestBadEnvironment(t *testing.T) {
 
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must.Get(os.ReadFile(name))(t)
 }

@@ -20,6 +20,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"gopkg.in/yaml.v3"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
@@ -51,9 +52,7 @@ func doorbell(t *testing.T, arn string) esm.StreamConfig {
 			} `yaml:"OutboxRelayFunction"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal(readFile(t, "../../../template.yaml"), &template); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(readFile(t, "../../../template.yaml"), &template))
 	f := template.Resources.OutboxRelayFunction.Properties
 	p := f.Events.Committed.Properties
 	if len(p.Filter.Filters) != 1 {
@@ -70,12 +69,10 @@ func doorbell(t *testing.T, arn string) esm.StreamConfig {
 func TestStreamIsADoorbell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
-		_, err := b.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
+		must.Get(b.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
 			QueueUrl: aws.String(b.QueueURL["orders.fifo"]), Attributes: map[string]string{string(sqstypes.QueueAttributeNameMaximumMessageSize): "2048"},
-		})
-		b.must(err)
-		table, err := b.DynamoDB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("outbox")})
-		b.must(err)
+		}))(b)
+		table := must.Get(b.DynamoDB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("outbox")}))(b)
 		streams := dynamodbstreams.New(dynamodbstreams.Options{
 			Region: "us-east-1", BaseEndpoint: b.DynamoDB.Options().BaseEndpoint, Credentials: b.DynamoDB.Options().Credentials,
 			HTTPClient: &http.Client{Transport: b.MemDynamoDB()},

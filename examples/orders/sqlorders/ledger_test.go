@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestSQLite(t *testing.T) {
@@ -30,10 +31,7 @@ func bookedOnce(t *testing.T, store, dsn string) {
 		if err := l.setup(t.Context()); err != nil { // does nothing after the first
 			t.Fatal(err)
 		}
-		handler, err := l.handler(orders.Config{Consumer: "billing", Calls: calls, Lease: 6 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		handler := must.Get(l.handler(orders.Config{Consumer: "billing", Calls: calls, Lease: 6 * time.Second}))(t)
 		consumers.Go(func() {
 			for i, body := range messages {
 				m := &sqsonce.Message{ID: strconv.Itoa(i + 1), QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders", Body: body, ReceiveCount: 1}
@@ -62,10 +60,7 @@ func bookedOnce(t *testing.T, store, dsn string) {
 
 func open(t *testing.T, store, dsn string) *ledger {
 	t.Helper()
-	l, err := openLedger(store, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(openLedger(store, dsn))(t)
 	t.Cleanup(func() { _ = l.db.Close() }) // every call has returned
 	return l
 }

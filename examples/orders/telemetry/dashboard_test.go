@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const dashboardFile = "../../../deploy/grafana/sqsonce.json"
@@ -39,14 +41,9 @@ type panel struct {
 
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
-	text, err := os.ReadFile(dashboardFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(dashboardFile))(t)
 	var d dashboard
-	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(bytes.NewReader(text)).Decode(&d))
 	if len(d.Panels) < 20 {
 		t.Fatalf("%d panels: was the file understood?", len(d.Panels))
 	}

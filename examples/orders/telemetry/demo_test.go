@@ -28,6 +28,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/otelsqs"
@@ -110,14 +111,8 @@ func startPublisher(t *testing.T) (addr string) {
 		t.Fatal(err)
 	}
 	addr = serving.FindStringSubmatch(log.String())[1]
-	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.Queues = []localstack.Queue{{Name: "orders.fifo"}} })
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := fifo.NewPublisher(stack.SQS, stack.QueueURL["orders.fifo"], "orders", tel.Publisher)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) { o.Queues = []localstack.Queue{{Name: "orders.fifo"}} }))(t)
+	p := must.Get(fifo.NewPublisher(stack.SQS, stack.QueueURL["orders.fifo"], "orders", tel.Publisher))(t)
 	commit, relay := startOutbox(t, stack, p, tel)
 	ctx, cancel := context.WithCancel(context.Background())
 	published, relayed := make(chan error, 1), make(chan error, 1)
@@ -149,17 +144,9 @@ func startPublisher(t *testing.T) (addr string) {
 func startOutbox(t *testing.T, stack *localstack.Stack, p *fifo.Publisher, tel *otelsqs.Telemetry) (commit func() error, relay *outbox.Relay) {
 	t.Helper()
 	const table = "outbox"
-	if err := dynamooutbox.CreateTable(t.Context(), stack.DynamoDB, table); err != nil {
-		t.Fatal(err)
-	}
-	box, err := dynamooutbox.New(stack.DynamoDB, table, "orders", "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	relay, err = outbox.NewRelay(box, p, tel.Relay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, dynamooutbox.CreateTable(t.Context(), stack.DynamoDB, table))
+	box := must.Get(dynamooutbox.New(stack.DynamoDB, table, "orders", "orders"))(t)
+	relay = must.Get(outbox.NewRelay(box, p, tel.Relay))(t)
 	var seq int64
 	return func() error {
 		seq++
@@ -275,7 +262,5 @@ func (p server) checkRules(t *testing.T) {
 func (p server) ask(t *testing.T, query string, data any) {
 	t.Helper()
 	answer := struct{ Data any }{data}
-	if err := json.Unmarshal([]byte(get(t, p.url+"/api/v1/"+query)), &answer); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(get(t, p.url+"/api/v1/"+query)), &answer))
 }

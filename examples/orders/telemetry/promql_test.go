@@ -12,6 +12,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -123,14 +124,9 @@ type rule struct {
 
 func readRules(t *testing.T) (rules []rule) {
 	t.Helper()
-	text, err := os.ReadFile(rulesFolder + "rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(rulesFolder + "rules.yaml"))(t)
 	var file struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(text, &file))
 	for _, g := range file.Groups {
 		rules = append(rules, g.Rules...)
 	}
@@ -148,10 +144,7 @@ var (
 // What promtool does not see: names that no metric has, labels that an alert has not, and alerts without an address or a test.
 func TestRules(t *testing.T) {
 	golden := readGolden(t)
-	tests, err := os.ReadFile(rulesFolder + "rules_test.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tests := must.Get(os.ReadFile(rulesFolder + "rules_test.yaml"))(t)
 	for _, r := range readRules(t) {
 		for _, problem := range golden.check(r.Expr) {
 			t.Errorf("%s: %s", r.Alert, problem)

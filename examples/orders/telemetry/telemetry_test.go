@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -28,14 +29,9 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	once, err := dedup.New(memstore.New(), "orders", tel.Once)
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(memstore.New(), "orders", tel.Once))(t)
 	handler := tel.Handler("https://sqs.us-east-1.amazonaws.com/000000000000/orders", once.Handler(func(context.Context, *sqsonce.Message) error { return nil }))
-	if err := handler(t.Context(), &sqsonce.Message{ID: "1", QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, handler(t.Context(), &sqsonce.Message{ID: "1", QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders"}))
 	addr := serving.FindStringSubmatch(log.String())
 	if addr == nil {
 		t.Fatalf("the log does not say where /metrics is: %s", &log)

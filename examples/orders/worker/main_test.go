@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
@@ -33,20 +34,15 @@ func TestImage(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	program := buildAsImage(t)
-	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+	stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) {
 		o.HTTP, o.Queues, o.Tables = true, []localstack.Queue{{Name: "orders"}}, []string{"dedup"}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer func() {
 		if err := stack.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	}()
-	if err := orders.CreateLedger(t.Context(), stack.DynamoDB, "ledger"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, orders.CreateLedger(t.Context(), stack.DynamoDB, "ledger"))
 	w := startWorker(t, program, stack)
 	for _, path := range []string{"/live", "/ready"} {
 		eventually(t, path+" is 200", func() bool { return w.health(path) == 0 })
@@ -56,14 +52,10 @@ func TestImage(t *testing.T) {
 	}
 
 	// The review is a handler that runs when the signal comes.
-	if _, err := stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(stack.QueueURL["orders"]),
-		MessageBody: aws.String(`{"id":"ord-1/placed","account":"acct-1","amount":250,"review":"3s"}`)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(stack.QueueURL["orders"]),
+		MessageBody: aws.String(`{"id":"ord-1/placed","account":"acct-1","amount":250,"review":"3s"}`)}))(t)
 	eventually(t, "the handler runs", func() bool { return w.running(t) == 1 })
-	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-w.exited:
 	case <-time.After(2 * time.Minute): // the longest that a platform waits
@@ -75,10 +67,7 @@ func TestImage(t *testing.T) {
 	if got := w.health("/live"); got != 1 {
 		t.Errorf("-health after the worker has ended: status %d, want 1", got)
 	}
-	ledger, err := orders.ReadLedger(t.Context(), stack.DynamoDB, "ledger")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledger := must.Get(orders.ReadLedger(t.Context(), stack.DynamoDB, "ledger"))(t)
 	if left := stack.MemSQS().Messages("orders"); ledger["acct-1"].Balance != 250 || len(left) != 0 {
 		t.Errorf("after the stop the ledger has %+v and the queue %+v, want the order booked and deleted", ledger, left)
 	}
@@ -88,10 +77,7 @@ func TestImage(t *testing.T) {
 func buildAsImage(t *testing.T) string {
 	t.Helper()
 	const root = "../../.."
-	text, err := os.ReadFile(filepath.Join(root, "deploy/Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, "deploy/Dockerfile")))(t)
 	build := regexp.MustCompile(`(?m)^RUN (.*) CGO_ENABLED=0 (.*) -trimpath (.* -o /worker .*)$`).FindSubmatch(text)
 	if build == nil || !strings.Contains(string(text), "COPY --from=build /worker /worker\n") || !strings.HasSuffix(string(text), "\nENTRYPOINT [\"/worker\"]\n") {
 		t.Fatal("deploy/Dockerfile does not build, copy and run a static /worker, without a shell")
@@ -119,18 +105,13 @@ type worker struct {
 
 func startWorker(t *testing.T, program string, stack *localstack.Stack) *worker {
 	t.Helper()
-	out, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 	defer out.Close() // the process has a copy of the descriptor
 	w := &worker{program: program, out: out.Name(), cmd: exec.Command(program), exited: make(chan struct{})}
 	w.cmd.Stdout, w.cmd.Stderr = out, out
 	w.cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+stack.URL, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 		"QUEUE_URL="+stack.QueueURL["orders"], "DEDUP_TABLE=dedup", "LEDGER_TABLE=ledger", "HEALTH_ADDR=127.0.0.1:0", "STOP_TIMEOUT=110s")
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.cmd.Start())
 	go func() {
 		w.err = w.cmd.Wait()
 		close(w.exited)
@@ -163,24 +144,15 @@ func (w *worker) health(path string) int {
 // running returns how many handlers run.
 func (w *worker) running(t *testing.T) (n int) {
 	t.Helper()
-	resp, err := http.Get("http://" + w.addr + "/running")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + w.addr + "/running"))(t)
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&struct{ Total *int }{&n}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(resp.Body).Decode(&struct{ Total *int }{&n}))
 	return n
 }
 
 func (w *worker) log(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(w.out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(w.out))(t))
 }
 
 func eventually(t *testing.T, what string, is func() bool) {

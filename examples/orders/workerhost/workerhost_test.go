@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -16,10 +17,7 @@ func TestSettings(t *testing.T) {
 	for name, value := range map[string]string{"CONCURRENCY": "7", "VISIBILITY": "40s", "STOP_TIMEOUT": "110s"} {
 		t.Setenv(name, value)
 	}
-	s, err := fromEnv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(fromEnv())(t)
 	var o sqsworker.Options
 	s.apply(&o)
 	if o.Concurrency != 7 || o.VisibilityTimeout != 40*time.Second || o.StopTimeout != 110*time.Second {
@@ -33,10 +31,7 @@ func TestSettings(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	t.Setenv("BACKOFF", "5s")
-	s, err := fromEnv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(fromEnv())(t)
 	var got []time.Duration
 	for _, try := range []int{1, 2, 3, 4, 1000} {
 		got = append(got, s.doubling()(try))

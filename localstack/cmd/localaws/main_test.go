@@ -20,16 +20,14 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
 // started runs the command until the test ends, and returns the first line that it prints, and what it prints besides by then.
 func started(t *testing.T, args ...string) (url, said string) {
 	t.Helper()
-	o, err := parse(append([]string{"-addr", "127.0.0.1:0"}, args...), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parse(append([]string{"-addr", "127.0.0.1:0"}, args...), io.Discard))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	in, out := io.Pipe()
 	log := make(lines, 1)
@@ -41,10 +39,7 @@ func started(t *testing.T, args ...string) (url, said string) {
 			t.Errorf("ended with %v, want nil after a signal", err)
 		}
 	})
-	url, err = bufio.NewReader(in).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	url = must.Get(bufio.NewReader(in).ReadString('\n'))(t)
 	return strings.TrimSpace(url), <-log
 }
 
@@ -66,10 +61,7 @@ func TestServesBothServicesOnOnePort(t *testing.T) {
 		}
 	}
 
-	stack, err := localstack.Start(ctx, func(o *localstack.Options) { o.Endpoint = url })
-	if err != nil {
-		t.Fatal(err)
-	}
+	stack := must.Get(localstack.Start(ctx, func(o *localstack.Options) { o.Endpoint = url }))(t)
 	for _, name := range []string{"jobs", "jobs-dlq", "jobs.fifo", "jobs-dlq.fifo"} {
 		if _, err := stack.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(name)}); err != nil {
 			t.Errorf("queue %s: %v", name, err)
@@ -92,10 +84,7 @@ func do(t *testing.T, method, url string, header http.Header, body io.Reader) (s
 		t.Fatalf("%s %s: %v", method, url, err)
 	}
 	defer resp.Body.Close() // only read
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(text)
 }
 
@@ -106,12 +95,8 @@ func TestOtherClients(t *testing.T) {
 	json := http.Header{"X-Amz-Target": {"AmazonSQS.ListQueues"}, "Authorization": {"x"}}
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	if _, err := z.Write([]byte(`{"QueueNamePrefix":"jobs-"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(z.Write([]byte(`{"QueueNamePrefix":"jobs-"}`)))(t)
+	must.Do(t, z.Close())
 	zipped := json.Clone()
 	zipped.Set("Content-Encoding", "gzip")
 	for name, w := range map[string]struct {
@@ -161,14 +146,9 @@ func TestStrictHandles(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"-strict-handles"}} {
 		url, _ := started(t, append(args, "-queues", "jobs")...)
-		stack, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.Endpoint = url })
-		if err != nil {
-			t.Fatal(err)
-		}
+		stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) { o.Endpoint = url }))(t)
 		queue := url + "/000000000000/jobs"
-		if _, err := stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String("a")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String("a")}))(t)
 		var handles []*string
 		for range 2 {
 			out, err := stack.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue})
@@ -188,21 +168,12 @@ func TestStrictHandles(t *testing.T) {
 func TestTTLInterval(t *testing.T) {
 	t.Parallel()
 	url, _ := started(t, "-tables", "records", "-ttl-interval", "1ms")
-	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.Endpoint = url })
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = stack.DynamoDB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("records"), Item: map[string]ddbtypes.AttributeValue{
+	stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) { o.Endpoint = url }))(t)
+	must.Get(stack.DynamoDB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("records"), Item: map[string]ddbtypes.AttributeValue{
 		"id": &ddbtypes.AttributeValueMemberS{Value: "a"}, "expiration": &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Unix()-10, 10)},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	for {
-		out, err := stack.DynamoDB.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("records")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(stack.DynamoDB.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("records")}))(t)
 		if out.Count == 0 {
 			return
 		}

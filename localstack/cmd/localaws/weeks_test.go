@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // pipes is a listener of connections in memory, which have the bubble's clock.
@@ -69,10 +71,7 @@ func TestConnectionsEnd(t *testing.T) {
 			c := p.dial()
 			begin := time.Now()
 			go func() { _, _ = io.WriteString(c, tt.sent) }() // the server may close the connection before it has read all
-			text, err := io.ReadAll(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(io.ReadAll(c))(t)
 			if got := time.Since(begin); got != tt.after {
 				t.Errorf("after %q the connection ended in %s with %q, want %s", tt.sent, got, text, tt.after)
 			}
@@ -111,10 +110,7 @@ func TestNoRecord(t *testing.T) {
 	defer d.Close()
 	server := newServer(q, d)
 	for _, target := range []string{"AmazonSQS.ListQueues", "DynamoDB_20120810.ListTables"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localaws/", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localaws/", strings.NewReader("{}")))(t)
 		r.Header.Set("X-Amz-Target", target)
 		r.Header.Set("Authorization", "x")
 		var w status

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 func putRequest(i m) ddbtypes.WriteRequest {
@@ -106,8 +108,7 @@ var batchGetCases = []testCase{
 		x.fill(m{"id": "a", "of": "two"})
 		x.table = one
 		x.fill(m{"id": "a", "of": "one"}, m{"id": "b", "of": "one"})
-		got, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{one: keys(m{"id": "a"}, m{"id": "b"}, m{"id": "c"}), two: keys(m{"id": "a"})})
-		x.ok(err)
+		got := suite.Get(x.getBatch(map[string]ddbtypes.KeysAndAttributes{one: keys(m{"id": "a"}, m{"id": "b"}, m{"id": "c"}), two: keys(m{"id": "a"})}))
 		slices.SortFunc(got[one], func(a, b item) int { return strings.Compare(showItem(a), showItem(b)) })
 		x.list("the first", got[one], m{"id": "a", "of": "one"}, m{"id": "b", "of": "one"})
 		x.list("the second", got[two], m{"id": "a", "of": "two"})
@@ -118,8 +119,7 @@ var batchGetCases = []testCase{
 		k := keys(m{"id": "a"})
 		expression := "v, #status"
 		k.ProjectionExpression, k.ExpressionAttributeNames = &expression, used(names, expression)
-		got, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{x.table: k})
-		x.ok(err)
+		got := suite.Get(x.getBatch(map[string]ddbtypes.KeysAndAttributes{x.table: k}))
 		x.list("projected", got[x.table], m{"v": 1, "status": "x"})
 	}},
 	{name: "batch get/100 keys", run: func(x *exam) {

@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 func units(c *ddbtypes.ConsumedCapacity) float64 {
@@ -29,8 +31,7 @@ func (x *exam) putUnits(i m) float64 {
 }
 
 func (x *exam) getUnits(key m, consistent bool) float64 {
-	out, err := x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: attributes(key), ConsistentRead: &consistent, ReturnConsumedCapacity: total})
-	x.ok(err)
+	out := suite.Get(x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: attributes(key), ConsistentRead: &consistent, ReturnConsumedCapacity: total}))
 	return units(out.ConsumedCapacity)
 }
 
@@ -93,8 +94,7 @@ var capacityCases = []testCase{
 			x.fill(m{"id": "p", "pos": i + 1, "v": strings.Repeat("v", 2000)})
 		}
 		read := func(consistent bool) float64 {
-			out, err := x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ConsistentRead, in.ReturnConsumedCapacity = &consistent, total })
-			x.ok(err)
+			out := suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ConsistentRead, in.ReturnConsumedCapacity = &consistent, total }))
 			return units(out.ConsumedCapacity)
 		}
 		equal(x, "6 KB", read(true), 2)
@@ -103,13 +103,12 @@ var capacityCases = []testCase{
 	{name: "capacity/a scan by the sum of its items, before filter and projection", run: func(x *exam) { // nubo-db/dynamodb-conformance, scan/consumedCapacity.test.ts
 		x.use("id:S")
 		read := func(change ...func(*dynamodb.ScanInput)) float64 {
-			out, err := x.scanned(func(in *dynamodb.ScanInput) {
+			out := suite.Get(x.scanned(func(in *dynamodb.ScanInput) {
 				in.ReturnConsumedCapacity, in.ConsistentRead = total, aws.Bool(true)
 				for _, f := range change {
 					f(in)
 				}
-			})
-			x.ok(err)
+			}))
 			return units(out.ConsumedCapacity)
 		}
 		stale := func(in *dynamodb.ScanInput) { in.ConsistentRead = nil }
@@ -127,10 +126,8 @@ var capacityCases = []testCase{
 		x.use("id:S")
 		for _, asked := range []ddbtypes.ReturnConsumedCapacity{total, "INDEXES"} {
 			put := x.put(m{"id": "a"}, args{capacity: asked}).capacity
-			get, err := x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: attributes(m{"id": "a"}), ReturnConsumedCapacity: asked})
-			x.ok(err)
-			scan, err := x.scanned(func(in *dynamodb.ScanInput) { in.ReturnConsumedCapacity = asked })
-			x.ok(err)
+			get := suite.Get(x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: attributes(m{"id": "a"}), ReturnConsumedCapacity: asked}))
+			scan := suite.Get(x.scanned(func(in *dynamodb.ScanInput) { in.ReturnConsumedCapacity = asked }))
 			for _, c := range []*ddbtypes.ConsumedCapacity{put, get.ConsumedCapacity, scan.ConsumedCapacity} {
 				equal(x, "kinds", c.ReadCapacityUnits == nil && c.WriteCapacityUnits == nil, true)
 			}
@@ -163,22 +160,19 @@ var capacityCases = []testCase{
 	}},
 	{name: "capacity/a batch by its parts", run: func(x *exam) {
 		x.use("id:S")
-		out, err := x.client().BatchWriteItem(x.ctx, &dynamodb.BatchWriteItemInput{
+		out := suite.Get(x.client().BatchWriteItem(x.ctx, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]ddbtypes.WriteRequest{x.table: {putRequest(sized("a", 1500)), putRequest(m{"id": "b"})}}, ReturnConsumedCapacity: total,
-		})
-		x.ok(err)
+		}))
 		equal(x, "writes", units(&out.ConsumedCapacity[0]), 3)
 		k := keys(m{"id": "a"}, m{"id": "b"}, m{"id": "none"})
-		got, err := x.client().BatchGetItem(x.ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]ddbtypes.KeysAndAttributes{x.table: k}, ReturnConsumedCapacity: total})
-		x.ok(err)
+		got := suite.Get(x.client().BatchGetItem(x.ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]ddbtypes.KeysAndAttributes{x.table: k}, ReturnConsumedCapacity: total}))
 		equal(x, "reads", units(&got.ConsumedCapacity[0]), 3)
 	}},
 	{name: "capacity/statements as calls", run: func(x *exam) {
 		x.use("id:S")
-		out, err := x.client().BatchExecuteStatement(x.ctx, &dynamodb.BatchExecuteStatementInput{
+		out := suite.Get(x.client().BatchExecuteStatement(x.ctx, &dynamodb.BatchExecuteStatementInput{
 			Statements: []ddbtypes.BatchStatementRequest{x.statement(`INSERT INTO "T" VALUE {'id': 'a'}`), x.statement(`INSERT INTO "T" VALUE {'id': 'b', 'v': ?}`, strings.Repeat("v", 1500))}, ReturnConsumedCapacity: total,
-		})
-		x.ok(err)
+		}))
 		equal(x, "inserts", units(&out.ConsumedCapacity[0]), 3)
 	}},
 }
@@ -186,23 +180,19 @@ var capacityCases = []testCase{
 var transactCapacityCases = []testCase{
 	{name: "capacity/a transaction twice its parts", run: func(x *exam) {
 		x.use("id:S")
-		out, err := x.client().TransactWriteItems(x.ctx, &dynamodb.TransactWriteItemsInput{
+		out := suite.Get(x.client().TransactWriteItems(x.ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems: []ddbtypes.TransactWriteItem{x.txPut(sized("a", 1500)), x.txPut(m{"id": "b"}), x.txCheck(m{"id": "c"}, always)}, ReturnConsumedCapacity: total,
-		})
-		x.ok(err)
+		}))
 		equal(x, "writes", units(&out.ConsumedCapacity[0]), 2*2+2*1+2*1)
-		got, err := x.client().TransactGetItems(x.ctx, &dynamodb.TransactGetItemsInput{TransactItems: []ddbtypes.TransactGetItem{x.txGet(m{"id": "a"}, ""), x.txGet(m{"id": "none"}, "")}, ReturnConsumedCapacity: total})
-		x.ok(err)
+		got := suite.Get(x.client().TransactGetItems(x.ctx, &dynamodb.TransactGetItemsInput{TransactItems: []ddbtypes.TransactGetItem{x.txGet(m{"id": "a"}, ""), x.txGet(m{"id": "none"}, "")}, ReturnConsumedCapacity: total}))
 		equal(x, "reads", units(&got.ConsumedCapacity[0]), 2*1+2*1)
 	}},
 	{name: "capacity/a repeated token reads", run: func(x *exam) {
 		x.use("id:S")
 		in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("again"), TransactItems: []ddbtypes.TransactWriteItem{x.txPut(sized("a", 3000))}, ReturnConsumedCapacity: total}
-		out, err := x.client().TransactWriteItems(x.ctx, in)
-		x.ok(err)
+		out := suite.Get(x.client().TransactWriteItems(x.ctx, in))
 		equal(x, "the first time", units(&out.ConsumedCapacity[0]), 6)
-		out, err = x.client().TransactWriteItems(x.ctx, in)
-		x.ok(err)
+		out = suite.Get(x.client().TransactWriteItems(x.ctx, in))
 		equal(x, "the second time", units(&out.ConsumedCapacity[0]), 2)
 		equal(x, "reads", aws.ToFloat64(out.ConsumedCapacity[0].ReadCapacityUnits), 2)
 	}},

@@ -70,8 +70,7 @@ func (x *exam) create(in *dynamodb.CreateTableInput) string {
 	if in.BillingMode == "" {
 		in.BillingMode = ddbtypes.BillingModePayPerRequest
 	}
-	_, err := x.client().CreateTable(x.ctx, in)
-	x.ok(err)
+	suite.Get(x.client().CreateTable(x.ctx, in))
 	x.table = *in.TableName
 	x.t.Cleanup(func() {
 		// The test's own context has ended. Its error is of no use: nobody else uses the name.
@@ -160,8 +159,7 @@ func equal[T comparable](x *exam, what string, got, want T) {
 
 // stored expects the item of the key in the table; nil is none.
 func (x *exam) stored(key, want m) {
-	out, err := x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: attributes(key), ConsistentRead: aws.Bool(true)})
-	x.ok(err)
+	out := suite.Get(x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: attributes(key), ConsistentRead: aws.Bool(true)}))
 	x.same("stored", out.Item, want)
 }
 

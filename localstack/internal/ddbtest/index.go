@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 // useIndexed creates a table with the key id and a global index by_owner on owner and pos.
@@ -36,15 +38,13 @@ var indexCases = []testCase{
 	{name: "index/in the order of its sort key, sparse", run: func(x *exam) {
 		x.useIndexed(everything)
 		x.fill(m{"id": "a", "owner": "me", "pos": 3}, m{"id": "b", "owner": "me", "pos": 1, "v": 1}, m{"id": "c", "owner": "you", "pos": 2}, m{"id": "d", "owner": "me"}, m{"id": "e", "pos": 1})
-		out, err := x.owned()
-		x.ok(err)
+		out := suite.Get(x.owned())
 		x.list("items", out.Items, m{"id": "b", "owner": "me", "pos": 1, "v": 1}, m{"id": "a", "owner": "me", "pos": 3})
 	}},
 	{name: "index/its key is not unique", run: func(x *exam) {
 		x.useIndexed(everything)
 		x.fill(m{"id": "a", "owner": "me", "pos": 1}, m{"id": "b", "owner": "me", "pos": 1})
-		out, err := x.owned()
-		x.ok(err)
+		out := suite.Get(x.owned())
 		equal(x, "items", len(out.Items), 2)
 	}},
 	{name: "index/follows updates and deletes", run: func(x *exam) {
@@ -53,8 +53,7 @@ var indexCases = []testCase{
 		x.ok(x.update(m{"id": "a"}, args{update: "SET #o = :o", names: map[string]string{"#o": "owner"}, values: m{":o": "you"}}).err)
 		x.ok(x.update(m{"id": "b"}, args{update: "REMOVE pos"}).err)
 		x.ok(x.remove(m{"id": "c"}).err)
-		out, err := x.owned()
-		x.ok(err)
+		out := suite.Get(x.owned())
 		x.list("items", out.Items)
 	}},
 	{name: "index/projections", run: func(x *exam) {
@@ -68,13 +67,11 @@ var indexCases = []testCase{
 			{ddbtypes.Projection{ProjectionType: "INCLUDE", NonKeyAttributes: []string{"v"}}, m{"id": "a", "owner": "me", "pos": 1, "v": 1}},
 		} {
 			x.useIndexed(c.projection)
-			t, err := x.describe(x.table)
-			x.ok(err)
+			t := suite.Get(x.describe(x.table))
 			ix := t.GlobalSecondaryIndexes[0]
 			equal(x, "described", aws.ToString(ix.IndexName)+" "+string(ix.IndexStatus)+" "+string(ix.Projection.ProjectionType), "by_owner ACTIVE "+string(c.projection.ProjectionType))
 			x.fill(full)
-			out, err := x.owned()
-			x.ok(err)
+			out := suite.Get(x.owned())
 			x.list(string(c.projection.ProjectionType), out.Items, c.want)
 		}
 	}},
@@ -86,8 +83,7 @@ var indexCases = []testCase{
 		var start item
 		seen := map[string]bool{}
 		for range 6 {
-			out, err := x.owned(func(in *dynamodb.QueryInput) { in.Limit, in.ExclusiveStartKey = aws.Int32(2), start })
-			x.ok(err)
+			out := suite.Get(x.owned(func(in *dynamodb.QueryInput) { in.Limit, in.ExclusiveStartKey = aws.Int32(2), start }))
 			for _, i := range out.Items {
 				if seen[show(i["id"])] {
 					x.fatalf("item %s twice", show(i["id"]))

@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 // useStrings creates a table with the key id and pos, a global index gsi on owner and rank, and a local index lsi on id and rank.
@@ -73,13 +75,11 @@ var indexRuleCases = []testCase{
 				_, err := query(filter)
 				x.refused(err, invalid, "One or more parameter values were invalid: Secondary index "+index+" does not project one or more filter attributes: [w]")
 			}
-			out, err := query("attribute_exists(v)")
-			x.ok(err)
+			out := suite.Get(query("attribute_exists(v)"))
 			equal(x, index+", projected", out.Count, 1)
 			// A scan finds no such attribute in any item.
 			for filter, count := range map[string]int32{"attribute_exists(w)": 0, "attribute_not_exists(w)": 1, "attribute_exists(v)": 1} {
-				out, err := x.scanned(func(in *dynamodb.ScanInput) { in.IndexName, in.FilterExpression = &index, &filter })
-				x.ok(err)
+				out := suite.Get(x.scanned(func(in *dynamodb.ScanInput) { in.IndexName, in.FilterExpression = &index, &filter }))
 				equal(x, index+" scanned, "+filter, out.Count, count)
 			}
 		}
@@ -181,17 +181,15 @@ var indexRuleCases = []testCase{
 				_, err = x.owned(func(in *dynamodb.QueryInput) { in.IndexName, in.ProjectionExpression = aws.String("gsi"), &path })
 				x.refused(err, invalid, "Global secondary index gsi does not project [w]")
 			}
-			out, err := x.owned(func(in *dynamodb.QueryInput) {
+			out := suite.Get(x.owned(func(in *dynamodb.QueryInput) {
 				in.IndexName, in.ProjectionExpression = aws.String("gsi"), aws.String("id, pos, #owner, #rank")
 				in.ExpressionAttributeNames["#rank"] = "rank"
-			})
-			x.ok(err)
+			}))
 			x.list("keys", out.Items, m{"id": "a", "pos": "1", "owner": "me", "rank": "1"})
 		}
-		out, err := x.owned(func(in *dynamodb.QueryInput) {
+		out := suite.Get(x.owned(func(in *dynamodb.QueryInput) {
 			in.IndexName, in.ProjectionExpression = aws.String("gsi"), aws.String("v")
-		})
-		x.ok(err)
+		}))
 		x.list("included", out.Items, m{"v": 1})
 	}},
 }
@@ -270,10 +268,9 @@ var startKeyCases = []testCase{
 				in.Segment, in.TotalSegments, in.ExclusiveStartKey = aws.Int32(1-segment), aws.Int32(2), start
 			})
 			x.refused(err, invalid, fmt.Sprintf("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: 2 Segment: %d", 1-segment))
-			rest, err := x.scanned(func(in *dynamodb.ScanInput) {
+			rest := suite.Get(x.scanned(func(in *dynamodb.ScanInput) {
 				in.Segment, in.TotalSegments, in.ExclusiveStartKey = &segment, aws.Int32(2), start
-			})
-			x.ok(err)
+			}))
 			equal(x, "the rest", len(rest.Items), len(out.Items)-1)
 		}
 	}},

@@ -53,7 +53,6 @@ var dynoxideKnown = map[string]string{
 	"index/a hundred projected names in all":                         "takes any number",
 	"order/members before tables and items":                          "does not look at ReturnConsumedCapacity and ReturnItemCollectionMetrics of a transaction",
 	"order/expressions before tables and items":                      "looks for the table of each action first",
-	"update table/four decreases a day":                              "takes any number",
 	"update table/the response has the units of before":              "has the units of after",
 	"update table/throughput":                                        "does not change the throughput of an index",
 	"update table/throughput refused":                                "takes an index added while the throughput changes",

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 // find runs a query with the key condition, in which :p is "p".
@@ -67,13 +69,11 @@ var queryCases = []testCase{
 			{"(id = :p) AND (pos > :a)", m{":a": 21}, "30 100"},
 			{"id = :p AND pos = :a", m{":a": 5}, ""},
 		} {
-			out, err := x.find(c.condition, c.values)
-			x.ok(err)
+			out := suite.Get(x.find(c.condition, c.values))
 			equal(x, c.condition, at(out.Items), c.want)
 			equal(x, "count", out.Count, int32(len(out.Items)))
 		}
-		out, err := x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ScanIndexForward = aws.Bool(false) })
-		x.ok(err)
+		out := suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ScanIndexForward = aws.Bool(false) }))
 		equal(x, "backwards", at(out.Items), "100 30 21 4 -2")
 	}},
 	{name: "query/strings sort by bytes, and begin", run: func(x *exam) {
@@ -81,11 +81,9 @@ var queryCases = []testCase{
 		for _, s := range []string{"b", "a", "B", "é", "ab", "10", "9"} {
 			x.fill(m{"id": "p", "pos": s})
 		}
-		out, err := x.find("id = :p", nil)
-		x.ok(err)
+		out := suite.Get(x.find("id = :p", nil))
 		equal(x, "order", at(out.Items), `"10" "9" "B" "a" "ab" "b" "é"`)
-		out, err = x.find("id = :p AND begins_with(pos, :a)", m{":a": "a"})
-		x.ok(err)
+		out = suite.Get(x.find("id = :p AND begins_with(pos, :a)", m{":a": "a"}))
 		equal(x, "begins_with", at(out.Items), `"a" "ab"`)
 	}},
 	{name: "query/pages", run: func(x *exam) {
@@ -96,8 +94,7 @@ var queryCases = []testCase{
 			TableName: &x.table, KeyConditionExpression: aws.String("id = :p"), ExpressionAttributeValues: attributes(m{":p": "p"}), Limit: aws.Int32(2),
 		})
 		for pages.HasMorePages() {
-			out, err := pages.NextPage(x.ctx)
-			x.ok(err)
+			out := suite.Get(pages.NextPage(x.ctx))
 			got = append(got, at(out.Items))
 		}
 		equal(x, "pages", strings.Join(got, "|"), "1 2|3 4|5")
@@ -105,11 +102,9 @@ var queryCases = []testCase{
 	{name: "query/the last key", run: func(x *exam) {
 		x.use("id:S", "pos:N")
 		x.line(1, 2)
-		out, err := x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(1) })
-		x.ok(err)
+		out := suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(1) }))
 		x.same("LastEvaluatedKey", out.LastEvaluatedKey, m{"id": "p", "pos": 1})
-		out, err = x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = attributes(m{"id": "p", "pos": 1}) })
-		x.ok(err)
+		out = suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = attributes(m{"id": "p", "pos": 1}) }))
 		equal(x, "after it", at(out.Items), "2")
 		x.same("LastEvaluatedKey at the end", out.LastEvaluatedKey, nil)
 	}},
@@ -120,12 +115,10 @@ var queryCases = []testCase{
 			in.FilterExpression = aws.String("v = :v")
 			in.ExpressionAttributeValues[":v"] = value(1)
 		}
-		out, err := x.find("id = :p", nil, filter)
-		x.ok(err)
+		out := suite.Get(x.find("id = :p", nil, filter))
 		equal(x, "items", at(out.Items), "11 12")
 		equal(x, "counts", fmt.Sprint(out.Count, out.ScannedCount), "2 4")
-		out, err = x.find("id = :p", nil, filter, func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(2) })
-		x.ok(err)
+		out = suite.Get(x.find("id = :p", nil, filter, func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(2) }))
 		equal(x, "items of the first two", at(out.Items), "")
 		equal(x, "counts of the first two", fmt.Sprint(out.Count, out.ScannedCount), "0 2")
 		x.same("LastEvaluatedKey", out.LastEvaluatedKey, m{"id": "p", "pos": 2})
@@ -133,11 +126,9 @@ var queryCases = []testCase{
 	{name: "query/count and projection", run: func(x *exam) {
 		x.use("id:S", "pos:N")
 		x.line(1, 2)
-		out, err := x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.Select = "COUNT" })
-		x.ok(err)
+		out := suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.Select = "COUNT" }))
 		equal(x, "count", fmt.Sprint(out.Count, len(out.Items)), "2 0")
-		out, err = x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ProjectionExpression = aws.String("pos") })
-		x.ok(err)
+		out = suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ProjectionExpression = aws.String("pos") }))
 		x.list("projected", out.Items, m{"pos": 1}, m{"pos": 2})
 	}},
 	{name: "query/refused", run: func(x *exam) {
@@ -174,8 +165,7 @@ func (x *exam) scan(change ...func(*dynamodb.ScanInput)) []item {
 	}
 	pages := dynamodb.NewScanPaginator(x.client(), in)
 	for pages.HasMorePages() {
-		out, err := pages.NextPage(x.ctx)
-		x.ok(err)
+		out := suite.Get(pages.NextPage(x.ctx))
 		all = append(all, out.Items...)
 	}
 	slices.SortFunc(all, func(a, b item) int { return strings.Compare(showItem(a), showItem(b)) })

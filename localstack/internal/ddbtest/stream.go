@@ -43,8 +43,7 @@ func (x *exam) useStream(view ddbtypes.StreamViewType) string {
 
 // latestStream returns the ARN of the table's stream when it is enabled.
 func (x *exam) latestStream() string {
-	t, err := x.describe(x.table)
-	x.ok(err)
+	t := suite.Get(x.describe(x.table))
 	arn := aws.ToString(t.LatestStreamArn)
 	x.until("enabled", func() bool {
 		return x.describeStream(&dynamodbstreams.DescribeStreamInput{StreamArn: &arn}).StreamStatus == streamtypes.StreamStatusEnabled
@@ -53,8 +52,7 @@ func (x *exam) latestStream() string {
 }
 
 func (x *exam) describeStream(in *dynamodbstreams.DescribeStreamInput) *streamtypes.StreamDescription {
-	out, err := x.streams().DescribeStream(x.ctx, in)
-	x.ok(err)
+	out := suite.Get(x.streams().DescribeStream(x.ctx, in))
 	return out.StreamDescription
 }
 
@@ -63,8 +61,7 @@ func (x *exam) shards(arn string) []streamtypes.Shard {
 }
 
 func (x *exam) iterator(arn string, shard *string, kind streamtypes.ShardIteratorType, sequence *string) *string {
-	out, err := x.streams().GetShardIterator(x.ctx, &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: shard, ShardIteratorType: kind, SequenceNumber: sequence})
-	x.ok(err)
+	out := suite.Get(x.streams().GetShardIterator(x.ctx, &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: shard, ShardIteratorType: kind, SequenceNumber: sequence}))
 	return out.ShardIterator
 }
 
@@ -73,8 +70,7 @@ func (x *exam) records(iterator *string, limit int32) *dynamodbstreams.GetRecord
 	if limit > 0 {
 		in.Limit = &limit
 	}
-	out, err := x.streams().GetRecords(x.ctx, in)
-	x.ok(err)
+	out := suite.Get(x.streams().GetRecords(x.ctx, in))
 	return out
 }
 
@@ -233,16 +229,13 @@ var streamRecordCases = []testCase{
 		put := func(id string) ddbtypes.WriteRequest {
 			return ddbtypes.WriteRequest{PutRequest: &ddbtypes.PutRequest{Item: attributes(m{"id": id})}}
 		}
-		_, err := x.client().BatchWriteItem(x.ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]ddbtypes.WriteRequest{x.table: {put("batch 1"), put("batch 2")}}})
-		x.ok(err)
-		_, err = x.client().ExecuteStatement(x.ctx, &dynamodb.ExecuteStatementInput{Statement: aws.String(`INSERT INTO "` + x.table + `" VALUE {'id':'statement'}`)})
-		x.ok(err)
-		_, err = x.client().TransactWriteItems(x.ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
+		suite.Get(x.client().BatchWriteItem(x.ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]ddbtypes.WriteRequest{x.table: {put("batch 1"), put("batch 2")}}}))
+		suite.Get(x.client().ExecuteStatement(x.ctx, &dynamodb.ExecuteStatementInput{Statement: aws.String(`INSERT INTO "` + x.table + `" VALUE {'id':'statement'}`)}))
+		suite.Get(x.client().TransactWriteItems(x.ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
 			{Put: &ddbtypes.Put{TableName: &x.table, Item: attributes(m{"id": "transaction"})}},
 			{Delete: &ddbtypes.Delete{TableName: &x.table, Key: attributes(m{"id": "batch 1"})}},
 			{ConditionCheck: &ddbtypes.ConditionCheck{TableName: &x.table, Key: attributes(m{"id": "batch 2"}), ConditionExpression: aws.String("attribute_exists(id)")}},
-		}})
-		x.ok(err)
+		}}))
 		lines := strings.Split(x.shown(x.all(arn, 5)), "\n") // the order is by item only
 		slices.Sort(lines)
 		want := []string{}

@@ -8,6 +8,8 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 func (x *exam) setStream(to *ddbtypes.StreamSpecification) error {
@@ -17,13 +19,11 @@ func (x *exam) setStream(to *ddbtypes.StreamSpecification) error {
 var streamSettingCases = []testCase{
 	{name: "stream/described", run: func(x *exam) {
 		arn := x.useStream("KEYS_ONLY")
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		equal(x, "enabled", *t.StreamSpecification.StreamEnabled, true)
 		equal(x, "view type", string(t.StreamSpecification.StreamViewType), "KEYS_ONLY")
 		equal(x, "ARN", arn, *t.TableArn+"/stream/"+*t.LatestStreamLabel)
-		out, err := x.client().UpdateTable(x.ctx, &dynamodb.UpdateTableInput{TableName: &x.table, BillingMode: ddbtypes.BillingModePayPerRequest})
-		x.ok(err)
+		out := suite.Get(x.client().UpdateTable(x.ctx, &dynamodb.UpdateTableInput{TableName: &x.table, BillingMode: ddbtypes.BillingModePayPerRequest}))
 		equal(x, "ARN after an update", *out.TableDescription.LatestStreamArn, arn)
 
 		d := x.describeStream(&dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
@@ -47,8 +47,7 @@ var streamSettingCases = []testCase{
 		beyond := aws.String(strings.Repeat("z", 40))
 		equal(x, "shards after one that is not there", len(x.describeStream(&dynamodbstreams.DescribeStreamInput{StreamArn: &arn, ExclusiveStartShardId: beyond}).Shards), 0)
 
-		listed, err := x.streams().ListStreams(x.ctx, &dynamodbstreams.ListStreamsInput{TableName: &x.table})
-		x.ok(err)
+		listed := suite.Get(x.streams().ListStreams(x.ctx, &dynamodbstreams.ListStreamsInput{TableName: &x.table}))
 		equal(x, "listed", len(listed.Streams), 1)
 		equal(x, "listed ARN", *listed.Streams[0].StreamArn, arn)
 		equal(x, "listed label", *listed.Streams[0].StreamLabel, *t.LatestStreamLabel)
@@ -56,11 +55,9 @@ var streamSettingCases = []testCase{
 	{name: "stream/none", run: func(x *exam) {
 		x.streams()
 		x.use("id:S")
-		listed, err := x.streams().ListStreams(x.ctx, &dynamodbstreams.ListStreamsInput{TableName: &x.table})
-		x.ok(err)
+		listed := suite.Get(x.streams().ListStreams(x.ctx, &dynamodbstreams.ListStreamsInput{TableName: &x.table}))
 		equal(x, "listed", len(listed.Streams), 0)
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		equal(x, "has no ARN", t.LatestStreamArn == nil, true)
 		equal(x, "has no specification", t.StreamSpecification == nil, true)
 	}},
@@ -68,8 +65,7 @@ var streamSettingCases = []testCase{
 		want := map[string]bool{x.useStream("KEYS_ONLY"): true, x.useStream("KEYS_ONLY"): true}
 		in := &dynamodbstreams.ListStreamsInput{Limit: aws.Int32(1)}
 		for len(want) > 0 {
-			out, err := x.streams().ListStreams(x.ctx, in)
-			x.ok(err)
+			out := suite.Get(x.streams().ListStreams(x.ctx, in))
 			if len(out.Streams) > 1 {
 				x.fatalf("%d streams, want at most one", len(out.Streams))
 			}
@@ -112,8 +108,7 @@ var streamSettingCases = []testCase{
 			}
 		}
 		equal(x, "records", x.shown(x.all(arn, 1)), recordOf("KEYS_ONLY", "INSERT", nil, nil))
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		equal(x, "has no specification", t.StreamSpecification == nil, true)
 		x.refused(x.setStream(&ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(false)}), invalid, "Table has no stream to disable")
 		x.ok(x.setStream(streamOf("NEW_IMAGE")))

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 func (x *exam) describe(table string) (*ddbtypes.TableDescription, error) {
@@ -34,8 +36,7 @@ var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 var tableCases = []testCase{
 	{name: "table/described as created", run: func(x *exam) {
 		name := x.use("id:S", "pos:N")
-		t, err := x.describe(name)
-		x.ok(err)
+		t := suite.Get(x.describe(name))
 		equal(x, "name", aws.ToString(t.TableName), name)
 		equal(x, "status", t.TableStatus, ddbtypes.TableStatusActive)
 		equal(x, "items", aws.ToInt64(t.ItemCount), 0)
@@ -82,8 +83,7 @@ var tableCases = []testCase{
 	{name: "table/deleted with its items", run: func(x *exam) {
 		name := x.use("id:S")
 		x.fill(m{"id": "a"})
-		_, err := x.client().DeleteTable(x.ctx, &dynamodb.DeleteTableInput{TableName: &name})
-		x.ok(err)
+		suite.Get(x.client().DeleteTable(x.ctx, &dynamodb.DeleteTableInput{TableName: &name}))
 		wait := dynamodb.NewTableNotExistsWaiter(x.client(), func(o *dynamodb.TableNotExistsWaiterOptions) {
 			o.MinDelay, o.MaxDelay = 20*time.Millisecond, time.Second
 		})
@@ -109,8 +109,7 @@ var tableCases = []testCase{
 		var got []string
 		pages := dynamodb.NewListTablesPaginator(x.client(), &dynamodb.ListTablesInput{Limit: aws.Int32(2)})
 		for pages.HasMorePages() {
-			page, err := pages.NextPage(x.ctx)
-			x.ok(err)
+			page := suite.Get(pages.NextPage(x.ctx))
 			if len(page.TableNames) > 2 {
 				x.fatalf("a page of 2 has %d names", len(page.TableNames))
 			}
@@ -123,8 +122,7 @@ var tableCases = []testCase{
 		equal(x, "names", strings.Join(got, " "), strings.Join(want, " "))
 	}},
 	{name: "table/named by its ARN", run: func(x *exam) {
-		t, err := x.describe(x.use("id:S"))
-		x.ok(err)
+		t := suite.Get(x.describe(x.use("id:S")))
 		x.table = aws.ToString(t.TableArn)
 		x.fill(m{"id": "a"})
 		x.stored(m{"id": "a"}, m{"id": "a"})
@@ -139,8 +137,7 @@ func (x *exam) setTTL(attribute string, enabled bool) error {
 }
 
 func (x *exam) ttl() string {
-	out, err := x.client().DescribeTimeToLive(x.ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &x.table})
-	x.ok(err)
+	out := suite.Get(x.client().DescribeTimeToLive(x.ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &x.table}))
 	d := out.TimeToLiveDescription
 	return strings.TrimSpace(strings.Replace(string(d.TimeToLiveStatus), "ENABLING", "ENABLED", 1) + " " + aws.ToString(d.AttributeName))
 }

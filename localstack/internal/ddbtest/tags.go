@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 func tags(of map[string]string) []ddbtypes.Tag {
@@ -29,8 +31,7 @@ func numberedTags(from, to int) map[string]string {
 }
 
 func (x *exam) arn() *string {
-	t, err := x.describe(x.table)
-	x.ok(err)
+	t := suite.Get(x.describe(x.table))
 	return t.TableArn
 }
 
@@ -48,8 +49,7 @@ func (x *exam) untag(keys ...string) error {
 func (x *exam) tagged(want map[string]string) {
 	var got map[string]string
 	x.until(fmt.Sprintf("the tags %v", want), func() bool {
-		out, err := x.client().ListTagsOfResource(x.ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: x.arn()})
-		x.ok(err)
+		out := suite.Get(x.client().ListTagsOfResource(x.ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: x.arn()}))
 		got = map[string]string{}
 		for _, t := range out.Tags {
 			got[*t.Key] = *t.Value
@@ -154,8 +154,7 @@ func (x *exam) recovery(enabled bool, days *int32) (*ddbtypes.PointInTimeRecover
 }
 
 func (x *exam) recoverable() *ddbtypes.PointInTimeRecoveryDescription {
-	out, err := x.client().DescribeContinuousBackups(x.ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &x.table})
-	x.ok(err)
+	out := suite.Get(x.client().DescribeContinuousBackups(x.ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &x.table}))
 	equal(x, "backups", out.ContinuousBackupsDescription.ContinuousBackupsStatus, "ENABLED")
 	return out.ContinuousBackupsDescription.PointInTimeRecoveryDescription
 }
@@ -167,8 +166,7 @@ var backupCases = []testCase{
 		x.use("id:S")
 		equal(x, "before", x.recoverable().PointInTimeRecoveryStatus, "DISABLED")
 		equal(x, "times before", x.recoverable().EarliestRestorableDateTime, nil)
-		d, err := x.recovery(true, nil)
-		x.ok(err)
+		d := suite.Get(x.recovery(true, nil))
 		equal(x, "response", d.PointInTimeRecoveryStatus, "ENABLED")
 		d = x.recoverable()
 		equal(x, "after", d.PointInTimeRecoveryStatus, "ENABLED")
@@ -176,14 +174,11 @@ var backupCases = []testCase{
 		if d.EarliestRestorableDateTime == nil || d.LatestRestorableDateTime == nil || d.LatestRestorableDateTime.Before(*d.EarliestRestorableDateTime) {
 			x.fatalf("from %v to %v", d.EarliestRestorableDateTime, d.LatestRestorableDateTime)
 		}
-		_, err = x.recovery(true, aws.Int32(7))
-		x.ok(err)
+		suite.Get(x.recovery(true, aws.Int32(7)))
 		equal(x, "changed", aws.ToInt32(x.recoverable().RecoveryPeriodInDays), 7)
-		_, err = x.recovery(false, nil)
-		x.ok(err)
+		suite.Get(x.recovery(false, nil))
 		equal(x, "disabled", x.recoverable().PointInTimeRecoveryStatus, "DISABLED")
-		_, err = x.recovery(true, nil)
-		x.ok(err)
+		suite.Get(x.recovery(true, nil))
 		equal(x, "the old period is forgotten", aws.ToInt32(x.recoverable().RecoveryPeriodInDays), 35)
 	}},
 	{name: "backup/refused", run: func(x *exam) {

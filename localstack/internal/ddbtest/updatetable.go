@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 type indexUpdates = []ddbtypes.GlobalSecondaryIndexUpdate
@@ -25,8 +27,7 @@ func (x *exam) change(set func(*dynamodb.UpdateTableInput)) error {
 // active waits until the table and its indexes are active.
 func (x *exam) active() {
 	x.until("active", func() bool {
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		active := t.TableStatus == ddbtypes.TableStatusActive
 		for _, ix := range t.GlobalSecondaryIndexes {
 			active = active && ix.IndexStatus == ddbtypes.IndexStatusActive
@@ -88,8 +89,7 @@ func (x *exam) useProvisioned() {
 
 // throughput returns the units of the table and of its first index: "5/5 2/3".
 func (x *exam) throughput() string {
-	t, err := x.describe(x.table)
-	x.ok(err)
+	t := suite.Get(x.describe(x.table))
 	show := func(p *ddbtypes.ProvisionedThroughputDescription) string {
 		return fmt.Sprintf("%d/%d", aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits))
 	}
@@ -97,8 +97,7 @@ func (x *exam) throughput() string {
 }
 
 func (x *exam) in(index string) []item {
-	out, err := x.client().Scan(x.ctx, &dynamodb.ScanInput{TableName: &x.table, IndexName: &index})
-	x.ok(err)
+	out := suite.Get(x.client().Scan(x.ctx, &dynamodb.ScanInput{TableName: &x.table, IndexName: &index}))
 	return out.Items
 }
 
@@ -117,16 +116,14 @@ var updateTableCases = []testCase{
 		x.ok(x.remove(m{"id": "e"}).err)
 		x.list("index then", x.in("by_x"), m{"id": "a", "x": "hello"}, m{"id": "b", "x": "mended"})
 		x.fill(m{"id": "g"})
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		equal(x, "definitions", len(t.AttributeDefinitions), 2)
 	}},
 	{name: "update table/an index removed", run: func(x *exam) { // test_gsi_delete
 		x.useIndexed(everything)
 		x.ok(x.change(dropIndex("by_owner")))
 		x.until("gone", func() bool {
-			t, err := x.describe(x.table)
-			x.ok(err)
+			t := suite.Get(x.describe(x.table))
 			return len(t.GlobalSecondaryIndexes) == 0 && len(t.AttributeDefinitions) == 1
 		})
 		_, err := x.owned()
@@ -138,8 +135,7 @@ var updateTableCases = []testCase{
 		x.ok(x.change(addIndex("by_pos", "pos:N", "id:S")))
 		x.ok(x.change(dropIndex("by_pos")))
 		x.refused(x.put(m{"id": "a", "pos": "no number"}).err, invalid, "mismatch")
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		equal(x, "definitions", len(t.AttributeDefinitions), 3)
 	}},
 	{name: "update table/indexes refused", run: func(x *exam) { // test_gsi_updatetable_errors, DDB-TABLE-160, 162 and 359
@@ -170,8 +166,7 @@ var updateTableCases = []testCase{
 		} {
 			x.refused(x.change(c.set), c.code, c.text)
 		}
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		equal(x, "indexes", len(t.GlobalSecondaryIndexes), 1)
 		equal(x, "protected", aws.ToBool(t.DeletionProtectionEnabled), false)
 	}},
@@ -190,8 +185,7 @@ var updateTableCases = []testCase{
 		_, err = x.client().DeleteTable(x.ctx, &dynamodb.DeleteTableInput{TableName: &x.table})
 		x.refused(err, invalid, "Resource cannot be deleted as it is currently protected against deletion")
 		x.ok(x.change(protect(false)))
-		_, err = x.client().DeleteTable(x.ctx, &dynamodb.DeleteTableInput{TableName: &x.table})
-		x.ok(err)
+		suite.Get(x.client().DeleteTable(x.ctx, &dynamodb.DeleteTableInput{TableName: &x.table}))
 	}},
 	{name: "update table/throughput", run: func(x *exam) { // updateTable.js, should triple rates and then reduce if requested
 		x.useProvisioned()
@@ -200,15 +194,13 @@ var updateTableCases = []testCase{
 		x.ok(x.change(all(bill("", unitsOf(7, 5)), setIndex("by_owner", 4, 1))))
 		equal(x, "changed", x.throughput(), "7/5 4/1")
 		x.refused(x.change(setIndex("by_owner", 4, 1)), invalid, "will not change")
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		p := t.ProvisionedThroughput
 		equal(x, "decreases", aws.ToInt64(p.NumberOfDecreasesToday), 0)
 		equal(x, "an increase", p.LastIncreaseDateTime != nil && p.LastDecreaseDateTime == nil, true)
 		equal(x, "decreases of the index", aws.ToInt64(t.GlobalSecondaryIndexes[0].ProvisionedThroughput.NumberOfDecreasesToday), 1)
 		x.ok(x.change(bill("", unitsOf(6, 5))))
-		t, err = x.describe(x.table)
-		x.ok(err)
+		t = suite.Get(x.describe(x.table))
 		p = t.ProvisionedThroughput
 		equal(x, "decreases then", aws.ToInt64(p.NumberOfDecreasesToday), 1)
 		equal(x, "a decrease", p.LastDecreaseDateTime != nil, true)
@@ -217,8 +209,7 @@ var updateTableCases = []testCase{
 		x.useProvisioned()
 		in := &dynamodb.UpdateTableInput{TableName: &x.table}
 		all(bill("", unitsOf(4, 5)), setIndex("by_owner", 1, 9))(in)
-		out, err := x.client().UpdateTable(x.ctx, in)
-		x.ok(err)
+		out := suite.Get(x.client().UpdateTable(x.ctx, in))
 		table, index := out.TableDescription.ProvisionedThroughput, out.TableDescription.GlobalSecondaryIndexes[0].ProvisionedThroughput
 		equal(x, "read units", aws.ToInt64(table.ReadCapacityUnits), 5)
 		equal(x, "decreases", aws.ToInt64(table.NumberOfDecreasesToday), 0)
@@ -227,26 +218,6 @@ var updateTableCases = []testCase{
 		equal(x, "write units of the index", aws.ToInt64(index.WriteCapacityUnits), 3)
 		x.active()
 		equal(x, "then", x.throughput(), "4/5 1/9")
-	}},
-	{name: "update table/four decreases a day", run: func(x *exam) { // DDB-TABLE-157 and 184. It fails where midnight UTC comes between
-		x.useProvisioned()
-		for _, p := range []*ddbtypes.ProvisionedThroughput{unitsOf(4, 4), unitsOf(3, 6), unitsOf(3, 5), unitsOf(2, 3)} {
-			x.ok(x.change(bill("", p)))
-		}
-		const text = "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the first 4 decreases, each subsequent decrease in the same UTC day can be performed at most once every 3600 seconds. Number of decreases today: 4. Last decrease at "
-		for _, c := range []func(*dynamodb.UpdateTableInput){
-			bill("", unitsOf(2, 2)), bill("", unitsOf(9, 2)), all(bill("", unitsOf(1, 1)), setIndex("by_owner", 1, 3)),
-		} {
-			x.refused(x.change(c), "LimitExceededException", text)
-		}
-		equal(x, "unchanged", x.throughput(), "2/3 2/3")
-		x.ok(x.change(bill("", unitsOf(3, 4))))
-		x.ok(x.change(setIndex("by_owner", 1, 3))) // an index has decreases of its own
-		equal(x, "changed", x.throughput(), "3/4 1/3")
-		t, err := x.describe(x.table)
-		x.ok(err)
-		equal(x, "decreases", aws.ToInt64(t.ProvisionedThroughput.NumberOfDecreasesToday), 4)
-		equal(x, "decreases of the index", aws.ToInt64(t.GlobalSecondaryIndexes[0].ProvisionedThroughput.NumberOfDecreasesToday), 1)
 	}},
 	{name: "update table/throughput refused", run: func(x *exam) { // updateTable.js; DDB-TABLE-174
 		x.useProvisioned()
@@ -271,13 +242,11 @@ var updateTableCases = []testCase{
 	{name: "update table/to on demand and back", run: func(x *exam) { // DDB-TABLE-152
 		x.useProvisioned()
 		x.refused(x.change(bill("PAY_PER_REQUEST", unitsOf(1, 1))), invalid, "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
-		out, err := x.client().UpdateTable(x.ctx, &dynamodb.UpdateTableInput{TableName: &x.table, BillingMode: "PAY_PER_REQUEST"})
-		x.ok(err)
+		out := suite.Get(x.client().UpdateTable(x.ctx, &dynamodb.UpdateTableInput{TableName: &x.table, BillingMode: "PAY_PER_REQUEST"}))
 		equal(x, "units in the response", aws.ToInt64(out.TableDescription.ProvisionedThroughput.ReadCapacityUnits), 0) // DDB-TABLE-183
 		x.active()
 		equal(x, "on demand", x.throughput(), "0/0 0/0")
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		equal(x, "mode", t.BillingModeSummary.BillingMode, ddbtypes.BillingModePayPerRequest)
 		equal(x, "since", t.BillingModeSummary.LastUpdateToPayPerRequestDateTime != nil, true)
 		x.refused(x.change(bill("", unitsOf(1, 1))), invalid, "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified")
@@ -293,8 +262,7 @@ var settingCases = []testCase{
 	{name: "setting/table class", run: func(x *exam) {
 		x.use("id:S")
 		class := func() ddbtypes.TableClass {
-			t, err := x.describe(x.table)
-			x.ok(err)
+			t := suite.Get(x.describe(x.table))
 			if t.TableClassSummary == nil {
 				return ddbtypes.TableClassStandard
 			}
@@ -317,14 +285,12 @@ var settingCases = []testCase{
 		in := &dynamodb.CreateTableInput{SSESpecification: &ddbtypes.SSESpecification{Enabled: aws.Bool(true)}}
 		in.KeySchema, in.AttributeDefinitions = schema("id:S")
 		x.create(in)
-		t, err := x.describe(x.table)
-		x.ok(err)
+		t := suite.Get(x.describe(x.table))
 		equal(x, "status", t.SSEDescription.Status, ddbtypes.SSEStatusEnabled)
 		equal(x, "type", t.SSEDescription.SSEType, ddbtypes.SSETypeKms)
 		equal(x, "key", strings.HasPrefix(aws.ToString(t.SSEDescription.KMSMasterKeyArn), "arn:aws:kms:"), true)
 		x.use("id:S")
-		t, err = x.describe(x.table)
-		x.ok(err)
+		t = suite.Get(x.describe(x.table))
 		equal(x, "default", t.SSEDescription, nil)
 		set := func(s ddbtypes.SSESpecification) error {
 			return x.change(func(in *dynamodb.UpdateTableInput) { in.SSESpecification = &s })

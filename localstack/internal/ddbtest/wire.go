@@ -17,6 +17,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 // reply is a response before the SDK has read it.
@@ -29,22 +31,18 @@ type reply struct {
 // send sends a request that the SDK would not send, with the SDK's signature.
 func (x *exam) send(op, body string, change ...func(*http.Request)) reply {
 	o := x.client().Options()
-	r, err := http.NewRequestWithContext(x.ctx, http.MethodPost, *o.BaseEndpoint+"/", strings.NewReader(body))
-	x.ok(err)
+	r := suite.Get(http.NewRequestWithContext(x.ctx, http.MethodPost, *o.BaseEndpoint+"/", strings.NewReader(body)))
 	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	credentials, err := o.Credentials.Retrieve(x.ctx)
-	x.ok(err)
+	credentials := suite.Get(o.Credentials.Retrieve(x.ctx))
 	sum := sha256.Sum256([]byte(body))
 	x.ok(v4.NewSigner().SignHTTP(x.ctx, credentials, r, hex.EncodeToString(sum[:]), "dynamodb", o.Region, time.Now()))
 	for _, f := range change {
 		f(r)
 	}
-	resp, err := o.HTTPClient.Do(r)
-	x.ok(err)
+	resp := suite.Get(o.HTTPClient.Do(r))
 	defer resp.Body.Close() // only read
-	raw, err := io.ReadAll(resp.Body)
-	x.ok(err)
+	raw := suite.Get(io.ReadAll(resp.Body))
 	return reply{resp.StatusCode, resp.Header, raw}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 var queueCases = []testCase{
@@ -37,8 +39,7 @@ func createdTwice(x *exam) {
 // API GetQueueUrl.
 func urlByName(x *exam) {
 	q := x.standard()
-	out, err := x.c.GetQueueUrl(x.ctx, &sqs.GetQueueUrlInput{QueueName: &q.name})
-	x.ok(err)
+	out := suite.Get(x.c.GetQueueUrl(x.ctx, &sqs.GetQueueUrlInput{QueueName: &q.name}))
 	if *out.QueueUrl != q.url || !strings.HasSuffix(q.url, "/"+q.name) {
 		x.fatalf("URL %s, want %s, which ends in the name", *out.QueueUrl, q.url)
 	}
@@ -71,8 +72,7 @@ func listByPages(x *exam) {
 	x.standard()
 	in := &sqs.ListQueuesInput{QueueNamePrefix: &prefix, MaxResults: ptr(int32(2))}
 	for range want {
-		out, err := x.c.ListQueues(x.ctx, in)
-		x.ok(err)
+		out := suite.Get(x.c.ListQueues(x.ctx, in))
 		if len(out.QueueUrls) > 2 {
 			x.fatalf("a page of %d, want at most 2", len(out.QueueUrls))
 		}
@@ -145,13 +145,10 @@ func longestName(x *exam) {
 func tags(x *exam) {
 	q := x.standard()
 	for _, one := range []map[string]string{{"a": "1", "b": "2"}, {"b": "3"}} {
-		_, err := x.c.TagQueue(x.ctx, &sqs.TagQueueInput{QueueUrl: &q.url, Tags: one})
-		x.ok(err)
+		suite.Get(x.c.TagQueue(x.ctx, &sqs.TagQueueInput{QueueUrl: &q.url, Tags: one}))
 	}
-	_, err := x.c.UntagQueue(x.ctx, &sqs.UntagQueueInput{QueueUrl: &q.url, TagKeys: []string{"a"}})
-	x.ok(err)
-	out, err := x.c.ListQueueTags(x.ctx, &sqs.ListQueueTagsInput{QueueUrl: &q.url})
-	x.ok(err)
+	suite.Get(x.c.UntagQueue(x.ctx, &sqs.UntagQueueInput{QueueUrl: &q.url, TagKeys: []string{"a"}}))
+	out := suite.Get(x.c.ListQueueTags(x.ctx, &sqs.ListQueueTagsInput{QueueUrl: &q.url}))
 	if _, there := out.Tags["a"]; there || out.Tags["b"] != "3" {
 		x.fatalf("tags %v, want b=3 and no a", out.Tags)
 	}

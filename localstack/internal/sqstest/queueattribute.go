@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 var queueAttributeCases = []testCase{
@@ -47,10 +49,8 @@ func queueIdentity(x *exam) {
 	if arn, suffix := got["QueueArn"], ":"+q.name; len(arn) < len(suffix) || arn[:12] != "arn:aws:sqs:" || arn[len(arn)-len(suffix):] != suffix {
 		x.fatalf("QueueArn %q, want arn:aws:sqs:...%s", arn, suffix)
 	}
-	created, err := strconv.Atoi(got["CreatedTimestamp"])
-	x.ok(err)
-	modified, err := strconv.Atoi(got["LastModifiedTimestamp"])
-	x.ok(err)
+	created := suite.Get(strconv.Atoi(got["CreatedTimestamp"]))
+	modified := suite.Get(strconv.Atoi(got["LastModifiedTimestamp"]))
 	if created < 946684800 || created > 1e11 || modified < created {
 		x.fatalf("created %d, modified %d, want seconds", created, modified)
 	}
@@ -59,8 +59,7 @@ func queueIdentity(x *exam) {
 // API GetQueueAttributes, AttributeNames: "A list of attributes for which to retrieve information."
 func queueAttributesAsked(x *exam) {
 	q := x.standard()
-	out, err := x.c.GetQueueAttributes(x.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{"VisibilityTimeout", "DelaySeconds"}})
-	x.ok(err)
+	out := suite.Get(x.c.GetQueueAttributes(x.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{"VisibilityTimeout", "DelaySeconds"}}))
 	if len(out.Attributes) != 2 || out.Attributes["VisibilityTimeout"] != "30" || out.Attributes["DelaySeconds"] != "0" {
 		x.fatalf("got %v, want VisibilityTimeout 30 and DelaySeconds 0", out.Attributes)
 	}
@@ -69,8 +68,7 @@ func queueAttributesAsked(x *exam) {
 // API GetQueueAttributes, AttributeNames: "if you don't specify values for this parameter, the request returns empty
 // results".
 func queueAttributesUnasked(x *exam) {
-	out, err := x.c.GetQueueAttributes(x.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &x.standard().url})
-	x.ok(err)
+	out := suite.Get(x.c.GetQueueAttributes(x.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &x.standard().url}))
 	if len(out.Attributes) > 0 {
 		x.fatalf("got %v, want none", out.Attributes)
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 // What AWS was recorded to answer beyond what it documents: see Recorded in the package's comment.
@@ -78,10 +80,9 @@ func recordedAsterisk(x *exam) {
 func recordedTrace(x *exam) {
 	const trace = "Root=1-3152b799-8954dae64eda91bc9a23a7e8;Parent=7fa8c0f79203be72;Sampled=1"
 	q := x.standard()
-	_, err := x.c.SendMessage(x.ctx, &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: ptr("a")}, func(o *sqs.Options) {
+	suite.Get(x.c.SendMessage(x.ctx, &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: ptr("a")}, func(o *sqs.Options) {
 		o.APIOptions = append(o.APIOptions, smithyhttp.SetHeaderValue("X-Amzn-Trace-Id", trace))
-	})
-	x.ok(err)
+	}))
 	if got := x.one(q, "a").Attributes["AWSTraceHeader"]; got != trace {
 		x.fatalf("AWSTraceHeader %q, want %q", got, trace)
 	}
@@ -144,8 +145,7 @@ func recordedHandle(x *exam) {
 
 // newestMove returns the newest move from a dead-letter queue.
 func (x *exam) newestMove(dlq *queue) types.ListMessageMoveTasksResultEntry {
-	out, err := x.c.ListMessageMoveTasks(x.ctx, &sqs.ListMessageMoveTasksInput{SourceArn: ptr(x.arn(dlq))})
-	x.ok(err)
+	out := suite.Get(x.c.ListMessageMoveTasks(x.ctx, &sqs.ListMessageMoveTasksInput{SourceArn: ptr(x.arn(dlq))}))
 	if len(out.Results) == 0 {
 		x.fatalf("no move is listed")
 	}
@@ -157,12 +157,10 @@ func recordedDestination(x *exam) {
 	dlq, to := x.standard(), x.standard()
 	x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
 	x.sendAll(dlq, "a", "b", "c", "d", "e", "f")
-	_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{
+	suite.Get(x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{
 		SourceArn: ptr(x.arn(dlq)), DestinationArn: ptr(x.arn(to)), MaxNumberOfMessagesPerSecond: aws.Int32(1),
-	})
-	x.ok(err)
-	_, err = x.c.DeleteQueue(x.ctx, &sqs.DeleteQueueInput{QueueUrl: &to.url})
-	x.ok(err)
+	}))
+	suite.Get(x.c.DeleteQueue(x.ctx, &sqs.DeleteQueueInput{QueueUrl: &to.url}))
 	x.pass(3 * time.Second)
 	t := x.newestMove(dlq)
 	if status, reason := aws.ToString(t.Status), aws.ToString(t.FailureReason); status != "FAILED" || !strings.HasSuffix(reason, noQueue) || aws.ToInt32(t.MaxNumberOfMessagesPerSecond) != 1 {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 var redriveCases = []testCase{
@@ -28,8 +30,7 @@ var redriveCases = []testCase{
 
 // policy returns a RedrivePolicy.
 func (x *exam) policy(dlq *queue, most int) string {
-	b, err := json.Marshal(map[string]any{"deadLetterTargetArn": x.arn(dlq), "maxReceiveCount": most})
-	x.ok(err)
+	b := suite.Get(json.Marshal(map[string]any{"deadLetterTargetArn": x.arn(dlq), "maxReceiveCount": most}))
 	return string(b)
 }
 
@@ -218,8 +219,7 @@ func policySources(x *exam) {
 	dlq := x.standard()
 	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
 	x.standard()
-	out, err := x.c.ListDeadLetterSourceQueues(x.ctx, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &dlq.url})
-	x.ok(err)
+	out := suite.Get(x.c.ListDeadLetterSourceQueues(x.ctx, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &dlq.url}))
 	if len(out.QueueUrls) != 1 || out.QueueUrls[0] != q.url {
 		x.fatalf("sources %v, want %s", out.QueueUrls, q.url)
 	}
@@ -294,8 +294,7 @@ func (x *exam) dead() (q, dlq *queue, id string) {
 }
 
 func (x *exam) move(dlq *queue, destination *string) {
-	_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(x.arn(dlq)), DestinationArn: destination})
-	x.ok(err)
+	suite.Get(x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(x.arn(dlq)), DestinationArn: destination}))
 	x.pass(2 * time.Second)
 }
 
@@ -325,8 +324,7 @@ func moveElsewhere(x *exam) {
 func moveListed(x *exam) {
 	_, dlq, _ := x.dead()
 	x.move(dlq, nil)
-	out, err := x.c.ListMessageMoveTasks(x.ctx, &sqs.ListMessageMoveTasksInput{SourceArn: ptr(x.arn(dlq))})
-	x.ok(err)
+	out := suite.Get(x.c.ListMessageMoveTasks(x.ctx, &sqs.ListMessageMoveTasksInput{SourceArn: ptr(x.arn(dlq))}))
 	if len(out.Results) != 1 {
 		x.fatalf("%d tasks, want 1", len(out.Results))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -35,16 +36,10 @@ func TestCaseNames(t *testing.T) {
 // Every case names its source: each function that takes an exam, or returns one that does, has a comment.
 func TestEveryCaseNamesItsSource(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*.go"))(t)
 	checked := 0
 	for _, file := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments))(t)
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || fn.Recv != nil || !isCase(fn.Type) {
@@ -79,28 +74,6 @@ func isCase(f *ast.FuncType) bool {
 	}
 	name, ok := p.X.(*ast.Ident)
 	return ok && name.Name == "exam"
-}
-
-func TestTooLong(t *testing.T) {
-	t.Parallel()
-	long, short := testCase{passes: time.Hour}, testCase{passes: 2 * time.Second}
-	for name, c := range map[string]struct {
-		b    Backend
-		want bool
-	}{
-		"virtual":     {Backend{Virtual: true}, false},
-		"real":        {Backend{}, true},
-		"real, short": {Backend{}, false},
-		"patient":     {Backend{Patience: long.passes}, false},
-	} {
-		one := long
-		if strings.HasSuffix(name, "short") {
-			one = short
-		}
-		if got := c.b.tooLong(one); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
-	}
 }
 
 func TestPassesMoreThanItDeclares(t *testing.T) {

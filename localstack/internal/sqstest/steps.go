@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 // send sends a body. On a FIFO queue the message group is the body without its last character, and the deduplication ID is
@@ -152,8 +154,7 @@ func (x *exam) received(m types.Message, want int) {
 
 // attributes returns all attributes of a queue.
 func (x *exam) attributes(q *queue) map[string]string {
-	out, err := x.c.GetQueueAttributes(x.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
-	x.ok(err)
+	out := suite.Get(x.c.GetQueueAttributes(x.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}}))
 	return out.Attributes
 }
 

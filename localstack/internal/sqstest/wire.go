@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 var wireCases = []testCase{
@@ -34,21 +36,17 @@ var wireCases = []testCase{
 // call sends a request of the JSON protocol without the SDK.
 func (x *exam) call(op, body string, signed bool) (status int, header http.Header, out map[string]any) {
 	o := x.c.Options()
-	r, err := http.NewRequestWithContext(x.ctx, http.MethodPost, *o.BaseEndpoint, strings.NewReader(body))
-	x.ok(err)
+	r := suite.Get(http.NewRequestWithContext(x.ctx, http.MethodPost, *o.BaseEndpoint, strings.NewReader(body)))
 	r.Header.Set("X-Amz-Target", "AmazonSQS."+op)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	if signed {
-		credentials, err := o.Credentials.Retrieve(x.ctx)
-		x.ok(err)
+		credentials := suite.Get(o.Credentials.Retrieve(x.ctx))
 		sum := sha256.Sum256([]byte(body))
 		x.ok(v4.NewSigner().SignHTTP(x.ctx, credentials, r, hex.EncodeToString(sum[:]), "sqs", o.Region, time.Now()))
 	}
-	resp, err := o.HTTPClient.Do(r)
-	x.ok(err)
+	resp := suite.Get(o.HTTPClient.Do(r))
 	defer resp.Body.Close() // only read
-	text, err := io.ReadAll(resp.Body)
-	x.ok(err)
+	text := suite.Get(io.ReadAll(resp.Body))
 	if err := json.Unmarshal(text, &out); err != nil {
 		x.fatalf("%s: answered %d %.200q, which is not JSON: %v", op, resp.StatusCode, text, err)
 	}

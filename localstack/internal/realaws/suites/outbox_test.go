@@ -18,15 +18,13 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/outboxtest"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestOutbox(t *testing.T) {
 	client := dynamoClient(t)
 	open := func(t *testing.T, table string) openBox {
-		box, err := dynamooutbox.New(client, table, "orders", "orders")
-		if err != nil {
-			t.Fatal(err)
-		}
+		box := must.Get(dynamooutbox.New(client, table, "orders", "orders"))(t)
 		return openBox{box, table}
 	}
 	t.Run("conformance", func(t *testing.T) {
@@ -145,24 +143,17 @@ func committer(client *dynamodb.Client, box *dynamooutbox.Outbox) func(*testing.
 		in := &dynamodb.TransactWriteItemsInput{}
 		for _, e := range es {
 			last[e.Group]++
-			put, err := box.Put(e, last[e.Group])
-			if err != nil {
-				t.Fatal(err)
-			}
+			put := must.Get(box.Put(e, last[e.Group]))(t)
 			in.TransactItems = append(in.TransactItems, ddbtypes.TransactWriteItem{Put: put})
 		}
-		if _, err := client.TransactWriteItems(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.TransactWriteItems(t.Context(), in))(t)
 	}
 }
 
 func outboxTable(t *testing.T, client *dynamodb.Client) string {
 	t.Helper()
 	table := name("outbox")
-	if err := dynamooutbox.CreateTable(t.Context(), client, table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, dynamooutbox.CreateTable(t.Context(), client, table))
 	t.Cleanup(func() {
 		// An error is of no use: what is left is deleted at the end of the run.
 		_, _ = client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: &table})

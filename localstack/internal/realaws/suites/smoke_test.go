@@ -22,6 +22,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -67,14 +68,8 @@ type order struct{ Name string }
 func newSmoke(t *testing.T, suffix string) *smoke {
 	s := &smoke{T: t, client: sqsClient(t), suffix: suffix, runs: map[string]int{}}
 	ddb := dynamoClient(t)
-	store, err := dynamostore.New(ddb, newTable(t, ddb))
-	if err != nil {
-		t.Fatal(err)
-	}
-	once, err := dedup.New(store, "smoke")
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(dynamostore.New(ddb, newTable(t, ddb)))(t)
+	once := must.Get(dedup.New(store, "smoke"))(t)
 	s.handler = once.Handler(sqsonce.JSON(s.handle))
 	s.dlq = s.create("dlq", nil)
 	s.url = s.create("orders", map[string]string{
@@ -90,20 +85,14 @@ func (s *smoke) create(what string, attributes map[string]string) string {
 	if s.suffix != "" {
 		attributes["FifoQueue"] = "true"
 	}
-	out, err := s.client.CreateQueue(s.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name(what) + s.suffix), Attributes: attributes})
-	if err != nil {
-		s.Fatal(err)
-	}
+	out := must.Get(s.client.CreateQueue(s.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name(what) + s.suffix), Attributes: attributes}))(s)
 	return *out.QueueUrl
 }
 
 func (s *smoke) arn(url string) string { return s.attributes(url)["QueueArn"] }
 
 func (s *smoke) attributes(url string) map[string]string {
-	out, err := s.client.GetQueueAttributes(s.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
-	if err != nil {
-		s.Fatal(err)
-	}
+	out := must.Get(s.client.GetQueueAttributes(s.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}}))(s)
 	return out.Attributes
 }
 
@@ -162,13 +151,9 @@ func (s *smoke) scenario() {
 		s.Fatal(err)
 	}
 	for _, n := range []string{"done", "twice", "fails-once", "rejected"} {
-		if _, err := p.Publish(s.Context(), fifo.Event{ID: n, Group: n, Body: fmt.Sprintf(`{"Name":%q}`, n)}); err != nil {
-			s.Fatal(err)
-		}
+		must.Get(p.Publish(s.Context(), fifo.Event{ID: n, Group: n, Body: fmt.Sprintf(`{"Name":%q}`, n)}))(s)
 	}
-	if err := p.Close(s.Context()); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, p.Close(s.Context()))
 	s.sendAgain("twice")
 	s.reaches(map[string]int{"done": 1, "twice": 1, "fails-once": 2, "rejected": 1})
 	if _, err := s.client.StartMessageMoveTask(s.Context(), &sqs.StartMessageMoveTaskInput{
@@ -195,9 +180,7 @@ func (s *smoke) sendAgain(event string) {
 	if s.suffix != "" {
 		in.MessageGroupId, in.MessageDeduplicationId = &event, aws.String(event+"-again")
 	}
-	if _, err := s.client.SendMessage(s.Context(), in); err != nil {
-		s.Fatal(err)
-	}
+	must.Get(s.client.SendMessage(s.Context(), in))(s)
 }
 
 // reaches waits until the queue is empty, the rejected message is in the dead-letter queue, and the handlers have run so often.

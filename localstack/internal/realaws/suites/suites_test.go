@@ -23,6 +23,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/internal/ddbtest"
 	"github.com/sqsonce/sqsonce/localstack/internal/sqstest"
 )
@@ -45,10 +46,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSQS(t *testing.T) {
-	patience, err := time.ParseDuration(cmp.Or(os.Getenv("SQSONCE_AWS_PATIENCE"), "0s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	patience := must.Get(time.ParseDuration(cmp.Or(os.Getenv("SQSONCE_AWS_PATIENCE"), "0s")))(t)
 	sqstest.Run(t, sqstest.Backend{New: sqsClient, Prefix: prefix, Patience: patience})
 }
 
@@ -64,11 +62,7 @@ func TestDynamoDB(t *testing.T) {
 func TestStore(t *testing.T) {
 	client := dynamoClient(t)
 	newStore := func(t *testing.T, table string) dedup.Store {
-		s, err := dynamostore.New(client, table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return must.Get(dynamostore.New(client, table))(t)
 	}
 	storetest.Run(t, storetest.Harness{
 		New:           func(t *testing.T) dedup.Store { return newStore(t, newTable(t, client)) },
@@ -92,10 +86,7 @@ func sqsClient(t *testing.T) *sqs.Client {
 	return sqs.NewFromConfig(cfg, func(o *sqs.Options) {
 		o.Retryer = retry.NewStandard(once)
 		if o.BaseEndpoint == nil { // cases that send requests of their own need it
-			e, err := sqs.NewDefaultEndpointResolverV2().ResolveEndpoint(t.Context(), sqs.EndpointParameters{Region: aws.String(o.Region)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must.Get(sqs.NewDefaultEndpointResolverV2().ResolveEndpoint(t.Context(), sqs.EndpointParameters{Region: aws.String(o.Region)}))(t)
 			o.BaseEndpoint = aws.String(e.URI.String())
 		}
 	})
@@ -106,10 +97,7 @@ func dynamoClient(t *testing.T) *dynamodb.Client {
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.Retryer = retry.NewStandard(once)
 		if o.BaseEndpoint == nil {
-			e, err := dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(t.Context(), dynamodb.EndpointParameters{Region: aws.String(o.Region)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must.Get(dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(t.Context(), dynamodb.EndpointParameters{Region: aws.String(o.Region)}))(t)
 			o.BaseEndpoint = aws.String(e.URI.String())
 		}
 	})
@@ -127,9 +115,7 @@ func name(what string) string {
 func newTable(t *testing.T, client *dynamodb.Client) string {
 	t.Helper()
 	table := name("records")
-	if err := dynamostore.CreateTable(t.Context(), client, table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, dynamostore.CreateTable(t.Context(), client, table))
 	t.Cleanup(func() {
 		// An error is of no use: what is left is deleted at the end of the run.
 		_, _ = client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: &table})

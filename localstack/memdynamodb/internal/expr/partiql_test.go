@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
@@ -76,11 +77,7 @@ func TestPreparedStatementsAreApart(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{`INSERT INTO t VALUE {'id': ?, 'l': [?], 'm': {'x': ?}}`, `UPDATE t SET a = [?], b = ? WHERE id = ?`} {
 		parse := func(text string) Statement {
-			s, err := ParseStatement(src, []attr.Value{attr.String(text), attr.String(text), attr.String(text)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
+			return must.Get(ParseStatement(src, []attr.Value{attr.String(text), attr.String(text), attr.String(text)}))(t)
 		}
 		first := parse("first")
 		parse("second")
