@@ -21,11 +21,20 @@ import (
 
 // openDB stands for sql.Open("pgx", os.Getenv("DATABASE_URL")). Here it is SQLite in memory, with the tables of both packages.
 func openDB(ctx context.Context) *sql.DB {
-	db := must(sql.Open("sqlite", ":memory:"))
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		log.Fatal(err)
+	}
 	db.SetMaxOpenConns(1) // each connection to :memory: is a database of its own
-	check(sqlstore.Migrate(ctx, db, sqlstore.SQLite))
-	check(sqloutbox.Migrate(ctx, db, sqlstore.SQLite))
-	must(db.ExecContext(ctx, "CREATE TABLE orders (id TEXT PRIMARY KEY, status TEXT, version INTEGER); INSERT INTO orders VALUES ('ord-42', 'new', 2)"))
+	if err := sqlstore.Migrate(ctx, db, sqlstore.SQLite); err != nil {
+		log.Fatal(err)
+	}
+	if err := sqloutbox.Migrate(ctx, db, sqlstore.SQLite); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := db.ExecContext(ctx, "CREATE TABLE orders (id TEXT PRIMARY KEY, status TEXT, version INTEGER); INSERT INTO orders VALUES ('ord-42', 'new', 2)"); err != nil {
+		log.Fatal(err)
+	}
 	return db
 }
 
@@ -37,7 +46,10 @@ func newQueue(ctx context.Context) (client *sqs.Client, url string) {
 			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
 		}),
 	})
-	out := must(client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
+	out, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
+	if err != nil {
+		log.Fatal(err)
+	}
 	return client, *out.QueueUrl
 }
 
@@ -47,9 +59,18 @@ func Example() {
 	ctx := context.Background()
 	db := openDB(ctx)
 	defer db.Close()
-	store := must(sqlstore.New(db, sqlstore.SQLite))
-	inbox := must(sqlstore.NewInbox(store, "billing"))
-	box := must(sqloutbox.New(db, sqlstore.SQLite, "orders", "orders"))
+	store, err := sqlstore.New(db, sqlstore.SQLite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	inbox, err := sqlstore.NewInbox(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	box, err := sqloutbox.New(db, sqlstore.SQLite, "orders", "orders")
+	if err != nil {
+		log.Fatal(err)
+	}
 	handler := inbox.Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
 		var version int
 		err := tx.QueryRowContext(ctx, "UPDATE orders SET status = 'paid', version = version + 1 WHERE id = 'ord-42' RETURNING version").Scan(&version)
@@ -68,16 +89,31 @@ func Example() {
 		},
 	}
 	for range 3 {
-		check(handler(ctx, message))
+		if err := handler(ctx, message); err != nil {
+			log.Fatal(err)
+		}
 	}
 
 	client, queueURL := newQueue(ctx)
-	publisher := must(fifo.NewPublisher(client, queueURL, "orders"))
-	relay := must(outbox.NewRelay(box, publisher))
+	publisher, err := fifo.NewPublisher(client, queueURL, "orders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	relay, err := outbox.NewRelay(box, publisher)
+	if err != nil {
+		log.Fatal(err)
+	}
 	// A process runs relay.Run(ctx) beside its handlers; any number of processes may.
-	check(relay.Drain(ctx, "ord-42"))
-	check(publisher.Close(ctx))
-	out := must(client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &queueURL, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"}}))
+	if err := relay.Drain(ctx, "ord-42"); err != nil {
+		log.Fatal(err)
+	}
+	if err := publisher.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+	out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &queueURL, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"}})
+	if err != nil {
+		log.Fatal(err)
+	}
 	for _, m := range out.Messages {
 		fmt.Println(*m.MessageAttributes[sqsonce.AttrEventID].StringValue, *m.Body)
 	}
@@ -89,27 +125,28 @@ func ExampleOutbox_Add() {
 	ctx := context.Background()
 	db := openDB(ctx)
 	defer db.Close()
-	box := must(sqloutbox.New(db, sqlstore.SQLite, "orders", "orders"))
+	box, err := sqloutbox.New(db, sqlstore.SQLite, "orders", "orders")
+	if err != nil {
+		log.Fatal(err)
+	}
 	for _, end := range []func(*sql.Tx) error{(*sql.Tx).Rollback, (*sql.Tx).Commit} {
-		tx := must(db.BeginTx(ctx, nil))
-		must(tx.ExecContext(ctx, "UPDATE orders SET status = 'sent' WHERE id = 'ord-42'"))
-		check(box.Add(ctx, tx, fifo.Event{ID: "ord-42/sent", Group: "ord-42", Body: "{}"}))
-		check(end(tx))
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE orders SET status = 'sent' WHERE id = 'ord-42'"); err != nil {
+			log.Fatal(err)
+		}
+		if err := box.Add(ctx, tx, fifo.Event{ID: "ord-42/sent", Group: "ord-42", Body: "{}"}); err != nil {
+			log.Fatal(err)
+		}
+		if err := end(tx); err != nil {
+			log.Fatal(err)
+		}
 		groups, _, err := box.Groups(ctx, "", 10)
 		fmt.Println(len(groups), "group with events", err)
 	}
 	// Output:
 	// 0 group with events <nil>
 	// 1 group with events <nil>
-}
-
-func must[T any](v T, err error) T {
-	check(err)
-	return v
-}
-
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
 }

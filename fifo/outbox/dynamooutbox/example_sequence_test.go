@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,11 +22,17 @@ func ExampleOutbox_Put_ownNumber() {
 	c, box := newShop(ctx)
 
 	n := c.number(ctx, "orders", "ord-42", "events") // read with the order
-	event := must(box.Put(fifo.Event{ID: fmt.Sprintf("ord-42/e%d", n+1), Group: "ord-42", Body: `{"shipped":true}`}, n+1))
-	must(c.ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
+	event, err := box.Put(fifo.Event{ID: fmt.Sprintf("ord-42/e%d", n+1), Group: "ord-42", Body: `{"shipped":true}`}, n+1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
 		{Update: setNumber("orders", "ord-42", "events", n, n+1)}, // events = n + 1 IF events = n
 		{Put: event},
-	}}))
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	c.drain(ctx, box, "ord-42")
 	// Output: ord-42 shop|ord-42/e1 {"shipped":true}
@@ -37,13 +44,22 @@ func ExampleOutbox_Put_severalEvents() {
 	c, box := newShop(ctx)
 
 	n := c.number(ctx, "orders", "ord-42", "events")
-	paid := must(box.Put(fifo.Event{ID: fmt.Sprintf("ord-42/e%d", n+1), Group: "ord-42", Body: `{"paid":true}`}, n+1))
-	shipped := must(box.Put(fifo.Event{ID: fmt.Sprintf("ord-42/e%d", n+2), Group: "ord-42", Body: `{"shipped":true}`}, n+2))
-	must(c.ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
+	paid, err := box.Put(fifo.Event{ID: fmt.Sprintf("ord-42/e%d", n+1), Group: "ord-42", Body: `{"paid":true}`}, n+1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	shipped, err := box.Put(fifo.Event{ID: fmt.Sprintf("ord-42/e%d", n+2), Group: "ord-42", Body: `{"shipped":true}`}, n+2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
 		{Update: setNumber("orders", "ord-42", "events", n, n+2)}, // events = n + 2 IF events = n
 		{Put: paid},
 		{Put: shipped},
-	}}))
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	c.drain(ctx, box, "ord-42")
 	// Output:
@@ -73,7 +89,9 @@ func ExampleOutbox_Put_noAggregate() {
 		}
 	}
 	for _, receipt := range []string{"receipt-1", "receipt-2"} {
-		check(emit(receipt))
+		if err := emit(receipt); err != nil {
+			log.Fatal(err)
+		}
 	}
 
 	c.drain(ctx, box, "till-7")
@@ -87,11 +105,17 @@ func ExampleOutbox_Put_noOrder() {
 	ctx := context.Background()
 	c, box := newShop(ctx)
 
-	event := must(box.Put(fifo.Event{ID: "mail-9", Group: "mail-9", Body: `{"to":"ann"}`}, 1))
-	must(c.ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
+	event, err := box.Put(fifo.Event{ID: "mail-9", Group: "mail-9", Body: `{"to":"ann"}`}, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
 		{Update: setNumber("orders", "ord-42", "mails", 0, 1)}, // the business write, under a condition that holds once
 		{Put: event},
-	}}))
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	c.drain(ctx, box, "mail-9")
 	// Output: mail-9 shop|mail-9 {"to":"ann"}
@@ -99,14 +123,22 @@ func ExampleOutbox_Put_noOrder() {
 
 func newShop(ctx context.Context) (*clients, *dynamooutbox.Outbox) {
 	c := newClients(ctx)
-	box := must(dynamooutbox.New(c.ddb, "outbox", "orders", "shop"))
+	box, err := dynamooutbox.New(c.ddb, "outbox", "orders", "shop")
+	if err != nil {
+		log.Fatal(err)
+	}
 	return c, box
 }
 
 // drain publishes the group, and prints the queue.
 func (c *clients) drain(ctx context.Context, box *dynamooutbox.Outbox, group string) {
-	relay := must(outbox.NewRelay(box, c.publisher("shop")))
-	check(relay.Drain(ctx, group))
+	relay, err := outbox.NewRelay(box, c.publisher("shop"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := relay.Drain(ctx, group); err != nil {
+		log.Fatal(err)
+	}
 	for _, m := range c.queue.Messages(c.url) {
 		fmt.Println(m.Group, m.DedupID, m.Body)
 	}
@@ -114,20 +146,25 @@ func (c *clients) drain(ctx context.Context, box *dynamooutbox.Outbox, group str
 
 // number returns an item's number, 0 without one.
 func (c *clients) number(ctx context.Context, table, id, name string) int64 {
-	out := must(c.ddb.GetItem(ctx, &dynamodb.GetItemInput{
+	out, err := c.ddb.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String(table), ConsistentRead: aws.Bool(true),
 		Key: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: id}},
-	}))
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
 	a, ok := out.Item[name].(*ddbtypes.AttributeValueMemberN)
 	if !ok {
 		return 0
 	}
-	n := must(strconv.ParseInt(a.Value, 10, 64))
+	n, err := strconv.ParseInt(a.Value, 10, 64)
+	if err != nil {
+		log.Fatal(err)
+	}
 	return n
 }
 
-// setNumber is the write of an item's number, for example of an aggregate's version, under the condition that it is still the one that
-// was read.
+// setNumber is the write of an item's number under the condition that it is still the one that was read.
 func setNumber(table, id, name string, read, next int64) *ddbtypes.Update {
 	number := func(n int64) ddbtypes.AttributeValue {
 		return &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}

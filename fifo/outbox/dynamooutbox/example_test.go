@@ -6,6 +6,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strconv"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,8 +26,15 @@ import (
 // A producer: the order and its event are one transaction, and the process that has committed rings the doorbell itself.
 func Example() {
 	ctx := context.Background()
-	c, box := newShop(ctx)
-	relay := must(outbox.NewRelay(box, c.publisher("shop")))
+	c := newClients(ctx)
+	box, err := dynamooutbox.New(c.ddb, "outbox", "orders", "shop")
+	if err != nil {
+		log.Fatal(err)
+	}
+	relay, err := outbox.NewRelay(box, c.publisher("shop"))
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	pay := func(order string, version int64) error {
 		event, err := box.Put(fifo.Event{ID: fmt.Sprintf("%s/v%d", order, version), Group: order, Body: `{"paid":true}`}, version)
@@ -34,7 +42,7 @@ func Example() {
 			return err
 		}
 		_, err = c.ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
-			{Update: setNumber("orders", order, "version", version-1, version)},
+			{Update: nextVersion("orders", order, version)},
 			{Put: event},
 		}})
 		if err != nil {
@@ -44,7 +52,9 @@ func Example() {
 	}
 
 	for version := range int64(3) {
-		check(pay("ord-42", version+1))
+		if err := pay("ord-42", version+1); err != nil {
+			log.Fatal(err)
+		}
 	}
 	for _, m := range c.queue.Messages(c.url) {
 		fmt.Println(m.Group, m.DedupID, m.Body)
@@ -62,10 +72,21 @@ func Example() {
 func ExampleOutbox_Put() {
 	ctx := context.Background()
 	c := newClients(ctx)
-	check(dynamostore.CreateTable(ctx, c.ddb, "dedup"))
-	store := must(dynamostore.New(c.ddb, "dedup"))
-	inbox := must(dynamostore.NewInbox(store, "billing"))
-	box := must(dynamooutbox.New(c.ddb, "outbox", "charges", "billing"))
+	if err := dynamostore.CreateTable(ctx, c.ddb, "dedup"); err != nil {
+		log.Fatal(err)
+	}
+	store, err := dynamostore.New(c.ddb, "dedup")
+	if err != nil {
+		log.Fatal(err)
+	}
+	inbox, err := dynamostore.NewInbox(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	box, err := dynamooutbox.New(c.ddb, "outbox", "charges", "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	handler := inbox.Handler(func(_ context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 		const version = 1 // read from the charge, in a program that charges more than once
@@ -73,7 +94,7 @@ func ExampleOutbox_Put() {
 		if err != nil {
 			return err
 		}
-		tx.Update(setNumber("charges", m.Body, "version", version-1, version))
+		tx.Update(nextVersion("charges", m.Body, version))
 		tx.Put(event)
 		return nil
 	})
@@ -86,12 +107,20 @@ func ExampleOutbox_Put() {
 		},
 	}
 	for range 3 {
-		check(handler(ctx, message))
+		if err := handler(ctx, message); err != nil {
+			log.Fatal(err)
+		}
 	}
 
 	// Elsewhere, on a schedule. Settle leaves young events to their doorbells, which there are none of here.
-	relay := must(outbox.NewRelay(box, c.publisher("billing"), func(o *outbox.Options) { o.Settle = -1 }))
-	backlog := must(relay.Sweep(ctx))
+	relay, err := outbox.NewRelay(box, c.publisher("billing"), func(o *outbox.Options) { o.Settle = -1 })
+	if err != nil {
+		log.Fatal(err)
+	}
+	backlog, err := relay.Sweep(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
 	fmt.Println("groups with events:", backlog.Groups)
 	for _, m := range c.queue.Messages(c.url) {
 		fmt.Println(m.Group, m.DedupID, m.Body)
@@ -105,9 +134,34 @@ func ExampleOutbox_Put() {
 // a schedule does once a minute.
 func ExampleOutbox_Lambda() {
 	c := newClients(context.Background()) // outside the handler: they are used by all invocations
-	box := must(dynamooutbox.New(c.ddb, os.Getenv("OUTBOX_TABLE"), "orders", "shop"))
-	relay := must(outbox.NewRelay(box, c.publisher("shop")))
+	box, err := dynamooutbox.New(c.ddb, os.Getenv("OUTBOX_TABLE"), "orders", "shop")
+	if err != nil {
+		log.Fatal(err)
+	}
+	relay, err := outbox.NewRelay(box, c.publisher("shop"))
+	if err != nil {
+		log.Fatal(err)
+	}
 	lambda.Start(box.Lambda(relay))
+}
+
+// nextVersion is the write of an aggregate under the condition that its version is the one before.
+func nextVersion(table, id string, version int64) *ddbtypes.Update {
+	number := func(n int64) ddbtypes.AttributeValue {
+		return &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+	}
+	u := &ddbtypes.Update{
+		TableName:                 aws.String(table),
+		Key:                       map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: id}},
+		UpdateExpression:          aws.String("SET version = :new"),
+		ConditionExpression:       aws.String("version = :old"),
+		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":new": number(version), ":old": number(version - 1)},
+	}
+	if version == 1 {
+		u.ConditionExpression = aws.String("attribute_not_exists(id)")
+		delete(u.ExpressionAttributeValues, ":old")
+	}
+	return u
 }
 
 // clients stand for those that are made from a configuration: here they are AWS in memory.
@@ -132,31 +186,31 @@ func newClients(ctx context.Context) *clients {
 	c.sqs = sqs.NewFromConfig(cfg, func(o *sqs.Options) {
 		o.BaseEndpoint, o.HTTPClient = aws.String("http://sqs.local"), &http.Client{Transport: c.queue}
 	})
-	check(dynamooutbox.CreateTable(ctx, c.ddb, "outbox"))
+	if err := dynamooutbox.CreateTable(ctx, c.ddb, "outbox"); err != nil {
+		log.Fatal(err)
+	}
 	for _, table := range []string{"orders", "charges"} {
-		must(c.ddb.CreateTable(ctx, &dynamodb.CreateTableInput{
+		_, err := c.ddb.CreateTable(ctx, &dynamodb.CreateTableInput{
 			TableName: aws.String(table), BillingMode: ddbtypes.BillingModePayPerRequest,
 			AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: ddbtypes.ScalarAttributeTypeS}},
 			KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: ddbtypes.KeyTypeHash}},
-		}))
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
 	}
-	q := must(c.sqs.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("events.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
+	q, err := c.sqs.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("events.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
+	if err != nil {
+		log.Fatal(err)
+	}
 	c.url = *q.QueueUrl
 	return c
 }
 
 func (c *clients) publisher(namespace string) *fifo.Publisher {
-	p := must(fifo.NewPublisher(c.sqs, c.url, namespace))
-	return p
-}
-
-func must[T any](v T, err error) T {
-	check(err)
-	return v
-}
-
-func check(err error) {
+	p, err := fifo.NewPublisher(c.sqs, c.url, namespace)
 	if err != nil {
 		log.Fatal(err)
 	}
+	return p
 }
