@@ -8,10 +8,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -34,10 +34,7 @@ func (c *attempts) SendMessageBatch(
 func TestPublishingAgainContinuesTheWindow(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		c := &attempts{Client: x.sent, t0: time.Now()}
-		p, err := fifo.NewPublisher(c, x.url, "orders")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(fifo.NewPublisher(c, x.url, "orders"))(t)
 		for time.Since(c.t0) < 284*time.Second {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
 			_, err := p.PublishAll(ctx, []fifo.Event{event("g", 1)})
@@ -68,9 +65,7 @@ func TestPublishingAgainContinuesTheWindow(t *testing.T) {
 func TestPublishingAgainIsNotNotSent(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.Publish(x.Context(), event("g", 1)))(x)
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
 		ended, cancel := context.WithCancel(x.Context())
 		cancel()
@@ -83,9 +78,7 @@ func TestPublishingAgainIsNotNotSent(t *testing.T) {
 				x.Errorf("%s: no first attempt", name)
 			}
 		}
-		if err := p.Close(x.Context()); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, p.Close(x.Context()))
 		if _, err := p.Publish(x.Context(), event("g", 1)); reason(err) != "unknown" || !errors.Is(err, fifo.ErrClosed) {
 			x.Errorf("closed: %v, want ErrUnknownOutcome and ErrClosed", err)
 		}
@@ -125,9 +118,7 @@ func TestConflictOfAllThatAConsumerSees(t *testing.T) {
 					return e
 				}
 				p := x.publisher()
-				if _, err := p.Publish(x.Context(), first()); err != nil {
-					x.Fatal(err)
-				}
+				must.Get(p.Publish(x.Context(), first()))(x)
 				x.sent.forget()
 				again := first()
 				change(&again)
@@ -157,17 +148,10 @@ func (c sameSequence) SendMessageBatch(
 // SQS remembers an ID for five minutes at least. The number of its first message tells that it dropped another event.
 func TestConflictThatSQSAnswers(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
-		p, err := fifo.NewPublisher(sameSequence{x.sent}, x.url, "orders")
-		if err != nil {
-			x.Fatal(err)
-		}
-		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-			x.Fatal(err)
-		}
+		p := must.Get(fifo.NewPublisher(sameSequence{x.sent}, x.url, "orders"))(x)
+		must.Get(p.Publish(x.Context(), event("g", 1)))(x)
 		time.Sleep(5*time.Minute + 2*time.Second)
-		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-			x.Errorf("the same event: %v", err)
-		}
+		must.Get(p.Publish(x.Context(), event("g", 1)))(x)
 		time.Sleep(5*time.Minute + 2*time.Second)
 		x.sent.forget()
 		other := event("g", 1)
@@ -187,19 +171,13 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		p := x.publisher()
 		var remembered []int
 		for minute := range 12 {
-			if _, err := p.Publish(x.Context(), event("g", minute)); err != nil {
-				x.Fatal(err)
-			}
+			must.Get(p.Publish(x.Context(), event("g", minute)))(x)
 			remembered = append(remembered, p.Remembered())
 			time.Sleep(time.Minute)
 		}
-		if diff := cmp.Diff([]int{1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7}, remembered); diff != "" {
-			x.Errorf("events remembered, with one a minute (-want +got):\n%s", diff)
-		}
+		x.expect("events remembered, with one a minute", []int{1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7}, remembered)
 		for n := range 100 {
-			if _, err := p.Publish(x.Context(), event("i", n)); err != nil {
-				x.Fatal(err)
-			}
+			must.Get(p.Publish(x.Context(), event("i", n)))(x)
 			time.Sleep(10 * time.Second)
 		}
 		if n := p.Remembered(); n < 36 || n > 43 {
@@ -207,9 +185,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		for n := range 3 {
-			if _, err := p.Publish(x.Context(), event("h", n)); err != nil {
-				x.Fatal(err)
-			}
+			must.Get(p.Publish(x.Context(), event("h", n)))(x)
 		}
 		if n := p.Remembered(); n != 3 {
 			x.Errorf("%d events remembered after an hour without one, want the 3 of now", n)
@@ -227,25 +203,18 @@ func TestDedupConflict(t *testing.T) {
 				other := event("g", 1)
 				other.Body = "another"
 
-				pd, err := p.Enqueue(x.Context(), event("g", 1))
-				if err != nil {
-					x.Fatal(err)
-				}
+				pd := must.Get(p.Enqueue(x.Context(), event("g", 1)))(x)
 				if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
 					x.Errorf("while the first waits: %v, want ErrDedupConflict", err)
 				}
-				if _, err := pd.Get(x.Context()); err != nil {
-					x.Fatal(err)
-				}
+				must.Get(pd.Get(x.Context()))(x)
 				time.Sleep(5*time.Minute - time.Millisecond)
 				if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
 					x.Errorf("just under five minutes later: %v, want ErrDedupConflict", err)
 				}
 				time.Sleep(2 * time.Second)
 				x.sent.forget()
-				if _, err := p.Publish(x.Context(), other); err != nil {
-					x.Errorf("over five minutes later: %v", err)
-				}
+				must.Get(p.Publish(x.Context(), other))(x)
 			})
 		})
 	}
@@ -261,8 +230,6 @@ func TestARefusedEventMayBeCorrected(t *testing.T) {
 		corrected := event("g", 1)
 		corrected.Body = "corrected"
 		x.sent.forget()
-		if _, err := p.Publish(x.Context(), corrected); err != nil {
-			x.Errorf("the corrected body: %v", err)
-		}
+		must.Get(p.Publish(x.Context(), corrected))(x)
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }

@@ -13,6 +13,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // accepting is a client whose queue accepts all.
@@ -30,10 +31,7 @@ func (accepting) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInp
 
 // Without hooks an event allocates what it did before there were hooks.
 func TestAllocationsWithoutHooks(t *testing.T) {
-	p, err := fifo.NewPublisher(accepting{}, "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo", "orders", func(o *fifo.Options) { o.Linger = -1 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(fifo.NewPublisher(accepting{}, "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo", "orders", func(o *fifo.Options) { o.Linger = -1 }))(t)
 	ctx, e := t.Context(), event("g", 1)
 	ten := make([]fifo.Event, 10)
 	for i := range ten {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/md5"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,57 +13,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
-
-// What a response proves decides whether there is another attempt, and which error the caller gets.
-func TestResponses(t *testing.T) {
-	t.Parallel()
-	always := func(r fault.Rule) fault.Rule { r.Op, r.Prob = "SendMessageBatch", 1; return r }
-	tests := []struct {
-		name  string
-		fault fault.Rule
-		want  string
-		again bool // more than one attempt
-	}{
-		{"access denied", fault.Rule{Do: fault.Error, Code: "AccessDenied"}, "not sent", false},
-		{"entry refused", fault.Rule{Do: fault.FailEntries, Code: "InvalidMessageContents"}, "not sent", false},
-		{"entry fails in the service", fault.Rule{Do: fault.FailEntries}, "not sent", true},
-		{"entry throttled", fault.Rule{Do: fault.FailEntries, Code: "RequestThrottled"}, "not sent", true},
-		{"entry throttled by KMS", fault.Rule{Do: fault.FailEntries, Code: "KMS.ThrottlingException"}, "not sent", true},
-		{"entry throttled by KMS, by its other name", fault.Rule{Do: fault.FailEntries, Code: "KmsThrottled"}, "not sent", true},
-		{"request throttled", fault.Rule{Do: fault.Error, Code: "ThrottlingException"}, "not sent", true},
-		{"request throttled by KMS", fault.Rule{Do: fault.Error, Code: "KmsThrottled"}, "not sent", true},
-		{"expired credentials", fault.Rule{Do: fault.Error, Code: "ExpiredToken"}, "not sent", true},
-		{"internal error", fault.Rule{Do: fault.Error}, "unknown", true},
-		{"connection reset", fault.Rule{Do: fault.Reset}, "unknown", true},
-		{"no result for the entry", fault.Rule{Do: fault.DropEntries}, "unknown", true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				// What certainly is not in the queue is tried until the context ends.
-				ctx, cancel := context.WithTimeout(x.Context(), 10*time.Minute)
-				defer cancel()
-				_, err := x.publisher().Publish(ctx, event("g", 1))
-				if got := reason(err); got != tt.want {
-					x.Errorf("Publish: %v, want %s", err, tt.want)
-				}
-				if n := x.sent.attemptsOf("g/v1"); (n > 1) != tt.again {
-					x.Errorf("%d attempts", n)
-				}
-				if tt.fault.Code != "" && !tt.again {
-					if api, ok := errors.AsType[smithy.APIError](err); !ok || api.ErrorCode() == "" {
-						x.Errorf("Publish: %v, want SQS's code in the chain", err)
-					}
-				}
-			}, always(tt.fault))
-		})
-	}
-}
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
@@ -127,7 +81,7 @@ func TestChecksumsAreComparedByEntry(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		sum := func(e fifo.Event) string { return fmt.Sprintf("%x", md5.Sum([]byte(e.Body))) }
 		changed := false
-		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+		x.sent.Client = testaws.SQS(roundTripper(func(r *http.Request) (*http.Response, error) {
 			resp, err := x.srv.RoundTrip(r)
 			if err != nil || changed {
 				return resp, err
@@ -138,10 +92,7 @@ func TestChecksumsAreComparedByEntry(t *testing.T) {
 			resp.Body = io.NopCloser(bytes.NewReader(body))
 			return resp, err
 		}))
-		receipts, err := x.publisher().PublishAll(x.Context(), []fifo.Event{event("a", 1), event("b", 1), event("c", 1)})
-		if err != nil {
-			x.Fatal(err)
-		}
+		receipts := must.Get(x.publisher().PublishAll(x.Context(), []fifo.Event{event("a", 1), event("b", 1), event("c", 1)}))(x)
 		for i, want := range []int{1, 2, 1} {
 			if receipts[i].Attempts != want {
 				x.Errorf("event %d took %d attempts, want %d", i, receipts[i].Attempts, want)
@@ -161,7 +112,7 @@ func TestCodesThatProveNothing(t *testing.T) {
 	} {
 		inBubble(t, orders, func(x *fixture) {
 			lost := false
-			x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+			x.sent.Client = testaws.SQS(roundTripper(func(r *http.Request) (*http.Response, error) {
 				resp, err := x.srv.RoundTrip(r)
 				if err == nil && !lost {
 					lost = true
@@ -175,9 +126,7 @@ func TestCodesThatProveNothing(t *testing.T) {
 			if _, err := p.Publish(ctx, event("g", 1)); reason(err) != "unknown" {
 				x.Errorf("%d %q: %v, want an unknown outcome: SQS has the event", tt.status, tt.code, err)
 			}
-			if err := p.Close(x.Context()); err != nil {
-				x.Error(err)
-			}
+			must.Do(x, p.Close(x.Context()))
 		}, fault.Rule{Op: "SendMessageBatch", Nth: 2, Do: fault.Delay, Delay: time.Second})
 	}
 }

@@ -10,9 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -20,9 +19,7 @@ func TestFlush(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
 		for n := range 3 {
-			if _, err := p.Enqueue(x.Context(), event("g", n)); err != nil {
-				x.Fatal(err)
-			}
+			must.Get(p.Enqueue(x.Context(), event("g", n)))(x)
 		}
 		start := time.Now()
 		if err := p.Flush(x.Context()); err != nil || time.Since(start) != 0 {
@@ -31,10 +28,7 @@ func TestFlush(t *testing.T) {
 		if n := len(x.queued("g")); n != 3 {
 			x.Errorf("%d messages after Flush, want 3", n)
 		}
-		pd, err := p.Enqueue(x.Context(), event("g", 3))
-		if err != nil {
-			x.Fatal(err)
-		}
+		pd := must.Get(p.Enqueue(x.Context(), event("g", 3)))(x)
 		if _, err := pd.Get(x.Context()); err != nil || time.Since(start) != time.Hour {
 			x.Errorf("an event after Flush: %v after %v, want the linger", err, time.Since(start))
 		}
@@ -44,18 +38,13 @@ func TestFlush(t *testing.T) {
 func TestFlushContextEnds(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		pd, err := p.Enqueue(x.Context(), event("g", 1))
-		if err != nil {
-			x.Fatal(err)
-		}
+		pd := must.Get(p.Enqueue(x.Context(), event("g", 1)))(x)
 		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Second, errCancelled)
 		defer cancel()
 		if err := p.Flush(ctx); err != errCancelled {
 			x.Errorf("Flush: %v, want the context's cause", err)
 		}
-		if _, err := pd.Get(x.Context()); err != nil {
-			x.Errorf("the event after the end of Flush: %v", err)
-		}
+		must.Get(pd.Get(x.Context()))(x)
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 4 * time.Second})
 }
 
@@ -63,9 +52,7 @@ func TestCloseDrains(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
 		for n := range 25 {
-			if _, err := p.Enqueue(x.Context(), event(fmt.Sprint("g", n%5), n)); err != nil {
-				x.Fatal(err)
-			}
+			must.Get(p.Enqueue(x.Context(), event(fmt.Sprint("g", n%5), n)))(x)
 		}
 		start := time.Now()
 		if err := p.Close(x.Context()); err != nil || time.Since(start) != 0 {
@@ -87,9 +74,7 @@ func TestCloseDrains(t *testing.T) {
 		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1)}); !errors.Is(err, fifo.ErrClosed) {
 			x.Errorf("PublishAll after Close: %v, want ErrClosed", err)
 		}
-		if err := p.Close(x.Context()); err != nil {
-			x.Errorf("second Close: %v", err)
-		}
+		must.Do(x, p.Close(x.Context()))
 	})
 }
 
@@ -114,9 +99,7 @@ func reason(err error) string {
 func TestCloseEndsWaitsForCapacity(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 1; o.Linger = time.Hour })
-		if _, err := p.Enqueue(x.Context(), event("g", 1)); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.Enqueue(x.Context(), event("g", 1)))(x)
 		waiting := make(chan error, 1)
 		go func() {
 			_, err := p.Enqueue(x.Context(), event("g", 2))
@@ -141,17 +124,11 @@ func TestCloseEndsWaitsForCapacity(t *testing.T) {
 func TestFlushWithNothingLeft(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.Publish(x.Context(), event("g", 1)))(x)
 		ctx, cancel := context.WithCancel(x.Context())
 		cancel()
-		if err := p.Flush(ctx); err != nil {
-			x.Errorf("Flush: %v", err)
-		}
-		if err := p.Close(ctx); err != nil {
-			x.Errorf("Close: %v", err)
-		}
+		must.Do(x, p.Flush(ctx))
+		must.Do(x, p.Close(ctx))
 	})
 }
 
@@ -173,9 +150,7 @@ func TestPublishAll(t *testing.T) {
 				x.Errorf("receipt %d: %+v, want that of %s", i, r, es[i].ID)
 			}
 		}
-		if diff := cmp.Diff([]int{10, 10, 5}, x.sizes()); diff != "" {
-			x.Errorf("entries by request (-want +got):\n%s", diff)
-		}
+		x.expect("entries by request", []int{10, 10, 5}, x.sizes())
 		if !p.Idle() || x.sent.inFlight() != 0 {
 			x.Error("the publisher is not idle after PublishAll")
 		}
@@ -183,56 +158,6 @@ func TestPublishAll(t *testing.T) {
 }
 
 var errCancelled = errors.New("cancelled by the caller")
-
-func TestPublishCancelled(t *testing.T) {
-	t.Parallel()
-	second := fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Second}
-	tests := []struct {
-		name   string
-		after  time.Duration // of the cancellation; negative: before the call
-		faults []fault.Rule
-		want   error
-		queued []string // of event 1, whose caller cancels, and event 2 behind it
-	}{
-		{"before the call", -1, nil, fifo.ErrNotSent, []string{"g/v2"}},
-		{"while it lingers", 5 * time.Millisecond, nil, fifo.ErrNotSent, []string{"g/v2"}},
-		{"in a request", time.Second / 2, []fault.Rule{second}, fifo.ErrUnknownOutcome, []string{"g/v1", "g/v2"}},
-		{"after the result", time.Minute, nil, nil, []string{"g/v1", "g/v2"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				p := x.publisher()
-				ctx, cancel := context.WithCancelCause(x.Context())
-				defer cancel(nil)
-				if tt.after < 0 {
-					cancel(errCancelled)
-				} else {
-					defer time.AfterFunc(tt.after, func() { cancel(errCancelled) }).Stop()
-				}
-				first := make(chan error, 1)
-				go func() {
-					_, err := p.Publish(ctx, event("g", 1))
-					first <- err
-				}()
-				synctest.Wait()
-				second, err := p.Enqueue(x.Context(), event("g", 2))
-				if err != nil {
-					x.Fatal(err)
-				}
-				if err := <-first; !errors.Is(err, tt.want) || tt.want != nil && !errors.Is(err, errCancelled) {
-					x.Errorf("Publish: %v, want %v and the context's cause", err, tt.want)
-				}
-				if _, err := second.Get(x.Context()); err != nil {
-					x.Errorf("the event behind: %v", err)
-				}
-				if diff := cmp.Diff(tt.queued, x.queued("g")); diff != "" {
-					x.Errorf("queue (-want +got):\n%s", diff)
-				}
-			}, tt.faults...)
-		})
-	}
-}
 
 func TestCapacityIsBounded(t *testing.T) {
 	t.Parallel()
@@ -254,9 +179,7 @@ func TestCapacityIsBounded(t *testing.T) {
 					return e
 				}
 				for n := range tt.fit {
-					if _, err := p.Enqueue(x.Context(), ev(n)); err != nil {
-						x.Fatal(err)
-					}
+					must.Get(p.Enqueue(x.Context(), ev(n)))(x)
 				}
 				ctx, cancel := context.WithTimeoutCause(x.Context(), time.Minute, errCancelled)
 				defer cancel()
@@ -272,13 +195,9 @@ func TestCapacityIsBounded(t *testing.T) {
 					waiting <- err
 				}()
 				synctest.Wait()
-				if err := p.Flush(x.Context()); err != nil {
-					x.Errorf("Flush: %v", err)
-				}
+				must.Do(x, p.Flush(x.Context()))
 				synctest.Wait()
-				if err := p.Flush(x.Context()); err != nil {
-					x.Errorf("Flush: %v", err)
-				}
+				must.Do(x, p.Flush(x.Context()))
 				if err := <-waiting; err != nil {
 					x.Errorf("Publish that waited for capacity: %v", err)
 				}

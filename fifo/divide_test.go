@@ -15,10 +15,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -85,7 +86,7 @@ func TestRefusedRequestIsDivided(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, orders, func(x *fixture) {
 				f := &refusing{next: x.srv, status: tt.status, code: tt.code, bad: "poison", most: tt.most}
-				x.sent.Client = newClient(f)
+				x.sent.Client = testaws.SQS(f)
 				p := x.publisher()
 				_, err := p.PublishAll(x.Context(), tenEvents(tt.bad...))
 				var failed []int
@@ -95,9 +96,7 @@ func TestRefusedRequestIsDivided(t *testing.T) {
 						x.Errorf("%v, want ErrNotSent", pe)
 					}
 				}
-				if diff := cmp.Diff(tt.want, failed); diff != "" {
-					x.Errorf("failed events (-want +got):\n%s", diff)
-				}
+				x.expect("failed events", tt.want, failed)
 				if n := f.requests.Load(); n != tt.requests {
 					x.Errorf("%d requests, want %d", n, tt.requests)
 				}
@@ -118,7 +117,7 @@ func TestDividedRequestIsCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(x.Context())
 		defer cancel()
 		f := &refusing{next: x.srv, status: 400, code: "InvalidParameterValue", bad: "poison", most: 10}
-		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+		x.sent.Client = testaws.SQS(roundTripper(func(r *http.Request) (*http.Response, error) {
 			if f.requests.Load() == 3 {
 				cancel()
 				return nil, ctx.Err()
@@ -181,10 +180,7 @@ func TestClientThatBreaks(t *testing.T) {
 					start := time.Now()
 					var pending []*fifo.PublishResult
 					for _, e := range tenEvents(4) {
-						pd, err := p.Enqueue(x.Context(), e)
-						if err != nil {
-							x.Fatal(err)
-						}
+						pd := must.Get(p.Enqueue(x.Context(), e))(x)
 						pending = append(pending, pd)
 					}
 					for i, pd := range pending {
@@ -205,9 +201,7 @@ func TestClientThatBreaks(t *testing.T) {
 					}
 					big := event("big", 1)
 					big.Body = strings.Repeat("x", 2<<10)
-					if _, err := p.Publish(x.Context(), big); err != nil {
-						x.Errorf("an event for which the queue's limit is read: %v", err)
-					}
+					must.Get(p.Publish(x.Context(), big))(x)
 					if !p.Idle() {
 						x.Error("the publisher is not idle")
 					}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -49,7 +51,7 @@ func TestSizeLimit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, "unused", func(x *fixture) {
-				x.url = x.create(orders, tt.attrs)
+				x.url = testaws.Queue(x, x.sqs, orders, tt.attrs)
 				p := x.publisher()
 				// The limit is read beside it. On a queue with the smallest limit SQS refuses it.
 				_, _ = p.Publish(x.Context(), sized("first", 1025))
@@ -58,7 +60,7 @@ func TestSizeLimit(t *testing.T) {
 					x.Errorf("%d bytes: %v", tt.limit, err)
 				}
 				_, err := p.Publish(x.Context(), sized("h", tt.limit+1))
-				if diff := cmp.Diff([]string{"Event.Body"}, fields(err)); diff != "" {
+				if diff := cmp.Diff([]string{"Event.Body"}, testaws.Fields(err)); diff != "" {
 					x.Errorf("%d bytes: %v, want a OptionError", tt.limit+1, err)
 				}
 				if n := len(x.sizes()) - sends; n != 1 {
@@ -85,16 +87,12 @@ func TestTheQueueLimitIsReadOnce(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		var book logBook
 		p := x.publisher(book.option)
-		if _, err := p.Publish(x.Context(), sized("g", 1024)); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.Publish(x.Context(), sized("g", 1024)))(x)
 		if n := x.limitReads(); n != 0 {
 			x.Errorf("%d reads of the limit for an event that fits into every queue", n)
 		}
 		es := []fifo.Event{sized("h", 1025), sized("i", 5000)}
-		if _, err := p.PublishAll(x.Context(), es); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.PublishAll(x.Context(), es))(x)
 		if n := x.limitReads(); n != 1 {
 			x.Errorf("%d reads of the limit, want 1", n)
 		}
@@ -106,7 +104,7 @@ func TestTheQueueLimitIsReadOnce(t *testing.T) {
 
 func TestTheQueueLimitCannotBeRead(t *testing.T) {
 	bubble(t, "unused", func(x *fixture) {
-		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
+		x.url = testaws.Queue(x, x.sqs, orders, map[string]string{"MaximumMessageSize": "2048"})
 		var book logBook
 		p := x.publisher(book.option)
 		for _, g := range []string{"g", "h", "j"} {
@@ -115,9 +113,7 @@ func TestTheQueueLimitCannotBeRead(t *testing.T) {
 				x.Errorf("Publish: %v, want the refusal of SQS", err)
 			}
 		}
-		if _, err := p.Publish(x.Context(), sized("i", 2048)); err != nil {
-			x.Errorf("Publish: %v", err)
-		}
+		must.Get(p.Publish(x.Context(), sized("i", 2048)))(x)
 		if n := x.limitReads(); n != 2 {
 			x.Errorf("%d reads of the limit, want 2: it is read once more after a failure", n)
 		}
@@ -149,12 +145,8 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 					es = append(es, sized(fmt.Sprint("g", i), n))
 				}
 				p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
-				if _, err := p.PublishAll(x.Context(), es); err != nil {
-					x.Fatal(err)
-				}
-				if diff := cmp.Diff(tt.want, x.sizes()); diff != "" {
-					x.Errorf("entries by request (-want +got):\n%s", diff)
-				}
+				must.Get(p.PublishAll(x.Context(), es))(x)
+				x.expect("entries by request", tt.want, x.sizes())
 			})
 		})
 	}
@@ -163,14 +155,12 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 // A call that ends before the limit is known cancels the read, which does not count. A closed publisher reads nothing.
 func TestTheQueueLimitIsReadAgain(t *testing.T) {
 	bubble(t, "unused", func(x *fixture) {
-		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "8192"})
+		x.url = testaws.Queue(x, x.sqs, orders, map[string]string{"MaximumMessageSize": "8192"})
 		p := x.publisher()
 		for range 3 {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 			start := time.Now()
-			if _, err := p.PublishAll(ctx, []fifo.Event{sized("g", 5000)}); err != nil {
-				x.Error(err)
-			}
+			must.Get(p.PublishAll(ctx, []fifo.Event{sized("g", 5000)}))(x)
 			if took := time.Since(start); took != time.Second {
 				x.Errorf("PublishAll took %v, want a second", took)
 			}
@@ -180,18 +170,14 @@ func TestTheQueueLimitIsReadAgain(t *testing.T) {
 			}
 		}
 		x.srv.Set(fault.Plan{})
-		if _, err := p.PublishAll(x.Context(), []fifo.Event{sized("h", 5000)}); err != nil {
-			x.Error(err)
-		}
-		if _, err := p.Publish(x.Context(), sized("i", 8193)); len(fields(err)) != 1 {
+		must.Get(p.PublishAll(x.Context(), []fifo.Event{sized("h", 5000)}))(x)
+		if _, err := p.Publish(x.Context(), sized("i", 8193)); len(testaws.Fields(err)) != 1 {
 			x.Errorf("%v, want a OptionError: the limit is known", err)
 		}
 	}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 3 * time.Second})
 	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		if err := p.Close(x.Context()); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, p.Close(x.Context()))
 		_, err := p.Publish(x.Context(), sized("g", 5000))
 		if synctest.Wait(); !errors.Is(err, fifo.ErrClosed) || x.limitReads() != 0 {
 			x.Errorf("%v, %d reads of the limit", err, x.limitReads())
@@ -202,29 +188,24 @@ func TestTheQueueLimitIsReadAgain(t *testing.T) {
 // A limit that is more than a minute old refuses nothing: it may have been raised since, as after an alarm.
 func TestALimitIsRaised(t *testing.T) {
 	bubble(t, "unused", func(x *fixture) {
-		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
+		x.url = testaws.Queue(x, x.sqs, orders, map[string]string{"MaximumMessageSize": "2048"})
 		p := x.publisher()
 		publish := func() error {
 			_, err := p.Publish(x.Context(), sized("e", 3_000))
 			return err
 		}
-		if err := publish(); err == nil || len(fields(err)) > 0 {
+		if err := publish(); err == nil || len(testaws.Fields(err)) > 0 {
 			x.Errorf("before the limit is known: %v, want SQS's refusal", err)
 		}
 		time.Sleep(time.Second)
-		if err := publish(); len(fields(err)) != 1 {
+		if err := publish(); len(testaws.Fields(err)) != 1 {
 			x.Errorf("above the limit: %v, want a OptionError", err)
 		}
-		_, err := x.sqs.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.url, Attributes: map[string]string{"MaximumMessageSize": "10240"}})
-		if err != nil {
-			x.Fatal(err)
-		}
-		if err := publish(); len(fields(err)) != 1 {
+		must.Get(x.sqs.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.url, Attributes: map[string]string{"MaximumMessageSize": "10240"}}))(x)
+		if err := publish(); len(testaws.Fields(err)) != 1 {
 			x.Errorf("by a limit of a second ago: %v, want a OptionError", err)
 		}
 		time.Sleep(time.Minute)
-		if err := publish(); err != nil {
-			x.Errorf("a minute after: %v", err)
-		}
+		must.Do(x, publish())
 	})
 }

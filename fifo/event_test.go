@@ -3,6 +3,7 @@ package fifo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,31 +16,13 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// fields returns the fields of an error's FieldErrors.
-func fields(err error) []string {
-	var all []string
-	var walk func(error)
-	walk = func(err error) {
-		switch e := err.(type) {
-		case *sqsonce.OptionError:
-			all = append(all, e.Field)
-		case interface{ Unwrap() []error }:
-			for _, branch := range e.Unwrap() {
-				walk(branch)
-			}
-		case interface{ Unwrap() error }:
-			walk(e.Unwrap())
-		}
-	}
-	walk(err)
-	return all
-}
-
-// An event that SQS would refuse fails before any call, with all bad fields at once.
-func TestEventIsChecked(t *testing.T) {
+// An event that SQS would refuse fails before any call, with all bad fields at once. Check says the same.
+func TestEventCheck(t *testing.T) {
 	t.Parallel()
 	attr := func(name, typ, value string) func(*fifo.Event) {
 		return func(e *fifo.Event) {
@@ -63,7 +46,6 @@ func TestEventIsChecked(t *testing.T) {
 		{"group not ASCII", func(e *fifo.Event) { e.Group = "é" }, []string{"Event.Group"}},
 		{"group with DEL", func(e *fifo.Event) { e.Group = "a\x7f" }, []string{"Event.Group"}},
 		{"type of 256", attr("a", "String."+strings.Repeat("x", 249), "v"), nil},
-		{"type of 257", attr("a", "String."+strings.Repeat("x", 250), "v"), field("a")},
 		{"smallest number", attr("a", "Number", "1e-128"), nil},
 		{"largest number", attr("a", "Number", "1E126"), nil},
 		{"body not UTF-8", func(e *fifo.Event) { e.Body = "ok\xff\xfe" }, []string{"Event.Body"}},
@@ -124,6 +106,10 @@ func TestEventIsChecked(t *testing.T) {
 		{"string with a binary", func(e *fifo.Event) {
 			e.Attributes = map[string]sqsonce.Attribute{"a": {Type: "String", String: "v", Binary: []byte{1}}}
 		}, field("a")},
+		{"1 MiB", func(e *fifo.Event) { *e = sized("g", mebibyte) }, nil},
+		{"over 1 MiB", func(e *fifo.Event) { *e = sized("g", mebibyte+1) }, []string{"Event.Body"}},
+		{"refused", func(e *fifo.Event) { e.Refused = &sqsonce.OptionError{Field: "Event.Body"} }, nil},
+		{"not ready", func(e *fifo.Event) { e.Refused = errCancelled }, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,18 +117,31 @@ func TestEventIsChecked(t *testing.T) {
 				e := event("g", 1)
 				tt.change(&e)
 				_, err := x.publisher().Publish(x.Context(), e)
-				if diff := cmp.Diff(tt.want, fields(err)); diff != "" {
+				checked := e.Check("orders")
+				for _, reason := range []error{fifo.ErrNotSent, fifo.ErrRefused, errCancelled} {
+					if fmt.Sprint(checked) != fmt.Sprint(err) || errors.Is(checked, reason) != errors.Is(err, reason) {
+						x.Errorf("Check: %v\nPublish: %v", checked, err)
+					}
+				}
+				if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
 					x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
 				}
 				pe, ok := errors.AsType[*fifo.PublishError](err)
-				if ok != (tt.want != nil) || ok && (pe.EventID != e.ID || pe.Group != e.Group) {
+				if sent := tt.want == nil && e.Refused == nil; ok == sent || ok && (pe.EventID != e.ID || pe.Group != e.Group) {
 					x.Errorf("Publish: %v, want a PublishError that names the event, for bad ones only", err)
 				}
-				if calls := len(x.sizes()); (calls > 0) != (tt.want == nil) {
+				if calls := len(x.sizes()); (calls > 0) != (err == nil) {
 					x.Errorf("%d calls", calls)
 				}
 			})
 		})
+	}
+}
+
+func TestCheckOfABadNamespace(t *testing.T) {
+	t.Parallel()
+	if got := testaws.Fields(event("g", 1).Check("or ders")); !cmp.Equal(got, []string{"namespace"}) {
+		t.Errorf("bad fields %v, want namespace", got)
 	}
 }
 
@@ -156,9 +155,9 @@ func attributes(n int) func(*fifo.Event) {
 	}
 }
 
-// FuzzEventIsChecked compares the check with the in-memory SQS, whose rules were written independently from AWS's
+// FuzzEventCheck compares the check with the in-memory SQS, whose rules were written independently from AWS's
 // documentation: SQS accepts an event that passes the check, and refuses one that does not.
-func FuzzEventIsChecked(f *testing.F) {
+func FuzzEventCheck(f *testing.F) {
 	f.Add("1", "g", "body", "name", "String", "value")
 	f.Add("a b", "g h", "\x00", "aws.x", "Number", "1e5")
 	f.Add("é", "~", "\ufffd", "a..b", "Number.x", "nan")
@@ -167,12 +166,9 @@ func FuzzEventIsChecked(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id, group, body, name, typ, value string) {
 		srv := memsqs.New()
 		defer srv.Close()
-		x := &fixture{T: t, srv: srv, sqs: newClient(srv)}
-		url := x.create(orders, nil)
-		p, err := fifo.NewPublisher(x.sqs, url, "orders", func(o *fifo.Options) { o.Linger = -1 })
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := &fixture{T: t, srv: srv, sqs: testaws.SQS(srv)}
+		url := testaws.Queue(x, x.sqs, orders, nil)
+		p := must.Get(fifo.NewPublisher(x.sqs, url, "orders", func(o *fifo.Options) { o.Linger = -1 }))(t)
 		a := sqsonce.Attribute{Type: typ, String: value}
 		wire := sqstypes.MessageAttributeValue{DataType: &typ, StringValue: &value}
 		if typ == "Binary" {
@@ -181,10 +177,10 @@ func FuzzEventIsChecked(f *testing.F) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // else a failure that looks transient would be repeated for minutes
 		defer cancel()
-		_, err = p.Publish(ctx, fifo.Event{
+		_, err := p.Publish(ctx, fifo.Event{
 			ID: id, Group: group, Body: body, Attributes: map[string]sqsonce.Attribute{name: a},
 		})
-		refused := fields(err)
+		refused := testaws.Fields(err)
 		if err != nil && refused == nil {
 			t.Fatalf("SQS refuses an event that passes the check: %v", err)
 		}

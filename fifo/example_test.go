@@ -12,13 +12,14 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 // exampleQueue returns a client of an SQS in memory, with faults, and the URL of its queue.
 func exampleQueue(name string, faults ...fault.Rule) (*sqs.Client, string) {
-	client := newClient(memsqs.New(func(o *memsqs.Options) { o.Faults.Rules = faults }))
+	client := testaws.SQS(memsqs.New(func(o *memsqs.Options) { o.Faults.Rules = faults }))
 	out, err := client.CreateQueue(context.Background(), &sqs.CreateQueueInput{
 		QueueName: &name, Attributes: map[string]string{"FifoQueue": "true"},
 	})

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -46,16 +45,12 @@ func TestFailuresThatNobodyReads(t *testing.T) {
 				})
 				x.enqueue(p, event("g", 1), event("g", 2), event("h", 1), event("g", 3))
 				want := []string{"g/v1 not sent", "g/v2 halted", "h/v1 not sent", "g/v3 halted"}
-				if diff := cmp.Diff(want, outcomes(end(p, x.Context()))); diff != "" {
-					x.Errorf("errors (-want +got):\n%s", diff)
-				}
+				x.expect("errors", want, outcomes(end(p, x.Context())))
 				if err := end(p, x.Context()); err != nil {
 					x.Errorf("again: %v, want each failure once", err)
 				}
 				synctest.Wait()
-				if diff := cmp.Diff([]string{"g/v1 g/v1 not sent", "g/v2 g/v2 halted", "g/v3 g/v3 halted", "h/v1 h/v1 not sent"}, told); diff != "" {
-					x.Errorf("OnFailure (-want +got):\n%s", diff)
-				}
+				x.expect("OnFailure", []string{"g/v1 g/v1 not sent", "g/v2 g/v2 halted", "g/v3 g/v3 halted", "h/v1 h/v1 not sent"}, told)
 				got := lines.String()
 				if lines.count("ERROR", "") != 2 || !strings.Contains(got, "event=g/v1") || !strings.Contains(got, "halted=2") ||
 					!strings.Contains(got, "event=h/v1") || !strings.Contains(got, "AccessDenied") {
@@ -74,25 +69,6 @@ func outcomes(err error) (out []string) {
 	return out
 }
 
-// Results that nobody reads do not take memory without end.
-func TestUnreadFailuresAreBounded(t *testing.T) {
-	bubble(t, standard, func(x *fixture) {
-		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
-		for n := range 8 {
-			x.enqueue(p, event("g", n))
-			synctest.Wait()
-			time.Sleep(time.Second)
-		}
-		err := p.Flush(x.Context())
-		if n := len(split(err)); n != 3 || !strings.Contains(err.Error(), "5 more events failed") {
-			x.Errorf("Flush: %d errors, want 3 and the number of the others: %v", n, err)
-		}
-		if err := p.Flush(x.Context()); err != nil {
-			x.Errorf("again: %v", err)
-		}
-	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
-}
-
 // An OnFailure that panics or blocks harms no event and no call.
 func TestAReportThatPanicsOrBlocks(t *testing.T) {
 	t.Parallel()
@@ -109,15 +85,11 @@ func TestAReportThatPanicsOrBlocks(t *testing.T) {
 				})
 				start := time.Now()
 				_, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("h", 1)})
-				if diff := cmp.Diff([]string{"g/v1 not sent"}, outcomes(err)); diff != "" {
-					x.Errorf("PublishAll (-want +got):\n%s", diff)
-				}
+				x.expect("PublishAll", []string{"g/v1 not sent"}, outcomes(err))
 				if took := time.Since(start); took > 100*time.Millisecond {
 					x.Errorf("PublishAll took %v", took)
 				}
-				if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 2)}); err != nil {
-					x.Errorf("the next event: %v", err)
-				}
+				must.Get(p.PublishAll(x.Context(), []fifo.Event{event("g", 2)}))(x)
 				if name == "panics" && !strings.Contains(lines.String(), "OnFailure panicked") {
 					x.Errorf("log:\n%s", lines.String())
 				}
@@ -176,9 +148,7 @@ func TestGroupIsClosedUntilFailuresAreRead(t *testing.T) {
 				if err := p.Flush(x.Context()); err != nil && name != "Resume" {
 					x.Errorf("Flush: %v", err)
 				}
-				if diff := cmp.Diff([]string{"g/v3", "g/v4", "g/v5"}, x.queued("g")); diff != "" {
-					x.Errorf("queue (-want +got):\n%s", diff)
-				}
+				x.expect("queue", []string{"g/v3", "g/v4", "g/v5"}, x.queued("g"))
 			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 		})
 	}
@@ -238,8 +208,8 @@ func TestFailuresBeyondTheLimit(t *testing.T) {
 			x.enqueue(p, event(fmt.Sprint("g", n), 1))
 			time.Sleep(time.Second)
 		}
-		if err := p.Flush(x.Context()); err == nil || !strings.Contains(err.Error(), "6 more") {
-			x.Errorf("Flush: %v", err)
+		if err := p.Flush(x.Context()); len(split(err)) != 2 || !strings.Contains(err.Error(), "6 more") {
+			x.Errorf("Flush: %v, want two failures and the number of the others", err)
 		}
 		for n := range 8 {
 			if _, refused := x.enqueue(p, event(fmt.Sprint("g", n), 1)); refused != nil {
@@ -258,15 +228,10 @@ func TestFailuresBeyondTheLimit(t *testing.T) {
 func TestCountedFailuresAfterAFlush(t *testing.T) {
 	bubble(t, standard, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 1 })
-		if err := p.Flush(x.Context()); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, p.Flush(x.Context()))
 		var pending []*fifo.PublishResult
 		for n := range 2 {
-			q, err := p.Enqueue(x.Context(), event("g", n))
-			if err != nil {
-				x.Fatal(err)
-			}
+			q := must.Get(p.Enqueue(x.Context(), event("g", n)))(x)
 			time.Sleep(time.Second)
 			pending = append(pending, q)
 		}
@@ -283,10 +248,7 @@ func TestCountedFailuresAfterAFlush(t *testing.T) {
 func TestFailureAfterItsCallerHasLeft(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
-		pending, err := p.Enqueue(x.Context(), event("g", 1))
-		if err != nil {
-			x.Fatal(err)
-		}
+		pending := must.Get(p.Enqueue(x.Context(), event("g", 1)))(x)
 		ctx, cancel := context.WithCancel(x.Context())
 		cancel()
 		if _, err := pending.Get(ctx); !errors.Is(err, context.Canceled) {

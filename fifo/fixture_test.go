@@ -3,8 +3,6 @@ package fifo_test
 import (
 	"context"
 	"fmt"
-	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +15,8 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -59,45 +59,15 @@ func inBubble(t *testing.T, queue string, f func(x *fixture), faults ...fault.Ru
 func newFixture(t *testing.T, queue string, attrs map[string]string) *fixture {
 	t.Helper()
 	srv := memsqs.New()
-	c := newClient(srv)
+	c := testaws.SQS(srv)
 	x := &fixture{T: t, srv: srv, sqs: c, sent: &recorder{Client: c}}
-	x.url = x.create(queue, attrs)
+	x.url = testaws.Queue(x, x.sqs, queue, attrs)
 	return x
-}
-
-func newClient(transport http.RoundTripper) *sqs.Client {
-	return sqs.New(sqs.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: aws.String("http://sqs.local"),
-		HTTPClient:   &http.Client{Transport: transport},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-		}),
-	})
-}
-
-func (x *fixture) create(queue string, attrs map[string]string) string {
-	x.Helper()
-	attrs = maps.Clone(attrs)
-	if strings.HasSuffix(queue, ".fifo") {
-		if attrs == nil {
-			attrs = make(map[string]string)
-		}
-		attrs["FifoQueue"] = "true"
-	}
-	out, err := x.sqs.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &queue, Attributes: attrs})
-	if err != nil {
-		x.Fatalf("CreateQueue: %v", err)
-	}
-	return *out.QueueUrl
 }
 
 func (x *fixture) publisher(optFns ...func(*fifo.Options)) *fifo.Publisher {
 	x.Helper()
-	p, err := fifo.NewPublisher(x.sent, x.url, "orders", optFns...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	p := must.Get(fifo.NewPublisher(x.sent, x.url, "orders", optFns...))(x)
 	return p
 }
 

@@ -18,6 +18,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -106,7 +108,7 @@ func TestForwardIsVerbatim(t *testing.T) {
 func forwardVerbatim(t *testing.T, queue string, in *sqs.SendMessageInput, id string) string {
 	x := newFixture(t, queue, nil)
 	defer x.srv.Close()
-	source := x.create("dlq-"+queue, nil)
+	source := testaws.Queue(x, x.sqs, "dlq-"+queue, nil)
 	in.QueueUrl = &source
 	if _, err := x.sqs.SendMessage(x.Context(), in); err != nil {
 		return fmt.Sprintf("SQS refuses what the test draws: %v", err)
@@ -170,16 +172,13 @@ func TestForwardIsChecked(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, "unused", func(x *fixture) {
-				x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
-				p, err := fifo.NewPublisher(x.sqs, x.url, "orders")
-				if err != nil {
-					x.Fatal(err)
-				}
+				x.url = testaws.Queue(x, x.sqs, orders, map[string]string{"MaximumMessageSize": "2048"})
+				p := must.Get(fifo.NewPublisher(x.sqs, x.url, "orders"))(x)
 				p.Fits(x.Context(), 2048) // the limit is read
 				m := received(event("g", 1))
 				tt.change(m)
-				_, err = p.Forward(x.Context(), m, tt.id)
-				if diff := cmp.Diff(tt.want, fields(err)); diff != "" {
+				_, err := p.Forward(x.Context(), m, tt.id)
+				if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
 					x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
 				}
 				pe, ok := errors.AsType[*fifo.PublishError](err)
@@ -218,12 +217,8 @@ func TestForwardTwice(t *testing.T) {
 		}
 		// The event itself is another one for the queue: it is behind in the group, and no copy.
 		x.sent.forget()
-		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-			x.Error(err)
-		}
-		if diff := cmp.Diff([]string{"g/v1", "g/v1"}, x.queued("g")); diff != "" {
-			x.Errorf("in the queue (-want +got):\n%s", diff)
-		}
+		must.Get(p.Publish(x.Context(), event("g", 1)))(x)
+		x.expect("in the queue", []string{"g/v1", "g/v1"}, x.queued("g"))
 	})
 }
 
@@ -287,27 +282,17 @@ func TestForwardStorm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { drawStorm(rt, t, shortFault, &storm{forwards: true}) })
 }
 
-// forward publishes the events, those with an odd number as forwarded messages.
+// forwarder forwards events with an odd number, and enqueues the others.
+type forwarder struct{ *fifo.Publisher }
+
+func (f forwarder) Enqueue(ctx context.Context, e fifo.Event) (*fifo.PublishResult, error) {
+	if e.ID[len(e.ID)-1]%2 == 0 {
+		return f.Publisher.Enqueue(ctx, e)
+	}
+	_, err := f.Forward(ctx, received(e), "redrive|"+e.ID)
+	return nil, err
+}
+
 func (s *storm) forward(rng *rand.Rand, es []fifo.Event) []error {
-	errs := make([]error, len(es))
-	pending := make([]*fifo.PublishResult, len(es))
-	for i, e := range es {
-		if i > 0 && errs[i-1] != nil { // its own caller knows that it was not accepted
-			errs[i] = errNotCalled
-			continue
-		}
-		s.within(rng, func(ctx context.Context) {
-			if e.ID[len(e.ID)-1]%2 == 1 {
-				_, errs[i] = s.p.Forward(ctx, received(e), "redrive|"+e.ID)
-			} else {
-				pending[i], errs[i] = s.p.Enqueue(ctx, e)
-			}
-		})
-	}
-	for i, pd := range pending {
-		if pd != nil {
-			_, errs[i] = pd.Get(s.x.Context())
-		}
-	}
-	return errs
+	return s.enqueueTo(rng, forwarder{s.p}, es)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/golden"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // goldenMessage is a published message, and the key that its consumer finds.
@@ -24,9 +25,7 @@ func TestGoldenMessages(t *testing.T) {
 				"picture": {Type: "Binary.png", Binary: []byte{0, 255}},
 				"cents":   {Type: "Number", String: "1200"},
 			}}
-			if _, err := x.publisher().Publish(x.Context(), e); err != nil {
-				x.Fatal(err)
-			}
+			must.Get(x.publisher().Publish(x.Context(), e))(x)
 		}
 		for _, received := range x.receive(x.url, 2) {
 			m := message(x.url, received)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -204,15 +205,11 @@ func TestAnswered(t *testing.T) {
 					p := x.publisher(option, w.option)
 					x.sent.forget()
 					tt.do(x, p)
-					if diff := cmp.Diff(tt.want, w.got()); diff != "" {
-						x.Errorf("answered when the call returns (-want +got):\n%s", diff)
-					}
+					x.expect("answered when the call returns", tt.want, w.got())
 					if err := p.Close(context.Background()); err != nil && len(tt.want) == 0 {
 						x.Errorf("Close: %v", err)
 					}
-					if diff := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(tt.want, tt.late))), w.got()); diff != "" {
-						x.Errorf("answered after Close (-want +got):\n%s", diff)
-					}
+					x.expect("answered after Close", slices.Sorted(slices.Values(slices.Concat(tt.want, tt.late))), w.got())
 					if len(w.answers) != len(w.accepted) || len(w.problems) > 0 {
 						x.Errorf("%d events accepted, %d answered, %v", len(w.accepted), len(w.answers), w.problems)
 					}
@@ -256,17 +253,13 @@ func TestSendHook(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("h", 2)}); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("h", 2)}))(x)
 		want := []string{
 			fmt.Sprint("1 sends [1 2] of ", 2*size, " bytes"), "1 in the client", "1 sent 1 failed 1 false after 1s",
 			fmt.Sprint("2 sends [2] of ", size, " bytes"), "2 in the client", "2 sent 0 failed 1 true after 1s",
 			fmt.Sprint("3 sends [2] of ", size, " bytes"), "3 in the client", "3 sent 1 failed 0 false after 1s",
 		}
-		if diff := cmp.Diff(want, lines); diff != "" {
-			x.Errorf("hooks and client (-want +got):\n%s", diff)
-		}
+		x.expect("hooks and client", want, lines)
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{1}},
 		fault.Rule{Op: "SendMessageBatch", Nth: 2, Do: fault.LoseReply})
 }
@@ -287,9 +280,7 @@ func TestAttach(t *testing.T) {
 		}
 		x.enqueue(p, event("g", 1))
 		for range 2 {
-			if err := p.Close(x.Context()); err != nil {
-				x.Fatal(err)
-			}
+			must.Do(x, p.Close(x.Context()))
 		}
 		if detached != 1 || pending != 0 {
 			x.Errorf("detached %d times with %d events pending, want once with none", detached, pending)
@@ -335,9 +326,7 @@ func TestHooksThatMisbehave(t *testing.T) {
 				x.Errorf("event %d: %v", n, err)
 			}
 		}
-		if err := p.Close(x.Context()); err != nil {
-			x.Error(err)
-		}
+		must.Do(x, p.Close(x.Context()))
 		if diff := cmp.Diff([]string{"g/v0", "g/v1", "g/v2"}, w.got()); diff != "" || len(w.problems) > 0 {
 			x.Errorf("hooks beside them (-want +got):\n%s%v", diff, w.problems)
 		}
@@ -374,13 +363,9 @@ func TestHooksOrder(t *testing.T) {
 				}, fifo.Hooks{})
 			}
 		})
-		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.Publish(x.Context(), event("g", 1)))(x)
 		_ = p.Close(x.Context())
 		want := []string{"attach0", "attach1", "accept0", "accept1", "send0", "send1", "done1", "done0", "answered1", "answered0", "detach1", "detach0"}
-		if diff := cmp.Diff(want, order); diff != "" {
-			x.Errorf("order (-want +got):\n%s", diff)
-		}
+		x.expect("order", want, order)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -97,9 +98,7 @@ func TestALaneDoesNotLinger(t *testing.T) {
 			page = append(page, event("g", n))
 		}
 		for _, q := range x.enqueueTo(l, page...) {
-			if _, err := q.Get(x.Context()); err != nil {
-				x.Error(err)
-			}
+			must.Get(q.Get(x.Context()))(x)
 		}
 		if took := time.Since(start); took != 210*time.Millisecond {
 			x.Errorf("ten events of a group took %v, want ten requests of 20 ms and 10 ms", took)
@@ -113,15 +112,11 @@ func TestALaneDoesNotLinger(t *testing.T) {
 		hung := x.enqueueTo(l, event("hung", 1))
 		time.Sleep(15 * time.Millisecond)
 		for _, q := range x.enqueueTo(l, event("g", 1), event("g", 2), event("g", 3)) {
-			if _, err := q.Get(x.Context()); err != nil {
-				x.Error(err)
-			}
+			must.Get(q.Get(x.Context()))(x)
 		}
 		if took := time.Since(start); took != 45*time.Millisecond {
 			x.Errorf("three events beside a request that hangs took %v, want 45ms: 10 ms each", took)
 		}
-		if _, err := hung[0].Get(x.Context()); err != nil {
-			x.Error(err)
-		}
+		must.Get(hung[0].Get(x.Context()))(x)
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Second})
 }

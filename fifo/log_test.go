@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -86,15 +87,11 @@ func TestBrokenLog(t *testing.T) {
 					}
 					p = x.publisher(func(o *fifo.Options) { o.Logger = slog.New(h) })
 					start := time.Now()
-					if _, err := p.PublishAll(x.Context(), tenEvents()); err != nil {
-						x.Error(err)
-					}
+					must.Get(p.PublishAll(x.Context(), tenEvents()))(x)
 					if took := time.Since(start); took > 2*time.Second {
 						x.Errorf("took %v, want the time of four attempts", took)
 					}
-					if err := p.Close(x.Context()); err != nil {
-						x.Error(err)
-					}
+					must.Do(x, p.Close(x.Context()))
 					close(opened)
 					time.Sleep(time.Minute)
 				}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 3, Do: fault.LoseReply})
@@ -147,9 +144,7 @@ func TestWarnsOncePerEpisode(t *testing.T) {
 				for i := range 50 {
 					all = append(all, event(fmt.Sprint("g", i), round))
 				}
-				if _, err := p.PublishAll(x.Context(), all); err != nil {
-					x.Fatal(err)
-				}
+				must.Get(p.PublishAll(x.Context(), all))(x)
 				if n := book.count("WARN", text); n != lines || book.count("DEBUG", "attempt failed") < 100*round {
 					x.Errorf("%d lines %q in round %d, want %d:\n%.3000s", n, text, round, lines, book.String())
 				}

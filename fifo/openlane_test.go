@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -104,9 +104,7 @@ func TestFlushOpensNoGroupOfALane(t *testing.T) {
 		}
 		x.srv.Set(fault.Plan{})
 		for n := range 5 {
-			if _, err := p.Publish(x.Context(), event(fmt.Sprint("g", n), 2)); err != nil {
-				x.Error(err)
-			}
+			must.Get(p.Publish(x.Context(), event(fmt.Sprint("g", n), 2)))(x)
 		}
 		x.expect("of the group that was opened by Resume", []string{"sent"}, x.results(x.enqueueTo(l, event("resumed", 1))))
 		x.expect("result", []string{"halted"}, x.results(first[1:]))
@@ -186,9 +184,7 @@ func TestCloseOfALaneReadsItsFailures(t *testing.T) {
 			x.Errorf("Publish while the lane is open: %v, want ErrGroupHalted", err)
 		}
 		closeLane()
-		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
-			x.Errorf("Publish after the lane: %v", err)
-		}
+		must.Get(p.Publish(x.Context(), event("g", 1)))(x)
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
 
@@ -209,23 +205,13 @@ func TestWhatIsSentOnFails(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
 }
 
-func TestALaneOfNoPublisher(t *testing.T) {
-	t.Parallel()
-	_, err := new(fifo.Lane).Enqueue(t.Context(), event("g", 1))
-	if fe, ok := errors.AsType[*sqsonce.OptionError](err); !ok || fe.Field != "Lane" || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
-		t.Errorf("Enqueue: %v, want ErrNotSent and a OptionError", err)
-	}
-}
-
 // Close sends what lanes have, or says what it could not send. Lanes accept nothing after it, and end as ever.
 func TestCloseWithAnOpenLane(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		l, closeLane := p.OpenLane(x.Context())
 		pending := x.enqueueTo(l, event("g", 1), event("g", 2))
-		if err := p.Close(x.Context()); err != nil {
-			x.Errorf("Close: %v", err)
-		}
+		must.Do(x, p.Close(x.Context()))
 		x.expect("results", []string{"sent", "sent"}, x.settled(pending))
 		if _, err := l.Enqueue(x.Context(), event("g", 3)); !errors.Is(err, fifo.ErrClosed) {
 			x.Errorf("Enqueue after Close: %v, want ErrClosed", err)

@@ -12,15 +12,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/proof/netfault"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
 )
 
 func TestNewPublisherRefuses(t *testing.T) {
 	t.Parallel()
-	client := newClient(nil)
+	client := testaws.SQS(nil)
 	const good = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo"
 	tests := []struct {
 		name, url, namespace string
@@ -54,7 +55,7 @@ func TestNewPublisherRefuses(t *testing.T) {
 			if p != nil || err == nil {
 				t.Fatalf("NewPublisher = %v, %v, want an error only", p, err)
 			}
-			if diff := cmp.Diff(tt.want, fields(err)); diff != "" {
+			if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
 				t.Errorf("fields (-want +got):\n%s\n%v", diff, err)
 			}
 		})
@@ -70,22 +71,29 @@ func TestNewPublisherTakes(t *testing.T) {
 		"http://localhost:4566/queue/eu-west-1/000000000000/orders",
 		"https://sqs.local/1/" + strings.Repeat("x", 75) + ".fifo",
 	} {
-		if _, err := fifo.NewPublisher(newClient(nil), url, "com.example/orders:v1_-"); err != nil {
+		if _, err := fifo.NewPublisher(testaws.SQS(nil), url, "com.example/orders:v1_-"); err != nil {
 			t.Errorf("NewPublisher(%q): %v", url, err)
 		}
 	}
 }
 
-// A publisher that NewPublisher did not make has no capacity: each event would wait for it until its context ends.
+// A publisher that NewPublisher did not make has no capacity: each event would wait for it until its context ends. It says nothing of
+// the event.
 func TestZeroPublisher(t *testing.T) {
 	t.Parallel()
 	var p fifo.Publisher
-	e := fifo.Event{ID: "1", Body: "b"}
+	e := event("g", 1)
 	_, published := p.Publish(t.Context(), e)
 	_, enqueued := p.Enqueue(t.Context(), e)
-	for _, err := range []error{published, enqueued} {
-		if f, ok := errors.AsType[*sqsonce.OptionError](err); !ok || f.Field != "Publisher" || !errors.Is(err, fifo.ErrNotSent) {
-			t.Errorf("got error %v, want ErrNotSent and a OptionError", err)
+	_, _, checked := p.Check(e)
+	_, onALane := new(fifo.Lane).Enqueue(t.Context(), e)
+	for _, err := range []error{published, enqueued, checked, onALane} {
+		field := "Publisher"
+		if err == onALane {
+			field = "Lane"
+		}
+		if !cmp.Equal(testaws.Fields(err), []string{field}) || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
+			t.Errorf("%v, want ErrNotSent and a OptionError of %s", err, field)
 		}
 	}
 }
@@ -110,7 +118,7 @@ func TestRegionOfTheClient(t *testing.T) {
 			t.Parallel()
 			c := sqs.New(sqs.Options{Region: "eu-west-1"}, tt.change)
 			_, err := fifo.NewPublisher(c, tt.url, "orders")
-			if diff := cmp.Diff(tt.want, fields(err)); diff != "" {
+			if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
 				t.Errorf("fields (-want +got):\n%s\n%v", diff, err)
 			}
 		})
@@ -128,7 +136,7 @@ func TestClientWithoutUsableOptions(t *testing.T) {
 	}
 	var none *sqs.Client
 	_, err := fifo.NewPublisher(none, url, "orders")
-	if diff := cmp.Diff([]string{"client"}, fields(err)); diff != "" {
+	if diff := cmp.Diff([]string{"client"}, testaws.Fields(err)); diff != "" {
 		t.Errorf("a nil *sqs.Client: fields (-want +got):\n%s\n%v", diff, err)
 	}
 }
@@ -141,9 +149,7 @@ func invocation(x *fixture, p *fifo.Publisher, n int) time.Duration {
 		es = append(es, event(fmt.Sprint("g", i), n))
 	}
 	start := time.Now()
-	if _, err := p.PublishAll(x.Context(), es); err != nil {
-		x.Error(err)
-	}
+	must.Get(p.PublishAll(x.Context(), es))(x)
 	return time.Since(start)
 }
 
@@ -179,9 +185,7 @@ func TestConnectionsThatDieTogether(t *testing.T) {
 		n.Kill()
 		time.Sleep(time.Second)
 		before := p.Stats().Requests
-		if _, err := p.Publish(x.Context(), event("g", 2)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Publish(x.Context(), event("g", 2)))(t)
 		if sent := p.Stats().Requests - before; sent != 2 {
 			t.Errorf("%d attempts, want the one that timed out and one more", sent)
 		}
@@ -190,10 +194,7 @@ func TestConnectionsThatDieTogether(t *testing.T) {
 
 func proxy(t *testing.T, server string) *netfault.Proxy {
 	t.Helper()
-	p, err := netfault.Start(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(netfault.Start(server))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -114,15 +115,11 @@ func TestCallsTakeTurns(t *testing.T) {
 			x.enqueue(p, event(fmt.Sprint("g", n), 1))
 		}
 		start := time.Now()
-		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("all", 1)}); err != nil {
-			x.Error(err)
-		}
+		must.Get(p.PublishAll(x.Context(), []fifo.Event{event("all", 1)}))(x)
 		if took := time.Since(start); took > 3*time.Second {
 			x.Errorf("PublishAll took %v, want two requests of a second", took)
 		}
-		if err := p.Close(x.Context()); err != nil {
-			x.Error(err)
-		}
+		must.Do(x, p.Close(x.Context()))
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
 }
 
@@ -137,10 +134,7 @@ func (c deaf) SendMessageBatch(
 
 func TestAClientThatIgnoresItsContext(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
-		p, err := fifo.NewPublisher(deaf{x.sent}, x.url, "orders")
-		if err != nil {
-			x.Fatal(err)
-		}
+		p := must.Get(fifo.NewPublisher(deaf{x.sent}, x.url, "orders"))(x)
 		for _, call := range []func(context.Context) error{
 			func(ctx context.Context) error { _, err := p.PublishAll(ctx, []fifo.Event{event("g", 1)}); return err },
 			func(ctx context.Context) error { _, err := p.Publish(ctx, event("h", 1)); return err },

@@ -8,10 +8,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -23,27 +23,19 @@ func TestPublishSendsTheEvent(t *testing.T) {
 			"blob":   {Type: "Binary", Binary: binary},
 		}
 		p := x.publisher()
-		pending, err := p.Enqueue(x.Context(), fifo.Event{
+		pending := must.Get(p.Enqueue(x.Context(), fifo.Event{
 			ID: "ord-42/v3", Group: "ord-42", Type: "created", Body: "{}", TraceHeader: "Root=1-5e1b4151-5ac6c58f5b5dbd2f9ee0a7ce",
 			Attributes: attributes,
-		})
-		if err != nil {
-			x.Fatal(err)
-		}
+		}))(x)
 		clear(attributes) // they were copied when the event was accepted
 		binary[0] = 9
-		receipt, err := pending.Get(x.Context())
-		if err != nil {
-			x.Fatal(err)
-		}
+		receipt := must.Get(pending.Get(x.Context()))(x)
 
 		got := x.receive(x.url, 1)[0]
 		want := fifo.Receipt{
 			MessageID: *got.MessageId, Sequence: got.Attributes["SequenceNumber"], DedupID: "orders|ord-42/v3", Attempts: 1,
 		}
-		if diff := cmp.Diff(want, receipt); diff != "" {
-			x.Errorf("receipt (-want +got):\n%s", diff)
-		}
+		x.expect("receipt", want, receipt)
 		if g, d := got.Attributes["MessageGroupId"], got.Attributes["MessageDeduplicationId"]; g != "ord-42" || d != "orders|ord-42/v3" {
 			x.Errorf("group %q and dedup ID %q, want ord-42 and orders|ord-42/v3", g, d)
 		}
@@ -58,9 +50,7 @@ func TestPublishSendsTheEvent(t *testing.T) {
 			"amount":       {Type: "Number.cents", String: "700"},
 			"blob":         {Type: "Binary", Binary: []byte{0, 1}},
 		}
-		if diff := cmp.Diff(wantAttributes, m.Attributes); diff != "" {
-			x.Errorf("attributes (-want +got):\n%s", diff)
-		}
+		x.expect("attributes", wantAttributes, m.Attributes)
 		if !p.Idle() {
 			x.Error("the publisher is not idle")
 		}
@@ -99,24 +89,17 @@ func TestBatching(t *testing.T) {
 				var pending []*fifo.PublishResult
 				for n := range tt.each {
 					for g := range tt.groups {
-						pd, err := p.Enqueue(x.Context(), event(fmt.Sprint("g", g), n))
-						if err != nil {
-							x.Fatal(err)
-						}
+						pd := must.Get(p.Enqueue(x.Context(), event(fmt.Sprint("g", g), n)))(x)
 						pending = append(pending, pd)
 					}
 				}
 				for _, pd := range pending {
-					if _, err := pd.Get(x.Context()); err != nil {
-						x.Error(err)
-					}
+					must.Get(pd.Get(x.Context()))(x)
 				}
 				if took := time.Since(start); took != tt.took {
 					x.Errorf("took %v, want %v", took, tt.took)
 				}
-				if diff := cmp.Diff(tt.sizes, x.sizes()); diff != "" {
-					x.Errorf("entries by request (-want +got):\n%s", diff)
-				}
+				x.expect("entries by request", tt.sizes, x.sizes())
 			})
 		})
 	}
@@ -130,9 +113,7 @@ func TestInFlightBoundsRequests(t *testing.T) {
 			es[i] = event(fmt.Sprint("g", i), 1)
 		}
 		start := time.Now()
-		if _, err := p.PublishAll(x.Context(), es); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.PublishAll(x.Context(), es))(x)
 		if x.sent.most != 3 {
 			x.Errorf("%d requests at once, want 3", x.sent.most)
 		}
@@ -157,9 +138,7 @@ func TestStandardQueue(t *testing.T) {
 				x.Errorf("receipt %d: %+v, want a message ID only", i, r)
 			}
 		}
-		if diff := cmp.Diff([]int{3}, x.sizes()); diff != "" {
-			x.Errorf("entries by request (-want +got):\n%s", diff)
-		}
+		x.expect("entries by request", []int{3}, x.sizes())
 		for _, m := range x.srv.Messages(x.url) {
 			if m.Group != "tenant" || m.DedupID != "" {
 				x.Errorf("message %+v, want the group and no dedup ID", m)
@@ -177,9 +156,7 @@ func TestThrottledQueue(t *testing.T) {
 			es[i] = event(fmt.Sprint("g", i), 1)
 		}
 		start := time.Now()
-		if _, err := x.publisher().PublishAll(x.Context(), es); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(x.publisher().PublishAll(x.Context(), es))(x)
 		if took := time.Since(start); took < time.Minute || took > 66*time.Second {
 			x.Errorf("took %v, want the minute of throttling and a delay", took)
 		}
@@ -193,15 +170,12 @@ func TestThrottledQueue(t *testing.T) {
 // receive returns n messages of a queue.
 func (x *fixture) receive(url string, n int) []sqstypes.Message {
 	x.Helper()
-	out, err := x.sqs.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{
+	out := must.Get(x.sqs.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{
 		QueueUrl:                    &url,
 		MaxNumberOfMessages:         10,
 		MessageAttributeNames:       []string{"All"},
 		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
-	})
-	if err != nil {
-		x.Fatal(err)
-	}
+	}))(x)
 	if len(out.Messages) != n {
 		x.Fatalf("received %d messages, want %d", len(out.Messages), n)
 	}

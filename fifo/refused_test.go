@@ -8,52 +8,69 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// A relay parks the event that SQS refuses. It must park none because of a permission, a queue or a key.
+// What a response proves decides whether there is another attempt, and which error the caller gets. A relay parks the event that SQS
+// refuses: it must park none because of a permission, a queue or a key.
 func TestRefusedIsTheEventOnly(t *testing.T) {
 	t.Parallel()
 	const entry, request = fault.FailEntries, fault.Error
 	for _, tt := range []struct {
-		do   fault.Kind
-		code string
-		want bool
+		do    fault.Kind
+		code  string
+		want  string
+		again bool // more than one attempt
 	}{
-		{entry, "InvalidMessageContents", true},
-		{entry, "InvalidParameterValue", true},
-		{entry, "AWS.SimpleQueueService.NonExistentQueue", false},
-		{entry, "AccessDenied", false},
-		{entry, "KmsDisabled", false},
-		{entry, "KMS.NotFoundException", false},
-		{entry, "InvalidSecurity", false},
-		{entry, "ExpiredToken", false},
-		{entry, "RequestThrottled", false},
-		{entry, "KmsThrottled", false},
-		{entry, "InternalError", false},
-		{request, "InvalidMessageContents", true},
-		{request, "BatchRequestTooLong", true},
-		{request, "InvalidParameterValue", false}, // of the queue, perhaps
-		{request, "MissingParameter", false},
-		{request, "AccessDenied", false},
-		{request, "QueueDoesNotExist", false},
-		{request, "KmsDisabled", false},
-		{request, "InvalidClientTokenId", false},
-		{request, "InvalidSignatureException", false},
-		{request, "ExpiredToken", false},
-		{request, "ThrottlingException", false},
+		{entry, "InvalidMessageContents", "refused", false},
+		{entry, "InvalidParameterValue", "refused", false},
+		{entry, "AWS.SimpleQueueService.NonExistentQueue", "not sent", false},
+		{entry, "AccessDenied", "not sent", false},
+		{entry, "KmsDisabled", "not sent", false},
+		{entry, "KMS.NotFoundException", "not sent", false},
+		{entry, "InvalidSecurity", "not sent", false},
+		{entry, "ExpiredToken", "not sent", false},
+		{entry, "RequestThrottled", "not sent", true},
+		{entry, "KmsThrottled", "not sent", true},
+		{entry, "KMS.ThrottlingException", "not sent", true},
+		{entry, "InternalError", "not sent", true},
+		{entry, "", "not sent", true},
+		{request, "InvalidMessageContents", "refused", false},
+		{request, "BatchRequestTooLong", "refused", false},
+		{request, "InvalidParameterValue", "not sent", false}, // of the queue, perhaps
+		{request, "MissingParameter", "not sent", false},
+		{request, "AccessDenied", "not sent", false},
+		{request, "QueueDoesNotExist", "not sent", false},
+		{request, "KmsDisabled", "not sent", false},
+		{request, "InvalidClientTokenId", "not sent", false},
+		{request, "InvalidSignatureException", "not sent", false},
+		{request, "ExpiredToken", "not sent", true},
+		{request, "ThrottlingException", "not sent", true},
+		{request, "KmsThrottled", "not sent", true},
+		{request, "", "unknown", true},
+		{fault.Reset, "", "unknown", true},
+		{fault.DropEntries, "", "unknown", true},
 	} {
 		t.Run(fmt.Sprint(tt.do, " ", tt.code), func(t *testing.T) {
 			bubble(t, orders, func(x *fixture) {
 				ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
 				defer cancel()
 				_, err := x.publisher().Publish(ctx, event("g", 1))
-				if !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) != tt.want {
-					x.Errorf("Publish: %v, want ErrNotSent; ErrRefused: %t, want %t", err, !tt.want, tt.want)
+				got := reason(err)
+				if errors.Is(err, fifo.ErrRefused) {
+					got = "refused"
+				}
+				if n := x.sent.attemptsOf("g/v1"); got != tt.want || (n > 1) != tt.again {
+					x.Errorf("Publish: %v after %d attempts, want %s; again: %t", err, n, tt.want, tt.again)
+				}
+				if api, ok := errors.AsType[smithy.APIError](err); tt.code != "" && !tt.again && (!ok || api.ErrorCode() == "") {
+					x.Errorf("Publish: %v, want SQS's code in the chain", err)
 				}
 			}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: tt.do, Code: tt.code})
 		})
@@ -68,11 +85,8 @@ func TestRefusedAfterADivision(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			bubble(t, orders, func(x *fixture) {
 				f := &refusing{next: x.srv, status: 400, code: code, bad: "poison", most: 10}
-				p, err := fifo.NewPublisher(newClient(f), x.url, "orders")
-				if err != nil {
-					x.Fatal(err)
-				}
-				_, err = p.PublishAll(x.Context(), tenEvents(1))
+				p := must.Get(fifo.NewPublisher(testaws.SQS(f), x.url, "orders"))(x)
+				_, err := p.PublishAll(x.Context(), tenEvents(1))
 				refused := []int{}
 				for _, pe := range split(err) {
 					if errors.Is(pe, fifo.ErrRefused) {
@@ -116,7 +130,7 @@ func TestNotRefusedWhereAnAttemptIsOpen(t *testing.T) {
 // The first attempt may have put the event into the queue before its limit was lowered.
 func TestTooLargeWhereAnAttemptIsOpen(t *testing.T) {
 	bubble(t, standard, func(x *fixture) {
-		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "1024"})
+		x.url = testaws.Queue(x, x.sqs, orders, map[string]string{"MaximumMessageSize": "1024"})
 		p := x.publisher()
 		e := event("g", 1)
 		e.Body = strings.Repeat("x", 2000)
@@ -144,72 +158,6 @@ func TestBehindARefusedEvent(t *testing.T) {
 		for _, pe := range split(err) {
 			got[pe.EventID] = errors.Is(pe, fifo.ErrRefused)
 		}
-		if diff := cmp.Diff(map[string]bool{"g/v1": true, "g/v2": false, "h/v1": true}, got); diff != "" {
-			x.Errorf("refused (-want +got):\n%s", diff)
-		}
+		x.expect("refused", map[string]bool{"g/v1": true, "g/v2": false, "h/v1": true}, got)
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
-}
-
-// Check refuses what Publish refuses, with the same error, and nothing else.
-func TestEventCheck(t *testing.T) {
-	t.Parallel()
-	large := event("g", 1)
-	large.Body = strings.Repeat("x", 1<<20)
-	largest := fifo.Event{ID: "1", Group: "g", Body: strings.Repeat("x", 1<<20-len("event-id"+"String"+"1"+"event-source"+"String"+"orders"))}
-	refused, unready := event("g", 1), event("g", 1)
-	refused.Refused, unready.Refused = &sqsonce.OptionError{Package: "fifo_test", Field: "Event.Body"}, errCancelled
-	attrs := event("g", 1)
-	attrs.Attributes = map[string]sqsonce.Attribute{}
-	for i := range 8 {
-		attrs.Attributes[fmt.Sprint("a", i)] = sqsonce.Attribute{Type: "String", String: "x"}
-	}
-	for name, e := range map[string]fifo.Event{
-		"good": event("g", 1), "nothing": {}, "no group": {ID: "1", Body: "x"}, "a blank in the group": {ID: "1", Group: "a b", Body: "x"},
-		"no ID": {Group: "g", Body: "x"}, "no UTF-8": {ID: "1", Group: "g", Body: "\xff"}, "too large": large, "as large as may be": largest,
-		"eight attributes": attrs, "refused": refused, "not ready": unready,
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				_, want := x.publisher().Publish(x.Context(), e)
-				got := e.Check("orders")
-				if fmt.Sprint(got) != fmt.Sprint(want) {
-					x.Errorf("Check: %v\nPublish: %v", got, want)
-				}
-				for _, reason := range []error{fifo.ErrNotSent, fifo.ErrRefused, errCancelled} {
-					if errors.Is(got, reason) != errors.Is(want, reason) {
-						x.Errorf("Check: %v: matches %q: %t, want %t", got, reason, errors.Is(got, reason), errors.Is(want, reason))
-					}
-				}
-				if _, ok := errors.AsType[*fifo.PublishError](got); ok != (want != nil) {
-					x.Errorf("Check: %T, want a PublishError: %t", got, want != nil)
-				}
-			})
-		})
-	}
-	if fe, ok := errors.AsType[*sqsonce.OptionError](event("g", 1).Check("or ders")); !ok || fe.Field != "namespace" {
-		t.Errorf("Check with a bad namespace: %v, want a OptionError of it", fe)
-	}
-}
-
-func TestPublisherSaysWhatItIs(t *testing.T) {
-	t.Parallel()
-	for queue, isFIFO := range map[string]bool{orders: true, standard: false} {
-		inBubble(t, queue, func(x *fixture) {
-			if p := x.publisher(); p.QueueURL() != x.url || p.Namespace() != "orders" || p.FIFO() != isFIFO {
-				x.Errorf("queue %s, namespace %s, FIFO %t, want %s, orders, %t", p.QueueURL(), p.Namespace(), p.FIFO(), x.url, isFIFO)
-			}
-		})
-	}
-}
-
-// A publisher that nobody has made says nothing of the event.
-func TestRefusedByNoPublisher(t *testing.T) {
-	t.Parallel()
-	_, published := new(fifo.Publisher).Publish(t.Context(), event("g", 1))
-	_, _, checked := new(fifo.Publisher).Check(event("g", 1))
-	for _, err := range []error{published, checked} {
-		if _, bad := errors.AsType[*sqsonce.OptionError](err); !bad || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
-			t.Errorf("%v: want ErrNotSent and a OptionError", err)
-		}
-	}
 }

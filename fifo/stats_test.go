@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -60,9 +61,7 @@ func TestStats(t *testing.T) {
 				p := x.publisher()
 				tt.do(x, p)
 				synctest.Wait()
-				if diff := cmp.Diff(tt.want, p.Stats()); diff != "" {
-					x.Errorf("stats (-want +got):\n%s", diff)
-				}
+				x.expect("stats", tt.want, p.Stats())
 			}, tt.faults)
 		})
 	}
@@ -93,9 +92,7 @@ func TestStatsOfWhatIsPending(t *testing.T) {
 		check("in flight", fifo.Stats{Pending: 2, PendingBytes: 2 * size, Waiting: 1, Active: 1, Requests: 1, Oldest: 61 * time.Second})
 		time.Sleep(4 * time.Second)
 		check("sent", fifo.Stats{Published: 2, Pending: 1, PendingBytes: size, Requests: 1, Oldest: 2 * time.Second})
-		if err := p.Close(x.Context()); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, p.Close(x.Context()))
 		check("closed", fifo.Stats{Published: 3, Requests: 2})
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/proof/netfault"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -64,8 +65,8 @@ func TestStormOverTCP(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "tcp", network.Addr)
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
-	x := &fixture{T: t, srv: srv, sqs: newClient(srv), sent: &recorder{Client: newClient(transport)}}
-	x.url = x.create(orders, nil)
+	x := &fixture{T: t, srv: srv, sqs: testaws.SQS(srv), sent: &recorder{Client: testaws.SQS(transport)}}
+	x.url = testaws.Queue(x, x.sqs, orders, nil)
 	s := storm{seed: rand.Uint64(), groups: 8, events: 15, slow: true, x: x}
 	s.p = x.publisher(func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Second) })
 	ended := make(chan struct{})

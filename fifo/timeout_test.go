@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -45,7 +47,7 @@ func TestSlowQueue(t *testing.T) {
 		t.Run(queue, func(t *testing.T) {
 			bubble(t, queue, func(x *fixture) {
 				slow := &slowQueue{next: x.srv}
-				x.sent.Client = newClient(slow)
+				x.sent.Client = testaws.SQS(slow)
 				p := x.publisher()
 				for n, step := range []struct {
 					takes    time.Duration
@@ -80,7 +82,7 @@ func TestAfterAnOutageWithoutAnswers(t *testing.T) {
 	for _, outage := range []time.Duration{10 * time.Second, 40 * time.Second, 80 * time.Second, 150 * time.Second} {
 		inBubble(t, orders, func(x *fixture) {
 			end := time.Now().Add(outage)
-			x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+			x.sent.Client = testaws.SQS(roundTripper(func(r *http.Request) (*http.Response, error) {
 				if time.Now().Before(end) {
 					<-r.Context().Done()
 					return nil, r.Context().Err()
@@ -96,9 +98,7 @@ func TestAfterAnOutageWithoutAnswers(t *testing.T) {
 			if _, err := p.Publish(x.Context(), event("fresh", 1)); err != nil || time.Since(start) > 20*time.Second {
 				x.Errorf("after %v: %v after %v, want success within 20s", outage, err, time.Since(start))
 			}
-			if err := p.Close(x.Context()); err != nil {
-				x.Error(err)
-			}
+			must.Do(x, p.Close(x.Context()))
 		})
 	}
 }
@@ -109,7 +109,7 @@ func TestQuickFailureIsNoQuickAnswer(t *testing.T) {
 		slow := &slowQueue{next: x.srv}
 		slow.takes.Store(int64(6 * time.Second))
 		fail := false
-		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+		x.sent.Client = testaws.SQS(roundTripper(func(r *http.Request) (*http.Response, error) {
 			if fail {
 				fail = false
 				return nil, errRefused
@@ -272,9 +272,7 @@ func TestLongOutageIsLogged(t *testing.T) {
 		for n := range 30 {
 			es = append(es, event(fmt.Sprint("g", n), n))
 		}
-		if _, err := p.PublishAll(x.Context(), es); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.PublishAll(x.Context(), es))(x)
 		if n := book.count("WARN", "no attempt has succeeded"); n < 9 || n > 10 {
 			x.Errorf("%d lines in ten minutes, want one a minute: %s", n, book.String())
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -107,12 +109,8 @@ func TestCarry(t *testing.T) {
 		for _, queue := range []string{orders, standard} {
 			t.Run(tt.name+" "+queue, func(t *testing.T) {
 				bubble(t, queue, func(x *fixture) {
-					if _, err := x.publisher(carrying(tt.carry...)).Publish(x.Context(), tt.event); err != nil {
-						x.Fatal(err)
-					}
-					if diff := cmp.Diff(tt.want, x.carriedBy(tt.event.ID)); diff != "" {
-						x.Errorf("carried (-want +got):\n%s", diff)
-					}
+					must.Get(x.publisher(carrying(tt.carry...)).Publish(x.Context(), tt.event))(x)
+					x.expect("carried", tt.want, x.carriedBy(tt.event.ID))
 				})
 			})
 		}
@@ -139,11 +137,8 @@ func TestCarryAtTheLongestMessage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, "unused", func(x *fixture) {
-				x.url = x.create(orders, tt.attrs)
-				p, err := fifo.NewPublisher(limitClient{x.sent, tt.known}, x.url, "orders", carrying(allContext))
-				if err != nil {
-					x.Fatal(err)
-				}
+				x.url = testaws.Queue(x, x.sqs, orders, tt.attrs)
+				p := must.Get(fifo.NewPublisher(limitClient{x.sent, tt.known}, x.url, "orders", carrying(allContext)))(x)
 				_, _ = p.Publish(x.Context(), sized("first", 1025)) // has the limit read
 				time.Sleep(time.Second)
 				for bytes, want := range map[int]fifo.Carry{
@@ -164,7 +159,7 @@ func TestCarryAtTheLongestMessage(t *testing.T) {
 						x.Errorf("%d bytes, carried (-want +got):\n%s", bytes, diff)
 					}
 				}
-				if _, err := p.Publish(x.Context(), sized("h", tt.most+1)); tt.known == (len(fields(err)) == 0) {
+				if _, err := p.Publish(x.Context(), sized("h", tt.most+1)); tt.known == (len(testaws.Fields(err)) == 0) {
 					x.Errorf("%d bytes: %v", tt.most+1, err)
 				}
 			})
@@ -203,9 +198,7 @@ func TestCarryCountsInARequest(t *testing.T) {
 		for _, less := range []int{parentBytes + stateBytes, 0} {
 			es := []fifo.Event{sized(fmt.Sprint("g", less), half-less), sized(fmt.Sprint("h", less), half-less)}
 			before := len(x.sizes())
-			if _, err := p.PublishAll(x.Context(), es); err != nil {
-				x.Fatal(err)
-			}
+			must.Get(p.PublishAll(x.Context(), es))(x)
 			if got, want := len(x.sizes())-before, map[bool]int{true: 1, false: 2}[less > 0]; got != want {
 				x.Errorf("events of half a request, less %d bytes: %d requests, want %d", less, got, want)
 			}
@@ -237,9 +230,7 @@ func TestCarryOfARepeatedEvent(t *testing.T) {
 			}
 			x.sent.forget()
 		}
-		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1)}); err != nil {
-			x.Error(err)
-		}
+		must.Get(p.PublishAll(x.Context(), []fifo.Event{event("g", 1)}))(x)
 		x.sent.forget()
 		if ms := x.srv.Messages(x.url); len(ms) != 1 || ms[0].Attributes["traceparent"] != "parent 1" || x.sent.attemptsOf("g/v1") != 5 {
 			x.Errorf("%d attempts, queue has %+v, want one message of 5 attempts, with the parent of the first", x.sent.attemptsOf("g/v1"), ms)

@@ -22,6 +22,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
 )
 
@@ -40,7 +42,7 @@ func TestNoConnection(t *testing.T) {
 			}
 			return dial(ctx, network, addr)
 		}
-		x.sent.Client = newClient(transport)
+		x.sent.Client = testaws.SQS(transport)
 		p := x.publisher()
 		ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
 		defer cancel()
@@ -77,7 +79,7 @@ func TestErrorThatLooksLikeNoConnection(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, orders, func(x *fixture) {
-				x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) { return tt.do(x, r) }))
+				x.sent.Client = testaws.SQS(roundTripper(func(r *http.Request) (*http.Response, error) { return tt.do(x, r) }))
 				ctx, cancel := context.WithTimeout(x.Context(), 10*time.Second)
 				defer cancel()
 				if _, err := x.publisher().PublishAll(ctx, []fifo.Event{event("g", 1)}); reason(err) != "unknown" {
@@ -121,9 +123,7 @@ func TestNoCredentials(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		time.AfterFunc(time.Second, func() { there.Store(true) })
-		if _, err := p.Publish(x.Context(), event("g", 3)); err != nil {
-			x.Errorf("later, with credentials after a second: %v", err)
-		}
+		must.Get(p.Publish(x.Context(), event("g", 3)))(x)
 	})
 }
 
@@ -188,9 +188,7 @@ func TestCancelledCredentials(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := p.Publish(x.Context(), event("h", 1)); err != nil {
-			x.Errorf("Publish: %v", err)
-		}
+		must.Get(p.Publish(x.Context(), event("h", 1)))(x)
 	})
 }
 
@@ -234,7 +232,7 @@ func TestClockSkew(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			bubble(t, orders, func(x *fixture) {
 				c := &clock{next: x.srv, ahead: 10 * time.Minute, code: code}
-				x.sent.Client = newClient(c)
+				x.sent.Client = testaws.SQS(c)
 				p := x.publisher()
 				for n, ahead := range []time.Duration{10 * time.Minute, -time.Hour, 0} {
 					c.ahead = ahead
@@ -246,13 +244,13 @@ func TestClockSkew(t *testing.T) {
 		})
 	}
 	inBubble(t, orders, func(x *fixture) {
-		x.sent.Client = newClient(&clock{next: x.srv, code: "SignatureDoesNotMatch", deny: true})
+		x.sent.Client = testaws.SQS(&clock{next: x.srv, code: "SignatureDoesNotMatch", deny: true})
 		if _, err := x.publisher().Publish(x.Context(), event("g", 1)); reason(err) != "not sent" || x.sent.attemptsOf("g/v1") != 1 {
 			x.Errorf("a wrong key: %v after %d attempts, want ErrNotSent at once", err, x.sent.attemptsOf("g/v1"))
 		}
 	})
 	inBubble(t, orders, func(x *fixture) {
-		c := newClient(&clock{next: x.srv, code: "SignatureDoesNotMatch", ahead: time.Hour})
+		c := testaws.SQS(&clock{next: x.srv, code: "SignatureDoesNotMatch", ahead: time.Hour})
 		x.sent.Client = sqs.New(c.Options(), func(o *sqs.Options) { o.DisableClockSkewCorrection = true })
 		start := time.Now()
 		if _, err := x.publisher().Publish(x.Context(), event("g", 1)); reason(err) != "not sent" || time.Since(start) > 10*time.Second {
@@ -270,13 +268,10 @@ func TestUntrustedCertificate(t *testing.T) {
 	t.Cleanup(srv.Close)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	c := sqs.New(newClient(transport).Options(), func(o *sqs.Options) { o.BaseEndpoint = aws.String(srv.URL) })
+	c := sqs.New(testaws.SQS(transport).Options(), func(o *sqs.Options) { o.BaseEndpoint = aws.String(srv.URL) })
 	rec := &recorder{Client: c}
-	p, err := fifo.NewPublisher(rec, srv.URL+"/000000000000/orders.fifo", "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.Publish(t.Context(), event("g", 1))
+	p := must.Get(fifo.NewPublisher(rec, srv.URL+"/000000000000/orders.fifo", "orders"))(t)
+	_, err := p.Publish(t.Context(), event("g", 1))
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok || reason(err) != "not sent" || rec.attemptsOf("g/v1") != 1 {
 		t.Errorf("Publish: %v after %d attempts, want ErrNotSent at once", err, rec.attemptsOf("g/v1"))
 	}

@@ -17,8 +17,8 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 )
 
 const queueURL = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo"
@@ -129,14 +129,8 @@ func TestBacklogOfABadClient(t *testing.T) {
 func TestBacklogRefuses(t *testing.T) {
 	t.Parallel()
 	_, err := newTelemetry(t).Backlog(nil, time.Second, "orders")
-	var fields []string
-	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-		if f, ok := errors.AsType[*sqsonce.OptionError](e); ok {
-			fields = append(fields, f.Field)
-		}
-	}
-	if want := []string{"client", "every", "queueURLs[0]"}; !slices.Equal(fields, want) {
-		t.Errorf("%v, want %v", fields, want)
+	if want := []string{"client", "every", "queueURLs[0]"}; !slices.Equal(testaws.Fields(err), want) {
+		t.Errorf("%v, want fields %v", err, want)
 	}
 	if _, err := newTelemetry(t).Backlog(queues(nil), time.Minute); err == nil {
 		t.Error("a client that is a nil function and no queue are accepted")

@@ -224,19 +224,6 @@ func TestInjectKeepsTheLineage(t *testing.T) {
 	}
 }
 
-func FuzzExtract(f *testing.F) {
-	f.Add(parent, "a=b", header)
-	f.Add("00-", "=", "Root=")
-	tel := newTelemetry(f)
-	f.Fuzz(func(t *testing.T, traceparent, tracestate, header string) {
-		for _, sc := range tel.Extract(carrying(traceparent, tracestate, header)) {
-			if !sc.IsValid() {
-				t.Errorf("%v is not valid", sc)
-			}
-		}
-	})
-}
-
 // Attributes and groups of the logger stay where they are, and the trace is outside of the groups.
 func TestLogHandler(t *testing.T) {
 	t.Parallel()

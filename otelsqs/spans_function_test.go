@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
+	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -18,15 +19,12 @@ import (
 // mapped has an event source mapping invoke a function for a while.
 func (f *fixture) mapped(d time.Duration, h sqsonce.Handler, optFns ...func(*lambda.Options)) {
 	f.Helper()
-	call, err := lambda.Wrap(h, append([]func(*lambda.Options){f.tel.Lambda, func(o *lambda.Options) {
+	call := need.Get(lambda.Wrap(h, append([]func(*lambda.Options){f.tel.Lambda, func(o *lambda.Options) {
 		o.Client, o.Logger, o.Backoff = f.sqs, f.quiet, backoff
-	}}, optFns...)...)
-	if err != nil {
-		f.Fatal(err)
-	}
+	}}, optFns...)...))(f)
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	err = esm.Run(ctx, f.sqs, esm.Config{
+	err := esm.Run(ctx, f.sqs, esm.Config{
 		QueueURL: f.url, FunctionTimeout: 10 * time.Second, Wait: time.Second, ReportBatchItemFailures: true, Logger: f.quiet,
 	}, func(ctx context.Context, event []byte) ([]byte, error) {
 		var e events.SQSEvent

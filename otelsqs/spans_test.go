@@ -66,14 +66,10 @@ func newFixture(t *testing.T, queue string, optFns ...func(*otelsqs.Options)) *f
 		}),
 	})
 	f.url = f.create(queue, nil)
-	var err error
-	f.tel, err = otelsqs.New(append([]func(*otelsqs.Options){func(o *otelsqs.Options) {
+	f.tel = need.Get(otelsqs.New(append([]func(*otelsqs.Options){func(o *otelsqs.Options) {
 		o.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(f.spans), sdktrace.WithSampler(sampler{t, sdktrace.AlwaysSample()}))
 		o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(f.reader))
-	}}, optFns...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, optFns...)...))(t)
 	return f
 }
 

@@ -21,6 +21,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/s3payload"
 )
@@ -41,45 +43,29 @@ type moto struct {
 func newMoto(t *testing.T, name string) *moto {
 	t.Helper()
 	m := &moto{T: t, url: testserver.Moto.Shared(t).URL, bucket: name}
-	m.s3 = s3.New(s3.Options{Region: "us-east-1", BaseEndpoint: &m.url, UsePathStyle: true, Credentials: credentials})
-	m.sqs = sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &m.url, Credentials: credentials})
-	if _, err := m.s3.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &m.bucket}); err != nil {
-		t.Fatal(err)
-	}
-	out, err := m.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m.s3 = s3.New(s3.Options{Region: "us-east-1", BaseEndpoint: &m.url, UsePathStyle: true, Credentials: testaws.Credentials})
+	m.sqs = sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &m.url, Credentials: testaws.Credentials})
+	must.Get(m.s3.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &m.bucket}))(t)
+	out := must.Get(m.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name}))(t)
 	m.queue = *out.QueueUrl
 	return m
 }
 
 func (m *moto) publish(e fifo.Event) {
 	m.Helper()
-	p, err := fifo.NewPublisher(m.sqs, m.queue, "orders")
-	if err != nil {
-		m.Fatal(err)
-	}
-	large, err := s3payload.NewPublisher(p, m.s3, m.bucket)
-	if err != nil {
-		m.Fatal(err)
-	}
-	if _, err := large.Publish(m.Context(), e); err != nil {
-		m.Fatal(err)
-	}
+	p := must.Get(fifo.NewPublisher(m.sqs, m.queue, "orders"))(m)
+	large := must.Get(s3payload.NewPublisher(p, m.s3, m.bucket))(m)
+	must.Get(large.Publish(m.Context(), e))(m)
 }
 
 // receive returns a message of the queue as Resolve's handler gets it.
 func (m *moto) receive() *sqsonce.Message {
 	m.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		out, err := m.sqs.ReceiveMessage(m.Context(), &sqs.ReceiveMessageInput{
+		out := must.Get(m.sqs.ReceiveMessage(m.Context(), &sqs.ReceiveMessageInput{
 			QueueUrl: &m.queue, MessageAttributeNames: []string{"All"}, WaitTimeSeconds: 5,
 			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
-		})
-		if err != nil {
-			m.Fatal(err)
-		}
+		}))(m)
 		if len(out.Messages) > 0 {
 			return m.resolve(messageOf(out.Messages[0]))
 		}
@@ -135,10 +121,7 @@ func TestMoto(t *testing.T) {
 		t.Errorf("%d bytes with attributes %v, want the body that was published and event-id and event-source", len(got.Body), got.Attributes)
 	}
 	// What an S3 of others answers.
-	h, err := s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, m.s3, []string{m.bucket, "none"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, m.s3, []string{m.bucket, "none"}))(t)
 	if err := h(t.Context(), pointerTo(m.bucket, "none")); !errors.Is(err, s3payload.ErrNoObject) {
 		t.Errorf("missing object: %v, want ErrNoObject", err)
 	}
@@ -158,16 +141,11 @@ func TestExtendedClientReceives(t *testing.T) {
 				Body       string
 				Attributes map[string]struct{ StringValue string }
 			}
-			if err := json.Unmarshal(m.run(client, "", "receive", m.queue, m.bucket), &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(m.run(client, "", "receive", m.queue, m.bucket), &got))
 			if got.Body != unicode || got.Attributes["event-id"].StringValue != "1" || got.Attributes["event-type"].StringValue != "paid" || len(got.Attributes) != 3 {
 				t.Errorf("%d bytes with attributes %v, want the body that was published and three attributes", len(got.Body), got.Attributes)
 			}
-			out, err := m.sqs.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &m.queue, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(m.sqs.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &m.queue, AttributeNames: []sqstypes.QueueAttributeName{"All"}}))(t)
 			if a := out.Attributes; a["ApproximateNumberOfMessages"] != "0" || a["ApproximateNumberOfMessagesNotVisible"] != "0" {
 				t.Errorf("queue %v, want it empty: the client deleted the message", a)
 			}

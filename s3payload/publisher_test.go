@@ -22,16 +22,15 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/s3payload"
 )
 
 func (q *queue) publisher(client s3payload.Putter, optFns ...func(*s3payload.PublisherOptions)) *s3payload.Publisher {
 	q.Helper()
-	p, err := s3payload.NewPublisher(q.pub, client, "payloads", optFns...)
-	if err != nil {
-		q.Fatal(err)
-	}
+	p := must.Get(s3payload.NewPublisher(q.pub, client, "payloads", optFns...))(q)
 	return p
 }
 
@@ -74,10 +73,7 @@ func TestLargeBodyGoesToS3(t *testing.T) {
 	p := q.publisher(store.client(), func(o *s3payload.PublisherOptions) { o.Prefix = "orders/" })
 	body := "é" + text(1<<20)
 	e := fifo.Event{ID: "ord 42/é", Group: "ord-42", Type: "paid", Body: body, Attributes: map[string]sqsonce.Attribute{"a": {Type: "String", String: "b"}}}
-	r, err := p.Publish(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(p.Publish(t.Context(), e))(t)
 	m := q.message()
 	bucket, key := location(t, m)
 	if bucket != "payloads" || !regexp.MustCompile(`^orders/[0-9a-f]{64}/[0-9a-f]{64}$`).MatchString(key) {
@@ -127,9 +123,7 @@ func TestThreshold(t *testing.T) {
 			store, q := newS3("payloads"), newQueue(t, "orders.fifo", tt.attrs)
 			p := q.publisher(store.client(), func(o *s3payload.PublisherOptions) { o.Threshold = tt.thresh })
 			body := text(tt.size - overhead)
-			if _, err := p.Publish(t.Context(), fifo.Event{ID: "1", Group: "g", Body: body}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(p.Publish(t.Context(), fifo.Event{ID: "1", Group: "g", Body: body}))(t)
 			if n := len(store.keys("payloads")); (n == 1) != tt.s3 || (q.message().Body == body) == tt.s3 {
 				t.Errorf("%d objects, want the body in S3: %t", n, tt.s3)
 			}
@@ -143,9 +137,7 @@ func TestRepeatedPublishWritesTheSameObject(t *testing.T) {
 	store, q := newS3("payloads"), newQueue(t, "orders.fifo", nil)
 	p := q.publisher(store.client(), always)
 	for range 3 {
-		if _, err := p.Publish(t.Context(), fifo.Event{ID: "1", Group: "g", Body: "body"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Publish(t.Context(), fifo.Event{ID: "1", Group: "g", Body: "body"}))(t)
 	}
 	keys := store.keys("payloads")
 	if len(keys) != 1 || store.puts[keys[0]] != 3 || len(q.srv.Messages(q.url)) != 1 {
@@ -163,21 +155,14 @@ func TestAnotherBodyUnderTheSameID(t *testing.T) {
 	store, q := newS3("payloads"), newQueue(t, "orders", nil)
 	first, second := fifo.Event{ID: "1", Body: "first"}, fifo.Event{ID: "1", Body: "second"}
 	p := q.publisher(store.client(), always)
-	if _, err := p.Publish(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Publish(t.Context(), first))(t)
 	if _, err := p.Publish(t.Context(), second); !errors.Is(err, fifo.ErrDedupConflict) {
 		t.Errorf("got %v, want ErrDedupConflict", err)
 	}
 	// Another process does not know of the first one.
-	other, err := fifo.NewPublisher(q.client, q.url, "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(fifo.NewPublisher(q.client, q.url, "orders"))(t)
 	q.pub = other
-	if _, err := q.publisher(store.client(), always).Publish(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(q.publisher(store.client(), always).Publish(t.Context(), second))(t)
 	for _, want := range []string{"first", "second"} { // each is hidden after its receive
 		if m, err := resolve(t, t.Context(), store.client(), q.message()); err != nil || m.Body != want {
 			t.Errorf("got %+v and error %v, want %q", m, err, want)
@@ -190,9 +175,7 @@ func TestObjectsBelongToOneEvent(t *testing.T) {
 	t.Parallel()
 	store, q := newS3("payloads"), newQueue(t, "orders.fifo", nil)
 	p := q.publisher(store.client(), always)
-	if _, err := p.PublishAll(t.Context(), []fifo.Event{{ID: "1", Group: "g", Body: "body"}, {ID: "2", Group: "g", Body: "body"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.PublishAll(t.Context(), []fifo.Event{{ID: "1", Group: "g", Body: "body"}, {ID: "2", Group: "g", Body: "body"}}))(t)
 	if keys := store.keys("payloads"); len(keys) != 2 {
 		t.Errorf("objects %v, want two", keys)
 	}
@@ -239,9 +222,7 @@ func TestRefusedBeforeThePut(t *testing.T) {
 	}
 	store, q := newS3("payloads"), newQueue(t, "orders.fifo", nil)
 	e := fifo.Event{ID: "1", Group: "g", Type: "paid", Body: text(100), Attributes: attributes(6)}
-	if _, err := q.publisher(store.client(), always, func(o *s3payload.PublisherOptions) { o.MaxBytes = 100 }).Publish(t.Context(), e); err != nil {
-		t.Errorf("six attributes and 100 bytes: %v", err)
-	}
+	must.Get(q.publisher(store.client(), always, func(o *s3payload.PublisherOptions) { o.MaxBytes = 100 }).Publish(t.Context(), e))(t)
 }
 
 // putter is a client that is a function.
@@ -382,9 +363,7 @@ func TestBodyThatLooksLikeAPointer(t *testing.T) {
 	t.Parallel()
 	store, q := newS3("payloads"), newQueue(t, "orders.fifo", nil)
 	e := fifo.Event{ID: "1", Group: "g", Body: pointerTo("payloads", "of-somebody-else").Body}
-	if _, err := q.publisher(store.client()).Publish(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(q.publisher(store.client()).Publish(t.Context(), e))(t)
 	if m, err := resolve(t, t.Context(), store.client(), q.message()); err != nil || m.Body != e.Body {
 		t.Errorf("got error %v, want the body as it was published", err)
 	}
@@ -409,28 +388,8 @@ func TestNewPublisherRefuses(t *testing.T) {
 		"the most":    {q.pub, client, "b", s3payload.PublisherOptions{Threshold: 1 << 20, Prefix: strings.Repeat("x", 512), MaxBytes: 1<<31 - 1}, nil},
 	} {
 		got, err := s3payload.NewPublisher(tt.pub, tt.client, tt.bucket, func(o *s3payload.PublisherOptions) { *o = tt.opts })
-		if diff := cmp.Diff(tt.want, fields(err)); diff != "" || (got == nil) != (err != nil) {
+		if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" || (got == nil) != (err != nil) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
-	}
-}
-
-// Flush, Close and Resume are those of the embedded publisher.
-func TestClose(t *testing.T) {
-	t.Parallel()
-	store, q := newS3("payloads"), newQueue(t, "orders.fifo", nil)
-	p := q.publisher(store.client(), always)
-	pending, err := p.Enqueue(t.Context(), fifo.Event{ID: "1", Group: "g", Body: "body"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pending.Get(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if _, err := p.Publish(t.Context(), fifo.Event{ID: "2", Group: "g", Body: "body"}); !errors.Is(err, fifo.ErrClosed) {
-		t.Errorf("got %v, want ErrClosed", err)
 	}
 }

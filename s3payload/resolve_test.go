@@ -20,7 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
 	"github.com/sqsonce/sqsonce/s3payload"
 )
@@ -39,10 +41,7 @@ func pointerTo(bucket, key string) *sqsonce.Message {
 // resolve delivers one message to Resolve and returns what its handler got, or nil.
 func resolve(t *testing.T, ctx context.Context, client s3payload.Getter, m *sqsonce.Message, optFns ...func(*s3payload.ResolveOptions)) (got *sqsonce.Message, err error) {
 	t.Helper()
-	h, err := s3payload.Resolve(func(_ context.Context, m *sqsonce.Message) error { got = m; return nil }, client, []string{"payloads", "others"}, optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s3payload.Resolve(func(_ context.Context, m *sqsonce.Message) error { got = m; return nil }, client, []string{"payloads", "others"}, optFns...))(t)
 	before := fmt.Sprintf("%+v", *m)
 	err = h(ctx, m)
 	if after := fmt.Sprintf("%+v", *m); after != before {
@@ -59,10 +58,7 @@ func TestResolve(t *testing.T) {
 	store := newS3("payloads", "others")
 	store.buckets["others"]["a b/ü"] = []byte("héllo")
 	m := pointerTo("others", "a b/ü")
-	got, err := resolve(t, t.Context(), store.client(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(resolve(t, t.Context(), store.client(), m))(t)
 	want := *m
 	want.Body, want.Attributes = "héllo", map[string]sqsonce.Attribute{sqsonce.AttrEventID: {Type: "String", String: "1"}}
 	if diff := cmp.Diff(&want, got); diff != "" {
@@ -94,21 +90,13 @@ func TestResolveInAnEnvelope(t *testing.T) {
 	store := newS3("payloads")
 	store.buckets["payloads"]["k"] = []byte("héllo")
 	in := pointerTo("payloads", "k")
-	envelope, err := json.Marshal(map[string]any{
+	envelope := must.Get(json.Marshal(map[string]any{
 		"Type": "Notification", "MessageId": "n-1", "TopicArn": "arn:aws:sns:us-east-1:123456789012:orders", "Message": in.Body,
 		"Timestamp": "2026-01-01T00:00:00.000Z", "MessageAttributes": map[string]any{"ExtendedPayloadSize": map[string]any{"Type": "Number", "Value": "6"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var got *sqsonce.Message
-	h, err := s3payload.Resolve(func(_ context.Context, m *sqsonce.Message) error { got = m; return nil }, store.client(), []string{"payloads"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sqsonce.OpenEnvelope(h)(t.Context(), &sqsonce.Message{ID: "m-1", Body: string(envelope)}); err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s3payload.Resolve(func(_ context.Context, m *sqsonce.Message) error { got = m; return nil }, store.client(), []string{"payloads"}))(t)
+	must.Do(t, sqsonce.OpenEnvelope(h)(t.Context(), &sqsonce.Message{ID: "m-1", Body: string(envelope)}))
 	key, source, err := got.Key()
 	if got.Body != "héllo" || len(got.Attributes) != 0 || source != sqsonce.KeyFromSNS || err != nil {
 		t.Errorf("got %+v with key %s, %v and error %v, want the content and the key of the envelope", got, key, source, err)
@@ -135,10 +123,7 @@ func TestHandlersOwnErrorIsUnchanged(t *testing.T) {
 	store := newS3("payloads")
 	store.buckets["payloads"]["k"] = []byte("hello")
 	own := sqsonce.Reject(errors.New("own"))
-	h, err := s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return own }, store.client(), []string{"payloads"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return own }, store.client(), []string{"payloads"}))(t)
 	if err := h(t.Context(), pointerTo("payloads", "k")); err != own {
 		t.Errorf("got %v, want the handler's own error", err)
 	}
@@ -182,10 +167,7 @@ func TestForeignBucket(t *testing.T) {
 func TestBucketsAreCopied(t *testing.T) {
 	t.Parallel()
 	buckets := []string{"payloads"}
-	h, err := s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, newS3("secrets").client(), buckets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, newS3("secrets").client(), buckets))(t)
 	buckets[0] = "secrets"
 	if err := h(t.Context(), pointerTo("secrets", "k")); !errors.Is(err, s3payload.ErrBucket) {
 		t.Errorf("got %v, want ErrBucket", err)
@@ -385,10 +367,7 @@ func TestSlowObject(t *testing.T) {
 			}
 			return &s3.GetObjectOutput{Body: body(ctx), ContentLength: aws.Int64(5)}, nil
 		})
-		h, err := s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, client, []string{"payloads"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, client, []string{"payloads"}))(t)
 		expect := func(key string, want sqsonce.OutcomeKind) {
 			t.Helper()
 			err := h(context.Background(), pointerTo("payloads", key))
@@ -475,10 +454,7 @@ func TestConnectionsFromBeforeAFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := thawtest.New(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "content") }))
 		client := newS3().client(func(o *s3.Options) { o.HTTPClient = network.Client() })
-		h, err := s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, client, []string{"payloads"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, client, []string{"payloads"}))(t)
 		for range 2 {
 			start := time.Now()
 			if err := h(context.Background(), pointerTo("payloads", "k")); err != nil || time.Since(start) > time.Second {
@@ -512,25 +488,10 @@ func TestResolveRefuses(t *testing.T) {
 		"the most":     {h, client, []string{"b"}, set(1<<31-1, 0), nil},
 	} {
 		got, err := s3payload.Resolve(tt.h, tt.client, tt.buckets, tt.opt)
-		if diff := cmp.Diff(tt.want, fields(err)); diff != "" || (got == nil) != (err != nil) {
+		if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" || (got == nil) != (err != nil) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
-}
-
-// fields returns the fields of all FieldErrors in an error.
-func fields(err error) (all []string) {
-	switch e := err.(type) {
-	case *sqsonce.OptionError:
-		return []string{e.Field}
-	case interface{ Unwrap() []error }:
-		for _, branch := range e.Unwrap() {
-			all = append(all, fields(branch)...)
-		}
-	case interface{ Unwrap() error }:
-		return fields(e.Unwrap())
-	}
-	return all
 }
 
 // A role that STS refuses has S3 answer nothing: no message is at fault.

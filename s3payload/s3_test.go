@@ -2,7 +2,6 @@ package s3payload_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -43,13 +44,9 @@ func newS3(buckets ...string) *memS3 {
 func (m *memS3) client(optFns ...func(*s3.Options)) *s3.Client {
 	return s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://s3.local"), UsePathStyle: true,
-		HTTPClient: &http.Client{Transport: m}, Credentials: credentials,
+		HTTPClient: &http.Client{Transport: m}, Credentials: testaws.Credentials,
 	}, optFns...)
 }
-
-var credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-	return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-})
 
 func (m *memS3) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
@@ -134,24 +131,9 @@ type queue struct {
 func newQueue(t *testing.T, name string, attrs map[string]string) *queue {
 	t.Helper()
 	q := &queue{T: t, srv: memsqs.New()}
-	q.client = sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: q.srv}, Credentials: credentials,
-	})
-	in := &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{}}
-	for k, v := range attrs {
-		in.Attributes[k] = v
-	}
-	if strings.HasSuffix(name, ".fifo") {
-		in.Attributes["FifoQueue"] = "true"
-	}
-	out, err := q.client.CreateQueue(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.url = *out.QueueUrl
-	if q.pub, err = fifo.NewPublisher(q.client, q.url, "orders"); err != nil {
-		t.Fatal(err)
-	}
+	q.client = testaws.SQS(q.srv)
+	q.url = testaws.Queue(t, q.client, name, attrs)
+	q.pub = must.Get(fifo.NewPublisher(q.client, q.url, "orders"))(t)
 	return q
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // A transaction that is not settled is waited for, and its group alone.
@@ -19,9 +20,7 @@ func TestUnsettled(t *testing.T) {
 		time.AfterFunc(5*time.Second, alsoI)
 		time.AfterFunc(5*time.Second, finish)
 		start := time.Now()
-		if err := r.Drain(x.Context(), "g", "h", "i"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(x.Context(), "g", "h", "i"))
 		if took := time.Since(start); took < 5*time.Second || took > 7*time.Second {
 			t.Errorf("took %v, want that of the transaction", took)
 		}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -44,9 +46,7 @@ func TestDrainLooksAgain(t *testing.T) {
 		}
 		wg.Wait()
 		x.wantQueued("g", 20)
-		if _, err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Get(stop())(t)
 	}, fault.Rule{Op: send, Do: fault.Delay, Delay: 30 * time.Millisecond})
 }
 
@@ -63,9 +63,7 @@ func TestRingDuringAVisit(t *testing.T) {
 		r.Ring("g", "nothing", "")
 		time.Sleep(3 * time.Second)
 		x.wantQueued("g", 2)
-		if _, err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Get(stop())(t)
 	}, fault.Rule{Op: send, Do: fault.Delay, Delay: time.Second})
 }
 
@@ -84,9 +82,7 @@ func TestTwoRelaysDoNotDoTheSameWork(t *testing.T) {
 			t.Errorf("%d events were sent, want 1200: each once", n)
 		}
 		for _, stop := range []func() (time.Duration, error){stopA, stopB} {
-			if _, err := stop(); err != nil {
-				t.Error(err)
-			}
+			must.Get(stop())(t)
 		}
 	}, fault.Rule{Op: send, Do: fault.Delay, Delay: 20 * time.Millisecond})
 }
@@ -95,13 +91,9 @@ func TestTwoRelaysDoNotDoTheSameWork(t *testing.T) {
 func TestDrainWaitsForAClaim(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		x.commit(2, "g")
-		if _, err := x.table.Open().Claim(x.Context(), []string{"g"}, 30*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.table.Open().Claim(x.Context(), []string{"g"}, 30*time.Second))(t)
 		start := time.Now()
-		if err := x.relay().Drain(x.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.relay().Drain(x.Context(), "g"))
 		if took := time.Since(start); took < 30*time.Second || took > 32*time.Second {
 			t.Errorf("took %v, want that of the claim", took)
 		}
@@ -131,9 +123,7 @@ func TestFrozenInTheMiddleOfAPage(t *testing.T) {
 			}
 			return nil
 		})
-		if err := r.Drain(x.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(x.Context(), "g"))
 		if atRead-int(atThaw.Load()) > 2 || reads < 2 {
 			t.Errorf("%d events in the queue at the thaw, %d at the second of %d reads, want at most two more: those under way", atThaw.Load(), atRead, reads)
 		}
@@ -162,9 +152,7 @@ func TestASlowReadIsNotSent(t *testing.T) {
 			}
 			return nil
 		})
-		if err := r.Drain(x.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(x.Context(), "g"))
 		x.wantQueued("g", 3)
 		if s := r.Stats(); s.Stale != 1 || s.Reads != 2 {
 			t.Errorf("stats %+v, want one stale page of two", s)
@@ -175,12 +163,10 @@ func TestASlowReadIsNotSent(t *testing.T) {
 // On a standard queue all is published; order is not promised.
 func TestStandardQueue(t *testing.T) {
 	bubble(t, func(x *fixture) {
-		x.url = x.create("orders")
+		x.url = testaws.Queue(x, x.sqs, "orders", nil)
 		r := x.relay()
 		x.commit(30, "a", "b")
-		if err := r.Drain(x.Context(), "a", "b"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(x.Context(), "a", "b"))
 		for _, g := range []string{"a", "b"} {
 			got := x.queued(g)
 			slices.Sort(got)
@@ -254,9 +240,7 @@ func TestMemoryOfNames(t *testing.T) {
 			for k := range 1000 {
 				names = append(names, fmt.Sprint("n", i, "-", k))
 			}
-			if err := r.Drain(x.Context(), names...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Drain(x.Context(), names...))
 		}
 		if n := r.Remembered(); n > 10_000+64 {
 			t.Errorf("%d groups are remembered, want at most 10,000", n)
@@ -280,9 +264,7 @@ func TestTheAnswerOfADeleteIsLost(t *testing.T) {
 			}
 			return nil
 		})
-		if err := r.Drain(x.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(x.Context(), "g"))
 		x.wantQueued("g", 25)
 		if s := r.Stats(); s.Deleted != 25 || s.Undeleted != 0 || s.Published != 25 {
 			t.Errorf("stats %+v, want 25 published and deleted, none owed", s)

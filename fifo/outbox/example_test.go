@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/internal/refstore"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -18,7 +19,7 @@ func ExampleRelay_Drain() {
 	ctx := context.Background()
 	srv := memsqs.New()
 	defer srv.Close()
-	client := newClient(srv)
+	client := testaws.SQS(srv)
 	name := "orders.fifo"
 	queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{"FifoQueue": "true"}})
 	if err != nil {

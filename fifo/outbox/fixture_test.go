@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -13,12 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/internal/refstore"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -55,44 +55,17 @@ func inBubble(t *testing.T, f func(x *fixture), faults ...fault.Rule) {
 func newFixture(t *testing.T, queue string) *fixture {
 	t.Helper()
 	srv := memsqs.New()
-	x := &fixture{T: t, srv: srv, sqs: newClient(srv), table: refstore.NewTable(), ops: &operations{}, log: &lockedBuffer{}}
+	x := &fixture{T: t, srv: srv, sqs: testaws.SQS(srv), table: refstore.NewTable(), ops: &operations{}, log: &lockedBuffer{}}
 	x.table.Before = x.ops.before
-	x.url = x.create(queue)
+	x.url = testaws.Queue(x, x.sqs, queue, nil)
 	return x
-}
-
-func (x *fixture) create(queue string) string {
-	x.Helper()
-	attrs := map[string]string{}
-	if strings.HasSuffix(queue, ".fifo") {
-		attrs["FifoQueue"] = "true"
-	}
-	out, err := x.sqs.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &queue, Attributes: attrs})
-	if err != nil {
-		x.Fatalf("CreateQueue: %v", err)
-	}
-	return *out.QueueUrl
-}
-
-func newClient(transport http.RoundTripper) *sqs.Client {
-	return sqs.New(sqs.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: aws.String("http://sqs.local"),
-		HTTPClient:   &http.Client{Transport: transport},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-		}),
-	})
 }
 
 func (x *fixture) publisher(optFns ...func(*fifo.Options)) *fifo.Publisher {
 	x.Helper()
-	p, err := fifo.NewPublisher(x.sqs, x.url, refstore.Source, append([]func(*fifo.Options){func(o *fifo.Options) {
+	p := must.Get(fifo.NewPublisher(x.sqs, x.url, refstore.Source, append([]func(*fifo.Options){func(o *fifo.Options) {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}}, optFns...)...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	}}, optFns...)...))(x)
 	return p
 }
 
@@ -104,12 +77,9 @@ func (x *fixture) relay(optFns ...func(*outbox.Options)) *outbox.Relay {
 
 func (x *fixture) relayOf(s outbox.Store, optFns ...func(*outbox.Options)) *outbox.Relay {
 	x.Helper()
-	r, err := outbox.NewRelay(s, x.publisher(), append([]func(*outbox.Options){func(o *outbox.Options) {
+	r := must.Get(outbox.NewRelay(s, x.publisher(), append([]func(*outbox.Options){func(o *outbox.Options) {
 		o.Logger = slog.New(slog.NewTextHandler(x.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}}, optFns...)...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	}}, optFns...)...))(x)
 	return r
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -60,12 +61,8 @@ func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
 				}
 				// The operator mends it and unparks: its place is kept.
 				x.table.Change("g", 2, func(e *outbox.Entry) bool { e.Body = "g/v2"; return false })
-				if err := r.Unpark(x.Context(), parked[0]); err != nil {
-					t.Fatal(err)
-				}
-				if err := r.Drain(x.Context(), "g"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.Unpark(x.Context(), parked[0]))
+				must.Do(t, r.Drain(x.Context(), "g"))
 				x.wantQueued("g", 4)
 				for what, err := range map[string]error{"Unpark": r.Unpark(x.Context(), parked[0]), "Discard": r.Discard(x.Context(), parked[0])} {
 					if !errors.Is(err, outbox.ErrNotFound) {
@@ -84,9 +81,7 @@ func TestARefusedEventIsSkipped(t *testing.T) {
 		for _, seq := range []int64{1, 13} {
 			x.table.Change("g", seq, func(e *outbox.Entry) bool { e.Body = "\x00"; return false })
 		}
-		if err := r.Drain(x.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(x.Context(), "g"))
 		if got := x.queued("g"); len(got) != 23 || got[0] != "g/v2" || got[22] != "g/v25" {
 			t.Errorf("queue has %v, want all but 1 and 13", got)
 		}
@@ -107,9 +102,7 @@ func TestARefusedEventIsSkipped(t *testing.T) {
 		if got := x.queued("g"); len(got) != 24 {
 			t.Errorf("%d events in the queue, want the new one too", len(got))
 		}
-		if _, err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Get(stop())(t)
 	})
 }
 
@@ -159,9 +152,7 @@ func TestGroupsThatWait(t *testing.T) {
 		if n := x.log.lines("waits for an operator; logged once"); n < 9 || n > 11 {
 			t.Errorf("%d lines, want one a minute", n)
 		}
-		if _, err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Get(stop())(t)
 	})
 }
 
@@ -176,16 +167,12 @@ func TestDiscard(t *testing.T) {
 		if err != nil || len(parked) != 1 {
 			t.Fatalf("Parked: %v, %v", parked, err)
 		}
-		if err := r.Discard(x.Context(), parked[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Discard(x.Context(), parked[0]))
 		time.Sleep(2 * time.Second)
 		if got := x.queued("g"); len(got) != 2 || got[1] != "g/v3" {
 			t.Errorf("queue has %v, want v1 and v3", got)
 		}
-		if _, err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Get(stop())(t)
 	}, fault.Rule{Op: send, Nth: 2, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
 
@@ -204,9 +191,7 @@ func TestAttach(t *testing.T) {
 			t.Errorf("%d lines of a hook that failed, want 1:\n%s", n, x.log)
 		}
 		x.commit(1, "g")
-		if err := r.Drain(x.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(x.Context(), "g"))
 		x.wantQueued("g", 1)
 		if got := r.QueueURL(); got != x.url {
 			t.Errorf("QueueURL is %s, want %s", got, x.url)
@@ -238,13 +223,9 @@ func TestSwept(t *testing.T) {
 			}
 		}
 		want("new", false, -1)
-		if err := r.Drain(x.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(x.Context(), "g"))
 		want("after Drain", false, -1)
-		if _, err := r.Sweep(x.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Sweep(x.Context()))(t)
 		want("after Sweep", false, 0)
 
 		away := func(string) error { return errors.New("no answer") }
@@ -268,9 +249,7 @@ func TestSwept(t *testing.T) {
 		x.srv.Set(fault.Plan{})
 		time.Sleep(time.Minute)
 		want("SQS is back", true, 0)
-		if _, err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Get(stop())(t)
 		want("after Run", false, -1)
 	})
 }

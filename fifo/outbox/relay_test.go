@@ -2,7 +2,6 @@ package outbox_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -11,10 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/internal/refstore"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -25,43 +25,25 @@ func TestNewRelayReportsAllBadArguments(t *testing.T) {
 			*o = outbox.Options{Groups: -1, Page: 1001, Poll: time.Microsecond, LeaseDuration: time.Second, MaxAge: time.Hour, OnRefused: 7}
 		})
 		want := []string{"store", "publisher", "Options.Groups", "Options.Page", "Options.Poll", "Options.LeaseDuration", "Options.MaxAge", "Options.OnRefused"}
-		if diff := cmp.Diff(want, fields(err)); diff != "" {
+		if diff := cmp.Diff(want, testaws.Fields(err)); diff != "" {
 			t.Errorf("fields (-want +got):\n%s", diff)
 		}
-		p, err := fifo.NewPublisher(x.sqs, x.url, "payments")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := outbox.NewRelay(x.table.Open(), p); !cmp.Equal(fields(err), []string{"publisher"}) {
+		p := must.Get(fifo.NewPublisher(x.sqs, x.url, "payments"))(t)
+		if _, err := outbox.NewRelay(x.table.Open(), p); !cmp.Equal(testaws.Fields(err), []string{"publisher"}) {
 			t.Errorf("another namespace: %v, want a OptionError of publisher", err)
 		}
 		r := x.relay()
-		if err := r.Drain(x.Context(), "a", ""); !cmp.Equal(fields(err), []string{"groups[1]"}) || x.ops.of("Claim") != 0 {
+		if err := r.Drain(x.Context(), "a", ""); !cmp.Equal(testaws.Fields(err), []string{"groups[1]"}) || x.ops.of("Claim") != 0 {
 			t.Errorf("Drain of an empty name: %v, want a OptionError before any call", err)
 		}
-		if err := r.Drain(x.Context()); err != nil {
-			t.Errorf("Drain of nothing: %v", err)
-		}
-		if _, err := r.Parked(x.Context(), 0); !cmp.Equal(fields(err), []string{"limit"}) {
+		must.Do(t, r.Drain(x.Context()))
+		if _, err := r.Parked(x.Context(), 0); !cmp.Equal(testaws.Fields(err), []string{"limit"}) {
 			t.Errorf("Parked of limit 0: %v, want a OptionError", err)
 		}
 	})
 }
 
 type nothing struct{ outbox.Store }
-
-func fields(err error) (names []string) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			names = append(names, fields(e)...)
-		}
-		return names
-	}
-	if fe, ok := errors.AsType[*sqsonce.OptionError](err); ok {
-		names = append(names, fe.Field)
-	}
-	return names
-}
 
 // An idle Run looks for groups once a Poll, and does nothing else; nothing is left of it.
 func TestIdleRun(t *testing.T) {
@@ -104,9 +86,7 @@ func TestRun(t *testing.T) {
 		if time.Since(start) > 100*time.Millisecond {
 			t.Errorf("took %v after the bell", time.Since(start))
 		}
-		if _, err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Get(stop())(t)
 		if n := x.log.lines("outbox: swept"); n != 1 {
 			t.Errorf("%d lines with the backlog, want one a minute:\n%s", n, x.log)
 		}
@@ -179,14 +159,10 @@ func TestKnown(t *testing.T) {
 		s := &recorder{Store: x.table.Open()}
 		r := x.relayOf(s, func(o *outbox.Options) { o.Settle = -1 })
 		x.commit(25, "g")
-		if err := r.Drain(x.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(x.Context(), "g"))
 		x.commit(1, "g")
 		x.commit(12, "h")
-		if _, err := r.Sweep(x.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Sweep(x.Context()))(t)
 		want := map[string][]outbox.Known{
 			"g": {{}, {Confirmed: 10, Seen: 10}, {Confirmed: 20, Seen: 20}, {Confirmed: 25, Seen: 26}},
 			"h": {{Seen: 12}, {Confirmed: 10, Seen: 12}},

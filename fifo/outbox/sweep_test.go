@@ -20,6 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/internal/refstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/outboxstorm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -102,9 +103,7 @@ func TestSettle(t *testing.T) {
 			t.Error("the young group was visited")
 		}
 		time.Sleep(20 * time.Second)
-		if _, err := r.Sweep(x.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Get(r.Sweep(x.Context()))(t)
 		x.wantQueued("young", 1)
 		if b, err := r.Sweep(x.Context()); err != nil || b != (outbox.Backlog{}) {
 			t.Errorf("Sweep of an empty outbox: %+v, %v", b, err)
@@ -126,21 +125,13 @@ func TestMemoryOfALargeGroup(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			most.Store(max(most.Load(), int64(m.HeapAlloc)))
 		}
-		p, err := fifo.NewPublisher(&sink{sent: measure}, "https://sqs.us-east-1.amazonaws.com/000000000000/orders.fifo", refstore.Source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(fifo.NewPublisher(&sink{sent: measure}, "https://sqs.us-east-1.amazonaws.com/000000000000/orders.fifo", refstore.Source))(t)
 		s := &endless{last: events, body: strings.Repeat("x", 4096)}
-		r, err := outbox.NewRelay(s, p, func(o *outbox.Options) { o.Logger, o.Settle = slog.New(slog.DiscardHandler), -1 })
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(outbox.NewRelay(s, p, func(o *outbox.Options) { o.Logger, o.Settle = slog.New(slog.DiscardHandler), -1 }))(t)
 		runtime.GC()
 		var before runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := r.Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Sweep(t.Context()))(t)
 		if s := r.Stats(); s.Published != events || s.Deleted != events {
 			t.Errorf("stats %+v, want %d events", s, events)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -113,9 +114,7 @@ func TestStoreIsAwayForAnHour(t *testing.T) {
 				if s := r.Stats(); s.Undeleted != 0 || s.Deleted != 360 {
 					t.Errorf("stats %+v, want nothing owed", s)
 				}
-				if _, err := stop(); err != nil {
-					t.Error(err)
-				}
+				must.Get(stop())(t)
 			})
 		})
 	}
@@ -185,16 +184,12 @@ func TestDeletesAreDenied(t *testing.T) {
 			t.Errorf("%d requests more, want none", n-sent)
 		}
 		x.ops.failing(nil)
-		if err := r.Drain(x.Context(), "g"); err != nil {
-			t.Errorf("Drain with the permission: %v", err)
-		}
+		must.Do(t, r.Drain(x.Context(), "g"))
 		x.wantQueued("g", 50)
 		if n := x.requests() - sent; n != 40 {
 			t.Errorf("%d requests for the rest, want 40: no copies", n)
 		}
-		if err := r.Drain(x.Context(), "h"); err != nil {
-			t.Errorf("Drain with the permission: %v", err)
-		}
+		must.Do(t, r.Drain(x.Context(), "h"))
 		x.wantQueued("h", 5)
 	})
 }
@@ -203,13 +198,8 @@ func TestDeletesAreDenied(t *testing.T) {
 func TestThePublisherIsClosed(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		p := x.publisher()
-		r, err := outbox.NewRelay(x.table.Open(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Close(x.Context()); err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(outbox.NewRelay(x.table.Open(), p))(t)
+		must.Do(t, p.Close(x.Context()))
 		x.commit(1, "g")
 		if err := r.Run(x.Context()); !errors.Is(err, fifo.ErrClosed) {
 			t.Errorf("Run: %v, want ErrClosed", err)
@@ -224,9 +214,7 @@ func TestThePublisherIsClosed(t *testing.T) {
 func TestTheQueueIsDeleted(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		x.commit(3, "g")
-		if _, err := x.sqs.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.sqs.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}))(t)
 		r := x.relay()
 		start := time.Now()
 		err := r.Drain(x.Context(), "g")
@@ -268,8 +256,6 @@ func TestOwedDeletesAreBounded(t *testing.T) {
 		for _, g := range names {
 			x.wantQueued(g, 3)
 		}
-		if _, err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.Get(stop())(t)
 	})
 }

@@ -96,10 +96,7 @@ func TestCopyKeepsTheKey(t *testing.T) {
 	} {
 		m := message()
 		m.Attributes = attrs
-		want, _, err := m.Key()
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := keyOf(t, m)
 		in, _ := Copy(standardDLQ, m, want, nil)
 		redriven := &sqsonce.Message{ID: "id-2", Body: m.Body, QueueARN: sourceARN + "-2", Attributes: map[string]sqsonce.Attribute{}}
 		for n, a := range in.MessageAttributes {

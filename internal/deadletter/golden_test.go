@@ -25,10 +25,7 @@ func TestGoldenCopies(t *testing.T) {
 	} {
 		m := message()
 		m.Attributes = attrs
-		key, _, err := m.Key()
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := keyOf(t, m)
 		in, _ := Copy(fifoDLQ, m, key, sqsonce.Reject(errBad))
 		c := goldenCopy{DedupID: *in.MessageDeduplicationId, Key: key, Attributes: map[string]sqsonce.Attribute{}}
 		for name, a := range in.MessageAttributes {

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -22,6 +20,8 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -57,9 +57,7 @@ func TestRelayedTwiceRunsOnce(t *testing.T) {
 					t.Errorf("after the first relay: delivered and ran %v, want %v", got, want)
 				}
 				x.ddbServer.Set(fault.Plan{})
-				if err := x.drain(); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, x.drain())
 				time.Sleep(time.Minute)
 				if got, want := x.counts(), all(2, want); !maps.Equal(got, want) {
 					t.Errorf("after the second relay: delivered and ran %v, want %v", got, want)
@@ -105,47 +103,25 @@ func newEndToEnd(t *testing.T) *endToEnd {
 	x := &endToEnd{T: t, queue: memsqs.New(), ddbServer: memdynamodb.New(), seen: map[string]count{}}
 	t.Cleanup(x.queue.Close)
 	t.Cleanup(x.ddbServer.Close)
-	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-	})
-	x.ddb = dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://dynamodb.local"), HTTPClient: &http.Client{Transport: x.ddbServer}, Credentials: credentials,
-	})
-	x.sqs = sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: x.queue}, Credentials: credentials,
-	})
-	x.must(dynamooutbox.CreateTable(t.Context(), x.ddb, boxTable))
-	x.must(dynamostore.CreateTable(t.Context(), x.ddb, recordTable))
-	out, err := x.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
-	x.must(err)
-	x.url = *out.QueueUrl
-	x.box, err = dynamooutbox.New(x.ddb, boxTable, "orders", namespace)
-	x.must(err)
+	x.ddb, x.sqs = testaws.DynamoDB(x.ddbServer), testaws.SQS(x.queue)
+	must.Do(t, dynamooutbox.CreateTable(t.Context(), x.ddb, boxTable))
+	must.Do(t, dynamostore.CreateTable(t.Context(), x.ddb, recordTable))
+	x.url = testaws.Queue(t, x.sqs, "orders.fifo", nil)
+	x.box = must.Get(dynamooutbox.New(x.ddb, boxTable, "orders", namespace))(t)
 	return x
-}
-
-func (x *endToEnd) must(err error) {
-	x.Helper()
-	if err != nil {
-		x.Fatal(err)
-	}
 }
 
 func (x *endToEnd) commit(n int) {
 	x.Helper()
-	put, err := x.box.Put(eventOf(n), int64(n))
-	x.must(err)
-	_, err = x.ddb.TransactWriteItems(x.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Put: put}}})
-	x.must(err)
+	put := must.Get(x.box.Put(eventOf(n), int64(n)))(x)
+	must.Get(x.ddb.TransactWriteItems(x.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Put: put}}}))(x)
 }
 
 // drain has a relay of a new process publish the group within a minute.
 func (x *endToEnd) drain() error {
 	x.Helper()
-	p, err := fifo.NewPublisher(x.sqs, x.url, namespace)
-	x.must(err)
-	r, err := outbox.NewRelay(x.box, p)
-	x.must(err)
+	p := must.Get(fifo.NewPublisher(x.sqs, x.url, namespace))(x)
+	r := must.Get(outbox.NewRelay(x.box, p))(x)
 	ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
 	defer cancel()
 	return r.Drain(ctx, "ord-42")
@@ -160,17 +136,15 @@ func (x *endToEnd) work(deduplicated bool) {
 	}
 	h := sqsonce.Handler(handler)
 	if deduplicated {
-		store, err := dynamostore.New(x.ddb, recordTable)
-		x.must(err)
-		once, err := dedup.New(store, "mailer")
-		x.must(err)
+		store := must.Get(dynamostore.New(x.ddb, recordTable))(x)
+		once := must.Get(dedup.New(store, "mailer"))(x)
 		h = once.Handler(handler)
 	}
 	w, err := sqsworker.New(x.sqs, x.url, func(ctx context.Context, m *sqsonce.Message) error {
 		x.note(m, count{delivered: 1})
 		return h(ctx, m)
 	}, func(o *sqsworker.Options) { o.Logger = slog.New(slog.DiscardHandler) })
-	x.must(err)
+	must.Do(x, err)
 	ctx, stop := context.WithCancel(x.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()

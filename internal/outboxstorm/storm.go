@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -74,7 +74,7 @@ func (s *storm) problem(format string, args ...any) {
 func (s *storm) group(g int) string { return fmt.Sprint("g", g) }
 
 func (s *storm) run(ctx context.Context) error {
-	out, err := clientOf(s.queue).CreateQueue(ctx, &sqs.CreateQueueInput{
+	out, err := testaws.SQS(s.queue).CreateQueue(ctx, &sqs.CreateQueueInput{
 		QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"},
 	})
 	if err != nil {
@@ -248,7 +248,7 @@ func (s *storm) start(rng *rand.Rand) (*Process, *outbox.Relay) {
 	}
 	p.Store = s.world.Open(p)
 	quiet := slog.New(slog.DiscardHandler)
-	pub, err := fifo.NewPublisher(clientOf(p.Through(s.queue)), s.url, s.world.Source, func(o *fifo.Options) { o.Logger = quiet })
+	pub, err := fifo.NewPublisher(testaws.SQS(p.Through(s.queue)), s.url, s.world.Source, func(o *fifo.Options) { o.Logger = quiet })
 	if err != nil {
 		panic(err)
 	}
@@ -375,13 +375,4 @@ func number(body string) (n int) {
 		return -1
 	}
 	return n
-}
-
-func clientOf(transport http.RoundTripper) *sqs.Client {
-	return sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: transport},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-		}),
-	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestMain(m *testing.M) { sqlbed.Main(m) }
@@ -41,9 +42,7 @@ func eachBed(t *testing.T, f func(t *testing.T, b *bed)) {
 func newBed(t testing.TB, kind string) *bed {
 	t.Helper()
 	b := emptyBed(t, kind)
-	if err := Migrate(t.Context(), b.db, b.dialect); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Migrate(t.Context(), b.db, b.dialect))
 	return b
 }
 
@@ -72,10 +71,7 @@ func (b *bed) named(t testing.TB, name string, optFns ...func(*Options)) *Outbox
 // through returns an outbox that uses another pool.
 func (b *bed) through(t testing.TB, db *sql.DB, name string, optFns ...func(*Options)) *Outbox {
 	t.Helper()
-	o, err := New(db, b.dialect, name, source, optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(New(db, b.dialect, name, source, optFns...))(t)
 	return o
 }
 
@@ -87,10 +83,7 @@ func (b *bed) exec(t testing.TB, text string, args ...any) {
 // begin begins a transaction that is rolled back at the end of the test, if it is open then.
 func (b *bed) begin(t testing.TB) *sql.Tx {
 	t.Helper()
-	tx, err := b.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Get(b.db.BeginTx(t.Context(), nil))(t)
 	t.Cleanup(func() { _ = tx.Rollback() })
 	return tx
 }
@@ -99,12 +92,8 @@ func (b *bed) begin(t testing.TB) *sql.Tx {
 func (b *bed) commit(t testing.TB, o *Outbox, es ...fifo.Event) {
 	t.Helper()
 	tx := b.begin(t)
-	if err := o.Add(t.Context(), tx, es...); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Add(t.Context(), tx, es...))
+	must.Do(t, tx.Commit())
 }
 
 // event is an event of a group.
@@ -152,9 +141,7 @@ func (b *bed) readOnly(t testing.TB) *sql.DB {
 		return sqlbed.Open(t, b.Driver, b.ReadOnlyDSN(b.DSN))
 	}
 	own := openBed(t, b.kind, sqlbed.Own(t, b.kind))
-	if err := Migrate(t.Context(), own.db, b.dialect); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Migrate(t.Context(), own.db, b.dialect))
 	own.commit(t, own.outbox(t), event("g", "1"))
 	for _, text := range []string{"CREATE USER plain@'%'", "GRANT ALL ON test.* TO plain@'%'", "SET GLOBAL read_only = 1"} {
 		own.exec(t, text)

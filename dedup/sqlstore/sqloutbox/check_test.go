@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // What is wrong with a database is found by Check, and by a relay's first call.
@@ -31,9 +32,7 @@ func TestProblems(t *testing.T) {
 		}},
 		{"a closed pool", nil, sqlstore.ErrClosed, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			db := sqlbed.Open(t, b.Driver, b.DSN)
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Close())
 			return db, b.dialect
 		}},
 		{"another dialect", nil, sqlstore.ErrDialect, func(_ *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
@@ -104,10 +103,7 @@ func TestProblems(t *testing.T) {
 					t.Parallel()
 					b := newBed(t, kind)
 					db, d := tt.make(t, b)
-					o, err := New(db, d, "box", source)
-					if err != nil {
-						t.Fatal(err)
-					}
+					o := must.Get(New(db, d, "box", source))(t)
 					for name, err := range calls(t.Context(), o) {
 						if !isProblem(err, tt.want) {
 							t.Errorf("%s: got error %v, want %v", name, err, tt.want)
@@ -119,52 +115,29 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// A database of the right kind with all its tables has no problem, and a relay's first call remembers that.
-func TestCheckOnce(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		spy, db := spied(t, b)
-		o := b.through(t, db, "box")
-		if _, _, err := o.Groups(t.Context(), "", 1); err != nil {
-			t.Fatal(err)
-		}
-		first := len(spy.take())
-		if _, _, err := o.Groups(t.Context(), "", 1); err != nil {
-			t.Fatal(err)
-		}
-		if again := len(spy.take()); first < 4 || again != 1 {
-			t.Errorf("%d statements, then %d, want several and then one", first, again)
-		}
-	})
-}
-
 // A permission that is missing: the relay is told that the event is still there, and that it will be.
 func TestDeleteDenied(t *testing.T) {
 	t.Parallel()
-	for _, kind := range servers {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := newBed(t, kind)
-			b.commit(t, b.outbox(t), events("g", 3)...)
-			user := "u" + b.Name
-			name, old := user, "postgres@"
-			if kind == "PostgreSQL" {
-				b.exec(t, "CREATE ROLE "+user+" LOGIN")
-				b.exec(t, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+user)
-				t.Cleanup(func() { _, _ = b.db.Exec("DROP OWNED BY " + user); _, _ = b.db.Exec("DROP ROLE " + user) })
-			} else {
-				user, old = "'"+user+"'@'%'", "test@"
-				b.exec(t, "CREATE USER "+user)
-				b.exec(t, "GRANT SELECT, INSERT, UPDATE ON "+b.Name+".* TO "+user)
-			}
-			o := b.through(t, sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, old, name+"@", 1)), "box")
-			es := read(t, o, "g", 2)
-			left, err := o.Delete(t.Context(), es)
-			if !isProblem(err, sqlstore.ErrAccessDenied) || ids(left) != ids(es) {
-				t.Errorf("Delete:%s are left and error %v, want ErrAccessDenied", ids(left), err)
-			}
-		})
-	}
+	eachServer(t, func(t *testing.T, b *bed) {
+		b.commit(t, b.outbox(t), events("g", 3)...)
+		user := "u" + b.Name
+		name, old := user, "postgres@"
+		if b.kind == "PostgreSQL" {
+			b.exec(t, "CREATE ROLE "+user+" LOGIN")
+			b.exec(t, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+user)
+			t.Cleanup(func() { _, _ = b.db.Exec("DROP OWNED BY " + user); _, _ = b.db.Exec("DROP ROLE " + user) })
+		} else {
+			user, old = "'"+user+"'@'%'", "test@"
+			b.exec(t, "CREATE USER "+user)
+			b.exec(t, "GRANT SELECT, INSERT, UPDATE ON "+b.Name+".* TO "+user)
+		}
+		o := b.through(t, sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, old, name+"@", 1)), "box")
+		es := read(t, o, "g", 2)
+		left, err := o.Delete(t.Context(), es)
+		if !isProblem(err, sqlstore.ErrAccessDenied) || ids(left) != ids(es) {
+			t.Errorf("Delete:%s are left and error %v, want ErrAccessDenied", ids(left), err)
+		}
+	})
 }
 
 // Many processes start at once, each through a pool of its own, beside those that migrate the tables of package sqlstore.
@@ -187,17 +160,11 @@ func TestMigrateAtOnce(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(errs...))
 			o := b.outbox(t)
-			if err := o.Check(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, o.Check(t.Context()))
 			b.commit(t, o, event("g", "1"))
-			if err := Migrate(t.Context(), b.db, b.dialect); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, Migrate(t.Context(), b.db, b.dialect))
 			if got := ids(read(t, o, "g", 1)); got != " 1" {
 				t.Errorf("after a second Migrate:%s", got)
 			}
@@ -226,13 +193,8 @@ func TestDDLAndPrefix(t *testing.T) {
 						}
 					}
 				}
-				o, err := New(b.db, d, "box", source)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := o.Check(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				o := must.Get(New(b.db, d, "box", source))(t)
+				must.Do(t, o.Check(t.Context()))
 				b.commit(t, o, event("g", prefix))
 				if got := ids(read(t, o, "g", 10)); got != " "+prefix {
 					t.Errorf("prefix %s: read%s", prefix, got)

@@ -9,6 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/outboxtest"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // The suite of all stores. Its cases share the tables of a server; on SQLite each has a file, because an open transaction has
@@ -42,9 +43,7 @@ func harness(shared *bed) outboxtest.Harness {
 		Begin: func(t *testing.T, s outbox.Store, es ...fifo.Event) (commit, rollback func()) {
 			b, o := ofStore(s)
 			tx := b.begin(t)
-			if err := o.Add(t.Context(), tx, es...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, o.Add(t.Context(), tx, es...))
 			end := func(f func() error) func() {
 				return func() {
 					if err := f(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // once returns a hook that fails the next statement with this beginning.
@@ -90,17 +91,12 @@ func TestLostStatements(t *testing.T) {
 			t.Errorf("left%s, want none", got)
 		}
 		// In the caller's transaction nothing is tried again: its other statements are gone too.
-		tx, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must.Get(db.BeginTx(t.Context(), nil))(t)
 		spy.set(once("INSERT"), nil)
 		if err := o.Add(t.Context(), tx, event("g", "3")); !errors.Is(err, sqsonce.ErrUnavailable) {
 			t.Errorf("Add: got error %v, want one that is unavailable", err)
 		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Rollback())
 	})
 }
 
@@ -115,20 +111,12 @@ func TestProducerDies(t *testing.T) {
 			ask, kill = "SELECT CONNECTION_ID()", "KILL %d"
 		}
 		var id int
-		if err := tx.QueryRowContext(t.Context(), ask).Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		if err := o.Add(t.Context(), tx, event("g", "died")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.QueryRowContext(t.Context(), ask).Scan(&id))
+		must.Do(t, o.Add(t.Context(), tx, event("g", "died")))
 		b.exec(t, fmt.Sprintf(kill, id))
 		next := b.begin(t)
-		if err := o.Add(within(t, 20*time.Second), next, event("g", "lives")); err != nil {
-			t.Fatal(err)
-		}
-		if err := next.Commit(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.Add(within(t, 20*time.Second), next, event("g", "lives")))
+		must.Do(t, next.Commit())
 		if err := tx.Commit(); err == nil {
 			t.Error("the transaction of the killed session was committed")
 		}
@@ -141,52 +129,44 @@ func TestProducerDies(t *testing.T) {
 // A database that does not answer: each call ends with its context, or after its attempts, with what may still be there.
 func TestStatementsHang(t *testing.T) {
 	t.Parallel()
-	for _, kind := range servers {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := newBed(t, kind)
-			o := b.outbox(t, func(o *Options) { o.Timeout = 100 * time.Millisecond })
-			b.commit(t, o, events("g", 2)...)
-			es := read(t, o, "g", 10)
-			lock := b.begin(t)
-			if _, err := lock.ExecContext(t.Context(), b.Dialect.SQL("UPDATE {outbox} SET owner = '' WHERE seq > 0")); err != nil {
-				t.Fatal(err)
-			}
-			calls := map[string]func(ctx context.Context) error{
-				"Delete": func(ctx context.Context) error {
-					left, err := o.Delete(ctx, es)
-					if len(left) != 2 {
-						t.Errorf("Delete: %d are left, want 2", len(left))
-					}
-					return err
-				},
-				"Claim": func(ctx context.Context) error {
-					_, err := o.Claim(ctx, []string{"g"}, time.Minute)
-					return err
-				},
-				"Park": func(ctx context.Context) error { return o.Park(ctx, es[0], outbox.Halt, "") },
-			}
-			for name, call := range calls {
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-				if err := call(ctx); !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, outbox.ErrDenied) {
-					t.Errorf("%s, with its context: got error %v, want one that is unavailable", name, err)
+	eachServer(t, func(t *testing.T, b *bed) {
+		o := b.outbox(t, func(o *Options) { o.Timeout = 100 * time.Millisecond })
+		b.commit(t, o, events("g", 2)...)
+		es := read(t, o, "g", 10)
+		lock := b.begin(t)
+		must.Get(lock.ExecContext(t.Context(), b.Dialect.SQL("UPDATE {outbox} SET owner = '' WHERE seq > 0")))(t)
+		calls := map[string]func(ctx context.Context) error{
+			"Delete": func(ctx context.Context) error {
+				left, err := o.Delete(ctx, es)
+				if len(left) != 2 {
+					t.Errorf("Delete: %d are left, want 2", len(left))
 				}
-				cancel()
+				return err
+			},
+			"Claim": func(ctx context.Context) error {
+				_, err := o.Claim(ctx, []string{"g"}, time.Minute)
+				return err
+			},
+			"Park": func(ctx context.Context) error { return o.Park(ctx, es[0], outbox.Halt, "") },
+		}
+		for name, call := range calls {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			if err := call(ctx); !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, outbox.ErrDenied) {
+				t.Errorf("%s, with its context: got error %v, want one that is unavailable", name, err)
 			}
-			ctx := within(t, time.Minute)
-			if err := calls["Delete"](ctx); !errors.Is(err, sqsonce.ErrUnavailable) || ctx.Err() != nil {
-				t.Errorf("Delete, after its attempts: got error %v and %v, want one that is unavailable before the context ends", err, ctx.Err())
-			}
-			// Reading waits for nobody.
-			if got := ids(read(t, o, "g", 10)); got != " g-1 g-2" {
-				t.Errorf("read%s", got)
-			}
-			if err := lock.Rollback(); err != nil {
-				t.Fatal(err)
-			}
-			if left, err := o.Delete(t.Context(), es); err != nil || len(left) > 0 {
-				t.Errorf("Delete: %d left, %v", len(left), err)
-			}
-		})
-	}
+			cancel()
+		}
+		ctx := within(t, time.Minute)
+		if err := calls["Delete"](ctx); !errors.Is(err, sqsonce.ErrUnavailable) || ctx.Err() != nil {
+			t.Errorf("Delete, after its attempts: got error %v and %v, want one that is unavailable before the context ends", err, ctx.Err())
+		}
+		// Reading waits for nobody.
+		if got := ids(read(t, o, "g", 10)); got != " g-1 g-2" {
+			t.Errorf("read%s", got)
+		}
+		must.Do(t, lock.Rollback())
+		if left, err := o.Delete(t.Context(), es); err != nil || len(left) > 0 {
+			t.Errorf("Delete: %d left, %v", len(left), err)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // Handlers of an inbox add to two outboxes in different orders, and meet in a deadlock. The inbox runs the one that the
@@ -17,17 +18,9 @@ import (
 func TestInboxRunsAgainAfterDeadlock(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, b *bed) {
-		if err := sqlstore.Migrate(t.Context(), b.db, b.dialect); err != nil {
-			t.Fatal(err)
-		}
-		store, err := sqlstore.New(b.db, b.dialect)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inbox, err := sqlstore.NewInbox(store, "billing")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sqlstore.Migrate(t.Context(), b.db, b.dialect))
+		store := must.Get(sqlstore.New(b.db, b.dialect))(t)
+		inbox := must.Get(sqlstore.NewInbox(store, "billing"))(t)
 		boxes := [2]*Outbox{b.named(t, "one"), b.named(t, "two")}
 		var met sync.WaitGroup // both have the lock that the other one needs
 		met.Add(2)
@@ -56,9 +49,7 @@ func TestInboxRunsAgainAfterDeadlock(t *testing.T) {
 				})
 			}()
 		}
-		if err := errors.Join(<-errs, <-errs); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(<-errs, <-errs))
 		for _, o := range boxes {
 			if n := len(read(t, o, "g", 10)); n != 2 {
 				t.Errorf("outbox %s has %d events, want one of each message", o.name, n)

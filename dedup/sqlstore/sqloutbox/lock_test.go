@@ -16,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // servers are the databases whose transactions run beside each other.
@@ -39,12 +40,8 @@ func TestAddWaitsForItsGroup(t *testing.T) {
 		o := b.outbox(t)
 		for name, end := range map[string]func(*sql.Tx) error{"commit": (*sql.Tx).Commit, "rollback": (*sql.Tx).Rollback} {
 			first, second := b.begin(t), b.begin(t)
-			if err := o.Add(t.Context(), first, event("g", name+"-first")); err != nil {
-				t.Fatal(err)
-			}
-			if err := o.Add(t.Context(), second, event("h", name+"-other group")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, o.Add(t.Context(), first, event("g", name+"-first")))
+			must.Do(t, o.Add(t.Context(), second, event("h", name+"-other group")))
 			added := make(chan error, 1)
 			go func() { added <- o.Add(context.WithoutCancel(t.Context()), second, event("g", name+"-second")) }()
 			select {
@@ -52,12 +49,8 @@ func TestAddWaitsForItsGroup(t *testing.T) {
 				t.Fatalf("%s: added beside an open transaction of the group: %v", name, err)
 			case <-time.After(300 * time.Millisecond):
 			}
-			if err := end(first); err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(<-added, second.Commit()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, end(first))
+			must.Do(t, errors.Join(<-added, second.Commit()))
 		}
 		if n := len(read(t, o, "g", 10)); n != 3 {
 			t.Errorf("%d events, want 3", n)
@@ -70,13 +63,9 @@ func TestGroupLockedTakesNoLock(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, b *bed) {
 		first, second := b.begin(t), b.begin(t)
-		if err := b.outbox(t).Add(t.Context(), first, event("g", "1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.outbox(t).Add(t.Context(), first, event("g", "1")))
 		o := b.outbox(t, func(o *Options) { o.GroupLocked = true })
-		if err := o.Add(within(t, 10*time.Second), second, event("g", "2")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.Add(within(t, 10*time.Second), second, event("g", "2")))
 	})
 }
 
@@ -142,9 +131,7 @@ func TestAddWithoutLockRows(t *testing.T) {
 					b.exec(t, text)
 				}
 			}
-			if err := o.Check(t.Context()); err != nil {
-				t.Errorf("after the INSERT of DDL: %v", err)
-			}
+			must.Do(t, o.Check(t.Context()))
 		})
 	}
 }
@@ -160,10 +147,7 @@ func TestLockHash(t *testing.T) {
 		{"box", "g", 0xf3e0b5aa84b11405}, {"orders", "ord-42", 0xf72cca64542a81e6},
 	} {
 		for _, prefix := range []string{"a_", "b_"} {
-			o, err := New(nil, b.dialect.WithPrefix(prefix), tt.box, source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(New(nil, b.dialect.WithPrefix(prefix), tt.box, source))(t)
 			if got := o.lockHash(tt.group); got != tt.want {
 				t.Errorf("%s, %s: got %#x, want %#x", tt.box, tt.group, got, tt.want)
 			}

@@ -2,6 +2,7 @@ package sqloutbox
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 )
 
 // What is added is read again, with all that an event has, and deleted after that.
@@ -85,9 +88,7 @@ func TestDeleteNamesTheEvent(t *testing.T) {
 			t.Errorf("left%s, want a b", got)
 		}
 		// A late delete of an earlier run of events is not one of a range.
-		if _, err := o.Delete(t.Context(), es[1:]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(o.Delete(t.Context(), es[1:]))(t)
 		if got := ids(read(t, o, "g", 10)); got != " a" {
 			t.Errorf("after the delete of b:%s, want a", got)
 		}
@@ -119,9 +120,7 @@ func TestClaim(t *testing.T) {
 		claim(two, time.Hour, "ab", "a", "b")
 		claim(one, time.Hour, "", "a", "b")
 		// The claim ends with its row.
-		if _, err := one.Delete(t.Context(), read(t, one, "b", 1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(one.Delete(t.Context(), read(t, one, "b", 1)))(t)
 		claim(two, time.Hour, "b", "b")
 		if _, err := one.Claim(t.Context(), []string{"a"}, 0); !isField(err, "lease") {
 			t.Errorf("lease 0: got error %v, want a OptionError", err)
@@ -154,17 +153,7 @@ func TestClaimOnSQLite(t *testing.T) {
 	}
 }
 
-func isField(err error, field string) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			if isField(e, field) {
-				return true
-			}
-		}
-	}
-	e, ok := errors.AsType[*sqsonce.OptionError](err)
-	return ok && e.Field == field
-}
+func isField(err error, field string) bool { return slices.Contains(testaws.Fields(err), field) }
 
 func isProblem(err, problem error) bool {
 	_, ok := errors.AsType[*sqlstore.DatabaseError](err)

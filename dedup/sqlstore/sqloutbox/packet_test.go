@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // packetServer is a MySQL with a max_allowed_packet, of which nothing else is asked but INSERTs.
@@ -76,15 +77,9 @@ func TestEventsAbovePacketSize(t *testing.T) {
 		s := &packetServer{packet: tt.packet}
 		db := sql.OpenDB(s)
 		t.Cleanup(func() { _ = db.Close() })
-		o, err := New(db, sqlstore.MySQL, "box", source, func(o *Options) { o.GroupLocked = true })
-		if err != nil {
-			t.Fatal(err)
-		}
-		tx, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = o.Add(t.Context(), tx, tt.es...)
+		o := must.Get(New(db, sqlstore.MySQL, "box", source, func(o *Options) { o.GroupLocked = true }))(t)
+		tx := must.Get(db.BeginTx(t.Context(), nil))(t)
+		err := o.Add(t.Context(), tx, tt.es...)
 		_, refused := errors.AsType[*sqsonce.OptionError](err)
 		if refused != (tt.inserts == 0) || !refused && err != nil || errors.Is(err, sqsonce.ErrUnavailable) || s.inserts != tt.inserts {
 			t.Errorf("%s: %v after %d inserts, want %d (0: an OptionError)", tt.name, err, s.inserts, tt.inserts)

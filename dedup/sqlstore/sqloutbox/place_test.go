@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // What a handler leaves in a session moves no event: 20 that were added on such sessions, each after another, are read once,
@@ -16,9 +17,7 @@ func TestSessionMovesNoEvent(t *testing.T) {
 		schema, use := b.Elsewhere(b.Name)
 		if schema != "" {
 			b.exec(t, "CREATE SCHEMA "+schema)
-			if err := Migrate(t.Context(), b.db, b.dialect.WithPrefix(schema+".sqsonce_")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, Migrate(t.Context(), b.db, b.dialect.WithPrefix(schema+".sqsonce_")))
 		}
 		db := sqlbed.Open(t, b.Driver, b.DSN)
 		db.SetMaxOpenConns(2)
@@ -44,9 +43,7 @@ func TestSessionMovesNoEvent(t *testing.T) {
 			t.Fatalf("read%s, want 20 events", ids(es))
 		}
 		sqlbed.Exec(t, b.db, use)
-		if _, err := relay.Delete(t.Context(), es); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(relay.Delete(t.Context(), es))(t)
 		if left := read(t, b.through(t, sqlbed.Open(t, b.Driver, b.DSN), "box"), "g", 100); len(left) > 0 {
 			t.Errorf("read again:%s", ids(left))
 		}

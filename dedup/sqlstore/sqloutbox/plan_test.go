@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // inWords is what the tests of this file say to a database in its own SQL, and expect of it, by its dialect.
@@ -45,9 +46,7 @@ func TestStatements(t *testing.T) {
 	eachBed(t, func(t *testing.T, b *bed) {
 		spy, db := spied(t, b)
 		o := b.through(t, db, "box")
-		if err := o.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.Check(t.Context()))
 		expect := func(what string, want ...string) {
 			t.Helper()
 			var got []string
@@ -92,12 +91,8 @@ func TestStatements(t *testing.T) {
 			if err != nil || len(es) != 1 {
 				t.Fatalf("Read:%s, %v", ids(es), err)
 			}
-			if _, err := o.Delete(t.Context(), es); err != nil {
-				t.Fatal(err)
-			}
-			if err := o.Unclaim(t.Context(), []string{"g"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(o.Delete(t.Context(), es))(t)
+			must.Do(t, o.Unclaim(t.Context(), []string{"g"}))
 			expect("a visit", want...)
 		}
 		claimed := append(slices.Clone(words.heads), short(o.place.Dialect().SQL("UPDATE {outbox}")), "SELECT seq,", "DELETE FROM")
@@ -131,19 +126,14 @@ func plan(t *testing.T, b *bed, text string, args ...any) string {
 		t.Fatalf("%s: %v", text, err)
 	}
 	defer func() { _ = rows.Close() }()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must.Get(rows.Columns())(t)
 	var all strings.Builder
 	for rows.Next() {
 		values := make([]any, len(columns))
 		for i := range values {
 			values[i] = new(sql.NullString)
 		}
-		if err := rows.Scan(values...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(values...))
 		for i, v := range values {
 			if s := v.(*sql.NullString); s.Valid {
 				fmt.Fprintf(&all, "%s=%s ", columns[i], s.String)
@@ -151,9 +141,7 @@ func plan(t *testing.T, b *bed, text string, args ...any) string {
 		}
 		all.WriteString("\n")
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return strings.ToLower(all.String())
 }
 
@@ -175,9 +163,7 @@ func TestPlans(t *testing.T) {
 	eachBed(t, func(t *testing.T, b *bed) {
 		backlog(t, b, 20000, 100)
 		o := b.outbox(t)
-		if err := o.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.Check(t.Context()))
 		s := o.stmts()
 		const last = math.MaxInt64
 		type statement struct {

@@ -3,16 +3,16 @@ package sqloutbox
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -26,39 +26,22 @@ func newQueue(t testing.TB) *queue {
 	t.Helper()
 	srv := memsqs.New()
 	t.Cleanup(srv.Close)
-	client := sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: srv},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-		}),
-	})
-	out, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{
-		QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &queue{client, aws.ToString(out.QueueUrl)}
+	client := testaws.SQS(srv)
+	return &queue{client, testaws.Queue(t, client, "orders.fifo", nil)}
 }
 
 // relay returns a relay of its own publisher.
 func (q *queue) relay(t testing.TB, s outbox.Store) *outbox.Relay {
 	t.Helper()
-	p, err := fifo.NewPublisher(q.client, q.url, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(fifo.NewPublisher(q.client, q.url, source))(t)
 	t.Cleanup(func() {
 		if err := p.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("closing the publisher: %v", err)
 		}
 	})
-	r, err := outbox.NewRelay(s, p, func(o *outbox.Options) {
+	r := must.Get(outbox.NewRelay(s, p, func(o *outbox.Options) {
 		o.Poll, o.Settle, o.Logger = 50*time.Millisecond, -1, slog.New(slog.DiscardHandler)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return r
 }
 
@@ -66,19 +49,14 @@ func (q *queue) relay(t testing.TB, s outbox.Store) *outbox.Relay {
 func (q *queue) receive(t testing.TB) (all []sqstypes.Message) {
 	t.Helper()
 	for {
-		out, err := q.client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		out := must.Get(q.client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
 			QueueUrl: &q.url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if len(out.Messages) == 0 {
 			return all
 		}
 		for _, m := range out.Messages {
-			if _, err := q.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: m.ReceiptHandle}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(q.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: m.ReceiptHandle}))(t)
 		}
 		all = append(all, out.Messages...)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // The database's server dies while a relay publishes, and later stops answering for a while. What was committed before and
@@ -19,9 +20,7 @@ func TestServerDies(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			b := openBed(t, kind, sqlbed.Own(t, kind))
-			if err := Migrate(t.Context(), b.db, b.dialect); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, Migrate(t.Context(), b.db, b.dialect))
 			writer, o := b.outbox(t), b.outbox(t, func(o *Options) { o.Timeout = 500 * time.Millisecond })
 			q := newQueue(t)
 			ctx, stop := context.WithCancel(t.Context())
@@ -44,13 +43,9 @@ func TestServerDies(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 			}
 			add()
-			if err := b.Server.Pause(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Server.Pause())
 			time.Sleep(2 * time.Second)
-			if err := b.Server.Resume(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Server.Resume())
 			add()
 			for end := time.Now().Add(90 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 				left, _, err := writer.Groups(t.Context(), "", 1)

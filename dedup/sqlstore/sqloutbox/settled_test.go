@@ -9,6 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // What Read returns has all that was committed before it, on a database whose statements are no snapshots, whatever the
@@ -18,9 +19,7 @@ func TestReadIsWhole(t *testing.T) {
 	b := newBed(t, "SQLite")
 	spy, db := spied(t, b)
 	o, writer := b.through(t, db, "box"), b.outbox(t)
-	if err := o.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Check(t.Context()))
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	d := &tornGroups{rng: rand.New(rand.NewPCG(seed, 2)), groups: map[int64]string{}, seen: map[string]int64{}}
@@ -56,9 +55,7 @@ func TestReadIsWhole(t *testing.T) {
 		}
 		if len(es) > 0 && rng.IntN(4) > 0 {
 			n := len(es) - rng.IntN(2)*rng.IntN(len(es))
-			if _, err := o.Delete(t.Context(), es[:n]); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(o.Delete(t.Context(), es[:n]))(t)
 			committed = committed[n:]
 			known.Confirmed = es[n-1].Seq
 		}
@@ -141,12 +138,8 @@ func TestCharacterSets(t *testing.T) {
 					}
 				}
 				es := read(t, o, "g", 10)
-				if err := errors.Join(o.Park(t.Context(), es[0], outbox.Halt, "é"), o.Unpark(t.Context(), es[0])); err != nil {
-					t.Error(err)
-				}
-				if _, err := o.Delete(t.Context(), es); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(o.Park(t.Context(), es[0], outbox.Halt, "é"), o.Unpark(t.Context(), es[0])))
+				must.Get(o.Delete(t.Context(), es))(t)
 				if es = read(t, o, "g", 10); len(es) > 0 {
 					t.Errorf("%d events are left, want none", len(es))
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/outboxstorm"
 )
 
@@ -40,9 +41,7 @@ func storm(t *testing.T, p outboxstorm.Plan) (problem string) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openBed(t, "SQLite", made)
 		b.db.SetMaxOpenConns(1)
-		if err := Migrate(t.Context(), b.db, b.dialect); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Migrate(t.Context(), b.db, b.dialect))
 		spy, relays := spied(t, b)
 		relays.SetMaxOpenConns(1)
 		d := &tornGroups{defect: p.Defect, rng: rand.New(rand.NewPCG(p.Seed, 7)), groups: map[int64]string{}, seen: map[string]int64{}}
@@ -69,21 +68,14 @@ func storm(t *testing.T, p outboxstorm.Plan) (problem string) {
 }
 
 func left(t *testing.T, b *bed, group string) (ids []string) {
-	rows, err := b.db.Query(b.Dialect.SQL("SELECT {raw}id{/raw} FROM {outbox} WHERE aggregateid = ? ORDER BY seq"), group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(b.db.Query(b.Dialect.SQL("SELECT {raw}id{/raw} FROM {outbox} WHERE aggregateid = ? ORDER BY seq"), group))(t)
 	defer func() { _ = rows.Close() }() // rows.Err reports the errors
 	for rows.Next() {
 		var id string
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&id))
 		ids = append(ids, id)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return ids
 }
 
@@ -116,37 +108,23 @@ func (d *tornGroups) calm() {
 
 // commit commits events, and knows whose their numbers are before any reader can.
 func (d *tornGroups) commit(t *testing.T, b *bed, o *Outbox, es []fifo.Event) {
-	tx, err := b.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Add(t.Context(), tx, es...); err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Get(b.db.BeginTx(t.Context(), nil))(t)
+	must.Do(t, o.Add(t.Context(), tx, es...))
 	d.note(t, b, tx, es[0].Group)
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Commit())
 }
 
 func (d *tornGroups) note(t *testing.T, b *bed, tx *sql.Tx, group string) {
-	rows, err := tx.Query(b.Dialect.SQL("SELECT seq FROM {outbox} WHERE aggregateid = ?"), group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(tx.Query(b.Dialect.SQL("SELECT seq FROM {outbox} WHERE aggregateid = ?"), group))(t)
 	defer func() { _ = rows.Close() }() // rows.Err reports the errors
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for rows.Next() {
 		var seq int64
-		if err := rows.Scan(&seq); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&seq))
 		d.groups[seq] = group
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 }
 
 func (d *tornGroups) began(text string) (row func([]driver.Value) bool, ended func()) {

@@ -14,6 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/outboxtest"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -38,45 +40,32 @@ func (x *examined) commit(t *testing.T, es ...fifo.Event) {
 	in := &dynamodb.TransactWriteItemsInput{}
 	for _, e := range es {
 		x.seqs[e.Group]++
-		p, err := x.Put(e, x.seqs[e.Group])
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(x.Put(e, x.seqs[e.Group]))(t)
 		in.TransactItems = append(in.TransactItems, ddbtypes.TransactWriteItem{Put: p})
 	}
-	if _, err := x.ddb.TransactWriteItems(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(x.ddb.TransactWriteItems(t.Context(), in))(t)
 }
 
 // damage makes an event one of a later version.
 func (x *examined) damage(t *testing.T, e outbox.Entry) {
 	t.Helper()
-	_, err := x.ddb.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+	must.Get(x.ddb.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: aws.String(x.table), Key: keyOf(x.partition(e.Group), e.Seq), UpdateExpression: aws.String("SET v = :v"),
 		ExpressionAttributeValues: item{":v": number(itemVersion + 1)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
 // replace puts another event into the place of one, as a restore of the table may.
 func (x *examined) replace(t *testing.T, e outbox.Entry, with fifo.Event) {
 	t.Helper()
 	it := encode(x.partition(e.Group), e.Seq, source, with, time.Now())
-	if _, err := x.ddb.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(x.table), Item: it}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(x.ddb.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(x.table), Item: it}))(t)
 }
 
 // open returns an outbox in a table of another process's making.
 func (x *examined) open(t *testing.T, name string) *examined {
 	t.Helper()
-	o, err := New(x.ddb, x.table, name, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(New(x.ddb, x.table, name, source))(t)
 	return &examined{Outbox: o, ddb: x.ddb, table: x.table, seqs: map[string]int64{}}
 }
 
@@ -119,14 +108,14 @@ func TestConformance(t *testing.T) {
 // The suite on dynoxide, which has no code in common with the server in memory, by sockets and in real time.
 func TestConformanceOnDynoxide(t *testing.T) {
 	t.Parallel()
-	ddb := clientOf(http.DefaultTransport, testserver.Dynoxide.Shared(t).URL)
+	ddb := dynamodb.New(testaws.DynamoDB(http.DefaultTransport).Options(), func(o *dynamodb.Options) {
+		o.BaseEndpoint = aws.String(testserver.Dynoxide.Shared(t).URL)
+	})
 	h := suiteOf
 	h.RealTime = true
 	h.New = func(t *testing.T) (outbox.Store, func(*testing.T, ...fifo.Event)) {
 		table := "outbox-" + rand.Text()
-		if err := CreateTable(t.Context(), ddb, table); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, CreateTable(t.Context(), ddb, table))
 		x := (&examined{ddb: ddb, table: table}).open(t, testBox)
 		return x, x.commit
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -77,9 +78,7 @@ func TestGroupsIsBounded(t *testing.T) {
 	bubble(t, func(b *bed) {
 		other := b.outbox(b.ddb, "other")
 		for n := range 100 {
-			if err := b.tryWrite(other, event(fmt.Sprint("g", n), 1), 1); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, b.tryWrite(other, event(fmt.Sprint("g", n), 1), 1))
 		}
 		b.put("mine", 1)
 		most := 0
@@ -194,12 +193,8 @@ func TestOutboxesShareATable(t *testing.T) {
 	bubble(t, func(b *bed) {
 		for _, name := range []string{"orders", "order", "orders-eu"} {
 			o := b.outbox(b.ddb, name)
-			if err := b.tryWrite(o, fifo.Event{ID: name, Group: "g", Body: "{}"}, 1); err != nil {
-				b.Fatal(err)
-			}
-			if err := o.Park(b.Context(), outbox.Entry{Event: fifo.Event{ID: name, Group: "g"}, Seq: 1}, outbox.Halt, ""); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, b.tryWrite(o, fifo.Event{ID: name, Group: "g", Body: "{}"}, 1))
+			must.Do(b, o.Park(b.Context(), outbox.Entry{Event: fifo.Event{ID: name, Group: "g"}, Seq: 1}, outbox.Halt, ""))
 		}
 		for _, name := range []string{"orders", "order", "orders-eu"} {
 			o := b.outbox(b.ddb, name)

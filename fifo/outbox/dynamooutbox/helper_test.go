@@ -2,11 +2,9 @@ package dynamooutbox
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +18,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -42,10 +42,8 @@ func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{T: t, srv: memdynamodb.New()}
 	t.Cleanup(b.srv.Close)
-	b.ddb = clientOf(b.srv, "http://dynamodb.local")
-	if err := CreateTable(t.Context(), b.ddb, testTable); err != nil {
-		t.Fatal(err)
-	}
+	b.ddb = testaws.DynamoDB(b.srv)
+	must.Do(t, CreateTable(t.Context(), b.ddb, testTable))
 	b.box = b.outbox(b.ddb, testBox)
 	return b
 }
@@ -63,23 +61,9 @@ func inBubble(t *testing.T, f func(b *bed)) {
 	synctest.Test(t, func(t *testing.T) { f(newBed(t)) })
 }
 
-func clientOf(rt http.RoundTripper, url string) *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: aws.String(url),
-		HTTPClient:   &http.Client{Transport: rt},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-		}),
-	})
-}
-
 func (b *bed) outbox(c Client, name string) *Outbox {
 	b.Helper()
-	o, err := New(c, testTable, name, source)
-	if err != nil {
-		b.Fatal(err)
-	}
+	o := must.Get(New(c, testTable, name, source))(b)
 	return o
 }
 
@@ -98,9 +82,7 @@ func (b *bed) put(group string, seqs ...int) {
 // write commits one event.
 func (b *bed) write(e fifo.Event, seq int64) {
 	b.Helper()
-	if err := b.tryWrite(b.box, e, seq); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, b.tryWrite(b.box, e, seq))
 }
 
 func (b *bed) tryWrite(o *Outbox, e fifo.Event, seq int64) error {
@@ -115,17 +97,13 @@ func (b *bed) tryWrite(o *Outbox, e fifo.Event, seq int64) error {
 // set puts an item as it is: one that Put would not write.
 func (b *bed) set(it item) {
 	b.Helper()
-	if _, err := b.ddb.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: it}); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(b.ddb.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: it}))(b)
 }
 
 func (b *bed) park(group string, p outbox.Policy, seqs ...int) {
 	b.Helper()
 	for _, n := range seqs {
-		if err := b.box.Park(b.Context(), outbox.Entry{Event: event(group, n), Seq: int64(n)}, p, "refused"); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, b.box.Park(b.Context(), outbox.Entry{Event: event(group, n), Seq: int64(n)}, p, "refused"))
 	}
 }
 
@@ -195,9 +173,7 @@ func (b *bed) stored() string {
 			PK  struct{ S string } `json:"pk"`
 			Seq struct{ N string } `json:"seq"`
 		}
-		if err := json.Unmarshal(raw, &it); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, json.Unmarshal(raw, &it))
 		n, _ := strconv.Atoi(it.Seq.N)
 		keys = append(keys, key{it.PK.S, n})
 	}
@@ -242,23 +218,4 @@ func (b *bed) wantOps(want string, f func()) {
 }
 
 // fields are the names of the bad fields that an error has.
-func fields(err error) string {
-	var names []string
-	var walk func(error)
-	walk = func(err error) {
-		if f, ok := err.(*sqsonce.OptionError); ok {
-			names = append(names, f.Field)
-			return
-		}
-		switch x := err.(type) {
-		case interface{ Unwrap() []error }:
-			for _, e := range x.Unwrap() {
-				walk(e)
-			}
-		case interface{ Unwrap() error }:
-			walk(x.Unwrap())
-		}
-	}
-	walk(err)
-	return strings.Join(names, " ")
-}
+func fields(err error) string { return strings.Join(testaws.Fields(err), " ") }

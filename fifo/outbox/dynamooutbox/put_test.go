@@ -2,7 +2,6 @@ package dynamooutbox
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 )
 
 // fullEvent has everything that an event can have.
@@ -27,7 +28,7 @@ func fullEvent() fifo.Event {
 
 func TestNewChecksItsArguments(t *testing.T) {
 	t.Parallel()
-	c := clientOf(nil, "http://dynamodb.local")
+	c := testaws.DynamoDB(nil)
 	for name, tt := range map[string]struct {
 		client              Client
 		table, name, source string
@@ -66,30 +67,19 @@ func TestSourceIsANamespace(t *testing.T) {
 // What SQS would refuse is refused before the commit, all of it at once.
 func TestPutChecksItsArguments(t *testing.T) {
 	t.Parallel()
-	o := (&bed{T: t}).outbox(clientOf(nil, "http://dynamodb.local"), testBox)
-	eight := map[string]sqsonce.Attribute{}
-	for i := range 8 {
-		eight[fmt.Sprint("a", i)] = sqsonce.Attribute{Type: "String", String: "x"}
-	}
+	o := (&bed{T: t}).outbox(testaws.DynamoDB(nil), testBox)
 	for name, tt := range map[string]struct {
 		change func(*fifo.Event)
 		seq    int64
 		want   string
 	}{
-		"good":         {func(*fifo.Event) {}, 1, ""},
-		"seq 0":        {func(*fifo.Event) {}, 0, "seq"},
-		"seq -1":       {func(*fifo.Event) {}, -1, "seq"},
-		"no body":      {func(e *fifo.Event) { e.Body = "" }, 1, "Event.Body"},
-		"not UTF-8":    {func(e *fifo.Event) { e.Body = "a\xff" }, 1, "Event.Body"},
-		"no group":     {func(e *fifo.Event) { e.Group = "" }, 1, "Event.Group"},
-		"group, space": {func(e *fifo.Event) { e.Group = "a b" }, 1, "Event.Group"},
-		"group, 129":   {func(e *fifo.Event) { e.Group = strings.Repeat("g", 129) }, 1, "Event.Group"},
-		"no ID":        {func(e *fifo.Event) { e.ID = "" }, 1, "Event.ID"},
-		"8 attributes": {func(e *fifo.Event) { e.Attributes = eight }, 1, "Event.Attributes"},
-		"over 1 MiB":   {func(e *fifo.Event) { e.Body = strings.Repeat("b", 1<<20) }, 1, "Event.Body Event.Body"},
-		"390 KB":       {func(e *fifo.Event) { e.Body = strings.Repeat("b", maxItem) }, 1, "Event.Body"},
-		"389 KB":       {func(e *fifo.Event) { e.Body = strings.Repeat("b", 389<<10) }, 1, ""},
-		"two fields":   {func(e *fifo.Event) { e.ID, e.Body = "", "" }, 0, "Event.ID Event.Body seq"},
+		"good":       {func(*fifo.Event) {}, 1, ""},
+		"seq 0":      {func(*fifo.Event) {}, 0, "seq"},
+		"no body":    {func(e *fifo.Event) { e.Body = "" }, 1, "Event.Body"},
+		"over 1 MiB": {func(e *fifo.Event) { e.Body = strings.Repeat("b", 1<<20) }, 1, "Event.Body Event.Body"},
+		"390 KB":     {func(e *fifo.Event) { e.Body = strings.Repeat("b", maxItem) }, 1, "Event.Body"},
+		"389 KB":     {func(e *fifo.Event) { e.Body = strings.Repeat("b", 389<<10) }, 1, ""},
+		"two fields": {func(e *fifo.Event) { e.ID, e.Body = "", "" }, 0, "Event.ID Event.Body seq"},
 	} {
 		e := event("g", 1)
 		tt.change(&e)
@@ -112,9 +102,7 @@ func TestLargestItem(t *testing.T) {
 		size := itemBytes(encode(b.box.partition(e.Group), 1, source, e, time.Now()))
 		e.Body += strings.Repeat("b", maxItem-size)
 		b.write(e, 1)
-		if err := b.box.Park(b.Context(), outbox.Entry{Event: e, Seq: 1}, outbox.Halt, strings.Repeat("é", 500)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, b.box.Park(b.Context(), outbox.Entry{Event: e, Seq: 1}, outbox.Halt, strings.Repeat("é", 500)))
 		e.Body += "b"
 		if _, err := b.box.Put(e, 2); fields(err) != "Event.Body" {
 			t.Errorf("one byte more: got %v, want a OptionError of Event.Body", err)
@@ -142,16 +130,10 @@ func TestSeqInUse(t *testing.T) {
 func TestPutCopies(t *testing.T) {
 	bubble(t, func(b *bed) {
 		e := fullEvent()
-		p, err := b.box.Put(e, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(b.box.Put(e, 1))(t)
 		e.Attributes["bytes"].Binary[0] = 7
 		e.Attributes["new"] = sqsonce.Attribute{Type: "String", String: "x"}
-		got, err := decode(p.Item, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(decode(p.Item, time.Now()))(t)
 		if len(got.Attributes) != 3 || got.Attributes["bytes"].Binary[0] != 0 {
 			t.Errorf("the item has %v", got.Attributes)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -77,9 +78,7 @@ func TestBusyRequests(t *testing.T) {
 		}
 		n := len(x.srv.Calls())
 		sent := len(x.queue.Calls())
-		if err := x.relay(x.box).Drain(x.Context(), names...); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, x.relay(x.box).Drain(x.Context(), names...))
 		count := map[string]float64{}
 		for _, c := range x.srv.Calls()[n:] {
 			count[c.Op] += 1. / (groups * each)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"testing"
 	"time"
 
@@ -16,6 +15,8 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -35,25 +36,14 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	x := &rig{bed: newBed(t), queue: memsqs.New()}
 	t.Cleanup(x.queue.Close)
-	x.sqs = sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: x.queue},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-		}),
-	})
-	out, err := x.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.url = *out.QueueUrl
-	_, err = x.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+	x.sqs = testaws.SQS(x.queue)
+	x.url = testaws.Queue(t, x.sqs, "orders.fifo", nil)
+	_, err := x.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String(versions), BillingMode: ddbtypes.BillingModePayPerRequest,
 		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: ddbtypes.ScalarAttributeTypeS}},
 		KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: ddbtypes.KeyTypeHash}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return x
 }
 
@@ -61,19 +51,13 @@ func newRig(t *testing.T) *rig {
 func (x *rig) relay(box *Outbox, optFns ...func(*outbox.Options)) *outbox.Relay {
 	x.Helper()
 	p := x.publisher()
-	r, err := outbox.NewRelay(box, p, append(optFns, func(o *outbox.Options) { o.Logger = slog.New(slog.DiscardHandler) })...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	r := must.Get(outbox.NewRelay(box, p, append(optFns, func(o *outbox.Options) { o.Logger = slog.New(slog.DiscardHandler) })...))(x)
 	return r
 }
 
 func (x *rig) publisher() *fifo.Publisher {
 	x.Helper()
-	p, err := fifo.NewPublisher(x.sqs, x.url, source, func(o *fifo.Options) { o.Logger = slog.New(slog.DiscardHandler) })
-	if err != nil {
-		x.Fatal(err)
-	}
+	p := must.Get(fifo.NewPublisher(x.sqs, x.url, source, func(o *fifo.Options) { o.Logger = slog.New(slog.DiscardHandler) }))(x)
 	x.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

@@ -14,7 +14,9 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/outboxstorm"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -54,7 +56,7 @@ func storm(t *testing.T, p outboxstorm.Plan) (problem string) {
 				return nil
 			},
 			Open: func(process *outboxstorm.Process) outbox.Store {
-				return x.outbox(defectiveClient(p.Defect, clientOf(process.Through(x.srv), "http://dynamodb.local")), testBox)
+				return x.outbox(defectiveClient(p.Defect, testaws.DynamoDB(process.Through(x.srv))), testBox)
 			},
 			Left: x.left,
 			Calm: func() { x.srv.Set(fault.Plan{}) },
@@ -70,9 +72,7 @@ func (x *rig) left(group string) (ids []string) {
 			PK  struct{ S string } `json:"pk"`
 			Seq struct{ N string } `json:"seq"`
 		}
-		if err := json.Unmarshal(raw, &it); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, json.Unmarshal(raw, &it))
 		if it.PK.S == x.box.partition(group) {
 			ids = append(ids, fmt.Sprintf("%s/v%s", group, it.Seq.N))
 		}
@@ -135,9 +135,7 @@ func TestThroughput(t *testing.T) {
 		x.sqsFaults(slow(15 * time.Millisecond))
 		p := x.publisher()
 		start := time.Now()
-		if _, err := p.PublishAll(x.Context(), events); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(p.PublishAll(x.Context(), events))(x)
 		fromMemory = time.Since(start)
 	})
 	inRig(t, func(x *rig) {
@@ -153,9 +151,7 @@ func TestThroughput(t *testing.T) {
 		x.faults(slow(5 * time.Millisecond))
 		r := x.relay(x.box)
 		start := time.Now()
-		if err := r.Drain(x.Context(), names...); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, r.Drain(x.Context(), names...))
 		relayed = time.Since(start)
 		x.faults()
 		x.wantStored("")

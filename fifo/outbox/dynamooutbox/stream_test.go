@@ -18,6 +18,8 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -90,7 +92,7 @@ func TestLambda(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := (&bed{T: t}).outbox(clientOf(nil, "http://dynamodb.local"), testBox)
+			o := (&bed{T: t}).outbox(testaws.DynamoDB(nil), testBox)
 			r := &fakeRelay{err: c.err}
 			answer, err := o.invoke(t.Context(), r, c.event)
 			got := "error"
@@ -156,15 +158,10 @@ func TestStreamOfATableByARN(t *testing.T) {
 		"arn:aws:dynamodb:eu-west-1:123456789012:table/outbox": false,
 		"arn:aws:dynamodb:us-east-1:210987654321:table/outbox": false,
 	} {
-		o, err := New(clientOf(nil, ""), table, testBox, source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(New(testaws.DynamoDB(nil), table, testBox, source))(t)
 		r := &fakeRelay{}
 		e := events.DynamoDBEvent{}
-		if err := json.Unmarshal(streamEvent(streamARN, "INSERT orders#a"), &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(streamEvent(streamARN, "INSERT orders#a"), &e))
 		if _, err := o.stream(t.Context(), r, e); (err == nil) != want {
 			t.Errorf("%s: got %v, want an error: %t", table, err, !want)
 		}
@@ -174,16 +171,13 @@ func TestStreamOfATableByARN(t *testing.T) {
 // A role that STS refuses for a moment has DynamoDB refuse nothing: the relay does not end.
 func TestRefusedCredentialsAreNoDenial(t *testing.T) {
 	t.Parallel()
-	refused := clientOf(nil, "http://dynamodb.local")
+	refused := testaws.DynamoDB(nil)
 	refused = dynamodb.New(refused.Options(), func(o *dynamodb.Options) {
 		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{}, &smithy.OperationError{ServiceID: "STS", Err: &smithy.GenericAPIError{Code: "AccessDenied"}}
 		})
 	})
-	o, err := New(refused, testTable, "orders", source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(New(refused, testTable, "orders", source))(t)
 	e := outbox.Entry{Seq: 1, Source: source}
 	e.ID, e.Group = "1", "g"
 	if _, err := o.Delete(t.Context(), []outbox.Entry{e}); err == nil || errors.Is(err, outbox.ErrDenied) {
@@ -198,17 +192,9 @@ func (x *rig) streamed() json.RawMessage {
 		Region: "us-east-1", BaseEndpoint: aws.String("http://dynamodb.local"), HTTPClient: &http.Client{Transport: x.srv},
 		Credentials: x.ddb.Options().Credentials,
 	})
-	must := func(err error) {
-		x.Helper()
-		if err != nil {
-			x.Fatal(err)
-		}
-	}
-	table, err := x.ddb.DescribeTable(x.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(testTable)})
-	must(err)
+	table := must.Get(x.ddb.DescribeTable(x.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(testTable)}))(x)
 	arn := table.Table.LatestStreamArn
-	stream, err := c.DescribeStream(x.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: arn})
-	must(err)
+	stream := must.Get(c.DescribeStream(x.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: arn}))(x)
 	type change struct {
 		Keys           map[string]any
 		SequenceNumber *string
@@ -221,10 +207,10 @@ func (x *rig) streamed() json.RawMessage {
 	}
 	all := []record{}
 	for _, shard := range stream.StreamDescription.Shards {
-		it, err := c.GetShardIterator(x.Context(), &dynamodbstreams.GetShardIteratorInput{StreamArn: arn, ShardId: shard.ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon})
-		must(err)
-		out, err := c.GetRecords(x.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: it.ShardIterator})
-		must(err)
+		it := must.Get(c.GetShardIterator(x.Context(), &dynamodbstreams.GetShardIteratorInput{
+			StreamArn: arn, ShardId: shard.ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon,
+		}))(x)
+		out := must.Get(c.GetRecords(x.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: it.ShardIterator}))(x)
 		for _, r := range out.Records {
 			keys := map[string]any{}
 			for name, v := range r.Dynamodb.Keys {
@@ -238,9 +224,7 @@ func (x *rig) streamed() json.RawMessage {
 			all = append(all, record{r.EventName, change{keys, r.Dynamodb.SequenceNumber, r.Dynamodb.StreamViewType}, arn})
 		}
 	}
-	raw, err := json.Marshal(map[string]any{"Records": all})
-	must(err)
-	return raw
+	return must.Get(json.Marshal(map[string]any{"Records": all}))(x)
 }
 
 // The table's own stream rings for its groups: every event of it is published, and a stream that is read again changes nothing.

@@ -12,6 +12,8 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -47,18 +49,13 @@ func tableAs(b *bed, hash, hashType, sort, sortType string, stream ddbtypes.Stre
 	if stream != "" {
 		in.StreamSpecification = &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: stream}
 	}
-	if _, err := b.ddb.CreateTable(b.Context(), in); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(b.ddb.CreateTable(b.Context(), in))(b)
 	if ttl == "" {
 		return
 	}
-	_, err := b.ddb.UpdateTimeToLive(b.Context(), &dynamodb.UpdateTimeToLiveInput{
+	must.Get(b.ddb.UpdateTimeToLive(b.Context(), &dynamodb.UpdateTimeToLiveInput{
 		TableName: aws.String(testTable), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String(ttl), Enabled: aws.Bool(true)},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}))(b)
 }
 
 func TestCheck(t *testing.T) {
@@ -84,7 +81,7 @@ func TestCheck(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &bed{T: t, srv: memdynamodb.New()}
 				t.Cleanup(b.srv.Close)
-				b.ddb = clientOf(b.srv, "http://dynamodb.local")
+				b.ddb = testaws.DynamoDB(b.srv)
 				b.box = b.outbox(b.ddb, testBox)
 				c.make(b)
 				if err := b.box.Check(b.Context()); problems(err) != c.check {
@@ -102,16 +99,10 @@ func TestCheck(t *testing.T) {
 func TestCreateTable(t *testing.T) {
 	bubble(t, func(b *bed) {
 		type tableCalls struct{ TableClient }
-		if err := CreateTable(b.Context(), tableCalls{b.ddb}, testTable); err != nil {
-			b.Error(err)
-		}
+		must.Do(b, CreateTable(b.Context(), tableCalls{b.ddb}, testTable))
 		b.faults(fault.Rule{Op: "CreateTable", Nth: 1, Do: fault.LoseReply})
-		if err := CreateTable(b.Context(), b.ddb, "other"); err != nil {
-			b.Error(err)
-		}
-		if err := b.box.Check(b.Context()); err != nil {
-			b.Error(err)
-		}
+		must.Do(b, CreateTable(b.Context(), b.ddb, "other"))
+		must.Do(b, b.box.Check(b.Context()))
 		out, err := b.ddb.DescribeTable(b.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("other")})
 		if err != nil || out.Table.StreamSpecification.StreamViewType != ddbtypes.StreamViewTypeKeysOnly {
 			b.Errorf("got %v, %v, want a stream of keys", out, err)
@@ -123,7 +114,7 @@ func TestCreateTable(t *testing.T) {
 	})
 	for name, err := range map[string]error{
 		"client": CreateTable(t.Context(), nil, testTable),
-		"table":  CreateTable(t.Context(), clientOf(nil, ""), "x"),
+		"table":  CreateTable(t.Context(), testaws.DynamoDB(nil), "x"),
 	} {
 		if fields(err) != name {
 			t.Errorf("got %v, want a OptionError of %s", err, name)
@@ -180,7 +171,7 @@ func TestCheckOfOtherAnswers(t *testing.T) {
 		"no TTL":       {table("ACTIVE"), &dynamodb.DescribeTimeToLiveOutput{}, "other"},
 		"both missing": {&dynamodb.DescribeTableOutput{}, &dynamodb.DescribeTimeToLiveOutput{}, "other"},
 	} {
-		o := (&bed{T: t}).outbox(&describeLens{clientOf(nil, ""), c.table, c.ttl}, testBox)
+		o := (&bed{T: t}).outbox(&describeLens{testaws.DynamoDB(nil), c.table, c.ttl}, testBox)
 		if err := o.Check(t.Context()); problems(err) != c.want {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
@@ -190,9 +181,7 @@ func TestCheckOfOtherAnswers(t *testing.T) {
 // A relay drains a table that has no stream.
 func TestDrainWithoutAStream(t *testing.T) {
 	onRig(t, func(x *rig) {
-		if _, err := x.ddb.DeleteTable(x.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(testTable)}); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(x.ddb.DeleteTable(x.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(testTable)}))(x)
 		tableAs(x.bed, "pk", "S", "seq", "N", "", "")
 		x.mustCommit("g", 0, 3)
 		time.Sleep(time.Minute)

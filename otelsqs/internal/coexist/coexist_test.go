@@ -59,38 +59,29 @@ var service = resource.NewSchemaless(semconv.ServiceName("billing"))
 
 func newProgram(t *testing.T, optFns ...func(*otelsqs.Options)) *program {
 	t.Helper()
-	stack, err := localstack.Start(context.Background(), func(o *localstack.Options) {
+	stack := must.Get(localstack.Start(context.Background(), func(o *localstack.Options) {
 		o.Queues, o.Tables = []localstack.Queue{{Name: "orders"}}, []string{"dedup", "stock"}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { must.Do(t, stack.Close(context.Background())) })
 	p := &program{T: t, stack: stack, url: stack.QueueURL["orders"], spans: tracetest.NewInMemoryExporter()}
 	p.traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(p.spans), sdktrace.WithResource(service))
 	instrument := []otelaws.Option{otelaws.WithTracerProvider(p.traces), otelaws.WithTextMapPropagator(xray.Propagator{})}
 	p.sqs = sqs.New(stack.SQS.Options(), func(o *sqs.Options) { otelaws.AppendMiddlewares(&o.APIOptions, instrument...) })
 	p.dynamodb = dynamodb.New(stack.DynamoDB.Options(), func(o *dynamodb.Options) { otelaws.AppendMiddlewares(&o.APIOptions, instrument...) })
-	p.tel, err = otelsqs.New(append(optFns, func(o *otelsqs.Options) { o.TracerProvider = p.traces })...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.tel = must.Get(otelsqs.New(append(optFns, func(o *otelsqs.Options) { o.TracerProvider = p.traces })...))(t)
 	return p
 }
 
 // publish publishes an event of each ID in a span of the program.
 func (p *program) publish(ids ...string) {
 	p.Helper()
-	publisher, err := fifo.NewPublisher(p.sqs, p.url, "shop", p.tel.Publisher)
-	if err != nil {
-		p.Fatal(err)
-	}
+	publisher := must.Get(fifo.NewPublisher(p.sqs, p.url, "shop", p.tel.Publisher))(p)
 	ctx, span := p.traces.Tracer("program").Start(context.Background(), "checkout")
 	var all []fifo.Event
 	for _, id := range ids {
 		all = append(all, fifo.Event{ID: id, Body: id})
 	}
-	_, err = publisher.PublishAll(ctx, all)
+	_, err := publisher.PublishAll(ctx, all)
 	must.Do(p, errors.Join(err, publisher.Close(ctx)))
 	span.End()
 }

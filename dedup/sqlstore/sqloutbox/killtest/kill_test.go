@@ -1,33 +1,34 @@
 //go:build unix
 
-// Package killtest_test kills relays and producers of an SQL outbox: see package outboxkill.
+// Package killtest_test kills relays and producers of an SQL outbox with SIGKILL at every step, stops others with SIGSTOP while SQS
+// forgets what it accepted, and checks the queue against the versions that were committed. The parent has the queue, and the clock of
+// its deduplication. Its children are processes of the test binary.
 package killtest_test
 
 import (
-	"context"
+	"bytes"
 	"database/sql"
+	"math/rand/v2"
 	"os"
+	"os/exec"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
-	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/sqloutbox"
-	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/proof/outboxkill"
-)
-
-const (
-	envKind   = "OUTBOXKILL_KIND"
-	envDriver = "OUTBOXKILL_DRIVER"
-	envDSN    = "OUTBOXKILL_DSN"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/proof/process"
 )
 
 func TestMain(m *testing.M) {
-	outboxkill.Main(open)
+	runChild()
 	sqlbed.Main(m)
 }
 
+// Processes are killed, KILLS of them, some are stopped, and one relay publishes the rest. Then each group's events are in the queue,
+// in the order of their versions, and there is none that was not committed.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, kind := range sqlbed.Names {
@@ -35,87 +36,64 @@ func TestKill(t *testing.T) {
 			t.Parallel()
 			made := sqlbed.New(t, kind)
 			db := sqlbed.Open(t, made.Driver, made.DSN)
-			if err := sqloutbox.Migrate(t.Context(), db, sqlstore.Dialect(made.Dialect)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, sqloutbox.Migrate(t.Context(), db, sqlstore.Dialect(made.Dialect)))
 			sqlbed.Exec(t, db, "CREATE TABLE versions (id VARCHAR(64) NOT NULL PRIMARY KEY, version INTEGER NOT NULL)")
-			outboxkill.Run(t, outboxkill.Target{
-				Env:      []string{envKind + "=" + kind, envDriver + "=" + made.Driver, envDSN + "=" + made.DSN},
-				Versions: func(t *testing.T) map[string]int { return versions(t, db) },
-				Left: func(t *testing.T) (left int) {
-					if err := db.QueryRowContext(t.Context(), made.Dialect.SQL("SELECT COUNT(*) FROM {outbox}")).Scan(&left); err != nil {
-						t.Fatal(err)
-					}
-					return left
+			kills := usual
+			if s := os.Getenv("KILLS"); s != "" {
+				kills = must.Get(strconv.Atoi(s))(t)
+			}
+			seed := uint64(time.Now().UnixNano())
+			q := newQueue(t)
+			s := &supervisor{
+				t: t, rng: rand.New(rand.NewPCG(seed, 0)), toKill: kills, kills: map[string]int{}, children: map[*process.Process]bool{},
+				env: []string{
+					envSQS + "=" + q.server, envQueue + "=" + q.url, envKind + "=" + kind, envDriver + "=" + made.Driver, envDSN + "=" + made.DSN,
 				},
+				forget: func() { q.ahead.Add(int64(forgets)) },
+			}
+			s.start()
+			s.waitForKills()
+			s.stop()
+			time.Sleep(settle)
+			s.finish(func() bool {
+				var left int
+				must.Do(t, db.QueryRowContext(t.Context(), made.Dialect.SQL("SELECT COUNT(*) FROM {outbox}")).Scan(&left))
+				return left == 0
 			})
+			events, copies := q.check(t, versions(t, db))
+			t.Logf("seed %d: %d events, %d copies; %s", seed, events, copies, s)
+			if events == 0 {
+				t.Error("nothing was committed: nothing is shown")
+			}
 		})
 	}
 }
 
-func versions(t *testing.T, db *sql.DB) map[string]int {
-	rows, err := db.QueryContext(t.Context(), "SELECT id, version FROM versions")
-	if err != nil {
-		t.Fatal(err)
+// The test must be able to fail.
+func TestKillSeesLostEvents(t *testing.T) {
+	t.Parallel()
+	var out []byte
+	for range 10 { // where children die is drawn
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKill$/^SQLite$")
+		cmd.Env = append(os.Environ(), envDefect+"="+earlyDelete, "KILLS=20")
+		var err error
+		if out, err = cmd.CombinedOutput(); err != nil && (bytes.Contains(out, []byte("is lost")) || bytes.Contains(out, []byte("comes before event"))) {
+			return
+		}
 	}
+	t.Errorf("no event was lost:\n%s", out)
+}
+
+func versions(t *testing.T, db *sql.DB) map[string]int {
+	rows := must.Get(db.QueryContext(t.Context(), "SELECT id, version FROM versions"))(t)
 	defer func() { _ = rows.Close() }() // rows.Err reports the errors
 	all := map[string]int{}
 	for rows.Next() {
 		var group string
 		var version int
-		if err := rows.Scan(&group, &version); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&group, &version))
 		all[group] = version
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return all
-}
-
-// open is a child's.
-func open() (outboxkill.Child, error) {
-	db, err := sql.Open(os.Getenv(envDriver), os.Getenv(envDSN))
-	if err != nil {
-		return outboxkill.Child{}, err
-	}
-	dialect := sqlbed.KindOf(os.Getenv(envKind)).Dialect
-	box, err := sqloutbox.New(db, sqlstore.Dialect(dialect), "orders", outboxkill.Source)
-	return outboxkill.Child{Store: box, Commit: committer{db, dialect, box}.commit}, err
-}
-
-type committer struct {
-	db      *sql.DB
-	dialect sqldb.Dialect
-	box     *sqloutbox.Outbox
-}
-
-// commit takes the next version and writes its event. The version's row excludes other transactions of the group.
-func (c committer) commit(ctx context.Context, group string, next func(version int) fifo.Event) error {
-	tx, err := c.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	result, err := tx.ExecContext(ctx, c.dialect.SQL("UPDATE versions SET version = version + 1 WHERE id = ?"), group)
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil {
-		return err
-	} else if n == 0 { // of two producers one gets an error
-		if _, err := tx.ExecContext(ctx, c.dialect.SQL("INSERT INTO versions (id, version) VALUES (?, 1)"), group); err != nil {
-			return err
-		}
-	}
-	var version int
-	err = tx.QueryRowContext(ctx, c.dialect.SQL("SELECT version FROM versions WHERE id = ?"), group).Scan(&version)
-	if err != nil {
-		return err
-	}
-	if err := c.box.Add(ctx, tx, next(version)); err != nil {
-		return err
-	}
-	return tx.Commit()
 }

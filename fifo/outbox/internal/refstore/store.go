@@ -13,9 +13,6 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
-// Source is the namespace of the events.
-// Table is what several stores, as those of several processes, work on.
-// NewTable returns an empty table.
 // Store is an outbox.Store. With a defect it breaks one rule.
 type Store struct {
 	*Table
@@ -26,15 +23,8 @@ type Store struct {
 
 var _ outbox.Store = (*Store)(nil)
 
-// Open returns a store of the table.
 func (s *Store) has(defect string) bool { return s.Defect == defect }
 
-// Source is that of the events.
-// Commit commits a transaction with the events.
-// Half decides a transaction that has reached its last event alone; finish lets it reach the others.
-// Change changes an event that is there: as a writer of another version, or with another namespace, would have left it.
-// Events returns the events of a group that are there, in their order.
-// rows returns all rows of a group in their order, those that are not visible too. The caller holds the lock.
 func (s *Store) begin(ctx context.Context, op string) error {
 	if s.Before != nil {
 		if err := s.Before(op); err != nil {
@@ -274,11 +264,6 @@ func (s *Store) delete(es []outbox.Entry) {
 	}
 }
 
-// find returns the row of an event, or nil. The caller holds the lock.
-// Park cuts the reason.
-// Unpark keeps the event in its place.
-// Discard removes it.
-// Parked sorts by the time of the commit.
 // Probes counts reads that a store with a database would have asked once more for.
 func (s *Store) Probes() int64 {
 	s.mu.Lock()

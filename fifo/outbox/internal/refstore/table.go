@@ -11,8 +11,10 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
+// Source is the namespace of the events.
 const Source = "orders"
 
+// Table is what several stores, as those of several processes, work on.
 type Table struct {
 	mu       sync.Mutex
 	groups   map[string]map[int64]*row
@@ -53,6 +55,7 @@ func (s *Store) Source() string { return Source }
 
 func (t *Table) Commit(es ...fifo.Event) { t.Half(es...)() }
 
+// Half decides a transaction that has reached its last event alone; finish lets it reach the others.
 func (t *Table) Half(es ...fifo.Event) (finish func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,6 +81,7 @@ func (t *Table) Half(es ...fifo.Event) (finish func()) {
 	}
 }
 
+// Change changes an event that is there: as a writer of another version, or with another namespace, would have left it.
 func (t *Table) Change(group string, seq int64, f func(e *outbox.Entry) (broken bool)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,6 +98,7 @@ func (t *Table) Events(group string) (es []outbox.Entry) {
 	return es
 }
 
+// rows returns all rows of a group in their order, those that are not visible too. The caller holds the lock.
 func (t *Table) rows(group string) []*row {
 	return slices.SortedFunc(maps.Values(t.groups[group]), func(a, b *row) int { return cmp.Compare(a.Seq, b.Seq) })
 }

@@ -1,21 +1,16 @@
 //go:build unix
 
-package outboxkill
+package killtest_test
 
 import (
-	"math/rand/v2"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
-	"github.com/sqsonce/sqsonce/internal/proof/process"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -29,46 +24,6 @@ const (
 	// forgets is how far the clock of the queue jumps while a relay is stopped: over the five minutes in which SQS drops copies.
 	forgets = 6 * time.Minute
 )
-
-// Target is the outbox whose processes are killed.
-type Target struct {
-	// Env leads the children to it.
-	Env []string
-	// Versions returns the version of each group: how many events of it were committed.
-	Versions func(t *testing.T) map[string]int
-	// Left returns how many events are in the outbox.
-	Left func(t *testing.T) int
-}
-
-// Run kills processes, KILLS of them, stops some, and lets one relay publish the rest. Then each group's events are in the queue, in
-// the order of their versions, and there is none that was not committed.
-func Run(t *testing.T, target Target) {
-	kills := usual
-	if s := os.Getenv("KILLS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kills = n
-	}
-	seed := uint64(time.Now().UnixNano())
-	q := newQueue(t)
-	s := &supervisor{
-		t: t, rng: rand.New(rand.NewPCG(seed, 0)), toKill: kills, kills: map[string]int{}, children: map[*process.Process]bool{},
-		env:    append([]string{envSQS + "=" + q.server, envQueue + "=" + q.url}, target.Env...),
-		forget: func() { q.ahead.Add(int64(forgets)) },
-	}
-	s.start()
-	s.waitForKills()
-	s.stop()
-	time.Sleep(settle)
-	s.finish(func() bool { return target.Left(t) == 0 })
-	events, copies := q.check(t, target.Versions(t))
-	t.Logf("seed %d: %d events, %d copies; %s", seed, events, copies, s)
-	if events == 0 {
-		t.Error("nothing was committed: nothing is shown")
-	}
-}
 
 // settle is for the last requests of producers that were killed, and for transactions that reach their items late: a commit that came
 // after the last look at the outbox would count as lost, or as never made.
@@ -91,14 +46,7 @@ func newQueue(t *testing.T) *queue {
 	server := httptest.NewServer(q.srv)
 	t.Cleanup(server.Close)
 	q.server = server.URL
-	client := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &q.server, Credentials: aws.CredentialsProviderFunc(credentials)})
-	out, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{
-		QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true", "MessageRetentionPeriod": "1209600"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.url = *out.QueueUrl
+	q.url = testaws.Queue(t, testaws.SQS(q.srv), "orders.fifo", map[string]string{"MessageRetentionPeriod": "1209600"})
 	return q
 }
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package outboxkill
+package killtest_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/proof/process"
 )
 
@@ -109,9 +110,7 @@ func (s *supervisor) pause(p *process.Process, after time.Duration) {
 }
 
 func (s *supervisor) kill(p *process.Process) {
-	if err := p.Kill(); err != nil {
-		s.t.Error(err)
-	}
+	must.Do(s.t, p.Kill())
 }
 
 // ended notes how a child ended, and reports whether another one follows.
@@ -183,9 +182,7 @@ func (s *supervisor) finish(done func() bool) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	s.kill(p)
-	if err := p.Wait(); err != nil {
-		s.t.Errorf("the last relay: %v", err)
-	}
+	must.Do(s.t, p.Wait())
 }
 
 func (s *supervisor) String() string {

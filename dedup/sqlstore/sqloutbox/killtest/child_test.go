@@ -1,9 +1,10 @@
 //go:build unix
 
-package outboxkill
+package killtest_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -14,25 +15,33 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/sqloutbox"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/proof/process"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 )
-
-// Source is the namespace of the events.
-const Source = "shop"
 
 // The environment variables of a child.
 const (
-	envRole  = "OUTBOXKILL_ROLE"
-	envSQS   = "OUTBOXKILL_SQS"
-	envQueue = "OUTBOXKILL_QUEUE"
-	// EnvDefect makes the relays delete what they read, if it is [EarlyDelete]: the test must be able to fail.
-	EnvDefect = "OUTBOXKILL_DEFECT"
+	envRole   = "OUTBOXKILL_ROLE"
+	envSQS    = "OUTBOXKILL_SQS"
+	envQueue  = "OUTBOXKILL_QUEUE"
+	envKind   = "OUTBOXKILL_KIND"
+	envDriver = "OUTBOXKILL_DRIVER"
+	envDSN    = "OUTBOXKILL_DSN"
+	// envDefect makes the relays delete what they read, if it is [earlyDelete]: the test must be able to fail.
+	envDefect = "OUTBOXKILL_DEFECT"
 )
 
-// EarlyDelete is a relay that deletes before SQS has confirmed.
-const EarlyDelete = "delete before confirm"
+// source is the namespace of the events.
+const source = "shop"
+
+// earlyDelete is a relay that deletes before SQS has confirmed.
+const earlyDelete = "delete before confirm"
 
 const (
 	relayRole    = "relay"
@@ -50,16 +59,8 @@ var points = map[string][]string{
 	producerRole: {beforeCommit, afterCommit},
 }
 
-// Child is what a process of the outbox under test needs.
-type Child struct {
-	Store outbox.Store
-	// Commit commits the group's next event, and its version, in one transaction. next makes the event of a version.
-	Commit func(ctx context.Context, group string, next func(version int) fifo.Event) error
-}
-
-// Main runs the child, if this process is one, and does not return then. open opens the outbox by the environment that
-// [Target].Env gives.
-func Main(open func() (Child, error)) {
+// runChild runs the child, if this process is one, and does not return then.
+func runChild() {
 	role := os.Getenv(envRole)
 	if role == "" {
 		return
@@ -71,21 +72,67 @@ func Main(open func() (Child, error)) {
 	} else if err == nil {
 		err = c.produce()
 	}
-	fmt.Fprintf(os.Stderr, "outboxkill: %s: %v\n", role, err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", role, err)
 	os.Exit(1)
 }
 
-// relay publishes until it is killed.
-func (c Child) relay() error {
-	client := sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(os.Getenv(envSQS)), Credentials: aws.CredentialsProviderFunc(credentials),
-		HTTPClient: &http.Client{Transport: killing{http.DefaultTransport}},
-	})
-	p, err := fifo.NewPublisher(client, os.Getenv(envQueue), Source)
+func open() (child, error) {
+	db, err := sql.Open(os.Getenv(envDriver), os.Getenv(envDSN))
+	if err != nil {
+		return child{}, err
+	}
+	dialect := sqlbed.KindOf(os.Getenv(envKind)).Dialect
+	box, err := sqloutbox.New(db, sqlstore.Dialect(dialect), "orders", source)
+	return child{db, dialect, box}, err
+}
+
+// child is a process with the outbox.
+type child struct {
+	db      *sql.DB
+	dialect sqldb.Dialect
+	box     *sqloutbox.Outbox
+}
+
+// commit takes the next version and writes its event. The version's row excludes other transactions of the group.
+func (c child) commit(ctx context.Context, group string, next func(version int) fifo.Event) error {
+	tx, err := c.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	r, err := outbox.NewRelay(doomed{c.Store}, p, func(o *outbox.Options) {
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	result, err := tx.ExecContext(ctx, c.dialect.SQL("UPDATE versions SET version = version + 1 WHERE id = ?"), group)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil {
+		return err
+	} else if n == 0 { // of two producers one gets an error
+		if _, err := tx.ExecContext(ctx, c.dialect.SQL("INSERT INTO versions (id, version) VALUES (?, 1)"), group); err != nil {
+			return err
+		}
+	}
+	var version int
+	err = tx.QueryRowContext(ctx, c.dialect.SQL("SELECT version FROM versions WHERE id = ?"), group).Scan(&version)
+	if err != nil {
+		return err
+	}
+	if err := c.box.Add(ctx, tx, next(version)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// relay publishes until it is killed.
+func (c child) relay() error {
+	client := sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(os.Getenv(envSQS)), Credentials: testaws.Credentials,
+		HTTPClient: &http.Client{Transport: killing{http.DefaultTransport}},
+	})
+	p, err := fifo.NewPublisher(client, os.Getenv(envQueue), source)
+	if err != nil {
+		return err
+	}
+	r, err := outbox.NewRelay(doomed{c.box}, p, func(o *outbox.Options) {
 		// A relay that dies leaves its claims behind: of few groups, for the least time there is.
 		o.Groups, o.Poll, o.LeaseDuration, o.Logger = 4, 20*time.Millisecond, 10*time.Second, slog.New(slog.DiscardHandler)
 	})
@@ -96,12 +143,12 @@ func (c Child) relay() error {
 }
 
 // produce commits events of random groups until it is killed.
-func (c Child) produce() error {
+func (c child) produce() error {
 	for {
 		process.At(beforeCommit)
 		group := fmt.Sprint("g", rand.IntN(groups))
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		err := c.Commit(ctx, group, func(version int) fifo.Event { return event(group, version) })
+		err := c.commit(ctx, group, func(version int) fifo.Event { return event(group, version) })
 		cancel()
 		if err != nil { // another producer was first, or the server is busy
 			time.Sleep(20 * time.Millisecond)
@@ -118,10 +165,6 @@ func event(group string, version int) fifo.Event {
 	return fifo.Event{ID: id, Group: group, Body: id}
 }
 
-func credentials(context.Context) (aws.Credentials, error) {
-	return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-}
-
 // killing is the network to SQS.
 type killing struct{ http.RoundTripper }
 
@@ -136,7 +179,7 @@ type doomed struct{ outbox.Store }
 func (d doomed) Read(ctx context.Context, g outbox.Group, known outbox.Known, limit int) ([]outbox.Entry, error) {
 	process.At(beforeRead)
 	es, err := d.Store.Read(ctx, g, known, limit)
-	if os.Getenv(EnvDefect) == EarlyDelete && len(es) > 0 {
+	if os.Getenv(envDefect) == earlyDelete && len(es) > 0 {
 		_, _ = d.Store.Delete(ctx, es)
 	}
 	return es, err
