@@ -115,6 +115,10 @@ lint: ## Check gofmt, vet, staticcheck, go.mod and go.sum of every module, and t
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 	$(MAKE) --no-print-directory words
 
+.PHONY: pictures
+pictures: ## Write docs/images/demo.svg and top.svg from the output of make demo and sqsonce top (needs script of util-linux)
+	internal/site/pictures.sh
+
 .PHONY: words
 words: ## Count signs of hard English in README, docs/ and doc comments, and print the worst passages; ARGS=FILES for some
 	go run ./internal/words $(ARGS)

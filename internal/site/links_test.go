@@ -214,7 +214,7 @@ func imageProblems(files fstest.MapFS) (problems []string) {
 		}
 		bad := func(problem string) { problems = append(problems, name+": "+problem) }
 		if shown := slices.ContainsFunc(pages(files), func(page string) bool {
-			return bytes.Contains(files[page].Data, []byte("](images/"+path.Base(name)+")"))
+			return slices.ContainsFunc(links(files[page].Data), func(target string) bool { return path.Join(path.Dir(page), target) == name })
 		}); !shown {
 			bad("no page shows it")
 		}
