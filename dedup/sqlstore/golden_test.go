@@ -29,7 +29,7 @@ type goldenRow map[string]string
 
 var (
 	goldenTimes   = []string{"fence", "lease_until", "expires_at", "received_at", "due_at"}
-	goldenNumbers = []string{"attempts", "receive_count"}
+	goldenNumbers = []string{"attempts", "receive_count", "lease_length"}
 	goldenBytes   = []string{"result", "payload"}
 )
 

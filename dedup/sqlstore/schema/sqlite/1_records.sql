@@ -9,6 +9,7 @@ CREATE TABLE IF NOT EXISTS {records} (
     owner       TEXT NOT NULL,              -- the delivery attempt; stays after a release
     fence       INTEGER NOT NULL,           -- grows with every owner
     lease_until INTEGER NOT NULL,           -- milliseconds of the epoch; 0: released
+    lease_length INTEGER NOT NULL DEFAULT 0,  -- how long the lease was when it was written, in milliseconds
     expires_at  INTEGER NOT NULL,           -- end of retention, milliseconds of the epoch
     receive_count INTEGER NOT NULL,         -- receive count at the last acquire
     error       TEXT NOT NULL DEFAULT '',   -- the last failure, at most 256 bytes
