@@ -233,14 +233,13 @@ type inboxStatements struct{ complete, insertFailure, updateFailure string }
 
 func newInboxStatements(d sqldb.Dialect) inboxStatements {
 	return inboxStatements{
-		complete: d.SQL("UPDATE {records} SET validation = ?, error = COALESCE(NULLIF(?, ''), error), status = 'COMPLETED'" +
-			" WHERE id = ? AND owner = ?{commits}"),
+		complete: d.SQL(complete + "{commits}"),
 
 		insertFailure: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, receive_count, error)" +
 			" VALUES (?, 'INPROGRESS', ?, ?, 0, {now} + ?, ?, ?) {ignore}"),
 
 		// In MySQL an assignment sees the assignments before it, so the columns of isFree come last.
-		updateFailure: d.SQL("UPDATE {records} SET owner = ?, fence = {greatest}(fence, ?), receive_count = ?, error = ?, result = NULL," +
+		updateFailure: d.SQL("UPDATE {records} SET owner = ?, fence = {greatest}(fence, ?), receive_count = ?, error = ?, " + emptyResult + "," +
 			" expires_at = {now} + ?, lease_until = 0, status = 'INPROGRESS' WHERE id = ? AND " + isFree),
 	}
 }
@@ -326,7 +325,7 @@ func (d *delivery) noteStart(ctx context.Context) error {
 
 // finish completes the record, if it is this owner's: see [eventRow].
 func (d *delivery) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
-	return d.inbox.complete.write(ctx, tx, d.claim.Validation, causeText(d.skipped), d.claim.Key, d.claim.Owner)
+	return d.inbox.complete.write(ctx, tx, completeArgs(dedup.Result{Validation: d.claim.Validation, Skipped: d.skipped}, d.claim.Key, d.claim.Owner)...)
 }
 
 func (d *delivery) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {

@@ -74,6 +74,25 @@ func TestInboxFailureIsRecorded(t *testing.T) {
 	}
 }
 
+// A failure keeps nothing of a record whose retention has ended.
+func TestInboxFailureEmptiesTheResult(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		if err := s.Complete(t.Context(), mustAcquire(t, s, claim(orderKey, "a")), dedup.Result{Data: []byte("1"), Validation: "hash"}); err != nil {
+			t.Fatal(err)
+		}
+		age(t, b, orderKey, 48*time.Hour)
+		err := newInbox(t, s).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom })(t.Context(), order(orderID, 1))
+		if !errors.Is(err, errBoom) {
+			t.Fatalf("got error %v, want the handler's", err)
+		}
+		if r, err := s.Inspect(t.Context(), orderKey); err != nil || len(r.Result.Data) > 0 || r.Result.Validation != "" || r.LastError == "" {
+			t.Errorf("record: got %+v and error %v, want the failure alone", r, err)
+		}
+	})
+}
+
 // Each attempt's fence is greater than every earlier one's, also of attempts whose transactions were rolled back.
 func TestInboxFenceGrows(t *testing.T) {
 	t.Parallel()

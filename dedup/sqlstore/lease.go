@@ -48,8 +48,9 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := s.left.wait(ctx, l.Key, l.Owner); err != nil {
 		return err
 	}
+	res.Validation = cmp.Or(res.Validation, l.Validation)
 	return s.retry(ctx, "complete", func(ctx context.Context) error {
-		written, err := s.dialect.Write(ctx, s.db, s.stmts().complete, res.Data, cmp.Or(res.Validation, l.Validation), causeText(res.Skipped), l.Key, l.Owner)
+		written, err := s.dialect.Write(ctx, s.db, s.stmts().complete, completeArgs(res, l.Key, l.Owner)...)
 		if written || err != nil {
 			return err
 		}

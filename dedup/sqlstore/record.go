@@ -27,7 +27,7 @@ type record struct {
 }
 
 // recordColumns are the columns that scan reads.
-const recordColumns = "id, status, owner, fence, lease_until, lease_length, expires_at, receive_count, error, validation, result, {now}"
+var recordColumns = "id, status, owner, fence, lease_until, lease_length, expires_at, receive_count, error, {now}, " + resultNames
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
 func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, error) {
@@ -37,7 +37,8 @@ func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, 
 // scan reads a row. A row that another program has changed is a dedup.ErrRecord, with what was read of it.
 func scan(row interface{ Scan(...any) error }) (record, error) {
 	var r record
-	err := row.Scan(&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.lastError, &r.result.Validation, &r.result.Data, &r.now)
+	targets := []any{&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.lastError, &r.now}
+	err := row.Scan(append(targets, resultTargets(&r.result)...)...)
 	if sqldb.IsScan(err) {
 		return r, fmt.Errorf("sqlstore: key %q: %w: %w", r.key, dedup.ErrRecord, err)
 	}
@@ -137,8 +138,8 @@ type statements struct {
 const isFree = "(status = 'INPROGRESS' AND lease_until < {now} OR status = 'COMPLETED' AND expires_at < {now})"
 
 // reopen releases the record that was seen to a new owner. On MySQL an assignment sees the values of those before it.
-const reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0," +
-	" expires_at = {greatest}(expires_at, {now} + ?), error = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
+var reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0," +
+	" expires_at = {greatest}(expires_at, {now} + ?), error = ?, " + emptyResult + ", status = 'INPROGRESS'" +
 	" WHERE id = ? AND owner = ? AND fence = ? AND status = ?"
 
 func insertArgs(c dedup.Claim) []any {
@@ -163,7 +164,7 @@ func newStatements(d sqldb.Dialect) statements {
 		// A record that was read as free. It is taken only if it has not changed since: every acquire, renewal and release
 		// changes fence or lease_until. And it is taken only if it is free by the database's clock in this statement.
 		take: d.SQL("UPDATE {records} SET owner = ?, fence = " + d.Returned("{greatest}(fence + 1, {now})") + "," +
-			" lease_until = {now} + ?, lease_length = ?, expires_at = {now} + ?, receive_count = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
+			" lease_until = {now} + ?, lease_length = ?, expires_at = {now} + ?, receive_count = ?, " + emptyResult + ", status = 'INPROGRESS'" +
 			" WHERE id = ? AND fence = ? AND lease_until = ? AND " + isFree + d.Returning("fence")),
 
 		// It always changes lease_until, which take and shorten compare.
@@ -176,8 +177,7 @@ func newStatements(d sqldb.Dialect) statements {
 		shorten: d.SQL("UPDATE {records} SET lease_until = {now} + lease_length" +
 			" WHERE id = ? AND fence = ? AND lease_until = ? AND lease_until > {now} + lease_length"),
 
-		complete: d.SQL("UPDATE {records} SET result = ?, validation = ?, error = COALESCE(NULLIF(?, ''), error), status = 'COMPLETED'" +
-			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS'"),
+		complete: d.SQL(complete + " AND status = 'INPROGRESS'"),
 
 		// The owner stays, so that a late copy of its acquire is refused.
 		release: d.SQL("UPDATE {records} SET lease_until = 0, error = ?" +
