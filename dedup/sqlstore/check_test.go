@@ -27,7 +27,7 @@ func TestProblems(t *testing.T) {
 		}},
 		{"an old schema", ErrSchemaVersion, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
 			d := b.Dialect.WithPrefix("old_")
-			if err := migrateTo(t.Context(), b.DB, d, SchemaVersion-1); err != nil {
+			if err := migrateTo(t.Context(), b.DB, d, SchemaVersion()-1); err != nil {
 				t.Fatal(err)
 			}
 			return b.DB, d

@@ -154,7 +154,7 @@ func goldenMessage() *sqsonce.Message {
 }
 
 func allMigrations(d Dialect) (all []string) {
-	for v := 1; v <= SchemaVersion; v++ {
+	for v := 1; v <= SchemaVersion(); v++ {
 		all = append(all, schema.Migration(sqldb.Dialect(d), v)...)
 	}
 	return all

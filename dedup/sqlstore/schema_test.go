@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
@@ -64,7 +65,7 @@ func TestMigrateFromAnEarlierVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := EmptyBed(t, name)
-			for target := 1; target <= SchemaVersion; target++ {
+			for target := 1; target <= SchemaVersion(); target++ {
 				if err := migrateTo(t.Context(), b.DB, b.Dialect, target); err != nil {
 					t.Fatal(err)
 				}
@@ -82,6 +83,29 @@ func TestMigrateFromAnEarlierVersion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A later version may add a column and an index. A migration that ended between its statements goes on after them.
+func TestMigrationAddsAColumn(t *testing.T) {
+	t.Parallel()
+	later := sqldb.Schema{Table: "{schema}", Reporter: reporter, Files: fstest.MapFS{
+		"schema/1_table.sql": {Data: []byte("CREATE TABLE IF NOT EXISTS {schema} (version integer NOT NULL PRIMARY KEY, applied_at bigint NOT NULL) {table};\n")},
+		"schema/2_note.sql": {Data: []byte("ALTER TABLE {schema} ADD COLUMN {new} note {string 16};\n\n" +
+			"CREATE INDEX IF NOT EXISTS {index}notes ON {schema} (note);\n")},
+	}}
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		d := sqldb.Dialect(b.Dialect.WithPrefix("later_"))
+		for range 2 {
+			if err := later.Migrate(t.Context(), b.DB, d, later.Last()); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := later.Version(t.Context(), b.DB, d); err != nil || v != 2 {
+				t.Errorf("version: got %d and error %v, want 2", v, err)
+			}
+			exec(t, b.DB, d.SQL("UPDATE {schema} SET note = 'x'"))
+			exec(t, b.DB, d.SQL("DELETE FROM {schema} WHERE version = 2"))
+		}
+	})
 }
 
 // A migration that fails changes nothing, on databases that can roll it back.

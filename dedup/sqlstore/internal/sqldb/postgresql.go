@@ -47,6 +47,12 @@ var postgresql = &engine{
 	prepares:     no, // see nameless
 	nameless:     execMode,
 	resetSession: []string{},
+	tables: tableWords{
+		stringOf: bytewise, string: bytewise, textOf: bytewise, text: bytewise, blob: "bytea",
+		numbered: "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+		table:    none, keyedTable: none,
+		newColumn: " IF NOT EXISTS", partialIndexes: yes, namedOnce: yes,
+	},
 	// Any number works, as long as every Migrate of a prefix uses the same one.
 	migrate: inTx("BEGIN", "SELECT pg_advisory_xact_lock(hashtext($1))"),
 
@@ -75,11 +81,13 @@ var postgresql = &engine{
 		Last:             "aggregatetype DESC, aggregateid DESC, seq DESC",
 		SpanArgs:         func(box, group string, bound int64) []any { return []any{box, group, box, group, bound} },
 		Heads:            headsOfList,
-		Lock:             GroupLock{Take: lockAdvisory, Check: noProblem},
+		Lock:             GroupLock{Take: lockAdvisory, Check: noProblem, Tables: none},
 		ReadsUncommitted: func(context.Context, Queryer) (bool, error) { return false, nil }, // its READ UNCOMMITTED is READ COMMITTED
 		IdentityProblem:  sequenceProblem,
 	},
 }
+
+const bytewise = `text COLLATE "C"`
 
 func headsOfList(box string, groups []string) (text string, args []any, err error) {
 	names, err := json.Marshal(groups)
