@@ -31,7 +31,7 @@ var recordColumns = "id, status, owner, fence, lease_until, lease_length, expire
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
 func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, error) {
-	return scan(q.QueryRowContext(ctx, s.stmts().read, s.dialect.Args(key)...))
+	return scan(s.dialect.In(q).QueryRowContext(ctx, s.stmts().read, key))
 }
 
 // scan reads a row. A row that another program has changed is a dedup.ErrRecord, with what was read of it.

@@ -45,7 +45,7 @@ func (s Schema) Migration(d Dialect, version int) []string {
 // Version returns the version of the tables in the database.
 func (s Schema) Version(ctx context.Context, q Queryer, d Dialect) (int, error) {
 	var v sql.NullInt64
-	err := q.QueryRowContext(ctx, d.SQL("SELECT MAX(version) FROM "+s.Table), d.Args()...).Scan(&v)
+	err := d.In(q).QueryRowContext(ctx, d.SQL("SELECT MAX(version) FROM "+s.Table)).Scan(&v)
 	return int(v.Int64), err
 }
 
