@@ -93,23 +93,19 @@ func TestReadOnly(t *testing.T) {
 		exec(t, b.DB, "ALTER DATABASE "+b.Name+" SET default_transaction_read_only = on")
 		expectProblem(t, b.Open(t), PostgreSQL, ErrReadOnly)
 	})
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := ownServer(t, name)
-			exec(t, b.DB, "CREATE USER plain@'%'")
-			exec(t, b.DB, "GRANT ALL ON test.* TO plain@'%'")
-			plain := open(t, "mysql", replaceUser(b.DSN, "test", "plain"))
-			s := storeOn(t, plain, MySQL)
-			l := mustAcquire(t, s, claim("k", "a"))
-			exec(t, b.DB, "SET GLOBAL read_only = 1")
-			expectProblem(t, b.DB, MySQL, ErrReadOnly) // the server would still let this user write
-			expectProblem(t, plain, MySQL, ErrReadOnly)
-			if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, ErrReadOnly) {
-				t.Errorf("Complete: got error %v, want ErrReadOnly", err)
-			}
-		})
-	}
+	each(t, mysqls, ownServer, func(t *testing.T, b *Bed) {
+		exec(t, b.DB, "CREATE USER plain@'%'")
+		exec(t, b.DB, "GRANT ALL ON test.* TO plain@'%'")
+		plain := open(t, "mysql", replaceUser(b.DSN, "test", "plain"))
+		s := storeOn(t, plain, MySQL)
+		l := mustAcquire(t, s, claim("k", "a"))
+		exec(t, b.DB, "SET GLOBAL read_only = 1")
+		expectProblem(t, b.DB, MySQL, ErrReadOnly) // the server would still let this user write
+		expectProblem(t, plain, MySQL, ErrReadOnly)
+		if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("Complete: got error %v, want ErrReadOnly", err)
+		}
+	})
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
 		b := NewBed(t, "SQLite")
@@ -163,13 +159,9 @@ func TestReadOnlyFile(t *testing.T) {
 
 func TestAutocommitOff(t *testing.T) {
 	t.Parallel()
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			expectProblem(t, open(t, "mysql", b.DSN+"&autocommit=0"), MySQL, ErrAutocommit)
-		})
-	}
+	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
+		expectProblem(t, open(t, "mysql", b.DSN+"&autocommit=0"), MySQL, ErrAutocommit)
+	})
 }
 
 func TestAccessDenied(t *testing.T) {
@@ -181,12 +173,8 @@ func TestAccessDenied(t *testing.T) {
 		t.Cleanup(func() { _, _ = b.DB.Exec("DROP ROLE reader_" + b.Name) })
 		expectProblem(t, open(t, "pgx", replaceUser(b.DSN, "postgres", "reader_"+b.Name)), PostgreSQL, ErrAccessDenied)
 	})
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			exec(t, b.DB, "CREATE USER 'r"+b.Name+"'@'%'")
-			expectProblem(t, open(t, "mysql", replaceUser(b.DSN, "test", "r"+b.Name)), MySQL, ErrAccessDenied)
-		})
-	}
+	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
+		exec(t, b.DB, "CREATE USER 'r"+b.Name+"'@'%'")
+		expectProblem(t, open(t, "mysql", replaceUser(b.DSN, "test", "r"+b.Name)), MySQL, ErrAccessDenied)
+	})
 }

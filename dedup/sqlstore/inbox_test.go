@@ -74,8 +74,8 @@ func TestInboxFailureIsRecorded(t *testing.T) {
 	}
 }
 
-// A failure keeps nothing of a record whose retention has ended.
-func TestInboxFailureEmptiesTheResult(t *testing.T) {
+// A completed record whose retention has ended does not stop the handler, and a failure keeps nothing of it.
+func TestInboxAfterRetention(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
@@ -208,21 +208,6 @@ func TestInboxPayloadMismatch(t *testing.T) {
 			t.Errorf("other payload: got error %v, want a Reject of ErrPayloadMismatch", err)
 		}
 		expectBalance(t, b.DB, 10)
-	})
-}
-
-// A completed record whose retention is over does not stop the handler.
-func TestInboxAfterRetention(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		for n := range 2 {
-			if err := newInbox(t, newStore(t, b)).Handler(book)(t.Context(), order(orderID, 1)); err != nil {
-				t.Fatal(err)
-			}
-			expectBalance(t, b.DB, int64(n+1)*10)
-			age(t, b, orderKey, 30*24*time.Hour)
-		}
 	})
 }
 

@@ -33,7 +33,7 @@ func TestLostAnswers(t *testing.T) {
 		o := b.through(t, db, "box")
 		b.commit(t, o, events("g", 3)...)
 		es := read(t, o, "g", 10)
-		if b.kind != "SQLite" {
+		if !b.Dialect.OneWriter() {
 			spy.set(nil, once("UPDATE"))
 			got, err := o.Claim(t.Context(), []string{"g"}, time.Hour)
 			if err != nil || len(got) != 1 {
@@ -110,18 +110,14 @@ func TestProducerDies(t *testing.T) {
 	eachServer(t, func(t *testing.T, b *bed) {
 		o := b.outbox(t)
 		tx := b.begin(t)
-		ask, kill := "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)"
-		if b.kind != "PostgreSQL" {
-			ask, kill = "SELECT CONNECTION_ID()", "KILL %d"
-		}
 		var id int
-		if err := tx.QueryRowContext(t.Context(), ask).Scan(&id); err != nil {
+		if err := tx.QueryRowContext(t.Context(), b.SessionID).Scan(&id); err != nil {
 			t.Fatal(err)
 		}
 		if err := o.Add(t.Context(), tx, event("g", "died")); err != nil {
 			t.Fatal(err)
 		}
-		b.exec(t, fmt.Sprintf(kill, id))
+		b.exec(t, fmt.Sprintf(b.Kill, id))
 		next := b.begin(t)
 		if err := o.Add(within(t, 20*time.Second), next, event("g", "lives")); err != nil {
 			t.Fatal(err)
