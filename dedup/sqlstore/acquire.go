@@ -163,14 +163,19 @@ func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim
 	}
 	switch r.stateFor(c) {
 	case owned:
-		// Returned as it was granted, also if it has ended since: its owner renews it before it starts anything.
+		// Returned as it was granted, also if it has ended since: its owner renews it before it starts anything. So it does
+		// with an overlong lease, which another delivery may be shortening.
 		l := newLease(c, r.fence, r.lastError)
 		l.OwnRetry, l.Until = true, ownerEnd(sent, r.until-r.now)
+		if r.overlong() {
+			l.Until = sent
+		}
 		return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}, nil
 	case released:
 		return dedup.Grant{Verdict: dedup.VerdictLost}, nil
 	case leased:
-		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: othersEnd(r.until - r.now)}, nil
+		err := s.shorten(ctx, q, r)
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: othersEnd(r.remaining())}, err
 	case crashed:
 		return dedup.Grant{Verdict: dedup.VerdictCrashed}, nil
 	case done:
@@ -182,8 +187,7 @@ func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim
 
 func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (g dedup.Grant, inserted bool, err error) {
 	sent := time.Now()
-	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().insert,
-		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.ReceiveCount)
+	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().insert, insertArgs(c)...)
 	if err != nil || !written {
 		return dedup.Grant{}, false, err
 	}
@@ -194,8 +198,7 @@ func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (g d
 // take replaces a free record. It returns errContended if the record has changed since it was read.
 func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r record) (dedup.Grant, error) {
 	sent := time.Now()
-	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().take,
-		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.ReceiveCount, c.Key, r.fence, r.until)
+	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().take, takeArgs(c, r)...)
 	switch {
 	case err != nil:
 		return dedup.Grant{}, err
@@ -205,6 +208,16 @@ func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r reco
 	l := newLease(c, fence, r.lastError)
 	l.Takeover, l.TakenFrom = r.takeover()
 	return s.start(ctx, q, l, sent, c.Lease)
+}
+
+// shorten shortens an overlong lease in the record. So the event of an owner that crashed waits for one lease, and not for
+// the difference of the clock.
+func (s *Store) shorten(ctx context.Context, q sqldb.Queryer, r record) error {
+	if !r.overlong() {
+		return nil
+	}
+	_, err := s.dialect.Write(ctx, q, s.stmts().shorten, r.key, r.fence, r.until)
+	return err
 }
 
 func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {

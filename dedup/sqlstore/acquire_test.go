@@ -140,41 +140,37 @@ func TestCompleteAfterUnknownAcquire(t *testing.T) {
 // context ends. When the statement gets the lock, its lease is released.
 func TestAcquireCancelledAfterTimeout(t *testing.T) {
 	t.Parallel()
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			s := newStore(t, b, func(o *Options) { o.Timeout = 200 * time.Millisecond })
-			if err := s.Check(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			tx := blocked(t, b, "k")
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-			defer cancel()
-			_, err := granted.Lease(s.Acquire(ctx, claim("k", "gone")))
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("Acquire: got error %v, want the deadline", err)
-			}
-			released := releaseUnknown(t, s, claim("k", "gone"), err)
-			time.Sleep(200 * time.Millisecond)
-			if err := tx.Rollback(); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-released; err != nil {
-				t.Errorf("Release: got error %v, want nil", err)
-			}
-			for range 400 {
-				if l, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); err == nil {
-					if l.Takeover {
-						t.Error("the next lease is a takeover, want the record released")
-					}
-					return
+	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
+		s := newStore(t, b, func(o *Options) { o.Timeout = 200 * time.Millisecond })
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tx := blocked(t, b, "k")
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := granted.Lease(s.Acquire(ctx, claim("k", "gone")))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Acquire: got error %v, want the deadline", err)
+		}
+		released := releaseUnknown(t, s, claim("k", "gone"), err)
+		time.Sleep(200 * time.Millisecond)
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-released; err != nil {
+			t.Errorf("Release: got error %v, want nil", err)
+		}
+		for range 400 {
+			if l, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); err == nil {
+				if l.Takeover {
+					t.Error("the next lease is a takeover, want the record released")
 				}
-				time.Sleep(10 * time.Millisecond)
+				return
 			}
-			t.Error("the key is leased to the cancelled owner")
-		})
-	}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Error("the key is leased to the cancelled owner")
+	})
 }
 
 // An INSERT that waited for a lock leaves less of the lease than the caller asked for. The lease is renewed before Acquire

@@ -24,11 +24,11 @@ func (i *Inbox) ask(ctx context.Context, c dedup.Claim) error {
 	}
 	defer i.store.pool.leave()
 	defer func() { _ = tx.Rollback() }() // nothing after the commit
-	if _, _, err = i.insert.writeReturning(ctx, tx, c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.ReceiveCount); err != nil {
+	if _, _, err = i.insert.writeReturning(ctx, tx, insertArgs(c)...); err != nil {
 		return err
 	}
 	// MySQL counts no row that the UPDATE leaves as it was.
-	if _, err = i.complete.write(ctx, tx, "", "", c.Key, c.Owner); err != nil {
+	if _, err = i.complete.write(ctx, tx, completeArgs(dedup.Result{}, c.Key, c.Owner)...); err != nil {
 		return err
 	}
 	return tx.Commit()

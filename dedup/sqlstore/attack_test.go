@@ -50,8 +50,8 @@ func target(t *testing.T, b *Bed) attack.Target {
 		Store:   func(t *testing.T, addr string) dedup.Store { return storeOn(t, b.through(t, addr), b.Dialect) },
 		Effects: b.countAttacked,
 	}
-	if b.Dialect != SQLite {
-		target.Addr = serverAddress(t, b)
+	if b.kind.HasServer() {
+		target.Addr = b.kind.Address(b.DSN)
 	}
 	return target
 }
@@ -60,7 +60,7 @@ func target(t *testing.T, b *Bed) attack.Target {
 func (b *Bed) through(t *testing.T, addr string) *sql.DB {
 	dsn := b.DSN
 	if addr != "" {
-		dsn = strings.Replace(dsn, serverAddress(t, b), addr, 1)
+		dsn = strings.Replace(dsn, b.kind.Address(b.DSN), addr, 1)
 	}
 	return open(t, b.Driver, dsn)
 }

@@ -62,6 +62,6 @@ func (r *attemptRow) marked(ctx context.Context, q sqldb.Queryer) (bool, error) 
 }
 
 func (r *attemptRow) read(ctx context.Context, q sqldb.Queryer) (status, owner string, until int64, err error) {
-	err = q.QueryRowContext(ctx, r.inbox.stmts().attempt, r.inbox.store.dialect.Args(r.seq)...).Scan(&status, &owner, &until)
+	err = r.inbox.store.dialect.In(q).QueryRowContext(ctx, r.inbox.stmts().attempt, r.seq).Scan(&status, &owner, &until)
 	return status, owner, until, err
 }

@@ -39,10 +39,16 @@ type Bed struct {
 // EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own: see [sqlbed.New].
 func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
 	t.Helper()
-	for _, name := range sqlbed.Names {
+	each(t, sqlbed.Names, NewBed, f)
+}
+
+// each is EachDialect for some databases, made by newBed.
+func each(t *testing.T, names []string, newBed func(testing.TB, string) *Bed, f func(t *testing.T, b *Bed)) {
+	t.Helper()
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f(t, NewBed(t, name))
+			f(t, newBed(t, name))
 		})
 	}
 }
@@ -75,20 +81,19 @@ func ownServer(t testing.TB, name string) *Bed {
 
 func openBed(t testing.TB, made sqlbed.Bed) *Bed {
 	t.Helper()
-	b := newBed(t, Dialect(made.Kind.Dialect), made.Driver, made.DSN, made.Name)
-	b.kind, b.Server = made.Kind, made.Server
-	return b
-}
-
-func newBed(t testing.TB, d Dialect, driver, dsn, name string) *Bed {
-	t.Helper()
-	b := &Bed{Dialect: d, Driver: driver, DSN: dsn, Name: name}
+	b := &Bed{Dialect: Dialect(made.Dialect), kind: made.Kind, Driver: made.Driver, DSN: made.DSN, Name: made.Name, Server: made.Server}
 	b.Open = func(t testing.TB) *sql.DB {
 		t.Helper()
-		return open(t, driver, dsn)
+		return open(t, made.Driver, made.DSN)
 	}
 	b.DB = b.Open(t)
 	return b
+}
+
+// with is the same database with another data source name.
+func (b *Bed) with(t testing.TB, dsn string) *Bed {
+	t.Helper()
+	return openBed(t, sqlbed.Bed{Kind: b.kind, DSN: dsn, Name: b.Name, Server: b.Server})
 }
 
 var (

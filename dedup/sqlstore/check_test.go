@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/granted"
 )
@@ -27,7 +28,7 @@ func TestProblems(t *testing.T) {
 		}},
 		{"an old schema", ErrSchemaVersion, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
 			d := b.Dialect.WithPrefix("old_")
-			if err := migrateTo(t.Context(), b.DB, d, SchemaVersion-1); err != nil {
+			if err := migrateTo(t.Context(), b.DB, d, SchemaVersion()-1); err != nil {
 				t.Fatal(err)
 			}
 			return b.DB, d
@@ -87,33 +88,28 @@ func expectProblem(t *testing.T, db *sql.DB, d Dialect, want error) {
 // A server that takes no writes, such as a standby or a read-only replica, or a read-only connection.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	t.Run("PostgreSQL", func(t *testing.T) {
-		t.Parallel()
-		b := NewBed(t, "PostgreSQL")
-		exec(t, b.DB, "ALTER DATABASE "+b.Name+" SET default_transaction_read_only = on")
-		expectProblem(t, b.Open(t), PostgreSQL, ErrReadOnly)
-	})
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
+	for _, k := range sqlbed.Kinds {
+		if k.ReadOnlyDSN == nil {
+			continue
+		}
+		t.Run(k.Label, func(t *testing.T) {
 			t.Parallel()
-			b := ownServer(t, name)
-			exec(t, b.DB, "CREATE USER plain@'%'")
-			exec(t, b.DB, "GRANT ALL ON test.* TO plain@'%'")
-			plain := open(t, "mysql", replaceUser(b.DSN, "test", "plain"))
-			s := storeOn(t, plain, MySQL)
-			l := mustAcquire(t, s, claim("k", "a"))
-			exec(t, b.DB, "SET GLOBAL read_only = 1")
-			expectProblem(t, b.DB, MySQL, ErrReadOnly) // the server would still let this user write
-			expectProblem(t, plain, MySQL, ErrReadOnly)
-			if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, ErrReadOnly) {
-				t.Errorf("Complete: got error %v, want ErrReadOnly", err)
-			}
+			b := NewBed(t, k.Label)
+			expectProblem(t, open(t, b.Driver, k.ReadOnlyDSN(b.DSN)), b.Dialect, ErrReadOnly)
 		})
 	}
-	t.Run("SQLite", func(t *testing.T) {
-		t.Parallel()
-		b := NewBed(t, "SQLite")
-		expectProblem(t, open(t, "sqlite", b.DSN+"&_pragma=query_only(1)"), SQLite, ErrReadOnly)
+	each(t, mysqls, ownServer, func(t *testing.T, b *Bed) {
+		exec(t, b.DB, "CREATE USER plain@'%'")
+		exec(t, b.DB, "GRANT ALL ON test.* TO plain@'%'")
+		plain := open(t, "mysql", replaceUser(b.DSN, "test", "plain"))
+		s := storeOn(t, plain, MySQL)
+		l := mustAcquire(t, s, claim("k", "a"))
+		exec(t, b.DB, "SET GLOBAL read_only = 1")
+		expectProblem(t, b.DB, MySQL, ErrReadOnly) // the server would still let this user write
+		expectProblem(t, plain, MySQL, ErrReadOnly)
+		if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("Complete: got error %v, want ErrReadOnly", err)
+		}
 	})
 }
 
@@ -163,30 +159,21 @@ func TestReadOnlyFile(t *testing.T) {
 
 func TestAutocommitOff(t *testing.T) {
 	t.Parallel()
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			expectProblem(t, open(t, "mysql", b.DSN+"&autocommit=0"), MySQL, ErrAutocommit)
-		})
-	}
+	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
+		expectProblem(t, open(t, "mysql", b.DSN+"&autocommit=0"), MySQL, ErrAutocommit)
+	})
 }
 
 func TestAccessDenied(t *testing.T) {
 	t.Parallel()
-	t.Run("PostgreSQL", func(t *testing.T) {
-		t.Parallel()
-		b := NewBed(t, "PostgreSQL")
-		exec(t, b.DB, "CREATE ROLE reader_"+b.Name+" LOGIN")
-		t.Cleanup(func() { _, _ = b.DB.Exec("DROP ROLE reader_" + b.Name) })
-		expectProblem(t, open(t, "pgx", replaceUser(b.DSN, "postgres", "reader_"+b.Name)), PostgreSQL, ErrAccessDenied)
-	})
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			exec(t, b.DB, "CREATE USER 'r"+b.Name+"'@'%'")
-			expectProblem(t, open(t, "mysql", replaceUser(b.DSN, "test", "r"+b.Name)), MySQL, ErrAccessDenied)
+	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+		create, drop := b.kind.Writer("r"+b.Name, b.Name)
+		exec(t, b.DB, create[0]) // and no rights
+		t.Cleanup(func() {
+			for _, text := range drop {
+				_, _ = b.DB.Exec(text)
+			}
 		})
-	}
+		expectProblem(t, open(t, b.Driver, replaceUser(b.DSN, b.kind.Login, "r"+b.Name)), b.Dialect, ErrAccessDenied)
+	})
 }

@@ -111,7 +111,7 @@ func (p *Processor) claimAs(ctx context.Context, stmts claimStatements, again, o
 	if stmts.claim == "" {
 		jobs, err = p.claimInTx(ctx, stmts, again, owner, limit)
 	} else {
-		jobs, err = readJobs(ctx, p.inbox.store.db, stmts.claim, stmts.dialect.Args(again, owner, lease, p.inbox.consumer, limit)...)
+		jobs, err = readJobs(ctx, p.inbox.store.q, stmts.claim, again, owner, lease, p.inbox.consumer, limit)
 	}
 	slices.SortFunc(jobs, func(a, b job) int { return cmp.Compare(a.seq, b.seq) }) // RETURNING has no order
 	return jobs, explain(p.inbox.store.dialect, "claim", err)
@@ -130,11 +130,12 @@ func (p *Processor) claimInTx(ctx context.Context, stmts claimStatements, again,
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	found, err := readSeqs(ctx, tx, stmts.find, stmts.dialect.Args(p.inbox.consumer, limit)...)
+	q := p.inbox.store.dialect.In(tx)
+	found, err := readSeqs(ctx, q, stmts.find, p.inbox.consumer, limit)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	jobs, err := readJobs(ctx, tx, stmts.in(stmts.heads, len(found)), stmts.dialect.Args(slices.Concat([]any{again, owner}, found)...)...)
+	jobs, err := readJobs(ctx, q, stmts.in(stmts.heads, len(found)), slices.Concat([]any{again, owner}, found)...)
 	if err != nil || len(jobs) == 0 {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (p *Processor) claimInTx(ctx context.Context, stmts claimStatements, again,
 	for _, j := range jobs {
 		args = append(args, j.seq)
 	}
-	if _, err := tx.ExecContext(ctx, stmts.in(stmts.lease, len(jobs)), stmts.dialect.Args(args...)...); err != nil {
+	if _, err := q.ExecContext(ctx, stmts.in(stmts.lease, len(jobs)), args...); err != nil {
 		return nil, err
 	}
 	return jobs, tx.Commit()
@@ -153,15 +154,11 @@ func (p *Processor) claimInTx(ctx context.Context, stmts claimStatements, again,
 func (p *Processor) suspectDue(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
 	defer cancel()
-	found, err := readSeqs(ctx, p.inbox.store.db, p.suspects().find, p.inbox.store.dialect.Args(p.inbox.consumer, 1)...)
+	found, err := readSeqs(ctx, p.inbox.store.q, p.suspects().find, p.inbox.consumer, 1)
 	return len(found) > 0, explain(p.inbox.store.dialect, "find suspects", err)
 }
 
-type rowsQueryer interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-func readSeqs(ctx context.Context, q rowsQueryer, text string, args ...any) (seqs []any, err error) {
+func readSeqs(ctx context.Context, q sqldb.Queryer, text string, args ...any) (seqs []any, err error) {
 	rows, err := q.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -177,7 +174,7 @@ func readSeqs(ctx context.Context, q rowsQueryer, text string, args ...any) (seq
 	return seqs, rows.Err()
 }
 
-func readJobs(ctx context.Context, q rowsQueryer, text string, args ...any) (jobs []job, err error) {
+func readJobs(ctx context.Context, q sqldb.Queryer, text string, args ...any) (jobs []job, err error) {
 	rows, err := q.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err

@@ -49,65 +49,53 @@ func TestClassify(t *testing.T) {
 // A server ends a session by an administrator's command: the outcome of its running statement is unknown.
 func TestClassifyKilled(t *testing.T) {
 	t.Parallel()
-	for _, name := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			conn, err := b.DB.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer sqldb.Discard(conn)
-			ask, kill, sleep := "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)", "SELECT pg_sleep(20)"
-			if b.Dialect == MySQL {
-				ask, kill, sleep = "SELECT CONNECTION_ID()", "KILL %d", "SELECT SLEEP(20)"
-			}
-			var id int
-			if err := conn.QueryRowContext(t.Context(), ask).Scan(&id); err != nil {
-				t.Fatal(err)
-			}
-			time.AfterFunc(100*time.Millisecond, func() { _, _ = b.DB.Exec(fmt.Sprintf(kill, id)) })
-			_, err = conn.ExecContext(t.Context(), sleep)
-			if got := b.Dialect.classify(err); err == nil || got != sqldb.Unknown {
-				t.Errorf("got class %d of error %v, want unknown", got, err)
-			}
-		})
-	}
+	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+		conn, err := b.DB.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sqldb.Discard(conn)
+		var id int
+		if err := conn.QueryRowContext(t.Context(), b.kind.SessionID).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(100*time.Millisecond, func() { _, _ = b.DB.Exec(fmt.Sprintf(b.kind.Kill, id)) })
+		_, err = conn.ExecContext(t.Context(), b.kind.Sleep)
+		if got := b.Dialect.classify(err); err == nil || got != sqldb.Unknown {
+			t.Errorf("got class %d of error %v, want unknown", got, err)
+		}
+	})
 }
 
 // A server ends a session that was idle for too long, also in a transaction. MySQL refuses the next statement with the
 // reason and does not execute it. Other servers only close the connection.
 func TestClassifyIdle(t *testing.T) {
 	t.Parallel()
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			conn, err := b.DB.Conn(t.Context())
-			if err != nil {
+	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
+		conn, err := b.DB.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sqldb.Discard(conn)
+		var id int
+		if err := conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"SET SESSION wait_timeout = 1", "BEGIN"} {
+			if _, err := conn.ExecContext(t.Context(), text); err != nil {
 				t.Fatal(err)
 			}
-			defer sqldb.Discard(conn)
-			var id int
-			if err := conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
-				t.Fatal(err)
-			}
-			for _, text := range []string{"SET SESSION wait_timeout = 1", "BEGIN"} {
-				if _, err := conn.ExecContext(t.Context(), text); err != nil {
-					t.Fatal(err)
-				}
-			}
-			eventually(t, "the session is over", func() bool {
-				var sessions int
-				err := b.DB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", id).Scan(&sessions)
-				return err == nil && sessions == 0
-			})
-			_, err = conn.ExecContext(t.Context(), b.Dialect.sql("DELETE FROM {records}"))
-			if got := b.Dialect.classify(err); err == nil || got != sqldb.Unwritten && got != sqldb.Unknown {
-				t.Errorf("got class %d of error %v, want one that may be retried", got, err)
-			}
+		}
+		eventually(t, "the session is over", func() bool {
+			var sessions int
+			err := b.DB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", id).Scan(&sessions)
+			return err == nil && sessions == 0
 		})
-	}
+		_, err = conn.ExecContext(t.Context(), b.Dialect.sql("DELETE FROM {records}"))
+		if got := b.Dialect.classify(err); err == nil || got != sqldb.Unwritten && got != sqldb.Unknown {
+			t.Errorf("got class %d of error %v, want one that may be retried", got, err)
+		}
+	})
 }
 
 // If a SQLSTATE is not listed, its class decides.
@@ -184,7 +172,7 @@ func (p *pets) expect(errs ...error) {
 func TestClassifyConflicts(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
-		if b.Dialect == SQLite {
+		if b.kind.Dialect.OneWriter() {
 			p := newPets(t, b, b.kind.LockTimeout)
 			p.expect(p.add(p.one, 1), p.add(p.two, 2))
 			return
@@ -211,8 +199,8 @@ func TestClassifyConflicts(t *testing.T) {
 		}
 		p.expect(<-first, second)
 
-		if b.Dialect == PostgreSQL {
-			p := newPets(t, b, "SET default_transaction_isolation = 'repeatable read'")
+		if b.kind.Snapshot != "" {
+			p := newPets(t, b, b.kind.Snapshot)
 			if err := p.one.QueryRowContext(t.Context(), "SELECT sum(n) FROM pets").Scan(new(int)); err != nil {
 				t.Fatal(err)
 			}

@@ -101,7 +101,7 @@ func (d *Deferred) insertBatch(ctx context.Context, rows []row) (inserted int64,
 		args = append(args, r.args(d)...)
 	}
 	err = d.store.retry(ctx, "receive", func(ctx context.Context) error {
-		res, err := d.store.db.ExecContext(ctx, text, d.store.dialect.Args(args...)...)
+		res, err := d.store.q.ExecContext(ctx, text, args...)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 )
 
 // A deferred inbox under everything at once: processors are killed at any instant, so is the database's server, handlers
@@ -28,15 +29,14 @@ func TestDeferredUnderAttack(t *testing.T) {
 	if os.Getenv("SOAK") != "" {
 		length = time.Minute
 	}
-	for _, name := range append([]string{"SQLite"}, servers...) {
+	for _, name := range sqlbed.Names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var b *Bed
-			if name == "SQLite" {
-				b = NewBed(t, name)
-			} else {
-				b = ownServer(t, name)
+			newBed := NewBed
+			if sqlbed.KindOf(name).HasServer() {
+				newBed = ownServer
 			}
+			b := newBed(t, name)
 			exec(t, b.DB, "CREATE TABLE effect (n "+b.kind.Numbered+", event VARCHAR(64))")
 			end := time.Now().Add(length)
 			var wg sync.WaitGroup

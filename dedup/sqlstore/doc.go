@@ -27,6 +27,7 @@
 //	owner         the delivery attempt, kept after a release to refuse late copies of its statements
 //	fence         grows with every owner
 //	lease_until   end of the lease, or 0 after a release
+//	lease_length  how long the lease was when it was written
 //	expires_at    end of retention
 //	receive_count receive count at the last acquire
 //	error         the last failure, at most 256 bytes
@@ -43,7 +44,8 @@
 // The database's clock decides about leases and retention. The clocks of the hosts don't matter. A lease ends for its owner
 // before it ends for others. If the database fails over to a server whose clock is ahead of the old one's, leases end early
 // by that difference. Another owner may then start, and the database refuses the first one's next renewal or complete. If
-// the clock steps back, the event of an owner that crashed before waits for the difference. Keep database servers on NTP.
+// the clock steps back, the event of an owner that crashed before waits for the length of its lease once more. Keep database
+// servers on NTP.
 //
 // A record is as durable as its database's commits. These can lose the last completions in a failover to an asynchronous
 // replica. In a power failure, these settings lose them: PostgreSQL's synchronous_commit = off, MySQL's

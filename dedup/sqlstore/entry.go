@@ -80,7 +80,7 @@ func (d *Deferred) Count(ctx context.Context) (Counts, error) {
 		oldest, newest int64
 	)
 	err := d.store.retry(ctx, "count", func(ctx context.Context) error {
-		return d.store.db.QueryRowContext(ctx, d.stmts().count, d.store.dialect.Args(d.consumer)...).Scan(&c.Pending, &c.Parked, &oldest, &newest)
+		return d.store.q.QueryRowContext(ctx, d.stmts().count, d.consumer).Scan(&c.Pending, &c.Parked, &oldest, &newest)
 	})
 	if c.Pending > 0 {
 		c.Oldest = time.Duration(max(0, newest-oldest)) * time.Millisecond // the server's clock may have stepped back
@@ -94,7 +94,7 @@ func (d *Deferred) entries(ctx context.Context, op string, text func(deferredSta
 	var all []Entry
 	err := d.store.retry(ctx, op, func(ctx context.Context) error {
 		all = nil
-		rows, err := d.store.db.QueryContext(ctx, text(d.stmts()), d.store.dialect.Args(args...)...)
+		rows, err := d.store.q.QueryContext(ctx, text(d.stmts()), args...)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ type goldenRow map[string]string
 
 var (
 	goldenTimes   = []string{"fence", "lease_until", "expires_at", "received_at", "due_at"}
-	goldenNumbers = []string{"attempts", "receive_count"}
+	goldenNumbers = []string{"attempts", "receive_count", "lease_length"}
 	goldenBytes   = []string{"result", "payload"}
 )
 
@@ -154,7 +154,7 @@ func goldenMessage() *sqsonce.Message {
 }
 
 func allMigrations(d Dialect) (all []string) {
-	for v := 1; v <= SchemaVersion; v++ {
+	for v := 1; v <= SchemaVersion(); v++ {
 		all = append(all, schema.Migration(sqldb.Dialect(d), v)...)
 	}
 	return all

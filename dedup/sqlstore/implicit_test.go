@@ -25,15 +25,13 @@ type implicitCommit struct{ name, text string }
 func implicitCommits(t testing.TB, b *Bed) []implicitCommit {
 	t.Helper()
 	all := []implicitCommit{{"text", "COMMIT"}}
-	if b.Dialect != MySQL {
-		return all
+	for _, text := range b.kind.Procedures {
+		exec(t, b.DB, text)
 	}
-	exec(t, b.DB, "CREATE PROCEDURE commits() COMMIT")
-	return append(all,
-		implicitCommit{"definition", "CREATE TABLE IF NOT EXISTS ledger (account INT)"},
-		implicitCommit{"procedure", "CALL commits()"},
-		implicitCommit{"transaction", "START TRANSACTION"},
-	)
+	for name, text := range b.kind.Commits {
+		all = append(all, implicitCommit{name, text})
+	}
+	return all
 }
 
 // bookAndCommit books and then commits without the *sql.Tx.
@@ -87,7 +85,7 @@ func TestInboxImplicitCommitThenSuccess(t *testing.T) {
 			err := newInbox(t, s).Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
 				return bookAndCommit(ctx, tx, c)
 			})(t.Context(), order(id, 1))
-			if err != nil && b.Dialect != SQLite {
+			if err != nil && b.kind.HasServer() {
 				t.Errorf("%s: got error %v, want nil", c.name, err)
 			}
 			if err := newInbox(t, s).Handler(book)(t.Context(), order(id, 2)); err != nil {
@@ -174,28 +172,24 @@ func TestInboxImplicitCommitLeavesALease(t *testing.T) {
 // An attempt of the same delivery that committed implicitly is not followed by another one: its effect is there already.
 func TestInboxImplicitCommitIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	for _, name := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			newLedger(t, b)
-			var runs atomic.Int64
-			p, proxied := throughProxy(t, b)
-			i := newInbox(t, newStore(t, proxied))
-			err := i.Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
-				runs.Add(1)
-				defer p.loseStatement("orders|42") // the last UPDATE
-				return bookAndCommit(ctx, tx, implicitCommit{text: "COMMIT"})
-			})(t.Context(), order(orderID, 1))
-			if !errors.Is(err, ErrImplicitCommit) || runs.Load() != 1 {
-				t.Errorf("delivery: got error %v after %d runs, want ErrImplicitCommit after 1", err, runs.Load())
-			}
-			expectBalance(t, b.DB, 10)
-			if r, err := newStore(t, b).Inspect(t.Context(), orderKey); err != nil || r.Completed || !r.Until.IsZero() {
-				t.Errorf("record: got %+v and error %v, want it released", r, err)
-			}
-		})
-	}
+	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		var runs atomic.Int64
+		p, proxied := throughProxy(t, b)
+		i := newInbox(t, newStore(t, proxied))
+		err := i.Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
+			runs.Add(1)
+			defer p.loseStatement("orders|42") // the last UPDATE
+			return bookAndCommit(ctx, tx, implicitCommit{text: "COMMIT"})
+		})(t.Context(), order(orderID, 1))
+		if !errors.Is(err, ErrImplicitCommit) || runs.Load() != 1 {
+			t.Errorf("delivery: got error %v after %d runs, want ErrImplicitCommit after 1", err, runs.Load())
+		}
+		expectBalance(t, b.DB, 10)
+		if r, err := newStore(t, b).Inspect(t.Context(), orderKey); err != nil || r.Completed || !r.Until.IsZero() {
+			t.Errorf("record: got %+v and error %v, want it released", r, err)
+		}
+	})
 }
 
 // A processor's attempt: the event is not done, its error names the implicit commit, and it is tried again.

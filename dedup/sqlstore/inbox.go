@@ -182,22 +182,25 @@ func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, er
 	s.inbox.insert.prepare(ctx)
 	s.inbox.complete.prepare(ctx)
 	if err := d.noteStart(ctx); err != nil {
-		return refusal(err)
+		return d.refused(ctx, err)
 	}
 	if err := d.tx.begin(ctx); err != nil {
-		return refusal(err)
+		return d.refused(ctx, err)
 	}
 	l, err := s.Renew(ctx, d.lease, c.Lease)
 	return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}, err
 }
 
-// refusal is the answer to an acquire whose transaction did not begin. The transaction has its answers as errors.
-func refusal(err error) (dedup.Grant, error) {
+// refused is the answer to an acquire whose transaction did not begin. The transaction has its answers as errors. It was
+// rolled back, so it could not shorten an overlong lease.
+func (d *delivery) refused(ctx context.Context, err error) (dedup.Grant, error) {
 	if done, ok := errors.AsType[*doneError](err); ok {
 		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: done.result}, nil
 	}
 	if other, ok := errors.AsType[*dedup.InProgressError](err); ok {
-		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: other.Until}, nil
+		s := d.inbox.store
+		err := s.retry(ctx, "shorten lease", func(ctx context.Context) error { return s.shorten(ctx, s.db, d.other) })
+		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: other.Until}, err
 	}
 	return dedup.Grant{}, err
 }
@@ -230,14 +233,13 @@ type inboxStatements struct{ complete, insertFailure, updateFailure string }
 
 func newInboxStatements(d sqldb.Dialect) inboxStatements {
 	return inboxStatements{
-		complete: d.SQL("UPDATE {records} SET validation = ?, error = COALESCE(NULLIF(?, ''), error), status = 'COMPLETED'" +
-			" WHERE id = ? AND owner = ?{commits}"),
+		complete: d.SQL(complete + "{commits}"),
 
 		insertFailure: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, receive_count, error)" +
 			" VALUES (?, 'INPROGRESS', ?, ?, 0, {now} + ?, ?, ?) {ignore}"),
 
 		// In MySQL an assignment sees the assignments before it, so the columns of isFree come last.
-		updateFailure: d.SQL("UPDATE {records} SET owner = ?, fence = {greatest}(fence, ?), receive_count = ?, error = ?, result = NULL," +
+		updateFailure: d.SQL("UPDATE {records} SET owner = ?, fence = {greatest}(fence, ?), receive_count = ?, error = ?, " + emptyResult + "," +
 			" expires_at = {now} + ?, lease_until = 0, status = 'INPROGRESS' WHERE id = ? AND " + isFree),
 	}
 }
@@ -248,6 +250,8 @@ type delivery struct {
 	claim dedup.Claim
 	lease dedup.Lease
 	tx    eventTx
+	// other is the record by which another owner's lease refused the transaction.
+	other record
 	// start is the note of the start, or nil.
 	start *dedup.Lease
 	// skipped is the reason to complete the record without writes of the handler, or nil.
@@ -262,8 +266,7 @@ type delivery struct {
 // nothing if the row has changed.
 func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	s, c := d.inbox.store, d.claim
-	fence, written, err := d.inbox.insert.writeReturning(ctx, tx,
-		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.ReceiveCount)
+	fence, written, err := d.inbox.insert.writeReturning(ctx, tx, insertArgs(c)...)
 	if err != nil || written {
 		d.lease = newLease(c, fence, "")
 		return err
@@ -282,10 +285,10 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 		return errMarked
 	case free:
 	default: // another owner has a lease on it
-		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
+		d.other = r
+		return &dedup.InProgressError{Until: othersEnd(r.remaining())}
 	}
-	fence, written, err = s.dialect.WriteReturning(ctx, tx, s.stmts().take,
-		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.ReceiveCount, c.Key, r.fence, r.until)
+	fence, written, err = s.dialect.WriteReturning(ctx, tx, s.stmts().take, takeArgs(c, r)...)
 	if err == nil && !written {
 		err = errContended
 	}
@@ -310,6 +313,7 @@ func (d *delivery) noteStart(ctx context.Context) error {
 	note.claim.Owner, note.claim.Lease = "started/"+d.claim.Owner, -time.Millisecond
 	note.tx = eventTx{store: d.inbox.store, wait: d.inbox.wait, row: note}
 	if err := note.tx.begin(ctx); err != nil {
+		d.other = note.other
 		return err
 	}
 	if err := note.tx.close((*sql.Tx).Commit); err != nil {
@@ -321,7 +325,7 @@ func (d *delivery) noteStart(ctx context.Context) error {
 
 // finish completes the record, if it is this owner's: see [eventRow].
 func (d *delivery) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
-	return d.inbox.complete.write(ctx, tx, d.claim.Validation, causeText(d.skipped), d.claim.Key, d.claim.Owner)
+	return d.inbox.complete.write(ctx, tx, completeArgs(dedup.Result{Validation: d.claim.Validation, Skipped: d.skipped}, d.claim.Key, d.claim.Owner)...)
 }
 
 func (d *delivery) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {

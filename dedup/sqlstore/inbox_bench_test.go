@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
@@ -91,10 +92,10 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 		{"statements", func(ctx context.Context, id string) error {
 			key := "bare#orders|" + id
 			return transact(ctx, bed.DB, func(tx *sql.Tx) error {
-				_, _, err := sqldb.Dialect(bed.Dialect).WriteReturning(ctx, tx, store.stmts().insert, key, "owner", int64(1e9), int64(2e9), 1)
+				_, _, err := sqldb.Dialect(bed.Dialect).WriteReturning(ctx, tx, store.stmts().insert, insertArgs(claim(key, "owner"))...)
 				return err
 			}, func(tx *sql.Tx) error {
-				_, err := sqldb.Dialect(bed.Dialect).Write(ctx, tx, complete, "", key, "owner")
+				_, err := sqldb.Dialect(bed.Dialect).Write(ctx, tx, complete, completeArgs(dedup.Result{}, key, "owner")...)
 				return err
 			})
 		}},

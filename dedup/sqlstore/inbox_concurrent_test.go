@@ -89,7 +89,7 @@ func TestInboxSecondWaits(t *testing.T) {
 func TestInboxWaitHasAnEnd(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
-		if b.Dialect == SQLite {
+		if b.kind.Dialect.OneWriter() {
 			// The lock is the file's, and the data source name limits the wait for it.
 			b = shortBusy(t, b)
 		}
@@ -102,7 +102,7 @@ func TestInboxWaitHasAnEnd(t *testing.T) {
 		})
 		start := time.Now()
 		err := h(t.Context(), order(orderID, 1))
-		if b.Dialect != SQLite && !errors.Is(err, sqsonce.ErrInProgress) || err == nil {
+		if !b.kind.Dialect.OneWriter() && !errors.Is(err, sqsonce.ErrInProgress) || err == nil {
 			t.Errorf("second delivery: got error %v, want ErrInProgress", err)
 		}
 		if took := time.Since(start); took > 5*time.Second {
@@ -118,7 +118,7 @@ func TestInboxWaitHasAnEnd(t *testing.T) {
 
 func shortBusy(t *testing.T, b *Bed) *Bed {
 	t.Helper()
-	short := newBed(t, b.Dialect, b.Driver, strings.Replace(b.DSN, "busy_timeout(10000)", "busy_timeout(100)", 1), b.Name)
+	short := b.with(t, strings.Replace(b.DSN, "busy_timeout(10000)", "busy_timeout(100)", 1))
 	return short
 }
 

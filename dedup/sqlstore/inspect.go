@@ -42,7 +42,7 @@ func (r record) public(sent time.Time) dedup.Record {
 		ExpiresAt: ownerEnd(sent, r.expires-r.now),
 	}
 	if r.until > 0 {
-		rec.Until = ownerEnd(sent, r.until-r.now)
+		rec.Until = ownerEnd(sent, r.remaining())
 	}
 	return rec
 }
@@ -87,6 +87,6 @@ func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOp
 		case err != nil:
 			return err
 		}
-		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
+		return s.inProgress(ctx, r)
 	})
 }

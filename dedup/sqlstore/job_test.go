@@ -3,8 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,31 +28,14 @@ func attempt(t *testing.T, d *Deferred, p *Processor, h func(context.Context, *s
 	return e
 }
 
-// An attempt that failed because something is away that every event needs is not counted.
-func TestProcessorUnavailable(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		d := newDeferred(t, newStore(t, b))
-		p := newProcessor(t, d, func(o *ProcessorOptions) { o.MaxAttempts = 1 })
-		e := attempt(t, d, p, func(context.Context, *sqsonce.Message, *sql.Tx) error {
-			return fmt.Errorf("payment: %w", sqsonce.Unavailable(errBoom))
-		})
-		wait := e.DueAt.Sub(e.ReceivedAt)
-		if e.Attempts != 0 || e.Parked || !strings.Contains(e.Error, "boom") || wait < 10*time.Second || wait > 10*time.Minute {
-			t.Errorf("event: got %+v, want no attempt, the error, and a wait of half a minute", e)
-		}
-		if jobs := claimOf(t, p, p.suspects); len(jobs) > 0 {
-			t.Errorf("suspects: got %v, want none", jobs)
-		}
-	})
-}
-
-// What a handler's outcome does to its event: done, parked, or due again with or without a counted attempt.
+// What a handler's outcome does to its event: done, parked, or due again with or without a counted attempt. What a handler
+// asks for counts more than the reason.
 func TestProcessorDecidesEachOutcome(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		done, parked bool
 		attempts     int
+		wait         time.Duration // at least
 	}
 	decided := map[sqsonce.OutcomeKind]row{
 		sqsonce.OutcomeDone:        {done: true, attempts: 1},
@@ -63,42 +44,38 @@ func TestProcessorDecidesEachOutcome(t *testing.T) {
 		sqsonce.OutcomeInProgress:  {attempts: 1},
 		sqsonce.OutcomeRejected:    {parked: true, attempts: 1},
 		sqsonce.OutcomeLeaseLost:   {attempts: 1},
-		sqsonce.OutcomeUnavailable: {},
+		sqsonce.OutcomeUnavailable: {wait: 10 * time.Second},
+	}
+	check := func(name string, err error, want row) {
+		t.Helper()
+		d := newDeferred(t, newStore(t, NewBed(t, "SQLite")))
+		p := newProcessor(t, d)
+		e := attempt(t, d, p, func(context.Context, *sqsonce.Message, *sql.Tx) error { return err })
+		got := row{e.Done, e.Parked, e.Attempts, want.wait}
+		if got != want || want.wait > 0 && e.DueAt.Sub(e.ReceivedAt) < want.wait {
+			t.Errorf("outcome %s: got %+v, want %+v", name, e, want)
+		}
+		if jobs := claimOf(t, p, p.suspects); len(jobs) > 0 {
+			t.Errorf("outcome %s: got suspects %v, want none", name, jobs)
+		}
 	}
 	for kind, err := range values.Errors {
 		want, ok := decided[kind]
 		if !ok {
 			t.Errorf("outcome %s: decide what a processor does with its event", kind)
 		}
-		d := newDeferred(t, newStore(t, NewBed(t, "SQLite")))
-		e := attempt(t, d, newProcessor(t, d), func(context.Context, *sqsonce.Message, *sql.Tx) error { return err })
-		if got := (row{e.Done, e.Parked, e.Attempts}); got != want {
-			t.Errorf("outcome %s: got %+v, want %+v", kind, got, want)
-		}
+		check(kind.String(), err, want)
 	}
-}
-
-// What a handler asks for counts more than the reason.
-func TestProcessorUnavailableAndAsked(t *testing.T) {
-	t.Parallel()
-	for name, asked := range map[string]error{
-		"RetryAfter": sqsonce.RetryAfter(time.Hour, sqsonce.Unavailable(errBoom)),
-		"Reject":     sqsonce.Reject(sqsonce.Unavailable(errBoom)),
-	} {
-		d := newDeferred(t, newStore(t, NewBed(t, "SQLite")))
-		e := attempt(t, d, newProcessor(t, d), func(context.Context, *sqsonce.Message, *sql.Tx) error { return asked })
-		if e.Attempts != 1 || e.Parked != (name == "Reject") || !e.Parked && e.DueAt.Sub(e.ReceivedAt) < time.Hour {
-			t.Errorf("%s: got %+v", name, e)
-		}
-	}
+	check("unavailable, and when to retry", sqsonce.RetryAfter(time.Hour, sqsonce.Unavailable(errBoom)), row{attempts: 1, wait: time.Hour})
+	check("unavailable, and rejected", sqsonce.Reject(sqsonce.Unavailable(errBoom)), row{parked: true, attempts: 1})
 }
 
 // Nor is an attempt whose transaction could not begin: its handler did not run.
 func TestProcessorCannotBegin(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
-		if b.Dialect == SQLite {
-			t.Skip("SQLite locks no rows")
+		if b.kind.Dialect.OneWriter() {
+			t.Skip("one transaction locks the file")
 		}
 		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond })
 		p := newProcessor(t, d, func(o *ProcessorOptions) { o.MaxAttempts = 1 })
@@ -149,8 +126,8 @@ func TestProcessorBackoffPanics(t *testing.T) {
 func TestProcessorRecordsLate(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
-		if b.Dialect == SQLite {
-			t.Skip("SQLite locks no rows")
+		if b.kind.Dialect.OneWriter() {
+			t.Skip("one transaction locks the file")
 		}
 		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond })
 		p := newProcessor(t, d, func(o *ProcessorOptions) { o.LeaseDuration = time.Hour })
@@ -182,31 +159,27 @@ func TestProcessorRecordsLate(t *testing.T) {
 // A processor starts although the database is away, and works when it is back.
 func TestProcessorStartsBeforeItsDatabase(t *testing.T) {
 	t.Parallel()
-	for _, name := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := ownServer(t, name)
-			newLedger(t, b)
-			receive(t, newDeferred(t, newStore(t, b)), order(orderID, 1))
-			b.Server.Kill()
-			d := newDeferred(t, otherProcess(t, b), func(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond })
-			p := newProcessor(t, d)
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			ended := make(chan error, 1)
-			go func() { ended <- p.Run(ctx, book) }()
-			select {
-			case err := <-ended:
-				t.Fatalf("Run: got error %v, want it to wait", err)
-			case <-time.After(4 * time.Second): // longer than a check is repeated
-			}
-			b.Server.Restart(t)
-			awaitCounts(t, d, 0, 0)
-			expectBalance(t, b.DB, 10)
-			cancel()
-			if err := <-ended; err != nil {
-				t.Errorf("Run: got error %v, want nil after a stop", err)
-			}
-		})
-	}
+	each(t, servers, ownServer, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		receive(t, newDeferred(t, newStore(t, b)), order(orderID, 1))
+		b.Server.Kill()
+		d := newDeferred(t, otherProcess(t, b), func(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond })
+		p := newProcessor(t, d)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx, book) }()
+		select {
+		case err := <-ended:
+			t.Fatalf("Run: got error %v, want it to wait", err)
+		case <-time.After(4 * time.Second): // longer than a check is repeated
+		}
+		b.Server.Restart(t)
+		awaitCounts(t, d, 0, 0)
+		expectBalance(t, b.DB, 10)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: got error %v, want nil after a stop", err)
+		}
+	})
 }

@@ -182,53 +182,49 @@ func consume(name string, kind sqlbed.Kind, dsn string) error {
 // and the next one has its effect.
 func TestTransactionOnKilledDatabase(t *testing.T) {
 	t.Parallel()
-	for _, name := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := ownServer(t, name)
-			newLedger(t, b)
-			killIn := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-				if err := book(ctx, m, tx); err != nil {
-					return err
-				}
-				b.Server.Kill()
-				// PostgreSQL's process for this connection lives a little longer than the server's, and could still commit.
-				eventually(t, "the connection is dead", func() bool {
-					_, err := tx.ExecContext(ctx, "SELECT 1")
-					return err != nil
-				})
-				return nil
+	each(t, servers, ownServer, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		killIn := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			if err := book(ctx, m, tx); err != nil {
+				return err
 			}
-			i := newInbox(t, newStore(t, b))
-			if err := i.Handler(killIn)(t.Context(), order(orderID, 1)); err == nil {
-				t.Error("delivery: got nil, want an error: its transaction ended with the server")
-			}
-			b.Server.Restart(t)
-			// The pool still has connections to the killed server.
-			eventually(t, "the database answers", func() bool { return b.DB.PingContext(t.Context()) == nil })
-			expectBalance(t, b.DB, 0)
-			redeliver(t, i.Handler(book), orderID)
-			expectBalance(t, b.DB, 10)
-
-			d := newDeferred(t, newStore(t, b))
-			receive(t, d, order("43", 1))
-			var runs atomic.Int64
-			restarted := make(chan error, 1)
-			process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-				if runs.Add(1) > 1 {
-					return book(ctx, m, tx)
-				}
-				defer func() { go func() { restarted <- b.Server.Relaunch(context.Background()) }() }()
-				return killIn(ctx, m, tx)
+			b.Server.Kill()
+			// PostgreSQL's process for this connection lives a little longer than the server's, and could still commit.
+			eventually(t, "the connection is dead", func() bool {
+				_, err := tx.ExecContext(ctx, "SELECT 1")
+				return err != nil
 			})
-			if err := <-restarted; err != nil {
-				t.Fatal(err)
+			return nil
+		}
+		i := newInbox(t, newStore(t, b))
+		if err := i.Handler(killIn)(t.Context(), order(orderID, 1)); err == nil {
+			t.Error("delivery: got nil, want an error: its transaction ended with the server")
+		}
+		b.Server.Restart(t)
+		// The pool still has connections to the killed server.
+		eventually(t, "the database answers", func() bool { return b.DB.PingContext(t.Context()) == nil })
+		expectBalance(t, b.DB, 0)
+		redeliver(t, i.Handler(book), orderID)
+		expectBalance(t, b.DB, 10)
+
+		d := newDeferred(t, newStore(t, b))
+		receive(t, d, order("43", 1))
+		var runs atomic.Int64
+		restarted := make(chan error, 1)
+		process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			if runs.Add(1) > 1 {
+				return book(ctx, m, tx)
 			}
-			awaitCounts(t, d, 0, 0)
-			expectBalance(t, b.DB, 20)
-			if n := runs.Load(); n < 2 {
-				t.Errorf("the handler ran %d times, want a second time after the kill", n)
-			}
+			defer func() { go func() { restarted <- b.Server.Relaunch(context.Background()) }() }()
+			return killIn(ctx, m, tx)
 		})
-	}
+		if err := <-restarted; err != nil {
+			t.Fatal(err)
+		}
+		awaitCounts(t, d, 0, 0)
+		expectBalance(t, b.DB, 20)
+		if n := runs.Load(); n < 2 {
+			t.Errorf("the handler ran %d times, want a second time after the kill", n)
+		}
+	})
 }

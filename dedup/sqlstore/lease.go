@@ -25,15 +25,18 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 
 func (s *Store) renew(ctx context.Context, q sqldb.Queryer, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
 	sent := time.Now()
-	remaining, written, err := s.dialect.WriteReturning(ctx, q, s.stmts().renew,
-		d.Milliseconds(), (d + afterLease).Milliseconds(), l.Key, l.Owner)
+	written, err := s.dialect.Write(ctx, q, s.stmts().renew,
+		d.Milliseconds(), d.Milliseconds(), (d + afterLease).Milliseconds(), l.Key, l.Owner)
 	switch {
 	case err != nil:
 		return dedup.Lease{}, err
 	case !written:
 		return dedup.Lease{}, sqsonce.ErrLeaseLost
 	}
-	l.Until = ownerEnd(sent, remaining)
+	// The record's own end may be later: its clock may have been ahead. Another delivery may then shorten it.
+	if end := ownerEnd(sent, d.Milliseconds()); end.After(l.Until) {
+		l.Until = end
+	}
 	return l, nil
 }
 
@@ -45,8 +48,9 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := s.left.wait(ctx, l.Key, l.Owner); err != nil {
 		return err
 	}
+	res.Validation = cmp.Or(res.Validation, l.Validation)
 	return s.retry(ctx, "complete", func(ctx context.Context) error {
-		written, err := s.dialect.Write(ctx, s.db, s.stmts().complete, res.Data, cmp.Or(res.Validation, l.Validation), causeText(res.Skipped), l.Key, l.Owner)
+		written, err := s.dialect.Write(ctx, s.db, s.stmts().complete, completeArgs(res, l.Key, l.Owner)...)
 		if written || err != nil {
 			return err
 		}
@@ -68,6 +72,14 @@ func (s *Store) expectOwn(ctx context.Context, l dedup.Lease, is func(record) bo
 	default:
 		return sqsonce.ErrLeaseLost
 	}
+}
+
+// inProgress is the error of an operation that another owner's lease refused.
+func (s *Store) inProgress(ctx context.Context, r record) error {
+	if err := s.shorten(ctx, s.db, r); err != nil {
+		return err
+	}
+	return &dedup.InProgressError{Until: othersEnd(r.remaining())}
 }
 
 // Release implements [dedup.Store]. It stores the first 256 bytes of the cause's text.

@@ -56,7 +56,7 @@ type listed struct {
 func (s *Store) page(ctx context.Context, text string, args []any) (all []listed, err error) {
 	err = s.retry(ctx, "list", func(ctx context.Context) error {
 		all = nil
-		rows, err := s.db.QueryContext(ctx, s.place.Dialect().SQL(text), s.dialect.Args(args...)...)
+		rows, err := s.q.QueryContext(ctx, s.place.Dialect().SQL(text), args...)
 		if err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func ownFailures(t *testing.T, b *Bed) (names []string, most map[string]int, han
 	}
 	addHere := func(ctx context.Context, tx *sql.Tx) error { return addTen(ctx, tx) }
 	kill := run(b.kind.EndSession)
-	if b.Dialect == PostgreSQL {
+	own := map[string]func(){"PostgreSQL": func() {
 		role := "clerk_" + b.Name
 		exec(t, b.DB, "CREATE ROLE "+role)
 		t.Cleanup(func() { _, _ = b.DB.Exec("DROP ROLE " + role) })
@@ -54,10 +54,12 @@ func ownFailures(t *testing.T, b *Bed) (names []string, most map[string]int, han
 		add("read only", 1, run("SET TRANSACTION READ ONLY"))
 		add("statement_timeout", 2, inTurn(run("SET LOCAL statement_timeout = 20"), run("SELECT pg_sleep(5)")))
 		add("idle_in_transaction_session_timeout", 2, inTurn(run("SET LOCAL idle_in_transaction_session_timeout = 20"), idle(200*time.Millisecond), addHere))
-	}
-	if b.kind.Label == "MariaDB" {
+	}, "MariaDB": func() {
 		add("max_statement_time", 2, run("SET STATEMENT max_statement_time = 0.02 FOR SELECT SLEEP(5)"))
 		add("wait_timeout", 2, inTurn(run("SET SESSION wait_timeout = 1"), idle(1200*time.Millisecond), addHere))
+	}}[b.kind.Label]
+	if own != nil {
+		own()
 	}
 	add("no such table", 1, run("INSERT INTO no_such_table VALUES (1)"))
 	add("cut, and returned", 2, kill)

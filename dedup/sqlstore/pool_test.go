@@ -23,7 +23,7 @@ func TestInboxPoolTooSmallForNestedReads(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		limit := 2
-		if b.Dialect == SQLite {
+		if b.kind.Dialect.OneWriter() {
 			limit = 1 // one transaction writes at a time
 		}
 		b.DB.SetMaxOpenConns(limit)
@@ -64,44 +64,40 @@ func TestInboxPoolTooSmallForNestedReads(t *testing.T) {
 // The same where the last transaction had to wait for a connection that another part of the program had.
 func TestInboxPoolIsFullLater(t *testing.T) {
 	t.Parallel()
-	for _, name := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			newLedger(t, b)
-			b.DB.SetMaxOpenConns(2)
-			long := func(o *dedup.Options) { o.CallTimeout = 5 * time.Second }
-			i := newInbox(t, newStore(t, b), long)
-			var both, ended sync.WaitGroup
-			both.Add(2)
-			errs := make([]error, 2)
-			begun := make(chan struct{}, 2)
-			deliver := func(n int) {
-				errs[n] = i.Handler(func(ctx context.Context, _ *sqsonce.Message, _ *sql.Tx) error {
-					begun <- struct{}{}
-					both.Done()
-					both.Wait()
-					return b.DB.QueryRowContext(ctx, "SELECT balance FROM ledger").Scan(new(int64))
-				})(t.Context(), order(string(rune('a'+n)), 1))
-			}
-			ended.Go(func() { deliver(0) })
-			<-begun
-			other, err := b.DB.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			waits := b.DB.Stats().WaitCount
-			ended.Go(func() { deliver(1) })
-			eventually(t, "the second delivery waits in the pool", func() bool { return b.DB.Stats().WaitCount > waits })
-			if err := other.Close(); err != nil {
-				t.Fatal(err)
-			}
-			ended.Wait()
-			if (errs[0] == nil) == (errs[1] == nil) || kind(errors.Join(errs...)) != "unavailable" {
-				t.Errorf("deliveries: got errors %v, want one to be unavailable", errs)
-			}
-		})
-	}
+	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		b.DB.SetMaxOpenConns(2)
+		long := func(o *dedup.Options) { o.CallTimeout = 5 * time.Second }
+		i := newInbox(t, newStore(t, b), long)
+		var both, ended sync.WaitGroup
+		both.Add(2)
+		errs := make([]error, 2)
+		begun := make(chan struct{}, 2)
+		deliver := func(n int) {
+			errs[n] = i.Handler(func(ctx context.Context, _ *sqsonce.Message, _ *sql.Tx) error {
+				begun <- struct{}{}
+				both.Done()
+				both.Wait()
+				return b.DB.QueryRowContext(ctx, "SELECT balance FROM ledger").Scan(new(int64))
+			})(t.Context(), order(string(rune('a'+n)), 1))
+		}
+		ended.Go(func() { deliver(0) })
+		<-begun
+		other, err := b.DB.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := b.DB.Stats().WaitCount
+		ended.Go(func() { deliver(1) })
+		eventually(t, "the second delivery waits in the pool", func() bool { return b.DB.Stats().WaitCount > waits })
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ended.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) || kind(errors.Join(errs...)) != "unavailable" {
+			t.Errorf("deliveries: got errors %v, want one to be unavailable", errs)
+		}
+	})
 }
 
 // Slow handlers that have all connections are not cancelled: not while nobody waits for a connection, not because of

@@ -24,7 +24,7 @@ func throughPgBouncer(t *testing.T, b *Bed) *Bed {
 	pooler := testserver.PgBouncer.Start(t, func(o *testserver.Options) {
 		o.Config = fmt.Sprintf("[databases]\n* = host=%s port=%d user=postgres pool_size=3\n", server.Host, server.Port)
 	})
-	return newBed(t, b.Dialect, b.Driver, pooler.DSN(b.Name), b.Name)
+	return b.with(t, pooler.DSN(b.Name))
 }
 
 // A pooler in transaction mode needs no setting: the store's statements have no names, which another connection would not know.

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"bytes"
 	"net"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,28 +27,10 @@ type proxy struct {
 // throughProxy returns a pool that reaches b's server through a proxy. Every statement is one packet in each direction.
 func throughProxy(t *testing.T, b *Bed) (*proxy, *Bed) {
 	t.Helper()
-	p := &proxy{server: serverAddress(t, b)}
+	p := &proxy{server: b.kind.Address(b.DSN)}
 	p.listen = testserver.Serve(t, p.serve)
-	dsn := strings.Replace(b.DSN, p.server, p.listen.Addr().String(), 1)
-	if b.Dialect == PostgreSQL {
-		dsn += "&default_query_exec_mode=exec"
-	}
-	return p, newBed(t, b.Dialect, b.Driver, dsn, b.Name)
-}
-
-// serverAddress is the host and port of b's server.
-func serverAddress(t testing.TB, b *Bed) string {
-	t.Helper()
-	if b.Dialect == PostgreSQL {
-		u, err := url.Parse(b.DSN)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u.Host
-	}
-	_, rest, _ := strings.Cut(b.DSN, "(")
-	address, _, _ := strings.Cut(rest, ")")
-	return address
+	dsn := strings.Replace(b.DSN, p.server, p.listen.Addr().String(), 1) + b.kind.OnePacket
+	return p, b.with(t, dsn)
 }
 
 // loseReply lets the server execute the next statement that contains word, and breaks the connection instead of returning

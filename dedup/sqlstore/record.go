@@ -20,24 +20,25 @@ const (
 // record is a row, and the database's clock when it was read. All times are milliseconds since the Unix epoch.
 type record struct {
 	key, status, owner, lastError string
-	fence, until, expires         int64
+	fence, until, length, expires int64
 	receiveCount                  int
 	result                        dedup.Result
 	now                           int64
 }
 
 // recordColumns are the columns that scan reads.
-const recordColumns = "id, status, owner, fence, lease_until, expires_at, receive_count, error, validation, result, {now}"
+var recordColumns = "id, status, owner, fence, lease_until, lease_length, expires_at, receive_count, error, {now}, " + resultNames
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
 func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, error) {
-	return scan(q.QueryRowContext(ctx, s.stmts().read, s.dialect.Args(key)...))
+	return scan(s.dialect.In(q).QueryRowContext(ctx, s.stmts().read, key))
 }
 
 // scan reads a row. A row that another program has changed is a dedup.ErrRecord, with what was read of it.
 func scan(row interface{ Scan(...any) error }) (record, error) {
 	var r record
-	err := row.Scan(&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.expires, &r.receiveCount, &r.lastError, &r.result.Validation, &r.result.Data, &r.now)
+	targets := []any{&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.lastError, &r.now}
+	err := row.Scan(append(targets, resultTargets(&r.result)...)...)
 	if sqldb.IsScan(err) {
 		return r, fmt.Errorf("sqlstore: key %q: %w: %w", r.key, dedup.ErrRecord, err)
 	}
@@ -91,6 +92,13 @@ func (r record) takeover() (crashed bool, fence int64) {
 	return false, 0
 }
 
+// remaining is what can remain of the lease, in milliseconds: no more than it had when it was written, also after the
+// database's clock stepped back.
+func (r record) remaining() int64 { return min(r.until-r.now, r.length) }
+
+// overlong reports whether the lease ends later than it can: the database's clock was ahead when the lease was written.
+func (r record) overlong() bool { return r.until-r.now > r.length }
+
 // isRefusal reports whether the error says what state the record is in. Such an error is not a failure: it is returned
 // unchanged and not retried.
 func isRefusal(err error) bool {
@@ -117,44 +125,59 @@ func ownerEnd(sent time.Time, remaining int64) time.Time {
 // othersEnd is a lease's end in the caller's clock, for those who wait for it: never earlier than the database's. It is
 // counted from after the reply, up to the first millisecond in which the record can be taken.
 func othersEnd(remaining int64) time.Time {
-	return time.Now().Add(time.Duration(remaining+2) * time.Millisecond)
+	return time.Now().Add(time.Duration(max(0, remaining)+2) * time.Millisecond)
 }
 
 // statements are the store's statements in its dialect. Each one that writes is one atomic step, and its WHERE clause
 // decides it. A read only says why a step was refused, or names the record that the next step may replace.
 type statements struct {
-	insert, read, take, renew, complete, release, reopen, reopenAny, remove, removeAny, sweepRecords, sweepInbox string
+	insert, read, take, renew, shorten, complete, release, reopen, reopenAny, remove, removeAny, sweepRecords, sweepInbox string
 }
 
 // isFree is the condition that the database's clock has passed the record's lease or, after a complete, its retention.
 const isFree = "(status = 'INPROGRESS' AND lease_until < {now} OR status = 'COMPLETED' AND expires_at < {now})"
 
 // reopen releases the record that was seen to a new owner. On MySQL an assignment sees the values of those before it.
-const reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0," +
-	" expires_at = {greatest}(expires_at, {now} + ?), error = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
+var reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0," +
+	" expires_at = {greatest}(expires_at, {now} + ?), error = ?, " + emptyResult + ", status = 'INPROGRESS'" +
 	" WHERE id = ? AND owner = ? AND fence = ? AND status = ?"
+
+func insertArgs(c dedup.Claim) []any {
+	lease := c.Lease.Milliseconds()
+	return []any{c.Key, c.Owner, lease, lease, retention(c).Milliseconds(), c.ReceiveCount}
+}
+
+// takeArgs are those of take, for the record that was read.
+func takeArgs(c dedup.Claim, r record) []any {
+	lease := c.Lease.Milliseconds()
+	return []any{c.Owner, lease, lease, retention(c).Milliseconds(), c.ReceiveCount, r.key, r.fence, r.until}
+}
 
 func newStatements(d sqldb.Dialect) statements {
 	return statements{
 		// A new key. If two come at once, the primary key accepts one.
-		insert: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, receive_count)" +
-			" VALUES (?, 'INPROGRESS', ?, " + d.Returned("{now}") + ", {now} + ?, {now} + ?, ?) {ignore}" + d.Returning("fence")),
+		insert: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, lease_length, expires_at, receive_count)" +
+			" VALUES (?, 'INPROGRESS', ?, " + d.Returned("{now}") + ", {now} + ?, ?, {now} + ?, ?) {ignore}" + d.Returning("fence")),
 
 		read: d.SQL("SELECT " + recordColumns + " FROM {records} WHERE id = ?"),
 
 		// A record that was read as free. It is taken only if it has not changed since: every acquire, renewal and release
 		// changes fence or lease_until. And it is taken only if it is free by the database's clock in this statement.
 		take: d.SQL("UPDATE {records} SET owner = ?, fence = " + d.Returned("{greatest}(fence + 1, {now})") + "," +
-			" lease_until = {now} + ?, expires_at = {now} + ?, receive_count = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
+			" lease_until = {now} + ?, lease_length = ?, expires_at = {now} + ?, receive_count = ?, " + emptyResult + ", status = 'INPROGRESS'" +
 			" WHERE id = ? AND fence = ? AND lease_until = ? AND " + isFree + d.Returning("fence")),
 
-		// It returns what remains of the lease and not its end, so that MySQL can return it.
-		renew: d.SQL("UPDATE {records} SET lease_until = " + d.Returned("{greatest}(lease_until - {now}, ?)") + " + {now}," +
-			" expires_at = {greatest}(expires_at, {now} + ?)" +
-			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0" + d.Returning("lease_until - {now}")),
+		// It always changes lease_until, which take and shorten compare.
+		renew: d.SQL("UPDATE {records} SET lease_until = {greatest}(lease_until + 1, {now} + ?)," +
+			" lease_length = {greatest}(lease_length, ?), expires_at = {greatest}(expires_at, {now} + ?)" +
+			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0"),
 
-		complete: d.SQL("UPDATE {records} SET result = ?, validation = ?, error = COALESCE(NULLIF(?, ''), error), status = 'COMPLETED'" +
-			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS'"),
+		// A lease that was read as overlong. It lasts as long again from now, because its owner may live: the owner counts from
+		// before its last write, and that write is one that was read.
+		shorten: d.SQL("UPDATE {records} SET lease_until = {now} + lease_length" +
+			" WHERE id = ? AND fence = ? AND lease_until = ? AND lease_until > {now} + lease_length"),
+
+		complete: d.SQL(complete + " AND status = 'INPROGRESS'"),
 
 		// The owner stays, so that a late copy of its acquire is refused.
 		release: d.SQL("UPDATE {records} SET lease_until = 0, error = ?" +

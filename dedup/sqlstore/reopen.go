@@ -41,6 +41,6 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 		case r.owner != seen.Owner || r.fence != seen.Fence || r.status != status:
 			return dedup.ErrChanged
 		}
-		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
+		return s.inProgress(ctx, r)
 	})
 }

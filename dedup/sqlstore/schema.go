@@ -12,14 +12,14 @@ import (
 //go:embed schema
 var schemaFiles embed.FS
 
-// SchemaVersion is the version of the schema that this package needs. A later version works too.
-const SchemaVersion = 2
+// SchemaVersion returns the version of the schema that this package needs. A later version works too.
+func SchemaVersion() int { return schema.Last() }
 
-var schema = sqldb.Schema{Files: schemaFiles, Names: []string{"records", "inbox"}, Table: "{schema}", Reporter: reporter}
+var schema = sqldb.Schema{Files: schemaFiles, Table: "{schema}", Reporter: reporter}
 
 // DDL returns the statements that [Migrate] runs on an empty database, for reading or for another tool. They are the
-// statements of all versions, each with the row that records it. You may run them again. DDL panics if [New] would refuse
-// the dialect.
+// statements of all versions, each with the row that records it. You may run them again, except those that add
+// a column. DDL panics if [New] would refuse the dialect.
 func DDL(d Dialect) string {
 	if err := d.check(); err != nil {
 		panic(err)
@@ -37,7 +37,7 @@ func DDL(d Dialect) string {
 // The error is a [*DatabaseError] if the database is of another kind than the dialect's, is read-only, refuses access or
 // its pool is closed.
 func Migrate(ctx context.Context, db *sql.DB, d Dialect) error {
-	return migrateTo(ctx, db, d, SchemaVersion)
+	return migrateTo(ctx, db, d, SchemaVersion())
 }
 
 func migrateTo(ctx context.Context, db *sql.DB, d Dialect, target int) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
@@ -17,80 +18,98 @@ import (
 // Many processes start at once: each migrates through a pool of its own.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, name := range sqlbed.Names {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := EmptyBed(t, name)
-			const processes = 8
-			var pools [processes]*sql.DB
-			for i := range pools {
-				pools[i] = b.Open(t)
-				if err := pools[i].PingContext(t.Context()); err != nil {
+	each(t, sqlbed.Names, EmptyBed, func(t *testing.T, b *Bed) {
+		const processes = 8
+		var pools [processes]*sql.DB
+		for i := range pools {
+			pools[i] = b.Open(t)
+			if err := pools[i].PingContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for round := range 8 {
+			d := b.Dialect.WithPrefix(fmt.Sprintf("round%d_", round))
+			if round%2 == 1 { // from an earlier version
+				if err := migrateTo(t.Context(), b.DB, d, 1); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for round := range 8 {
-				d := b.Dialect.WithPrefix(fmt.Sprintf("round%d_", round))
-				if round%2 == 1 { // from an earlier version
-					if err := migrateTo(t.Context(), b.DB, d, 1); err != nil {
-						t.Fatal(err)
-					}
-				}
-				errs := make([]error, processes)
-				start := make(chan struct{})
-				var wg sync.WaitGroup
-				for i, db := range pools {
-					wg.Go(func() {
-						<-start
-						errs[i] = Migrate(t.Context(), db, d)
-					})
-				}
-				close(start)
-				wg.Wait()
-				if err := errors.Join(errs...); err != nil {
-					t.Fatal(err)
-				}
-				if err := storeOn(t, b.DB, d).Check(t.Context()); err != nil {
-					t.Error(err)
-				}
+			errs := make([]error, processes)
+			start := make(chan struct{})
+			var wg sync.WaitGroup
+			for i, db := range pools {
+				wg.Go(func() {
+					<-start
+					errs[i] = Migrate(t.Context(), db, d)
+				})
 			}
-		})
-	}
+			close(start)
+			wg.Wait()
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			if err := storeOn(t, b.DB, d).Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 func TestMigrateFromAnEarlierVersion(t *testing.T) {
 	t.Parallel()
-	for _, name := range sqlbed.Names {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := EmptyBed(t, name)
-			for target := 1; target <= SchemaVersion; target++ {
-				if err := migrateTo(t.Context(), b.DB, b.Dialect, target); err != nil {
-					t.Fatal(err)
-				}
-				if got, err := schema.Version(t.Context(), b.DB, sqldb.Dialect(b.Dialect)); err != nil || got != target {
-					t.Fatalf("version: got %d, %v, want %d", got, err, target)
-				}
+	each(t, sqlbed.Names, EmptyBed, func(t *testing.T, b *Bed) {
+		for target := 1; target <= SchemaVersion(); target++ {
+			if err := migrateTo(t.Context(), b.DB, b.Dialect, target); err != nil {
+				t.Fatal(err)
 			}
-			// The schema of a later release, while this program still runs.
-			exec(t, b.DB, b.Dialect.sql("INSERT INTO {schema} (version, applied_at) VALUES (99, 0)"))
-			if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
-				t.Errorf("Migrate on a later schema: %v", err)
+			if got, err := schema.Version(t.Context(), b.DB, sqldb.Dialect(b.Dialect)); err != nil || got != target {
+				t.Fatalf("version: got %d, %v, want %d", got, err, target)
 			}
-			if err := newStore(t, b).Check(t.Context()); err != nil {
-				t.Errorf("Check on a later schema: %v", err)
+		}
+		// The schema of a later release, while this program still runs.
+		exec(t, b.DB, b.Dialect.sql("INSERT INTO {schema} (version, applied_at) VALUES (99, 0)"))
+		if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
+			t.Errorf("Migrate on a later schema: %v", err)
+		}
+		if err := newStore(t, b).Check(t.Context()); err != nil {
+			t.Errorf("Check on a later schema: %v", err)
+		}
+	})
+}
+
+// A later version may add a column and an index. A migration that ended between its statements goes on after them.
+func TestMigrationAddsAColumn(t *testing.T) {
+	t.Parallel()
+	later := sqldb.Schema{Table: "{schema}", Reporter: reporter, Files: fstest.MapFS{
+		"schema/1_table.sql": {Data: []byte("CREATE TABLE IF NOT EXISTS {schema} (version integer NOT NULL PRIMARY KEY, applied_at bigint NOT NULL) {table};\n")},
+		"schema/2_note.sql": {Data: []byte("ALTER TABLE {schema} ADD COLUMN {new} note {string 16};\n\n" +
+			"CREATE INDEX IF NOT EXISTS {index}notes ON {schema} (note);\n")},
+	}}
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		d := sqldb.Dialect(b.Dialect.WithPrefix("later_"))
+		for range 2 {
+			if err := later.Migrate(t.Context(), b.DB, d, later.Last()); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+			if v, err := later.Version(t.Context(), b.DB, d); err != nil || v != 2 {
+				t.Errorf("version: got %d and error %v, want 2", v, err)
+			}
+			exec(t, b.DB, d.SQL("UPDATE {schema} SET note = 'x'"))
+			exec(t, b.DB, d.SQL("DELETE FROM {schema} WHERE version = 2"))
+		}
+	})
 }
 
 // A migration that fails changes nothing, on databases that can roll it back.
 func TestMigrateFails(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"PostgreSQL", "SQLite"} {
-		t.Run(name, func(t *testing.T) {
+	for _, k := range sqlbed.Kinds {
+		t.Run(k.Label, func(t *testing.T) {
 			t.Parallel()
-			b := EmptyBed(t, name)
+			if !k.RollsBack {
+				t.Skip("it cannot roll back what makes tables")
+			}
+			b := EmptyBed(t, k.Label)
 			b.DB.SetMaxOpenConns(1)
 			// The second migration fails at this view.
 			exec(t, b.DB, "CREATE VIEW sqsonce_inbox AS SELECT 1 AS id")
@@ -111,24 +130,20 @@ func TestMigrateFails(t *testing.T) {
 // Another tool can create the tables from DDL's statements, and run them again.
 func TestDDL(t *testing.T) {
 	t.Parallel()
-	for _, name := range sqlbed.Names {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := EmptyBed(t, name)
-			for range 2 {
-				for s := range strings.SplitSeq(DDL(b.Dialect), ";\n") {
-					if strings.TrimSpace(s) != "" {
-						exec(t, b.DB, s)
-					}
+	each(t, sqlbed.Names, EmptyBed, func(t *testing.T, b *Bed) {
+		for range 2 {
+			for s := range strings.SplitSeq(DDL(b.Dialect), ";\n") {
+				if strings.TrimSpace(s) != "" {
+					exec(t, b.DB, s)
 				}
 			}
-			s := newStore(t, b)
-			if err := s.Check(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			mustComplete(t, s, mustAcquire(t, s, claim("k", "a")))
-		})
-	}
+		}
+		s := newStore(t, b)
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustComplete(t, s, mustAcquire(t, s, claim("k", "a")))
+	})
 }
 
 // Stores with different prefixes are independent, also if only the database schema differs.
@@ -136,7 +151,7 @@ func TestPrefix(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		prefixes := []string{"a_", "b_"}
-		if b.Dialect != SQLite {
+		if b.kind.HasServer() {
 			exec(t, b.DB, "CREATE SCHEMA app"+b.Name[:20])
 			prefixes = append(prefixes, "app"+b.Name[:20]+".a_")
 		}

@@ -71,14 +71,14 @@ func (p *prepared) run(tx *sql.Tx, f func(sqldb.Queryer) error) error {
 
 // preparedQueryer runs the prepared statement in the transaction, whatever text it is given.
 type preparedQueryer struct {
-	tx   *sql.Tx
+	*sql.Tx
 	stmt *sql.Stmt
 }
 
 func (q preparedQueryer) ExecContext(ctx context.Context, _ string, args ...any) (sql.Result, error) {
-	return q.tx.StmtContext(ctx, q.stmt).ExecContext(ctx, args...)
+	return q.StmtContext(ctx, q.stmt).ExecContext(ctx, args...)
 }
 
 func (q preparedQueryer) QueryRowContext(ctx context.Context, _ string, args ...any) *sql.Row {
-	return q.tx.StmtContext(ctx, q.stmt).QueryRowContext(ctx, args...)
+	return q.StmtContext(ctx, q.stmt).QueryRowContext(ctx, args...)
 }

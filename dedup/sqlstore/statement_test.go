@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,16 +24,16 @@ func TestInboxPreparesOnce(t *testing.T) {
 		}
 		expectBalance(t, b.DB, 30)
 		for _, p := range []*prepared{&i.insert, &i.complete} {
-			if got := p.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
+			if got := p.stmt.Load() != nil; got != b.kind.Dialect.Prepares() {
 				t.Errorf("prepared: got %t: %s", got, p.text())
 			}
 		}
-		if b.Dialect != MySQL {
+		if b.kind.SessionStatus == "" {
 			return
 		}
 		for name, want := range map[string]int{"Com_stmt_prepare": 2, "Com_stmt_execute": 6} {
 			var got int
-			if err := db.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE '"+name+"'").Scan(new(string), &got); err != nil {
+			if err := db.QueryRowContext(t.Context(), strings.Replace(b.kind.SessionStatus, "*", name, 1)).Scan(new(string), &got); err != nil {
 				t.Fatal(err)
 			}
 			if got != want {

@@ -52,6 +52,7 @@ const defaultTimeout = 5 * time.Second
 // inbox sends the text.
 type Store struct {
 	db      *sql.DB
+	q       sqldb.Queryer // runs the statements of db
 	dialect sqldb.Dialect
 	base    *sqldb.DB // runs the statements
 	logger  *slog.Logger
@@ -85,7 +86,7 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 	d := sqldb.Dialect(dialect).For(db)
 	place := sqldb.NewPlace(d, schema.Table)
 	return &Store{
-		db: db, dialect: d, place: place, stmts: sqldb.Statements(place, newStatements),
+		db: db, q: d.In(db), dialect: d, place: place, stmts: sqldb.Statements(place, newStatements),
 		base:   sqldb.New(db, d, cmp.Or(o.Timeout, defaultTimeout), reporter),
 		logger: host.QueuedLogger(o.Logger),
 		pool:   handlerPool{db: db},

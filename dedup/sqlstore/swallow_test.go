@@ -129,24 +129,20 @@ func TestInboxIgnoredDeadlock(t *testing.T) {
 // The same in a processor, whose claim has committed the owner before.
 func TestProcessorIgnoredDeadlock(t *testing.T) {
 	t.Parallel()
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			a := newAccounts(t, b)
-			d := newDeferred(t, newStore(t, b))
-			receive(t, d, order(orderID, 1))
-			h, wait := a.ignoringDeadlock()
-			p, stop := process(t, d, h)
-			awaitCounts(t, d, 0, 0)
-			stop()
-			wait()
-			a.expect(1, 1, 2, 2)
-			if s := p.Stats(); s.Done != 1 || s.Failed != 1 {
-				t.Errorf("got %+v, want one failed and one done", s)
-			}
-		})
-	}
+	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
+		a := newAccounts(t, b)
+		d := newDeferred(t, newStore(t, b))
+		receive(t, d, order(orderID, 1))
+		h, wait := a.ignoringDeadlock()
+		p, stop := process(t, d, h)
+		awaitCounts(t, d, 0, 0)
+		stop()
+		wait()
+		a.expect(1, 1, 2, 2)
+		if s := p.Stats(); s.Done != 1 || s.Failed != 1 {
+			t.Errorf("got %+v, want one failed and one done", s)
+		}
+	})
 }
 
 // On PostgreSQL a transaction in which a statement failed can only be rolled back. A handler that ignores the error does
@@ -275,28 +271,24 @@ func TestInboxAutocommitSwitched(t *testing.T) {
 // A processor's handler that leaves autocommit off has not committed, and the connection commits again.
 func TestProcessorAutocommitSwitched(t *testing.T) {
 	t.Parallel()
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			newLedger(t, b)
-			d := newDeferred(t, newStore(t, b))
-			receive(t, d, order(orderID, 1))
-			var runs atomic.Int64
-			p, stop := process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-				if runs.Add(1) == 1 {
-					if _, err := tx.ExecContext(ctx, "SET autocommit = 0"); err != nil {
-						return err
-					}
+	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		d := newDeferred(t, newStore(t, b))
+		receive(t, d, order(orderID, 1))
+		var runs atomic.Int64
+		p, stop := process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			if runs.Add(1) == 1 {
+				if _, err := tx.ExecContext(ctx, "SET autocommit = 0"); err != nil {
+					return err
 				}
-				return book(ctx, m, tx)
-			})
-			awaitCounts(t, d, 0, 0)
-			stop()
-			expectBalance(t, b.DB, 10)
-			if s := p.Stats(); s.Done != 1 || s.Failed != 1 {
-				t.Errorf("got %+v, want one failed and one done", s)
 			}
+			return book(ctx, m, tx)
 		})
-	}
+		awaitCounts(t, d, 0, 0)
+		stop()
+		expectBalance(t, b.DB, 10)
+		if s := p.Stats(); s.Done != 1 || s.Failed != 1 {
+			t.Errorf("got %+v, want one failed and one done", s)
+		}
+	})
 }

@@ -71,7 +71,7 @@ func (s *Store) sweep(ctx context.Context, text func(statements) string, o Sweep
 	for {
 		var n int64
 		err := s.retry(ctx, "sweep", func(ctx context.Context) error {
-			res, err := s.db.ExecContext(ctx, text(s.stmts()), s.dialect.Args(o.Batch)...)
+			res, err := s.q.ExecContext(ctx, text(s.stmts()), o.Batch)
 			if err == nil {
 				n, err = res.RowsAffected()
 			}

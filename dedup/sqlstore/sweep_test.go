@@ -149,17 +149,8 @@ func TestSweepUsesTheIndex(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		fill(t, b, 3000)
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET expires_at = {now} + 1000000 WHERE id <> 'old-7'"))
-		explained, args := "EXPLAIN "+newStatements(sqldb.Dialect(b.Dialect)).sweepRecords, []any{1000}
-		switch b.Dialect {
-		case PostgreSQL:
-			exec(t, b.DB, "ANALYZE sqsonce_records")
-		case MySQL:
-			exec(t, b.DB, "ANALYZE TABLE sqsonce_records")
-			explained = strings.Replace(explained, "EXPLAIN", "EXPLAIN FORMAT=TRADITIONAL", 1) // MySQL has another default
-		case SQLite:
-			explained = strings.Replace(explained, "EXPLAIN", "EXPLAIN QUERY PLAN", 1)
-		}
-		rows, err := b.DB.QueryContext(t.Context(), explained, args...)
+		exec(t, b.DB, strings.Replace(b.kind.Analyze, "*", "sqsonce_records", 1))
+		rows, err := b.DB.QueryContext(t.Context(), b.kind.Explain+newStatements(sqldb.Dialect(b.Dialect)).sweepRecords, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -167,27 +167,23 @@ func TestInboxLostCommit(t *testing.T) {
 // If the database cannot be reached after a lost reply, the outcome is unknown and the message is not acknowledged.
 func TestInboxUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	for _, name := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			newLedger(t, b)
-			p, proxied := throughProxy(t, b)
-			h := newInbox(t, newStore(t, proxied), func(o *dedup.Options) { o.CallTimeout = 1e9 }).Handler(
-				func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-					p.loseReply(b.kind.Commit)
-					_ = p.listen.Close() // no new connection
-					return book(ctx, m, tx)
-				})
-			if err := h(t.Context(), order(orderID, 1)); !errors.Is(err, ErrOutcomeUnknown) {
-				t.Errorf("delivery: got error %v, want ErrOutcomeUnknown", err)
-			} else if kind(err) != "unavailable" {
-				t.Errorf("delivery: got error %v, want it unavailable", err)
-			}
-			if err := newInbox(t, newStore(t, b)).Handler(book)(t.Context(), order(orderID, 2)); err != nil {
-				t.Errorf("redelivery: got error %v, want nil", err)
-			}
-			expectBalance(t, b.DB, 10)
-		})
-	}
+	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		p, proxied := throughProxy(t, b)
+		h := newInbox(t, newStore(t, proxied), func(o *dedup.Options) { o.CallTimeout = 1e9 }).Handler(
+			func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+				p.loseReply(b.kind.Commit)
+				_ = p.listen.Close() // no new connection
+				return book(ctx, m, tx)
+			})
+		if err := h(t.Context(), order(orderID, 1)); !errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("delivery: got error %v, want ErrOutcomeUnknown", err)
+		} else if kind(err) != "unavailable" {
+			t.Errorf("delivery: got error %v, want it unavailable", err)
+		}
+		if err := newInbox(t, newStore(t, b)).Handler(book)(t.Context(), order(orderID, 2)); err != nil {
+			t.Errorf("redelivery: got error %v, want nil", err)
+		}
+		expectBalance(t, b.DB, 10)
+	})
 }

@@ -27,15 +27,15 @@ import (
 // awayDB returns a pool on an address that refuses connections, or on a file that cannot be opened.
 func awayDB(t testing.TB, b *Bed) *sql.DB {
 	t.Helper()
-	if b.Dialect == SQLite {
-		return open(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "no", "such", "folder"))
+	if !b.kind.HasServer() {
+		return open(t, b.Driver, "file:"+filepath.Join(t.TempDir(), "no", "such", "folder"))
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	return open(t, b.Driver, strings.Replace(b.DSN, serverAddress(t, b), l.Addr().String(), 1))
+	return open(t, b.Driver, strings.Replace(b.DSN, b.kind.Address(b.DSN), l.Addr().String(), 1))
 }
 
 func awayStore(t testing.TB, b *Bed) *Store { return storeOn(t, awayDB(t, b), b.Dialect) }
@@ -120,7 +120,7 @@ func TestKindsOfDatabases(t *testing.T) {
 				return b.DB, d
 			}},
 			{"unknown database", "misconfigured", func() (*sql.DB, Dialect) {
-				if b.Dialect == SQLite {
+				if !b.kind.HasServer() {
 					return b.DB, b.Dialect.WithPrefix("other_")
 				}
 				return open(t, b.Driver, strings.Replace(b.DSN, b.Name, "nosuch", 1)), b.Dialect
@@ -154,28 +154,24 @@ func TestKindsOfDatabases(t *testing.T) {
 // A wrong password, and more connections than the user may have.
 func TestKindsOfLogins(t *testing.T) {
 	t.Parallel()
-	for _, name := range mysqls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			user := "u" + b.Name[:20]
-			exec(t, b.DB, "CREATE USER "+user+"@'%' IDENTIFIED BY 'secret' WITH MAX_USER_CONNECTIONS 1")
-			exec(t, b.DB, "GRANT ALL ON "+b.Name+".* TO "+user+"@'%'")
-			_, err := storeOn(t, open(t, "mysql", replaceUser(b.DSN, "test", user+":wrong")), MySQL).Acquire(t.Context(), claim("k", "a"))
-			if kind(err) != "misconfigured" || !errors.Is(err, ErrAccessDenied) {
-				t.Errorf("wrong password: got error %v, want ErrAccessDenied and misconfigured", err)
-			}
-			db := open(t, "mysql", replaceUser(b.DSN, "test", user+":secret"))
-			conn, err := db.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = conn.Close() }()
-			if _, err := storeOn(t, db, MySQL).Acquire(t.Context(), claim("k", "a")); kind(err) != "unavailable" {
-				t.Errorf("too many connections: got error %v, want unavailable", err)
-			}
-		})
-	}
+	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
+		user := "u" + b.Name[:20]
+		exec(t, b.DB, "CREATE USER "+user+"@'%' IDENTIFIED BY 'secret' WITH MAX_USER_CONNECTIONS 1")
+		exec(t, b.DB, "GRANT ALL ON "+b.Name+".* TO "+user+"@'%'")
+		_, err := storeOn(t, open(t, "mysql", replaceUser(b.DSN, "test", user+":wrong")), MySQL).Acquire(t.Context(), claim("k", "a"))
+		if kind(err) != "misconfigured" || !errors.Is(err, ErrAccessDenied) {
+			t.Errorf("wrong password: got error %v, want ErrAccessDenied and misconfigured", err)
+		}
+		db := open(t, "mysql", replaceUser(b.DSN, "test", user+":secret"))
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := storeOn(t, db, MySQL).Acquire(t.Context(), claim("k", "a")); kind(err) != "unavailable" {
+			t.Errorf("too many connections: got error %v, want unavailable", err)
+		}
+	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
 		b := NewBed(t, "PostgreSQL")
@@ -229,33 +225,29 @@ func TestKindsOfWaits(t *testing.T) {
 // tried.
 func TestInboxDatabaseGoesAway(t *testing.T) {
 	t.Parallel()
-	for _, name := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := NewBed(t, name)
-			newLedger(t, b)
-			p, proxied := throughProxy(t, b)
-			short := func(o *dedup.Options) { o.CallTimeout = time.Second }
-			log, lines := &bytes.Buffer{}, &host.Lines{}
-			i := newInbox(t, newStore(t, proxied, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) }), short)
-			fails := i.Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom })
-			if err := fails(t.Context(), order("43", 1)); !errors.Is(err, errBoom) || kind(err) != "the rest" {
-				t.Errorf("handler fails: got error %v, want its own", err)
-			}
-			err := i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-				p.loseStatement("UPDATE ledger")
-				_ = p.listen.Close() // no new connection
-				return fmt.Errorf("booking: %w", book(ctx, m, tx))
-			})(lines.Context(t.Context()), order(orderID, 1))
-			if kind(err) != "unavailable" {
-				t.Errorf("database away: got error %v, want unavailable", err)
-			}
-			lines.Flush(time.Minute)
-			if !strings.Contains(log.String(), "failure not recorded") {
-				t.Errorf("log: got %q, want a line about the failure", log)
-			}
-		})
-	}
+	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		p, proxied := throughProxy(t, b)
+		short := func(o *dedup.Options) { o.CallTimeout = time.Second }
+		log, lines := &bytes.Buffer{}, &host.Lines{}
+		i := newInbox(t, newStore(t, proxied, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) }), short)
+		fails := i.Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom })
+		if err := fails(t.Context(), order("43", 1)); !errors.Is(err, errBoom) || kind(err) != "the rest" {
+			t.Errorf("handler fails: got error %v, want its own", err)
+		}
+		err := i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			p.loseStatement("UPDATE ledger")
+			_ = p.listen.Close() // no new connection
+			return fmt.Errorf("booking: %w", book(ctx, m, tx))
+		})(lines.Context(t.Context()), order(orderID, 1))
+		if kind(err) != "unavailable" {
+			t.Errorf("database away: got error %v, want unavailable", err)
+		}
+		lines.Flush(time.Minute)
+		if !strings.Contains(log.String(), "failure not recorded") {
+			t.Errorf("log: got %q, want a line about the failure", log)
+		}
+	})
 }
 
 // A row that another program has written fails its own event only.

@@ -261,23 +261,3 @@ func TestFiveConsumersAtOnce(t *testing.T) {
 		}
 	})
 }
-
-// A handler fails and is rolled back, and its message is redelivered.
-func TestHandlerFails(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, b *Bed, w way) {
-		var c counter
-		h := w.consumer(t, b, c.effect(func(run int64) error {
-			if run <= 2 {
-				return errBoom
-			}
-			return nil
-		}))
-		redeliver(t, h, orderID)
-		w.finish(t, b)
-		expectBalance(t, b.DB, 10)
-		if n := c.n.Load(); n != 3 {
-			t.Errorf("the handler ran %d times, want 3", n)
-		}
-	})
-}

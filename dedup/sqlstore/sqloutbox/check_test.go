@@ -3,6 +3,7 @@ package sqloutbox
 import (
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/must"
 )
@@ -36,10 +38,9 @@ func TestProblems(t *testing.T) {
 			return db, b.dialect
 		}},
 		{"another dialect", nil, sqlstore.ErrDialect, func(_ *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
-			if b.kind == "SQLite" {
-				return b.db, sqlstore.MySQL
-			}
-			return b.db, sqlstore.SQLite
+			all := sqldb.Dialects()
+			i := slices.IndexFunc(all, func(d sqldb.Dialect) bool { return d != b.Dialect })
+			return b.db, sqlstore.Dialect(all[i])
 		}},
 		{"autocommit off", []string{"MariaDB", "MySQL"}, sqlstore.ErrAutocommit, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			return sqlbed.Open(t, b.Driver, b.DSN+"&autocommit=0"), b.dialect
@@ -121,17 +122,16 @@ func TestDeleteDenied(t *testing.T) {
 	eachServer(t, func(t *testing.T, b *bed) {
 		b.commit(t, b.outbox(t), events("g", 3)...)
 		user := "u" + b.Name
-		name, old := user, "postgres@"
-		if b.kind == "PostgreSQL" {
-			b.exec(t, "CREATE ROLE "+user+" LOGIN")
-			b.exec(t, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+user)
-			t.Cleanup(func() { _, _ = b.db.Exec("DROP OWNED BY " + user); _, _ = b.db.Exec("DROP ROLE " + user) })
-		} else {
-			user, old = "'"+user+"'@'%'", "test@"
-			b.exec(t, "CREATE USER "+user)
-			b.exec(t, "GRANT SELECT, INSERT, UPDATE ON "+b.Name+".* TO "+user)
+		create, drop := b.Writer(user, b.Name)
+		for _, text := range create {
+			b.exec(t, text)
 		}
-		o := b.through(t, sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, old, name+"@", 1)), "box")
+		t.Cleanup(func() {
+			for _, text := range drop {
+				_, _ = b.db.Exec(text)
+			}
+		})
+		o := b.through(t, sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, b.Login+"@", user+"@", 1)), "box")
 		es := read(t, o, "g", 2)
 		left, err := o.Delete(t.Context(), es)
 		if !isProblem(err, sqlstore.ErrAccessDenied) || ids(left) != ids(es) {
@@ -180,7 +180,7 @@ func TestDDLAndPrefix(t *testing.T) {
 			t.Parallel()
 			b := emptyBed(t, kind)
 			prefixes := []string{"a_", "b_"}
-			if kind != "SQLite" {
+			if b.HasServer() {
 				b.exec(t, "CREATE SCHEMA app"+b.Name[:20])
 				prefixes = append(prefixes, "app"+b.Name[:20]+".a_")
 			}

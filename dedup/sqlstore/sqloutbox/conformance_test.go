@@ -31,10 +31,10 @@ func harness(shared *bed) outboxtest.Harness {
 		return o.bed, o.Outbox
 	}
 	return outboxtest.Harness{
-		RealTime: true, NoClaims: shared.kind == "SQLite",
+		RealTime: true, NoClaims: shared.Dialect.OneWriter(),
 		New: func(t *testing.T) (outbox.Store, func(t *testing.T, es ...fifo.Event)) {
 			b := shared
-			if b.kind == "SQLite" {
+			if !b.HasServer() {
 				b = newBed(t, b.kind)
 			}
 			o := b.named(t, fmt.Sprint("box", boxes.Add(1)))

@@ -34,7 +34,7 @@ func TestLostAnswers(t *testing.T) {
 		o := b.through(t, db, "box")
 		b.commit(t, o, events("g", 3)...)
 		es := read(t, o, "g", 10)
-		if b.kind != "SQLite" {
+		if !b.Dialect.OneWriter() {
 			spy.set(nil, once("UPDATE"))
 			got, err := o.Claim(t.Context(), []string{"g"}, time.Hour)
 			if err != nil || len(got) != 1 {
@@ -106,14 +106,10 @@ func TestProducerDies(t *testing.T) {
 	eachServer(t, func(t *testing.T, b *bed) {
 		o := b.outbox(t)
 		tx := b.begin(t)
-		ask, kill := "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)"
-		if b.kind != "PostgreSQL" {
-			ask, kill = "SELECT CONNECTION_ID()", "KILL %d"
-		}
 		var id int
-		must.Do(t, tx.QueryRowContext(t.Context(), ask).Scan(&id))
+		must.Do(t, tx.QueryRowContext(t.Context(), b.SessionID).Scan(&id))
 		must.Do(t, o.Add(t.Context(), tx, event("g", "died")))
-		b.exec(t, fmt.Sprintf(kill, id))
+		b.exec(t, fmt.Sprintf(b.Kill, id))
 		next := b.begin(t)
 		must.Do(t, o.Add(within(t, 20*time.Second), next, event("g", "lives")))
 		must.Do(t, next.Commit())

@@ -123,7 +123,7 @@ func calls(ctx context.Context, o *Outbox) map[string]error {
 	e := outbox.Entry{Event: event("g", "1"), Seq: 1}
 	all := map[string]error{"Check": o.Check(ctx)}
 	_, _, all["Groups"] = o.Groups(ctx, "", 10)
-	if o.dialect.String() != "SQLite" {
+	if !o.dialect.OneWriter() {
 		_, all["Claim"] = o.Claim(ctx, []string{"g"}, time.Minute)
 	}
 	_, all["Read"] = o.Read(ctx, outbox.Group{Name: "g"}, outbox.Known{}, 10)

@@ -14,31 +14,6 @@ import (
 	"github.com/sqsonce/sqsonce/internal/must"
 )
 
-// inWords is what the tests of this file say to a database in its own SQL, and expect of it, by its dialect.
-var inWords = map[string]struct {
-	explain, analyze string
-	// group is the name of a group, of the number n and %d groups.
-	group string
-	// lock are the first words of the statements by which Add locks, and heads of the one by which Claim finds.
-	lock  []string
-	heads []string
-}{
-	"PostgreSQL": {
-		explain: "EXPLAIN ", analyze: "ANALYZE {outbox}",
-		group: "'g' || lpad(CAST(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END AS text), 6, '0')",
-		lock:  []string{"SELECT pg_advisory_xact_lock(k)"}, heads: []string{"SELECT g.name,"},
-	},
-	"MySQL": {
-		explain: "EXPLAIN ", analyze: "ANALYZE TABLE {outbox}",
-		group: "CONCAT('g', LPAD(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n DIV 2) %% %d END, 6, '0'))",
-		lock:  []string{"SELECT stripe"}, heads: []string{"SELECT ?"},
-	},
-	"SQLite": {
-		explain: "EXPLAIN QUERY PLAN ", analyze: "ANALYZE",
-		group: "printf('g%%06d', CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END)",
-	},
-}
-
 // Add is two statements, and one where it takes no lock. A lone event costs a relay four, and one whose group a sweep has
 // found four with the sweep's.
 func TestStatements(t *testing.T) {
@@ -74,10 +49,9 @@ func TestStatements(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		words := inWords[b.dialect.String()]
 		spy.take()
 		add(o, 1)
-		expect("Add", append(slices.Clone(words.lock), "INSERT INTO")...)
+		expect("Add", append(slices.Clone(b.OutboxLock), "INSERT INTO")...)
 		add(b.through(t, db, "locked", func(o *Options) { o.GroupLocked = true }), 100)
 		expect("Add of 100, locked", "INSERT INTO")
 
@@ -95,8 +69,8 @@ func TestStatements(t *testing.T) {
 			must.Do(t, o.Unclaim(t.Context(), []string{"g"}))
 			expect("a visit", want...)
 		}
-		claimed := append(slices.Clone(words.heads), short(o.place.Dialect().SQL("UPDATE {outbox}")), "SELECT seq,", "DELETE FROM")
-		if b.kind == "SQLite" {
+		claimed := append(slices.Clone(b.OutboxHeads), short(o.place.Dialect().SQL("UPDATE {outbox}")), "SELECT seq,", "DELETE FROM")
+		if b.Dialect.OneWriter() {
 			visit(outbox.Group{Name: "g"}, "SELECT seq", "SELECT seq,", "DELETE FROM")
 		} else {
 			visit(outbox.Group{Name: "g"}, claimed...)
@@ -110,7 +84,7 @@ func TestStatements(t *testing.T) {
 		if n := len(spy.take()); n != 1 {
 			t.Errorf("Groups: %d statements, want 1", n)
 		}
-		if b.kind == "SQLite" {
+		if b.Dialect.OneWriter() {
 			visit(found[0], "SELECT seq,", "DELETE FROM")
 		} else {
 			visit(found[0], claimed...)
@@ -121,7 +95,7 @@ func TestStatements(t *testing.T) {
 // plan returns the database's plan of a statement, in lower case.
 func plan(t *testing.T, b *bed, text string, args ...any) string {
 	t.Helper()
-	rows, err := b.db.QueryContext(t.Context(), inWords[b.dialect.String()].explain+text, args...)
+	rows, err := b.db.QueryContext(t.Context(), b.Explain+text, args...)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -150,10 +124,9 @@ func backlog(t testing.TB, b *bed, rows, groups int) {
 	t.Helper()
 	numbers := "WITH RECURSIVE d (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHERE n < 9)," +
 		" n (n) AS (SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n + 100000 * f.n FROM d a, d b, d c, d d, d e, d f)"
-	words := inWords[b.dialect.String()]
 	b.exec(t, "INSERT INTO {outbox} (aggregatetype, aggregateid, id, source, type, payload, attributes, trace, created_at) "+numbers+
-		" SELECT 'box', "+fmt.Sprintf(words.group, groups)+", CONCAT('id-', n), 'orders', '', CONCAT('body ', n), '{}', '', {now} - 1000 FROM n WHERE n < ? ORDER BY n", rows)
-	b.exec(t, words.analyze)
+		" SELECT 'box', "+fmt.Sprintf(b.OutboxGroup, groups)+", CONCAT('id-', n), 'orders', '', CONCAT('body ', n), '{}', '', {now} - 1000 FROM n WHERE n < ? ORDER BY n", rows)
+	b.exec(t, strings.Replace(b.Analyze, "*", "{outbox}", 1))
 }
 
 // The plans of a relay's statements on a large outbox: all of them search the index of groups or the primary key, and none
@@ -188,7 +161,7 @@ func TestPlans(t *testing.T) {
 			{"discard", s.discard, []any{"box", "g", 1, "id"}, row},
 			{"find", s.find, []any{"box", "g", 1, "id"}, row + `|impossible where`},
 		}
-		if b.kind != "SQLite" {
+		if !b.Dialect.OneWriter() {
 			text, args, err := o.headsQuery([]string{"g000000", "g000007"})
 			if err != nil {
 				t.Fatal(err)
@@ -214,10 +187,8 @@ func TestPlans(t *testing.T) {
 				}
 			}
 		}
-		if b.Dialect.String() == "MySQL" {
-			if got := plan(t, b, s.groups, s.groupArgs("box", "", 64)...); !strings.Contains(got, "using index for group-by") {
-				t.Errorf("groups: the plan reads each row of a group:\n%s", got)
-			}
+		if got := plan(t, b, s.groups, s.groupArgs("box", "", 64)...); !strings.Contains(got, b.OutboxGroupsPlan) {
+			t.Errorf("groups: the plan reads each row of a group:\n%s", got)
 		}
 	})
 }

@@ -13,14 +13,15 @@ import (
 //go:embed schema
 var schemaFiles embed.FS
 
-// SchemaVersion is the version of the tables that this package needs. A later version works too. It is counted apart from
+// SchemaVersion returns the version of the tables that this package needs. A later version works too. It is counted apart from
 // that of package sqlstore.
-const SchemaVersion = 1
+func SchemaVersion() int { return schema.Last() }
 
-var schema = sqldb.Schema{Files: schemaFiles, Names: []string{"outbox"}, Table: "{outbox_schema}", Reporter: reporter}
+var schema = sqldb.Schema{Files: schemaFiles, Table: "{outbox_schema}", Reporter: reporter}
 
 // DDL returns the statements that [Migrate] runs on an empty database, for reading or for another tool. It has all versions,
-// each with the row that records it. You may run the statements again. DDL panics if [New] would refuse the dialect.
+// each with the row that records it. You may run the statements again, except those that add a column. DDL panics if [New] would
+// refuse the dialect.
 func DDL(d sqlstore.Dialect) string {
 	if err := sqldb.Dialect(d).Check(pkg); err != nil {
 		panic(err)
@@ -42,5 +43,5 @@ func Migrate(ctx context.Context, db *sql.DB, d sqlstore.Dialect) error {
 	if err != nil {
 		return err
 	}
-	return schema.Migrate(ctx, db, sqldb.Dialect(d), SchemaVersion)
+	return schema.Migrate(ctx, db, sqldb.Dialect(d), SchemaVersion())
 }

@@ -36,6 +36,30 @@ type Kind struct {
 	Commit string
 	// SessionID is a query for the session's number, and EndSession ends the session's connection. "": a file has none.
 	SessionID, EndSession string
+	// Kill is the statement that ends the session of the number %d, and Sleep one that takes 20 s.
+	Kill, Sleep string
+	// SessionStatus is a query for a counter of the session, *, or "" without one. Snapshot makes a session that may not write a
+	// row that has changed since it began to read, or is "". OldClock ends the data source name of sessions whose clock is in
+	// the past, or is "" where a session has none.
+	SessionStatus, Snapshot, OldClock string
+	// Procedures make what Commits need: statements that commit implicitly, by name.
+	Procedures []string
+	Commits    map[string]string
+	// Address is the host and port in a data source name, and OnePacket ends one whose statements are a packet each.
+	Address   func(dsn string) string
+	OnePacket string
+	// RollsBack says that a migration that fails changes nothing.
+	RollsBack bool
+	// Explain begins a query for a statement's plan, and Analyze renews the statistics of the table *.
+	Explain, Analyze string
+	// Writer returns the statements that make a login which may not delete, and those that remove it. Login is the login of the
+	// data source names.
+	Writer func(login, database string) (create, drop []string)
+	Login  string
+	// What sqloutbox sends and expects. OutboxGroup is the name of a group, of the number n and %d groups. OutboxLock and
+	// OutboxHeads begin the statements by which Add locks, and by which Claim finds. OutboxGroupsPlan is in the plan for all groups.
+	OutboxGroup, OutboxGroupsPlan string
+	OutboxLock, OutboxHeads       []string
 	// Elsewhere returns a schema next to the database's own, or "" without one, and the settings by which a session finds its
 	// tables there.
 	Elsewhere func(database string) (schema, use string)
@@ -54,9 +78,12 @@ var Kinds = []Kind{postgresql, mysqlOn(testserver.MariaDB), mysqlOn(testserver.M
 // Names are the labels of all kinds, Servers of those that have a server, and MySQLs of those that share the dialect.
 var (
 	Names   = labels(func(Kind) bool { return true })
-	Servers = labels(func(k Kind) bool { return k.server != nil })
+	Servers = labels(Kind.HasServer)
 	MySQLs  = labels(func(k Kind) bool { return k.Dialect == sqldb.MySQL })
 )
+
+// HasServer reports whether the database is on a server, and no file.
+func (k Kind) HasServer() bool { return k.server != nil }
 
 func labels(is func(Kind) bool) (all []string) {
 	for _, k := range Kinds {
@@ -88,6 +115,26 @@ var postgresql = Kind{
 	Commit:      "commit",
 	SessionID:   "SELECT pg_backend_pid()",
 	EndSession:  "SELECT pg_terminate_backend(pg_backend_pid())",
+	Kill:        "SELECT pg_terminate_backend(%d)",
+	Sleep:       "SELECT pg_sleep(20)",
+	Snapshot:    "SET default_transaction_isolation = 'repeatable read'",
+	Address: func(dsn string) string {
+		_, rest, _ := strings.Cut(dsn, "@")
+		address, _, _ := strings.Cut(rest, "/")
+		return address
+	},
+	OnePacket: "&default_query_exec_mode=exec",
+	RollsBack: true,
+	Explain:   "EXPLAIN ",
+	Analyze:   "ANALYZE *",
+	Writer: func(login, _ string) (create, drop []string) {
+		return []string{"CREATE ROLE " + login + " LOGIN", "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO " + login},
+			[]string{"DROP OWNED BY " + login, "DROP ROLE " + login}
+	},
+	Login:       "postgres",
+	OutboxGroup: "'g' || lpad(CAST(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END AS text), 6, '0')",
+	OutboxLock:  []string{"SELECT pg_advisory_xact_lock(k)"},
+	OutboxHeads: []string{"SELECT g.name,"},
 	Elsewhere:   func(string) (schema, use string) { return "elsewhere", "SET search_path = elsewhere" },
 	Numbered:    "BIGINT GENERATED ALWAYS AS IDENTITY",
 	refuse:      refusePostgreSQL,
@@ -103,13 +150,38 @@ func mysqlOn(server *testserver.Database) Kind {
 	return Kind{
 		Label: server.Name, Dialect: sqldb.MySQL, Driver: "mysql",
 		server: server, existing: "test", parameters: "?interpolateParams=true",
-		ReadOnly:    "SET SESSION TRANSACTION READ ONLY",
-		LockTimeout: "SET SESSION innodb_lock_wait_timeout = 1",
-		LockWait:    time.Second,
-		ShortLocks:  func(dsn string) string { return dsn + "&innodb_lock_wait_timeout=1" },
-		Commit:      "COMMIT",
-		SessionID:   "SELECT CONNECTION_ID()",
-		EndSession:  "KILL CONNECTION_ID()",
+		ReadOnly:      "SET SESSION TRANSACTION READ ONLY",
+		LockTimeout:   "SET SESSION innodb_lock_wait_timeout = 1",
+		LockWait:      time.Second,
+		ShortLocks:    func(dsn string) string { return dsn + "&innodb_lock_wait_timeout=1" },
+		Commit:        "COMMIT",
+		SessionID:     "SELECT CONNECTION_ID()",
+		EndSession:    "KILL CONNECTION_ID()",
+		Kill:          "KILL %d",
+		Sleep:         "SELECT SLEEP(20)",
+		SessionStatus: "SHOW SESSION STATUS LIKE '*'",
+		OldClock:      "&timestamp=1700000000",
+		Procedures:    []string{"CREATE PROCEDURE commits() COMMIT"},
+		Commits: map[string]string{
+			"definition":  "CREATE TABLE IF NOT EXISTS ledger (account INT)",
+			"procedure":   "CALL commits()",
+			"transaction": "START TRANSACTION",
+		},
+		Address: func(dsn string) string {
+			_, rest, _ := strings.Cut(dsn, "(")
+			address, _, _ := strings.Cut(rest, ")")
+			return address
+		},
+		Explain: "EXPLAIN FORMAT=TRADITIONAL ", // it has another default
+		Analyze: "ANALYZE TABLE *",
+		Writer: func(login, database string) (create, drop []string) {
+			return []string{"CREATE USER " + login, "GRANT SELECT, INSERT, UPDATE ON " + database + ".* TO " + login}, nil
+		},
+		Login:            "test",
+		OutboxGroup:      "CONCAT('g', LPAD(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n DIV 2) %% %d END, 6, '0'))",
+		OutboxGroupsPlan: "using index for group-by",
+		OutboxLock:       []string{"SELECT stripe"},
+		OutboxHeads:      []string{"SELECT ?"},
 		Elsewhere: func(database string) (schema, use string) {
 			return database + "_elsewhere", "USE " + database + "_elsewhere"
 		},
@@ -141,8 +213,12 @@ var sqlite = Kind{
 	ShortLocks: func(dsn string) string {
 		return strings.Replace(dsn, "busy_timeout(10000)", "busy_timeout(50)", 1)
 	},
-	Commit:    "COMMIT",
-	SessionID: "SELECT 0",
+	Commit:      "COMMIT",
+	SessionID:   "SELECT 0",
+	RollsBack:   true,
+	Explain:     "EXPLAIN QUERY PLAN ",
+	Analyze:     "ANALYZE",
+	OutboxGroup: "printf('g%%06d', CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END)",
 	Elsewhere: func(string) (schema, use string) {
 		for _, table := range []string{"records", "inbox", "schema", "outbox", "outbox_schema"} {
 			use += "CREATE TEMP TABLE IF NOT EXISTS sqsonce_" + table + " (id, seq, version);"

@@ -13,6 +13,7 @@ type Class int
 const (
 	Other          Class = iota // any other answer: a retry at once does not help
 	Duplicate                   // a row with this key exists
+	Exists                      // a column or an index of this name exists
 	Conflict                    // nothing was written, because of another transaction: deadlock, serialization failure, lock timeout, busy
 	Unwritten                   // nothing was written for another reason, and a retry may succeed: a timeout, no resources, a session that has ended
 	Unknown                     // unknown outcome: the connection broke, or no reply came

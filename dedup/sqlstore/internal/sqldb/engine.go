@@ -10,7 +10,6 @@ import (
 // asks which kind a database is. Each field has a value in each engine, none or no where a database does not need it:
 // TestEngines finds a field that was forgotten.
 type engine struct {
-	// name is also the name of the folders with the tables, in lower case.
 	name string
 	// identity is a query for the database's version, and is reports whether that version is of this kind.
 	identity string
@@ -62,6 +61,8 @@ type engine struct {
 	nameless func(driver.Driver) any
 	// resetSession are statements that undo what a handler may have changed of its session. They end its transaction.
 	resetSession []string
+	// tables are the words of the statements that make the tables.
+	tables tableWords
 	// migrate runs apply behind a lock that every other migration of that name waits for, in a transaction if the database
 	// can roll back what makes tables.
 	migrate func(ctx context.Context, conn *sql.Conn, name string, apply func() error) error

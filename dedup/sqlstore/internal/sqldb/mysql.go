@@ -45,6 +45,12 @@ var mysql = &engine{
 	nameless:     neverNamed,
 	resetSession: []string{"ROLLBACK", "SET autocommit = 1"},
 	migrate:      behindNamedLock,
+	tables: tableWords{
+		stringOf: "varbinary($1)", string: "mediumblob", textOf: "varchar($1)", text: "mediumtext", blob: "mediumblob",
+		numbered: "bigint NOT NULL AUTO_INCREMENT PRIMARY KEY",
+		table:    mysqlTable, keyedTable: mysqlTable,
+		newColumn: none, partialIndexes: no, namedOnce: no,
+	},
 
 	classify:   classifyMySQL,
 	readOnly:   "SELECT CASE WHEN @@global.read_only OR @@global.innodb_read_only THEN 1 ELSE 0 END",
@@ -67,11 +73,13 @@ var mysql = &engine{
 		Last:             "seq DESC",
 		SpanArgs:         spanArgs,
 		Heads:            headsOfEach,
-		Lock:             GroupLock{Take: lockStripes, Check: missingStripes},
+		Lock:             GroupLock{Take: lockStripes, Check: missingStripes, Tables: lockTable},
 		ReadsUncommitted: isolationIsLow,
 		IdentityProblem:  autoIncrementProblem,
 	},
 }
+
+const mysqlTable = " ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
 // UTC_TIMESTAMP is the start of the statement: one value wherever it stands in it, and the same on a replica. A statement
 // that then waited for a lock uses an old time. That is safe: it takes fewer leases than it could and asks for a shorter
@@ -99,6 +107,16 @@ func behindNamedLock(ctx context.Context, conn *sql.Conn, name string, apply fun
 // stripes is how many rows the table of locks has. Two groups share one with a probability of 1/4,096: then they wait for
 // one another, and nothing else.
 const stripes = 4096
+
+const lockTable = `-- What writers of a group lock. A lock row that is made on demand is a deadlock for those who make it at once.
+CREATE TABLE IF NOT EXISTS {outbox_locks} (
+    stripe int NOT NULL PRIMARY KEY -- 0 to 4095
+) ENGINE = InnoDB;
+
+INSERT IGNORE INTO {outbox_locks} (stripe)
+WITH RECURSIVE digits (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM digits WHERE n < 15)
+SELECT a.n * 256 + b.n * 16 + c.n FROM digits a, digits b, digits c;
+`
 
 // lockRows limits the stripes of one statement: with more, MySQL might prefer to read, and lock, the whole table.
 const lockRows = 64
@@ -176,6 +194,8 @@ func classifyMySQL(err error) Class {
 
 var mysqlNumbers = map[uint64]Class{
 	1062: Duplicate,
+	1060: Exists,                                      // column
+	1061: Exists,                                      // index
 	1213: Conflict,                                    // deadlock
 	1205: Conflict,                                    // lock wait timeout: the statement was rolled back
 	1020: Conflict,                                    // changed since last read: MariaDB's innodb_snapshot_isolation

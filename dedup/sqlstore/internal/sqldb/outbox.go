@@ -36,6 +36,8 @@ type GroupLock struct {
 	Take func(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (problem string, err error)
 	// Check returns the problem that Take may have.
 	Check func(ctx context.Context, q Queryer, d Dialect) (problem string, err error)
+	// Tables are the statements of a migration that make the locks.
+	Tables string
 }
 
 // noProblem is a check of what cannot be wrong.

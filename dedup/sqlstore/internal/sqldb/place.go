@@ -49,7 +49,7 @@ func (p *Place) Find(ctx context.Context, q Queryer) error {
 		return nil
 	}
 	var schema string
-	err := q.QueryRowContext(ctx, p.dialect.SQL(strings.ReplaceAll(p.dialect.engine.schemaOf, "*", p.table)), p.dialect.Args()...).Scan(&schema)
+	err := p.dialect.In(q).QueryRowContext(ctx, p.dialect.SQL(strings.ReplaceAll(p.dialect.engine.schemaOf, "*", p.table))).Scan(&schema)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil

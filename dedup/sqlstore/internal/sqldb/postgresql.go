@@ -47,6 +47,12 @@ var postgresql = &engine{
 	prepares:     no, // see nameless
 	nameless:     execMode,
 	resetSession: []string{},
+	tables: tableWords{
+		stringOf: bytewise, string: bytewise, textOf: bytewise, text: bytewise, blob: "bytea",
+		numbered: "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+		table:    none, keyedTable: none,
+		newColumn: " IF NOT EXISTS", partialIndexes: yes, namedOnce: yes,
+	},
 	// Any number works, as long as every Migrate of a prefix uses the same one.
 	migrate: inTx("BEGIN", "SELECT pg_advisory_xact_lock(hashtext($1))"),
 
@@ -75,11 +81,13 @@ var postgresql = &engine{
 		Last:             "aggregatetype DESC, aggregateid DESC, seq DESC",
 		SpanArgs:         func(box, group string, bound int64) []any { return []any{box, group, box, group, bound} },
 		Heads:            headsOfList,
-		Lock:             GroupLock{Take: lockAdvisory, Check: noProblem},
+		Lock:             GroupLock{Take: lockAdvisory, Check: noProblem, Tables: none},
 		ReadsUncommitted: func(context.Context, Queryer) (bool, error) { return false, nil }, // its READ UNCOMMITTED is READ COMMITTED
 		IdentityProblem:  sequenceProblem,
 	},
 }
+
+const bytewise = `text COLLATE "C"`
 
 func headsOfList(box string, groups []string) (text string, args []any, err error) {
 	names, err := json.Marshal(groups)
@@ -98,16 +106,16 @@ func lockAdvisory(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (
 	for i, h := range hashes {
 		all[i] = strconv.FormatInt(int64(h), 10)
 	}
-	_, err = tx.ExecContext(ctx, d.SQL("SELECT pg_advisory_xact_lock(k) FROM (SELECT k FROM unnest(CAST(string_to_array(?, ',') AS bigint[])) AS k ORDER BY k OFFSET 0) AS sorted"),
-		d.Args(strings.Join(all, ","))...)
+	_, err = d.In(tx).ExecContext(ctx, d.SQL("SELECT pg_advisory_xact_lock(k) FROM (SELECT k FROM unnest(CAST(string_to_array(?, ',') AS bigint[])) AS k ORDER BY k OFFSET 0) AS sorted"),
+		strings.Join(all, ","))
 	return "", err
 }
 
 func sequenceProblem(ctx context.Context, q Queryer, d Dialect) (problem string, err error) {
 	var cache, increment int64
 	var cycle bool
-	err = q.QueryRowContext(ctx, "SELECT seqcache, seqincrement, seqcycle FROM pg_sequence WHERE seqrelid = CAST(pg_get_serial_sequence($1, 'seq') AS regclass)",
-		d.Args(d.SQL("{outbox}"))...).Scan(&cache, &increment, &cycle)
+	err = d.In(q).QueryRowContext(ctx, "SELECT seqcache, seqincrement, seqcycle FROM pg_sequence WHERE seqrelid = CAST(pg_get_serial_sequence($1, 'seq') AS regclass)",
+		d.SQL("{outbox}")).Scan(&cache, &increment, &cycle)
 	if cache > 1 || increment < 1 || cycle {
 		problem = fmt.Sprintf("cache %d, increment %d, cycle %t", cache, increment, cycle)
 	}

@@ -3,52 +3,57 @@ package sqldb
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 )
 
-// Schema is the tables of one package. Its migrations are files: schema/DIALECT/VERSION_NAME.sql. A released file is never
-// changed. Later versions only add, so that programs of the previous version go on while a deployment replaces them.
+// Schema is the tables of one package. Its migrations are files: schema/VERSION_NAME.sql, for all dialects (see
+// [Dialect.Migration]). A released file is never changed. Later versions only add, so that programs of the previous version
+// go on while a deployment replaces them.
 type Schema struct {
-	Files embed.FS
-	// Names are the migrations' in order, version 1 first.
-	Names []string
+	Files fs.FS
 	// Table is the placeholder of the table that has the versions.
 	Table string
 	// Reporter is for errors.
 	Reporter Reporter
 }
 
-// Migration returns the statements of one version, the row in the versions' table last. Each may be run again.
+// Last is the last version: the number of files.
+func (s Schema) Last() int { return len(s.files("*")) }
+
+// files are the migrations of a version, of which each has one.
+func (s Schema) files(version string) []string {
+	files, err := fs.Glob(s.Files, "schema/"+version+"_*.sql")
+	if err != nil {
+		panic(err) // cannot happen: the pattern is good
+	}
+	return files
+}
+
+// Migration returns the statements of one version, the row in the versions' table last. Each may be run again, but for those
+// that add a column: see apply.
 func (s Schema) Migration(d Dialect, version int) []string {
-	name := fmt.Sprintf("schema/%s/%d_%s.sql", strings.ToLower(d.engine.name), version, s.Names[version-1])
-	text, err := s.Files.ReadFile(name)
+	text, err := fs.ReadFile(s.Files, s.files(strconv.Itoa(version))[0])
 	if err != nil {
 		panic(err) // cannot happen: the files are embedded
 	}
-	var all []string
-	for text := range strings.SplitSeq(string(text), ";\n") {
-		if text = strings.TrimSpace(text); text != "" {
-			all = append(all, d.SQL(text))
-		}
-	}
-	return append(all, d.SQL("INSERT INTO "+s.Table+" (version, applied_at) VALUES ("+strconv.Itoa(version)+", {now}) {keep version}"))
+	return append(d.Migration(string(text)), d.SQL("INSERT INTO "+s.Table+" (version, applied_at) VALUES ("+strconv.Itoa(version)+", {now}) {keep version}"))
 }
 
 // Version returns the version of the tables in the database.
 func (s Schema) Version(ctx context.Context, q Queryer, d Dialect) (int, error) {
 	var v sql.NullInt64
-	err := q.QueryRowContext(ctx, d.SQL("SELECT MAX(version) FROM "+s.Table), d.Args()...).Scan(&v)
+	err := d.In(q).QueryRowContext(ctx, d.SQL("SELECT MAX(version) FROM "+s.Table)).Scan(&v)
 	return int(v.Int64), err
 }
 
 // CheckVersion reports whether the tables are of the last version or a later one.
 func (s Schema) CheckVersion(ctx context.Context, q Queryer, d Dialect) error {
 	v, err := s.Version(ctx, q, d)
-	if err == nil && v < len(s.Names) {
-		return s.Reporter.Unusable(d, ErrSchemaVersion, fmt.Sprintf("it is %d, and %d is needed", v, len(s.Names)), nil)
+	if err == nil && v < s.Last() {
+		return s.Reporter.Unusable(d, ErrSchemaVersion, fmt.Sprintf("it is %d, and %d is needed", v, s.Last()), nil)
 	}
 	return s.Reporter.Explain(d, "schema version", err)
 }
@@ -56,7 +61,7 @@ func (s Schema) CheckVersion(ctx context.Context, q Queryer, d Dialect) error {
 // DDL returns the statements that Migrate runs on an empty database: all versions, each with the row that records it.
 func (s Schema) DDL(d Dialect) string {
 	var b strings.Builder
-	for v := 1; v <= len(s.Names); v++ {
+	for v := 1; v <= s.Last(); v++ {
 		for _, text := range s.Migration(d, v) {
 			b.WriteString(text + ";\n\n")
 		}
@@ -114,10 +119,11 @@ func inTx(begin, lock string) func(context.Context, *sql.Conn, string, func() er
 	}
 }
 
+// apply runs the migrations. It skips a column or an index that exists, of an earlier call that ended between two statements.
 func (s Schema) apply(ctx context.Context, conn *sql.Conn, d Dialect, target int) error {
 	for v := 1; v <= target; v++ {
 		for _, text := range s.Migration(d, v) {
-			if _, err := conn.ExecContext(ctx, text); err != nil {
+			if _, err := conn.ExecContext(ctx, text); err != nil && d.Classify(err) != Exists {
 				return fmt.Errorf("version %d: %w", v, err)
 			}
 		}

@@ -37,6 +37,12 @@ var sqlite = &engine{
 	prepares:     yes,
 	nameless:     neverNamed,
 	resetSession: []string{},
+	tables: tableWords{
+		stringOf: "TEXT", string: "TEXT", textOf: "TEXT", text: "TEXT", blob: "BLOB",
+		numbered: "INTEGER PRIMARY KEY AUTOINCREMENT",
+		table:    none, keyedTable: " WITHOUT ROWID",
+		newColumn: none, partialIndexes: yes, namedOnce: yes,
+	},
 	// IMMEDIATE takes the lock. The BEGIN of database/sql takes it at the first write, and may fail then.
 	migrate: inTx("BEGIN IMMEDIATE", none),
 
@@ -64,7 +70,7 @@ var sqlite = &engine{
 		// The transaction has the file.
 		Lock: GroupLock{
 			Take:  func(context.Context, *sql.Tx, Dialect, []uint64) (string, error) { return "", nil },
-			Check: noProblem,
+			Check: noProblem, Tables: none,
 		},
 		ReadsUncommitted: isReadUncommitted,
 		IdentityProblem:  noAutoincrement,
@@ -133,6 +139,7 @@ func classifySQLiteText(text string) Class {
 		{"no such column", NoColumn},
 		{"has no column named", NoColumn},
 		{"ON CONFLICT clause does not match", NoColumn},
+		{"duplicate column name", Exists},
 		{"no such function", UnknownSyntax},
 		{"syntax error", UnknownSyntax},
 		{"unrecognized token", UnknownSyntax},

@@ -10,13 +10,39 @@ import (
 // Queryer is implemented by *sql.DB, *sql.Conn and *sql.Tx.
 type Queryer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// In returns q, which runs its statements as [Dialect.For] says.
+func (d Dialect) In(q Queryer) Queryer {
+	if _, is := q.(inMode); is || d.mode == nil {
+		return q
+	}
+	return inMode{q, d}
+}
+
+type inMode struct {
+	q Queryer
+	d Dialect
+}
+
+func (m inMode) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return m.q.ExecContext(ctx, query, m.d.Args(args...)...)
+}
+
+func (m inMode) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return m.q.QueryContext(ctx, query, m.d.Args(args...)...)
+}
+
+func (m inMode) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return m.q.QueryRowContext(ctx, query, m.d.Args(args...)...)
 }
 
 // Write runs a statement that writes at most one row, and reports whether it wrote one. An INSERT whose key exists
 // reports false.
 func (d Dialect) Write(ctx context.Context, q Queryer, text string, args ...any) (bool, error) {
-	res, err := q.ExecContext(ctx, text, d.Args(args...)...)
+	res, err := d.In(q).ExecContext(ctx, text, args...)
 	if err != nil {
 		if d.engine.ignore == none && d.Classify(err) == Duplicate {
 			return false, nil
@@ -51,7 +77,7 @@ var returning = returned{
 	mark: func(number string) string { return number },
 	end:  func(number string) string { return " RETURNING " + number },
 	run: func(ctx context.Context, d Dialect, q Queryer, text string, args []any) (number int64, written bool, err error) {
-		err = q.QueryRowContext(ctx, text, d.Args(args...)...).Scan(&number)
+		err = d.In(q).QueryRowContext(ctx, text, args...).Scan(&number)
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, false, nil
 		}
@@ -65,7 +91,7 @@ var lastInsertID = returned{
 	mark: func(number string) string { return "LAST_INSERT_ID(" + number + ")" },
 	end:  func(string) string { return "" },
 	run: func(ctx context.Context, d Dialect, q Queryer, text string, args []any) (number int64, written bool, err error) {
-		res, err := q.ExecContext(ctx, text, d.Args(args...)...)
+		res, err := d.In(q).ExecContext(ctx, text, args...)
 		if err != nil {
 			if d.Classify(err) == Duplicate {
 				return 0, false, nil
