@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,22 +44,12 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err
 	}
-	hash := cmp.Or(res.Validation, l.Validation)
+	v := outcome{lease: l, result: res}.values()
 	decided, err := false, error(nil)
-	if res.Data == nil && hash == "" && res.Skipped == nil {
+	if v.isPlain() {
 		decided, err = s.completeInBatch(ctx, l)
 	}
 	if !decided {
-		v := values{":me": text(l.Owner), ":d": text(completed)}
-		if res.Data != nil {
-			v[":r"] = encodeData(res.Data)
-		}
-		if hash != "" {
-			v[":v"] = text(hash)
-		}
-		if res.Skipped != nil {
-			v[":e"] = text(failure.Text(res.Skipped))
-		}
 		err = s.completeSingly(ctx, l, v)
 	}
 	if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {

@@ -146,7 +146,16 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err
 	}
-	r, err := s.call(ctx, completeScript, l.Key, l.Owner, cmp.Or(res.Validation, l.Validation), res.Data, causeText(res.Skipped))
+	args := []any{l.Owner}
+	for _, f := range resultFields {
+		if value := f.of(l, res); value != "" {
+			args = append(args, f.name, value)
+		}
+	}
+	if text := causeText(res.Skipped); text != "" {
+		args = append(args, "error", text)
+	}
+	r, err := s.call(ctx, completeScript, l.Key, args...)
 	if err != nil {
 		return explain("complete", err)
 	}
@@ -157,6 +166,24 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		return sqsonce.ErrLeaseLost
 	}
 	return explain("complete", r.unexpected())
+}
+
+// resultFields are the fields that a complete writes where they have a value, and a reopen removes.
+var resultFields = []struct {
+	name string
+	of   func(dedup.Lease, dedup.Result) string
+	read func(r *dedup.Record, value string)
+}{
+	{
+		"data",
+		func(_ dedup.Lease, res dedup.Result) string { return string(res.Data) },
+		func(r *dedup.Record, value string) { r.Result.Data = []byte(value) },
+	},
+	{
+		"validation",
+		func(l dedup.Lease, res dedup.Result) string { return cmp.Or(res.Validation, l.Validation) },
+		func(r *dedup.Record, value string) { r.Validation, r.Result.Validation = value, value },
+	},
 }
 
 // causeText is the error's text, or "" for nil.
