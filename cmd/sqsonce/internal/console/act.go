@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -159,7 +160,7 @@ func (s *Server) recordRoutes() { s.handlePage("GET /record", "record", "Record"
 type recordData struct {
 	Stored bool   // there is a store
 	Key    string // "": only the form
-	Record recordShown
+	Record opsview.Record
 	AsOf   time.Time
 	Acts   []recordAct
 }
@@ -198,9 +199,7 @@ func (s *Server) showRecord(ctx context.Context, r *http.Request) (any, error) {
 		return nil, refusal(code, err.Error())
 	}
 	d.Key = cmp.Or(record.Key, d.Key)
-	size := len(record.Result.Data)
-	record.Result.Data = nil
-	d.Record = recordShown{record, state, size}
+	d.Record = opsview.NewRecord(record, state)
 	for _, act := range actsOn(state) {
 		d.Acts = append(d.Acts, s.wouldDo(ctx, act, d.Key))
 	}

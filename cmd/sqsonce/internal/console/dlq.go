@@ -16,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/opserr"
+	"github.com/sqsonce/sqsonce/internal/opsview"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -234,16 +235,11 @@ func (m *message) Problems() string {
 }
 
 // RecordShown returns the record as it was at the look, or nil.
-func (m *message) RecordShown() *recordShown {
+func (m *message) RecordShown() *opsview.Record {
 	if m.Record == nil {
 		return nil
 	}
-	return &recordShown{*m.Record, m.State, m.ResultBytes}
-}
-
-// recordShown is a record as a page shows it: templates/fragments/record-pairs.html.
-type recordShown struct {
-	dedup.Record
-	State       dedup.RecordState
-	ResultBytes int
+	r := opsview.NewRecord(*m.Record, m.State)
+	r.ResultBytes = m.ResultBytes
+	return &r
 }
