@@ -55,8 +55,9 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 		refused        bool                // by an answer, for a reason that stays
 		err            error
 	)
+	attempts := s.silence.Call()
 	for n := range maxAttempts {
-		if n > 0 && !pause(ctx, n) {
+		if n > 0 && !again(ctx, &attempts, n) {
 			err = because(context.Cause(ctx), err)
 			break
 		}
@@ -137,13 +138,8 @@ func writtenByOthers(reasons []ddbtypes.CancellationReason, owner string) bool {
 
 // transaction returns a new input for each attempt, since the SDK writes into its inputs.
 func (s *Store) transaction(l dedup.Lease, token string, writes []ddbtypes.TransactWriteItem) *dynamodb.TransactWriteItemsInput {
-	v := values{
-		":me": text(l.Owner), ":p": text(inProgress), ":d": text(completed),
-		":zero": number(0), ":token": text(token),
-	}
-	if l.Validation != "" {
-		v[":v"] = text(l.Validation)
-	}
+	v := outcome{lease: l, tx: token}.values()
+	v[":p"], v[":zero"] = text(inProgress), number(0)
 	e := completion(isCommittable, v)
 	record := ddbtypes.TransactWriteItem{Update: &ddbtypes.Update{
 		TableName:                           aws.String(s.table),

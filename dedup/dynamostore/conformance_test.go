@@ -44,6 +44,12 @@ func TestConformance(t *testing.T) {
 			b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: "SomethingNewException"})
 			return s
 		},
+		ReadOnly: func(t *testing.T) dedup.Store {
+			b := newBed(t)
+			s := b.store()
+			b.faults(fault.Rule{Op: "UpdateItem", Prob: 1, Do: fault.Error, Code: "ReadOnlyException"})
+			return s
+		},
 	})
 }
 

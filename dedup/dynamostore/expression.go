@@ -36,10 +36,9 @@ func newExpression(update, condition string) expression {
 
 func notName(r rune) bool { return r != '#' && r != '_' && !unicode.IsLower(r) }
 
-const (
-	acquireUpdate = "SET #status=:p, #owner=:me, #fence=:fence, #in_progress_expiration=:until, #expiration=:exp, #receive_count=:n" +
-		" REMOVE #data, #validation, #tx"
+var acquireUpdate = "SET #status=:p, #owner=:me, #fence=:fence, #in_progress_expiration=:until, #expiration=:exp, #receive_count=:n" + removeResult
 
+const (
 	// The clauses of an acquire's condition. It has the record if one of them is true.
 
 	// There is no record.
@@ -101,7 +100,7 @@ const (
 // reopening is the update that releases a record to an operator: with or without a note, and with any lease if no time is
 // bound.
 func reopening(v values) expression {
-	update, remove, condition := "SET #owner=:op, #status=:p, #fence=:fence, #in_progress_expiration=:zero, #expiration=:exp", " REMOVE #data, #validation, #tx", isSeen
+	update, remove, condition := "SET #owner=:op, #status=:p, #fence=:fence, #in_progress_expiration=:zero, #expiration=:exp", removeResult, isSeen
 	if v[":e"] != nil {
 		update += ", #error=:e"
 	} else {
@@ -114,26 +113,6 @@ func reopening(v values) expression {
 }
 
 func anyOf(clauses ...string) string { return "(" + strings.Join(clauses, ") OR (") + ")" }
-
-// completion is the update that completes a record, with or without a result, a payload hash, a reason to skip it and a
-// transaction's token. Its condition doesn't depend on time. A holder whose lease has ended may still complete if no other
-// owner took over.
-func completion(condition string, v values) expression {
-	update := "SET #status=:d"
-	if v[":r"] != nil {
-		update += ", #data=:r"
-	}
-	if v[":v"] != nil {
-		update += ", #validation=:v"
-	}
-	if v[":e"] != nil {
-		update += ", #error=:e"
-	}
-	if v[":token"] != nil {
-		update += ", #tx=:token"
-	}
-	return newExpression(update, condition)
-}
 
 type values map[string]ddbtypes.AttributeValue
 
@@ -216,12 +195,8 @@ func (s *Store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 // write sends an update until it is answered. It returns the item as it was before, if the update asks for it. A refusal
 // by the update's condition is not an error.
 func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item, *ddbtypes.ConditionalCheckFailedException, error) {
-	return s.writeTimes(ctx, s.attempts(), in)
-}
-
-func (s *Store) writeTimes(ctx context.Context, attempts int, in *dynamodb.UpdateItemInput) (item, *ddbtypes.ConditionalCheckFailedException, error) {
 	var before item
-	err := s.retryTimes(ctx, attempts, func(ctx context.Context, options func(*dynamodb.Options)) error {
+	err := s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) error {
 		out, err := s.updateItem(ctx, in, options)
 		if err == nil {
 			before = out.Attributes

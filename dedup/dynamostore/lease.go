@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,22 +44,12 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err
 	}
-	hash := cmp.Or(res.Validation, l.Validation)
+	v := outcome{lease: l, result: res}.values()
 	decided, err := false, error(nil)
-	if res.Data == nil && hash == "" && res.Skipped == nil {
+	if v.isPlain() {
 		decided, err = s.completeInBatch(ctx, l)
 	}
 	if !decided {
-		v := values{":me": text(l.Owner), ":d": text(completed)}
-		if res.Data != nil {
-			v[":r"] = encodeData(res.Data)
-		}
-		if hash != "" {
-			v[":v"] = text(hash)
-		}
-		if res.Skipped != nil {
-			v[":e"] = text(failure.Text(res.Skipped))
-		}
 		err = s.completeSingly(ctx, l, v)
 	}
 	if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
@@ -96,11 +85,12 @@ func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) err
 // completeInBatch completes a record in a batch. decided is false if the update has to do it: there are no peers,
 // the outcome is unknown and the update repeats the write, or the statement was refused: the update says why.
 func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
+	attempts := s.silence.Call()
 	for n := range maxAttempts {
 		if s.batcher.off() || !s.peers.others(l.Owner, s.clock.look().host) {
 			break
 		}
-		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
+		if n > 0 && !again(ctx, &attempts, n) || ctx.Err() != nil {
 			return true, because(context.Cause(ctx), err)
 		}
 		st := s.batcher.texts.completeOf(l.Key, l.Owner)
@@ -135,13 +125,9 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if cause != nil {
 		e, v[":e"] = releaseExpr, text(failure.Text(cause))
 	}
-	attempts := s.attempts()
-	if l.Fence == 0 {
-		attempts = maxAttempts // dedup does not call again
-	}
 	var last item
 	for range maxAttempts {
-		_, refusal, err := s.writeTimes(ctx, attempts, s.updateInput(l.Key, e, v))
+		_, refusal, err := s.write(ctx, s.updateInput(l.Key, e, v))
 		if err != nil || refusal == nil {
 			return s.explain("release", err)
 		}
@@ -154,7 +140,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 		if l.Fence > 0 || taken {
 			break
 		}
-		_, refusal, err = s.writeTimes(ctx, attempts, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
+		_, refusal, err = s.write(ctx, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
 		if err != nil || refusal == nil {
 			return s.explain("release", err)
 		}

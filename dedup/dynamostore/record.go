@@ -55,15 +55,13 @@ func decode(item map[string]ddbtypes.AttributeValue) (record, error) {
 		status:       d.text(attrStatus),
 		owner:        d.text(attrOwner),
 		lastError:    d.text(attrError),
-		tx:           d.text(attrTx),
 		until:        d.number(attrUntil),
 		expiration:   d.number(TTLAttribute),
 		fence:        d.number(attrFence),
 		receiveCount: valueOf(cmp.Or(d.number(attrReceiveCount), d.number(attrAttempts))),
-		result:       dedup.Result{Validation: d.text(attrValidation)},
 	}
-	if r.status == completed {
-		r.result.Data = d.data(attrData)
+	for _, a := range resultAttributes {
+		a.decode(&d, &r)
 	}
 	if d.err == nil && r.status != inProgress && r.status != completed {
 		d.err = fmt.Errorf("%w: status is %q", dedup.ErrRecord, r.status)

@@ -1,7 +1,11 @@
 package dynamostore
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,4 +129,30 @@ func TestCommitted(t *testing.T) {
 			t.Errorf("after a complete without a transaction: got %+v, want Completed only", r)
 		}
 	})
+}
+
+// The runbook's command reopens a record as Reopen does: it leaves no attribute of a result.
+func TestRunbookReopens(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, command, found := strings.Cut(string(page), " REMOVE ")
+	removed, rest, _ := strings.Cut(command, "'")
+	_, rest, named := strings.Cut(rest, "--expression-attribute-names '")
+	names := map[string]string{}
+	if err := json.NewDecoder(strings.NewReader(rest)).Decode(&names); err != nil || !found || !named {
+		t.Fatalf("reading the command: %v", err)
+	}
+	var got, want []string
+	for _, name := range strings.Split(removed, ", ") {
+		got = append(got, names[name])
+	}
+	for _, a := range resultAttributes {
+		want = append(want, a.name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the runbook's reopen removes %q, want %q", got, want)
+	}
 }

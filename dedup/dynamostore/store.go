@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -106,7 +105,7 @@ type Store struct {
 	peers   peers
 	conns   thaw.Conns
 	meter   meter
-	away    atomic.Bool // no attempt of the last call was answered: see retry
+	silence host.Silence
 }
 
 var (

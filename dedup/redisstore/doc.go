@@ -53,7 +53,7 @@
 //
 // # Permissions and versions
 //
-// The store sends EVALSHA, EVAL, TIME, HMGET, HSET, HDEL, EXISTS, DEL, PTTL and PEXPIREAT on the prefix's keys, INFO for
+// The store sends EVALSHA, EVAL, TIME, HMGET, HGETALL, HSET, HDEL, EXISTS, DEL, PTTL and PEXPIREAT on the prefix's keys, INFO for
 // the check, and SCAN for [Store.List]. go-redis sends commands of its own.
 //
 // Use Redis 5 or later, or Valkey. Older versions refuse a script that asks for the time and then writes. The tests run on

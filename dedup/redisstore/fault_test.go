@@ -193,11 +193,16 @@ func TestPermanentRefusals(t *testing.T) {
 	}
 }
 
-// A call to a server that cannot be reached is given up before a handler's lease ends, with the network's error.
+// A call to a server that cannot be reached is given up before a handler's lease ends, with the network's error. Three attempts
+// find out that the server is down, then there is one a second, and the next call makes one.
 func TestServerUnreachable(t *testing.T) {
 	t.Parallel()
 	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
-	s := faulty(t, &fault{before: func() error { return dial }})
+	attempts := 0
+	s := faulty(t, &fault{before: func() error {
+		attempts++
+		return dial
+	}})
 	start := time.Now()
 	_, err := granted.Lease(s.Acquire(t.Context(), claim("a")))
 	if !errors.Is(err, dial) || !errors.Is(err, sqsonce.ErrUnavailable) {
@@ -205,6 +210,10 @@ func TestServerUnreachable(t *testing.T) {
 	}
 	if d := time.Since(start); d < time.Second || d > 5*time.Second {
 		t.Errorf("given up after %v, want about 2 s", d)
+	}
+	first := attempts
+	if _, err := s.Acquire(t.Context(), claim("b")); err == nil || first != 4 || attempts != 5 {
+		t.Errorf("%d attempts, then %d with error %v; want 4, then 1", first, attempts-first, err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -23,20 +25,38 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	default:
 		return dedup.Record{}, explain("inspect", r.unexpected())
 	}
+	rec, err := readRecord(key, r)
+	return rec, explain("inspect", cmp.Or(r.err, err))
+}
+
+// readRecord reads a reply's fields. attempts is the name of receive_count before v0.1.0.
+func readRecord(key string, r *reply) (dedup.Record, error) {
+	fields := map[string]string{}
+	for i := 3; i < len(r.values); i += 2 {
+		fields[r.text(i)] = r.text(i + 1)
+	}
+	fence, noFence := strconv.ParseInt(fields["fence"], 10, 64)
+	until, noUntil := strconv.ParseInt(fields["until"], 10, 64)
+	if noFence != nil || noUntil != nil || fields["status"] == "" || fields["owner"] == "" {
+		return dedup.Record{}, dedup.ErrRecord
+	}
+	count, _ := strconv.Atoi(cmp.Or(fields["receive_count"], fields["attempts"])) // 0 where there is none
 	rec := dedup.Record{
-		Completed: r.text(1) == "COMPLETED",
-		Lease: dedup.Lease{
-			Key: key, Owner: r.text(2), Fence: r.number(3), LastError: r.text(6), Validation: r.text(8), ReceiveCount: int(r.number(9)),
-		},
-		Result: dedup.Result{Data: r.bytes(7), Validation: r.text(8)},
+		Completed: fields["status"] == "COMPLETED",
+		Lease:     dedup.Lease{Key: key, Owner: fields["owner"], Fence: fence, LastError: fields["error"], ReceiveCount: count},
 	}
-	if r.text(4) != "0" {
-		rec.Until = r.ownerEnd(5)
+	for _, f := range resultFields {
+		if value := fields[f.name]; value != "" {
+			f.read(&rec, value)
+		}
 	}
-	if rest := r.number(10); rest >= 0 { // negative: another program has removed the expiry
+	if until != 0 {
+		rec.Until = r.sent.Add(time.Duration(until-r.number(1)-1) * time.Millisecond) // as ownerEnd
+	}
+	if rest := r.number(2); rest >= 0 { // negative: another program has removed the expiry
 		rec.ExpiresAt = r.received.Add(time.Duration(rest) * time.Millisecond)
 	}
-	return rec, explain("inspect", r.err)
+	return rec, nil
 }
 
 // DeleteOptions configure [Store.Delete].

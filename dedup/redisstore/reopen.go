@@ -17,7 +17,11 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	if seen.Completed {
 		status = "COMPLETED"
 	}
-	r, err := s.call(ctx, reopenScript, seen.Key, seen.Owner, seen.Fence, status, o.Owner, o.Retention.Milliseconds(), o.Note, flag(o.Force))
+	args := []any{seen.Owner, seen.Fence, status, o.Owner, o.Retention.Milliseconds(), o.Note, flag(o.Force)}
+	for _, f := range resultFields {
+		args = append(args, f.name)
+	}
+	r, err := s.call(ctx, reopenScript, seen.Key, args...)
 	if err != nil {
 		return explain("reopen", err)
 	}

@@ -75,7 +75,9 @@ const defaultPrefix = "sqsonce:"
 // # Retries
 //
 // go-redis retries by itself. The store retries for two more seconds if it can't reach the server, or if the server says
-// that it is loading, failing over or moving slots. A failover takes longer, and the message comes again after it.
+// that it is loading, failing over or moving slots. A failover takes longer, and the message comes again after it. While the
+// server answers nothing else, the store makes about one attempt a second for an event. Each attempt may be several requests
+// of go-redis: set the client's MaxRetries to -1 to spare a server that is overloaded.
 //
 // A call with an unknown outcome is an error. For an acquire it matches [dedup.ErrOutcomeUnknown], and package dedup then
 // releases the record in case it was acquired. If a release arrives before its acquire, the store repeats the release after
@@ -92,6 +94,7 @@ type Store struct {
 	logger   *slog.Logger
 	checked  atomic.Bool // ensureChecked has found nothing wrong
 	clock    atomic.Pointer[reading]
+	silence  host.Silence
 }
 
 var (
@@ -143,7 +146,16 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err
 	}
-	r, err := s.call(ctx, completeScript, l.Key, l.Owner, cmp.Or(res.Validation, l.Validation), res.Data, causeText(res.Skipped))
+	args := []any{l.Owner}
+	for _, f := range resultFields {
+		if value := f.of(l, res); value != "" {
+			args = append(args, f.name, value)
+		}
+	}
+	if text := causeText(res.Skipped); text != "" {
+		args = append(args, "error", text)
+	}
+	r, err := s.call(ctx, completeScript, l.Key, args...)
 	if err != nil {
 		return explain("complete", err)
 	}
@@ -154,6 +166,24 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		return sqsonce.ErrLeaseLost
 	}
 	return explain("complete", r.unexpected())
+}
+
+// resultFields are the fields that a complete writes where they have a value, and a reopen removes.
+var resultFields = []struct {
+	name string
+	of   func(dedup.Lease, dedup.Result) string
+	read func(r *dedup.Record, value string)
+}{
+	{
+		"data",
+		func(_ dedup.Lease, res dedup.Result) string { return string(res.Data) },
+		func(r *dedup.Record, value string) { r.Result.Data = []byte(value) },
+	},
+	{
+		"validation",
+		func(l dedup.Lease, res dedup.Result) string { return cmp.Or(res.Validation, l.Validation) },
+		func(r *dedup.Record, value string) { r.Validation, r.Result.Validation = value, value },
+	},
 }
 
 // causeText is the error's text, or "" for nil.

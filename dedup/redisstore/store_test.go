@@ -79,6 +79,13 @@ func conformance(t *testing.T, client redisstore.Client) {
 		Unlisted: func(t *testing.T) dedup.Store {
 			return newStore(t, refuser(t, func(string) string { return "ERR ZZ999 an answer that nobody knows" }))
 		},
+		ReadOnly: func(t *testing.T) dedup.Store {
+			admin := connect(t, testserver.Redis.Shared(t))
+			if err := admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@all", "-@write", "+evalsha", "+eval").Err(); err != nil {
+				t.Fatal(err)
+			}
+			return newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.Username, o.Password = "reader", "any" }))
+		},
 		RealTime: true, Lease: 2 * time.Second, Grace: time.Second,
 	})
 }

@@ -33,12 +33,20 @@ func TestStore(t *testing.T) {
 				},
 				Attributes: attributes,
 				Unlisted:   func(t *testing.T) dedup.Store { return newRefuser(t, sqlbed.KindOf(name), false).store },
+				ReadOnly:   func(t *testing.T) dedup.Store { return readOnlyStore(t, NewBed(t, name)) },
 				Lease:      unit,
 				Grace:      time.Second,
 				RealTime:   true,
 			})
 		})
 	}
+}
+
+func readOnlyStore(t *testing.T, b *Bed) *Store {
+	db := b.Open(t)
+	db.SetMaxOpenConns(1)
+	exec(t, db, b.kind.ReadOnly)
+	return storeOn(t, db, b.Dialect)
 }
 
 // attributes reads rows, by the names of DynamoDB's attributes.

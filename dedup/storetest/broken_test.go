@@ -38,6 +38,10 @@ func (s *switchable) answer(method string) error {
 		return nil
 	case errors.Is(s.down, errUnlisted):
 		return s.unlisted()
+	case errors.Is(s.down, errReadOnly) && method == "Inspect":
+		return nil
+	case errors.Is(s.down, errReadOnly) && s.has("takes a refused write for a refused value"):
+		return &sqsonce.OptionError{Package: "store", Field: "key", Problem: "is refused"}
 	case s.has("says nothing of a server that is away, at " + method):
 		return errors.New("failed")
 	case s.has("takes a server that is away for misconfigured") && !misconfigured:

@@ -33,6 +33,9 @@ type Harness struct {
 	// Unlisted returns a store whose server answers every operation with an error that the store does not know: a code that
 	// the test invents. If it is nil, because the store has no such state, the case is reported as skipped.
 	Unlisted func(t *testing.T) dedup.Store
+	// ReadOnly returns an empty store that answers reads and refuses every write. If it is nil, because the store has no such
+	// state, the case is reported as skipped.
+	ReadOnly func(t *testing.T) dedup.Store
 	// Advance lets d pass on the store's clock and on the caller's.
 	// Default: time.Sleep, which is immediate in a bubble.
 	Advance func(d time.Duration)
@@ -94,6 +97,7 @@ const (
 	away
 	misconfigured
 	unlisted
+	readOnly
 )
 
 func (h Harness) store(s state) func(*testing.T) dedup.Store {
@@ -104,6 +108,8 @@ func (h Harness) store(s state) func(*testing.T) dedup.Store {
 		return h.Misconfigured
 	case unlisted:
 		return h.Unlisted
+	case readOnly:
+		return h.ReadOnly
 	}
 	return h.New
 }

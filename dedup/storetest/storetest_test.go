@@ -11,6 +11,9 @@ import (
 // errUnlisted is an answer that a store does not know.
 var errUnlisted = errors.New("code 55000")
 
+// errReadOnly is a store that answers reads.
+var errReadOnly = sqsonce.Unavailable(errors.New("read-only"))
+
 func harness(defect string) Harness {
 	with := func(down error) func(*testing.T) dedup.Store {
 		return func(*testing.T) dedup.Store {
@@ -19,7 +22,7 @@ func harness(defect string) Harness {
 	}
 	return Harness{
 		New: with(nil), Away: with(sqsonce.Unavailable(errors.New("no answer"))), Misconfigured: with(sqsonce.ErrMisconfigured),
-		Unlisted: with(sqsonce.Unavailable(errUnlisted)),
+		Unlisted: with(sqsonce.Unavailable(errUnlisted)), ReadOnly: with(errReadOnly),
 	}.withDefaults()
 }
 
@@ -104,6 +107,7 @@ var defects = []struct{ defect, seenBy string }{
 	{"takes an unknown answer for a record that is none", "unavailable/an answer that the store does not know"},
 	{"takes an unknown answer for a misconfiguration", "unavailable/an answer that the store does not know"},
 	{"takes an unknown answer for a refused value", "unavailable/an answer that the store does not know"},
+	{"takes a refused write for a refused value", "unavailable/a store that only answers reads"},
 	{"says nothing of an unknown answer", "unavailable/an answer that the store does not know"},
 	{"shortens retention with a renewal", "retention/counted from the acquire, renewals do not shorten it"},
 	{"steals live leases", "acquire/held"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/question"
 )
 
 var unavailableCases = []testCase{
@@ -24,16 +25,13 @@ var unavailableCases = []testCase{
 				x.fatalf("%s answered with an unknown error: got error %v, want ErrUnavailable, not ErrMisconfigured, and no failure of the message", method, err)
 			}
 		})
-		once, err := dedup.New(x.Store, "storetest")
-		if err != nil {
-			x.fatalf("dedup.New: %v", err)
+		x.accusesNoMessage()
+	}},
+	{name: "unavailable/a store that only answers reads", on: readOnly, run: func(x *exam) {
+		if _, err := x.reopener().Inspect(x.ctx, key); !errors.Is(err, dedup.ErrNotFound) {
+			x.fatalf("Inspect on a store that answers reads: got error %v, want ErrNotFound", err)
 		}
-		ran := false
-		handler := once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })
-		err = handler(x.ctx, &sqsonce.Message{ID: "1", QueueARN: "arn:aws:sqs:eu-west-1:1:q", ReceiveCount: 1})
-		if kind := sqsonce.OutcomeOf(err).Kind; ran || kind != sqsonce.OutcomeUnavailable {
-			x.fatalf("a delivery: got outcome %s and error %v, handler called: %t; want unavailable, which costs no attempt", kind, err, ran)
-		}
+		x.accusesNoMessage()
 	}},
 	{name: "unavailable/misconfigured", on: misconfigured, run: func(x *exam) {
 		x.eachMethod(func(method string, err error) {
@@ -42,6 +40,23 @@ var unavailableCases = []testCase{
 			}
 		})
 	}},
+}
+
+// accusesNoMessage delivers a message, which costs no attempt, and asks the question of its error, which says that the store works
+// for no other message either.
+func (x *exam) accusesNoMessage() {
+	ran := false
+	err := x.once().Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })(x.ctx, x.message(key))
+	if kind := sqsonce.OutcomeOf(err).Kind; ran || kind != sqsonce.OutcomeUnavailable {
+		x.fatalf("a delivery: got outcome %s and error %v, handler called: %t; want unavailable, which costs no attempt", kind, err, ran)
+	}
+	q, has := question.Of(err)
+	if !has {
+		x.fatalf("a delivery: got error %v without a question", err)
+	}
+	if q.Ask(x.ctx) == nil {
+		x.fatalf("the question of %v: got nil, want an error", err)
+	}
 }
 
 // eachMethod calls every method of the store and passes its error on.

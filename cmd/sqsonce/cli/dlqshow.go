@@ -60,7 +60,7 @@ func (a *app) showMessage(ctx context.Context, id string, body bool) error {
 		pairs = append(pairs, pair{"problem", m.Problem.Error()})
 	}
 	if m.Record != nil {
-		pairs = append(pairs, a.recordPairs(*m.Record)...)
+		pairs = append(pairs, a.recordPairs(ops.NewRecord(*m.Record, m.State))...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Attributes)) {
 		pairs = append(pairs, pair{"attribute " + name, attributeText(m.Attributes[name])})
@@ -133,7 +133,7 @@ type messageJSON struct {
 	DedupID    string                   `json:"dedup_id,omitempty"`
 	Trace      string                   `json:"trace,omitempty"`
 	Attributes map[string]attributeJSON `json:"attributes,omitempty"`
-	Record     *recordJSON              `json:"record,omitempty"`
+	Record     *ops.Record              `json:"record,omitempty"`
 	BodyBytes  int                      `json:"body_bytes"`
 	Body       string                   `json:"body,omitempty"`
 }
@@ -155,7 +155,7 @@ func newMessageJSON(m *ops.Message, body bool) messageJSON {
 		out.Problem = m.Problem.Error()
 	}
 	if m.Record != nil {
-		r := newRecordJSON(*m.Record, m.State, false)
+		r := ops.NewRecord(*m.Record, m.State)
 		out.Record = &r
 	}
 	if body {

@@ -1,10 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,13 +30,17 @@ func (a *app) showRecord(ctx context.Context, arg string, result bool) error {
 	if err != nil {
 		return err
 	}
+	shown := ops.NewRecord(r.Record, r.state)
 	if a.flags.json {
+		if result {
+			shown.Result = r.Result.Data
+		}
 		return a.printJSON(struct {
 			V int `json:"v"`
-			recordJSON
-		}{1, newRecordJSON(r.Record, r.state, result)})
+			ops.Record
+		}{1, shown})
 	}
-	pairs := append([]pair{{"key", r.Key}, {"state", string(r.state)}, {"means", r.means()}, {"do", ops.Do(r.state)}}, a.recordPairs(r.Record)...)
+	pairs := append([]pair{{"key", r.Key}, {"state", string(r.state)}, {"means", r.means()}, {"do", ops.Do(r.state)}}, a.recordPairs(shown)...)
 	if result {
 		pairs = append(pairs, pair{"result data", string(r.Result.Data)})
 	}
@@ -86,53 +89,11 @@ func read(ctx context.Context, store Store, key string) (seen, error) {
 func stateOf(r dedup.Record) dedup.RecordState { return dedup.RecordState(r.State(time.Now())) }
 
 // recordPairs are what a record says beside its state.
-func (a *app) recordPairs(r dedup.Record) []pair {
-	pairs := []pair{
-		{"last error", r.LastError}, {"owner", r.Owner}, {"lease until", a.when(r.Until)}, {"expires", a.when(r.ExpiresAt)},
-		{"validation", r.Validation},
-	}
-	if r.Fence != 0 {
-		pairs = append(pairs, pair{"fence", strconv.FormatInt(r.Fence, 10)})
-	}
-	if r.ReceiveCount > 0 {
-		pairs = append(pairs, pair{"receive count", strconv.Itoa(r.ReceiveCount)})
-	}
-	if r.Committed {
-		pairs = append(pairs, pair{"committed", "with the effect in one transaction: a second run makes it again"})
-	}
-	if n := len(r.Result.Data); n > 0 {
-		pairs = append(pairs, pair{"result", fmt.Sprintf("%d bytes", n)})
+func (a *app) recordPairs(r ops.Record) (pairs []pair) {
+	for _, f := range r.Fields() {
+		pairs = append(pairs, pair{f.Label, cmp.Or(a.when(f.Time), f.Text)})
 	}
 	return pairs
-}
-
-// recordJSON is a record.
-type recordJSON struct {
-	Key          string            `json:"key"`
-	State        dedup.RecordState `json:"state"`
-	Do           string            `json:"do,omitempty"`
-	LastError    string            `json:"last_error,omitempty"`
-	Owner        string            `json:"owner,omitempty"`
-	Fence        int64             `json:"fence,omitempty"`
-	ReceiveCount int               `json:"receive_count,omitempty"`
-	LeaseUntil   time.Time         `json:"lease_until,omitzero"`
-	ExpiresAt    time.Time         `json:"expires_at,omitzero"`
-	Committed    bool              `json:"committed,omitempty"`
-	Validation   string            `json:"validation,omitempty"`
-	ResultBytes  int               `json:"result_bytes,omitempty"`
-	Result       []byte            `json:"result,omitempty"` // in base64
-}
-
-func newRecordJSON(r dedup.Record, s dedup.RecordState, result bool) recordJSON {
-	out := recordJSON{
-		Key: r.Key, State: s, Do: ops.Do(s), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount,
-		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Validation,
-		ResultBytes: len(r.Result.Data),
-	}
-	if result {
-		out.Result = r.Result.Data
-	}
-	return out
 }
 
 type recordLsFlags struct {
@@ -157,12 +118,12 @@ Lines in a pipe: `+inWords(recordColumns)+".",
 	return a.recordFlags(c)
 }
 
-var recordColumns = []shownColumn[recordJSON]{
-	{"KEY", "key", func(_ *app, r recordJSON) string { return r.Key }},
-	{"STATE", "state", func(_ *app, r recordJSON) string { return string(r.State) }},
-	{"LEASE", "when its lease ends", func(a *app, r recordJSON) string { return a.when(r.LeaseUntil) }},
-	{"EXPIRES", "when it expires", func(a *app, r recordJSON) string { return a.when(r.ExpiresAt) }},
-	{"LAST ERROR", "last error", func(_ *app, r recordJSON) string { return r.LastError }},
+var recordColumns = []shownColumn[ops.Record]{
+	{"KEY", "key", func(_ *app, r ops.Record) string { return r.Key }},
+	{"STATE", "state", func(_ *app, r ops.Record) string { return string(r.State) }},
+	{"LEASE", "when its lease ends", func(a *app, r ops.Record) string { return a.when(r.LeaseUntil) }},
+	{"EXPIRES", "when it expires", func(a *app, r ops.Record) string { return a.when(r.ExpiresAt) }},
+	{"LAST ERROR", "last error", func(_ *app, r ops.Record) string { return r.LastError }},
 }
 
 func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
@@ -176,7 +137,7 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 	if f.state.values == nil {
 		f.state.values = []dedup.RecordState{dedup.StateReleased, dedup.StateRunning, dedup.StateCrashed, dedup.StateForeign}
 	}
-	records, unreadable := []recordJSON{}, 0
+	records, unreadable := []ops.Record{}, 0
 	for r, listErr := range store.List(ctx, func(o *dedup.ListOptions) {
 		o.Consumer, o.After, o.Limit, o.ReadUnits = a.flags.consumer, f.after, f.limit, f.readUnits
 		for _, s := range f.state.values {
@@ -191,12 +152,12 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 		if err = listErr; err != nil {
 			break
 		}
-		records = append(records, newRecordJSON(r, stateOf(r), false))
+		records = append(records, ops.NewRecord(r, stateOf(r)))
 	}
 	if a.flags.json {
 		err = errors.Join(err, a.printJSON(struct {
 			V       int          `json:"v"`
-			Records []recordJSON `json:"records"`
+			Records []ops.Record `json:"records"`
 		}{1, records}))
 	} else {
 		err = errors.Join(err, printColumns(a, recordColumns, records))

@@ -1,5 +1,5 @@
 -- KEYS: record. ARGV: owner, fence and status as they were seen, the new owner, retention ms, the note or '', 1 to take a live
--- lease away.
+-- lease away, then the fields of a result.
 local now = clock()
 local status, owner, fence, ends = unpack(redis.call('HMGET', KEYS[1], 'status', 'owner', 'fence', 'until'))
 if owner == ARGV[4] then return {'done'} end -- the reply was lost
@@ -7,7 +7,7 @@ if owner ~= ARGV[1] or fence ~= ARGV[2] or status ~= ARGV[3] then return {'chang
 local rest = (tonumber(ends) or 0) - now
 if status == 'INPROGRESS' and rest > 0 and ARGV[7] ~= '1' then return {'leased', rest} end
 overwrite('status', 'INPROGRESS', 'owner', ARGV[4], 'fence', whole(math.max(now, tonumber(fence) + 1)), 'until', '0', 'error', ARGV[6])
-redis.call('HDEL', KEYS[1], 'data', 'validation', ARGV[6] == '' and 'error' or '')
+redis.call('HDEL', KEYS[1], ARGV[6] == '' and 'error' or '', unpack(ARGV, 8))
 local expires = redis.call('PTTL', KEYS[1])
 if expires >= 0 and expires < tonumber(ARGV[5]) then redis.call('PEXPIREAT', KEYS[1], whole(now + ARGV[5])) end
 return {'done'}

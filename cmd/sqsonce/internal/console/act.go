@@ -159,7 +159,7 @@ func (s *Server) recordRoutes() { s.handlePage("GET /record", "record", "Record"
 type recordData struct {
 	Stored bool   // there is a store
 	Key    string // "": only the form
-	Record recordShown
+	Record ops.Record
 	AsOf   time.Time
 	Acts   []recordAct
 }
@@ -198,9 +198,7 @@ func (s *Server) showRecord(ctx context.Context, r *http.Request) (any, error) {
 		return nil, refusal(code, err.Error())
 	}
 	d.Key = cmp.Or(record.Key, d.Key)
-	size := len(record.Result.Data)
-	record.Result.Data = nil
-	d.Record = recordShown{record, state, size}
+	d.Record = ops.NewRecord(record, state)
 	for _, act := range actsOn(state) {
 		d.Acts = append(d.Acts, s.wouldDo(ctx, act, d.Key))
 	}

@@ -233,16 +233,11 @@ func (m *message) Problems() string {
 }
 
 // RecordShown returns the record as it was at the look, or nil.
-func (m *message) RecordShown() *recordShown {
+func (m *message) RecordShown() *ops.Record {
 	if m.Record == nil {
 		return nil
 	}
-	return &recordShown{*m.Record, m.State, m.ResultBytes}
-}
-
-// recordShown is a record as a page shows it: templates/fragments/record-pairs.html.
-type recordShown struct {
-	dedup.Record
-	State       dedup.RecordState
-	ResultBytes int
+	r := ops.NewRecord(*m.Record, m.State)
+	r.ResultBytes = m.ResultBytes
+	return &r
 }

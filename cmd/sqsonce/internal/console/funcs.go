@@ -29,6 +29,7 @@ var funcs = template.FuncMap{
 	"ago":     ago,
 	"brief":   func(d time.Duration) string { return shown.Brief(d, true) },
 	"count":   count,
+	"title":   func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 	"dlqPath": func(q Queue) string { return dlqPath(q.Name) },
 	"link":    newNavLink,
 	"left":    left, "means": ops.Means, "do": ops.Do, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": cut,

@@ -1,0 +1,64 @@
+package ops
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// Record is what the commands and the console show of a record. Its fields are the only list of that: "shown" is the label in text
+// and on pages, "as" what a number counts, or what true means.
+type Record struct {
+	Key          string            `json:"key"`
+	State        dedup.RecordState `json:"state"`
+	Do           string            `json:"do,omitempty"`
+	LastError    string            `json:"last_error,omitempty" shown:"last error"`
+	Owner        string            `json:"owner,omitempty" shown:"owner" look:"mono"`
+	Fence        int64             `json:"fence,omitempty" shown:"fence" look:"mono"`
+	ReceiveCount int               `json:"receive_count,omitempty" shown:"receive count"`
+	LeaseUntil   time.Time         `json:"lease_until,omitzero" shown:"lease until"`
+	ExpiresAt    time.Time         `json:"expires_at,omitzero" shown:"expires"`
+	Committed    bool              `json:"committed,omitempty" shown:"committed" as:"with the effect in one transaction: a second run makes it again"`
+	Validation   string            `json:"validation,omitempty" shown:"validation" look:"mono"`
+	ResultBytes  int               `json:"result_bytes,omitempty" shown:"result" as:"bytes"`
+	Result       []byte            `json:"result,omitempty"` // in base64
+}
+
+// NewRecord returns what is shown of a record, without its result.
+func NewRecord(r dedup.Record, s dedup.RecordState) Record {
+	return Record{
+		Key: r.Key, State: s, Do: Do(s), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount,
+		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Validation,
+		ResultBytes: len(r.Result.Data),
+	}
+}
+
+// Field is one of a record's: a label, and a time or a text.
+type Field struct {
+	Label string
+	Time  time.Time
+	Text  string
+	Mono  bool // the text is for machines
+}
+
+// Fields are those that have a label and a value.
+func (r Record) Fields() (fields []Field) {
+	for field, v := range reflect.ValueOf(r).Fields() {
+		f := Field{Label: field.Tag.Get("shown"), Text: field.Tag.Get("as"), Mono: field.Tag.Get("look") == "mono"}
+		if f.Label == "" || v.IsZero() {
+			continue
+		}
+		switch value := v.Interface().(type) {
+		case bool:
+		case time.Time:
+			f.Time = value
+		default:
+			f.Text = strings.TrimSpace(fmt.Sprint(value, " ", f.Text))
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
