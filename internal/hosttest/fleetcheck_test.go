@@ -24,6 +24,7 @@ const (
 	workersFrozen   tallied = "frozen workers"
 	deadRejected    tallied = "rejected to the dead-letter queue"
 	deadFailed      tallied = "failed to the dead-letter queue"
+	deadCrashed     tallied = "crashed to the dead-letter queue"
 	deadCut         tallied = "cut off at the last receive"
 	invocations     tallied = "invoked"
 	throttled       tallied = "throttled invocations"
@@ -141,6 +142,8 @@ func (f *fleet) checkDead() map[string]bool {
 			f.tally[deadRejected]++
 		case reason != "" && f.failedEnough(name):
 			f.tally[deadFailed]++
+		case reason != "" && f.crashedEnough(name):
+			f.tally[deadCrashed]++
 		case reason != "":
 			f.complain("dead-lettered too early", "%s was sent with reason %q: %s", name, reason, f.history(name, m.ID))
 		default:
@@ -171,6 +174,16 @@ func (f *fleet) failedEnough(event string) bool {
 		}
 	}
 	return false
+}
+
+// crashedEnough says that a host may send the head of a group to the dead-letter queue because it ran when its processes died: protocol
+// 17.7, which allows it from the last receive but one on.
+func (f *fleet) crashedEnough(event string) bool {
+	died := 0
+	for _, r := range f.checker.runs(event) {
+		died += count(r.killed)
+	}
+	return f.fifo && died >= max(2, f.plan.receives-2)
 }
 
 // checkMoved checks a message that SQS has moved: after its last receive its handler failed, or a disruption hit it. A run in
@@ -403,10 +416,12 @@ func (f *fleet) checkFleetOrder(dead map[string]bool) {
 // and what has succeeded and waits for its complete.
 const mostCalls = 20
 
-// checkCalls checks that a worker whose store is down for long makes few calls of SQS: protocol 13, bound 6.
+// checkCalls checks that a worker whose store is down for long makes few calls of SQS: protocol 13, bound 6. Where SQS is down too, the
+// SDK repeats each call.
 func (f *fleet) checkCalls() {
 	for _, w := range f.plan.faults {
-		if w.kind != storeAway || w.host != everyone {
+		queueToo := slices.ContainsFunc(f.plan.faults, func(q window) bool { return q.kind == queueAway && q.at < w.end() && q.end() > w.at })
+		if w.kind != storeAway || w.host != everyone || w.isPartial() || queueToo {
 			continue
 		}
 		for minute := int((w.at+2*time.Minute-1)/time.Minute) + 1; time.Duration(minute+1)*time.Minute <= w.end(); minute++ {
