@@ -176,14 +176,17 @@ func (f *fleet) failedEnough(event string) bool {
 	return false
 }
 
-// crashedEnough says that a host may send the head of a group to the dead-letter queue because it ran when its processes died: protocol
-// 17.7, which allows it from the last receive but one on.
+// crashedEnough says that a host may send the head of a group to the dead-letter queue because it ran when two processes died, the second
+// time apart from others, and has been received so often that its next crash could be the last: protocol 17.7.
 func (f *fleet) crashedEnough(event string) bool {
-	died := 0
+	died, received := 0, 0
 	for _, r := range f.checker.runs(event) {
 		died += count(r.killed)
+		for _, rc := range f.receipts[r.m.ID] {
+			received = max(received, rc.count)
+		}
 	}
-	return f.fifo && died >= max(2, f.plan.receives-2)
+	return f.fifo && died >= 2 && received >= f.plan.receives-1
 }
 
 // checkMoved checks a message that SQS has moved: after its last receive its handler failed, or a disruption hit it. A run in
@@ -344,7 +347,15 @@ func (f *fleet) checkLastReceives() {
 func (f *fleet) failedHere(event string, r *receipt) bool {
 	return r.node != nil && slices.ContainsFunc(f.checker.runs(event), func(x *run) bool {
 		// A delivery ends when its record is released, after its handler: the newer receipt may come in between.
-		return x.m.ID == r.id && x.process == r.node.process && x.failed && x.ended.Sub(f.start) >= r.at-time.Second
+		return x.m.ID == r.id && x.process == r.node.process && (x.failed || f.refused(x)) && x.ended.Sub(f.start) >= r.at-time.Second
+	})
+}
+
+// refused says that the store may have refused the transaction of a handler that had run, while a question passed: protocol 17.3 holds
+// that against the message, also where only a part of the calls fails.
+func (f *fleet) refused(x *run) bool {
+	return f.plan.inbox && x.effect && slices.ContainsFunc(f.plan.faults, func(w window) bool {
+		return w.kind == storeAway && w.isPartial() && w.has(x.ended.Sub(f.start), w.host)
 	})
 }
 
