@@ -129,12 +129,14 @@ type failure struct {
 	cut     bool // the context had ended when the handler returned
 
 	expires   bool // its retention ends
+	crashes   bool // it crashed a process alone
 	abandoned bool // the handler has not returned: what it may write of the slot is not read
 }
 
 // fail sets the result of a handler that failed, or leaves it to settle.
 func (v *invocation) fail(f failure) {
 	s, m := f.slot, f.message
+	f = v.judge(f)
 	v.logWithoutClient(s, f.err)
 	s.err, s.outcome, s.retry = f.err, f.outcome(), v.retryAt(m, f.err)
 	delay := time.Duration(-1)
@@ -198,7 +200,7 @@ func (v *invocation) settle(f failure) {
 		v.logFailure(f)
 	}
 	if goesOn && len(f.chain) > 1 {
-		v.handlers.add(f.chain[1:])
+		v.goOn(f.chain[1:])
 		return
 	}
 	v.endChain()

@@ -135,6 +135,8 @@ func (v *invocation) endChain() {
 		close(v.ended)
 		return
 	}
+	v.suspects.mu.Lock()
+	defer v.suspects.mu.Unlock()
 	v.mayRunSuspects()
 }
 

@@ -23,7 +23,7 @@ import (
 func (v *invocation) isSpent(f failure) bool {
 	outcome := sqsonce.OutcomeOf(f.err).Kind
 	switch {
-	case outcome == sqsonce.OutcomeRejected:
+	case outcome == sqsonce.OutcomeRejected, f.crashes:
 		return true
 	case !host.IsFIFO(f.message.QueueARN):
 		return false

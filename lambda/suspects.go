@@ -2,6 +2,8 @@ package lambda
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,7 +18,10 @@ import (
 
 // A message that crashes its process takes a receive from its whole batch. So one whose event was running in two crashes, as dedup
 // finds by the record, is a suspect. Suspects run when the others of the batch have ended and the function has deleted them: one at a
-// time, each deleted before the next one starts, the one last that had started last before its crash. Protocol, 17.8.
+// time, each deleted before the next one starts, the one last that had started last before its crash. One that has crashed a process
+// alone leaves its FIFO group while the messages behind it have a receive left. Protocol, 17.8.
+
+var errCrashes = errors.New("lambda: the message has crashed a process that ran it apart from other messages")
 
 // suspects are the chains whose first record runs apart.
 type suspects struct {
@@ -60,17 +65,44 @@ func (v *invocation) holdSuspect(f failure) bool {
 		return false
 	}
 	v.suspects.mu.Lock()
+	defer v.suspects.mu.Unlock()
+	if v.suspects.begun { // it was behind another suspect
+		v.alone.add(f.chain)
+		return true
+	}
 	v.suspects.waiting = append(v.suspects.waiting, suspect{f.chain, s.Started})
-	v.suspects.mu.Unlock()
 	v.mayRunSuspects()
 	return true
 }
 
-// mayRunSuspects starts the suspects when no other chain is left. It is called after each change of that.
+// goOn runs what is behind a record that has left its group: also one at a time when the suspects run.
+func (v *invocation) goOn(chain []int) {
+	v.suspects.mu.Lock()
+	defer v.suspects.mu.Unlock()
+	if v.suspects.begun {
+		v.alone.add(chain)
+	} else {
+		v.handlers.add(chain)
+	}
+}
+
+// judge has a suspect that has crashed a process alone fail as one that is for the dead-letter queue, where another crash would cost a
+// message behind it its last receive but one. With two receives the first crash would be the last.
+func (v *invocation) judge(f failure) failure {
+	s, ok := settle.SuspectOf(f.err)
+	if !ok || !s.Alone || len(f.chain) == 1 || v.opts.Client == nil || v.movedHere(f.chain[0]) {
+		return f
+	}
+	most, received := v.policy(f.chain[0]).maxReceives, receiveCount(&v.records[f.chain[0]])
+	if most > 0 && received >= max(2, most-1) && v.anyReceived(f.chain[1:], most-1) {
+		f.err, f.crashes = fmt.Errorf("%w: %s", errCrashes, f.err.Error()), true // it is no outage
+	}
+	return f
+}
+
+// mayRunSuspects starts the suspects when no other chain is left. It is called after each change of that, with the lock of suspects.
 func (v *invocation) mayRunSuspects() {
 	s := &v.suspects
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.begun && len(s.waiting) > 0 && v.open.Load() == int64(len(s.waiting)) {
 		s.begun = true
 		v.alone.limit, v.alone.run = 1, v.runSuspect

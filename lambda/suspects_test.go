@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,40 +13,65 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// Suspects run one after the other, after the others and in the order of their starts, also when one of them calls runtime.Goexit.
-func TestSuspectThatExits(t *testing.T) {
-	withQueue(t, false, nil, func(x *fixture) {
-		begun := time.Now()
-		started := map[string]time.Time{"late": begun.Add(2 * time.Second), "exits": begun, "early": begun.Add(time.Second)}
-		var mu sync.Mutex
-		var ran []string
-		f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
-			if at, is := started[m.Body]; is && settle.Suspects(ctx) > 0 { // as dedup does
-				return settle.NewSuspect(sqsonce.Unavailable(errTest), at)
+// Suspects run one after the other, after the others and in the order of their starts, also when one of them calls runtime.Goexit, and
+// when one is behind another one in its group, or behind one that goes to the dead-letter queue.
+func TestSuspectsOneByOne(t *testing.T) {
+	for _, tt := range []struct {
+		fifo      bool
+		sent, ran []string
+		suspects  map[string]time.Duration // when they started
+		lone      string                   // it goes to the dead-letter queue
+		fails     int
+	}{
+		{
+			false, []string{"late", "exits", "early", "other"}, []string{"other", "exits", "early", "late"},
+			map[string]time.Duration{"late": 2, "exits": 0, "early": 1}, "", 1,
+		},
+		{
+			true, []string{"a0", "a1", "a2", "b0", "c0", "c1", "d0"}, []string{"d0", "a0", "b0", "c0", "a2", "c1"},
+			map[string]time.Duration{"a0": 0, "a1": 1, "b0": 2, "c0": 3, "c1": 4}, "a1", 0,
+		},
+	} {
+		withQueue(t, tt.fifo, nil, func(x *fixture) {
+			x.redrive(4)
+			begun := time.Now()
+			var ran []string
+			var running atomic.Int32
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				if at, is := tt.suspects[m.Body]; is && settle.Suspects(ctx) > 0 { // as dedup does
+					if m.Body == tt.lone {
+						return settle.NewLoneSuspect(sqsonce.Unavailable(errTest), begun.Add(at))
+					}
+					return settle.NewSuspect(sqsonce.Unavailable(errTest), begun.Add(at))
+				}
+				if running.Add(1) > 1 {
+					x.Errorf("%s runs beside another one", m.Body)
+				}
+				defer running.Add(-1)
+				ran = append(ran, m.Body)
+				time.Sleep(time.Second)
+				if m.Body == "exits" {
+					runtime.Goexit()
+				}
+				return nil
+			})
+			x.send(tt.sent...)
+			e := x.receive()
+			for i := range e.Records {
+				e.Records[i].Attributes["ApproximateReceiveCount"] = "3"
 			}
-			mu.Lock()
-			ran = append(ran, m.Body)
-			mu.Unlock()
-			if m.Body == "exits" {
-				runtime.Goexit()
+			r, err := f(timeout(x.T, time.Minute), e)
+			if err != nil || len(r.BatchItemFailures) != tt.fails || time.Since(begun) > 10*time.Second {
+				t.Errorf("got %v, %v after %s, want %d failures at once", r, err, time.Since(begun), tt.fails)
 			}
-			return nil
+			if !slices.Equal(ran, tt.ran) {
+				t.Errorf("ran %q, want %q", ran, tt.ran)
+			}
+			if dead := x.dead(); !strings.HasPrefix(dead, tt.lone) || tt.lone == "" && dead != "" {
+				t.Errorf("dead-lettered: %q, want %q", dead, tt.lone)
+			}
 		})
-		x.send("late", "exits", "early", "other")
-		e := x.receive()
-		for i := range e.Records {
-			e.Records[i].Attributes["ApproximateReceiveCount"] = "3"
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		r, err := f(ctx, e)
-		if took := time.Since(begun); err != nil || len(r.BatchItemFailures) != 1 || took > 10*time.Second {
-			t.Errorf("got %v, %v after %s, want one failure at once", r, err, took)
-		}
-		if want := []string{"other", "exits", "early", "late"}; !slices.Equal(ran, want) {
-			t.Errorf("ran %q, want %q", ran, want)
-		}
-	})
+	}
 }
 
 // TestLoneSuspectWithoutAClient: what has succeeded cannot be deleted before a suspect runs. One that has crashed a process alone fails

@@ -49,6 +49,7 @@ type delivery struct {
 	expiring     bool // it was logged that its retention ends soon
 	suspect      bool // runs apart, or waits for it
 	suspectStart time.Time
+	crashes      bool // it crashed a process alone, and is for the dead-letter queue
 
 	// While it is held, or behind a head that is:
 	heldFor  heldFor

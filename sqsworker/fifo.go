@@ -86,7 +86,7 @@ func (l *loop) headFailed(d *delivery, r result) {
 		l.releaseGroup(d.group, r.delay)
 		return
 	}
-	spent := d.tries >= l.tries
+	spent := d.tries >= l.tries || d.crashes
 	// Later than that no extension reaches.
 	tooLate := elapsed(l.now(), d.lease.received)+r.delay >= l.opts.MaxExtension
 	switch {

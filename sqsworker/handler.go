@@ -206,10 +206,10 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	}
 	l.setState(d, deciding)
 	if s, suspect := settle.SuspectOf(r.err); suspect {
-		l.suspected(d, s.Started)
+		l.suspected(d, r, s)
 		return
 	}
-	d.suspect = false
+	d.suspect, d.crashes = false, false
 	if r.outcome != sqsonce.OutcomeUnavailable && !d.damaged {
 		l.available(d, r.ran && r.outcome != sqsonce.OutcomeLeaseLost)
 	}

@@ -2,9 +2,12 @@ package sqsworker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
@@ -12,7 +15,10 @@ import (
 // A message that crashes its process takes a receive from all that is in flight there. So a message whose event was running in two
 // crashes is a suspect, as dedup finds by the record: the worker runs it apart. It receives nothing, lets end what runs, and then starts
 // the suspects one by one, the one last that had started last before its crash. What is not guilty is done and deleted by then.
+// The head of a FIFO group that has crashed a process alone leaves its group while the messages behind it have a receive left.
 // Protocol, 17.7.
+
+var errCrashes = errors.New("sqsworker: the message has crashed a process that ran it apart from other messages")
 
 const (
 	suspectProves = 10 * time.Second
@@ -53,13 +59,18 @@ func (l *loop) withSuspects(ctx context.Context, d *delivery) context.Context {
 	return ctx
 }
 
-// suspected holds a message, with its group, until it runs apart.
-func (l *loop) suspected(d *delivery, started time.Time) {
+// suspected holds a message, with its group, until it runs apart, or sends it to the dead-letter queue.
+func (l *loop) suspected(d *delivery, r result, s *settle.Suspect) {
+	if s.Alone && l.costsFollowers(d, 0) && l.queue.hasDLQ() && !l.stopping.cancelled {
+		r.outcome, r.err, d.crashes = sqsonce.OutcomeRejected, fmt.Errorf("%w: %s", errCrashes, r.err.Error()), true
+		l.reject(d, r)
+		return
+	}
 	if l.stopping.begun && !l.mustEndInStop(d) {
 		l.giveBack(d, 0)
 		return
 	}
-	d.suspect, d.suspectStart = true, started
+	d.suspect, d.suspectStart = true, s.Started
 	l.holdParked(d, heldSuspect, suspectHeld, nil)
 	l.suspects.waiting = append(l.suspects.waiting, d)
 	slices.SortStableFunc(l.suspects.waiting, func(a, b *delivery) int { return a.suspectStart.Compare(b.suspectStart) })
@@ -67,6 +78,16 @@ func (l *loop) suspected(d *delivery, started time.Time) {
 		l.suspects.state, l.suspects.since = suspectsWait, l.now()
 		l.wakeAfter(suspectPatience)
 	}
+}
+
+// costsFollowers says whether a crash by the head of a group costs messages behind it their last receive but one, or would so as many
+// receives later: SQS moves what it has delivered maxReceiveCount times. With two receives the first crash would be the last.
+func (l *loop) costsFollowers(d *delivery, later int) bool {
+	most, count := l.queue.maxReceives, d.lease.count+later
+	if d.group == nil || d.moved || most == 0 || count < most-1 || count < 2 {
+		return false
+	}
+	return slices.ContainsFunc(d.group.followers, func(f *delivery) bool { return f.lease.count+later >= most-1 })
 }
 
 // runSuspects starts the next suspect, if it is its turn, or ends their time.
@@ -95,9 +116,11 @@ func (l *loop) proving(d *delivery) bool {
 }
 
 // mayStartSuspect says whether the next suspect may start: the first one and the last one when nothing else runs, so that they crash
-// nobody.
+// nobody. Nothing else runs beside a head whose crash would be held against it.
 func (l *loop) mayStartSuspect() bool {
-	if l.suspects.state == suspectsStarted && len(l.suspects.waiting) > 1 {
+	s := &l.suspects
+	judged := l.costsFollowers(s.waiting[0], 1) || s.current != nil && s.current.state == running && l.costsFollowers(s.current, 1)
+	if s.state == suspectsStarted && len(s.waiting) > 1 && !judged {
 		return true
 	}
 	if l.polling.active == 0 && elapsed(l.now(), l.suspects.since) >= suspectPatience {

@@ -22,7 +22,7 @@ import (
 // TestFleet runs fleets through disruptions of every kind. SEED=n runs the plan of one seed; SOAK=1 runs a million
 // deliveries.
 func TestFleet(t *testing.T) {
-	runPlans(t, drawFleet, 20, deliveries, 1_000_000,
+	runPlans(t, drawFleet, 36, deliveries, 1_000_000,
 		workersKilled, workersStopped, workersFrozen, publishFailures, deadRejected, deadFailed, deadCut)
 }
 
@@ -203,6 +203,11 @@ func (f *fleet) handler(n *node) sqsonce.Handler {
 func (f *fleet) counted(n *node, h sqsonce.Handler) sqsonce.Handler {
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		f.count(deliveries, 1)
+		if f.plan.timeout > 0 {
+			limited, cancel := context.WithTimeout(ctx, f.plan.timeout)
+			defer cancel()
+			ctx = limited
+		}
 		return h(ctx, m)
 	}
 }

@@ -24,6 +24,7 @@ const (
 	workersFrozen   tallied = "frozen workers"
 	deadRejected    tallied = "rejected to the dead-letter queue"
 	deadFailed      tallied = "failed to the dead-letter queue"
+	deadCrashed     tallied = "crashed to the dead-letter queue"
 	deadCut         tallied = "cut off at the last receive"
 	invocations     tallied = "invoked"
 	throttled       tallied = "throttled invocations"
@@ -141,6 +142,8 @@ func (f *fleet) checkDead() map[string]bool {
 			f.tally[deadRejected]++
 		case reason != "" && f.failedEnough(name):
 			f.tally[deadFailed]++
+		case reason != "" && f.crashedEnough(name):
+			f.tally[deadCrashed]++
 		case reason != "":
 			f.complain("dead-lettered too early", "%s was sent with reason %q: %s", name, reason, f.history(name, m.ID))
 		default:
@@ -171,6 +174,19 @@ func (f *fleet) failedEnough(event string) bool {
 		}
 	}
 	return false
+}
+
+// crashedEnough says that a host may send the head of a group to the dead-letter queue because it ran when two processes died, the second
+// time apart from others, and has been received so often that its next crash could be the last: protocol 17.7.
+func (f *fleet) crashedEnough(event string) bool {
+	died, received := 0, 0
+	for _, r := range f.checker.runs(event) {
+		died += count(r.killed)
+		for _, rc := range f.receipts[r.m.ID] {
+			received = max(received, rc.count)
+		}
+	}
+	return f.fifo && died >= 2 && received >= f.plan.receives-1
 }
 
 // checkMoved checks a message that SQS has moved: after its last receive its handler failed, or a disruption hit it. A run in
@@ -331,7 +347,15 @@ func (f *fleet) checkLastReceives() {
 func (f *fleet) failedHere(event string, r *receipt) bool {
 	return r.node != nil && slices.ContainsFunc(f.checker.runs(event), func(x *run) bool {
 		// A delivery ends when its record is released, after its handler: the newer receipt may come in between.
-		return x.m.ID == r.id && x.process == r.node.process && x.failed && x.ended.Sub(f.start) >= r.at-time.Second
+		return x.m.ID == r.id && x.process == r.node.process && (x.failed || f.refused(x)) && x.ended.Sub(f.start) >= r.at-time.Second
+	})
+}
+
+// refused says that the store may have refused the transaction of a handler that had run, while a question passed: protocol 17.3 holds
+// that against the message, also where only a part of the calls fails.
+func (f *fleet) refused(x *run) bool {
+	return f.plan.inbox && x.effect && slices.ContainsFunc(f.plan.faults, func(w window) bool {
+		return w.kind == storeAway && w.isPartial() && w.has(x.ended.Sub(f.start), w.host)
 	})
 }
 
@@ -403,10 +427,12 @@ func (f *fleet) checkFleetOrder(dead map[string]bool) {
 // and what has succeeded and waits for its complete.
 const mostCalls = 20
 
-// checkCalls checks that a worker whose store is down for long makes few calls of SQS: protocol 13, bound 6.
+// checkCalls checks that a worker whose store is down for long makes few calls of SQS: protocol 13, bound 6. Where SQS is down too, the
+// SDK repeats each call.
 func (f *fleet) checkCalls() {
 	for _, w := range f.plan.faults {
-		if w.kind != storeAway || w.host != everyone {
+		queueToo := slices.ContainsFunc(f.plan.faults, func(q window) bool { return q.kind == queueAway && q.at < w.end() && q.end() > w.at })
+		if w.kind != storeAway || w.host != everyone || w.isPartial() || queueToo {
 			continue
 		}
 		for minute := int((w.at+2*time.Minute-1)/time.Minute) + 1; time.Duration(minute+1)*time.Minute <= w.end(); minute++ {

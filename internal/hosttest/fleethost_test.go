@@ -187,6 +187,7 @@ func (f *fleet) publisher(index int) {
 		n := f.newNode(fmt.Sprintf("publisher %d.%d", index, life), notAWorker)
 		mine = f.publishUntilFailure(n, mine)
 		n.kill()
+		time.Sleep(time.Second) // a failure may take no time
 	}
 }
 

@@ -61,7 +61,13 @@ func (f *fleet) newNode(name string, index int) *node {
 	n.rng = rand.New(rand.NewPCG(f.plan.seed, uint64(len(f.nodes))))
 	f.mu.Unlock()
 	link := func(to http.RoundTripper, store bool) *http.Client {
-		return &http.Client{Transport: &link{node: n, store: store, to: &connection{p: p, to: to, store: store, trip: n.trip}}}
+		c := &http.Client{Transport: &link{node: n, store: store, to: &connection{p: p, to: to, store: store, trip: n.trip}}}
+		if f.plan.impatient {
+			if c.Timeout = 25 * time.Second; store { // a receive polls for 15 s
+				c.Timeout = 2 * time.Second
+			}
+		}
+		return c
 	}
 	// Without credentials the SDK does not sign, which is a fifth of the cost of a call.
 	p.sqs = sqs.New(p.sqs.Options(), func(o *sqs.Options) {
@@ -153,7 +159,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 		n.calls[int(n.f.now()/time.Minute)]++
 		n.mu.Unlock()
 	}
-	if w := n.f.away(op, l.store, n.index); w != nil {
+	if w := n.f.away(op, l.store, n.index); w != nil && n.hits(w, r) {
 		return w.refuse(r, l.store)
 	}
 	if d := n.late(); d > 0 && op != "ReceiveMessage" {
@@ -204,6 +210,21 @@ func (l *link) sendLate(r *http.Request, d time.Duration) (*http.Response, error
 	case <-l.node.dead:
 		return nil, errDead
 	}
+}
+
+// hits says that a fault hits this call.
+func (n *node) hits(w *window, r *http.Request) bool {
+	if w.percent > 0 {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.rng.IntN(100) < w.percent
+	}
+	if w.group == "" {
+		return true
+	}
+	body, _ := io.ReadAll(r.Body) // of a buffer: it cannot fail
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bytes.Contains(body, []byte("#"+source+"|"+w.group))
 }
 
 func operation(r *http.Request) string {

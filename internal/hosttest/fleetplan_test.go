@@ -28,6 +28,8 @@ type fleetPlan struct {
 	invocations []disruption // of each attempt to invoke before calm, again and again
 	events      []eventPlan
 	faults      []window
+	timeout     time.Duration // of handlers; 0: none
+	impatient   bool          // the HTTP clients of hosts give a call of the store 2 s, and one of SQS 25 s
 	calm        time.Duration // after it nothing is disturbed any more
 	limit       time.Duration // after calm: by then all events are done or dead-lettered
 }
@@ -80,8 +82,13 @@ type window struct {
 	kind       faultKind
 	mode       mode // of what is away
 	at, length time.Duration
-	host       int // index of the worker; everyone: all of them, the function and the publishers
+	host       int    // index of the worker; everyone: all of them, the function and the publishers
+	percent    int    // of the calls, drawn for each; 0: all
+	group      string // of the store: only calls with keys of groups that begin so; "": all
 }
+
+// isPartial says that other calls go well meanwhile.
+func (w *window) isPartial() bool { return w.percent > 0 || w.group != "" }
 
 const everyone = -1
 
@@ -140,8 +147,8 @@ func (e *eventPlan) String() string {
 // String has everything but the events that nothing is special about.
 func (p *fleetPlan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "SEED=%d: fifo %t, inbox %t, strict handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions with batches of %d and %d invocations at once in a process, calm after %s, limit %s\n",
-		p.seed, p.fifo, p.inbox, p.strict, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.batch, p.perProcess, p.calm, p.limit)
+	fmt.Fprintf(&b, "SEED=%d: fifo %t, inbox %t, strict handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions with batches of %d and %d invocations at once in a process, handlers' timeout %s, HTTP timeouts %t, calm after %s, limit %s\n",
+		p.seed, p.fifo, p.inbox, p.strict, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.batch, p.perProcess, p.timeout, p.impatient, p.calm, p.limit)
 	for i, w := range p.workers {
 		fmt.Fprintf(&b, "worker %d: concurrency %d, in flight %d\n", i, w.concurrency, w.inFlight)
 		for _, l := range w.lives {
@@ -157,7 +164,7 @@ func (p *fleetPlan) String() string {
 		}
 	}
 	for _, f := range p.faults {
-		fmt.Fprintf(&b, "%s %s at %s for %s, host %d\n", f.kind, f.mode, f.at, f.length, f.host)
+		fmt.Fprintf(&b, "%s %s at %s for %s, host %d, %d%% of the calls, groups %q\n", f.kind, f.mode, f.at, f.length, f.host, f.percent, f.group)
 	}
 	for i := range p.events {
 		if e := &p.events[i]; e.takes > 10*time.Second || e.fails > 0 || e.reject || len(e.copies) > 0 {
@@ -199,6 +206,7 @@ func drawFleet(seed uint64) *fleetPlan {
 		p.invocations = append(p.invocations, d)
 	}
 	p.drawEvents(r, 400)
+	p.drawPartial(rand.New(rand.NewPCG(seed, 0x7061727469616c)))
 	p.limit = p.longest()
 	return p
 }
@@ -228,6 +236,34 @@ func (p *fleetPlan) drawFaults(r *rand.Rand) {
 		w := window{kind: badDeploy, at: seconds(r, int(p.calm/time.Second)), length: seconds(r, 240), host: everyone}
 		w.length = min(w.length, p.calm-w.at)
 		p.faults = append(p.faults, w)
+	}
+}
+
+// drawPartial draws faults that hit a part of the calls, the store and SQS at once, and timeouts of handlers and HTTP clients.
+func (p *fleetPlan) drawPartial(r *rand.Rand) {
+	modes := []mode{refuses, hangs, breaks, throttles, unlisted}
+	for range r.IntN(4) {
+		w := window{mode: modes[r.IntN(len(modes))], at: seconds(r, int(p.calm/time.Second)), length: seconds(r, 1<<(3+r.IntN(6))), host: everyone}
+		w.length = min(w.length, p.calm-w.at)
+		switch w.kind = storeAway; r.IntN(4) {
+		case 0:
+			w.group = fmt.Sprintf("g%d", 1+r.IntN(9))
+		case 1:
+			w.percent = 10 + r.IntN(80)
+		case 2:
+			w.kind, w.percent = queueAway, 10+r.IntN(80)
+		default:
+			p.faults = append(p.faults, w)
+			w.kind = queueAway
+		}
+		p.faults = append(p.faults, w)
+	}
+	p.impatient = r.IntN(2) == 0
+	if r.IntN(2) == 0 {
+		p.timeout = 2 * time.Minute
+		if p.functions > 0 {
+			p.timeout = 20 * time.Second
+		}
 	}
 }
 
@@ -396,7 +432,11 @@ func (p *fleetPlan) longest() time.Duration {
 	if p.functions > 0 {
 		return 48 * time.Hour
 	}
-	const wait, stop = 6*time.Minute + 30*time.Second, time.Minute
+	const stop = time.Minute
+	wait := 6*time.Minute + 30*time.Second
+	if slices.ContainsFunc(p.faults, func(w window) bool { return w.isPartial() }) {
+		wait += 16 * time.Minute // of what is aside, beyond MaxHeld: 17.5
+	}
 	var load, most time.Duration
 	lanes := map[string]time.Duration{} // what runs one after the other
 	for i := range p.events {

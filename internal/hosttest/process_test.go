@@ -33,6 +33,7 @@ type network struct {
 	mu               sync.Mutex
 	storeUnavailable bool // DynamoDB, for all processes but admin
 	queueUnavailable bool // SQS, for all processes but admin
+	dlqRefuses       bool // what hosts send. Never changed
 }
 
 type trip struct {
@@ -124,6 +125,9 @@ func (c *connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if c.p != c.p.w.admin && c.p.w.net.isUnavailable(c.store) {
 		return nil, errUnavailable
+	}
+	if c.p.w.net.dlqRefuses && operation(r) == "SendMessage" {
+		return answer(r, false, http.StatusForbidden, "AccessDenied", ""), nil
 	}
 	t := trip{arrives: true}
 	switch {

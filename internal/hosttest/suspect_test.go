@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -22,13 +23,13 @@ import (
 // crashing is a worker whose process dies when it runs a poison message, and is started again.
 type crashing struct {
 	*fixture
-	takes  time.Duration
+	crash  crash
 	poison string
-	client bool // of a function
 
-	mu   sync.Mutex
-	done map[string]bool
-	ends bool
+	mu    sync.Mutex
+	kills int
+	done  map[string]bool
+	ends  bool
 }
 
 // handler is the handler of a process, with a record for each event.
@@ -77,12 +78,18 @@ func (c *crashing) ended() bool {
 
 func (c *crashing) handle(p *process, m *sqsonce.Message) error {
 	event := m.Attributes[sqsonce.AttrEventID].String
-	if event == c.poison {
-		p.sleep(100 * time.Millisecond)
+	c.mu.Lock()
+	kills := event == c.poison && (c.crash.times == 0 || c.kills < c.crash.times)
+	if kills {
+		c.kills++
+	}
+	c.mu.Unlock()
+	if kills {
+		p.sleep(cmp.Or(c.crash.after, 100*time.Millisecond))
 		p.kill()
 		return errDead
 	}
-	if !p.sleep(c.takes) {
+	if !p.sleep(c.crash.takes) {
 		return errDead
 	}
 	c.mu.Lock()
@@ -98,7 +105,7 @@ func (c *crashing) liveFunction() {
 		f, err := lambda.Wrap(c.handler(p),
 			func(o *lambda.Options) {
 				o.Logger = c.log
-				if c.client {
+				if !c.crash.noClient {
 					o.Client = p.sqs
 				}
 			})
@@ -162,63 +169,120 @@ func (c *crashing) invoke(p *process, f func(context.Context, events.SQSEvent) (
 	}
 }
 
+// crash is a case of TestCrashingMessage.
+type crash struct {
+	kind        kind
+	maxReceives int
+	hosts       int
+	takes       time.Duration // of the others
+
+	function, noClient bool
+	behind             int           // messages behind the head of each group; the head of one kills its process
+	after              time.Duration // it has run for so long. Default: 100 ms
+	times              int           // it kills so many processes, and then succeeds. 0: always
+	refuses            bool          // the dead-letter queue
+	load               int           // further messages, one a second, each in its own group
+}
+
 // TestCrashingMessage: a message kills its process each time it runs. It goes to the dead-letter queue alone. All that was received with
-// it is done.
+// it is done, also what is behind it in its group.
 func TestCrashingMessage(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		fifo                 bool
-		maxReceives, workers int
-		takes                time.Duration
-		function             bool
-		noClient             bool
-	}{
-		{false, 3, 1, 200 * time.Millisecond, false, false}, {false, 5, 1, 8 * time.Second, false, false}, {true, 3, 1, 3 * time.Second, false, false},
-		{true, 5, 5, 200 * time.Millisecond, false, false}, {false, 3, 1, 10 * time.Minute, false, false}, {false, 5, 5, 3 * time.Second, false, false},
-		{true, 5, 1, 10 * time.Minute, false, false},
-		{false, 3, 1, 200 * time.Millisecond, true, false}, {false, 5, 1, 5 * time.Second, true, false}, {true, 3, 2, 200 * time.Millisecond, true, false},
-		{false, 5, 1, 5 * time.Second, true, true},
+	const quick, slow = 200 * time.Millisecond, 10 * time.Minute
+	for _, c := range []crash{
+		{kind: standard, maxReceives: 3, hosts: 1, takes: quick},
+		{kind: standard, maxReceives: 5, hosts: 1, takes: 8 * time.Second},
+		{kind: fifo, maxReceives: 3, hosts: 1, takes: 3 * time.Second},
+		{kind: fifo, maxReceives: 5, hosts: 5, takes: quick},
+		{kind: standard, maxReceives: 3, hosts: 1, takes: slow},
+		{kind: standard, maxReceives: 5, hosts: 5, takes: 3 * time.Second},
+		{kind: fifo, maxReceives: 5, hosts: 1, takes: slow},
+		{kind: standard, maxReceives: 3, hosts: 1, takes: quick, function: true},
+		{kind: standard, maxReceives: 5, hosts: 1, takes: 5 * time.Second, function: true},
+		{kind: fifo, maxReceives: 3, hosts: 2, takes: quick, function: true},
+		{kind: standard, maxReceives: 5, hosts: 1, takes: 5 * time.Second, function: true, noClient: true},
+
+		{kind: fifo, maxReceives: 3, hosts: 1, takes: quick, behind: 9},
+		{kind: fifo, maxReceives: 3, hosts: 5, takes: 3 * time.Second, behind: 5},
+		{kind: fifo, maxReceives: 5, hosts: 3, takes: quick, behind: 5, load: 1500},
+		{kind: fifo, maxReceives: 5, hosts: 1, takes: slow, behind: 5, after: time.Minute, load: 10},
+		{kind: fifo, maxReceives: 5, hosts: 1, takes: quick, behind: 9, refuses: true},
+		{kind: fifo, maxReceives: 5, hosts: 1, takes: quick, behind: 5, times: 2},
+		{kind: fifo, maxReceives: 3, hosts: 1, takes: quick, behind: 9, function: true},
+		{kind: fifo, maxReceives: 5, hosts: 2, takes: 3 * time.Second, behind: 5, function: true},
+		{kind: fifo, maxReceives: 5, hosts: 1, takes: quick, behind: 9, function: true, refuses: true},
+		{kind: fifo, maxReceives: 5, hosts: 1, takes: quick, behind: 5, function: true, times: 2},
 	} {
-		t.Run(fmt.Sprintf("fifo=%t, %d receives, %d hosts, %s, function=%t, without a client=%t", c.fifo, c.maxReceives, c.workers, c.takes, c.function, c.noClient), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				visibility := 30 * time.Second
-				if c.function {
-					visibility = 5 * time.Minute
-				}
-				w := &crashing{
-					fixture: newFixture(t, setup{fifo: c.fifo, visibility: visibility, maxReceives: c.maxReceives, quiet: true}),
-					takes:   c.takes, poison: "g3-3", done: map[string]bool{}, client: !c.noClient,
-				}
-				const messages = 30
-				for n := range messages {
-					w.send(message{name: fmt.Sprintf("g%d-%d", n, n)})
-				}
-				var lives sync.WaitGroup
-				live := w.live
-				if c.function {
-					live = w.liveFunction
-				}
-				for range c.workers {
-					lives.Go(live)
-				}
-				time.Sleep(40*time.Minute + 12*c.takes)
-				w.mu.Lock()
-				w.ends = true
-				w.mu.Unlock()
-				lives.Wait()
-				w.admin.kill()
-				if len(w.done) != messages-1 {
-					t.Errorf("%d of %d done", len(w.done), messages-1)
-				}
-				dead := w.sqs.Messages(w.dlq)
-				if len(dead) != 1 || dead[0].Attributes[sqsonce.AttrEventID] != w.poison {
-					t.Errorf("%d dead-lettered, want the poison alone", len(dead))
-				}
-				for _, m := range w.sqs.Messages(w.url) {
-					t.Errorf("left: %s, received %d times", m.Attributes[sqsonce.AttrEventID], m.ReceiveCount)
-				}
-			})
+			synctest.Test(t, func(t *testing.T) { c.check(t) })
 		})
+	}
+}
+
+func (c crash) check(t *testing.T) {
+	visibility := 30 * time.Second
+	if c.function {
+		visibility = 5 * time.Minute
+	}
+	w := &crashing{
+		fixture: newFixture(t, setup{fifo: c.kind == fifo, visibility: visibility, maxReceives: c.maxReceives, quiet: true}),
+		crash:   c, poison: "g1-0", done: map[string]bool{},
+	}
+	w.net.dlqRefuses = c.refuses
+	live := w.live
+	if c.function {
+		live = w.liveFunction
+	}
+	var lives sync.WaitGroup
+	for range c.hosts {
+		lives.Go(live)
+	}
+	var all []message
+	for n := range 30 {
+		all = append(all, message{name: fmt.Sprintf("g%d-%d", n/(1+c.behind), n%(1+c.behind))})
+	}
+	for n := range c.load + 1 {
+		if n == c.load/10 {
+			w.send(all...)
+		}
+		w.send(message{name: fmt.Sprintf("h%d-0", n)})
+		time.Sleep(time.Second)
+	}
+	time.Sleep(time.Hour + 20*c.takes)
+	w.mu.Lock()
+	w.ends = true
+	w.mu.Unlock()
+	lives.Wait()
+	w.admin.kill()
+
+	want, least := len(all)+c.load, c.maxReceives
+	switch {
+	case c.behind > 0:
+		least = max(2, c.maxReceives-2)
+	case c.noClient: // it fails unrun where others are in its batch
+		least--
+	}
+	if c.times > 0 {
+		want, least = want+1, c.times
+	}
+	if len(w.done) != want {
+		t.Errorf("%d of %d done", len(w.done), want)
+	}
+	if w.kills < least {
+		t.Errorf("%d processes killed, want %d at least", w.kills, least)
+	}
+	dead := 0
+	for _, m := range w.sqs.Messages(w.dlq) {
+		dead++
+		if e := m.Attributes[sqsonce.AttrEventID]; e != w.poison || c.times > 0 {
+			t.Errorf("in the dead-letter queue: %s, received %d times", e, m.ReceiveCount)
+		}
+	}
+	if c.times == 0 && dead != 1 {
+		t.Errorf("%d dead-lettered, want the poison", dead)
+	}
+	for _, m := range w.sqs.Messages(w.url) {
+		t.Errorf("left: %s, received %d times", m.Attributes[sqsonce.AttrEventID], m.ReceiveCount)
 	}
 }
