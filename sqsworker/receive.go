@@ -27,7 +27,6 @@ type polling struct {
 	resume   time.Time // after an error
 	failures int       // in a row
 	answered uint64
-	lastErr  error // of a receive
 }
 
 // poll is one receive. It is never cancelled, because messages that SQS hands to a cancelled receive stay hidden for their
@@ -247,7 +246,6 @@ type receiveFailed struct {
 
 func (l *loop) receiveFailed(e receiveFailed) {
 	l.polling.failures++
-	l.polling.lastErr = e.err
 	l.polling.target = 1
 	delay := host.Jitter(100*time.Millisecond, mostDelayAfter(e.err), l.polling.failures)
 	if l.absent(e.err, e.poll.sent) || isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
