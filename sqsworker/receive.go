@@ -25,6 +25,7 @@ type polling struct {
 	pausing  int       // receivers that wait, since their receive came back empty at once
 	warned   time.Time // of answers without use
 	resume   time.Time // after an error
+	waits    time.Time // until then SQS may hand out messages to those that are active
 	failures int       // in a row
 	answered uint64
 }
@@ -74,6 +75,9 @@ func (l *loop) receive(p *poll) {
 		wait, timeout = shortReceive, shortReceive+receiveMargin
 	case l.clock.refresh(l.now()):
 		wait = shortReceive
+	}
+	if until := p.sent.Add(wait + time.Second); until.After(l.polling.waits) {
+		l.polling.waits = until
 	}
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl:                    &l.queueURL,
