@@ -152,10 +152,21 @@ func (l *loop) hasReceives(d *delivery) bool {
 	return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-leftReceives
 }
 
+// othersComplete is how long nothing starts after an outage. Package dedup goes on to complete the records of handlers that succeeded in
+// it, with pauses of a sixtieth of the time that it has lasted.
+const othersComplete = 2 * time.Second
+
+// letOthersComplete keeps messages from running right after an outage. Other workers may have had them, with handlers that succeeded and
+// leases that ended since: without a pause the messages would run here again before those workers can complete their records.
+func (l *loop) letOthersComplete() {
+	l.startAfter = l.now().Add(othersComplete)
+	l.wakeAfter(othersComplete)
+}
+
 // mayStart says whether a message may run: all in a stop, while there is time, and in an outage only the one that is tried. None runs
 // that waits for suspects.
 func (l *loop) mayStart(d *delivery) bool {
-	if l.waitsForSuspects(d) {
+	if l.waitsForSuspects(d) || l.now().Before(l.startAfter) && !l.stopping.begun {
 		return false
 	}
 	return l.needs.state != needsDown || l.stopping.begun || d == l.needs.trial.message

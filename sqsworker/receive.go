@@ -27,6 +27,7 @@ type polling struct {
 	resume   time.Time // after an error
 	waits    time.Time // until then SQS may hand out messages to those that are active
 	failures int       // in a row
+	failed   time.Time // when the first of them ended
 	answered uint64
 }
 
@@ -142,6 +143,9 @@ type incoming struct {
 func (l *loop) received(e received) {
 	l.polling.active--
 	l.polling.asked -= e.poll.reserved.messages
+	if l.polling.failures > 0 && elapsed(e.arrival, l.polling.failed) >= l.opts.VisibilityTimeout/2 {
+		l.letOthersComplete()
+	}
 	l.polling.failures = 0
 	l.absent(nil, e.poll.sent)
 	l.signatures.receives.ends(nil, e.poll.sent, e.arrival)
@@ -249,7 +253,9 @@ type receiveFailed struct {
 }
 
 func (l *loop) receiveFailed(e receiveFailed) {
-	l.polling.failures++
+	if l.polling.failures++; l.polling.failures == 1 {
+		l.polling.failed = l.now()
+	}
 	l.polling.target = 1
 	delay := host.Jitter(100*time.Millisecond, mostDelayAfter(e.err), l.polling.failures)
 	if l.absent(e.err, e.poll.sent) || isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
