@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // A message that is unavailable accuses nobody: it may be the only one, or what it needs may be down for all. The error's question
@@ -19,6 +21,7 @@ type needs struct {
 	last   time.Time     // when a message last had one
 	took   time.Duration // by the longest run that was unavailable, since then
 	err    error         // of the newest unavailable outcome
+	told   bool          // middleware tells when it calls handlers: see settle.Ran
 
 	questions []*asked
 	asking    *asked // the one that is under way; nil: none is
@@ -268,6 +271,13 @@ func (l *loop) awaitsOutcome() bool {
 		}
 	}
 	return false
+}
+
+// ran says whether a result is that of a handler. Where middleware tells when it calls the handler, a failure of which it does not is of
+// other middleware, outside of it.
+func (n *needs) ran(r result) bool {
+	decided := n.told && !r.told && r.outcome != sqsonce.OutcomeDone
+	return r.ran && !decided && r.outcome != sqsonce.OutcomeLeaseLost
 }
 
 // available notes that a message had another outcome than unavailable. Where its handler did not run, as for a duplicate, that says
