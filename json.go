@@ -8,6 +8,8 @@ import (
 	"io"
 	"reflect"
 	"strings"
+
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // DecodeError reports the place at which a body is not valid for the handler's type. It never contains text of the
@@ -84,6 +86,7 @@ func JSON[T any](f func(context.Context, T) error) Handler {
 	return func(ctx context.Context, m *Message) error {
 		v, err := Decode[T](m)
 		if err != nil {
+			settle.Ran(ctx, false)
 			return err
 		}
 		return f(newContext(ctx, m), v)

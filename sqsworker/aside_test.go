@@ -88,11 +88,10 @@ func TestEndOfDoubt(t *testing.T) {
 		handler sqsonce.Handler
 		ends    bool
 	}{
-		"duplicates": {func(ctx context.Context, _ *sqsonce.Message) error { settle.Ran(ctx, false); return nil }, false},
-		"skips":      {func(ctx context.Context, _ *sqsonce.Message) error { settle.Ran(ctx, false); return sqsonce.Skip("") }, false},
-		"rejects":    {sqsonce.ByType(nil), false},
-		"a run":      {ok, true},
-		"a long run": {func(ctx context.Context, _ *sqsonce.Message) error { until(ctx, 10*time.Minute); return nil }, true},
+		"duplicates": {withoutRun[0], false}, "skips": {withoutRun[1], false}, "rejects": {withoutRun[2], false}, "does not decode": {withoutRun[3], false},
+		"has no handler for it": {sqsonce.ByType(nil), false},
+		"a run":                 {ok, true},
+		"a long run":            {func(ctx context.Context, _ *sqsonce.Message) error { until(ctx, 10*time.Minute); return nil }, true},
 		"long claims": {func(ctx context.Context, _ *sqsonce.Message) error {
 			until(ctx, 15*time.Second)
 			return sqsonce.Unavailable(errRefused)
@@ -103,6 +102,7 @@ func TestEndOfDoubt(t *testing.T) {
 			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 					if m.Body == "claim" {
+						settle.Ran(ctx, true) // as dedup does
 						until(ctx, 9*time.Second)
 						return sqsonce.Unavailable(errRefused)
 					}

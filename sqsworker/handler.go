@@ -107,7 +107,8 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 		return w.handler(ctx, d.m)
 	}, func(err error) {
 		r := w.newResult(d, err, try, settle.Of(settled))
-		r.key, r.ran = settle.KeptKey(settled), !d.damaged && settle.HasRun(settled)
+		r.key = settle.KeptKey(settled)
+		r.ran, r.told = settle.HasRun(settled)
 		call.End(r.handlerReturn(settled))
 		if r.outcome != sqsonce.OutcomeRejected {
 			w.settle(d, r, false)
@@ -121,6 +122,7 @@ type result struct {
 	outcome    sqsonce.OutcomeKind
 	err        error
 	ran        bool                          // else middleware decided without the handler
+	told       bool                          // middleware has said that it called the handler
 	asked      time.Duration                 // delay of sqsonce.RetryAfter; negative: none
 	delay      time.Duration                 // until others may receive the message
 	peerEnded  <-chan struct{}               // of an event in progress; nil: not known
@@ -210,8 +212,9 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		return
 	}
 	d.suspect, d.crashes = false, false
+	l.needs.told = l.needs.told || r.told
 	if r.outcome != sqsonce.OutcomeUnavailable && !d.damaged {
-		l.available(d, r.ran && r.outcome != sqsonce.OutcomeLeaseLost)
+		l.available(d, l.needs.ran(r))
 	}
 	if r.outcome != sqsonce.OutcomeInProgress {
 		d.bounces = 0

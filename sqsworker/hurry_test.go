@@ -64,9 +64,9 @@ func TestHurryBeforeTheFirstReceive(t *testing.T) {
 				if hurryAfter == 0 {
 					j.Shutdown()
 				}
-				_ = j.Run(j.ctx)
-				if took := time.Since(began); took != hurryAfter || x.calls(opReceive) != 0 {
-					t.Errorf("returned after %s, %d receives; want %s and none", took, x.calls(opReceive), hurryAfter)
+				err := j.Run(j.ctx)
+				if took := time.Since(began); err != nil || took != hurryAfter || x.calls(opReceive) != 0 {
+					t.Errorf("returned %v after %s, %d receives; want nil after %s and none", err, took, x.calls(opReceive), hurryAfter)
 				}
 			})
 		})

@@ -42,7 +42,8 @@ type handling struct {
 	heldAs     [heldForCount]int
 	ready      []*delivery // to start, in this order; those that have another state by now are passed over
 	slotsTaken int
-	tries      int // of the head of a FIFO group
+	startAfter time.Time // the end of an outage: see letOthersComplete
+	tries      int       // of the head of a FIFO group
 	pace       pace
 	parked     amount // of messages that wait outside MaxInFlight
 	again      again

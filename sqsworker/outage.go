@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // A message that is unavailable accuses nobody: it may be the only one, or what it needs may be down for all. The error's question
@@ -19,6 +21,7 @@ type needs struct {
 	last   time.Time     // when a message last had one
 	took   time.Duration // by the longest run that was unavailable, since then
 	err    error         // of the newest unavailable outcome
+	told   bool          // middleware tells when it calls handlers: see settle.Ran
 
 	questions []*asked
 	asking    *asked // the one that is under way; nil: none is
@@ -152,10 +155,21 @@ func (l *loop) hasReceives(d *delivery) bool {
 	return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-leftReceives
 }
 
+// othersComplete is how long nothing starts after an outage. Package dedup goes on to complete the records of handlers that succeeded in
+// it, with pauses of a sixtieth of the time that it has lasted.
+const othersComplete = 2 * time.Second
+
+// letOthersComplete keeps messages from running right after an outage. Other workers may have had them, with handlers that succeeded and
+// leases that ended since: without a pause the messages would run here again before those workers can complete their records.
+func (l *loop) letOthersComplete() {
+	l.startAfter = l.now().Add(othersComplete)
+	l.wakeAfter(othersComplete)
+}
+
 // mayStart says whether a message may run: all in a stop, while there is time, and in an outage only the one that is tried. None runs
 // that waits for suspects.
 func (l *loop) mayStart(d *delivery) bool {
-	if l.waitsForSuspects(d) {
+	if l.waitsForSuspects(d) || l.now().Before(l.startAfter) && !l.stopping.begun {
 		return false
 	}
 	return l.needs.state != needsDown || l.stopping.begun || d == l.needs.trial.message
@@ -257,6 +271,13 @@ func (l *loop) awaitsOutcome() bool {
 		}
 	}
 	return false
+}
+
+// ran says whether a result is that of a handler. Where middleware tells when it calls the handler, a failure of which it does not is of
+// other middleware, outside of it.
+func (n *needs) ran(r result) bool {
+	decided := n.told && !r.told && r.outcome != sqsonce.OutcomeDone
+	return r.ran && !decided && r.outcome != sqsonce.OutcomeLeaseLost
 }
 
 // available notes that a message had another outcome than unavailable. Where its handler did not run, as for a duplicate, that says

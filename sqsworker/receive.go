@@ -25,9 +25,10 @@ type polling struct {
 	pausing  int       // receivers that wait, since their receive came back empty at once
 	warned   time.Time // of answers without use
 	resume   time.Time // after an error
+	waits    time.Time // until then SQS may hand out messages to those that are active
 	failures int       // in a row
+	failed   time.Time // when the first of them ended
 	answered uint64
-	lastErr  error // of a receive
 }
 
 // poll is one receive. It is never cancelled, because messages that SQS hands to a cancelled receive stay hidden for their
@@ -75,6 +76,9 @@ func (l *loop) receive(p *poll) {
 		wait, timeout = shortReceive, shortReceive+receiveMargin
 	case l.clock.refresh(l.now()):
 		wait = shortReceive
+	}
+	if until := p.sent.Add(wait + time.Second); until.After(l.polling.waits) {
+		l.polling.waits = until
 	}
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl:                    &l.queueURL,
@@ -139,6 +143,9 @@ type incoming struct {
 func (l *loop) received(e received) {
 	l.polling.active--
 	l.polling.asked -= e.poll.reserved.messages
+	if l.polling.failures > 0 && elapsed(e.arrival, l.polling.failed) >= l.opts.VisibilityTimeout/2 {
+		l.letOthersComplete()
+	}
 	l.polling.failures = 0
 	l.absent(nil, e.poll.sent)
 	l.signatures.receives.ends(nil, e.poll.sent, e.arrival)
@@ -246,8 +253,9 @@ type receiveFailed struct {
 }
 
 func (l *loop) receiveFailed(e receiveFailed) {
-	l.polling.failures++
-	l.polling.lastErr = e.err
+	if l.polling.failures++; l.polling.failures == 1 {
+		l.polling.failed = l.now()
+	}
 	l.polling.target = 1
 	delay := host.Jitter(100*time.Millisecond, mostDelayAfter(e.err), l.polling.failures)
 	if l.absent(e.err, e.poll.sent) || isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {

@@ -21,13 +21,12 @@ const (
 // the key of events without an ID.
 //
 // Where no request could be sent in that time it returns why. Nothing is received yet, so a restart costs no receive. When the worker
-// is stopped meanwhile it returns the last error.
+// is stopped meanwhile it returns no error: the stop is clean.
 func (w *Worker) inspect(ctx context.Context) (queue, error) {
 	w.checkOptions()
 	var signed signature
 	began := w.now()
 	w.waitFor("GetQueueAttributes has not been answered yet")
-	var last error
 	sent := false
 	for try := 1; ; try++ {
 		asked := w.now()
@@ -38,14 +37,13 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		case isMissing(err), isCredentialsRefused(err), signed.ends(err, asked, w.now()):
 			return queue{}, err
 		case ctx.Err() != nil:
-			return queue{}, last
+			return queue{}, nil
 		case isAccessDenied(err):
 			w.warnNotReadable(err)
 			q := w.guess()
 			q.denied = true
 			return q, nil
 		}
-		last = err
 		sent = sent || !isUnsent(err)
 		left := attributesPatience - elapsed(w.now(), began)
 		if left <= 0 && !sent {
@@ -66,7 +64,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		w.log.WarnContext(ctx, "sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
 		select {
 		case <-ctx.Done():
-			return queue{}, last
+			return queue{}, nil
 		case <-time.After(delay):
 		}
 	}

@@ -123,8 +123,6 @@ func TestNoStartWithoutAnARN(t *testing.T) {
 		if n := x.calls(opReceive); n > 0 {
 			t.Errorf("%d receives, want none", n)
 		}
-		if err := j.stop(); err == nil {
-			t.Error("Run: got nil, want the last error")
-		}
+		j.stopClean()
 	})
 }

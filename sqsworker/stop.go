@@ -141,6 +141,15 @@ func (l *loop) releaseUnstarted(d *delivery) {
 	l.release(d, 0)
 }
 
+// hiddenInStop is how long a message stays hidden that the stop gives back. The worker's own receives could get it again: one whose next
+// receive is the last one waits for their end. Others are visible at once, because another worker may be free.
+func (l *loop) hiddenInStop(d *delivery) time.Duration {
+	if !l.stopping.begun || l.polling.active == 0 || l.hasReceives(d) {
+		return 0
+	}
+	return l.polling.waits.Sub(l.now())
+}
+
 // abandonRunning ends the deliveries of handlers that did not return. Their messages stay hidden until the visibility
 // timeout ends: given back, they would be started elsewhere while they still run here.
 func (l *loop) abandonRunning() {
@@ -187,9 +196,6 @@ func (l *loop) report() error {
 		"stuck", s.Stuck, "abandoned", s.Abandoned, "undeleted", s.Undeleted)
 	if l.stopping.reason != nil {
 		return l.stopping.reason
-	}
-	if l.polling.answered == 0 && l.polling.lastErr != nil {
-		return l.polling.lastErr // it never worked: a misspelt endpoint must not look like a clean stop
 	}
 	unfinished := &StopError{Stuck: s.Stuck, Abandoned: s.Abandoned, Undeleted: s.Undeleted - l.stopping.undeleted}
 	if *unfinished != (StopError{}) {

@@ -91,6 +91,31 @@ func TestStopRunsLastReceives(t *testing.T) {
 	}
 }
 
+// TestStopKeepsLastReceives: the stop's own receives don't get a message whose next receive is its last one. It would be given back at its
+// last receive when handlers are cancelled, and go to the dead-letter queue unrun.
+func TestStopKeepsLastReceives(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo, maxReceives: 2}, func(x *fixture) {
+				var r runs
+				j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.MaxInFlight = 1, 20 })
+				x.send("a:runs")
+				j.Resume()
+				time.Sleep(time.Second)
+				x.send("b:waits")
+				time.Sleep(5 * time.Second)
+				if s := j.Stats(); s.Waiting != 1 || s.Receiving == 0 {
+					t.Fatalf("stats: %+v, want a message that waits beside a receive", s)
+				}
+				j.stopClean()
+				if got := x.receive(time.Minute); len(got) != 2 || len(x.dead()) != 0 {
+					t.Errorf("%d visible after the stop, %d in the dead-letter queue; want 2 and 0", len(got), len(x.dead()))
+				}
+			})
+		})
+	}
+}
+
 func TestStuckHandlersAreReported(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("stuck", "quick")

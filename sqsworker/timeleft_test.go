@@ -14,7 +14,7 @@ import (
 )
 
 // TestShortRetention: with a retention of 10 min or an hour nothing that a worker has disappears, whatever handlers return: it is in the
-// dead-letter queue with the reason.
+// dead-letter queue with the reason. Where there is none a line says so.
 func TestShortRetention(t *testing.T) {
 	t.Parallel()
 	works := func(context.Context) error { return nil }
@@ -28,19 +28,20 @@ func TestShortRetention(t *testing.T) {
 		"aside":       {sqsonce.UnavailableUntil(errRefused, works), 100},
 		"claims":      {sqsonce.Unavailable(errRefused), 2}, // with more receives left they are given back for other workers
 		"an outage":   {sqsonce.UnavailableUntil(errRefused, down), 2},
+		"nowhere":     {sqsonce.RetryAfter(3*time.Hour, errTest), 0},
 	} {
 		for _, retention := range []time.Duration{10 * time.Minute, time.Hour} {
 			for _, fifo := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/fifo=%t", name, retention, fifo), func(t *testing.T) {
 					t.Parallel()
-					bubble(t, setup{fifo: fifo, maxReceives: c.maxReceives}, func(x *fixture) { x.shortRetention(retention, c.err) })
+					bubble(t, setup{fifo: fifo, maxReceives: c.maxReceives}, func(x *fixture) { x.shortRetention(retention, c.err, c.maxReceives == 0) })
 				})
 			}
 		}
 	}
 }
 
-func (x *fixture) shortRetention(retention time.Duration, fails error) {
+func (x *fixture) shortRetention(retention time.Duration, fails error, nowhere bool) {
 	_, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
 		QueueUrl: &x.url, Attributes: map[string]string{"MessageRetentionPeriod": strconv.Itoa(int(retention / time.Second))},
 	})
@@ -54,6 +55,15 @@ func (x *fixture) shortRetention(retention time.Duration, fails error) {
 	j := x.start(func(context.Context, *sqsonce.Message) error { return fails })
 	time.Sleep(2 * retention)
 	j.stopClean()
+	if questionable := x.log.has("setting=queue.MessageRetentionPeriod"); questionable != (retention < time.Hour) {
+		x.Errorf("a retention of %s is questionable: %t", retention, questionable)
+	}
+	if said := x.log.has("no dead-letter queue takes it"); said != nowhere {
+		x.Errorf("a line about messages that SQS deletes: %t, want %t", said, nowhere)
+	}
+	if nowhere {
+		return
+	}
 	dead := x.dead()
 	if len(dead) != messages || len(x.queued()) > 0 {
 		x.Errorf("%d of %d in the dead-letter queue, %d left", len(dead), messages, len(x.queued()))

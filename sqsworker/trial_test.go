@@ -50,14 +50,28 @@ func TestTrialWithoutReceive(t *testing.T) {
 	}
 }
 
+// withoutRun are handlers whose outcome says nothing about what a handler needs: of a duplicate, a message that dedup skips, one that
+// middleware around dedup rejects, and one that the handler can't decode.
+var withoutRun = []sqsonce.Handler{
+	func(ctx context.Context, _ *sqsonce.Message) error { settle.Ran(ctx, false); return nil },
+	func(ctx context.Context, _ *sqsonce.Message) error { settle.Ran(ctx, false); return sqsonce.Skip("") },
+	func(context.Context, *sqsonce.Message) error { return sqsonce.Reject(errTest) },
+	func(ctx context.Context, m *sqsonce.Message) error {
+		settle.Ran(ctx, true)
+		return sqsonce.JSON(func(context.Context, int) error { return nil })(ctx, m)
+	},
+}
+
 // A trial that tells nothing, since it loses its lease, is a suspect or has an outcome without a run, is followed by another one soon.
 // An outcome without a run ends no outage.
 func TestTrialThatTellsNothing(t *testing.T) {
 	t.Parallel()
-	for name, tells := range map[string]func(context.Context) error{
-		"lost":      func(context.Context) error { return sqsonce.ErrLeaseLost },
-		"suspect":   func(context.Context) error { return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now()) },
-		"duplicate": func(ctx context.Context) error { settle.Ran(ctx, false); return nil },
+	for name, tells := range map[string]sqsonce.Handler{
+		"lost": func(context.Context, *sqsonce.Message) error { return sqsonce.ErrLeaseLost },
+		"suspect": func(context.Context, *sqsonce.Message) error {
+			return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now())
+		},
+		"duplicate": withoutRun[0], "rejected outside of dedup": withoutRun[2], "not decoded": withoutRun[3],
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,10 +80,11 @@ func TestTrialThatTellsNothing(t *testing.T) {
 				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 					switch m.Body {
 					case "own":
+						settle.Ran(ctx, true) // as dedup does
 						return sqsonce.UnavailableUntil(errRefused, refused)
 					case "first":
 						if tried.Add(1) == 1 {
-							return tells(ctx)
+							return tells(ctx, m)
 						}
 					default:
 						others.Add(1)

@@ -279,7 +279,7 @@ func (l *loop) release(d *delivery, delay time.Duration) {
 	l.setState(d, releasing)
 	l.unpark(d)
 	l.logLastReceive(d)
-	d.delay, d.failures = delay, 0
+	d.delay, d.failures = max(delay, l.hiddenInStop(d)), 0
 	// An extension under way could reach SQS after the release, and hide the message for a whole visibility timeout: the
 	// release waits for its answer.
 	if d.lease.calls == 0 {

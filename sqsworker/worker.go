@@ -109,9 +109,9 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 //
 //  1. The worker starts no new receive. It does not cancel long polls under way, because SQS may hand messages to a cancelled
 //     one. Messages that they still bring are given back at once.
-//  2. Messages that have not been started are given back. A message at its last receive before the dead-letter queue is run
-//     instead, as long as handlers continue. If it has not been started by then, it is given back too, and SQS moves it
-//     without a run.
+//  2. Messages that have not been started are given back. One whose next receive is its last stays hidden until the long
+//     polls have ended. A message at its last receive before the dead-letter queue is run instead, as long as handlers
+//     continue. If it has not been started by then, it is given back too, and SQS moves it without a run.
 //  3. Handlers continue until [Options.StopTimeout]. Then their contexts are cancelled with cause [sqsonce.ErrShutdown], and
 //     they have StopGrace to return. [Worker.Shutdown] cancels them at once, and also gives back messages at their last
 //     receive.

@@ -35,6 +35,7 @@ type node struct {
 	frozen  []window      // that were, in times of the simulation
 	ended   time.Duration // begin of its stop, or its kill; 0: it runs
 	calls   map[int]int   // of SQS, by minute of the simulation
+	asks    map[int]int   // calls of the store
 	handles map[string]*receipt
 }
 
@@ -55,7 +56,7 @@ const notAWorker = -2
 
 func (f *fleet) newNode(name string, index int) *node {
 	p := f.newProcess()
-	n := &node{process: p, f: f, name: name, index: index, calls: map[int]int{}, handles: map[string]*receipt{}}
+	n := &node{process: p, f: f, name: name, index: index, calls: map[int]int{}, asks: map[int]int{}, handles: map[string]*receipt{}}
 	f.mu.Lock()
 	f.nodes[p] = n
 	n.rng = rand.New(rand.NewPCG(f.plan.seed, uint64(len(f.nodes))))
@@ -154,11 +155,13 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	op := operation(r)
 	r.Header.Set("Authorization", "test")
-	if !l.store {
-		n.mu.Lock()
-		n.calls[int(n.f.now()/time.Minute)]++
-		n.mu.Unlock()
+	calls := n.calls
+	if l.store {
+		calls = n.asks
 	}
+	n.mu.Lock()
+	calls[int(n.f.now()/time.Minute)]++
+	n.mu.Unlock()
 	if w := n.f.away(op, l.store, n.index); w != nil && n.hits(w, r) {
 		return w.refuse(r, l.store)
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// successCase is one worker with ten events, and what fails while their handlers run.
+// successCase is workers with ten events, and what fails while their handlers run.
 type successCase struct {
+	workers    int           // 0: one
 	timeout    time.Duration // Options.Timeout
 	middleware time.Duration // of a middleware outside of dedup
 	onCrash    dedup.CrashPolicy
@@ -27,10 +28,10 @@ type successCase struct {
 // A handler's own deadline ends the handler and nothing else, and a success outlives the lease of its message.
 func TestWhatASuccessIsWorth(t *testing.T) {
 	t.Parallel()
-	store := func(d time.Duration) func(*fixture) { return func(w *fixture) { w.net.storeUnavailableFor(d) } }
-	both := func(w *fixture) {
-		w.net.storeUnavailableFor(45 * time.Second)
-		w.net.queueUnavailableFor(45 * time.Second)
+	away := map[string]func(*network, time.Duration){
+		"store": (*network).storeUnavailableFor,
+		"queue": (*network).queueUnavailableFor,
+		"both":  func(n *network, d time.Duration) { n.storeUnavailableFor(d); n.queueUnavailableFor(d) },
 	}
 	takes2s := func(context.Context, int) error { time.Sleep(2 * time.Second); return nil }
 	timesOut := func(ctx context.Context, run int) error {
@@ -40,15 +41,28 @@ func TestWhatASuccessIsWorth(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	for name, c := range map[string]successCase{
-		"Options.Timeout, store down for 45 s":           {timeout: 10 * time.Second, handler: takes2s, fail: store(45 * time.Second), runs: 1},
-		"a middleware's timeout, store down for 45 s":    {middleware: 10 * time.Second, handler: takes2s, fail: store(45 * time.Second), runs: 1},
-		"a handler times out, store down, Rerun":         {timeout: 3 * time.Second, handler: timesOut, fail: store(12 * time.Second), runs: 2},
-		"a handler times out, store down, DeadLetter":    {timeout: 3 * time.Second, onCrash: dedup.OnCrashDeadLetter, handler: timesOut, fail: store(12 * time.Second), runs: 2},
-		"a handler times out, store down, Block":         {timeout: 3 * time.Second, onCrash: dedup.OnCrashBlock, handler: timesOut, fail: store(12 * time.Second), runs: 2},
-		"store and queue down for 45 s":                  {handler: takes2s, fail: both, runs: 1},
-		"store and queue down for 45 s, Options.Timeout": {timeout: 10 * time.Second, handler: takes2s, fail: both, runs: 1},
-	} {
+	cases := map[string]successCase{}
+	for what, set := range away {
+		for _, d := range []time.Duration{25 * time.Second, 45 * time.Second, 90 * time.Second} {
+			fail := func(w *fixture) { set(&w.net, d) }
+			for _, workers := range []int{1, 2} {
+				for timeout, c := range map[string]successCase{
+					"no timeout": {}, "Options.Timeout": {timeout: 10 * time.Second}, "a middleware's timeout": {middleware: 10 * time.Second},
+				} {
+					c.workers, c.handler, c.fail, c.runs = workers, takes2s, fail, 1
+					cases[fmt.Sprintf("%s down for %s, %d workers, %s", what, d, workers, timeout)] = c
+				}
+			}
+		}
+	}
+	for _, policy := range []dedup.CrashPolicy{dedup.OnCrashRerun, dedup.OnCrashDeadLetter, dedup.OnCrashBlock} {
+		for _, d := range []time.Duration{7 * time.Second, 12 * time.Second} { // 5 and 10 s from the timeout on
+			cases[fmt.Sprintf("a handler times out, store down for %s, policy %v", d, policy)] = successCase{
+				timeout: 3 * time.Second, onCrash: policy, handler: timesOut, fail: func(w *fixture) { w.net.storeUnavailableFor(d) }, runs: 2,
+			}
+		}
+	}
+	for name, c := range cases {
 		for _, fifo := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
 				t.Parallel()
@@ -62,18 +76,9 @@ func (c successCase) play(t *testing.T, fifo bool) {
 	w := newFixture(t, setup{quiet: true, fifo: fifo, visibility: 30 * time.Second, maxReceives: maxReceives})
 	const events = 10
 	w.send(message{name: "first"}) // a worker begins with one message
-	p := w.newProcess()
-	s, err := dynamostore.New(p.ddb, table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	once, err := dedup.New(s, consumer, func(o *dedup.Options) { o.OnCrash, o.Logger = c.onCrash, w.log })
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex
 	runs := map[string]int{}
-	handler := once.Handler(func(ctx context.Context, m *sqsonce.Message) error {
+	handler := func(ctx context.Context, m *sqsonce.Message) error {
 		name := m.Attributes[sqsonce.AttrEventID].String
 		if name == "first" {
 			return nil
@@ -83,27 +88,15 @@ func (c successCase) play(t *testing.T, fifo bool) {
 		n := runs[name]
 		mu.Unlock()
 		return c.handler(ctx, n)
-	})
-	if c.middleware > 0 {
-		inner := handler
-		handler = func(ctx context.Context, m *sqsonce.Message) error {
-			ctx, cancel := context.WithTimeout(ctx, c.middleware)
-			defer cancel()
-			return inner(ctx, m)
-		}
-	}
-	k, err := sqsworker.New(p.sqs, w.url, handler, func(o *sqsworker.Options) {
-		o.Concurrency, o.Logger = events, w.log
-		if c.timeout > 0 {
-			o.Timeout = func(*sqsonce.Message) time.Duration { return c.timeout }
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan error, 1)
-	go func() { stopped <- k.Run(ctx) }()
+	stopped := make(chan error)
+	var workers []*sqsworker.Worker
+	for range max(c.workers, 1) {
+		k := c.newWorker(w, handler)
+		workers = append(workers, k)
+		go func() { stopped <- k.Run(ctx) }()
+	}
 	time.Sleep(time.Second)
 	for i := range events {
 		w.send(message{name: fmt.Sprintf("g%d-1", i)})
@@ -117,16 +110,19 @@ func (c successCase) play(t *testing.T, fifo bool) {
 	c.fail(w)
 	for range 20 {
 		time.Sleep(time.Second)
-		if why := k.NotLive(); why != "" {
-			t.Errorf("a worker that waits for its store is not live: %s", why)
+		for _, k := range workers {
+			if why := k.NotLive(); why != "" {
+				t.Errorf("a worker that waits for its store is not live: %s", why)
+			}
 		}
 	}
 	time.Sleep(20 * time.Minute)
 	cancel()
-	if err := <-stopped; err != nil {
-		t.Errorf("Run: %v", err)
+	for range workers {
+		if err := <-stopped; err != nil {
+			t.Errorf("Run: %v", err)
+		}
 	}
-	p.kill()
 	w.admin.kill()
 	for i := range events {
 		name := fmt.Sprintf("g%d-1", i)
@@ -137,4 +133,37 @@ func (c successCase) play(t *testing.T, fifo bool) {
 	if left, dead := len(w.sqs.Messages(w.url)), len(w.sqs.Messages(w.dlq)); left+dead > 0 {
 		t.Errorf("%d messages left and %d dead-lettered, want none", left, dead)
 	}
+}
+
+// newWorker makes a worker in a process of its own.
+func (c successCase) newWorker(w *fixture, handler sqsonce.Handler) *sqsworker.Worker {
+	p := w.newProcess()
+	w.Cleanup(p.kill)
+	store, err := dynamostore.New(p.ddb, table)
+	if err != nil {
+		w.Fatal(err)
+	}
+	once, err := dedup.New(store, consumer, func(o *dedup.Options) { o.OnCrash, o.Logger = c.onCrash, w.log })
+	if err != nil {
+		w.Fatal(err)
+	}
+	handler = once.Handler(handler)
+	if c.middleware > 0 {
+		inner := handler
+		handler = func(ctx context.Context, m *sqsonce.Message) error {
+			ctx, cancel := context.WithTimeout(ctx, c.middleware)
+			defer cancel()
+			return inner(ctx, m)
+		}
+	}
+	k, err := sqsworker.New(p.sqs, w.url, handler, func(o *sqsworker.Options) {
+		o.Concurrency, o.Logger = 10, w.log
+		if c.timeout > 0 {
+			o.Timeout = func(*sqsonce.Message) time.Duration { return c.timeout }
+		}
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return k
 }

@@ -3,19 +3,23 @@ package settle
 import "context"
 
 // Ran tells the host whether the handler has been called, where middleware may decide a delivery without it: a duplicate, a message
-// that is skipped or rejected. The outcome then says nothing about what handlers need. Without a call a host takes it for called. It
-// does nothing where ctx is not from a host.
+// that is skipped or rejected. The outcome then says nothing about what handlers need. It does nothing where ctx is not from a host.
 func Ran(ctx context.Context, ran bool) {
 	if s, ok := ctx.Value(settlementKey{}).(*settlement); ok {
 		s.unrun.Store(!ran)
 		if ran {
+			s.told.Store(true)
 			s.before.Store(false)
 		}
 	}
 }
 
-// HasRun returns what Ran told last. ctx is that of [New].
-func HasRun(ctx context.Context) bool {
+// HasRun returns what Ran told last, and whether it told that the handler is called at all. Without a call of Ran a host takes the handler
+// for called, unless middleware tells that of its other messages. ctx is that of [New].
+func HasRun(ctx context.Context) (ran, told bool) {
 	s, ok := ctx.Value(settlementKey{}).(*settlement)
-	return !ok || !s.unrun.Load()
+	if !ok {
+		return true, false
+	}
+	return !s.unrun.Load(), s.told.Load()
 }

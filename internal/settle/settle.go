@@ -104,6 +104,7 @@ type settlement struct {
 	recording atomic.Int64
 	before    atomic.Bool
 	unrun     atomic.Bool // see Ran
+	told      atomic.Bool // that the handler is called
 
 	mu      sync.Mutex
 	settled bool
