@@ -22,8 +22,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/examples/orders"
-	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
 	"github.com/sqsonce/sqsonce/examples/orders/internal/redrive"
+	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
 	"github.com/sqsonce/sqsonce/examples/orders/workerhost"
 )
 

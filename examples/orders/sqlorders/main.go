@@ -25,9 +25,9 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/examples/orders/internal/redrive"
 	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
 	"github.com/sqsonce/sqsonce/examples/orders/publishing"
-	"github.com/sqsonce/sqsonce/examples/orders/internal/redrive"
 	"github.com/sqsonce/sqsonce/examples/orders/workerhost"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
