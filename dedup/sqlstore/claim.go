@@ -158,42 +158,27 @@ func (p *Processor) suspectDue(ctx context.Context) (bool, error) {
 	return len(found) > 0, explain(p.inbox.store.dialect, "find suspects", err)
 }
 
-func readSeqs(ctx context.Context, q sqldb.Queryer, text string, args ...any) (seqs []any, err error) {
-	rows, err := q.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors
-	for rows.Next() {
+func readSeqs(ctx context.Context, q sqldb.Queryer, text string, args ...any) ([]any, error) {
+	return sqldb.All(ctx, q, func(row sqldb.Row) (any, error) {
 		var seq int64
-		if err := rows.Scan(&seq); err != nil {
-			return nil, err
-		}
-		seqs = append(seqs, seq)
-	}
-	return seqs, rows.Err()
+		err := row.Scan(&seq)
+		return seq, err
+	}, text, args...)
 }
 
-func readJobs(ctx context.Context, q sqldb.Queryer, text string, args ...any) (jobs []job, err error) {
-	rows, err := q.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors
-	for rows.Next() {
+func readJobs(ctx context.Context, q sqldb.Queryer, text string, args ...any) ([]job, error) {
+	return sqldb.All(ctx, q, func(row sqldb.Row) (j job, err error) {
 		var (
-			j                     job
 			messageID, attributes string
 			payload               []byte
 			attempts              int
 		)
-		if err := rows.Scan(&j.seq, &j.key, &messageID, &payload, &attributes, &j.lastError, &attempts, &j.owner); err != nil {
-			return nil, err
+		if err := row.Scan(&j.seq, &j.key, &messageID, &payload, &attributes, &j.lastError, &attempts, &j.owner); err != nil {
+			return job{}, err
 		}
 		if j.message, j.decodeErr = decode(messageID, payload, attributes, attempts); j.decodeErr != nil {
 			j.message = &sqsonce.Message{ID: messageID, ReceiveCount: attempts}
 		}
-		jobs = append(jobs, j)
-	}
-	return jobs, rows.Err()
+		return j, nil
+	}, text, args...)
 }

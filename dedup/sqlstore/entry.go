@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // ErrNotParked says that [Deferred.Unpark] found the event pending or done, and didn't change it.
@@ -90,36 +91,30 @@ func (d *Deferred) Count(ctx context.Context) (Counts, error) {
 
 const entryColumns = "id, message_id, payload, attributes, status, attempts, error, received_at, due_at"
 
-func (d *Deferred) entries(ctx context.Context, op string, text func(deferredStatements) string, args ...any) ([]Entry, error) {
-	var all []Entry
-	err := d.store.retry(ctx, op, func(ctx context.Context) error {
-		all = nil
-		rows, err := d.store.q.QueryContext(ctx, text(d.stmts()), args...)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // rows.Err reports the errors
-		for rows.Next() {
-			var (
-				e                             Entry
-				messageID, attributes, status string
-				payload                       []byte
-				received, due                 int64
-			)
-			if err := rows.Scan(&e.Key, &messageID, &payload, &attributes, &status, &e.Attempts, &e.Error, &received, &due); err != nil {
-				return err
-			}
-			if e.Message, err = decode(messageID, payload, attributes, e.Attempts); err != nil {
-				return err
-			}
-			e.Done, e.Parked = status != pending && status != parked, status == parked
-			e.ReceivedAt = time.UnixMilli(received)
-			if due > 0 {
-				e.DueAt = time.UnixMilli(due)
-			}
-			all = append(all, e)
-		}
-		return rows.Err()
+func (d *Deferred) entries(ctx context.Context, op string, text func(deferredStatements) string, args ...any) (all []Entry, err error) {
+	err = d.store.retry(ctx, op, func(ctx context.Context) (err error) {
+		all, err = sqldb.All(ctx, d.store.q, readEntry, text(d.stmts()), args...)
+		return err
 	})
 	return all, err
+}
+
+func readEntry(row sqldb.Row) (e Entry, err error) {
+	var (
+		messageID, attributes, status string
+		payload                       []byte
+		received, due                 int64
+	)
+	if err := row.Scan(&e.Key, &messageID, &payload, &attributes, &status, &e.Attempts, &e.Error, &received, &due); err != nil {
+		return Entry{}, err
+	}
+	if e.Message, err = decode(messageID, payload, attributes, e.Attempts); err != nil {
+		return Entry{}, err
+	}
+	e.Done, e.Parked = status != pending && status != parked, status == parked
+	e.ReceivedAt = time.UnixMilli(received)
+	if due > 0 {
+		e.DueAt = time.UnixMilli(due)
+	}
+	return e, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/operate"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // listPage is how many rows a statement of List reads. They may have large results.
@@ -54,21 +55,17 @@ type listed struct {
 }
 
 func (s *Store) page(ctx context.Context, text string, args []any) (all []listed, err error) {
-	err = s.retry(ctx, "list", func(ctx context.Context) error {
-		all = nil
-		rows, err := s.q.QueryContext(ctx, s.place.Dialect().SQL(text), args...)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // rows.Err reports the errors
-		for rows.Next() {
-			r, err := scan(rows)
-			if err != nil && !errors.Is(err, dedup.ErrRecord) {
-				return err
-			}
-			all = append(all, listed{r, err})
-		}
-		return rows.Err()
+	err = s.retry(ctx, "list", func(ctx context.Context) (err error) {
+		all, err = sqldb.All(ctx, s.q, readListed, s.place.Dialect().SQL(text), args...)
+		return err
 	})
 	return all, err
+}
+
+func readListed(row sqldb.Row) (listed, error) {
+	r, err := scan(row)
+	if err != nil && !errors.Is(err, dedup.ErrRecord) {
+		return listed{}, err
+	}
+	return listed{r, err}, nil
 }

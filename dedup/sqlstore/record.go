@@ -35,7 +35,7 @@ func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, 
 }
 
 // scan reads a row. A row that another program has changed is a dedup.ErrRecord, with what was read of it.
-func scan(row interface{ Scan(...any) error }) (record, error) {
+func scan(row sqldb.Row) (record, error) {
 	var r record
 	targets := []any{&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.lastError, &r.now}
 	err := row.Scan(append(targets, resultTargets(&r.result)...)...)

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -216,48 +215,4 @@ func redeliver(t testing.TB, h sqsonce.Handler, id string) {
 	})
 }
 
-// counter counts an effect's runs, including those that were rolled back.
-type counter struct{ n atomic.Int64 }
-
-func (c *counter) effect(f func(run int64) error) func(context.Context, sqldb.Queryer) error {
-	return func(ctx context.Context, q sqldb.Queryer) error {
-		run := c.n.Add(1)
-		if err := addTen(ctx, q); err != nil {
-			return err
-		}
-		return f(run)
-	}
-}
-
 var errBoom = errors.New("boom")
-
-// Five consumers at once with a slow handler: one effect, and every consumer acknowledges its message in the end.
-func TestFiveConsumersAtOnce(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, b *Bed, w way) {
-		var (
-			c     counter
-			wg    sync.WaitGroup
-			start = make(chan struct{})
-		)
-		slow := c.effect(func(int64) error {
-			time.Sleep(100 * time.Millisecond)
-			return nil
-		})
-		for range 5 {
-			h := w.consumer(t, b, slow)
-			wg.Go(func() {
-				<-start
-				redeliver(t, h, orderID)
-			})
-		}
-		close(start)
-		wg.Wait()
-		w.finish(t, b)
-		expectBalance(t, b.DB, 10)
-		// There are no deadlocks, whose victims would run again: the handlers lock nothing but the record.
-		if n := c.n.Load(); n != 1 {
-			t.Errorf("the handler ran %d times, want 1", n)
-		}
-	})
-}

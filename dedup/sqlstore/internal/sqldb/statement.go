@@ -39,6 +39,26 @@ func (m inMode) QueryRowContext(ctx context.Context, query string, args ...any) 
 	return m.q.QueryRowContext(ctx, query, m.d.Args(args...)...)
 }
 
+// Row is one that can be read.
+type Row interface{ Scan(targets ...any) error }
+
+// All runs a query and returns its rows, read by scan.
+func All[T any](ctx context.Context, q Queryer, scan func(Row) (T, error), text string, args ...any) (all []T, err error) {
+	rows, err := q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
 // Write runs a statement that writes at most one row, and reports whether it wrote one. An INSERT whose key exists
 // reports false.
 func (d Dialect) Write(ctx context.Context, q Queryer, text string, args ...any) (bool, error) {
