@@ -330,6 +330,12 @@ func TestAsideBeyondMaxHeld(t *testing.T) {
 		j := x.start(func(context.Context, *sqsonce.Message) error {
 			return sqsonce.UnavailableUntil(errRefused, func(context.Context) error { return nil })
 		}, func(o *Options) { o.MaxHeld = 20 })
+		time.Sleep(4 * time.Minute)
+		for _, m := range x.queued() {
+			if m.ReceiveCount > 2 {
+				t.Errorf("%s was received %d times in 4 min, want it hidden for 1 min and then for 4", m.Body, m.ReceiveCount)
+			}
+		}
 		time.Sleep(6 * time.Hour)
 		if s := j.Stats(); s.Aside < 20 || s.Aside > 2*20+30 {
 			t.Errorf("%d aside, want 20 to 40, and what was in flight then", s.Aside)
