@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -21,26 +20,6 @@ func rejects(s *settlements) sqsonce.Handler {
 		sqsonce.OnSettled(ctx, s.note)
 		return sqsonce.Reject(errTest)
 	}
-}
-
-func TestRejectGoesToTheDeadLetterQueue(t *testing.T) {
-	withQueue(t, false, nil, func(x *fixture) {
-		x.send("2", "1")
-		var settled settlements
-		if got := x.failed(x.wrap(byBody(handlers{"2": rejects(&settled)})), 30*time.Second, x.receive()); got != "" {
-			t.Errorf("failed: got %q, want none: Lambda deletes the rejected message", got)
-		}
-		if got, want := x.dead(), "2: sqsonce: rejected: it failed"; got != want {
-			t.Errorf("in the dead-letter queue %q, want %q", got, want)
-		}
-		settled.want(x, true)
-		if x.log.count("attributes dropped") > 0 {
-			t.Errorf("the log says that attributes were dropped:\n%s", &x.log)
-		}
-		if got := x.calls(opChange); got != 0 {
-			t.Errorf("%d visibility changes, want none", got)
-		}
-	})
 }
 
 func TestErrorTextIsTheReason(t *testing.T) {
@@ -136,21 +115,4 @@ func TestRejectWithoutAUsableQueue(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestCopyHasTheKeyOfMiddleware: middleware knows a key that the copy would not have by itself.
-func TestCopyHasTheKeyOfMiddleware(t *testing.T) {
-	withQueue(t, true, nil, func(x *fixture) {
-		x.send("a1")
-		h := func(ctx context.Context, _ *sqsonce.Message) error {
-			settle.KeepKey(ctx, "kept")
-			return sqsonce.Reject(errTest)
-		}
-		if got := x.failed(x.wrap(h), 30*time.Second, x.receive()); got != "" {
-			t.Errorf("failed: got %q, want none", got)
-		}
-		if dead := x.srv.Messages(x.dlq); len(dead) != 1 || dead[0].Attributes[sqsonce.AttrEventKey] != "kept" {
-			t.Errorf("dead-letter queue: got %+v, want the message with middleware's key", dead)
-		}
-	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -201,19 +200,4 @@ func TestConcurrencyIsBounded(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestGoexitFreesTheSlot: each Goexit ends the goroutine of a worker; another one must replace it.
-func TestGoexitFreesTheSlot(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		h := handlers{}
-		ids := numbered(20)
-		for _, id := range ids[:10] {
-			h[id] = exits
-		}
-		f := wrap(t, h.handle, func(o *Options) { o.Concurrency = 2 })
-		if got, want := invoke(t, f, timeout(t, time.Minute), batch(ids...)), strings.Join(ids[:10], " "); got != want {
-			t.Errorf("failed: got %q, want %q", got, want)
-		}
-	})
 }

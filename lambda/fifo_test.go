@@ -3,7 +3,6 @@ package lambda
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestFIFOFailureEndsItsGroupOnly(t *testing.T) {
@@ -19,16 +18,4 @@ func TestFIFOFailureEndsItsGroupOnly(t *testing.T) {
 			t.Errorf("%s: ran %s: one of them is behind a failed message", name, started)
 		}
 	}
-}
-
-func TestFIFOBoundsGroups(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var r runs
-		f := wrap(t, r.wrap(takes(time.Second)), func(o *Options) { o.Concurrency = 2 })
-		begun := time.Now()
-		invoke(t, f, t.Context(), fifoBatch("a1", "b1", "c1", "d1"))
-		if took := time.Since(begun); r.most != 2 || took != 2*time.Second {
-			t.Errorf("%d at once in %v, want 2 in 2s", r.most, took)
-		}
-	})
 }

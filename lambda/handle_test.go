@@ -90,19 +90,3 @@ func TestPanicsAreLoggedWithTheirStack(t *testing.T) {
 		}
 	}
 }
-
-// What Decode says of a body that is no JSON, or of another type, has nothing of the body.
-func TestBodiesAreNotLogged(t *testing.T) {
-	t.Parallel()
-	var book logBook
-	type order struct{ Amount int }
-	f := wrap(t, sqsonce.JSON(func(context.Context, order) error { return nil }), func(o *Options) { o.Logger = book.logger() })
-	e := batch("1", "2")
-	e.Records[0].Body, e.Records[1].Body = `{"Amount":"secret-a"}`, `secret-b`
-	if got := invoke(t, f, t.Context(), e); got != "1 2" {
-		t.Errorf("failed: got %q, want both", got)
-	}
-	if book.count("secret") > 0 {
-		t.Errorf("a body is in the log:\n%s", &book)
-	}
-}

@@ -87,14 +87,14 @@ func (v *invocation) goOn(chain []int) {
 }
 
 // judge has a suspect that has crashed a process alone fail as one that is for the dead-letter queue, where another crash would cost a
-// message behind it its last receive but one. With two receives the first crash would be the last.
+// message behind it its last receive but one.
 func (v *invocation) judge(f failure) failure {
 	s, ok := settle.SuspectOf(f.err)
 	if !ok || !s.Alone || len(f.chain) == 1 || v.opts.Client == nil || v.movedHere(f.chain[0]) {
 		return f
 	}
 	most, received := v.policy(f.chain[0]).maxReceives, receiveCount(&v.records[f.chain[0]])
-	if most > 0 && received >= max(2, most-1) && v.anyReceived(f.chain[1:], most-1) {
+	if most > 0 && received >= most-1 && v.anyReceived(f.chain[1:], most-1) {
 		f.err, f.crashes = fmt.Errorf("%w: %s", errCrashes, f.err.Error()), true // it is no outage
 	}
 	return f

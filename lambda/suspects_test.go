@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,38 @@ func TestSuspectsOneByOne(t *testing.T) {
 			}
 			if dead := x.dead(); !strings.HasPrefix(dead, tt.lone) || tt.lone == "" && dead != "" {
 				t.Errorf("dead-lettered: %q, want %q", dead, tt.lone)
+			}
+		})
+	}
+}
+
+// TestLoneSuspectAtTheHead: one that crashed a process alone leaves its group when another crash could be the last for those behind
+// it. A message that SQS has moved here was not received here as often as its count says.
+func TestLoneSuspectAtTheHead(t *testing.T) {
+	for _, tt := range []struct {
+		most, received int
+		moved, dead    bool
+	}{{5, 4, false, true}, {5, 4, true, false}, {5, 3, false, false}, {2, 2, false, true}} {
+		bubble(t, func(t *testing.T) {
+			c := &stubClient{most: tt.most}
+			f := wrap(t, func(ctx context.Context, m *sqsonce.Message) error {
+				if m.ID == "a1" && settle.Suspects(ctx) > 0 {
+					return settle.NewLoneSuspect(sqsonce.Unavailable(errTest), time.Now())
+				}
+				return nil
+			}, func(o *Options) { o.Client, o.DeadLetterQueue = c, stubDLQ+".fifo" })
+			e := fifoBatch("a1", "a2")
+			for i := range e.Records {
+				e.Records[i].Attributes["ApproximateReceiveCount"] = strconv.Itoa(tt.received)
+				if tt.moved {
+					e.Records[i].Attributes["DeadLetterQueueSourceArn"] = fifoARN
+				}
+			}
+			if got := invoke(t, f, timeout(t, time.Minute), e); got != "" {
+				t.Errorf("%+v: failed %q", tt, got)
+			}
+			if _, dead := c.counts(); dead > 0 != tt.dead {
+				t.Errorf("%+v: %d dead-lettered", tt, dead)
 			}
 		})
 	}

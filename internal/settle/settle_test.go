@@ -95,16 +95,6 @@ func TestKnownKey(t *testing.T) {
 	}
 }
 
-func TestHolding(t *testing.T) {
-	t.Parallel()
-	if Holding(t.Context()) {
-		t.Error("a context of no host: got holding")
-	}
-	if !Holding(WithHolding(t.Context())) {
-		t.Error("a context of WithHolding: got no holding")
-	}
-}
-
 // A function that panics does not keep the others from running.
 func TestSettleOfAFunctionThatPanics(t *testing.T) {
 	t.Parallel()
