@@ -2,7 +2,9 @@ package ddbtest
 
 import (
 	"context"
+	"flag"
 	"net/http"
+	"os"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,7 +15,17 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-func TestMain(m *testing.M) { testserver.Main(m) }
+// CI draws the same requests each time.
+func TestMain(m *testing.M) {
+	if os.Getenv("CI") != "" || os.Getenv("EMULATORS") == "required" {
+		for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "500", "rapid.nofailfile": "true"} {
+			if err := flag.Set(name, value); err != nil {
+				panic(err) // rapid has these flags
+			}
+		}
+	}
+	testserver.Main(m)
+}
 
 func client(url string, rt http.RoundTripper) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
