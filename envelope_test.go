@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -19,10 +21,7 @@ import (
 // envelope returns an envelope of AWS's documentation.
 func envelope(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "envelopes", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", "envelopes", name+".json")))(t)
 	return strings.TrimSpace(string(data))
 }
 
@@ -145,10 +144,7 @@ func TestUnwrap(t *testing.T) {
 			m := tt.m
 			m.ID, m.QueueARN, m.ReceiptHandle, m.ReceiveCount, m.Group, m.DedupID, m.TraceHeader = msgID, queueARN, "handle", 3, "g", "d", "Root=1"
 			before := m
-			got, err := unwrapped(t, &m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(unwrapped(t, &m))(t)
 			if got.Body != tt.body {
 				t.Errorf("body: got %.200q, want %.200q", got.Body, tt.body)
 			}
@@ -234,9 +230,7 @@ func TestUnwrapReadsAttributes(t *testing.T) {
 	if diff := cmp.Diff(want, got.Attributes); diff != "" {
 		t.Errorf("SNS (-want +got):\n%s", diff)
 	}
-	if got, err = unwrapped(t, &sqsonce.Message{ID: msgID, Body: envelope(t, "cloudevent")}); err != nil {
-		t.Fatal(err)
-	}
+	got = must.Get(unwrapped(t, &sqsonce.Message{ID: msgID, Body: envelope(t, "cloudevent")}))(t)
 	for name, want := range map[string]string{"ce-comexampleothervalue": "5", "ce-comexampleextension1": "value", "ce-time": "2018-04-05T17:31:00Z"} {
 		if diff := cmp.Diff(sqsonce.Attribute{Type: "String", String: want}, got.Attributes[name]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -287,10 +281,7 @@ func TestUnwrapMirroredCloudEvent(t *testing.T) {
 			t.Parallel()
 			m := tt.m
 			m.ID = msgID
-			got, err := unwrapped(t, &m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(unwrapped(t, &m))(t)
 			if tt.body == "" {
 				tt.body = m.Body
 			}

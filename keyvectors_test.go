@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 )
 
@@ -55,16 +57,11 @@ type vectorAttribute struct {
 // TestKeyVectors pins the keys that other languages must make: a changed one would make events new to their consumers.
 func TestKeyVectors(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(vectorsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(vectorsFile))(t)
 	var v keyVectors
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Decode(&v))
 	if len(v.Events) < 20 || len(v.Messages) < 20 {
 		t.Fatalf("%d events and %d messages, want at least 20 of each", len(v.Events), len(v.Messages))
 	}
@@ -77,9 +74,7 @@ func TestKeyVectors(t *testing.T) {
 	if !*updateKeys {
 		return
 	}
-	if err := os.WriteFile(vectorsFile, v.encode(t), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(vectorsFile, v.encode(t), 0o644))
 }
 
 // check compares the key, or sets it under -update-keys.
@@ -136,9 +131,7 @@ func (v *keyVectors) encode(t *testing.T) []byte {
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Encode(v))
 	for _, r := range text.String() {
 		if r < 0x7f {
 			out.WriteRune(r)

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -22,9 +24,7 @@ import (
 // crash leaves the record of message(id) as a crashed owner does: its lease is over, and it was not released.
 func crash(t testing.TB, f *faults, id string) {
 	t.Helper()
-	if _, err := other(t, f.Store, recordKey(id)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other(t, f.Store, recordKey(id)))(t)
 	time.Sleep(time.Minute)
 }
 
@@ -151,9 +151,7 @@ func TestRunAnywayCompletesItsOwnRecord(t *testing.T) {
 				return nil
 			}
 			if !owned {
-				if _, err := other(t, f.Store, recordKey("1")); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(other(t, f.Store, recordKey("1")))(t)
 			}
 			var e effects
 			var lines bytes.Buffer
@@ -190,9 +188,7 @@ func TestStatsCountWhatALeaseTells(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ ownRetries, foreign int64 }{{0, 0}, {1, 0}, {0, 1}} {
 		o := newOnce(t, told{memstore.New(), tt.ownRetries > 0, tt.foreign > 0})
-		if err := o.Handler(hang(0))(t.Context(), message("1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.Handler(hang(0))(t.Context(), message("1")))
 		if s := o.Stats(); s.OwnRetries != tt.ownRetries || s.ForeignWriters != tt.foreign {
 			t.Errorf("got %+v, want %+v", s, tt)
 		}
@@ -255,9 +251,7 @@ func TestValidate(t *testing.T) {
 			for _, body := range []string{`{"amount":1}`, `{"amount":1}`} {
 				m := message("1")
 				m.Body = body
-				if err := h(t.Context(), m); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h(t.Context(), m))
 			}
 			before := f.log()
 			changed := message("1")

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -179,10 +181,7 @@ func TestQuestionPanics(t *testing.T) {
 // What a handler says of its own dependency is a claim, without a question, unless it has one of its own.
 func TestClaimHasNoQuestion(t *testing.T) {
 	t.Parallel()
-	once, err := dedup.New(memstore.New(), "payments")
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(memstore.New(), "payments"))(t)
 	down := errors.New("payment provider is down")
 	for i, claim := range []error{sqsonce.Unavailable(down), sqsonce.UnavailableUntil(down, nil), sqsonce.UnavailableUntil(down, func(context.Context) error { return nil })} {
 		err := once.Handler(func(context.Context, *sqsonce.Message) error { return claim })(t.Context(), message(fmt.Sprint(i)))

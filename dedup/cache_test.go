@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
@@ -19,9 +21,7 @@ func TestUnconfirmedCompleteIsNotRemembered(t *testing.T) {
 		h := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.OnCompleteFailedAcknowledge }).Handler(e.handler)
 		deliver := func() {
 			t.Helper()
-			if err := h(t.Context(), message("1")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h(t.Context(), message("1")))
 			time.Sleep(31 * time.Second) // past the lease, within the time a key is remembered
 		}
 		deliver()
@@ -29,13 +29,8 @@ func TestUnconfirmedCompleteIsNotRemembered(t *testing.T) {
 		if e.got() != 1 {
 			t.Errorf("ran %d times, want 1: nobody took the event over", e.got())
 		}
-		l, err := other(t, f.Store, recordKey("1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Store.Release(t.Context(), l, nil); err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(other(t, f.Store, recordKey("1")))(t)
+		must.Do(t, f.Store.Release(t.Context(), l, nil))
 		f.up()
 		if deliver(); e.got() != 2 {
 			t.Errorf("ran %d times, want 2: another owner had the event meanwhile, and released it", e.got())
@@ -50,9 +45,7 @@ func TestCompletedKeysAreRememberedForAMinute(t *testing.T) {
 		h := newOnce(t, f).Handler(hang(0))
 		deliver := func() {
 			t.Helper()
-			if err := h(t.Context(), message("1")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h(t.Context(), message("1")))
 		}
 		deliver()
 		for _, want := range []int{1, 1, 2, 2} { // at 30, 59, 88 and 117 s
@@ -80,9 +73,7 @@ func TestCacheKeepsTheMostRecent(t *testing.T) {
 			id       string
 			acquires int
 		}{{"1", 1}, {"2", 2}, {"1", 2}, {"3", 3}, {"1", 3}, {"2", 4}, {"1", 4}, {"3", 5}, {"4", 6}, {"3", 6}} {
-			if err := h(t.Context(), message(step.id)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h(t.Context(), message(step.id)))
 			if f.seen("acquire") != step.acquires {
 				t.Fatalf("event %s: %d acquires, want %d", fmt.Sprint(step), f.seen("acquire"), step.acquires)
 			}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -127,9 +129,7 @@ func TestDoPayloadMismatch(t *testing.T) {
 		// A message of the key, which this process remembers as completed.
 		h := newOnce(t, newFaults(), custom("k"), func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return m.Body } })
 		pay := func(context.Context) (int, error) { return 1, nil }
-		if _, err := dedup.Do(t.Context(), h, "k", pay, func(o *dedup.DoOptions) { o.Validation = "10 EUR" }); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(dedup.Do(t.Context(), h, "k", pay, func(o *dedup.DoOptions) { o.Validation = "10 EUR" }))(t)
 		if err := h.Handler(hang(0))(t.Context(), message("1")); !errors.Is(err, dedup.ErrPayloadMismatch) {
 			t.Errorf("a message with another payload: got error %v, want ErrPayloadMismatch", err)
 		}
@@ -170,16 +170,12 @@ func TestDoEdges(t *testing.T) {
 		}
 
 		// A message handler's record has no result to replay.
-		if err := o.Handler(hang(0))(t.Context(), message("1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.Handler(hang(0))(t.Context(), message("1")))
 		if _, err := dedup.Do(t.Context(), o, "orders|1", one); !errors.Is(err, dedup.ErrNoResult) {
 			t.Errorf("key of a message: got error %v, want ErrNoResult", err)
 		}
 
-		if _, err := dedup.Do(t.Context(), o, "number", one); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(dedup.Do(t.Context(), o, "number", one))(t)
 		if _, err := dedup.Do(t.Context(), o, "number", func(context.Context) (charge, error) { return charge{}, nil }); err == nil {
 			t.Error("stored result of another type: got nil, want an error")
 		}

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -35,9 +37,7 @@ func TestErrorsNameTheRecord(t *testing.T) {
 		want   string
 	}{
 		{"in progress", func(t *testing.T, f *faults) {
-			if _, err := other(t, f.Store, recordKey("1")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(other(t, f.Store, recordKey("1")))(t)
 		}, nil, hang(0), "sqsonce: retry after 1m1s: dedup: in progress elsewhere until 2000-01-01T00:01:00Z (consumer billing, key billing#orders|1)"},
 		{"Block", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }, hang(0),
 			crashed + "reopen the record to run the event again"},

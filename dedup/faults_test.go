@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -128,10 +130,7 @@ func (f *faults) log() string {
 
 func newOnce(t testing.TB, s dedup.Store, optFns ...func(*dedup.Options)) *dedup.Once {
 	t.Helper()
-	o, err := dedup.New(s, "billing", optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(dedup.New(s, "billing", optFns...))(t)
 	return o
 }
 

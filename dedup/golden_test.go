@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -31,13 +33,8 @@ func TestGoldenRecordKeys(t *testing.T) {
 	recordKey := func(t *testing.T, g goldenRecordKey) goldenRecordKey {
 		t.Helper()
 		store := &keyStore{Store: memstore.New()}
-		once, err := dedup.New(store, g.Consumer, func(o *dedup.Options) { o.Key = func(*sqsonce.Message) (string, error) { return g.Event, nil } })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := once.Handler(func(context.Context, *sqsonce.Message) error { return nil })(t.Context(), &sqsonce.Message{ID: "1"}); err != nil {
-			t.Fatal(err)
-		}
+		once := must.Get(dedup.New(store, g.Consumer, func(o *dedup.Options) { o.Key = func(*sqsonce.Message) (string, error) { return g.Event, nil } }))(t)
+		must.Do(t, once.Handler(func(context.Context, *sqsonce.Message) error { return nil })(t.Context(), &sqsonce.Message{ID: "1"}))
 		g.Record = store.key
 		return g
 	}

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -248,12 +250,8 @@ func TestDecidedOfDoAndGuard(t *testing.T) {
 			return false, nil
 		}
 		for range 2 {
-			if _, err := dedup.Do(t.Context(), o, "orders|1", call); err != nil {
-				t.Fatal(err)
-			}
-			if err := o.Guard(t.Context(), message("2"), guard); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(dedup.Do(t.Context(), o, "orders|1", call))(t)
+			must.Do(t, o.Guard(t.Context(), message("2"), guard))
 		}
 		want := []dedup.Decision{
 			{Consumer: "billing", Key: recordKey("1"), Outcome: dedup.DecidedFirst, Fence: called},
@@ -512,9 +510,7 @@ func TestHookThatPanics(t *testing.T) {
 		}, seen.option)
 		var e effects
 		for range 3 {
-			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, o.Handler(e.handler)(t.Context(), message("1")))
 		}
 		f.fail("renew", errStore)
 		for _, id := range []string{"2", "3"} {

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"unicode/utf8"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -34,9 +36,7 @@ func claimFor(t *testing.T, m *sqsonce.Message, optFns ...func(*dedup.Options)) 
 	t.Helper()
 	k := &keys{Store: memstore.New()}
 	o := newOnce(t, k, optFns...)
-	if err := o.Handler(hang(0))(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Handler(hang(0))(t.Context(), m))
 	if len(k.got) != 1 {
 		t.Fatalf("%d acquires, want 1", len(k.got))
 	}
@@ -109,9 +109,7 @@ func TestKeyIsKept(t *testing.T) {
 		}
 		for _, h := range []sqsonce.Handler{o.Handler(hang(0)), guard} {
 			ctx, _ := settle.New(t.Context())
-			if err := h(ctx, tt.m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h(ctx, tt.m))
 			if got := settle.KeptKey(ctx); got != tt.want {
 				t.Errorf("the host's key: got %q, want %q", got, tt.want)
 			}
@@ -136,9 +134,7 @@ func TestEventIDWithoutSourceIsTheQueues(t *testing.T) {
 				m := message("7")
 				delete(m.Attributes, sqsonce.AttrEventSource)
 				m.QueueARN = "arn:aws:sqs:eu-west-1:1:" + queue
-				if err := h(t.Context(), m); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h(t.Context(), m))
 			}
 		}
 		if e.got() != 2 || o.Stats().KeySources.EventID != 4 {
@@ -228,18 +224,10 @@ func TestUnusualKeysStayApart(t *testing.T) {
 func TestKeyIsTheRecords(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
-	o, err := dedup.New(s, "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(dedup.New(s, "billing"))(t)
 	m := message("1")
-	if err := o.Handler(func(context.Context, *sqsonce.Message) error { return nil })(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	key, err := o.Key(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Handler(func(context.Context, *sqsonce.Message) error { return nil })(t.Context(), m))
+	key := must.Get(o.Key(m))(t)
 	if r, err := s.Inspect(t.Context(), key); err != nil || !r.Completed {
 		t.Errorf("Inspect(%q): got %+v and error %v, want the completed record", key, r, err)
 	}

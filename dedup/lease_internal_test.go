@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // renewing is a store that does nothing but renewals.
@@ -21,10 +23,7 @@ func (s renewing) Renew(ctx context.Context, _ Lease, d time.Duration) (Lease, e
 // leaseOf returns a record lease that is over after left.
 func leaseOf(t *testing.T, left time.Duration, renew func(ctx context.Context, d time.Duration) (Lease, error), optFns ...func(*Options)) *recordLease {
 	t.Helper()
-	o, err := New(renewing{renew: renew}, "billing", optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(New(renewing{renew: renew}, "billing", optFns...))(t)
 	rl := newRecordLease(o, task{key: "k"})
 	rl.lease.Until = time.Now().Add(left)
 	return rl

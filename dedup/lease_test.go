@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -23,9 +25,7 @@ func TestLongHandlerKeepsItsLease(t *testing.T) {
 				}
 			}
 		}()
-		if err := newOnce(t, f).Handler(hang(10*time.Minute))(t.Context(), message("1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, newOnce(t, f).Handler(hang(10*time.Minute))(t.Context(), message("1")))
 		// At a third of 30 s: 59 in 10 minutes, the 60th meets the handler's return.
 		if n := f.seen("renew"); n < 59 || n > 60 {
 			t.Errorf("%d renewals, want one each 10 s", n)

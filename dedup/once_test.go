@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -29,9 +31,7 @@ func TestShortRetentionIsLogged(t *testing.T) {
 			o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
 			h := o.Handler(hang(0))
 			for _, id := range []string{"1", "2"} {
-				if err := h(settle.WithLongestReturn(t.Context(), tt.longest), message(id)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h(settle.WithLongestReturn(t.Context(), tt.longest), message(id)))
 			}
 			synctest.Wait() // for the log
 			if got := lines.String(); strings.Count(got, "level=WARN") != tt.lines || strings.Count(got, "consumer=billing retention=696h0m0s longest_return=") != tt.lines {
@@ -51,18 +51,14 @@ func TestHandlersOfOneOnce(t *testing.T) {
 		o.Handler(nil)
 		h := o.Handler(e.handler)
 		for _, id := range []string{"1", "2"} {
-			if err := h(t.Context(), message(id)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h(t.Context(), message(id)))
 		}
 		synctest.Wait() // for the log
 		if lines.Len() > 0 {
 			t.Errorf("one handler: log has %q, want nothing", lines.String())
 		}
 		for range 2 {
-			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, o.Handler(e.handler)(t.Context(), message("1")))
 		}
 		synctest.Wait()
 		got := lines.String()
@@ -132,9 +128,7 @@ func TestKeyIsFrozenBeforeTheHandler(t *testing.T) {
 			m.Body, m.ID = "changed", "changed"
 			return nil
 		})
-		if err := h(t.Context(), message("1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h(t.Context(), message("1")))
 		r, err := store.Inspect(t.Context(), recordKey("1"))
 		if err != nil || !r.Completed || r.Result.Validation != "{}" {
 			t.Errorf("record of event 1: got %+v, %v, want it completed with its own hash", r, err)
@@ -158,18 +152,13 @@ func TestNestedOnce(t *testing.T) {
 			}
 			fences = append(fences, f)
 		}
-		inner, err := dedup.New(store, "email")
-		if err != nil {
-			t.Fatal(err)
-		}
+		inner := must.Get(dedup.New(store, "email"))(t)
 		h := newOnce(t, store).Handler(func(ctx context.Context, m *sqsonce.Message) error {
 			note(ctx)
 			time.Sleep(time.Second)
 			return inner.Handler(func(ctx context.Context, _ *sqsonce.Message) error { note(ctx); return nil })(ctx, m)
 		})
-		if err := h(t.Context(), message("1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h(t.Context(), message("1")))
 		for _, key := range []string{recordKey("1"), "email#orders|1"} {
 			if r, err := store.Inspect(t.Context(), key); err != nil || !r.Completed {
 				t.Errorf("record %s: got %+v, %v, want it completed", key, r, err)

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -22,21 +24,14 @@ func TestReopenedEventWaitsForTheMemory(t *testing.T) {
 		h := newOnce(t, s).Handler(e.handler)
 		deliver := func(want int) {
 			t.Helper()
-			if err := h(t.Context(), message("1")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h(t.Context(), message("1")))
 			if e.got() != want {
 				t.Errorf("ran %d times, want %d", e.got(), want)
 			}
 		}
 		deliver(1)
-		r, err := s.Inspect(t.Context(), recordKey("1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Reopen(t.Context(), r, "note"); err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(s.Inspect(t.Context(), recordKey("1")))(t)
+		must.Do(t, s.Reopen(t.Context(), r, "note"))
 		deliver(1)
 		time.Sleep(65 * time.Second)
 		deliver(2)
@@ -57,13 +52,8 @@ func TestForcedReopenCancelsTheHandler(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- h(context.Background(), message("1")) }()
 		<-started
-		r, err := s.Inspect(t.Context(), recordKey("1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Reopen(t.Context(), r, "stuck", func(o *dedup.ReopenOptions) { o.Force = true }); err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(s.Inspect(t.Context(), recordKey("1")))(t)
+		must.Do(t, s.Reopen(t.Context(), r, "stuck", func(o *dedup.ReopenOptions) { o.Force = true }))
 		start := time.Now()
 		if err := <-done; !errors.Is(err, sqsonce.ErrLeaseLost) || time.Since(start) > 10*time.Second {
 			t.Errorf("the handler ended with %v after %s, want ErrLeaseLost with the next renewal", err, time.Since(start))

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -85,9 +87,7 @@ func TestNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := settle.WithHolding(t.Context())
 		f := newFaults()
-		if _, err := other(t, f, recordKey("1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(other(t, f, recordKey("1")))(t)
 		if err := newOnce(t, f).Handler(hang(0))(ctx, message("1")); !inProgress(err) || ended(err) != nil {
 			t.Errorf("owner in another process: got error %v, want in progress without a channel", err)
 		}

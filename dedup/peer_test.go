@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 )
@@ -99,9 +101,7 @@ func TestCopiesOfACompletedEventShareAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		h := newOnce(t, f).Handler(hang(0))
-		if err := h(t.Context(), message("1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h(t.Context(), message("1")))
 		time.Sleep(2 * time.Minute) // no longer remembered
 		f.before = func(context.Context, string, int) error { time.Sleep(2 * time.Second); return nil }
 		var wg sync.WaitGroup

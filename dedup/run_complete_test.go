@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -81,9 +83,7 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 				var e effects
 				o := newOnce(t, f)
 				start := time.Now()
-				if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, o.Handler(e.handler)(t.Context(), message("1")))
 				if took := time.Since(start); took > 6*time.Second {
 					t.Errorf("took %s, want the call timeout or a few short pauses", took)
 				}

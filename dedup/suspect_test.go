@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -25,9 +27,7 @@ func TestLoneSuspect(t *testing.T) {
 		ran := false
 		h := once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })
 		crash := func(owner string) {
-			if _, err := store.Acquire(t.Context(), dedup.Claim{Key: "test#event", Owner: owner, Lease: time.Second, Retention: time.Hour}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(store.Acquire(t.Context(), dedup.Claim{Key: "test#event", Owner: owner, Lease: time.Second, Retention: time.Hour}))(t)
 			time.Sleep(time.Minute)
 		}
 		crash("first")

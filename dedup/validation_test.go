@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
@@ -89,17 +91,9 @@ func TestHashOfAnEarlierVersion(t *testing.T) {
 	var e effects
 	m := message("1")
 	m.Body = strings.Repeat("x", 200)
-	key, err := once.Key(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := granted.Lease(s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "before", Validation: m.Body, Lease: time.Minute, Retention: time.Hour, ReceiveCount: 1}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Complete(t.Context(), l, dedup.Result{Validation: m.Body}); err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(once.Key(m))(t)
+	l := must.Get(granted.Lease(s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "before", Validation: m.Body, Lease: time.Minute, Retention: time.Hour, ReceiveCount: 1})))(t)
+	must.Do(t, s.Complete(t.Context(), l, dedup.Result{Validation: m.Body}))
 	if err := once.Handler(e.handler)(t.Context(), m); err != nil || e.got() != 0 {
 		t.Errorf("the same payload: error %v, %d runs, want a duplicate", err, e.got())
 	}

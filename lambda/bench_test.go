@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
@@ -29,10 +31,7 @@ func benchBatch(b *testing.B, records int) {
 		}
 		return nil
 	}
-	adapted, err := Wrap(func(_ context.Context, m *sqsonce.Message) error { return work(m.ID, m.Body) })
-	if err != nil {
-		b.Fatal(err)
-	}
+	adapted := must.Get(Wrap(func(_ context.Context, m *sqsonce.Message) error { return work(m.ID, m.Body) }))(b)
 	byHand := func(_ context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 		failures := []events.SQSBatchItemFailure{}
 		for _, r := range e.Records {

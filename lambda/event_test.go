@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
 
@@ -84,10 +86,7 @@ func TestBadEventsAreErrors(t *testing.T) {
 // TestResponseIsNeverNull: Lambda takes null for a success too, but also a misspelt key; [] is unambiguous.
 func TestResponseIsNeverNull(t *testing.T) {
 	t.Parallel()
-	r, err := wrap(t, fails(nil))(t.Context(), batch("1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(wrap(t, fails(nil))(t.Context(), batch("1")))(t)
 	got, err := json.Marshal(r)
 	if want := `{"batchItemFailures":[]}`; err != nil || string(got) != want {
 		t.Errorf("got %s, %v; want %s", got, err, want)
@@ -111,9 +110,7 @@ const fullRecord = `{"Records":[{
 func TestMessage(t *testing.T) {
 	t.Parallel()
 	var e events.SQSEvent
-	if err := json.Unmarshal([]byte(fullRecord), &e); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(fullRecord), &e))
 	want := sqsonce.Message{
 		ID: "059f36b4", Body: "hello", Group: "g", Sequence: "18849496460467696128", DedupID: "d", ReceiveCount: 3,
 		SentAt: time.UnixMilli(1545082649183), FirstReceivedAt: time.UnixMilli(1545082649185),

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -33,17 +35,9 @@ func TestAcquiresAreReleasedInTheMargin(t *testing.T) {
 				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 			}),
 		})
-		if err := dynamostore.CreateTable(t.Context(), client, "dedup"); err != nil {
-			t.Fatal(err)
-		}
-		store, err := dynamostore.New(client, "dedup")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := dedup.New(store, "billing", func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dynamostore.CreateTable(t.Context(), client, "dedup"))
+		store := must.Get(dynamostore.New(client, "dedup"))(t)
+		o := must.Get(dedup.New(store, "billing", func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }))(t)
 		var n atomic.Int64
 		f := wrap(t, o.Handler(func(context.Context, *sqsonce.Message) error { n.Add(1); return nil }))
 

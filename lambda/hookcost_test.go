@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // TestWithoutHooks: nothing is paid for hooks that are not set. The number is that of the function before it had hooks, and one
@@ -13,9 +15,7 @@ func TestWithoutHooks(t *testing.T) {
 	e := batch(numbered(10)...)
 	const most = 49
 	allocs := testing.AllocsPerRun(200, func() {
-		if _, err := f(context.Background(), e); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f(context.Background(), e))(t)
 	})
 	if allocs > most {
 		t.Errorf("%v allocations for ten messages, want at most %v", allocs, most)

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -138,10 +140,7 @@ func TestAnswerWaitsForLinesOfDedup(t *testing.T) {
 			opt := book.option("Handle", func(context.Context) { time.Sleep(line) })
 			var o Options
 			opt(&o)
-			d, err := dedup.New(memstore.New(), "billing", func(d *dedup.Options) { d.Logger = o.Logger })
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(dedup.New(memstore.New(), "billing", func(d *dedup.Options) { d.Logger = o.Logger }))(t)
 			begun := time.Now()
 			if got := invoke(t, wrap(t, d.Handler(fails(nil)), opt), timeout(t, time.Minute), batch("1", "2", "3")); got != "" {
 				t.Errorf("failed %q, want none", got)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -14,10 +16,7 @@ import (
 // once wraps a handler in dedup with a store in memory.
 func once(t *testing.T, h sqsonce.Handler) sqsonce.Handler {
 	t.Helper()
-	o, err := dedup.New(memstore.New(), "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(dedup.New(memstore.New(), "billing"))(t)
 	return o.Handler(h)
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -123,10 +125,7 @@ func TestOutageDeadLettersNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withQueue(t, true, nil, func(x *fixture) {
 				x.redrive(5)
-				once, err := dedup.New(hangingStore{memstore.New(), tt.until, tt.answers}, "test", func(o *dedup.Options) { o.CallTimeout = time.Minute })
-				if err != nil {
-					t.Fatal(err)
-				}
+				once := must.Get(dedup.New(hangingStore{memstore.New(), tt.until, tt.answers}, "test", func(o *dedup.Options) { o.CallTimeout = time.Minute }))(t)
 				ran := map[string]int{}
 				for n := range 10 {
 					x.send(fmt.Sprintf("a%d", n))

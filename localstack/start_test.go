@@ -76,10 +76,7 @@ func TestInMemoryInVirtualTime(t *testing.T) {
 		for range 2 { // the second delivery comes after twelve hours
 			out := &sqs.ReceiveMessageOutput{}
 			for len(out.Messages) == 0 {
-				var err error
-				if out, err = s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: url, WaitTimeSeconds: 20}); err != nil {
-					t.Fatal(err)
-				}
+				out = must.Get(s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: url, WaitTimeSeconds: 20}))(t)
 			}
 		}
 		if got := time.Since(begin); got != 12*time.Hour {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -89,9 +91,7 @@ func TestDeadLetterQueueReplaced(t *testing.T) {
 			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 				j := x.start(rejects)
 				time.Sleep(time.Minute)
-				if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(t)
 				time.Sleep(time.Minute)
 				dlq := x.create(name, nil)
 				x.setPolicy(policy(name, 5))
@@ -128,17 +128,13 @@ func TestAttributesAreReadAgain(t *testing.T) {
 		}
 		x.srv.Set(fault.Plan{})
 		time.Sleep(10 * time.Minute)
-		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(t)
 		j.stopClean()
 	})
 	bubble(t, setup{maxReceives: 1}, func(x *fixture) {
 		j := x.start(func(context.Context, *sqsonce.Message) error { return sqsonce.RetryAfter(time.Second, errTest) })
 		time.Sleep(time.Minute)
-		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(t)
 		before := x.calls(opAttributes)
 		x.send("a")
 		time.Sleep(10 * time.Second)
@@ -183,9 +179,7 @@ func TestQueueDeletedWhilePaused(t *testing.T) {
 		time.Sleep(time.Minute)
 		j.Pause()
 		time.Sleep(time.Minute)
-		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}))(t)
 		began := time.Now()
 		if err := j.wait(); !isMissing(err) || time.Since(began) > 6*time.Minute {
 			t.Errorf("Run: got %v after %s, want that the queue does not exist", err, time.Since(began))

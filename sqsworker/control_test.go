@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -187,9 +189,7 @@ func TestSetConcurrency(t *testing.T) {
 				}
 				time.Sleep(30 * time.Second)
 				wantRunning("before", tc.running)
-				if err := j.SetConcurrency(tc.to); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, j.SetConcurrency(tc.to))
 				time.Sleep(time.Second)
 				wantRunning("at once", tc.runningNow)
 				limits := Options{Concurrency: tc.to, MaxInFlight: j.given.MaxInFlight}
@@ -217,9 +217,7 @@ func TestReceiversFollowConcurrency(t *testing.T) {
 			x.sendMany(1000)
 			c := &countedClient{Client: x.c}
 			j := x.newJob(c, ok, func(o *Options) { o.Concurrency, o.MaxReceivers = 1, receivers })
-			if err := j.SetConcurrency(100); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, j.SetConcurrency(100))
 			j.run()
 			time.Sleep(time.Minute)
 			j.stopClean()
@@ -236,9 +234,7 @@ func TestDeletesFollowConcurrency(t *testing.T) {
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.sendMany(500)
 		j := x.start(ok, func(o *Options) { o.Concurrency = 1 })
-		if err := j.SetConcurrency(500); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, j.SetConcurrency(500))
 		time.Sleep(2500 * time.Millisecond)
 		x.wantEmpty()
 		j.stopClean()
@@ -294,10 +290,7 @@ func TestControlFromManyGoroutines(t *testing.T) {
 // TestSetConcurrencyRefuses: a number of slots that would overflow, or that SQS cannot fill, changes nothing.
 func TestSetConcurrencyRefuses(t *testing.T) {
 	t.Parallel()
-	w, err := New(stubClient{}, goodURL, ok)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(New(stubClient{}, goodURL, ok))(t)
 	for _, n := range []int{-1, 0, maxConcurrency + 1, 1 << 62} {
 		if _, is := errors.AsType[*sqsonce.OptionError](w.SetConcurrency(n)); !is || w.control.concurrency.Load() != 10 {
 			t.Errorf("%d: accepted", n)

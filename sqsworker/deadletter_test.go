@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
@@ -126,9 +129,7 @@ func TestLeftOutIsLogged(t *testing.T) {
 		for i := range 10 {
 			in.MessageAttributes[fmt.Sprint("a", i)] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String("v")}
 		}
-		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.c.SendMessage(x.Context(), in))(t)
 		j := x.start(rejectBad)
 		time.Sleep(5 * time.Second)
 		j.stopClean()

@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -69,9 +72,7 @@ func TestFairQueueGroupsStayParallel(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		for _, body := range []string{"a", "b", "c"} {
 			in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &body, MessageGroupId: aws.String("tenant")}
-			if _, err := x.c.SendMessage(x.Context(), in); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(x.c.SendMessage(x.Context(), in))(t)
 		}
 		var r runs
 		j := x.start(r.take(time.Second))

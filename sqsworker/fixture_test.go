@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -117,10 +119,7 @@ func (x *fixture) sendMany(n int) {
 // newTestLoop is the loop of a worker that does not run.
 func newTestLoop(t *testing.T, optFns ...func(*Options)) *loop {
 	t.Helper()
-	w, err := New(stubClient{}, goodURL, ok, append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.DiscardHandler) }}, optFns...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(New(stubClient{}, goodURL, ok, append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.DiscardHandler) }}, optFns...)...))(t)
 	return newLoop(t.Context(), w, queue{})
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -125,9 +127,7 @@ func TestCopyOfAnotherProcessIsHeld(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		x.send("a.1")
 		store := memstore.New()
-		if _, err := granted.Lease(store.Acquire(t.Context(), dedup.Claim{Key: "billing#a", Owner: "elsewhere", Lease: time.Minute, Retention: time.Hour})); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(granted.Lease(store.Acquire(t.Context(), dedup.Claim{Key: "billing#a", Owner: "elsewhere", Lease: time.Minute, Retention: time.Hour})))(t)
 		once, err := dedup.New(store, "billing", func(o *dedup.Options) {
 			o.Key = func(*sqsonce.Message) (string, error) { return "a", nil }
 		})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -34,9 +36,7 @@ func (b *jsonLog) lines(t *testing.T, text string) (found []map[string]any) {
 	defer b.mu.Unlock()
 	for line := range strings.Lines(b.text.String()) {
 		var m map[string]any
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &m))
 		if strings.HasPrefix(m["msg"].(string), text) {
 			found = append(found, m)
 		}

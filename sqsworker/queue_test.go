@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -142,9 +144,7 @@ func TestStartupCheck(t *testing.T) {
 					if attrs == nil {
 						continue
 					}
-					if _, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attrs}); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attrs}))(t)
 				}
 				var fns []func(*Options)
 				if tc.opts != nil {
@@ -207,9 +207,7 @@ func TestKindIsNotWhatTheURLSays(t *testing.T) {
 	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
 		w := x.newJob(x.c, ok)
 		w.fifo = false
-		if _, err := w.readQueue(x.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.readQueue(x.Context()))(t)
 		synctest.Wait() // for the log
 		if !x.log.has(fmt.Sprintf("%s=queue.FifoQueue", keySetting)) {
 			t.Error("nothing logged")
@@ -249,10 +247,7 @@ func TestURLOfTheDLQ(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:sqs:us-east-1:000000000000:jobs-dlq"
 	for _, answer := range []string{"https://other.example.com/000000000000/jobs-dlq", ""} {
-		w, err := New(answering{url: answer}, "https://host/000000000000/jobs", ok, func(o *Options) { o.Logger = slog.New(slog.DiscardHandler) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(New(answering{url: answer}, "https://host/000000000000/jobs", ok, func(o *Options) { o.Logger = slog.New(slog.DiscardHandler) }))(t)
 		got := queue{target: arn}
 		w.findDeadLetterQueue(t.Context(), &got, w.log)
 		if want := cmp.Or(answer, "https://host/000000000000/jobs-dlq"); got.deadLetter != want || got.confirmed.IsZero() != (answer == "") {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -37,9 +39,7 @@ func TestDeadLetterQueueIsMissing(t *testing.T) {
 				t.Parallel()
 				bubble(t, setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
 					remove := func() {
-						if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
-							t.Fatal(err)
-						}
+						must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(t)
 					}
 					if c.deletedAfter == 0 && c.denied == "" {
 						remove()
@@ -101,9 +101,7 @@ func TestDeadLetterQueueIsMissing(t *testing.T) {
 func TestWaitingHeadSucceeds(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{fifo: true, maxReceives: 1}, func(x *fixture) {
-		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(t)
 		x.send("g:1", "g:2")
 		var r runs
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
@@ -149,9 +147,7 @@ func TestLeftToSQSFromAHold(t *testing.T) {
 func TestNotMovedFromAStandardQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{maxReceives: 1}, func(x *fixture) {
-		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(t)
 		x.send("bad")
 		j := x.start((&poison{}).handle)
 		time.Sleep(20 * time.Minute)

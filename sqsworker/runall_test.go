@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -45,9 +47,7 @@ func TestRunAllStopsTogether(t *testing.T) {
 		defer stop()
 		time.Sleep(10 * time.Second)
 		bad := ws[1].queueURL
-		if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &bad}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &bad}))(t)
 		select {
 		case err := <-result:
 			if !isMissing(err) || !strings.Contains(err.Error(), "queue "+bad+": ") || strings.Contains(err.Error(), ws[0].queueURL) {

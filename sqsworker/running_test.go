@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -151,9 +153,7 @@ func TestRunningKey(t *testing.T) {
 						sqsonce.AttrEventKey: {DataType: aws.String("String"), StringValue: &tt.attribute},
 					}
 				}
-				if _, err := x.c.SendMessage(x.Context(), in); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(x.c.SendMessage(x.Context(), in))(t)
 				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 					m.Attributes = nil // a handler may change its message
 					if tt.tell != nil {
@@ -175,10 +175,7 @@ func TestRunningKey(t *testing.T) {
 
 func TestOptionsInForce(t *testing.T) {
 	t.Parallel()
-	w, err := New(&instantClient{}, "http://sqs.local/1/jobs", ok, func(o *Options) { o.MaxHeld, o.StopTimeout = 7, -1 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(New(&instantClient{}, "http://sqs.local/1/jobs", ok, func(o *Options) { o.MaxHeld, o.StopTimeout = 7, -1 }))(t)
 	if w.State() != "new" {
 		t.Errorf("state %q", w.State())
 	}
@@ -186,9 +183,7 @@ func TestOptionsInForce(t *testing.T) {
 	if o.Concurrency != 10 || o.MaxInFlight != 30 || o.MaxHeld != 7 || o.VisibilityTimeout != 30*time.Second || o.StopTimeout != -1 || o.MaxAttempts != 0 {
 		t.Errorf("got %+v, want what was given and the defaults", o)
 	}
-	if err := w.SetConcurrency(100); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.SetConcurrency(100))
 	if o := w.Options(); o.Concurrency != 100 || o.MaxInFlight != 210 || o.MaxHeld != 7 {
 		t.Errorf("after SetConcurrency: %+v", o)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -288,9 +290,7 @@ func TestQueueDeleted(t *testing.T) {
 					return nil
 				}, func(o *Options) { o.Concurrency, o.MaxInFlight = 100, 250 })
 				time.Sleep(5 * time.Second)
-				if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}))(t)
 				before, began := len(x.srv.Calls()), time.Now()
 				err := j.wait()
 				if took := time.Since(began); !isMissing(err) || took > 30*time.Second {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
@@ -44,9 +46,7 @@ func TestProbes(t *testing.T) {
 				for i, w := range ws {
 					rec := ask(w.Health(), "GET", path)
 					var body struct{ Reason string }
-					if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, json.Unmarshal(rec.Body.Bytes(), &body))
 					want.Workers = append(want.Workers, statusreport.ProbeWorker{
 						Queue: []string{"orders", "refunds"}[i], State: states[i], OK: rec.Code == 200, Reason: body.Reason,
 					})
@@ -120,10 +120,7 @@ func TestPathsAndMethods(t *testing.T) {
 	}
 	server := httptest.NewServer(h)
 	defer server.Close()
-	resp, err := http.Head(server.URL + "/stats")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Head(server.URL + "/stats"))(t)
 	if resp.Body.Close() != nil || resp.StatusCode != 200 || resp.ContentLength <= 0 {
 		t.Errorf("HEAD /stats: %s, length %d", resp.Status, resp.ContentLength)
 	}
@@ -165,13 +162,8 @@ func TestStatsGolden(t *testing.T) {
 		h := x.handler(func(o *Options) { everything(x, o) })
 		time.Sleep(90 * time.Second)
 		var got bytes.Buffer
-		if err := json.Indent(&got, ask(h, "GET", "/stats").Body.Bytes(), "", "  "); err != nil {
-			t.Fatal(err)
-		}
-		want, err := os.ReadFile("testdata/stats.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Indent(&got, ask(h, "GET", "/stats").Body.Bytes(), "", "  "))
+		want := must.Get(os.ReadFile("testdata/stats.json"))(t)
 		if diff := cmp.Diff(string(want), got.String()); diff != "" {
 			t.Errorf("testdata/stats.json (-want +got):\n%s", diff)
 		}

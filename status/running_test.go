@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -26,10 +28,7 @@ func TestRunning(t *testing.T) {
 		const secret = "s3cret"
 		orders, refunds := x.queue("orders.fifo", map[string]string{"FifoQueue": "true"}), x.queue("refunds", nil)
 		over := make(chan struct{})
-		once, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		once := must.Get(dedup.New(memstore.New(), "billing", func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) }))(t)
 		stuck := x.worker(orders, func(context.Context, *sqsonce.Message) error { <-over; return nil }, func(o *sqsworker.Options) {
 			o.Timeout = func(*sqsonce.Message) time.Duration { return 10 * time.Second }
 		})

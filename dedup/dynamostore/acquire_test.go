@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
@@ -242,9 +244,7 @@ func TestRecordStaysUnder1KB(t *testing.T) {
 		c.Key = "a-consumer-of-64-characters-0123456789012345678901234567890123456#" + string(make([]byte, 128))
 		c.Validation = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 		l := b.acquire(s, c)
-		if err := s.Release(t.Context(), l, errors.New(string(make([]byte, 1000)))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Release(t.Context(), l, errors.New(string(make([]byte, 1000)))))
 		time.Sleep(time.Second)
 		c.Owner = "0123456789abcdef012345678B"
 		before := len(b.srv.Calls())
@@ -258,10 +258,7 @@ func TestRecordStaysUnder1KB(t *testing.T) {
 // A key that DynamoDB would not take, and a claim that cannot be granted, are refused before a request.
 func TestClaimIsChecked(t *testing.T) {
 	t.Parallel()
-	s, err := New(&refusalCounter{}, testTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(&refusalCounter{}, testTable))(t)
 	long := strings.Repeat("k", MaxKey+1)
 	if err := checkKey("key", long[1:]); err != nil {
 		t.Errorf("%d bytes: got %v, want nil", MaxKey, err)

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -205,9 +207,7 @@ func TestRoleWithoutStatements(t *testing.T) {
 			}}
 			s.client = line
 			leases, errs := acquireAll(t.Context(), s, claimsOf(5))
-			if err := errors.Join(append(errs, completeAll(t.Context(), s, leases))...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(append(errs, completeAll(t.Context(), s, leases))...))
 			if line.calls != 1 {
 				t.Errorf("%d batches, want 1", line.calls)
 			}
@@ -266,9 +266,7 @@ func TestDelayedCopyOfABatchChangesNothing(t *testing.T) {
 			claims := claimsOf(3)
 			claims[2].Lease = 5 * time.Second
 			leases, _ := acquireAll(t.Context(), s, claims)
-			if err := completeAll(t.Context(), s, leases[:2]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, completeAll(t.Context(), s, leases[:2]))
 			b.release(s, leases[2])
 			other := claims[2]
 			other.Owner = "another"

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -109,10 +111,7 @@ func TestWhatIsBatched(t *testing.T) {
 // PartiQL takes only the name of a table: with an ARN, such as that of another account's table, every write is sent singly.
 func TestTableByARNIsNotBatched(t *testing.T) {
 	t.Parallel()
-	s, err := New(&batchLine{}, "arn:aws:dynamodb:us-east-1:123456789012:table/dedup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(&batchLine{}, "arn:aws:dynamodb:us-east-1:123456789012:table/dedup"))(t)
 	s.peers.enter("somebody else", time.Now().Add(time.Hour))
 	m := s.clock.look()
 	if s.batchInsert(s.newAcquisition(claim("a"), 0, m), m) != nil {

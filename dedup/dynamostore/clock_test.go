@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/granted"
 )
@@ -181,10 +183,7 @@ func TestOnlyDynamoDBTeachesTheClock(t *testing.T) {
 	for _, wrong := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
 		runBed(t, wrong.String(), func(t *testing.T, b *bed) {
 			proxy := &stranger{to: b.srv, header: http.Header{"Date": {time.Now().Add(wrong).UTC().Format(http.TimeFormat)}}}
-			s, err := New(b.client(proxy), testTable)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(New(b.client(proxy), testTable))(t)
 			other := b.store()
 			live, done := claim("other"), claim("other")
 			done.Key = "billing#done"

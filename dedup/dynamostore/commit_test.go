@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -75,9 +77,7 @@ func TestInboxTokens(t *testing.T) {
 			fault.Rule{Op: "TransactWriteItems", Nth: 3, Do: fault.FailEntries, Entries: []int{1}},
 			fault.Rule{Op: "TransactWriteItems", Nth: 4, Do: fault.LoseReply},
 		)
-		if err := b.inbox(s).Handler(bookAlice)(t.Context(), order(1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.inbox(s).Handler(bookAlice)(t.Context(), order(1)))
 		k := tap.tokens
 		if len(k) != 5 || k[0] != k[1] || k[1] != k[2] || k[2] == k[3] || k[3] != k[4] {
 			t.Errorf("tokens: got %v, want one for the first three attempts and another for the last two", k)
@@ -130,9 +130,7 @@ func TestInboxRenewsAShortLeaseBeforeTheCommit(t *testing.T) {
 					return bookAlice(ctx, m, tx)
 				})
 			sent, start := len(b.srv.Calls()), time.Now()
-			if err := h(t.Context(), order(1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h(t.Context(), order(1)))
 			if took := time.Since(start); took != 3*time.Second {
 				t.Errorf("took %s, want the handler's 3 s: only a later attempt is delayed", took)
 			}

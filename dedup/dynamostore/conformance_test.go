@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -31,10 +33,7 @@ func TestConformance(t *testing.T) {
 		},
 		Misconfigured: func(t *testing.T) dedup.Store {
 			b := newBed(t)
-			s, err := New(b.client(b.srv), "missing")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(New(b.client(b.srv), "missing"))(t)
 			return s
 		},
 		Attributes: attributes,
@@ -159,13 +158,8 @@ func TestConformanceOnDynoxide(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		New: func(t *testing.T) dedup.Store {
 			table := "dedup-" + rand.Text()
-			if err := CreateTable(t.Context(), client, table); err != nil {
-				t.Fatal(err)
-			}
-			s, err := New(client, table)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, CreateTable(t.Context(), client, table))
+			s := must.Get(New(client, table))(t)
 			return s
 		},
 		RealTime: true,

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -113,10 +115,7 @@ func TestUnlistedExceptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	once, err := dedup.New(s, "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(s, "billing"))(t)
 	answers := []string{"{}", "", "[]", "<html>"}
 	for _, r := range testserver.Refusals(100) {
 		answers = append(answers, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%sException","message":%q}`, r.Code, r.Text))
@@ -185,10 +184,7 @@ func TestKindsOfBadClients(t *testing.T) {
 					t.Error("a request was sent")
 					return nil, errors.New("sent")
 				})}
-				s, err := New(dynamodb.New(o), testTable)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(New(dynamodb.New(o), testTable))(t)
 				b.wantKinds(s, misconfigured)
 			})
 		})
@@ -221,10 +217,7 @@ func TestCheckOfAStatus(t *testing.T) {
 		ddbtypes.TableStatusArchived:                          ErrAccessDenied,
 	} {
 		runBed(t, string(status), func(t *testing.T, b *bed) {
-			s, err := New(describedTable{b.client(b.srv), status}, testTable)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(New(describedTable{b.client(b.srv), status}, testTable))(t)
 			if err := s.Check(t.Context()); !errors.Is(err, want) || want != nil && kindOf(err) != misconfigured {
 				t.Errorf("Check: got error %v, want %v", err, want)
 			}
@@ -259,10 +252,7 @@ func TestKindsOfNetworkErrors(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := &bed{T: t}
-				s, err := New(b.client(f), testTable)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(New(b.client(f), testTable))(t)
 				b.wantKinds(s, unavailable)
 			})
 		})

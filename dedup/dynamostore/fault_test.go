@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -100,9 +102,7 @@ func (b *bed) withoutFaults(run func(context.Context, *Store, dedup.Lease) (dedu
 		b.Fatalf("without faults: %v", err)
 	}
 	item := b.item(testTable)
-	if err := s.Delete(b.Context(), testKey, func(o *DeleteOptions) { o.Force = true }); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, s.Delete(b.Context(), testKey, func(o *DeleteOptions) { o.Force = true }))
 	return l, item
 }
 
@@ -149,10 +149,7 @@ func TestAcquireWithFaultsIsGranted(t *testing.T) {
 func TestOwnRetryIsNotRefused(t *testing.T) {
 	onBed(t, func(t *testing.T, b *bed) {
 		refusals := &refusalCounter{Client: b.client(b.srv)}
-		s, err := New(refusals, testTable)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(refusals, testTable))(t)
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
 		l := b.acquire(s, claim("a"))
 		if refusals.n != 0 {
@@ -206,9 +203,7 @@ func TestRefusedSignatureOfAWrongClock(t *testing.T) {
 		})
 		t.Cleanup(srv.Close)
 		b := &bed{T: t, srv: srv}
-		if err := CreateTable(t.Context(), b.client(srv), testTable); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, CreateTable(t.Context(), b.client(srv), testTable))
 		s := b.store()
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Error, Code: "InvalidSignatureException"})
 		l := b.acquire(s, claim("a"))

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -39,10 +41,7 @@ func TestForeignRecordsAreCounted(t *testing.T) {
 		{"crashed", values{attrStatus: text(inProgress), attrUntil: number(1)}, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }},
 	} {
 		runStore(t, c.name, func(t *testing.T, b *bed, s *Store) {
-			once, err := dedup.New(s, "billing", orderKey, c.opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			once := must.Get(dedup.New(s, "billing", orderKey, c.opt))(t)
 			item := values{TTLAttribute: number(time.Now().Add(time.Hour).Unix())}
 			for name, v := range c.item {
 				item[name] = v

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/golden"
@@ -66,9 +68,7 @@ func TestGoldenBatch(t *testing.T) {
 		s := b.storeWithPeer()
 		begun := len(b.srv.Calls())
 		leases, errs := acquireAll(b.Context(), s, claimsOf(completed+1))
-		if err := errors.Join(append(errs, completeAll(b.Context(), s, leases[:completed]))...); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, errors.Join(append(errs, completeAll(b.Context(), s, leases[:completed]))...))
 		if got := b.ops(begun); !slices.Equal(got, []string{batchCall, batchCall}) {
 			b.Errorf("calls: got %v, want batches only", got)
 		}
@@ -103,9 +103,7 @@ func TestGoldenInbox(t *testing.T) {
 		return b.inbox(b.store(), func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return "hash of " + m.Body } }).Handler(bookAlice)
 	}
 	checkGolden(t, "inbox.json", func(b *bed) {
-		if err := inbox(b)(b.Context(), order(1)); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, inbox(b)(b.Context(), order(1)))
 		b.balance("10")
 	}, func(b *bed) {
 		if err := inbox(b)(b.Context(), order(1)); err != nil {

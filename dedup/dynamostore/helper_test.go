@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -39,9 +41,7 @@ func newBed(t *testing.T) *bed {
 	srv := memdynamodb.New()
 	t.Cleanup(srv.Close)
 	b := &bed{T: t, srv: srv}
-	if err := CreateTable(t.Context(), b.client(srv), testTable); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateTable(t.Context(), b.client(srv), testTable))
 	return b
 }
 
@@ -90,10 +90,7 @@ func (b *bed) clientOf(rt http.RoundTripper, url string) *dynamodb.Client {
 // store is a host, with a clock and an SDK client of its own.
 func (b *bed) store(optFns ...func(*Options)) *Store {
 	b.Helper()
-	s, err := New(b.client(b.srv), testTable, optFns...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(New(b.client(b.srv), testTable, optFns...))(b)
 	return s
 }
 
@@ -151,9 +148,7 @@ func (b *bed) item(table string) map[string]string {
 		b.Fatalf("table %s has %d items, want at most 1", table, len(items))
 	}
 	var wire map[string]map[string]any
-	if err := json.Unmarshal(items[0], &wire); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, json.Unmarshal(items[0], &wire))
 	plain := map[string]string{}
 	for name, v := range wire {
 		for _, x := range v {
@@ -272,9 +267,7 @@ func (b *bed) records() map[string]map[string]string {
 	records := map[string]map[string]string{}
 	for _, raw := range b.srv.Items(testTable) {
 		var wire map[string]map[string]string
-		if err := json.Unmarshal(raw, &wire); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, json.Unmarshal(raw, &wire))
 		plain := map[string]string{}
 		for name, v := range wire {
 			for _, x := range v {

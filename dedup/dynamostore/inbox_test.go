@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -72,10 +74,7 @@ func bookAlice(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
 
 func (b *bed) inbox(s *Store, optFns ...func(*dedup.Options)) *Inbox {
 	b.Helper()
-	i, err := NewInbox(s, "billing", optFns...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	i := must.Get(NewInbox(s, "billing", optFns...))(b)
 	return i
 }
 
@@ -148,10 +147,7 @@ func TestInboxCrash(t *testing.T) {
 				return bookAlice(ctx, m, tx)
 			}
 			crash := &line{to: b.srv}
-			s, err := New(b.client(crash), testTable)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(New(b.client(crash), testTable))(t)
 			dead := errors.New("crashed")
 			fell := false
 			crash.set(func(target string) error {
@@ -241,9 +237,7 @@ func (b *bed) meddle(key, change string) {
 	b.Helper()
 	c, k := b.client(b.srv), values{attrID: text(key)}
 	if change == "" {
-		if _, err := c.DeleteItem(b.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(testTable), Key: k}); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(c.DeleteItem(b.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(testTable), Key: k}))(b)
 		return
 	}
 	in := &dynamodb.UpdateItemInput{TableName: aws.String(testTable), Key: k, UpdateExpression: aws.String(change)}
@@ -257,17 +251,13 @@ func (b *bed) meddle(key, change string) {
 			in.ExpressionAttributeNames = map[string]string{ph: name}
 		}
 	}
-	if _, err := c.UpdateItem(b.Context(), in); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(c.UpdateItem(b.Context(), in))(b)
 }
 
 func TestInboxUsersConditionFails(t *testing.T) {
 	onLedger(t, func(t *testing.T, b *bed) {
 		i := b.inbox(b.store())
-		if err := i.Handler(bookAlice)(t.Context(), order(1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, i.Handler(bookAlice)(t.Context(), order(1)))
 		m := order(2)
 		m.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "String", String: "43"}
 		check := &ddbtypes.ConditionCheck{
@@ -324,9 +314,7 @@ func TestInboxHandlersShareTheirEvents(t *testing.T) {
 			if lines.Len() > 0 {
 				t.Errorf("one handler: log has %q, want nothing", lines.String())
 			}
-			if err := i.Handler(bookAlice)(t.Context(), order(1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, i.Handler(bookAlice)(t.Context(), order(1)))
 		}
 		synctest.Wait()
 		if got := lines.String(); strings.Count(got, "share their events") != 1 {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -31,17 +33,12 @@ func (s *scans) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func
 func (b *bed) largeRecords() (*Store, *scans) {
 	b.Helper()
 	client := &scans{Client: b.client(b.srv)}
-	s, err := New(client, testTable)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(New(client, testTable))(b)
 	large := dedup.Result{Data: []byte(strings.Repeat("x", 100_000))}
 	for i := range 30 {
 		c := claim("a")
 		c.Key = fmt.Sprint("billing#", i)
-		if err := s.Complete(b.Context(), b.acquire(s, c), large); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, s.Complete(b.Context(), b.acquire(s, c), large))
 	}
 	b.acquire(s, claim("a"))
 	return s, client

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
@@ -20,10 +22,7 @@ func TestWarningWithoutALogger(t *testing.T) {
 	var log bytes.Buffer
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(&dynamodb.Client{}, "dedup")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(&dynamodb.Client{}, "dedup"))(t)
 		s.batcher.disable("AccessDeniedException")
 	}) // it waits for the log
 	if !strings.Contains(log.String(), "batches are off") {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -69,10 +71,7 @@ func TestAnswersWithoutTime(t *testing.T) {
 					b.complete(other, l)
 				}
 			}
-			s, err := New(client(b), testTable)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(New(client(b), testTable))(t)
 			s.peers.enter("peer", s.clock.look().host.Add(lease))
 			// An SDK that retries by itself meets its own records.
 			b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.LoseReply})

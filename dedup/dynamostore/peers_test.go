@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -51,9 +53,7 @@ func TestWhoIsAPeer(t *testing.T) {
 		{"has completed", func(b *bed, s *Store, c dedup.Claim) { b.complete(s, b.acquire(s, c)) }, false},
 		{"has released", func(b *bed, s *Store, c dedup.Claim) { b.release(s, b.acquire(s, c)) }, false},
 		{"has committed", func(b *bed, s *Store, c dedup.Claim) {
-			if err := s.commit(b.Context(), b.acquire(s, c), nil); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, s.commit(b.Context(), b.acquire(s, c), nil))
 		}, false},
 		{"was refused", func(b *bed, s *Store, c dedup.Claim) {
 			b.acquire(b.store(), c)
@@ -64,9 +64,7 @@ func TestWhoIsAPeer(t *testing.T) {
 		}, false},
 		{"was lost", func(b *bed, s *Store, c dedup.Claim) {
 			l := b.acquire(s, c)
-			if err := b.store().Delete(b.Context(), c.Key, func(o *DeleteOptions) { o.Force = true }); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, b.store().Delete(b.Context(), c.Key, func(o *DeleteOptions) { o.Force = true }))
 			if err := s.Complete(b.Context(), l, dedup.Result{}); !errors.Is(err, sqsonce.ErrLeaseLost) {
 				b.Fatal(err)
 			}
@@ -90,9 +88,7 @@ func TestDelayedCopyOnADeletedRecordIsAGhostLease(t *testing.T) {
 	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Replay, Delay: 20 * time.Second})
 		b.complete(s, b.acquire(s, claim("a")))
-		if err := s.Delete(t.Context(), testKey); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Delete(t.Context(), testKey))
 		time.Sleep(30 * time.Second)
 		g, err := s.Acquire(t.Context(), claim("b"))
 		if g.Verdict != dedup.VerdictInProgress {
@@ -189,20 +185,14 @@ func numberIn(t *testing.T, record map[string]string, attribute string) int64 {
 	if record == nil {
 		return 0
 	}
-	n, err := strconv.ParseInt(record[attribute], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.ParseInt(record[attribute], 10, 64))(t)
 	return n
 }
 
 // A copy of that release, which the network delivers late, hides no crash.
 func TestReleasedFromTheStartTakesNothingOver(t *testing.T) {
 	t.Parallel()
-	s, err := New(&refusalCounter{}, testTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(&refusalCounter{}, testTable))(t)
 	if got := s.acquireInput(s.releasedFromTheStart(unknownLease("a"), 0)).ConditionExpression; got != acquireReleasedExpr.condition {
 		t.Errorf("condition: got %s, want that of an acquire without takeovers", *got)
 	}

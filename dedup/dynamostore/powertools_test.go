@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -21,9 +23,7 @@ import (
 func (b *bed) foreign(item values) {
 	b.Helper()
 	item[attrID] = text(testKey)
-	if _, err := b.client(b.srv).PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: item}); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(b.client(b.srv).PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: item}))(b)
 }
 
 func seconds(d time.Duration) ddbtypes.AttributeValue { return number(time.Now().Add(d).Unix()) }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -19,18 +21,13 @@ import (
 // seen is the record as an operator sees it.
 func (b *bed) seen(s *Store) dedup.Record {
 	b.Helper()
-	r, err := s.Inspect(b.Context(), testKey)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := must.Get(s.Inspect(b.Context(), testKey))(b)
 	return r
 }
 
 func (b *bed) reopen(s *Store, seen dedup.Record) {
 	b.Helper()
-	if err := s.Reopen(b.Context(), seen, "note"); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, s.Reopen(b.Context(), seen, "note"))
 }
 
 // A store that has asked nothing yet does not know DynamoDB's time: its first refusal tells it.
@@ -113,9 +110,7 @@ func TestCommitted(t *testing.T) {
 		}
 		tx := &Tx{}
 		tx.Update(book("alice"))
-		if err := s.commit(t.Context(), l, tx.close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.commit(t.Context(), l, tx.close()))
 		r := b.seen(s)
 		if !r.Completed || !r.Committed {
 			t.Errorf("after the commit: got %+v, want Completed and Committed", r)
@@ -134,10 +129,7 @@ func TestCommitted(t *testing.T) {
 // The runbook's command reopens a record as Reopen does: it leaves no attribute of a result.
 func TestRunbookReopens(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/runbook.md"))(t)
 	_, command, found := strings.Cut(string(page), " REMOVE ")
 	removed, rest, _ := strings.Cut(command, "'")
 	_, rest, named := strings.Cut(rest, "--expression-attribute-names '")

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -50,10 +52,7 @@ func newMachine(t *testing.T, sc scope, b *breaker) *machine {
 	m := &machine{T: t, scope: sc, broken: b, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	bed := &bed{T: t}
 	for i := range m.stores {
-		s, err := New(bed.client(m), testTable, func(o *Options) { o.now = func() time.Time { return m.now.Add(sc.skew[i]) } })
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(bed.client(m), testTable, func(o *Options) { o.now = func() time.Time { return m.now.Add(sc.skew[i]) } }))(t)
 		m.stores[i] = s
 	}
 	m.probe = m.stores[players-1]

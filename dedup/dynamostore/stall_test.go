@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sqsonce/sqsonce"
@@ -96,14 +98,8 @@ func TestStallIsNoCrash(t *testing.T) {
 		for _, reverse := range []bool{false, true} {
 			runBed(t, fmt.Sprintf("%+v reverse=%t", tt, reverse), func(t *testing.T, b *bed) {
 				n := &stall{to: b.srv, reverse: reverse}
-				s, err := New(b.client(n), testTable)
-				if err != nil {
-					t.Fatal(err)
-				}
-				o, err := dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration, o.OnCrash, o.CacheSize = tt.lease, dedup.OnCrashBlock, -1 })
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(New(b.client(n), testTable))(t)
+				o := must.Get(dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration, o.OnCrash, o.CacheSize = tt.lease, dedup.OnCrashBlock, -1 }))(t)
 				runs := 0
 				var mu sync.Mutex
 				deliver := func(ctx context.Context, h error) []error {
@@ -161,13 +157,8 @@ func TestConnectionsThatDiedInAFreeze(t *testing.T) {
 		n := thawtest.New(t, srv)
 		b := &bed{T: t}
 		client := dynamodb.New(b.client(nil).Options(), func(o *dynamodb.Options) { o.HTTPClient = n.Client() })
-		if err := CreateTable(t.Context(), client, testTable); err != nil {
-			t.Fatal(err)
-		}
-		s, err := New(client, testTable, func(o *Options) { o.MaxBatch = -1 })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, CreateTable(t.Context(), client, testTable))
+		s := must.Get(New(client, testTable, func(o *Options) { o.MaxBatch = -1 }))(t)
 		invocation := func(i int) {
 			var wg sync.WaitGroup
 			for k := range 8 {

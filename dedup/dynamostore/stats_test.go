@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -39,9 +41,7 @@ func TestStatsUnits(t *testing.T) {
 		})
 		spent("inspect", 0, 1, func() { _, _ = s.Inspect(t.Context(), testKey) })
 		spent("complete with a result of 3,000 bytes", 4, 0, func() {
-			if err := s.Complete(t.Context(), dedup.Lease{Key: testKey, Owner: "a"}, result); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Complete(t.Context(), dedup.Lease{Key: testKey, Owner: "a"}, result))
 		})
 		spent("duplicate", 4, 0, func() { _, _ = granted.Lease(s.Acquire(t.Context(), claim("b"))) })
 		spent("renewal that is refused", 4, 0, func() { _, _ = s.Renew(t.Context(), dedup.Lease{Key: testKey, Owner: "b"}, lease) })
@@ -51,15 +51,11 @@ func TestStatsUnits(t *testing.T) {
 		s.peers.enter("peer", time.Now().Add(time.Hour))
 		spent("two acquires in a batch", 2, 0, func() {
 			l, errs := acquireAll(t.Context(), s, claimsOf(2))
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(errs...))
 			leases = l
 		})
 		spent("two completes in a batch", 2, 0, func() {
-			if err := completeAll(t.Context(), s, leases); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, completeAll(t.Context(), s, leases))
 		})
 		if got := s.Stats(); got.Batches != 2 || got.Statements != 4 {
 			t.Errorf("%d statements in %d batches, want 4 in 2", got.Statements, got.Batches)
@@ -70,19 +66,14 @@ func TestStatsUnits(t *testing.T) {
 // An inbox costs one unit to acquire, two for the record in the transaction, and twice the handler's writes.
 func TestStatsInboxUnits(t *testing.T) {
 	onStore(t, func(t *testing.T, b *bed, s *Store) {
-		inbox, err := NewInbox(s, "billing")
-		if err != nil {
-			t.Fatal(err)
-		}
+		inbox := must.Get(NewInbox(s, "billing"))(t)
 		h := inbox.Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
 			for _, id := range []string{"one", "two", "three"} {
 				tx.Put(&ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text(id)}})
 			}
 			return nil
 		})
-		if err := h(t.Context(), &sqsonce.Message{ID: "m", QueueARN: "arn:aws:sqs:us-east-1:0:q", ReceiveCount: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h(t.Context(), &sqsonce.Message{ID: "m", QueueARN: "arn:aws:sqs:us-east-1:0:q", ReceiveCount: 1}))
 		if got, want := s.Stats().WriteUnits, 1.0+2+2*3; got != want {
 			t.Errorf("write units of an inbox with three writes: got %v, want %v", got, want)
 		}

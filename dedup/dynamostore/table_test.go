@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -96,9 +98,7 @@ func (b *bed) table(schema []ddbtypes.KeySchemaElement, types kinds, ttl string)
 		in.AttributeDefinitions = append(in.AttributeDefinitions, ddbtypes.AttributeDefinition{AttributeName: aws.String(n), AttributeType: k})
 	}
 	c := b.client(b.srv)
-	if _, err := c.CreateTable(b.Context(), in); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(c.CreateTable(b.Context(), in))(b)
 	if ttl == "" {
 		return
 	}
@@ -215,10 +215,7 @@ func TestRunAnywayNeedsATable(t *testing.T) {
 			if key != "" {
 				b.table(keys(key), kinds{key: "S"}, "")
 			}
-			once, err := dedup.New(b.store(), "billing", func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
-			if err != nil {
-				t.Fatal(err)
-			}
+			once := must.Get(dedup.New(b.store(), "billing", func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway }))(t)
 			h := once.Handler(func(context.Context, *sqsonce.Message) error { t.Errorf("%s: the handler ran", name); return nil })
 			var wg sync.WaitGroup
 			for i := range 3 { // singly, and in a batch

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
@@ -43,9 +45,7 @@ func TestNow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := memstore.New(func(o *memstore.Options) { o.Now = func() time.Time { return now } })
-	if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(granted.Lease(s.Acquire(t.Context(), claim("k", "a"))))(t)
 	now = now.Add(time.Minute - 1)
 	if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); !errors.Is(err, sqsonce.ErrInProgress) {
 		t.Errorf("just before the end: got error %v, want in progress", err)
@@ -66,26 +66,17 @@ func TestInspectAndDelete(t *testing.T) {
 	if _, err := s.Inspect(ctx, "k"); !errors.Is(err, dedup.ErrNotFound) {
 		t.Errorf("no record: got error %v, want ErrNotFound", err)
 	}
-	l, err := granted.Lease(s.Acquire(ctx, claim("k", "a")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(granted.Lease(s.Acquire(ctx, claim("k", "a"))))(t)
 	r, err := s.Inspect(ctx, "k")
 	if err != nil || r.Completed || r.Until != l.Until || r.Owner != "a" || r.ReceiveCount != 2 || time.Until(r.ExpiresAt) < time.Hour {
 		t.Errorf("leased: got %+v, %v", r, err)
 	}
-	if err := s.Release(ctx, l, errors.New("declined")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Release(ctx, l, errors.New("declined")))
 	if r, err := s.Inspect(ctx, "k"); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
 		t.Errorf("released: got %+v, %v, want a zero Until and the error", r, err)
 	}
-	if l, err = granted.Lease(s.Acquire(ctx, claim("k", "b"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Complete(ctx, l, dedup.Result{Data: []byte("1")}); err != nil {
-		t.Fatal(err)
-	}
+	l = must.Get(granted.Lease(s.Acquire(ctx, claim("k", "b"))))(t)
+	must.Do(t, s.Complete(ctx, l, dedup.Result{Data: []byte("1")}))
 	r, err = s.Inspect(ctx, "k")
 	if err != nil || !r.Completed || string(r.Result.Data) != "1" {
 		t.Errorf("completed: got %+v, %v", r, err)
@@ -95,9 +86,7 @@ func TestInspectAndDelete(t *testing.T) {
 		t.Errorf("after a caller's change: got %+v, %v", r, err)
 	}
 	for range 2 {
-		if err := s.Delete(ctx, "k"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Delete(ctx, "k"))
 	}
 	if l, err := granted.Lease(s.Acquire(ctx, claim("k", "c"))); err != nil || l.Takeover {
 		t.Errorf("after a delete: got %+v, %v, want a new lease", l, err)
@@ -126,14 +115,9 @@ func TestEmptyNamesAreTyped(t *testing.T) {
 func TestResultIsCopied(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
-	l, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(granted.Lease(s.Acquire(t.Context(), claim("k", "a"))))(t)
 	data := []byte("1")
-	if err := s.Complete(t.Context(), l, dedup.Result{Data: data}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Complete(t.Context(), l, dedup.Result{Data: data}))
 	data[0] = 'x'
 	for range 2 {
 		done, err := s.Acquire(t.Context(), claim("k", "b"))
@@ -151,9 +135,7 @@ func TestExpiredRecordsAreDeleted(t *testing.T) {
 	s := memstore.New(func(o *memstore.Options) { o.Now = func() time.Time { return now } })
 	for i := range 20_000 {
 		now = now.Add(10 * time.Second) // 720 acquires per retention
-		if _, err := granted.Lease(s.Acquire(t.Context(), claim(fmt.Sprint(i), "a"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(granted.Lease(s.Acquire(t.Context(), claim(fmt.Sprint(i), "a"))))(t)
 		if n := s.Len(); n > 2048 {
 			t.Fatalf("%d records in memory after %d acquires, and 720 of them are retained", n, i)
 		}

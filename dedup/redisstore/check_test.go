@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
@@ -30,9 +32,7 @@ func TestCheck(t *testing.T) {
 	}
 	set := func(name, value string) {
 		t.Helper()
-		if err := client.ConfigSet(ctx, name, value).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client.ConfigSet(ctx, name, value).Err())
 	}
 	want := func(when string, want error, not ...error) {
 		t.Helper()
@@ -76,9 +76,7 @@ func TestFirstAcquireChecks(t *testing.T) {
 	client := connect(t, testserver.Redis.Start(t))
 	set := func(name, value string) {
 		t.Helper()
-		if err := client.ConfigSet(ctx, name, value).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client.ConfigSet(ctx, name, value).Err())
 	}
 	refused := func(s *redisstore.Store, want error, setting string) {
 		t.Helper()
@@ -224,9 +222,7 @@ func TestUnfitServers(t *testing.T) {
 	})
 	t.Run("no permission", func(t *testing.T) {
 		needUsers(t)
-		if err := admin.Do(ctx, "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@read", "+@connection", "+eval", "+evalsha", "+time").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, admin.Do(ctx, "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@read", "+@connection", "+eval", "+evalsha", "+time").Err())
 		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "reader", "x" }))
 		if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, redisstore.ErrAccessDenied) {
 			t.Errorf("a command inside the script: got %+v, %v, want ErrAccessDenied", l, err)
@@ -237,9 +233,7 @@ func TestUnfitServers(t *testing.T) {
 	})
 	t.Run("no permission for INFO", func(t *testing.T) {
 		needUsers(t)
-		if err := admin.Do(ctx, "ACL", "SETUSER", "silent", "on", "nopass", "~*", "+@all", "-info").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, admin.Do(ctx, "ACL", "SETUSER", "silent", "on", "nopass", "~*", "+@all", "-info").Err())
 		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "silent", "x" }), durable)
 		if err := s.Check(ctx); !errors.Is(err, redisstore.ErrNotTold) || !errors.Is(err, redisstore.ErrAccessDenied) {
 			t.Errorf("check: got %v, want ErrNotTold and ErrAccessDenied", err)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
@@ -17,10 +19,7 @@ import (
 // consumer returns a handler that acts as another process: it shares no memory with other deliveries.
 func consumer(t *testing.T, s *redisstore.Store, h sqsonce.Handler) sqsonce.Handler {
 	t.Helper()
-	once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.CacheSize, o.PeerWait, o.LeaseDuration = -1, -1, time.Second })
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(s, "billing", func(o *dedup.Options) { o.CacheSize, o.PeerWait, o.LeaseDuration = -1, -1, time.Second }))(t)
 	return once.Handler(h)
 }
 
@@ -50,9 +49,7 @@ func TestRestart(t *testing.T) {
 			effects := 0
 			deliver := func(receive int) {
 				t.Helper()
-				if err := consumer(t, s, func(context.Context, *sqsonce.Message) error { effects++; return nil })(t.Context(), message(receive)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, consumer(t, s, func(context.Context, *sqsonce.Message) error { effects++; return nil })(t.Context(), message(receive)))
 			}
 			deliver(1)
 			server.Kill()
@@ -89,10 +86,7 @@ func TestCompleteOutlivesARestart(t *testing.T) {
 	server := testserver.Redis.Start(t, testserver.AppendOnly)
 	s := newStore(t, connect(t, server))
 	effects := 0
-	once, err := dedup.New(s, "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(s, "billing"))(t)
 	restarted := make(chan error, 1)
 	h := once.Handler(func(context.Context, *sqsonce.Message) error {
 		effects++
@@ -127,18 +121,13 @@ func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
 	onMaster, onReplica := connect(t, master), connect(t, replica)
 	prefix := "failover:"
 	storeOn := func(c *redis.Client) *redisstore.Store {
-		s, err := redisstore.New(c, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(redisstore.New(c, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }))(t)
 		return s
 	}
 	effects := 0
 	deliver := func(s *redisstore.Store, m *sqsonce.Message) {
 		t.Helper()
-		if err := consumer(t, s, func(context.Context, *sqsonce.Message) error { effects++; return nil })(ctx, m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, consumer(t, s, func(context.Context, *sqsonce.Message) error { effects++; return nil })(ctx, m))
 	}
 	replicated, unreplicated := message(1), message(1)
 	replicated.Attributes = map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "replicated"}}
@@ -151,9 +140,7 @@ func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
 	}
 	deliver(storeOn(onMaster), unreplicated)
 	master.Kill()
-	if err := onReplica.Do(ctx, "REPLICAOF", "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, onReplica.Do(ctx, "REPLICAOF", "NO", "ONE").Err())
 	deliver(storeOn(onReplica), replicated)
 	if effects != 2 {
 		t.Errorf("%d effects: the event that the replica had received ran again", effects)
@@ -176,9 +163,7 @@ func awaitReplica(t *testing.T, master *redis.Client) {
 	conn := master.Conn()
 	closeWith(t, conn)
 	// WAIT waits for what its own connection has written.
-	if err := conn.Incr(t.Context(), "steps").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.Incr(t.Context(), "steps").Err())
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		n, err := conn.Wait(t.Context(), 1, time.Second).Result()
 		if err == nil && n >= 1 {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
@@ -118,10 +120,7 @@ func TestLostReplies(t *testing.T) {
 	if again, err := s.Acquire(ctx, claim("c")); again.Verdict != dedup.VerdictCompleted || string(again.Result.Data) != "1" {
 		t.Fatalf("acquire after the complete: got %+v and error %v, want completed", again, err)
 	}
-	done, err := s.Inspect(ctx, claim("a").Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Get(s.Inspect(ctx, claim("a").Key))(t)
 	lose()
 	if err := s.Reopen(ctx, done, "note"); err != nil {
 		t.Fatalf("reopen: %v", err)
@@ -306,10 +305,7 @@ func TestEndsEarly(t *testing.T) {
 	ctx := t.Context()
 	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }))(t)
 	c := claim("a")
 	ends := func(what string, l dedup.Lease) {
 		t.Helper()
@@ -323,9 +319,7 @@ func TestEndsEarly(t *testing.T) {
 		l := acquire(t, s, c)
 		ends("acquired", l)
 		ends("the same claim again", acquire(t, s, c))
-		if l, err = s.Renew(ctx, l, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		l = must.Get(s.Renew(ctx, l, time.Hour))(t)
 		ends("renewed", l)
 	}
 }
@@ -334,10 +328,7 @@ func TestForeignValues(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	client := connect(t, testserver.Redis.Shared(t))
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = t.Name()+":", true })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = t.Name()+":", true }))(t)
 	check := func(key string) {
 		t.Helper()
 		c := claim("a")
@@ -349,21 +340,13 @@ func TestForeignValues(t *testing.T) {
 			t.Errorf("inspect of %s: got %+v, %v, want ErrRecord", key, r, err)
 		}
 	}
-	if err := client.Set(ctx, t.Name()+":string", "x", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.Set(ctx, t.Name()+":string", "x", time.Minute).Err())
 	check("string")
-	if err := client.HSet(ctx, t.Name()+":hash", "name", "x").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.HSet(ctx, t.Name()+":hash", "name", "x").Err())
 	check("hash")
-	if err := client.HSet(ctx, t.Name()+":half", "status", "INPROGRESS").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.HSet(ctx, t.Name()+":half", "status", "INPROGRESS").Err())
 	check("half")
-	if err := client.HSet(ctx, t.Name()+":text", "status", "INPROGRESS", "owner", "x", "fence", "x", "until", "x").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.HSet(ctx, t.Name()+":text", "status", "INPROGRESS", "owner", "x", "fence", "x", "until", "x").Err())
 	check("text")
 
 	acquire(t, s, claim("a"))
@@ -381,13 +364,8 @@ func TestForeignValues(t *testing.T) {
 		t.Errorf("list: got %q, want %q", listed, want)
 	}
 	// A record of which another program has deleted the lease's end.
-	seen, err := s.Inspect(ctx, claim("a").Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := client.HDel(ctx, t.Name()+":"+seen.Key, "until").Err(); err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Get(s.Inspect(ctx, claim("a").Key))(t)
+	must.Do(t, client.HDel(ctx, t.Name()+":"+seen.Key, "until").Err())
 	if err := s.Reopen(ctx, seen, "note"); err != nil {
 		t.Errorf("reopen of a record without the lease's end: %v", err)
 	}
@@ -400,9 +378,7 @@ func TestFlushedScripts(t *testing.T) {
 	s := newStore(t, client)
 	l := acquire(t, s, claim("a"))
 	flush := func() {
-		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client.ScriptFlush(t.Context()).Err())
 	}
 	flush()
 	l, err := s.Renew(t.Context(), l, time.Minute)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
@@ -49,19 +51,13 @@ func goldenStore(t *testing.T, client *redis.Client, prefix string) *redisstore.
 
 func readHash(t *testing.T, client *redis.Client, key string) goldenHash {
 	t.Helper()
-	fields, err := client.HGetAll(t.Context(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fields := must.Get(client.HGetAll(t.Context(), key).Result())(t)
 	for _, name := range goldenTimes {
 		if fields[name] != "0" {
 			fields[name] = rounded(time.Until(time.UnixMilli(milliseconds(t, fields[name]))))
 		}
 	}
-	expiry, err := client.PTTL(t.Context(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expiry := must.Get(client.PTTL(t.Context(), key).Result())(t)
 	return goldenHash{Fields: fields, Expiry: rounded(expiry)}
 }
 
@@ -72,45 +68,28 @@ func writeHash(t *testing.T, client *redis.Client, key string, hash goldenHash) 
 			hash.Fields[name] = strconv.FormatInt(time.Now().Add(duration(t, hash.Fields[name])).UnixMilli(), 10)
 		}
 	}
-	if err := client.HSet(t.Context(), key, hash.Fields).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.PExpire(t.Context(), key, duration(t, hash.Expiry)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.HSet(t.Context(), key, hash.Fields).Err())
+	must.Do(t, client.PExpire(t.Context(), key, duration(t, hash.Expiry)).Err())
 }
 
 // ageHash moves a record's times into the past. Redis deletes a key whose expiry is not positive.
 func ageHash(t *testing.T, client *redis.Client, key string, by time.Duration) {
 	t.Helper()
-	if err := client.HIncrBy(t.Context(), key, "until", -by.Milliseconds()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	expiry, err := client.PTTL(t.Context(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := client.PExpire(t.Context(), key, expiry-by).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.HIncrBy(t.Context(), key, "until", -by.Milliseconds()).Err())
+	expiry := must.Get(client.PTTL(t.Context(), key).Result())(t)
+	must.Do(t, client.PExpire(t.Context(), key, expiry-by).Err())
 }
 
 func rounded(d time.Duration) string { return d.Round(10 * time.Minute).String() }
 
 func duration(t *testing.T, text string) time.Duration {
 	t.Helper()
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(time.ParseDuration(text))(t)
 	return d
 }
 
 func milliseconds(t *testing.T, text string) int64 {
 	t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.ParseInt(text, 10, 64))(t)
 	return n
 }

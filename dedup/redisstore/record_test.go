@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
@@ -24,10 +26,7 @@ func TestExpiryIsRetention(t *testing.T) {
 	ctx := t.Context()
 	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }))(t)
 	c := claim("a")
 	expiry := func(when string, want time.Duration) {
 		t.Helper()
@@ -39,31 +38,21 @@ func TestExpiryIsRetention(t *testing.T) {
 	c.Retention = 3 * time.Hour
 	l := acquire(t, s, c)
 	expiry("acquired", 3*time.Hour)
-	if l, err = s.Renew(ctx, l, 2*time.Hour+30*time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	l = must.Get(s.Renew(ctx, l, 2*time.Hour+30*time.Minute))(t)
 	expiry("renewed past it", 3*time.Hour+30*time.Minute)
-	if l, err = s.Renew(ctx, l, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	l = must.Get(s.Renew(ctx, l, time.Minute))(t)
 	expiry("renewed for less", 3*time.Hour+30*time.Minute)
-	if err := s.Release(ctx, l, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Release(ctx, l, nil))
 	expiry("released", 3*time.Hour+30*time.Minute)
 
 	c.Owner, c.Retention, c.Lease = "b", time.Second, 4*time.Hour
 	l = acquire(t, s, c)
 	expiry("a lease longer than its retention", 5*time.Hour)
-	if err := s.Complete(ctx, l, dedup.Result{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Complete(ctx, l, dedup.Result{}))
 	expiry("completed", 5*time.Hour)
 
 	// The end of retention, without the wait.
-	if err := client.PExpire(ctx, prefix+c.Key, time.Millisecond).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.PExpire(ctx, prefix+c.Key, time.Millisecond).Err())
 	time.Sleep(20 * time.Millisecond)
 	c.Owner, c.Lease = "c", time.Minute
 	if after := acquire(t, s, c); after.Takeover || after.Fence <= l.Fence {
@@ -76,17 +65,10 @@ func TestFenceGrowsOverClocks(t *testing.T) {
 	t.Parallel()
 	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Release(t.Context(), acquire(t, s, claim("a")), nil); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }))(t)
+	must.Do(t, s.Release(t.Context(), acquire(t, s, claim("a")), nil))
 	const ahead = 4_000_000_000_000
-	if err := client.HSet(t.Context(), prefix+claim("a").Key, "fence", ahead).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.HSet(t.Context(), prefix+claim("a").Key, "fence", ahead).Err())
 	if l := acquire(t, s, claim("b")); l.Fence != ahead+1 {
 		t.Errorf("fence %d, want %d", l.Fence, int64(ahead+1))
 	}
@@ -111,34 +93,24 @@ func TestInspectAndDelete(t *testing.T) {
 	if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || in.Until.Sub(l.Until).Abs() > 5*time.Second {
 		t.Errorf("leased: delete: got %v, want *InProgressError with the lease's end", err)
 	}
-	if err := errors.Join(s.Release(ctx, l, errors.New("declined")), s.Release(ctx, l, errors.New("again"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(s.Release(ctx, l, errors.New("declined")), s.Release(ctx, l, errors.New("again"))))
 	if r, err := s.Inspect(ctx, c.Key); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
 		t.Errorf("released twice: got %+v, %v, want a zero Until and the first error", r, err)
 	}
 	c.Owner = "b"
 	l = acquire(t, s, c)
-	if err := s.Complete(ctx, l, dedup.Result{Data: []byte("\x00\xff1")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Complete(ctx, l, dedup.Result{Data: []byte("\x00\xff1")}))
 	// A late copy of a complete touches nothing.
-	if err := s.Complete(ctx, l, dedup.Result{Data: []byte("2")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Complete(ctx, l, dedup.Result{Data: []byte("2")}))
 	if r, err = s.Inspect(ctx, c.Key); err != nil || !r.Completed || string(r.Result.Data) != "\x00\xff1" || r.Result.Validation != "hash" {
 		t.Errorf("completed: got %+v, %v", r, err)
 	}
-	if err := s.Delete(ctx, c.Key); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Delete(ctx, c.Key))
 	c.Owner = "c"
 	if l = acquire(t, s, c); l.Takeover {
 		t.Errorf("after a delete: got %+v, want a fresh lease", l)
 	}
-	if err := s.Delete(ctx, c.Key, func(o *redisstore.DeleteOptions) { o.Force = true }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Delete(ctx, c.Key, func(o *redisstore.DeleteOptions) { o.Force = true }))
 	if err := s.Complete(ctx, l, dedup.Result{}); !errors.Is(err, sqsonce.ErrLeaseLost) {
 		t.Errorf("complete after a forced delete: got %v, want ErrLeaseLost", err)
 	}
@@ -191,9 +163,7 @@ func TestBadInputIsTyped(t *testing.T) {
 	field("a Ring", err)
 
 	closed := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, closed.Close())
 	s := newStore(t, closed)
 	ctx := t.Context()
 	for _, c := range []dedup.Claim{{Key: "", Owner: "a"}, {Key: "k", Owner: ""}} {
@@ -231,15 +201,10 @@ func TestMemoryFull(t *testing.T) {
 		return acquire(t, s, c)
 	}
 	completed, replayed, released, renewed, deleted := lease("completed"), lease("replayed"), lease("released"), lease("renewed"), lease("deleted")
-	stuck, err := s.Inspect(ctx, lease("reopened").Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stuck := must.Get(s.Inspect(ctx, lease("reopened").Key))(t)
 	set := func(maxmemory string) {
 		t.Helper()
-		if err := client.ConfigSet(ctx, "maxmemory", maxmemory).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client.ConfigSet(ctx, "maxmemory", maxmemory).Err())
 	}
 	set("1")
 	if err := client.Set(ctx, "other", strings.Repeat("x", 100), 0).Err(); err == nil {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
@@ -26,10 +28,7 @@ import (
 // newProxy is a network to a server that can stall: what is sent waits, and arrives later.
 func newProxy(t *testing.T, server *testserver.Server) *netfault.Proxy {
 	t.Helper()
-	p, err := netfault.Start(server.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(netfault.Start(server.Addr()))(t)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -48,10 +47,7 @@ func TestStall(t *testing.T) {
 	var runs atomic.Int64
 	consumer := func() sqsonce.Handler {
 		client := connect(t, server, func(o *redis.Options) { o.PoolSize = 2 * events })
-		store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }))(t)
 		once, err := dedup.New(store, "billing", func(o *dedup.Options) {
 			o.OnCrash, o.CacheSize, o.PeerWait, o.Logger = dedup.OnCrashBlock, -1, -1, slog.New(slog.DiscardHandler)
 			o.LeaseDuration, o.CallTimeout = 2*time.Second, time.Second
@@ -74,17 +70,13 @@ func TestStall(t *testing.T) {
 	a := consumer()
 	deliver(a, "earlier", 1) // has a connection for each, and the server's time
 	runs.Store(0)
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Pause())
 	for i, err := range deliver(a, "stalled", 1) {
 		if !errors.Is(err, sqsonce.ErrUnavailable) {
 			t.Errorf("event %d during the stall: got %v, want ErrUnavailable", i, err)
 		}
 	}
-	if err := server.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Resume())
 	if n := runs.Load(); n != 0 {
 		t.Fatalf("%d handlers have run without a reply", n)
 	}
@@ -270,10 +262,7 @@ func TestAlwaysLate(t *testing.T) {
 // scripts is how many scripts the server has executed.
 func scripts(t *testing.T, admin *redis.Client) int {
 	t.Helper()
-	info, err := admin.Info(t.Context(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(admin.Info(t.Context(), "commandstats").Result())(t)
 	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
 	n, err := strconv.Atoi(rest[:max(0, strings.IndexByte(rest, ','))])
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -42,10 +44,7 @@ func closeWith(t testing.TB, c interface{ Close() error }) {
 func newStore(t testing.TB, c redisstore.Client, optFns ...func(*redisstore.Options)) *redisstore.Store {
 	t.Helper()
 	prefix := rand.Text() + ":"
-	s, err := redisstore.New(c, append([]func(*redisstore.Options){func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }}, optFns...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(redisstore.New(c, append([]func(*redisstore.Options){func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }}, optFns...)...))(t)
 	return s
 }
 
@@ -81,9 +80,7 @@ func conformance(t *testing.T, client redisstore.Client) {
 		},
 		ReadOnly: func(t *testing.T) dedup.Store {
 			admin := connect(t, testserver.Redis.Shared(t))
-			if err := admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@all", "-@write", "+evalsha", "+eval").Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@all", "-@write", "+evalsha", "+eval").Err())
 			return newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.Username, o.Password = "reader", "any" }))
 		},
 		RealTime: true, Lease: 2 * time.Second, Grace: time.Second,

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
@@ -28,13 +30,9 @@ func startCluster(t *testing.T, optFns ...func(*testserver.Options)) (*redis.Clu
 	for i := range nodes {
 		server := testserver.Redis.Start(t, optFns...)
 		admin := connect(t, server)
-		if err := admin.ClusterAddSlotsRange(t.Context(), 16384*i/nodes, 16384*(i+1)/nodes-1).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, admin.ClusterAddSlotsRange(t.Context(), 16384*i/nodes, 16384*(i+1)/nodes-1).Err())
 		if i > 0 {
-			if err := admins[0].Do(t.Context(), "CLUSTER", "MEET", testserver.Host, server.Port).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, admins[0].Do(t.Context(), "CLUSTER", "MEET", testserver.Host, server.Port).Err())
 		}
 		addrs, admins = append(addrs, server.Addr()), append(admins, admin)
 	}
@@ -67,9 +65,7 @@ func TestCluster(t *testing.T) {
 		for i := range 100 {
 			c := claim("a")
 			c.Key = fmt.Sprintf("test#{%d}", i)
-			if err := s.Complete(t.Context(), acquire(t, s, c), dedup.Result{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Complete(t.Context(), acquire(t, s, c), dedup.Result{}))
 			c.Owner = "b"
 			if _, err := granted.Lease(s.Acquire(t.Context(), c)); !isCompleted(err) {
 				t.Errorf("%s again: got %v, want completed", c.Key, err)
@@ -93,12 +89,8 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("check asks every node", func(t *testing.T) {
 		s := newStore(t, client)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := admins[nodes-1].ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
+		must.Do(t, admins[nodes-1].ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
 		if err := s.Check(t.Context()); !errors.Is(err, redisstore.ErrEviction) {
 			t.Errorf("one node evicts: got %v, want ErrEviction", err)
 		}
@@ -125,14 +117,10 @@ func TestSentinelFailover(t *testing.T) {
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "orders", SentinelAddrs: []string{sentinel.Addr()}, ContextTimeoutEnabled: true})
 	closeWith(t, client)
 	s := newStore(t, client, durable)
-	if err := s.Check(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Check(ctx))
 	done := claim("a")
 	done.Key = "test#done"
-	if err := s.Complete(ctx, acquire(t, s, done), dedup.Result{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Complete(ctx, acquire(t, s, done), dedup.Result{}))
 	l := acquire(t, s, claim("a"))
 	awaitReplica(t, connect(t, master))
 	// The sentinel must know the replica before the kill.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
@@ -53,9 +55,7 @@ func TestAcquireCancelled(t *testing.T) {
 		db.SetMaxOpenConns(1)
 		before := session(t, b, db)
 		s := storeOn(t, db, b.Dialect)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
 		tx := blocked(t, b, "k")
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, cancel) // the INSERT waits by then, or has not begun: both must work
@@ -68,9 +68,7 @@ func TestAcquireCancelled(t *testing.T) {
 		if took := time.Since(begun); took > 2*time.Second {
 			t.Errorf("the caller waited %v", took)
 		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Rollback())
 		if err := <-released; err != nil {
 			t.Errorf("Release: got error %v, want nil", err)
 		}
@@ -98,9 +96,7 @@ func TestAcquireCancelled(t *testing.T) {
 func session(t *testing.T, b *Bed, db *sql.DB) (id int64) {
 	t.Helper()
 	ask := b.kind.SessionID
-	if err := db.QueryRowContext(t.Context(), ask).Scan(&id); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.QueryRowContext(t.Context(), ask).Scan(&id))
 	return id
 }
 
@@ -110,9 +106,7 @@ func TestCompleteAfterUnknownAcquire(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
 		tx := blocked(t, b, "k")
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
@@ -129,9 +123,7 @@ func TestCompleteAfterUnknownAcquire(t *testing.T) {
 		if err := s.Release(short, dedup.Lease{Key: "k", Owner: "a"}, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Release during the acquire: got error %v, want it to wait", err)
 		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Rollback())
 		mustComplete(t, s, dedup.Lease{Key: "k", Owner: "a"})
 	})
 }
@@ -142,9 +134,7 @@ func TestAcquireCancelledAfterTimeout(t *testing.T) {
 	t.Parallel()
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
 		s := newStore(t, b, func(o *Options) { o.Timeout = 200 * time.Millisecond })
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
 		tx := blocked(t, b, "k")
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
@@ -154,9 +144,7 @@ func TestAcquireCancelledAfterTimeout(t *testing.T) {
 		}
 		released := releaseUnknown(t, s, claim("k", "gone"), err)
 		time.Sleep(200 * time.Millisecond)
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Rollback())
 		if err := <-released; err != nil {
 			t.Errorf("Release: got error %v, want nil", err)
 		}
@@ -179,9 +167,7 @@ func TestSlowInsert(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
 		tx := blocked(t, b, "k")
 		time.AfterFunc(1500*time.Millisecond, func() { _ = tx.Rollback() })
 		c := claim("k", "a")
@@ -202,9 +188,7 @@ func TestSlowInsertEndsEarly(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
 		tx := blocked(t, b, "k")
 		time.AfterFunc(500*time.Millisecond, func() { _ = tx.Rollback() })
 		for _, c := range []dedup.Claim{claim("k", "a"), claim("k", "b")} {
@@ -214,9 +198,7 @@ func TestSlowInsertEndsEarly(t *testing.T) {
 			if err != nil || l.Until.After(time.UnixMilli(r.until)) {
 				t.Errorf("Until: got %v, want it not after the record's %v (%v)", l.Until, time.UnixMilli(r.until), err)
 			}
-			if l, err = s.Renew(t.Context(), l, 2*time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			l = must.Get(s.Renew(t.Context(), l, 2*time.Hour))(t)
 			if r, err = s.find(t.Context(), b.DB, "k"); err != nil || l.Until.After(time.UnixMilli(r.until)) {
 				t.Errorf("renewed Until: got %v, want it not after the record's %v (%v)", l.Until, time.UnixMilli(r.until), err)
 			}
@@ -232,21 +214,14 @@ func TestNoConnection(t *testing.T) {
 		db := b.Open(t)
 		db.SetMaxOpenConns(1)
 		s := storeOn(t, db, b.Dialect)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		conn, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
+		conn := must.Get(db.Conn(t.Context()))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if _, err := granted.Lease(s.Acquire(ctx, claim("k", "a"))); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, dedup.ErrOutcomeUnknown) {
 			t.Errorf("Acquire: got error %v, want the deadline, and the outcome known", err)
 		}
-		if err := conn.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Close())
 		time.Sleep(100 * time.Millisecond) // time for a statement that must not be sent
 		if _, err := newStore(t, b).Inspect(t.Context(), "k"); !errors.Is(err, dedup.ErrNotFound) {
 			t.Errorf("Inspect: got %v, want no record", err)
@@ -260,35 +235,24 @@ func TestLateCopies(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
 		a := mustAcquire(t, s, claim("k", "a"))
-		old, err := s.find(t.Context(), b.DB, "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		old := must.Get(s.find(t.Context(), b.DB, "k"))(t)
 		age(t, b, "k", 2*time.Hour)
 		stale, err := s.find(t.Context(), b.DB, "k") // free, as another owner has read it
 		if err != nil || stale.stateFor(claim("k", "b")) != free {
 			t.Fatalf("got %+v, %v, want it free", stale, err)
 		}
-		if _, err := s.Renew(t.Context(), a, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Renew(t.Context(), a, time.Hour))(t)
 		// The other owner's UPDATE comes now, after the renewal.
 		if l, err := s.take(t.Context(), b.DB, claim("k", "b"), stale); !errors.Is(err, errContended) {
 			t.Errorf("take of a record that was renewed since: got %+v, %v, want it refused", l, err)
 		}
 		// An UPDATE that names the record as it is, with a live lease: the database's clock refuses it.
-		live, err := s.find(t.Context(), b.DB, "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		live := must.Get(s.find(t.Context(), b.DB, "k"))(t)
 		if l, err := s.take(t.Context(), b.DB, claim("k", "b"), live); !errors.Is(err, errContended) {
 			t.Errorf("take of a live lease: got %+v, %v, want it refused", l, err)
 		}
 		mustComplete(t, s, a)
-		done, err := s.find(t.Context(), b.DB, "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := must.Get(s.find(t.Context(), b.DB, "k"))(t)
 		for _, r := range []record{old, stale, live, done} {
 			if l, err := s.take(t.Context(), b.DB, claim("k", "b"), r); !errors.Is(err, errContended) {
 				t.Errorf("take of a completed record: got %+v, %v, want it refused", l, err)
@@ -309,13 +273,8 @@ func TestLateTakeOfCrashedRecord(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
-		if err := s.Release(t.Context(), mustAcquire(t, s, claim("k", "a")), nil); err != nil {
-			t.Fatal(err)
-		}
-		released, err := s.find(t.Context(), b.DB, "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Release(t.Context(), mustAcquire(t, s, claim("k", "a")), nil))
+		released := must.Get(s.find(t.Context(), b.DB, "k"))(t)
 		mustAcquire(t, s, claim("k", "crashes"))
 		age(t, b, "k", 2*time.Hour)
 		c := claim("k", "b")

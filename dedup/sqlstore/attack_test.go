@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
@@ -36,10 +38,7 @@ func target(t *testing.T, b *Bed) attack.Target {
 	target := attack.Target{
 		Locks: true,
 		Inbox: func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
-			inbox, err := NewInbox(storeOn(t, b.through(t, addr), b.Dialect), "inbox", attack.Options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			inbox := must.Get(NewInbox(storeOn(t, b.through(t, addr), b.Dialect), "inbox", attack.Options))(t)
 			return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 				if _, err := tx.ExecContext(ctx, insert, m.ID); err != nil {
 					return err
@@ -66,22 +65,15 @@ func (b *Bed) through(t *testing.T, addr string) *sql.DB {
 }
 
 func (b *Bed) countAttacked(t *testing.T) map[string]int {
-	rows, err := b.through(t, "").QueryContext(t.Context(), "SELECT event, COUNT(*) FROM attacked GROUP BY event")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(b.through(t, "").QueryContext(t.Context(), "SELECT event, COUNT(*) FROM attacked GROUP BY event"))(t)
 	defer rows.Close()
 	counts := map[string]int{}
 	for rows.Next() {
 		var event string
 		var n int
-		if err := rows.Scan(&event, &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&event, &n))
 		counts[event] = n
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return counts
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // A row that was marked and that an implicit commit has left is leased until the claim's lease ends, and is marked once.
@@ -23,15 +25,10 @@ func TestAttemptMark(t *testing.T) {
 			t.Fatal(err)
 		}
 		mark := func() error {
-			tx, err := b.DB.BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := must.Get(b.DB.BeginTx(t.Context(), nil))(t)
 			return errors.Join(row.mark(t.Context(), tx), tx.Commit())
 		}
-		if err := mark(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, mark())
 		// The mark differs from the claim's lease, and does not shorten it.
 		if row.until <= claimed {
 			t.Errorf("mark: got %d, want more than the claim's %d", row.until, claimed)

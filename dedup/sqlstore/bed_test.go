@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
@@ -57,9 +59,7 @@ func each(t *testing.T, names []string, newBed func(testing.TB, string) *Bed, f 
 func NewBed(t testing.TB, name string) *Bed {
 	t.Helper()
 	b := EmptyBed(t, name)
-	if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Migrate(t.Context(), b.DB, b.Dialect))
 	return b
 }
 
@@ -73,9 +73,7 @@ func EmptyBed(t testing.TB, name string) *Bed {
 func ownServer(t testing.TB, name string) *Bed {
 	t.Helper()
 	b := openBed(t, sqlbed.Own(t, name))
-	if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Migrate(t.Context(), b.DB, b.Dialect))
 	return b
 }
 
@@ -108,10 +106,7 @@ func newStore(t testing.TB, b *Bed, optFns ...func(*Options)) *Store {
 
 func storeOn(t testing.TB, db *sql.DB, d Dialect, optFns ...func(*Options)) *Store {
 	t.Helper()
-	s, err := New(db, d, optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(db, d, optFns...))(t)
 	return s
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
@@ -28,16 +30,12 @@ func TestProblems(t *testing.T) {
 		}},
 		{"an old schema", ErrSchemaVersion, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
 			d := b.Dialect.WithPrefix("old_")
-			if err := migrateTo(t.Context(), b.DB, d, SchemaVersion()-1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, migrateTo(t.Context(), b.DB, d, SchemaVersion()-1))
 			return b.DB, d
 		}},
 		{"a closed pool", ErrClosed, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
 			db := b.Open(t)
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Close())
 			return db, b.Dialect
 		}},
 	} {
@@ -63,10 +61,7 @@ func TestProblems(t *testing.T) {
 
 func expectProblem(t *testing.T, db *sql.DB, d Dialect, want error) {
 	t.Helper()
-	s, err := New(db, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(db, d))(t)
 	for _, call := range []struct {
 		name string
 		do   func(context.Context) error
@@ -119,10 +114,7 @@ func TestReadOnlyLater(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		db := b.Open(t)
 		db.SetMaxOpenConns(1)
-		s, err := New(db, b.Dialect)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(db, b.Dialect))(t)
 		l := mustAcquire(t, s, claim("k", "a"))
 		exec(t, db, b.kind.ReadOnly)
 		for _, call := range []struct {

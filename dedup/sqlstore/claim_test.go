@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 )
 
@@ -23,10 +25,7 @@ func claimOf(t *testing.T, p *Processor, stmts func() claimStatements) []job {
 	if stmts() == p.suspects() {
 		claim = p.claimSuspect
 	}
-	jobs, err := claim(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := must.Get(claim(t.Context()))(t)
 	return jobs
 }
 
@@ -67,10 +66,7 @@ func TestClaimSuspects(t *testing.T) {
 		p := newProcessor(t, d, func(o *ProcessorOptions) { o.Concurrency, o.LeaseDuration = 10, time.Hour })
 		due := func() bool {
 			t.Helper()
-			is, err := p.suspectDue(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			is := must.Get(p.suspectDue(t.Context()))(t)
 			return is
 		}
 		receive(t, d, order("1", 1), inGroup("g", "2"), inGroup("g", "3"))

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -56,9 +58,7 @@ func TestClassifyKilled(t *testing.T) {
 		}
 		defer sqldb.Discard(conn)
 		var id int
-		if err := conn.QueryRowContext(t.Context(), b.kind.SessionID).Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.QueryRowContext(t.Context(), b.kind.SessionID).Scan(&id))
 		time.AfterFunc(100*time.Millisecond, func() { _, _ = b.DB.Exec(fmt.Sprintf(b.kind.Kill, id)) })
 		_, err = conn.ExecContext(t.Context(), b.kind.Sleep)
 		if got := b.Dialect.classify(err); err == nil || got != sqldb.Unknown {
@@ -72,26 +72,19 @@ func TestClassifyKilled(t *testing.T) {
 func TestClassifyIdle(t *testing.T) {
 	t.Parallel()
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
-		conn, err := b.DB.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(b.DB.Conn(t.Context()))(t)
 		defer sqldb.Discard(conn)
 		var id int
-		if err := conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id))
 		for _, text := range []string{"SET SESSION wait_timeout = 1", "BEGIN"} {
-			if _, err := conn.ExecContext(t.Context(), text); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(conn.ExecContext(t.Context(), text))(t)
 		}
 		eventually(t, "the session is over", func() bool {
 			var sessions int
 			err := b.DB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", id).Scan(&sessions)
 			return err == nil && sessions == 0
 		})
-		_, err = conn.ExecContext(t.Context(), b.Dialect.sql("DELETE FROM {records}"))
+		_, err := conn.ExecContext(t.Context(), b.Dialect.sql("DELETE FROM {records}"))
 		if got := b.Dialect.classify(err); err == nil || got != sqldb.Unwritten && got != sqldb.Unknown {
 			t.Errorf("got class %d of error %v, want one that may be retried", got, err)
 		}
@@ -181,9 +174,7 @@ func TestClassifyConflicts(t *testing.T) {
 		p.expect(p.add(p.one, 1), p.add(p.two, 1))
 
 		p = newPets(t, b, "SELECT 1")
-		if err := errors.Join(p.add(p.one, 1), p.add(p.two, 2)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(p.add(p.one, 1), p.add(p.two, 2)))
 		first := make(chan error, 1)
 		go func() {
 			err := p.add(p.one, 2)
@@ -201,9 +192,7 @@ func TestClassifyConflicts(t *testing.T) {
 
 		if b.kind.Snapshot != "" {
 			p := newPets(t, b, b.kind.Snapshot)
-			if err := p.one.QueryRowContext(t.Context(), "SELECT sum(n) FROM pets").Scan(new(int)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.one.QueryRowContext(t.Context(), "SELECT sum(n) FROM pets").Scan(new(int)))
 			exec(t, b.DB, "UPDATE pets SET n = 9 WHERE id = 1")
 			p.expect(p.add(p.one, 1))
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
@@ -107,16 +109,9 @@ func TestLateShorten(t *testing.T) {
 		s := newStore(t, b)
 		l := mustAcquire(t, s, claim("k", "a"))
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET lease_until = lease_until + 36000000"))
-		read, err := s.find(t.Context(), b.DB, "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Renew(t.Context(), l, time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.shorten(t.Context(), b.DB, read); err != nil {
-			t.Fatal(err)
-		}
+		read := must.Get(s.find(t.Context(), b.DB, "k"))(t)
+		must.Get(s.Renew(t.Context(), l, time.Hour))(t)
+		must.Do(t, s.shorten(t.Context(), b.DB, read))
 		if r, err := s.find(t.Context(), b.DB, "k"); err != nil || r.until <= read.until {
 			t.Errorf("got %+v and error %v, want the renewal's end", r, err)
 		}

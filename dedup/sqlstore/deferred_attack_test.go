@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 )
@@ -95,18 +97,13 @@ func TestDeferredUnderAttack(t *testing.T) {
 			eventually(t, "the database answers", func() bool { return b.DB.PingContext(t.Context()) == nil })
 			runAttacked(t, b, func(<-chan struct{}) { awaitCounts(t, d, 0, 0) })
 
-			rows, err := b.DB.QueryContext(t.Context(), "SELECT event FROM effect ORDER BY n")
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := must.Get(b.DB.QueryContext(t.Context(), "SELECT event FROM effect ORDER BY n"))(t)
 			defer func() { _ = rows.Close() }()
 			var got [groups + 1]int
 			seen := map[string]bool{}
 			for rows.Next() {
 				var event string
-				if err := rows.Scan(&event); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, rows.Scan(&event))
 				if seen[event] {
 					t.Errorf("%s has its effect twice", event)
 				}
@@ -118,9 +115,7 @@ func TestDeferredUnderAttack(t *testing.T) {
 				}
 				got[g]++
 			}
-			if err := rows.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, rows.Err())
 			if got != received {
 				t.Errorf("effects by group: got %v, want %v", got, received)
 			}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -27,13 +29,8 @@ func TestDeferredStoresTheMessage(t *testing.T) {
 		m.Attributes[sqsonce.AttrEventType] = sqsonce.Attribute{Type: "String", String: strings.Repeat("long", 100)}
 		m.Group, m.Sequence, m.DedupID, m.TraceHeader = "g", "18", "d", "Root=1"
 		m.SentAt = time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
-		if err := d.Receive(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
-		e, err := d.Inspect(t.Context(), orderKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Receive(t.Context(), m))
+		e := must.Get(d.Inspect(t.Context(), orderKey))(t)
 		want := *m
 		want.ReceiveCount = 0
 		if diff := cmp.Diff(&want, e.Message); diff != "" {
@@ -43,9 +40,7 @@ func TestDeferredStoresTheMessage(t *testing.T) {
 			t.Errorf("entry: got %+v, want a pending one of now", e)
 		}
 		var event, source, group string
-		if err := b.DB.QueryRowContext(t.Context(), b.Dialect.sql("SELECT event_id, source, group_id FROM {inbox}")).Scan(&event, &source, &group); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.DB.QueryRowContext(t.Context(), b.Dialect.sql("SELECT event_id, source, group_id FROM {inbox}")).Scan(&event, &source, &group))
 		if event != "orders|42" || source != "orders" || group != "g" {
 			t.Errorf("columns: got event %q, source %q, group %q", event, source, group)
 		}
@@ -83,9 +78,7 @@ func TestDeferredBatchErrors(t *testing.T) {
 		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) {
 			o.PayloadHash = func(m *sqsonce.Message) string { return m.Body }
 		})
-		if err := d.Receive(t.Context(), order("1", 1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Receive(t.Context(), order("1", 1)))
 		other := order("1", 1)
 		other.Body = "another payload"
 		errs := d.ReceiveBatch(t.Context(), []*sqsonce.Message{order("1", 2), {}, other, order("2", 1)})
@@ -114,9 +107,7 @@ func TestDeferredFailedInsertIsAnError(t *testing.T) {
 			t.Parallel()
 			b := NewBed(t, name)
 			d := newDeferred(t, newStore(t, b))
-			if err := d.Receive(t.Context(), order("1", 1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.Receive(t.Context(), order("1", 1)))
 			exec(t, b.DB, b.Dialect.sql("DROP TABLE {inbox}"))
 			if err := d.Receive(t.Context(), order("2", 1)); !errors.Is(err, ErrNoTable) {
 				t.Errorf("Receive without a table: got error %v, want ErrNoTable", err)
@@ -144,9 +135,7 @@ func TestDeferredOperators(t *testing.T) {
 			t.Errorf("Unpark of nothing: got error %v, want ErrNotFound", err)
 		}
 		for n := range 3 {
-			if err := d.Receive(ctx, order(fmt.Sprint(n), 1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.Receive(ctx, order(fmt.Sprint(n), 1)))
 		}
 		if err := d.Unpark(ctx, "billing#orders|1"); !errors.Is(err, ErrNotParked) {
 			t.Errorf("Unpark of a pending event: got error %v, want ErrNotParked", err)
@@ -168,10 +157,7 @@ func TestDeferredOperators(t *testing.T) {
 		if e, err := d.Inspect(ctx, "billing#orders|0"); err != nil || e.Parked || e.Attempts != 0 || e.Error != "bad" {
 			t.Errorf("unparked: got %+v and error %v, want it pending from its first attempt", e, err)
 		}
-		other, err := NewDeferred(newStore(t, b), "shipping")
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(NewDeferred(newStore(t, b), "shipping"))(t)
 		if c, err := other.Count(context.WithoutCancel(ctx)); err != nil || c != (Counts{}) {
 			t.Errorf("another consumer's Count: got %+v and error %v, want nothing", c, err)
 		}

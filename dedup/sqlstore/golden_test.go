@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/golden"
@@ -54,9 +56,7 @@ func TestGolden(t *testing.T) {
 			}
 			insert(t, b, "{records}", old.Records)
 			insert(t, b, "{inbox}", old.Inbox)
-			if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, Migrate(t.Context(), b.DB, b.Dialect))
 			s := newStore(t, b)
 			golden.CheckRecords(t, s, func(key string, by time.Duration) { age(t, b, key, by) })
 			checkInbox(t, s)
@@ -83,9 +83,7 @@ func failOne(_ context.Context, m *sqsonce.Message, _ *sql.Tx) error {
 func writeInbox(t *testing.T, s *Store) {
 	t.Helper()
 	h := newInbox(t, s).Handler(failOne)
-	if err := h(t.Context(), order(doneID, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h(t.Context(), order(doneID, 1)))
 	if err := h(t.Context(), order(failedID, 1)); !errors.Is(err, errGolden) {
 		t.Fatalf("got error %v, want the handler's", err)
 	}
@@ -139,9 +137,7 @@ func checkDeferred(t *testing.T, s *Store) {
 	if err != nil || len(parked) != 1 || parked[0].Error != errGolden.Error() {
 		t.Fatalf("parked: got %+v and error %v, want the event that failed", parked, err)
 	}
-	if err := d.Unpark(t.Context(), parked[0].Key); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Unpark(t.Context(), parked[0].Key))
 	if got, want := claimed(), order(failedID, 1); got.ID != want.ID || got.Body != want.Body {
 		t.Errorf("message that was parked: got %+v, want %+v", got, want)
 	}
@@ -163,23 +159,15 @@ func allMigrations(d Dialect) (all []string) {
 // rows returns a table's rows in the order of their IDs.
 func rows(t *testing.T, b *Bed, table string) (all []goldenRow) {
 	t.Helper()
-	result, err := b.DB.QueryContext(t.Context(), b.Dialect.sql("SELECT * FROM "+table))
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := must.Get(b.DB.QueryContext(t.Context(), b.Dialect.sql("SELECT * FROM "+table)))(t)
 	defer result.Close()
-	columns, err := result.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must.Get(result.Columns())(t)
 	for result.Next() {
 		values, targets := make([][]byte, len(columns)), make([]any, len(columns))
 		for i := range values {
 			targets[i] = &values[i]
 		}
-		if err := result.Scan(targets...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, result.Scan(targets...))
 		row := goldenRow{}
 		for i, v := range values {
 			if v != nil && columns[i] != "seq" {
@@ -188,9 +176,7 @@ func rows(t *testing.T, b *Bed, table string) (all []goldenRow) {
 		}
 		all = append(all, row)
 	}
-	if err := result.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, result.Err())
 	slices.SortFunc(all, func(a, b goldenRow) int { return cmp.Compare(a["id"], b["id"]) })
 	return all
 }
@@ -203,10 +189,7 @@ func goldenValue(t *testing.T, column, value string) string {
 	if value == "0" || !slices.Contains(goldenTimes, column) {
 		return value
 	}
-	ms, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ms := must.Get(strconv.ParseInt(value, 10, 64))(t)
 	return "now " + time.Until(time.UnixMilli(ms)).Round(10*time.Minute).String()
 }
 
@@ -226,20 +209,14 @@ func insert(t *testing.T, b *Bed, table string, rows []goldenRow) {
 func databaseValue(t *testing.T, column, text string) any {
 	t.Helper()
 	if after, ok := strings.CutPrefix(text, "now "); ok {
-		d, err := time.ParseDuration(after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(time.ParseDuration(after))(t)
 		return time.Now().Add(d).UnixMilli()
 	}
 	switch {
 	case slices.Contains(goldenBytes, column):
 		return []byte(text)
 	case slices.Contains(goldenTimes, column), slices.Contains(goldenNumbers, column):
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.ParseInt(text, 10, 64))(t)
 		return n
 	}
 	return text

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
@@ -82,9 +84,7 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 	complete := newInboxStatements(sqldb.Dialect(bed.Dialect)).complete
 	inbox := newInbox(b, store).Handler(book)
 	again := newStore(b, bed)
-	if err := again.Check(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, again.Check(b.Context()))
 	return []inboxKind{
 		{"bare", func(ctx context.Context, _ string) error {
 			return transact(ctx, bed.DB, nil, nil)

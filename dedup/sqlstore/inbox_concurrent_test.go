@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -132,13 +134,8 @@ func TestInboxAndOnce(t *testing.T) {
 			t.Error("a completed event ran again under the Once")
 			return nil
 		}
-		once, err := dedup.New(s, "billing")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := newInbox(t, s).Handler(book)(t.Context(), order(orderID, 1)); err != nil {
-			t.Fatal(err)
-		}
+		once := must.Get(dedup.New(s, "billing"))(t)
+		must.Do(t, newInbox(t, s).Handler(book)(t.Context(), order(orderID, 1)))
 		if err := once.Handler(never)(t.Context(), order(orderID, 2)); err != nil {
 			t.Errorf("Once after the inbox: got error %v, want nil", err)
 		}
@@ -199,9 +196,7 @@ func TestInboxDeadlock(t *testing.T) {
 		}
 		wg.Wait()
 		var one, two int64
-		if err := b.DB.QueryRowContext(t.Context(), "SELECT MIN(n), MAX(n) FROM pair").Scan(&one, &two); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.DB.QueryRowContext(t.Context(), "SELECT MIN(n), MAX(n) FROM pair").Scan(&one, &two))
 		if one != 2*each || two != 2*each {
 			t.Errorf("rows: got %d and %d, want %d", one, two, 2*each)
 		}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/settle"
@@ -79,9 +81,7 @@ func TestInboxAfterRetention(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
-		if err := s.Complete(t.Context(), mustAcquire(t, s, claim(orderKey, "a")), dedup.Result{Data: []byte("1"), Validation: "hash"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Complete(t.Context(), mustAcquire(t, s, claim(orderKey, "a")), dedup.Result{Data: []byte("1"), Validation: "hash"}))
 		age(t, b, orderKey, 48*time.Hour)
 		err := newInbox(t, s).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom })(t.Context(), order(orderID, 1))
 		if !errors.Is(err, errBoom) {
@@ -99,9 +99,7 @@ func TestInboxFenceGrows(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
 		l := mustAcquire(t, s, claim(orderKey, "earlier"))
-		if err := s.Release(t.Context(), l, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Release(t.Context(), l, nil))
 		// Ahead of the clock: a fence that only follows the clock would not grow.
 		last := l.Fence + time.Hour.Milliseconds()
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET fence = ?"), last)
@@ -198,9 +196,7 @@ func TestInboxPayloadMismatch(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		body := func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return m.Body } }
-		if err := newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), order(orderID, 1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), order(orderID, 1)))
 		m := order(orderID, 1)
 		m.Body = "something else"
 		err := newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), m)

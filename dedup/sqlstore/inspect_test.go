@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 )
@@ -24,9 +26,7 @@ func TestInspectAndDelete(t *testing.T) {
 		if !ok || in.Until.Before(l.Until) {
 			t.Errorf("Delete of a live lease: got %v, want *InProgressError until its end", in)
 		}
-		if err := errors.Join(s.Release(t.Context(), l, errors.New("declined")), s.Release(t.Context(), l, errors.New("a late copy"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(s.Release(t.Context(), l, errors.New("declined")), s.Release(t.Context(), l, errors.New("a late copy"))))
 		if r, err := s.Inspect(t.Context(), "k"); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
 			t.Errorf("released: got %+v, %v, want a zero Until and the first error", r, err)
 		}
@@ -39,9 +39,7 @@ func TestInspectAndDelete(t *testing.T) {
 		}
 		l = mustAcquire(t, s, claim("k", "c"))
 		mustComplete(t, s, l)
-		if err := s.Release(t.Context(), l, errors.New("too late")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Release(t.Context(), l, errors.New("too late")))
 		if r, err := s.Inspect(t.Context(), "k"); err != nil || !r.Completed || r.LastError != "" || r.Until.IsZero() {
 			t.Errorf("released after its completion: got %+v, %v, want it untouched", r, err)
 		}

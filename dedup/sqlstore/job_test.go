@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/values"
@@ -21,10 +23,7 @@ func attempt(t *testing.T, d *Deferred, p *Processor, h func(context.Context, *s
 		t.Fatalf("claim: got %v, want the event", jobs)
 	}
 	p.handle(t.Context(), jobs[0], h)
-	e, err := d.Inspect(t.Context(), orderKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(d.Inspect(t.Context(), orderKey))(t)
 	return e
 }
 
@@ -81,14 +80,9 @@ func TestProcessorCannotBegin(t *testing.T) {
 		p := newProcessor(t, d, func(o *ProcessorOptions) { o.MaxAttempts = 1 })
 		receive(t, d, order(orderID, 1))
 		j := claimOf(t, p, p.due)[0]
-		tx, err := b.DB.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must.Get(b.DB.BeginTx(t.Context(), nil))(t)
 		defer func() { _ = tx.Rollback() }()
-		if _, err := tx.ExecContext(t.Context(), b.Dialect.sql("UPDATE {inbox} SET error = 'locked'")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tx.ExecContext(t.Context(), b.Dialect.sql("UPDATE {inbox} SET error = 'locked'")))(t)
 		handled := make(chan struct{})
 		go func() {
 			defer close(handled)
@@ -98,9 +92,7 @@ func TestProcessorCannotBegin(t *testing.T) {
 			})
 		}()
 		time.Sleep(700 * time.Millisecond) // longer than CallTimeout, in which the transaction has to begin
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Rollback())
 		<-handled
 		if e, err := d.Inspect(t.Context(), orderKey); err != nil || e.Attempts != 0 || e.Parked || e.Error == "" {
 			t.Errorf("event: got %+v and error %v, want no attempt, and the error", e, err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"github.com/sqsonce/sqsonce"
@@ -48,20 +50,13 @@ func dieInHandler(t *testing.T, b *Bed, way string) {
 	child := osexec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childWay+"="+way, childKind+"="+b.kind.Label, childDSN+"="+b.DSN)
 	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(child.StdoutPipe())(t)
+	must.Do(t, child.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || line != wrote {
 		t.Fatalf("the child's first line: got %q and error %v, want %q", line, err, wrote)
 	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Process.Kill())
 	_ = child.Wait() // it was killed
 }
 

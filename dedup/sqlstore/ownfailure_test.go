@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -135,19 +137,14 @@ func inQueue(t *testing.T, b *Bed, bodies []string, attempts int, h func(context
 		}),
 	})
 	create := func(name string, attributes map[string]string) *string {
-		out, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes}))(t)
 		return out.QueueUrl
 	}
 	create("orders-dlq", nil)
 	url := create("orders", map[string]string{"RedrivePolicy": fmt.Sprintf(
 		`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":"%d"}`, attempts)})
 	for _, body := range bodies {
-		if _, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: &body}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: &body}))(t)
 	}
 	w, err := sqsworker.New(client, *url, newInbox(t, newStore(t, b)).Handler(h), func(o *sqsworker.Options) {
 		o.Backoff = func(int) time.Duration { return 10 * time.Millisecond }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -17,9 +19,7 @@ func elsewhere(t testing.TB, b *Bed) (use string) {
 	schema, use := b.kind.Elsewhere(b.Name)
 	if schema != "" {
 		exec(t, b.DB, "CREATE SCHEMA "+schema)
-		if err := Migrate(t.Context(), b.DB, b.Dialect.WithPrefix(schema+".sqsonce_")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Migrate(t.Context(), b.DB, b.Dialect.WithPrefix(schema+".sqsonce_")))
 	}
 	return use
 }
@@ -45,10 +45,7 @@ func TestSessionMovesNoRecord(t *testing.T) {
 			return func(m *sqsonce.Message) error { return h(t.Context(), m) }
 		},
 		"Store": func(t *testing.T, s *Store, ran func(string), use string) func(*sqsonce.Message) error {
-			once, err := dedup.New(s, "billing")
-			if err != nil {
-				t.Fatal(err)
-			}
+			once := must.Get(dedup.New(s, "billing"))(t)
 			h := once.Handler(func(ctx context.Context, m *sqsonce.Message) error {
 				ran(m.ID)
 				_, err := s.db.ExecContext(ctx, use)
@@ -134,9 +131,7 @@ func TestPlaceIsFixed(t *testing.T) {
 		db := b.Open(t)
 		db.SetMaxOpenConns(1)
 		s := storeOn(t, db, b.Dialect)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
 		exec(t, db, s.place.Dialect().SQL("DROP TABLE {schema}"))
 		exec(t, db, use)
 		err := s.Check(t.Context())

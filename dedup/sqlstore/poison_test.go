@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 )
 
@@ -32,10 +34,7 @@ func TestPoisonParksNoOther(t *testing.T) {
 		if deaths < 2 || deaths == 10 {
 			t.Errorf("the process died %d times, want once with others at work and once alone", deaths)
 		}
-		all, err := d.Parked(t.Context(), 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(d.Parked(t.Context(), 10))(t)
 		for _, e := range all {
 			if e.Message.ID != "m-poison" || !strings.Contains(e.Error, "without an outcome") {
 				t.Errorf("%s is parked after %d attempts: %s", e.Message.ID, e.Attempts, e.Error)
@@ -45,9 +44,7 @@ func TestPoisonParksNoOther(t *testing.T) {
 			t.Errorf("parked: got %d events, want the poison", len(all))
 		}
 		var rows, events int
-		if err := b.DB.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT event) FROM effect").Scan(&rows, &events); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.DB.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT event) FROM effect").Scan(&rows, &events))
 		if rows != honest || events != honest {
 			t.Errorf("effects: got %d of %d events, want one of each of %d", rows, events, honest)
 		}
@@ -60,9 +57,7 @@ func runUntilKilled(t *testing.T, b *Bed, d *Deferred) (done bool) {
 	child := osexec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childWay+"="+poisoned, childKind+"="+b.kind.Label, childDSN+"="+b.DSN)
 	child.Stderr = os.Stderr
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Start())
 	died := make(chan struct{})
 	go func() {
 		_ = child.Wait() // it is killed, here or by its own handler

@@ -6,24 +6,20 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // Two handlers wait for connections that both keep. One is cancelled: with its connection the other one goes on.
 func TestOneHandlerIsCancelledForAStuckPool(t *testing.T) {
 	t.Parallel()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "db")))(t)
 	defer func() { _ = db.Close() }()
 	db.SetMaxOpenConns(2)
 	p := &handlerPool{db: db}
 	var watches []*poolWatch
 	for range 2 {
-		tx, err := p.begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must.Get(p.begin(t.Context()))(t)
 		defer func() { _ = tx.Rollback() }()
 		watches = append(watches, &poolWatch{pool: p, every: time.Hour, timer: time.NewTimer(time.Hour)})
 	}

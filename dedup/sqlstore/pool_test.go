@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -83,16 +85,11 @@ func TestInboxPoolIsFullLater(t *testing.T) {
 		}
 		ended.Go(func() { deliver(0) })
 		<-begun
-		other, err := b.DB.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(b.DB.Conn(t.Context()))(t)
 		waits := b.DB.Stats().WaitCount
 		ended.Go(func() { deliver(1) })
 		eventually(t, "the second delivery waits in the pool", func() bool { return b.DB.Stats().WaitCount > waits })
-		if err := other.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.Close())
 		ended.Wait()
 		if (errs[0] == nil) == (errs[1] == nil) || kind(errors.Join(errs...)) != "unavailable" {
 			t.Errorf("deliveries: got errors %v, want one to be unavailable", errs)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sqsonce/sqsonce"
@@ -17,10 +19,7 @@ import (
 // throughPgBouncer returns the bed behind a pooler that gives each transaction another of three connections of the server.
 func throughPgBouncer(t *testing.T, b *Bed) *Bed {
 	t.Helper()
-	server, err := pgx.ParseConfig(b.DSN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(pgx.ParseConfig(b.DSN))(t)
 	pooler := testserver.PgBouncer.Start(t, func(o *testserver.Options) {
 		o.Config = fmt.Sprintf("[databases]\n* = host=%s port=%d user=postgres pool_size=3\n", server.Host, server.Port)
 	})
@@ -35,10 +34,7 @@ func TestPoolerInTransactionMode(t *testing.T) {
 	b = throughPgBouncer(t, b)
 	b.DB.SetMaxOpenConns(8)
 	s := newStore(t, b)
-	once, err := dedup.New(s, "once")
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(s, "once"))(t)
 	plain := once.Handler(func(context.Context, *sqsonce.Message) error { return nil })
 	inbox := newInbox(t, s).Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
 		return addTen(ctx, tx)

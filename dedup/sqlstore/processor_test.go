@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 func receive(t testing.TB, d *Deferred, ms ...*sqsonce.Message) {
 	t.Helper()
-	if err := errors.Join(d.ReceiveBatch(t.Context(), ms)...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(d.ReceiveBatch(t.Context(), ms)...))
 }
 
 // inGroup is a message of a FIFO queue.
@@ -41,10 +41,7 @@ func TestProcessorGroupWaitsForItsHead(t *testing.T) {
 		receive(t, d, inGroup("g", "head"), inGroup("g", "next"), inGroup("h", "other"), tenant)
 		p := newProcessor(t, d)
 		claimed := func() (ids []string) {
-			jobs, err := p.claim(t.Context(), 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			jobs := must.Get(p.claim(t.Context(), 10))(t)
 			for _, j := range jobs {
 				ids = append(ids, strings.TrimPrefix(j.message.ID, "m-"))
 			}
@@ -251,10 +248,7 @@ func TestProcessorOutcomes(t *testing.T) {
 		awaitCounts(t, d, 0, 4)
 		stop()
 		expectBalance(t, b.DB, 10)
-		all, err := d.Parked(t.Context(), 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(d.Parked(t.Context(), 10))(t)
 		for _, e := range all {
 			want, text := 6, "boom"
 			switch e.Message.ID {
@@ -337,14 +331,8 @@ func TestDefaults(t *testing.T) {
 		if dialect.OneWriter() {
 			concurrency = 1
 		}
-		s, err := New(sql.OpenDB(refusing{}), Dialect(dialect))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := NewProcessor(newDeferred(t, s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(sql.OpenDB(refusing{}), Dialect(dialect)))(t)
+		p := must.Get(NewProcessor(newDeferred(t, s)))(t)
 		got := []any{s.base.Timeout(), p.o.Concurrency, p.o.Poll, p.o.LeaseDuration, p.o.MaxAttempts, p.o.StopTimeout}
 		want := []any{5 * time.Second, concurrency, time.Second, 30 * time.Second, 10, 25 * time.Second}
 		if !slices.Equal(got, want) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 )
@@ -18,9 +20,7 @@ func TestRetention(t *testing.T) {
 		c := claim("k", "a")
 		c.Retention, c.Validation = 3*time.Hour, "old"
 		a := mustAcquire(t, s, c)
-		if err := s.Complete(t.Context(), a, dedup.Result{Data: []byte("old")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Complete(t.Context(), a, dedup.Result{Data: []byte("old")}))
 		age(t, b, "k", 3*time.Hour-time.Minute)
 		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); resultOf(err) != "completed" {
 			t.Fatalf("just before the retention's end: got %s, want completed", resultOf(err))
@@ -60,15 +60,10 @@ func TestRetentionCoversTheLease(t *testing.T) {
 		l := mustAcquire(t, s, c)
 		expect("a lease of 4 h", 5*time.Hour)
 		for _, d := range []time.Duration{8 * time.Hour, time.Second} {
-			var err error
-			if l, err = s.Renew(t.Context(), l, d); err != nil {
-				t.Fatal(err)
-			}
+			l = must.Get(s.Renew(t.Context(), l, d))(t)
 			expect("renewed to 8 h", 9*time.Hour)
 		}
-		if err := s.Release(t.Context(), l, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Release(t.Context(), l, nil))
 		again := mustAcquire(t, s, func() dedup.Claim { c := c; c.Owner, c.ReceiveCount = "b", 2; return c }())
 		expect("taken again for 4 h", 5*time.Hour)
 		// Sweep deletes no lease that is longer than its retention.
@@ -84,14 +79,9 @@ func TestFenceAheadOfTheClock(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
-		if err := s.Release(t.Context(), mustAcquire(t, s, claim("k", "a")), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Release(t.Context(), mustAcquire(t, s, claim("k", "a")), nil))
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET fence = {now} + 100000000"))
-		before, err := s.Inspect(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(s.Inspect(t.Context(), "k"))(t)
 		if l := mustAcquire(t, s, claim("k", "b")); l.Fence != before.Fence+1 {
 			t.Errorf("Fence after %d: got %d, want one more", before.Fence, l.Fence)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
@@ -37,9 +39,7 @@ func TestBrokenConnection(t *testing.T) {
 				direct := newStore(t, b)
 				p, through := throughProxy(t, b)
 				s := newStore(t, through)
-				if err := s.Check(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Check(t.Context()))
 
 				lost.at(p, "INSERT INTO")
 				l := mustAcquire(t, s, claim("k", "a"))
@@ -78,9 +78,7 @@ func TestBrokenConnection(t *testing.T) {
 					t.Errorf("after Complete: got %+v and error %v, want completed with its result", g, err)
 				}
 
-				if r, err = direct.Inspect(t.Context(), "k"); err != nil {
-					t.Fatal(err)
-				}
+				r = must.Get(direct.Inspect(t.Context(), "k"))(t)
 				lost.at(p, "UPDATE")
 				if err := s.Reopen(t.Context(), r, "note"); err != nil {
 					t.Errorf("Reopen: %v", err)
@@ -128,9 +126,7 @@ func TestConflictsAreRetried(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		locked := max(500*time.Millisecond, b.kind.LockWait*3/2)
 		s := storeOn(t, open(t, b.Driver, b.kind.ShortLocks(b.DSN)), b.Dialect)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
 		tx := blocked(t, b, "k")
 		time.AfterFunc(locked, func() { _ = tx.Rollback() })
 		mustComplete(t, s, mustAcquire(t, s, claim("k", "a")))

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
@@ -23,16 +25,12 @@ func TestMigrateAtOnce(t *testing.T) {
 		var pools [processes]*sql.DB
 		for i := range pools {
 			pools[i] = b.Open(t)
-			if err := pools[i].PingContext(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pools[i].PingContext(t.Context()))
 		}
 		for round := range 8 {
 			d := b.Dialect.WithPrefix(fmt.Sprintf("round%d_", round))
 			if round%2 == 1 { // from an earlier version
-				if err := migrateTo(t.Context(), b.DB, d, 1); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, migrateTo(t.Context(), b.DB, d, 1))
 			}
 			errs := make([]error, processes)
 			start := make(chan struct{})
@@ -45,9 +43,7 @@ func TestMigrateAtOnce(t *testing.T) {
 			}
 			close(start)
 			wg.Wait()
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(errs...))
 			if err := storeOn(t, b.DB, d).Check(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -59,9 +55,7 @@ func TestMigrateFromAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	each(t, sqlbed.Names, EmptyBed, func(t *testing.T, b *Bed) {
 		for target := 1; target <= SchemaVersion(); target++ {
-			if err := migrateTo(t.Context(), b.DB, b.Dialect, target); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, migrateTo(t.Context(), b.DB, b.Dialect, target))
 			if got, err := schema.Version(t.Context(), b.DB, sqldb.Dialect(b.Dialect)); err != nil || got != target {
 				t.Fatalf("version: got %d, %v, want %d", got, err, target)
 			}
@@ -88,9 +82,7 @@ func TestMigrationAddsAColumn(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		d := sqldb.Dialect(b.Dialect.WithPrefix("later_"))
 		for range 2 {
-			if err := later.Migrate(t.Context(), b.DB, d, later.Last()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, later.Migrate(t.Context(), b.DB, d, later.Last()))
 			if v, err := later.Version(t.Context(), b.DB, d); err != nil || v != 2 {
 				t.Errorf("version: got %d and error %v, want 2", v, err)
 			}
@@ -139,9 +131,7 @@ func TestDDL(t *testing.T) {
 			}
 		}
 		s := newStore(t, b)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
 		mustComplete(t, s, mustAcquire(t, s, claim("k", "a")))
 	})
 }
@@ -157,9 +147,7 @@ func TestPrefix(t *testing.T) {
 		}
 		for _, prefix := range prefixes {
 			d := b.Dialect.WithPrefix(prefix)
-			if err := Migrate(t.Context(), b.DB, d); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, Migrate(t.Context(), b.DB, d))
 			s := storeOn(t, b.DB, d)
 			mustAcquire(t, s, claim("k", "owner of "+prefix)) // leased in no other
 			if n, err := s.Sweep(t.Context()); n != 0 || err != nil {

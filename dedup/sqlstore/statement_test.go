@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // A connection parses an inbox's INSERT and its UPDATE once, on engines where that is cheaper.
@@ -18,9 +20,7 @@ func TestInboxPreparesOnce(t *testing.T) {
 		i := newInbox(t, s)
 		h := i.Handler(book)
 		for _, id := range []string{"1", "2", "3"} {
-			if err := h(t.Context(), order(id, 1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h(t.Context(), order(id, 1)))
 		}
 		expectBalance(t, b.DB, 30)
 		for _, p := range []*prepared{&i.insert, &i.complete} {
@@ -33,9 +33,7 @@ func TestInboxPreparesOnce(t *testing.T) {
 		}
 		for name, want := range map[string]int{"Com_stmt_prepare": 2, "Com_stmt_execute": 6} {
 			var got int
-			if err := db.QueryRowContext(t.Context(), strings.Replace(b.kind.SessionStatus, "*", name, 1)).Scan(new(string), &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.QueryRowContext(t.Context(), strings.Replace(b.kind.SessionStatus, "*", name, 1)).Scan(new(string), &got))
 			if got != want {
 				t.Errorf("%s: got %d, want %d", name, got, want)
 			}
@@ -59,10 +57,7 @@ func TestInboxCannotPrepare(t *testing.T) {
 	if err := h(t.Context(), order("2", 1)); err != nil || i.insert.stmt.Load() == nil {
 		t.Errorf("prepared on one connection: got error %v and a statement %t, want one", err, i.insert.stmt.Load() != nil)
 	}
-	first, err := b.DB.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(b.DB.Conn(t.Context()))(t)
 	defer func() { _ = first.Close() }()
 	if err := h(t.Context(), order("3", 1)); err != nil {
 		t.Errorf("not prepared on another connection: got error %v, want nil", err)
@@ -78,17 +73,12 @@ func TestPrepareDoesNotWait(t *testing.T) {
 	p := prepared{store: newStore(t, b, func(o *Options) { o.Timeout = -1 }), text: func() string { return "SELECT 1" }}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	conn, err := b.DB.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(b.DB.Conn(ctx))(t)
 	p.prepare(ctx)
 	if ctx.Err() != nil || p.stmt.Load() != nil {
 		t.Errorf("without a connection: got %v and a statement %t, want neither", ctx.Err(), p.stmt.Load() != nil)
 	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.Close())
 	p.mu.Lock()
 	p.prepare(ctx)
 	p.mu.Unlock()
@@ -105,16 +95,10 @@ func TestPreparedFails(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "SQLite")
 	exec(t, b.DB, "CREATE TABLE few (n INTEGER NOT NULL)")
-	failing, err := b.DB.PrepareContext(t.Context(), "INSERT INTO few (n) VALUES (NULL) RETURNING n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failing := must.Get(b.DB.PrepareContext(t.Context(), "INSERT INTO few (n) VALUES (NULL) RETURNING n"))(t)
 	p := prepared{store: newStore(t, b), text: func() string { return "INSERT INTO few (n) VALUES (1) RETURNING n" }}
 	p.stmt.Store(failing)
-	tx, err := b.DB.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Get(b.DB.BeginTx(t.Context(), nil))(t)
 	defer func() { _ = tx.Rollback() }()
 	if _, written, err := p.writeReturning(t.Context(), tx); err == nil || written {
 		t.Errorf("got error %v and a row %t, want the failure", err, written)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
@@ -99,9 +101,7 @@ func TestSessions(t *testing.T) {
 				// The journal belongs to the file: each setting has a file of its own.
 				words := strings.Split(setting, " for ")
 				pool := open(t, b.Driver, strings.Replace(EmptyBed(t, b.kind.Label).DSN, words[1], words[0], 1))
-				if err := Migrate(t.Context(), pool, b.Dialect); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, Migrate(t.Context(), pool, b.Dialect))
 				lifeOf(t, storeOn(t, pool, b.Dialect), pool, name)
 				continue
 			}
@@ -132,15 +132,10 @@ func TestSessions(t *testing.T) {
 // hasVariable reports whether the server has a setting: MariaDB before 11.1 and MySQL name one of them differently.
 func hasVariable(t *testing.T, b *Bed, name string) bool {
 	t.Helper()
-	rows, err := b.DB.QueryContext(t.Context(), "SHOW VARIABLES LIKE '"+name+"'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(b.DB.QueryContext(t.Context(), "SHOW VARIABLES LIKE '"+name+"'"))(t)
 	defer rows.Close()
 	has := rows.Next()
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return has
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/granted"
@@ -35,9 +37,7 @@ func fill(t testing.TB, b *Bed, n int) {
 func count(t testing.TB, b *Bed, from string) int {
 	t.Helper()
 	var n int
-	if err := b.DB.QueryRowContext(t.Context(), b.Dialect.sql("SELECT COUNT(*) FROM "+from)).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.DB.QueryRowContext(t.Context(), b.Dialect.sql("SELECT COUNT(*) FROM "+from)).Scan(&n))
 	return n
 }
 
@@ -150,32 +150,22 @@ func TestSweepUsesTheIndex(t *testing.T) {
 		fill(t, b, 3000)
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET expires_at = {now} + 1000000 WHERE id <> 'old-7'"))
 		exec(t, b.DB, strings.Replace(b.kind.Analyze, "*", "sqsonce_records", 1))
-		rows, err := b.DB.QueryContext(t.Context(), b.kind.Explain+newStatements(sqldb.Dialect(b.Dialect)).sweepRecords, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must.Get(b.DB.QueryContext(t.Context(), b.kind.Explain+newStatements(sqldb.Dialect(b.Dialect)).sweepRecords, 1000))(t)
 		defer rows.Close()
-		columns, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
+		columns := must.Get(rows.Columns())(t)
 		var plan bytes.Buffer
 		for rows.Next() {
 			values := make([]any, len(columns))
 			for i := range values {
 				values[i] = new([]byte)
 			}
-			if err := rows.Scan(values...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, rows.Scan(values...))
 			for _, v := range values {
 				fmt.Fprintf(&plan, "%s\t", *v.(*[]byte))
 			}
 			plan.WriteByte('\n')
 		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Err())
 		if !strings.Contains(plan.String(), "sqsonce_records_expires_at") || strings.Contains(plan.String(), "Seq Scan") {
 			t.Errorf("the plan does not use the index:\n%s", &plan)
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
@@ -81,9 +83,7 @@ func TestEventTxGivesUp(t *testing.T) {
 			t.Parallel()
 			runs := 0
 			tx := eventTx{store: newStore(t, NewBed(t, "SQLite")), wait: 5 * time.Second, row: fakeRow{onFinish: c.err, onMark: func(context.Context) error { return nil }}}
-			if err := tx.begin(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.begin(t.Context()))
 			err := tx.run(t.Context(), func(context.Context, *sql.Tx) error { runs++; return nil })
 			if err = tx.abort(t.Context(), err); kind(err) != "the rest" || !errors.Is(err, c.err) || runs != c.runs {
 				t.Errorf("run: got error %v after %d runs, want a failure of the event after %d", err, runs, c.runs)

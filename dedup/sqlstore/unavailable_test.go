@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -30,10 +32,7 @@ func awayDB(t testing.TB, b *Bed) *sql.DB {
 	if !b.kind.HasServer() {
 		return open(t, b.Driver, "file:"+filepath.Join(t.TempDir(), "no", "such", "folder"))
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = l.Close() }()
 	return open(t, b.Driver, strings.Replace(b.DSN, b.kind.Address(b.DSN), l.Addr().String(), 1))
 }
@@ -113,9 +112,7 @@ func TestKindsOfDatabases(t *testing.T) {
 			{"no table", "misconfigured", func() (*sql.DB, Dialect) { return b.DB, b.Dialect.WithPrefix("other_") }},
 			{"no column", "misconfigured", func() (*sql.DB, Dialect) {
 				d := b.Dialect.WithPrefix("narrow_")
-				if err := Migrate(t.Context(), b.DB, d); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, Migrate(t.Context(), b.DB, d))
 				exec(t, b.DB, d.sql("ALTER TABLE {records} DROP COLUMN receive_count"))
 				return b.DB, d
 			}},
@@ -163,10 +160,7 @@ func TestKindsOfLogins(t *testing.T) {
 			t.Errorf("wrong password: got error %v, want ErrAccessDenied and misconfigured", err)
 		}
 		db := open(t, "mysql", replaceUser(b.DSN, "test", user+":secret"))
-		conn, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(db.Conn(t.Context()))(t)
 		defer func() { _ = conn.Close() }()
 		if _, err := storeOn(t, db, MySQL).Acquire(t.Context(), claim("k", "a")); kind(err) != "unavailable" {
 			t.Errorf("too many connections: got error %v, want unavailable", err)
@@ -194,9 +188,7 @@ func TestKindsOfWaits(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := storeOn(t, open(t, b.Driver, b.kind.ShortLocks(b.DSN)), b.Dialect)
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check(t.Context()))
 		blocked(t, b, "k")
 		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a"))); kind(err) != "unavailable" || errors.Is(err, dedup.ErrOutcomeUnknown) {
 			t.Errorf("lock: got error %v, want unavailable, and the outcome known", err)
@@ -208,9 +200,7 @@ func TestKindsOfWaits(t *testing.T) {
 			b := NewBed(t, name)
 			p, proxied := throughProxy(t, b)
 			s := newStore(t, proxied)
-			if err := s.Check(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Check(t.Context()))
 			p.loseReply("INSERT INTO")
 			_ = p.listen.Close() // no new connection
 			_, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a")))

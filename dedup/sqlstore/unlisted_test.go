@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
@@ -44,10 +46,7 @@ func unrun(t *testing.T, s *Store) map[string]func(id string) error {
 		t.Error("the handler was called")
 		return nil
 	}
-	once, err := dedup.New(s, "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(s, "billing"))(t)
 	plain := once.Handler(func(context.Context, *sqsonce.Message) error { return never() })
 	inbox := newInbox(t, s).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return never() })
 	deferred := newDeferred(t, s)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
@@ -30,9 +32,7 @@ func book(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error { return ad
 
 func balance(t testing.TB, db *sql.DB) (n int64) {
 	t.Helper()
-	if err := db.QueryRowContext(t.Context(), "SELECT balance FROM ledger WHERE account = 'alice'").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.QueryRowContext(t.Context(), "SELECT balance FROM ledger WHERE account = 'alice'").Scan(&n))
 	return n
 }
 
@@ -67,10 +67,7 @@ func otherProcess(t testing.TB, b *Bed) *Store {
 
 func newInbox(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Inbox {
 	t.Helper()
-	i, err := NewInbox(s, "billing", optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := must.Get(NewInbox(s, "billing", optFns...))(t)
 	return i
 }
 
@@ -93,10 +90,7 @@ var ways = []way{
 
 	{"Once", func(t *testing.T, b *Bed, effect func(context.Context, sqldb.Queryer) error) sqsonce.Handler {
 		s := otherProcess(t, b)
-		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration = 2 * time.Second })
-		if err != nil {
-			t.Fatal(err)
-		}
+		once := must.Get(dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration = 2 * time.Second }))(t)
 		return once.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
 			// A transaction of the handler's own, so that a failure writes nothing.
 			tx, err := s.db.BeginTx(ctx, nil)
@@ -135,10 +129,7 @@ func eachWay(t *testing.T, f func(t *testing.T, b *Bed, w way)) {
 
 func newDeferred(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Deferred {
 	t.Helper()
-	d, err := NewDeferred(s, "billing", optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(NewDeferred(s, "billing", optFns...))(t)
 	return d
 }
 
@@ -151,10 +142,7 @@ func quick(o *ProcessorOptions) {
 
 func newProcessor(t testing.TB, d *Deferred, optFns ...func(*ProcessorOptions)) *Processor {
 	t.Helper()
-	p, err := NewProcessor(d, append([]func(*ProcessorOptions){quick}, optFns...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewProcessor(d, append([]func(*ProcessorOptions){quick}, optFns...)...))(t)
 	return p
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -76,9 +78,7 @@ func TestOwnHandlerAfterACrash(t *testing.T) {
 			t.Fatalf("received %d messages (%v), want 1", len(out.Messages), err)
 		}
 		m := &sqsonce.Message{ID: *out.Messages[0].MessageId, Body: *out.Messages[0].Body, QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders", ReceiveCount: 1}
-		if err := once(t, store, charge)(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, once(t, store, charge)(t.Context(), m))
 
 		runWorkers(t, stack, store, charge, 5*time.Minute)
 		if remaining := stack.MemSQS().Messages("orders"); charged != 1 || len(remaining) > 0 {
@@ -92,10 +92,7 @@ func TestOwnHandlerInAnOutage(t *testing.T) {
 	withQueue(t, func(t *testing.T, stack *localstack.Stack) {
 		var charged atomic.Int32
 		charge := func(context.Context, *sqsonce.Message) error { charged.Add(1); return nil }
-		store, err := dynamostore.New(stack.DynamoDB, "dedup")
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must.Get(dynamostore.New(stack.DynamoDB, "dedup"))(t)
 		stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Prob: 1, Do: fault.Error}}})
 		time.AfterFunc(15*time.Minute, func() { stack.MemDynamoDB().Set(fault.Plan{}) })
 		for i := range 10 {
@@ -121,10 +118,7 @@ func TestOwnFunction(t *testing.T) {
 			}
 			return nil
 		}
-		function, err := lambda.Wrap(once(t, memstore.New(), charge), func(o *lambda.Options) { o.Client = stack.SQS })
-		if err != nil {
-			t.Fatal(err)
-		}
+		function := must.Get(lambda.Wrap(once(t, memstore.New(), charge), func(o *lambda.Options) { o.Client = stack.SQS }))(t)
 		invoke := func(ctx context.Context, event []byte) ([]byte, error) {
 			var e events.SQSEvent
 			if err := json.Unmarshal(event, &e); err != nil {
@@ -141,7 +135,7 @@ func TestOwnFunction(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer stop()
-		err = esm.Run(ctx, stack.SQS, esm.Config{
+		err := esm.Run(ctx, stack.SQS, esm.Config{
 			QueueURL: stack.QueueURL["orders"], FunctionTimeout: 5 * time.Second, ReportBatchItemFailures: true,
 		}, invoke)
 		if remaining := stack.MemSQS().Messages("orders"); err != nil || len(remaining) > 0 || tries["order 3"] != 2 || tries["order 4"] != 1 {
@@ -169,10 +163,7 @@ func withQueue(t *testing.T, f func(*testing.T, *localstack.Stack)) {
 
 // once returns h with its records in store. Each process has its own; in production the store outlives the processes.
 func once(t *testing.T, store dedup.Store, h sqsonce.Handler) sqsonce.Handler {
-	o, err := dedup.New(store, "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(dedup.New(store, "billing"))(t)
 	return o.Handler(h)
 }
 
@@ -188,10 +179,7 @@ func runWorkers(t *testing.T, stack *localstack.Stack, store dedup.Store, h sqso
 	defer stop()
 	var wg sync.WaitGroup
 	for range 2 {
-		w, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], once(t, store, h))
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(sqsworker.New(stack.SQS, stack.QueueURL["orders"], once(t, store, h)))(t)
 		wg.Go(func() {
 			if err := w.Run(ctx); err != nil {
 				t.Error(err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
@@ -69,14 +71,8 @@ func TestOwnWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := dynamostore.New(stack.DynamoDB, "dedup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	once, err := dedup.New(store, "billing", func(o *dedup.Options) { o.LeaseDuration = time.Second })
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(dynamostore.New(stack.DynamoDB, "dedup"))(t)
+	once := must.Get(dedup.New(store, "billing", func(o *dedup.Options) { o.LeaseDuration = time.Second }))(t)
 	charge := func(_ context.Context, m *sqsonce.Message) error { // put your own here
 		f, err := os.OpenFile(charges, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -101,9 +97,7 @@ func TestOwnWorker(t *testing.T) {
 func startOwnWorker(t *testing.T, stack *localstack.Stack, charges string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOwnWorker$")
 	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+stack.URL, "OWN_QUEUE="+stack.QueueURL["orders"], "OWN_CHARGES="+charges)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may be dead already
 		_ = cmd.Wait()

@@ -11,6 +11,8 @@ import (
 	"testing/slogtest"
 	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // blockedWriter blocks until it is opened. Its text is read when nothing writes.
@@ -82,9 +84,7 @@ func TestLogHandlerMeetsItsContract(t *testing.T) {
 		q.Flush(time.Minute)
 		for line := range strings.Lines(out.String()) {
 			var m map[string]any
-			if err := json.Unmarshal([]byte(line), &m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(line), &m))
 			results = append(results, m)
 		}
 		return results

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -67,9 +69,7 @@ func newFixture(t *testing.T, s setup) *fixture {
 	}
 	w.checker = newChecker(w.record)
 	w.admin = w.newProcess()
-	if err := dynamostore.CreateTable(t.Context(), w.admin.ddb, table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, dynamostore.CreateTable(t.Context(), w.admin.ddb, table))
 	attrs := map[string]string{"VisibilityTimeout": strconv.Itoa(int(s.visibility / time.Second))}
 	if w.fifo {
 		attrs["FifoQueue"] = "true"

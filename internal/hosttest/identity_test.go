@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -64,10 +66,7 @@ func TestOneKeyAfterFailedCredentials(t *testing.T) {
 		for _, failsFirst := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
-				once, err := dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log })
-				if err != nil {
-					t.Fatal(err)
-				}
+				once := must.Get(dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
 				var failed atomic.Bool
 				withFailure := sqs.New(w.newProcess().sqs.Options(), func(o *sqs.Options) {
 					next := o.Credentials
@@ -104,10 +103,7 @@ func TestNoKeyWithoutTheARN(t *testing.T) {
 		w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
 		denied := fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}}
 		w.sqs.Set(denied)
-		once, err := dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log })
-		if err != nil {
-			t.Fatal(err)
-		}
+		once := must.Get(dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
 		w.send(message{name: "a1"})
 		var mu sync.Mutex
 		var keys []string
@@ -120,10 +116,7 @@ func TestNoKeyWithoutTheARN(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		w.sendBare()
-		_, err = w.admin.sqs.SendMessage(context.Background(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String("bare")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.admin.sqs.SendMessage(context.Background(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String("bare")}))(t)
 		time.Sleep(6 * time.Hour)
 		mu.Lock()
 		if got := strings.Join(keys, " "); got != source+"|a1" || len(w.sqs.Messages(w.dlq)) > 0 || len(w.sqs.Messages(w.url)) != 2 {

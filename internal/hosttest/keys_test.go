@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -98,10 +100,7 @@ func redriven(t *testing.T, s keySource, host string, failure error) (keys []str
 	if s.opt != nil {
 		opts = append(opts, s.opt)
 	}
-	once, err := dedup.New(memstore.New(), consumer, append(opts, func(o *dedup.Options) { o.Logger = w.log })...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(memstore.New(), consumer, append(opts, func(o *dedup.Options) { o.Logger = w.log })...))(t)
 	h := sqsonce.OpenEnvelope(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
 		key, err := once.Key(m)
 		if err != nil {
@@ -128,9 +127,7 @@ func redriven(t *testing.T, s keySource, host string, failure error) (keys []str
 	if s.fifo {
 		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String("d")
 	}
-	if _, err := w.admin.sqs.SendMessage(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.admin.sqs.SendMessage(t.Context(), in))(t)
 	time.Sleep(time.Hour)
 	mu.Lock()
 	moved = true
@@ -193,10 +190,7 @@ func TestRejectBeforeDedupKeepsTheID(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
 						w := newFixture(t, setup{fifo: fifo, visibility: 30 * time.Second, maxReceives: 3, quiet: true})
-						once, err := dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log })
-						if err != nil {
-							t.Fatal(err)
-						}
+						once := must.Get(dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
 						var accepts atomic.Bool
 						var runs atomic.Int64
 						guarded := once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
@@ -211,9 +205,7 @@ func TestRejectBeforeDedupKeepsTheID(t *testing.T) {
 							if fifo {
 								in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), &dedupID
 							}
-							if _, err := w.admin.sqs.SendMessage(t.Context(), in); err != nil {
-								t.Fatal(err)
-							}
+							must.Get(w.admin.sqs.SendMessage(t.Context(), in))(t)
 						}
 						send("1")
 						time.Sleep(time.Hour)

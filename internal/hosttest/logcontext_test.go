@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -70,9 +72,7 @@ func TestLinesHaveTheContextOfStart(t *testing.T) {
 					return sqsonce.ErrLeaseLost
 				}, hooks)
 				for _, body := range []string{"rejected", "lost"} {
-					if _, err := w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}))(t)
 				}
 				time.Sleep(time.Hour)
 				stop()

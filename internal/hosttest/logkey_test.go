@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -43,17 +45,13 @@ func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 						}
 						return sqsonce.Reject(errCard)
 					})))
-					if _, err := w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}))(t)
 					time.Sleep(time.Hour)
 					stop()
 					seen := map[string]bool{"handler failed": false, "message sent to the dead-letter queue": false}
 					for d := json.NewDecoder(&book); d.More(); {
 						var line struct{ Msg, Key string }
-						if err := d.Decode(&line); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, d.Decode(&line))
 						_, text, _ := strings.Cut(line.Msg, ": ")
 						if _, ok := seen[text]; !ok {
 							continue

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -66,21 +68,12 @@ func cutOff(t *testing.T, fifo, withDedup bool, want int32) {
 	begin := func(p *process, conn http.RoundTripper) (stop func() sqsworker.Stats) {
 		h := sqsonce.Handler(handler)
 		if withDedup {
-			store, err := dynamostore.New(p.ddb, table)
-			if err != nil {
-				t.Fatal(err)
-			}
-			once, err := dedup.New(store, consumer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			store := must.Get(dynamostore.New(p.ddb, table))(t)
+			once := must.Get(dedup.New(store, consumer))(t)
 			h = once.Handler(h)
 		}
 		client := sqs.New(p.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: conn} })
-		k, err := sqsworker.New(client, w.url, h, func(o *sqsworker.Options) { o.VisibilityTimeout, o.Logger = visibility, w.log })
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(sqsworker.New(client, w.url, h, func(o *sqsworker.Options) { o.VisibilityTimeout, o.Logger = visibility, w.log }))(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		stopped := make(chan error, 1)
 		go func() { stopped <- k.Run(ctx) }()

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
@@ -22,10 +24,7 @@ type environment struct {
 }
 
 func newEnvironment(t *testing.T, p *process, h sqsonce.Handler, optFns ...func(*lambda.Options)) *environment {
-	f, err := lambda.Wrap(h, optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(lambda.Wrap(h, optFns...))(t)
 	return &environment{process: p, function: f}
 }
 

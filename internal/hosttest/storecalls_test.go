@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -61,18 +63,9 @@ func TestCallsOfABrokenStore(t *testing.T) {
 				p := w.newProcess()
 				broken := &brokenStore{mode: mode, of: map[string][]time.Time{}}
 				client := dynamodb.New(p.ddb.Options(), func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: broken} })
-				store, err := dynamostore.New(client, table, func(o *dynamostore.Options) { o.Logger = w.log })
-				if err != nil {
-					t.Fatal(err)
-				}
-				once, err := dedup.New(store, consumer, func(o *dedup.Options) { o.Logger = w.log })
-				if err != nil {
-					t.Fatal(err)
-				}
-				f, err := lambda.Wrap(once.Handler(func(context.Context, *sqsonce.Message) error { return nil }), func(o *lambda.Options) { o.Logger = w.log })
-				if err != nil {
-					t.Fatal(err)
-				}
+				store := must.Get(dynamostore.New(client, table, func(o *dynamostore.Options) { o.Logger = w.log }))(t)
+				once := must.Get(dedup.New(store, consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
+				f := must.Get(lambda.Wrap(once.Handler(func(context.Context, *sqsonce.Message) error { return nil }), func(o *lambda.Options) { o.Logger = w.log }))(t)
 				var e events.SQSEvent
 				for n := range 10 {
 					id := fmt.Sprintf("event-%d", n)

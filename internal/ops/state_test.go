@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/values"
 )
@@ -18,10 +20,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("state %s: decide what it means for a message and what to do", s)
 		}
 	}
-	manual, err := os.ReadFile("../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manual := must.Get(os.ReadFile("../../docs/operating.md"))(t)
 	table := "| state | means | do |\n|---|---|---|\n"
 	for _, s := range States() {
 		table += fmt.Sprintf("| %s | %s | %s |\n", s, Means(s), Do(s))

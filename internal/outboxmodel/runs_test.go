@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 var update = flag.Bool("update", false, "write the traces and the sum in testdata, and with SOAK=1 the table of doc.go")
@@ -23,16 +25,10 @@ const searched = "testdata/searched.txt"
 
 func sum(t *testing.T) string {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*.go"))(t)
 	h := sha256.New()
 	for _, name := range append(files, "../../docs/protocol-outbox.md") {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(t)
 		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
 	}
 	return fmt.Sprintf("%x\n", h.Sum(nil))
@@ -47,10 +43,7 @@ var row = regexp.MustCompile(`(?m)^//\t(\w+) +([\d,]+) +(\w+)$`)
 // more, changes the number. A run that fails prints its shortest way there.
 func TestRuns(t *testing.T) {
 	table := readTable(t)
-	last, err := os.ReadFile(searched)
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := must.Get(os.ReadFile(searched))(t)
 	soak := os.Getenv("SOAK") != ""
 	unchanged := string(last) == sum(t) && !soak && !*update
 	var found []string
@@ -88,9 +81,7 @@ func TestRuns(t *testing.T) {
 		writeTable(t, found)
 	}
 	if *update && !t.Failed() && !raceDetector {
-		if err := os.WriteFile(searched, []byte(sum(t)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(searched, []byte(sum(t)), 0o644))
 	} else if len(table) != len(Runs) {
 		t.Errorf("doc.go has %d runs, there are %d", len(table), len(Runs))
 	}
@@ -106,14 +97,9 @@ func checkTrace(t *testing.T, name string, got Result) {
 	}
 	file := filepath.Join("testdata", name+".txt")
 	if *update {
-		if err := os.WriteFile(file, []byte(traceText(got)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(traceText(got)), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
 	if string(want) != traceText(got) {
 		t.Errorf("%s has another trace: -update writes it\n%s", file, want)
 	}
@@ -137,16 +123,10 @@ type result struct {
 
 func readTable(t *testing.T) map[string]result {
 	t.Helper()
-	text, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("doc.go"))(t)
 	table := map[string]result{}
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		n, err := strconv.Atoi(strings.ReplaceAll(m[2], ",", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.Atoi(strings.ReplaceAll(m[2], ",", "")))(t)
 		table[m[1]] = result{n, m[3]}
 	}
 	return table
@@ -157,15 +137,10 @@ func writeTable(t *testing.T, rows []string) {
 	if len(rows) != len(Runs) {
 		t.Fatal("the table is written with all runs only")
 	}
-	text, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("doc.go"))(t)
 	at := row.FindAllIndex(text, -1)
 	out := string(text[:at[0][0]]) + strings.Join(rows, "\n") + string(text[at[len(at)-1][1]:])
-	if err := os.WriteFile("doc.go", []byte(out), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile("doc.go", []byte(out), 0o644))
 }
 
 func thousands(n int) string {

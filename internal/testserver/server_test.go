@@ -134,10 +134,7 @@ func TestServerEndsWithItsProcess(t *testing.T) {
 			d.Start(t) // or skip
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), "TESTSERVER_CHILD="+d.Name)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(cmd.StdoutPipe())(t)
 			must.Do(t, cmd.Start())
 			line, err := bufio.NewReader(out).ReadString('\n')
 			_ = cmd.Process.Kill()

@@ -184,10 +184,7 @@ func TestStreamIteratorsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startStream(t)
 		s.put("a")
-		first, err := s.iterator(s.shards()[0].ShardId, "TRIM_HORIZON", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(s.iterator(s.shards()[0].ShardId, "TRIM_HORIZON", nil))(t)
 		time.Sleep(15*time.Minute - time.Nanosecond)
 		_, next, err := s.records(first)
 		if err != nil {

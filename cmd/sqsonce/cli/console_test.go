@@ -68,10 +68,7 @@ func TestConsole(t *testing.T) {
 		printed.Close()
 		ended <- code
 	}()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	url := strings.TrimSpace(line)
 	if !regexp.MustCompile(`^http://127\.0\.0\.1:[0-9]+/\?token=[A-Za-z0-9_-]{43}$`).MatchString(url) {
 		t.Fatalf("it prints %q", line)

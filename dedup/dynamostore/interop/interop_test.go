@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
@@ -18,10 +20,7 @@ const payload = `{"order":42,"Customer":{"name":"Zoë <z@example.com>","id":7},"
 // key is the record's key, the same for both programs.
 func (b *bed) key() string {
 	b.Helper()
-	k, err := dynamostore.PowertoolsKey([]byte(payload))
-	if err != nil {
-		b.Fatal(err)
-	}
+	k := must.Get(dynamostore.PowertoolsKey([]byte(payload)))(b)
 	return prefix + "#" + k
 }
 
@@ -54,10 +53,7 @@ func (b *bed) deliver(err error, optFns ...func(*dedup.Options)) (called bool, o
 
 func (b *bed) acquire(d time.Duration) dedup.Lease {
 	b.Helper()
-	l, err := granted.Lease(b.store.Acquire(b.Context(), dedup.Claim{Key: b.key(), Owner: "ours", Lease: d, Retention: time.Hour, ReceiveCount: 1}))
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(granted.Lease(b.store.Acquire(b.Context(), dedup.Claim{Key: b.key(), Owner: "ours", Lease: d, Retention: time.Hour, ReceiveCount: 1})))(b)
 	return l
 }
 
@@ -133,9 +129,7 @@ func TestOurCompletedIsValidatedByThem(t *testing.T) {
 			b.Fatalf("our delivery: got called %t, %v", called, err)
 		}
 		b.theirs(10*time.Second, "return", validated).refused("IdempotencyValidationError")
-		if err := b.store.Delete(b.Context(), b.key()); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, b.store.Delete(b.Context(), b.key()))
 		called, err := b.deliver(nil, func(o *dedup.Options) {
 			o.PayloadHash = func(m *sqsonce.Message) string {
 				var part struct{ Customer json.RawMessage }
@@ -159,9 +153,7 @@ func TestOurCompletedIsValidatedByThem(t *testing.T) {
 func TestOurResultIsTextToThem(t *testing.T) {
 	onBoth(t, func(b *bed) {
 		l := b.acquire(10 * time.Second)
-		if err := b.store.Complete(b.Context(), l, dedup.Result{Data: []byte(`{"by":"us"}`)}); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, b.store.Complete(b.Context(), l, dedup.Result{Data: []byte(`{"by":"us"}`)}))
 		if e := b.theirs(10*time.Second, "return").next(); string(e.Result) != `"{\"by\":\"us\"}"` {
 			b.Errorf("Powertools on our completed event: got %s %s, want our result's JSON as a string", e.Event, e.Result)
 		}
@@ -172,9 +164,7 @@ func TestOurInProgressIsRespected(t *testing.T) {
 	onBoth(t, func(b *bed) {
 		l := b.acquire(30 * time.Second)
 		b.theirs(10*time.Second, "return").refused("IdempotencyAlreadyInProgressError")
-		if err := b.store.Release(b.Context(), l, errFailed); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, b.store.Release(b.Context(), l, errFailed))
 		b.theirs(10*time.Second, "return").started()
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -64,9 +66,7 @@ func newBed(t *testing.T, dir, url string) *bed {
 		}),
 	})
 	b := &bed{T: t, client: client, table: fmt.Sprintf("interop-%d", time.Now().UnixNano())}
-	if err := dynamostore.CreateTable(t.Context(), client, b.table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, dynamostore.CreateTable(t.Context(), client, b.table))
 	var err error
 	if b.store, err = dynamostore.New(client, b.table); err != nil {
 		t.Fatal(err)
@@ -106,17 +106,9 @@ func startPowertools(t *testing.T, dir, url, table string) *powertools {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "node", "powertools.mjs", url, table)
 	cmd.Dir = dir
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	p := &powertools{t: t, in: in, calls: map[int]chan event{}}
 	read := make(chan struct{})
 	go p.read(out, read)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -46,9 +48,7 @@ func createAttacked(t *testing.T, url string) (addr string) {
 	addr = strings.TrimPrefix(url, "http://")
 	direct := attackClient(t, addr)
 	for _, table := range []string{attackedRecords, attackedEffects} {
-		if err := dynamostore.CreateTable(t.Context(), direct, table); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dynamostore.CreateTable(t.Context(), direct, table))
 		t.Cleanup(func() {
 			_, _ = direct.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
 		})
@@ -58,10 +58,7 @@ func createAttacked(t *testing.T, url string) (addr string) {
 
 func attacked(addr string) attack.Target {
 	store := func(t *testing.T, addr string) *dynamostore.Store {
-		s, err := dynamostore.New(attackClient(t, addr), attackedRecords)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(dynamostore.New(attackClient(t, addr), attackedRecords))(t)
 		return s
 	}
 	return attack.Target{
@@ -71,10 +68,7 @@ func attacked(addr string) attack.Target {
 		Takeover: 4 * time.Second,
 		Store:    func(t *testing.T, addr string) dedup.Store { return &defective{store(t, addr), os.Getenv(envDefect)} },
 		Inbox: func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
-			inbox, err := dynamostore.NewInbox(store(t, addr), "inbox", attack.Options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			inbox := must.Get(dynamostore.NewInbox(store(t, addr), "inbox", attack.Options))(t)
 			return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 				tx.Update(&ddbtypes.Update{
 					TableName: aws.String(attackedEffects), Key: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: m.ID}},
@@ -87,15 +81,9 @@ func attacked(addr string) attack.Target {
 			counts := map[string]int{}
 			pages := dynamodb.NewScanPaginator(attackClient(t, addr), &dynamodb.ScanInput{TableName: aws.String(attackedEffects), ConsistentRead: aws.Bool(true)})
 			for pages.HasMorePages() {
-				page, err := pages.NextPage(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				page := must.Get(pages.NextPage(t.Context()))(t)
 				for _, item := range page.Items {
-					n, err := strconv.Atoi(item["n"].(*ddbtypes.AttributeValueMemberN).Value)
-					if err != nil {
-						t.Fatal(err)
-					}
+					n := must.Get(strconv.Atoi(item["n"].(*ddbtypes.AttributeValueMemberN).Value))(t)
 					counts[item["id"].(*ddbtypes.AttributeValueMemberS).Value] = n
 				}
 			}

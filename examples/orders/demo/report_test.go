@@ -176,10 +176,7 @@ func TestDeployed(t *testing.T) {
 	lines := strings.SplitAfter(string(all), "\n")[:200]
 	must.Do(t, os.WriteFile(few, []byte(strings.Join(lines, "")), 0o600))
 	demo := func(outputs map[string]string) (string, error) {
-		text, err := json.Marshal(outputs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(outputs))(t)
 		file := filepath.Join(dir, "outputs.json")
 		must.Do(t, os.WriteFile(file, text, 0o600))
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "demo"))

@@ -45,10 +45,7 @@ func bookedOnce(t *testing.T, store, dsn string) {
 		})
 	}
 	consumers.Wait()
-	accounts, err := open(t, store, dsn).read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	accounts := must.Get(open(t, store, dsn).read(t.Context()))(t)
 	if a := accounts["acct"]; len(accounts) != 1 || a.Balance != 200 || !slices.Equal(a.Entries, []string{"a/1", "a/2"}) {
 		t.Errorf("the ledger is %+v, want each order booked once, in order", accounts)
 	}

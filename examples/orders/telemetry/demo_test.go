@@ -49,10 +49,7 @@ func TestDemo(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	rules, err := filepath.Abs(rulesFolder + "rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(filepath.Abs(rulesFolder + "rules.yaml"))(t)
 	workers := startWorkers(t)
 	p := server{begun: time.Now(), url: testserver.StartPrometheus(t, fmt.Sprintf(`global: {scrape_interval: 500ms, evaluation_interval: 1s}
 rule_files: [%q]

@@ -102,10 +102,7 @@ func (c *collector) requests(path string) int {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(url))(t)
 	defer resp.Body.Close() // it is only read
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

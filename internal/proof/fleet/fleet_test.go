@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
@@ -56,10 +58,7 @@ func TestFleet(t *testing.T) {
 		runs, length = 8, 2*time.Minute
 	}
 	if s := os.Getenv("SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.ParseUint(s, 10, 64))(t)
 		seed, runs = n, 1
 	}
 	for i := range uint64(runs) {

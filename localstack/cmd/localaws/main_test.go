@@ -74,10 +74,7 @@ func TestServesBothServicesOnOnePort(t *testing.T) {
 
 func do(t *testing.T, method, url string, header http.Header, body io.Reader) (status int, answer string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, body))(t)
 	maps.Copy(r.Header, header)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
