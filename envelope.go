@@ -124,7 +124,7 @@ func (m *Message) open() (inner *Message, err error) {
 		return nil, nil
 	}
 	if e.lacks != "" {
-		return nil, fmt.Errorf("one of %s that is not understood: %s is missing or not what it has to be", e.kind, e.lacks)
+		return nil, fmt.Errorf("one of %s that is not understood: %s is missing or has a wrong value", e.kind, e.lacks)
 	}
 	opened := *m
 	switch e.kind {
@@ -188,7 +188,7 @@ func (m *Message) openSNS(fields map[string]json.RawMessage) error {
 	}
 	var body *string
 	if err := json.Unmarshal(fields["Message"], &body); err != nil || body == nil {
-		return fmt.Errorf("Message of an SNS notification is no text: %w", cmp.Or(err, errNoText))
+		return fmt.Errorf("Message of an SNS notification is not text: %w", cmp.Or(err, errNoText))
 	}
 	m.Body = *body
 	m.Envelope = Envelope{

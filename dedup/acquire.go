@@ -210,7 +210,7 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 			return
 		}
 		if err := o.callComplete(context.WithoutCancel(ctx), success{lease: l, result: e.result}); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
-			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record, and none was completed", "key", t.key, "error", err)
+			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record: a duplicate runs again", "key", t.key, "error", err)
 		}
 	})
 	return err

@@ -41,7 +41,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	}
 	if retryable(err) {
 		// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
-		o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, record not completed, trying again", "key", s.lease.Key, "error", err)
+		o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, record not completed: the store is asked again", "key", s.lease.Key, "error", err)
 		o.unrecorded.keep(s) // a copy of the event in this process completes it too, where the lease is over
 		s, err = o.completeAgain(ctx, rl, s, err)
 		if !retryable(err) {
@@ -67,7 +67,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 		o.o.Logger.ErrorContext(ctx, "dedup: handler succeeded, record not completed, message acknowledged: a duplicate would run again", "key", s.lease.Key, "error", err)
 		return nil
 	}
-	err = fmt.Errorf("dedup: handler succeeded, record not completed %s: it runs again where another process takes it over (Options.OnCompleteFailed): %w",
+	err = fmt.Errorf("dedup: handler succeeded, record not completed %s: another process that takes the event over runs it again (Options.OnCompleteFailed): %w",
 		o.record(s.lease.Key), err)
 	if again {
 		err = o.unavailable(err) // the handler did not fail

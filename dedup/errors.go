@@ -45,7 +45,7 @@ var (
 	// ErrNotFound is the error of a store's Inspect for a key without a record.
 	ErrNotFound = errors.New("dedup: no record")
 	// ErrChanged is the error of a store's Reopen for a record that has changed since you read it. See [Reopener].
-	ErrChanged = errors.New("dedup: record changed since it was looked at, or is gone: look again")
+	ErrChanged = errors.New("dedup: record changed or was deleted since you looked at it: look again")
 	// ErrResultTooLarge says that the function of [Do] ran in an earlier call, and that its result was longer than
 	// Options.MaxResult. Only that call got the result.
 	ErrResultTooLarge = errors.New("dedup: result too large to store")

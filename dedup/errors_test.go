@@ -48,7 +48,7 @@ func TestErrorsNameTheRecord(t *testing.T) {
 		{"acquire refused", func(_ *testing.T, f *faults) { f.lose() }, nil, hang(0),
 			"dedup: acquire refused, handler not called (consumer billing, key billing#orders|1): sqsonce: lease lost"},
 		{"complete failed", func(_ *testing.T, f *faults) { f.fail("complete", errStore) }, nil, hang(0),
-			"sqsonce: unavailable: dedup: handler succeeded, record not completed (consumer billing, key billing#orders|1): it runs again where another process takes it over (Options.OnCompleteFailed): store unreachable"},
+			"sqsonce: unavailable: dedup: handler succeeded, record not completed (consumer billing, key billing#orders|1): another process that takes the event over runs it again (Options.OnCompleteFailed): store unreachable"},
 		{"complete refused, foreign writer", func(_ *testing.T, f *faults) { f.fail("complete", foreign) }, nil, hang(0),
 			"sqsonce: lease lost: record overwritten by a writer that does not check ownership (consumer billing, key billing#orders|1)"},
 		{"renewal refused, then a failure", func(_ *testing.T, f *faults) { f.fail("renew", sqsonce.ErrLeaseLost) }, nil,

@@ -48,7 +48,7 @@ func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context
 // them. If one handler serves two queues, make it once and give it to both hosts.
 func (o *Once) CountHandler() {
 	if o.handlers.Add(1) == 2 {
-		o.o.Logger.Warn("dedup: two handlers of one Once share their events, each event runs in one of them only: give each a Once with a consumer name of its own; for two queues make one handler and use it for both",
+		o.o.Logger.Warn("dedup: two handlers of one Once share their events, each event runs in only one of them: give each handler a Once with its own consumer name, or use one handler for both queues",
 			"consumer", o.consumer)
 	}
 }

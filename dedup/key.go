@@ -43,12 +43,12 @@ func (o *Once) keyOf(ctx context.Context, m *sqsonce.Message) (string, sqsonce.K
 	switch source {
 	case sqsonce.KeyFromMessageID:
 		o.noID.Do(func() {
-			o.o.Logger.WarnContext(ctx, "dedup: message without an event ID: the key is the message ID, and the event runs again when it is sent again; send an event-id and an event-source with each message, and put sqsonce.OpenEnvelope around the handler where SNS or EventBridge sends to the queue",
+			o.o.Logger.WarnContext(ctx, "dedup: message without an event ID: the key is the message ID, and the event runs again when it is sent again: send an event-id and an event-source with each message, and put sqsonce.OpenEnvelope around the handler where SNS or EventBridge sends to the queue",
 				"consumer", o.consumer, "queue", m.QueueARN, "message_id", m.ID)
 		})
 	case sqsonce.KeyFromEventID:
 		o.noSource.Do(func() {
-			o.o.Logger.WarnContext(ctx, "dedup: event-id without event-source: the key holds the queue's ARN, the same event in another queue runs again; send an event-source with each event-id",
+			o.o.Logger.WarnContext(ctx, "dedup: event-id without event-source: the key holds the queue's ARN, and the same event in another queue runs again: send an event-source with each event-id",
 				"consumer", o.consumer, "queue", m.QueueARN, "message_id", m.ID)
 		})
 	}

@@ -13,7 +13,7 @@ import (
 // leastRetry is the least time between a renewal that failed and the next one, but for a lease of less than 3 s.
 const leastRetry = time.Second
 
-var errSlowStore = errors.New("renewal answered after the end of the lease that it granted: set Options.LeaseDuration longer than the store takes to answer")
+var errSlowStore = errors.New("renewal answered after the lease that it granted had ended: set Options.LeaseDuration longer than the store takes to answer")
 
 // ensureLive makes sure that the lease is live when the handler starts. The acquire's answer can come when the lease that
 // it grants is over: the request was slow, or the process was frozen meanwhile. Another owner may run by then, and only

@@ -137,7 +137,7 @@ func (m *Metrics) write(ctx context.Context, l *line) {
 	}
 	if err != nil {
 		m.writeError.Do(func() {
-			slog.WarnContext(ctx, "emf: metrics not written; this is logged once", "error", err)
+			slog.WarnContext(ctx, "emf: metrics not written (logged once)", "error", err)
 		})
 	}
 }

@@ -17,7 +17,7 @@ func (p *Publisher) logRetry(e *entry, r attemptResult) {
 	now := time.Now()
 	if tried := now.Sub(e.started); tried >= warnAfter && now.Sub(p.warned) >= warnAfter {
 		p.warned = now
-		p.opts.Logger.WarnContext(e.context(), "fifo: no attempt has succeeded for a minute, the event is sent again",
+		p.opts.Logger.WarnContext(e.context(), "fifo: no attempt has succeeded for a minute: the publisher sends the event again",
 			append(attrs, "queue", p.queueURL, "tried_for", tried.Round(time.Second), "accepted", p.opts.MaxMessages-p.capacity.messages)...)
 	}
 }
@@ -44,7 +44,7 @@ func (e *episode) begins(now time.Time) bool {
 // logUnknown is for an attempt with an unknown outcome. The caller holds the lock.
 func (p *Publisher) logUnknown(e *entry, r attemptResult) {
 	if p.unknown.begins(time.Now()) {
-		p.opts.Logger.WarnContext(e.context(), "fifo: unknown outcome of an attempt, the event may be in the queue; logged once until there is none for a minute",
+		p.opts.Logger.WarnContext(e.context(), "fifo: unknown outcome of an attempt: the event may be in the queue (logged once until a minute passes without one)",
 			"event", e.pending.event, "group", e.pending.group, "queue", p.queueURL, "attempt", e.attempts, "error", r.err)
 	}
 }
@@ -52,7 +52,7 @@ func (p *Publisher) logUnknown(e *entry, r attemptResult) {
 // logThrottled is for a request that SQS throttled. The caller holds the lock.
 func (p *Publisher) logThrottled(now time.Time, err error) {
 	if p.throttling.begins(now) {
-		p.opts.Logger.Warn("fifo: SQS throttles the queue, all requests wait; logged once until it does not for a minute",
+		p.opts.Logger.Warn("fifo: SQS throttles the queue: all requests wait (logged once until a minute passes without throttling)",
 			"queue", p.queueURL, "delay", p.throttle.until.Sub(now), "error", err)
 	}
 }
@@ -61,7 +61,7 @@ func (p *Publisher) logThrottled(now time.Time, err error) {
 func (p *Publisher) logHalted(e *entry, l *latch) {
 	if !l.logged {
 		l.logged = true
-		p.opts.Logger.WarnContext(e.context(), "fifo: group halted: it accepts no event until the results of the failed ones are read, or Resume is called",
+		p.opts.Logger.WarnContext(e.context(), "fifo: group halted: read the results of its failed events or call Resume before you publish to it",
 			"event", e.event.ID, "group", e.event.Group, "queue", p.queueURL, "error", l.err)
 	}
 }

@@ -86,7 +86,7 @@ func (v *invocation) sendTo(f failure, url string) (sent, refused bool) {
 func (v *invocation) reason(f failure) error {
 	err := host.Described(v.opts.ErrorText, f.err)
 	if f.cut && sqsonce.OutcomeOf(f.err).Kind == sqsonce.OutcomeFailed {
-		return fmt.Errorf("lambda: the handler's time was over: %w", err)
+		return fmt.Errorf("lambda: the handler's time ended: %w", err)
 	}
 	return err
 }
@@ -102,7 +102,7 @@ func (v *invocation) deadLetterURL(f failure) string {
 	if url == "" {
 		arn := v.attributes(v.sendCtx).deadLetterARN
 		if arn == "" {
-			v.logNoDeadLetterQueue(f, "there is no Options.DeadLetterQueue, and no redrive policy that the function can read")
+			v.logNoDeadLetterQueue(f, "set Options.DeadLetterQueue, or give the queue a redrive policy that the function can read")
 			return ""
 		}
 		if url, err = v.queueURL(v.sendCtx, arn); err != nil {
@@ -127,7 +127,7 @@ func (v *invocation) logNoDeadLetterQueue(f failure, reason string) {
 		return
 	}
 	v.logNoDLQ.Do(func() {
-		v.log.ErrorContext(v.contextOf(f.slot), "lambda: message rejected, but no dead-letter queue is known: it is delivered again", keyMessage, f.message.ID, "reason", reason)
+		v.log.ErrorContext(v.contextOf(f.slot), "lambda: message rejected, but its dead-letter queue is unknown: SQS delivers the message again", keyMessage, f.message.ID, "reason", reason)
 	})
 }
 

@@ -120,7 +120,7 @@ func (v *invocation) delay(ctx context.Context, r results) {
 	}
 	wg.Wait()
 	if n := unchanged.Load(); n > 0 {
-		v.log.WarnContext(ctx, "lambda: visibility not changed: no time remains, or SQS does not answer", "messages", n)
+		v.log.WarnContext(ctx, "lambda: visibility not changed: the invocation's time ends, or SQS does not answer", "messages", n)
 	}
 }
 

@@ -70,7 +70,7 @@ func (v *invocation) start(ctx context.Context) {
 	if v.times.limited() {
 		v.ctx, v.cancel = context.WithDeadlineCause(ctx, v.times.at(handlersStop), sqsonce.ErrShutdown)
 		if remaining := time.Until(v.times.deadline); remaining <= v.times.margin {
-			v.log.ErrorContext(ctx, "lambda: no message started: not more than the margin remains before the deadline", "remaining", remaining)
+			v.log.ErrorContext(ctx, "lambda: no message started: only the margin remains before the deadline", "remaining", remaining)
 		}
 	} else {
 		v.ctx, v.cancel = context.WithCancel(ctx)

@@ -33,7 +33,7 @@ func (v *invocation) askWhetherDown(f failure) {
 	case answer == nil:
 		f.slot.own.Store(true)
 	case v.down.CompareAndSwap(false, true):
-		v.log.WarnContext(v.ctx, "lambda: the store, or what the handlers need, is down: no further message of the batch is started", keyError, answer)
+		v.log.WarnContext(v.ctx, "lambda: the store or a dependency of the handlers is down: the rest of the batch is delivered again", keyError, answer)
 	}
 }
 
@@ -57,7 +57,7 @@ type asked struct {
 	answer  error
 }
 
-var errHangs = fmt.Errorf("lambda: the question has no answer after %s", askTimeout)
+var errHangs = fmt.Errorf("lambda: the store did not answer the question within %s", askTimeout)
 
 // ask returns the answer to a question. known is false where the handlers' time is over before. Its calls do not overlap.
 func (v *invocation) ask(a *asked, q question.Question) (answer error, known bool) {

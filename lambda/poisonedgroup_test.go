@@ -33,7 +33,7 @@ func share(percent int) sqsonce.Handler {
 	return takes(time.Duration(percent) * 285 * time.Millisecond)
 }
 
-const tookTooLong = "lambda: the handler's time was over: "
+const tookTooLong = "lambda: the handler's time ended: "
 
 // TestPoisonedGroups: of a group of ten, through a mapping until the queue is empty, only what fails is in the dead-letter
 // queue, with its reason. The others succeed, each in one run.

@@ -46,7 +46,7 @@ func (v *invocation) expire(f failure) (sent bool) {
 	if v.deadLetter(f) {
 		return true
 	}
-	v.log.WarnContext(v.contextOf(f.slot), "lambda: SQS deletes the message soon, when its retention is over: no dead-letter queue takes it", f.about()...)
+	v.log.WarnContext(v.contextOf(f.slot), "lambda: SQS deletes the message soon, when its retention ends, and does not move it to the dead-letter queue", f.about()...)
 	return false
 }
 

@@ -120,7 +120,7 @@ func (t *Telemetry) errorType(err error) attribute.KeyValue {
 		var word string
 		if err := host.Recover(func() { word = t.userErrorType(err) }); err != nil { // else this hook would be off, and with it most of telemetry
 			t.errorTypeFailed.Do(func() {
-				slog.Error("otelsqs: Options.ErrorType panicked: error.type is _OTHER; this is logged once", host.ErrorAttrs(err)...)
+				slog.Error("otelsqs: Options.ErrorType panicked: error.type is _OTHER (logged once)", host.ErrorAttrs(err)...)
 			})
 			return semconv.ErrorTypeOther
 		}

@@ -33,15 +33,15 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	i.operationDuration = b.seconds("messaging.client.operation.duration", "Duration of calls of SQS.", callBounds)
 	i.consumed = b.counter("messaging.client.consumed.messages", "{message}", "Messages that were delivered, each delivery counted.")
 	i.sent = b.counter("messaging.client.sent.messages", "{message}", "Events that have their results.")
-	i.deliveries = b.counter("sqsonce.deliveries", "{delivery}", "Handlers by what became of their messages, and messages whose handlers were not started.")
+	i.deliveries = b.counter("sqsonce.deliveries", "{delivery}", "Handlers by their messages' outcomes, and messages whose handlers did not start.")
 	i.timeInQueue = b.seconds("sqsonce.message.time_in_queue", "Time from when SQS accepted a message to the start of its handler.", waitBounds)
 	i.receives = b.histogram("sqsonce.message.receives", "{receive}", "How often messages had been received when their handlers started.", receiveBounds)
-	i.decisions = b.counter("sqsonce.dedup.decisions", "{delivery}", "Deliveries by what deduplication decided.")
-	i.keys = b.counter("sqsonce.dedup.keys", "{key}", "Keys by what they were made of.")
+	i.decisions = b.counter("sqsonce.dedup.decisions", "{delivery}", "Deliveries by deduplication's decision.")
+	i.keys = b.counter("sqsonce.dedup.keys", "{key}", "Keys by their source.")
 	i.storeDuration = b.seconds("sqsonce.dedup.store.duration", "Duration of calls of the store.", storeBounds)
-	i.incidents = b.counter("sqsonce.dedup.incidents", "{event}", "What should be rare in deduplication.")
+	i.incidents = b.counter("sqsonce.dedup.incidents", "{event}", "Rare events of deduplication, by kind.")
 	i.publishDuration = b.seconds("sqsonce.publish.duration", "Time from an event's acceptance to its result.", callBounds)
-	i.invocations = b.counter("sqsonce.lambda.invocations", "{invocation}", "Invocations by what became of their messages.")
+	i.invocations = b.counter("sqsonce.lambda.invocations", "{invocation}", "Invocations by their messages' outcomes.")
 	i.remainingTime = b.seconds("sqsonce.lambda.remaining_time", "Time until the deadline when an invocation had its answer.", callBounds)
 
 	i.worker = workerGauges{
@@ -53,7 +53,7 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 		handlerAge: b.age("sqsonce.worker.handler.age", "How long the oldest handler has run."),
 		receiveAge: b.age("sqsonce.worker.receive.age", "Time since a receive last succeeded."),
 		extensions: b.observed("sqsonce.worker.extensions", "{message}", "Extensions of visibility timeouts."),
-		incidents:  b.observed("sqsonce.worker.incidents", "{message}", "What should be rare in a worker."),
+		incidents:  b.observed("sqsonce.worker.incidents", "{message}", "Rare events of a worker, by kind."),
 	}
 	i.publisher = publisherGauges{
 		events:    b.upDown("sqsonce.publisher.events", "{event}", "Events without a result by state."),

@@ -35,14 +35,14 @@ func newRelayGauges(b *builder) (g relayGauges) {
 	count := func(name, unit, description string, of func(*outbox.Stats) *int64) {
 		g.counts = append(g.counts, relayCount{b.observed("sqsonce.outbox."+name, unit, description), of})
 	}
-	count("published", "{event}", "Events that SQS confirmed; a copy counts again.", func(s *outbox.Stats) *int64 { return &s.Published })
+	count("published", "{event}", "Events that SQS confirmed. A copy counts again.", func(s *outbox.Stats) *int64 { return &s.Published })
 	count("deleted", "{event}", "Events that were deleted after that.", func(s *outbox.Stats) *int64 { return &s.Deleted })
 	count("copies", "{event}", "Events that were sent again so long after an unanswered send that SQS may keep both.", func(s *outbox.Stats) *int64 { return &s.Copies })
 	count("unknown", "{event}", "Events that were sent without an answer.", func(s *outbox.Stats) *int64 { return &s.Unknown })
-	count("refused", "{event}", "Events that SQS refused for good; each try counts.", func(s *outbox.Stats) *int64 { return &s.Refused })
+	count("refused", "{event}", "Events that SQS refused. Each attempt counts.", func(s *outbox.Stats) *int64 { return &s.Refused })
 	count("wrong_source", "{visit}", "Visits that ended at an event of another namespace.", func(s *outbox.Stats) *int64 { return &s.WrongSource })
 	count("halted", "{visit}", "Visits that ended at a halted event.", func(s *outbox.Stats) *int64 { return &s.Halted })
-	count("unsettled", "{read}", "Reads that could not vouch for what follows.", func(s *outbox.Stats) *int64 { return &s.Unsettled })
+	count("unsettled", "{read}", "Reads that could not confirm the events that follow.", func(s *outbox.Stats) *int64 { return &s.Unsettled })
 	count("reads", "{read}", "Reads of a page of a group.", func(s *outbox.Stats) *int64 { return &s.Reads })
 	count("stale", "{page}", "Pages of which a part was too old to be sent.", func(s *outbox.Stats) *int64 { return &s.Stale })
 	count("probes", "{request}", "Requests for the event before the first visible one.", func(s *outbox.Stats) *int64 { return &s.Probes })

@@ -135,6 +135,6 @@ func (o *Options) check() error {
 // flushError reports a failed export once: each invocation would fail alike.
 func (t *Telemetry) flushError(ctx context.Context, err error) {
 	t.flushFailed.Do(func() {
-		slog.WarnContext(ctx, "otelsqs: telemetry not exported; this is logged once", "error", err)
+		slog.WarnContext(ctx, "otelsqs: telemetry not exported (logged once)", "error", err)
 	})
 }

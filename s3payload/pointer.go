@@ -59,7 +59,7 @@ func parsePointer(body string) (p pointer, err error) {
 		return pointer{}, fmt.Errorf("%w: the body is not a list of a class and an object with s3BucketName and s3Key", ErrPointer)
 	}
 	if len(p.Key) > maxKey {
-		return pointer{}, fmt.Errorf("%w: s3Key has %d bytes, S3 has no key above %d", ErrPointer, len(p.Key), maxKey)
+		return pointer{}, fmt.Errorf("%w: s3Key has %d bytes, S3's limit is %d", ErrPointer, len(p.Key), maxKey)
 	}
 	return p, nil
 }

@@ -104,7 +104,7 @@ func (l *loop) queueRead(e queueRead) {
 			l.warnNotReadable(e.err)
 		}
 	default:
-		l.log.Warn("sqsworker: queue attributes not read, trying again", keyError, e.err, keyDelay, readAgainAfter)
+		l.log.Warn("sqsworker: queue attributes not read: the worker reads them again", keyError, e.err, keyDelay, readAgainAfter)
 	}
 	l.reviewAwaiting(e.err)
 	l.readAgainIn(l.nextRead(e.err))

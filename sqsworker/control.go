@@ -30,7 +30,7 @@ func (c *control) wake() {
 // ready: see [Worker.Health].
 func (w *Worker) Pause() {
 	if w.control.paused.CompareAndSwap(false, true) {
-		w.log.Info("sqsworker: paused: no receive is started")
+		w.log.Info("sqsworker: paused: the worker does not receive")
 	}
 }
 

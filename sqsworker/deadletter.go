@@ -27,7 +27,7 @@ func (l *loop) reject(d *delivery, r result) {
 	if !l.queue.hasDLQ() {
 		if !l.deadLetters.missingLogged {
 			l.deadLetters.missingLogged = true
-			l.log.ErrorContext(d.context(), "sqsworker: message rejected, but no dead-letter queue is known: it is delivered again",
+			l.log.ErrorContext(d.context(), "sqsworker: message rejected, but its dead-letter queue is unknown: SQS delivers the message again",
 				d.about(keyError, errNoDLQ)...)
 		}
 		l.notSent(d, r)

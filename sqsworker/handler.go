@@ -223,7 +223,7 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped:
 		l.delete(d)
 	case sqsonce.OutcomeLeaseLost:
-		l.loseLease(d, "another delivery took the event over", r.err)
+		l.loseLease(d, "another delivery has taken the event over", r.err)
 	case sqsonce.OutcomeInProgress:
 		l.inProgress(d, r)
 	case sqsonce.OutcomeRejected:

@@ -81,7 +81,7 @@ func (w *Worker) NotReady() string {
 	case w.notReady.Load() != nil:
 		return *w.notReady.Load()
 	case w.full.Load() && w.since(&w.progress) >= patience:
-		return fmt.Sprintf("nothing more is received, and for %s no handler has returned and no delete was confirmed", patience)
+		return fmt.Sprintf("the worker is full, and for %s no handler returned and no delete was confirmed", patience)
 	case w.since(&w.noNeed) < patience:
 		return ""
 	case last.IsZero():

@@ -68,7 +68,7 @@ func (l *loop) setNeeds(s needsState) {
 	l.needs.state, l.needs.since = s, l.now()
 	switch reason := ""; s {
 	case needsDown:
-		reason = fmt.Sprintf("the store, or what handlers need, is down: %v", l.needs.err)
+		reason = fmt.Sprintf("the store or a dependency of the handlers is down: %v", l.needs.err)
 		l.notReady.Store(&reason)
 	case needsDoubted:
 		reason = fmt.Sprintf("the last %d outcomes were unavailable: %v", doubtAfter, l.needs.err)

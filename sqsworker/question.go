@@ -102,7 +102,7 @@ func (l *loop) beginQuestion(a *asked) {
 	begun := a.begun
 	l.after(askTimeout+time.Second, func() {
 		if a.running && a.begun.Equal(begun) { // the question ignores its context
-			l.questionFailed(a, fmt.Errorf("sqsworker: the question has no answer after %s", askTimeout+time.Second))
+			l.questionFailed(a, fmt.Errorf("sqsworker: the store did not answer the question within %s", askTimeout+time.Second))
 		}
 	})
 }

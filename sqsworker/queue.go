@@ -140,7 +140,7 @@ func (w *Worker) findDeadLetterQueue(ctx context.Context, q *queue, log *slog.Lo
 	default:
 		q.urlUnread = cmp.Or(err, errNoDLQ)
 		q.deadLetter = w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + arn.Name
-		log.WarnContext(ctx, "sqsworker: URL of the dead-letter queue not read, that of its name beside the queue is used",
+		log.WarnContext(ctx, "sqsworker: URL of the dead-letter queue not read: the worker makes it from the queue's URL and the ARN",
 			keyValue, q.deadLetter, keyError, err)
 	}
 }
@@ -194,7 +194,7 @@ func (w *Worker) checkOptions() {
 	w.warnIf(o.VisibilityTimeout < shortVisibility, "Options.VisibilityTimeout", o.VisibilityTimeout,
 		"an outage or a pause of a few seconds loses every lease and cancels every handler")
 	w.warnIf(o.WaitTime < shortWait, "Options.WaitTime", o.WaitTime,
-		"an idle worker sends a receive each time WaitTime is over, and an empty receive costs as much as a full one")
+		"an idle worker sends a receive after each WaitTime, and an empty receive costs as much as a full one")
 	w.warnIf(o.StopTimeout < o.WaitTime+5*time.Second, "Options.StopTimeout", o.StopTimeout,
 		"shorter than WaitTime + 5 s: a stop may leave messages hidden until their visibility timeout ends")
 	w.warnIf(o.MaxInFlight < o.Concurrency, "Options.MaxInFlight", o.MaxInFlight,
@@ -211,7 +211,7 @@ func (w *Worker) checkQueue(ctx context.Context, q *queue, a attributes) {
 	w.warnIf(q.maxReceives > 0 && q.maxReceives < fewReceives, "queue.RedrivePolicy.maxReceiveCount", q.maxReceives,
 		"a crash costs a receive too: messages whose handler never failed reach the dead-letter queue")
 	w.warnIf(q.retention > 0 && q.retention < shortRetention, "queue.MessageRetentionPeriod", q.retention,
-		"shorter than the backoff of five attempts and an outage: messages go to the dead-letter queue before they have been tried so often")
+		"shorter than the backoff of five attempts and an outage: messages go to the dead-letter queue before they have had that many attempts")
 	dead := time.Duration(0)
 	if q.hasDLQ() {
 		dead = w.checkDeadLetterQueue(ctx, q, q.retention)

@@ -206,7 +206,7 @@ func (l *loop) pauseIfUseless(e received) {
 	}
 	if (early && took < shortReceive/2 || e.useless > 0) && (l.polling.warned.IsZero() || elapsed(e.arrival, l.polling.warned) >= warnUselessAgain) {
 		l.polling.warned = e.arrival
-		l.log.Warn("sqsworker: receive answered without use: empty long before its wait was over, or with messages that have no ID or receipt handle",
+		l.log.Warn("sqsworker: receive answered without use: empty long before its wait ended, or with messages that have no ID or receipt handle",
 			"messages", len(e.batch), "without_id", e.useless, "took", took)
 	}
 }

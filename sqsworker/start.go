@@ -61,7 +61,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		if left > 0 {
 			delay = min(delay, left)
 		}
-		w.log.WarnContext(ctx, "sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
+		w.log.WarnContext(ctx, "sqsworker: queue attributes not read: the worker reads them again", keyError, err, keyDelay, delay)
 		select {
 		case <-ctx.Done():
 			return queue{}, nil

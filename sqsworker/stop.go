@@ -28,7 +28,7 @@ const flushTimeout = 5 * time.Second
 // stopBecause stops the worker because of an error that no retry mends. Run returns the first one.
 func (l *loop) stopBecause(err error) {
 	if l.stopping.reason == nil {
-		l.log.Error("sqsworker: stopping because of an error that no retry mends", keyError, err)
+		l.log.Error("sqsworker: stopping: the error needs a fix, a retry does not help", keyError, err)
 	}
 	l.releases.missing = l.releases.missing || isMissing(err)
 	l.beginStop(err)
@@ -61,7 +61,7 @@ func (l *loop) noticeStop() {
 		l.hurryAsked = nil
 		l.beginStop(nil)
 		l.cancelHandlers()
-		l.log.Info("sqsworker: handlers cancelled before StopTimeout: the stop waits for what is under way",
+		l.log.Info("sqsworker: handlers cancelled before StopTimeout: the stop waits for them to return",
 			"receives", l.polling.active, "handlers", l.counts[running], "deletes", l.counts[deleting],
 			"releases", l.counts[releasing], "dead_letters", l.counts[rejecting])
 	default:

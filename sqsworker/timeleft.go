@@ -43,7 +43,7 @@ func (l *loop) inTime(d *delivery, delay *time.Duration) bool {
 	*delay = min(*delay, l.opts.VisibilityTimeout/2)
 	if !d.expiring {
 		d.expiring = true
-		l.log.WarnContext(d.context(), "sqsworker: SQS deletes the message soon, when its retention is over: no dead-letter queue takes it", d.about()...)
+		l.log.WarnContext(d.context(), "sqsworker: SQS deletes the message soon, when its retention ends, and does not move it to the dead-letter queue", d.about()...)
 	}
 	return true
 }

@@ -41,7 +41,7 @@ func (l *loop) noteTrouble() {
 	if errors.Is(l.needs.err, sqsonce.ErrMisconfigured) {
 		level = l.log.Error
 	}
-	level("sqsworker: unavailable: messages are held and tried again",
+	level("sqsworker: unavailable: messages are held and run again",
 		"down", l.needs.state == needsDown, "aside", l.heldAs[heldAside], "in_doubt", l.heldAs[heldClaim], keyError, l.needs.err)
 }
 

@@ -85,7 +85,7 @@ func (o *Options) validate() error {
 	named(&p, "Relays", o.Relays)
 	named(&p, "Publishers", o.Publishers)
 	p.add(len(o.Workers)+len(o.Consumers)+len(o.Stores)+len(o.Relays)+len(o.Publishers) == 0, "Options.Workers",
-		"is empty, and no other component is there: there is nothing to answer with")
+		"is empty, and no other component is set: set one of them")
 	return errors.Join(p...)
 }
 

@@ -92,7 +92,7 @@ func TestGoldenBatch(t *testing.T) {
 		}
 		time.Sleep(2 * lease)
 		if l := b.acquire(s, busy); !l.Takeover || l.Fence <= before.Fence {
-			b.Errorf("record in progress whose lease is over: got %+v, want a takeover and a fence above %d", l, before.Fence)
+			b.Errorf("record in progress whose lease has ended: got %+v, want a takeover and a fence above %d", l, before.Fence)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	}
 	var errs []error
 	if o.OnStoreDown == dedup.OnStoreDownRunAnyway {
-		errs = append(errs, fieldError("Options.OnStoreDown", "is OnStoreDownRunAnyway, but without the record there is no transaction"))
+		errs = append(errs, fieldError("Options.OnStoreDown", "is OnStoreDownRunAnyway, but an inbox commits the effect with the record: use OnStoreDownFailClosed"))
 	}
 	once, err := dedup.New(store, consumer, optFns...)
 	if err := errors.Join(append(errs, err)...); err != nil {

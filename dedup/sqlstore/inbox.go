@@ -66,7 +66,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	}
 	var errs []error
 	if o.OnStoreDown == dedup.OnStoreDownRunAnyway {
-		errs = append(errs, fieldError("Options.OnStoreDown", "must be OnStoreDownFailClosed: without the database there is no transaction"))
+		errs = append(errs, fieldError("Options.OnStoreDown", "must be OnStoreDownFailClosed: an inbox commits the effect with the record"))
 	}
 	if o.OnCrash == dedup.OnCrashBlock || o.OnCrash == dedup.OnCrashDeadLetter {
 		errs = append(errs, fieldError("Options.OnCrash", "must be OnCrashRerun: a crash is rolled back"))

@@ -64,7 +64,7 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 		}
 	case errors.Is(err, sqsonce.ErrLeaseLost) && !byHandler:
 		p.counters.lost.Add(1)
-		p.o.Logger.WarnContext(ctx, "sqlstore: processor: lease lost; nothing of the attempt was committed", "key", j.key, "attempt", j.message.ReceiveCount)
+		p.o.Logger.WarnContext(ctx, "sqlstore: processor: lease lost, and the attempt was rolled back: another process has the event", "key", j.key, "attempt", j.message.ReceiveCount)
 	default:
 		p.fail(ctx, j, err)
 	}
@@ -101,7 +101,7 @@ func (p *Processor) again(ctx context.Context, j job, cause error, delay time.Du
 // backoff returns what the option says, or the default if it fails.
 func (p *Processor) backoff(ctx context.Context, attempt int) (delay time.Duration) {
 	if err := host.Recover(func() { delay = max(0, p.o.Backoff(attempt)) }); err != nil {
-		p.o.Logger.ErrorContext(ctx, "sqlstore: processor: ProcessorOptions.Backoff failed; the default is used", "error", err)
+		p.o.Logger.ErrorContext(ctx, "sqlstore: processor: ProcessorOptions.Backoff failed: the default is used", "error", err)
 		return defaultBackoff(attempt)
 	}
 	return delay
@@ -124,7 +124,7 @@ func (p *Processor) record(ctx context.Context, j job, op, text string, args ...
 			return
 		}
 		if isPermanent(err) || time.Now().After(end) || !host.Wait(ctx, sqldb.MaxPause) {
-			p.o.Logger.ErrorContext(ctx, "sqlstore: processor: outcome not recorded; the event is tried again after its lease", "key", j.key, "error", err)
+			p.o.Logger.ErrorContext(ctx, "sqlstore: processor: outcome not recorded: the event runs again after its lease ends", "key", j.key, "error", err)
 			return
 		}
 	}

@@ -196,7 +196,7 @@ func (p *Processor) dispatch(ctx context.Context, start func(j job, ended func()
 			if isPermanent(err) {
 				return err
 			}
-			p.o.Logger.ErrorContext(ctx, "sqlstore: processor: claim failed; the next poll tries again", "error", err)
+			p.o.Logger.ErrorContext(ctx, "sqlstore: processor: claim failed: the next poll claims again", "error", err)
 		}
 		for _, j := range jobs {
 			running.Add(1)
@@ -249,7 +249,7 @@ func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, e
 		jobs, err = p.claimSuspect(ctx)
 		*t = turn{alone: len(jobs) > 0, look: now.Add(p.o.Poll), patience: p.o.LeaseDuration}
 		for _, j := range jobs {
-			p.o.Logger.WarnContext(ctx, "sqlstore: processor: the last attempt ended without an outcome; the event runs alone", "key", j.key, "attempt", j.message.ReceiveCount)
+			p.o.Logger.WarnContext(ctx, "sqlstore: processor: the last attempt ended without an outcome: the event runs alone", "key", j.key, "attempt", j.message.ReceiveCount)
 		}
 		if t.alone || err != nil {
 			return jobs, err

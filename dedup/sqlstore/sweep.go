@@ -105,7 +105,7 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration, optFns .
 		case isPermanent(err):
 			return err
 		case err != nil:
-			s.logger.ErrorContext(ctx, "sqlstore: sweep failed; the next round tries again", "error", err, "deleted", deleted)
+			s.logger.ErrorContext(ctx, "sqlstore: sweep failed: the next round sweeps again", "error", err, "deleted", deleted)
 		}
 		if !host.Wait(ctx, interval*9/10+rand.N(interval/5+1)) {
 			return nil

@@ -36,7 +36,7 @@ var (
 	errOwnCommit = errors.New("sqlstore: committed before")
 	// errMarked says that the row has the mark of an earlier transaction of this owner, which must have been committed.
 	errMarked  = errors.New("sqlstore: marked before")
-	errNoReply = errors.New("no connection, or no reply, within CallTimeout")
+	errNoReply = errors.New("no connection or no reply within CallTimeout")
 )
 
 // doneError says that the event was completed before: a record's answer to the mark of an inbox's transaction.

@@ -107,7 +107,7 @@ type lanes struct {
 	all     int // visits
 }
 
-var errVisitOver = errors.New("outbox: the time of the visit is over")
+var errVisitOver = errors.New("outbox: the visit took its whole time")
 
 // resultTime is how long after the end of a lane its last results come: the publisher waits 100 ms for a request that it cancels.
 const resultTime = 200 * time.Millisecond

@@ -49,7 +49,7 @@ func (r *Relay) logSwept(ctx context.Context, b Backlog) {
 // logFailed is for what meets other groups too.
 func (r *Relay) logFailed(ctx context.Context, group string, err error) {
 	if r.due(func(e *episodes) *time.Time { return &e.failed }) {
-		r.opts.Logger.ErrorContext(ctx, "outbox: publishing fails, it is tried again; logged once a minute",
+		r.opts.Logger.ErrorContext(ctx, "outbox: publishing fails, and the relay publishes again (logged once a minute)",
 			append(host.ErrorAttrs(err), keyGroup, group)...)
 	}
 }
@@ -57,7 +57,7 @@ func (r *Relay) logFailed(ctx context.Context, group string, err error) {
 // logWaits is for a group that waits for an operator.
 func (r *Relay) logWaits(ctx context.Context, group string, err error) {
 	if r.due(func(e *episodes) *time.Time { return &e.waits }) {
-		r.opts.Logger.ErrorContext(ctx, "outbox: a group waits for an operator; logged once a minute, for one of them",
+		r.opts.Logger.ErrorContext(ctx, "outbox: a group waits for an operator (logged once a minute, for one group)",
 			keyGroup, group, keyError, err)
 	}
 }

@@ -23,7 +23,7 @@ func (j *job) parkRefused(g *group, v visited, e Entry, refused error) visited {
 		r.opts.Logger.ErrorContext(j.ctx, "outbox: SQS refuses an event for good, its group goes on without it",
 			keyEvent, e.ID, keyGroup, e.Group, keySequence, e.Seq, keyError, refused)
 	} else {
-		r.opts.Logger.ErrorContext(j.ctx, "outbox: SQS refuses an event for good, its group is halted until somebody unparks or discards it",
+		r.opts.Logger.ErrorContext(j.ctx, "outbox: SQS refuses an event, and its group waits until you unpark or discard the event",
 			keyEvent, e.ID, keyGroup, e.Group, keySequence, e.Seq, keyError, refused)
 	}
 	if g.refused == e.ID { // the mark did not last

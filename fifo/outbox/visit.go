@@ -42,8 +42,8 @@ func failed(t trouble, err error) visited { return visited{trouble: t, err: err,
 
 var (
 	errClaimed = errors.New("outbox: another relay has claimed the group")
-	errOwing   = errors.New("outbox: too many deletes are owed: nothing is published until the store deletes again")
-	errStale   = errors.New("outbox: the process was frozen, or the store slow: what was read is too old to be sent")
+	errOwing   = errors.New("outbox: too many published events could not be deleted: publishing waits until the store deletes again")
+	errStale   = errors.New("outbox: the process was frozen or the store was slow: the events are read again, because these are too old to send")
 )
 
 // restTime is how long a sweep leaves a group alone that has neither events to send nor a new event.

@@ -43,7 +43,7 @@ func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, ke
 	return dropped, err
 }
 
-var errUnconfirmed = errors.New("deadletter: the answer names no message, or another body than the one sent")
+var errUnconfirmed = errors.New("deadletter: the answer names no message, or a body that was not sent")
 
 // send returns nil if SQS has confirmed the message: with its ID and the checksum of its body. Something between the host and
 // SQS may answer with an empty success, which the SDK takes for one; the host would delete a message that is in no queue.

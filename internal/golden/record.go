@@ -61,11 +61,11 @@ func CheckRecords(t *testing.T, s Store, age func(key string, by time.Duration))
 	}
 	age(Busy, lease+10*time.Minute)
 	if l := acquire(t, s, claim(Busy, "third")); !l.Takeover || l.Fence <= busy {
-		t.Errorf("record in progress whose lease is over: got %+v, want a takeover and a fence above %d", l, busy)
+		t.Errorf("record in progress whose lease has ended: got %+v, want a takeover and a fence above %d", l, busy)
 	}
 	age(Done, retention+10*time.Minute)
 	if l := acquire(t, s, claim(Done, "third")); l.Takeover {
-		t.Errorf("record whose retention is over: got %+v, want no takeover", l)
+		t.Errorf("record whose retention has ended: got %+v, want no takeover", l)
 	}
 }
 

@@ -163,7 +163,7 @@ var handlerScenarios = []scenario{
 			because: "a function ends at its timeout: a handler that takes longer never succeeds",
 		}, {
 			hosts: []string{function}, kinds: []kind{fifo}, because: "the function sends a FIFO message that was cut off to the dead-letter queue itself",
-			want: endStates{"a1": {Status: released, Error: "sqsonce: host is stopping", Attempts: 5, Dead: "lambda: the handler's time was over: sqsonce: host is stopping", Runs: 5}},
+			want: endStates{"a1": {Status: released, Error: "sqsonce: host is stopping", Attempts: 5, Dead: "lambda: the handler's time ended: sqsonce: host is stopping", Runs: 5}},
 		}},
 	},
 	{

@@ -190,7 +190,7 @@ func parseArchived(text []byte) (*archivedLine, error) {
 	_, err := host.ParseQueueARN(l.Queue)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("queue is %.256q, which is no queue's ARN", l.Queue)
+		return nil, fmt.Errorf("queue is %.256q, which is not a queue's ARN", l.Queue)
 	case l.ID == "" || l.Body == "" || l.Run == "":
 		return nil, errors.New("no id, body or run")
 	case !slices.Contains(causes, l.Cause) || !slices.Contains(States(), l.State):

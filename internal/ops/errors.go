@@ -15,13 +15,13 @@ var (
 	ErrArrivedLater  = errors.New("came after the start")
 	ErrCameBack      = errors.New("redriven by this run, and came back")
 	ErrHeldBehind    = errors.New("behind a message of its group that was left: --skip-ahead")
-	ErrHoldOver      = errors.New("no longer certain that the message is hidden from other consumers")
+	ErrHoldOver      = errors.New("the message may be visible to other consumers again")
 )
 
 // Why a message is left: it cannot be sent as the same event.
 var (
 	ErrNoRoom     = errors.New("no room for the attribute that keeps the event's key, or too large for the queue")
-	ErrKeyChanges = errors.New("sent again it would have another key, which no event-key attribute keeps: the key function depends on something else that changes")
+	ErrKeyChanges = errors.New("its key would change when it is sent again: the key function depends on more than the event-key attribute can keep")
 )
 
 // Problems of a message.
@@ -31,7 +31,7 @@ var (
 	ErrNoRecord = errors.New("no record")
 	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
 	ErrExpired     = errors.New("or the record has expired")
-	ErrNoSource    = errors.New("its key depends on the queue, and nothing says which one it came from: --source")
+	ErrNoSource    = errors.New("its key depends on its source queue, which is unknown: --source names it")
 	ErrOtherSource = errors.New("it came from another queue: its records are those of that queue's consumer")
 	ErrDedupIDLost = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
 )
@@ -53,7 +53,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 var (
 	// ErrBusy says that the operation didn't start: one of the next two. Call it again when that has ended.
 	ErrBusy          = errors.New("the queue is in use")
-	ErrMoveTask      = fmt.Errorf("%w: a message move task takes messages out of it: wait until it has ended, or cancel it (sqs:CancelMessageMoveTask)", ErrBusy)
+	ErrMoveTask      = fmt.Errorf("%w: a message move task moves its messages: wait until the task ends, or cancel it (sqs:CancelMessageMoveTask)", ErrBusy)
 	ErrTwoAtOnce     = fmt.Errorf("%w: another process of this machine redrives from it or restores to it, with a journal in the same folder: wait until that has ended", ErrBusy)
 	ErrNotDeadLetter = errors.New("no queue has a redrive policy that names it as the dead-letter queue: give the right queue, or --not-dead-letter")
 	ErrChained       = errors.New("it has a redrive policy of its own, so that looking can move its messages on: --spend-receives if they may be")
@@ -72,7 +72,7 @@ var (
 	ErrNotAgain  = errors.New("the event is completed: to run it once more give --again the fence of that run")
 	ErrRanAgain  = errors.New("the event has run again since the run that was to be repeated, and is completed: delete the message")
 	ErrCommitted = errors.New("the event's effect was committed with its record, and is made once more: --committed if it is to be")
-	ErrNotShown  = errors.New("the dead-letter queue does not show the message: it was deleted, another process has it (a killed one for a minute), or it lies behind others of its group")
+	ErrNotShown  = errors.New("the dead-letter queue does not show the message: it was deleted, another process has it (for a minute if that process was killed), or other messages of its group are before it")
 	ErrOtherKey  = errors.New("the message gives another key than when it was listed or archived: are the consumer's name and its options right?")
 	// ErrReopened says that a replay has stopped after the reopen. A consumer may not have run the event yet.
 	ErrReopened     = errors.New("ops: the event's record is reopened, and SQS has acknowledged no copy: any delivery runs it; replay the message again to go on")
@@ -83,7 +83,7 @@ var (
 var (
 	ErrOtherQueue = errors.New("archived from another queue: --other-queue")
 	ErrOtherKind  = errors.New("archived from a queue of the other kind: standard or FIFO")
-	ErrAgeLost    = errors.New("no room for the attribute that says when it was first sent: a redrive could take the event for one that never ran, while its record has expired")
+	ErrAgeLost    = errors.New("no room for the attribute with the time of its first send: a later redrive could mistake the event, whose record has expired, for one that never ran")
 )
 
 // Problems of an archive or a journal.

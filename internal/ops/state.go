@@ -11,10 +11,10 @@ var states = []struct {
 	state     dedup.RecordState
 	means, do string
 }{
-	{dedup.StateReleased, "failed; its next delivery runs it", "redrive it when you have fixed the cause"},
+	{dedup.StateReleased, "failed: its next delivery runs it", "redrive it when you have fixed the cause"},
 	{dedup.StateRunning, "a consumer is running it", "wait until it has ended, and look again"},
 	{dedup.StateCrashed, "its consumer died, or lost its store, while it ran; the effect may have happened", "find out whether the effect happened: then complete the record, else free it and redrive"},
-	{dedup.StateCompleted, "done: the delete failed, or a second copy", "delete it; nothing runs it again but a replay"},
+	{dedup.StateCompleted, "done: the delete failed, or a second copy", "delete it: only a replay runs it again"},
 	{dedup.StateForeign, "its record was written by a program that does not check ownership", "leave it to that program"},
 	{StateUnknown, "its record was not found, or not read", "find out why its record is not known, and whether the event was done, before you redrive it"},
 }

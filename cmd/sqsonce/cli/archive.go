@@ -24,13 +24,13 @@ type archiveFlags struct {
 
 func (a *app) dlqExport() *cobra.Command {
 	f := archiveFlags{selection: newSelection()}
-	c := a.command("export FILE", "Write messages of a dead-letter queue to a file", `Writes messages to a file, whole: it has the bodies, and its user alone can read it. More exports may write to one file, one after
-the other. `+looking+`
+	c := a.command("export FILE", "Write messages of a dead-letter queue to a file", `Writes whole messages, with their bodies, to a file that only you can read. Several exports may append to one file, one after
+another. `+looking+`
 
-With --drain each message is deleted when its line is on the disk; then which messages are meant must be said, if only by --all, and a
-plan is shown first. Without filters all messages are exported.
+With --drain the command deletes each message once its line is on the disk. You must then select messages, if only with --all, and
+the command shows a plan first. Without filters it exports all messages.
 
-Lines in a pipe: what was done, of how many messages, why. With --json: one object for each message, and more at start and end.`,
+Lines in a pipe: action, number of messages, reason. With --json: an object for each message, for the start and for the end.`,
 		`  sqsonce dlq export --queue orders --consumer billing --table dedup orders.jsonl
   sqsonce dlq export --queue orders --consumer billing --table dedup --class 7f0044 --drain orders.jsonl`,
 		cobra.ExactArgs(1), nil)
@@ -47,13 +47,13 @@ Lines in a pipe: what was done, of how many messages, why. With --json: one obje
 
 func (a *app) dlqDelete() *cobra.Command {
 	f := archiveFlags{selection: newSelection(), drain: true}
-	c := a.command("delete", "Delete messages of a dead-letter queue, into a file", `Writes messages to the file of --archive, whole, and deletes each one when its line is on the disk. Which messages are meant must be
-said, if only by --all. dlq restore sends them to the dead-letter queue again.
+	c := a.command("delete", "Delete messages of a dead-letter queue, into a file", `Writes whole messages to the file of --archive and deletes each one once its line is on the disk. Select the messages, if only with
+--all. dlq restore sends archived messages to the dead-letter queue again.
 
-First the messages are received, as by dlq ls, for a plan and a question; what was not in the plan stays. Where nobody can be asked
---yes and --expect are needed. On FIFO SQS shows ten messages of a group at a time: the same again deletes the next ones.
+The command first receives the messages, like dlq ls, shows a plan and asks you. It leaves messages that were not in the plan. Without
+a terminal, give --yes and --expect. A FIFO queue shows ten messages of a group at a time: run the command again for the next ten.
 
-Lines in a pipe: what was done, of how many messages, why. With --json: one object for each message, and more at start and end.`,
+Lines in a pipe: action, number of messages, reason. With --json: an object for each message, for the start and for the end.`,
 		`  sqsonce dlq delete --queue orders --consumer billing --table dedup --completed --archive done.jsonl
   sqsonce dlq delete --queue orders --consumer billing --table dedup --class 7f0044 --archive wrong.jsonl`,
 		cobra.NoArgs, nil)
@@ -76,7 +76,7 @@ func archiveNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 }
 
 func (a *app) archivingFlags(c *cobra.Command, f *archiveFlags) *cobra.Command {
-	c.Flags().DurationVar(&f.hold, "hold", time.Minute, "for how long messages are hidden at most where the command is killed")
+	c.Flags().DurationVar(&f.hold, "hold", time.Minute, "how long messages stay hidden at most if the command is killed")
 	a.confirmFlags(c)
 	return a.queueFlags(c)
 }
@@ -249,14 +249,14 @@ type restoreFlags struct {
 
 func (a *app) dlqRestore() *cobra.Command {
 	f := restoreFlags{selection: newSelection()}
-	c := a.command("restore FILE", "Send messages of a file to the dead-letter queue again", `Sends messages that dlq export or dlq delete wrote to a file to the dead-letter queue again, with the keys, reasons and ages that they
-had. Without filters all are sent; --state is that of the time of the export. It does not look whether a message is still in the queue, as
-after an export without --drain: it would be there twice.
+	c := a.command("restore FILE", "Send messages of a file to the dead-letter queue again", `Sends messages from a file of dlq export or dlq delete to the dead-letter queue again, with their keys, reasons and ages. Without
+filters it sends all of them. --state selects by the state at the time of the export. A message that is still in the queue, as after an
+export without --drain, is then there twice: the command does not check.
 
-First there is a plan and a question; with --yes and no --expect that is left out. What has been sent is in a journal: a restore that was
-interrupted says with which command it goes on.
+The command first shows a plan and asks you, unless you give --yes without --expect. A journal records the messages that were sent: an
+interrupted restore prints the command that continues it.
 
-Lines in a pipe: what was done, of how many messages, why. With --json: one object for each message, and more at start and end.`,
+Lines in a pipe: action, number of messages, reason. With --json: an object for each message, for the start and for the end.`,
 		"  sqsonce dlq restore --queue orders --consumer billing --table dedup orders.jsonl",
 		cobra.ExactArgs(1), nil)
 	c.RunE = a.command("", "", "", "", nil, func(ctx context.Context, args []string) error {
@@ -265,10 +265,10 @@ Lines in a pipe: what was done, of how many messages, why. With --json: one obje
 	}).RunE
 	c.ValidArgsFunction = archiveNames
 	f.flags(c)
-	c.Flags().BoolVar(&f.skipAhead, "skip-ahead", false, "also send what lies behind messages of its FIFO group that are left: the order is given up")
-	c.Flags().BoolVar(&f.otherQueue, "other-queue", false, "also send what was archived from another dead-letter queue")
+	c.Flags().BoolVar(&f.skipAhead, "skip-ahead", false, "also send messages behind others of their FIFO group that stay. Gives up the order")
+	c.Flags().BoolVar(&f.otherQueue, "other-queue", false, "also send messages that were archived from another dead-letter queue")
 	c.Flags().StringVar(&f.journal, "journal", "",
-		"the `file` of the journal; one of a restore that was interrupted: go on with that (default a new one beside the audit)")
+		"the `file` of the journal. An existing journal continues its interrupted restore (default: a new one next to the audit)")
 	_ = c.MarkFlagFilename("journal", "jsonl") // fails for a flag that does not exist
 	a.confirmFlags(c)
 	a.expectFlag(c)

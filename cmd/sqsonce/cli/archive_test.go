@@ -89,7 +89,7 @@ func TestExportAndDelete(t *testing.T) {
 		{"delete --archive ARCHIVE --all --yes", 10, "y", name, exitRefused, 0, 11, ""},
 		{"delete --archive ARCHIVE --all --yes", 3, "", "", exitRefused, 0, 4, "--expect 4"},
 		{"delete --archive ARCHIVE --all --expect 4", 3, "", "", exitRefused, 0, 4, "--yes"},
-		{"delete --archive ARCHIVE --all --yes --expect 3", 3, "", "", exitRefused, 0, 4, "--expect is 3, and it would be 4"},
+		{"delete --archive ARCHIVE --all --yes --expect 3", 3, "", "", exitRefused, 0, 4, "--expect is 3, but the plan has 4"},
 		{"delete --archive ARCHIVE --all --yes --expect 11", 10, "", "", exitDone, 11, 0, ""},
 		{"delete --archive ARCHIVE --class 000000", 3, "", "", exitDone, 0, 4, "0 of about 4"},
 		{"delete --archive ARCHIVE --class 000000 --yes --expect 1", 3, "", "", exitRefused, 0, 4, "--expect is 1"},

@@ -144,7 +144,7 @@ func (a *app) stateFolder() (string, error) {
 }
 
 func noState(err error) error {
-	return fail(exitFailed, "nothing was changed: what is done is written down first, and cannot be: %w; XDG_STATE_HOME says where", err)
+	return fail(exitFailed, "nothing was changed, because the audit cannot be written: %w. XDG_STATE_HOME names its folder", err)
 }
 
 // runLock is held by the one process of this computer that redrives from a queue, or restores to it. It names the journal of that, which stays there

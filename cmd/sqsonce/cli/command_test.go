@@ -63,7 +63,7 @@ func TestExitCodes(t *testing.T) {
 		"key without consumer":     {args: []string{"record", "show", "orders|1", "--table", "dedup"}, code: exitUsage, says: "--consumer"},
 		"empty key":                {args: []string{"record", "show", "", "--table", "dedup"}, code: exitUsage},
 		"limit 0":                  {args: []string{"record", "ls", "--limit", "0", "--table", "dedup"}, code: exitUsage},
-		"no such queue":            {args: []string{"dlq", "ls", "--queue", "nothing"}, code: exitFailed, says: "no queue nothing in us-east-1"},
+		"no such queue":            {args: []string{"dlq", "ls", "--queue", "nothing"}, code: exitFailed, says: "queue nothing does not exist in us-east-1"},
 		"other Region":             {args: []string{"dlq", "ls", "--queue", "arn:aws:sqs:eu-west-1:000000000000:orders"}, code: exitFailed, says: "eu-west-1"},
 		"other Region of a URL":    {args: []string{"dlq", "ls", "--dlq", "https://sqs.eu-west-1.amazonaws.com/000000000000/orders-dlq"}, code: exitFailed, says: "eu-west-1"},
 		"no such message":          {args: append([]string{"dlq", "show", "1"}, flags...), code: exitFailed, says: "not among"},

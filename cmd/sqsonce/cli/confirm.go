@@ -21,7 +21,7 @@ func (a *app) confirm(ctx context.Context, q question) error {
 	case a.flags.yes && !(typed && a.asks):
 		return nil
 	case !a.asks:
-		return fail(exitRefused, "nobody can be asked: %s needs --yes", q.verb)
+		return fail(exitRefused, "without a terminal %s needs --yes", q.verb)
 	case typed:
 		fmt.Fprintf(a.err, "Type %s to %s it: ", q.what, q.verb)
 	default:
@@ -63,7 +63,7 @@ func (a *app) confirmNumber(ctx context.Context, verb string, n int, queue strin
 		return err
 	}
 	if !a.asks && a.flags.expect < 0 {
-		return fail(exitRefused, "nobody can be asked: %s needs --yes and --expect %d", verb, n)
+		return fail(exitRefused, "without a terminal %s needs --yes and --expect %d", verb, n)
 	}
 	return a.confirm(ctx, numberQuestion(verb, n, queue))
 }
@@ -79,7 +79,7 @@ func numberQuestion(verb string, n int, queue string) question {
 // expected compares a plan with --expect.
 func (a *app) expected(n int) error {
 	if a.flags.expect >= 0 && n != a.flags.expect {
-		return fail(exitRefused, "--expect is %d, and it would be %d messages: nothing was changed", a.flags.expect, n)
+		return fail(exitRefused, "--expect is %d, but the plan has %d messages: nothing was changed", a.flags.expect, n)
 	}
 	return nil
 }

@@ -37,18 +37,19 @@ type consoleFlags struct {
 
 func (a *app) console() *cobra.Command {
 	var f consoleFlags
-	c := a.command("console", "Show queues, dead letters, records and workers in the browser", `Serves pages on 127.0.0.1 until it is interrupted, and prints the URL to open: it has a token, and lets in whoever has it. Pages show
-queues with their depths, ages and plots, dead-letter queues by reason, records, running workers and the doctor's findings.
+	c := a.command("console", "Show queues, dead letters, records and workers in the browser", `Serves pages on 127.0.0.1 until you interrupt it, and prints the URL to open. The URL has a token: anyone who has it can open the
+pages. They show queues with their depths, ages and plots, dead-letter queues by reason, records, running workers and the doctor's
+findings.
 
-Every five seconds the attributes of the queues and the figures of the workers are read, every minute ages from CloudWatch. Messages
-are received when Look is pressed, and only then. Without --write nothing else can be changed. With it the pages also redrive, delete,
-free and complete, by the commands of those names: after a plan, with the same questions, journals and audit.`,
+The console reads queue attributes and workers' figures every five seconds, and ages from CloudWatch every minute. It receives messages
+only when you press Look. Without --write it changes nothing else. With --write the pages also redrive, delete, free and complete, by
+the commands of those names, with their plans, questions, journals and audit.`,
 		`  sqsonce console --queue orders --consumer billing --table dedup
   sqsonce console --queue orders --queue orders.fifo --worker http://10.0.0.7:8080,dns:billing.internal:8080 --write`,
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.serveConsole(ctx, f) })
-	c.Flags().StringArrayVar(&f.queues, "queue", nil, "a source `queue`, by name, URL or ARN; can be repeated")
-	c.Flags().StringSliceVar(&f.workers, "worker", nil, "the `URL` of a worker's status handler, or dns:HOST:PORT for each address of the host; can be repeated")
-	c.Flags().StringVar(&f.function, "function", "", "name or ARN of the `function` behind an event source mapping of the queue, for the doctor; with one --queue")
+	c.Flags().StringArrayVar(&f.queues, "queue", nil, "a source `queue`, by name, URL or ARN (repeatable)")
+	c.Flags().StringSliceVar(&f.workers, "worker", nil, "the `URL` of a worker's status handler, or dns:HOST:PORT for each address of the host (repeatable)")
+	c.Flags().StringVar(&f.function, "function", "", "name or ARN of the `function` behind an event source mapping of the queue, for the doctor. Needs exactly one --queue")
 	c.Flags().BoolVar(&f.write, "write", false, "pages may also change: redrive, delete, free, complete")
 	c.Flags().IntVar(&f.port, "port", 0, "listen on this `port` (default: a free one)")
 	a.retentionFlag(c)
@@ -117,7 +118,7 @@ func (a *app) serveConsole(ctx context.Context, f consoleFlags) error {
 		server.Close()
 		return errors.Join(err, l.Close())
 	}
-	a.note("the console runs until it is interrupted. Its URL lets in whoever has it")
+	a.note("the console runs until you interrupt it. Anyone who has its URL can open it")
 	return server.Serve(ctx, l)
 }
 

@@ -224,7 +224,7 @@ func TestConsoleRecord(t *testing.T) {
 	}{
 		{dedup.StateCrashed, []string{"record free its next delivery runs it", "record complete it never runs again"}, []string{"op", "free", "note", "looked"}, false, dedup.StateReleased},
 		{dedup.StateCrashed, nil, []string{"op", "complete"}, false, dedup.StateCompleted},
-		{dedup.StateRunning, []string{"Not now: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, dedup.StateReleased},
+		{dedup.StateRunning, []string{"Not now: a consumer runs it", "record free --take the running handler is cancelled"}, []string{"op", "free", "take", "1"}, true, dedup.StateReleased},
 		{dedup.StateCompleted, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, dedup.StateReleased},
 		{ops.StateUnknown, []string{"Not now: no record under this key", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, dedup.StateCompleted},
 		{dedup.StateForeign, []string{"Not now"}, nil, false, dedup.StateForeign},

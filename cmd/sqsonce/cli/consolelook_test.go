@@ -264,15 +264,15 @@ func TestConsoleRefusals(t *testing.T) {
 			code int
 			says string
 		}{
-			{b.get("/dlq/nothing"), http.StatusNotFound, "none of the queues"},
-			{b.get("/dlq/orders/class/214041"), http.StatusNotFound, "nobody has looked"},
-			{b.get("/dlq/orders/1"), http.StatusNotFound, "nobody has looked"},
-			{b.post("/dlq/nothing/look", "limit", "1000"), http.StatusNotFound, "none of the queues"},
+			{b.get("/dlq/nothing"), http.StatusNotFound, "does not show queue"},
+			{b.get("/dlq/orders/class/214041"), http.StatusNotFound, "press Look first"},
+			{b.get("/dlq/orders/1"), http.StatusNotFound, "press Look first"},
+			{b.post("/dlq/nothing/look", "limit", "1000"), http.StatusNotFound, "does not show queue"},
 			{b.post("/dlq/orders/look", "limit", "1001"), http.StatusBadRequest, "limit"},
 			{b.post("/dlq/orders/look"), http.StatusBadRequest, "limit"},
 			{b.post("/plan"), http.StatusBadRequest, "op is"},
 			{b.post("/plan", "op", "purge"), http.StatusBadRequest, "op is"},
-			{b.post("/plan", "op", "redrive"), http.StatusNotFound, "none of the queues"},
+			{b.post("/plan", "op", "redrive"), http.StatusNotFound, "does not show queue"},
 			{b.post("/plan", "op", "redrive", "queue", "orders"), http.StatusBadRequest, "class and id"},
 			{b.post("/plan", "op", "redrive", "queue", "orders", "id", "1", "class", "2"), http.StatusBadRequest, "class and id"},
 			{b.post("/plan", "op", "redrive", "queue", "orders", "class", "214041", "state", "dead"), http.StatusBadRequest, "dead"},

@@ -18,8 +18,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
-const looking = `SQS has no peek: the messages are received and given back. Each receive count grows by one, and other consumers do not see the
-messages for seconds; where the command is killed for a minute, or one for each 10,000 messages. Nothing else is changed.`
+const looking = `SQS has no peek, so the command receives the messages and gives them back. Each receive count grows by one, and the messages are hidden
+from other consumers for seconds. If the command is killed, they stay hidden for a minute, or a minute for each 10,000 messages.
+Nothing else changes.`
 
 type dlqLsFlags struct {
 	class    string
@@ -30,9 +31,10 @@ type dlqLsFlags struct {
 
 func (a *app) dlqLs() *cobra.Command {
 	f := dlqLsFlags{state: states{of: ops.States()}}
-	c := a.command("ls", "Show what lies in a dead-letter queue, by reason", looking+`
+	c := a.command("ls", "List a dead-letter queue by reason", looking+`
 
-A class is the messages with one reason, but for its details, and one state of their events. LAST is when the newest was sent.
+A class is the messages with the same reason, apart from its details, and the same state of their events. LAST is when the newest
+message was sent.
 Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageColumns)+".",
 		`  sqsonce dlq ls --queue orders --consumer billing --table dedup
   sqsonce dlq ls --dlq orders-dlq --consumer billing --table dedup --state crashed --messages`,
@@ -81,7 +83,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	case len(found) > 0:
 		return &exitError{code: exitFound}
 	case !listing.Complete || listing.Hidden > 0:
-		return fail(exitPart, "none found, but not all messages were read")
+		return fail(exitPart, "none found so far: not all messages were read")
 	}
 	return err
 }
@@ -133,11 +135,11 @@ func (a *app) summary(l ops.Listing, url string) {
 		text += ", " + strconv.Itoa(l.Behind) + " behind them: SQS shows the first of each group only"
 	}
 	if lost := classes.LostAt(l.Messages); !lost.IsZero() {
-		text += "; the oldest is lost in " + shown.Brief(time.Until(lost), true)
+		text += ". SQS deletes the oldest in " + shown.Brief(time.Until(lost), true)
 	}
 	text += ". As of " + l.AsOf.UTC().Format(time.TimeOnly) + " UTC"
 	if len(l.Messages) > 0 {
-		text += "; each was received once for this list"
+		text += ". Each was received once for this list"
 	}
 	a.note("%s", text)
 }
@@ -198,11 +200,11 @@ func why(res *ops.Result) string {
 	case !errors.Is(res.Err, ops.ErrState):
 		return strings.ReplaceAll(res.Err.Error(), res.ID, "*")
 	case res.State == dedup.StateCrashed:
-		return string(res.State) + ": " + ops.Do(res.State) + "; --crashed sends it all the same"
+		return string(res.State) + ": " + ops.Do(res.State) + ". --crashed sends it anyway"
 	case errors.Is(res.Err, ops.ErrExpired):
-		return "no record under its key, and so old that it may have expired: find out whether it was done; --expired sends it all the same"
+		return "no record under its key, and its record may have expired: find out whether the event was done. --expired sends it anyway"
 	case errors.Is(res.Err, ops.ErrNoRecord):
-		return "no record under its key: the consumer may use a key function or another store; --unknown sends it all the same"
+		return "no record under its key: the consumer may use a key function or another store. --unknown sends it anyway"
 	default:
 		return string(res.State) + ": " + ops.Do(res.State)
 	}

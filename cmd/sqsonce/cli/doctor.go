@@ -25,18 +25,18 @@ type doctorFlags struct {
 
 func (a *app) doctor() *cobra.Command {
 	f := doctorFlags{}
-	c := a.command("doctor", "Look for what goes wrong later in a queue, a function, a table and a role", `Checks the settings that lose messages, run events twice or wake people, and says how to mend each: those of the queue and of its
-dead-letter queue, of the function's event source mapping, of the table, of the role, of the alarms, of the clock, and of workers that
-run. What no flag names is not looked at. docs/operating.md says what each check is about.
+	c := a.command("doctor", "Check a queue, a function, a table and a role for defects", `Checks the settings that lose messages, run events twice or wake people, and says how to fix each one: the queue and its dead-letter
+queue, the function's event source mapping, the table, the role, the alarms, the clock and running workers. It checks only the parts
+that you name by flags. docs/operating.md describes each check.
 
 It changes nothing and receives no message. With --probe it also makes calls that cannot succeed: run it with the role's own
 credentials. DynamoDB bills two write units for them. With --worker it asks the workers twice, 2 s apart.
 
-A finding is ok, warn, FAIL or skip: a check that could not look, such as for want of a permission, is a skip and never ok. Lines in a
+A finding is ok, warn, FAIL or skip. A check that could not look, for example without a permission, is a skip and never ok. Lines in a
 pipe: verdict, check, text, fix.
 
-Exit codes: 3 where a check is a FAIL, or with --strict a warn. Where none could look, but those of the caller and the clock (I1, C1,
-C2): 6 where permissions are missing, else 1. Otherwise 0: see how many are a skip.`,
+Exit codes: 3 if a check is a FAIL, or with --strict a warn. If no check of the deployment could look: 6 if permissions are missing,
+else 1. Otherwise 0. Checks of the caller and the clock (I1, C1, C2) don't count. Look at the number of skips.`,
 		`  sqsonce doctor --queue orders --function billing --table dedup
   sqsonce doctor --queue orders --table dedup --worker http://billing:8080 --strict --json`,
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.diagnose(ctx, f) })
@@ -45,9 +45,9 @@ C2): 6 where permissions are missing, else 1. Otherwise 0: see how many are a sk
 	c.Flags().StringVar(&f.role, "role", "", "the `ARN` of the consumer's role (default: the function's)")
 	c.Flags().StringSliceVar(&f.workers, "worker", nil, "`URL`s of workers' status handlers, or dns:HOST:PORT, with commas between")
 	c.Flags().Var(&f.longest, "longest-handler", "how long the longest handler runs, as 90s or 15m")
-	c.Flags().BoolVar(&f.allOrNothing, "all-or-nothing", false, "the function reports no batch item failures, and is meant not to")
-	c.Flags().BoolVar(&f.probe, "probe", false, "try what the caller may do, with calls that cannot succeed")
-	c.Flags().BoolVar(&f.strict, "strict", false, "end with 3 for a warn too")
+	c.Flags().BoolVar(&f.allOrNothing, "all-or-nothing", false, "the function deliberately reports no batch item failures")
+	c.Flags().BoolVar(&f.probe, "probe", false, "test the caller's permissions with calls that cannot succeed")
+	c.Flags().BoolVar(&f.strict, "strict", false, "end with exit code 3 for a warn too")
 	a.retentionFlag(c)
 	return a.recordFlags(c)
 }
@@ -63,7 +63,7 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 	inAWS := cmp.Or(a.flags.queue, d.Function, d.Table, d.Role) != ""
 	switch {
 	case !inAWS && len(d.Workers) == 0:
-		return fail(exitUsage, "what is to be looked at? Set --queue, --function, --table, --role or --worker")
+		return fail(exitUsage, "nothing to check: set --queue, --function, --table, --role or --worker")
 	case d.Retention < 0 || d.LongestHandler < 0:
 		return fail(exitUsage, "--retention and --longest-handler must not be negative")
 	}

@@ -94,11 +94,11 @@ func TestDoctorExitCodes(t *testing.T) {
 		"nothing answers": {change: func(w *world) {
 			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Do: fault.Error, Code: "ValidationException"}}})
 		}, args: "--table dedup", code: exitFailed, says: "no check of the deployment could look"},
-		"nothing is named":   {code: exitUsage, says: "Set --queue, --function"},
+		"nothing is named":   {code: exitUsage, says: "set --queue, --function"},
 		"negative":           {args: "--table dedup --longest-handler -3s", code: exitUsage, says: "--longest-handler must not be negative"},
 		"negative retention": {args: "--table dedup --retention -3s", code: exitUsage, says: "must not be negative"},
 		"no worker's URL":    {args: "--worker ftp://x", code: exitUsage, says: "must be a URL"},
-		"no such queue":      {args: "--queue lost --table dedup", code: exitFound, says: "1 failure", shows: "FAIL\tQ1\tthere is no queue lost in us-east-1"},
+		"no such queue":      {args: "--queue lost --table dedup", code: exitFound, says: "1 failure", shows: "FAIL\tQ1\tqueue lost does not exist in us-east-1"},
 		"another Region":     {args: "--queue arn:aws:sqs:eu-west-1:000000000000:orders", code: exitFound, shows: "FAIL\tQ1\tqueue arn:aws:sqs:eu-west-1:000000000000:orders is in eu-west-1"},
 		"the URL is denied": {change: func(w *world) {
 			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Do: fault.Error, Code: "AccessDenied"}}})
@@ -116,7 +116,7 @@ func TestDoctorExitCodes(t *testing.T) {
 			w.opts.Store = func(context.Context) (Store, error) { return nil, errors.New("not asked") }
 		}, args: "--queue orders --function billing", says: " ok, 0 warnings, 0 failures, 0 skipped"},
 		"not connected":       {change: func(w *world) { w.noAWS = fail(exitDenied, "no credentials") }, args: "--table dedup", code: exitDenied, says: "no credentials"},
-		"workers without AWS": {change: func(w *world) { w.noAWS = fail(exitDenied, "no credentials") }, args: "--worker http://one", code: exitFound, says: "AWS is not asked: no credentials", shows: "FAIL\tW1\tno answer of http://one (connection refused)"},
+		"workers without AWS": {change: func(w *world) { w.noAWS = fail(exitDenied, "no credentials") }, args: "--worker http://one", code: exitFound, says: "AWS is not asked: no credentials", shows: "FAIL\tW1\tno answer from http://one (connection refused)"},
 		"it takes too long": {change: func(w *world) {
 			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Do: fault.Delay, Delay: 5 * time.Second}}})
 		}, args: "--table dedup --timeout 2s", code: exitFailed, says: "deadline"},

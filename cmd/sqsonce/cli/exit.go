@@ -23,7 +23,7 @@ const (
 	exitUsage                   // arguments, flags
 	exitFound                   // dlq ls --exit-code
 	exitPart                    // something could not be read; interrupted
-	exitRefused                 // by a guard, by the answer to a question, or because it has changed since it was looked at
+	exitRefused                 // by a guard, by the answer to a question, or because it has changed since you looked
 	exitDenied                  // credentials, permissions
 )
 

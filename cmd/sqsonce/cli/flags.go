@@ -67,7 +67,7 @@ func (a *app) queueFlags(c *cobra.Command) *cobra.Command {
 }
 
 func (a *app) limitFlag(c *cobra.Command) {
-	c.Flags().IntVar(&a.flags.limit, "limit", 1000, "how many `messages` are read at most, but no more than 1 GiB of them; negative: no limit")
+	c.Flags().IntVar(&a.flags.limit, "limit", 1000, "read at most this many `messages`, and at most 1 GiB. Negative: no limit")
 }
 
 func (a *app) retentionFlag(c *cobra.Command) {
@@ -88,8 +88,8 @@ func (a *app) operatorFlag(c *cobra.Command) {
 
 // confirmFlags adds those of commands that ask first.
 func (a *app) confirmFlags(c *cobra.Command) {
-	c.Flags().BoolVar(&a.flags.yes, "yes", false, "answer y; needed where no terminal can be asked")
-	c.Flags().BoolVar(&a.flags.dryRun, "dry-run", false, "print what would be done, and do nothing")
+	c.Flags().BoolVar(&a.flags.yes, "yes", false, "answer yes. Required without a terminal")
+	c.Flags().BoolVar(&a.flags.dryRun, "dry-run", false, "print the plan and change nothing")
 	a.flags.expect = -1
 }
 
@@ -107,7 +107,7 @@ func (m *moment) Set(s string) error {
 	}
 	var ago days
 	if err := ago.Set(s); err != nil || ago <= 0 {
-		return fmt.Errorf("%q is no time such as 2026-01-31T12:00:00Z, and not how long ago, such as 12h or 3d", s)
+		return fmt.Errorf("%q is neither a time, such as 2026-01-31T12:00:00Z, nor an age, such as 12h or 3d", s)
 	}
 	*m = moment(time.Now().Add(-time.Duration(ago)))
 	return nil
@@ -187,7 +187,7 @@ func newSelection() selection { return selection{state: states{of: ops.States()}
 
 func (s *selection) flags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringArrayVar(&s.classes, "class", nil, "only the class with this `ID`; can be repeated, as --id, --key and --group")
+	flags.StringArrayVar(&s.classes, "class", nil, "only the class with this `ID` (repeatable, like --id, --key and --group)")
 	s.state.add(c, "only events in this state")
 	flags.StringArrayVar(&s.ids, "id", nil, "only the message with this `ID`")
 	flags.StringArrayVar(&s.keys, "key", nil, "only messages of the event with this `key`")
@@ -210,7 +210,7 @@ func (s *selection) check(a *app, needed bool) error {
 	case slices.Contains(slices.Concat(s.classes, s.ids, s.keys, s.groups), ""):
 		return fail(exitUsage, "--class, --id, --key or --group is empty: is a variable not set?")
 	case s.filtered() && s.all:
-		return fail(exitUsage, "--all is not all beside another filter")
+		return fail(exitUsage, "--all excludes other filters")
 	case a.flags.consumer == "" && (s.keys != nil || s.state.values != nil):
 		return fail(exitUsage, "--key and --state need --consumer")
 	}

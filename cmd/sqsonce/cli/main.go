@@ -93,7 +93,7 @@ func interruptible() context.Context {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		fmt.Fprintln(os.Stderr, "sqsonce: interrupted: what is under way ends first; a second interrupt ends it at once")
+		fmt.Fprintln(os.Stderr, "sqsonce: interrupted: finishing the running step. Interrupt again to end at once")
 		cancel(errInterrupted)
 		if s, ok := (<-signals).(syscall.Signal); ok {
 			os.Exit(128 + int(s))
@@ -163,17 +163,16 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 
 func (a *app) root() *cobra.Command {
 	root := group("sqsonce", "Look into dead-letter queues, and at the records of events")
-	root.Long = `sqsonce shows what lies in a dead-letter queue and why, sends messages back as the same events, archives, deletes and restores them,
-runs an event again, reads, frees and completes the records of events, shows what an outbox has not published yet, looks for what is
-wrong in a deployment, and watches workers and queues.
+	root.Long = `sqsonce lists a dead-letter queue by reason, sends its messages back as the same events, archives, deletes and restores them. It runs
+an event again, reads, frees and completes events' records, shows the unpublished events of an outbox, checks a deployment for defects,
+and watches workers and queues.
 
-Results go to standard output: a table on a terminal, lines with tabs in a pipe, one object with --json. All else goes to standard
-error. SQSONCE_QUEUE, SQSONCE_CONSUMER and SQSONCE_TABLE stand for the flags of the same names, for an outbox SQSONCE_OUTBOX
-and SQSONCE_OUTBOX_TABLE. Region, credentials and endpoints
-are those of AWS's own environment variables and profiles.
+Results go to standard output: a table on a terminal, lines with tabs in a pipe, one object with --json. Everything else goes to
+standard error. SQSONCE_QUEUE, SQSONCE_CONSUMER and SQSONCE_TABLE set the flags of the same names, SQSONCE_OUTBOX and
+SQSONCE_OUTBOX_TABLE those of an outbox. Region, credentials and endpoints come from AWS's own environment variables and profiles.
 
-Exit codes: 0 done, or nothing to do; 1 failed; 2 usage; 3 found (dlq ls --exit-code, doctor); 4 in part, or interrupted; 5 refused, or
-changed since it was looked at; 6 credentials or permission.`
+Exit codes: 0 done, or nothing to do. 1 failed. 2 usage. 3 found (dlq ls --exit-code, doctor). 4 partly done, or interrupted. 5 refused,
+or changed since you looked. 6 credentials or permission.`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.flags.json, "json", false, "print one JSON object")
 	root.PersistentFlags().DurationVar(&a.flags.timeout, "timeout", 0, "end the command after this time (default: none)")

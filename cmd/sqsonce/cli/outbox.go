@@ -46,17 +46,17 @@ func (s outboxState) means() string {
 func (s outboxState) do() string {
 	switch s {
 	case halted:
-		return "mend the reason, then outbox unpark; or outbox discard, if it is not needed"
+		return "fix the reason, then outbox unpark. Or outbox discard, if you don't need it"
 	case skipped:
-		return "outbox unpark sends it after later ones; outbox discard deletes it"
+		return "outbox unpark sends it after later events. outbox discard deletes it"
 	}
 	return ""
 }
 
 func (a *app) outboxLs() *cobra.Command {
 	parked, limit := false, 0
-	c := a.command("ls", "List the groups whose events are not published yet", `Lists the groups of an outbox that have events, or with --parked the events that SQS has refused. On DynamoDB that scans the table,
-which holds nothing but what is not published. Nothing is changed. What was committed seconds ago may be missing.
+	c := a.command("ls", "List the groups whose events are not published yet", `Lists the groups of an outbox that have events, or with --parked the events that SQS refused. On DynamoDB it scans the table, which
+holds only unpublished events. It changes nothing. Events of the last seconds may be missing.
 
 Lines in a pipe: `+inWords(groupColumns)+". With --parked: "+inWords(entryColumns)+".",
 		"  sqsonce outbox ls --table outbox --outbox orders --parked",
@@ -70,7 +70,7 @@ Lines in a pipe: `+inWords(groupColumns)+". With --parked: "+inWords(entryColumn
 			return a.listGroups(ctx, limit)
 		})
 	c.Flags().BoolVar(&parked, "parked", false, "the events that SQS has refused")
-	c.Flags().IntVar(&limit, "limit", 1000, "how many `groups` or events are listed at most; negative: no limit")
+	c.Flags().IntVar(&limit, "limit", 1000, "list at most this many `groups` or events. Negative: no limit")
 	return a.outboxFlags(c)
 }
 
@@ -211,7 +211,7 @@ func (a *app) outboxShow() *cobra.Command {
 		body  bool
 		limit int
 	}
-	c := a.command("show GROUP", "Show the events of a group, or one of them", `Shows the events of a group that are not published yet, from the first, as a relay would read them. Nothing is changed.
+	c := a.command("show GROUP", "Show the events of a group, or one of them", `Shows the unpublished events of a group, in the order in which a relay reads them. It changes nothing.
 
 Lines in a pipe: `+inWords(entryColumns[1:])+".",
 		"  sqsonce outbox show --table outbox --outbox orders ord-42\n  sqsonce outbox show --table outbox --outbox orders --seq 7 --body ord-42",
@@ -240,7 +240,7 @@ func (a *app) showGroup(ctx context.Context, group string, limit int) error {
 		return err
 	}
 	if len(entries) == 0 {
-		a.note("group %s has no event that is not published", group)
+		a.note("group %s has no unpublished event", group)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 )
 
 func (a *app) outboxUnpark() *cobra.Command {
-	c := a.command("unpark GROUP SEQ", "Have a refused event tried again", `Removes the mark of an event that SQS has refused. One that halts its group is tried again in its place, and the group goes on behind
-it. One that was skipped is sent after later ones of its group. Mend the reason first: it is refused again otherwise.`,
+	c := a.command("unpark GROUP SEQ", "Publish a refused event again", `Removes the mark of an event that SQS refused. A relay publishes it again: in its place if it halts its group, and after later events
+of its group if it was skipped. Fix the reason first. Otherwise SQS refuses the event again.`,
 		"  sqsonce outbox unpark --table outbox --outbox orders ord-42 7",
 		cobra.ExactArgs(2), func(ctx context.Context, args []string) error {
 			return a.actOnParked(ctx, "unpark", args, func(store outbox.Store) func(context.Context, outbox.Entry) error { return store.Unpark })
@@ -22,8 +22,8 @@ it. One that was skipped is sent after later ones of its group. Mend the reason 
 }
 
 func (a *app) outboxDiscard() *cobra.Command {
-	c := a.command("discard GROUP SEQ", "Delete a refused event, unsent", `Deletes an event that SQS has refused, and its group goes on without it. This is your word that nobody needs it. It may be in the queue
-all the same, from a relay that died before it could say so.`,
+	c := a.command("discard GROUP SEQ", "Delete a refused event, unsent", `Deletes an event that SQS refused, and its group continues without it. You state that you don't need the event. It may still be in the
+queue, sent by a relay that died before it recorded the send.`,
 		"  sqsonce outbox discard --table outbox --outbox orders --dry-run ord-42 7",
 		cobra.ExactArgs(2), func(ctx context.Context, args []string) error {
 			return a.actOnParked(ctx, "discard", args, func(store outbox.Store) func(context.Context, outbox.Entry) error { return store.Discard })
@@ -41,7 +41,7 @@ func (a *app) outboxActFlags(c *cobra.Command) *cobra.Command {
 func (a *app) actOnParked(ctx context.Context, verb string, args []string, of func(outbox.Store) func(context.Context, outbox.Entry) error) error {
 	seq, err := strconv.ParseInt(args[1], 10, 64)
 	if err != nil || seq < 1 {
-		return fail(exitUsage, "%q is no number of an event, as outbox ls --parked shows it", args[1])
+		return fail(exitUsage, "%q is not the number of an event: outbox ls --parked shows it", args[1])
 	}
 	store, err := a.openOutbox(ctx)
 	if err != nil {
@@ -57,10 +57,10 @@ func (a *app) actOnParked(ctx context.Context, verb string, args []string, of fu
 	}
 	a.note("event %s (%d of group %s) is %s: %s", e.ID, e.Seq, e.Group, before, e.Reason)
 	q := question{verb: verb}
-	after, effect := waiting, "it is tried again in its place, and its group goes on behind it"
+	after, effect := waiting, "a relay publishes it again in its place, and its group continues"
 	switch {
 	case verb == "discard":
-		after, effect, q.typed, q.what = "deleted", "it is deleted, unsent; it may be in the queue from a relay that died", e.ID, "the event's ID"
+		after, effect, q.typed, q.what = "deleted", "it is deleted without a send. It may be in the queue, sent by a relay that died", e.ID, "the event's ID"
 	case before == skipped:
 		effect = "it is sent, after later ones of its group"
 	}

@@ -82,7 +82,7 @@ func TestPlanOfQueue(t *testing.T) {
 				got := w.run(append(args, "--yes", "--plan", p.Hash)...)
 				after := left(w)
 				switch {
-				case test.stale && (got.code != exitRefused || !strings.Contains(got.err, "changed since it was looked at") || after != before || len(w.audited()) != audited):
+				case test.stale && (got.code != exitRefused || !strings.Contains(got.err, "changed since you looked") || after != before || len(w.audited()) != audited):
 					w.Errorf("%d of %d left, %d audited: %+v", after, before, len(w.audited())-audited, got)
 				case !test.stale && (got.code != exitDone || after != before-3):
 					w.Errorf("%d of %d left: %+v", after, before, got)
@@ -247,7 +247,7 @@ func TestPlanFlag(t *testing.T) {
 			{[]string{"--yes", "--plan", ""}, false, "", exitUsage, "no hash of a dry run"},
 			{[]string{"--yes", "--plan", p.Hash[1:]}, false, "", exitUsage, "no hash of a dry run"},
 			{[]string{"--dry-run", "--plan", p.Hash}, false, "", exitUsage, "plan"},
-			{[]string{"--plan", p.Hash}, false, "", exitRefused, "nobody can be asked"},
+			{[]string{"--plan", p.Hash}, false, "", exitRefused, "without a terminal"},
 			{[]string{"--plan", p.Hash}, true, "n", exitRefused, asksYesNo},
 			{[]string{"--plan", strings.Repeat("0", 64)}, true, "y", exitRefused, "changed since"},
 			{[]string{"--plan", p.Hash}, true, "y", exitDone, asksYesNo},

@@ -13,8 +13,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
-const keyArgument = `KEY is the record's key, as dlq ls --messages and record ls show it: the consumer's name, a # and the event's key. With --consumer it may
-be the event's key alone.`
+const keyArgument = `KEY is the record's key as dlq ls --messages and record ls show it: the consumer's name, a # and the event's key. With --consumer you
+may give only the event's key.`
 
 func (a *app) recordShow() *cobra.Command {
 	result := false
@@ -105,16 +105,16 @@ type recordLsFlags struct {
 
 func (a *app) recordLs() *cobra.Command {
 	f := recordLsFlags{state: states{of: []dedup.RecordState{dedup.StateReleased, dedup.StateRunning, dedup.StateCrashed, dedup.StateCompleted, dedup.StateForeign}}}
-	c := a.command("ls", "List the records of events that are not completed", `Lists records, without --state those that are not completed. On DynamoDB that scans the whole table, whatever it lists: half a read
-unit for each 4 KB, so many in a second as --read-units says. A record may be as it was seconds before.
+	c := a.command("ls", "List the records of events that are not completed", `Lists records. Without --state it lists those that are not completed. On DynamoDB it always scans the whole table: half a read unit for
+each 4 KB, at the rate of --read-units. A record may have changed seconds ago.
 
 Lines in a pipe: `+inWords(recordColumns)+".",
 		"  sqsonce record ls --table dedup --consumer billing --state crashed",
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.listRecords(ctx, f) })
 	f.state.add(c, "only records in this state")
 	c.Flags().StringVar(&f.after, "after", "", "go on behind the record with this `key`, the last of an earlier list")
-	c.Flags().IntVar(&f.limit, "limit", 1000, "how many `records` are listed at most; negative: no limit")
-	c.Flags().IntVar(&f.readUnits, "read-units", 100, "how many read `units` a second are consumed on DynamoDB; negative: as many as it can")
+	c.Flags().IntVar(&f.limit, "limit", 1000, "list at most this many `records`. Negative: no limit")
+	c.Flags().IntVar(&f.readUnits, "read-units", 100, "consume at most this many read `units` a second on DynamoDB. Negative: no limit")
 	return a.recordFlags(c)
 }
 

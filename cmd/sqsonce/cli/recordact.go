@@ -24,7 +24,7 @@ const (
 type plan struct {
 	seen
 	verb    string            // "free"
-	after   dedup.RecordState // "": there is nothing to do
+	after   dedup.RecordState // "": nothing to do
 	effect  string            // what it means
 	refusal string            // why it is not done; "": it is
 	typed   bool              // the key must be typed
@@ -39,13 +39,13 @@ type freeFlags struct {
 func (a *app) recordFree() *cobra.Command {
 	var f freeFlags
 	c := a.command("free KEY", "Let the next delivery of an event run it", `Frees the record of an event whose consumer died, so that the next delivery of the event runs it. Find out first whether the effect
-has happened. Nothing is sent: a message of the event must still be there.
+happened. The command sends nothing: a message of the event must still exist.
 
 `+keyArgument, "  sqsonce record free --table dedup --note 'looked: no charge' 'billing#orders|ord-42'",
 		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.freeRecord(ctx, args[0], f) })
-	c.Flags().BoolVar(&f.take, "take", false, "also while a consumer runs the event: its handler is cancelled, and may run on beside the next")
+	c.Flags().BoolVar(&f.take, "take", false, "also while a consumer runs the event. Its handler is cancelled, but may run on alongside the next")
 	c.Flags().BoolVar(&f.again, "again", false, "also where the event is completed: it runs a second time")
-	c.Flags().StringVar(&f.note, "note", "", "why, for whoever looks at the record: `text`")
+	c.Flags().StringVar(&f.note, "note", "", "the reason, shown with the record: `text`")
 	a.actFlags(c)
 	a.planFlag(c)
 	return c
@@ -73,15 +73,15 @@ func planFree(r seen, f freeFlags) plan {
 	case dedup.StateReleased:
 		p.after = ""
 	case dedup.StateRunning:
-		p.effect = "the handler that runs it is cancelled, and may run on beside the next"
+		p.effect = "the running handler is cancelled, but may run on alongside the next"
 		p.refusal, p.typed = fmt.Sprintf("a consumer runs it, until %s at least: wait, or --take", r.Until.UTC().Format(time.RFC3339)), true
 		if f.take {
 			p.refusal = ""
 		}
 	case dedup.StateCompleted:
-		p.effect = "its next delivery runs it a second time; processes that saw it completed acknowledge it for a minute, so send nothing for 65 s"
+		p.effect = "its next delivery runs it a second time. Processes that saw it completed acknowledge it for a minute: wait 65 s before you send it"
 		if r.Committed {
-			p.effect += "; its effect was committed with the record, and is made again"
+			p.effect += ". Its effect was committed with the record, and happens again"
 		}
 		p.refusal, p.typed = "it is completed: --again runs it a second time", true
 		if f.again {
@@ -95,11 +95,11 @@ func planFree(r seen, f freeFlags) plan {
 
 func (a *app) recordComplete() *cobra.Command {
 	create := false
-	c := a.command("complete KEY", "Say that an event is done, so that it never runs again", `Completes the record of an event whose effect has happened: its deliveries are acknowledged without a run.
+	c := a.command("complete KEY", "Say that an event is done, so that it never runs again", `Completes the record of an event whose effect has happened. Its deliveries are then acknowledged without a run.
 
 `+keyArgument, "  sqsonce record complete --table dedup 'billing#orders|ord-42'",
 		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.completeRecord(ctx, args[0], create) })
-	c.Flags().BoolVar(&create, "create", false, "also where there is no record under the key: of an event that shall never run")
+	c.Flags().BoolVar(&create, "create", false, "also if no record exists under the key. The event then never runs")
 	a.actFlags(c)
 	a.planFlag(c)
 	return c

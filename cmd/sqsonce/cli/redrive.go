@@ -27,15 +27,14 @@ type redriveFlags struct {
 
 func (a *app) dlqRedrive() *cobra.Command {
 	f := redriveFlags{selection: newSelection()}
-	c := a.command("redrive", "Send messages of a dead-letter queue back, as the same events", `Sends messages back to the queues that they came from, as the same events, and deletes each one when SQS has its copy. What runs
-or has run is left, and so is what has no record: see --crashed, --unknown and --expired. Which messages are meant must be said, if
-only by --all.
+	c := a.command("redrive", "Send messages of a dead-letter queue back, as the same events", `Sends messages back to their source queues as the same events, and deletes each one once SQS has its copy. It leaves events that run,
+have run or have no record: see --crashed, --unknown and --expired. Select the messages, if only with --all.
 
-First the messages are received, as by dlq ls, for a plan and a question; with --yes and no --expect that is left out. The first
-message that is sent is a canary: the others wait until its event is completed. What has been sent and deleted is in a journal: a
-redrive that was interrupted says with which command it goes on.
+The command first receives the messages, like dlq ls, shows a plan and asks you, unless you give --yes without --expect. The first
+message sent is a canary: the others wait until its event is completed. A journal records sends and deletes: an interrupted redrive
+prints the command that continues it.
 
-Lines in a pipe: what was done, of how many messages, why. With --json: one object for each thing that happens.`,
+Lines in a pipe: action, number of messages, reason. With --json: an object for each step.`,
 		`  sqsonce dlq redrive --queue orders --consumer billing --table dedup --class 7f0044
   sqsonce dlq redrive --queue orders --consumer billing --table dedup --sent-after 3d --dry-run`,
 		cobra.NoArgs, nil)
@@ -43,16 +42,16 @@ Lines in a pipe: what was done, of how many messages, why. With --json: one obje
 	f.flags(c)
 	flags := c.Flags()
 	flags.BoolVar(&f.crashed, "crashed", false, "also send events whose consumer died while it ran: they may have had their effect, and run again")
-	flags.BoolVar(&f.unknown, "unknown", false, "also send events without a record under their key, as those of a key function or another store: they may have had their effect, and run again. Asked for on a terminal; their canary needs that record: see --canary 0")
+	flags.BoolVar(&f.unknown, "unknown", false, "also send events without a record under their key, for example of a consumer with a key function or another store. They may run a second time. The command asks you on a terminal. Their canary needs a record: see --canary 0")
 	flags.BoolVar(&f.expired, "expired", false, "also send messages so old that their record may have expired: they may be done, and run again")
 	flags.BoolVar(&f.withoutRecords, "without-records", false, "send without a look at records, where there is no --consumer")
-	flags.BoolVar(&f.skipAhead, "skip-ahead", false, "also send what lies behind messages of its FIFO group that are left: the order is given up")
-	flags.IntVar(&f.rate, "rate", 50, "how many `messages` a second are sent; 0: no limit")
-	flags.IntVar(&f.canary, "canary", 1, "how many `messages` are sent first, each when the event of the one before is completed; 0: none")
-	flags.DurationVar(&f.canaryTimeout, "canary-timeout", 2*time.Minute, "how long a canary may take, behind all that waits in the queue")
-	flags.IntVar(&f.maxRedriven, "max-redriven", 3, "leave messages that were redriven so many `times` before; 0: no limit")
-	flags.DurationVar(&f.hold, "hold", time.Minute, "for how long messages are hidden at most where the command is killed")
-	flags.StringVar(&f.journal, "journal", "", "the `file` of the journal; one of a redrive that was interrupted: go on with that (default a new one beside the audit)")
+	flags.BoolVar(&f.skipAhead, "skip-ahead", false, "also send messages behind others of their FIFO group that stay. Gives up the order")
+	flags.IntVar(&f.rate, "rate", 50, "send at most this many `messages` a second. 0: no limit")
+	flags.IntVar(&f.canary, "canary", 1, "send this many `messages` first, each once the event of the one before is completed. 0: none")
+	flags.DurationVar(&f.canaryTimeout, "canary-timeout", 2*time.Minute, "how long a canary may take, behind all messages that wait in the queue")
+	flags.IntVar(&f.maxRedriven, "max-redriven", 3, "leave messages that were redriven this many `times` before. 0: no limit")
+	flags.DurationVar(&f.hold, "hold", time.Minute, "how long messages stay hidden at most if the command is killed")
+	flags.StringVar(&f.journal, "journal", "", "the `file` of the journal. An existing journal continues its interrupted redrive (default: a new one next to the audit)")
 	_ = c.MarkFlagFilename("journal", "jsonl") // fails for a flag that does not exist
 	a.confirmFlags(c)
 	a.expectFlag(c)
@@ -119,7 +118,7 @@ func (a *app) checkRedrive(f *redriveFlags, canarySet bool) error {
 	}
 	switch {
 	case a.flags.consumer == "" && !f.withoutRecords:
-		return fail(exitUsage, "whose records? Set --consumer, or --without-records: then also what is done is sent, which the consumer drops")
+		return fail(exitUsage, "whose records? Set --consumer, or --without-records, which also sends completed events (the consumer drops them)")
 	case a.flags.consumer != "" && f.withoutRecords:
 		return fail(exitUsage, "--without-records is for a redrive without --consumer")
 	case f.journal != "" && a.flags.dryRun:

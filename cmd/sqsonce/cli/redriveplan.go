@@ -167,7 +167,7 @@ func (p *queuePlan) none(dryRun bool) error {
 	if dryRun || p.Left == 0 && p.Seen == p.Total {
 		return nil
 	}
-	return fail(exitPart, "nothing can be %s: %d selected messages are left, and %d were not seen", p.done, p.Left, p.Total-p.Seen)
+	return fail(exitPart, "no message can be %s: %d selected messages stay, and %d were not seen", p.done, p.Left, p.Total-p.Seen)
 }
 
 // showPlan shows the plan beside the question.
@@ -209,7 +209,7 @@ func (p *queuePlan) String() string {
 	if p.done == ops.ActionRestored {
 		return text + "."
 	}
-	text += "; each was received once for this plan."
+	text += ". Each was received once for this plan."
 	if p.Count == 0 || p.done != ops.ActionRedriven {
 		return text
 	}
@@ -221,7 +221,7 @@ func (p *queuePlan) String() string {
 	if p.Rate > 0 {
 		text += fmt.Sprintf("%d a second", p.Rate)
 	} else {
-		text += "As fast as SQS takes them"
+		text += "As fast as SQS accepts them"
 	}
 	if p.Canary > 0 {
 		text += fmt.Sprintf(", the first %d as a canary, which must be completed within %s", p.Canary, shown.Brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
@@ -242,7 +242,7 @@ type planHash string
 
 func (h *planHash) Set(s string) error {
 	if sum, err := hex.DecodeString(s); err != nil || len(sum) != sha256.Size {
-		return fmt.Errorf("%q is no hash of a dry run", s)
+		return fmt.Errorf("%q is not the hash of a dry run", s)
 	}
 	*h = planHash(s)
 	return nil
@@ -254,7 +254,7 @@ func (h *planHash) String() string { return string(*h) }
 // asPlanned compares a plan with that of --plan.
 func (a *app) asPlanned(hash planHash) error {
 	if a.flags.plan != "" && a.flags.plan != hash {
-		return fail(exitRefused, "changed since it was looked at: list again; nothing was changed")
+		return fail(exitRefused, "changed since you looked: list again. Nothing was changed")
 	}
 	return nil
 }

@@ -26,19 +26,19 @@ type replayFlags struct {
 
 func (a *app) replay() *cobra.Command {
 	var f replayFlags
-	c := a.command("replay [MESSAGE-ID]", "Run a completed event again, from a message of it", `Runs one completed event a second time: from a message of the dead-letter queue, or with --archive and --id from one of a file that dlq
-export or dlq delete wrote. Its effect is made once more. Without --again nothing is done, and the command is printed that has it: it names
-the run that is to be repeated, so that the same command again repeats no other.
+	c := a.command("replay [MESSAGE-ID]", "Run a completed event again, from a message of it", `Runs one completed event a second time: from a message of the dead-letter queue, or with --archive and --id from a file of dlq export
+or dlq delete. Its effect happens again. Without --again the command changes nothing and prints the command with it. --again names the
+run to repeat, so that the same command repeats only that run.
 
-The record is reopened: from then on any delivery of the event runs it. 65 s later, when no consumer remembers any more that the event was
-done, a copy is sent to the queue that the message came from, and the message is deleted. Then the end of its delivery is awaited. A
-replay that was interrupted says with which command it goes on. On FIFO the effect comes after those of newer events.
+The command reopens the record: from then on any delivery of the event runs it. 65 s later, when consumers no longer remember that the
+event was done, it sends a copy to the source queue, deletes the message and waits for the end of the delivery. An interrupted replay
+prints the command that continues it. On a FIFO queue the effect comes after those of newer events.
 
-Lines in a pipe: message, key, what was done, what became of the event. With --json: one object for each thing that happens.`,
+Lines in a pipe: message, key, action, the event's state. With --json: an object for each step.`,
 		"  sqsonce replay --queue orders --consumer billing --table dedup --note 'charge was refunded' --again 1767222000000 11111111-1111-1111-1111-111111111111",
 		cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error { return a.runReplay(ctx, args, f) })
 	flags := c.Flags()
-	flags.StringVar(&f.note, "note", "", "why, for whoever looks at the record: `text`")
+	flags.StringVar(&f.note, "note", "", "the reason, shown with the record: `text`")
 	_ = c.MarkFlagRequired("note")
 	flags.Int64Var(&f.again, "again", 0, "the `fence` of the completed run that is to be repeated")
 	flags.BoolVar(&f.committed, "committed", false, "also where the handler's writes were committed with the record: they are made again")
@@ -46,7 +46,7 @@ Lines in a pipe: message, key, what was done, what became of the event. With --j
 	_ = c.MarkFlagFilename("archive", "jsonl") // fail for flags that do not exist
 	flags.StringVar(&f.id, "id", "", "the `ID` of the message in the file")
 	c.MarkFlagsRequiredTogether("archive", "id")
-	flags.DurationVar(&f.wait, "wait", 2*time.Minute, "how long the run may take, behind all that waits in the queue; 0: do not wait for it")
+	flags.DurationVar(&f.wait, "wait", 2*time.Minute, "how long the run may take, behind all messages that wait in the queue. 0: don't wait for it")
 	a.limitFlag(c)
 	a.confirmFlags(c)
 	a.operatorFlag(c)
@@ -58,7 +58,7 @@ func (a *app) runReplay(ctx context.Context, args []string, f replayFlags) error
 	case (len(args) == 0) == (f.archive == ""):
 		return fail(exitUsage, "which message? Give its ID, or --archive and --id")
 	case strings.TrimSpace(f.note) == "":
-		return fail(exitUsage, "--note is empty: why does it run again?")
+		return fail(exitUsage, "--note is empty: say why the event runs again")
 	case a.flags.consumer == "":
 		return fail(exitUsage, "whose event? Set --consumer or SQSONCE_CONSUMER")
 	}

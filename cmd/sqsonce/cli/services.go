@@ -49,7 +49,7 @@ func connect(ctx context.Context) (*services, error) {
 		return nil, fail(exitUsage, "AWS's configuration: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, fail(exitUsage, "no Region: set AWS_REGION, or a profile that has one")
+		return nil, fail(exitUsage, "no Region: set AWS_REGION, or AWS_PROFILE to a profile that has one")
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, fail(exitDenied, "no credentials: %w", err)
@@ -122,7 +122,7 @@ func (a *app) recordKey(store Store, arg string) (string, error) {
 	case arg == "":
 		return "", fail(exitUsage, "the key is empty")
 	case consumer == "" && !strings.Contains(arg, "#"):
-		return "", fail(exitUsage, "%q is no record's key, which has the consumer's name and a # before the event's: set --consumer too", arg)
+		return "", fail(exitUsage, "%q is not a record's key (consumer, #, event's key): set --consumer too", arg)
 	case consumer == "" || strings.HasPrefix(arg, consumer+"#"):
 		return arg, nil
 	}
@@ -199,7 +199,7 @@ func (s *services) deadLetterURL(ctx context.Context, queue, dlq string) (url, s
 		}
 	}
 	if arn == "" {
-		return "", "", fail(exitRefused, "queue %s has no redrive policy, so no dead-letter queue; if it is one itself: --dlq %s", queue, queue)
+		return "", "", fail(exitRefused, "queue %s has no redrive policy, so no dead-letter queue. If it is a dead-letter queue itself: --dlq %s", queue, queue)
 	}
 	url, err = s.queueURL(ctx, arn)
 	return url, out.Attributes[string(sqstypes.QueueAttributeNameQueueArn)], err
@@ -227,7 +227,7 @@ func (s *services) queueURL(ctx context.Context, queue string) (string, error) {
 	}
 	out, err := s.sqs.GetQueueUrl(ctx, in)
 	if _, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err); missing {
-		return "", fail(exitFailed, "there is no queue %s in %s, or its policy does not let these credentials see it", queue, s.region)
+		return "", fail(exitFailed, "queue %s does not exist in %s, or its policy hides it from these credentials", queue, s.region)
 	}
 	if err != nil {
 		return "", err

@@ -108,7 +108,7 @@ func TestKeyFunctionUnknownToTheCommand(t *testing.T) {
 			if sent := len(w.stack.MemSQS().Messages("orders")); got.code != test.code || sent != test.sent {
 				w.Errorf("exit %d, %d sent, want %d, %d: %s%s", got.code, sent, test.code, test.sent, got.out, got.err)
 			}
-			if says := strings.Contains(got.out+got.err, "--unknown sends it all the same"); says != (test.code == exitPart) {
+			if says := strings.Contains(got.out+got.err, "--unknown sends it anyway"); says != (test.code == exitPart) {
 				w.Errorf("it says how: %t: %s%s", says, got.out, got.err)
 			}
 		})

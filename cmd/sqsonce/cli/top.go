@@ -22,22 +22,22 @@ type topFlags struct {
 
 func (a *app) top() *cobra.Command {
 	f := topFlags{}
-	c := a.command("top", "Watch workers and queues", `Shows what running workers say of themselves, and how full their queues are. On a
-terminal it is drawn again every 2 s, until an interrupt; with --json it is one object a line every 2 s. In a pipe, or with --once,
-it is shown once: workers are then asked twice, 2 s apart, for their rates. It receives no message, and changes nothing.
+	c := a.command("top", "Watch workers and queues", `Shows the state of running workers and the depth of their queues. On a terminal it redraws every 2 s until you interrupt it. With --json
+it prints an object a line every 2 s. In a pipe, or with --once, it prints once, and asks workers twice, 2 s apart, for their rates. It
+receives no message and changes nothing.
 
-A worker is the URL of its status.Handler, such as http://10.0.3.7:8080, or dns:HOST:PORT for every address of a host. Queues are
-those of --queue, and those that the workers name where there are credentials. OLDEST of a queue is CloudWatch's
-ApproximateAgeOfOldestMessage, asked once a minute and late by some, where cloudwatch:GetMetricData is allowed. CHANGE/S is that of
-all the messages of a queue in the last minute, and EMPTY IN how long they last if that goes on. SQS's numbers are approximate.
-What is not known is -.
+Name a worker by the URL of its status.Handler, such as http://10.0.3.7:8080, or by dns:HOST:PORT for every address of a host. Queues
+are those of --queue, and with credentials also those that the workers name. OLDEST of a queue is CloudWatch's
+ApproximateAgeOfOldestMessage, asked once a minute and some minutes late, if cloudwatch:GetMetricData is allowed. CHANGE/S is the
+change of the queue's depth in the last minute, and EMPTY IN how long the messages last at that rate. SQS's numbers are approximate.
+Unknown values are -.
 
 Lines in a pipe: "worker", name, URL, queue, state, done, failed and received a second, running, concurrency, in flight, held,
 oldest running in seconds, stuck, leases lost, why; "queue", name, visible, in flight, delayed, oldest in seconds, done and change a
 second, seconds until it is empty, DLQ, messages of the DLQ, why.
 
-Exit codes of --once and of a pipe, by what the flags name: 0 all of it has answered, 1 nothing has, 4 some has not, 6 credentials
-or permission. Queues that only workers name, and ages, do not count. Else 0 after an interrupt or --timeout.`,
+Exit codes of --once and of a pipe, for the workers and queues of the flags: 0 all answered, 1 none did, 4 some did not, 6 credentials
+or permission. Queues that only workers name, and ages, do not count. Otherwise 0 after an interrupt or --timeout.`,
 		`  sqsonce top --worker http://billing:8080 --queue orders
   sqsonce top --queue orders --once --json`,
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.watch(ctx, f) })
@@ -56,7 +56,7 @@ func (a *app) watch(ctx context.Context, f topFlags) error {
 		return err
 	}
 	if len(f.workers) == 0 && len(f.queues) == 0 {
-		return fail(exitUsage, "what is to be watched? Set --worker, --queue or SQSONCE_QUEUE")
+		return fail(exitUsage, "nothing to watch: set --worker, --queue or SQSONCE_QUEUE")
 	}
 	s, err := a.connect(ctx)
 	if err != nil && len(f.workers) == 0 {

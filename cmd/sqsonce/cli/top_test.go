@@ -86,7 +86,7 @@ func TestTopRedraws(t *testing.T) {
 				}
 			}
 		}
-		first := strings.Contains(frames[0], "UTC  every 2s  no answer of 1 processes") && !strings.Contains(frames[0], "12.")
+		first := strings.Contains(frames[0], "UTC  every 2s  no answer from 1 processes") && !strings.Contains(frames[0], "12.")
 		if !first || !strings.Contains(frames[1], "12.2") || !strings.Contains(frames[2], "more lines") {
 			t.Errorf("%q", frames)
 		}

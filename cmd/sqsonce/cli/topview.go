@@ -229,7 +229,7 @@ func (s *snapshot) frame(width int) []string {
 	}
 	head := fmt.Sprintf("sqsonce top  %s UTC  every %s", s.At.Format(time.TimeOnly), topEvery)
 	if away > 0 {
-		head += fmt.Sprintf("  no answer of %d processes", away)
+		head += fmt.Sprintf("  no answer from %d processes", away)
 	}
 	lines := append([]string{head, ""}, s.tables(width)...)
 	for i, n := range s.Notes {

@@ -83,7 +83,7 @@ func (r *work) withJournal(ctx context.Context, do func(context.Context) (ops.Re
 		return err
 	}
 	if killed != "" && killed != r.journal {
-		r.a.note("a redrive or restore of this queue was killed before: --journal %s goes on with it, and sends nothing twice", shell.Word(killed))
+		r.a.note("a redrive or restore of this queue was killed: --journal %s continues it", shell.Word(killed))
 	}
 	if err := lock.set(r.journal); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *work) print(report ops.Report, counts []count, failed error) error {
 		a.note("archive %s", r.archive)
 	}
 	if report.Torn > 0 {
-		a.note("line %d of the archive was not written to its end, and counts for nothing: its message was not deleted", report.Torn)
+		a.note("line %d of the archive is incomplete and ignored: its message was not deleted", report.Torn)
 	}
 	unseen := max(report.Total-len(report.Results), 0)
 	switch {

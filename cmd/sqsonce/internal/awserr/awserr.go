@@ -129,9 +129,9 @@ func Reason(err error) string {
 	case Answered(err):
 		return fmt.Sprintf("%s: %s: %s", action, api.ErrorCode(), shortened(api.ErrorMessage()))
 	case answered && response.Response != nil && response.HTTPStatusCode() != 0:
-		return fmt.Sprintf("%s: status %d, and no answer of AWS's", action, response.HTTPStatusCode())
+		return fmt.Sprintf("%s: status %d, which AWS did not send", action, response.HTTPStatusCode())
 	case isAPI:
-		return action + ": no answer of AWS's"
+		return action + ": AWS did not answer"
 	}
 	return fmt.Sprintf("%s: %v", action, op.Err)
 }

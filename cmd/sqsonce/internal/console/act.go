@@ -101,9 +101,9 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request) {
 func (p *plan) confirmed(r *http.Request) error {
 	switch typed := strings.TrimSpace(r.PostFormValue("typed")); {
 	case p.Nothing():
-		return badForm("there is nothing to do")
+		return badForm("nothing to do")
 	case p.Typed != "" && typed != p.Typed:
-		return badForm("%q was typed, and not %q: nothing was changed", typed, p.Typed)
+		return badForm("you typed %q, not %q: nothing was changed", typed, p.Typed)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ type recordData struct {
 // recordAct is what a command would do to the record.
 type recordAct struct {
 	Op, Flag string // "free", "take"
-	Does     string // "": it would be refused, or there is nothing to do
+	Does     string // "": it would be refused, or nothing to do
 	Not      string // why
 }
 

@@ -51,7 +51,7 @@ func (s *Server) queue(r *http.Request) (Queue, error) {
 	i := slices.IndexFunc(s.opts.Queues, func(q Queue) bool { return q.Name == name })
 	switch {
 	case i < 0:
-		return Queue{}, &pageError{http.StatusNotFound, fmt.Errorf("%s is none of the queues of this console", name)}
+		return Queue{}, &pageError{http.StatusNotFound, fmt.Errorf("the console does not show queue %s: start it with --queue", name)}
 	case s.opts.Queues[i].DLQURL == "":
 		return Queue{}, &pageError{http.StatusNotFound, fmt.Errorf("%s has no redrive policy, so no dead-letter queue", name)}
 	}
@@ -153,7 +153,7 @@ func (s *Server) showClass(_ context.Context, r *http.Request) (any, error) {
 	}
 	id, state := r.PathValue("class"), dedup.RecordState(r.FormValue("state"))
 	if d.Look == nil {
-		return nil, notListed(fmt.Errorf("nobody has looked into %s yet", d.Queue.DLQName))
+		return nil, notListed(fmt.Errorf("press Look first: the messages of %s have not been read yet", d.Queue.DLQName))
 	}
 	i := slices.IndexFunc(d.Look.Classes, func(c classes.Class) bool { return c.ID == id && (state == "" || c.State == state) })
 	if i < 0 {
@@ -199,7 +199,7 @@ func (s *Server) showMessage(_ context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	if d.Look == nil {
-		return nil, notListed(fmt.Errorf("nobody has looked into %s yet", d.Queue.DLQName))
+		return nil, notListed(fmt.Errorf("press Look first: the messages of %s have not been read yet", d.Queue.DLQName))
 	}
 	m := d.Look.byID[r.PathValue("id")]
 	if m == nil {

@@ -129,7 +129,7 @@ func (s *Server) postDoctor(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("queue")
 	i := slices.IndexFunc(s.opts.Queues, func(q Queue) bool { return q.Name == name })
 	if i < 0 {
-		s.fail(w, r, &pageError{http.StatusNotFound, fmt.Errorf("%q is none of the queues of this console", name)})
+		s.fail(w, r, &pageError{http.StatusNotFound, fmt.Errorf("the console does not show queue %q: start it with --queue", name)})
 		return
 	}
 	if s.examinations.begin(name) {
@@ -158,7 +158,7 @@ func (s *Server) examine(ctx context.Context, q Queue) {
 	case err != nil:
 		s.log.Error("console: an examination failed", append([]any{"queue", q.Name}, host.ErrorAttrs(err)...)...)
 	case ctx.Err() != nil:
-		err = fmt.Errorf("it was ended after %s: what it did not come to was not looked at", doctorTimeout)
+		err = fmt.Errorf("it ended after %s: the checks that are not listed did not run", doctorTimeout)
 	}
 	s.examinations.end(q.Name, findings, err)
 }

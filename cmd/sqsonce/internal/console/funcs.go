@@ -158,7 +158,7 @@ func cause(c ops.Cause) string {
 	case ops.CauseReceivesUsedUp:
 		return "SQS moved it after its last receive"
 	default:
-		return "somebody sent it here, and no queue is known that it came from"
+		return "a program sent it here, and its source queue is unknown"
 	}
 }
 
@@ -203,7 +203,7 @@ type pageError struct {
 func (e *pageError) Error() string { return e.err.Error() }
 func (e *pageError) Unwrap() error { return e.err }
 
-var errNoPage = &pageError{http.StatusNotFound, errors.New("there is no such page")}
+var errNoPage = &pageError{http.StatusNotFound, errors.New("page not found")}
 
 // errorData is the page of an error.
 type errorData struct {

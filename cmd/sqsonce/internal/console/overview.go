@@ -65,7 +65,7 @@ func (s *Server) showOverview(_ context.Context, r *http.Request) (any, error) {
 	now := time.Now()
 	d := overviewData{Chosen: r.URL.Query().Get("queue"), AgeErr: s.sampler.ageErr()}
 	if d.Chosen != "" && !slices.ContainsFunc(s.opts.Queues, func(q Queue) bool { return q.Name == d.Chosen }) {
-		return nil, &pageError{http.StatusNotFound, fmt.Errorf("%s is none of the queues of this console", d.Chosen)}
+		return nil, &pageError{http.StatusNotFound, fmt.Errorf("the console does not show queue %s: start it with --queue", d.Chosen)}
 	}
 	for i, q := range s.opts.Queues {
 		state := s.sampler.state(q.Name)

@@ -225,7 +225,7 @@ func (l *plans) get(token string) (*plan, error) {
 			return p, nil
 		}
 	}
-	return nil, &pageError{http.StatusConflict, fmt.Errorf("there is no such plan, or it is older than %s: list again", planKept)}
+	return nil, &pageError{http.StatusConflict, fmt.Errorf("the plan does not exist, or is older than %s: list again", planKept)}
 }
 
 // once starts a plan where nobody has. It returns its run, whoever has started that.
@@ -284,7 +284,7 @@ func (s *Server) makePlan(ctx context.Context, o operation) (*plan, error) {
 		p.Groups = slices.Clone(p.Groups[:pageSize])
 	}
 	if p.Hash == "" && !p.Nothing() {
-		return nil, errors.New("the plan has no hash: nothing binds what is done to it")
+		return nil, errors.New("the plan has no hash")
 	}
 	return p, nil
 }

@@ -87,14 +87,14 @@ func (all *alarms) checkDepth(r *report, dlq string) {
 		if watches(silent, metricVisible, dlq) && !watches(silent, metricHidden, dlq) {
 			mended = withHidden(silent, dlq)
 		}
-		r.warn(voice(mended), "alarm %q on the messages in %s tells nobody: its actions are none, or switched off",
+		r.warn(voice(mended), "alarm %q on the messages in %s notifies nobody: it has no actions, or they are switched off",
 			aws.ToString(silent.AlarmName), dlq)
 	default:
 		name := "sqsonce-" + dlq + "-messages"
 		r.warn(voice(withHidden(&cwtypes.MetricAlarm{
 			AlarmName: &name, EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0), Period: aws.Int32(60),
 			ComparisonOperator: cwtypes.ComparisonOperatorGreaterThanThreshold, TreatMissingData: aws.String("notBreaching"),
-		}, dlq)), "no alarm says that there are messages in %s", dlq)
+		}, dlq)), "no alarm fires when %s has messages", dlq)
 	}
 }
 
@@ -111,7 +111,7 @@ func (all *alarms) checkAge(r *report, q *queue, most int) {
 		}
 	}
 	if silent != nil {
-		r.warn(voice(silent), "alarm %q on the age of messages in %s tells nobody: its actions are none, or switched off",
+		r.warn(voice(silent), "alarm %q on the age of messages in %s notifies nobody: it has no actions, or they are switched off",
 			aws.ToString(silent.AlarmName), q.name)
 		return
 	}
@@ -129,7 +129,7 @@ func (all *alarms) checkAge(r *report, q *queue, most int) {
 		Statistic: cwtypes.StatisticMaximum, Period: aws.Int32(60), DatapointsToAlarm: aws.Int32(3), EvaluationPeriods: aws.Int32(5),
 		Threshold:          aws.Float64(visibility.Seconds() * float64(most)),
 		ComparisonOperator: cwtypes.ComparisonOperatorGreaterThanThreshold, TreatMissingData: aws.String("notBreaching"),
-	}), "no alarm says that messages in %s wait for long", q.name)
+	}), "no alarm fires when messages in %s wait for long", q.name)
 }
 
 // alarms reads all of them: DescribeAlarmsForMetric leaves out those with an expression, and composite ones.

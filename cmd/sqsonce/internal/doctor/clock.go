@@ -130,7 +130,7 @@ func clockFinding(service string, aheads []time.Duration) Finding {
 		f.Verdict = Fail
 		f.Text += ": AWS refuses requests that are signed with a time more than 5m off"
 	}
-	f.Fix = "synchronize the clock: sudo timedatectl set-ntp true, where systemd runs; in EC2 the time server is 169.254.169.123"
+	f.Fix = "synchronize the clock: sudo timedatectl set-ntp true (systemd). On EC2 the time server is 169.254.169.123"
 	return f
 }
 

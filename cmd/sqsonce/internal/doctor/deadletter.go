@@ -62,7 +62,7 @@ func checkDeadLetterQueue(ctx context.Context, e *examination) []Finding {
 	default:
 		checkAllowed(&r, q, d)
 	}
-	return []Finding{r.finding("%s takes the dead letters of %s", arn.Name, q.name)}
+	return []Finding{r.finding("%s receives the dead letters of %s", arn.Name, q.name)}
 }
 
 // redriveAllow is a RedriveAllowPolicy. A queue without one allows all queues of its account and Region.
@@ -102,7 +102,7 @@ func checkAllowed(r *report, q, d *queue) {
 	case p.Permission == byQueue:
 		r.fail(fix, "the RedriveAllowPolicy of %s names %d queues, and not %s", d.name, len(p.Sources), q.name)
 	case p.Permission == denyAll:
-		r.fail(fix, "the RedriveAllowPolicy of %s is denyAll: it takes no dead letters", d.name)
+		r.fail(fix, "the RedriveAllowPolicy of %s is denyAll: it accepts no dead letters", d.name)
 	default:
 		r.fail(fix, "the RedriveAllowPolicy of %s has the redrivePermission %.40q, which SQS does not have", d.name, p.Permission)
 	}
@@ -134,7 +134,7 @@ func checkDeadLetterRetention(ctx context.Context, e *examination) []Finding {
 	fix := setAttribute(d, sqstypes.QueueAttributeNameMessageRetentionPeriod, fmt.Sprint(int64(longRetention.Seconds())))
 	switch {
 	case !q.fifo && retention < own:
-		r.fail(fix, "%s keeps messages for %s, and %s for %s, counted from the send in both: what waits too long in %s is lost when it is moved",
+		r.fail(fix, "%s keeps messages for %s, and %s for %s, both counted from the send: a message that waits too long in %s is lost when SQS moves it",
 			d.name, span(retention), q.name, span(own), q.name)
 	case !q.fifo && retention < longRetention:
 		r.warn(fix, "%s keeps messages for %s, counted from when they were sent to %s, which may keep them for %s before", d.name,
@@ -176,7 +176,7 @@ func (e *examination) checkOldest(ctx context.Context, r *report, q, d *queue, r
 	if left <= 0 {
 		when = "at any time"
 	}
-	fix := "redrive, export or delete what is in it: sqsonce dlq ls --dlq " + d.name
+	fix := "redrive, export or delete its messages: sqsonce dlq ls --dlq " + d.name
 	if retention < longRetention { // a longer retention is also that of messages that are in the queue
 		fix = setAttribute(d, sqstypes.QueueAttributeNameMessageRetentionPeriod, fmt.Sprint(int64(longRetention.Seconds())))
 	}
@@ -229,7 +229,7 @@ func checkDeadLetterReaders(ctx context.Context, e *examination) []Finding {
 	r.miss(err)
 	if d != nil && d.get(sqstypes.QueueAttributeNameRedrivePolicy) != "" {
 		r.fail(setAttribute(d, sqstypes.QueueAttributeNameRedrivePolicy, ""),
-			"%s has a redrive policy of its own: whoever looks at its messages moves them on", d.name)
+			"%s has its own redrive policy: each look at its messages brings them closer to that policy's queue", d.name)
 	}
 	mappings, err := e.deadRead.get(ctx, func(ctx context.Context) ([]mappingConfiguration, error) { return e.mappingsOf(ctx, arn.String()) })
 	r.miss(err)
@@ -240,7 +240,7 @@ func checkDeadLetterReaders(ctx context.Context, e *examination) []Finding {
 		}
 	}
 	e.checkMoveTask(ctx, &r, arn)
-	return []Finding{r.finding("nothing but people takes messages out of %s", arn.Name)}
+	return []Finding{r.finding("only people remove messages from %s", arn.Name)}
 }
 
 // checkMoveTask looks at the newest task: a queue has one at a time.
@@ -257,7 +257,7 @@ func (e *examination) checkMoveTask(ctx context.Context, r *report, arn host.Que
 	for _, task := range out.Results {
 		if aws.ToString(task.Status) == "RUNNING" {
 			r.warn(awsCommand("sqs", "cancel-message-move-task", "--task-handle", aws.ToString(task.TaskHandle)),
-				"a message move task takes messages out of %s, %d of %d so far, and gives them new message IDs: wait until it has ended, or cancel it",
+				"a message move task moves messages out of %s, %d of %d so far, and gives them new message IDs: wait until it ends, or cancel it",
 				arn.Name, task.ApproximateNumberOfMessagesMoved, aws.ToInt64(task.ApproximateNumberOfMessagesToMove))
 		}
 	}

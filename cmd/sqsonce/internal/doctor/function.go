@@ -60,7 +60,7 @@ func checkMapping(ctx context.Context, e *examination) []Finding {
 		create := awsCommand("lambda", "create-event-source-mapping", "--function-name", e.Function, "--event-source-arn", q.arn,
 			"--batch-size", "10",
 			"--function-response-types", reportItems, "--scaling-config", fmt.Sprintf("MaximumConcurrency=%d", someConcurrency))
-		r.fail(create, "no event source mapping hands messages of %s to %s", q.name, e.Function)
+		r.fail(create, "no event source mapping sends messages of %s to %s", q.name, e.Function)
 		return []Finding{r.finding("")}
 	}
 	state := aws.ToString(m.State)
@@ -71,7 +71,7 @@ func checkMapping(ctx context.Context, e *examination) []Finding {
 	case "Disabled", "Disabling":
 		r.fail(updateMapping(m, "--enabled"), "mapping %s is %s: nothing receives for %s", aws.ToString(m.UUID), state, e.Function)
 	default:
-		r.fail("wait until it is gone, and create a mapping", "mapping %s is in the state %.40q", aws.ToString(m.UUID), state)
+		r.fail("wait until it is deleted, then create a mapping", "mapping %s is in the state %.40q", aws.ToString(m.UUID), state)
 	}
 	// Mappings of queues often have no result. AWS documents no list of values; what is no error is "OK" or "No records processed".
 	name, _ := functionName(e.Function)
@@ -140,7 +140,7 @@ func checkConcurrency(ctx context.Context, e *examination, m *mappingConfigurati
 		if has {
 			limit = min(max(reserved, leastLimit), someConcurrency)
 		}
-		r.warn(limitTo(limit), "mapping %s has no MaximumConcurrency: where %s is throttled, each throttle costs messages a receive",
+		r.warn(limitTo(limit), "mapping %s has no MaximumConcurrency: if %s is throttled, each throttle costs messages a receive",
 			aws.ToString(m.UUID), function)
 	}
 	switch {
@@ -176,10 +176,10 @@ func checkFilter(_ context.Context, e *examination, m *mappingConfiguration) Fin
 	remove := updateMapping(m, "--filter-criteria", "{}")
 	switch {
 	case m.FilterCriteriaError != nil:
-		r.warn(remove, "mapping %s has filter criteria that Lambda cannot read (%s): what they filter out is deleted, and no handler sees it",
+		r.warn(remove, "mapping %s has filter criteria that Lambda cannot read (%s): Lambda deletes messages that they filter out, and no handler sees them",
 			aws.ToString(m.UUID), aws.ToString(m.FilterCriteriaError.ErrorCode))
 	case m.FilterCriteria != nil && len(m.FilterCriteria.Filters) > 0:
-		r.warn(remove, "mapping %s has %d filter patterns: a message that none of them matches is deleted, and no handler sees it",
+		r.warn(remove, "mapping %s has %d filter patterns: Lambda deletes a message that none of them matches, and no handler sees it",
 			aws.ToString(m.UUID), len(m.FilterCriteria.Filters))
 	case m.KMSKeyArn != nil && m.FilterCriteria == nil:
 		r.miss(fmt.Errorf("the filter criteria of mapping %s are encrypted", aws.ToString(m.UUID)))

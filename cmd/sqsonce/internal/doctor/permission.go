@@ -40,7 +40,7 @@ func checkCaller(ctx context.Context, e *examination) []Finding {
 	r := report{id: "I1"}
 	out, err := e.identity(ctx)
 	if api, ok := errors.AsType[smithy.APIError](err); ok && awserr.Unidentified(err) {
-		r.fail("set valid credentials, such as by aws sso login or AWS_PROFILE; where they are valid see C1",
+		r.fail("set valid credentials, for example by aws sso login or AWS_PROFILE. If they are valid, see C1",
 			"AWS refuses the credentials: %s: %s", api.ErrorCode(), api.ErrorMessage())
 	} else if err != nil {
 		return []Finding{unseen(r.id, err)}
@@ -158,7 +158,7 @@ func (e *examination) simulate(ctx context.Context, role, name string) Finding {
 	if len(refused.conditional) > 0 {
 		slices.Sort(refused.keys)
 		keys := strings.Join(slices.Compact(refused.keys), ", ")
-		r.warn("see whether the role's statements with these conditions allow it; sqsonce doctor --probe with the role's credentials tries what can be tried",
+		r.warn("see whether the role's statements with these conditions allow it; sqsonce doctor --probe with the role's credentials tests a part of them",
 			"role %s has %s only if conditions on %s allow it, which a simulation does not know", name, strings.Join(refused.conditional, ", "), keys)
 	}
 	if asked == 0 {

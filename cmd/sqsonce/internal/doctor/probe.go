@@ -33,7 +33,7 @@ func probe(ctx context.Context, e *examination) []Finding {
 	var never []Finding // what no call can show
 	if e.QueueURL != "" {
 		never = append(never, Finding{
-			ID: "I3", Verdict: Skip, Text: "sqs:ReceiveMessage and sqs:SendMessage are not probed: a receive hides messages and counts, a send is a message; I2 simulates them",
+			ID: "I3", Verdict: Skip, Text: "sqs:ReceiveMessage and sqs:SendMessage are not probed, because they would receive and send messages: I2 simulates them",
 		})
 		if e.NoQueue != nil {
 			never = append(never, unseen("I3", e.NoQueue))
@@ -45,7 +45,7 @@ func probe(ctx context.Context, e *examination) []Finding {
 	}
 	if e.Table != "" {
 		never = append(never, Finding{
-			ID: "I3", Verdict: Skip, Text: "dynamodb:PartiQLInsert is not probed: an insert has no condition that cannot hold; I2 simulates it",
+			ID: "I3", Verdict: Skip, Text: "dynamodb:PartiQLInsert is not probed, because an insert could succeed: I2 simulates it",
 		})
 		if e.DynamoDB == nil {
 			never = append(never, unseen("I3", errNoClient))
@@ -120,7 +120,7 @@ func (a attempt) make(ctx context.Context) Finding {
 	case a.expected(err):
 		f.Verdict, f.Text = OK, fmt.Sprintf("the caller has %s on %s", a.action, a.on)
 	case err == nil:
-		f.Verdict, f.Text = Skip, fmt.Sprintf("could not look: %s on %s answered a call that cannot succeed as if it had: no service of AWS does", a.action, a.on)
+		f.Verdict, f.Text = Skip, fmt.Sprintf("could not look: %s on %s reports success for a call that cannot succeed, so it is not AWS", a.action, a.on)
 	case awserr.Denied(err):
 		api, _ := errors.AsType[smithy.APIError](err)
 		f.Verdict, f.Text = Fail, fmt.Sprintf("the caller is denied %s on %s: %s", a.action, a.on, api.ErrorMessage())

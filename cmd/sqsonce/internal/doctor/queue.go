@@ -39,13 +39,13 @@ func checkReachable(ctx context.Context, e *examination) []Finding {
 	case errors.Is(err, errNoClient), awserr.Denied(err), awserr.Busy(err):
 		r.miss(err)
 	case errors.As(err, new(*NoSuchQueue)):
-		r.fail("name another queue, or set AWS_REGION or AWS_PROFILE; aws sqs list-queues prints those that there are", "%v", err)
+		r.fail("name another queue, or set AWS_REGION or AWS_PROFILE. aws sqs list-queues lists the queues", "%v", err)
 	case isMissing(err):
-		r.fail("check the queue's name, the account of the credentials and AWS_REGION", "there is no queue %s at %s", name, e.QueueURL)
+		r.fail("check the queue's name, the account of the credentials and AWS_REGION", "queue %s does not exist at %s", name, e.QueueURL)
 	case err != nil:
 		r.fail("check the network from here to SQS, and AWS_ENDPOINT_URL", "queue %s is not reachable: %s", name, reason(err))
 	case (q.get(sqstypes.QueueAttributeNameFifoQueue) == "true") != q.fifo:
-		r.fail("create it anew: the name of a FIFO queue ends in .fifo, that of no other queue does",
+		r.fail("create it again: the name of a FIFO queue ends in .fifo, and only of a FIFO queue",
 			"queue %s has the attribute FifoQueue=%q, which its name contradicts: hosts go by the name", name,
 			q.get(sqstypes.QueueAttributeNameFifoQueue))
 	default:
@@ -152,7 +152,7 @@ func checkVisibility(ctx context.Context, e *examination) []Finding {
 			span(visibility), span(timeout), e.Function)
 	case timeout > 0 && visibility < 6*timeout+window:
 		r.warn(fix,
-			"%s hides a message for %s, less than 6 x the %s of %s + a batching window of %s: a throttled batch comes back too early to be tried again",
+			"%s hides a message for %s, less than 6 x the %s of %s + a batching window of %s: a throttled batch returns before Lambda can invoke it again",
 			q.name, span(visibility), span(timeout), e.Function, span(window))
 	}
 	if total := visibility * time.Duration(most); most > 0 && total <= e.LongestHandler {
@@ -167,7 +167,7 @@ func checkVisibility(ctx context.Context, e *examination) []Finding {
 		text += fmt.Sprintf(", at least 6 x the %s of %s + a batching window of %s", span(timeout), e.Function, span(window))
 	}
 	if most > 0 {
-		text += fmt.Sprintf("; %d receives outlast a handler of %s", most, span(e.LongestHandler))
+		text += fmt.Sprintf(". %d receives outlast a handler of %s", most, span(e.LongestHandler))
 	}
 	return []Finding{r.finding("%s", text)}
 }
@@ -207,7 +207,7 @@ func checkFIFO(ctx context.Context, e *examination) []Finding {
 	}
 	if q.get(sqstypes.QueueAttributeNameContentBasedDeduplication) == "true" {
 		r.warn(setAttribute(q, sqstypes.QueueAttributeNameContentBasedDeduplication, "false"),
-			"%s takes the hash of the body for the deduplication ID: two events with one body within 5 minutes are one message; let senders give a deduplication ID, then switch it off", q.name)
+			"%s uses the hash of the body as deduplication ID, so that two events with the same body within 5 minutes are one message: let senders give a deduplication ID, then switch it off", q.name)
 	}
 	// High throughput needs both. SQS refuses this limit without the scope, so that the two differ only where something else answers.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
@@ -250,7 +250,7 @@ func (q *queue) account() string {
 func (q *queue) seconds(name sqstypes.QueueAttributeName) (time.Duration, error) {
 	n, err := strconv.ParseUint(q.get(name), 10, 31)
 	if err != nil {
-		return 0, fmt.Errorf("%s of %s is %.20q, no number of seconds", name, q.name, q.get(name))
+		return 0, fmt.Errorf("%s of %s is %.20q, not a number of seconds", name, q.name, q.get(name))
 	}
 	return time.Duration(n) * time.Second, nil
 }
@@ -264,7 +264,7 @@ func (q *queue) messages() (int, error) {
 	} {
 		n, err := strconv.ParseUint(q.get(name), 10, 31)
 		if err != nil {
-			return 0, fmt.Errorf("%s of %s is %.20q, no number", name, q.name, q.get(name))
+			return 0, fmt.Errorf("%s of %s is %.20q, not a number", name, q.name, q.get(name))
 		}
 		sum += int(n)
 	}

@@ -47,7 +47,7 @@ const dlqARN = "arn:aws:sqs:us-east-1:000000000000:orders-dlq"
 
 var queueDefects = []defect{
 	{
-		name: "missing", id: "Q1", verdict: Fail, text: "there is no queue order at", words: "AWS_REGION",
+		name: "missing", id: "Q1", verdict: Fail, text: "queue order does not exist at", words: "AWS_REGION",
 		spoil: func(a *account) { a.deployment.QueueURL = a.deployment.QueueURL[:len(a.deployment.QueueURL)-1] },
 		also:  []string{"Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "L1", "L2", "L3", "L4", "A1"},
 	},

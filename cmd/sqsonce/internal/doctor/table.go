@@ -84,8 +84,8 @@ func checkTable(ctx context.Context, e *examination) Finding {
 			"table %s has the key %s, not the string attribute id alone: no handler runs", e.Table, keyOf(t))
 	}
 	if errors.Is(says, dynamostore.ErrNoTable) || errors.Is(says, dynamostore.ErrAccessDenied) {
-		r.fail("CREATING ends by itself; for INACCESSIBLE_ENCRYPTION_CREDENTIALS enable the table's KMS key; what is DELETING or ARCHIVED is to be created again or restored",
-			"table %s takes no requests: its status is %s", e.Table, t.TableStatus)
+		r.fail("CREATING ends by itself. INACCESSIBLE_ENCRYPTION_CREDENTIALS: enable the table's KMS key. DELETING or ARCHIVED: create the table again or restore it",
+			"table %s accepts no requests: its status is %s", e.Table, t.TableStatus)
 	}
 	var elsewhere []string
 	for _, replica := range t.Replicas {
@@ -94,7 +94,7 @@ func checkTable(ctx context.Context, e *examination) Finding {
 		}
 	}
 	if slices.Sort(elsewhere); len(elsewhere) > 0 {
-		r.warn("run the consumers in one Region only; after a failover to another one the events of the last seconds may run again",
+		r.warn("run the consumers in one Region only. After a failover to another Region the events of the last seconds may run again",
 			"table %s has replicas in %s: a condition sees its own Region's records only, so that consumers in two Regions can run an event twice",
 			e.Table, strings.Join(elsewhere, ", "))
 	}
@@ -167,7 +167,7 @@ func checkBackups(ctx context.Context, e *examination) Finding {
 	d := out.ContinuousBackupsDescription
 	if d.PointInTimeRecoveryDescription == nil || d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != ddbtypes.PointInTimeRecoveryStatusEnabled {
 		r.warn(awsCommand("dynamodb", "update-continuous-backups", "--table-name", e.Table, "--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=true"),
-			"table %s has no point-in-time recovery: without its records each event that is delivered again runs again", e.Table)
+			"table %s has no point-in-time recovery: if its records are lost, each event that is delivered again runs again", e.Table)
 	}
 	return r.finding("table %s has point-in-time recovery", e.Table)
 }

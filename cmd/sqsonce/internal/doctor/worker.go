@@ -109,10 +109,10 @@ func lookAtReadiness(r *report, workers []fleet.Worker) {
 		}
 	}
 	if len(away) > 0 {
-		r.fail("see whether the process runs, and serves its status.Handler at that URL", "no answer of %s", away)
+		r.fail("see whether the process runs, and serves its status.Handler at that URL", "no answer from %s", away)
 	}
 	if len(unready) > 0 {
-		r.fail("the runbook, Worker stopped and Unavailable, has what each reason means", "not ready: %s", unready)
+		r.fail("the runbook's sections Worker stopped and Unavailable explain each reason", "not ready: %s", unready)
 	}
 	if len(stuck) > 0 {
 		r.fail("the runbook, Stuck handler: a handler must return when its context ends; /running names its message; restart the process", "handlers are stuck: %s", stuck)
@@ -160,7 +160,7 @@ func lookAtGrowth(r *report, first, second []fleet.Worker) {
 		}
 	}
 	if slices.Sort(grown); len(grown) > 0 {
-		r.warn("the runbook, Lease lost and Unavailable: SQS or the store is slow or away, or a handler outlives its lease",
+		r.warn("the runbook, Lease lost and Unavailable: SQS or the store is slow or down, or a handler outlives its lease",
 			"within %s: %s", betweenReads, grown)
 	}
 	if len(second) == 0 {
@@ -200,10 +200,10 @@ func lookAtSettings(r *report, workers []fleet.Worker, running []fleet.Running) 
 			"keys are message IDs: %s", keys)
 	}
 	if len(foreign) > 0 {
-		r.warn("give each program a consumer name of its own; docs/troubleshooting.md, dedup.ErrForeignWriter", "another program writes the records: %s", foreign)
+		r.warn("give each program its own consumer name: docs/troubleshooting.md, dedup.ErrForeignWriter", "another program writes the records: %s", foreign)
 	}
 	if len(visible) > 0 {
-		r.warn("the runbook, Lease lost: raise sqsworker.Options.VisibilityTimeout, or MaxExtension where a handler runs for longer than that; the role needs sqs:ChangeMessageVisibility",
+		r.warn("the runbook, Lease lost: raise sqsworker.Options.VisibilityTimeout, or MaxExtension if a handler runs longer. The role needs sqs:ChangeMessageVisibility",
 			"messages are visible again while their handlers run, and no extension was confirmed: %s", visible)
 	}
 	if len(workers) == 0 {

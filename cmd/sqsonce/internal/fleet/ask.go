@@ -82,7 +82,7 @@ func decode(body []byte, page string, v any) error {
 		V *int `json:"v"`
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
-		return fmt.Errorf("no status handler at this URL: /%s is no JSON object", page)
+		return fmt.Errorf("no status handler at this URL: /%s is not a JSON object", page)
 	}
 	if err := json.Unmarshal(body, &head); err != nil {
 		return fmt.Errorf("/%s: %w", page, err)
@@ -144,11 +144,11 @@ func targetProblem(target string) string {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return want
 	case u.User != nil:
-		return "has a user: the handler knows none, and other processes would see the password"
+		return "has a user name, which the status handler does not use, and other processes would see the password"
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "has a query or a fragment: " + want
 	case u.Port() != "" && !isPort(u.Port()):
-		return "has no port of 1 to 65535"
+		return "needs a port from 1 to 65535"
 	}
 	return ""
 }
@@ -164,7 +164,7 @@ func hostAndPort(target string) (host, port, problem string, ok bool) {
 	case err != nil || host == "" || strings.ContainsAny(host, "/@?# "):
 		problem = "must be dns:HOST:PORT, such as dns:billing.internal:8080"
 	case !isPort(port):
-		problem = "has no port of 1 to 65535"
+		problem = "needs a port from 1 to 65535"
 	}
 	return host, port, problem, true
 }
@@ -185,7 +185,7 @@ func (f *Fleet) resolve(ctx context.Context) []Worker {
 			continue
 		}
 		if seen[w.URL] = true; len(all) == maxProcesses {
-			err := fmt.Errorf("it and what comes after it is not asked: %d processes are the limit", maxProcesses)
+			err := fmt.Errorf("it and later processes are not asked: the limit is %d processes", maxProcesses)
 			all = append(all, Worker{URL: w.URL, Err: err})
 			break
 		}

@@ -15,7 +15,7 @@ var (
 	ErrReadOnly      = errors.New("database is read-only: connect to the primary")
 	ErrAccessDenied  = errors.New("access denied: check the user, its password and its rights on the tables")
 	ErrClosed        = errors.New("connection pool is closed")
-	ErrAutocommit    = errors.New("autocommit is off and nothing would be committed: turn it on in the data source name")
+	ErrAutocommit    = errors.New("autocommit is off so nothing would be committed: turn it on in the data source name")
 )
 
 var problems = map[Class]error{
