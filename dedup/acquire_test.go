@@ -130,7 +130,7 @@ func TestOnStoreDown(t *testing.T) {
 				t.Errorf("policy %d: stats %+v, want StoreErrors %d", tt.policy, s, tt.errors)
 			}
 			synctest.Wait() // for the log
-			if got := strings.Contains(lines.String(), "none was completed"); got != (tt.runs == 1) {
+			if got := strings.Contains(lines.String(), "without a record: a duplicate runs again"); got != (tt.runs == 1) {
 				t.Errorf("policy %d: the log says that no record was completed: %t\n%s", tt.policy, got, lines.String())
 			}
 		})
@@ -162,7 +162,7 @@ func TestRunAnywayCompletesItsOwnRecord(t *testing.T) {
 				t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
 			}
 			synctest.Wait() // for the log
-			if strings.Contains(lines.String(), "none was completed") {
+			if strings.Contains(lines.String(), "without a record: a duplicate runs again") {
 				t.Errorf("owned %t: the log says that no record was completed:\n%s", owned, lines.String())
 			}
 			if completed(t, f.Store, "1") != owned {

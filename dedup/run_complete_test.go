@@ -161,7 +161,7 @@ func TestCompleteIsTriedWhileTheHostHasTheMessage(t *testing.T) {
 			o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 			err := o.Handler(hang(0))(ctx, message("1"))
 			synctest.Wait() // for the log
-			if n := strings.Count(log.String(), "record not completed, trying again"); n != 1 {
+			if n := strings.Count(log.String(), "record not completed: the store is asked again"); n != 1 {
 				t.Errorf("%+v: %d lines when the completes began, want one", tt, n)
 			}
 			if took := time.Since(start); took < tt.want || took > tt.want+5*time.Second || tt.away > tt.has && took != tt.want {

@@ -57,7 +57,7 @@ func TestFatalErrorsEndRun(t *testing.T) {
 					t.Errorf("Run: got %v, want %s", err, code)
 				}
 				x.wantEmpty() // what is in flight is finished first
-				if n := x.log.count("stopping because"); n != 1 {
+				if n := x.log.count("stopping: the error"); n != 1 {
 					t.Errorf("%d lines with the reason, want one", n)
 				}
 			})

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/must"
-
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -78,7 +76,9 @@ func TestOwnHandlerAfterACrash(t *testing.T) {
 			t.Fatalf("received %d messages (%v), want 1", len(out.Messages), err)
 		}
 		m := &sqsonce.Message{ID: *out.Messages[0].MessageId, Body: *out.Messages[0].Body, QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders", ReceiveCount: 1}
-		must.Do(t, once(t, store, charge)(t.Context(), m))
+		if err := once(t, store, charge)(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
 
 		runWorkers(t, stack, store, charge, 5*time.Minute)
 		if remaining := stack.MemSQS().Messages("orders"); charged != 1 || len(remaining) > 0 {
@@ -92,7 +92,10 @@ func TestOwnHandlerInAnOutage(t *testing.T) {
 	withQueue(t, func(t *testing.T, stack *localstack.Stack) {
 		var charged atomic.Int32
 		charge := func(context.Context, *sqsonce.Message) error { charged.Add(1); return nil }
-		store := must.Get(dynamostore.New(stack.DynamoDB, "dedup"))(t)
+		store, err := dynamostore.New(stack.DynamoDB, "dedup")
+		if err != nil {
+			t.Fatal(err)
+		}
 		stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Prob: 1, Do: fault.Error}}})
 		time.AfterFunc(15*time.Minute, func() { stack.MemDynamoDB().Set(fault.Plan{}) })
 		for i := range 10 {
@@ -118,7 +121,10 @@ func TestOwnFunction(t *testing.T) {
 			}
 			return nil
 		}
-		function := must.Get(lambda.Wrap(once(t, memstore.New(), charge), func(o *lambda.Options) { o.Client = stack.SQS }))(t)
+		function, err := lambda.Wrap(once(t, memstore.New(), charge), func(o *lambda.Options) { o.Client = stack.SQS })
+		if err != nil {
+			t.Fatal(err)
+		}
 		invoke := func(ctx context.Context, event []byte) ([]byte, error) {
 			var e events.SQSEvent
 			if err := json.Unmarshal(event, &e); err != nil {
@@ -135,7 +141,7 @@ func TestOwnFunction(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer stop()
-		err := esm.Run(ctx, stack.SQS, esm.Config{
+		err = esm.Run(ctx, stack.SQS, esm.Config{
 			QueueURL: stack.QueueURL["orders"], FunctionTimeout: 5 * time.Second, ReportBatchItemFailures: true,
 		}, invoke)
 		if remaining := stack.MemSQS().Messages("orders"); err != nil || len(remaining) > 0 || tries["order 3"] != 2 || tries["order 4"] != 1 {
@@ -163,7 +169,10 @@ func withQueue(t *testing.T, f func(*testing.T, *localstack.Stack)) {
 
 // once returns h with its records in store. Each process has its own; in production the store outlives the processes.
 func once(t *testing.T, store dedup.Store, h sqsonce.Handler) sqsonce.Handler {
-	o := must.Get(dedup.New(store, "billing"))(t)
+	o, err := dedup.New(store, "billing")
+	if err != nil {
+		t.Fatal(err)
+	}
 	return o.Handler(h)
 }
 
@@ -179,7 +188,10 @@ func runWorkers(t *testing.T, stack *localstack.Stack, store dedup.Store, h sqso
 	defer stop()
 	var wg sync.WaitGroup
 	for range 2 {
-		w := must.Get(sqsworker.New(stack.SQS, stack.QueueURL["orders"], once(t, store, h)))(t)
+		w, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], once(t, store, h))
+		if err != nil {
+			t.Fatal(err)
+		}
 		wg.Go(func() {
 			if err := w.Run(ctx); err != nil {
 				t.Error(err)

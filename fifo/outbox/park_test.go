@@ -149,7 +149,7 @@ func TestGroupsThatWait(t *testing.T) {
 		if n := x.ops.of("Read"); n > 3*13 {
 			t.Errorf("%d reads in 10 minutes of three groups that wait, want one a minute each", n)
 		}
-		if n := x.log.lines("waits for an operator; logged once"); n < 9 || n > 11 {
+		if n := x.log.lines("waits for an operator (logged once"); n < 9 || n > 11 {
 			t.Errorf("%d lines, want one a minute", n)
 		}
 		must.Get(stop())(t)

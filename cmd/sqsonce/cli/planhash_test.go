@@ -244,8 +244,8 @@ func TestPlanFlag(t *testing.T) {
 			code     exitCode
 			says     string
 		}{
-			{[]string{"--yes", "--plan", ""}, false, "", exitUsage, "no hash of a dry run"},
-			{[]string{"--yes", "--plan", p.Hash[1:]}, false, "", exitUsage, "no hash of a dry run"},
+			{[]string{"--yes", "--plan", ""}, false, "", exitUsage, "is not the hash of a dry run"},
+			{[]string{"--yes", "--plan", p.Hash[1:]}, false, "", exitUsage, "is not the hash of a dry run"},
 			{[]string{"--dry-run", "--plan", p.Hash}, false, "", exitUsage, "plan"},
 			{[]string{"--plan", p.Hash}, false, "", exitRefused, "without a terminal"},
 			{[]string{"--plan", p.Hash}, true, "n", exitRefused, asksYesNo},

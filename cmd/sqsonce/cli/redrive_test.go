@@ -68,8 +68,8 @@ func TestRedrive(t *testing.T) {
 		{"--all --yes", "n", "", exitPart, 3, ""},
 		{"--all --crashed", "y", asks, exitDone, 4, ""},
 		{"--all --crashed --yes --expect 4", "", "", exitDone, 4, ""},
-		{"--all --crashed --yes --expect 5", "", "", exitRefused, 0, "--expect is 5, and it would be 4"},
-		{"--all --expect 4", "y", "", exitRefused, 0, "--expect is 4, and it would be 3"},
+		{"--all --crashed --yes --expect 5", "", "", exitRefused, 0, "--expect is 5, but the plan has 4"},
+		{"--all --expect 4", "y", "", exitRefused, 0, "--expect is 4, but the plan has 3"},
 		{"--all --yes --expect 0", "", "", exitRefused, 0, ""},
 		{"--all --dry-run", "y", "", exitDone, 0, "3 of about 4"},
 		{"--all --dry-run --yes", "", "", exitDone, 0, "3 of about 4"},
@@ -77,8 +77,8 @@ func TestRedrive(t *testing.T) {
 		{"--state released", "y", asks, exitDone, 3, "canary"},
 		{"--state released --canary 0", "y", asks, exitDone, 3, "without a canary"},
 		{"--state released --rate 0", "y", asks, exitDone, 3, "As fast as"},
-		{"--state crashed", "y", "", exitPart, 0, "nothing can be redriven"},
-		{"--state crashed", "", "", exitPart, 0, "nothing can be redriven"},
+		{"--state crashed", "y", "", exitPart, 0, "no message can be redriven"},
+		{"--state crashed", "", "", exitPart, 0, "no message can be redriven"},
 		{"--state crashed --crashed --yes", "", "", exitDone, 1, ""},
 		{"--state foreign", "y", "", exitDone, 0, "0 of about 4"},
 		{"--class 000000", "", "", exitDone, 0, "0 of about 4"},
@@ -100,7 +100,7 @@ func TestRedrive(t *testing.T) {
 		{"--state released --consumer= --without-records", "y", "", exitUsage, 0, "need --consumer"},
 		{"--key e1 --consumer= --without-records", "y", "", exitUsage, 0, "need --consumer"},
 		{"--all --hold 1s --yes", "", "", exitUsage, 0, "Hold"},
-		{"--all --queue nothing --yes", "", "", exitFailed, 0, "no queue nothing"},
+		{"--all --queue nothing --yes", "", "", exitFailed, 0, "queue nothing does not exist"},
 	} {
 		run(t, test.flags+"/"+strings.TrimSpace(test.answer), func(w *world) {
 			w.put("crashed", dedup.StateCrashed)
@@ -215,7 +215,7 @@ func TestOneRedriveAtATime(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		must.Do(w, lock.file.Close()) // as a kill does
-		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || !strings.Contains(got.err, "was killed before: --journal '"+folder+"/old one.jsonl'") {
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || !strings.Contains(got.err, "was killed: --journal '"+folder+"/old one.jsonl'") {
 			t.Errorf("%+v", got)
 		}
 		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || strings.Contains(got.err, "killed") {

@@ -174,7 +174,7 @@ func TestReplayFails(t *testing.T) {
 		resumes     bool
 	}{
 		"reopen denied":    {dynamo: refuse("UpdateItem", "AccessDeniedException"), code: exitDenied, says: "dynamodb:UpdateItem", resumes: true},
-		"reopen fails":     {dynamo: refuse("UpdateItem", "InternalServerError"), code: exitFailed, says: "not known", resumes: true},
+		"reopen fails":     {dynamo: refuse("UpdateItem", "InternalServerError"), code: exitFailed, says: "unknown whether", resumes: true},
 		"send denied":      {sqs: refuse("SendMessageBatch", "AccessDeniedException"), code: exitDenied, says: "sqs:SendMessage", resumes: true},
 		"send fails":       {sqs: refuse("SendMessageBatch", "InvalidAddress"), code: exitPart, says: "reopened", resumes: true},
 		"record not read":  {dynamo: refuse("GetItem", "InternalServerError"), code: exitFailed},

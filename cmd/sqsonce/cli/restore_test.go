@@ -38,7 +38,7 @@ func TestRestore(t *testing.T) {
 		{"restore ARCHIVE.gz --yes", "", false, exitFailed, 0, "cannot be read"},
 		{"restore ARCHIVE --consumer= --yes", "", false, exitDone, 4, ""},
 		{"restore ARCHIVE --queue orders.fifo --yes", "", false, exitPart, 0, "4 selected messages were not restored"},
-		{"restore ARCHIVE --queue orders.fifo", "y", false, exitPart, 0, "nothing can be restored"},
+		{"restore ARCHIVE --queue orders.fifo", "y", false, exitPart, 0, "no message can be restored"},
 		{"restore ARCHIVE --queue orders.fifo --other-queue --yes", "", false, exitPart, 0, "4 selected messages were not restored"},
 	} {
 		run(t, test.command+test.answer, func(w *world) {

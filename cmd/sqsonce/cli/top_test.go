@@ -205,7 +205,7 @@ func TestTopExitCodes(t *testing.T) {
 		"some workers away":         {args: []string{"--worker", one + "," + away}, code: exitPart, says: "1 of 2 workers and queues could not be read: " + away, shows: "connection refused"},
 		"all workers away":          {args: []string{"--worker", away}, code: exitFailed, says: "connection refused"},
 		"workers away, queue there": {args: []string{"--worker", away, "--queue", "orders"}, code: exitPart, shows: "queue\torders\t30"},
-		"no such queue":             {args: []string{"--queue", "nothing"}, code: exitFailed, says: "no queue nothing", shows: "queue\tnothing\t-"},
+		"no such queue":             {args: []string{"--queue", "nothing"}, code: exitFailed, says: "queue nothing does not exist", shows: "queue\tnothing\t-"},
 		"one queue missing":         {args: []string{"--queue", "nothing,orders"}, code: exitPart, shows: "queue\torders\t30"},
 		"a URL with a slash":        {args: []string{"--queue", "http://localaws/000000000000/orders/"}, code: exitFailed, shows: "must end in a queue's name"},
 		"another Region":            {args: []string{"--queue", "arn:aws:sqs:eu-west-1:000000000000:orders"}, code: exitFailed, shows: "eu-west-1"},

@@ -115,12 +115,12 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 	})
-	f.has("/doctor", "started with <code>--function</code>", "Nothing was looked at yet", "Examine orders", "Examine jobs.fifo")
+	f.has("/doctor", "the console with <code>--function</code>", "Not examined yet", "Examine orders", "Examine jobs.fifo")
 	w := f.post("/doctor", "queue=orders")
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/doctor#doctor-0" {
 		t.Errorf("got %d to %s", w.Code, w.Header().Get("Location"))
 	}
-	body := f.has("/doctor", "1 FAIL, 1 warn, 1 skip, 1 ok", "As of ", "no &lt;b&gt;ReportBatchItemFailures", "aws lambda update orders", "Nothing was looked at yet")
+	body := f.has("/doctor", "1 FAIL, 1 warn, 1 skip, 1 ok", "As of ", "no &lt;b&gt;ReportBatchItemFailures", "aws lambda update orders", "Not examined yet")
 	if fail, warn, skip, ok := strings.Index(body, ">L2<"), strings.Index(body, ">Q4<"), strings.Index(body, ">T3<"), strings.Index(body, ">Q1<"); fail > warn || warn > skip || skip > ok {
 		t.Error("what must be mended is not the first")
 	}
@@ -161,7 +161,7 @@ func TestDoctorIsBounded(t *testing.T) {
 		}
 		time.Sleep(doctorTimeout)
 		synctest.Wait()
-		f.has("/doctor", "it was ended after 2m0s", "could not look", "Examine orders")
+		f.has("/doctor", "it ended after 2m0s", "could not look", "Examine orders")
 		if most.Load() != 1 {
 			t.Errorf("%d examinations at once", most.Load())
 		}
