@@ -52,7 +52,7 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 	for name, broken := range map[string]func(*faults){
 		"nothing written": func(f *faults) {
 			f.before = func(_ context.Context, op string, n int) error {
-				if op == "complete" && n <= 2 {
+				if op == "complete" && n <= 4 {
 					return errStore
 				}
 				return nil
@@ -60,7 +60,7 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 		},
 		"answer lost": func(f *faults) {
 			f.after = func(_ context.Context, op string, n int) error {
-				if op == "complete" && n <= 2 {
+				if op == "complete" && n <= 4 {
 					return errStore
 				}
 				return nil

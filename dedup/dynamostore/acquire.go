@@ -46,7 +46,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 	if err := checkClaim(c); err != nil {
 		return dedup.Grant{}, err
 	}
-	m, attempts := s.clock.look(), s.silence.Call()
+	m := s.clock.look()
 	s.peers.enter(c.Owner, m.host.Add(c.Lease))
 	a := s.newAcquisition(c, 0, m)
 	insert := s.batchInsert(a, m)
@@ -62,7 +62,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 		case <-ctx.Done():
 		}
 	}
-	g, err := s.acquire(ctx, a, attempts, insert)
+	g, err := s.acquire(ctx, a, insert)
 	if g.Verdict == dedup.VerdictGranted && ctx.Err() != nil {
 		// The caller does not use the lease. What is unknown it releases without a long wait.
 		g, err = dedup.Grant{}, gaveUp(true, cancelled(ctx, nil))
@@ -111,7 +111,7 @@ const (
 //
 // While an earlier request may have been written the values stay: the condition recognises that request by them. After an answer
 // that nothing was written they are new.
-func (s *Store) acquire(ctx context.Context, a acquisition, attempts host.Attempts, insert *statement) (dedup.Grant, error) {
+func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (dedup.Grant, error) {
 	c := a.claim
 	requests, cancel := outlasting(ctx, requestGrace)
 	defer cancel()
@@ -120,12 +120,8 @@ func (s *Store) acquire(ctx context.Context, a acquisition, attempts host.Attemp
 	atOnce := true    // the next request does not wait
 	last := reply{}
 	for n := range maxAttempts {
-		more := n == 0 || atOnce || again(ctx, &attempts, n)
-		if ctx.Err() != nil && (n > 0 || insert == nil) {
+		if n > 0 && (!atOnce && !pause(ctx, n) || ctx.Err() != nil) || n == 0 && insert == nil && ctx.Err() != nil {
 			return dedup.Grant{}, gaveUp(unknown, cancelled(ctx, last.err))
-		}
-		if !more {
-			break
 		}
 		if n > 0 && !unknown {
 			m := s.clock.look()

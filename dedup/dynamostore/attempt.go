@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxAttempts with the backoff below takes about a second and a half if failures are quick, and others are answered.
+	// maxAttempts with the backoff below takes about a second and a half if failures are quick.
 	maxAttempts  = 8
 	leastBackoff = 25 * time.Millisecond
 	mostBackoff  = time.Second
@@ -58,19 +58,15 @@ func (e *unsentError) misconfigured() bool {
 type call func(context.Context, func(*dynamodb.Options)) error
 
 // attempt sends a request once. The clock learns from the answer.
-func (s *Store) attempt(caller context.Context, n int, f call) (attemptResult, error) {
-	ctx, cancel := context.WithTimeout(caller, min(attemptTimeout<<n, mostAttemptTimeout))
+func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(attemptTimeout<<n, mostAttemptTimeout))
 	defer cancel()
 	t := trace{clock: s.clock}
 	err := s.conns.Do(ctx, func(ctx context.Context) error { return f(ctx, t.options) })
 	if sdkhttp.Unsent(err) && ctx.Err() == nil {
 		return answered, &unsentError{err}
 	}
-	result := classify(err)
-	if caller.Err() == nil { // else nobody waited for the answer
-		s.silence.Note(result == answered)
-	}
-	return result, err
+	return classify(err), err
 }
 
 // errNoTime is for a client whose answers don't bring DynamoDB's time. Without it leases would never end.
@@ -85,13 +81,25 @@ func (s *Store) checkTime() error {
 	return errNoTime
 }
 
+// attempts is how often a call sends a request without an answer. While DynamoDB is down, or throttles, it is once, because
+// dedup calls again for as long as it can, and eight requests for each call of each event would keep a table throttled.
+func (s *Store) attempts() int {
+	if s.away.Load() {
+		return 1
+	}
+	return maxAttempts
+}
+
 // retry sends a request until it is answered. It is for requests that may be repeated at any time: each repeats the same
 // values, and its condition makes a second effect the same as the first.
 func (s *Store) retry(ctx context.Context, f call) error {
-	attempts := s.silence.Call()
+	return s.retryTimes(ctx, s.attempts(), f)
+}
+
+func (s *Store) retryTimes(ctx context.Context, attempts int, f call) error {
 	var err error
-	for n := range maxAttempts {
-		if n > 0 && !again(ctx, &attempts, n) {
+	for n := range attempts {
+		if n > 0 && !pause(ctx, n) {
 			return because(context.Cause(ctx), err)
 		}
 		if ctx.Err() != nil {
@@ -99,24 +107,23 @@ func (s *Store) retry(ctx context.Context, f call) error {
 		}
 		var result attemptResult
 		if result, err = s.attempt(ctx, n, f); result == answered {
+			s.away.Store(false)
 			return err
 		}
 	}
+	s.away.Store(true)
 	return err
 }
 
-// again waits before attempt n of a call, counted from 0, with full jitter. It reports false where the call makes no more.
-func again(ctx context.Context, a *host.Attempts, n int) bool {
-	return a.Again(ctx, rand.N(min(leastBackoff<<n, mostBackoff)))
+// pause waits before attempt n, counted from 0, with full jitter. It reports false if ctx ended.
+func pause(ctx context.Context, n int) bool {
+	return host.Wait(ctx, rand.N(min(leastBackoff<<n, mostBackoff)))
 }
 
-// because is the reason for which a call was given up, if there is one, with the error of its last attempt.
+// because is the reason for which a call was given up, with the error of its last attempt.
 func because(reason, last error) error {
-	switch {
-	case last == nil:
+	if last == nil {
 		return reason
-	case reason == nil:
-		return last
 	}
 	return fmt.Errorf("%w: %w", reason, last)
 }

@@ -47,9 +47,6 @@ func TestRequestsWhileAway(t *testing.T) {
 	}
 }
 
-// untilDown is how many requests the call makes that finds out that DynamoDB is down.
-const untilDown = 4
-
 // An answer ends that: the next call is retried as before.
 func TestRetriesAfterAnOutage(t *testing.T) {
 	onStore(t, func(t *testing.T, b *bed, s *Store) {
@@ -61,7 +58,7 @@ func TestRetriesAfterAnOutage(t *testing.T) {
 			return len(b.srv.Calls()) - sent
 		}
 		reset := fault.Rule{Prob: 1, Do: fault.Reset}
-		for i, want := range []int{untilDown, 1, 1} {
+		for i, want := range []int{maxAttempts, 1, 1} {
 			if got := calls(reset); got != want {
 				t.Errorf("renewal %d of an outage: %d requests, want %d", i+1, got, want)
 			}
@@ -69,8 +66,8 @@ func TestRetriesAfterAnOutage(t *testing.T) {
 		if got := calls(); got != 1 {
 			t.Errorf("the outage is over: %d requests, want 1", got)
 		}
-		if got := calls(reset); got != untilDown {
-			t.Errorf("the next outage: %d requests, want %d", got, untilDown)
+		if got := calls(reset); got != maxAttempts {
+			t.Errorf("the next outage: %d requests, want %d", got, maxAttempts)
 		}
 	})
 }

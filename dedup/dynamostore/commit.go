@@ -55,9 +55,8 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 		refused        bool                // by an answer, for a reason that stays
 		err            error
 	)
-	attempts := s.silence.Call()
 	for n := range maxAttempts {
-		if n > 0 && !again(ctx, &attempts, n) {
+		if n > 0 && !pause(ctx, n) {
 			err = because(context.Cause(ctx), err)
 			break
 		}

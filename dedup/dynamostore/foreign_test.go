@@ -172,7 +172,7 @@ func TestRetentionIsGivenBackInTheEnd(t *testing.T) {
 		l := b.acquire(s, claim("a"))
 		want := b.item(testTable)[TTLAttribute]
 		b.powertoolsCompletes(time.Minute)
-		b.faults(fault.Rule{Op: "UpdateItem", Nth: 2, Do: fault.Reset, Times: untilDown})
+		b.faults(fault.Rule{Op: "UpdateItem", Nth: 2, Do: fault.Reset, Times: maxAttempts})
 		if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("Complete: got error %v, want ErrUnavailable", err)
 		}

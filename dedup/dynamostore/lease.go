@@ -85,12 +85,11 @@ func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) err
 // completeInBatch completes a record in a batch. decided is false if the update has to do it: there are no peers,
 // the outcome is unknown and the update repeats the write, or the statement was refused: the update says why.
 func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
-	attempts := s.silence.Call()
 	for n := range maxAttempts {
 		if s.batcher.off() || !s.peers.others(l.Owner, s.clock.look().host) {
 			break
 		}
-		if n > 0 && !again(ctx, &attempts, n) || ctx.Err() != nil {
+		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
 			return true, because(context.Cause(ctx), err)
 		}
 		st := s.batcher.texts.completeOf(l.Key, l.Owner)
@@ -125,9 +124,13 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if cause != nil {
 		e, v[":e"] = releaseExpr, text(failure.Text(cause))
 	}
+	attempts := s.attempts()
+	if l.Fence == 0 {
+		attempts = maxAttempts // dedup does not call again
+	}
 	var last item
 	for range maxAttempts {
-		_, refusal, err := s.write(ctx, s.updateInput(l.Key, e, v))
+		_, refusal, err := s.writeTimes(ctx, attempts, s.updateInput(l.Key, e, v))
 		if err != nil || refusal == nil {
 			return s.explain("release", err)
 		}
@@ -140,7 +143,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 		if l.Fence > 0 || taken {
 			break
 		}
-		_, refusal, err = s.write(ctx, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
+		_, refusal, err = s.writeTimes(ctx, attempts, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
 		if err != nil || refusal == nil {
 			return s.explain("release", err)
 		}

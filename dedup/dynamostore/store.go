@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -105,7 +106,7 @@ type Store struct {
 	peers   peers
 	conns   thaw.Conns
 	meter   meter
-	silence host.Silence
+	away    atomic.Bool // no attempt of the last call was answered: see retry
 }
 
 var (

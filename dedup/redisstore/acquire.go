@@ -45,7 +45,7 @@ var errLate = errors.New("the request came late each time: the server, or the ne
 func (s *Store) acquire(ctx context.Context, c dedup.Claim) (r *reply, unknown bool, err error) {
 	clock := s.clock.Load()
 	for range lateTries {
-		noReply, err := s.retry(ctx, func() (err error) {
+		noReply, err := retry(ctx, func() (err error) {
 			r, err = s.run(ctx, acquireScript, c.Key, c.Owner, c.Lease.Milliseconds(), c.Retention.Milliseconds(), c.ReceiveCount,
 				flag(c.NoTakeover), clock.now(look()), patience(ctx).Milliseconds())
 			return err

@@ -70,7 +70,7 @@ func (s *Store) problems(ctx context.Context) []error {
 
 func (s *Store) serverProblems(ctx context.Context, client Client) []error {
 	var text string
-	_, err := s.retry(ctx, func() (err error) {
+	_, err := retry(ctx, func() (err error) {
 		// INFO without a section returns all that are cheap. Redis before 7 accepts only one section per call.
 		text, err = client.Info(ctx).Result()
 		return err

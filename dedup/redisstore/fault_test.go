@@ -192,16 +192,11 @@ func TestPermanentRefusals(t *testing.T) {
 	}
 }
 
-// A call to a server that cannot be reached is given up before a handler's lease ends, with the network's error. Three attempts
-// find out that the server is down, then there is one a second, and the next call makes one.
+// A call to a server that cannot be reached is given up before a handler's lease ends, with the network's error.
 func TestServerUnreachable(t *testing.T) {
 	t.Parallel()
 	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
-	attempts := 0
-	s := faulty(t, &fault{before: func() error {
-		attempts++
-		return dial
-	}})
+	s := faulty(t, &fault{before: func() error { return dial }})
 	start := time.Now()
 	_, err := granted.Lease(s.Acquire(t.Context(), claim("a")))
 	if !errors.Is(err, dial) || !errors.Is(err, sqsonce.ErrUnavailable) {
@@ -209,10 +204,6 @@ func TestServerUnreachable(t *testing.T) {
 	}
 	if d := time.Since(start); d < time.Second || d > 5*time.Second {
 		t.Errorf("given up after %v, want about 2 s", d)
-	}
-	first := attempts
-	if _, err := s.Acquire(t.Context(), claim("b")); err == nil || first != 4 || attempts != 5 {
-		t.Errorf("%d attempts, then %d with error %v; want 4, then 1", first, attempts-first, err)
 	}
 }
 

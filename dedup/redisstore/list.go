@@ -51,7 +51,7 @@ func (s *Store) masters(ctx context.Context) ([]Client, error) {
 	}
 	var mu sync.Mutex
 	var nodes []Client
-	_, err := s.retry(ctx, func() error {
+	_, err := retry(ctx, func() error {
 		nodes = nil
 		return cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 			mu.Lock()
@@ -69,7 +69,7 @@ func (s *Store) listNode(ctx context.Context, node Client, l *operate.List, yiel
 	for cursor := uint64(0); ; {
 		var keys []string
 		var next uint64
-		_, err := s.retry(ctx, func() (err error) {
+		_, err := retry(ctx, func() (err error) {
 			keys, next, err = node.Scan(ctx, cursor, match, scanCount).Result()
 			return err
 		})

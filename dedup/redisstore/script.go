@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Each operation is one script on one key. Redis doesn't execute other commands while a script runs, so a record doesn't
@@ -55,25 +56,22 @@ const (
 	maxPause   = 400 * time.Millisecond
 )
 
-// retry calls do until it succeeds, its error is permanent, ctx ends or retryFor has passed. While the server is down it calls
-// less often, see [host.Silence]. unknown reports whether a call that failed may have been executed although no reply came.
-func (s *Store) retry(ctx context.Context, do func() error) (unknown bool, err error) {
+// retry calls do until it succeeds, its error is permanent, ctx ends or retryFor has passed. unknown reports whether a call
+// that failed may have been executed although no reply came.
+func retry(ctx context.Context, do func() error) (unknown bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	start, attempts := time.Now(), s.silence.Call()
+	start := time.Now()
 	for limit := firstPause; ; limit = min(2*limit, maxPause) {
 		err := do()
-		retryable := err != nil && isTransient(err)
-		if ctx.Err() == nil { // else nobody waited for the answer
-			s.silence.Note(!retryable)
-		}
 		if err == nil {
 			return unknown, nil
 		}
+		retryable := isTransient(err)
 		unknown = unknown || retryable && !notExecuted(err)
 		pause := limit/2 + rand.N(limit/2)
-		if !retryable || time.Since(start)+pause > retryFor || !attempts.Again(ctx, pause) {
+		if !retryable || time.Since(start)+pause > retryFor || !host.Wait(ctx, pause) {
 			return unknown, err
 		}
 	}
@@ -82,7 +80,7 @@ func (s *Store) retry(ctx context.Context, do func() error) (unknown bool, err e
 // call runs a script on a record's key, and retries: every script recognises its own repetition, so a call whose reply was
 // lost is safe to repeat.
 func (s *Store) call(ctx context.Context, script *redis.Script, key string, args ...any) (r *reply, err error) {
-	_, err = s.retry(ctx, func() error {
+	_, err = retry(ctx, func() error {
 		r, err = s.run(ctx, script, key, args...)
 		return err
 	})

@@ -75,9 +75,7 @@ const defaultPrefix = "sqsonce:"
 // # Retries
 //
 // go-redis retries by itself. The store retries for two more seconds if it can't reach the server, or if the server says
-// that it is loading, failing over or moving slots. A failover takes longer, and the message comes again after it. While the
-// server answers nothing else, the store makes about one attempt a second for an event. Each attempt may be several requests
-// of go-redis: set the client's MaxRetries to -1 to spare a server that is overloaded.
+// that it is loading, failing over or moving slots. A failover takes longer, and the message comes again after it.
 //
 // A call with an unknown outcome is an error. For an acquire it matches [dedup.ErrOutcomeUnknown], and package dedup then
 // releases the record in case it was acquired. If a release arrives before its acquire, the store repeats the release after
@@ -94,7 +92,6 @@ type Store struct {
 	logger   *slog.Logger
 	checked  atomic.Bool // ensureChecked has found nothing wrong
 	clock    atomic.Pointer[reading]
-	silence  host.Silence
 }
 
 var (
