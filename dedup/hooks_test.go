@@ -106,12 +106,7 @@ func TestDecided(t *testing.T) {
 	}
 	// slowAcquire lets the answer to an acquire come after the end of the lease.
 	slowAcquire := func(d *delivering, renewal error) {
-		d.store.after = func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				time.Sleep(2 * time.Second)
-			}
-			return nil
-		}
+		d.store.after = slow("acquire", 2*time.Second)
 		d.store.fail("renew", renewal)
 	}
 	short := func(o *dedup.Options) { o.LeaseDuration = time.Second }
@@ -200,7 +195,7 @@ func TestDecided(t *testing.T) {
 				seen.mu.Unlock()
 				came := time.Now()
 				fence := int64(0)
-				_ = d.once.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				err := d.once.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
 					fence, _ = dedup.FenceFrom(ctx)
 					if len(seen.outcomes()) != 1 {
 						t.Error("the handler runs before it is decided")
@@ -214,6 +209,9 @@ func TestDecided(t *testing.T) {
 					t.Fatalf("decided %v, want once", decided)
 				}
 				got, want := decided[0], tt.want
+				if named := err == nil || want.Err == context.Canceled || want.KeySource != 0 || strings.Contains(err.Error(), recordKey("1")); !named {
+					t.Errorf("error %v does not name the record", err)
+				}
 				if !errors.Is(got.Err, want.Err) {
 					t.Errorf("error %v, want %v", got.Err, want.Err)
 				}
@@ -303,13 +301,7 @@ func TestCalled(t *testing.T) {
 			}
 		}, 11 * time.Second, broken, []string{"acquire ok", "renew error", "release error", "release ok"}},
 		{"renewal abandoned", func(_ *testing.T, f *faults) {
-			f.before = func(ctx context.Context, op string, _ int) error {
-				if op == "renew" {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				return nil
-			}
+			f.before = hanging("renew")
 		}, 11 * time.Second, nil, []string{"acquire ok", "renew error", "complete ok"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -400,12 +392,7 @@ func TestIncidents(t *testing.T) {
 				panic(err)
 			}
 			time.Sleep(time.Minute)
-			f.before = func(_ context.Context, op string, n int) error {
-				if op == "acquire" && n == 3 {
-					return errStore
-				}
-				return nil
-			}
+			f.before = failing("acquire", errStore, 3)
 		}, hang(0), dedup.Incident{Kind: dedup.IncidentNotReleased, Err: errStore}},
 		{"own retry", func(f *faults) { f.Store = told{f.Store, true, false} }, hang(0), dedup.Incident{Kind: dedup.IncidentOwnRetry}},
 	} {
@@ -423,16 +410,28 @@ func TestIncidents(t *testing.T) {
 						}
 					}})
 				}
-				h := newOnce(t, f, seen.option, late).Handler(func(ctx context.Context, m *sqsonce.Message) error {
+				o := newOnce(t, f, seen.option, late)
+				h := o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
 					fence, _ = dedup.FenceFrom(ctx)
 					return tt.handler(ctx, m)
 				})
 				ctx, settled := settle.New(context.Background())
-				_ = h(ctx, message("1"))
+				err := h(ctx, message("1"))
+				if k := tt.want.Kind; k == dedup.IncidentNotCompleted || k != dedup.IncidentExpired && errors.Is(err, sqsonce.ErrLeaseLost) {
+					if err == nil || !strings.Contains(err.Error(), recordKey("1")) {
+						t.Errorf("error %v does not name the record", err)
+					}
+				}
 				_ = settled(true)
 				synctest.Wait()
 				if len(seen.incidents) != 1 {
 					t.Fatalf("got %+v, want one incident", seen.incidents)
+				}
+				told := map[dedup.IncidentKind]int64{dedup.IncidentOwnRetry: o.Stats().OwnRetries, dedup.IncidentForeignWriter: o.Stats().ForeignWriters}
+				for kind, n := range told {
+					if (n == 1) != (kind == tt.want.Kind) {
+						t.Errorf("%s: counted %d times", kind, n)
+					}
 				}
 				got, want := seen.incidents[0], tt.want
 				if want.Err != nil && (got.Err == nil || !strings.Contains(got.Err.Error(), want.Err.Error())) || want.Err == nil && got.Err != nil {

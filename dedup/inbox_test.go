@@ -112,7 +112,7 @@ func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.slowRenewals(3 * time.Second)
+		f.after = slow("renew", 3*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		err := newOnce(t, f).Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			time.Sleep(11 * time.Second) // a second into the first renewal
@@ -143,7 +143,7 @@ func TestNoRenewalAfterStopRenewal(t *testing.T) {
 		for _, at := range []time.Duration{10 * time.Second, 11 * time.Second} {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
-				f.slowRenewals(3 * time.Second)
+				f.after = slow("renew", 3*time.Second)
 				err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 					time.Sleep(at)
 					if _, err := dedup.StopRenewal(ctx, 0); err != nil {

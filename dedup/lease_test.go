@@ -58,12 +58,7 @@ func TestRefusedRenewalCancelsTheHandler(t *testing.T) {
 	for _, outcome := range []error{nil, errors.New("gave up"), sqsonce.Reject(errors.New("gave up"))} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			f.before = func(_ context.Context, op string, n int) error {
-				if op == "renew" && n == 2 {
-					return sqsonce.ErrLeaseLost
-				}
-				return nil
-			}
+			f.before = failing("renew", sqsonce.ErrLeaseLost, 2)
 			o := newOnce(t, f)
 			start := time.Now()
 			err := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
@@ -148,33 +143,6 @@ func TestRefusedRenewalIsTheLast(t *testing.T) {
 		_ = newOnce(t, f).Handler(hang(5*time.Minute))(t.Context(), message("1")) // memstore accepts the complete
 		if n := f.seen("renew"); n != 1 {
 			t.Errorf("%d renewals, want the refused one", n)
-		}
-	})
-}
-
-// A panic of the store in a renewal fails that renewal and nothing else.
-func TestRenewalThatPanics(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.before = func(_ context.Context, op string, n int) error {
-			if op == "renew" && n == 1 {
-				panic("broken")
-			}
-			return nil
-		}
-		go func() {
-			time.Sleep(35 * time.Second)
-			if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
-				t.Errorf("after the end of the first lease: got error %v, want in progress", err)
-			}
-		}()
-		o := newOnce(t, f)
-		if err := o.Handler(hang(40*time.Second))(t.Context(), message("1")); err != nil {
-			t.Errorf("got error %v, want nil", err)
-		}
-		if got := o.Stats(); got.StoreErrors != 1 || got.LeasesLost != 0 {
-			t.Errorf("got %+v, want one store error and no lease lost", got)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func TestBlockedLog(t *testing.T) {
 		}
 		close(blocked.open)
 		synctest.Wait()
-		for _, line := range []string{"without an event ID", "renewal failed", "record not completed, trying again", "share their events"} {
+		for _, line := range []string{"without an event ID", "renewal failed", "record not completed: the store is asked again", "share their events"} {
 			if !strings.Contains(blocked.String(), line) {
 				t.Errorf("no line %q:\n%s", line, &blocked.Buffer)
 			}

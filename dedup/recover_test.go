@@ -146,13 +146,7 @@ func TestAcquireHasATimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(ctx context.Context, op string, _ int) error {
-			if op == "acquire" {
-				<-ctx.Done()
-				return context.Cause(ctx)
-			}
-			return nil
-		}
+		f.before = hanging("acquire")
 		var e effects
 		start := time.Now()
 		err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1"))

@@ -51,20 +51,10 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(*faults){
 		"nothing written": func(f *faults) {
-			f.before = func(_ context.Context, op string, n int) error {
-				if op == "complete" && n <= 2 {
-					return errStore
-				}
-				return nil
-			}
+			f.before = failing("complete", errStore, 1, 2)
 		},
 		"answer lost": func(f *faults) {
-			f.after = func(_ context.Context, op string, n int) error {
-				if op == "complete" && n <= 2 {
-					return errStore
-				}
-				return nil
-			}
+			f.after = failing("complete", errStore, 1, 2)
 		},
 		"hangs": func(f *faults) {
 			f.before = func(ctx context.Context, op string, n int) error {
@@ -161,7 +151,7 @@ func TestCompleteIsTriedWhileTheHostHasTheMessage(t *testing.T) {
 			o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 			err := o.Handler(hang(0))(ctx, message("1"))
 			synctest.Wait() // for the log
-			if n := strings.Count(log.String(), "record not completed, trying again"); n != 1 {
+			if n := strings.Count(log.String(), "record not completed: the store is asked again"); n != 1 {
 				t.Errorf("%+v: %d lines when the completes began, want one", tt, n)
 			}
 			if took := time.Since(start); took < tt.want || took > tt.want+5*time.Second || tt.away > tt.has && took != tt.want {

@@ -151,39 +151,9 @@ func TestReleaseHasItsOwnContext(t *testing.T) {
 	})
 }
 
-func TestCancelledBeforeTheStart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		var e effects
-		ctx, cancel := context.WithCancelCause(t.Context())
-		f.after = func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				cancel(sqsonce.ErrShutdown)
-			}
-			return nil
-		}
-		err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
-		if !errors.Is(err, sqsonce.ErrShutdown) || e.got() != 0 {
-			t.Errorf("got error %v and %d runs, want ErrShutdown and none", err, e.got())
-		}
-		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
-			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)
-		}
-	})
-}
-
 // The lease is live when the handler starts: the answer to an acquire can come when the lease that it grants is over.
 func TestLeaseIsLiveAtTheStart(t *testing.T) {
 	t.Parallel()
-	slowAcquire := func(d time.Duration) func(context.Context, string, int) error {
-		return func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				time.Sleep(d)
-			}
-			return nil
-		}
-	}
 	for _, tt := range []struct {
 		name   string
 		killIn time.Duration
@@ -199,7 +169,7 @@ func TestLeaseIsLiveAtTheStart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
-				f.after = slowAcquire(tt.delay)
+				f.after = slow("acquire", tt.delay)
 				m := message("1")
 				if tt.killIn > 0 {
 					m.KillAt = time.Now().Add(tt.killIn)

@@ -63,12 +63,7 @@ func TestUnknownAcquireIsReleasedInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		ctx, cancel := context.WithCancel(context.Background())
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "release" {
-				time.Sleep(3 * time.Second)
-			}
-			return nil
-		}
+		f.before = slow("release", 3*time.Second)
 		f.after = func(_ context.Context, op string, _ int) error {
 			if op == "acquire" {
 				cancel()
@@ -93,12 +88,7 @@ func TestRunAnywayReleasesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.after = func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				return dedup.ErrOutcomeUnknown
-			}
-			return nil
-		}
+		f.after = failing("acquire", dedup.ErrOutcomeUnknown)
 		why := errors.New("why")
 		o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
 		err := o.Handler(func(context.Context, *sqsonce.Message) error {
@@ -128,13 +118,7 @@ func TestPatienceWithAnAcquire(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			f.before = func(ctx context.Context, op string, _ int) error {
-				if op == "acquire" {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				return nil
-			}
+			f.before = hanging("acquire")
 			start := time.Now()
 			m := message("1")
 			if tt.killAt > 0 {
@@ -203,8 +187,11 @@ func TestEndBeforeTheStartIsNoAttempt(t *testing.T) {
 			}
 			var e effects
 			err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
-			if got := sqsonce.OutcomeOf(err).Kind; got != want || e.got() != 0 {
+			if got := sqsonce.OutcomeOf(err).Kind; got != want || !errors.Is(err, cause) || e.got() != 0 {
 				t.Errorf("%v: got outcome %s of error %v and %d runs, want %s", cause, got, err, e.got(), want)
+			}
+			if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
+				t.Errorf("%v: next acquire: got %+v, %v, want a released record", cause, l, err)
 			}
 		})
 	}
