@@ -192,7 +192,7 @@ func TestDelaysStopWithSQS(t *testing.T) {
 		if took := time.Since(begun); took != callTimeout || calls != changesAtOnce {
 			t.Errorf("%d calls in %v, want %d in %v", calls, took, changesAtOnce, callTimeout)
 		}
-		if got := book.count("no time remains"); got != 1 {
+		if got := book.count("the invocation's time ends"); got != 1 {
 			t.Errorf("%d lines, want 1:\n%s", got, &book)
 		}
 	})

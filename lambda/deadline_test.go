@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -96,24 +95,6 @@ func TestDeadline(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestContextEndsAtTheMargin: the handlers' context ends with cause ErrShutdown, and its deadline is the margin.
-func TestContextEndsAtTheMargin(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		begun := time.Now()
-		f := wrap(t, func(ctx context.Context, _ *sqsonce.Message) error {
-			if d, ok := ctx.Deadline(); !ok || d.Sub(begun) != 19*time.Second {
-				t.Errorf("deadline after %v, %t; want 19s", d.Sub(begun), ok)
-			}
-			<-ctx.Done()
-			if cause := context.Cause(ctx); !errors.Is(cause, sqsonce.ErrShutdown) {
-				t.Errorf("cause: got %v, want ErrShutdown", cause)
-			}
-			return context.Cause(ctx)
-		})
-		invoke(t, f, timeout(t, 20*time.Second), batch("1"))
-	})
 }
 
 // TestNothingStartsOnceClosed: the results may be closed after a worker has checked the context and before it starts the
