@@ -39,35 +39,33 @@ func TestOnCrash(t *testing.T) {
 		{"Block", dedup.OnCrashBlock, 0, false},
 		{"DeadLetter", dedup.OnCrashDeadLetter, 0, true},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				crash(t, f, "1")
-				var e effects
-				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = tt.policy })
-				for range 3 {
-					err := o.Handler(e.handler)(t.Context(), message("1"))
-					if tt.policy == dedup.OnCrashRerun {
-						if err != nil {
-							t.Fatal(err)
-						}
-						continue
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			crash(t, f, "1")
+			var e effects
+			o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = tt.policy })
+			for range 3 {
+				err := o.Handler(e.handler)(t.Context(), message("1"))
+				if tt.policy == dedup.OnCrashRerun {
+					if err != nil {
+						t.Fatal(err)
 					}
-					if !errors.Is(err, dedup.ErrCrashed) {
-						t.Errorf("got error %v, want ErrCrashed", err)
-					}
-					if inProgress(err) {
-						t.Errorf("error %v matches ErrInProgress: a host would wait for an owner that crashed", err)
-					}
-					if (sqsonce.OutcomeOf(err).Reject != nil) != tt.reject {
-						t.Errorf("got error %v, want a Reject: %t", err, tt.reject)
-					}
-					time.Sleep(10 * time.Minute)
+					continue
 				}
-				if e.got() != tt.runs {
-					t.Errorf("handler ran %d times, want %d", e.got(), tt.runs)
+				if !errors.Is(err, dedup.ErrCrashed) {
+					t.Errorf("got error %v, want ErrCrashed", err)
 				}
-			})
+				if inProgress(err) {
+					t.Errorf("error %v matches ErrInProgress: a host would wait for an owner that crashed", err)
+				}
+				if (sqsonce.OutcomeOf(err).Reject != nil) != tt.reject {
+					t.Errorf("got error %v, want a Reject: %t", err, tt.reject)
+				}
+				time.Sleep(10 * time.Minute)
+			}
+			if e.got() != tt.runs {
+				t.Errorf("handler ran %d times, want %d", e.got(), tt.runs)
+			}
 		})
 	}
 }

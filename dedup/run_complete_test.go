@@ -66,21 +66,19 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				broken(f)
-				var e effects
-				o := newOnce(t, f)
-				start := time.Now()
-				must.Do(t, o.Handler(e.handler)(t.Context(), message("1")))
-				if took := time.Since(start); took > 6*time.Second {
-					t.Errorf("took %s, want the call timeout or a few short pauses", took)
-				}
-				if !completed(t, f.Store, "1") || e.got() != 1 || f.seen("release") != 0 {
-					t.Errorf("completed %t, %d runs, calls %s", completed(t, f.Store, "1"), e.got(), f.log())
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			broken(f)
+			var e effects
+			o := newOnce(t, f)
+			start := time.Now()
+			must.Do(t, o.Handler(e.handler)(t.Context(), message("1")))
+			if took := time.Since(start); took > 6*time.Second {
+				t.Errorf("took %s, want the call timeout or a few short pauses", took)
+			}
+			if !completed(t, f.Store, "1") || e.got() != 1 || f.seen("release") != 0 {
+				t.Errorf("completed %t, %d runs, calls %s", completed(t, f.Store, "1"), e.got(), f.log())
+			}
 		})
 	}
 }

@@ -27,22 +27,20 @@ func TestFailureReleases(t *testing.T) {
 		{"error", func(context.Context, *sqsonce.Message) error { return plain }, plain, "card declined"},
 		{"panic", func(context.Context, *sqsonce.Message) error { panic(plain) }, nil, "handler panicked: card declined"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				o := newOnce(t, f)
-				err := o.Handler(tt.h)(t.Context(), message("1"))
-				if tt.want != nil && err != tt.want {
-					t.Errorf("got error %v, want the handler's own", err)
-				}
-				if p, ok := errors.AsType[*sqsonce.PanicError](err); tt.want == nil && (!ok || !strings.Contains(string(p.Stack), "run_test.go")) {
-					t.Errorf("got error %v, want *PanicError with the handler's stack", err)
-				}
-				l, err := other(t, f.Store, recordKey("1"))
-				if err != nil || !strings.Contains(l.LastError, tt.text) || l.Takeover {
-					t.Errorf("next acquire: got %+v, %v, want a released record with %q", l, err, tt.text)
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			o := newOnce(t, f)
+			err := o.Handler(tt.h)(t.Context(), message("1"))
+			if tt.want != nil && err != tt.want {
+				t.Errorf("got error %v, want the handler's own", err)
+			}
+			if p, ok := errors.AsType[*sqsonce.PanicError](err); tt.want == nil && (!ok || !strings.Contains(string(p.Stack), "run_test.go")) {
+				t.Errorf("got error %v, want *PanicError with the handler's stack", err)
+			}
+			l, err := other(t, f.Store, recordKey("1"))
+			if err != nil || !strings.Contains(l.LastError, tt.text) || l.Takeover {
+				t.Errorf("next acquire: got %+v, %v, want a released record with %q", l, err, tt.text)
+			}
 		})
 	}
 }
@@ -166,24 +164,22 @@ func TestLeaseIsLiveAtTheStart(t *testing.T) {
 		{"frozen until after the lease's end", 10 * time.Second, 20 * time.Second, "[acquire renew complete]"},
 		{"resumed after KillAt, before the lease's end", 10 * time.Second, 11 * time.Second, "[acquire renew complete]"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				f.after = slow("acquire", tt.delay)
-				m := message("1")
-				if tt.killIn > 0 {
-					m.KillAt = time.Now().Add(tt.killIn)
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			f.after = slow("acquire", tt.delay)
+			m := message("1")
+			if tt.killIn > 0 {
+				m.KillAt = time.Now().Add(tt.killIn)
+			}
+			err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				if l, _ := dedup.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
+					t.Errorf("started under a lease that ended %s ago", -time.Until(l.Until))
 				}
-				err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-					if l, _ := dedup.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
-						t.Errorf("started under a lease that ended %s ago", -time.Until(l.Until))
-					}
-					return nil
-				})(t.Context(), m)
-				if err != nil || f.log() != tt.calls {
-					t.Errorf("got error %v after calls %s, want nil after %s", err, f.log(), tt.calls)
-				}
-			})
+				return nil
+			})(t.Context(), m)
+			if err != nil || f.log() != tt.calls {
+				t.Errorf("got error %v after calls %s, want nil after %s", err, f.log(), tt.calls)
+			}
 		})
 	}
 }

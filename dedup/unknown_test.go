@@ -27,32 +27,30 @@ func TestUnknownAcquireIsReleased(t *testing.T) {
 		"no answer":  {dedup.ErrOutcomeUnknown, true, 2, "[acquire release release release]"},
 		"withdrawn":  {errStore, false, 0, "[acquire]"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				lose := func(_ context.Context, op string, n int) error {
-					if op == "acquire" && n == 1 || op == "release" && n <= tt.lost {
-						return sqsonce.Unavailable(tt.answer)
-					}
-					return nil
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			lose := func(_ context.Context, op string, n int) error {
+				if op == "acquire" && n == 1 || op == "release" && n <= tt.lost {
+					return sqsonce.Unavailable(tt.answer)
 				}
-				if f.before = lose; tt.stored {
-					f.before, f.after = nil, lose
-				}
-				var e effects
-				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
-				err := o.Handler(e.handler)(context.Background(), message("1"))
-				time.Sleep(time.Duration(tt.lost) * 2 * time.Second)
-				if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || f.log() != tt.calls {
-					t.Errorf("got error %v, calls %s; want ErrUnavailable, %s", err, f.log(), tt.calls)
-				}
-				if s := o.Stats(); s.StoreErrors != int64(1+tt.lost) || s.LeasesLost != 0 {
-					t.Errorf("stats %+v: want %d store errors", s, 1+tt.lost)
-				}
-				if err := o.Handler(e.handler)(context.Background(), message("1")); err != nil || e.got() != 1 {
-					t.Errorf("next delivery: got error %v and %d runs, want nil and 1", err, e.got())
-				}
-			})
+				return nil
+			}
+			if f.before = lose; tt.stored {
+				f.before, f.after = nil, lose
+			}
+			var e effects
+			o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
+			err := o.Handler(e.handler)(context.Background(), message("1"))
+			time.Sleep(time.Duration(tt.lost) * 2 * time.Second)
+			if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || f.log() != tt.calls {
+				t.Errorf("got error %v, calls %s; want ErrUnavailable, %s", err, f.log(), tt.calls)
+			}
+			if s := o.Stats(); s.StoreErrors != int64(1+tt.lost) || s.LeasesLost != 0 {
+				t.Errorf("stats %+v: want %d store errors", s, 1+tt.lost)
+			}
+			if err := o.Handler(e.handler)(context.Background(), message("1")); err != nil || e.got() != 1 {
+				t.Errorf("next delivery: got error %v and %d runs, want nil and 1", err, e.got())
+			}
 		})
 	}
 }
@@ -146,24 +144,22 @@ func TestUnknownAnswerIsNoAttempt(t *testing.T) {
 		"timeout":        {nil, sqsonce.OutcomeUnavailable},
 		"panic":          {&sqsonce.PanicError{Value: "bug"}, sqsonce.OutcomeUnavailable},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				f.before = func(ctx context.Context, _ string, _ int) error {
-					if tt.answer == nil {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					return tt.answer
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			f.before = func(ctx context.Context, _ string, _ int) error {
+				if tt.answer == nil {
+					<-ctx.Done()
+					return ctx.Err()
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than CallTimeout
-				defer cancel()
-				var e effects
-				err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
-				if got := sqsonce.OutcomeOf(err).Kind; got != tt.want || !errors.Is(err, tt.answer) && tt.answer != nil || e.got() != 0 {
-					t.Errorf("got outcome %s of error %v and %d runs, want %s", got, err, e.got(), tt.want)
-				}
-			})
+				return tt.answer
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than CallTimeout
+			defer cancel()
+			var e effects
+			err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
+			if got := sqsonce.OutcomeOf(err).Kind; got != tt.want || !errors.Is(err, tt.answer) && tt.answer != nil || e.got() != 0 {
+				t.Errorf("got outcome %s of error %v and %d runs, want %s", got, err, e.got(), tt.want)
+			}
 		})
 	}
 }
