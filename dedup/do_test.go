@@ -75,28 +75,26 @@ func TestDoUnstorableResult(t *testing.T) {
 		{"MarshalJSON fails", do(unstorable{Fails: true}), 0, unstorable{Fails: true}, dedup.ErrNoResult},
 		{"MarshalJSON panics", do(unstorable{Panics: true}), 0, unstorable{Panics: true}, dedup.ErrNoResult},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				var lines bytes.Buffer
-				opt := func(o *dedup.Options) { o.MaxResult, o.Logger = tt.max, slog.New(slog.NewTextHandler(&lines, nil)) }
-				runs := 0
-				got, err := tt.call(newOnce(t, f, opt), func() { runs++ })
-				if err != nil || got != tt.got {
-					t.Errorf("first call: got %.20v, %v, want f's own value", got, err)
-				}
-				synctest.Wait() // for the log
-				if warned := strings.Count(lines.String(), "level=WARN"); (warned == 1) != (tt.want != nil) || warned > 1 {
-					t.Errorf("log: got %q, want one warning where the result is not stored", lines.String())
-				}
-				got, err = tt.call(newOnce(t, f, opt), func() { runs++ }) // in another process
-				if !errors.Is(err, tt.want) || tt.want == nil && got != tt.got {
-					t.Errorf("second call: got %.20v, %v, want %v", got, err, tt.want)
-				}
-				if runs != 1 || f.log() != "[acquire complete acquire]" {
-					t.Errorf("%d runs, calls %s, want one run, completed", runs, f.log())
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			var lines bytes.Buffer
+			opt := func(o *dedup.Options) { o.MaxResult, o.Logger = tt.max, slog.New(slog.NewTextHandler(&lines, nil)) }
+			runs := 0
+			got, err := tt.call(newOnce(t, f, opt), func() { runs++ })
+			if err != nil || got != tt.got {
+				t.Errorf("first call: got %.20v, %v, want f's own value", got, err)
+			}
+			synctest.Wait() // for the log
+			if warned := strings.Count(lines.String(), "level=WARN"); (warned == 1) != (tt.want != nil) || warned > 1 {
+				t.Errorf("log: got %q, want one warning where the result is not stored", lines.String())
+			}
+			got, err = tt.call(newOnce(t, f, opt), func() { runs++ }) // in another process
+			if !errors.Is(err, tt.want) || tt.want == nil && got != tt.got {
+				t.Errorf("second call: got %.20v, %v, want %v", got, err, tt.want)
+			}
+			if runs != 1 || f.log() != "[acquire complete acquire]" {
+				t.Errorf("%d runs, calls %s, want one run, completed", runs, f.log())
+			}
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -19,6 +20,12 @@ import (
 )
 
 var errStore = errors.New("store unreachable")
+
+// bubble runs a subtest in virtual time.
+func bubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
 
 // faults is a store whose calls a test counts and can make fail.
 type faults struct {
@@ -37,15 +44,39 @@ type faults struct {
 
 func newFaults() *faults { return &faults{Store: memstore.New(), count: make(map[string]int)} }
 
-// fail makes every call of op return err. The call does not reach the store.
-func (f *faults) fail(op string, err error) {
-	f.before = func(_ context.Context, called string, _ int) error {
-		if called == op {
+// failing fails the calls of op that are listed, counted from 1, or all of them.
+func failing(op string, err error, nth ...int) func(context.Context, string, int) error {
+	return func(_ context.Context, called string, n int) error {
+		if called == op && (len(nth) == 0 || slices.Contains(nth, n)) {
 			return err
 		}
 		return nil
 	}
 }
+
+// slow delays the calls of op by d.
+func slow(op string, d time.Duration) func(context.Context, string, int) error {
+	return func(_ context.Context, called string, _ int) error {
+		if called == op {
+			time.Sleep(d)
+		}
+		return nil
+	}
+}
+
+// hanging lets the calls of op end with their contexts only.
+func hanging(op string) func(context.Context, string, int) error {
+	return func(ctx context.Context, called string, _ int) error {
+		if called == op {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return nil
+	}
+}
+
+// fail makes every call of op return err. The call does not reach the store.
+func (f *faults) fail(op string, err error) { f.before = failing(op, err) }
 
 // lose makes the store refuse the owner of every acquire.
 func (f *faults) lose() {
@@ -64,16 +95,6 @@ func (f *faults) down(err error, ops ...string) {
 }
 
 func (f *faults) up() { f.isDown.Store(false) }
-
-// slowRenewals delays the answer to each renewal by d.
-func (f *faults) slowRenewals(d time.Duration) {
-	f.after = func(_ context.Context, op string, _ int) error {
-		if op == "renew" {
-			time.Sleep(d)
-		}
-		return nil
-	}
-}
 
 func (f *faults) call(ctx context.Context, op string, do func() error) error {
 	f.mu.Lock()

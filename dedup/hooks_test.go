@@ -106,12 +106,7 @@ func TestDecided(t *testing.T) {
 	}
 	// slowAcquire lets the answer to an acquire come after the end of the lease.
 	slowAcquire := func(d *delivering, renewal error) {
-		d.store.after = func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				time.Sleep(2 * time.Second)
-			}
-			return nil
-		}
+		d.store.after = slow("acquire", 2*time.Second)
 		d.store.fail("renew", renewal)
 	}
 	short := func(o *dedup.Options) { o.LeaseDuration = time.Second }
@@ -182,52 +177,53 @@ func TestDecided(t *testing.T) {
 			time.AfterFunc(time.Second, d.cancel)
 		}, dedup.Decision{Outcome: dedup.DecidedCancelled, Err: context.Canceled, Elapsed: time.Second}, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var seen observed
-				d := &delivering{T: t, store: newFaults(), m: message("1")}
-				d.once = newOnce(t, d.store, append(slices.DeleteFunc([]func(*dedup.Options){tt.option}, isNil), seen.option)...)
-				d.ctx, d.cancel = context.WithCancel(context.Background())
-				defer func() {
-					d.cancel()
-					time.Sleep(2 * time.Minute) // until the peers have ended
-				}()
-				if tt.before != nil {
-					tt.before(d)
+		bubble(t, tt.name, func(t *testing.T) {
+			var seen observed
+			d := &delivering{T: t, store: newFaults(), m: message("1")}
+			d.once = newOnce(t, d.store, append(slices.DeleteFunc([]func(*dedup.Options){tt.option}, isNil), seen.option)...)
+			d.ctx, d.cancel = context.WithCancel(context.Background())
+			defer func() {
+				d.cancel()
+				time.Sleep(2 * time.Minute) // until the peers have ended
+			}()
+			if tt.before != nil {
+				tt.before(d)
+			}
+			seen.mu.Lock()
+			seen.decisions = nil
+			seen.mu.Unlock()
+			came := time.Now()
+			fence := int64(0)
+			err := d.once.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				fence, _ = dedup.FenceFrom(ctx)
+				if len(seen.outcomes()) != 1 {
+					t.Error("the handler runs before it is decided")
 				}
-				seen.mu.Lock()
-				seen.decisions = nil
-				seen.mu.Unlock()
-				came := time.Now()
-				fence := int64(0)
-				_ = d.once.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-					fence, _ = dedup.FenceFrom(ctx)
-					if len(seen.outcomes()) != 1 {
-						t.Error("the handler runs before it is decided")
-					}
-					return nil
-				})(d.ctx, d.m)
-				seen.mu.Lock()
-				decided := slices.Clone(seen.decisions)
-				seen.mu.Unlock()
-				if len(decided) != 1 {
-					t.Fatalf("decided %v, want once", decided)
-				}
-				got, want := decided[0], tt.want
-				if !errors.Is(got.Err, want.Err) {
-					t.Errorf("error %v, want %v", got.Err, want.Err)
-				}
-				got.Err, want.Err, want.Consumer, want.Fence = nil, nil, "billing", fence
-				if tt.left > 0 {
-					want.Until = came.Add(tt.left)
-				}
-				if want.KeySource == 0 {
-					want.Key, want.KeySource = recordKey("1"), sqsonce.KeyFromAttribute
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("decision (-want +got):\n%s", diff)
-				}
-			})
+				return nil
+			})(d.ctx, d.m)
+			seen.mu.Lock()
+			decided := slices.Clone(seen.decisions)
+			seen.mu.Unlock()
+			if len(decided) != 1 {
+				t.Fatalf("decided %v, want once", decided)
+			}
+			got, want := decided[0], tt.want
+			if named := err == nil || want.Err == context.Canceled || want.KeySource != 0 || strings.Contains(err.Error(), recordKey("1")); !named {
+				t.Errorf("error %v does not name the record", err)
+			}
+			if !errors.Is(got.Err, want.Err) {
+				t.Errorf("error %v, want %v", got.Err, want.Err)
+			}
+			got.Err, want.Err, want.Consumer, want.Fence = nil, nil, "billing", fence
+			if tt.left > 0 {
+				want.Until = came.Add(tt.left)
+			}
+			if want.KeySource == 0 {
+				want.Key, want.KeySource = recordKey("1"), sqsonce.KeyFromAttribute
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -303,38 +299,30 @@ func TestCalled(t *testing.T) {
 			}
 		}, 11 * time.Second, broken, []string{"acquire ok", "renew error", "release error", "release ok"}},
 		{"renewal abandoned", func(_ *testing.T, f *faults) {
-			f.before = func(ctx context.Context, op string, _ int) error {
-				if op == "renew" {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				return nil
-			}
+			f.before = hanging("renew")
 		}, 11 * time.Second, nil, []string{"acquire ok", "renew error", "complete ok"}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				if tt.before != nil {
-					tt.before(t, f)
-				}
-				var seen observed
-				h := newOnce(t, f, seen.option, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }).Handler(func(context.Context, *sqsonce.Message) error {
-					time.Sleep(tt.runs)
-					return tt.returns
-				})
-				_ = h(t.Context(), message("1"))
-				synctest.Wait()
-				if diff := cmp.Diff(tt.want, seen.results()); diff != "" {
-					t.Errorf("calls (-want +got):\n%s", diff)
-				}
-				for _, c := range seen.calls {
-					granted := c.Result == "ok" && (c.Operation == "acquire" || c.Operation == "renew")
-					if c.Consumer != "billing" || c.Key != recordKey("1") || (c.Err != nil) != (c.Result == "error") || c.Until.IsZero() == granted {
-						t.Errorf("got %+v, want the record's key, a lease's end where one was granted and an error where it failed", c)
-					}
-				}
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			if tt.before != nil {
+				tt.before(t, f)
+			}
+			var seen observed
+			h := newOnce(t, f, seen.option, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }).Handler(func(context.Context, *sqsonce.Message) error {
+				time.Sleep(tt.runs)
+				return tt.returns
 			})
+			_ = h(t.Context(), message("1"))
+			synctest.Wait()
+			if diff := cmp.Diff(tt.want, seen.results()); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+			for _, c := range seen.calls {
+				granted := c.Result == "ok" && (c.Operation == "acquire" || c.Operation == "renew")
+				if c.Consumer != "billing" || c.Key != recordKey("1") || (c.Err != nil) != (c.Result == "error") || c.Until.IsZero() == granted {
+					t.Errorf("got %+v, want the record's key, a lease's end where one was granted and an error where it failed", c)
+				}
+			}
 		})
 	}
 }
@@ -400,49 +388,54 @@ func TestIncidents(t *testing.T) {
 				panic(err)
 			}
 			time.Sleep(time.Minute)
-			f.before = func(_ context.Context, op string, n int) error {
-				if op == "acquire" && n == 3 {
-					return errStore
-				}
-				return nil
-			}
+			f.before = failing("acquire", errStore, 3)
 		}, hang(0), dedup.Incident{Kind: dedup.IncidentNotReleased, Err: errStore}},
 		{"own retry", func(f *faults) { f.Store = told{f.Store, true, false} }, hang(0), dedup.Incident{Kind: dedup.IncidentOwnRetry}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				tt.store(f)
-				var seen observed
-				fence := int64(0)
-				late := func(o *dedup.Options) {
-					o.OnCrash = dedup.OnCrashDeadLetter
-					o.Hooks = append(o.Hooks, dedup.Hooks{Incident: func(ctx context.Context, i dedup.Incident) {
-						if ctx.Err() != nil {
-							t.Errorf("incident %s came after the end of the handler's context", i.Kind)
-						}
-					}})
-				}
-				h := newOnce(t, f, seen.option, late).Handler(func(ctx context.Context, m *sqsonce.Message) error {
-					fence, _ = dedup.FenceFrom(ctx)
-					return tt.handler(ctx, m)
-				})
-				ctx, settled := settle.New(context.Background())
-				_ = h(ctx, message("1"))
-				_ = settled(true)
-				synctest.Wait()
-				if len(seen.incidents) != 1 {
-					t.Fatalf("got %+v, want one incident", seen.incidents)
-				}
-				got, want := seen.incidents[0], tt.want
-				if want.Err != nil && (got.Err == nil || !strings.Contains(got.Err.Error(), want.Err.Error())) || want.Err == nil && got.Err != nil {
-					t.Errorf("error %v, want %v", got.Err, want.Err)
-				}
-				got.Err, want.Err, want.Consumer, want.Key, want.Fence = nil, nil, "billing", recordKey("1"), fence
-				if got != want {
-					t.Errorf("got %+v, want %+v", got, want)
-				}
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			tt.store(f)
+			var seen observed
+			fence := int64(0)
+			late := func(o *dedup.Options) {
+				o.OnCrash = dedup.OnCrashDeadLetter
+				o.Hooks = append(o.Hooks, dedup.Hooks{Incident: func(ctx context.Context, i dedup.Incident) {
+					if ctx.Err() != nil {
+						t.Errorf("incident %s came after the end of the handler's context", i.Kind)
+					}
+				}})
+			}
+			o := newOnce(t, f, seen.option, late)
+			h := o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
+				fence, _ = dedup.FenceFrom(ctx)
+				return tt.handler(ctx, m)
 			})
+			ctx, settled := settle.New(context.Background())
+			err := h(ctx, message("1"))
+			if k := tt.want.Kind; k == dedup.IncidentNotCompleted || k != dedup.IncidentExpired && errors.Is(err, sqsonce.ErrLeaseLost) {
+				if err == nil || !strings.Contains(err.Error(), recordKey("1")) {
+					t.Errorf("error %v does not name the record", err)
+				}
+			}
+			_ = settled(true)
+			synctest.Wait()
+			if len(seen.incidents) != 1 {
+				t.Fatalf("got %+v, want one incident", seen.incidents)
+			}
+			told := map[dedup.IncidentKind]int64{dedup.IncidentOwnRetry: o.Stats().OwnRetries, dedup.IncidentForeignWriter: o.Stats().ForeignWriters}
+			for kind, n := range told {
+				if (n == 1) != (kind == tt.want.Kind) {
+					t.Errorf("%s: counted %d times", kind, n)
+				}
+			}
+			got, want := seen.incidents[0], tt.want
+			if want.Err != nil && (got.Err == nil || !strings.Contains(got.Err.Error(), want.Err.Error())) || want.Err == nil && got.Err != nil {
+				t.Errorf("error %v, want %v", got.Err, want.Err)
+			}
+			got.Err, want.Err, want.Consumer, want.Key, want.Fence = nil, nil, "billing", recordKey("1"), fence
+			if got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
 		})
 	}
 }

@@ -26,20 +26,18 @@ func TestGuard(t *testing.T) {
 		{"not completed", false, nil, "[acquire complete]"},
 		{"failed", false, failed, "[acquire release]"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				o := newOnce(t, f)
-				err := o.Guard(t.Context(), message("1"), func(ctx context.Context, l dedup.Lease) (bool, error) {
-					if got, ok := dedup.LeaseFrom(ctx); !ok || got != l || l.Owner == "" || l.Key != recordKey("1") {
-						t.Errorf("lease: got %+v, LeaseFrom %+v, want the record's", l, got)
-					}
-					return tt.completed, tt.err
-				})
-				if err != tt.err || f.log() != tt.calls {
-					t.Errorf("got error %v after calls %s, want %v after %s", err, f.log(), tt.err, tt.calls)
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			o := newOnce(t, f)
+			err := o.Guard(t.Context(), message("1"), func(ctx context.Context, l dedup.Lease) (bool, error) {
+				if got, ok := dedup.LeaseFrom(ctx); !ok || got != l || l.Owner == "" || l.Key != recordKey("1") {
+					t.Errorf("lease: got %+v, LeaseFrom %+v, want the record's", l, got)
 				}
+				return tt.completed, tt.err
 			})
+			if err != tt.err || f.log() != tt.calls {
+				t.Errorf("got error %v after calls %s, want %v after %s", err, f.log(), tt.err, tt.calls)
+			}
 		})
 	}
 }
@@ -80,28 +78,26 @@ func TestStopRenewal(t *testing.T) {
 		{"just renewed", 12 * time.Second, 10 * time.Second, 1, 28 * time.Second},
 		{"less than asked for", 9 * time.Second, 25 * time.Second, 1, 30 * time.Second},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
-					time.Sleep(tt.after)
-					l, err := dedup.StopRenewal(ctx, tt.least)
-					if err != nil || f.seen("renew") != tt.renewed || time.Until(l.Until) != tt.left {
-						t.Errorf("got %v after %d renewals, %s left, want nil after %d, %s", err, f.seen("renew"), time.Until(l.Until), tt.renewed, tt.left)
-					}
-					time.Sleep(time.Hour)
-					if f.seen("renew") != tt.renewed {
-						t.Errorf("%d renewals after StopRenewal, want none", f.seen("renew")-tt.renewed)
-					}
-					if ctx.Err() != nil {
-						t.Errorf("cancelled after StopRenewal with %v, want no cancellation: the commit's condition decides", context.Cause(ctx))
-					}
-					return true, nil
-				})
-				if err != nil {
-					t.Error(err)
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+				time.Sleep(tt.after)
+				l, err := dedup.StopRenewal(ctx, tt.least)
+				if err != nil || f.seen("renew") != tt.renewed || time.Until(l.Until) != tt.left {
+					t.Errorf("got %v after %d renewals, %s left, want nil after %d, %s", err, f.seen("renew"), time.Until(l.Until), tt.renewed, tt.left)
 				}
+				time.Sleep(time.Hour)
+				if f.seen("renew") != tt.renewed {
+					t.Errorf("%d renewals after StopRenewal, want none", f.seen("renew")-tt.renewed)
+				}
+				if ctx.Err() != nil {
+					t.Errorf("cancelled after StopRenewal with %v, want no cancellation: the commit's condition decides", context.Cause(ctx))
+				}
+				return true, nil
 			})
+			if err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -112,7 +108,7 @@ func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.slowRenewals(3 * time.Second)
+		f.after = slow("renew", 3*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		err := newOnce(t, f).Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			time.Sleep(11 * time.Second) // a second into the first renewal
@@ -143,7 +139,7 @@ func TestNoRenewalAfterStopRenewal(t *testing.T) {
 		for _, at := range []time.Duration{10 * time.Second, 11 * time.Second} {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
-				f.slowRenewals(3 * time.Second)
+				f.after = slow("renew", 3*time.Second)
 				err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 					time.Sleep(at)
 					if _, err := dedup.StopRenewal(ctx, 0); err != nil {

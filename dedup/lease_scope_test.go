@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -44,20 +43,18 @@ func TestLostLeaseCancelsItsOwnContextOnly(t *testing.T) {
 			return o.Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) { return false, waits(ctx) })
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				f.fail("renew", sqsonce.ErrLeaseLost)
-				ctx, done := settle.New(t.Context())
-				defer done(false)
-				// The store accepts the complete: nobody has taken over.
-				if err := c.run(ctx, newOnce(t, f), newOnce(t, newFaults())); err != nil {
-					t.Error(err)
-				}
-				if ctx.Err() != nil {
-					t.Error("the host's context is cancelled")
-				}
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			f := newFaults()
+			f.fail("renew", sqsonce.ErrLeaseLost)
+			ctx, done := settle.New(t.Context())
+			defer done(false)
+			// The store accepts the complete: nobody has taken over.
+			if err := c.run(ctx, newOnce(t, f), newOnce(t, newFaults())); err != nil {
+				t.Error(err)
+			}
+			if ctx.Err() != nil {
+				t.Error("the host's context is cancelled")
+			}
 		})
 	}
 }

@@ -58,12 +58,7 @@ func TestRefusedRenewalCancelsTheHandler(t *testing.T) {
 	for _, outcome := range []error{nil, errors.New("gave up"), sqsonce.Reject(errors.New("gave up"))} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			f.before = func(_ context.Context, op string, n int) error {
-				if op == "renew" && n == 2 {
-					return sqsonce.ErrLeaseLost
-				}
-				return nil
-			}
+			f.before = failing("renew", sqsonce.ErrLeaseLost, 2)
 			o := newOnce(t, f)
 			start := time.Now()
 			err := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
@@ -96,45 +91,43 @@ func TestRefusedRenewalCancelsTheHandler(t *testing.T) {
 func TestUnprovenLeaseCancelsTheHandler(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []string{"error", "hangs"} {
-		t.Run(failure, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				start := time.Now()
-				f.before = func(ctx context.Context, op string, _ int) error {
-					if op != "renew" || time.Since(start) > 2*time.Minute {
-						return nil
-					}
-					if failure == "hangs" {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					return errStore
+		bubble(t, failure, func(t *testing.T) {
+			f := newFaults()
+			start := time.Now()
+			f.before = func(ctx context.Context, op string, _ int) error {
+				if op != "renew" || time.Since(start) > 2*time.Minute {
+					return nil
 				}
-				o := newOnce(t, f)
-				err := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				if failure == "hangs" {
 					<-ctx.Done()
-					if took := time.Since(start); took != 30*time.Second {
-						t.Errorf("cancelled after %s, want at the lease's end, 30 s", took)
-					}
-					if cause := context.Cause(ctx); cause != sqsonce.ErrLeaseLost {
-						t.Errorf("cause: got %v, want ErrLeaseLost", cause)
-					}
-					time.Sleep(3*time.Minute - time.Since(start)) // does not notice its cancellation
-					if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
-						t.Errorf("after the store is back: got error %v, want in progress: nobody took over", err)
-					}
-					return context.Cause(ctx)
-				})(t.Context(), message("1"))
-				if !errors.Is(err, sqsonce.ErrLeaseLost) {
-					t.Errorf("got error %v, want ErrLeaseLost", err)
+					return ctx.Err()
 				}
-				if n := f.seen("renew"); n < 8 {
-					t.Errorf("%d renewals tried, want several in a lease", n)
+				return errStore
+			}
+			o := newOnce(t, f)
+			err := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				<-ctx.Done()
+				if took := time.Since(start); took != 30*time.Second {
+					t.Errorf("cancelled after %s, want at the lease's end, 30 s", took)
 				}
-				if s := o.Stats(); s.LeasesLost != 1 {
-					t.Errorf("LeasesLost: got %d, want 1", s.LeasesLost)
+				if cause := context.Cause(ctx); cause != sqsonce.ErrLeaseLost {
+					t.Errorf("cause: got %v, want ErrLeaseLost", cause)
 				}
-			})
+				time.Sleep(3*time.Minute - time.Since(start)) // does not notice its cancellation
+				if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
+					t.Errorf("after the store is back: got error %v, want in progress: nobody took over", err)
+				}
+				return context.Cause(ctx)
+			})(t.Context(), message("1"))
+			if !errors.Is(err, sqsonce.ErrLeaseLost) {
+				t.Errorf("got error %v, want ErrLeaseLost", err)
+			}
+			if n := f.seen("renew"); n < 8 {
+				t.Errorf("%d renewals tried, want several in a lease", n)
+			}
+			if s := o.Stats(); s.LeasesLost != 1 {
+				t.Errorf("LeasesLost: got %d, want 1", s.LeasesLost)
+			}
 		})
 	}
 }
@@ -148,33 +141,6 @@ func TestRefusedRenewalIsTheLast(t *testing.T) {
 		_ = newOnce(t, f).Handler(hang(5*time.Minute))(t.Context(), message("1")) // memstore accepts the complete
 		if n := f.seen("renew"); n != 1 {
 			t.Errorf("%d renewals, want the refused one", n)
-		}
-	})
-}
-
-// A panic of the store in a renewal fails that renewal and nothing else.
-func TestRenewalThatPanics(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.before = func(_ context.Context, op string, n int) error {
-			if op == "renew" && n == 1 {
-				panic("broken")
-			}
-			return nil
-		}
-		go func() {
-			time.Sleep(35 * time.Second)
-			if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
-				t.Errorf("after the end of the first lease: got error %v, want in progress", err)
-			}
-		}()
-		o := newOnce(t, f)
-		if err := o.Handler(hang(40*time.Second))(t.Context(), message("1")); err != nil {
-			t.Errorf("got error %v, want nil", err)
-		}
-		if got := o.Stats(); got.StoreErrors != 1 || got.LeasesLost != 0 {
-			t.Errorf("got %+v, want one store error and no lease lost", got)
 		}
 	})
 }

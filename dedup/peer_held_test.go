@@ -39,12 +39,7 @@ func TestHostThatHolds(t *testing.T) {
 	for _, outcome := range []error{nil, errors.New("declined")} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			f.before = func(_ context.Context, op string, _ int) error {
-				if op == "acquire" {
-					time.Sleep(3 * time.Second)
-				}
-				return nil
-			}
+			f.before = slow("acquire", 3*time.Second)
 			o := newOnce(t, f)
 			h := o.Handler(func(context.Context, *sqsonce.Message) error {
 				time.Sleep(5 * time.Minute)

@@ -63,31 +63,29 @@ func TestWaitHasABound(t *testing.T) {
 		{"asked for", 5 * time.Second, time.Minute, 5 * time.Second},
 		{"off", -1, time.Minute, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				o := newOnce(t, newFaults(), func(o *dedup.Options) { o.PeerWait = tt.wait })
-				h := o.Handler(func(context.Context, *sqsonce.Message) error {
-					time.Sleep(tt.handle)
-					return errors.New("failed")
-				})
-				var wg sync.WaitGroup
-				var refused atomic.Int64
-				for range 4 {
-					wg.Go(func() {
-						start := time.Now()
-						if err := h(t.Context(), message("1")); inProgress(err) {
-							refused.Add(1)
-							if time.Since(start) != tt.want {
-								t.Errorf("in progress after %s, want %s", time.Since(start), tt.want)
-							}
-						}
-					})
-				}
-				wg.Wait()
-				if refused.Load() == 0 {
-					t.Error("no copy was refused as in progress")
-				}
+		bubble(t, tt.name, func(t *testing.T) {
+			o := newOnce(t, newFaults(), func(o *dedup.Options) { o.PeerWait = tt.wait })
+			h := o.Handler(func(context.Context, *sqsonce.Message) error {
+				time.Sleep(tt.handle)
+				return errors.New("failed")
 			})
+			var wg sync.WaitGroup
+			var refused atomic.Int64
+			for range 4 {
+				wg.Go(func() {
+					start := time.Now()
+					if err := h(t.Context(), message("1")); inProgress(err) {
+						refused.Add(1)
+						if time.Since(start) != tt.want {
+							t.Errorf("in progress after %s, want %s", time.Since(start), tt.want)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if refused.Load() == 0 {
+				t.Error("no copy was refused as in progress")
+			}
 		})
 	}
 }

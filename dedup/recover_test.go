@@ -16,35 +16,33 @@ import (
 func TestStoreThatPanics(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"acquire", "renew", "complete", "release"} {
-		t.Run(op, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				panics := true
-				f.before = func(_ context.Context, called string, _ int) error {
-					if called == op && panics {
-						panic("the store is broken")
-					}
-					return nil
+		bubble(t, op, func(t *testing.T) {
+			f := newFaults()
+			panics := true
+			f.before = func(_ context.Context, called string, _ int) error {
+				if called == op && panics {
+					panic("the store is broken")
 				}
-				o := newOnce(t, f)
-				handler := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-					if op == "renew" && panics {
-						<-ctx.Done()
-					}
-					if op == "release" && panics {
-						return errors.New("failed")
-					}
-					return nil
-				})
-				_ = handler(t.Context(), message("1")) // whatever it returns, it returns
-				panics = false
-				if err := handler(t.Context(), message("2")); err != nil {
-					t.Errorf("the next event: got %v, want nil", err)
+				return nil
+			}
+			o := newOnce(t, f)
+			handler := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				if op == "renew" && panics {
+					<-ctx.Done()
 				}
-				if o.Stats().StoreErrors == 0 {
-					t.Error("the panic is not counted as an error of the store")
+				if op == "release" && panics {
+					return errors.New("failed")
 				}
+				return nil
 			})
+			_ = handler(t.Context(), message("1")) // whatever it returns, it returns
+			panics = false
+			if err := handler(t.Context(), message("2")); err != nil {
+				t.Errorf("the next event: got %v, want nil", err)
+			}
+			if o.Stats().StoreErrors == 0 {
+				t.Error("the panic is not counted as an error of the store")
+			}
 		})
 	}
 }
@@ -66,23 +64,21 @@ func TestStoreWithoutAVerdict(t *testing.T) {
 			return dedup.Grant{}, sqsonce.Unavailable(&dedup.InProgressError{})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				f.answer = answer
-				var e effects
-				o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
-				err := o.Handler(e.handler)(t.Context(), message("1"))
-				if !errors.Is(err, sqsonce.ErrMisconfigured) || !errors.Is(err, dedup.ErrOutcomeUnknown) || e.got() != 0 {
-					t.Errorf("got error %v and %d runs, want ErrMisconfigured with ErrOutcomeUnknown and none", err, e.got())
-				}
-				if kind := sqsonce.OutcomeOf(err).Kind; kind != sqsonce.OutcomeUnavailable {
-					t.Errorf("got outcome %s, want unavailable", kind)
-				}
-				if f.log() != "[acquire release]" || o.Stats().StoreErrors != 1 {
-					t.Errorf("calls: got %s and %d errors of the store, want an acquire, a release and 1", f.log(), o.Stats().StoreErrors)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			f.answer = answer
+			var e effects
+			o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
+			err := o.Handler(e.handler)(t.Context(), message("1"))
+			if !errors.Is(err, sqsonce.ErrMisconfigured) || !errors.Is(err, dedup.ErrOutcomeUnknown) || e.got() != 0 {
+				t.Errorf("got error %v and %d runs, want ErrMisconfigured with ErrOutcomeUnknown and none", err, e.got())
+			}
+			if kind := sqsonce.OutcomeOf(err).Kind; kind != sqsonce.OutcomeUnavailable {
+				t.Errorf("got outcome %s, want unavailable", kind)
+			}
+			if f.log() != "[acquire release]" || o.Stats().StoreErrors != 1 {
+				t.Errorf("calls: got %s and %d errors of the store, want an acquire, a release and 1", f.log(), o.Stats().StoreErrors)
+			}
 		})
 	}
 }
@@ -146,13 +142,7 @@ func TestAcquireHasATimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(ctx context.Context, op string, _ int) error {
-			if op == "acquire" {
-				<-ctx.Done()
-				return context.Cause(ctx)
-			}
-			return nil
-		}
+		f.before = hanging("acquire")
 		var e effects
 		start := time.Now()
 		err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1"))

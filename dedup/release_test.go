@@ -35,40 +35,38 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 		"the host stops":                {time.Hour, 12 * time.Second, 12 * time.Second, false, why, false},
 		"the host stops while it hangs": {time.Hour, 12 * time.Second, 12 * time.Second, false, why, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				start := time.Now()
-				f.before = func(ctx context.Context, op string, _ int) error {
-					if op == "release" && time.Since(start) < tt.away {
-						if tt.hangs {
-							<-ctx.Done()
-						}
-						return errStore
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			start := time.Now()
+			f.before = func(ctx context.Context, op string, _ int) error {
+				if op == "release" && time.Since(start) < tt.away {
+					if tt.hangs {
+						<-ctx.Done()
 					}
-					return nil
+					return errStore
 				}
-				ctx, _ := hosted(tt.has)
-				var lines bytes.Buffer
-				o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
-				err := o.Handler(func(context.Context, *sqsonce.Message) error { return tt.failure })(ctx, message("1"))
-				synctest.Wait() // for the log
-				if got := strings.Count(lines.String(), "record not released"); (got == 1) != (tt.away == time.Hour) || got > 1 {
-					t.Errorf("the log says %d times that the record is not released:\n%s", got, lines.String())
-				}
-				if took := time.Since(start); took < tt.want || took > tt.want+5*time.Second || tt.away > time.Minute && took != tt.want {
-					t.Errorf("returned after %s, want %s", took, tt.want)
-				}
-				if tt.failure == why && !errors.Is(err, why) {
-					t.Errorf("got error %v, want it to match the handler's own", err)
-				}
-				if outcome := sqsonce.OutcomeOf(err).Kind; tt.unavailable != (outcome == sqsonce.OutcomeUnavailable) || !tt.unavailable && err != why {
-					t.Errorf("got error %v, outcome %d; want ErrUnavailable: %t, else the handler's own", err, outcome, tt.unavailable)
-				}
-				if n := f.seen("release"); n > 35 || f.seen("renew") > 0 {
-					t.Errorf("%d releases and %d renewals, want about one call a second", n, f.seen("renew"))
-				}
-			})
+				return nil
+			}
+			ctx, _ := hosted(tt.has)
+			var lines bytes.Buffer
+			o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+			err := o.Handler(func(context.Context, *sqsonce.Message) error { return tt.failure })(ctx, message("1"))
+			synctest.Wait() // for the log
+			if got := strings.Count(lines.String(), "record not released"); (got == 1) != (tt.away == time.Hour) || got > 1 {
+				t.Errorf("the log says %d times that the record is not released:\n%s", got, lines.String())
+			}
+			if took := time.Since(start); took < tt.want || took > tt.want+5*time.Second || tt.away > time.Minute && took != tt.want {
+				t.Errorf("returned after %s, want %s", took, tt.want)
+			}
+			if tt.failure == why && !errors.Is(err, why) {
+				t.Errorf("got error %v, want it to match the handler's own", err)
+			}
+			if outcome := sqsonce.OutcomeOf(err).Kind; tt.unavailable != (outcome == sqsonce.OutcomeUnavailable) || !tt.unavailable && err != why {
+				t.Errorf("got error %v, outcome %d; want ErrUnavailable: %t, else the handler's own", err, outcome, tt.unavailable)
+			}
+			if n := f.seen("release"); n > 35 || f.seen("renew") > 0 {
+				t.Errorf("%d releases and %d renewals, want about one call a second", n, f.seen("renew"))
+			}
 		})
 	}
 }
@@ -103,36 +101,34 @@ func TestRejectUnderAnUnprovenLease(t *testing.T) {
 		"taken over": {sqsonce.ErrLeaseLost, sqsonce.OutcomeLeaseLost},
 		"unanswered": {errStore, sqsonce.OutcomeUnavailable},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				var returned atomic.Bool
-				f.before = func(_ context.Context, op string, _ int) error {
-					switch {
-					case op != "renew":
-						return nil
-					case returned.Load():
-						return tt.answer
-					}
-					return errStore
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			var returned atomic.Bool
+			f.before = func(_ context.Context, op string, _ int) error {
+				switch {
+				case op != "renew":
+					return nil
+				case returned.Load():
+					return tt.answer
 				}
-				ctx, settle := settle.New(context.Background())
-				err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-					<-ctx.Done()
-					returned.Store(true)
-					return sqsonce.Reject(errors.New("bad order"))
-				})(ctx, message("1"))
-				if got := sqsonce.OutcomeOf(err).Kind; got != tt.want {
-					t.Errorf("got error %v, outcome %d, want %d", err, got, tt.want)
-				}
-				before := f.seen("release")
-				if settle(true) != nil || f.seen("release")-before != 1 && tt.want == sqsonce.OutcomeRejected {
-					t.Errorf("%d releases when settled, want one after a Reject that is obeyed", f.seen("release")-before)
-				}
-				if tt.want != sqsonce.OutcomeRejected && f.seen("release") > 0 {
-					t.Error("released a record that may have another owner")
-				}
-			})
+				return errStore
+			}
+			ctx, settle := settle.New(context.Background())
+			err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				<-ctx.Done()
+				returned.Store(true)
+				return sqsonce.Reject(errors.New("bad order"))
+			})(ctx, message("1"))
+			if got := sqsonce.OutcomeOf(err).Kind; got != tt.want {
+				t.Errorf("got error %v, outcome %d, want %d", err, got, tt.want)
+			}
+			before := f.seen("release")
+			if settle(true) != nil || f.seen("release")-before != 1 && tt.want == sqsonce.OutcomeRejected {
+				t.Errorf("%d releases when settled, want one after a Reject that is obeyed", f.seen("release")-before)
+			}
+			if tt.want != sqsonce.OutcomeRejected && f.seen("release") > 0 {
+				t.Error("released a record that may have another owner")
+			}
 		})
 	}
 }
@@ -156,29 +152,27 @@ func TestRejectUnderALiveLease(t *testing.T) {
 func TestReleaseThatIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"error": errors.New("why"), "cancelled": context.Canceled, "asks for a delay": sqsonce.RetryAfter(time.Hour, errors.New("why"))} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				f.fail("renew", errStore)
-				o := newOnce(t, f)
-				err := o.Handler(func(context.Context, *sqsonce.Message) error {
-					time.Sleep(31 * time.Second) // its lease is over, and it is cut off from the store
-					l, err := other(t, f.Store, recordKey("1"))
-					if err != nil {
-						t.Error(err)
-					}
-					if err := f.Store.Complete(context.Background(), l, dedup.Result{}); err != nil {
-						t.Error(err)
-					}
-					return failure
-				})(context.Background(), message("1"))
-				if got := sqsonce.OutcomeOf(err).Kind; got != sqsonce.OutcomeLeaseLost || errors.Is(err, failure) {
-					t.Errorf("got error %v, outcome %d, want ErrLeaseLost and the handler's error as text only", err, got)
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			f.fail("renew", errStore)
+			o := newOnce(t, f)
+			err := o.Handler(func(context.Context, *sqsonce.Message) error {
+				time.Sleep(31 * time.Second) // its lease is over, and it is cut off from the store
+				l, err := other(t, f.Store, recordKey("1"))
+				if err != nil {
+					t.Error(err)
 				}
-				if f.seen("release") != 1 || o.Stats().LeasesLost != 1 || o.Stats().StoreErrors != int64(f.seen("renew")) {
-					t.Errorf("calls %s, stats %+v: want one release, one lost lease, and no error of the store but the renewals", f.log(), o.Stats())
+				if err := f.Store.Complete(context.Background(), l, dedup.Result{}); err != nil {
+					t.Error(err)
 				}
-			})
+				return failure
+			})(context.Background(), message("1"))
+			if got := sqsonce.OutcomeOf(err).Kind; got != sqsonce.OutcomeLeaseLost || errors.Is(err, failure) {
+				t.Errorf("got error %v, outcome %d, want ErrLeaseLost and the handler's error as text only", err, got)
+			}
+			if f.seen("release") != 1 || o.Stats().LeasesLost != 1 || o.Stats().StoreErrors != int64(f.seen("renew")) {
+				t.Errorf("calls %s, stats %+v: want one release, one lost lease, and no error of the store but the renewals", f.log(), o.Stats())
+			}
 		})
 	}
 }

@@ -51,20 +51,10 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(*faults){
 		"nothing written": func(f *faults) {
-			f.before = func(_ context.Context, op string, n int) error {
-				if op == "complete" && n <= 4 {
-					return errStore
-				}
-				return nil
-			}
+			f.before = failing("complete", errStore, 1, 2, 3, 4)
 		},
 		"answer lost": func(f *faults) {
-			f.after = func(_ context.Context, op string, n int) error {
-				if op == "complete" && n <= 4 {
-					return errStore
-				}
-				return nil
-			}
+			f.after = failing("complete", errStore, 1, 2, 3, 4)
 		},
 		"hangs": func(f *faults) {
 			f.before = func(ctx context.Context, op string, n int) error {
@@ -76,21 +66,19 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				broken(f)
-				var e effects
-				o := newOnce(t, f)
-				start := time.Now()
-				must.Do(t, o.Handler(e.handler)(t.Context(), message("1")))
-				if took := time.Since(start); took > 6*time.Second {
-					t.Errorf("took %s, want the call timeout or a few short pauses", took)
-				}
-				if !completed(t, f.Store, "1") || e.got() != 1 || f.seen("release") != 0 {
-					t.Errorf("completed %t, %d runs, calls %s", completed(t, f.Store, "1"), e.got(), f.log())
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			broken(f)
+			var e effects
+			o := newOnce(t, f)
+			start := time.Now()
+			must.Do(t, o.Handler(e.handler)(t.Context(), message("1")))
+			if took := time.Since(start); took > 6*time.Second {
+				t.Errorf("took %s, want the call timeout or a few short pauses", took)
+			}
+			if !completed(t, f.Store, "1") || e.got() != 1 || f.seen("release") != 0 {
+				t.Errorf("completed %t, %d runs, calls %s", completed(t, f.Store, "1"), e.got(), f.log())
+			}
 		})
 	}
 }

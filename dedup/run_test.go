@@ -27,22 +27,20 @@ func TestFailureReleases(t *testing.T) {
 		{"error", func(context.Context, *sqsonce.Message) error { return plain }, plain, "card declined"},
 		{"panic", func(context.Context, *sqsonce.Message) error { panic(plain) }, nil, "handler panicked: card declined"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				o := newOnce(t, f)
-				err := o.Handler(tt.h)(t.Context(), message("1"))
-				if tt.want != nil && err != tt.want {
-					t.Errorf("got error %v, want the handler's own", err)
-				}
-				if p, ok := errors.AsType[*sqsonce.PanicError](err); tt.want == nil && (!ok || !strings.Contains(string(p.Stack), "run_test.go")) {
-					t.Errorf("got error %v, want *PanicError with the handler's stack", err)
-				}
-				l, err := other(t, f.Store, recordKey("1"))
-				if err != nil || !strings.Contains(l.LastError, tt.text) || l.Takeover {
-					t.Errorf("next acquire: got %+v, %v, want a released record with %q", l, err, tt.text)
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			o := newOnce(t, f)
+			err := o.Handler(tt.h)(t.Context(), message("1"))
+			if tt.want != nil && err != tt.want {
+				t.Errorf("got error %v, want the handler's own", err)
+			}
+			if p, ok := errors.AsType[*sqsonce.PanicError](err); tt.want == nil && (!ok || !strings.Contains(string(p.Stack), "run_test.go")) {
+				t.Errorf("got error %v, want *PanicError with the handler's stack", err)
+			}
+			l, err := other(t, f.Store, recordKey("1"))
+			if err != nil || !strings.Contains(l.LastError, tt.text) || l.Takeover {
+				t.Errorf("next acquire: got %+v, %v, want a released record with %q", l, err, tt.text)
+			}
 		})
 	}
 }
@@ -151,39 +149,9 @@ func TestReleaseHasItsOwnContext(t *testing.T) {
 	})
 }
 
-func TestCancelledBeforeTheStart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		var e effects
-		ctx, cancel := context.WithCancelCause(t.Context())
-		f.after = func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				cancel(sqsonce.ErrShutdown)
-			}
-			return nil
-		}
-		err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
-		if !errors.Is(err, sqsonce.ErrShutdown) || e.got() != 0 {
-			t.Errorf("got error %v and %d runs, want ErrShutdown and none", err, e.got())
-		}
-		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
-			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)
-		}
-	})
-}
-
 // The lease is live when the handler starts: the answer to an acquire can come when the lease that it grants is over.
 func TestLeaseIsLiveAtTheStart(t *testing.T) {
 	t.Parallel()
-	slowAcquire := func(d time.Duration) func(context.Context, string, int) error {
-		return func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				time.Sleep(d)
-			}
-			return nil
-		}
-	}
 	for _, tt := range []struct {
 		name   string
 		killIn time.Duration
@@ -196,24 +164,22 @@ func TestLeaseIsLiveAtTheStart(t *testing.T) {
 		{"frozen until after the lease's end", 10 * time.Second, 20 * time.Second, "[acquire renew complete]"},
 		{"resumed after KillAt, before the lease's end", 10 * time.Second, 11 * time.Second, "[acquire renew complete]"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				f.after = slowAcquire(tt.delay)
-				m := message("1")
-				if tt.killIn > 0 {
-					m.KillAt = time.Now().Add(tt.killIn)
+		bubble(t, tt.name, func(t *testing.T) {
+			f := newFaults()
+			f.after = slow("acquire", tt.delay)
+			m := message("1")
+			if tt.killIn > 0 {
+				m.KillAt = time.Now().Add(tt.killIn)
+			}
+			err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				if l, _ := dedup.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
+					t.Errorf("started under a lease that ended %s ago", -time.Until(l.Until))
 				}
-				err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-					if l, _ := dedup.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
-						t.Errorf("started under a lease that ended %s ago", -time.Until(l.Until))
-					}
-					return nil
-				})(t.Context(), m)
-				if err != nil || f.log() != tt.calls {
-					t.Errorf("got error %v after calls %s, want nil after %s", err, f.log(), tt.calls)
-				}
-			})
+				return nil
+			})(t.Context(), m)
+			if err != nil || f.log() != tt.calls {
+				t.Errorf("got error %v after calls %s, want nil after %s", err, f.log(), tt.calls)
+			}
 		})
 	}
 }

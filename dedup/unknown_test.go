@@ -25,31 +25,29 @@ func TestUnknownAcquireIsReleased(t *testing.T) {
 		"not stored": {dedup.ErrOutcomeUnknown, false, "[acquire release]"},
 		"withdrawn":  {errStore, false, "[acquire]"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				lose := func(_ context.Context, op string, n int) error {
-					if op == "acquire" && n == 1 {
-						return sqsonce.Unavailable(tt.answer)
-					}
-					return nil
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			lose := func(_ context.Context, op string, n int) error {
+				if op == "acquire" && n == 1 {
+					return sqsonce.Unavailable(tt.answer)
 				}
-				if f.before = lose; tt.stored {
-					f.before, f.after = nil, lose
-				}
-				var e effects
-				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
-				err := o.Handler(e.handler)(context.Background(), message("1"))
-				if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || f.log() != tt.calls {
-					t.Errorf("got error %v, calls %s; want ErrUnavailable, %s", err, f.log(), tt.calls)
-				}
-				if s := o.Stats(); s.StoreErrors != 1 || s.LeasesLost != 0 {
-					t.Errorf("stats %+v: want one store error", s)
-				}
-				if err := o.Handler(e.handler)(context.Background(), message("1")); err != nil || e.got() != 1 {
-					t.Errorf("next delivery: got error %v and %d runs, want nil and 1", err, e.got())
-				}
-			})
+				return nil
+			}
+			if f.before = lose; tt.stored {
+				f.before, f.after = nil, lose
+			}
+			var e effects
+			o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
+			err := o.Handler(e.handler)(context.Background(), message("1"))
+			if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || f.log() != tt.calls {
+				t.Errorf("got error %v, calls %s; want ErrUnavailable, %s", err, f.log(), tt.calls)
+			}
+			if s := o.Stats(); s.StoreErrors != 1 || s.LeasesLost != 0 {
+				t.Errorf("stats %+v: want one store error", s)
+			}
+			if err := o.Handler(e.handler)(context.Background(), message("1")); err != nil || e.got() != 1 {
+				t.Errorf("next delivery: got error %v and %d runs, want nil and 1", err, e.got())
+			}
 		})
 	}
 }
@@ -60,12 +58,7 @@ func TestUnknownAcquireIsReleasedInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		ctx, cancel := context.WithCancel(context.Background())
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "release" {
-				time.Sleep(3 * time.Second)
-			}
-			return nil
-		}
+		f.before = slow("release", 3*time.Second)
 		f.after = func(_ context.Context, op string, _ int) error {
 			if op == "acquire" {
 				cancel()
@@ -90,12 +83,7 @@ func TestRunAnywayReleasesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.after = func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				return dedup.ErrOutcomeUnknown
-			}
-			return nil
-		}
+		f.after = failing("acquire", dedup.ErrOutcomeUnknown)
 		why := errors.New("why")
 		o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
 		err := o.Handler(func(context.Context, *sqsonce.Message) error {
@@ -125,13 +113,7 @@ func TestPatienceWithAnAcquire(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			f.before = func(ctx context.Context, op string, _ int) error {
-				if op == "acquire" {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				return nil
-			}
+			f.before = hanging("acquire")
 			start := time.Now()
 			m := message("1")
 			if tt.killAt > 0 {
@@ -159,24 +141,22 @@ func TestUnknownAnswerIsNoAttempt(t *testing.T) {
 		"timeout":        {nil, sqsonce.OutcomeUnavailable},
 		"panic":          {&sqsonce.PanicError{Value: "bug"}, sqsonce.OutcomeUnavailable},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				f.before = func(ctx context.Context, _ string, _ int) error {
-					if tt.answer == nil {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					return tt.answer
+		bubble(t, name, func(t *testing.T) {
+			f := newFaults()
+			f.before = func(ctx context.Context, _ string, _ int) error {
+				if tt.answer == nil {
+					<-ctx.Done()
+					return ctx.Err()
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than CallTimeout
-				defer cancel()
-				var e effects
-				err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
-				if got := sqsonce.OutcomeOf(err).Kind; got != tt.want || !errors.Is(err, tt.answer) && tt.answer != nil || e.got() != 0 {
-					t.Errorf("got outcome %s of error %v and %d runs, want %s", got, err, e.got(), tt.want)
-				}
-			})
+				return tt.answer
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than CallTimeout
+			defer cancel()
+			var e effects
+			err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
+			if got := sqsonce.OutcomeOf(err).Kind; got != tt.want || !errors.Is(err, tt.answer) && tt.answer != nil || e.got() != 0 {
+				t.Errorf("got outcome %s of error %v and %d runs, want %s", got, err, e.got(), tt.want)
+			}
 		})
 	}
 }
@@ -200,8 +180,11 @@ func TestEndBeforeTheStartIsNoAttempt(t *testing.T) {
 			}
 			var e effects
 			err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
-			if got := sqsonce.OutcomeOf(err).Kind; got != want || e.got() != 0 {
+			if got := sqsonce.OutcomeOf(err).Kind; got != want || !errors.Is(err, cause) || e.got() != 0 {
 				t.Errorf("%v: got outcome %s of error %v and %d runs, want %s", cause, got, err, e.got(), want)
+			}
+			if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
+				t.Errorf("%v: next acquire: got %+v, %v, want a released record", cause, l, err)
 			}
 		})
 	}

@@ -111,26 +111,23 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 		"by its own code": &sqsonce.OptionError{Package: "store", Field: "Result.Data", Problem: "is too large"},
 		"by the server":   tooLarge,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &strictStore{faults: newFaults(), refuse: func(l dedup.Lease, r dedup.Result) error {
-					if r.Data != nil || r.Validation != "" || l.Validation != "" {
-						return refusal
-					}
-					return nil
-				}}
-				once := newOnce(t, s, func(o *dedup.Options) { o.PayloadHash = func(*sqsonce.Message) string { return "hash" } })
-				var e effects
-				ctx, _ := hosted(time.Hour)
-				begun := time.Now()
-				if err := once.Handler(e.handler)(ctx, message("1")); err != nil {
-					t.Errorf("got error %v, want nil", err)
+		bubble(t, name, func(t *testing.T) {
+			s := &strictStore{faults: newFaults(), refuse: func(l dedup.Lease, r dedup.Result) error {
+				if r.Data != nil || r.Validation != "" || l.Validation != "" {
+					return refusal
 				}
-				if took := time.Since(begun); took > 20*time.Second || !completed(t, s.Store, "1") || e.got() != 1 {
-					t.Errorf("took %s, completed %v, %d runs, want it completed within 20 s, and 1", took, completed(t, s.Store, "1"), e.got())
-				}
-			})
+				return nil
+			}}
+			once := newOnce(t, s, func(o *dedup.Options) { o.PayloadHash = func(*sqsonce.Message) string { return "hash" } })
+			var e effects
+			ctx, _ := hosted(time.Hour)
+			begun := time.Now()
+			if err := once.Handler(e.handler)(ctx, message("1")); err != nil {
+				t.Errorf("got error %v, want nil", err)
+			}
+			if took := time.Since(begun); took > 20*time.Second || !completed(t, s.Store, "1") || e.got() != 1 {
+				t.Errorf("took %s, completed %v, %d runs, want it completed within 20 s, and 1", took, completed(t, s.Store, "1"), e.got())
+			}
 		})
 	}
 }

@@ -133,24 +133,22 @@ func hangs(op string, d time.Duration) func(context.Context, string) error {
 // success.
 func TestClientThatIgnoresItsContext(t *testing.T) {
 	for _, op := range []string{opChange, opURL, opSend, opAttributes} {
-		t.Run(op, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				c := &stubClient{before: hangs(op, time.Minute)}
-				h := handlers{
-					"a1": fails(errTest), "b1": fails(sqsonce.Reject(errTest)),
-					"c1": fails(sqsonce.ErrInProgress), "d1": takes(3 * time.Second),
-				}
-				f := wrap(t, h.handle, func(o *Options) { o.Client, o.DeadLetterQueue = c, stubDLQ })
-				begun := time.Now()
-				got := invoke(t, f, timeout(t, 10*time.Second), fifoBatch("a1", "b1", "c1", "d1"))
-				if took := time.Since(begun); took > 10*time.Second-125*time.Millisecond {
-					t.Errorf("answered after %v, want at most 9.875s", took)
-				}
-				if strings.Contains(got, "d1") || !strings.Contains(got, "c1") {
-					t.Errorf("failed %q, want c1 and not d1", got)
-				}
-				time.Sleep(time.Hour) // the calls return: the bubble ends only when every goroutine has
-			})
+		run(t, op, func(t *testing.T) {
+			c := &stubClient{before: hangs(op, time.Minute)}
+			h := handlers{
+				"a1": fails(errTest), "b1": fails(sqsonce.Reject(errTest)),
+				"c1": fails(sqsonce.ErrInProgress), "d1": takes(3 * time.Second),
+			}
+			f := wrap(t, h.handle, func(o *Options) { o.Client, o.DeadLetterQueue = c, stubDLQ })
+			begun := time.Now()
+			got := invoke(t, f, timeout(t, 10*time.Second), fifoBatch("a1", "b1", "c1", "d1"))
+			if took := time.Since(begun); took > 10*time.Second-125*time.Millisecond {
+				t.Errorf("answered after %v, want at most 9.875s", took)
+			}
+			if strings.Contains(got, "d1") || !strings.Contains(got, "c1") {
+				t.Errorf("failed %q, want c1 and not d1", got)
+			}
+			time.Sleep(time.Hour) // the calls return: the bubble ends only when every goroutine has
 		})
 	}
 }
@@ -214,31 +212,29 @@ func TestTooManyAbandoned(t *testing.T) {
 		{"the default is 10 x Concurrency", 0, []string{"s1", "s2", "s3", "ok"}, append(make([]bool, 14), true), 14},
 		{"no limit", -1, []string{"s1", "s2", "s3", "s4"}, make([]bool, 20), 20},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var r runs
-				f := wrap(t, r.wrap(func(_ context.Context, m *sqsonce.Message) error {
-					if m.ID[0] == 's' {
-						time.Sleep(24 * time.Hour)
-					}
-					return nil
-				}), func(o *Options) { o.Abandoned, o.Concurrency = tt.option, 4 })
-				for i, want := range tt.errors {
-					before := r.count()
-					_, err := f(timeout(t, 10*time.Second), batch(tt.ids...))
-					end, isExit := errors.AsType[messages.InvokeResponse_Error](err)
-					if got := isExit && end.ShouldExit; got != want || (err != nil) != want {
-						t.Errorf("invocation %d: error %v, want one that ends the process: %t", i, err, want)
-					}
-					if started := r.count() > before; started != (i < tt.starts) {
-						t.Errorf("invocation %d started handlers: %t", i, started)
-					}
+		run(t, tt.name, func(t *testing.T) {
+			var r runs
+			f := wrap(t, r.wrap(func(_ context.Context, m *sqsonce.Message) error {
+				if m.ID[0] == 's' {
+					time.Sleep(24 * time.Hour)
 				}
-				time.Sleep(48 * time.Hour)
-				if _, err := f(timeout(t, 10*time.Second), batch("ok")); err != nil {
-					t.Errorf("after the handlers have returned: %v", err)
+				return nil
+			}), func(o *Options) { o.Abandoned, o.Concurrency = tt.option, 4 })
+			for i, want := range tt.errors {
+				before := r.count()
+				_, err := f(timeout(t, 10*time.Second), batch(tt.ids...))
+				end, isExit := errors.AsType[messages.InvokeResponse_Error](err)
+				if got := isExit && end.ShouldExit; got != want || (err != nil) != want {
+					t.Errorf("invocation %d: error %v, want one that ends the process: %t", i, err, want)
 				}
-			})
+				if started := r.count() > before; started != (i < tt.starts) {
+					t.Errorf("invocation %d started handlers: %t", i, started)
+				}
+			}
+			time.Sleep(48 * time.Hour)
+			if _, err := f(timeout(t, 10*time.Second), batch("ok")); err != nil {
+				t.Errorf("after the handlers have returned: %v", err)
+			}
 		})
 	}
 }

@@ -172,7 +172,7 @@ func TestRejectGoesToTheQueueOfTheRedrivePolicy(t *testing.T) {
 func TestDeadLetterQueueThatIsNotFound(t *testing.T) {
 	for name, rule := range map[string]fault.Rule{
 		"its URL is not known":             {Op: opURL, Nth: 2, Do: fault.Error, Code: "QueueDoesNotExist"},
-		"give the queue a redrive policy that":           {Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"},
+		"its dead-letter queue is unknown": {Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"},
 		"queue's URL is made from its ARN": {Op: opURL, Nth: 2, Do: fault.Error, Code: "AccessDenied"}, // and is right
 	} {
 		withQueue(t, false, []fault.Rule{rule}, func(x *fixture) {

@@ -98,7 +98,7 @@ func TestRejectAtTheDeadline(t *testing.T) {
 
 func TestRejectWithoutAUsableQueue(t *testing.T) {
 	for name, set := range map[string]func(*Options, *fixture){
-		"set Options.DeadLetterQueue":        func(o *Options, _ *fixture) { o.DeadLetterQueue = "" },
+		"set Options.DeadLetterQueue":       func(o *Options, _ *fixture) { o.DeadLetterQueue = "" },
 		"is Options.DeadLetterQueue itself": func(o *Options, x *fixture) { o.DeadLetterQueue = x.url },
 	} {
 		withQueue(t, false, nil, func(x *fixture) {

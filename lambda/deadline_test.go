@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -73,47 +72,27 @@ func TestDeadline(t *testing.T) {
 			name: "no deadline", h: handlers{"": takes(24 * time.Hour)}, ids: []string{"1", "2"}, took: 24 * time.Hour,
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				ctx := context.Background()
-				if tt.timeout != 0 {
-					ctx = timeout(t, tt.timeout)
-				}
-				set := tt.set
-				if set == nil {
-					set = func(*Options) {}
-				}
-				f := wrap(t, tt.h.handle, set)
-				begun := time.Now()
-				got := invoke(t, f, ctx, batch(tt.ids...))
-				if took := time.Since(begun); got != tt.want || took != tt.took {
-					t.Errorf("failed %q after %v, want %q after %v", got, took, tt.want, tt.took)
-				}
-				if tt.timeout > 0 && ctx.Err() != nil {
-					t.Error("returned after the deadline")
-				}
-				time.Sleep(2 * time.Hour) // the abandoned handlers return
-			})
+		run(t, tt.name, func(t *testing.T) {
+			ctx := context.Background()
+			if tt.timeout != 0 {
+				ctx = timeout(t, tt.timeout)
+			}
+			set := tt.set
+			if set == nil {
+				set = func(*Options) {}
+			}
+			f := wrap(t, tt.h.handle, set)
+			begun := time.Now()
+			got := invoke(t, f, ctx, batch(tt.ids...))
+			if took := time.Since(begun); got != tt.want || took != tt.took {
+				t.Errorf("failed %q after %v, want %q after %v", got, took, tt.want, tt.took)
+			}
+			if tt.timeout > 0 && ctx.Err() != nil {
+				t.Error("returned after the deadline")
+			}
+			time.Sleep(2 * time.Hour) // the abandoned handlers return
 		})
 	}
-}
-
-// TestContextEndsAtTheMargin: the handlers' context ends with cause ErrShutdown, and its deadline is the margin.
-func TestContextEndsAtTheMargin(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		begun := time.Now()
-		f := wrap(t, func(ctx context.Context, _ *sqsonce.Message) error {
-			if d, ok := ctx.Deadline(); !ok || d.Sub(begun) != 19*time.Second {
-				t.Errorf("deadline after %v, %t; want 19s", d.Sub(begun), ok)
-			}
-			<-ctx.Done()
-			if cause := context.Cause(ctx); !errors.Is(cause, sqsonce.ErrShutdown) {
-				t.Errorf("cause: got %v, want ErrShutdown", cause)
-			}
-			return context.Cause(ctx)
-		})
-		invoke(t, f, timeout(t, 20*time.Second), batch("1"))
-	})
 }
 
 // TestNothingStartsOnceClosed: the results may be closed after a worker has checked the context and before it starts the
@@ -138,39 +117,37 @@ func TestNothingStartsOnceClosed(t *testing.T) {
 // starts no other handler.
 func TestAbandonedChangesNothing(t *testing.T) {
 	for name, end := range map[string]sqsonce.Handler{"success": fails(nil), "error": fails(errTest), "reject": fails(sqsonce.Reject(errTest)), "panic": panics("boom"), "Goexit": exits} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var book logBook
-				var r runs
-				var settled settlements
-				h := func(ctx context.Context, m *sqsonce.Message) error {
-					sqsonce.OnSettled(ctx, settled.note)
-					time.Sleep(time.Minute)
-					return end(ctx, m)
-				}
-				f := wrap(t, r.wrap(h), func(o *Options) { o.Concurrency, o.Logger = 2, book.logger() })
-				resp, err := f(timeout(t, 20*time.Second), batch("1", "2", "3"))
-				if err != nil || failures(resp) != "1 2 3" {
-					t.Errorf("got %q, %v; want all failed", failures(resp), err)
-				}
-				if book.count("abandoned_running=2") != 1 || book.count("abandoned=2") != 1 || book.count("not_started=1") != 1 {
-					t.Errorf("abandoned handlers are not counted:\n%s", &book)
-				}
-				time.Sleep(2 * time.Minute)
-				if failures(resp) != "1 2 3" || r.count() != 2 {
-					t.Errorf("later: failed %q, %d started; want all and 2", failures(resp), r.count())
-				}
-				if got := book.count("abandoned handler returned after the response"); got != 2 {
-					t.Errorf("%d returns of abandoned handlers in the log, want 2", got)
-				}
-				settled.want(t, false, false)
-				// The count of abandoned handlers is 0 again: the next invocation counts from 1.
-				invoke(t, f, timeout(t, 20*time.Second), batch("4"))
-				if got := book.count("abandoned_running=1"); got != 2 {
-					t.Errorf("abandoned_running=1 logged %d times, want 2:\n%s", got, &book)
-				}
-				time.Sleep(2 * time.Minute)
-			})
+		run(t, name, func(t *testing.T) {
+			var book logBook
+			var r runs
+			var settled settlements
+			h := func(ctx context.Context, m *sqsonce.Message) error {
+				sqsonce.OnSettled(ctx, settled.note)
+				time.Sleep(time.Minute)
+				return end(ctx, m)
+			}
+			f := wrap(t, r.wrap(h), func(o *Options) { o.Concurrency, o.Logger = 2, book.logger() })
+			resp, err := f(timeout(t, 20*time.Second), batch("1", "2", "3"))
+			if err != nil || failures(resp) != "1 2 3" {
+				t.Errorf("got %q, %v; want all failed", failures(resp), err)
+			}
+			if book.count("abandoned_running=2") != 1 || book.count("abandoned=2") != 1 || book.count("not_started=1") != 1 {
+				t.Errorf("abandoned handlers are not counted:\n%s", &book)
+			}
+			time.Sleep(2 * time.Minute)
+			if failures(resp) != "1 2 3" || r.count() != 2 {
+				t.Errorf("later: failed %q, %d started; want all and 2", failures(resp), r.count())
+			}
+			if got := book.count("abandoned handler returned after the response"); got != 2 {
+				t.Errorf("%d returns of abandoned handlers in the log, want 2", got)
+			}
+			settled.want(t, false, false)
+			// The count of abandoned handlers is 0 again: the next invocation counts from 1.
+			invoke(t, f, timeout(t, 20*time.Second), batch("4"))
+			if got := book.count("abandoned_running=1"); got != 2 {
+				t.Errorf("abandoned_running=1 logged %d times, want 2:\n%s", got, &book)
+			}
+			time.Sleep(2 * time.Minute)
 		})
 	}
 }

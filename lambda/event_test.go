@@ -83,16 +83,6 @@ func TestBadEventsAreErrors(t *testing.T) {
 	}
 }
 
-// TestResponseIsNeverNull: Lambda takes null for a success too, but also a misspelt key; [] is unambiguous.
-func TestResponseIsNeverNull(t *testing.T) {
-	t.Parallel()
-	r := must.Get(wrap(t, fails(nil))(t.Context(), batch("1")))(t)
-	got, err := json.Marshal(r)
-	if want := `{"batchItemFailures":[]}`; err != nil || string(got) != want {
-		t.Errorf("got %s, %v; want %s", got, err, want)
-	}
-}
-
 // fullRecord is an event from a FIFO dead-letter queue with every attribute.
 const fullRecord = `{"Records":[{
 	"messageId":"059f36b4","receiptHandle":"AQEB","body":"hello",

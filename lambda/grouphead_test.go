@@ -29,7 +29,7 @@ func TestHeadOfAGroup(t *testing.T) {
 		{"Goexit", exits, "Goexit"},
 		{"rejected", fails(sqsonce.Reject(errTest)), "it failed"},
 		{"its own timeout", timesOut, "deadline exceeded"},
-		{"the margin", waits, "time was over"},
+		{"the margin", waits, "the handler's time ended"},
 		{"hangs", ignores(time.Hour), "did not return"},
 		{"hangs, and changes its message", changes, "did not return"},
 		{"slow", share(60), ""},

@@ -166,6 +166,12 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
+// run is a subtest in virtual time.
+func run(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble(t, f) })
+}
+
 // timeout is a context with a deadline after d, as the runtime's.
 func timeout(t *testing.T, d time.Duration) context.Context {
 	t.Helper()

@@ -375,23 +375,21 @@ func TestHookThatHangs(t *testing.T) {
 			time.Sleep(time.Second / 10)
 		}}, "c", 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var book logBook
-				h := handlers{"c": ignores(30 * time.Minute)}
-				f := wrap(t, h.handle, func(o *Options) { o.Hooks, o.Logger = []Hooks{tc.hooks}, book.logger() })
-				begun := time.Now()
-				if got := invoke(t, f, timeout(t, 20*time.Second), batch("a", "b", "c", "d")); got != tc.want {
-					t.Errorf("failed %q, want %q", got, tc.want)
-				}
-				if took := time.Since(begun); took > 20*time.Second-time.Second/8+logFlush {
-					t.Errorf("answered after %s: no more than an eighth of the margin of 1 s may remain before the deadline", took)
-				}
-				if n := book.count("lambda: hook abandoned"); n != tc.lines {
-					t.Errorf("%d lines of abandoned hooks, want %d", n, tc.lines)
-				}
-				time.Sleep(2 * time.Hour) // all goroutines return
-			})
+		run(t, name, func(t *testing.T) {
+			var book logBook
+			h := handlers{"c": ignores(30 * time.Minute)}
+			f := wrap(t, h.handle, func(o *Options) { o.Hooks, o.Logger = []Hooks{tc.hooks}, book.logger() })
+			begun := time.Now()
+			if got := invoke(t, f, timeout(t, 20*time.Second), batch("a", "b", "c", "d")); got != tc.want {
+				t.Errorf("failed %q, want %q", got, tc.want)
+			}
+			if took := time.Since(begun); took > 20*time.Second-time.Second/8+logFlush {
+				t.Errorf("answered after %s: no more than an eighth of the margin of 1 s may remain before the deadline", took)
+			}
+			if n := book.count("lambda: hook abandoned"); n != tc.lines {
+				t.Errorf("%d lines of abandoned hooks, want %d", n, tc.lines)
+			}
+			time.Sleep(2 * time.Hour) // all goroutines return
 		})
 	}
 }

@@ -26,14 +26,3 @@ func TestKillAt(t *testing.T) {
 		invoke(t, f, ctx, batch("1"))
 	}
 }
-
-func TestKillAtNeedsADeadline(t *testing.T) {
-	t.Setenv(maxConcurrency, "")
-	f := wrap(t, func(_ context.Context, m *sqsonce.Message) error {
-		if !m.KillAt.IsZero() {
-			t.Errorf("KillAt is %v without a deadline", m.KillAt)
-		}
-		return nil
-	})
-	invoke(t, f, context.Background(), batch("1"))
-}

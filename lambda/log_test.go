@@ -108,26 +108,24 @@ func TestAnswerWaitsForTheLog(t *testing.T) {
 		{timeout: 100 * time.Millisecond, line: time.Hour, took: 25 * time.Millisecond},
 		{timeout: -time.Second, line: time.Hour, took: 0},
 	} {
-		t.Run(fmt.Sprintf("timeout %v, a line takes %v", tt.timeout, tt.line), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var book logBook
-				f := wrap(t, fails(errTest), book.option("Handle", func(context.Context) { time.Sleep(tt.line) }))
-				ctx := context.Background()
-				if tt.timeout != 0 {
-					ctx = timeout(t, tt.timeout)
-				}
-				begun := time.Now()
-				if got := invoke(t, f, ctx, batch("1")); got != "1" {
-					t.Errorf("failed %q, want 1", got)
-				}
-				if took := time.Since(begun); took != tt.took {
-					t.Errorf("answered after %v, want %v", took, tt.took)
-				}
-				if lines := book.count("\n"); tt.line < logFlush && lines != 2 {
-					t.Errorf("%d lines written, want the failure and the summary:\n%s", lines, &book)
-				}
-				time.Sleep(24 * time.Hour)
-			})
+		run(t, fmt.Sprintf("timeout %v, a line takes %v", tt.timeout, tt.line), func(t *testing.T) {
+			var book logBook
+			f := wrap(t, fails(errTest), book.option("Handle", func(context.Context) { time.Sleep(tt.line) }))
+			ctx := context.Background()
+			if tt.timeout != 0 {
+				ctx = timeout(t, tt.timeout)
+			}
+			begun := time.Now()
+			if got := invoke(t, f, ctx, batch("1")); got != "1" {
+				t.Errorf("failed %q, want 1", got)
+			}
+			if took := time.Since(begun); took != tt.took {
+				t.Errorf("answered after %v, want %v", took, tt.took)
+			}
+			if lines := book.count("\n"); tt.line < logFlush && lines != 2 {
+				t.Errorf("%d lines written, want the failure and the summary:\n%s", lines, &book)
+			}
+			time.Sleep(24 * time.Hour)
 		})
 	}
 }

@@ -52,32 +52,29 @@ func TestPolicyChanges(t *testing.T) {
 		"replaced": {before: 3, after: policy("other.fifo", 3), runs: 3, dead: "other.fifo"},
 		"removed":  {before: 3},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{fifo: true, maxReceives: c.before}, func(x *fixture) {
-				other := x.create("other.fifo", map[string]string{"FifoQueue": "true"})
-				p := &poison{}
-				j := x.start(p.handle, second)
-				time.Sleep(time.Minute)
-				x.setPolicy(c.after)
-				time.Sleep(5 * time.Minute)
-				x.send("g:1bad", "g:2")
-				time.Sleep(time.Minute)
-				j.stopClean()
-				if c.runs == 0 {
-					if q := x.queued(); len(q) != 2 || len(x.dead()) > 0 {
-						t.Errorf("%d left in the queue, %d dead-lettered; want 2 and none", len(q), len(x.dead()))
-					}
-					return
+		runParallel(t, name, setup{fifo: true, maxReceives: c.before}, func(x *fixture) {
+			other := x.create("other.fifo", map[string]string{"FifoQueue": "true"})
+			p := &poison{}
+			j := x.start(p.handle, second)
+			time.Sleep(time.Minute)
+			x.setPolicy(c.after)
+			time.Sleep(5 * time.Minute)
+			x.send("g:1bad", "g:2")
+			time.Sleep(time.Minute)
+			j.stopClean()
+			if c.runs == 0 {
+				if q := x.queued(); len(q) != 2 || len(x.dead()) > 0 {
+					x.Errorf("%d left in the queue, %d dead-lettered; want 2 and none", len(q), len(x.dead()))
 				}
-				dead := x.dead()
-				if c.dead == "other.fifo" {
-					dead = x.srv.Messages(other)
-				}
-				if n := p.count("g:1bad"); n != c.runs || len(dead) != 1 || !slices.Equal(p.handled(), []string{"g:2"}) {
-					t.Errorf("%d runs, %d in %s, done %v; want %d, one, and the other message", n, len(dead), c.dead, p.handled(), c.runs)
-				}
-			})
+				return
+			}
+			dead := x.dead()
+			if c.dead == "other.fifo" {
+				dead = x.srv.Messages(other)
+			}
+			if n := p.count("g:1bad"); n != c.runs || len(dead) != 1 || !slices.Equal(p.handled(), []string{"g:2"}) {
+				x.Errorf("%d runs, %d in %s, done %v; want %d, one, and the other message", n, len(dead), c.dead, p.handled(), c.runs)
+			}
 		})
 	}
 }
@@ -86,22 +83,19 @@ func TestPolicyChanges(t *testing.T) {
 func TestDeadLetterQueueReplaced(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"jobs-dlq", "other"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-				j := x.start(rejects)
-				time.Sleep(time.Minute)
-				must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(t)
-				time.Sleep(time.Minute)
-				dlq := x.create(name, nil)
-				x.setPolicy(policy(name, 5))
-				x.send("bad")
-				time.Sleep(90 * time.Second)
-				j.stopClean()
-				if dead := x.srv.Messages(dlq); len(dead) != 1 || dead[0].ReceiveCount > 3 {
-					t.Errorf("dead-lettered: %+v, want the message after two or three receives", dead)
-				}
-			})
+		runParallel(t, name, setup{maxReceives: 5}, func(x *fixture) {
+			j := x.start(rejects)
+			time.Sleep(time.Minute)
+			must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(x)
+			time.Sleep(time.Minute)
+			dlq := x.create(name, nil)
+			x.setPolicy(policy(name, 5))
+			x.send("bad")
+			time.Sleep(90 * time.Second)
+			j.stopClean()
+			if dead := x.srv.Messages(dlq); len(dead) != 1 || dead[0].ReceiveCount > 3 {
+				x.Errorf("dead-lettered: %+v, want the message after two or three receives", dead)
+			}
 		})
 	}
 }
@@ -152,22 +146,20 @@ func TestAttributesAreReadAgain(t *testing.T) {
 // One answer that the queue does not exist ends nothing, in whichever call it comes: no lease is lost.
 func TestOneAnswerThatTheQueueIsMissing(t *testing.T) {
 	for _, op := range []string{opReceive, opDelete, opChange, opAttributes} {
-		t.Run(op, func(t *testing.T) {
-			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-				var r runs
-				j := x.start(r.take(40 * time.Second))
-				time.Sleep(time.Minute)
-				for range 3 {
-					x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Nth: 1, Do: fault.Error, Code: "QueueDoesNotExist"}}})
-					x.sendMany(20)
-					time.Sleep(5 * time.Minute)
-				}
-				if got := j.Stats(); got.LeasesLost > 0 || got.Done != 60 {
-					t.Errorf("stats: %+v, want no lost lease", got)
-				}
-				j.stopClean()
-				x.wantEmpty()
-			})
+		run(t, op, setup{maxReceives: 5}, func(x *fixture) {
+			var r runs
+			j := x.start(r.take(40 * time.Second))
+			time.Sleep(time.Minute)
+			for range 3 {
+				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Nth: 1, Do: fault.Error, Code: "QueueDoesNotExist"}}})
+				x.sendMany(20)
+				time.Sleep(5 * time.Minute)
+			}
+			if got := j.Stats(); got.LeasesLost > 0 || got.Done != 60 {
+				x.Errorf("stats: %+v, want no lost lease", got)
+			}
+			j.stopClean()
+			x.wantEmpty()
 		})
 	}
 }

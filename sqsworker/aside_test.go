@@ -17,66 +17,63 @@ import (
 func TestAsideTakesFewSlots(t *testing.T) {
 	t.Parallel()
 	for _, asks := range []bool{true, false} {
-		t.Run(fmt.Sprintf("asks=%t", asks), func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-				var mu sync.Mutex
-				sent, down := map[string]time.Time{}, true
-				var took []time.Duration
-				late := 0
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					mu.Lock()
-					own := down && m.Body[0] == 'o'
-					mu.Unlock()
-					if own {
-						until(ctx, 25*time.Second+rand.N(5*time.Second))
-						if asks {
-							return sqsonce.UnavailableUntil(errRefused, func(context.Context) error { return nil })
-						}
-						return sqsonce.Unavailable(errRefused)
-					}
-					time.Sleep(200 * time.Millisecond)
-					mu.Lock()
-					defer mu.Unlock()
-					if m.Body[0] == 'o' {
-						late++
-					} else {
-						took = append(took, time.Since(sent[m.Body]))
-					}
-					return nil
-				})
-				const messages = 900
-				for n := range messages {
-					body := fmt.Sprint(n)
-					if n%5 == 0 {
-						body = "own" + body
-					}
-					mu.Lock()
-					sent[body] = time.Now()
-					mu.Unlock()
-					x.send(body)
-					time.Sleep(4 * time.Second)
-				}
+		runParallel(t, fmt.Sprintf("asks=%t", asks), setup{maxReceives: 5}, func(x *fixture) {
+			var mu sync.Mutex
+			sent, down := map[string]time.Time{}, true
+			var took []time.Duration
+			late := 0
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 				mu.Lock()
-				slices.Sort(took)
-				if len(took) != messages*4/5 || took[len(took)*99/100] > 10*time.Second {
-					t.Errorf("%d of %d done, p99 %s, want 10 s at most", len(took), messages*4/5, took[len(took)*99/100])
-				}
-				down = false
+				own := down && m.Body[0] == 'o'
 				mu.Unlock()
-				for _, m := range x.queued() {
-					if m.ReceiveCount > 4 {
-						t.Errorf("%s was received %d times", m.Body, m.ReceiveCount)
+				if own {
+					until(ctx, 25*time.Second+rand.N(5*time.Second))
+					if asks {
+						return sqsonce.UnavailableUntil(errRefused, func(context.Context) error { return nil })
 					}
+					return sqsonce.Unavailable(errRefused)
 				}
-				time.Sleep(time.Hour) // some are hidden for so long
-				j.stopClean()
+				time.Sleep(200 * time.Millisecond)
 				mu.Lock()
 				defer mu.Unlock()
-				if late != messages/5 || len(x.dead()) > 0 {
-					t.Errorf("%d of %d done after the hour, %d dead-lettered", late, messages/5, len(x.dead()))
+				if m.Body[0] == 'o' {
+					late++
+				} else {
+					took = append(took, time.Since(sent[m.Body]))
 				}
+				return nil
 			})
+			const messages = 900
+			for n := range messages {
+				body := fmt.Sprint(n)
+				if n%5 == 0 {
+					body = "own" + body
+				}
+				mu.Lock()
+				sent[body] = time.Now()
+				mu.Unlock()
+				x.send(body)
+				time.Sleep(4 * time.Second)
+			}
+			mu.Lock()
+			slices.Sort(took)
+			if len(took) != messages*4/5 || took[len(took)*99/100] > 10*time.Second {
+				x.Errorf("%d of %d done, p99 %s, want 10 s at most", len(took), messages*4/5, took[len(took)*99/100])
+			}
+			down = false
+			mu.Unlock()
+			for _, m := range x.queued() {
+				if m.ReceiveCount > 4 {
+					x.Errorf("%s was received %d times", m.Body, m.ReceiveCount)
+				}
+			}
+			time.Sleep(time.Hour) // some are hidden for so long
+			j.stopClean()
+			mu.Lock()
+			defer mu.Unlock()
+			if late != messages/5 || len(x.dead()) > 0 {
+				x.Errorf("%d of %d done after the hour, %d dead-lettered", late, messages/5, len(x.dead()))
+			}
 		})
 	}
 }
@@ -97,30 +94,27 @@ func TestEndOfDoubt(t *testing.T) {
 			return sqsonce.Unavailable(errRefused)
 		}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					if m.Body == "claim" {
-						settle.Ran(ctx, true) // as dedup does
-						until(ctx, 9*time.Second)
-						return sqsonce.Unavailable(errRefused)
-					}
-					return c.handler(ctx, m)
-				})
-				x.send("claim", "claim", "claim")
-				time.Sleep(10 * time.Second)
-				if j.NotReady() == "" {
-					t.Error("ready after three claims")
+		runParallel(t, name, setup{maxReceives: 5}, func(x *fixture) {
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body == "claim" {
+					settle.Ran(ctx, true) // as dedup does
+					until(ctx, 9*time.Second)
+					return sqsonce.Unavailable(errRefused)
 				}
-				x.send("other", "other")
-				time.Sleep(40 * time.Second)
-				if why := j.NotReady(); (why == "") != c.ends {
-					t.Errorf("not ready: %q, want that the doubt has ended: %t", why, c.ends)
-				}
-				j.Shutdown()
-				_ = j.wait()
+				return c.handler(ctx, m)
 			})
+			x.send("claim", "claim", "claim")
+			time.Sleep(10 * time.Second)
+			if j.NotReady() == "" {
+				x.Error("ready after three claims")
+			}
+			x.send("other", "other")
+			time.Sleep(40 * time.Second)
+			if why := j.NotReady(); (why == "") != c.ends {
+				x.Errorf("not ready: %q, want that the doubt has ended: %t", why, c.ends)
+			}
+			j.Shutdown()
+			_ = j.wait()
 		})
 	}
 }

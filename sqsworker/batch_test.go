@@ -49,28 +49,6 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// Slow calls get so many more at once that they do as much in a second.
-func TestLimitOfSlowCalls(t *testing.T) {
-	t.Parallel()
-	for took, want := range map[time.Duration]int{0: 16, slowCall: 16, 2 * slowCall: 32} {
-		if n := (&batchQueue{maxCalls: 16, took: took}).limit(); n != want {
-			t.Errorf("calls take %s: %d at once, want %d", took, n, want)
-		}
-	}
-}
-
-// A call that fails after another one has succeeded counts, also one that began before the last failure that counted.
-func TestSlowdownAfterASuccess(t *testing.T) {
-	t.Parallel()
-	var s slowdown
-	now := time.Now()
-	s.fail(now.Add(-time.Second), now, time.Second, time.Minute)
-	s.succeed()
-	if s.fail(now.Add(-time.Second), now, time.Second, time.Minute); s.failures != 1 || s.room(now.Add(time.Hour), 0) != 1 {
-		t.Errorf("got %+v, want one call at a time", s)
-	}
-}
-
 // A stop waits for flushTimeout only, and tries again at least ten times meanwhile.
 func TestRetriesOfAStop(t *testing.T) {
 	t.Parallel()

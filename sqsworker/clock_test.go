@@ -162,39 +162,36 @@ func TestLateAnswer(t *testing.T) {
 	for _, late := range []time.Duration{10 * time.Second, 16 * time.Second, 27 * time.Second, 31 * time.Second, time.Minute, time.Hour} {
 		for _, fifo := range []bool{false, true} {
 			for _, idle := range []time.Duration{0, 5 * time.Second, time.Minute} {
-				t.Run(fmt.Sprintf("%s fifo=%t idle=%s", late, fifo, idle), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: fifo}, func(x *fixture) {
-						var r runs
-						h := r.take(20 * time.Second)
-						// It is also a process that was stopped in a long poll: the answer waits in the socket.
-						held := false
-						a := x.startWith(receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-							out, err := x.c.ReceiveMessage(ctx, in, o...)
-							if err == nil && len(out.Messages) > 0 && !held {
-								held = true
-								time.Sleep(late)
-							}
-							return out, err
-						}}, h, func(o *Options) { o.Concurrency = 3 })
-						time.Sleep(idle)
-						x.send("g:1", "h:2", "i:3")
-						time.Sleep(time.Second)
-						b := x.start(h)
-						time.Sleep(late + 3*time.Minute)
-						a.stopClean()
-						b.stopClean()
-						x.wantEmpty()
-						if len(r.twice) > 0 {
-							t.Errorf("run in two workers at once: %v", r.twice)
+				runParallel(t, fmt.Sprintf("%s fifo=%t idle=%s", late, fifo, idle), setup{fifo: fifo}, func(x *fixture) {
+					var r runs
+					h := r.take(20 * time.Second)
+					// It is also a process that was stopped in a long poll: the answer waits in the socket.
+					held := false
+					a := x.startWith(receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+						out, err := x.c.ReceiveMessage(ctx, in, o...)
+						if err == nil && len(out.Messages) > 0 && !held {
+							held = true
+							time.Sleep(late)
 						}
-						if n := len(r.list()); n != 3 || a.Stats().Done+b.Stats().Done != 3 {
-							t.Errorf("%d runs of 3 messages; %+v", n, a.Stats())
-						}
-						if got := a.Stats().LeasesLost; late < 20*time.Second && got != 0 || late > 30*time.Second && got == 0 {
-							t.Errorf("%d leases lost", got)
-						}
-					})
+						return out, err
+					}}, h, func(o *Options) { o.Concurrency = 3 })
+					time.Sleep(idle)
+					x.send("g:1", "h:2", "i:3")
+					time.Sleep(time.Second)
+					b := x.start(h)
+					time.Sleep(late + 3*time.Minute)
+					a.stopClean()
+					b.stopClean()
+					x.wantEmpty()
+					if len(r.twice) > 0 {
+						x.Errorf("run in two workers at once: %v", r.twice)
+					}
+					if n := len(r.list()); n != 3 || a.Stats().Done+b.Stats().Done != 3 {
+						x.Errorf("%d runs of 3 messages; %+v", n, a.Stats())
+					}
+					if got := a.Stats().LeasesLost; late < 20*time.Second && got != 0 || late > 30*time.Second && got == 0 {
+						x.Errorf("%d leases lost", got)
+					}
 				})
 			}
 		}

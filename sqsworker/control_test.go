@@ -137,23 +137,21 @@ func TestReadyAfterIntakeWasClosed(t *testing.T) {
 			return func() { time.Sleep(time.Hour) }
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				var r runs
-				j := x.start(r.take(2*time.Hour-time.Second), func(o *Options) { o.Concurrency = 1 })
-				time.Sleep(time.Minute)
-				open := clo(j)
-				ready := 200
-				if name == "full" {
-					ready = 503 // no handler has returned for longer than WaitTime + 1 min
-				}
-				j.wantHealth("closed", 200, ready)
-				open()
-				time.Sleep(time.Second)
-				j.wantIntake("open", IntakeOpen)
-				j.wantHealth("open", 200, 200)
-				j.stopClean()
-			})
+		run(t, name, setup{}, func(x *fixture) {
+			var r runs
+			j := x.start(r.take(2*time.Hour-time.Second), func(o *Options) { o.Concurrency = 1 })
+			time.Sleep(time.Minute)
+			open := clo(j)
+			ready := 200
+			if name == "full" {
+				ready = 503 // no handler has returned for longer than WaitTime + 1 min
+			}
+			j.wantHealth("closed", 200, ready)
+			open()
+			time.Sleep(time.Second)
+			j.wantIntake("open", IntakeOpen)
+			j.wantHealth("open", 200, 200)
+			j.stopClean()
 		})
 	}
 }
@@ -171,40 +169,38 @@ func TestSetConcurrency(t *testing.T) {
 		"InFlight follows":       {from: 1, to: 40, running: 1, runningNow: 40},
 		"InFlight of its bounds": {from: 1, to: maxConcurrency, running: 1, runningNow: 60},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				x.sendMany(60)
-				var r runs
-				j := x.start(r.take(time.Minute), func(o *Options) {
-					o.Concurrency = tc.from
-					if tc.options != nil {
-						tc.options(o)
-					}
-				})
-				wantRunning := func(when string, want int) {
-					t.Helper()
-					if s := j.Stats(); int(s.Running) != want {
-						t.Errorf("%s: %d run, want %d", when, s.Running, want)
-					}
+		run(t, name, setup{}, func(x *fixture) {
+			x.sendMany(60)
+			var r runs
+			j := x.start(r.take(time.Minute), func(o *Options) {
+				o.Concurrency = tc.from
+				if tc.options != nil {
+					tc.options(o)
 				}
-				time.Sleep(30 * time.Second)
-				wantRunning("before", tc.running)
-				must.Do(t, j.SetConcurrency(tc.to))
-				time.Sleep(time.Second)
-				wantRunning("at once", tc.runningNow)
-				limits := Options{Concurrency: tc.to, MaxInFlight: j.given.MaxInFlight}
-				limits.setDefaults()
-				if s := j.Stats(); int(s.Concurrency) != limits.Concurrency || int(s.MaxInFlight) != limits.MaxInFlight {
-					t.Errorf("limits %d and %d, want %d and %d", s.Concurrency, s.MaxInFlight, limits.Concurrency, limits.MaxInFlight)
-				}
-				time.Sleep(time.Minute)
-				if tc.to < tc.from {
-					wantRunning("later", tc.to)
-				}
-				time.Sleep(2 * time.Hour)
-				j.stopClean()
-				x.wantEmpty()
 			})
+			wantRunning := func(when string, want int) {
+				x.Helper()
+				if s := j.Stats(); int(s.Running) != want {
+					x.Errorf("%s: %d run, want %d", when, s.Running, want)
+				}
+			}
+			time.Sleep(30 * time.Second)
+			wantRunning("before", tc.running)
+			must.Do(x, j.SetConcurrency(tc.to))
+			time.Sleep(time.Second)
+			wantRunning("at once", tc.runningNow)
+			limits := Options{Concurrency: tc.to, MaxInFlight: j.given.MaxInFlight}
+			limits.setDefaults()
+			if s := j.Stats(); int(s.Concurrency) != limits.Concurrency || int(s.MaxInFlight) != limits.MaxInFlight {
+				x.Errorf("limits %d and %d, want %d and %d", s.Concurrency, s.MaxInFlight, limits.Concurrency, limits.MaxInFlight)
+			}
+			time.Sleep(time.Minute)
+			if tc.to < tc.from {
+				wantRunning("later", tc.to)
+			}
+			time.Sleep(2 * time.Hour)
+			j.stopClean()
+			x.wantEmpty()
 		})
 	}
 }

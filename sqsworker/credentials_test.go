@@ -78,30 +78,28 @@ func (x *fixture) proxied() string {
 func TestFailedCredentialsDecideNothing(t *testing.T) {
 	for name, err := range failedFetches {
 		for when, outage := range map[string]time.Duration{"once": 0, "for 45 s": 45 * time.Second, "for 10 min": 10 * time.Minute} {
-			t.Run(name+"/"+when, func(t *testing.T) {
-				bubble(t, setup{fifo: true, maxReceives: 7}, func(x *fixture) {
-					p := &failing{err: err}
-					c := x.client(p)
-					x.send("g:1", "g:2")
-					x.url = x.proxied()
-					if outage == 0 {
-						p.set(1)
-					}
-					var r runs
-					j := x.startWith(c, r.take(90*time.Second))
-					time.Sleep(40 * time.Second) // the first handler runs
-					if outage > 0 {
-						p.set(-1)
-						time.Sleep(outage)
-						p.set(0)
-					}
-					time.Sleep(10 * time.Minute)
-					j.stopClean()
-					x.wantEmpty()
-					if n := len(x.dead()); n > 0 || len(r.twice) > 0 || !x.log.has("max_receive_count=7") {
-						t.Errorf("%d dead-lettered, at once twice %v, runs %v; want all run by the queue's attributes", n, r.twice, r.list())
-					}
-				})
+			run(t, name+"/"+when, setup{fifo: true, maxReceives: 7}, func(x *fixture) {
+				p := &failing{err: err}
+				c := x.client(p)
+				x.send("g:1", "g:2")
+				x.url = x.proxied()
+				if outage == 0 {
+					p.set(1)
+				}
+				var r runs
+				j := x.startWith(c, r.take(90*time.Second))
+				time.Sleep(40 * time.Second) // the first handler runs
+				if outage > 0 {
+					p.set(-1)
+					time.Sleep(outage)
+					p.set(0)
+				}
+				time.Sleep(10 * time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				if n := len(x.dead()); n > 0 || len(r.twice) > 0 || !x.log.has("max_receive_count=7") {
+					x.Errorf("%d dead-lettered, at once twice %v, runs %v; want all run by the queue's attributes", n, r.twice, r.list())
+				}
 			})
 		}
 	}
@@ -127,26 +125,24 @@ func TestNoRequestSent(t *testing.T) {
 	}
 	for name, opt := range clients {
 		for where, url := range map[string]func(*fixture) string{"known": func(x *fixture) string { return x.url }, "not known": (*fixture).proxied} {
-			t.Run(name+"/ARN "+where, func(t *testing.T) {
-				bubble(t, setup{maxReceives: 2}, func(x *fixture) {
-					x.send("a")
-					x.url = url(x)
-					began := time.Now()
-					j := x.startWith(sqs.New(x.c.Options(), opt), ok)
-					err := j.wait()
-					if took := time.Since(began); err == nil || took < attributesPatience || took > attributesPatience+time.Second {
-						t.Errorf("Run: got %v after %v, want an error after %v", err, took, attributesPatience)
-					}
-					if err != nil && !strings.Contains(err.Error(), "check credentials") {
-						t.Errorf("%v does not name the cure", err)
-					}
-					if want := failedFetches[name]; want != nil && !errors.Is(err, want) {
-						t.Errorf("Run: got %v, want it to wrap the SDK's error", err)
-					}
-					if n := x.calls(opReceive); n > 0 {
-						t.Errorf("%d receives, want none", n)
-					}
-				})
+			run(t, name+"/ARN "+where, setup{maxReceives: 2}, func(x *fixture) {
+				x.send("a")
+				x.url = url(x)
+				began := time.Now()
+				j := x.startWith(sqs.New(x.c.Options(), opt), ok)
+				err := j.wait()
+				if took := time.Since(began); err == nil || took < attributesPatience || took > attributesPatience+time.Second {
+					x.Errorf("Run: got %v after %v, want an error after %v", err, took, attributesPatience)
+				}
+				if err != nil && !strings.Contains(err.Error(), "check credentials") {
+					x.Errorf("%v does not name the cure", err)
+				}
+				if want := failedFetches[name]; want != nil && !errors.Is(err, want) {
+					x.Errorf("Run: got %v, want it to wrap the SDK's error", err)
+				}
+				if n := x.calls(opReceive); n > 0 {
+					x.Errorf("%d receives, want none", n)
+				}
 			})
 		}
 	}
@@ -161,34 +157,32 @@ func TestPageOfAProxy(t *testing.T) {
 	for _, page := range []string{
 		`<html>403 Forbidden</html>`, `{"message":"Forbidden"}`, `{"__type":"AccessDenied"}`, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist"}`,
 	} {
-		t.Run(page, func(t *testing.T) {
-			bubble(t, setup{maxReceives: 3}, func(x *fixture) {
-				var mu sync.Mutex
-				var until time.Time
-				block := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); until = time.Now().Add(d) }
-				blocked := func() bool { mu.Lock(); defer mu.Unlock(); return time.Now().Before(until) }
-				c := sqs.New(x.c.Options(), func(o *sqs.Options) {
-					o.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-						if blocked() {
-							return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(page))}, nil
-						}
-						return x.srv.RoundTrip(r)
-					})}
-				})
-				x.send("a")
-				x.url = x.proxied()
-				block(time.Minute)
-				var r runs
-				j := x.startWith(c, r.take(10*time.Second))
-				time.Sleep(85 * time.Second) // it runs
-				block(2 * time.Minute)
-				time.Sleep(10 * time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				if n := len(x.dead()); n > 0 || r.count("a") != 1 || !x.log.has("max_receive_count=3") {
-					t.Errorf("%d dead-lettered, %d runs; want one run by the queue's attributes", n, r.count("a"))
-				}
+		run(t, page, setup{maxReceives: 3}, func(x *fixture) {
+			var mu sync.Mutex
+			var until time.Time
+			block := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); until = time.Now().Add(d) }
+			blocked := func() bool { mu.Lock(); defer mu.Unlock(); return time.Now().Before(until) }
+			c := sqs.New(x.c.Options(), func(o *sqs.Options) {
+				o.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+					if blocked() {
+						return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(page))}, nil
+					}
+					return x.srv.RoundTrip(r)
+				})}
 			})
+			x.send("a")
+			x.url = x.proxied()
+			block(time.Minute)
+			var r runs
+			j := x.startWith(c, r.take(10*time.Second))
+			time.Sleep(85 * time.Second) // it runs
+			block(2 * time.Minute)
+			time.Sleep(10 * time.Minute)
+			j.stopClean()
+			x.wantEmpty()
+			if n := len(x.dead()); n > 0 || r.count("a") != 1 || !x.log.has("max_receive_count=3") {
+				x.Errorf("%d dead-lettered, %d runs; want one run by the queue's attributes", n, r.count("a"))
+			}
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,44 +27,41 @@ func rejectBad(_ context.Context, m *sqsonce.Message) error {
 }
 
 func TestRejectGoesToTheDLQ(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
-				x.send("g:bad", "g:good")
-				id := x.queued()[0].ID
-				j := x.start(withKey(rejectBad), func(o *Options) {
-					o.ErrorText = func(err error) string { return fmt.Sprint("private: ", errors.Is(err, errTest)) }
-				})
-				time.Sleep(5 * time.Second)
-				j.stopClean()
-				x.wantEmpty()
-				dead := x.dead()
-				if len(dead) != 1 || dead[0].Body != "g:bad" {
-					t.Fatalf("dead-letter queue: %+v, want the bad one", dead)
-				}
-				m := dead[0]
-				if got := m.Attributes[sqsonce.AttrRejectReason]; got != "private: true" {
-					t.Errorf("reason: %q, want what ErrorText makes of it", got)
-				}
-				arn := "arn:aws:sqs:us-east-1:000000000000:jobs"
-				if fifo {
-					arn += ".fifo"
-					if m.Group != "g" || m.DedupID != id {
-						t.Errorf("group %q, dedup ID %q; want g and the message ID", m.Group, m.DedupID)
-					}
-				}
-				if got, want := m.Attributes[sqsonce.AttrEventKey], "sqs-message|"+arn+"|"+id; got != want {
-					t.Errorf("event key: got %q, want %q", got, want)
-				}
-				if got := m.Attributes[sqsonce.AttrDeadLetterSource]; got != arn {
-					t.Errorf("dead-letter-source: got %q, want the queue's ARN", got)
-				}
-				if s := j.Stats(); s.Rejected != 1 || s.Done != 1 || s.Failed != 1 {
-					t.Errorf("stats: %+v", s)
-				}
-			})
+	bothKinds(t, setup{maxReceives: 5}, func(x *fixture) {
+		fifo := host.IsFIFO(x.url)
+		x.send("g:bad", "g:good")
+		id := x.queued()[0].ID
+		j := x.start(withKey(rejectBad), func(o *Options) {
+			o.ErrorText = func(err error) string { return fmt.Sprint("private: ", errors.Is(err, errTest)) }
 		})
-	}
+		time.Sleep(5 * time.Second)
+		j.stopClean()
+		x.wantEmpty()
+		dead := x.dead()
+		if len(dead) != 1 || dead[0].Body != "g:bad" {
+			x.Fatalf("dead-letter queue: %+v, want the bad one", dead)
+		}
+		m := dead[0]
+		if got := m.Attributes[sqsonce.AttrRejectReason]; got != "private: true" {
+			x.Errorf("reason: %q, want what ErrorText makes of it", got)
+		}
+		arn := "arn:aws:sqs:us-east-1:000000000000:jobs"
+		if fifo {
+			arn += ".fifo"
+			if m.Group != "g" || m.DedupID != id {
+				x.Errorf("group %q, dedup ID %q; want g and the message ID", m.Group, m.DedupID)
+			}
+		}
+		if got, want := m.Attributes[sqsonce.AttrEventKey], "sqs-message|"+arn+"|"+id; got != want {
+			x.Errorf("event key: got %q, want %q", got, want)
+		}
+		if got := m.Attributes[sqsonce.AttrDeadLetterSource]; got != arn {
+			x.Errorf("dead-letter-source: got %q, want the queue's ARN", got)
+		}
+		if s := j.Stats(); s.Rejected != 1 || s.Done != 1 || s.Failed != 1 {
+			x.Errorf("stats: %+v", s)
+		}
+	})
 }
 
 func TestRejectWithoutDLQIsAnyOtherError(t *testing.T) {
@@ -75,7 +73,7 @@ func TestRejectWithoutDLQIsAnyOtherError(t *testing.T) {
 		if q := x.queued(); len(q) != 1 || q[0].ReceiveCount < 3 {
 			t.Errorf("queue: %+v, want the message, delivered again and again", q)
 		}
-		if !x.log.has("no dead-letter queue") {
+		if !x.log.has("its dead-letter queue is unknown") {
 			t.Error("nothing logged")
 		}
 	})
@@ -97,27 +95,25 @@ func TestRejectToTheQueueGiven(t *testing.T) {
 
 func TestRejectSettlesAfterTheSend(t *testing.T) {
 	for _, maxReceives := range []int{0, 5} {
-		t.Run(fmt.Sprint(maxReceives), func(t *testing.T) {
-			bubble(t, setup{maxReceives: maxReceives}, func(x *fixture) {
-				x.send("bad")
-				settled := make(chan bool, 10)
-				inDLQ := make(chan int, 10)
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					sqsonce.OnSettled(ctx, func(deadLettered bool) {
-						inDLQ <- len(x.dead())
-						settled <- deadLettered
-					})
-					return sqsonce.Reject(errTest)
-				}, func(o *Options) { o.WaitTime = time.Second })
-				want := maxReceives > 0
-				if got := <-settled; got != want {
-					t.Errorf("dead-lettered: got %t, want %t", got, want)
-				}
-				if n := <-inDLQ; want && n != 1 {
-					t.Errorf("settled with %d messages in the dead-letter queue", n)
-				}
-				j.stopClean()
-			})
+		run(t, fmt.Sprint(maxReceives), setup{maxReceives: maxReceives}, func(x *fixture) {
+			x.send("bad")
+			settled := make(chan bool, 10)
+			inDLQ := make(chan int, 10)
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				sqsonce.OnSettled(ctx, func(deadLettered bool) {
+					inDLQ <- len(x.dead())
+					settled <- deadLettered
+				})
+				return sqsonce.Reject(errTest)
+			}, func(o *Options) { o.WaitTime = time.Second })
+			want := maxReceives > 0
+			if got := <-settled; got != want {
+				x.Errorf("dead-lettered: got %t, want %t", got, want)
+			}
+			if n := <-inDLQ; want && n != 1 {
+				x.Errorf("settled with %d messages in the dead-letter queue", n)
+			}
+			j.stopClean()
 		})
 	}
 }

@@ -39,30 +39,26 @@ func TestDeleteOutlivesTheStop(t *testing.T) {
 // TestFinishedWithoutDelete: the handler succeeded and the delete was refused. The next delivery is deleted without a run.
 func TestFinishedWithoutDelete(t *testing.T) {
 	rule := fault.Rule{Op: opDelete, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo, faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("g:a", "g:b")
-				var r runs
-				j := x.start(r.take(time.Second))
-				time.Sleep(10 * time.Second)
-				if got := j.Stats().Undeleted; got == 0 {
-					t.Error("the refused delete is not counted")
-				}
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				for _, b := range []string{"g:a", "g:b"} {
-					if got := r.count(b); got != 1 {
-						t.Errorf("%s: %d runs, want 1", b, got)
-					}
-				}
-				if s := j.Stats(); s.Undeleted != 0 || s.Repeated == 0 {
-					t.Errorf("after the second delivery: %+v, want none undeleted", s)
-				}
-			})
-		})
-	}
+	bothKinds(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("g:a", "g:b")
+		var r runs
+		j := x.start(r.take(time.Second))
+		time.Sleep(10 * time.Second)
+		if got := j.Stats().Undeleted; got == 0 {
+			x.Error("the refused delete is not counted")
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		for _, b := range []string{"g:a", "g:b"} {
+			if got := r.count(b); got != 1 {
+				x.Errorf("%s: %d runs, want 1", b, got)
+			}
+		}
+		if s := j.Stats(); s.Undeleted != 0 || s.Repeated == 0 {
+			x.Errorf("after the second delivery: %+v, want none undeleted", s)
+		}
+	})
 }
 
 func TestUndeletedIsReported(t *testing.T) {
@@ -175,25 +171,22 @@ func TestExtensionsBesideDeletes(t *testing.T) {
 		"hang":          {Op: opDelete, Nth: 1, Times: 2, Do: fault.Delay, After: true, Delay: time.Hour},
 	} {
 		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: fifo, faults: []fault.Rule{rule}}, func(x *fixture) {
-					for i := range 50 {
-						x.send(fmt.Sprintf("g%d:%d", i%20, i))
-					}
-					var r runs
-					j := x.start(r.take(14*time.Second), func(o *Options) { o.Concurrency = 50 })
-					time.Sleep(5 * time.Minute)
-					x.srv.Set(fault.Plan{})
-					j.stopClean()
-					x.wantEmpty()
-					if s := j.Stats(); s.LeasesLost != 0 || s.Undeleted != 0 || len(r.list()) != 50 || s.Extensions == 0 {
-						t.Errorf("%d runs; %+v", len(r.list()), s)
-					}
-					if x.log.has("lease lost") || x.log.has("extension failed") {
-						t.Error("a refused extension beside a delete is logged")
-					}
-				})
+			runParallel(t, fmt.Sprintf("%s fifo=%t", name, fifo), setup{fifo: fifo, faults: []fault.Rule{rule}}, func(x *fixture) {
+				for i := range 50 {
+					x.send(fmt.Sprintf("g%d:%d", i%20, i))
+				}
+				var r runs
+				j := x.start(r.take(14*time.Second), func(o *Options) { o.Concurrency = 50 })
+				time.Sleep(5 * time.Minute)
+				x.srv.Set(fault.Plan{})
+				j.stopClean()
+				x.wantEmpty()
+				if s := j.Stats(); s.LeasesLost != 0 || s.Undeleted != 0 || len(r.list()) != 50 || s.Extensions == 0 {
+					x.Errorf("%d runs; %+v", len(r.list()), s)
+				}
+				if x.log.has("lease lost") || x.log.has("extension failed") {
+					x.Error("a refused extension beside a delete is logged")
+				}
 			})
 		}
 	}

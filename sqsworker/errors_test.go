@@ -57,7 +57,7 @@ func TestFatalErrorsEndRun(t *testing.T) {
 					t.Errorf("Run: got %v, want %s", err, code)
 				}
 				x.wantEmpty() // what is in flight is finished first
-				if n := x.log.count("stopping: the error"); n != 1 {
+				if n := x.log.count("sqsworker: stopping"); n != 1 {
 					t.Errorf("%d lines with the reason, want one", n)
 				}
 			})
@@ -89,12 +89,10 @@ func TestDeniedCalls(t *testing.T) {
 // A worker that is stopped while SQS has not answered yet has left nothing undone.
 func TestStoppedBeforeItEverReceived(t *testing.T) {
 	for _, op := range []string{opReceive, "GetQueueAttributes"} {
-		t.Run(op, func(t *testing.T) {
-			bubble(t, setup{faults: []fault.Rule{{Op: op, Prob: 1, Do: fault.Reset}}}, func(x *fixture) {
-				j := x.start(ok)
-				time.Sleep(20 * time.Second)
-				j.stopClean()
-			})
+		run(t, op, setup{faults: []fault.Rule{{Op: op, Prob: 1, Do: fault.Reset}}}, func(x *fixture) {
+			j := x.start(ok)
+			time.Sleep(20 * time.Second)
+			j.stopClean()
 		})
 	}
 }

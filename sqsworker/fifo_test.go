@@ -150,30 +150,28 @@ func TestFailingGroupIsGivenBackInOrder(t *testing.T) {
 func TestFollowersNeverReachTheDLQUntried(t *testing.T) {
 	for _, tries := range []int{1, 3} {
 		for _, maxReceives := range []int{1, 2, 3} {
-			t.Run(fmt.Sprintf("tries=%d max=%d", tries, maxReceives), func(t *testing.T) {
-				bubble(t, setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
-					x.send("g:bad", "g:1", "g:2", "g:3")
-					var r runs
-					j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-						defer r.begin(m.Body)()
-						if m.Body == "g:bad" {
-							return errTest
-						}
-						return nil
-					}, func(o *Options) { o.MaxAttempts = tries })
-					time.Sleep(10 * time.Minute)
-					j.stopClean()
-					x.wantEmpty()
-					dead := x.dead()
-					if len(dead) != 1 || dead[0].Body != "g:bad" {
-						t.Errorf("dead-letter queue: %+v, want only the bad one", dead)
+			run(t, fmt.Sprintf("tries=%d max=%d", tries, maxReceives), setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
+				x.send("g:bad", "g:1", "g:2", "g:3")
+				var r runs
+				j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+					defer r.begin(m.Body)()
+					if m.Body == "g:bad" {
+						return errTest
 					}
-					for _, b := range []string{"g:1", "g:2", "g:3"} {
-						if r.count(b) != 1 {
-							t.Errorf("%s: %d runs, want 1", b, r.count(b))
-						}
+					return nil
+				}, func(o *Options) { o.MaxAttempts = tries })
+				time.Sleep(10 * time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				dead := x.dead()
+				if len(dead) != 1 || dead[0].Body != "g:bad" {
+					x.Errorf("dead-letter queue: %+v, want only the bad one", dead)
+				}
+				for _, b := range []string{"g:1", "g:2", "g:3"} {
+					if r.count(b) != 1 {
+						x.Errorf("%s: %d runs, want 1", b, r.count(b))
 					}
-				})
+				}
 			})
 		}
 	}

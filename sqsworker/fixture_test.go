@@ -55,6 +55,28 @@ func bubble(t *testing.T, s setup, f func(*fixture)) {
 	})
 }
 
+// run is a subtest in a bubble of its own.
+func run(t *testing.T, name string, s setup, f func(*fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble(t, s, f) })
+}
+
+func runParallel(t *testing.T, name string, s setup, f func(*fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		bubble(t, s, f)
+	})
+}
+
+// bothKinds runs f with a standard and with a FIFO queue.
+func bothKinds(t *testing.T, s setup, f func(*fixture)) {
+	t.Helper()
+	for _, s.fifo = range []bool{false, true} {
+		run(t, fmt.Sprintf("fifo=%t", s.fifo), s, f)
+	}
+}
+
 func newFixture(t *testing.T, srv *memsqs.Server, s setup) *fixture {
 	t.Helper()
 	x := &fixture{T: t, srv: srv, log: &logBook{}, c: sqs.New(sqs.Options{

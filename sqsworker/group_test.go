@@ -23,59 +23,6 @@ func newGroup(t *testing.T, n int) (*loop, []*delivery) {
 	return l, ds
 }
 
-// Messages leave their group in any order, and the group is forgotten with the last of them.
-func TestMessagesLeaveTheirGroup(t *testing.T) {
-	t.Parallel()
-	l, ds := newGroup(t, 4)
-	g := ds[0].group
-	for _, step := range []struct {
-		leaves, head int
-		followers    []int
-	}{{1, 0, []int{2, 3}}, {3, 0, []int{2}}, {0, 2, nil}} {
-		l.remove(ds[step.leaves])
-		var followers []*delivery
-		for _, i := range step.followers {
-			followers = append(followers, ds[i])
-		}
-		if g.head != ds[step.head] || fmt.Sprint(g.followers) != fmt.Sprint(followers) || len(l.groups) != 1 {
-			t.Errorf("without message %d: head %v, followers %v, %d groups", step.leaves, g.head, g.followers, len(l.groups))
-		}
-	}
-	if l.remove(ds[2]); len(l.groups) != 0 || len(l.deliveries) != 0 {
-		t.Errorf("%d groups and %d messages are left, want none", len(l.groups), len(l.deliveries))
-	}
-}
-
-// A message that lost its lease takes its whole group along, but for a head that runs.
-func TestLostLeaseStopsItsGroup(t *testing.T) {
-	t.Parallel()
-	for _, state := range []state{ready, held, running} {
-		l, ds := newGroup(t, 3)
-		l.setState(ds[0], state)
-		l.loseLease(ds[1], "test", nil)
-		if runs := state == running; runs != (ds[0].state == running) || runs == ds[0].lease.lost {
-			t.Errorf("state %d: the head is in state %d, its lease lost: %t", state, ds[0].state, ds[0].lease.lost)
-		}
-		for _, d := range ds[1:] {
-			if d.state != gone || !d.lease.lost {
-				t.Errorf("state %d: a follower is in state %d, its lease lost: %t", state, d.state, d.lease.lost)
-			}
-		}
-	}
-}
-
-// A group without a head can be stopped too.
-func TestStopOfAGroupWithoutAHead(t *testing.T) {
-	t.Parallel()
-	l, ds := newGroup(t, 1)
-	g := ds[0].group
-	g.head, g.followers = nil, []*delivery{ds[0]}
-	l.stopGroup(g)
-	if ds[0].state != gone || len(l.deliveries) != 0 {
-		t.Errorf("the follower is in state %d", ds[0].state)
-	}
-}
-
 // Of two copies with the same receive count the later one counts. The list of what runs has it too.
 func TestNewerHandleIsAdopted(t *testing.T) {
 	t.Parallel()
@@ -113,6 +60,36 @@ func TestOrphanIsSettled(t *testing.T) {
 		}})
 		if l.calls.Wait(); settled != want {
 			t.Errorf("%v: settled %d times, want %d", outcome, settled, want)
+		}
+	}
+}
+
+// A group without a head can be stopped too.
+func TestStopOfAGroupWithoutAHead(t *testing.T) {
+	t.Parallel()
+	l, ds := newGroup(t, 1)
+	g := ds[0].group
+	g.head, g.followers = nil, []*delivery{ds[0]}
+	l.stopGroup(g)
+	if ds[0].state != gone || len(l.deliveries) != 0 {
+		t.Errorf("the follower is in state %d", ds[0].state)
+	}
+}
+
+// A message that lost its lease takes its whole group along, but for a head that runs.
+func TestLostLeaseStopsItsGroup(t *testing.T) {
+	t.Parallel()
+	for _, state := range []state{ready, held, running} {
+		l, ds := newGroup(t, 3)
+		l.setState(ds[0], state)
+		l.loseLease(ds[1], "test", nil)
+		if runs := state == running; runs != (ds[0].state == running) || runs == ds[0].lease.lost {
+			t.Errorf("state %d: the head is in state %d, its lease lost: %t", state, ds[0].state, ds[0].lease.lost)
+		}
+		for _, d := range ds[1:] {
+			if d.state != gone || !d.lease.lost {
+				t.Errorf("state %d: a follower is in state %d, its lease lost: %t", state, d.state, d.lease.lost)
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -39,25 +40,23 @@ func TestRetryAfterAndBackoff(t *testing.T) {
 		"backoff":   {errTest, 7 * time.Second},
 		"capped":    {sqsonce.RetryAfter(100*time.Hour, errTest), 12 * time.Hour},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				x.send("a")
-				again := make(chan time.Time, 2)
-				j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-					again <- time.Now()
-					if m.ReceiveCount == 1 {
-						return tc.err
-					}
-					return nil
-				}, func(o *Options) {
-					o.Backoff = func(n int) time.Duration { return time.Duration(n) * 7 * time.Second }
-				})
-				first, second := <-again, <-again
-				if got := second.Sub(first); got < max(time.Second, tc.want-3*time.Second) || got > tc.want+time.Second {
-					t.Errorf("came back after %s, want %s", got, tc.want)
+		run(t, name, setup{}, func(x *fixture) {
+			x.send("a")
+			again := make(chan time.Time, 2)
+			j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+				again <- time.Now()
+				if m.ReceiveCount == 1 {
+					return tc.err
 				}
-				j.stopClean()
+				return nil
+			}, func(o *Options) {
+				o.Backoff = func(n int) time.Duration { return time.Duration(n) * 7 * time.Second }
 			})
+			first, second := <-again, <-again
+			if got := second.Sub(first); got < max(time.Second, tc.want-3*time.Second) || got > tc.want+time.Second {
+				x.Errorf("came back after %s, want %s", got, tc.want)
+			}
+			j.stopClean()
 		})
 	}
 }
@@ -154,29 +153,26 @@ func TestInProgressAfterTheLeasesEnd(t *testing.T) {
 
 // TestInProgressNearTheDLQIsHeld: one more receive would move the message to the dead-letter queue without a run.
 func TestInProgressNearTheDLQIsHeld(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo, maxReceives: 1}, func(x *fixture) {
-				x.send("g:a", "h:b", "g:free")
-				var r runs
-				// One slot: a held message must not occupy it.
-				j := x.start(elsewhere(&r, time.Now().Add(10*time.Minute)), func(o *Options) { o.Concurrency = 1 })
-				time.Sleep(time.Minute)
-				if !fifo && r.count("g:free") != 1 {
-					t.Error("a held message occupies a slot")
-				}
-				time.Sleep(12 * time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				if n := len(x.dead()); n != 0 {
-					t.Errorf("%d in the dead-letter queue", n)
-				}
-				if s := j.Stats(); s.Done != 3 || s.Failed != 0 || s.Received != 3 {
-					t.Errorf("%v; %+v", r.list(), s)
-				}
-			})
-		})
-	}
+	bothKinds(t, setup{maxReceives: 1}, func(x *fixture) {
+		fifo := host.IsFIFO(x.url)
+		x.send("g:a", "h:b", "g:free")
+		var r runs
+		// One slot: a held message must not occupy it.
+		j := x.start(elsewhere(&r, time.Now().Add(10*time.Minute)), func(o *Options) { o.Concurrency = 1 })
+		time.Sleep(time.Minute)
+		if !fifo && r.count("g:free") != 1 {
+			x.Error("a held message occupies a slot")
+		}
+		time.Sleep(12 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if n := len(x.dead()); n != 0 {
+			x.Errorf("%d in the dead-letter queue", n)
+		}
+		if s := j.Stats(); s.Done != 3 || s.Failed != 0 || s.Received != 3 {
+			x.Errorf("%v; %+v", r.list(), s)
+		}
+	})
 }
 
 // TestInProgressTakesNoLocalRetry: a head whose event was in progress elsewhere still has all its retries in this process.

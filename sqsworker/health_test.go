@@ -95,7 +95,7 @@ func TestNotReadyWithoutProgress(t *testing.T) {
 		j.wantHealth("full for less than Wait + 1 min", 200, 200)
 		time.Sleep(2 * time.Second)
 		j.wantHealth("full, and nothing happens", 200, 503)
-		j.wantReason("/ready", "nothing more is received, and for 1m15s")
+		j.wantReason("/ready", "the worker is full, and for 1m15s")
 		time.Sleep(9 * time.Minute)
 		j.wantHealth("handlers have returned", 200, 200)
 		j.Shutdown()

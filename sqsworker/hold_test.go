@@ -51,35 +51,33 @@ func TestCopyIsHeldWithoutASlot(t *testing.T) {
 		"fifo":            {setup: setup{fifo: true, maxReceives: 5}, inFlight: 2},
 		"at last receive": {setup: setup{maxReceives: 1}, inFlight: 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, tc.setup, func(x *fixture) {
-				x.send("g:a.1", "h:a.2", "k:c")
-				var r runs
-				once, h := x.deduplicate(func(ctx context.Context, m *sqsonce.Message) error {
-					d := 3 * time.Minute // longer than the record's lease and the visibility timeout
-					if m.Body == "k:c" {
-						d = 0
-					}
-					return r.take(d)(ctx, m)
-				})
-				j := x.start(h, two, func(o *Options) { o.MaxInFlight = tc.inFlight })
-				time.Sleep(time.Minute + 300*time.Millisecond) // not when the copy is tried
-				if r.count("g:a.1")+r.count("h:a.2") != 1 || r.count("k:c") != 1 {
-					t.Errorf("started after a minute: %v, want one copy, and the other message", r.list())
+		run(t, name, tc.setup, func(x *fixture) {
+			x.send("g:a.1", "h:a.2", "k:c")
+			var r runs
+			once, h := x.deduplicate(func(ctx context.Context, m *sqsonce.Message) error {
+				d := 3 * time.Minute // longer than the record's lease and the visibility timeout
+				if m.Body == "k:c" {
+					d = 0
 				}
-				if n := len(x.queued()); n != 2 || j.Stats().Running != 1 {
-					t.Errorf("%d messages and %d handlers, want two copies and one", n, j.Stats().Running)
-				}
-				time.Sleep(2*time.Minute + 700*time.Millisecond)
-				x.wantEmpty() // the record's lease would end half a minute later
-				j.stopClean()
-				if s := j.Stats(); s.Received != 3 || s.Done != 3 || s.Failed != 0 || s.LeasesLost != 0 || len(r.list()) != 2 {
-					t.Errorf("%v; %+v", r.list(), s)
-				}
-				if s := once.Stats(); s.First != 2 || s.Completed != 1 {
-					t.Errorf("%+v", s)
-				}
+				return r.take(d)(ctx, m)
 			})
+			j := x.start(h, two, func(o *Options) { o.MaxInFlight = tc.inFlight })
+			time.Sleep(time.Minute + 300*time.Millisecond) // not when the copy is tried
+			if r.count("g:a.1")+r.count("h:a.2") != 1 || r.count("k:c") != 1 {
+				x.Errorf("started after a minute: %v, want one copy, and the other message", r.list())
+			}
+			if n := len(x.queued()); n != 2 || j.Stats().Running != 1 {
+				x.Errorf("%d messages and %d handlers, want two copies and one", n, j.Stats().Running)
+			}
+			time.Sleep(2*time.Minute + 700*time.Millisecond)
+			x.wantEmpty() // the record's lease would end half a minute later
+			j.stopClean()
+			if s := j.Stats(); s.Received != 3 || s.Done != 3 || s.Failed != 0 || s.LeasesLost != 0 || len(r.list()) != 2 {
+				x.Errorf("%v; %+v", r.list(), s)
+			}
+			if s := once.Stats(); s.First != 2 || s.Completed != 1 {
+				x.Errorf("%+v", s)
+			}
 		})
 	}
 }
@@ -159,53 +157,51 @@ func TestHeldCopiesAreLimited(t *testing.T) {
 		"messages": {held: 7, most: 7},
 		"bytes":    {held: 1000, filler: 100 << 10, most: 5},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{maxReceives: 1000}, func(x *fixture) {
-				filler := strings.Repeat("x", tc.filler)
-				send := func(event string, n int) {
-					for i := range n {
-						x.send(fmt.Sprintf("%s.%d%s", event, i, filler))
-					}
+		run(t, name, setup{maxReceives: 1000}, func(x *fixture) {
+			filler := strings.Repeat("x", tc.filler)
+			send := func(event string, n int) {
+				for i := range n {
+					x.send(fmt.Sprintf("%s.%d%s", event, i, filler))
 				}
-				o, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
-					o.Key = func(m *sqsonce.Message) (string, error) { return m.Body[:1], nil }
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				var r runs
-				j := x.start(o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
-					if m.Body[0] != 'a' {
-						return nil
-					}
-					return r.take(11*time.Minute)(ctx, m)
-				}), func(o *Options) { o.MaxHeld, o.MaxBytes = tc.held, 1<<20 })
-				send("a", 1)
-				time.Sleep(time.Second)
-				send("a", 30)
-				for i := range 9 {
-					send(fmt.Sprint(i), 1)
-				}
-				time.Sleep(10 * time.Minute)
-				held := -1 // the one that runs
-				for _, m := range x.queued() {
-					if m.Body[0] != 'a' {
-						t.Errorf("%.3s waits behind copies of another event", m.Body)
-					}
-					if m.ReceiveCount == 1 {
-						held++
-					}
-				}
-				if held != tc.most {
-					t.Errorf("%d copies held, want %d", held, tc.most)
-				}
-				time.Sleep(time.Hour)
-				x.wantEmpty()
-				j.stopClean()
-				if len(x.dead()) != 0 || len(r.list()) != 1 {
-					t.Errorf("%d runs, %d in the dead-letter queue", len(r.list()), len(x.dead()))
-				}
+			}
+			o, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
+				o.Key = func(m *sqsonce.Message) (string, error) { return m.Body[:1], nil }
 			})
+			if err != nil {
+				x.Fatal(err)
+			}
+			var r runs
+			j := x.start(o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body[0] != 'a' {
+					return nil
+				}
+				return r.take(11*time.Minute)(ctx, m)
+			}), func(o *Options) { o.MaxHeld, o.MaxBytes = tc.held, 1<<20 })
+			send("a", 1)
+			time.Sleep(time.Second)
+			send("a", 30)
+			for i := range 9 {
+				send(fmt.Sprint(i), 1)
+			}
+			time.Sleep(10 * time.Minute)
+			held := -1 // the one that runs
+			for _, m := range x.queued() {
+				if m.Body[0] != 'a' {
+					x.Errorf("%.3s waits behind copies of another event", m.Body)
+				}
+				if m.ReceiveCount == 1 {
+					held++
+				}
+			}
+			if held != tc.most {
+				x.Errorf("%d copies held, want %d", held, tc.most)
+			}
+			time.Sleep(time.Hour)
+			x.wantEmpty()
+			j.stopClean()
+			if len(x.dead()) != 0 || len(r.list()) != 1 {
+				x.Errorf("%d runs, %d in the dead-letter queue", len(r.list()), len(x.dead()))
+			}
 		})
 	}
 }
@@ -224,33 +220,31 @@ func TestHeldCopyAtTheStop(t *testing.T) {
 		{"stop at the last receive", 1, false, 0},
 		{"hurry at the last receive", 1, true, 2},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, setup{maxReceives: tc.maxReceives}, func(x *fixture) {
-				x.send("a.1", "a.2")
-				var r runs
-				_, h := x.deduplicate(r.take(20 * time.Second))
-				j := x.start(h, two)
-				time.Sleep(10 * time.Second)
-				if tc.hurry {
-					j.Shutdown()
+		run(t, tc.name, setup{maxReceives: tc.maxReceives}, func(x *fixture) {
+			x.send("a.1", "a.2")
+			var r runs
+			_, h := x.deduplicate(r.take(20 * time.Second))
+			j := x.start(h, two)
+			time.Sleep(10 * time.Second)
+			if tc.hurry {
+				j.Shutdown()
+			}
+			begun := time.Now()
+			if err := j.stop(); err != nil {
+				x.Errorf("Run: got %v, want nil", err)
+			}
+			left := append(x.queued(), x.dead()...) // a poll under way may receive again what was cancelled at its last receive
+			if len(left) != tc.left || len(r.list()) != 1 {
+				x.Errorf("%d left, %d runs; want %d, one", len(left), len(r.list()), tc.left)
+			}
+			for _, m := range left {
+				if back := m.VisibleAt.Sub(begun); m.Body != r.list()[0] && (back < 15*time.Second || back > time.Minute) {
+					x.Errorf("%s comes back %s after the stop began, want after the lease of the other delivery", m.Body, back)
 				}
-				begun := time.Now()
-				if err := j.stop(); err != nil {
-					t.Errorf("Run: got %v, want nil", err)
-				}
-				left := append(x.queued(), x.dead()...) // a poll under way may receive again what was cancelled at its last receive
-				if len(left) != tc.left || len(r.list()) != 1 {
-					t.Errorf("%d left, %d runs; want %d, one", len(left), len(r.list()), tc.left)
-				}
-				for _, m := range left {
-					if back := m.VisibleAt.Sub(begun); m.Body != r.list()[0] && (back < 15*time.Second || back > time.Minute) {
-						t.Errorf("%s comes back %s after the stop began, want after the lease of the other delivery", m.Body, back)
-					}
-				}
-				if s := j.Stats(); s.Abandoned != 0 || s.Undeleted != 0 {
-					t.Errorf("%+v", s)
-				}
-			})
+			}
+			if s := j.Stats(); s.Abandoned != 0 || s.Undeleted != 0 {
+				x.Errorf("%+v", s)
+			}
 		})
 	}
 }

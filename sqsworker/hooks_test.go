@@ -454,34 +454,32 @@ func TestContextOfHooks(t *testing.T) {
 // TestHookThatBlocks: one that takes long delays its own message or call, and no other.
 func TestHookThatBlocks(t *testing.T) {
 	for _, name := range []string{"Start", "End", "Call", "done"} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				x.sendMany(50)
-				var blocked atomic.Bool
-				block := func(in string) {
-					if in == name && !blocked.Swap(true) {
-						time.Sleep(15 * time.Second)
-					}
+		run(t, name, setup{}, func(x *fixture) {
+			x.sendMany(50)
+			var blocked atomic.Bool
+			block := func(in string) {
+				if in == name && !blocked.Swap(true) {
+					time.Sleep(15 * time.Second)
 				}
-				var h Hooks
-				h.Start = func(ctx context.Context, _ sqsonce.Delivery) context.Context { block("Start"); return ctx }
-				h.End = func(context.Context, sqsonce.Delivery, sqsonce.Return) { block("End") }
-				h.Call = func(ctx context.Context, c Call) (context.Context, func(CallResult)) {
-					if c.Purpose != PurposeDelete {
-						return ctx, nil
-					}
-					block("Call")
-					return ctx, func(CallResult) { block("done") }
+			}
+			var h Hooks
+			h.Start = func(ctx context.Context, _ sqsonce.Delivery) context.Context { block("Start"); return ctx }
+			h.End = func(context.Context, sqsonce.Delivery, sqsonce.Return) { block("End") }
+			h.Call = func(ctx context.Context, c Call) (context.Context, func(CallResult)) {
+				if c.Purpose != PurposeDelete {
+					return ctx, nil
 				}
-				j := x.start(ok, func(o *Options) { o.Hooks, o.VisibilityTimeout = []Hooks{h}, 5*time.Minute })
-				time.Sleep(4 * time.Second) // before the delete is repeated
-				if n := len(x.queued()); n > 10 || !blocked.Load() {
-					t.Errorf("%d of 50 messages are left while a hook blocks (%t), want those of its call at most", n, blocked.Load())
-				}
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-			})
+				block("Call")
+				return ctx, func(CallResult) { block("done") }
+			}
+			j := x.start(ok, func(o *Options) { o.Hooks, o.VisibilityTimeout = []Hooks{h}, 5*time.Minute })
+			time.Sleep(4 * time.Second) // before the delete is repeated
+			if n := len(x.queued()); n > 10 || !blocked.Load() {
+				x.Errorf("%d of 50 messages are left while a hook blocks (%t), want those of its call at most", n, blocked.Load())
+			}
+			time.Sleep(time.Minute)
+			j.stopClean()
+			x.wantEmpty()
 		})
 	}
 }

@@ -76,19 +76,17 @@ func TestHurryBeforeTheFirstReceive(t *testing.T) {
 // TestStopBeforeTheFirstStep: no receive is started, also if the stop is asked for at the last moment.
 func TestStopBeforeTheFirstStep(t *testing.T) {
 	for _, hurry := range []bool{false, true} {
-		t.Run(fmt.Sprintf("hurry=%t", hurry), func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				j := x.newJob(x.c, ok)
-				l := newLoop(j.ctx, j.Worker, queue{})
-				if hurry {
-					j.Shutdown()
-				} else {
-					j.cancel()
-				}
-				if err := l.run(); err != nil || x.calls(opReceive) > 0 {
-					t.Errorf("run: got %v and %d receives, want none", err, x.calls(opReceive))
-				}
-			})
+		run(t, fmt.Sprintf("hurry=%t", hurry), setup{}, func(x *fixture) {
+			j := x.newJob(x.c, ok)
+			l := newLoop(j.ctx, j.Worker, queue{})
+			if hurry {
+				j.Shutdown()
+			} else {
+				j.cancel()
+			}
+			if err := l.run(); err != nil || x.calls(opReceive) > 0 {
+				x.Errorf("run: got %v and %d receives, want none", err, x.calls(opReceive))
+			}
 		})
 	}
 }

@@ -15,21 +15,18 @@ func TestUnavailableAtLastReceiveInStop(t *testing.T) {
 	for _, asks := range []bool{false, true} {
 		for _, fifo := range []bool{false, true} {
 			for _, runs := range []time.Duration{100 * time.Millisecond, 10 * time.Minute} {
-				t.Run(fmt.Sprintf("asks=%t/fifo=%t/after %s", asks, fifo, runs), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: fifo, maxReceives: 1}, func(x *fixture) {
-						d := dependency{asks: asks}
-						d.set(sqsonce.Unavailable(errRefused))
-						x.send("a:1", "a:2", "b:1")
-						j := x.start(d.handle)
-						time.Sleep(runs)
-						j.cancel()
-						time.Sleep(5 * time.Second)
-						d.set(nil)
-						if err := j.wait(); err != nil || d.handled() != 3 {
-							t.Errorf("%d of 3 handled, Run: %v", d.handled(), err)
-						}
-					})
+				runParallel(t, fmt.Sprintf("asks=%t/fifo=%t/after %s", asks, fifo, runs), setup{fifo: fifo, maxReceives: 1}, func(x *fixture) {
+					d := dependency{asks: asks}
+					d.set(sqsonce.Unavailable(errRefused))
+					x.send("a:1", "a:2", "b:1")
+					j := x.start(d.handle)
+					time.Sleep(runs)
+					j.cancel()
+					time.Sleep(5 * time.Second)
+					d.set(nil)
+					if err := j.wait(); err != nil || d.handled() != 3 {
+						x.Errorf("%d of 3 handled, Run: %v", d.handled(), err)
+					}
 				})
 			}
 		}

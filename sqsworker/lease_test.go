@@ -14,63 +14,6 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-func TestLeaseProof(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	le := newLease("h", 1, receiveOrder{}, now, 30*time.Second, 0)
-	if got := le.remaining(now.Add(time.Second)); got != 29*time.Second {
-		t.Errorf("remaining 1 s after it was handed out: got %s, want 29 s", got)
-	}
-	if got := le.due.Sub(now); got != 15*time.Second {
-		t.Errorf("due after %s, want half", got)
-	}
-	for visibility, want := range map[time.Duration]time.Duration{10 * time.Second: 4750 * time.Millisecond, 9 * time.Second: 2850 * time.Millisecond} {
-		if got := extensionInterval(visibility, 0.5); got != want {
-			t.Errorf("interval of %s: got %s, want %s", visibility, got, want)
-		}
-	}
-	// An extension counts from before its call.
-	le.extended(now.Add(10*time.Second), now.Add(14*time.Second), 30*time.Second, 30*time.Second, false, 0)
-	if got := le.remaining(now.Add(14 * time.Second)); got != 26*time.Second {
-		t.Errorf("remaining after an extension that took 4 s: got %s, want 26 s", got)
-	}
-}
-
-func TestElapsedIsTheLargerClock(t *testing.T) {
-	t.Parallel()
-	start := time.Now()
-	if got := elapsed(start.Add(time.Minute), start); got != time.Minute {
-		t.Errorf("got %s, want 1 min", got)
-	}
-	// A suspend: the wall clock goes on, the monotonic one stands still. Round(0) strips the latter.
-	if got := elapsed(start.Round(0).Add(time.Hour), start); got != time.Hour {
-		t.Errorf("got %s, want 1 h", got)
-	}
-}
-
-func TestExtensionClamps(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	for _, tc := range []struct {
-		age, limit, want time.Duration
-		last             bool
-	}{
-		{time.Minute, 12 * time.Hour, 30 * time.Second, false},
-		{12*time.Hour - 20*time.Second, 12 * time.Hour, 19 * time.Second, true},
-		{12 * time.Hour, 12 * time.Hour, 0, true},
-		{30 * time.Second, time.Minute, 30 * time.Second, true},
-		{30*time.Second - 1, time.Minute, 30 * time.Second, true},
-		{29 * time.Second, time.Minute, 30 * time.Second, false},
-		{50 * time.Second, time.Minute, 10 * time.Second, true},
-	} {
-		le := lease{received: now.Add(-tc.age)}
-		got, last := le.extension(now, 30*time.Second, tc.limit)
-		if got != tc.want || last != tc.last {
-			t.Errorf("age %s: got %s, last %t; want %s, %t", tc.age, got, last, tc.want, tc.last)
-		}
-	}
-}
-
 // stepped is t on a machine whose wall clock was moved by d and whose monotonic clock was not. Package time has no function
 // for it: a Time with a monotonic reading has its seconds from bit 30 of its first word on.
 func stepped(t time.Time, d time.Duration) time.Time {
@@ -184,5 +127,50 @@ func TestLateSuccessProvesNothing(t *testing.T) {
 	l.extensionAnswered(change{d: d, handle: d.lease.handle, visibility: time.Minute}, nil, stepped(start, 110*time.Second), 0)
 	if s := l.Stats(); d.state != gone || s.LeasesLost != 1 || s.NotExtended != 1 || s.Extended != 0 {
 		t.Errorf("state %d, %+v; want the lease lost, and nothing extended", d.state, s)
+	}
+}
+
+func TestLeaseProof(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	le := newLease("h", 1, receiveOrder{}, now, 30*time.Second, 0)
+	if got := le.remaining(now.Add(time.Second)); got != 29*time.Second {
+		t.Errorf("remaining 1 s after it was handed out: got %s, want 29 s", got)
+	}
+	if got := le.due.Sub(now); got != 15*time.Second {
+		t.Errorf("due after %s, want half", got)
+	}
+	for visibility, want := range map[time.Duration]time.Duration{10 * time.Second: 4750 * time.Millisecond, 9 * time.Second: 2850 * time.Millisecond} {
+		if got := extensionInterval(visibility, 0.5); got != want {
+			t.Errorf("interval of %s: got %s, want %s", visibility, got, want)
+		}
+	}
+	// An extension counts from before its call.
+	le.extended(now.Add(10*time.Second), now.Add(14*time.Second), 30*time.Second, 30*time.Second, false, 0)
+	if got := le.remaining(now.Add(14 * time.Second)); got != 26*time.Second {
+		t.Errorf("remaining after an extension that took 4 s: got %s, want 26 s", got)
+	}
+}
+
+func TestExtensionClamps(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, tc := range []struct {
+		age, limit, want time.Duration
+		last             bool
+	}{
+		{time.Minute, 12 * time.Hour, 30 * time.Second, false},
+		{12*time.Hour - 20*time.Second, 12 * time.Hour, 19 * time.Second, true},
+		{12 * time.Hour, 12 * time.Hour, 0, true},
+		{30 * time.Second, time.Minute, 30 * time.Second, true},
+		{30*time.Second - 1, time.Minute, 30 * time.Second, true},
+		{29 * time.Second, time.Minute, 30 * time.Second, false},
+		{50 * time.Second, time.Minute, 10 * time.Second, true},
+	} {
+		le := lease{received: now.Add(-tc.age)}
+		got, last := le.extension(now, 30*time.Second, tc.limit)
+		if got != tc.want || last != tc.last {
+			t.Errorf("age %s: got %s, last %t; want %s, %t", tc.age, got, last, tc.want, tc.last)
+		}
 	}
 }

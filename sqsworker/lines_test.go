@@ -105,9 +105,11 @@ func TestDeadLetteringIsLogged(t *testing.T) {
 				j := x.start(rejectBad, book.option)
 				time.Sleep(time.Minute)
 				j.stopClean()
-				book.wantLine(t, "sqsworker: message sent to the dead-letter queue", map[string]any{
-					"level": "INFO", "key": "bad", "receive_count": 1.0, "reason": sqsonce.Reject(errTest).Error(),
-				})
+				want := map[string]any{"level": "INFO", "key": "bad", "receive_count": 1.0, "reason": sqsonce.Reject(errTest).Error(), keyGroup: nil}
+				if fifo {
+					want[keyGroup] = "bad"
+				}
+				book.wantLine(t, "sqsworker: message sent to the dead-letter queue", want)
 			})
 		})
 	}
@@ -208,15 +210,4 @@ func TestLinesHaveTheKey(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestLineWithoutAKey(t *testing.T) {
-	var book jsonLog
-	var o Options
-	book.option(&o)
-	raw := &sqstypes.Message{MessageAttributes: map[string]sqstypes.MessageAttributeValue{sqsonce.AttrEventKey: {}}}
-	o.Logger.Info("line", keyEvent, eventKey{raw: raw})
-	if lines := book.lines(t, "line"); len(lines) != 1 || lines[0][keyEvent] != nil {
-		t.Errorf("got %v, want a line without a key", lines)
-	}
 }

@@ -3,7 +3,6 @@ package sqsworker
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,15 +82,4 @@ func TestRunWaitsForLinesOfHandlers(t *testing.T) {
 			x.Error("the handler's line is not written when Run returns")
 		}
 	})
-}
-
-// A line names the group of its message, where it has one.
-func TestLinesNameTheGroup(t *testing.T) {
-	t.Parallel()
-	for group, want := range map[string]bool{"": false, "g": true} {
-		d := &delivery{m: &sqsonce.Message{ID: "a", Group: group}}
-		if got := slices.Contains(d.about(), any(keyGroup)); got != want {
-			t.Errorf("group %q: named %t, want %t", group, got, want)
-		}
-	}
 }

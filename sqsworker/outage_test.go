@@ -67,39 +67,36 @@ func TestOutage(t *testing.T) {
 		"misconfigured": {fmt.Errorf("%w: %w", sqsonce.ErrMisconfigured, errRefused), false},
 	} {
 		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
-					const messages = 30
-					for i := range messages {
-						x.send(fmt.Sprintf("g%d:%d", i%20, i))
+			runParallel(t, fmt.Sprintf("%s/fifo=%t", name, fifo), setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
+				const messages = 30
+				for i := range messages {
+					x.send(fmt.Sprintf("g%d:%d", i%20, i))
+				}
+				d := dependency{asks: c.asks}
+				d.set(c.down)
+				j := x.start(d.handle)
+				time.Sleep(50 * time.Second)
+				if reason := j.NotReady(); !strings.Contains(reason, errRefused.Error()) {
+					x.Errorf("not ready: %q", reason)
+				}
+				if receives := x.calls(opReceive); c.asks && receives > messages/10+20 {
+					x.Errorf("%d receives", receives)
+				}
+				if asked := d.asked.Load(); c.asks && (asked < 6 || asked > 12) {
+					x.Errorf("%d questions in 50 s", asked)
+				}
+				d.set(nil)
+				time.Sleep(time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				if n := d.handled(); n != messages || j.notReady.Load() != nil || len(x.dead()) > 0 {
+					x.Errorf("%d of %d done, not ready: %q, %d dead-lettered", n, messages, j.NotReady(), len(x.dead()))
+				}
+				for _, line := range []string{"sqsworker: unavailable: messages are held", "sqsworker: available again"} {
+					if got := x.log.count(line); got != 1 {
+						x.Errorf("%d times in the log: %s", got, line)
 					}
-					d := dependency{asks: c.asks}
-					d.set(c.down)
-					j := x.start(d.handle)
-					time.Sleep(50 * time.Second)
-					if reason := j.NotReady(); !strings.Contains(reason, errRefused.Error()) {
-						t.Errorf("not ready: %q", reason)
-					}
-					if receives := x.calls(opReceive); c.asks && receives > messages/10+20 {
-						t.Errorf("%d receives", receives)
-					}
-					if asked := d.asked.Load(); c.asks && (asked < 6 || asked > 12) {
-						t.Errorf("%d questions in 50 s", asked)
-					}
-					d.set(nil)
-					time.Sleep(time.Minute)
-					j.stopClean()
-					x.wantEmpty()
-					if n := d.handled(); n != messages || j.notReady.Load() != nil || len(x.dead()) > 0 {
-						t.Errorf("%d of %d done, not ready: %q, %d dead-lettered", n, messages, j.NotReady(), len(x.dead()))
-					}
-					for _, line := range []string{"sqsworker: unavailable: messages are held", "sqsworker: available again"} {
-						if got := x.log.count(line); got != 1 {
-							t.Errorf("%d times in the log: %s", got, line)
-						}
-					}
-				})
+				}
 			})
 		}
 	}
@@ -116,12 +113,9 @@ func TestOwnOutage(t *testing.T) {
 		for _, asks := range []bool{false, true} {
 			for _, fifo := range []bool{false, true} {
 				for _, slowStart := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%d/asks=%t/fifo=%t/slow start=%t", c.own, asks, fifo, slowStart), func(t *testing.T) {
-						t.Parallel()
-						bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
-							x.slowStart = slowStart
-							x.ownOutage(c.own, asks, c.bound)
-						})
+					runParallel(t, fmt.Sprintf("%d/asks=%t/fifo=%t/slow start=%t", c.own, asks, fifo, slowStart), setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
+						x.slowStart = slowStart
+						x.ownOutage(c.own, asks, c.bound)
 					})
 				}
 			}

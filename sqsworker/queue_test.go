@@ -2,7 +2,6 @@ package sqsworker
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -135,25 +134,25 @@ func TestStartupCheck(t *testing.T) {
 		"just enough": {setup: setup{maxReceives: 5}, opts: func(o *Options) {
 			o.VisibilityTimeout, o.WaitTime, o.StopTimeout, o.MaxInFlight, o.Concurrency = 5*time.Second, 5*time.Second, 10*time.Second, 5, 5
 		}},
+		"dead-letter queue missing": {opts: func(o *Options) { o.DeadLetterQueue = goodURL + "-nowhere" },
+			want: []string{"queue.RedrivePolicy", "Options.DeadLetterQueue"}},
 		"several": {opts: func(o *Options) { o.VisibilityTimeout, o.WaitTime = time.Second, time.Second },
 			want: []string{"Options.VisibilityTimeout", "Options.WaitTime", "queue.RedrivePolicy"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, tc.setup, func(x *fixture) {
-				for url, attrs := range map[string]map[string]string{x.url: tc.queue, x.dlq: tc.dead} {
-					if attrs == nil {
-						continue
-					}
-					must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attrs}))(t)
+		run(t, name, tc.setup, func(x *fixture) {
+			for url, attrs := range map[string]map[string]string{x.url: tc.queue, x.dlq: tc.dead} {
+				if attrs == nil {
+					continue
 				}
-				var fns []func(*Options)
-				if tc.opts != nil {
-					fns = append(fns, tc.opts)
-				}
-				if got := x.questionable(fns...); !slices.Equal(got, tc.want) {
-					t.Errorf("questionable: got %q, want %q", got, tc.want)
-				}
-			})
+				must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attrs}))(x)
+			}
+			var fns []func(*Options)
+			if tc.opts != nil {
+				fns = append(fns, tc.opts)
+			}
+			if got := x.questionable(fns...); !slices.Equal(got, tc.want) {
+				x.Errorf("questionable: got %q, want %q", got, tc.want)
+			}
 		})
 	}
 }
@@ -174,32 +173,21 @@ func TestHandlersKnowTheLongestReturn(t *testing.T) {
 		"dead-letter queue not read": {setup: setup{maxReceives: 5, faults: denied(2)}, want: (4+4)*day + 12*time.Hour},
 		"queue not read":             {setup: setup{maxReceives: 5, faults: denied(1)}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, tc.setup, func(x *fixture) {
-				if _, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{
-					QueueUrl: &x.dlq, Attributes: map[string]string{"MessageRetentionPeriod": "1209600"},
-				}); err != nil {
-					t.Fatal(err)
-				}
-				x.send("a:1")
-				got := make(chan time.Duration, 1)
-				j := x.start(func(ctx context.Context, _ *sqsonce.Message) error { got <- settle.LongestReturn(ctx); return nil })
-				if d := <-got; d != tc.want {
-					t.Errorf("got %s, want %s", d, tc.want)
-				}
-				j.stopClean()
-			})
+		run(t, name, tc.setup, func(x *fixture) {
+			if _, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{
+				QueueUrl: &x.dlq, Attributes: map[string]string{"MessageRetentionPeriod": "1209600"},
+			}); err != nil {
+				x.Fatal(err)
+			}
+			x.send("a:1")
+			got := make(chan time.Duration, 1)
+			j := x.start(func(ctx context.Context, _ *sqsonce.Message) error { got <- settle.LongestReturn(ctx); return nil })
+			if d := <-got; d != tc.want {
+				x.Errorf("got %s, want %s", d, tc.want)
+			}
+			j.stopClean()
 		})
 	}
-}
-
-func TestDeadLetterQueueMissing(t *testing.T) {
-	bubble(t, setup{fifo: false}, func(x *fixture) {
-		got := x.questionable(func(o *Options) { o.DeadLetterQueue = x.url + "-nowhere" })
-		if want := []string{"queue.RedrivePolicy", "Options.DeadLetterQueue"}; !slices.Equal(got, want) {
-			t.Errorf("questionable: got %q, want %q", got, want)
-		}
-	})
 }
 
 // TestKindIsNotWhatTheURLSays: behind a proxy with another name the groups of a FIFO queue would run in parallel.
@@ -226,54 +214,6 @@ func TestQueueMissing(t *testing.T) {
 			t.Errorf("%d receives, want none", n)
 		}
 	})
-}
-
-// answering answers with what SQS says of a queue whose names differ from those of its worker's.
-type answering struct {
-	stubClient
-	url  string
-	dead map[string]string
-}
-
-func (c answering) GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error) {
-	return &sqs.GetQueueUrlOutput{QueueUrl: &c.url}, nil
-}
-
-func (c answering) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
-	return &sqs.GetQueueAttributesOutput{Attributes: c.dead}, nil
-}
-
-func TestURLOfTheDLQ(t *testing.T) {
-	t.Parallel()
-	const arn = "arn:aws:sqs:us-east-1:000000000000:jobs-dlq"
-	for _, answer := range []string{"https://other.example.com/000000000000/jobs-dlq", ""} {
-		w := must.Get(New(answering{url: answer}, "https://host/000000000000/jobs", ok, func(o *Options) { o.Logger = slog.New(slog.DiscardHandler) }))(t)
-		got := queue{target: arn}
-		w.findDeadLetterQueue(t.Context(), &got, w.log)
-		if want := cmp.Or(answer, "https://host/000000000000/jobs-dlq"); got.deadLetter != want || got.confirmed.IsZero() != (answer == "") {
-			t.Errorf("SQS answers %q: got %+v, want %q", answer, got, want)
-		}
-	}
-}
-
-// A dead-letter queue whose retention is not told is not a questionable one.
-func TestUnknownRetentionOfTheDLQ(t *testing.T) {
-	t.Parallel()
-	log := &logBook{}
-	for retention, questionable := range map[string]bool{"": false, "60": true, "3600": false} {
-		w, err := New(answering{dead: map[string]string{"MessageRetentionPeriod": retention}}, goodURL, ok, func(o *Options) {
-			o.Logger = slog.New(slog.NewTextHandler(log, nil))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := log.count("questionable")
-		w.checkDeadLetterQueue(t.Context(), &queue{deadLetter: goodURL + "-dlq"}, time.Hour)
-		w.lines.Flush(time.Minute)
-		if got := log.count("questionable") > before; got != questionable {
-			t.Errorf("retention %q: questionable %t, want %t", retention, got, questionable)
-		}
-	}
 }
 
 // TestQueueARNOfTheOptions: where the attributes are denied, and the URL is a proxy's, a message gets the ARN of the options.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -36,24 +35,22 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 
 func TestInFlightIsTheLimit(t *testing.T) {
 	for _, limit := range []int{1, 3, 12, 25} {
-		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				for i := range 60 {
-					x.send(fmt.Sprint(i))
-				}
-				most := 0 // in flight when a receive is sent, what it asks for included; there is one at a time
-				c := &countedClient{Client: receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-					most = max(most, int(in.MaxNumberOfMessages)+x.inFlight())
-					return x.c.ReceiveMessage(ctx, in, o...)
-				}}}
-				j := x.startWith(c, ignores(time.Second, nil), func(o *Options) { o.Concurrency, o.MaxInFlight, o.MaxReceivers = 10, limit, 1 })
-				time.Sleep(2 * time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				if most > limit || c.receives.most > 1 {
-					t.Errorf("asked for %d in flight with %d polls, want at most %d and 1", most, c.receives.most, limit)
-				}
-			})
+		run(t, fmt.Sprint(limit), setup{}, func(x *fixture) {
+			for i := range 60 {
+				x.send(fmt.Sprint(i))
+			}
+			most := 0 // in flight when a receive is sent, what it asks for included; there is one at a time
+			c := &countedClient{Client: receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+				most = max(most, int(in.MaxNumberOfMessages)+x.inFlight())
+				return x.c.ReceiveMessage(ctx, in, o...)
+			}}}
+			j := x.startWith(c, ignores(time.Second, nil), func(o *Options) { o.Concurrency, o.MaxInFlight, o.MaxReceivers = 10, limit, 1 })
+			time.Sleep(2 * time.Minute)
+			j.stopClean()
+			x.wantEmpty()
+			if most > limit || c.receives.most > 1 {
+				x.Errorf("asked for %d in flight with %d polls, want at most %d and 1", most, c.receives.most, limit)
+			}
 		})
 	}
 }
@@ -73,57 +70,6 @@ func TestBytesAreTheLimit(t *testing.T) {
 			t.Errorf("%d of 200 KiB at once in 2 MiB, want 5 to 10", r.most)
 		}
 	})
-}
-
-// TestCapacity: a receive reserves as much as the largest of the last messages, and the expected size follows them down slowly.
-func TestCapacity(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		limit, used    amount
-		expected, want int64
-	}{
-		{amount{20, 100}, amount{}, 10, 10},
-		{amount{20, 100}, amount{15, 20}, 10, 5},
-		{amount{20, 100}, amount{15, 70}, 10, 3},
-		{amount{20, 100}, amount{1, 1}, 200, 0},
-		{amount{20, 100}, amount{1, 0}, 200, 1}, // one always fits
-		{amount{1, 100}, amount{1, 0}, 200, 0},
-		{amount{20, 100}, amount{30, 200}, 10, 0},
-	} {
-		if got := (&capacity{tc.limit, tc.used, tc.expected}).available(); int64(got) != tc.want {
-			t.Errorf("%+v: got %d", tc, got)
-		}
-	}
-	c := newCapacity(20, 1<<20)
-	for _, step := range []struct{ largest, want int64 }{
-		{0, firstExpected}, {1, firstExpected * 7 / 8}, {2 * firstExpected, 2 * firstExpected}, {1, firstExpected * 7 / 4},
-	} {
-		if c.learn(step.largest); c.expected != step.want {
-			t.Errorf("after messages of %d bytes: expected %d, want %d", step.largest, c.expected, step.want)
-		}
-	}
-	if a := c.reserve(2); a != (amount{2, 2 * c.expected}) || c.used != a {
-		t.Errorf("reserved %+v, used %+v", a, c.used)
-	}
-}
-
-// TestReceiversAfterAnAnswer: one more after a full receive if a handler has nothing to do, one less after an empty one.
-func TestReceiversAfterAnAnswer(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct{ target, asked, messages, slots, want int }{
-		{2, 2, 2, 1, 3}, {2, 2, 2, 0, 2}, {2, 2, 1, 1, 2}, {4, 2, 2, 1, 4}, {2, 2, 0, 1, 1}, {1, 2, 0, 1, 1},
-	} {
-		l := newTestLoop(t, func(o *Options) { o.MaxReceivers = 4 })
-		l.polling.target = tc.target
-		l.setFreeSlots(tc.slots)
-		e := received{poll: &poll{reserved: amount{messages: tc.asked}, sent: time.Now()}, arrival: time.Now()}
-		for i := range tc.messages {
-			e.batch = append(e.batch, incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}})
-		}
-		if l.received(e); l.polling.target != tc.want {
-			t.Errorf("%+v: got %d receivers", tc, l.polling.target)
-		}
-	}
 }
 
 func TestTransientReceiveErrorsBackOff(t *testing.T) {
@@ -153,17 +99,15 @@ func TestUnansweredReceives(t *testing.T) {
 		"throttled":  {fault.Rule{Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"}, 0, 0},
 	} {
 		for fifo, want := range map[bool]int64{false: c.standard, true: c.fifo} {
-			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
-				bubble(t, setup{fifo: fifo, faults: []fault.Rule{c.rule}}, func(x *fixture) {
-					x.send("g:a")
-					j := x.start(ok)
-					time.Sleep(10 * time.Minute)
-					j.stopClean()
-					x.wantEmpty()
-					if got := j.Stats(); got.Unanswered != want || got.Done != 1 {
-						t.Errorf("got %+v, want %d unanswered and 1 done", got, want)
-					}
-				})
+			run(t, fmt.Sprintf("%s fifo=%t", name, fifo), setup{fifo: fifo, faults: []fault.Rule{c.rule}}, func(x *fixture) {
+				x.send("g:a")
+				j := x.start(ok)
+				time.Sleep(10 * time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				if got := j.Stats(); got.Unanswered != want || got.Done != 1 {
+					x.Errorf("got %+v, want %d unanswered and 1 done", got, want)
+				}
 			})
 		}
 	}

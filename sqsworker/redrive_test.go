@@ -35,62 +35,59 @@ func TestDeadLetterQueueIsMissing(t *testing.T) {
 			{name: "not found", denied: "GetQueueUrl"},
 			{name: "found, but not by sends", denied: opSend},
 		} {
-			t.Run(fmt.Sprintf("%s/%d", c.name, maxReceives), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
-					remove := func() {
-						must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(t)
+			runParallel(t, fmt.Sprintf("%s/%d", c.name, maxReceives), setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
+				remove := func() {
+					must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(x)
+				}
+				if c.deletedAfter == 0 && c.denied == "" {
+					remove()
+				}
+				x.send("g:1bad", "g:2", "g:3")
+				if c.denied != "" {
+					x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: c.denied, Do: fault.Error, Code: "QueueDoesNotExist"}}})
+				}
+				if c.received {
+					x.receive(time.Second)
+					time.Sleep(2 * time.Second)
+				}
+				p := &poison{took: 6 * time.Second}
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					err := p.handle(ctx, m)
+					if err != nil && c.rejected {
+						return sqsonce.Reject(err)
 					}
-					if c.deletedAfter == 0 && c.denied == "" {
-						remove()
-					}
-					x.send("g:1bad", "g:2", "g:3")
-					if c.denied != "" {
-						x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: c.denied, Do: fault.Error, Code: "QueueDoesNotExist"}}})
-					}
-					if c.received {
-						x.receive(time.Second)
-						time.Sleep(2 * time.Second)
-					}
-					p := &poison{took: 6 * time.Second}
-					j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-						err := p.handle(ctx, m)
-						if err != nil && c.rejected {
-							return sqsonce.Reject(err)
-						}
-						return err
-					})
-					if c.deletedAfter > 0 {
-						time.Sleep(c.deletedAfter)
-						remove()
-					}
-					time.Sleep(time.Hour)
-					if len(p.handled()) > 0 || len(x.queued()) != 3 {
-						t.Errorf("done: %v, %d in the queue; want none done and all there", p.handled(), len(x.queued()))
-					}
-					want := 1
-					if c.received {
-						want++
-					}
-					for _, m := range x.queued() {
-						if m.ReceiveCount != want {
-							t.Errorf("%s was received %d times, want %d", m.Body, m.ReceiveCount, want)
-						}
-					}
-					if n := x.log.count("a FIFO group waits"); n != 1 || x.log.has("SQS moves the message") {
-						t.Errorf("%d lines say that the group waits, want one, and none that SQS moves a message", n)
-					}
-					x.srv.Set(fault.Plan{})
-					if c.denied == "" {
-						x.create("jobs-dlq.fifo", map[string]string{"FifoQueue": "true"})
-					}
-					time.Sleep(time.Minute)
-					j.stopClean()
-					x.wantEmpty()
-					if want := []string{"g:2", "g:3"}; !slices.Equal(p.handled(), want) || len(x.dead()) != 1 || x.dead()[0].Body != "g:1bad" {
-						t.Errorf("done: %v, dead-lettered: %+v; want %v, and the first one", p.handled(), x.dead(), want)
-					}
+					return err
 				})
+				if c.deletedAfter > 0 {
+					time.Sleep(c.deletedAfter)
+					remove()
+				}
+				time.Sleep(time.Hour)
+				if len(p.handled()) > 0 || len(x.queued()) != 3 {
+					x.Errorf("done: %v, %d in the queue; want none done and all there", p.handled(), len(x.queued()))
+				}
+				want := 1
+				if c.received {
+					want++
+				}
+				for _, m := range x.queued() {
+					if m.ReceiveCount != want {
+						x.Errorf("%s was received %d times, want %d", m.Body, m.ReceiveCount, want)
+					}
+				}
+				if n := x.log.count("a FIFO group waits"); n != 1 || x.log.has("SQS moves the message") {
+					x.Errorf("%d lines say that the group waits, want one, and none that SQS moves a message", n)
+				}
+				x.srv.Set(fault.Plan{})
+				if c.denied == "" {
+					x.create("jobs-dlq.fifo", map[string]string{"FifoQueue": "true"})
+				}
+				time.Sleep(time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				if want := []string{"g:2", "g:3"}; !slices.Equal(p.handled(), want) || len(x.dead()) != 1 || x.dead()[0].Body != "g:1bad" {
+					x.Errorf("done: %v, dead-lettered: %+v; want %v, and the first one", p.handled(), x.dead(), want)
+				}
 			})
 		}
 	}

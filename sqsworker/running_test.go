@@ -104,33 +104,6 @@ func TestRunningLost(t *testing.T) {
 	})
 }
 
-// TestRunningList: whatever ends first, the rest stays in its order.
-func TestRunningList(t *testing.T) {
-	t.Parallel()
-	l := newTestLoop(t)
-	var r runningHandlers
-	ds := make(map[string]*delivery)
-	for _, id := range []string{"a", "b", "c", "d", "e"} {
-		ds[id] = l.addTest(id, 1)
-		r.add(ds[id])
-	}
-	for _, step := range []struct{ ends, want string }{{"c", "abde"}, {"a", "bde"}, {"e", "bd"}, {"b", "d"}, {"d", ""}} {
-		r.remove(ds[step.ends])
-		all, total := r.list(10, time.Now())
-		got := ""
-		for _, h := range all {
-			got += h.MessageID
-		}
-		if got != step.want || total != len(step.want) {
-			t.Errorf("after the end of %s: %s of %d, want %s", step.ends, got, total, step.want)
-		}
-	}
-	r.add(ds["a"])
-	if all, total := r.list(10, time.Now()); len(all) != 1 || total != 1 {
-		t.Errorf("a run after the last has ended: %v of %d", all, total)
-	}
-}
-
 // TestRunningKey: of the middleware, else of the attributes; never of the body or the message ID, which the event may not have.
 func TestRunningKey(t *testing.T) {
 	const cloudEvent = `{"specversion":"1.0","id":"1","source":"shop","type":"placed"}`
@@ -145,30 +118,28 @@ func TestRunningKey(t *testing.T) {
 		{name: "kept", attribute: "orders|1", body: "b", tell: func(ctx context.Context) { settle.KeepKey(ctx, "sqs-message|q|m") }, want: "sqs-message|q|m"},
 		{name: "of a function", attribute: "orders|1", body: "b", tell: func(ctx context.Context) { settle.ShowKey(ctx, "own") }, want: "own"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &tt.body}
-				if tt.attribute != "" {
-					in.MessageAttributes = map[string]sqstypes.MessageAttributeValue{
-						sqsonce.AttrEventKey: {DataType: aws.String("String"), StringValue: &tt.attribute},
-					}
+		run(t, tt.name, setup{}, func(x *fixture) {
+			in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &tt.body}
+			if tt.attribute != "" {
+				in.MessageAttributes = map[string]sqstypes.MessageAttributeValue{
+					sqsonce.AttrEventKey: {DataType: aws.String("String"), StringValue: &tt.attribute},
 				}
-				must.Get(x.c.SendMessage(x.Context(), in))(t)
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					m.Attributes = nil // a handler may change its message
-					if tt.tell != nil {
-						tt.tell(ctx)
-					}
-					time.Sleep(5 * time.Second)
-					return nil
-				})
-				time.Sleep(time.Second)
-				if all, _ := j.Running(1); len(all) != 1 || all[0].Key() != tt.want {
-					t.Errorf("got %v, want one with the key %q", all, tt.want)
+			}
+			must.Get(x.c.SendMessage(x.Context(), in))(x)
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				m.Attributes = nil // a handler may change its message
+				if tt.tell != nil {
+					tt.tell(ctx)
 				}
-				time.Sleep(time.Minute)
-				j.stopClean()
+				time.Sleep(5 * time.Second)
+				return nil
 			})
+			time.Sleep(time.Second)
+			if all, _ := j.Running(1); len(all) != 1 || all[0].Key() != tt.want {
+				x.Errorf("got %v, want one with the key %q", all, tt.want)
+			}
+			time.Sleep(time.Minute)
+			j.stopClean()
 		})
 	}
 }

@@ -56,34 +56,32 @@ var skewCodes = []string{"InvalidSignatureException", "SignatureDoesNotMatch", "
 func TestClockOff(t *testing.T) {
 	for _, code := range skewCodes {
 		for name, jump := range map[string]bool{"from the start": false, "jumps": true} {
-			t.Run(code+" "+name, func(t *testing.T) {
-				bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-					sender := x.c
-					ahead := 10 * time.Minute
-					if jump {
-						ahead = 0
+			run(t, code+" "+name, setup{maxReceives: 5}, func(x *fixture) {
+				sender := x.c
+				ahead := 10 * time.Minute
+				if jump {
+					ahead = 0
+				}
+				c := x.clockAhead(code, ahead)
+				own := x.c
+				x.c = sender
+				x.sendMany(200)
+				var r runs
+				j := x.startWith(own, r.take(10*time.Second), func(o *Options) { o.Concurrency = 30 })
+				if jump {
+					time.Sleep(15 * time.Second)
+					c.delay = 3 * time.Second
+					for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+						c.ahead.Store(int64(ahead))
+						time.Sleep(30 * time.Second)
 					}
-					c := x.clockAhead(code, ahead)
-					own := x.c
-					x.c = sender
-					x.sendMany(200)
-					var r runs
-					j := x.startWith(own, r.take(10*time.Second), func(o *Options) { o.Concurrency = 30 })
-					if jump {
-						time.Sleep(15 * time.Second)
-						c.delay = 3 * time.Second
-						for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
-							c.ahead.Store(int64(ahead))
-							time.Sleep(30 * time.Second)
-						}
-					}
-					time.Sleep(15 * time.Minute)
-					j.stopClean()
-					x.wantEmpty()
-					if len(x.dead()) > 0 {
-						t.Errorf("%d dead-lettered", len(x.dead()))
-					}
-				})
+				}
+				time.Sleep(15 * time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				if len(x.dead()) > 0 {
+					x.Errorf("%d dead-lettered", len(x.dead()))
+				}
 			})
 		}
 	}
@@ -93,33 +91,31 @@ func TestClockOff(t *testing.T) {
 func TestSignatureRefused(t *testing.T) {
 	for _, code := range []string{"InvalidSignatureException", "SignatureDoesNotMatch"} {
 		for _, op := range []string{"", opAttributes, opReceive, opDelete, opChange} {
-			t.Run(fmt.Sprintf("%s %s", code, op), func(t *testing.T) {
-				bubble(t, setup{}, func(x *fixture) {
-					x.send("a")
-					x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: code}}})
-					began := time.Now()
-					var r runs
-					j := x.start(r.take(20*time.Second), func(o *Options) { o.StopTimeout = -1 })
-					if op == opDelete {
-						began = began.Add(20 * time.Second) // the handler
+			run(t, fmt.Sprintf("%s %s", code, op), setup{}, func(x *fixture) {
+				x.send("a")
+				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: code}}})
+				began := time.Now()
+				var r runs
+				j := x.start(r.take(20*time.Second), func(o *Options) { o.StopTimeout = -1 })
+				if op == opDelete {
+					began = began.Add(20 * time.Second) // the handler
+				}
+				if op == opChange {
+					began = began.Add(15 * time.Second) // the first extension
+				}
+				err := j.wait()
+				refused := 0
+				for _, c := range x.srv.Calls() {
+					if c.Fault != nil {
+						refused++
 					}
-					if op == opChange {
-						began = began.Add(15 * time.Second) // the first extension
-					}
-					err := j.wait()
-					refused := 0
-					for _, c := range x.srv.Calls() {
-						if c.Fault != nil {
-							refused++
-						}
-					}
-					if !isSignature(err) || !strings.Contains(err.Error(), code) || time.Since(began) > 10*time.Second+time.Second+j.opts.WaitTime {
-						t.Errorf("Run: got %v after %s", err, time.Since(began))
-					}
-					if refused < signatureRefusals || refused > 40 { // those of the stop included
-						t.Errorf("%d calls refused", refused)
-					}
-				})
+				}
+				if !isSignature(err) || !strings.Contains(err.Error(), code) || time.Since(began) > 10*time.Second+time.Second+j.opts.WaitTime {
+					x.Errorf("Run: got %v after %s", err, time.Since(began))
+				}
+				if refused < signatureRefusals || refused > 40 { // those of the stop included
+					x.Errorf("%d calls refused", refused)
+				}
 			})
 		}
 	}

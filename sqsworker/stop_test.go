@@ -43,79 +43,67 @@ func TestStopWaitsForThePoll(t *testing.T) {
 }
 
 func TestStopReleasesWhatWasNotStarted(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				var r runs
-				j := x.startPrefetching(r.take(10*time.Second), func(o *Options) { o.Concurrency, o.MaxInFlight, o.WaitTime = 2, 20, time.Second })
-				for i := range 10 {
-					x.send(fmt.Sprintf("g%d:%d", i%3, i))
-				}
-				j.Resume()
-				time.Sleep(2 * time.Second)
-				j.cancel()
-				time.Sleep(100 * time.Millisecond)
-				if n := x.inFlight(); n != 2 {
-					t.Errorf("%d in flight right after the stop began, want the two running", n)
-				}
-				if err := j.wait(); err != nil {
-					t.Errorf("Run: %v", err)
-				}
-				// The poll under way may receive what was given back, and give it back once more.
-				if s := j.Stats(); s.Released < 8 || s.Drained != 2 || s.Done != 2+paceMin {
-					t.Errorf("stats: %+v", s)
-				}
-				if n := len(x.queued()); n != 8 {
-					t.Errorf("%d messages left, want 8", n)
-				}
-			})
-		})
-	}
+	bothKinds(t, setup{}, func(x *fixture) {
+		var r runs
+		j := x.startPrefetching(r.take(10*time.Second), func(o *Options) { o.Concurrency, o.MaxInFlight, o.WaitTime = 2, 20, time.Second })
+		for i := range 10 {
+			x.send(fmt.Sprintf("g%d:%d", i%3, i))
+		}
+		j.Resume()
+		time.Sleep(2 * time.Second)
+		j.cancel()
+		time.Sleep(100 * time.Millisecond)
+		if n := x.inFlight(); n != 2 {
+			x.Errorf("%d in flight right after the stop began, want the two running", n)
+		}
+		if err := j.wait(); err != nil {
+			x.Errorf("Run: %v", err)
+		}
+		// The poll under way may receive what was given back, and give it back once more.
+		if s := j.Stats(); s.Released < 8 || s.Drained != 2 || s.Done != 2+paceMin {
+			x.Errorf("stats: %+v", s)
+		}
+		if n := len(x.queued()); n != 8 {
+			x.Errorf("%d messages left, want 8", n)
+		}
+	})
 }
 
 // TestStopRunsLastReceives: if a message at its last receive were given back, it would go to the dead-letter queue.
 func TestStopRunsLastReceives(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo, maxReceives: 1}, func(x *fixture) {
-				var r runs
-				j := x.startPrefetching(r.take(time.Second), func(o *Options) { o.Concurrency, o.WaitTime = 1, time.Second })
-				x.send("g:a", "g:b", "g:c")
-				j.Resume()
-				time.Sleep(500 * time.Millisecond)
-				j.stopClean()
-				x.wantEmpty()
-				if n := len(x.dead()); n != 0 || len(r.list()) != 3 {
-					t.Errorf("%d in the dead-letter queue, %v run; want 0 and all", n, r.list())
-				}
-			})
-		})
-	}
+	bothKinds(t, setup{maxReceives: 1}, func(x *fixture) {
+		var r runs
+		j := x.startPrefetching(r.take(time.Second), func(o *Options) { o.Concurrency, o.WaitTime = 1, time.Second })
+		x.send("g:a", "g:b", "g:c")
+		j.Resume()
+		time.Sleep(500 * time.Millisecond)
+		j.stopClean()
+		x.wantEmpty()
+		if n := len(x.dead()); n != 0 || len(r.list()) != 3 {
+			x.Errorf("%d in the dead-letter queue, %v run; want 0 and all", n, r.list())
+		}
+	})
 }
 
 // TestStopKeepsLastReceives: the stop's own receives don't get a message whose next receive is its last one. It would be given back at its
 // last receive when handlers are cancelled, and go to the dead-letter queue unrun.
 func TestStopKeepsLastReceives(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo, maxReceives: 2}, func(x *fixture) {
-				var r runs
-				j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.MaxInFlight = 1, 20 })
-				x.send("a:runs")
-				j.Resume()
-				time.Sleep(time.Second)
-				x.send("b:waits")
-				time.Sleep(5 * time.Second)
-				if s := j.Stats(); s.Waiting != 1 || s.Receiving == 0 {
-					t.Fatalf("stats: %+v, want a message that waits beside a receive", s)
-				}
-				j.stopClean()
-				if got := x.receive(time.Minute); len(got) != 2 || len(x.dead()) != 0 {
-					t.Errorf("%d visible after the stop, %d in the dead-letter queue; want 2 and 0", len(got), len(x.dead()))
-				}
-			})
-		})
-	}
+	bothKinds(t, setup{maxReceives: 2}, func(x *fixture) {
+		var r runs
+		j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.MaxInFlight = 1, 20 })
+		x.send("a:runs")
+		j.Resume()
+		time.Sleep(time.Second)
+		x.send("b:waits")
+		time.Sleep(5 * time.Second)
+		if s := j.Stats(); s.Waiting != 1 || s.Receiving == 0 {
+			x.Fatalf("stats: %+v, want a message that waits beside a receive", s)
+		}
+		j.stopClean()
+		if got := x.receive(time.Minute); len(got) != 2 || len(x.dead()) != 0 {
+			x.Errorf("%d visible after the stop, %d in the dead-letter queue; want 2 and 0", len(got), len(x.dead()))
+		}
+	})
 }
 
 func TestStuckHandlersAreReported(t *testing.T) {
@@ -173,31 +161,27 @@ func TestReleasesAreRetried(t *testing.T) {
 
 // TestHeartbeatGoesOnInTheStop: it ends when the last handler has returned and its delete is confirmed.
 func TestHeartbeatGoesOnInTheStop(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				x.send("g:a", "h:b")
-				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}}})
-				var r runs
-				j := x.start(r.take(45*time.Second), func(o *Options) {
-					o.VisibilityTimeout, o.StopTimeout, o.WaitTime = 10*time.Second, time.Minute, time.Second
-				})
-				time.Sleep(2 * time.Second)
-				j.cancel()
-				time.Sleep(2 * time.Second)
-				other := x.start(r.take(45 * time.Second))
-				if err := j.wait(); err != nil {
-					t.Errorf("Run: %v", err)
-				}
-				time.Sleep(time.Minute)
-				other.stopClean()
-				x.wantEmpty()
-				if s := other.Stats(); s.Received != 0 || len(r.list()) != 2 {
-					t.Errorf("another worker received %d; runs: %v", s.Received, r.list())
-				}
-			})
+	bothKinds(t, setup{}, func(x *fixture) {
+		x.send("g:a", "h:b")
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}}})
+		var r runs
+		j := x.start(r.take(45*time.Second), func(o *Options) {
+			o.VisibilityTimeout, o.StopTimeout, o.WaitTime = 10*time.Second, time.Minute, time.Second
 		})
-	}
+		time.Sleep(2 * time.Second)
+		j.cancel()
+		time.Sleep(2 * time.Second)
+		other := x.start(r.take(45 * time.Second))
+		if err := j.wait(); err != nil {
+			x.Errorf("Run: %v", err)
+		}
+		time.Sleep(time.Minute)
+		other.stopClean()
+		x.wantEmpty()
+		if s := other.Stats(); s.Received != 0 || len(r.list()) != 2 {
+			x.Errorf("another worker received %d; runs: %v", s.Received, r.list())
+		}
+	})
 }
 
 // TestStopTakesLessThan30Seconds: with the default options, whatever hangs. ECS and Kubernetes kill the process then.
@@ -205,43 +189,69 @@ func TestStopTakesLessThan30Seconds(t *testing.T) {
 	hang := func(op string) fault.Rule { return fault.Rule{Op: op, Prob: 1, Do: fault.Delay, Delay: time.Hour} }
 	for _, s := range []setup{{}, {fifo: true}, {strict: true}, {fifo: true, strict: true}} {
 		s.maxReceives = 5
-		t.Run(fmt.Sprintf("fifo=%t strict=%t", s.fifo, s.strict), func(t *testing.T) {
-			bubble(t, s, func(x *fixture) {
-				blocked := newClog()
-				defer close(blocked.open)
-				over := make(chan struct{})
-				defer close(over)
-				x.send("a:done", "b:stuck", "c:rejected", "d:settles", "e:slow")
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					switch m.Body {
-					case "b:stuck":
-						<-over
-					case "c:rejected":
-						time.Sleep(time.Second)
-						return sqsonce.Reject(errTest)
-					case "d:settles":
-						sqsonce.OnSettled(ctx, func(bool) { <-over })
-						return sqsonce.Reject(errTest)
-					case "e:slow":
-						<-ctx.Done()
-						time.Sleep(1900 * time.Millisecond)
-					}
-					return nil
-				}, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(blocked, nil)) })
-				time.Sleep(100 * time.Millisecond)
-				x.srv.Set(fault.Plan{Rules: []fault.Rule{hang(opReceive), hang(opDelete), hang(opChange), hang(opSend)}})
-				time.Sleep(14950 * time.Millisecond) // the next receive has begun
-				began := time.Now()
-				err := j.stop()
-				if took := time.Since(began); took < 27*time.Second || took >= 30*time.Second {
-					t.Errorf("stopped after %s, want 27 to 30 s", took)
+		run(t, fmt.Sprintf("fifo=%t strict=%t", s.fifo, s.strict), s, func(x *fixture) {
+			blocked := newClog()
+			defer close(blocked.open)
+			over := make(chan struct{})
+			defer close(over)
+			x.send("a:done", "b:stuck", "c:rejected", "d:settles", "e:slow")
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				switch m.Body {
+				case "b:stuck":
+					<-over
+				case "c:rejected":
+					time.Sleep(time.Second)
+					return sqsonce.Reject(errTest)
+				case "d:settles":
+					sqsonce.OnSettled(ctx, func(bool) { <-over })
+					return sqsonce.Reject(errTest)
+				case "e:slow":
+					<-ctx.Done()
+					time.Sleep(1900 * time.Millisecond)
 				}
-				if e, is := errors.AsType[*StopError](err); !is || e.Stuck != 1 {
-					t.Errorf("Run: got %v, want a StopError with one stuck", err)
-				}
-			})
+				return nil
+			}, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(blocked, nil)) })
+			time.Sleep(100 * time.Millisecond)
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{hang(opReceive), hang(opDelete), hang(opChange), hang(opSend)}})
+			time.Sleep(14950 * time.Millisecond) // the next receive has begun
+			began := time.Now()
+			err := j.stop()
+			if took := time.Since(began); took < 27*time.Second || took >= 30*time.Second {
+				x.Errorf("stopped after %s, want 27 to 30 s", took)
+			}
+			if e, is := errors.AsType[*StopError](err); !is || e.Stuck != 1 {
+				x.Errorf("Run: got %v, want a StopError with one stuck", err)
+			}
 		})
 	}
+}
+
+// TestQueueDeleted: Run ends, and each message in flight costs no call of its own.
+func TestQueueDeleted(t *testing.T) {
+	bothKinds(t, setup{}, func(x *fixture) {
+		for i := range 300 {
+			x.send(fmt.Sprintf("g%d:%d", i%150, i))
+		}
+		var r runs
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			time.Sleep(time.Duration(10_000+len(r.list())*50) * time.Millisecond)
+			if len(r.list())%3 == 0 {
+				return errTest
+			}
+			return nil
+		}, func(o *Options) { o.Concurrency, o.MaxInFlight = 100, 250 })
+		time.Sleep(5 * time.Second)
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}))(x)
+		before, began := len(x.srv.Calls()), time.Now()
+		err := j.wait()
+		if took := time.Since(began); !isMissing(err) || took > 30*time.Second {
+			x.Errorf("Run: got %v after %s, want that the queue does not exist", err, took)
+		}
+		if n := len(x.srv.Calls()) - before; n > 60 {
+			x.Errorf("%d calls to a queue that does not exist", n)
+		}
+	})
 }
 
 // TestEndOfTheStop: the stop goes on while anything is left to do, in whatever state, and reports what is left in the end.
@@ -269,37 +279,5 @@ func TestEndOfTheStop(t *testing.T) {
 	l.counts = [gone + 1]int{}
 	if !l.stopFinished() {
 		t.Error("not finished, with nothing left to do")
-	}
-}
-
-// TestQueueDeleted: Run ends, and each message in flight costs no call of its own.
-func TestQueueDeleted(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				for i := range 300 {
-					x.send(fmt.Sprintf("g%d:%d", i%150, i))
-				}
-				var r runs
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					defer r.begin(m.Body)()
-					time.Sleep(time.Duration(10_000+len(r.list())*50) * time.Millisecond)
-					if len(r.list())%3 == 0 {
-						return errTest
-					}
-					return nil
-				}, func(o *Options) { o.Concurrency, o.MaxInFlight = 100, 250 })
-				time.Sleep(5 * time.Second)
-				must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}))(t)
-				before, began := len(x.srv.Calls()), time.Now()
-				err := j.wait()
-				if took := time.Since(began); !isMissing(err) || took > 30*time.Second {
-					t.Errorf("Run: got %v after %s, want that the queue does not exist", err, took)
-				}
-				if n := len(x.srv.Calls()) - before; n > 60 {
-					t.Errorf("%d calls to a queue that does not exist", n)
-				}
-			})
-		})
 	}
 }

@@ -111,21 +111,18 @@ func TestOutageIsNoStorm(t *testing.T) {
 				if s.strict && rule.Do != fault.LoseReply && rule.Do != fault.Delay {
 					continue // no change arrives whose handle is old by then
 				}
-				t.Run(fmt.Sprintf("%s, %s fifo=%t strict=%t", name, end, s.fifo, s.strict), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, s, func(x *fixture) {
-						healthy, outage, after := x.storm(rule, result)
-						if outage.perSecond > 2*healthy.perSecond {
-							t.Errorf("%.1f calls a second in the outage, %.1f before", outage.perSecond, healthy.perSecond)
-						}
-						if after.perSecond > 2*healthy.perSecond {
-							t.Errorf("%.1f calls a second after the outage, %.1f before", after.perSecond, healthy.perSecond)
-						}
-						if outage.perCall < min(5, healthy.perCall) && outage.perSecond > 1 {
-							t.Errorf("%.1f entries a call in the outage, %.1f before", outage.perCall, healthy.perCall)
-						}
-						t.Logf("healthy %+v, outage %+v, after %+v", healthy, outage, after)
-					})
+				runParallel(t, fmt.Sprintf("%s, %s fifo=%t strict=%t", name, end, s.fifo, s.strict), s, func(x *fixture) {
+					healthy, outage, after := x.storm(rule, result)
+					if outage.perSecond > 2*healthy.perSecond {
+						x.Errorf("%.1f calls a second in the outage, %.1f before", outage.perSecond, healthy.perSecond)
+					}
+					if after.perSecond > 2*healthy.perSecond {
+						x.Errorf("%.1f calls a second after the outage, %.1f before", after.perSecond, healthy.perSecond)
+					}
+					if outage.perCall < min(5, healthy.perCall) && outage.perSecond > 1 {
+						x.Errorf("%.1f entries a call in the outage, %.1f before", outage.perCall, healthy.perCall)
+					}
+					x.Logf("healthy %+v, outage %+v, after %+v", healthy, outage, after)
 				})
 			}
 		}
@@ -171,7 +168,7 @@ func (x *fixture) storm(rule fault.Rule, result func() error) (healthy, outage, 
 	return healthy, outage, after
 }
 
-// TestPace: one call at a time after a failure, then twice as many with each success. Calls that were under way together
+// TestSlowdown: one call at a time after a failure, then twice as many with each success. Calls that were under way together
 // count as one failure.
 func TestSlowdown(t *testing.T) {
 	t.Parallel()
@@ -203,6 +200,9 @@ func TestSlowdown(t *testing.T) {
 	}
 	p.succeed()
 	want(now, 100, math.MaxInt)
+	if p.fail(now.Add(-time.Second), now, time.Second, time.Minute); p.failures != 1 {
+		t.Error("a call that began before the last failure, and fails after a success, does not count")
+	}
 }
 
 // TestFailedEntriesGoTogether: one entry in each of ten calls fails. They are sent again in one call, or in a few.
@@ -276,28 +276,25 @@ func TestSlowDeletesDoNotBoundThroughput(t *testing.T) {
 		fifo       bool
 		take, most time.Duration
 	}{{false, 3 * time.Second, 15 * time.Second}, {true, 3 * time.Second, 15 * time.Second}, {false, 8 * time.Second, 40 * time.Second}} {
-		t.Run(fmt.Sprintf("fifo=%t %s", tc.fifo, tc.take), func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{fifo: tc.fifo}, func(x *fixture) {
-				const messages = 6000
-				for i := range messages {
-					x.send(fmt.Sprintf("g%d:%d", i%2000, i)) // groups of three, one after the other
-				}
-				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: tc.take}}})
-				j := x.start(ok, func(o *Options) { o.Concurrency, o.MaxInFlight, o.MaxReceivers = 100, messages, 64 })
-				began := time.Now()
-				for len(x.queued()) > 0 {
-					time.Sleep(100 * time.Millisecond)
-				}
-				// 64 deletes at once would take 28 s, and 75 s.
-				if took := time.Since(began); took > tc.most {
-					t.Errorf("%d messages took %s", messages, took)
-				}
-				if n := j.Stats().Deletes; !tc.fifo && n > messages/10*5/4 {
-					t.Errorf("%d deletes of %d messages", n, messages)
-				}
-				j.stopClean()
-			})
+		runParallel(t, fmt.Sprintf("fifo=%t %s", tc.fifo, tc.take), setup{fifo: tc.fifo}, func(x *fixture) {
+			const messages = 6000
+			for i := range messages {
+				x.send(fmt.Sprintf("g%d:%d", i%2000, i)) // groups of three, one after the other
+			}
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: tc.take}}})
+			j := x.start(ok, func(o *Options) { o.Concurrency, o.MaxInFlight, o.MaxReceivers = 100, messages, 64 })
+			began := time.Now()
+			for len(x.queued()) > 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			// 64 deletes at once would take 28 s, and 75 s.
+			if took := time.Since(began); took > tc.most {
+				x.Errorf("%d messages took %s", messages, took)
+			}
+			if n := j.Stats().Deletes; !tc.fifo && n > messages/10*5/4 {
+				x.Errorf("%d deletes of %d messages", n, messages)
+			}
+			j.stopClean()
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -30,36 +31,33 @@ func (x *fixture) losesItsLease(r *runs, over chan struct{}, optFns ...func(*Opt
 
 // TestStuckHandlerFreesItsMessage: what comes again of it is given back, and another worker runs it.
 func TestStuckHandlerFreesItsMessage(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				x.send("g:a")
-				over := make(chan struct{})
-				var r, elsewhere runs
-				j := x.losesItsLease(&r, over)
-				x.send("g:b")
-				time.Sleep(time.Minute)
-				// Received at 0 s; at 10 s, given back for 10 s; at 20 s, for 20 s; at 40 s, for 40 s. On FIFO all with b.
-				for _, m := range x.queued() {
-					if m.Body == "g:a" && m.ReceiveCount != 4 {
-						t.Errorf("%s was received %d times in a minute, want 4", m.Body, m.ReceiveCount)
-					}
-				}
-				other := x.start(elsewhere.take(time.Second))
-				time.Sleep(time.Hour)
-				x.wantEmpty()
-				if elsewhere.count("g:a") != 1 || r.count("g:a") != 1 {
-					t.Errorf("runs: %v, elsewhere %v; want the message once in each", r.list(), elsewhere.list())
-				}
-				if order := elsewhere.list(); fifo && !slices.Equal(order, []string{"g:a", "g:b"}) {
-					t.Errorf("order elsewhere: %v", order)
-				}
-				close(over)
-				other.stopClean()
-				j.stopClean()
-			})
-		})
-	}
+	bothKinds(t, setup{}, func(x *fixture) {
+		fifo := host.IsFIFO(x.url)
+		x.send("g:a")
+		over := make(chan struct{})
+		var r, elsewhere runs
+		j := x.losesItsLease(&r, over)
+		x.send("g:b")
+		time.Sleep(time.Minute)
+		// Received at 0 s; at 10 s, given back for 10 s; at 20 s, for 20 s; at 40 s, for 40 s. On FIFO all with b.
+		for _, m := range x.queued() {
+			if m.Body == "g:a" && m.ReceiveCount != 4 {
+				x.Errorf("%s was received %d times in a minute, want 4", m.Body, m.ReceiveCount)
+			}
+		}
+		other := x.start(elsewhere.take(time.Second))
+		time.Sleep(time.Hour)
+		x.wantEmpty()
+		if elsewhere.count("g:a") != 1 || r.count("g:a") != 1 {
+			x.Errorf("runs: %v, elsewhere %v; want the message once in each", r.list(), elsewhere.list())
+		}
+		if order := elsewhere.list(); fifo && !slices.Equal(order, []string{"g:a", "g:b"}) {
+			x.Errorf("order elsewhere: %v", order)
+		}
+		close(over)
+		other.stopClean()
+		j.stopClean()
+	})
 }
 
 // TestCopyWaits: it does so while the handler may still return soon, and at its last receive, at which others would not get
@@ -70,24 +68,22 @@ func TestCopyWaits(t *testing.T) {
 		grace       time.Duration
 	}{"not stuck yet": {grace: time.Hour}, "at last receive": {maxReceives: 2}} {
 		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
-				bubble(t, setup{fifo: fifo, maxReceives: tc.maxReceives}, func(x *fixture) {
-					x.send("g:a")
-					over := make(chan struct{})
-					var r runs
-					j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace, o.Concurrency = tc.grace, 2 })
-					time.Sleep(10 * time.Minute)
-					if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 || r.count("g:a") != 1 {
-						t.Errorf("queue %+v, runs %v; want a message that was received twice and run once", q, r.list())
-					}
-					close(over)
-					time.Sleep(time.Second)
-					x.wantEmpty()
-					if dead := x.dead(); len(dead) != 0 || r.count("g:a") != 2 {
-						t.Errorf("dead-letter queue %+v, runs %v; want a second run", dead, r.list())
-					}
-					j.stopClean()
-				})
+			run(t, fmt.Sprintf("%s fifo=%t", name, fifo), setup{fifo: fifo, maxReceives: tc.maxReceives}, func(x *fixture) {
+				x.send("g:a")
+				over := make(chan struct{})
+				var r runs
+				j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace, o.Concurrency = tc.grace, 2 })
+				time.Sleep(10 * time.Minute)
+				if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 || r.count("g:a") != 1 {
+					x.Errorf("queue %+v, runs %v; want a message that was received twice and run once", q, r.list())
+				}
+				close(over)
+				time.Sleep(time.Second)
+				x.wantEmpty()
+				if dead := x.dead(); len(dead) != 0 || r.count("g:a") != 2 {
+					x.Errorf("dead-letter queue %+v, runs %v; want a second run", dead, r.list())
+				}
+				j.stopClean()
 			})
 		}
 	}
@@ -119,27 +115,23 @@ func TestFollowersWaitBehindAStuckHead(t *testing.T) {
 
 // TestCopyIsGivenBackLater: one that came before the handler counted as stuck is given back when it does.
 func TestCopyIsGivenBackLater(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				x.send("g:a")
-				over := make(chan struct{})
-				var r, elsewhere runs
-				j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace, o.Concurrency = 5*time.Minute, 2 })
-				time.Sleep(4 * time.Minute)
-				if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 {
-					t.Errorf("queue %+v, want a message that waits in its second receive", q)
-				}
-				other := x.start(elsewhere.take(time.Second))
-				time.Sleep(time.Hour)
-				x.wantEmpty()
-				if elsewhere.count("g:a") != 1 {
-					t.Errorf("not run elsewhere; runs: %v", r.list())
-				}
-				close(over)
-				other.stopClean()
-				j.stopClean()
-			})
-		})
-	}
+	bothKinds(t, setup{}, func(x *fixture) {
+		x.send("g:a")
+		over := make(chan struct{})
+		var r, elsewhere runs
+		j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace, o.Concurrency = 5*time.Minute, 2 })
+		time.Sleep(4 * time.Minute)
+		if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 {
+			x.Errorf("queue %+v, want a message that waits in its second receive", q)
+		}
+		other := x.start(elsewhere.take(time.Second))
+		time.Sleep(time.Hour)
+		x.wantEmpty()
+		if elsewhere.count("g:a") != 1 {
+			x.Errorf("not run elsewhere; runs: %v", r.list())
+		}
+		close(over)
+		other.stopClean()
+		j.stopClean()
+	})
 }

@@ -58,7 +58,7 @@ func (x *fixture) shortRetention(retention time.Duration, fails error, nowhere b
 	if questionable := x.log.has("setting=queue.MessageRetentionPeriod"); questionable != (retention < time.Hour) {
 		x.Errorf("a retention of %s is questionable: %t", retention, questionable)
 	}
-	if said := x.log.has("does not move it to the dead-letter queue"); said != nowhere {
+	if said := x.log.has("SQS deletes the message soon"); said != nowhere {
 		x.Errorf("a line about messages that SQS deletes: %t, want %t", said, nowhere)
 	}
 	if nowhere {

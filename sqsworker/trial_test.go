@@ -16,36 +16,33 @@ func refused(context.Context) error { return errRefused }
 func TestTrialWithoutReceive(t *testing.T) {
 	t.Parallel()
 	for name, paused := range map[string]bool{"full": false, "paused": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{maxReceives: 2}, func(x *fixture) {
-				const messages = 3
-				x.sendMany(messages)
-				var down atomic.Bool
-				down.Store(true)
-				var done atomic.Int32
-				j := x.start(func(context.Context, *sqsonce.Message) error {
-					if down.Load() {
-						return sqsonce.UnavailableUntil(errRefused, refused)
-					}
-					done.Add(1)
-					return nil
-				}, func(o *Options) {
-					if !paused {
-						o.Concurrency, o.MaxInFlight = messages, messages
-					}
-				})
-				time.Sleep(10 * time.Second)
-				if paused {
-					j.Pause()
+		runParallel(t, name, setup{maxReceives: 2}, func(x *fixture) {
+			const messages = 3
+			x.sendMany(messages)
+			var down atomic.Bool
+			down.Store(true)
+			var done atomic.Int32
+			j := x.start(func(context.Context, *sqsonce.Message) error {
+				if down.Load() {
+					return sqsonce.UnavailableUntil(errRefused, refused)
 				}
-				down.Store(false)
-				time.Sleep(time.Minute)
-				if done.Load() != messages {
-					t.Errorf("%d of %d done, not ready: %q", done.Load(), messages, j.NotReady())
+				done.Add(1)
+				return nil
+			}, func(o *Options) {
+				if !paused {
+					o.Concurrency, o.MaxInFlight = messages, messages
 				}
-				j.stopClean()
 			})
+			time.Sleep(10 * time.Second)
+			if paused {
+				j.Pause()
+			}
+			down.Store(false)
+			time.Sleep(time.Minute)
+			if done.Load() != messages {
+				x.Errorf("%d of %d done, not ready: %q", done.Load(), messages, j.NotReady())
+			}
+			j.stopClean()
 		})
 	}
 }
@@ -73,38 +70,35 @@ func TestTrialThatTellsNothing(t *testing.T) {
 		},
 		"duplicate": withoutRun[0], "rejected outside of dedup": withoutRun[2], "not decoded": withoutRun[3],
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-				var others, tried atomic.Int32
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					switch m.Body {
-					case "own":
-						settle.Ran(ctx, true) // as dedup does
-						return sqsonce.UnavailableUntil(errRefused, refused)
-					case "first":
-						if tried.Add(1) == 1 {
-							return tells(ctx, m)
-						}
-					default:
-						others.Add(1)
+		runParallel(t, name, setup{maxReceives: 5}, func(x *fixture) {
+			var others, tried atomic.Int32
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				switch m.Body {
+				case "own":
+					settle.Ran(ctx, true) // as dedup does
+					return sqsonce.UnavailableUntil(errRefused, refused)
+				case "first":
+					if tried.Add(1) == 1 {
+						return tells(ctx, m)
 					}
-					return nil
-				})
-				x.send("own")
-				time.Sleep(2 * time.Second)
-				x.send("first")
-				time.Sleep(33 * time.Second)
-				if tried.Load() != 1 || j.NotReady() == "" {
-					t.Errorf("tried %d times, not ready: %q; want once, and an outage", tried.Load(), j.NotReady())
+				default:
+					others.Add(1)
 				}
-				x.send("other")
-				time.Sleep(time.Minute)
-				if others.Load() != 1 || j.NotReady() != "" {
-					t.Errorf("%d of 1 others done, not ready: %q", others.Load(), j.NotReady())
-				}
-				j.stopClean()
+				return nil
 			})
+			x.send("own")
+			time.Sleep(2 * time.Second)
+			x.send("first")
+			time.Sleep(33 * time.Second)
+			if tried.Load() != 1 || j.NotReady() == "" {
+				x.Errorf("tried %d times, not ready: %q; want once, and an outage", tried.Load(), j.NotReady())
+			}
+			x.send("other")
+			time.Sleep(time.Minute)
+			if others.Load() != 1 || j.NotReady() != "" {
+				x.Errorf("%d of 1 others done, not ready: %q", others.Load(), j.NotReady())
+			}
+			j.stopClean()
 		})
 	}
 }

@@ -257,26 +257,23 @@ func TestSlowStart(t *testing.T) {
 		{"long", time.Minute, nil, 7 * time.Second, 9 * time.Second, 10},
 		{"unavailable", time.Second, sqsonce.UnavailableUntil(errTest, func(context.Context) error { return errTest }), 30 * time.Second, 50 * time.Second, 2},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-				x.slowStart = true
-				x.sendMany(10)
-				j := x.start(func(context.Context, *sqsonce.Message) error {
-					time.Sleep(tt.takes)
-					return tt.err
-				})
-				time.Sleep(tt.within)
-				if n := j.Stats().Received; n != 1 {
-					t.Errorf("%d received after %s, want one", n, tt.within)
-				}
-				time.Sleep(tt.beyond - tt.within)
-				if n := j.Stats().Received; n != tt.more {
-					t.Errorf("%d received after %s, want %d", n, tt.beyond, tt.more)
-				}
-				_ = j.stop()
-				time.Sleep(time.Minute) // handlers that ignored the stop
+		runParallel(t, tt.name, setup{maxReceives: 5}, func(x *fixture) {
+			x.slowStart = true
+			x.sendMany(10)
+			j := x.start(func(context.Context, *sqsonce.Message) error {
+				time.Sleep(tt.takes)
+				return tt.err
 			})
+			time.Sleep(tt.within)
+			if n := j.Stats().Received; n != 1 {
+				x.Errorf("%d received after %s, want one", n, tt.within)
+			}
+			time.Sleep(tt.beyond - tt.within)
+			if n := j.Stats().Received; n != tt.more {
+				x.Errorf("%d received after %s, want %d", n, tt.beyond, tt.more)
+			}
+			_ = j.stop()
+			time.Sleep(time.Minute) // handlers that ignored the stop
 		})
 	}
 }

@@ -20,33 +20,31 @@ func TestUselessReceives(t *testing.T) {
 		"no messages": `{}`, "an empty list": `{"Messages":[]}`, "null": `{"Messages":[null]}`, "an empty body": ``,
 		"no ID": `{"Messages":[{"Body":"b","ReceiptHandle":"h"}]}`, "no handle": `{"Messages":[{"Body":"b","MessageId":"i"}]}`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				x.send("a")
-				c := x.tapped(func(text []byte) []byte {
-					if bytes.Contains(text, []byte(`"Messages"`)) {
-						return []byte(answer)
-					}
-					return text
-				})
-				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opReceive, Prob: 1, Do: fault.ExpireEarly}}})
-				j := x.startWith(c, func(context.Context, *sqsonce.Message) error {
-					t.Error("a handler was started")
-					return nil
-				}, func(o *Options) { o.MaxReceivers = 5 })
-				time.Sleep(15 * time.Minute)
-				if n := x.calls(opReceive); n < 800 || n > 1000 {
-					t.Errorf("%d receives in 15 min, want about one a second", n)
+		run(t, name, setup{}, func(x *fixture) {
+			x.send("a")
+			c := x.tapped(func(text []byte) []byte {
+				if bytes.Contains(text, []byte(`"Messages"`)) {
+					return []byte(answer)
 				}
-				if n := x.log.count("receive answered without use"); n != 2 {
-					t.Errorf("%d lines, want 2", n)
-				}
-				began := time.Now()
-				j.stopClean()
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("the stop took %s", took)
-				}
+				return text
 			})
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opReceive, Prob: 1, Do: fault.ExpireEarly}}})
+			j := x.startWith(c, func(context.Context, *sqsonce.Message) error {
+				x.Error("a handler was started")
+				return nil
+			}, func(o *Options) { o.MaxReceivers = 5 })
+			time.Sleep(15 * time.Minute)
+			if n := x.calls(opReceive); n < 800 || n > 1000 {
+				x.Errorf("%d receives in 15 min, want about one a second", n)
+			}
+			if n := x.log.count("receive answered without use"); n != 2 {
+				x.Errorf("%d lines, want 2", n)
+			}
+			began := time.Now()
+			j.stopClean()
+			if took := time.Since(began); took > time.Second {
+				x.Errorf("the stop took %s", took)
+			}
 		})
 	}
 }

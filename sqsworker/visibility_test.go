@@ -103,30 +103,28 @@ func TestTwelveHourCap(t *testing.T) {
 		{0, 12 * time.Hour}, // also where the handler would take 13
 		{100 * time.Second, 100 * time.Second},
 	} {
-		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				x.send("a")
-				cancelled := make(chan error)
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					if m.ReceiveCount > 1 {
-						return nil
-					}
-					<-ctx.Done()
-					cancelled <- context.Cause(ctx)
+		run(t, fmt.Sprint(tc.want), setup{}, func(x *fixture) {
+			x.send("a")
+			cancelled := make(chan error)
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.ReceiveCount > 1 {
 					return nil
-				}, func(o *Options) { o.MaxExtension = tc.limit })
-				began := time.Now()
-				err := <-cancelled
-				took := time.Since(began)
-				if took > tc.want || took < tc.want-5*time.Second || !errors.Is(err, sqsonce.ErrLeaseLost) {
-					t.Errorf("cancelled after %s with %v, want ErrLeaseLost just before %s", took, err, tc.want)
 				}
-				if x.log.has("extension failed") || x.log.has("refused") {
-					t.Error("an extension was refused: it asked for too long")
-				}
-				time.Sleep(2 * time.Minute)
-				j.stopClean()
-			})
+				<-ctx.Done()
+				cancelled <- context.Cause(ctx)
+				return nil
+			}, func(o *Options) { o.MaxExtension = tc.limit })
+			began := time.Now()
+			err := <-cancelled
+			took := time.Since(began)
+			if took > tc.want || took < tc.want-5*time.Second || !errors.Is(err, sqsonce.ErrLeaseLost) {
+				x.Errorf("cancelled after %s with %v, want ErrLeaseLost just before %s", took, err, tc.want)
+			}
+			if x.log.has("extension failed") || x.log.has("refused") {
+				x.Error("an extension was refused: it asked for too long")
+			}
+			time.Sleep(2 * time.Minute)
+			j.stopClean()
 		})
 	}
 }
@@ -137,29 +135,26 @@ func TestSlowAnswersLoseNothing(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		for _, after := range []bool{false, true} {
 			for _, delay := range []time.Duration{6 * time.Second, 12 * time.Second} {
-				t.Run(fmt.Sprintf("fifo=%t after=%t %s", fifo, after, delay), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: fifo}, func(x *fixture) {
-						const messages = 25
-						for i := range messages {
-							x.send(fmt.Sprintf("g%d:%d", i%12, i))
-						}
-						var rules []fault.Rule // not for the startup check, which has a timeout
-						for _, op := range []string{opReceive, opChange, opDelete} {
-							rules = append(rules, fault.Rule{Op: op, Prob: 1, Do: fault.Delay, After: after, Delay: delay})
-						}
-						x.srv.Set(fault.Plan{Rules: rules})
-						var r runs
-						j := x.start(r.take(100 * time.Second))
-						time.Sleep(20 * time.Minute)
-						x.srv.Set(fault.Plan{}) // the stop waits for 5 s
-						time.Sleep(time.Minute)
-						j.stopClean()
-						x.wantEmpty()
-						if s := j.Stats(); s.LeasesLost != 0 || s.Undeleted != 0 || len(r.list()) != messages {
-							t.Errorf("%d runs of %d messages; %+v", len(r.list()), messages, s)
-						}
-					})
+				runParallel(t, fmt.Sprintf("fifo=%t after=%t %s", fifo, after, delay), setup{fifo: fifo}, func(x *fixture) {
+					const messages = 25
+					for i := range messages {
+						x.send(fmt.Sprintf("g%d:%d", i%12, i))
+					}
+					var rules []fault.Rule // not for the startup check, which has a timeout
+					for _, op := range []string{opReceive, opChange, opDelete} {
+						rules = append(rules, fault.Rule{Op: op, Prob: 1, Do: fault.Delay, After: after, Delay: delay})
+					}
+					x.srv.Set(fault.Plan{Rules: rules})
+					var r runs
+					j := x.start(r.take(100 * time.Second))
+					time.Sleep(20 * time.Minute)
+					x.srv.Set(fault.Plan{}) // the stop waits for 5 s
+					time.Sleep(time.Minute)
+					j.stopClean()
+					x.wantEmpty()
+					if s := j.Stats(); s.LeasesLost != 0 || s.Undeleted != 0 || len(r.list()) != messages {
+						x.Errorf("%d runs of %d messages; %+v", len(r.list()), messages, s)
+					}
 				})
 			}
 		}
@@ -227,30 +222,80 @@ func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 		"lease lost": sqsonce.ErrLeaseLost,
 	} {
 		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
-				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
-					x.send("g:a", "h:b")
-					j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-						if m.ReceiveCount > 1 {
-							return nil
-						}
-						time.Sleep(40 * time.Second) // extended twice
-						return end
-					}, func(o *Options) { o.MaxAttempts = 1 })
-					time.Sleep(2 * time.Minute)
-					before := x.calls(opChange)
-					if before == 0 {
-						t.Error("nothing was extended")
+			run(t, fmt.Sprintf("%s fifo=%t", name, fifo), setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
+				x.send("g:a", "h:b")
+				j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+					if m.ReceiveCount > 1 {
+						return nil
 					}
-					time.Sleep(time.Hour)
-					if n := x.calls(opChange) - before; n != 0 {
-						t.Errorf("%d visibility changes after the end", n)
-					}
-					j.stopClean()
-				})
+					time.Sleep(40 * time.Second) // extended twice
+					return end
+				}, func(o *Options) { o.MaxAttempts = 1 })
+				time.Sleep(2 * time.Minute)
+				before := x.calls(opChange)
+				if before == 0 {
+					x.Error("nothing was extended")
+				}
+				time.Sleep(time.Hour)
+				if n := x.calls(opChange) - before; n != 0 {
+					x.Errorf("%d visibility changes after the end", n)
+				}
+				j.stopClean()
 			})
 		}
 	}
+}
+
+// TestNoExtensionThatProvesNoMore: the visibility timeout that a message has ends with MaxExtension.
+func TestNoExtensionThatProvesNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLoop(t, func(o *Options) { o.VisibilityTimeout, o.MaxExtension = time.Minute, time.Minute })
+		d := l.addTest("a", 1)
+		time.Sleep(30 * time.Second)
+		l.extendDue()
+		if n := l.counters.extensions.Load(); n != 0 || !d.lease.final {
+			t.Errorf("%d extensions, final %t, want none and final", n, d.lease.final)
+		}
+		l.calls.Wait()
+	})
+}
+
+// TestReleaseIsNotExtended: a release is under way when an extension is due. The extension could reach SQS after it.
+func TestReleaseIsNotExtended(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	d.lease.anchor, d.lease.due = time.Now().Add(-50*time.Second), time.Now()
+	l.setState(d, releasing)
+	l.extendDue() // a call would panic
+	l.calls.Wait()
+	if n := l.counters.extensions.Load(); n != 0 {
+		t.Errorf("%d calls to extend what is given back", n)
+	}
+}
+
+// TestReleaseWaitsForTheExtension: an extension is sent between 12 and 14 s, and reaches SQS 4.5 s later. It would undo a
+// release sent at 16 s, and hide the message until 46 s or longer.
+func TestReleaseWaitsForTheExtension(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: 4500 * time.Millisecond}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		again := make(chan time.Time, 1)
+		began := time.Now()
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			if m.ReceiveCount > 1 {
+				again <- time.Now()
+				return nil
+			}
+			time.Sleep(16 * time.Second)
+			return sqsonce.RetryAfter(10*time.Second, errTest)
+		})
+		if took := (<-again).Sub(began); took > 30*time.Second {
+			t.Errorf("came back after %s, want 10 s after the extension's answer", took)
+		}
+		j.stopClean()
+	})
 }
 
 // TestExtensionsGoTogether: an extension goes a little before it is due along with others, but not one that waits to be tried
@@ -305,21 +350,6 @@ func TestOneCallTriesExtensions(t *testing.T) {
 	}
 }
 
-// TestNoExtensionThatProvesNoMore: the visibility timeout that a message has ends with MaxExtension.
-func TestNoExtensionThatProvesNoMore(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newTestLoop(t, func(o *Options) { o.VisibilityTimeout, o.MaxExtension = time.Minute, time.Minute })
-		d := l.addTest("a", 1)
-		time.Sleep(30 * time.Second)
-		l.extendDue()
-		if n := l.counters.extensions.Load(); n != 0 || !d.lease.final {
-			t.Errorf("%d extensions, final %t, want none and final", n, d.lease.final)
-		}
-		l.calls.Wait()
-	})
-}
-
 // TestExtensionTimes: how long extensions wait for others, and for an answer, depends on how long the visibility timeout is.
 func TestExtensionTimes(t *testing.T) {
 	t.Parallel()
@@ -363,20 +393,6 @@ func TestFailedExtensionsBackOff(t *testing.T) {
 	}
 }
 
-// TestReleaseIsNotExtended: a release is under way when an extension is due. The extension could reach SQS after it.
-func TestReleaseIsNotExtended(t *testing.T) {
-	t.Parallel()
-	l := newTestLoop(t)
-	d := l.addTest("a", 1)
-	d.lease.anchor, d.lease.due = time.Now().Add(-50*time.Second), time.Now()
-	l.setState(d, releasing)
-	l.extendDue() // a call would panic
-	l.calls.Wait()
-	if n := l.counters.extensions.Load(); n != 0 {
-		t.Errorf("%d calls to extend what is given back", n)
-	}
-}
-
 // TestReleaseCalls: a release asks for nothing beyond SQS's 12 h, is sent while it has an effect, and again if its call fails.
 func TestReleaseCalls(t *testing.T) {
 	t.Parallel()
@@ -406,28 +422,5 @@ func TestReleaseCalls(t *testing.T) {
 			t.Errorf("after the failure: %d calls, %d in calls, %+v, %v", l.releases.calls, l.releases.inCalls, l.releases.slow, l.releases.failed)
 		}
 		l.calls.Wait()
-	})
-}
-
-// TestReleaseWaitsForTheExtension: an extension is sent between 12 and 14 s, and reaches SQS 4.5 s later. It would undo a
-// release sent at 16 s, and hide the message until 46 s or longer.
-func TestReleaseWaitsForTheExtension(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: 4500 * time.Millisecond}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a")
-		again := make(chan time.Time, 1)
-		began := time.Now()
-		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-			if m.ReceiveCount > 1 {
-				again <- time.Now()
-				return nil
-			}
-			time.Sleep(16 * time.Second)
-			return sqsonce.RetryAfter(10*time.Second, errTest)
-		})
-		if took := (<-again).Sub(began); took > 30*time.Second {
-			t.Errorf("came back after %s, want 10 s after the extension's answer", took)
-		}
-		j.stopClean()
 	})
 }

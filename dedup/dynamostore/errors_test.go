@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -147,23 +146,20 @@ func TestKindsOfTexts(t *testing.T) {
 		"fails, new code":        {500, "SomethingNew", "no", unavailable},
 		"service unavailable":    {503, "ServiceUnavailable", "no", unavailable},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t}
-				s, err := New(b.client(transport(func(r *http.Request) (*http.Response, error) {
-					body := "{}"
-					if tt.code != "" {
-						body = `{"__type":"com.amazonaws.dynamodb.v20120810#` + tt.code + `","message":"` + tt.text + `"}`
-					}
-					h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, requestID: {"1"}}
-					return &http.Response{StatusCode: tt.status, Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
-				})), testTable)
-				if err != nil {
-					t.Fatal(err)
+		bubble(t, name, func(t *testing.T) {
+			b := &bed{T: t}
+			s, err := New(b.client(transport(func(r *http.Request) (*http.Response, error) {
+				body := "{}"
+				if tt.code != "" {
+					body = `{"__type":"com.amazonaws.dynamodb.v20120810#` + tt.code + `","message":"` + tt.text + `"}`
 				}
-				b.wantKinds(s, tt.want)
-			})
+				h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, requestID: {"1"}}
+				return &http.Response{StatusCode: tt.status, Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+			})), testTable)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.wantKinds(s, tt.want)
 		})
 	}
 }
@@ -175,18 +171,15 @@ func TestKindsOfBadClients(t *testing.T) {
 		"no Region":    {},
 		"bad endpoint": {Region: "us-east-1", BaseEndpoint: aws.String("://")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t}
-				o.Credentials = b.client(nil).Options().Credentials
-				o.HTTPClient = &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
-					t.Error("a request was sent")
-					return nil, errors.New("sent")
-				})}
-				s := must.Get(New(dynamodb.New(o), testTable))(t)
-				b.wantKinds(s, misconfigured)
-			})
+		bubble(t, name, func(t *testing.T) {
+			b := &bed{T: t}
+			o.Credentials = b.client(nil).Options().Credentials
+			o.HTTPClient = &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+				t.Error("a request was sent")
+				return nil, errors.New("sent")
+			})}
+			s := must.Get(New(dynamodb.New(o), testTable))(t)
+			b.wantKinds(s, misconfigured)
 		})
 	}
 }
@@ -248,13 +241,10 @@ func TestKindsOfNetworkErrors(t *testing.T) {
 			return nil, r.Context().Err()
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t}
-				s := must.Get(New(b.client(f), testTable))(t)
-				b.wantKinds(s, unavailable)
-			})
+		bubble(t, name, func(t *testing.T) {
+			b := &bed{T: t}
+			s := must.Get(New(b.client(f), testTable))(t)
+			b.wantKinds(s, unavailable)
 		})
 	}
 }
@@ -273,34 +263,31 @@ func TestKindsOfMissingCredentials(t *testing.T) {
 		"provider not reached":   {&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, unavailable},
 		"provider never answers": {nil, unavailable},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				sent := 0
-				c := dynamodb.New(dynamodb.Options{
-					Region: "us-east-1",
-					HTTPClient: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
-						sent++
-						return nil, errors.New("sent")
-					})},
-					Credentials: aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-						if tt.err == nil {
-							<-ctx.Done()
-							return aws.Credentials{}, ctx.Err()
-						}
-						return aws.Credentials{}, tt.err
-					}),
-				})
-				s, err := New(c, testTable)
-				if err != nil {
-					t.Fatal(err)
-				}
-				start := time.Now()
-				(&bed{T: t}).wantKinds(s, tt.want)
-				if took := time.Since(start); sent > 0 || took > time.Second && tt.err != nil {
-					t.Errorf("%d requests in %s, want none, and no retries", sent, took)
-				}
+		bubble(t, name, func(t *testing.T) {
+			sent := 0
+			c := dynamodb.New(dynamodb.Options{
+				Region: "us-east-1",
+				HTTPClient: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+					sent++
+					return nil, errors.New("sent")
+				})},
+				Credentials: aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+					if tt.err == nil {
+						<-ctx.Done()
+						return aws.Credentials{}, ctx.Err()
+					}
+					return aws.Credentials{}, tt.err
+				}),
 			})
+			s, err := New(c, testTable)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			(&bed{T: t}).wantKinds(s, tt.want)
+			if took := time.Since(start); sent > 0 || took > time.Second && tt.err != nil {
+				t.Errorf("%d requests in %s, want none, and no retries", sent, took)
+			}
 		})
 	}
 }

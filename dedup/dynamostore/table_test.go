@@ -60,23 +60,19 @@ func TestCheck(t *testing.T) {
 		{"TTL on another attribute", keys("id"), kinds{"id": str}, "ttl", []error{ErrTTL}},
 		{"all of it", keys("pk"), kinds{"pk": str}, "ttl", []error{ErrKeySchema, ErrTTL}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: memdynamodb.New()}
-				t.Cleanup(b.srv.Close)
-				if c.keys != nil {
-					b.table(c.keys, c.types, c.ttl)
+		runEmpty(t, c.name, func(t *testing.T, b *bed) {
+			if c.keys != nil {
+				b.table(c.keys, c.types, c.ttl)
+			}
+			err := b.store().Check(t.Context())
+			if (err == nil) != (c.want == nil) {
+				t.Errorf("Check: got %v, want %v", err, c.want)
+			}
+			for _, want := range c.want {
+				if e, ok := errors.AsType[*tableError](err); !ok || e.Table != testTable || !errors.Is(err, want) {
+					t.Errorf("Check: got %v, want a *tableError that matches %v", err, want)
 				}
-				err := b.store().Check(t.Context())
-				if (err == nil) != (c.want == nil) {
-					t.Errorf("Check: got %v, want %v", err, c.want)
-				}
-				for _, want := range c.want {
-					if e, ok := errors.AsType[*tableError](err); !ok || e.Table != testTable || !errors.Is(err, want) {
-						t.Errorf("Check: got %v, want a *tableError that matches %v", err, want)
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -123,32 +119,28 @@ func TestFirstUseOfABadTable(t *testing.T) {
 		{"number", keys("id"), kinds{"id": "N"}, ErrKeySchema},
 		{"sort key", keys("id", "sk"), kinds{"id": "S", "sk": "S"}, ErrKeySchema},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: memdynamodb.New()}
-				t.Cleanup(b.srv.Close)
-				if c.keys != nil {
-					b.table(c.keys, c.types, "")
+		runEmpty(t, c.name, func(t *testing.T, b *bed) {
+			if c.keys != nil {
+				b.table(c.keys, c.types, "")
+			}
+			s := b.store()
+			_, errs := acquireAll(t.Context(), b.storeWithPeer(), claimsOf(2)) // in a batch
+			if err := errs[0]; !errors.Is(err, c.want) || !errors.Is(err, sqsonce.ErrMisconfigured) || !errors.Is(err, sqsonce.ErrUnavailable) {
+				t.Errorf("Acquire in a batch: got %v, want %v that matches ErrMisconfigured", err, c.want)
+			}
+			l := dedup.Lease{Key: testKey, Owner: "a", Fence: 1}
+			for op, err := range map[string]error{
+				"Acquire":  second(granted.Lease(s.Acquire(t.Context(), claim("a")))),
+				"Renew":    second(s.Renew(t.Context(), l, lease)),
+				"Complete": s.Complete(t.Context(), l, dedup.Result{}),
+				"Release":  s.Release(t.Context(), l, nil),
+				"Inspect":  second(s.Inspect(t.Context(), testKey)),
+				"Delete":   s.Delete(t.Context(), testKey),
+			} {
+				if e, ok := errors.AsType[*tableError](err); !ok || e.Table != testTable || !errors.Is(err, c.want) {
+					t.Errorf("%s: got %v, want a *tableError that matches %v", op, err, c.want)
 				}
-				s := b.store()
-				_, errs := acquireAll(t.Context(), b.storeWithPeer(), claimsOf(2)) // in a batch
-				if err := errs[0]; !errors.Is(err, c.want) || !errors.Is(err, sqsonce.ErrMisconfigured) || !errors.Is(err, sqsonce.ErrUnavailable) {
-					t.Errorf("Acquire in a batch: got %v, want %v that matches ErrMisconfigured", err, c.want)
-				}
-				l := dedup.Lease{Key: testKey, Owner: "a", Fence: 1}
-				for op, err := range map[string]error{
-					"Acquire":  second(granted.Lease(s.Acquire(t.Context(), claim("a")))),
-					"Renew":    second(s.Renew(t.Context(), l, lease)),
-					"Complete": s.Complete(t.Context(), l, dedup.Result{}),
-					"Release":  s.Release(t.Context(), l, nil),
-					"Inspect":  second(s.Inspect(t.Context(), testKey)),
-					"Delete":   s.Delete(t.Context(), testKey),
-				} {
-					if e, ok := errors.AsType[*tableError](err); !ok || e.Table != testTable || !errors.Is(err, c.want) {
-						t.Errorf("%s: got %v, want a *tableError that matches %v", op, err, c.want)
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -175,18 +167,14 @@ func TestCreateTableRefusesAnothersTable(t *testing.T) {
 		{"key", "pk", "", ErrKeySchema},
 		{"TTL", "id", "ttl", ErrTTL},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: memdynamodb.New()}
-				t.Cleanup(b.srv.Close)
-				b.table(keys(c.key), kinds{c.key: "S"}, c.ttl)
-				if err := CreateTable(t.Context(), b.client(b.srv), testTable); !errors.Is(err, c.want) {
-					t.Errorf("CreateTable: got %v, want %v", err, c.want)
-				}
-				if err := b.store().Check(t.Context()); !errors.Is(err, c.want) {
-					t.Errorf("Check afterwards: got %v, want %v", err, c.want)
-				}
-			})
+		runEmpty(t, c.name, func(t *testing.T, b *bed) {
+			b.table(keys(c.key), kinds{c.key: "S"}, c.ttl)
+			if err := CreateTable(t.Context(), b.client(b.srv), testTable); !errors.Is(err, c.want) {
+				t.Errorf("CreateTable: got %v, want %v", err, c.want)
+			}
+			if err := b.store().Check(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("Check afterwards: got %v, want %v", err, c.want)
+			}
 		})
 	}
 }
