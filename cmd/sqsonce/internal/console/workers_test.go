@@ -161,7 +161,7 @@ func TestDoctorIsBounded(t *testing.T) {
 		}
 		time.Sleep(doctorTimeout)
 		synctest.Wait()
-		f.has("/doctor", "it was ended after 2m0s", "could not look", "Examine orders")
+		f.has("/doctor", "it ended after 2m0s", "could not look", "Examine orders")
 		if most.Load() != 1 {
 			t.Errorf("%d examinations at once", most.Load())
 		}

@@ -108,7 +108,7 @@ var deadLetterDefects = []defect{
 	},
 
 	{
-		name: "a chain", id: "Q6", verdict: Fail, text: "orders-dlq has a redrive policy of its own",
+		name: "a chain", id: "Q6", verdict: Fail, text: "orders-dlq has its own redrive policy",
 		spoil: with("orders-dlq", "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("orders")+`","maxReceiveCount":3}`),
 	},
 	{
@@ -121,7 +121,7 @@ var deadLetterDefects = []defect{
 		},
 	},
 	{
-		name: "a move task", id: "Q6", verdict: Warn, text: "a message move task takes messages out of orders-dlq, 1 of 3 so far",
+		name: "a move task", id: "Q6", verdict: Warn, text: "a message move task moves messages out of orders-dlq, 1 of 3 so far",
 		spoil: all(letters(3, time.Hour), func(a *account) {
 			must.Get(a.stack.SQS.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 				SourceArn: aws.String(dlqARN), DestinationArn: aws.String(queueARN("orders")), MaxNumberOfMessagesPerSecond: aws.Int32(1),
@@ -155,15 +155,15 @@ func visibleAlone(a *account) {
 
 var alarmDefects = []defect{
 	{name: "none", id: "A1", verdict: Warn,
-		text: "no alarm says that there are messages in orders-dlq; no alarm says that messages in orders wait", spoil: without("dead letters",
+		text: "no alarm fires when orders-dlq has messages; no alarm fires when messages in orders wait", spoil: without("dead letters",
 			"age")},
-	{name: "none", id: "A1", verdict: Warn, fifo: true, text: "no alarm says that there are messages in orders-dlq.fifo",
+	{name: "none", id: "A1", verdict: Warn, fifo: true, text: "no alarm fires when orders-dlq.fifo has messages",
 		spoil: without("dead letters", "age")},
-	{name: "none on dead letters", id: "A1", verdict: Warn, text: "no alarm says that there are messages in orders-dlq",
+	{name: "none on dead letters", id: "A1", verdict: Warn, text: "no alarm fires when orders-dlq has messages",
 		spoil: without("dead letters")},
-	{name: "none on age", id: "A1", verdict: Warn, text: "no alarm says that messages in orders wait", spoil: without("age")},
+	{name: "none on age", id: "A1", verdict: Warn, text: "no alarm fires when messages in orders wait", spoil: without("age")},
 	{
-		name: "on another queue", id: "A1", verdict: Warn, text: "no alarm says that messages in orders wait",
+		name: "on another queue", id: "A1", verdict: Warn, text: "no alarm fires when messages in orders wait",
 		spoil: func(a *account) { a.metric["age"].Dimensions = ofQueue("orders2") },
 	},
 	{name: "visible alone", id: "A1", verdict: Warn, text: `alarm "dead letters" counts the visible messages of orders-dlq alone`,

@@ -145,7 +145,7 @@ var queueDefects = []defect{
 	},
 
 	{
-		name: "body as deduplication ID", id: "Q8", verdict: Warn, fifo: true, text: "orders.fifo takes the hash of the body",
+		name: "body as deduplication ID", id: "Q8", verdict: Warn, fifo: true, text: "orders.fifo uses the hash of the body",
 		spoil: with("orders.fifo", "ContentBasedDeduplication", "true"),
 	},
 	{
@@ -190,15 +190,15 @@ func concurrency(most, reserved int32) func(*account) {
 
 var functionDefects = []defect{
 	{
-		name: "none", id: "L1", verdict: Fail, text: "no event source mapping hands messages of orders to billing",
+		name: "none", id: "L1", verdict: Fail, text: "no event source mapping sends messages of orders to billing",
 		spoil: func(a *account) { a.mappings = nil },
 	},
 	{
-		name: "of another function", id: "L1", verdict: Fail, text: "no event source mapping hands messages of orders to billing",
+		name: "of another function", id: "L1", verdict: Fail, text: "no event source mapping sends messages of orders to billing",
 		spoil: mapped(func(m *mappingConfiguration) { m.FunctionArn = aws.String(functionARN("billing-test")) }),
 	},
 	{
-		name: "of another alias", id: "L1", verdict: Fail, text: "no event source mapping hands messages of orders to billing:live",
+		name: "of another alias", id: "L1", verdict: Fail, text: "no event source mapping sends messages of orders to billing:live",
 		words: "--function-name billing:live",
 		spoil: func(a *account) {
 			a.deployment.Function = "billing:live"

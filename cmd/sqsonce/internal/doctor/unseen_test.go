@@ -51,7 +51,7 @@ func TestDenied(t *testing.T) {
 		"an encrypted filter": {mapped(func(m *mappingConfiguration) { m.KMSKeyArn = aws.String("k") }),
 			"filter criteria of mapping " + uuid + " are encrypted", []string{"L4"}},
 		"no timeout":    {func(a *account) { a.functions["billing"].Timeout = nil }, "billing has the timeout 0 s", []string{"Q7"}},
-		"no visibility": {lie("orders", "VisibilityTimeout", "soon"), `VisibilityTimeout of orders is "soon", no number`, []string{"Q7"}},
+		"no visibility": {lie("orders", "VisibilityTimeout", "soon"), `VisibilityTimeout of orders is "soon", not a number`, []string{"Q7"}},
 		"no retention":  {lie("orders", "MessageRetentionPeriod", ""), "MessageRetentionPeriod of orders is", []string{"Q4", "Q5"}},
 		"no count": {lie("orders-dlq", "ApproximateNumberOfMessages", "-1"), "ApproximateNumberOfMessages of orders-dlq is",
 			[]string{"Q4"}},
@@ -111,7 +111,7 @@ func TestSeenInPart(t *testing.T) {
 				func(a *account) { a.cloudwatch.deny("GetMetricData") }),
 		},
 		"a chain, and no mappings": {
-			"Q6", Fail, "redrive policy of its own",
+			"Q6", Fail, "has its own redrive policy",
 			all(with("orders-dlq", "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("orders")+`","maxReceiveCount":3}`),
 				func(a *account) { a.lambda.deny("ListEventSourceMappings") }),
 		},

@@ -102,9 +102,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: %v", f.Targets[5+i], e)
 		}
 	}
-	if err := (&Fleet{Targets: f.Targets[:5]}).Check(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, (&Fleet{Targets: f.Targets[:5]}).Check())
 }
 
 // One that is away, slow, or answers with something else is an entry with its error; the others are there, and the order is that
@@ -143,8 +141,8 @@ func TestBadWorkers(t *testing.T) {
 				w.WriteHeader(302)
 			}, "redirects (302)"},
 			{"page", answers("text/html", "<p>hello"), "not application/json"},
-			{"garbage", json("\x00\xff{"), "no JSON object"},
-			{"array", json("[]"), "no JSON object"},
+			{"garbage", json("\x00\xff{"), "not a JSON object"},
+			{"array", json("[]"), "not a JSON object"},
 			{"torn", json(`{"v":1,"name":"a`), "unexpected end"},
 			{"more", json(`{"v":1}{"v":1}`), "after top-level value"},
 			{"versionless", json(`{"name":"a"}`), "no version"},
@@ -286,7 +284,7 @@ func TestMostProcesses(t *testing.T) {
 		},
 	}
 	workers := f.Stats(t.Context())
-	if n := len(workers); n != maxProcesses+1 || !strings.Contains(workers[n-1].Err.Error(), "512 processes are the limit") {
+	if n := len(workers); n != maxProcesses+1 || !strings.Contains(workers[n-1].Err.Error(), "the limit is 512 processes") {
 		t.Errorf("%d workers", n)
 	}
 }
