@@ -76,10 +76,7 @@ func TestAllocations(t *testing.T) {
 // goldenValues returns the attributes of each metric in the golden list, as "key=value", and the number of its series.
 func goldenValues(t *testing.T) (golden map[string][]string, series int) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/metrics.txt") // see TestMetrics
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile("testdata/metrics.txt"))(t) // see TestMetrics
 	metric := ""
 	golden = map[string][]string{}
 	for line := range strings.Lines(string(text)) {

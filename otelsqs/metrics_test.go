@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -144,9 +143,7 @@ func (f *fixture) everyValue() {
 // ones: the codes of AWS, and the types of handlers' errors or what ErrorType makes of them. What is counted is in [TestCardinality]:
 // it is not the same in each run.
 func TestMetrics(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders")
+	bubble(t, "orders", func(t *testing.T, f *fixture) {
 		f.publish("1", "2")
 		dead := f.create("orders-dlq", nil)
 		h := f.once().Handler(func(_ context.Context, m *sqsonce.Message) error {
@@ -229,9 +226,7 @@ func (f *fixture) value(metric, with string) float64 {
 
 // Workers of one queue in one process are reported together, and what they counted until their end is exported after it.
 func TestTwoWorkers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders")
+	bubble(t, "orders", func(t *testing.T, f *fixture) {
 		f.publish("1")
 		release := make(chan struct{})
 		ctx, cancel := context.WithCancel(context.Background())
@@ -271,9 +266,7 @@ func TestTwoWorkers(t *testing.T) {
 
 // Publishers of one queue in one process are reported together.
 func TestTwoPublishers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders.fifo")
+	bubble(t, "orders.fifo", func(t *testing.T, f *fixture) {
 		stuck, idle := f.publisher(), f.publisher()
 		f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "ServiceUnavailable"}}})
 		need.Get(stuck.Enqueue(context.Background(), fifo.Event{ID: "1", Group: "g", Body: "{}"}))(t)
@@ -293,9 +286,7 @@ func TestTwoPublishers(t *testing.T) {
 
 // The limits of a worker and its intake follow what is asked of it.
 func TestWorkerLimits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders")
+	bubble(t, "orders", func(t *testing.T, f *fixture) {
 		w := need.Get(sqsworker.New(f.sqs, f.url, takes(time.Hour), f.tel.Worker, func(o *sqsworker.Options) { o.Logger, o.Concurrency = f.quiet, 1 }))(t)
 		want := func(when string, want map[string]float64) {
 			t.Helper()
@@ -337,10 +328,7 @@ func TestWorkerLimits(t *testing.T) {
 // The metrics of the conventions have their names and units.
 func TestMetricsOfTheConventions(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/metrics.txt") // see TestMetrics
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile("testdata/metrics.txt"))(t) // see TestMetrics
 	for name, unit := range map[string]string{
 		messagingconv.ProcessDuration{}.Name():         messagingconv.ProcessDuration{}.Unit(),
 		messagingconv.ClientOperationDuration{}.Name(): messagingconv.ClientOperationDuration{}.Unit(),

@@ -127,9 +127,7 @@ func TestOptions(t *testing.T) {
 
 // A handler's own calls are children of its span.
 func TestHandlerHasTheSpan(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders")
+	bubble(t, "orders", func(t *testing.T, f *fixture) {
 		f.publish("1")
 		var seen trace.SpanContext
 		f.work(time.Second, f.once().Handler(func(ctx context.Context, _ *sqsonce.Message) error {
@@ -168,9 +166,7 @@ func TestErrorTypes(t *testing.T) {
 
 // The duration of a handler that the shutdown ended is no success's; its span is no error.
 func TestErrorTypeOfAShutdown(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders")
+	bubble(t, "orders", func(t *testing.T, f *fixture) {
 		f.invoke(takes(time.Hour), record("1", ""))
 		if n := f.value("messaging.process.duration", "error.type=shutdown"); n != 1 {
 			t.Errorf("%g durations with error.type shutdown, want 1", n)
@@ -206,9 +202,7 @@ func TestErrorTypePanics(t *testing.T) {
 
 // An event that may be in the queue is counted so, whatever else its error says.
 func TestErrorTypesOfEvents(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders.fifo")
+	bubble(t, "orders.fifo", func(t *testing.T, f *fixture) {
 		f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}}})
 		p := f.publisher()
 		need.Get(p.Enqueue(context.Background(), fifo.Event{ID: "1", Group: "g", Body: "{}"}))(t)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
@@ -115,9 +114,7 @@ func (f *fixture) runRelay(r *outbox.Relay) (stop func()) {
 
 // What is reported of a relay follows its store and its queue, and ends with Run but for the counts.
 func TestRelay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders.fifo")
+	bubble(t, "orders.fifo", func(t *testing.T, f *fixture) {
 		b := &fakeBox{}
 		r := f.newRelay(b)
 		want := func(when string, want map[string]float64) {
@@ -170,9 +167,7 @@ func TestRelay(t *testing.T) {
 
 // Relays of one queue are reported together, however they are used. A parked event halts its group, or is skipped.
 func TestTwoRelays(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders.fifo")
+	bubble(t, "orders.fifo", func(t *testing.T, f *fixture) {
 		halts, skips := &fakeBox{}, &fakeBox{}
 		for i, b := range []*fakeBox{halts, skips} {
 			b.commit(time.Duration(i+1)*time.Minute, "1", "2")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +30,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -59,11 +59,8 @@ func newFixture(t *testing.T, queue string, optFns ...func(*otelsqs.Options)) *f
 	server := memsqs.New()
 	t.Cleanup(server.Close)
 	f := &fixture{T: t, server: server, spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader(), quiet: slog.New(slog.DiscardHandler)}
-	f.sqs = sqs.New(sqs.Options{
-		Region: "eu-west-1", BaseEndpoint: aws.String("https://sqs.eu-west-1.amazonaws.com"), HTTPClient: &http.Client{Transport: server},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-		}),
+	f.sqs = sqs.New(testaws.SQS(server).Options(), func(o *sqs.Options) {
+		o.Region, o.BaseEndpoint = "eu-west-1", aws.String("https://sqs.eu-west-1.amazonaws.com")
 	})
 	f.url = f.create(queue, nil)
 	f.tel = need.Get(otelsqs.New(append([]func(*otelsqs.Options){func(o *otelsqs.Options) {
@@ -73,15 +70,17 @@ func newFixture(t *testing.T, queue string, optFns ...func(*otelsqs.Options)) *f
 	return f
 }
 
+// bubble runs a test beside the others, in virtual time.
+func bubble(t *testing.T, queue string, test func(t *testing.T, f *fixture)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, newFixture(t, queue)) })
+}
+
 func (f *fixture) create(queue string, attrs map[string]string) (url string) {
 	f.Helper()
 	all := map[string]string{"VisibilityTimeout": "30"}
 	maps.Copy(all, attrs)
-	if strings.HasSuffix(queue, ".fifo") {
-		all["FifoQueue"] = "true"
-	}
-	out := need.Get(f.sqs.CreateQueue(f.Context(), &sqs.CreateQueueInput{QueueName: &queue, Attributes: all}))(f)
-	return *out.QueueUrl
+	return testaws.Queue(f, f.sqs, queue, all)
 }
 
 // publish publishes events, without Publisher's spans in the golden file.

@@ -45,17 +45,12 @@ func openSQL(b *testing.B, name string) *database {
 		driver, dialect = "sqlite", sqlstore.SQLite
 		dsn = "file:" + filepath.Join(b.TempDir(), "bench.db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate"
 	}
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		b.Fatal(err)
-	}
+	db := must.Get(sql.Open(driver, dsn))(b)
 	b.Cleanup(func() { _ = db.Close() }) // the measurement is over
 	db.SetMaxOpenConns(mostHandlers + 8) // more than the handlers: see sqlstore.New
 	db.SetMaxIdleConns(mostHandlers + 8)
 	must.Do(b, sqlstore.Migrate(b.Context(), db, dialect))
-	if d.store, err = sqlstore.New(db, dialect); err != nil {
-		b.Fatal(err)
-	}
+	d.store = must.Get(sqlstore.New(db, dialect))(b)
 	d.db = db
 	for _, ddl := range []string{
 		"CREATE TABLE balances (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL)",

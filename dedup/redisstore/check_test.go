@@ -27,9 +27,7 @@ func TestCheck(t *testing.T) {
 	ctx := t.Context()
 	client := connect(t, testserver.Redis.Start(t, testserver.AppendOnly))
 	s := newStore(t, client, durable)
-	if err := s.Check(ctx); err != nil {
-		t.Errorf("append only, no eviction: %v", err)
-	}
+	must.Do(t, s.Check(ctx))
 	set := func(name, value string) {
 		t.Helper()
 		must.Do(t, client.ConfigSet(ctx, name, value).Err())
@@ -56,9 +54,7 @@ func TestCheck(t *testing.T) {
 	set("maxmemory-policy", "noeviction")
 	want("no file", redisstore.ErrVolatile, redisstore.ErrEviction)
 	accepted := newStore(t, client)
-	if err := accepted.Check(ctx); err != nil {
-		t.Errorf("no file, accepted: %v", err)
-	}
+	must.Do(t, accepted.Check(ctx))
 
 	ended, cancel := context.WithCancel(ctx)
 	cancel()

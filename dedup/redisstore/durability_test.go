@@ -97,15 +97,9 @@ func TestCompleteOutlivesARestart(t *testing.T) {
 		}()
 		return nil
 	})
-	if err := h(t.Context(), message(1)); err != nil {
-		t.Errorf("got %v, want it acknowledged", err)
-	}
-	if err := <-restarted; err != nil {
-		t.Fatal(err)
-	}
-	if err := consumer(t, s, func(context.Context, *sqsonce.Message) error { effects++; return nil })(t.Context(), message(2)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, h(t.Context(), message(1)))
+	must.Do(t, <-restarted)
+	must.Do(t, consumer(t, s, func(context.Context, *sqsonce.Message) error { effects++; return nil })(t.Context(), message(2)))
 	if effects != 1 {
 		t.Errorf("%d effects, want 1", effects)
 	}
@@ -121,8 +115,7 @@ func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
 	onMaster, onReplica := connect(t, master), connect(t, replica)
 	prefix := "failover:"
 	storeOn := func(c *redis.Client) *redisstore.Store {
-		s := must.Get(redisstore.New(c, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }))(t)
-		return s
+		return must.Get(redisstore.New(c, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }))(t)
 	}
 	effects := 0
 	deliver := func(s *redisstore.Store, m *sqsonce.Message) {

@@ -104,31 +104,23 @@ func TestLostReplies(t *testing.T) {
 		t.Fatalf("renew: got %+v, %v", renewed, err)
 	}
 	lose()
-	if err := s.Release(ctx, l, errors.New("failed")); err != nil {
-		t.Fatalf("release: %v", err)
-	}
+	must.Do(t, s.Release(ctx, l, errors.New("failed")))
 	lose()
 	b, err := granted.Lease(s.Acquire(ctx, claim("b")))
 	if err != nil || b.LastError != "failed" || b.Fence <= l.Fence {
 		t.Fatalf("acquire by another: got %+v, %v", b, err)
 	}
 	lose()
-	if err := s.Complete(ctx, b, dedup.Result{Data: []byte("1")}); err != nil {
-		t.Fatalf("complete: %v", err)
-	}
+	must.Do(t, s.Complete(ctx, b, dedup.Result{Data: []byte("1")}))
 	lose()
 	if again, err := s.Acquire(ctx, claim("c")); again.Verdict != dedup.VerdictCompleted || string(again.Result.Data) != "1" {
 		t.Fatalf("acquire after the complete: got %+v and error %v, want completed", again, err)
 	}
 	done := must.Get(s.Inspect(ctx, claim("a").Key))(t)
 	lose()
-	if err := s.Reopen(ctx, done, "note"); err != nil {
-		t.Fatalf("reopen: %v", err)
-	}
+	must.Do(t, s.Reopen(ctx, done, "note"))
 	lose()
-	if err := s.Delete(ctx, claim("a").Key); err != nil {
-		t.Fatalf("delete: %v", err)
-	}
+	must.Do(t, s.Delete(ctx, claim("a").Key))
 }
 
 // A call is retried if the server starts or fails over, or if a cluster moves slots.
@@ -357,9 +349,7 @@ func TestForeignValues(t *testing.T) {
 	// A record of which another program has deleted the lease's end.
 	seen := must.Get(s.Inspect(ctx, claim("a").Key))(t)
 	must.Do(t, client.HDel(ctx, t.Name()+":"+seen.Key, "until").Err())
-	if err := s.Reopen(ctx, seen, "note"); err != nil {
-		t.Errorf("reopen of a record without the lease's end: %v", err)
-	}
+	must.Do(t, s.Reopen(ctx, seen, "note"))
 }
 
 func TestFlushedScripts(t *testing.T) {
@@ -377,7 +367,5 @@ func TestFlushedScripts(t *testing.T) {
 		t.Error(err)
 	}
 	flush()
-	if err := s.Complete(t.Context(), l, dedup.Result{}); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Complete(t.Context(), l, dedup.Result{}))
 }

@@ -84,12 +84,10 @@ func rounded(d time.Duration) string { return d.Round(10 * time.Minute).String()
 
 func duration(t *testing.T, text string) time.Duration {
 	t.Helper()
-	d := must.Get(time.ParseDuration(text))(t)
-	return d
+	return must.Get(time.ParseDuration(text))(t)
 }
 
 func milliseconds(t *testing.T, text string) int64 {
 	t.Helper()
-	n := must.Get(strconv.ParseInt(text, 10, 64))(t)
-	return n
+	return must.Get(strconv.ParseInt(text, 10, 64))(t)
 }

@@ -80,9 +80,7 @@ func TestInspectAndDelete(t *testing.T) {
 	s := newStore(t, connect(t, testserver.Redis.Shared(t)))
 	c := claim("a")
 	c.ReceiveCount, c.Validation = 3, "hash"
-	if err := s.Delete(ctx, c.Key); err != nil {
-		t.Errorf("no record: delete: %v", err)
-	}
+	must.Do(t, s.Delete(ctx, c.Key))
 	l := acquire(t, s, c)
 	r, err := s.Inspect(ctx, c.Key)
 	if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.ReceiveCount != 3 ||
@@ -219,22 +217,12 @@ func TestMemoryFull(t *testing.T) {
 	if l, err := s.Renew(ctx, renewed, time.Hour); err != nil || time.Until(l.Until) < 59*time.Minute {
 		t.Errorf("renew: got %+v, %v", l, err)
 	}
-	if err := s.Complete(ctx, completed, dedup.Result{}); err != nil {
-		t.Errorf("complete: %v", err)
-	}
+	must.Do(t, s.Complete(ctx, completed, dedup.Result{}))
 	data := strings.Repeat("x", 4096)
-	if err := s.Complete(ctx, replayed, dedup.Result{Data: []byte(data), Validation: "hash"}); err != nil {
-		t.Errorf("complete with a result: %v", err)
-	}
-	if err := s.Release(ctx, released, errors.New(strings.Repeat("x", 256))); err != nil {
-		t.Errorf("release: %v", err)
-	}
-	if err := s.Reopen(ctx, stuck, strings.Repeat("x", 256), func(o *dedup.ReopenOptions) { o.Force = true }); err != nil {
-		t.Errorf("reopen: %v", err)
-	}
-	if err := s.Delete(ctx, deleted.Key, func(o *redisstore.DeleteOptions) { o.Force = true }); err != nil {
-		t.Errorf("delete: %v", err)
-	}
+	must.Do(t, s.Complete(ctx, replayed, dedup.Result{Data: []byte(data), Validation: "hash"}))
+	must.Do(t, s.Release(ctx, released, errors.New(strings.Repeat("x", 256))))
+	must.Do(t, s.Reopen(ctx, stuck, strings.Repeat("x", 256), func(o *dedup.ReopenOptions) { o.Force = true }))
+	must.Do(t, s.Delete(ctx, deleted.Key, func(o *redisstore.DeleteOptions) { o.Force = true }))
 
 	set("0")
 	again := claim("b")

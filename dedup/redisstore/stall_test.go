@@ -29,11 +29,7 @@ import (
 func newProxy(t *testing.T, server *testserver.Server) *netfault.Proxy {
 	t.Helper()
 	p := must.Get(netfault.Start(server.Addr()))(t)
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, p.Close()) })
 	return p
 }
 
@@ -48,13 +44,10 @@ func TestStall(t *testing.T) {
 	consumer := func() sqsonce.Handler {
 		client := connect(t, server, func(o *redis.Options) { o.PoolSize = 2 * events })
 		store := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }))(t)
-		once, err := dedup.New(store, "billing", func(o *dedup.Options) {
+		once := must.Get(dedup.New(store, "billing", func(o *dedup.Options) {
 			o.OnCrash, o.CacheSize, o.PeerWait, o.Logger = dedup.OnCrashBlock, -1, -1, slog.New(slog.DiscardHandler)
 			o.LeaseDuration, o.CallTimeout = 2*time.Second, time.Second
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		return once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
 	}
 	deliver := func(h sqsonce.Handler, names string, receive int) []error {

@@ -33,19 +33,14 @@ func connect(t testing.TB, s *testserver.Server, optFns ...func(*redis.Options))
 }
 
 func closeWith(t testing.TB, c interface{ Close() error }) {
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("closing the client: %v", err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, c.Close()) })
 }
 
 // newStore returns a store with a prefix of its own. Most servers of tests have no append-only file.
 func newStore(t testing.TB, c redisstore.Client, optFns ...func(*redisstore.Options)) *redisstore.Store {
 	t.Helper()
 	prefix := rand.Text() + ":"
-	s := must.Get(redisstore.New(c, append([]func(*redisstore.Options){func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }}, optFns...)...))(t)
-	return s
+	return must.Get(redisstore.New(c, append([]func(*redisstore.Options){func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }}, optFns...)...))(t)
 }
 
 func TestStore(t *testing.T) {
@@ -93,11 +88,7 @@ func claim(owner string) dedup.Claim {
 
 func acquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {
 	t.Helper()
-	l, err := granted.Lease(s.Acquire(context.Background(), c))
-	if err != nil {
-		t.Fatalf("acquire by %s: %v", c.Owner, err)
-	}
-	return l
+	return must.Get(granted.Lease(s.Acquire(context.Background(), c)))(t)
 }
 
 // warm makes the store's first acquire, which asks the server for its configuration and its time.

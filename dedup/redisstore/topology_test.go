@@ -142,9 +142,7 @@ func TestSentinelFailover(t *testing.T) {
 	if role := connect(t, replica).Info(ctx, "replication").Val(); !containsAll(role, "role:master") {
 		t.Errorf("the lease was renewed, and the replica's role is %s", role)
 	}
-	if err := s.Complete(ctx, l, dedup.Result{}); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Complete(ctx, l, dedup.Result{}))
 	done.Owner = "b"
 	if _, err := granted.Lease(s.Acquire(ctx, done)); !isCompleted(err) {
 		t.Errorf("completed before the failover: got %v", err)

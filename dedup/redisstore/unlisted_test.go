@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -86,11 +87,8 @@ func TestUnlistedTexts(t *testing.T) {
 			})
 			for n := range texts {
 				text.Store(&texts[n])
-				once, err := dedup.New(newStore(t, client), "billing")
-				if err != nil {
-					t.Fatal(err)
-				}
-				err = once.Handler(func(context.Context, *sqsonce.Message) error {
+				once := must.Get(dedup.New(newStore(t, client), "billing"))(t)
+				err := once.Handler(func(context.Context, *sqsonce.Message) error {
 					t.Errorf("%q: the handler ran", texts[n])
 					return nil
 				})(t.Context(), &sqsonce.Message{ID: fmt.Sprint(n), QueueARN: "arn:aws:sqs:us-east-1:1:q", ReceiveCount: 1})

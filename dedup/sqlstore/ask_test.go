@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
@@ -16,13 +17,10 @@ var questionClaim = dedup.Claim{Key: "c" + question.KeyPrefix + "x", Owner: "x",
 
 // The question of an inbox passes on each database, again and again.
 func TestInboxQuestion(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		i := newInbox(t, newStore(t, b))
 		for range 3 {
-			if err := (inboxStore{i}).Ask(t.Context(), questionClaim); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, (inboxStore{i}).Ask(t.Context(), questionClaim))
 		}
 	})
 }

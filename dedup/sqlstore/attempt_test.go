@@ -10,9 +10,7 @@ import (
 
 // A row that was marked and that an implicit commit has left is leased until the claim's lease ends, and is marked once.
 func TestAttemptMark(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		receive(t, d, order(orderID, 1))
 		p := newProcessor(t, d, func(o *ProcessorOptions) { o.LeaseDuration = time.Hour })
 		jobs, err := p.claim(t.Context(), 1)

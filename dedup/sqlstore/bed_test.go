@@ -38,15 +38,38 @@ type Bed struct {
 	Open func(t testing.TB) *sql.DB
 }
 
-// EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own: see [sqlbed.New].
+// EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own: see [sqlbed.New]. The test
+// runs beside others.
 func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
 	t.Helper()
 	each(t, sqlbed.Names, NewBed, f)
 }
 
+// eachStore is EachDialect with a store.
+func eachStore(t *testing.T, f func(t *testing.T, b *Bed, s *Store)) {
+	t.Helper()
+	EachDialect(t, func(t *testing.T, b *Bed) { f(t, b, newStore(t, b)) })
+}
+
+// eachLedger is eachStore with the ledger that handlers write.
+func eachLedger(t *testing.T, f func(t *testing.T, b *Bed, s *Store)) {
+	t.Helper()
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
+		newLedger(t, b)
+		f(t, b, s)
+	})
+}
+
+// eachDeferred is eachLedger with an inbox of a standard processor.
+func eachDeferred(t *testing.T, f func(t *testing.T, b *Bed, d *Deferred)) {
+	t.Helper()
+	eachLedger(t, func(t *testing.T, b *Bed, s *Store) { f(t, b, newDeferred(t, s)) })
+}
+
 // each is EachDialect for some databases, made by newBed.
 func each(t *testing.T, names []string, newBed func(testing.TB, string) *Bed, f func(t *testing.T, b *Bed)) {
 	t.Helper()
+	t.Parallel()
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,8 +129,7 @@ func newStore(t testing.TB, b *Bed, optFns ...func(*Options)) *Store {
 
 func storeOn(t testing.TB, db *sql.DB, d Dialect, optFns ...func(*Options)) *Store {
 	t.Helper()
-	s := must.Get(New(db, d, optFns...))(t)
-	return s
+	return must.Get(New(db, d, optFns...))(t)
 }
 
 // claim is a first delivery's request, with a lease that does not end during a test.
@@ -117,18 +139,12 @@ func claim(key, owner string) dedup.Claim {
 
 func mustAcquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {
 	t.Helper()
-	l, err := granted.Lease(s.Acquire(t.Context(), c))
-	if err != nil {
-		t.Fatalf("Acquire by %s: %v", c.Owner, err)
-	}
-	return l
+	return must.Get(granted.Lease(s.Acquire(t.Context(), c)))(t)
 }
 
 func mustComplete(t testing.TB, s dedup.Store, l dedup.Lease) {
 	t.Helper()
-	if err := s.Complete(t.Context(), l, dedup.Result{}); err != nil {
-		t.Fatalf("Complete by %s: %v", l.Owner, err)
-	}
+	must.Do(t, s.Complete(t.Context(), l, dedup.Result{}))
 }
 
 // resultOf names the result of an acquire.

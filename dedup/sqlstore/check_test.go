@@ -40,7 +40,6 @@ func TestProblems(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			EachDialect(t, func(t *testing.T, b *Bed) {
 				db, d := tt.make(t, b)
 				expectProblem(t, db, d, tt.want)
@@ -48,7 +47,6 @@ func TestProblems(t *testing.T) {
 		})
 	}
 	t.Run("the dialect of another", func(t *testing.T) {
-		t.Parallel()
 		EachDialect(t, func(t *testing.T, b *Bed) {
 			for _, d := range sqldb.Dialects() {
 				if Dialect(d) != b.Dialect {
@@ -82,7 +80,6 @@ func expectProblem(t *testing.T, db *sql.DB, d Dialect, want error) {
 
 // A server that takes no writes, such as a standby or a read-only replica, or a read-only connection.
 func TestReadOnly(t *testing.T) {
-	t.Parallel()
 	for _, k := range sqlbed.Kinds {
 		if k.ReadOnlyDSN == nil {
 			continue
@@ -110,7 +107,6 @@ func TestReadOnly(t *testing.T) {
 
 // If a database becomes read-only later, each operation returns ErrReadOnly.
 func TestReadOnlyLater(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		db := b.Open(t)
 		db.SetMaxOpenConns(1)
@@ -150,14 +146,12 @@ func TestReadOnlyFile(t *testing.T) {
 }
 
 func TestAutocommitOff(t *testing.T) {
-	t.Parallel()
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
 		expectProblem(t, open(t, "mysql", b.DSN+"&autocommit=0"), MySQL, ErrAutocommit)
 	})
 }
 
 func TestAccessDenied(t *testing.T) {
-	t.Parallel()
 	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
 		create, drop := b.kind.Writer("r"+b.Name, b.Name)
 		exec(t, b.DB, create[0]) // and no rights

@@ -25,8 +25,7 @@ func claimOf(t *testing.T, p *Processor, stmts func() claimStatements) []job {
 	if stmts() == p.suspects() {
 		claim = p.claimSuspect
 	}
-	jobs := must.Get(claim(t.Context()))(t)
-	return jobs
+	return must.Get(claim(t.Context()))(t)
 }
 
 func ids(jobs []job) (all []string) {
@@ -38,9 +37,7 @@ func ids(jobs []job) (all []string) {
 
 // Where two statements claim, the second one decides again which rows are their groups' heads.
 func TestClaimReadsTheHeadsAgain(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		p := newProcessor(t, d)
 		if p.due().claim != "" {
 			t.Skip("one statement claims")
@@ -60,14 +57,11 @@ func TestClaimReadsTheHeadsAgain(t *testing.T) {
 
 // An event is a suspect when an attempt ended without an outcome. Suspects are claimed one at a time and apart from others.
 func TestClaimSuspects(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		p := newProcessor(t, d, func(o *ProcessorOptions) { o.Concurrency, o.LeaseDuration = 10, time.Hour })
 		due := func() bool {
 			t.Helper()
-			is := must.Get(p.suspectDue(t.Context()))(t)
-			return is
+			return must.Get(p.suspectDue(t.Context()))(t)
 		}
 		receive(t, d, order("1", 1), inGroup("g", "2"), inGroup("g", "3"))
 		if jobs := claimOf(t, p, p.suspects); len(jobs) > 0 || due() {
@@ -117,7 +111,6 @@ func TestClaimSuspects(t *testing.T) {
 
 // A handler that has outlived its lease is no suspect: nothing waits for it.
 func TestSlowHandlerIsNoSuspect(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		if b.kind.Dialect.OneWriter() {
 			t.Skip("one transaction locks the file; no other handler can run meanwhile")
@@ -138,7 +131,6 @@ func TestSlowHandlerIsNoSuspect(t *testing.T) {
 // Suspects run one after the other, and while no other handler of the processor runs, although events that are no suspects
 // never run out. Those run several at once.
 func TestSuspectsRunAlone(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		if b.kind.Dialect.OneWriter() {
 			t.Skip("one handler runs at a time")
@@ -188,11 +180,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 			}
 			return nil
 		}, func(o *ProcessorOptions) { o.Concurrency = 4 })
-		select {
-		case <-allRan:
-		case <-time.After(60 * time.Second):
-			t.Error("the suspects did not run within a minute")
-		}
+		await(t, "the suspects did not run within a minute", allRan)
 		stop()
 		if overlaps > 0 || most < 2 {
 			t.Errorf("%d handlers ran with a suspect, and at most %d at once; want none, and several", overlaps, most)
@@ -204,7 +192,6 @@ func TestSuspectsRunAlone(t *testing.T) {
 // rows must not be older than its reading of the row itself: it would not find a head that came in between. SOAK=1 takes
 // two minutes for each server.
 func TestClaimUnderInserts(t *testing.T) {
-	t.Parallel()
 	length := 4 * time.Second
 	if os.Getenv("SOAK") != "" {
 		length = 2 * time.Minute
@@ -271,7 +258,6 @@ func TestClaimUnderInserts(t *testing.T) {
 
 // A suspect waits for running handlers, and other events wait for the suspect, but not for ever: a handler may hang.
 func TestSuspectWaitsForHandlerThatHangs(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		if b.kind.Dialect.OneWriter() {
 			t.Skip("one handler runs at a time")
@@ -308,18 +294,10 @@ func TestSuspectWaitsForHandlerThatHangs(t *testing.T) {
 		})
 		for n := range cap(others) {
 			receive(t, d, order(fmt.Sprint(n), 1))
-			select {
-			case <-others:
-			case <-time.After(30 * time.Second):
-				t.Fatal("events wait for a handler that hangs")
-			}
+			await(t, "events wait for a handler that hangs", others)
 		}
 		close(release)
-		select {
-		case <-suspect:
-		case <-time.After(30 * time.Second):
-			t.Fatal("the suspect did not run")
-		}
+		await(t, "the suspect did not run", suspect)
 		awaitCounts(t, d, 0, 0)
 	})
 }

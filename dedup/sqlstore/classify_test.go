@@ -19,7 +19,6 @@ import (
 
 // The drivers' own errors, provoked on the databases.
 func TestClassify(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		exec(t, b.DB, "CREATE TABLE pets (id int PRIMARY KEY, name varchar(60) NOT NULL)")
 		exec(t, b.DB, "INSERT INTO pets VALUES (1, 'a'), (2, 'b')")
@@ -50,17 +49,13 @@ func TestClassify(t *testing.T) {
 
 // A server ends a session by an administrator's command: the outcome of its running statement is unknown.
 func TestClassifyKilled(t *testing.T) {
-	t.Parallel()
 	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
-		conn, err := b.DB.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(b.DB.Conn(t.Context()))(t)
 		defer sqldb.Discard(conn)
 		var id int
 		must.Do(t, conn.QueryRowContext(t.Context(), b.kind.SessionID).Scan(&id))
 		time.AfterFunc(100*time.Millisecond, func() { _, _ = b.DB.Exec(fmt.Sprintf(b.kind.Kill, id)) })
-		_, err = conn.ExecContext(t.Context(), b.kind.Sleep)
+		_, err := conn.ExecContext(t.Context(), b.kind.Sleep)
 		if got := b.Dialect.classify(err); err == nil || got != sqldb.Unknown {
 			t.Errorf("got class %d of error %v, want unknown", got, err)
 		}
@@ -70,7 +65,6 @@ func TestClassifyKilled(t *testing.T) {
 // A server ends a session that was idle for too long, also in a transaction. MySQL refuses the next statement with the
 // reason and does not execute it. Other servers only close the connection.
 func TestClassifyIdle(t *testing.T) {
-	t.Parallel()
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
 		conn := must.Get(b.DB.Conn(t.Context()))(t)
 		defer sqldb.Discard(conn)
@@ -133,10 +127,7 @@ func newPets(t *testing.T, b *Bed, setting string) *pets {
 
 func (p *pets) begin(setting string) *sql.Conn {
 	p.t.Helper()
-	conn, err := p.b.DB.Conn(p.t.Context())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	conn := must.Get(p.b.DB.Conn(p.t.Context()))(p.t)
 	for _, text := range []string{setting, "BEGIN"} {
 		if _, err := conn.ExecContext(p.t.Context(), text); err != nil {
 			p.t.Fatalf("%s: %v", text, err)
@@ -163,7 +154,6 @@ func (p *pets) expect(errs ...error) {
 // A transaction that the database rolled back is distinguished from one with an unknown outcome: only the first may be run
 // again.
 func TestClassifyConflicts(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		if b.kind.Dialect.OneWriter() {
 			p := newPets(t, b, b.kind.LockTimeout)

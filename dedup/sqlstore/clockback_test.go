@@ -17,10 +17,7 @@ import (
 // The server's clock was an hour ahead, and is right again. What was received, failed or was claimed meanwhile waits no hour, and no age
 // is negative. A delay that a handler asked for stays.
 func TestClockOfTheServerStepsBack(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		const hour = 3_600_000
 		for id, set := range map[string]string{
 			"received": fmt.Sprintf("received_at = received_at + %d, due_at = due_at + %[1]d", hour),
@@ -45,15 +42,13 @@ func TestClockOfTheServerStepsBack(t *testing.T) {
 // A lease was written an hour ahead, and whoever meets it shortens it: its owner keeps it as long as it believes, and after
 // a crash another one takes it over when that time has passed.
 func TestClockOfTheServerStepsBackUnderALease(t *testing.T) {
-	t.Parallel()
 	const length = 500 * time.Millisecond
 	inbox := func(receive int) func(context.Context, *Store, string, dedup.Lease) error {
 		return func(ctx context.Context, s *Store, id string, _ dedup.Lease) error {
 			return newInbox(t, s).Handler(book)(ctx, order(id, receive))
 		}
 	}
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		for id, meet := range map[string]func(context.Context, *Store, string, dedup.Lease) error{
 			"store":  acquireOther,
 			"inbox":  inbox(1),
@@ -104,9 +99,7 @@ func acquireOther(ctx context.Context, s *Store, _ string, l dedup.Lease) error 
 
 // An UPDATE that shortens a lease comes after a renewal that its sender has not read: the owner counts from the renewal.
 func TestLateShorten(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		l := mustAcquire(t, s, claim("k", "a"))
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET lease_until = lease_until + 36000000"))
 		read := must.Get(s.find(t.Context(), b.DB, "k"))(t)

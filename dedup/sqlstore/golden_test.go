@@ -39,7 +39,6 @@ var randomText = regexp.MustCompile(`[A-Z2-7]{26}$`) // of crypto/rand: owners
 
 // The tables and rows are those that the newest golden version writes. Those of every version are read, after a migration.
 func TestGolden(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		name := strings.ToLower(b.Dialect.String()) + ".json"
 		s := newStore(t, b)
@@ -216,8 +215,7 @@ func databaseValue(t *testing.T, column, text string) any {
 	case slices.Contains(goldenBytes, column):
 		return []byte(text)
 	case slices.Contains(goldenTimes, column), slices.Contains(goldenNumbers, column):
-		n := must.Get(strconv.ParseInt(text, 10, 64))(t)
-		return n
+		return must.Get(strconv.ParseInt(text, 10, 64))(t)
 	}
 	return text
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -46,10 +47,7 @@ func bookAndCommit(ctx context.Context, tx *sql.Tx, c implicitCommit) error {
 // A statement of the handler commits implicitly, and then the handler fails. The event is not done: the second delivery
 // runs the handler again. The first one's error names the implicit commit. What was committed is there twice.
 func TestInboxImplicitCommitThenFailure(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		s := newStore(t, b)
+	eachLedger(t, func(t *testing.T, b *Bed, s *Store) {
 		i := newInbox(t, s)
 		for n, c := range implicitCommits(t, b) {
 			id, want := fmt.Sprint("order-", n), int64(n+1)*20
@@ -75,10 +73,7 @@ func TestInboxImplicitCommitThenFailure(t *testing.T) {
 
 // The handler goes on after an implicit commit and succeeds: the event is done once.
 func TestInboxImplicitCommitThenSuccess(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		s := newStore(t, b)
+	eachLedger(t, func(t *testing.T, b *Bed, s *Store) {
 		for n, c := range implicitCommits(t, b) {
 			id := fmt.Sprint("order-", n)
 			// Where the driver finds no transaction to commit it says so.
@@ -99,7 +94,6 @@ func TestInboxImplicitCommitThenSuccess(t *testing.T) {
 // A rejected or panicking handler committed implicitly before. The record is released all the same, and the log names the
 // implicit commit.
 func TestInboxImplicitCommitThenRejectOrPanic(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		for n, fail := range []func() error{func() error { return sqsonce.Reject(errBoom) }, func() error { panic(errBoom) }} {
@@ -128,10 +122,7 @@ func TestInboxImplicitCommitThenRejectOrPanic(t *testing.T) {
 // After an implicit commit the row is not locked. Its lease of CallTimeout stands between the handler and another delivery,
 // also when the process has died.
 func TestInboxImplicitCommitLeavesALease(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		s := newStore(t, b)
+	eachLedger(t, func(t *testing.T, b *Bed, s *Store) {
 		long := func(o *dedup.Options) { o.CallTimeout = time.Minute }
 		committed, proceed, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		first := newInbox(t, otherProcess(t, b), long).Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
@@ -155,9 +146,7 @@ func TestInboxImplicitCommitLeavesALease(t *testing.T) {
 			t.Errorf("second delivery in the lease: got error %v, want ErrInProgress", err)
 		}
 		age(t, b, orderKey, 2*time.Minute)
-		if err := second(t.Context(), order(orderID, 2)); err != nil {
-			t.Errorf("second delivery after the lease: got error %v, want nil", err)
-		}
+		must.Do(t, second(t.Context(), order(orderID, 2)))
 		// The first is refused: the event is another delivery's.
 		close(proceed)
 		if err := <-ended; !errors.Is(err, ErrTxEnded) {
@@ -171,7 +160,6 @@ func TestInboxImplicitCommitLeavesALease(t *testing.T) {
 
 // An attempt of the same delivery that committed implicitly is not followed by another one: its effect is there already.
 func TestInboxImplicitCommitIsNotRepeated(t *testing.T) {
-	t.Parallel()
 	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		var runs atomic.Int64
@@ -194,10 +182,7 @@ func TestInboxImplicitCommitIsNotRepeated(t *testing.T) {
 
 // A processor's attempt: the event is not done, its error names the implicit commit, and it is tried again.
 func TestProcessorImplicitCommit(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		for n, c := range implicitCommits(t, b) {
 			id, want := fmt.Sprint("order-", n), int64(n+1)*20
 			receive(t, d, order(id, 1))
@@ -226,9 +211,7 @@ func TestProcessorImplicitCommit(t *testing.T) {
 
 // A failure without an implicit commit is not taken for one.
 func TestProcessorFailureIsNoImplicitCommit(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		receive(t, d, order(orderID, 1))
 		fails := func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom }
 		process(t, d, fails, func(o *ProcessorOptions) { o.MaxAttempts = 1 })

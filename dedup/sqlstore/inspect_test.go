@@ -14,9 +14,7 @@ import (
 )
 
 func TestInspectAndDelete(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		l := mustAcquire(t, s, claim("k", "a"))
 		r, err := s.Inspect(t.Context(), "k")
 		if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.ReceiveCount != 1 || r.Until.Sub(l.Until).Abs() > time.Second {
@@ -30,13 +28,9 @@ func TestInspectAndDelete(t *testing.T) {
 		if r, err := s.Inspect(t.Context(), "k"); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
 			t.Errorf("released: got %+v, %v, want a zero Until and the first error", r, err)
 		}
-		if err := s.Delete(t.Context(), "k"); err != nil {
-			t.Errorf("Delete of a released record: %v", err)
-		}
+		must.Do(t, s.Delete(t.Context(), "k"))
 		mustAcquire(t, s, claim("k", "b"))
-		if err := s.Delete(t.Context(), "k", func(o *DeleteOptions) { o.Force = true }); err != nil {
-			t.Errorf("forced Delete of a live lease: %v", err)
-		}
+		must.Do(t, s.Delete(t.Context(), "k", func(o *DeleteOptions) { o.Force = true }))
 		l = mustAcquire(t, s, claim("k", "c"))
 		mustComplete(t, s, l)
 		must.Do(t, s.Release(t.Context(), l, errors.New("too late")))
@@ -44,9 +38,7 @@ func TestInspectAndDelete(t *testing.T) {
 			t.Errorf("released after its completion: got %+v, %v, want it untouched", r, err)
 		}
 		for range 2 {
-			if err := s.Delete(t.Context(), "k"); err != nil {
-				t.Errorf("Delete of a completed record, or none: %v", err)
-			}
+			must.Do(t, s.Delete(t.Context(), "k"))
 		}
 		if l := mustAcquire(t, s, claim("k", "d")); l.Takeover || l.LastError != "" {
 			t.Errorf("after a delete: got %+v, want a fresh lease", l)
@@ -57,7 +49,6 @@ func TestInspectAndDelete(t *testing.T) {
 // A list takes several statements, and nothing is open between them: a pool of one connection is enough for its caller's own
 // calls.
 func TestListPages(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		b.DB.SetMaxOpenConns(1)
 		s := newStore(t, b)
@@ -83,9 +74,7 @@ func TestListPages(t *testing.T) {
 
 // A text that one database would refuse or change is refused for all.
 func TestBadTexts(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		for _, text := range []string{"", strings.Repeat("k", 2049), "a\x00b", "a\xffb"} {
 			_, err := granted.Lease(s.Acquire(t.Context(), claim(text, "a")))
 			if !hasField(err, "Claim.Key") {
@@ -116,8 +105,6 @@ func TestBadTexts(t *testing.T) {
 		longest := claim(strings.Repeat("é", 1024), strings.Repeat("o", 255))
 		mustComplete(t, s, mustAcquire(t, s, longest))
 		large := mustAcquire(t, s, claim("large", "a"))
-		if err := s.Complete(t.Context(), large, dedup.Result{Data: make([]byte, 350<<10)}); err != nil {
-			t.Errorf("Complete with a result of 350 KB: %v", err)
-		}
+		must.Do(t, s.Complete(t.Context(), large, dedup.Result{Data: make([]byte, 350<<10)}))
 	})
 }

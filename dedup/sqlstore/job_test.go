@@ -23,8 +23,7 @@ func attempt(t *testing.T, d *Deferred, p *Processor, h func(context.Context, *s
 		t.Fatalf("claim: got %v, want the event", jobs)
 	}
 	p.handle(t.Context(), jobs[0], h)
-	e := must.Get(d.Inspect(t.Context(), orderKey))(t)
-	return e
+	return must.Get(d.Inspect(t.Context(), orderKey))(t)
 }
 
 // What a handler's outcome does to its event: done, parked, or due again with or without a counted attempt. What a handler
@@ -71,7 +70,6 @@ func TestProcessorDecidesEachOutcome(t *testing.T) {
 
 // Nor is an attempt whose transaction could not begin: its handler did not run.
 func TestProcessorCannotBegin(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		if b.kind.Dialect.OneWriter() {
 			t.Skip("one transaction locks the file")
@@ -116,7 +114,6 @@ func TestProcessorBackoffPanics(t *testing.T) {
 // An outcome is stored although the database does not answer for longer than CallTimeout. Otherwise the attempt would look
 // like a crash.
 func TestProcessorRecordsLate(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		if b.kind.Dialect.OneWriter() {
 			t.Skip("one transaction locks the file")
@@ -150,7 +147,6 @@ func TestProcessorRecordsLate(t *testing.T) {
 
 // A processor starts although the database is away, and works when it is back.
 func TestProcessorStartsBeforeItsDatabase(t *testing.T) {
-	t.Parallel()
 	each(t, servers, ownServer, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		receive(t, newDeferred(t, newStore(t, b)), order(orderID, 1))
@@ -170,8 +166,6 @@ func TestProcessorStartsBeforeItsDatabase(t *testing.T) {
 		awaitCounts(t, d, 0, 0)
 		expectBalance(t, b.DB, 10)
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: got error %v, want nil after a stop", err)
-		}
+		must.Do(t, <-ended)
 	})
 }

@@ -25,7 +25,6 @@ import (
 // A consumer process is killed with SIGKILL inside its handler's transaction, after the effect was written and before it
 // was committed. Nothing of it remains, and the next consumer has the effect once.
 func TestConsumerKilled(t *testing.T) {
-	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Bed, w way) {
 		if w.name == "Deferred" {
 			receive(t, newDeferred(t, newStore(t, b)), order(orderID, 1))
@@ -62,7 +61,6 @@ func dieInHandler(t *testing.T, b *Bed, way string) {
 
 // An event that ran in a process that died at its second receive is a suspect. One that failed is none, nor is one of a first receive.
 func TestInboxSuspect(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		ctx := settle.WithSuspects(t.Context(), 2)
@@ -83,9 +81,7 @@ func TestInboxSuspect(t *testing.T) {
 				t.Errorf("receive %d: got %+v, want a suspect that was just started", receive, s)
 			}
 		}
-		if err := deliver(settle.RunningSuspect(ctx), 5, book); err != nil {
-			t.Errorf("its run: got error %v, want nil", err)
-		}
+		must.Do(t, deliver(settle.RunningSuspect(ctx), 5, book))
 		expectBalance(t, b.DB, 10)
 	})
 }
@@ -176,7 +172,6 @@ func consume(name string, kind sqlbed.Kind, dsn string) error {
 // The database is killed while a handler's transaction is open. Nothing of the transaction remains, the delivery fails,
 // and the next one has its effect.
 func TestTransactionOnKilledDatabase(t *testing.T) {
-	t.Parallel()
 	each(t, servers, ownServer, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		killIn := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
@@ -213,9 +208,7 @@ func TestTransactionOnKilledDatabase(t *testing.T) {
 			defer func() { go func() { restarted <- b.Server.Relaunch(context.Background()) }() }()
 			return killIn(ctx, m, tx)
 		})
-		if err := <-restarted; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-restarted)
 		awaitCounts(t, d, 0, 0)
 		expectBalance(t, b.DB, 20)
 		if n := runs.Load(); n < 2 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -12,10 +11,10 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/must"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -130,29 +129,17 @@ func inQueue(t *testing.T, b *Bed, bodies []string, attempts int, h func(context
 	t.Helper()
 	srv := memsqs.New()
 	t.Cleanup(srv.Close)
-	client := sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: srv},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-		}),
-	})
-	create := func(name string, attributes map[string]string) *string {
-		out := must.Get(client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes}))(t)
-		return out.QueueUrl
-	}
-	create("orders-dlq", nil)
-	url := create("orders", map[string]string{"RedrivePolicy": fmt.Sprintf(
+	client := testaws.SQS(srv)
+	testaws.Queue(t, client, "orders-dlq", nil)
+	url := testaws.Queue(t, client, "orders", map[string]string{"RedrivePolicy": fmt.Sprintf(
 		`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":"%d"}`, attempts)})
 	for _, body := range bodies {
-		must.Get(client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: &body}))(t)
+		must.Get(client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}))(t)
 	}
-	w, err := sqsworker.New(client, *url, newInbox(t, newStore(t, b)).Handler(h), func(o *sqsworker.Options) {
+	w := must.Get(sqsworker.New(client, url, newInbox(t, newStore(t, b)).Handler(h), func(o *sqsworker.Options) {
 		o.Backoff = func(int) time.Duration { return 10 * time.Millisecond }
 		o.WaitTime = time.Second
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()

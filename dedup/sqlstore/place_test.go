@@ -70,7 +70,6 @@ func TestSessionMovesNoRecord(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			EachDialect(t, func(t *testing.T, b *Bed) {
 				use := elsewhere(t, b)
 				db := b.Open(t)
@@ -83,9 +82,7 @@ func TestSessionMovesNoRecord(t *testing.T) {
 						deliver = way(t, s, func(id string) { runs[id]++ }, use)
 					}
 					for id := range 20 {
-						if err := deliver(order(fmt.Sprint(id), 1)); err != nil {
-							t.Error(err)
-						}
+						must.Do(t, deliver(order(fmt.Sprint(id), 1)))
 					}
 					forget(db)
 				}
@@ -105,7 +102,6 @@ func TestSessionMovesNoRecord(t *testing.T) {
 // The first operation fixes the place, whichever it is. A later check does not follow the session: where the tables have gone
 // from the place, they are missing.
 func TestPlaceIsFixed(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		use := elsewhere(t, b)
 		mustAcquire(t, newStore(t, b), claim("k", "a"))

@@ -20,7 +20,6 @@ const honest = 8
 // One event's handler kills its process, which also has eight honest events. Only the poison is parked, and each honest
 // event has its effect once, although a single attempt is allowed.
 func TestPoisonParksNoOther(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		exec(t, b.DB, "CREATE TABLE effect (event VARCHAR(64))")
 		d := newDeferred(t, newStore(t, b))

@@ -60,7 +60,5 @@ func TestPoolerInTransactionMode(t *testing.T) {
 	awaitCounts(t, d, 0, 0)
 	stop()
 	expectBalance(t, b.DB, 2*10*events)
-	if _, err := s.Sweep(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Get(s.Sweep(t.Context()))(t)
 }

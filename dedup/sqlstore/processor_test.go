@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 )
 
 func receive(t testing.TB, d *Deferred, ms ...*sqsonce.Message) {
@@ -33,9 +34,7 @@ func inGroup(group, id string) *sqsonce.Message {
 // The next event of a group waits while the oldest one runs and while it backs off; other events do not wait. On a standard
 // queue a group has no order.
 func TestProcessorGroupWaitsForItsHead(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		tenant := order("tenant-2", 1)
 		tenant.Group = "g"
 		receive(t, d, inGroup("g", "head"), inGroup("g", "next"), inGroup("h", "other"), tenant)
@@ -77,7 +76,6 @@ func TestProcessorGroupWaitsForItsHead(t *testing.T) {
 // A handler runs for longer than its event's lease. The row is locked, so neither the event nor the next one of its group
 // is claimed.
 func TestProcessorHandlerOutlivesItsLease(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		if b.kind.Dialect.OneWriter() {
 			b = shortBusy(t, b)
@@ -115,11 +113,7 @@ func TestProcessorHandlerOutlivesItsLease(t *testing.T) {
 		time.Sleep(1200 * time.Millisecond) // longer than the lease, by the database's clock
 		if !b.kind.Dialect.OneWriter() {
 			receive(t, d, order("3", 1))
-			select {
-			case <-otherDone:
-			case <-time.After(20 * time.Second):
-				t.Error("another event waits for the locked one")
-			}
+			await(t, "another event waits for the locked one", otherDone)
 		}
 		close(release)
 		awaitCounts(t, d, 0, 0)
@@ -131,10 +125,7 @@ func TestProcessorHandlerOutlivesItsLease(t *testing.T) {
 
 // A processor that lost its lease runs no handler, and commits nothing.
 func TestProcessorFence(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		receive(t, d, order(orderID, 1))
 		slow := newProcessor(t, newDeferred(t, otherProcess(t, b)))
 		stale, err := slow.claim(t.Context(), 1)
@@ -171,7 +162,6 @@ func TestProcessorFence(t *testing.T) {
 // An attempt is counted and committed before its transaction begins. So attempts that never end are counted. After one
 // that others had shared their process with, the event has attempts alone; the last of these parks it.
 func TestProcessorCountsCrashes(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		for _, test := range []struct{ concurrency, most, runs int }{{10, 3, 3}, {10, 1, 2}, {1, 1, 1}} {
 			d := newDeferred(t, newStore(t, b))
@@ -212,10 +202,7 @@ func TestProcessorCountsCrashes(t *testing.T) {
 
 // What a handler returns decides what happens to its event.
 func TestProcessorOutcomes(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		var calls atomic.Int64
 		outcomes := map[string]func() error{
 			"m-error":  func() error { return errBoom },
@@ -272,10 +259,7 @@ func TestProcessorOutcomes(t *testing.T) {
 
 // A stop lets handlers end. Those that take too long are cancelled, and their attempts are not counted.
 func TestProcessorStops(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		d := newDeferred(t, newStore(t, b))
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		receive(t, d, order(orderID, 1))
 		started, end := make(chan struct{}), make(chan struct{})
 		_, stop := process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
@@ -344,10 +328,8 @@ func TestDefaults(t *testing.T) {
 func TestNewProcessorChecksItsOptions(t *testing.T) {
 	t.Parallel()
 	_, err := NewProcessor(nil, func(o *ProcessorOptions) { o.Concurrency, o.Poll, o.LeaseDuration = -1, -1, 1 })
-	for _, field := range []string{"inbox", "Concurrency", "Poll", "Lease"} {
-		if err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("NewProcessor: got error %v, want it to name %s", err, field)
-		}
+	if got := fmt.Sprint(testaws.Fields(err)); !strings.Contains(got, "inbox") || strings.Count(got, "Options.") != 3 {
+		t.Errorf("NewProcessor: got error %v, want one that names four fields", err)
 	}
 	p := newProcessor(t, newDeferred(t, newStore(t, NewBed(t, "SQLite"))))
 	if err := p.Run(t.Context(), nil); !hasField(err, "handler") {

@@ -14,9 +14,7 @@ import (
 
 // The cases of storetest that need hours of the store's clock. Here the record is moved into the past instead.
 func TestRetention(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		c := claim("k", "a")
 		c.Retention, c.Validation = 3*time.Hour, "old"
 		a := mustAcquire(t, s, c)
@@ -42,15 +40,10 @@ func TestRetention(t *testing.T) {
 
 // A record is retained for an hour after its lease's end, whatever the claim's retention. A renewal shortens nothing.
 func TestRetentionCoversTheLease(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		expect := func(when string, want time.Duration) {
 			t.Helper()
-			r, err := s.Inspect(t.Context(), "k")
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(s.Inspect(t.Context(), "k"))(t)
 			if got := time.Until(r.ExpiresAt); got > want || got < want-time.Minute {
 				t.Errorf("%s: the record is retained for %v, want %v", when, got, want)
 			}
@@ -76,9 +69,7 @@ func TestRetentionCoversTheLease(t *testing.T) {
 
 // A record's fence is ahead of the database's clock, as after a failover to a server whose clock is behind.
 func TestFenceAheadOfTheClock(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		must.Do(t, s.Release(t.Context(), mustAcquire(t, s, claim("k", "a")), nil))
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET fence = {now} + 100000000"))
 		before := must.Get(s.Inspect(t.Context(), "k"))(t)
@@ -90,9 +81,7 @@ func TestFenceAheadOfTheClock(t *testing.T) {
 
 // A row that another program has changed is not a record: it is neither taken nor reported as completed.
 func TestForeignRow(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		l := mustAcquire(t, s, claim("k", "a"))
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET status = 'EXPIRED', lease_until = 1"))
 		if err := s.Reopen(t.Context(), dedup.Record{Lease: l}, "note"); !errors.Is(err, dedup.ErrRecord) {

@@ -58,9 +58,7 @@ func TestBrokenConnection(t *testing.T) {
 				}
 
 				lost.at(p, "UPDATE")
-				if err := s.Release(t.Context(), l, errors.New("declined")); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+				must.Do(t, s.Release(t.Context(), l, errors.New("declined")))
 
 				lost.at(p, "UPDATE")
 				second := claim("k", "b")
@@ -71,26 +69,20 @@ func TestBrokenConnection(t *testing.T) {
 				}
 
 				lost.at(p, "UPDATE")
-				if err := s.Complete(t.Context(), l, dedup.Result{Data: []byte("1")}); err != nil {
-					t.Errorf("Complete: %v", err)
-				}
+				must.Do(t, s.Complete(t.Context(), l, dedup.Result{Data: []byte("1")}))
 				if g, err := direct.Acquire(t.Context(), claim("k", "c")); g.Verdict != dedup.VerdictCompleted || string(g.Result.Data) != "1" {
 					t.Errorf("after Complete: got %+v and error %v, want completed with its result", g, err)
 				}
 
 				r = must.Get(direct.Inspect(t.Context(), "k"))(t)
 				lost.at(p, "UPDATE")
-				if err := s.Reopen(t.Context(), r, "note"); err != nil {
-					t.Errorf("Reopen: %v", err)
-				}
+				must.Do(t, s.Reopen(t.Context(), r, "note"))
 				if again, err := direct.Inspect(t.Context(), "k"); err != nil || again.Fence <= r.Fence || again.LastError != "note" {
 					t.Errorf("after Reopen: got %+v, %v, want the note and a fence above %d", again, err, r.Fence)
 				}
 
 				lost.at(p, "DELETE")
-				if err := s.Delete(t.Context(), "k"); err != nil {
-					t.Errorf("Delete: %v", err)
-				}
+				must.Do(t, s.Delete(t.Context(), "k"))
 				if n := p.count(); n != 7 {
 					t.Errorf("%d connections were broken, want 7", n)
 				}
@@ -122,7 +114,6 @@ func TestRefusalsAreFinal(t *testing.T) {
 
 // A statement that the database ended, because it waited too long for a lock, is run again.
 func TestConflictsAreRetried(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		locked := max(500*time.Millisecond, b.kind.LockWait*3/2)
 		s := storeOn(t, open(t, b.Driver, b.kind.ShortLocks(b.DSN)), b.Dialect)

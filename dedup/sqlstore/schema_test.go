@@ -12,14 +12,13 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/must"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 )
 
 // Many processes start at once: each migrates through a pool of its own.
 func TestMigrateAtOnce(t *testing.T) {
-	t.Parallel()
 	each(t, sqlbed.Names, EmptyBed, func(t *testing.T, b *Bed) {
 		const processes = 8
 		var pools [processes]*sql.DB
@@ -44,15 +43,12 @@ func TestMigrateAtOnce(t *testing.T) {
 			close(start)
 			wg.Wait()
 			must.Do(t, errors.Join(errs...))
-			if err := storeOn(t, b.DB, d).Check(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, storeOn(t, b.DB, d).Check(t.Context()))
 		}
 	})
 }
 
 func TestMigrateFromAnEarlierVersion(t *testing.T) {
-	t.Parallel()
 	each(t, sqlbed.Names, EmptyBed, func(t *testing.T, b *Bed) {
 		for target := 1; target <= SchemaVersion(); target++ {
 			must.Do(t, migrateTo(t.Context(), b.DB, b.Dialect, target))
@@ -62,18 +58,13 @@ func TestMigrateFromAnEarlierVersion(t *testing.T) {
 		}
 		// The schema of a later release, while this program still runs.
 		exec(t, b.DB, b.Dialect.sql("INSERT INTO {schema} (version, applied_at) VALUES (99, 0)"))
-		if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
-			t.Errorf("Migrate on a later schema: %v", err)
-		}
-		if err := newStore(t, b).Check(t.Context()); err != nil {
-			t.Errorf("Check on a later schema: %v", err)
-		}
+		must.Do(t, Migrate(t.Context(), b.DB, b.Dialect))
+		must.Do(t, newStore(t, b).Check(t.Context()))
 	})
 }
 
 // A later version may add a column and an index. A migration that ended between its statements goes on after them.
 func TestMigrationAddsAColumn(t *testing.T) {
-	t.Parallel()
 	later := sqldb.Schema{Table: "{schema}", Reporter: reporter, Files: fstest.MapFS{
 		"schema/1_table.sql": {Data: []byte("CREATE TABLE IF NOT EXISTS {schema} (version integer NOT NULL PRIMARY KEY, applied_at bigint NOT NULL) {table};\n")},
 		"schema/2_note.sql": {Data: []byte("ALTER TABLE {schema} ADD COLUMN {new} note {string 16};\n\n" +
@@ -112,16 +103,13 @@ func TestMigrateFails(t *testing.T) {
 				t.Errorf("after a failed Migrate: got %v, want no table", err)
 			}
 			exec(t, b.DB, "DROP VIEW sqsonce_inbox") // works only if the one connection has no open transaction
-			if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, Migrate(t.Context(), b.DB, b.Dialect))
 		})
 	}
 }
 
 // Another tool can create the tables from DDL's statements, and run them again.
 func TestDDL(t *testing.T) {
-	t.Parallel()
 	each(t, sqlbed.Names, EmptyBed, func(t *testing.T, b *Bed) {
 		for range 2 {
 			for s := range strings.SplitSeq(DDL(b.Dialect), ";\n") {
@@ -138,7 +126,6 @@ func TestDDL(t *testing.T) {
 
 // Stores with different prefixes are independent, also if only the database schema differs.
 func TestPrefix(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		prefixes := []string{"a_", "b_"}
 		if b.kind.HasServer() {
@@ -189,16 +176,7 @@ func TestArguments(t *testing.T) {
 }
 
 func hasField(err error, field string) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			if hasField(e, field) {
-				return true
-			}
-		}
-		return false
-	}
-	e, ok := errors.AsType[*sqsonce.OptionError](err)
-	return ok && e.Package == "sqlstore" && e.Field == field
+	return slices.Contains(testaws.Fields(err), field) && strings.HasPrefix(err.Error(), "sqlstore: ")
 }
 
 // A dialect has its tables, and a database on which the tests run.

@@ -92,7 +92,6 @@ var attributes = &storetest.Attributes{
 
 // Sessions with other defaults: the store's statements mean the same in each.
 func TestSessions(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		stores := map[string]*Store{"default": newStore(t, b)}
 		oldName := b.kind.SessionStatus != "" && !hasVariable(t, b, "transaction_isolation")
@@ -196,9 +195,7 @@ func lifeOf(t *testing.T, s *Store, pool *sql.DB, name string) {
 
 // A pool of one connection serves any number of handlers: no call keeps it while it waits for something else.
 func TestOneConnection(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		b.DB.SetMaxOpenConns(1)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()

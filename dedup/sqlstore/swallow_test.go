@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // accounts are four rows; a handler adds 1 to each of them.
@@ -38,9 +39,7 @@ func (a accounts) expect(want ...int) {
 	a.t.Helper()
 	got := make([]int, len(want))
 	for i := range got {
-		if err := a.b.DB.QueryRowContext(a.t.Context(), fmt.Sprintf("SELECT n FROM accounts WHERE id = %d", i+1)).Scan(&got[i]); err != nil {
-			a.t.Fatal(err)
-		}
+		must.Do(a.t, a.b.DB.QueryRowContext(a.t.Context(), fmt.Sprintf("SELECT n FROM accounts WHERE id = %d", i+1)).Scan(&got[i]))
 	}
 	if !reflect.DeepEqual(got, want) {
 		a.t.Errorf("accounts: got %v, want %v", got, want)
@@ -86,9 +85,7 @@ func (a accounts) lockInOtherOrder(locked func()) {
 	}
 	err = a.add(context.Background(), tx, 2)
 	locked()
-	if err = errors.Join(err, a.add(context.Background(), tx, 1)); err != nil {
-		a.t.Errorf("the other transaction: got error %v, want the handler's to be the victim", err)
-	}
+	must.Do(a.t, errors.Join(err, a.add(context.Background(), tx, 1)))
 }
 
 // On MySQL a deadlock rolls the whole transaction back. A handler that ignores its error goes on without a transaction. The
@@ -117,9 +114,7 @@ func TestInboxIgnoredDeadlock(t *testing.T) {
 				if r, err := s.Inspect(t.Context(), orderKey); err != nil || r.Completed || !r.Until.IsZero() {
 					t.Errorf("record: got %+v and error %v, want it released", r, err)
 				}
-				if err := newInbox(t, otherProcess(t, b)).Handler(h)(t.Context(), order(orderID, 3)); err != nil {
-					t.Errorf("second delivery: got error %v, want nil", err)
-				}
+				must.Do(t, newInbox(t, otherProcess(t, b)).Handler(h)(t.Context(), order(orderID, 3)))
 				a.expect(1, 1, 2, 2)
 			})
 		}
@@ -128,7 +123,6 @@ func TestInboxIgnoredDeadlock(t *testing.T) {
 
 // The same in a processor, whose claim has committed the owner before.
 func TestProcessorIgnoredDeadlock(t *testing.T) {
-	t.Parallel()
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
 		a := newAccounts(t, b)
 		d := newDeferred(t, newStore(t, b))
@@ -169,10 +163,7 @@ func TestInboxIgnoredError(t *testing.T) {
 // Savepoints of the handler, and a rollback to one, leave the record in the transaction. A rollback of the whole transaction
 // does not.
 func TestInboxSavepoints(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		s := newStore(t, b)
+	eachLedger(t, func(t *testing.T, b *Bed, s *Store) {
 		for n, c := range []struct {
 			name, end, fails string
 			want             int64
@@ -254,14 +245,10 @@ func TestInboxAutocommitSwitched(t *testing.T) {
 				other := b.Open(t)
 				expectBalance(t, other, c.first)
 				l := mustAcquire(t, s, claim("k", "a"))
-				if _, err := storeOn(t, other, b.Dialect).Inspect(t.Context(), "k"); err != nil {
-					t.Errorf("a record of the same pool: got error %v, want it committed", err)
-				}
+				must.Get(storeOn(t, other, b.Dialect).Inspect(t.Context(), "k"))(t)
 				mustComplete(t, s, l)
 				short := func(o *dedup.Options) { o.CallTimeout = 2e9 }
-				if err := newInbox(t, storeOn(t, other, b.Dialect), short).Handler(book)(t.Context(), order(orderID, 2)); err != nil {
-					t.Errorf("second delivery: got error %v, want nil", err)
-				}
+				must.Do(t, newInbox(t, storeOn(t, other, b.Dialect), short).Handler(book)(t.Context(), order(orderID, 2)))
 				expectBalance(t, other, c.final)
 			})
 		}
@@ -270,7 +257,6 @@ func TestInboxAutocommitSwitched(t *testing.T) {
 
 // A processor's handler that leaves autocommit off has not committed, and the connection commits again.
 func TestProcessorAutocommitSwitched(t *testing.T) {
-	t.Parallel()
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		d := newDeferred(t, newStore(t, b))

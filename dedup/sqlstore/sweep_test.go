@@ -42,9 +42,7 @@ func count(t testing.TB, b *Bed, from string) int {
 }
 
 func TestSweep(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		mustAcquire(t, s, claim("live", "a"))
 		mustComplete(t, s, mustAcquire(t, s, claim("completed", "a")))
 		mustAcquire(t, s, claim("crashed", "a"))
@@ -78,7 +76,6 @@ func TestSweep(t *testing.T) {
 
 // One statement deletes no more than a batch, the oldest first.
 func TestSweepIsBounded(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		fill(t, b, 30)
 		s := newStore(t, b)
@@ -109,7 +106,6 @@ func TestSweepIsBounded(t *testing.T) {
 
 // Processes that sweep at once share the work, and none fails. Deliveries continue meanwhile.
 func TestSweepsAtOnce(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		const rows, sweepers = 2000, 4
 		fill(t, b, rows)
@@ -131,9 +127,7 @@ func TestSweepsAtOnce(t *testing.T) {
 			}
 		})
 		wg.Wait()
-		if err := errors.Join(errs[:]...); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(errs[:]...))
 		if sum := n[0] + n[1] + n[2] + n[3]; sum != rows {
 			t.Errorf("%d rows deleted, want %d", sum, rows)
 		}
@@ -145,7 +139,6 @@ func TestSweepsAtOnce(t *testing.T) {
 
 // A sweep uses the index: it does not read a large table whose rows are mostly retained.
 func TestSweepUsesTheIndex(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		fill(t, b, 3000)
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET expires_at = {now} + 1000000 WHERE id <> 'old-7'"))
@@ -173,7 +166,6 @@ func TestSweepUsesTheIndex(t *testing.T) {
 }
 
 func TestSweepEvery(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		var log bytes.Buffer
 		s := newStore(t, b, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -187,9 +179,7 @@ func TestSweepEvery(t *testing.T) {
 			}
 		}
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("SweepEvery: got error %v after its context ended, want nil", err)
-		}
+		must.Do(t, <-done)
 		if log.Len() > 0 {
 			t.Errorf("logged %s", &log)
 		}

@@ -102,7 +102,6 @@ type sqliteError = sqlbed.SQLiteError
 
 // The same for errors that the databases return, through a Once and through an inbox: dedup passes them on.
 func TestKindsOfDatabases(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		for _, c := range []struct {
 			name, want string
@@ -125,15 +124,12 @@ func TestKindsOfDatabases(t *testing.T) {
 		} {
 			db, d := c.db()
 			s := storeOn(t, db, d)
-			once, err := dedup.New(s, "billing")
-			if err != nil {
-				t.Fatal(err)
-			}
+			once := must.Get(dedup.New(s, "billing"))(t)
 			never := func() error {
 				t.Errorf("%s: the handler ran", c.name)
 				return nil
 			}
-			err = once.Handler(func(context.Context, *sqsonce.Message) error { return never() })(t.Context(), order(orderID, 1))
+			err := once.Handler(func(context.Context, *sqsonce.Message) error { return never() })(t.Context(), order(orderID, 1))
 			if got := kind(err); got != c.want || errors.Is(err, dedup.ErrOutcomeUnknown) {
 				t.Errorf("%s: got %s, want %s: %v", c.name, got, c.want, err)
 			}
@@ -150,7 +146,6 @@ func TestKindsOfDatabases(t *testing.T) {
 
 // A wrong password, and more connections than the user may have.
 func TestKindsOfLogins(t *testing.T) {
-	t.Parallel()
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
 		user := "u" + b.Name[:20]
 		exec(t, b.DB, "CREATE USER "+user+"@'%' IDENTIFIED BY 'secret' WITH MAX_USER_CONNECTIONS 1")
@@ -185,7 +180,6 @@ func TestKindsOfLogins(t *testing.T) {
 // A lock that is held for longer than the store tries is unavailable. So is an acquire whose connection broke and that could
 // not be repeated; its outcome is unknown.
 func TestKindsOfWaits(t *testing.T) {
-	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := storeOn(t, open(t, b.Driver, b.kind.ShortLocks(b.DSN)), b.Dialect)
 		must.Do(t, s.Check(t.Context()))
@@ -214,7 +208,6 @@ func TestKindsOfWaits(t *testing.T) {
 // The database goes away while a handler runs: that it failed is no try of its event. A handler that fails by itself has
 // tried.
 func TestInboxDatabaseGoesAway(t *testing.T) {
-	t.Parallel()
 	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		p, proxied := throughProxy(t, b)

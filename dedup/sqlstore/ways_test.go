@@ -67,8 +67,7 @@ func otherProcess(t testing.TB, b *Bed) *Store {
 
 func newInbox(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Inbox {
 	t.Helper()
-	i := must.Get(NewInbox(s, "billing", optFns...))(t)
-	return i
+	return must.Get(NewInbox(s, "billing", optFns...))(t)
 }
 
 // way is one of the three ways to run a handler once on a database. Each consumer acts as a process: it has its own pool
@@ -115,6 +114,7 @@ var ways = []way{
 // eachWay runs f for each way on each dialect.
 func eachWay(t *testing.T, f func(t *testing.T, b *Bed, w way)) {
 	t.Helper()
+	t.Parallel()
 	for _, name := range sqlbed.Names {
 		for _, w := range ways {
 			t.Run(name+"/"+w.name, func(t *testing.T) {
@@ -129,8 +129,7 @@ func eachWay(t *testing.T, f func(t *testing.T, b *Bed, w way)) {
 
 func newDeferred(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Deferred {
 	t.Helper()
-	d := must.Get(NewDeferred(s, "billing", optFns...))(t)
-	return d
+	return must.Get(NewDeferred(s, "billing", optFns...))(t)
 }
 
 // quick makes a processor poll and retry with short waits.
@@ -142,8 +141,7 @@ func quick(o *ProcessorOptions) {
 
 func newProcessor(t testing.TB, d *Deferred, optFns ...func(*ProcessorOptions)) *Processor {
 	t.Helper()
-	p := must.Get(NewProcessor(d, append([]func(*ProcessorOptions){quick}, optFns...)...))(t)
-	return p
+	return must.Get(NewProcessor(d, append([]func(*ProcessorOptions){quick}, optFns...)...))(t)
 }
 
 // process runs a processor until the end of the test, or until the function that it returns is called.
@@ -204,3 +202,13 @@ func redeliver(t testing.TB, h sqsonce.Handler, id string) {
 }
 
 var errBoom = errors.New("boom")
+
+// await waits for a channel, or ends the test with what did not happen.
+func await[T any](t testing.TB, otherwise string, c <-chan T) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(time.Minute):
+		t.Fatal(otherwise)
+	}
+}

@@ -50,14 +50,11 @@ func TestTemplateActions(t *testing.T) {
 		} {
 			must.Get(stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}))(t)
 		}
-		f, err := lambda.Wrap(handler, func(o *lambda.Options) {
+		f := must.Get(lambda.Wrap(handler, func(o *lambda.Options) {
 			o.Client, o.DeadLetterQueue = stack.SQS, stack.QueueURL["orders-dlq"]
 			// The default is random: with it the failing message may have its last receive within the test.
 			o.Backoff = func(int) time.Duration { return time.Minute }
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
 		must.Do(t, esm.Run(ctx, stack.SQS, esm.Config{

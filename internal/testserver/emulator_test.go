@@ -22,9 +22,7 @@ func TestEmulatorsAnswer(t *testing.T) {
 			if again := e.Shared(t); again != s {
 				t.Error("a second call of Shared started a second process")
 			}
-			if err := s.ask(t.Context(), e.probe); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, s.ask(t.Context(), e.probe))
 		})
 	}
 }

@@ -22,9 +22,7 @@ func TestInterruptedInstallationStartsAnew(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "half")); err == nil {
 			t.Error("the folder was not emptied")
 		}
-		if _, err := os.Stat(filepath.Join(dir, "requirements.txt")); err != nil {
-			t.Error(err)
-		}
+		must.Get(os.Stat(filepath.Join(dir, "requirements.txt")))(t)
 		if err := os.WriteFile(filepath.Join(dir, "half"), nil, 0o644); err != nil {
 			return err
 		}
@@ -84,9 +82,7 @@ func TestUnpackRefuses(t *testing.T) {
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for _, m := range []string{"", off, install, required} {
-		if err := checkMode(emulatorsVariable, m); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, checkMode(emulatorsVariable, m))
 	}
 	if err := checkMode(emulatorsVariable, "require"); err == nil {
 		t.Error("EMULATORS=require was accepted")

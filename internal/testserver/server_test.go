@@ -41,15 +41,11 @@ func TestServersRestart(t *testing.T) {
 				t.Fatal("it still runs after Kill")
 			}
 			s.Restart(t)
-			if err := s.ask(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, s.ask(t.Context()))
 			if err := s.Relaunch(t.Context()); err == nil {
 				t.Error("a running server was started again")
 			}
-			if err := s.Stop(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, s.Stop())
 			if _, err := os.Stat(s.folder); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("its files are still there: %v", err)
 			}
@@ -96,9 +92,7 @@ func TestPause(t *testing.T) {
 		t.Errorf("paused: got error %v, want a timeout", err)
 	}
 	must.Do(t, s.Resume())
-	if err := s.ask(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.ask(t.Context()))
 }
 
 func command(t *testing.T, s *Server, line string) string {

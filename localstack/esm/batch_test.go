@@ -28,9 +28,7 @@ func TestBatchSize(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("a", "b", "c", "d", "e")
 		f := always(t, nil, nil)
-		x.run(esm.Config{BatchSize: 2}, f.invoke)
-		time.Sleep(time.Second)
-		x.mustStop()
+		x.during(time.Second, esm.Config{BatchSize: 2}, f.invoke)
 		// Invocations at the same instant have no order.
 		got := slices.SortedFunc(slices.Values(f.got()), slices.Compare)
 		if want := [][]string{{"a", "b"}, {"c", "d"}, {"e"}}; !cmp.Equal(want, got) {
@@ -41,9 +39,7 @@ func TestBatchSize(t *testing.T) {
 				t.Errorf("batch %d was invoked after %s, want at once", i, at.Sub(x.start))
 			}
 		}
-		if remaining := x.bodies(); len(remaining) != 0 {
-			t.Errorf("still in the queue: %q", remaining)
-		}
+		x.wantEmpty()
 	})
 }
 
@@ -72,9 +68,7 @@ func TestWindow(t *testing.T) {
 		onQueue(t, "jobs", func(x *fixture) {
 			x.send(numbered(30)...)
 			f := always(t, nil, nil)
-			x.run(esm.Config{BatchSize: 25, BatchingWindow: 5 * time.Second}, f.invoke)
-			time.Sleep(10 * time.Second)
-			x.mustStop()
+			x.during(10*time.Second, esm.Config{BatchSize: 25, BatchingWindow: 5 * time.Second}, f.invoke)
 			f.wantBatches(numbered(30)[:25], numbered(30)[25:])
 			if got := f.at[0].Sub(x.start); got != 0 {
 				t.Errorf("the full batch was invoked after %s, want at once", got)
@@ -108,7 +102,6 @@ func TestWindow(t *testing.T) {
 			x.run(esm.Config{BatchSize: 25, BatchingWindow: 300 * time.Second}, f.invoke)
 			time.Sleep(time.Second)
 			f.wantBatches([]string{"a"})
-			x.mustStop()
 		})
 	})
 }
@@ -128,7 +121,6 @@ func TestWindowExtendsVisibility(t *testing.T) {
 				if got := x.srv.Messages(x.url)[0].VisibleAt.Sub(x.start); got != tt.want {
 					t.Errorf("received with a visibility of %s, want %s", got, tt.want)
 				}
-				x.mustStop()
 			})
 		})
 	}
@@ -141,9 +133,7 @@ func TestPayloadLimit(t *testing.T) {
 			onQueue(t, "jobs", func(x *fixture) {
 				f := always(t, nil, nil)
 				x.send("x")
-				x.run(esm.Config{}, f.invoke)
-				time.Sleep(time.Second)
-				x.mustStop()
+				x.during(time.Second, esm.Config{}, f.invoke)
 				// A seventh message fills the event exactly; the records differ only in size.
 				const size = 900_000
 				frame := len(`{"Records":[]}`)
@@ -153,9 +143,7 @@ func TestPayloadLimit(t *testing.T) {
 				}
 				x.send(strings.Repeat("x", fill))
 				f = always(t, nil, nil)
-				x.run(esm.Config{}, f.invoke)
-				time.Sleep(time.Second)
-				x.mustStop()
+				x.during(time.Second, esm.Config{}, f.invoke)
 				if len(f.sizes) != tt.want || len(slices.Concat(f.got()...)) != 7 {
 					t.Errorf("events of %d bytes, want %d of them with all messages", f.sizes, tt.want)
 				}
@@ -178,12 +166,7 @@ func TestMaximumConcurrency(t *testing.T) {
 		x.run(esm.Config{BatchSize: 2, MaximumConcurrency: 3}, f.invoke)
 		for range 6 {
 			time.Sleep(time.Second)
-			inFlight := 0
-			for _, m := range x.srv.Messages(x.url) {
-				if m.InFlight {
-					inFlight++
-				}
-			}
+			inFlight := x.inFlight()
 			if inFlight > 6 {
 				t.Errorf("%d messages in flight, want at most 3 batches of 2", inFlight)
 			}

@@ -16,14 +16,9 @@ import (
 
 // fields returns the names of the fields of a joined error.
 func fields(err error) (out []string) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			out = append(out, fields(e)...)
-		}
-		return out
-	}
-	if e, ok := errors.AsType[*esm.ConfigError](err); ok {
-		out = append(out, e.Field)
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		_, field, _ := strings.Cut(strings.Split(line, ": ")[1], "Config.")
+		out = append(out, field)
 	}
 	return out
 }
@@ -67,9 +62,7 @@ func TestConfig(t *testing.T) {
 			}
 			onQueue(t, name, func(x *fixture) {
 				if len(tt.want) == 0 {
-					x.run(tt.cfg, always(t, nil, nil).invoke)
-					time.Sleep(time.Second)
-					x.mustStop()
+					x.during(time.Second, tt.cfg, always(t, nil, nil).invoke)
 					return
 				}
 				err := esm.Run(x.Context(), x.client, tt.cfg, always(t, nil, nil).invoke)
@@ -129,18 +122,14 @@ func TestFilters(t *testing.T) {
 				x.send(tt.pass...)
 				x.send(tt.drop...)
 				f := always(t, nil, nil)
-				x.run(esm.Config{Filters: tt.patterns}, f.invoke)
-				time.Sleep(time.Second)
-				x.mustStop()
+				x.during(time.Second, esm.Config{Filters: tt.patterns}, f.invoke)
 				got, want := slices.Concat(f.got()...), slices.Clone(tt.pass)
 				slices.Sort(got)
 				slices.Sort(want)
 				if !slices.Equal(got, want) {
 					t.Errorf("invoked with %q, want %q", got, want)
 				}
-				if remaining := x.bodies(); len(remaining) != 0 {
-					t.Errorf("still in the queue: %q, want messages that do not match deleted", remaining)
-				}
+				x.wantEmpty()
 			})
 		})
 	}
@@ -171,13 +160,9 @@ func TestFilteredMessageCannotBeDeleted(t *testing.T) {
 		x.send("no", "yes")
 		x.inject(fault.Rule{Op: "DeleteMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"})
 		f := always(t, nil, nil)
-		x.run(esm.Config{Filters: []string{`{"body":["yes"]}`}}, f.invoke)
-		time.Sleep(2 * visibility)
-		x.mustStop()
+		x.during(2*visibility, esm.Config{Filters: []string{`{"body":["yes"]}`}}, f.invoke)
 		f.wantBatches([]string{"yes"})
-		if remaining := x.bodies(); len(remaining) != 0 {
-			t.Errorf("still in the queue: %q", remaining)
-		}
+		x.wantEmpty()
 		if !strings.Contains(x.log.String(), "could not be deleted") {
 			t.Errorf("log:\n%s", x.log.String())
 		}

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +18,8 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -43,32 +43,13 @@ func onQueue(t *testing.T, name string, f func(x *fixture), optFns ...func(*mems
 	synctest.Test(t, func(t *testing.T) {
 		srv := memsqs.New(optFns...)
 		defer srv.Close()
-		x := &fixture{T: t, srv: srv, client: newClient(srv), start: time.Now()}
-		attrs := map[string]string{"VisibilityTimeout": strconv.Itoa(int(visibility.Seconds()))}
-		if strings.HasSuffix(name, ".fifo") {
-			attrs["FifoQueue"] = "true"
-		}
-		x.url = x.create(name, attrs)
+		x := &fixture{T: t, srv: srv, client: testaws.SQS(srv), start: time.Now()}
+		x.url = testaws.Queue(t, x.client, name, map[string]string{"VisibilityTimeout": strconv.Itoa(int(visibility.Seconds()))})
 		f(x)
+		if x.stop != nil {
+			x.mustStop()
+		}
 	})
-}
-
-func newClient(transport http.RoundTripper) *sqs.Client {
-	return sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: transport},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-		}),
-	})
-}
-
-func (x *fixture) create(name string, attrs map[string]string) string {
-	x.Helper()
-	out, err := x.client.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attrs})
-	if err != nil {
-		x.Fatalf("CreateQueue: %v", err)
-	}
-	return aws.ToString(out.QueueUrl)
 }
 
 // send sends to a standard queue.
@@ -93,14 +74,10 @@ func (x *fixture) sendGroup(group string, bodies ...string) {
 func (x *fixture) sendInput(in *sqs.SendMessageInput) string {
 	x.Helper()
 	in.QueueUrl = aws.String(x.url)
-	out, err := x.client.SendMessage(x.Context(), in)
-	if err != nil {
-		x.Fatalf("SendMessage: %v", err)
-	}
-	return aws.ToString(out.MessageId)
+	return *must.Get(x.client.SendMessage(x.Context(), in))(x).MessageId
 }
 
-// run starts a mapping. The test must call x.stop.
+// run starts a mapping. It ends with the test, or when the test calls x.stop.
 func (x *fixture) run(cfg esm.Config, invoke esm.Invoker) {
 	x.Helper()
 	cfg.QueueURL = x.url
@@ -109,16 +86,23 @@ func (x *fixture) run(cfg esm.Config, invoke esm.Invoker) {
 	ended := make(chan error, 1)
 	go func() { ended <- esm.Run(ctx, x.client, cfg, invoke) }()
 	x.stop = func() error {
+		x.stop = nil
 		cancel()
 		return <-ended
 	}
 }
 
+// during runs a mapping for a while.
+func (x *fixture) during(d time.Duration, cfg esm.Config, invoke esm.Invoker) {
+	x.Helper()
+	x.run(cfg, invoke)
+	time.Sleep(d)
+	x.mustStop()
+}
+
 func (x *fixture) mustStop() {
 	x.Helper()
-	if err := x.stop(); err != nil {
-		x.Errorf("Run returned %v, want nil", err)
-	}
+	must.Do(x, x.stop())
 }
 
 // bodies returns the bodies of the messages in the queue.
@@ -128,6 +112,24 @@ func (x *fixture) bodies() []string {
 		out = append(out, m.Body)
 	}
 	return out
+}
+
+// wantEmpty fails the test if the queue has messages.
+func (x *fixture) wantEmpty() {
+	x.Helper()
+	if remaining := x.bodies(); len(remaining) != 0 {
+		x.Errorf("still in the queue: %q", remaining)
+	}
+}
+
+// inFlight returns how many messages are hidden.
+func (x *fixture) inFlight() (n int) {
+	for _, m := range x.srv.Messages(x.url) {
+		if m.InFlight {
+			n++
+		}
+	}
+	return n
 }
 
 // since returns the virtual time since the bubble began.
@@ -146,12 +148,9 @@ func (x *fixture) inject(rules ...fault.Rule) { x.srv.Set(fault.Plan{Rules: rule
 
 func (x *fixture) makeVisible(handle string) {
 	x.Helper()
-	_, err := x.client.ChangeMessageVisibility(x.Context(), &sqs.ChangeMessageVisibilityInput{
+	must.Get(x.client.ChangeMessageVisibility(x.Context(), &sqs.ChangeMessageVisibilityInput{
 		QueueUrl: aws.String(x.url), ReceiptHandle: aws.String(handle), VisibilityTimeout: 0,
-	})
-	if err != nil {
-		x.Errorf("ChangeMessageVisibility: %v", err)
-	}
+	}))(x)
 }
 
 // logBuffer is a log that a test can read while the mapping writes it.
@@ -192,9 +191,7 @@ func always(t *testing.T, response any, err error) *function {
 
 func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	var e events.SQSEvent
-	if err := json.Unmarshal(event, &e); err != nil {
-		f.t.Errorf("event: %v", err)
-	}
+	must.Do(f.t, json.Unmarshal(event, &e))
 	var bodies []string
 	for _, r := range e.Records {
 		bodies = append(bodies, r.Body)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
@@ -165,7 +166,7 @@ func TestEventIsNotEscapedForHTML(t *testing.T) {
 func TestEventFromDeadLetterQueue(t *testing.T) {
 	onQueue(t, "jobs-dlq", func(x *fixture) {
 		dlq := x.url
-		x.url = x.create("jobs", map[string]string{
+		x.url = testaws.Queue(x, x.client, "jobs", map[string]string{
 			"VisibilityTimeout": "1",
 			"RedrivePolicy":     `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:jobs-dlq","maxReceiveCount":"1"}`,
 		})
@@ -179,8 +180,6 @@ func TestEventFromDeadLetterQueue(t *testing.T) {
 		if got, want := e.Records[0].Attributes["DeadLetterQueueSourceArn"], "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want {
 			t.Errorf("DeadLetterQueueSourceArn is %q, want %q", got, want)
 		}
-		if _, err := strconv.ParseInt(e.Records[0].Attributes["SentTimestamp"], 10, 64); err != nil {
-			t.Errorf("SentTimestamp: %v", err)
-		}
+		must.Get(strconv.ParseInt(e.Records[0].Attributes["SentTimestamp"], 10, 64))(t)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -21,7 +22,7 @@ import (
 func Example() {
 	srv := memsqs.New()
 	defer srv.Close()
-	client := newClient(srv)
+	client := testaws.SQS(srv)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("orders")})

@@ -24,9 +24,7 @@ func TestFIFO(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil, nil
 		}}
-		x.run(esm.Config{}, f.invoke)
-		time.Sleep(10 * time.Second)
-		x.mustStop()
+		x.during(10*time.Second, esm.Config{}, f.invoke)
 		slices.SortFunc(f.batches[:2], func(a, b []string) int { return strings.Compare(b[0], a[0]) }) // at the same time
 		f.wantBatches(numbered(12)[:10], []string{"h1", "h2"}, numbered(12)[10:])
 		if got := f.at[1].Sub(x.start); got != 0 {
@@ -76,15 +74,11 @@ func TestFIFOOneBatchOfAGroupAtATime(t *testing.T) {
 			}
 			return nil, nil
 		})
-		x.run(esm.Config{FunctionTimeout: 5 * time.Second}, f.invoke)
-		time.Sleep(3 * visibility)
-		x.mustStop()
+		x.during(3*visibility, esm.Config{FunctionTimeout: 5 * time.Second}, f.invoke)
 		if got := f.got(); len(got) < 2 {
 			t.Errorf("invoked with %q, want a second invocation", got)
 		}
-		if remaining := x.bodies(); len(remaining) != 0 {
-			t.Errorf("still in the queue: %q", remaining)
-		}
+		x.wantEmpty()
 	})
 }
 
@@ -151,9 +145,7 @@ func TestFIFOOrderAcrossThePayloadLimit(t *testing.T) {
 				if d := cmp.Diff(tt.want, short(f.got())); d != "" {
 					t.Errorf("batches (-want +got):\n%s", d)
 				}
-				if remaining := x.bodies(); len(remaining) != 0 {
-					t.Errorf("%d messages still in the queue", len(remaining))
-				}
+				x.wantEmpty()
 				if took := f.at[len(f.at)-1].Sub(f.at[len(f.at)-2]); took != 2*time.Second {
 					t.Errorf("the rest was invoked %s after the first part, want when that had ended", took)
 				}

@@ -29,14 +29,10 @@ func TestThrottled(t *testing.T) {
 			}
 			return nil, nil
 		}}
-		x.run(esm.Config{}, f.invoke)
-		time.Sleep(visibility / 2)
-		x.mustStop()
+		x.during(visibility/2, esm.Config{}, f.invoke)
 		ab := []string{"a", "b"}
 		f.wantBatches(ab, ab, ab, ab)
-		if remaining := x.bodies(); len(remaining) != 0 {
-			t.Errorf("still in the queue: %q", remaining)
-		}
+		x.wantEmpty()
 	})
 }
 
@@ -52,9 +48,7 @@ func TestThrottledUntilVisibilityEnds(t *testing.T) {
 			counts = append(counts, e.Records[0].Attributes["ApproximateReceiveCount"])
 			return nil, nil
 		}}
-		x.run(esm.Config{}, f.invoke)
-		time.Sleep(visibility + time.Second)
-		x.mustStop()
+		x.during(visibility+time.Second, esm.Config{}, f.invoke)
 		if got := fmt.Sprint(counts); got != "[2]" {
 			t.Errorf("invoked with receive counts %s, want [2]", got)
 		}
@@ -68,9 +62,7 @@ func TestThrottledUntilVisibilityEnds(t *testing.T) {
 func TestStopWhileThrottled(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("a")
-		x.run(esm.Config{Wait: time.Second}, always(t, nil, esm.ErrThrottled).invoke)
-		time.Sleep(10 * time.Second)
-		x.mustStop()
+		x.during(10*time.Second, esm.Config{Wait: time.Second}, always(t, nil, esm.ErrThrottled).invoke)
 		if got := x.since(); got > 12*time.Second {
 			t.Errorf("stopped after %s, want at most the poll in flight later", got)
 		}
@@ -83,9 +75,7 @@ func TestStopWhileThrottled(t *testing.T) {
 func TestDeletesInTens(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send(numbered(25)...)
-		x.run(esm.Config{BatchSize: 25, BatchingWindow: time.Second}, always(t, nil, nil).invoke)
-		time.Sleep(5 * time.Second)
-		x.mustStop()
+		x.during(5*time.Second, esm.Config{BatchSize: 25, BatchingWindow: time.Second}, always(t, nil, nil).invoke)
 		var got []int
 		for _, c := range x.srv.Calls() {
 			if c.Op == "DeleteMessageBatch" {
@@ -116,13 +106,9 @@ func TestDeleteIsRetried(t *testing.T) {
 				tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
 				x.inject(tt.rule)
 				f := always(t, nil, nil)
-				x.run(esm.Config{}, f.invoke)
-				time.Sleep(2 * visibility)
-				x.mustStop()
+				x.during(2*visibility, esm.Config{}, f.invoke)
 				f.wantBatches([]string{"a", "b", "c"})
-				if remaining := x.bodies(); len(remaining) != 0 {
-					t.Errorf("still in the queue: %q", remaining)
-				}
+				x.wantEmpty()
 			})
 		})
 	}
@@ -146,15 +132,11 @@ func TestDeleteFailsForGood(t *testing.T) {
 				}
 				x.inject(tt.rule)
 				f := always(t, nil, nil)
-				x.run(esm.Config{}, f.invoke)
-				time.Sleep(2 * visibility)
-				x.mustStop()
+				x.during(2*visibility, esm.Config{}, f.invoke)
 				if got := f.got(); len(got) != 2 {
 					t.Errorf("invoked with %q, want a second time", got)
 				}
-				if remaining := x.bodies(); len(remaining) != 0 {
-					t.Errorf("still in the queue: %q", remaining)
-				}
+				x.wantEmpty()
 				if !strings.Contains(x.log.String(), "could not be deleted") {
 					t.Errorf("log does not say that a message was not deleted:\n%s", x.log.String())
 				}

@@ -122,9 +122,7 @@ func TestFailedMessageWaitsForItsVisibility(t *testing.T) {
 			}
 			return failing(), nil
 		}}
-		x.run(esm.Config{ReportBatchItemFailures: true}, f.invoke)
-		time.Sleep(2 * visibility)
-		x.mustStop()
+		x.during(2*visibility, esm.Config{ReportBatchItemFailures: true}, f.invoke)
 		f.wantBatches([]string{"a", "b", "c"}, []string{"b"})
 		if got := f.at[1].Sub(f.at[0]); got != visibility {
 			t.Errorf("the failed message came back after %s, want %s", got, visibility)
@@ -190,9 +188,7 @@ func TestInvokerTimesOut(t *testing.T) {
 		})
 		time.Sleep(10 * time.Second)
 		x.mustStop()
-		if got := x.bodies(); len(got) != 0 {
-			t.Errorf("still in the queue: %q, want nothing", got)
-		}
+		x.wantEmpty()
 	})
 }
 
@@ -209,6 +205,5 @@ func TestAnswerAtTheDeadline(t *testing.T) {
 		if got := len(x.bodies()); got != 300 {
 			t.Errorf("%d messages still in the queue, want all 300", got)
 		}
-		x.mustStop()
 	})
 }

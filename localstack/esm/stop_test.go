@@ -34,9 +34,7 @@ func TestStopReleasesWhatThePollBrings(t *testing.T) {
 				} else {
 					x.sendGroup("g", "a")
 				}
-				if err := <-stopped; err != nil {
-					t.Errorf("Run returned %v, want nil", err)
-				}
+				must.Do(t, <-stopped)
 				if len(f.got()) != 0 {
 					t.Errorf("invoked with %q after the stop", f.got())
 				}
@@ -57,9 +55,7 @@ func TestStopReleasesBuffered(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send(numbered(3)...)
 		f := always(t, nil, nil)
-		x.run(esm.Config{BatchSize: 10, BatchingWindow: 300 * time.Second, Wait: 2 * time.Second}, f.invoke)
-		time.Sleep(5 * time.Second)
-		x.mustStop()
+		x.during(5*time.Second, esm.Config{BatchSize: 10, BatchingWindow: 300 * time.Second, Wait: 2 * time.Second}, f.invoke)
 		if len(f.got()) != 0 {
 			t.Errorf("invoked with %q after the stop", f.got())
 		}
@@ -89,12 +85,7 @@ func TestStopReleasesTheRest(t *testing.T) {
 		x.send(large(numbered(10))...)
 		time.Sleep(8500 * time.Millisecond) // the first slot is free again, and took six of ten
 		x.mustStop()
-		inFlight := 0
-		for _, m := range x.srv.Messages(x.url) {
-			if m.InFlight {
-				inFlight++
-			}
-		}
+		inFlight := x.inFlight()
 		if got := f.got(); len(got) != 3 || inFlight != 0 {
 			t.Errorf("%d invocations and %d messages in flight after the stop, want 3 and none", len(got), inFlight)
 		}
@@ -109,15 +100,11 @@ func TestStopWaitsForInvocations(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			return nil, ctx.Err()
 		}}
-		x.run(esm.Config{FunctionTimeout: 15 * time.Second, Wait: time.Second}, f.invoke)
-		time.Sleep(time.Second)
-		x.mustStop()
+		x.during(time.Second, esm.Config{FunctionTimeout: 15 * time.Second, Wait: time.Second}, f.invoke)
 		if got := x.since(); got != 10*time.Second {
 			t.Errorf("stopped after %s, want when the invocation ended", got)
 		}
-		if remaining := x.bodies(); len(remaining) != 0 {
-			t.Errorf("still in the queue: %q", remaining)
-		}
+		x.wantEmpty()
 	})
 }
 
@@ -129,9 +116,7 @@ func TestStopDoesNotReleaseWhatFailed(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return nil, context.Canceled
 		}}
-		x.run(esm.Config{Wait: time.Second}, f.invoke)
-		time.Sleep(time.Second)
-		x.mustStop()
+		x.during(time.Second, esm.Config{Wait: time.Second}, f.invoke)
 		if m := x.srv.Messages(x.url)[0]; !m.InFlight {
 			t.Error("the message was released, want it hidden until its visibility timeout ends")
 		}
@@ -143,9 +128,7 @@ func TestRunWithEndedContext(t *testing.T) {
 		x.send("a")
 		ctx, cancel := context.WithCancel(x.Context())
 		cancel()
-		if err := esm.Run(ctx, x.client, esm.Config{QueueURL: x.url}, always(t, nil, nil).invoke); err != nil {
-			t.Errorf("Run returned %v, want nil", err)
-		}
+		must.Do(t, esm.Run(ctx, x.client, esm.Config{QueueURL: x.url}, always(t, nil, nil).invoke))
 		if got := x.srv.Messages(x.url)[0].ReceiveCount; got != 0 {
 			t.Errorf("received %d times, want none", got)
 		}
@@ -181,6 +164,5 @@ func TestLostReceive(t *testing.T) {
 		x.run(esm.Config{}, f.invoke)
 		time.Sleep(visibility / 2)
 		f.wantBatches([]string{"a", "b"})
-		x.mustStop()
 	})
 }

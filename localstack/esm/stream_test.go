@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -48,14 +49,10 @@ type streamFixture struct {
 	dropped []string
 }
 
-var credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-	return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-})
-
 func dynamoClients(srv http.RoundTripper) (*dynamodb.Client, *dynamodbstreams.Client) {
-	url, web := aws.String("http://dynamodb.local"), &http.Client{Transport: srv}
-	return dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: url, HTTPClient: web, Credentials: credentials}),
-		dynamodbstreams.New(dynamodbstreams.Options{Region: "us-east-1", BaseEndpoint: url, HTTPClient: web, Credentials: credentials, Retryer: aws.NopRetryer{}})
+	db := testaws.DynamoDB(srv)
+	o := db.Options()
+	return db, dynamodbstreams.New(dynamodbstreams.Options{Region: o.Region, BaseEndpoint: o.BaseEndpoint, HTTPClient: o.HTTPClient, Credentials: o.Credentials, Retryer: aws.NopRetryer{}})
 }
 
 func onStream(t *testing.T, f func(x *streamFixture)) {
@@ -73,6 +70,9 @@ func onStream(t *testing.T, f func(x *streamFixture)) {
 		}))(x)
 		x.arn = *out.TableDescription.LatestStreamArn
 		f(x)
+		if x.stop != nil {
+			x.mustStop()
+		}
 	})
 }
 
@@ -104,7 +104,7 @@ func namesOf(e events.DynamoDBEvent) string {
 	return strings.Join(names, " ")
 }
 
-// run starts a mapping whose function is f. The test must call x.stop or x.wait.
+// run starts a mapping whose function is f. It ends with the test, or when the test calls x.stop.
 func (x *streamFixture) run(cfg esm.StreamConfig, f func(ctx context.Context, e events.DynamoDBEvent) (any, error)) {
 	x.Helper()
 	cfg.StreamARN = x.arn
@@ -122,6 +122,7 @@ func (x *streamFixture) run(cfg esm.StreamConfig, f func(ctx context.Context, e 
 		ended <- esm.RunStream(ctx, x.client, cfg, func(ctx context.Context, event []byte) ([]byte, error) { return x.invoke(ctx, event, f) })
 	}()
 	x.stop = func() error {
+		x.stop = nil
 		cancel()
 		return <-ended
 	}
@@ -152,9 +153,7 @@ func (x *streamFixture) invoke(ctx context.Context, event []byte, f func(ctx con
 
 func (x *streamFixture) mustStop() {
 	x.Helper()
-	if err := x.stop(); err != nil {
-		x.Errorf("RunStream returned %v, want nil", err)
-	}
+	must.Do(x, x.stop())
 }
 
 func (x *streamFixture) wantBatches(want ...string) {
@@ -285,7 +284,6 @@ func TestStreamDefaultBatch(t *testing.T) {
 		if want := []int{100, 100, 50}; !slices.Equal(sizes, want) {
 			x.Errorf("batches of %v records, want %v", sizes, want)
 		}
-		x.mustStop()
 	})
 }
 
@@ -306,7 +304,6 @@ func TestStreamWindow(t *testing.T) {
 		x.wantBatches("a1 a2", "a3 a4 a5 a6")
 		time.Sleep(10 * time.Second)
 		x.wantBatches("a1 a2", "a3 a4 a5 a6", "a7")
-		x.mustStop()
 	})
 }
 
@@ -329,7 +326,6 @@ func TestStreamPayload(t *testing.T) {
 		if largest > 6<<20+2<<10 { // the event as aws-lambda-go writes it is a little longer
 			x.Errorf("an event of %d bytes", largest)
 		}
-		x.mustStop()
 	})
 }
 
@@ -369,7 +365,6 @@ func TestStreamRetryAttempts(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			x.wantBatches(append(slices.Repeat([]string{"a1 b1"}, want), "c1")...)
 			x.wantDropped(fmt.Sprintf("2 invoked %d times", want))
-			x.mustStop()
 		})
 	}
 }
@@ -392,7 +387,6 @@ func TestStreamRecordAge(t *testing.T) {
 		if first != "b1 c1" || last != "d1" {
 			x.Errorf("the first batch is %s, the last is %s", first, last)
 		}
-		x.mustStop()
 	})
 }
 
@@ -405,7 +399,6 @@ func TestStreamBisect(t *testing.T) {
 		time.Sleep(time.Minute)
 		x.wantBatches("a1 b1 c1 d1 e1", "a1 b1", "c1 d1 e1", "c1", "c1", "d1 e1")
 		x.wantDropped("1 invoked 2 times")
-		x.mustStop()
 	})
 }
 
@@ -474,7 +467,6 @@ func TestStreamReportAndBisect(t *testing.T) {
 		time.Sleep(time.Minute)
 		x.wantBatches("a1 b1 c1 d1", "b1 c1 d1", "b1 c1 d1")
 		x.wantDropped("3 invoked 3 times")
-		x.mustStop()
 	})
 	// "If your invocation fails and BisectBatchOnFunctionError is turned on, the batch is bisected regardless of your
 	// ReportBatchItemFailures setting."
@@ -484,7 +476,6 @@ func TestStreamReportAndBisect(t *testing.T) {
 		time.Sleep(time.Minute)
 		x.wantBatches("a1 b1", "a1", "b1")
 		x.wantDropped("1 invoked 1 times")
-		x.mustStop()
 	})
 }
 
@@ -504,7 +495,6 @@ func TestStreamThrottled(t *testing.T) {
 		if last := x.at[len(x.at)-1]; last < 10*time.Minute || last > 10*time.Minute+30*time.Second {
 			x.Errorf("the last invocation came after %s", last)
 		}
-		x.mustStop()
 	})
 }
 
@@ -579,7 +569,6 @@ func TestStreamParallelizationFactor(t *testing.T) {
 			x.Errorf("%d invocations at once, want 4", x.most)
 		}
 		x.mu.Unlock()
-		x.mustStop()
 	})
 }
 

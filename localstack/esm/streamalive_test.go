@@ -104,7 +104,6 @@ func TestStreamFromLatest(t *testing.T) {
 		x.put("a4")
 		time.Sleep(time.Minute)
 		x.wantBatches("a3", "a4")
-		x.mustStop()
 	})
 }
 
@@ -122,7 +121,6 @@ func TestStreamFromLatestInAnOutage(t *testing.T) {
 			x.srv.Set(fault.Plan{})
 			time.Sleep(time.Minute)
 			x.wantBatches("a2")
-			x.mustStop()
 		})
 	}
 }
@@ -192,7 +190,6 @@ func TestStreamTrimmed(t *testing.T) {
 		time.Sleep(time.Minute)
 		x.wantBatches("a1", "a2", "a4") // "a2" was read before
 		x.wantDropped("0 the stream no longer has records that were not yet read")
-		x.mustStop()
 	})
 }
 
@@ -347,6 +344,5 @@ func TestStreamManyShards(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		x.wantBatches(want...)
-		x.mustStop()
 	})
 }

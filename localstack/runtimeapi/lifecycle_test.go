@@ -68,9 +68,7 @@ func TestSIGTERM(t *testing.T) {
 		end  func(x *fixture)
 	}{
 		{"on Close", func(x *fixture) {
-			if err := x.Close(context.Background()); err != nil {
-				x.Errorf("Close: %v", err)
-			}
+			must.Do(x, x.Close(context.Background()))
 		}},
 		{"on timeout", func(x *fixture) {
 			if e := x.fail(request{Sleep: time.Minute}); e.Type != runtimeapi.TypeTimeout {
@@ -163,14 +161,11 @@ func TestKillOne(t *testing.T) {
 	for !strings.Contains(x.out.String(), "started") {
 		time.Sleep(10 * time.Millisecond)
 	}
-	pid, err := x.KillOne()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := must.Get(x.KillOne())(t)
 	if pid == first {
 		t.Error("the idle process was killed")
 	}
-	err = <-failed
+	err := <-failed
 	if e, ok := errors.AsType[*runtimeapi.FunctionError](err); !ok || e.Type != runtimeapi.TypeExit || !strings.Contains(e.Message, "signal: killed") {
 		t.Errorf("Invoke returned %v, want %s: signal: killed", err, runtimeapi.TypeExit)
 	}
@@ -199,9 +194,7 @@ func TestClose(t *testing.T) {
 			done <- err
 		}()
 		time.Sleep(100 * time.Millisecond)
-		if err := x.Close(t.Context()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		must.Do(t, x.Close(t.Context()))
 		select {
 		case err := <-done:
 			if err != nil {
@@ -247,9 +240,7 @@ func TestClose(t *testing.T) {
 		if _, err := f.Invoke(context.Background(), []byte(`{}`)); !errors.Is(err, runtimeapi.ErrClosed) {
 			t.Errorf("Invoke returned %v, want ErrClosed", err)
 		}
-		if err := f.Close(t.Context()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		must.Do(t, f.Close(t.Context()))
 	})
 	t.Run("during the wait after a failed init", func(t *testing.T) {
 		t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +22,9 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -178,7 +177,6 @@ func TestDoctorEscapes(t *testing.T) {
 // deployment is what doctor sees beside SQS and DynamoDB: a function behind a mapping, its role, and alarms.
 type deployment struct {
 	w       *world
-	denied  []string // operations
 	mapping lambdatypes.EventSourceMappingConfiguration
 	alarms  []cwtypes.MetricAlarm
 }
@@ -188,46 +186,15 @@ const ordersARN = "arn:aws:sqs:us-east-1:000000000000:orders"
 // deploy makes the world a deployment in which all checks are ok.
 func (w *world) deploy() *deployment {
 	w.Helper()
-	ctx, dedup := context.Background(), aws.String("dedup")
 	attributes := func(queue string, attributes map[string]string) {
-		must.Get(w.stack.SQS.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), Attributes: attributes}))(w)
+		must.Get(w.stack.SQS.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), Attributes: attributes}))(w)
 	}
 	attributes("orders", map[string]string{"VisibilityTimeout": "180"})
 	attributes("orders-dlq", map[string]string{
 		"MessageRetentionPeriod": "1209600", "RedriveAllowPolicy": `{"redrivePermission":"byQueue","sourceQueueArns":["` + ordersARN + `"]}`,
 	})
-	protect := func(on bool) {
-		must.Get(w.stack.DynamoDB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: dedup, DeletionProtectionEnabled: &on}))(w)
-	}
-	protect(true)
-	w.Cleanup(func() { protect(false) })
-	must.Get(w.stack.DynamoDB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-		TableName: dedup, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
-	}))(w)
-	metric := func(id, name, queue string) cwtypes.MetricDataQuery {
-		return cwtypes.MetricDataQuery{Id: &id, MetricStat: &cwtypes.MetricStat{Stat: aws.String("Maximum"), Period: aws.Int32(60), Metric: &cwtypes.Metric{
-			Namespace: aws.String("AWS/SQS"), MetricName: &name, Dimensions: []cwtypes.Dimension{{Name: aws.String("QueueName"), Value: &queue}},
-		}}, ReturnData: aws.Bool(false)}
-	}
-	alarm := cwtypes.MetricAlarm{
-		AlarmActions: []string{"arn:aws:sns:us-east-1:000000000000:pager"}, ActionsEnabled: aws.Bool(true), EvaluationPeriods: aws.Int32(1),
-		ComparisonOperator: cwtypes.ComparisonOperatorGreaterThanThreshold, Threshold: aws.Float64(0),
-	}
-	depth, age := alarm, alarm
-	depth.AlarmName = aws.String("dead letters")
-	depth.Metrics = []cwtypes.MetricDataQuery{
-		{Id: aws.String("all"), Expression: aws.String("a + b")},
-		metric("a", "ApproximateNumberOfMessagesVisible", "orders-dlq"), metric("b", "ApproximateNumberOfMessagesNotVisible", "orders-dlq"),
-	}
-	age.AlarmName, age.Threshold = aws.String("age"), aws.Float64(900)
-	age.Namespace, age.MetricName, age.Statistic, age.Period = aws.String("AWS/SQS"), aws.String("ApproximateAgeOfOldestMessage"), cwtypes.StatisticMaximum, aws.Int32(60)
-	age.Dimensions = []cwtypes.Dimension{{Name: aws.String("QueueName"), Value: aws.String("orders")}}
-	w.deployed = &deployment{w: w, alarms: []cwtypes.MetricAlarm{depth, age}, mapping: lambdatypes.EventSourceMappingConfiguration{
-		UUID: aws.String("1f0c2f6e-0000-4000-8000-000000000001"), EventSourceArn: aws.String(ordersARN), State: aws.String("Enabled"),
-		FunctionArn: aws.String("arn:aws:lambda:us-east-1:000000000000:function:billing"), BatchSize: aws.Int32(10), LastProcessingResult: aws.String("OK"),
-		FunctionResponseTypes: []lambdatypes.FunctionResponseType{lambdatypes.FunctionResponseTypeReportBatchItemFailures},
-		ScalingConfig:         &lambdatypes.ScalingConfig{MaximumConcurrency: aws.Int32(10)},
-	}}
+	testworld.ProtectTable(w, w.stack)
+	w.deployed = &deployment{w: w, alarms: testworld.Alarms("orders", "orders-dlq"), mapping: testworld.Mapping("orders")}
 	return w.deployed
 }
 
@@ -249,9 +216,6 @@ func (d *deployment) into(s *services) {
 
 func (d *deployment) answer(service string, in any) (any, error) {
 	operation := strings.TrimSuffix(reflect.TypeOf(in).Elem().Name(), "Input")
-	if slices.Contains(d.denied, operation) {
-		return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not authorized"}
-	}
 	resource := "*"
 	var out any
 	switch in := in.(type) {

@@ -240,9 +240,7 @@ func TestReplayCommitted(t *testing.T) {
 		if codeOf(context.Background(), err) != exitRefused || !strings.HasSuffix(err.Error(), "sqsonce replay 1 --note 'was refunded' --again 5 --committed") {
 			t.Errorf("%v", err)
 		}
-		if err := a.planReplay(r, replayFlags{again: 5, committed: true}); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, a.planReplay(r, replayFlags{again: 5, committed: true}))
 		for answers, want := range map[string]exitCode{"billing#e\ny": exitDone, "billing#e\nn": exitRefused, "y\ny": exitRefused, "billing#e\nbilling#e": exitRefused} {
 			if err := w.app(answers).confirmReplay(context.Background(), r); codeOf(context.Background(), err) != want {
 				t.Errorf("%q: %v", answers, err)

@@ -28,10 +28,22 @@ type bed struct {
 	db      *sql.DB
 }
 
-// eachBed runs f as a subtest on a migrated database of each kind.
+// eachBed runs f as a subtest on a migrated database of each kind. The test runs beside others.
 func eachBed(t *testing.T, f func(t *testing.T, b *bed)) {
 	t.Helper()
-	for _, kind := range sqlbed.Names {
+	each(t, sqlbed.Names, f)
+}
+
+// eachOutbox is eachBed with an outbox.
+func eachOutbox(t *testing.T, f func(t *testing.T, b *bed, o *Outbox)) {
+	t.Helper()
+	eachBed(t, func(t *testing.T, b *bed) { f(t, b, b.outbox(t)) })
+}
+
+func each(t *testing.T, kinds []string, f func(t *testing.T, b *bed)) {
+	t.Helper()
+	t.Parallel()
+	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			f(t, newBed(t, kind))
@@ -71,8 +83,7 @@ func (b *bed) named(t testing.TB, name string, optFns ...func(*Options)) *Outbox
 // through returns an outbox that uses another pool.
 func (b *bed) through(t testing.TB, db *sql.DB, name string, optFns ...func(*Options)) *Outbox {
 	t.Helper()
-	o := must.Get(New(db, b.dialect, name, source, optFns...))(t)
-	return o
+	return must.Get(New(db, b.dialect, name, source, optFns...))(t)
 }
 
 func (b *bed) exec(t testing.TB, text string, args ...any) {
@@ -112,11 +123,7 @@ func events(group string, n int) (es []fifo.Event) {
 // read reads a group of which nothing is known.
 func read(t testing.TB, o *Outbox, group string, limit int) []outbox.Entry {
 	t.Helper()
-	es, err := o.Read(t.Context(), outbox.Group{Name: group}, outbox.Known{}, limit)
-	if err != nil {
-		t.Fatalf("Read %s: %v", group, err)
-	}
-	return es
+	return must.Get(o.Read(t.Context(), outbox.Group{Name: group}, outbox.Known{}, limit))(t)
 }
 
 func ids(es []outbox.Entry) string {

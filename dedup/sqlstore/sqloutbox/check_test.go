@@ -118,7 +118,6 @@ func TestProblems(t *testing.T) {
 
 // A permission that is missing: the relay is told that the event is still there, and that it will be.
 func TestDeleteDenied(t *testing.T) {
-	t.Parallel()
 	eachServer(t, func(t *testing.T, b *bed) {
 		b.commit(t, b.outbox(t), events("g", 3)...)
 		user := "u" + b.Name

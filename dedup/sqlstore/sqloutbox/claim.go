@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // claimGroups limits the groups of one statement.
@@ -71,22 +73,13 @@ func (o *Outbox) heads(ctx context.Context, groups []string) (found []head, err 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := o.db.QueryContext(ctx, text, o.dialect.Args(args...)...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors
-	for rows.Next() {
-		var h head
+	found, err = sqldb.All(ctx, o.q, func(r sqldb.Row) (h head, err error) {
 		var first, last sql.NullInt64
-		if err := rows.Scan(&h.group, &first, &last); err != nil {
-			return nil, err
-		}
-		if h.first, h.seen = first.Int64, last.Int64; h.first > 0 {
-			found = append(found, h)
-		}
-	}
-	return found, rows.Err()
+		err = r.Scan(&h.group, &first, &last)
+		h.first, h.seen = first.Int64, last.Int64
+		return h, err
+	}, text, args...)
+	return slices.DeleteFunc(found, func(h head) bool { return h.first <= 0 }), err
 }
 
 func (o *Outbox) headsQuery(groups []string) (text string, args []any, err error) {
@@ -102,9 +95,9 @@ func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lea
 		seqs[i] = h.first
 	}
 	rows := " seq IN (" + list(len(heads)) + ")"
-	res, err := o.db.ExecContext(ctx, o.place.Dialect().SQL("UPDATE {outbox} SET owner = ?, lease_until = {now} + ? WHERE"+rows+
+	res, err := o.q.ExecContext(ctx, o.place.Dialect().SQL("UPDATE {outbox} SET owner = ?, lease_until = {now} + ? WHERE"+rows+
 		" AND aggregatetype = ? AND (lease_until < {now} OR lease_until > {now} + ? OR owner = ?)"),
-		o.dialect.Args(slices.Concat([]any{token, lease.Milliseconds()}, seqs, []any{o.name, 3 * lease.Milliseconds(), token})...)...)
+		slices.Concat([]any{token, lease.Milliseconds()}, seqs, []any{o.name, 3 * lease.Milliseconds(), token})...)
 	if err != nil {
 		return nil, err
 	}
@@ -118,19 +111,10 @@ func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lea
 		}
 		return claimed, nil
 	}
-	found, err := o.db.QueryContext(ctx, o.place.Dialect().SQL("SELECT aggregateid FROM {outbox} WHERE"+rows+" AND owner = ?"), o.dialect.Args(append(seqs, token)...)...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = found.Close() }() // rows.Err reports the errors
-	for found.Next() {
-		var group string
-		if err := found.Scan(&group); err != nil {
-			return nil, err
-		}
-		claimed = append(claimed, group)
-	}
-	return claimed, found.Err()
+	return sqldb.All(ctx, o.q, func(r sqldb.Row) (group string, err error) {
+		err = r.Scan(&group)
+		return group, err
+	}, o.place.Dialect().SQL("SELECT aggregateid FROM {outbox} WHERE"+rows+" AND owner = ?"), append(seqs, token)...)
 }
 
 // Unclaim implements [outbox.Store]. It makes no call for groups whose claimed row was deleted.
@@ -146,7 +130,7 @@ func (o *Outbox) Unclaim(ctx context.Context, groups []string) error {
 		// The owner is compared: the claim may have ended, and another relay may have one.
 		text := o.place.Dialect().SQL("UPDATE {outbox} SET owner = '', lease_until = 0 WHERE" + strings.TrimPrefix(strings.Repeat(" OR (seq = ? AND owner = ?)", len(some)), " OR"))
 		err := o.run(ctx, "unclaim", func(ctx context.Context) error {
-			_, err := o.db.ExecContext(ctx, text, o.dialect.Args(args...)...)
+			_, err := o.q.ExecContext(ctx, text, args...)
 			return err
 		})
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/outboxtest"
@@ -15,13 +14,7 @@ import (
 // The suite of all stores. Its cases share the tables of a server; on SQLite each has a file, because an open transaction has
 // all of it.
 func TestConformance(t *testing.T) {
-	t.Parallel()
-	for _, kind := range sqlbed.Names {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			outboxtest.Run(t, harness(newBed(t, kind)))
-		})
-	}
+	eachBed(t, func(t *testing.T, b *bed) { outboxtest.Run(t, harness(b)) })
 }
 
 func harness(shared *bed) outboxtest.Harness {
@@ -46,9 +39,7 @@ func harness(shared *bed) outboxtest.Harness {
 			must.Do(t, o.Add(t.Context(), tx, es...))
 			end := func(f func() error) func() {
 				return func() {
-					if err := f(); err != nil {
-						t.Error(err)
-					}
+					must.Do(t, f())
 				}
 			}
 			return end(tx.Commit), end(tx.Rollback)

@@ -26,7 +26,7 @@ func (o *Outbox) Delete(ctx context.Context, es []outbox.Entry) (left []outbox.E
 func (o *Outbox) deleteSome(ctx context.Context, es []outbox.Entry) error {
 	err := o.run(ctx, "delete", func(ctx context.Context) error {
 		text, args := o.deletion(es)
-		_, err := o.db.ExecContext(ctx, text, o.dialect.Args(args...)...)
+		_, err := o.q.ExecContext(ctx, text, args...)
 		return err
 	})
 	if err != nil {

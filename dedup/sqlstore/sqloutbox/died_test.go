@@ -28,7 +28,6 @@ func once(begin string) func(string) error {
 
 // A statement was carried out, and its answer is lost: the next attempt has the result of the first.
 func TestLostAnswers(t *testing.T) {
-	t.Parallel()
 	eachBed(t, func(t *testing.T, b *bed) {
 		spy, db := spied(t, b)
 		o := b.through(t, db, "box")
@@ -41,9 +40,7 @@ func TestLostAnswers(t *testing.T) {
 				t.Errorf("Claim: %v, %v, want g", got, err)
 			}
 			spy.set(nil, once("UPDATE"))
-			if err := o.Unclaim(t.Context(), []string{"g"}); err != nil {
-				t.Errorf("Unclaim: %v", err)
-			}
+			must.Do(t, o.Unclaim(t.Context(), []string{"g"}))
 			if got, err = b.outbox(t).Claim(t.Context(), []string{"g"}, time.Hour); err != nil || len(got) != 1 {
 				t.Errorf("Claim by another: %v, %v, want g", got, err)
 			}
@@ -76,7 +73,6 @@ func TestLostAnswers(t *testing.T) {
 
 // A connection that breaks before the database has a statement.
 func TestLostStatements(t *testing.T) {
-	t.Parallel()
 	eachBed(t, func(t *testing.T, b *bed) {
 		spy, db := spied(t, b)
 		o := b.through(t, db, "box")
@@ -102,7 +98,6 @@ func TestLostStatements(t *testing.T) {
 
 // A producer dies before its commit: its event is not there, and its group does not wait.
 func TestProducerDies(t *testing.T) {
-	t.Parallel()
 	eachServer(t, func(t *testing.T, b *bed) {
 		o := b.outbox(t)
 		tx := b.begin(t)
@@ -124,7 +119,6 @@ func TestProducerDies(t *testing.T) {
 
 // A database that does not answer: each call ends with its context, or after its attempts, with what may still be there.
 func TestStatementsHang(t *testing.T) {
-	t.Parallel()
 	eachServer(t, func(t *testing.T, b *bed) {
 		o := b.outbox(t, func(o *Options) { o.Timeout = 100 * time.Millisecond })
 		b.commit(t, o, events("g", 2)...)

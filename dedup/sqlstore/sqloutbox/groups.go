@@ -3,6 +3,7 @@ package sqloutbox
 import (
 	"context"
 
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
@@ -25,25 +26,14 @@ func (o *Outbox) Groups(ctx context.Context, after string, limit int) (found []o
 	return found, next, nil
 }
 
-func (o *Outbox) findGroups(ctx context.Context, after string, limit int) (found []outbox.Group, err error) {
-	rows, err := o.db.QueryContext(ctx, o.stmts().groups, o.dialect.Args(o.stmts().groupArgs(o.name, after, limit)...)...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors
-	for rows.Next() {
-		var (
-			g      outbox.Group
-			ms     int64
-			parked string
-		)
-		if err := rows.Scan(&g.Name, &g.Last, &ms, &parked); err != nil {
-			return nil, err
-		}
+func (o *Outbox) findGroups(ctx context.Context, after string, limit int) ([]outbox.Group, error) {
+	return sqldb.All(ctx, o.q, func(r sqldb.Row) (g outbox.Group, err error) {
+		var ms int64
+		var parked string
+		err = r.Scan(&g.Name, &g.Last, &ms, &parked)
 		g.Age = age(ms)
 		// An unknown mark is for Read, which names the event.
 		g.Parked, _ = policyOf(parked)
-		found = append(found, g)
-	}
-	return found, rows.Err()
+		return g, err
+	}, o.stmts().groups, o.stmts().groupArgs(o.name, after, limit)...)
 }

@@ -16,7 +16,6 @@ import (
 // Handlers of an inbox add to two outboxes in different orders, and meet in a deadlock. The inbox runs the one that the
 // database ended again, and the events of each are there once.
 func TestInboxRunsAgainAfterDeadlock(t *testing.T) {
-	t.Parallel()
 	eachServer(t, func(t *testing.T, b *bed) {
 		must.Do(t, sqlstore.Migrate(t.Context(), b.db, b.dialect))
 		store := must.Get(sqlstore.New(b.db, b.dialect))(t)

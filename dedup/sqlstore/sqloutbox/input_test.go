@@ -14,35 +14,28 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 )
 
 // New refuses all bad arguments at once, with one error each.
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name         string
-		d            sqlstore.Dialect
-		box, source  string
-		fields, good []string
+		name        string
+		d           sqlstore.Dialect
+		box, source string
+		fields      []string
 	}{
-		{"all", sqlstore.Dialect{}, "", "", []string{"dialect", "name", "source"}, nil},
-		{"a hash in the name", sqlstore.SQLite, "a#b", "s", []string{"name"}, []string{"dialect", "source"}},
-		{"65 characters", sqlstore.SQLite, strings.Repeat("x", 65), "s", []string{"name"}, []string{"source"}},
-		{"a blank", sqlstore.SQLite, "a b", "s", []string{"name"}, nil},
-		{"a newline", sqlstore.SQLite, "a\n", "s", []string{"name"}, nil},
-		{"a source that no publisher has", sqlstore.SQLite, "a", "a|b", []string{"source"}, []string{"name"}},
-		{"a prefix", sqlstore.SQLite.WithPrefix("a.b"), "a", "s", []string{"dialect"}, []string{"name"}},
+		{"all", sqlstore.Dialect{}, "", "", []string{"dialect", "source", "name"}},
+		{"a hash in the name", sqlstore.SQLite, "a#b", "s", []string{"name"}},
+		{"65 characters", sqlstore.SQLite, strings.Repeat("x", 65), "s", []string{"name"}},
+		{"a blank", sqlstore.SQLite, "a b", "s", []string{"name"}},
+		{"a newline", sqlstore.SQLite, "a\n", "s", []string{"name"}},
+		{"a source that no publisher has", sqlstore.SQLite, "a", "a|b", []string{"source"}},
+		{"a prefix", sqlstore.SQLite.WithPrefix("a.b"), "a", "s", []string{"dialect"}},
 	} {
-		_, err := New(nil, tt.d, tt.box, tt.source)
-		for _, f := range tt.fields {
-			if !isField(err, f) {
-				t.Errorf("%s: got error %v, want a OptionError of %s", tt.name, err, f)
-			}
-		}
-		for _, f := range tt.good {
-			if isField(err, f) {
-				t.Errorf("%s: got error %v, want none of %s", tt.name, err, f)
-			}
+		if _, err := New(nil, tt.d, tt.box, tt.source); !slices.Equal(testaws.Fields(err), tt.fields) {
+			t.Errorf("%s: got error %v, want OptionErrors of %v", tt.name, err, tt.fields)
 		}
 	}
 	o, err := New(nil, sqlstore.PostgreSQL, strings.Repeat("x", 64), "orders")
@@ -74,9 +67,7 @@ func TestAddRefuses(t *testing.T) {
 
 // A transaction that has ended takes nothing.
 func TestAddAfterTheTransaction(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		o := b.outbox(t)
+	eachOutbox(t, func(t *testing.T, b *bed, o *Outbox) {
 		for name, end := range map[string]func(*sql.Tx) error{"commit": (*sql.Tx).Commit, "rollback": (*sql.Tx).Rollback} {
 			tx := b.begin(t)
 			must.Do(t, end(tx))
@@ -89,33 +80,28 @@ func TestAddAfterTheTransaction(t *testing.T) {
 
 // A server that takes no writes: Add, Check and a relay's first call say so.
 func TestReadOnly(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []string{"PostgreSQL", "MariaDB", "SQLite"} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := newBed(t, kind)
-			b.commit(t, b.outbox(t), event("g", "1"))
-			db := b.readOnly(t)
-			o := b.through(t, db, "box")
-			tx := must.Get(db.BeginTx(t.Context(), nil))(t)
-			if err := o.Add(t.Context(), tx, event("g", "2")); !isProblem(err, sqlstore.ErrReadOnly) {
-				t.Errorf("Add: got error %v, want ErrReadOnly", err)
+	each(t, []string{"PostgreSQL", "MariaDB", "SQLite"}, func(t *testing.T, b *bed) {
+		b.commit(t, b.outbox(t), event("g", "1"))
+		db := b.readOnly(t)
+		o := b.through(t, db, "box")
+		tx := must.Get(db.BeginTx(t.Context(), nil))(t)
+		if err := o.Add(t.Context(), tx, event("g", "2")); !isProblem(err, sqlstore.ErrReadOnly) {
+			t.Errorf("Add: got error %v, want ErrReadOnly", err)
+		}
+		must.Do(t, tx.Rollback())
+		for name, err := range calls(t.Context(), o) {
+			if !isProblem(err, sqlstore.ErrReadOnly) {
+				t.Errorf("%s: got error %v, want ErrReadOnly", name, err)
 			}
-			must.Do(t, tx.Rollback())
-			for name, err := range calls(t.Context(), o) {
-				if !isProblem(err, sqlstore.ErrReadOnly) {
-					t.Errorf("%s: got error %v, want ErrReadOnly", name, err)
-				}
-			}
-			// A failover: the server was checked, and takes no writes since.
-			o.checked.Store(true)
-			es := read(t, o, "g", 10)
-			left, err := o.Delete(t.Context(), es)
-			if !isProblem(err, sqlstore.ErrReadOnly) || len(left) != 1 {
-				t.Errorf("Delete: %d left and error %v, want ErrReadOnly", len(left), err)
-			}
-		})
-	}
+		}
+		// A failover: the server was checked, and takes no writes since.
+		o.checked.Store(true)
+		es := read(t, o, "g", 10)
+		left, err := o.Delete(t.Context(), es)
+		if !isProblem(err, sqlstore.ErrReadOnly) || len(left) != 1 {
+			t.Errorf("Delete: %d left and error %v, want ErrReadOnly", len(left), err)
+		}
+	})
 }
 
 // calls are a relay's calls, with their errors.
@@ -174,9 +160,7 @@ func TestLimits(t *testing.T) {
 
 // A large Add is several INSERTs, in order.
 func TestAddMany(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		o := b.outbox(t)
+	eachOutbox(t, func(t *testing.T, b *bed, o *Outbox) {
 		es := events("g", insertRows+1)
 		for i := range 5 {
 			es[i].Body = strings.Repeat("x", 900<<10)

@@ -24,18 +24,12 @@ var servers = sqlbed.Servers
 
 func eachServer(t *testing.T, f func(t *testing.T, b *bed)) {
 	t.Helper()
-	for _, kind := range servers {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			f(t, newBed(t, kind))
-		})
-	}
+	each(t, servers, f)
 }
 
 // A transaction that adds to a group waits for the end of an earlier one, also if that one is rolled back. So the numbers are
 // in the order of the commits. Other groups do not wait.
 func TestAddWaitsForItsGroup(t *testing.T) {
-	t.Parallel()
 	eachServer(t, func(t *testing.T, b *bed) {
 		o := b.outbox(t)
 		for name, end := range map[string]func(*sql.Tx) error{"commit": (*sql.Tx).Commit, "rollback": (*sql.Tx).Rollback} {
@@ -60,7 +54,6 @@ func TestAddWaitsForItsGroup(t *testing.T) {
 
 // A caller whose transactions exclude one another takes no lock, and one with a lock is not waited for.
 func TestGroupLockedTakesNoLock(t *testing.T) {
-	t.Parallel()
 	eachServer(t, func(t *testing.T, b *bed) {
 		first, second := b.begin(t), b.begin(t)
 		must.Do(t, b.outbox(t).Add(t.Context(), first, event("g", "1")))
@@ -71,7 +64,6 @@ func TestGroupLockedTakesNoLock(t *testing.T) {
 
 // One Add locks its groups in one order, whatever order the events have: it meets no other Add in a deadlock.
 func TestAddLocksInOrder(t *testing.T) {
-	t.Parallel()
 	eachServer(t, func(t *testing.T, b *bed) {
 		o := b.outbox(t)
 		var groups []string

@@ -41,6 +41,7 @@ const defaultTimeout = 5 * time.Second
 // failover causes for a while, and a refused login.
 type Outbox struct {
 	db          *sql.DB
+	q           sqldb.Queryer // db, as the dialect says
 	dialect     sqldb.Dialect
 	name        string
 	source      string
@@ -77,7 +78,7 @@ func New(db *sql.DB, d sqlstore.Dialect, name, source string, optFns ...func(*Op
 	dialect = dialect.For(db)
 	place := sqldb.NewPlace(dialect, "{outbox}")
 	return &Outbox{
-		db: db, dialect: dialect, name: name, source: source, groupLocked: o.GroupLocked,
+		db: db, q: dialect.In(db), dialect: dialect, name: name, source: source, groupLocked: o.GroupLocked,
 		base:  sqldb.New(db, dialect, cmp.Or(o.Timeout, defaultTimeout), reporter),
 		place: place, stmts: sqldb.Statements(place, newStatements), owner: rand.Text(),
 	}, nil

@@ -21,9 +21,7 @@ import (
 
 // What is added is read again, with all that an event has, and deleted after that.
 func TestAddReadDelete(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		o := b.outbox(t)
+	eachOutbox(t, func(t *testing.T, b *bed, o *Outbox) {
 		want := []fifo.Event{
 			{ID: "ord-42/v3 \U0001F4E6 ", Group: "ord-42!~", Body: "{\"a\": \"\\é\u2028'\U0001F4E6\"}\r\n\t", Type: "order.päid", TraceHeader: "Root=1-5759e988-bd862e3fe1be46a994272793", Attributes: map[string]sqsonce.Attribute{
 				"s": {Type: "String", String: "é\"\n"}, "n": {Type: "Number.int", String: "42"}, "b": {Type: "Binary", Binary: []byte{0, 255, '\''}},
@@ -64,9 +62,7 @@ func TestAddReadDelete(t *testing.T) {
 
 // A number alone is not the event: another ID, another group, another outbox.
 func TestDeleteNamesTheEvent(t *testing.T) {
-	t.Parallel()
-	eachBed(t, func(t *testing.T, b *bed) {
-		o := b.outbox(t)
+	eachOutbox(t, func(t *testing.T, b *bed, o *Outbox) {
 		b.commit(t, o, event("g", "a"), event("g", "b"))
 		es := read(t, o, "g", 10)
 		for name, change := range map[string]func(*outbox.Entry){
@@ -97,7 +93,6 @@ func TestDeleteNamesTheEvent(t *testing.T) {
 
 // A claim names its groups once each, those that have events, and ends with its row. The suite shows the rest.
 func TestClaim(t *testing.T) {
-	t.Parallel()
 	eachBed(t, func(t *testing.T, b *bed) {
 		if b.Dialect.OneWriter() {
 			t.Skip("there are no claims: TestClaimOnSQLite")

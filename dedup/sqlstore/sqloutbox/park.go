@@ -67,7 +67,7 @@ func (o *Outbox) decide(ctx context.Context, op string, text func(statements) st
 // notParked says why an event is not parked.
 func (o *Outbox) notParked(ctx context.Context, e outbox.Entry) error {
 	var parked string
-	err := o.db.QueryRowContext(ctx, o.stmts().find, o.dialect.Args(o.ofEvent(e)...)...).Scan(&parked)
+	err := o.q.QueryRowContext(ctx, o.stmts().find, o.ofEvent(e)...).Scan(&parked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return outbox.ErrNotFound
@@ -89,7 +89,7 @@ func (o *Outbox) Parked(ctx context.Context, limit int) (es []outbox.Entry, err 
 	}
 	var found []row
 	err = o.run(ctx, "parked", func(ctx context.Context) (err error) {
-		found, err = o.rows(ctx, o.stmts().parked, o.name, limit)
+		found, err = sqldb.All(ctx, o.q, readRow, o.stmts().parked, o.name, limit)
 		return err
 	})
 	errs := []error{err}

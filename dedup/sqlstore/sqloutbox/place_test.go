@@ -12,7 +12,6 @@ import (
 // and what is deleted on such a session is not read again on another. The first Add does not look in its transaction for the
 // tables.
 func TestSessionMovesNoEvent(t *testing.T) {
-	t.Parallel()
 	eachBed(t, func(t *testing.T, b *bed) {
 		schema, use := b.Elsewhere(b.Name)
 		if schema != "" {

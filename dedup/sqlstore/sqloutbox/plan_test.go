@@ -17,7 +17,6 @@ import (
 // Add is two statements, and one where it takes no lock. A lone event costs a relay four, and one whose group a sweep has
 // found four with the sweep's.
 func TestStatements(t *testing.T) {
-	t.Parallel()
 	eachBed(t, func(t *testing.T, b *bed) {
 		spy, db := spied(t, b)
 		o := b.through(t, db, "box")
@@ -132,7 +131,6 @@ func backlog(t testing.TB, b *bed, rows, groups int) {
 // The plans of a relay's statements on a large outbox: all of them search the index of groups or the primary key, and none
 // reads the table, also where one group has half of it and the statistics say so.
 func TestPlans(t *testing.T) {
-	t.Parallel()
 	eachBed(t, func(t *testing.T, b *bed) {
 		backlog(t, b, 20000, 100)
 		o := b.outbox(t)

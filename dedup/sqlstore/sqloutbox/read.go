@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
@@ -87,7 +88,7 @@ func entries(page []row, limit int, more bool) (es []outbox.Entry, err error) {
 func (o *Outbox) page(ctx context.Context, group string, bound int64, limit int) (page []row, err error) {
 	args := append(o.span(group, bound), limit)
 	err = o.run(ctx, "read", func(ctx context.Context) (err error) {
-		page, err = o.rows(ctx, o.stmts().page, args...)
+		page, err = sqldb.All(ctx, o.q, readRow, o.stmts().page, args...)
 		return err
 	})
 	return page, err
@@ -98,7 +99,7 @@ func (o *Outbox) highest(ctx context.Context, group string) (seq int64, err erro
 	args := o.span(group, math.MaxInt64)
 	err = o.run(ctx, "read", func(ctx context.Context) error {
 		seq = 0
-		err := o.db.QueryRowContext(ctx, o.stmts().highest, o.dialect.Args(args...)...).Scan(&seq)
+		err := o.q.QueryRowContext(ctx, o.stmts().highest, args...).Scan(&seq)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}

@@ -34,11 +34,7 @@ func newQueue(t testing.TB) *queue {
 func (q *queue) relay(t testing.TB, s outbox.Store) *outbox.Relay {
 	t.Helper()
 	p := must.Get(fifo.NewPublisher(q.client, q.url, source))(t)
-	t.Cleanup(func() {
-		if err := p.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("closing the publisher: %v", err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, p.Close(context.WithoutCancel(t.Context()))) })
 	r := must.Get(outbox.NewRelay(s, p, func(o *outbox.Options) {
 		o.Poll, o.Settle, o.Logger = 50*time.Millisecond, -1, slog.New(slog.DiscardHandler)
 	}))(t)

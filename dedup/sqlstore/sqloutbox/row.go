@@ -1,13 +1,12 @@
 package sqloutbox
 
 import (
-	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
@@ -26,30 +25,14 @@ type row struct {
 	created, now                                            int64
 }
 
-// columns are the columns that scan reads. MySQL returns texts as the bytes that were written, whatever character set the
+// columns are the columns that readRow reads. MySQL returns texts as the bytes that were written, whatever character set the
 // connection has.
 const columns = "seq, aggregateid, {raw}id{/raw}, source, {raw}type{/raw}, {raw}payload{/raw}, {raw}attributes{/raw}," +
 	" {raw}trace{/raw}, {raw}error{/raw}, parked, created_at, {now}"
 
-func (r *row) scan(rows *sql.Rows) error {
-	return rows.Scan(&r.seq, &r.group, &r.id, &r.source, &r.kind, &r.body, &r.attributes, &r.trace, &r.error, &r.parked, &r.created, &r.now)
-}
-
-// rows runs a query for rows.
-func (o *Outbox) rows(ctx context.Context, text string, args ...any) (all []row, err error) {
-	found, err := o.db.QueryContext(ctx, text, o.dialect.Args(args...)...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = found.Close() }() // rows.Err reports the errors
-	for found.Next() {
-		var r row
-		if err := r.scan(found); err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, found.Err()
+func readRow(found sqldb.Row) (r row, err error) {
+	err = found.Scan(&r.seq, &r.group, &r.id, &r.source, &r.kind, &r.body, &r.attributes, &r.trace, &r.error, &r.parked, &r.created, &r.now)
+	return r, err
 }
 
 // entry returns the event, or a [*outbox.BrokenError].

@@ -57,9 +57,7 @@ func TestServerDies(t *testing.T) {
 				}
 			}
 			stop()
-			if err := <-ran; err != nil {
-				t.Errorf("Run: %v", err)
-			}
+			must.Do(t, <-ran)
 			all := q.receive(t)
 			for i, m := range all {
 				if want := fmt.Sprintf("body of %03d", i+1); aws.ToString(m.Body) != want {

@@ -68,7 +68,6 @@ func TestReadIsWhole(t *testing.T) {
 
 // An event that cannot be decoded is named, beside those before it.
 func TestReadBroken(t *testing.T) {
-	t.Parallel()
 	eachBed(t, func(t *testing.T, b *bed) {
 		for column, value := range map[string]string{"attributes": "[1]", "parked": "LATER"} {
 			o := b.named(t, column)
@@ -92,7 +91,6 @@ func TestReadBroken(t *testing.T) {
 // Between two statements of one Read another relay deletes events that it published. The page is then not full, although
 // there is more behind it.
 func TestReadBesideDelete(t *testing.T) {
-	t.Parallel()
 	eachBed(t, func(t *testing.T, b *bed) {
 		spy, db := spied(t, b)
 		o, other := b.through(t, db, "box"), b.outbox(t)

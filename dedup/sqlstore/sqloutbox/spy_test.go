@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // spy is between a pool and its driver. It sees each statement and each row that a query returns.
@@ -30,11 +32,7 @@ func spied(t testing.TB, b *bed) (*spy, *sql.DB) {
 	t.Helper()
 	s := &spy{driver: b.db.Driver(), dsn: b.DSN}
 	db := sql.OpenDB(s)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Errorf("closing the pool: %v", err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, db.Close()) })
 	return s, db
 }
 

@@ -157,13 +157,10 @@ func TestDeployed(t *testing.T) {
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	s, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+	s := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) {
 		o.HTTP, o.Tables = true, []string{"records"}
 		o.Queues = []localstack.Queue{{Name: "s-orders", MaxReceiveCount: 20}, {Name: "s-orders.fifo", MaxReceiveCount: 20}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = s.Close(t.Context()) }) // in memory
 	must.Do(t, orders.CreateLedger(t.Context(), s.DynamoDB, "ledger"))
 	outputs := map[string]string{

@@ -83,8 +83,7 @@ func (b *bed) invoke(groups ...string) any {
 	raw := must.Get(json.Marshal(event))(b)
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
-	answer := must.Get(b.handler(ctx, raw))(b)
-	return answer
+	return must.Get(b.handler(ctx, raw))(b)
 }
 
 // TestRelayActions publishes by both doorbells, with an event that SQS refuses and one whose group begins behind what was published,

@@ -185,9 +185,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d runs, the first under way: %t", len(runs.list), runs.list[0].view().UnderWay())
 	}
 	for range mostUnderWay - 1 {
-		if _, err := runs.add(&plan{}); err != nil {
-			t.Error(err)
-		}
+		must.Get(runs.add(&plan{}))(t)
 	}
 	if _, err := runs.add(&plan{}); err == nil {
 		t.Error("one more than can be under way")

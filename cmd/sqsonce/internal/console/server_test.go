@@ -138,9 +138,7 @@ func TestServe(t *testing.T) {
 	<-entered
 	begun := time.Now()
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 	if took := time.Since(begun); took > stopTimeout+time.Second {
 		t.Errorf("it took %s to end", took)
 	}

@@ -65,28 +65,13 @@ func healthy(t testing.TB, queue string) *account {
 		"MessageRetentionPeriod": "1209600",
 		"RedriveAllowPolicy":     `{"redrivePermission":"byQueue","sourceQueueArns":["` + queueARN(queue) + `"]}`,
 	})
-	a.mappings = []*mappingConfiguration{{
-		UUID: aws.String(uuid), EventSourceArn: aws.String(queueARN(queue)), FunctionArn: aws.String(functionARN("billing")),
-		State: aws.String("Enabled"), BatchSize: aws.Int32(10), LastProcessingResult: aws.String("OK"),
-		FunctionResponseTypes: []lambdatypes.FunctionResponseType{lambdatypes.FunctionResponseTypeReportBatchItemFailures},
-		ScalingConfig:         &lambdatypes.ScalingConfig{MaximumConcurrency: aws.Int32(10)},
-	}}
-	a.putAlarm(&cloudwatch.PutMetricAlarmInput{
-		AlarmName: aws.String("dead letters"), AlarmActions: []string{topic},
-		EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0), ComparisonOperator: cwtypes.ComparisonOperatorGreaterThanThreshold,
-		Metrics: []cwtypes.MetricDataQuery{
-			{Id: aws.String("all"), Expression: aws.String("a + b")},
-			metricOf("a", "ApproximateNumberOfMessagesVisible", dlq), metricOf("b", "ApproximateNumberOfMessagesNotVisible", dlq),
-		},
-	})
-	a.putAlarm(&cloudwatch.PutMetricAlarmInput{
-		AlarmName: aws.String("age"), AlarmActions: []string{topic}, Namespace: aws.String("AWS/SQS"), Period: aws.Int32(60),
-		MetricName: aws.String("ApproximateAgeOfOldestMessage"), Statistic: cwtypes.StatisticMaximum,
-		Dimensions:        []cwtypes.Dimension{{Name: aws.String("QueueName"), Value: &queue}},
-		EvaluationPeriods: aws.Int32(5), Threshold: aws.Float64(900), ComparisonOperator: cwtypes.ComparisonOperatorGreaterThanThreshold,
-	})
+	mapping := testworld.Mapping(queue)
+	a.mappings = []*mappingConfiguration{&mapping}
+	for _, alarm := range testworld.Alarms(queue, dlq) {
+		a.metric[*alarm.AlarmName] = &alarm
+	}
 	a.fakeIAM(queue)
-	a.protectTable()
+	testworld.ProtectTable(t, a.stack)
 	a.deployment = Deployment{
 		QueueURL: a.stack.QueueURL[queue], Function: "billing", Table: "dedup", Consumer: "billing",
 		Retention: 29 * 24 * time.Hour, LongestHandler: 10 * time.Minute,
@@ -137,14 +122,6 @@ func newAccount(t testing.TB, queues ...localstack.Queue) *account {
 func queueARN(name string) string    { return "arn:aws:sqs:us-east-1:000000000000:" + name }
 func functionARN(name string) string { return "arn:aws:lambda:us-east-1:000000000000:function:" + name }
 
-func metricOf(id, metric, queue string) cwtypes.MetricDataQuery {
-	return cwtypes.MetricDataQuery{Id: &id, ReturnData: aws.Bool(false), MetricStat: &cwtypes.MetricStat{
-		Stat: aws.String("Maximum"), Period: aws.Int32(60), Metric: &cwtypes.Metric{
-			Namespace: aws.String("AWS/SQS"), MetricName: &metric, Dimensions: []cwtypes.Dimension{{Name: aws.String("QueueName"), Value: &queue}},
-		},
-	}}
-}
-
 // dlq is the name of the dead-letter queue.
 func (a *account) dlq() string {
 	for name := range a.stack.QueueURL {
@@ -166,11 +143,6 @@ func (a *account) setQueue(name string, attributes map[string]string) {
 func (a *account) send(name, body string) {
 	a.Helper()
 	testworld.Send(a, a.stack, name, "g", body)
-}
-
-func (a *account) putAlarm(in *cloudwatch.PutMetricAlarmInput) {
-	a.Helper()
-	must.Get(a.clients.CloudWatch.PutMetricAlarm(context.Background(), in))(a)
 }
 
 // examine makes checks of the account's deployment, by default all, and returns their findings by ID.

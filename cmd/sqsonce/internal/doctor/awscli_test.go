@@ -11,10 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 )
 
 // topic is what a person sets before a fix that needs an SNS topic is pasted.
-const topic = "arn:aws:sns:us-east-1:000000000000:pager"
+const topic = testworld.Topic
 
 // paste runs a fix as a shell does that has the AWS CLI: each "aws" of it becomes a call of the SDK. Whatever else is in it fails.
 func paste(t *testing.T, c Clients, fix string) {

@@ -157,9 +157,9 @@ var alarmDefects = []defect{
 	{name: "none", id: "A1", verdict: Warn,
 		text: "no alarm fires when orders-dlq has messages; no alarm fires when messages in orders wait", spoil: without("dead letters",
 			"age")},
-	{name: "none", id: "A1", verdict: Warn, fifo: true, text: "no alarm fires when orders-dlq.fifo",
+	{name: "none", id: "A1", verdict: Warn, fifo: true, text: "no alarm fires when orders-dlq.fifo has messages",
 		spoil: without("dead letters", "age")},
-	{name: "none on dead letters", id: "A1", verdict: Warn, text: "no alarm fires when orders-dlq",
+	{name: "none on dead letters", id: "A1", verdict: Warn, text: "no alarm fires when orders-dlq has messages",
 		spoil: without("dead letters")},
 	{name: "none on age", id: "A1", verdict: Warn, text: "no alarm fires when messages in orders wait", spoil: without("age")},
 	{

@@ -14,7 +14,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -117,17 +116,6 @@ func (a *account) fakeIAM(queue string) {
 	answer(a.sts, func(*sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
 		return &sts.GetCallerIdentityOutput{Arn: aws.String(callerARN)}, nil
 	})
-}
-
-// protectTable gives the table what a production table has.
-func (a *account) protectTable() {
-	a.Helper()
-	ctx, table := context.Background(), aws.String("dedup")
-	a.updateTable(&dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(true)})
-	a.Cleanup(func() { a.updateTable(&dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(false)}) })
-	must.Get(a.stack.DynamoDB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-		TableName: table, PointInTimeRecoverySpecification: &ddbtypes.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
-	}))(a)
 }
 
 func (a *account) updateTable(in *dynamodb.UpdateTableInput) {

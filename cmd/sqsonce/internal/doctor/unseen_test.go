@@ -111,7 +111,7 @@ func TestSeenInPart(t *testing.T) {
 				func(a *account) { a.cloudwatch.deny("GetMetricData") }),
 		},
 		"a chain, and no mappings": {
-			"Q6", Fail, "its own redrive policy",
+			"Q6", Fail, "has its own redrive policy",
 			all(with("orders-dlq", "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("orders")+`","maxReceiveCount":3}`),
 				func(a *account) { a.lambda.deny("ListEventSourceMappings") }),
 		},

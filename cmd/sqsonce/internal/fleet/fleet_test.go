@@ -102,9 +102,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: %v", f.Targets[5+i], e)
 		}
 	}
-	if err := (&Fleet{Targets: f.Targets[:5]}).Check(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, (&Fleet{Targets: f.Targets[:5]}).Check())
 }
 
 // One that is away, slow, or answers with something else is an entry with its error; the others are there, and the order is that

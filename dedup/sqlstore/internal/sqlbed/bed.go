@@ -10,6 +10,7 @@ import (
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -57,15 +58,8 @@ func Own(t testing.TB, kind string) Bed {
 // Open returns a pool that is closed at the end of the test.
 func Open(t testing.TB, driver, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Errorf("closing the pool: %v", err)
-		}
-	})
+	db := must.Get(sql.Open(driver, dsn))(t)
+	t.Cleanup(func() { must.Do(t, db.Close()) })
 	return db
 }
 

@@ -72,8 +72,8 @@ func (d Dialect) For(db *sql.DB) Dialect {
 	return d
 }
 
-// Args are the arguments of a statement.
-func (d Dialect) Args(args ...any) []any {
+// withMode are the arguments of a statement.
+func (d Dialect) withMode(args ...any) []any {
 	if d.mode == nil {
 		return args
 	}

@@ -28,15 +28,15 @@ type inMode struct {
 }
 
 func (m inMode) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	return m.q.ExecContext(ctx, query, m.d.Args(args...)...)
+	return m.q.ExecContext(ctx, query, m.d.withMode(args...)...)
 }
 
 func (m inMode) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return m.q.QueryContext(ctx, query, m.d.Args(args...)...)
+	return m.q.QueryContext(ctx, query, m.d.withMode(args...)...)
 }
 
 func (m inMode) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	return m.q.QueryRowContext(ctx, query, m.d.Args(args...)...)
+	return m.q.QueryRowContext(ctx, query, m.d.withMode(args...)...)
 }
 
 // Row is one that can be read.

@@ -1,4 +1,0 @@
-package esm
-
-// ConfigError is configError.
-type ConfigError = configError

@@ -1,4 +1,0 @@
-package runtimeapi
-
-// OptionError is optionError.
-type OptionError = optionError
