@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -71,29 +73,26 @@ func TestBatchSizes(t *testing.T) {
 		{name: "own size and linger", size: 3, n: 4, linger: time.Second, after: time.Second, want: []int{3, 1}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var got batches
-				h := sqsonce.Batch(func(_ context.Context, ms []*sqsonce.Message) []error {
-					got.add(ms)
-					return nil
-				}, func(o *sqsonce.BatchOptions) { o.Size, o.Linger = tt.size, tt.linger })
-				start := time.Now()
-				for i, err := range call(t.Context(), h, tt.n) {
-					if err != nil {
-						t.Errorf("message %d: %v", i, err)
-					}
+		must.RunParallel(t, tt.name, func(t *testing.T) {
+			var got batches
+			h := sqsonce.Batch(func(_ context.Context, ms []*sqsonce.Message) []error {
+				got.add(ms)
+				return nil
+			}, func(o *sqsonce.BatchOptions) { o.Size, o.Linger = tt.size, tt.linger })
+			start := time.Now()
+			for i, err := range call(t.Context(), h, tt.n) {
+				if err != nil {
+					t.Errorf("message %d: %v", i, err)
 				}
-				if took := time.Since(start); took != tt.after {
-					t.Errorf("took %v, want %v", took, tt.after)
-				}
-				sizes := got.sizes()
-				slices.SortFunc(sizes, func(a, b int) int { return b - a })
-				if diff := cmp.Diff(tt.want, sizes); diff != "" {
-					t.Errorf("batch sizes (-want +got):\n%s", diff)
-				}
-			})
+			}
+			if took := time.Since(start); took != tt.after {
+				t.Errorf("took %v, want %v", took, tt.after)
+			}
+			sizes := got.sizes()
+			slices.SortFunc(sizes, func(a, b int) int { return b - a })
+			if diff := cmp.Diff(tt.want, sizes); diff != "" {
+				t.Errorf("batch sizes (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -201,15 +200,12 @@ func TestBatchFailsAsAWhole(t *testing.T) {
 			func(err error) bool { return err != nil }},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				for i, err := range call(t.Context(), sqsonce.Batch(tt.h), 4) {
-					if !tt.check(err) {
-						t.Errorf("message %d got %v", i, err)
-					}
+		must.RunParallel(t, tt.name, func(t *testing.T) {
+			for i, err := range call(t.Context(), sqsonce.Batch(tt.h), 4) {
+				if !tt.check(err) {
+					t.Errorf("message %d got %v", i, err)
 				}
-			})
+			}
 		})
 	}
 }

@@ -39,7 +39,7 @@ func TestOnCrash(t *testing.T) {
 		{"Block", dedup.OnCrashBlock, 0, false},
 		{"DeadLetter", dedup.OnCrashDeadLetter, 0, true},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			crash(t, f, "1")
 			var e effects

@@ -75,7 +75,7 @@ func TestDoUnstorableResult(t *testing.T) {
 		{"MarshalJSON fails", do(unstorable{Fails: true}), 0, unstorable{Fails: true}, dedup.ErrNoResult},
 		{"MarshalJSON panics", do(unstorable{Panics: true}), 0, unstorable{Panics: true}, dedup.ErrNoResult},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			var lines bytes.Buffer
 			opt := func(o *dedup.Options) { o.MaxResult, o.Logger = tt.max, slog.New(slog.NewTextHandler(&lines, nil)) }

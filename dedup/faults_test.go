@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -20,12 +19,6 @@ import (
 )
 
 var errStore = errors.New("store unreachable")
-
-// bubble runs a subtest in virtual time.
-func bubble(t *testing.T, name string, f func(t *testing.T)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
-}
 
 // faults is a store whose calls a test counts and can make fail.
 type faults struct {

@@ -177,7 +177,7 @@ func TestDecided(t *testing.T) {
 			time.AfterFunc(time.Second, d.cancel)
 		}, dedup.Decision{Outcome: dedup.DecidedCancelled, Err: context.Canceled, Elapsed: time.Second}, 0},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			var seen observed
 			d := &delivering{T: t, store: newFaults(), m: message("1")}
 			d.once = newOnce(t, d.store, append(slices.DeleteFunc([]func(*dedup.Options){tt.option}, isNil), seen.option)...)
@@ -302,7 +302,7 @@ func TestCalled(t *testing.T) {
 			f.before = hanging("renew")
 		}, 11 * time.Second, nil, []string{"acquire ok", "renew error", "complete ok"}},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			if tt.before != nil {
 				tt.before(t, f)
@@ -392,7 +392,7 @@ func TestIncidents(t *testing.T) {
 		}, hang(0), dedup.Incident{Kind: dedup.IncidentNotReleased, Err: errStore}},
 		{"own retry", func(f *faults) { f.Store = told{f.Store, true, false} }, hang(0), dedup.Incident{Kind: dedup.IncidentOwnRetry}},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			tt.store(f)
 			var seen observed

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -26,7 +28,7 @@ func TestGuard(t *testing.T) {
 		{"not completed", false, nil, "[acquire complete]"},
 		{"failed", false, failed, "[acquire release]"},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			o := newOnce(t, f)
 			err := o.Guard(t.Context(), message("1"), func(ctx context.Context, l dedup.Lease) (bool, error) {
@@ -78,7 +80,7 @@ func TestStopRenewal(t *testing.T) {
 		{"just renewed", 12 * time.Second, 10 * time.Second, 1, 28 * time.Second},
 		{"less than asked for", 9 * time.Second, 25 * time.Second, 1, 30 * time.Second},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 				time.Sleep(tt.after)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/settle"
@@ -43,7 +45,7 @@ func TestLostLeaseCancelsItsOwnContextOnly(t *testing.T) {
 			return o.Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) { return false, waits(ctx) })
 		}},
 	} {
-		bubble(t, c.name, func(t *testing.T) {
+		must.Run(t, c.name, func(t *testing.T) {
 			f := newFaults()
 			f.fail("renew", sqsonce.ErrLeaseLost)
 			ctx, done := settle.New(t.Context())

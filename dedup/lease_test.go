@@ -91,7 +91,7 @@ func TestRefusedRenewalCancelsTheHandler(t *testing.T) {
 func TestUnprovenLeaseCancelsTheHandler(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []string{"error", "hangs"} {
-		bubble(t, failure, func(t *testing.T) {
+		must.Run(t, failure, func(t *testing.T) {
 			f := newFaults()
 			start := time.Now()
 			f.before = func(ctx context.Context, op string, _ int) error {

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -63,7 +65,7 @@ func TestWaitHasABound(t *testing.T) {
 		{"asked for", 5 * time.Second, time.Minute, 5 * time.Second},
 		{"off", -1, time.Minute, 0},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			o := newOnce(t, newFaults(), func(o *dedup.Options) { o.PeerWait = tt.wait })
 			h := o.Handler(func(context.Context, *sqsonce.Message) error {
 				time.Sleep(tt.handle)

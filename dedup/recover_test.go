@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -16,7 +18,7 @@ import (
 func TestStoreThatPanics(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"acquire", "renew", "complete", "release"} {
-		bubble(t, op, func(t *testing.T) {
+		must.Run(t, op, func(t *testing.T) {
 			f := newFaults()
 			panics := true
 			f.before = func(_ context.Context, called string, _ int) error {
@@ -64,7 +66,7 @@ func TestStoreWithoutAVerdict(t *testing.T) {
 			return dedup.Grant{}, sqsonce.Unavailable(&dedup.InProgressError{})
 		},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			f := newFaults()
 			f.answer = answer
 			var e effects

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/settle"
@@ -35,7 +37,7 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 		"the host stops":                {time.Hour, 12 * time.Second, 12 * time.Second, false, why, false},
 		"the host stops while it hangs": {time.Hour, 12 * time.Second, 12 * time.Second, false, why, true},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			f := newFaults()
 			start := time.Now()
 			f.before = func(ctx context.Context, op string, _ int) error {
@@ -101,7 +103,7 @@ func TestRejectUnderAnUnprovenLease(t *testing.T) {
 		"taken over": {sqsonce.ErrLeaseLost, sqsonce.OutcomeLeaseLost},
 		"unanswered": {errStore, sqsonce.OutcomeUnavailable},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			f := newFaults()
 			var returned atomic.Bool
 			f.before = func(_ context.Context, op string, _ int) error {
@@ -152,7 +154,7 @@ func TestRejectUnderALiveLease(t *testing.T) {
 func TestReleaseThatIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"error": errors.New("why"), "cancelled": context.Canceled, "asks for a delay": sqsonce.RetryAfter(time.Hour, errors.New("why"))} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			f := newFaults()
 			f.fail("renew", errStore)
 			o := newOnce(t, f)

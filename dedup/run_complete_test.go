@@ -66,7 +66,7 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 			}
 		},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			f := newFaults()
 			broken(f)
 			var e effects

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/settle"
@@ -27,7 +29,7 @@ func TestFailureReleases(t *testing.T) {
 		{"error", func(context.Context, *sqsonce.Message) error { return plain }, plain, "card declined"},
 		{"panic", func(context.Context, *sqsonce.Message) error { panic(plain) }, nil, "handler panicked: card declined"},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			o := newOnce(t, f)
 			err := o.Handler(tt.h)(t.Context(), message("1"))
@@ -164,7 +166,7 @@ func TestLeaseIsLiveAtTheStart(t *testing.T) {
 		{"frozen until after the lease's end", 10 * time.Second, 20 * time.Second, "[acquire renew complete]"},
 		{"resumed after KillAt, before the lease's end", 10 * time.Second, 11 * time.Second, "[acquire renew complete]"},
 	} {
-		bubble(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			f.after = slow("acquire", tt.delay)
 			m := message("1")

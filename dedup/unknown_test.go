@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -25,7 +27,7 @@ func TestUnknownAcquireIsReleased(t *testing.T) {
 		"not stored": {dedup.ErrOutcomeUnknown, false, "[acquire release]"},
 		"withdrawn":  {errStore, false, "[acquire]"},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			f := newFaults()
 			lose := func(_ context.Context, op string, n int) error {
 				if op == "acquire" && n == 1 {
@@ -141,7 +143,7 @@ func TestUnknownAnswerIsNoAttempt(t *testing.T) {
 		"timeout":        {nil, sqsonce.OutcomeUnavailable},
 		"panic":          {&sqsonce.PanicError{Value: "bug"}, sqsonce.OutcomeUnavailable},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			f := newFaults()
 			f.before = func(ctx context.Context, _ string, _ int) error {
 				if tt.answer == nil {

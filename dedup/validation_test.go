@@ -111,7 +111,7 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 		"by its own code": &sqsonce.OptionError{Package: "store", Field: "Result.Data", Problem: "is too large"},
 		"by the server":   tooLarge,
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			s := &strictStore{faults: newFaults(), refuse: func(l dedup.Lease, r dedup.Result) error {
 				if r.Data != nil || r.Validation != "" || l.Validation != "" {
 					return refusal

@@ -14,7 +14,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/aws/aws-lambda-go/lambda/messages"
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -133,7 +136,7 @@ func hangs(op string, d time.Duration) func(context.Context, string) error {
 // success.
 func TestClientThatIgnoresItsContext(t *testing.T) {
 	for _, op := range []string{opChange, opURL, opSend, opAttributes} {
-		run(t, op, func(t *testing.T) {
+		must.Run(t, op, func(t *testing.T) {
 			c := &stubClient{before: hangs(op, time.Minute)}
 			h := handlers{
 				"a1": fails(errTest), "b1": fails(sqsonce.Reject(errTest)),
@@ -157,7 +160,7 @@ func TestClientThatIgnoresItsContext(t *testing.T) {
 // handlers may run at once.
 func TestDelaysUseTheTime(t *testing.T) {
 	for _, concurrency := range []int{0, 1} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			c := &stubClient{before: hangs(opChange, 100*time.Millisecond)}
 			f := wrap(t, fails(errTest), func(o *Options) { o.Client, o.Concurrency = c, concurrency })
 			invoke(t, f, timeout(t, 50*time.Second), batch(numbered(10_000)...))
@@ -170,7 +173,7 @@ func TestDelaysUseTheTime(t *testing.T) {
 
 // TestDelaysStopWithSQS: after a call that was not answered in time no more are made. The log says it in one line.
 func TestDelaysStopWithSQS(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var book logBook
 		calls := 0
 		c := &stubClient{}
@@ -212,7 +215,7 @@ func TestTooManyAbandoned(t *testing.T) {
 		{"the default is 10 x Concurrency", 0, []string{"s1", "s2", "s3", "ok"}, append(make([]bool, 14), true), 14},
 		{"no limit", -1, []string{"s1", "s2", "s3", "s4"}, make([]bool, 20), 20},
 	} {
-		run(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			var r runs
 			f := wrap(t, r.wrap(func(_ context.Context, m *sqsonce.Message) error {
 				if m.ID[0] == 's' {
@@ -241,7 +244,7 @@ func TestTooManyAbandoned(t *testing.T) {
 
 // TestAbandonedCallsCount: calls of the client that ignore their context are bounded as handlers are.
 func TestAbandonedCallsCount(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		c := &stubClient{before: hangs(opChange, time.Hour)}
 		f := wrap(t, handlers{"1": fails(errTest)}.handle, func(o *Options) { o.Client, o.Abandoned = c, 1 })
 		for i, want := range []bool{false, false, true} {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/sqsonce/sqsonce"
 )
@@ -72,7 +75,7 @@ func TestDeadline(t *testing.T) {
 			name: "no deadline", h: handlers{"": takes(24 * time.Hour)}, ids: []string{"1", "2"}, took: 24 * time.Hour,
 		},
 	} {
-		run(t, tt.name, func(t *testing.T) {
+		must.Run(t, tt.name, func(t *testing.T) {
 			ctx := context.Background()
 			if tt.timeout != 0 {
 				ctx = timeout(t, tt.timeout)
@@ -117,7 +120,7 @@ func TestNothingStartsOnceClosed(t *testing.T) {
 // starts no other handler.
 func TestAbandonedChangesNothing(t *testing.T) {
 	for name, end := range map[string]sqsonce.Handler{"success": fails(nil), "error": fails(errTest), "reject": fails(sqsonce.Reject(errTest)), "panic": panics("boom"), "Goexit": exits} {
-		run(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			var book logBook
 			var r runs
 			var settled settlements
@@ -154,7 +157,7 @@ func TestAbandonedChangesNothing(t *testing.T) {
 
 // TestCancelledWithoutDeadline: a caller other than the runtime may cancel a context that has no deadline.
 func TestCancelledWithoutDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Second, cancel)
 		f := wrap(t, handlers{"1": takes(time.Hour), "2": ignores(time.Hour)}.handle)
@@ -169,7 +172,7 @@ func TestCancelledWithoutDeadline(t *testing.T) {
 
 func TestConcurrencyIsBounded(t *testing.T) {
 	for _, tt := range []struct{ set, want int }{{0, 10}, {1, 1}, {4, 4}, {1000, 30}} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			var r runs
 			f := wrap(t, r.wrap(takes(time.Second)), func(o *Options) { o.Concurrency = tt.set })
 			if got := invoke(t, f, t.Context(), batch(numbered(30)...)); got != "" || r.most != tt.want {

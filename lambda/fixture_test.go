@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -32,7 +33,7 @@ const visibility = 180 * time.Second
 
 func withQueue(t *testing.T, fifo bool, faults []fault.Rule, f func(*fixture), optFns ...func(*memsqs.Options)) {
 	t.Helper()
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		srv := memsqs.New(append(optFns, func(o *memsqs.Options) { o.Faults = fault.Plan{Seed: 1, Rules: faults} })...)
 		defer srv.Close()
 		x := &fixture{T: t, srv: srv, arn: standardARN, c: sqs.New(sqs.Options{

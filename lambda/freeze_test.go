@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -26,7 +27,7 @@ import (
 // started any more. Lambda freezes the process after the response, so they are released before it. A record under a lease
 // would look as if its handler had crashed, and under the policy Block it would stay blocked.
 func TestAcquiresAreReleasedInTheMargin(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		srv := memdynamodb.New()
 		defer srv.Close()
 		client := dynamodb.New(dynamodb.Options{

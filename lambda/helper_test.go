@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -159,18 +158,6 @@ func (r *runs) list() []string {
 }
 
 func (r *runs) count() int { return len(r.list()) }
-
-// bubble runs f in virtual time.
-func bubble(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, f)
-}
-
-// run is a subtest in virtual time.
-func run(t *testing.T, name string, f func(t *testing.T)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) { bubble(t, f) })
-}
 
 // timeout is a context with a deadline after d, as the runtime's.
 func timeout(t *testing.T, d time.Duration) context.Context {

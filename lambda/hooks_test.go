@@ -9,7 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
@@ -213,7 +216,7 @@ func TestEndOfEveryHandler(t *testing.T) {
 
 // TestEndAfterTheResultsWereClosed: a handler that returns while the answer is made was abandoned, for the hooks too.
 func TestEndAfterTheResultsWereClosed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var book hookBook
 		h := handlers{"failed": fails(errTest), "late": ignores(19300 * time.Millisecond)}
 		f := wrap(t, h.handle, book.option, func(o *Options) {
@@ -230,7 +233,7 @@ func TestEndAfterTheResultsWereClosed(t *testing.T) {
 
 // TestReportOfUnavailable: the invocation returns an error, and the report has it.
 func TestReportOfUnavailable(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var book hookBook
 		f := wrap(t, fails(sqsonce.ErrUnavailable), book.option)
 		_, err := f(timeout(t, 20*time.Second), batch("a", "b"))
@@ -243,7 +246,7 @@ func TestReportOfUnavailable(t *testing.T) {
 
 // TestReportOfGroups: what is behind a failed message was not started. One that failed at its last receive was sent.
 func TestReportOfGroups(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var book hookBook
 		h := handlers{"a1": fails(errTest), "b2": fails(sqsonce.ErrMisconfigured)}
 		f := wrap(t, h.handle, book.option, func(o *Options) { o.Client = &stubClient{} }) // with a maxReceiveCount of 1
@@ -259,7 +262,7 @@ func TestReportOfGroups(t *testing.T) {
 
 // TestReportOfAnAbandonedHead: it is sent to the dead-letter queue, and its End is called before Finish.
 func TestReportOfAnAbandonedHead(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var book hookBook
 		f := wrap(t, handlers{"a1": ignores(time.Hour)}.handle, book.option, func(o *Options) {
 			o.Client, o.AllOrNothing = &stubClient{}, true // with a maxReceiveCount of 1
@@ -277,7 +280,7 @@ func TestReportOfAnAbandonedHead(t *testing.T) {
 
 // TestHooksOfAnInvocation nest: those that begin something in order, those that end it in reverse. The handler has the context.
 func TestHooksOfAnInvocation(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var book hookBook
 		second := func(o *Options) {
 			h := Hooks{
@@ -310,7 +313,7 @@ func TestHooksOfAnInvocation(t *testing.T) {
 
 // TestHooksThatPanic change nothing of the answer, and are one line each.
 func TestHooksThatPanic(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var book logBook
 		f := wrap(t, handlers{"b": fails(errTest)}.handle, func(o *Options) {
 			o.Logger = book.logger()
@@ -375,7 +378,7 @@ func TestHookThatHangs(t *testing.T) {
 			time.Sleep(time.Second / 10)
 		}}, "c", 1},
 	} {
-		run(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			var book logBook
 			h := handlers{"c": ignores(30 * time.Minute)}
 			f := wrap(t, h.handle, func(o *Options) { o.Hooks, o.Logger = []Hooks{tc.hooks}, book.logger() })
@@ -397,7 +400,7 @@ func TestHookThatHangs(t *testing.T) {
 // TestContextOfFinish: what exports in it has until a sixteenth of the margin before the answer, also when the handlers' context
 // has ended.
 func TestContextOfFinish(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		var calls int
 		f := wrap(t, handlers{"b": takes(time.Hour)}.handle, func(o *Options) {
@@ -419,7 +422,7 @@ func TestContextOfFinish(t *testing.T) {
 
 // TestAbandonedHooksAreCounted: a Finish that never returns counts as what else was abandoned, and in the reports.
 func TestAbandonedHooksAreCounted(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var book logBook
 		reports := make(chan Report, 3)
 		f := wrap(t, takes(0), func(o *Options) {

@@ -108,7 +108,7 @@ func TestAnswerWaitsForTheLog(t *testing.T) {
 		{timeout: 100 * time.Millisecond, line: time.Hour, took: 25 * time.Millisecond},
 		{timeout: -time.Second, line: time.Hour, took: 0},
 	} {
-		run(t, fmt.Sprintf("timeout %v, a line takes %v", tt.timeout, tt.line), func(t *testing.T) {
+		must.Run(t, fmt.Sprintf("timeout %v, a line takes %v", tt.timeout, tt.line), func(t *testing.T) {
 			var book logBook
 			f := wrap(t, fails(errTest), book.option("Handle", func(context.Context) { time.Sleep(tt.line) }))
 			ctx := context.Background()
@@ -133,7 +133,7 @@ func TestAnswerWaitsForTheLog(t *testing.T) {
 // TestAnswerWaitsForLinesOfDedup: they are among the invocation's. A log that blocks stops no handler of a Once.
 func TestAnswerWaitsForLinesOfDedup(t *testing.T) {
 	for line, took := range map[time.Duration]time.Duration{20 * time.Millisecond: 40 * time.Millisecond, time.Hour: logFlush} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			var book logBook
 			opt := book.option("Handle", func(context.Context) { time.Sleep(line) })
 			var o Options
@@ -158,7 +158,7 @@ func TestAnswerWaitsForLinesOfDedup(t *testing.T) {
 func TestLogGetsTheContext(t *testing.T) {
 	type key struct{}
 	for _, method := range []string{"Enabled", "Handle"} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			var book logBook
 			var traced, ended atomic.Int64
 			f := wrap(t, fails(errTest), book.option(method, func(ctx context.Context) {
@@ -180,7 +180,7 @@ func TestLogGetsTheContext(t *testing.T) {
 // TestStartWithABlockedLog: what is logged before the first invocation stops no start.
 func TestStartWithABlockedLog(t *testing.T) {
 	for _, method := range []string{"Enabled", "Handle"} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			var book logBook
 			opened := make(chan struct{})
 			begun := time.Now()

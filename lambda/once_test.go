@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -23,7 +24,7 @@ func once(t *testing.T, h sqsonce.Handler) sqsonce.Handler {
 // TestCopiesWaitInTheInvocation: Lambda cannot hold a message. A copy waits in its handler until the event is completed, so
 // that one receive is enough.
 func TestCopiesWaitInTheInvocation(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
 		f := wrap(t, once(t, func(ctx context.Context, m *sqsonce.Message) error {
 			n.Add(1)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -69,7 +70,7 @@ func TestQuestionThatMisbehaves(t *testing.T) {
 // TestQuestionOfManyInvocations: the invocations of a process share a question: its calls do not overlap, and there is one a second at
 // most. One that ends while it asks leaves the question to the others.
 func TestQuestionOfManyInvocations(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		t.Setenv("AWS_LAMBDA_MAX_CONCURRENCY", "50")
 		var under, most, asked atomic.Int32
 		ask := func(ctx context.Context) error {

@@ -3,6 +3,7 @@ package lambda
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -78,7 +79,7 @@ func TestNoStartWithoutTimeToEnd(t *testing.T) {
 
 // TestOneMessageIsStartedWhateverTheRunTimesSay: or a function whose handlers were slow would refuse all for ever.
 func TestOneMessageIsStartedWhateverTheRunTimesSay(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var r runs
 		took := 50 * time.Second
 		f := wrap(t, r.wrap(func(context.Context, *sqsonce.Message) error { time.Sleep(took); return nil }))
@@ -104,7 +105,7 @@ func TestOneMessageIsStartedWhateverTheRunTimesSay(t *testing.T) {
 // TestCutOffRunsAreNoRunTimes: handlers that the margin cancels, or that are abandoned, do not keep the others from running
 // in the next invocation: what they were given is all the time of an invocation.
 func TestCutOffRunsAreNoRunTimes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		h := handlers{"1": takes(time.Hour), "2": ignores(time.Minute), "": takes(time.Second)}
 		f := wrap(t, h.handle)
 		if got := invoke(t, f, timeout(t, 20*time.Second), batch("1", "2")); got != "1 2" {
@@ -157,7 +158,7 @@ func TestLastReceiveIsStarted(t *testing.T) {
 
 // TestFailedRunsAreRunTimes: the run times are those of failures too.
 func TestFailedRunsAreRunTimes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var r runs
 		slow := func(context.Context, *sqsonce.Message) error { time.Sleep(8 * time.Second); return errTest }
 		f := wrap(t, r.wrap(slow), func(o *Options) { o.Concurrency = 1 })

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -24,7 +25,7 @@ func some(digits string, d time.Duration) sqsonce.Handler {
 
 // TestSlowDeadLetterQueueTakesNoSlots: handlers run while messages are being sent to a dead-letter queue that is slow.
 func TestSlowDeadLetterQueueTakesNoSlots(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		c := &stubClient{before: hangs(opSend, 5*time.Second)}
 		f := wrap(t, some("01234", 100*time.Millisecond), func(o *Options) { o.Client, o.DeadLetterQueue = c, stubDLQ })
 		got := invoke(t, f, timeout(t, 30*time.Second), batch(numbered(1000)...))
@@ -42,7 +43,7 @@ func TestSlowDeadLetterQueueTakesNoSlots(t *testing.T) {
 
 // TestSendsAreBounded: as many messages are sent at once as handlers may run.
 func TestSendsAreBounded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		active, most := 0, 0
 		c := &stubClient{before: func(context.Context, string) error {
@@ -67,7 +68,7 @@ func TestSendsAreBounded(t *testing.T) {
 // TestOverdueSendIsTheLast: after a send that was not answered in time the invocation sends no more. The other rejected
 // messages are failures as any other, and get their delay.
 func TestOverdueSendIsTheLast(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		c := &stubClient{}
 		sends := 0
 		c.before = func(ctx context.Context, op string) error {
@@ -99,7 +100,7 @@ func TestOverdueSendIsTheLast(t *testing.T) {
 
 // TestOverdueURLEndsTheSends: so does the call for the dead-letter queue's URL.
 func TestOverdueURLEndsTheSends(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		c := &stubClient{}
 		f := wrap(t, some("0123456789", 0), func(o *Options) { o.Client = c })
 		c.before = func(_ context.Context, op string) error {
@@ -122,7 +123,7 @@ func TestOverdueURLEndsTheSends(t *testing.T) {
 
 // TestRefusedSendIsNotTheLast: an answer, whatever it is, comes in time.
 func TestRefusedSendIsNotTheLast(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		c := &stubClient{}
 		refused := false
 		c.before = func(context.Context, string) error {
@@ -144,7 +145,7 @@ func TestRefusedSendIsNotTheLast(t *testing.T) {
 // TestSlowAttributesTakeNoSlot: asking for the visibility timeout or the redrive policy keeps no handler from running.
 func TestSlowAttributesTakeNoSlot(t *testing.T) {
 	for name, err := range map[string]error{"in progress": sqsonce.ErrInProgress, "failed": errTest} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			c := &stubClient{before: hangs(opAttributes, 3*time.Second)}
 			begun := time.Now()
 			h := handlers{"a1": fails(err), "b1": func(context.Context, *sqsonce.Message) error {
@@ -162,7 +163,7 @@ func TestSlowAttributesTakeNoSlot(t *testing.T) {
 // TestSendsAtTheClose: what waits for the dead-letter queue when the results are closed has failed, with its delay, and is no
 // abandoned handler.
 func TestSendsAtTheClose(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var book logBook
 		var sends atomic.Int64
 		c := &stubClient{before: hangs(opSend, time.Hour), sending: func(string) { sends.Add(1) }}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -28,7 +29,7 @@ func TestStorm(t *testing.T) {
 	}
 	var total stormTotals
 	for seed := range uint64(storms) {
-		bubble(t, func(t *testing.T) { newStorm(t, seed, &total).run() })
+		synctest.Test(t, func(t *testing.T) { newStorm(t, seed, &total).run() })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -82,7 +83,7 @@ func TestLoneSuspectAtTheHead(t *testing.T) {
 		most, received int
 		moved, dead    bool
 	}{{5, 4, false, true}, {5, 4, true, false}, {5, 3, false, false}, {2, 2, false, true}} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			c := &stubClient{most: tt.most}
 			f := wrap(t, func(ctx context.Context, m *sqsonce.Message) error {
 				if m.ID == "a1" && settle.Suspects(ctx) > 0 {
@@ -118,7 +119,7 @@ func TestLoneSuspectWithoutAClient(t *testing.T) {
 		{true, []string{"suspect", "other"}, "other", "suspect"}, {true, []string{"suspect"}, "suspect", ""},
 		{false, []string{"suspect", "other"}, "other suspect", ""},
 	} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			var r runs
 			h := r.wrap(fails(nil))
 			f := wrap(t, func(ctx context.Context, m *sqsonce.Message) error {

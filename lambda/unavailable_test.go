@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -46,7 +47,7 @@ func TestUnavailableDelayExplainsItsReceives(t *testing.T) {
 		{4, 21 * time.Minute, time.Hour}, {9, 30 * 24 * time.Hour, time.Hour}, {1, time.Hour, time.Minute}, {2, time.Hour, 4 * time.Minute},
 		{1, -time.Minute, time.Minute}, {2, -time.Minute, time.Minute},
 	} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			if got := delayUnavailable(tt.receives, time.Now().Add(-tt.since)); got != tt.want {
 				t.Errorf("%d receives in %s: %s, want %s", tt.receives, tt.since, got, tt.want)
 			}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/middleware"
@@ -244,33 +245,30 @@ func TestDatesCostNothing(t *testing.T) {
 	t.Parallel()
 	for _, visibility := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second} {
 		for _, skew := range []time.Duration{-time.Hour, 0, time.Hour} {
-			t.Run(fmt.Sprintf("V=%s skew=%s", visibility, skew), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					srv := memsqs.New(func(o *memsqs.Options) {
-						o.Now = func() time.Time { return time.Now().Add(skew) }
-						o.Faults = fault.Plan{Rules: []fault.Rule{{Prob: 1, Do: fault.Delay, Delay: 5 * time.Millisecond}}}
-					})
-					defer srv.Close()
-					x := newFixture(t, srv, setup{})
-					var r runs
-					j := x.start(r.take(20*time.Millisecond), func(o *Options) { o.VisibilityTimeout = visibility })
-					const messages = 100
-					for i := range messages {
-						time.Sleep(time.Duration(rand.Int64N(int64(30 * time.Second))))
-						x.send(fmt.Sprint(i))
-					}
-					time.Sleep(time.Minute)
-					j.stopClean()
-					x.wantEmpty()
-					most := int64(0)
-					if visibility == 5*time.Second {
-						most = messages / 4 // half of it is little more than the Dates' resolution
-					}
-					if s := j.Stats(); len(r.list()) != messages || s.LeasesLost != 0 || s.Extensions > most {
-						t.Errorf("%d runs of %d messages; %+v", len(r.list()), messages, s)
-					}
+			must.RunParallel(t, fmt.Sprintf("V=%s skew=%s", visibility, skew), func(t *testing.T) {
+				srv := memsqs.New(func(o *memsqs.Options) {
+					o.Now = func() time.Time { return time.Now().Add(skew) }
+					o.Faults = fault.Plan{Rules: []fault.Rule{{Prob: 1, Do: fault.Delay, Delay: 5 * time.Millisecond}}}
 				})
+				defer srv.Close()
+				x := newFixture(t, srv, setup{})
+				var r runs
+				j := x.start(r.take(20*time.Millisecond), func(o *Options) { o.VisibilityTimeout = visibility })
+				const messages = 100
+				for i := range messages {
+					time.Sleep(time.Duration(rand.Int64N(int64(30 * time.Second))))
+					x.send(fmt.Sprint(i))
+				}
+				time.Sleep(time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				most := int64(0)
+				if visibility == 5*time.Second {
+					most = messages / 4 // half of it is little more than the Dates' resolution
+				}
+				if s := j.Stats(); len(r.list()) != messages || s.LeasesLost != 0 || s.Extensions > most {
+					t.Errorf("%d runs of %d messages; %+v", len(r.list()), messages, s)
+				}
 			})
 		}
 	}

@@ -146,7 +146,7 @@ func TestKindsOfTexts(t *testing.T) {
 		"fails, new code":        {500, "SomethingNew", "no", unavailable},
 		"service unavailable":    {503, "ServiceUnavailable", "no", unavailable},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			b := &bed{T: t}
 			s, err := New(b.client(transport(func(r *http.Request) (*http.Response, error) {
 				body := "{}"
@@ -171,7 +171,7 @@ func TestKindsOfBadClients(t *testing.T) {
 		"no Region":    {},
 		"bad endpoint": {Region: "us-east-1", BaseEndpoint: aws.String("://")},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			b := &bed{T: t}
 			o.Credentials = b.client(nil).Options().Credentials
 			o.HTTPClient = &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
@@ -241,7 +241,7 @@ func TestKindsOfNetworkErrors(t *testing.T) {
 			return nil, r.Context().Err()
 		},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			b := &bed{T: t}
 			s := must.Get(New(b.client(f), testTable))(t)
 			b.wantKinds(s, unavailable)
@@ -263,7 +263,7 @@ func TestKindsOfMissingCredentials(t *testing.T) {
 		"provider not reached":   {&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, unavailable},
 		"provider never answers": {nil, unavailable},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		must.Run(t, name, func(t *testing.T) {
 			sent := 0
 			c := dynamodb.New(dynamodb.Options{
 				Region: "us-east-1",

@@ -61,19 +61,13 @@ func onStore(t *testing.T, f func(t *testing.T, b *bed, s *Store)) {
 // runBed runs a subtest in a bubble with a bed.
 func runBed(t *testing.T, name string, f func(t *testing.T, b *bed)) {
 	t.Helper()
-	bubble(t, name, func(t *testing.T) { f(t, newBed(t)) })
-}
-
-// bubble runs a subtest in a bubble.
-func bubble(t *testing.T, name string, f func(t *testing.T)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+	must.Run(t, name, func(t *testing.T) { f(t, newBed(t)) })
 }
 
 // runEmpty is runBed without a table.
 func runEmpty(t *testing.T, name string, f func(t *testing.T, b *bed)) {
 	t.Helper()
-	bubble(t, name, func(t *testing.T) {
+	must.Run(t, name, func(t *testing.T) {
 		b := &bed{T: t, srv: memdynamodb.New()}
 		t.Cleanup(b.srv.Close)
 		f(t, b)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -71,19 +70,16 @@ func TestKeysSurviveARedrive(t *testing.T) {
 	for _, s := range keySources {
 		for _, host := range []string{worker, function} {
 			for way, failure := range map[string]error{"reject": sqsonce.Reject(errCard), "own move": errCard} {
-				t.Run(s.name+"/"+host+"/"+way, func(t *testing.T) {
-					t.Parallel()
-					synctest.Test(t, func(t *testing.T) {
-						keys := redriven(t, s, host, failure)
-						switch {
-						case len(keys) != 2:
-							t.Fatalf("keys %q, want one before and one after the redrive", keys)
-						case s.want != "" && keys[0] != consumer+"#"+s.want:
-							t.Errorf("key %q, want %q", keys[0], s.want)
-						case (keys[0] != keys[1]) != (s.lost && way == "own move"):
-							t.Errorf("keys %q before and after the redrive: lost %t, want %t", keys, keys[0] != keys[1], !s.lost)
-						}
-					})
+				must.RunParallel(t, s.name+"/"+host+"/"+way, func(t *testing.T) {
+					keys := redriven(t, s, host, failure)
+					switch {
+					case len(keys) != 2:
+						t.Fatalf("keys %q, want one before and one after the redrive", keys)
+					case s.want != "" && keys[0] != consumer+"#"+s.want:
+						t.Errorf("key %q, want %q", keys[0], s.want)
+					case (keys[0] != keys[1]) != (s.lost && way == "own move"):
+						t.Errorf("keys %q before and after the redrive: lost %t, want %t", keys, keys[0] != keys[1], !s.lost)
+					}
 				})
 			}
 		}
@@ -186,38 +182,35 @@ func TestRejectBeforeDedupKeepsTheID(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		for _, host := range []string{worker, function} {
 			for name, body := range map[string]string{"CloudEvent in SNS": inSNS(cloudEventBody), "EventBridge": eventBridgeBody} {
-				t.Run(fmt.Sprintf("%s/%s/fifo=%t", name, host, fifo), func(t *testing.T) {
-					t.Parallel()
-					synctest.Test(t, func(t *testing.T) {
-						w := newFixture(t, setup{fifo: fifo, visibility: 30 * time.Second, maxReceives: 3, quiet: true})
-						once := must.Get(dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
-						var accepts atomic.Bool
-						var runs atomic.Int64
-						guarded := once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
-						stop := w.start(host, sqsonce.OpenEnvelope(func(ctx context.Context, m *sqsonce.Message) error {
-							if !accepts.Load() {
-								return sqsonce.Reject(errCard)
-							}
-							return guarded(ctx, m)
-						}))
-						send := func(dedupID string) {
-							in := &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}
-							if fifo {
-								in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), &dedupID
-							}
-							must.Get(w.admin.sqs.SendMessage(t.Context(), in))(t)
+				must.RunParallel(t, fmt.Sprintf("%s/%s/fifo=%t", name, host, fifo), func(t *testing.T) {
+					w := newFixture(t, setup{fifo: fifo, visibility: 30 * time.Second, maxReceives: 3, quiet: true})
+					once := must.Get(dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
+					var accepts atomic.Bool
+					var runs atomic.Int64
+					guarded := once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
+					stop := w.start(host, sqsonce.OpenEnvelope(func(ctx context.Context, m *sqsonce.Message) error {
+						if !accepts.Load() {
+							return sqsonce.Reject(errCard)
 						}
-						send("1")
-						time.Sleep(time.Hour)
-						accepts.Store(true)
-						w.redrive()
-						send("2")
-						time.Sleep(time.Hour)
-						stop()
-						if s := once.Stats(); runs.Load() != 1 || s.Completed != 1 {
-							t.Errorf("%d runs, %d duplicates, want one of each", runs.Load(), s.Completed)
+						return guarded(ctx, m)
+					}))
+					send := func(dedupID string) {
+						in := &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}
+						if fifo {
+							in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), &dedupID
 						}
-					})
+						must.Get(w.admin.sqs.SendMessage(t.Context(), in))(t)
+					}
+					send("1")
+					time.Sleep(time.Hour)
+					accepts.Store(true)
+					w.redrive()
+					send("2")
+					time.Sleep(time.Hour)
+					stop()
+					if s := once.Stats(); runs.Load() != 1 || s.Completed != 1 {
+						t.Errorf("%d runs, %d duplicates, want one of each", runs.Load(), s.Completed)
+					}
 				})
 			}
 		}

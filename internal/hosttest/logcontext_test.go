@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -53,33 +52,30 @@ func (s *spans) WithGroup(string) slog.Handler { return s }
 func TestLinesHaveTheContextOfStart(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{worker, function} {
-		t.Run(host, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
-				var book spans
-				w.log = slog.New(&book)
-				hooks := sqsonce.Hooks{Start: func(ctx context.Context, _ sqsonce.Delivery) context.Context {
-					return context.WithValue(ctx, spanKey{}, true)
-				}}
-				stop := w.start(host, func(_ context.Context, m *sqsonce.Message) error {
-					switch {
-					case m.ReceiveCount == 1:
-						return errCard
-					case strings.HasPrefix(m.Body, "r"):
-						return sqsonce.Reject(errCard)
-					}
-					return sqsonce.ErrLeaseLost
-				}, hooks)
-				for _, body := range []string{"rejected", "lost"} {
-					must.Get(w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}))(t)
+		must.RunParallel(t, host, func(t *testing.T) {
+			w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
+			var book spans
+			w.log = slog.New(&book)
+			hooks := sqsonce.Hooks{Start: func(ctx context.Context, _ sqsonce.Delivery) context.Context {
+				return context.WithValue(ctx, spanKey{}, true)
+			}}
+			stop := w.start(host, func(_ context.Context, m *sqsonce.Message) error {
+				switch {
+				case m.ReceiveCount == 1:
+					return errCard
+				case strings.HasPrefix(m.Body, "r"):
+					return sqsonce.Reject(errCard)
 				}
-				time.Sleep(time.Hour)
-				stop()
-				if len(book.without) > 0 || book.with < 4 {
-					t.Errorf("%d lines with the span, want at least 4; without: %q", book.with, book.without)
-				}
-			})
+				return sqsonce.ErrLeaseLost
+			}, hooks)
+			for _, body := range []string{"rejected", "lost"} {
+				must.Get(w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}))(t)
+			}
+			time.Sleep(time.Hour)
+			stop()
+			if len(book.without) > 0 || book.with < 4 {
+				t.Errorf("%d lines with the span, want at least 4; without: %q", book.with, book.without)
+			}
 		})
 	}
 }

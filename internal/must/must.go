@@ -1,7 +1,10 @@
-// Package must is for tests: it ends a test with the error of what the test needs.
+// Package must is for tests: it ends a test with the error of a step, and runs subtests in virtual time.
 package must
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+)
 
 // Do ends the test if there is an error.
 func Do(t testing.TB, err error) {
@@ -18,4 +21,19 @@ func Get[T any](v T, err error) func(t testing.TB) T {
 		Do(t, err)
 		return v
 	}
+}
+
+// Run is a subtest in virtual time.
+func Run(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+// RunParallel is a subtest in virtual time that runs beside others.
+func RunParallel(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, f)
+	})
 }

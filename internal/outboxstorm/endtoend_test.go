@@ -7,7 +7,6 @@ import (
 	"maps"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -39,33 +38,30 @@ const (
 func TestRelayedTwiceRunsOnce(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"dedup": 1, "no dedup": 2} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				x := newEndToEnd(t)
-				x.work(name == "dedup")
-				for n := range copied {
-					x.commit(n + 1)
-				}
-				// The first relay cannot delete what SQS has confirmed, and dies.
-				x.ddbServer.Set(fault.Plan{Rules: []fault.Rule{{Op: "BatchWriteItem", Prob: 1, Do: fault.Error}}})
-				if err := x.drain(); err == nil {
-					t.Error("Drain without deletes: got no error")
-				}
-				time.Sleep(10 * time.Minute)
-				if got, want := x.counts(), all(1, 1); !maps.Equal(got, want) {
-					t.Errorf("after the first relay: delivered and ran %v, want %v", got, want)
-				}
-				x.ddbServer.Set(fault.Plan{})
-				must.Do(t, x.drain())
-				time.Sleep(time.Minute)
-				if got, want := x.counts(), all(2, want); !maps.Equal(got, want) {
-					t.Errorf("after the second relay: delivered and ran %v, want %v", got, want)
-				}
-				if left := len(x.ddbServer.Items(boxTable)) + len(x.queue.Messages(x.url)); left > 0 {
-					t.Errorf("%d events are left in the outbox or the queue", left)
-				}
-			})
+		must.RunParallel(t, name, func(t *testing.T) {
+			x := newEndToEnd(t)
+			x.work(name == "dedup")
+			for n := range copied {
+				x.commit(n + 1)
+			}
+			// The first relay cannot delete what SQS has confirmed, and dies.
+			x.ddbServer.Set(fault.Plan{Rules: []fault.Rule{{Op: "BatchWriteItem", Prob: 1, Do: fault.Error}}})
+			if err := x.drain(); err == nil {
+				t.Error("Drain without deletes: got no error")
+			}
+			time.Sleep(10 * time.Minute)
+			if got, want := x.counts(), all(1, 1); !maps.Equal(got, want) {
+				t.Errorf("after the first relay: delivered and ran %v, want %v", got, want)
+			}
+			x.ddbServer.Set(fault.Plan{})
+			must.Do(t, x.drain())
+			time.Sleep(time.Minute)
+			if got, want := x.counts(), all(2, want); !maps.Equal(got, want) {
+				t.Errorf("after the second relay: delivered and ran %v, want %v", got, want)
+			}
+			if left := len(x.ddbServer.Items(boxTable)) + len(x.queue.Messages(x.url)); left > 0 {
+				t.Errorf("%d events are left in the outbox or the queue", left)
+			}
 		})
 	}
 }

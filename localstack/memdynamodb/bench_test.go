@@ -16,9 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -177,38 +174,6 @@ func throughHTTP(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte {
 		resp := must.Get(http.ReadResponse(in, nil))(b)
 		return must.Get(io.ReadAll(resp.Body))(b)
 	}
-}
-
-// BenchmarkConditionalPut sends plain requests through the RoundTripper. The metric is puts for each second of CPU time,
-// with the client's part, so that it is the same on a busy machine.
-func BenchmarkConditionalPut(b *testing.B) {
-	srv, _ := start(b)
-	b.ReportAllocs()
-	n, begun := 0, cpu(b)
-	for b.Loop() {
-		n++
-		if status, _, text := send(b, srv, "PutItem", conditionalPut(n)); status != http.StatusOK {
-			b.Fatal(text)
-		}
-	}
-	b.ReportMetric(float64(n)/(cpu(b)-begun).Seconds(), "puts/cpu-s")
-}
-
-// BenchmarkConditionalPutSDK is the same with the real client, which signs and encodes.
-func BenchmarkConditionalPutSDK(b *testing.B) {
-	_, c := start(b)
-	b.ReportAllocs()
-	n, begun := 0, cpu(b)
-	for b.Loop() {
-		n++
-		must.Get(c.PutItem(b.Context(), &dynamodb.PutItemInput{
-			TableName:                aws.String("orders"),
-			Item:                     item{"id": str(strconv.Itoa(n)), "status": str("INPROGRESS"), "fence": num("1700000000000")},
-			ConditionExpression:      aws.String("attribute_not_exists(id) OR #s = :d"),
-			ExpressionAttributeNames: map[string]string{"#s": "status"}, ExpressionAttributeValues: item{":d": str("COMPLETED")},
-		}))(b)
-	}
-	b.ReportMetric(float64(n)/(cpu(b)-begun).Seconds(), "puts/cpu-s")
 }
 
 func cpu(b *testing.B) time.Duration {

@@ -176,24 +176,22 @@ func TestHalfAppliedThenNext(t *testing.T) {
 // TestHalfAppliedAnswer: with After the answer waits for the last change, or for Close, which applies the rest.
 func TestHalfAppliedAnswer(t *testing.T) {
 	for _, closed := range []bool{false, true} {
-		t.Run(fmt.Sprint("closed ", closed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv, c := halfApplied(t, fault.Rule{After: true, Delays: []time.Duration{time.Hour, time.Minute}})
-				began := time.Now()
-				want := time.Hour
-				if closed {
-					want = time.Second
-					time.AfterFunc(want, srv.Close)
-				}
-				must.Do(t, transact(t, c, txPut("a", "1"), txPut("b", "1")))
-				if waited := time.Since(began); waited != want {
-					t.Errorf("answered after %s, want %s", waited, want)
-				}
-				wantSeen(t, c, "a b", "a", "b")
-				time.Sleep(2 * time.Hour)
-				putItem(t, c, "orders", item{"id": str("a"), "n": num("7")})
-				wantItem(t, c, "a", item{"id": str("a"), "n": num("7")}) // not made twice
-			})
+		must.Run(t, fmt.Sprint("closed ", closed), func(t *testing.T) {
+			srv, c := halfApplied(t, fault.Rule{After: true, Delays: []time.Duration{time.Hour, time.Minute}})
+			began := time.Now()
+			want := time.Hour
+			if closed {
+				want = time.Second
+				time.AfterFunc(want, srv.Close)
+			}
+			must.Do(t, transact(t, c, txPut("a", "1"), txPut("b", "1")))
+			if waited := time.Since(began); waited != want {
+				t.Errorf("answered after %s, want %s", waited, want)
+			}
+			wantSeen(t, c, "a b", "a", "b")
+			time.Sleep(2 * time.Hour)
+			putItem(t, c, "orders", item{"id": str("a"), "n": num("7")})
+			wantItem(t, c, "a", item{"id": str("a"), "n": num("7")}) // not made twice
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -76,21 +75,18 @@ func TestCheck(t *testing.T) {
 		"other names":     {func(b *bed) { tableAs(b, "id", "S", "n", "N", "", "ttl") }, "key TTL stream ", "key stream "},
 		"missing":         {func(*bed) {}, "denied ", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: memdynamodb.New()}
-				t.Cleanup(b.srv.Close)
-				b.ddb = testaws.DynamoDB(b.srv)
-				b.box = b.outbox(b.ddb, testBox)
-				c.make(b)
-				if err := b.box.Check(b.Context()); problems(err) != c.check {
-					b.Errorf("Check: got %v, want %q", err, c.check)
-				}
-				if err := CreateTable(b.Context(), b.ddb, testTable); problems(err) != c.create {
-					b.Errorf("CreateTable: got %v, want %q", err, c.create)
-				}
-			})
+		must.RunParallel(t, name, func(t *testing.T) {
+			b := &bed{T: t, srv: memdynamodb.New()}
+			t.Cleanup(b.srv.Close)
+			b.ddb = testaws.DynamoDB(b.srv)
+			b.box = b.outbox(b.ddb, testBox)
+			c.make(b)
+			if err := b.box.Check(b.Context()); problems(err) != c.check {
+				b.Errorf("Check: got %v, want %q", err, c.check)
+			}
+			if err := CreateTable(b.Context(), b.ddb, testTable); problems(err) != c.create {
+				b.Errorf("CreateTable: got %v, want %q", err, c.create)
+			}
 		})
 	}
 }

@@ -255,22 +255,20 @@ func TestContextOfTheMessage(t *testing.T) {
 		"no create spans": {func(o *otelsqs.Options) { o.NoCreateSpans = true }, "checkout"},
 		"no traceparent":  {func(o *otelsqs.Options) { o.NoTraceParent = true }, "create orders"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := newProgram(t, test.set)
-				p.publish("1", "2")
-				plain := &sqs.SendMessageInput{QueueUrl: &p.url, MessageBody: aws.String("plain")}
-				must.Get(p.sqs.SendMessage(context.Background(), plain))(t)
-				for _, r := range p.receive(p.url).Records {
-					want := test.want
-					if r.Body == "plain" {
-						want = "SQS.SendMessage"
-					}
-					if got := p.contexts(r); got != want {
-						t.Errorf("the message %s has the context of %q, want %s", r.Body, got, want)
-					}
+		must.Run(t, name, func(t *testing.T) {
+			p := newProgram(t, test.set)
+			p.publish("1", "2")
+			plain := &sqs.SendMessageInput{QueueUrl: &p.url, MessageBody: aws.String("plain")}
+			must.Get(p.sqs.SendMessage(context.Background(), plain))(t)
+			for _, r := range p.receive(p.url).Records {
+				want := test.want
+				if r.Body == "plain" {
+					want = "SQS.SendMessage"
 				}
-			})
+				if got := p.contexts(r); got != want {
+					t.Errorf("the message %s has the context of %q, want %s", r.Body, got, want)
+				}
+			}
 		})
 	}
 }

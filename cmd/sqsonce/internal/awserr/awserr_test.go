@@ -11,8 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -114,20 +115,17 @@ func TestReason(t *testing.T) {
 		"AWS has failed": {coded(500, "InternalError", "oh"), "sqs:GetQueueUrl: InternalError: oh", false, true},
 		"a long text":    {coded(400, "Odd", strings.Repeat("a", 1e5)), "sqs:GetQueueUrl: Odd: " + strings.Repeat("a", 300) + "…", false, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String("http://127.0.0.1:4566"), Credentials: aws.AnonymousCredentials{},
-					HTTPClient: test.answer, Retryer: Retryer()})
-				start := time.Now()
-				_, err := c.GetQueueUrl(context.Background(), &sqs.GetQueueUrlInput{QueueName: aws.String("orders")})
-				if err == nil || Reason(err) != test.reason || Unsent(err) != test.unsent || Busy(err) != test.busy {
-					t.Errorf("%v: %q, unsent %t, busy %t; want %q", err, Reason(err), Unsent(err), Busy(err), test.reason)
-				}
-				if took := time.Since(start); took > time.Second {
-					t.Errorf("took %v", took)
-				}
-			})
+		must.RunParallel(t, name, func(t *testing.T) {
+			c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String("http://127.0.0.1:4566"), Credentials: aws.AnonymousCredentials{},
+				HTTPClient: test.answer, Retryer: Retryer()})
+			start := time.Now()
+			_, err := c.GetQueueUrl(context.Background(), &sqs.GetQueueUrlInput{QueueName: aws.String("orders")})
+			if err == nil || Reason(err) != test.reason || Unsent(err) != test.unsent || Busy(err) != test.busy {
+				t.Errorf("%v: %q, unsent %t, busy %t; want %q", err, Reason(err), Unsent(err), Busy(err), test.reason)
+			}
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("took %v", took)
+			}
 		})
 	}
 }

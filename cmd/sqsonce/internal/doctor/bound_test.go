@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -221,31 +223,28 @@ func TestNotAWS(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"a page": "<html>log in</html>", "an object": "{}", "nothing": "", "null": "null", "a list": "[]"} {
 		for _, status := range []int{200, 302, 400, 403, 500} {
-			t.Run(fmt.Sprint(name, status), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					a := healthy(t, "orders")
-					whole := a.clients
-					a.clients = clientsOver(func(r *http.Request) (*http.Response, error) {
-						return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Request: r,
-							Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}}, nil
-					})
-					start := time.Now()
-					for id, f := range a.examine() {
-						if f.Verdict != Skip && (id != "Q1" || f.Verdict != Fail) && (id[0] != 'C' || body != "" && body != "{}" || status != 200) {
-							t.Errorf("%s", f)
-						}
-					}
-					if took := time.Since(start); took > 20*time.Second {
-						t.Errorf("took %v", took)
-					}
-					a.clients.SQS = whole.SQS // with a queue that is known more is asked
-					for id, f := range a.examine() {
-						if f.Verdict == OK && !slices.Contains([]string{"Q1", "Q2", "Q3", "Q4", "Q5", "C1", "C2"}, id) {
-							t.Errorf("beside SQS: %s", f)
-						}
-					}
+			must.RunParallel(t, fmt.Sprint(name, status), func(t *testing.T) {
+				a := healthy(t, "orders")
+				whole := a.clients
+				a.clients = clientsOver(func(r *http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+						Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}}, nil
 				})
+				start := time.Now()
+				for id, f := range a.examine() {
+					if f.Verdict != Skip && (id != "Q1" || f.Verdict != Fail) && (id[0] != 'C' || body != "" && body != "{}" || status != 200) {
+						t.Errorf("%s", f)
+					}
+				}
+				if took := time.Since(start); took > 20*time.Second {
+					t.Errorf("took %v", took)
+				}
+				a.clients.SQS = whole.SQS // with a queue that is known more is asked
+				for id, f := range a.examine() {
+					if f.Verdict == OK && !slices.Contains([]string{"Q1", "Q2", "Q3", "Q4", "Q5", "C1", "C2"}, id) {
+						t.Errorf("beside SQS: %s", f)
+					}
+				}
 			})
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
@@ -118,14 +120,12 @@ func TestWorkers(t *testing.T) {
 			"http://one:80, message m1 of orders: its handler has run for 95s, the visibility timeout is 30s"},
 		"running is not said": {func(p *proc) { p.mute = true }, "W3", Skip, "connection reset"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, ps := watched(t)
-				test.change(ps["one:80"])
-				if f := a.only(test.id, test.verdict); !strings.Contains(f.Text, test.says) {
-					t.Errorf("%s: want %q", f, test.says)
-				}
-			})
+		must.Run(t, name, func(t *testing.T) {
+			a, ps := watched(t)
+			test.change(ps["one:80"])
+			if f := a.only(test.id, test.verdict); !strings.Contains(f.Text, test.says) {
+				t.Errorf("%s: want %q", f, test.says)
+			}
 		})
 	}
 }
