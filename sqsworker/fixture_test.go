@@ -145,8 +145,6 @@ func newTestLoop(t *testing.T, optFns ...func(*Options)) *loop {
 	return newLoop(t.Context(), w, queue{})
 }
 
-func (l *loop) setFreeSlots(n int) { l.slotsTaken = l.opts.Concurrency - n }
-
 // addTest adds a delivery, just received for the count-th time.
 func (l *loop) addTest(id string, count int) *delivery {
 	return l.addDelivery(incoming{m: &sqsonce.Message{ID: id}}, newLease("handle of "+id, count, receiveOrder{}, time.Now(), time.Minute, 0))
