@@ -89,19 +89,6 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// invalid says what makes a rule of HalfApplied useless, "" for nothing.
-func (r *Rule) invalid() string {
-	switch {
-	case r.Do != HalfApplied:
-		return ""
-	case r.Op != "TransactWriteItems":
-		return "Op must be TransactWriteItems"
-	case r.Delay <= 0 && len(r.Delays) == 0:
-		return "Delay and Delays are missing"
-	}
-	return ""
-}
-
 // Hits reports whether the rule applies to position i, of an entry in a batch or of a received message.
 func (r *Rule) Hits(i int) bool {
 	return len(r.Entries) == 0 || slices.Contains(r.Entries, i)

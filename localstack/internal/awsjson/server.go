@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/internal/injector"
 )
 
 // Operation performs one operation. It decodes its input from the request and returns the output to encode, and the cost for
@@ -71,7 +72,7 @@ func Unimplemented(service, what string) *Error {
 
 // Server serves the calls of a service. Create it inside the synctest bubble that uses it.
 type Server struct {
-	*fault.Injector
+	*injector.Injector
 	svc    Service
 	ctx    context.Context // cancelled by Close: long polls and replays must end before a test's bubble
 	cancel context.CancelFunc
@@ -85,7 +86,7 @@ func New(svc Service, plan fault.Plan) *Server {
 	if svc.Now == nil {
 		svc.Now = time.Now
 	}
-	s := &Server{Injector: fault.NewInjector(fault.Plan{}), svc: svc}
+	s := &Server{Injector: injector.New(fault.Plan{}), svc: svc}
 	s.Set(plan)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

@@ -1,4 +1,4 @@
-package fault_test
+package injector_test
 
 import (
 	"runtime"
@@ -8,10 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/internal/injector"
 )
 
 // applied makes calls of op and returns the numbers, from 1, of those that a rule applies to.
-func applied(i *fault.Injector, op string, calls int) []int {
+func applied(i *injector.Injector, op string, calls int) []int {
 	var out []int
 	for n := 1; n <= calls; n++ {
 		if i.Next(op) != nil {
@@ -36,7 +37,7 @@ func TestNext(t *testing.T) {
 		"own operation":     {fault.Rule{Op: "A", Nth: 1}, []int{1}},
 		"other operation":   {fault.Rule{Op: "B", Nth: 1}, nil},
 	} {
-		i := fault.NewInjector(fault.Plan{Rules: []fault.Rule{c.rule}})
+		i := injector.New(fault.Plan{Rules: []fault.Rule{c.rule}})
 		if d := cmp.Diff(c.want, applied(i, "A", 5)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
@@ -45,7 +46,7 @@ func TestNext(t *testing.T) {
 
 func TestFirstRuleWinsAndAllCount(t *testing.T) {
 	t.Parallel()
-	i := fault.NewInjector(fault.Plan{Rules: []fault.Rule{{Op: "A", Nth: 1, Do: fault.Reset}, {Nth: 1, Do: fault.Delay}, {Nth: 3, Do: fault.Error}}})
+	i := injector.New(fault.Plan{Rules: []fault.Rule{{Op: "A", Nth: 1, Do: fault.Reset}, {Nth: 1, Do: fault.Delay}, {Nth: 3, Do: fault.Error}}})
 	var got []fault.Kind
 	for _, op := range []string{"A", "B", "A"} {
 		if r := i.Next(op); r != nil {
@@ -60,7 +61,7 @@ func TestFirstRuleWinsAndAllCount(t *testing.T) {
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	run := func(seed uint64) []int {
-		return applied(fault.NewInjector(fault.Plan{Seed: seed, Rules: []fault.Rule{{Prob: 0.3}}}), "A", 200)
+		return applied(injector.New(fault.Plan{Seed: seed, Rules: []fault.Rule{{Prob: 0.3}}}), "A", 200)
 	}
 	one, again, other := run(1), run(1), run(2)
 	if !cmp.Equal(one, again) || cmp.Equal(one, other) {
@@ -74,7 +75,7 @@ func TestSeed(t *testing.T) {
 func TestSetStartsAnewAndKeepsTheRecord(t *testing.T) {
 	t.Parallel()
 	plan := fault.Plan{Rules: []fault.Rule{{Nth: 2}}}
-	i := fault.NewInjector(plan)
+	i := injector.New(plan)
 	i.Record(fault.Call{Op: "A"})
 	if d := cmp.Diff([]int{2}, applied(i, "A", 3)); d != "" {
 		t.Error(d)
@@ -101,7 +102,7 @@ func TestHits(t *testing.T) {
 // The injector stores equal calls in a row as one with a count. Calls must not show that.
 func TestCallsKeepsOrderAndNumber(t *testing.T) {
 	t.Parallel()
-	i := fault.NewInjector(fault.Plan{})
+	i := injector.New(fault.Plan{})
 	rule := &fault.Rule{}
 	var want []fault.Call
 	for _, c := range []fault.Call{{Op: "A"}, {Op: "A"}, {Op: "B", Entries: 2}, {Op: "B", Entries: 3}, {Op: "B", Entries: 3, Fault: rule}, {Op: "A"}, {Op: "A"}, {Op: "A"}} {
@@ -115,7 +116,7 @@ func TestCallsKeepsOrderAndNumber(t *testing.T) {
 
 // Ten million calls, no two alike in a row, take no more memory than the record's bound, and the last ones are there.
 func TestRecordIsBounded(t *testing.T) {
-	i := fault.NewInjector(fault.Plan{})
+	i := injector.New(fault.Plan{})
 	const n = 10_000_000
 	for c := range n {
 		i.Record(fault.Call{Op: "A", Entries: c})
@@ -152,7 +153,7 @@ func TestHalfAppliedThatDoesNothing(t *testing.T) {
 					t.Errorf("%+v: panic %v, want %v", c.rule, got, c.want)
 				}
 			}()
-			fault.NewInjector(fault.Plan{Rules: []fault.Rule{c.rule}})
+			injector.New(fault.Plan{Rules: []fault.Rule{c.rule}})
 		}()
 	}
 }
@@ -160,7 +161,7 @@ func TestHalfAppliedThatDoesNothing(t *testing.T) {
 // TestLateness: Entries choose who is late, Delays say how late, and a drawn time is within Delay.
 func TestLateness(t *testing.T) {
 	t.Parallel()
-	i := fault.NewInjector(fault.Plan{})
+	i := injector.New(fault.Plan{})
 	if d := cmp.Diff([]time.Duration{0, 2, 0, 0}, i.Lateness(&fault.Rule{Entries: []int{1, 2}, Delays: []time.Duration{1, 2}}, 4)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}

@@ -1,4 +1,5 @@
-package fault
+// Package injector applies a plan of faults to the calls of a service, and records them.
+package injector
 
 import (
 	"fmt"
@@ -6,12 +7,14 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // Injector applies a plan to the calls of a service and records them. It is safe for concurrent use.
 type Injector struct {
 	mu      sync.Mutex
-	rules   []Rule
+	rules   []fault.Rule
 	rng     *rand.Rand
 	seen    []int          // by rule: calls of its Op
 	applied []int          // by rule: calls that it applied to
@@ -23,12 +26,12 @@ const mostRecorded = 1 << 20
 
 // repeatedCall is n equal calls in a row. Without it the record of a million calls would need much memory.
 type repeatedCall struct {
-	Call
+	fault.Call
 	n int
 }
 
-// NewInjector returns an injector that applies p.
-func NewInjector(p Plan) *Injector {
+// New returns an injector that applies p.
+func New(p fault.Plan) *Injector {
 	i := &Injector{}
 	i.Set(p)
 	return i
@@ -37,9 +40,9 @@ func NewInjector(p Plan) *Injector {
 // Set replaces the plan, and counts calls from 0 again. It does not change the recorded calls. It panics for a rule of
 // HalfApplied with another Op than TransactWriteItems, or without Delay and Delays. Such a rule would not have an effect, and the
 // test would not prove anything.
-func (i *Injector) Set(p Plan) {
+func (i *Injector) Set(p fault.Plan) {
 	for n := range p.Rules {
-		if why := p.Rules[n].invalid(); why != "" {
+		if why := invalid(&p.Rules[n]); why != "" {
 			panic(fmt.Sprintf("fault.Plan: Rules[%d] is HalfApplied: %s", n, why))
 		}
 	}
@@ -51,11 +54,24 @@ func (i *Injector) Set(p Plan) {
 	i.applied = make([]int, len(i.rules))
 }
 
+// invalid says what makes a rule of HalfApplied useless, "" for nothing.
+func invalid(r *fault.Rule) string {
+	switch {
+	case r.Do != fault.HalfApplied:
+		return ""
+	case r.Op != "TransactWriteItems":
+		return "Op must be TransactWriteItems"
+	case r.Delay <= 0 && len(r.Delays) == 0:
+		return "Delay and Delays are missing"
+	}
+	return ""
+}
+
 // Next returns the rule for the next call of op, or nil. All rules of op count the call, not only the one that applies.
-func (i *Injector) Next(op string) *Rule {
+func (i *Injector) Next(op string) *fault.Rule {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	var rule *Rule
+	var rule *fault.Rule
 	for n := range i.rules {
 		r := &i.rules[n]
 		if r.Op != "" && r.Op != op {
@@ -82,7 +98,7 @@ func (i *Injector) matchesLocked(n int) bool {
 }
 
 // Lateness returns for each of n actions how late a rule of HalfApplied applies it.
-func (i *Injector) Lateness(r *Rule, n int) []time.Duration {
+func (i *Injector) Lateness(r *fault.Rule, n int) []time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	late := make([]time.Duration, n)
@@ -99,7 +115,7 @@ func (i *Injector) Lateness(r *Rule, n int) []time.Duration {
 }
 
 // Record adds a call to the recorded calls.
-func (i *Injector) Record(c Call) {
+func (i *Injector) Record(c fault.Call) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if last := len(i.calls) - 1; last >= 0 && i.calls[last].Call == c {
@@ -114,12 +130,12 @@ func (i *Injector) Record(c Call) {
 
 // Calls returns the calls recorded so far, in the order in which they completed. After more than a million calls it has at least
 // the last half million. For these limits equal calls in a row count as one.
-func (i *Injector) Calls() []Call {
+func (i *Injector) Calls() []fault.Call {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	var all []Call
+	var all []fault.Call
 	for _, r := range i.calls {
-		all = append(all, slices.Repeat([]Call{r.Call}, r.n)...)
+		all = append(all, slices.Repeat([]fault.Call{r.Call}, r.n)...)
 	}
 	return all
 }
