@@ -160,8 +160,12 @@ func (l *loop) hasReceives(d *delivery) bool {
 const othersComplete = 2 * time.Second
 
 // letOthersComplete keeps messages from running right after an outage. Other workers may have had them, with handlers that succeeded and
-// leases that ended since: without a pause the messages would run here again before those workers can complete their records.
-func (l *loop) letOthersComplete() {
+// leases that ended since: without a pause the messages would run here again before those workers can complete their records. No lease
+// ends in an outage of less than half a visibility timeout.
+func (l *loop) letOthersComplete(began time.Time) {
+	if elapsed(l.now(), began) < l.opts.VisibilityTimeout/2 {
+		return
+	}
 	l.startAfter = l.now().Add(othersComplete)
 	l.wakeAfter(othersComplete)
 }

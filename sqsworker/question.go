@@ -123,7 +123,7 @@ func (l *loop) questionAnswered(e questionAnswered) {
 	l.questionEnded(a)
 	a.failures, a.passed, a.notBefore = 0, l.now(), l.now().Add(askFirst)
 	if l.needs.state == needsDown && !l.needs.failing() {
-		l.letOthersComplete()
+		l.letOthersComplete(l.needs.since)
 		l.endOutage(needsUnproven)
 	}
 	l.noteTrouble()

@@ -143,8 +143,8 @@ type incoming struct {
 func (l *loop) received(e received) {
 	l.polling.active--
 	l.polling.asked -= e.poll.reserved.messages
-	if l.polling.failures > 0 && elapsed(e.arrival, l.polling.failed) >= l.opts.VisibilityTimeout/2 {
-		l.letOthersComplete()
+	if l.polling.failures > 0 {
+		l.letOthersComplete(l.polling.failed)
 	}
 	l.polling.failures = 0
 	l.absent(nil, e.poll.sent)

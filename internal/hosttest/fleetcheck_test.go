@@ -176,17 +176,18 @@ func (f *fleet) failedEnough(event string) bool {
 	return false
 }
 
-// crashedEnough says that a host may send the head of a group to the dead-letter queue because it ran when two processes died, the second
-// time apart from others, and has been received so often that its next crash could be the last: protocol 17.7.
+// crashedEnough says that a host may send the head of a group to the dead-letter queue because it ran twice without an end that its
+// record knows, the second time apart from others when its process died, and has been received so often that its next crash could be
+// the last: protocol 17.7.
 func (f *fleet) crashedEnough(event string) bool {
-	died, received := 0, 0
-	for _, r := range f.checker.runs(event) {
+	died, received, runs := 0, 0, f.checker.runs(event)
+	for _, r := range runs {
 		died += count(r.killed)
 		for _, rc := range f.receipts[r.m.ID] {
 			received = max(received, rc.count)
 		}
 	}
-	return f.fifo && died >= 2 && received >= f.plan.receives-1
+	return f.fifo && died >= 1 && len(runs) >= 2 && received >= f.plan.receives-1
 }
 
 // checkMoved checks a message that SQS has moved: after its last receive its handler failed, or a disruption hit it. A run in
