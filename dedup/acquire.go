@@ -183,7 +183,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 		err = fmt.Errorf("dedup: acquire: %s", g.Verdict)
 	}
 	if err != nil {
-		o.o.Logger.WarnContext(ctx, "dedup: message dead-lettered after a crash, record not released: delete it before a redrive", "key", t.key, "error", err)
+		o.o.Logger.WarnContext(ctx, "dedup: message dead-lettered after a crash, record not released: reopen it before a redrive", "key", t.key, "error", err)
 		o.incident(ctx, Incident{Key: t.key, Kind: IncidentNotReleased, Err: err})
 		return
 	}

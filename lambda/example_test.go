@@ -37,9 +37,9 @@ func ExampleStart() {
 // A client of your own has settings that the function's environment does not give, and another dead-letter queue than that of
 // the redrive policy.
 func ExampleStart_client() {
-	main := func() {
+	main := func(handler sqsonce.Handler) {
 		client := sqs.NewFromConfig(aws.Config{ /* of config.LoadDefaultConfig */ })
-		lambda.Start(sqsonce.JSON(charge), func(o *lambda.Options) {
+		lambda.Start(handler, func(o *lambda.Options) {
 			o.Client = client
 			o.DeadLetterQueue = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-invalid"
 			o.Backoff = func(receiveCount int) time.Duration { return time.Duration(receiveCount) * time.Minute }

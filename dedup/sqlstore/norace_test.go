@@ -5,4 +5,4 @@ package sqlstore
 import "time"
 
 // unit is storetest's lease.
-const unit = 2 * time.Second
+const unit = 4 * time.Second

@@ -104,7 +104,7 @@ func checkItemFailures(_ context.Context, e *examination, m *mappingConfiguratio
 	r := report{id: "L2"}
 	has := slices.Contains(m.FunctionResponseTypes, lambdatypes.FunctionResponseTypeReportBatchItemFailures)
 	if !has && !e.AllOrNothing {
-		r.fail(updateMapping(m, "--function-response-types", reportItems), "mapping %s has no %s: one failed message fails its whole batch",
+		r.fail(updateMapping(m, "--function-response-types", reportItems), "mapping %s has no %s: Lambda deletes the messages that the function reports as failed",
 			aws.ToString(m.UUID), reportItems)
 	}
 	if !has {

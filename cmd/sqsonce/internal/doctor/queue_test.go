@@ -214,7 +214,7 @@ var functionDefects = []defect{
 		spoil: lastly("Paused")},
 
 	{
-		name: "none", id: "L2", verdict: Fail, text: "has no ReportBatchItemFailures: one failed message fails its whole batch",
+		name: "none", id: "L2", verdict: Fail, text: "has no ReportBatchItemFailures: Lambda deletes the messages that the function reports as failed",
 		spoil: mapped(func(m *mappingConfiguration) { m.FunctionResponseTypes = nil }),
 	},
 
