@@ -16,8 +16,8 @@
 //   - [Reject]: The message can never work. The host sends it to the dead-letter queue with the reason, then deletes
 //     it. If the host doesn't know a dead-letter queue, it treats the error like any other and never deletes the
 //     message.
-//   - [Unavailable], [UnavailableUntil]: A dependency that messages need is down. The message is delivered again, after
-//     a longer delay for all messages. The delivery does not count as a failure of the message.
+//   - [Unavailable], [UnavailableUntil]: A dependency is down. The message runs again later, and the host holds the
+//     others too if the dependency is down for them. The delivery does not count as an attempt.
 //   - any other error, a panic ([PanicError]) or [runtime.Goexit]: The message is delivered again, by the host's
 //     backoff.
 //

@@ -7,7 +7,7 @@ import (
 )
 
 // Record is the state of an event that operators see. Every store of this module is an [Inspector], a [Reopener] and a
-// [Lister], and has Delete(ctx, key) error and Check(ctx) error.
+// [Lister], and has Check(ctx) error and a Delete that you call with ctx and the key.
 type Record struct {
 	Lease
 	Completed bool

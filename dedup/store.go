@@ -109,7 +109,7 @@ type Lease struct {
 	Validation string
 }
 
-// Result is the stored result of a completed record. It is empty for messages, and the JSON of a result for [Do].
+// Result is the stored result of a completed record. Data is empty for messages, and the JSON of a result for [Do].
 type Result struct {
 	Data       []byte
 	Validation string

@@ -25,8 +25,7 @@ import (
 
 const ledgerTable = "ledger"
 
-// ledgerBed is a bed with a ledger, which shows an effect that happened twice.
-// onLedger is onBed with a ledger.
+// onLedger is onBed with a ledger, which shows an effect that happened twice.
 func onLedger(t *testing.T, f func(t *testing.T, b *bed)) {
 	t.Helper()
 	onBed(t, func(t *testing.T, b *bed) {

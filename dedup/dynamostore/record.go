@@ -26,7 +26,7 @@ const (
 	attrOwner        = "owner"                  // S, the delivery attempt that holds or held the record
 	attrFence        = "fence"                  // N, grows with every owner
 	attrReceiveCount = "receive_count"          // N, receive count of the last acquire
-	attrError        = "error"                  // S, the last failure, written by release
+	attrError        = "error"                  // S, the last failure, or why the event was skipped
 	attrTx           = "tx"                     // S, token of the transaction that completed the record
 
 	// attrAttempts is what attrReceiveCount was called before v0.1.0.

@@ -246,7 +246,7 @@ func (c consumer) addReadme(t *testing.T, tree string) (added int) {
 	readme := must.Get(os.ReadFile(filepath.Join(tree, "README.md")))(t)
 	examples := readExamples(t, tree)
 	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
-		// The longest line tells which example it is: the root's TestReadmeCodeIsFromExamples compares the others.
+		// The longest line tells which example it is: internal/site's TestCodeIsFromExamples compares the others.
 		lines := strings.Split(block[1], "\n")
 		longest := oneSpaced(slices.MaxFunc(lines, func(a, b string) int { return len(a) - len(b) }))
 		found := false
