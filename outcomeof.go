@@ -19,7 +19,7 @@ type Outcome struct {
 type OutcomeKind uint8
 
 // The meanings of a handler's error. Each receive of a message counts towards the queue's maxReceiveCount, whatever the outcome
-// was. After OutcomeUnavailable all messages have a longer delay.
+// was. After OutcomeUnavailable the message waits longer, and all messages wait while the dependency is down for them.
 const (
 	OutcomeDone        OutcomeKind = iota // nil: the message is deleted
 	OutcomeSkipped                        // Skip, without an effect: the message is deleted, and the event never runs again
