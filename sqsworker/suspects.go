@@ -116,7 +116,7 @@ func (l *loop) proving(d *delivery) bool {
 }
 
 // mayStartSuspect says whether the next suspect may start: the first one and the last one when nothing else runs, so that they crash
-// nobody. Nothing else runs beside a head whose crash would be held against it.
+// no other message. A head whose crash would be held against it runs alone.
 func (l *loop) mayStartSuspect() bool {
 	s := &l.suspects
 	judged := l.costsFollowers(s.waiting[0], 1) || s.current != nil && s.current.state == running && l.costsFollowers(s.current, 1)

@@ -44,13 +44,13 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err
 	}
-	v := outcome{lease: l, result: res}.values()
+	o := outcome{lease: l, result: res}
 	decided, err := false, error(nil)
-	if v.isPlain() {
+	if o.isPlain() {
 		decided, err = s.completeInBatch(ctx, l)
 	}
 	if !decided {
-		err = s.completeSingly(ctx, l, v)
+		err = s.completeSingly(ctx, l, o.values())
 	}
 	if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
 		s.peers.leave(l.Owner)

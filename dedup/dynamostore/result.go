@@ -61,7 +61,7 @@ var removeResult = func() string {
 	return " REMOVE " + strings.Join(names, ", ")
 }()
 
-// values are those of a completion. Without result and skip they are the first two.
+// values are those of a completion.
 func (o outcome) values() values {
 	v := values{":me": text(o.lease.Owner), ":d": text(completed)}
 	for _, a := range resultAttributes {
@@ -75,8 +75,15 @@ func (o outcome) values() values {
 	return v
 }
 
-// isPlain reports whether a completion writes the status alone.
-func (v values) isPlain() bool { return len(v) == 2 }
+// isPlain reports whether a completion writes the status alone. It makes no values: that is the completion of most messages.
+func (o outcome) isPlain() bool {
+	for _, a := range resultAttributes {
+		if a.encode(o) != nil {
+			return false
+		}
+	}
+	return o.result.Skipped == nil
+}
 
 // completion is the update that completes a record with the values. Its condition doesn't depend on time. A holder whose lease
 // has ended may still complete if no other owner took over.

@@ -39,7 +39,7 @@ type Bed struct {
 }
 
 // EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own: see [sqlbed.New]. The test
-// runs beside others.
+// runs alongside others.
 func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
 	t.Helper()
 	each(t, sqlbed.Names, NewBed, f)

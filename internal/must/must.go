@@ -29,7 +29,7 @@ func Run(t *testing.T, name string, f func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
-// RunParallel is a subtest in virtual time that runs beside others.
+// RunParallel is a subtest in virtual time that runs alongside others.
 func RunParallel(t *testing.T, name string, f func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {

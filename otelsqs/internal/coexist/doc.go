@@ -1,2 +1,2 @@
-// Package coexist has the tests of otelsqs beside what else a program uses: the instrumentation of the AWS SDK and of aws-lambda-go.
+// Package coexist has the tests of otelsqs next to the other instrumentation of a program: that of the AWS SDK and of aws-lambda-go.
 package coexist

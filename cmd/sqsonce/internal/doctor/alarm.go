@@ -87,7 +87,7 @@ func (all *alarms) checkDepth(r *report, dlq string) {
 		if watches(silent, metricVisible, dlq) && !watches(silent, metricHidden, dlq) {
 			mended = withHidden(silent, dlq)
 		}
-		r.warn(voice(mended), "alarm %q on the messages in %s notifies nobody: it has no actions, or they are switched off",
+		r.warn(voice(mended), "alarm %q on the messages in %s sends no notification: it has no actions, or they are switched off",
 			aws.ToString(silent.AlarmName), dlq)
 	default:
 		name := "sqsonce-" + dlq + "-messages"
@@ -111,7 +111,7 @@ func (all *alarms) checkAge(r *report, q *queue, most int) {
 		}
 	}
 	if silent != nil {
-		r.warn(voice(silent), "alarm %q on the age of messages in %s notifies nobody: it has no actions, or they are switched off",
+		r.warn(voice(silent), "alarm %q on the age of messages in %s sends no notification: it has no actions, or they are switched off",
 			aws.ToString(silent.AlarmName), q.name)
 		return
 	}

@@ -173,14 +173,14 @@ var alarmDefects = []defect{
 		words: "add ApproximateNumberOfMessagesNotVisible",
 		spoil: func(a *account) { a.metric["dead letters"].Metrics = a.metric["dead letters"].Metrics[:2] },
 	},
-	{name: "dead letters tell nobody", id: "A1", verdict: Warn, text: `alarm "dead letters" on the messages in orders-dlq notifies nobody`,
+	{name: "dead letters tell nobody", id: "A1", verdict: Warn, text: `alarm "dead letters" on the messages in orders-dlq sends no notification`,
 		spoil: silence("dead letters")},
-	{name: "age tells nobody", id: "A1", verdict: Warn, text: `alarm "age" on the age of messages in orders notifies nobody`,
+	{name: "age tells nobody", id: "A1", verdict: Warn, text: `alarm "age" on the age of messages in orders sends no notification`,
 		spoil: silence("age")},
-	{name: "visible alone, and tells nobody", id: "A1", verdict: Warn, text: "notifies nobody", spoil: all(visibleAlone,
+	{name: "visible alone, and tells nobody", id: "A1", verdict: Warn, text: "sends no notification", spoil: all(visibleAlone,
 		silence("dead letters"))},
 	{
-		name: "switched off", id: "A1", verdict: Warn, text: `alarm "age" on the age of messages in orders notifies nobody`,
+		name: "switched off", id: "A1", verdict: Warn, text: `alarm "age" on the age of messages in orders sends no notification`,
 		spoil: func(a *account) { a.metric["age"].ActionsEnabled = aws.Bool(false) },
 	},
 	{
