@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -16,35 +17,48 @@ const (
 	mostWatched   = 20 // at once
 	mostFailures  = 3
 	defaultCanary = 1
+	mostClasses   = 20 // have canaries: reasons that differ in free text would make a redrive wait for each message
 	canaryTimeout = 2 * time.Minute
 )
 
-// sendCanaries sends messages one after the other, each when the event of the one before is completed, and returns the rest of
-// the batch when RedriveOptions.Canary events were.
-func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Message) {
+// sendCanaries sends the first messages of each class, each when the event of the one before is completed, and returns the others.
+// On FIFO those that stand before a canary in its group are sent before it.
+func (r *run) sendCanaries(ctx context.Context, batch []*Message) (others, waiting []*Message) {
 	for i, m := range batch {
-		if r.canaries >= r.o.Canary {
-			return batch[i:]
+		if !r.wantsCanary(m.Class.ID) {
+			waiting = append(waiting, m)
+			continue
+		}
+		if r.d.fifo && slices.ContainsFunc(waiting, func(w *Message) bool { return w.Group == m.Group }) {
+			r.sendInLines(ctx, waiting)
+			others, waiting = append(others, waiting...), nil
 		}
 		res := r.results[m.ID]
 		decided := res.Action != ""
 		if r.one(ctx, m, res); decided || res.Action != ActionUndeleted || res.Err != nil {
 			continue
 		}
-		r.canaries++
+		r.canaries[m.Class.ID]++
 		err := r.delete(ctx, []*Result{res})
 		r.tell([]*Result{res})
 		if err == nil {
 			err = r.awaitCompleted(ctx, m, res)
 			r.tell([]*Result{res})
-			r.d.join(ctx, batch[i+1:]) // it has waited
-			r.awaitReopened(ctx, batch[i+1:])
+			rest := slices.Concat(waiting, batch[i+1:])
+			r.d.join(ctx, rest) // it has waited
+			r.awaitReopened(ctx, rest)
 		}
 		if err != nil {
 			r.fail(err) // for which the rest is left
 		}
 	}
-	return nil
+	return others, waiting
+}
+
+// wantsCanary reports whether a message of a class is to be sent as a canary.
+func (r *run) wantsCanary(class string) bool {
+	_, known := r.canaries[class]
+	return r.canaries[class] < r.o.Canary && (known || len(r.canaries) < mostClasses)
 }
 
 // awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.

@@ -89,6 +89,27 @@ func TestCanaryFails(t *testing.T) {
 	}
 }
 
+// Each class has a canary: one cause may be mended, and the other not.
+func TestCanaryOfEachClass(t *testing.T) {
+	t.Parallel()
+	eachKind(t, "classes", setup{}, func(x *fixture) {
+		for i := range 8 {
+			x.sendWith(x.dlq, fmt.Sprintf("g%d-1", i), map[string]string{sqsonce.AttrRejectReason: fmt.Sprintf("status %d", []int{404, 503}[i/4])})
+		}
+		h := x.worker(x.url, x.guarded(func(_ context.Context, m *sqsonce.Message) error {
+			if m.Body >= "g4" {
+				return sqsonce.Reject(errCard)
+			}
+			return nil
+		}))
+		r, err := x.redriver().Redrive(context.Background(), withUnknown)
+		h.stop()
+		if !errors.Is(err, ops.ErrCanary) || r.Count(ops.ActionRedriven) != 2 || r.Count(ops.ActionLeft) != 6 {
+			x.Errorf("%v: %d redriven, %d left", err, r.Count(ops.ActionRedriven), r.Count(ops.ActionLeft))
+		}
+	})
+}
+
 // A crash is a failure of a canary too.
 func TestCanaryCrashes(t *testing.T) {
 	t.Parallel()

@@ -119,35 +119,33 @@ func TestEveryCauseAndState(t *testing.T) {
 	}
 }
 
-// Reasons that differ in details are one class.
+// Reasons that differ in details are one class, and those that differ in codes are not.
 func TestClass(t *testing.T) {
 	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		reasons := []string{
+	for text, reasons := range map[string][]string{
+		"order * of * at *: don't know *, it's *": {
 			`order 17 of "Ann" at 2026-11-23T17:00:00.5Z: don't know arn:aws:sqs:us-east-1:1:a, it's 0123456789abcdef`,
-			`Order 4711 of "Bob \"B\"" at 2025-01-02 03:04:05: don't know arn:aws:sqs:eu-west-1:2:b, it's ffffffff00000000`,
-			"tenant `x y` of 6ba7b810-9dad-11d1-80b4-00c04fd430c8 took 1,000.5 ms",
-			"tenant 'z' of 7ba7b810-9dad-11d1-80b4-00c04fd430c9 took 7 ms",
-			strings.Repeat("€", 60) + "1",
-			strings.Repeat("€", 60) + "another end",
-		}
-		for _, r := range reasons {
-			x.sendWith(x.dlq, r, map[string]string{sqsonce.AttrRejectReason: r})
-		}
-		got := x.mustList(x.open())
-		texts := []string{
-			"order * of * at *: don't know *, it's *", "tenant * of * took * ms", strings.Repeat("€", 53),
-		}
-		ids := map[string]bool{}
-		for i, r := range reasons {
-			c := got[r].Class
-			if c.Text != texts[i/2] || len(c.ID) != 6 {
-				t.Errorf("class of %q: %+v, want %q", r, c, texts[i/2])
+			`order 4711 of "Bob \"B\"" at 2025-01-02 03:04:05: don't know arn:aws:sqs:eu-west-1:2:b, it's FFFFFFFF00000000`,
+		},
+		"tenant * of * took * ms": {
+			"tenant `x y` of 6ba7b810-9dad-11d1-80b4-00c04fd430c8 took 1,000.5 ms", "tenant 'z' of 7ba7b810-9dad-11d1-80b4-00c04fd430c9 took 7 ms",
+		},
+		"card provider: status 404 for order ord-*":     {"card provider: status 404 for order ord-17", "card provider: status 404 for order ord-123"},
+		"card provider: status 503 for order ord-*":     {"card provider: status 503 for order ord-17"},
+		"GET /orders/*: 404 not found":                  {"GET /orders/123: 404 not found", "GET /orders/4711: 404 not found"},
+		"ERROR: duplicate key in * (SQLSTATE 23505)":    {`ERROR: duplicate key in "orders_pkey" (SQLSTATE 23505)`},
+		"ERROR: could not serialize (SQLSTATE 40001)":   {"ERROR: could not serialize (SQLSTATE 40001)"},
+		"Error 1062 (23000): Duplicate entry * for *":   {"Error 1062 (23000): Duplicate entry '17' for 'id'"},
+		"response error StatusCode: 400, *, no order *": {"response error StatusCode: 400, RequestID: QJ2TG9, no order 1.200,50", "response error StatusCode: 400, RequestID: 07UB, no order 7"},
+		strings.Repeat("\u20ac", 53):                    {strings.Repeat("\u20ac", 60)},
+	} {
+		for _, reason := range reasons {
+			if c := ops.ClassOf(reason); c.Text != text || len(c.ID) != 6 || c.ID != ops.ClassOf(reasons[0]).ID {
+				t.Errorf("class of %q: %+v, want %q", reason, c, text)
 			}
-			ids[c.ID] = true
 		}
-		if len(ids) != len(texts) || got[reasons[0]].Class.ID != "9ea337" {
-			t.Errorf("class IDs %v", ids)
-		}
-	})
+	}
+	if long := strings.Repeat("\u20ac", 60); ops.ClassOf(long+"a").ID == ops.ClassOf(long+"b").ID {
+		t.Error("reasons with different ends are one class")
+	}
 }

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -215,8 +217,8 @@ func (m *Message) explain() {
 
 // Class groups reasons that differ in details only, such as an order's number.
 type Class struct {
-	ID   string // six hexadecimal digits of the SHA-256 of Text
-	Text string // the reason in lower case, with * for each detail, at most 160 bytes
+	ID   string // six hexadecimal digits of a SHA-256 of the reason with * for each detail
+	Text string // its first 160 bytes
 }
 
 const (
@@ -227,21 +229,49 @@ const (
 )
 
 // details are the parts in which two reasons of one class differ: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of
-// eight digits or more, and numbers. An apostrophe within a word quotes nothing.
-var details = regexp.MustCompile(strings.Join([]string{
+// eight digits or more, IDs of requests, and numbers. An apostrophe within a word quotes nothing. A number after a word for codes
+// is found first: it tells causes apart, and stays.
+var details = regexp.MustCompile(`(?i)` + strings.Join([]string{
+	`\b\w*(?:status|http|code|sqlstate|errno)(?:/[\d.]+)?\W{0,3}\b[0-9a-z]{1,9}\b`, `\berror \d{4} \([0-9a-z]{5}\)`,
 	`\barn:[^\s"'` + "`" + `,;()]+`,
 	`\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z\b|[+-]\d\d:?\d\d)?`,
 	`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`,
 	`"(?:[^"\\]|\\.)*"`, "`[^`]*`", `\B'[^']*'\B`,
-	`\b(?:0x)?[0-9a-f]{8,}\b`,
+	`\b(?:0x)?[0-9a-f]{8,}\b`, `\bRequestID: [0-9a-z]+`,
 	`\d+(?:[.,:]\d+)*`,
 }, "|"))
 
+// code is a detail that stays.
+var code = regexp.MustCompile(`(?i)^\w*(?:status|http|code|sqlstate|errno)\b|^error \d{4} `)
+
 func classOf(reason string) Class {
-	text := details.ReplaceAllString(strings.ToLower(upTo(reason, maxClassed)), "*")
-	text = strings.Clone(upTo(text, maxClass)) // the class is kept for longer than the rest
-	sum := sha256.Sum256([]byte(text))
-	return Class{ID: hex.EncodeToString(sum[:3]), Text: text}
+	reason = upTo(reason, maxClassed)
+	var text strings.Builder
+	end := 0
+	for _, at := range details.FindAllStringIndex(reason, -1) {
+		text.WriteString(reason[end:at[0]])
+		if end = at[1]; code.MatchString(reason[at[0]:end]) || isStatus(reason, at[0], end) {
+			text.WriteString(reason[at[0]:end])
+		} else {
+			text.WriteByte('*')
+		}
+	}
+	text.WriteString(reason[end:])
+	sum := sha256.Sum256([]byte(text.String()))
+	return Class{ID: hex.EncodeToString(sum[:3]), Text: strings.Clone(upTo(text.String(), maxClass))} // kept for longer than the rest
+}
+
+// isStatus reports whether a detail is a number of three digits, such as HTTP's 404, and no part of a name.
+func isStatus(reason string, from, to int) bool {
+	if _, err := strconv.Atoi(reason[from:to]); err != nil || to-from != 3 {
+		return false
+	}
+	apart := func(r rune, beside string) bool {
+		return r == utf8.RuneError || unicode.IsSpace(r) || strings.ContainsRune(beside, r)
+	}
+	before, _ := utf8.DecodeLastRuneInString(reason[:from])
+	after, _ := utf8.DecodeRuneInString(reason[to:])
+	return apart(before, "([:=") && apart(after, ")].,:;")
 }
 
 // upTo returns the first n bytes of a text, without a part of a character at their end.

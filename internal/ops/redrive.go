@@ -46,8 +46,9 @@ type RedriveOptions struct {
 	// messages behind one with an unknown outcome. SQS shows at most ten messages behind those that are left.
 	// Default: false, a message that is left holds back its group.
 	SkipAhead bool
-	// Canary is how many messages are sent first, each when the event of the one before is completed. A canary that fails, or is
-	// not completed within CanaryTimeout, ends the redrive with [ErrStopped]. Negative: 0 canaries.
+	// Canary is how many messages of each [Class] are sent first, each when the event of the one before is completed, for at most
+	// 20 classes. A canary that fails, or is not completed within CanaryTimeout, ends the redrive with [ErrStopped]. Negative: 0
+	// canaries.
 	// Default: 1 if Options.Store is set, 0 otherwise and in a dry run.
 	Canary int
 	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue.
@@ -108,7 +109,7 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 //	Unknown, no Store   left, unless WithoutRecords is set
 //
 // It sends a message whose record was reopened 65 s after the reopen, because a consumer may remember until then that the event
-// was done. The first message is a canary, and the others wait until its event is completed. Redrive watches every 50th of the
+// was done. The first message of each class is a canary, and the others wait until its event is completed. Redrive watches every 50th of the
 // others without waiting for it. A canary that fails, or the third watched message that fails again, ends it with [ErrStopped].
 //
 // On FIFO the messages of a group go back one after the other, in the queue's order. A message that is left holds back those behind

@@ -31,8 +31,8 @@ type run struct {
 	looks   map[string]int      // by FIFO group: see mostLooks
 	allowed time.Time           // when Rate allows the next receive
 
-	canaries int // sent
-	sent     int // messages, without canaries
+	canaries map[string]int // sent, by class
+	sent     int            // messages, without canaries
 	watched  []watched
 	looked   time.Time // at these
 	failures int       // of these
@@ -44,7 +44,7 @@ type run struct {
 }
 
 func newRun(d *DLQ, o RedriveOptions, report Report) *run {
-	r := &run{d: d, o: o, done: ActionRedriven, report: report, held: newHeld(d, cmp.Or(d.opts.Hold, defaultHold)), results: map[string]*Result{}, told: map[*Result]Result{}, left: map[string][]string{}, looks: map[string]int{},
+	r := &run{d: d, o: o, done: ActionRedriven, report: report, held: newHeld(d, cmp.Or(d.opts.Hold, defaultHold)), results: map[string]*Result{}, told: map[*Result]Result{}, left: map[string][]string{}, looks: map[string]int{}, canaries: map[string]int{},
 		stopped: map[string]error{}, publishers: map[string]*fifo.Publisher{}}
 	r.handle, r.attempt = r.process, r.try
 	return r
@@ -124,18 +124,13 @@ func (r *run) process(ctx context.Context, batch []*Message) error {
 		r.results[m.ID] = res
 		r.report.Results = append(r.report.Results, res)
 	}
-	rest := r.sendCanaries(ctx, batch)
-	lines := r.inLine(rest)
-	host.InParallel(len(lines), len(lines), func(i int) {
-		for _, m := range lines[i] {
-			r.one(ctx, m, r.results[m.ID])
-		}
-	})
+	others, waiting := r.sendCanaries(ctx, batch)
+	r.sendInLines(ctx, waiting)
 	sent, tried := r.sentOf(batch)
 	if r.o.Rate > 0 {
 		r.allowed = start.Add(time.Duration(tried) * time.Second / time.Duration(r.o.Rate))
 	}
-	r.watch(rest)
+	r.watch(append(others, waiting...))
 	err := r.delete(ctx, sent)
 	r.tell(r.report.Results[first:])
 	return errors.Join(r.failed, err)
@@ -153,6 +148,16 @@ func (r *run) tell(results []*Result) {
 			r.fail(fmt.Errorf("ops: RedriveOptions.OnResult: %w", err))
 		}
 	}
+}
+
+// sendInLines decides about messages, and sends them.
+func (r *run) sendInLines(ctx context.Context, messages []*Message) {
+	lines := r.inLine(messages)
+	host.InParallel(len(lines), len(lines), func(i int) {
+		for _, m := range lines[i] {
+			r.one(ctx, m, r.results[m.ID])
+		}
+	})
 }
 
 // inLine returns what has to be sent one after the other: on FIFO the messages of a group.

@@ -34,7 +34,7 @@ func (a *app) dlqLs() *cobra.Command {
 	c := a.command("ls", "List a dead-letter queue by reason", looking+`
 
 A class is the messages with the same reason, apart from its details, and the same state of their events. LAST is when the newest
-message was sent.
+message was sent, TEXTS how many different reasons there are: --class shows ten of them on a terminal.
 Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageColumns)+".",
 		`  sqsonce dlq ls --queue orders --consumer billing --table dedup
   sqsonce dlq ls --dlq orders-dlq --consumer billing --table dedup --state crashed --messages`,
@@ -73,7 +73,11 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	case f.messages:
 		err = errors.Join(err, printColumns(a, messageColumns, found), a.printStates(found))
 	default:
-		err = errors.Join(err, printColumns(a, classColumns, classes.Of(found)), a.printStates(found))
+		of := classes.Of(found)
+		err = errors.Join(err, printColumns(a, classColumns, of), a.printStates(found))
+		if f.class != "" {
+			err = errors.Join(err, a.printTexts(of))
+		}
 	}
 	if err == nil {
 		err = unread(found)
@@ -149,6 +153,7 @@ var classColumns = []shownColumn[classes.Class]{
 	{"COUNT", "count", func(_ *app, c classes.Class) string { return strconv.Itoa(c.Count) }},
 	{"STATE", "state", func(_ *app, c classes.Class) string { return string(c.State) }},
 	{"LAST", "last", func(a *app, c classes.Class) string { return a.when(c.Last) }},
+	{"TEXTS", "texts", func(_ *app, c classes.Class) string { return strconv.Itoa(c.Texts) }},
 	{"REASON", "reason", func(_ *app, c classes.Class) string { return c.Reason }},
 	{"", "what to do", func(_ *app, c classes.Class) string { return c.Do }},
 }
@@ -161,6 +166,21 @@ var messageColumns = []shownColumn[*ops.Message]{
 	{"KEY", "key", func(_ *app, m *ops.Message) string { return m.RecordKey }},
 	{"CAUSE", "cause", func(_ *app, m *ops.Message) string { return string(m.Cause) }},
 	{"REASON", "reason", func(_ *app, m *ops.Message) string { return m.Reason }},
+}
+
+// printTexts lists under a table on a terminal the reasons of classes.
+func (a *app) printTexts(of []classes.Class) error {
+	var rows []pair
+	for _, c := range of {
+		for _, reason := range c.Reasons {
+			rows = append(rows, pair{string(c.State), reason})
+		}
+	}
+	if a.width == 0 || len(rows) == 0 {
+		return nil
+	}
+	_, err := a.out.Write([]byte("\n"))
+	return errors.Join(err, a.printPairs(rows))
 }
 
 // printStates says under a table on a terminal what the states in it mean.

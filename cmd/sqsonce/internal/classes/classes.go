@@ -4,6 +4,7 @@ package classes
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -18,7 +19,15 @@ type Class struct {
 	Count  int               `json:"count"`
 	Last   time.Time         `json:"last,omitzero"` // when the newest was sent; zero: not known
 	Do     string            `json:"do"`
+	// Texts is how many different reasons the messages have. Reasons are the first bytes of the first of them.
+	Texts   int      `json:"texts"`
+	Reasons []string `json:"reasons"`
 }
+
+const (
+	mostReasons     = 10
+	mostReasonBytes = 500
+)
 
 // Of returns the classes, the largest first. It is never nil.
 func Of(messages []*ops.Message) []Class {
@@ -26,7 +35,12 @@ func Of(messages []*ops.Message) []Class {
 		class string
 		state dedup.RecordState
 	}
+	type text struct {
+		class  int
+		reason string
+	}
 	at := map[id]int{}
+	texts := map[text]bool{}
 	classes := []Class{}
 	for _, m := range messages {
 		i, seen := at[id{m.Class.ID, m.State}]
@@ -36,6 +50,12 @@ func Of(messages []*ops.Message) []Class {
 			classes = append(classes, Class{ID: m.Class.ID, Reason: m.Class.Text, State: m.State, Do: ops.Do(m.State)})
 		}
 		c := &classes[i]
+		if t := (text{i, m.Reason}); !texts[t] {
+			texts[t] = true
+			if c.Texts++; c.Texts <= mostReasons {
+				c.Reasons = append(c.Reasons, strings.ToValidUTF8(strings.Clone(m.Reason[:min(len(m.Reason), mostReasonBytes)]), ""))
+			}
+		}
 		if c.Count++; m.SentAt.After(c.Last) {
 			c.Last = m.SentAt.UTC()
 		}

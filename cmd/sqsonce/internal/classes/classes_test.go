@@ -14,7 +14,7 @@ import (
 var day = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func message(class string, s dedup.RecordState, sent time.Time) *ops.Message {
-	return &ops.Message{Message: sqsonce.Message{SentAt: sent}, Class: ops.Class{ID: class, Text: "text of " + class}, State: s}
+	return &ops.Message{Message: sqsonce.Message{SentAt: sent}, Class: ops.Class{ID: class, Text: "text of " + class}, Reason: "order " + string(s), State: s}
 }
 
 // One reason is two classes where the states differ: what to do does.
@@ -25,7 +25,7 @@ func TestOf(t *testing.T) {
 		message("cc", dedup.StateReleased, day), message("cc", dedup.StateCrashed, day), message("dd", ops.StateUnknown, time.Time{}),
 	})
 	class := func(id string, s dedup.RecordState, count int, last time.Time) classes.Class {
-		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: ops.Do(s)}
+		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: ops.Do(s), Texts: 1, Reasons: []string{"order " + string(s)}}
 	}
 	want := []classes.Class{
 		class("cc", dedup.StateCrashed, 2, day.Add(time.Hour)), class("aa", dedup.StateReleased, 1, day), class("bb", dedup.StateReleased, 1, day),
