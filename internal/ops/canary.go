@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -39,6 +43,7 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (others, waiti
 			continue
 		}
 		r.canaries[m.Class.ID]++
+		res.Canary = r.o.CanaryTimeout + r.d.delayOf(ctx, res.Destination)
 		err := r.delete(ctx, []*Result{res})
 		r.tell([]*Result{res})
 		if err == nil {
@@ -63,7 +68,7 @@ func (r *run) wantsCanary(class string) bool {
 
 // awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.
 func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err error) {
-	if res.After, err = r.d.awaitEnd(ctx, m, r.o.CanaryTimeout, nil); err != nil {
+	if res.After, err = r.d.awaitEnd(ctx, m, res.Canary, nil); err != nil {
 		return fmt.Errorf("%w: %w", ErrCanary, err)
 	}
 	return nil
@@ -91,6 +96,22 @@ func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, t
 		}
 		host.Wait(ctx, canaryPause)
 	}
+}
+
+// delayOf is how long a queue keeps a new message from its consumers, or 0 where SQS does not say. It is read once.
+func (d *DLQ) delayOf(ctx context.Context, url string) time.Duration {
+	if known, ok := d.delays.Load(url); ok {
+		return known.(time.Duration)
+	}
+	name := sqstypes.QueueAttributeNameDelaySeconds
+	out, err := d.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{name}})
+	if err != nil {
+		return 0
+	}
+	seconds, _ := strconv.Atoi(out.Attributes[string(name)])
+	delay := time.Duration(seconds) * time.Second
+	d.delays.Store(url, delay)
+	return delay
 }
 
 // after returns the state in which the delivery of a copy has left its event's record, and an error that says so; "" as long as

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -126,6 +127,7 @@ type Result struct {
 	Action      Action
 	Err         error             // why Action is not Redriven, Replayed, Exported, Deleted, Restored or Planned
 	SentID      string            // the message ID of its copy
+	Canary      time.Duration     // how long the redrive waits for the copy's delivery; 0: the message was no canary
 	After       dedup.RecordState // how the copy's delivery ended, if it was watched: Completed, Released or Crashed
 }
 

@@ -43,6 +43,7 @@ func TestExport(t *testing.T) {
 		}
 		x.fill(13)
 		d, path := x.open(), filepath.Join(x.TempDir(), "archive")
+		must.Do(x, os.WriteFile(path, nil, 0o644)) // readable by all
 		l := must.Get(x.list(d))(x)
 		stopWatching := x.watch()
 		r, err := d.Export(context.Background(), path)

@@ -218,6 +218,9 @@ func openLines(what, path, head string, read func(line) error) (*lineFile, error
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe or a device has no end
 		return nil, errors.Join(f.failed(fmt.Errorf("%s is no regular file: %w", path, os.ErrInvalid)), err, file.Close())
 	}
+	if err := ownerOnly(file); err != nil {
+		return nil, errors.Join(f.failed(err), file.Close())
+	}
 	// Else a second process could remove a line that the first one has yet to end.
 	if locked, err := host.TryLock(file); err != nil || !locked {
 		return nil, errors.Join(f.failed(fmt.Errorf("%s: %w", path, cmp.Or(err, ErrInUse))), file.Close())
@@ -226,6 +229,14 @@ func openLines(what, path, head string, read func(line) error) (*lineFile, error
 		return nil, errors.Join(err, file.Close())
 	}
 	return f, nil
+}
+
+// ownerOnly hides a file from other users before anything is written to it: somebody may have made it, readable by all.
+func ownerOnly(file *os.File) error {
+	if info, err := file.Stat(); err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return file.Chmod(0o600)
 }
 
 func (f *lineFile) readAll(file *os.File, head string, read func(line) error) error {

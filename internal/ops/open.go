@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,6 +30,7 @@ type DLQ struct {
 	source    string            // of messages that do not say; "": not known
 	urls      map[string]string // by ARN: the queues that messages may come from
 	opts      Options
+	delays    sync.Map // by URL: see delayOf
 
 	wrap func(appender) appender // of journals and archives, in tests
 }

@@ -51,7 +51,8 @@ type RedriveOptions struct {
 	// canaries.
 	// Default: 1 if Options.Store is set, 0 otherwise and in a dry run.
 	Canary int
-	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue.
+	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue. The queue's DelaySeconds
+	// are added to it.
 	// Default: 2 min. Limits: at least 1 s.
 	CanaryTimeout time.Duration
 	// MaxRedriven leaves messages that were redriven this often before. Negative: unlimited.

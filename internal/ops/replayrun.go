@@ -267,7 +267,7 @@ func (r *replay) await(ctx context.Context) (err error) {
 		return nil
 	}
 	look := func(left time.Duration) error { return r.progress(true, left) }
-	if r.res.After, err = r.d.awaitEnd(ctx, r.m, r.o.Timeout, look); err != nil {
+	if r.res.After, err = r.d.awaitEnd(ctx, r.m, r.o.Timeout+r.d.delayOf(ctx, r.d.destination(r.m)), look); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotCompleted, err)
 	}
 	if r.res.After != dedup.StateCompleted {

@@ -32,7 +32,7 @@ the command shows a plan first. Without filters it exports all messages.
 
 Lines in a pipe: action, number of messages, reason. With --json: an object for each message, for the start and for the end.`,
 		`  sqsonce dlq export --queue orders --consumer billing --table dedup orders.jsonl
-  sqsonce dlq export --queue orders --consumer billing --table dedup --class 7f0044 --drain orders.jsonl`,
+  sqsonce dlq export --queue orders --consumer billing --table dedup --class 89e451 --drain orders.jsonl`,
 		cobra.ExactArgs(1), nil)
 	c.RunE = a.command("", "", "", "", nil, func(ctx context.Context, args []string) error {
 		f.archive = args[0]
@@ -55,7 +55,7 @@ a terminal, give --yes and --expect. A FIFO queue shows ten messages of a group 
 
 Lines in a pipe: action, number of messages, reason. With --json: an object for each message, for the start and for the end.`,
 		`  sqsonce dlq delete --queue orders --consumer billing --table dedup --completed --archive done.jsonl
-  sqsonce dlq delete --queue orders --consumer billing --table dedup --class 7f0044 --archive wrong.jsonl`,
+  sqsonce dlq delete --queue orders --consumer billing --table dedup --class 89e451 --archive wrong.jsonl`,
 		cobra.NoArgs, nil)
 	c.RunE = a.command("", "", "", "", nil, func(ctx context.Context, _ []string) error { return a.delete(ctx, f) }).RunE
 	f.flags(c)

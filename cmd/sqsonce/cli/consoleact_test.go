@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	released    = []string{"queue", "orders", "class", "214041", "state", "released"}
+	released    = []string{"queue", "orders", "class", "bb9381", "state", "released"}
 	redriveForm = append([]string{"op", "redrive"}, released...)
 	deleteForm  = append([]string{"op", "delete"}, released...)
 )
@@ -40,7 +40,7 @@ func TestConsoleRedrive(t *testing.T) {
 			t.Errorf("no form: %s", page.body)
 		}
 		plan := b.plan(redriveForm...)
-		for _, text := range []string{"Redrive class 214041 (released) of orders-dlq", "25 of about 26 messages would be redriven", "the first 1 as a canary", "Redrive 25 messages"} {
+		for _, text := range []string{"Redrive class bb9381 (released) of orders-dlq", "25 of about 26 messages would be redriven", "the first 1 of each class as a canary", "Redrive 25 messages"} {
 			if !strings.Contains(plan.text, text) {
 				t.Errorf("no %q in %s", text, plan.text)
 			}
@@ -76,7 +76,7 @@ func TestConsoleRedrive(t *testing.T) {
 		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "Something was done to this queue after this look") {
 			t.Errorf("%s", got.text)
 		}
-		if got := b.get("/runs"); !strings.Contains(got.text, "Redrive class 214041 (released) of orders-dlq done") {
+		if got := b.get("/runs"); !strings.Contains(got.text, "Redrive class bb9381 (released) of orders-dlq done") {
 			t.Errorf("%s", got.text)
 		}
 	})

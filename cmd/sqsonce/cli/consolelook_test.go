@@ -37,7 +37,7 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 			}
 			return receives
 		}
-		class := "/dlq/orders/class/31ee0f?state=released"
+		class := "/dlq/orders/class/8244c5?state=released"
 		gets := func(want int) {
 			t.Helper()
 			before, calls := state(), b.called()
@@ -62,7 +62,7 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 				t.Errorf("received %v, was %v", after, before)
 			}
 		}
-		for _, text := range []string{"31ee0f 2 released", "card provider: status * for order *", "7 messages, all that there are", "each message was received once", "As of"} {
+		for _, text := range []string{"8244c5 2 released", "card provider: status 503 for order *", "7 messages, all that there are", "each message was received once", "As of"} {
 			if !strings.Contains(page.text, text) {
 				t.Errorf("no %q in %s", text, page.text)
 			}
@@ -152,7 +152,7 @@ func TestConsoleOneLook(t *testing.T) {
 		first := make(chan answer)
 		go func() { first <- b.post("/dlq/orders/look", "limit", "1000") }()
 		time.Sleep(time.Second)
-		for _, got := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.post("/plan", "op", "redrive", "queue", "orders", "class", "214041", "state", "released")} {
+		for _, got := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.post("/plan", "op", "redrive", "queue", "orders", "class", "bb9381", "state", "released")} {
 			if got.code != http.StatusConflict || !strings.Contains(got.text, "a look at orders-dlq is under way since 00:00:0") {
 				t.Errorf("%d: %s", got.code, got.text)
 			}
@@ -265,7 +265,7 @@ func TestConsoleRefusals(t *testing.T) {
 			says string
 		}{
 			{b.get("/dlq/nothing"), http.StatusNotFound, "does not show queue"},
-			{b.get("/dlq/orders/class/214041"), http.StatusNotFound, "press Look first"},
+			{b.get("/dlq/orders/class/bb9381"), http.StatusNotFound, "press Look first"},
 			{b.get("/dlq/orders/1"), http.StatusNotFound, "press Look first"},
 			{b.post("/dlq/nothing/look", "limit", "1000"), http.StatusNotFound, "does not show queue"},
 			{b.post("/dlq/orders/look", "limit", "1001"), http.StatusBadRequest, "limit"},
@@ -275,7 +275,7 @@ func TestConsoleRefusals(t *testing.T) {
 			{b.post("/plan", "op", "redrive"), http.StatusNotFound, "does not show queue"},
 			{b.post("/plan", "op", "redrive", "queue", "orders"), http.StatusBadRequest, "class and id"},
 			{b.post("/plan", "op", "redrive", "queue", "orders", "id", "1", "class", "2"), http.StatusBadRequest, "class and id"},
-			{b.post("/plan", "op", "redrive", "queue", "orders", "class", "214041", "state", "dead"), http.StatusBadRequest, "dead"},
+			{b.post("/plan", "op", "redrive", "queue", "orders", "class", "bb9381", "state", "dead"), http.StatusBadRequest, "dead"},
 			{b.post("/plan", "op", "free"), http.StatusBadRequest, "key is empty"},
 			{b.post("/plan", "op", "free", "key", "billing#orders|e0", "again", "1"), http.StatusOK, ""},
 			{b.get("/plan/nothing"), http.StatusConflict, "list again"},

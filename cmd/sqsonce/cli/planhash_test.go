@@ -68,7 +68,7 @@ func TestPlanOfQueue(t *testing.T) {
 		for _, command := range []string{"redrive", "delete"} {
 			run(t, name+"/"+command, func(w *world) {
 				ids := w.deadLetters(3)
-				args := []string{"dlq", command, "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--class", "214041"}
+				args := []string{"dlq", command, "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--class", "bb9381"}
 				if command == "delete" {
 					args = append(args, "--archive", w.archive(), "--expect", "3")
 				}
@@ -123,7 +123,7 @@ func TestPlanCameBack(t *testing.T) {
 		w.deadLetters(33)
 		w.hide("orders-dlq") // the run finds another in its place
 		w.consume("orders", func(context.Context, *sqsonce.Message) error { return sqsonce.Reject(errors.New("not this one")) })
-		args := append(slices.Clone(redriveLine), "--class", "214041", "--json", "--rate", "5", "--canary", "0")
+		args := append(slices.Clone(redriveLine), "--class", "bb9381", "--json", "--rate", "5", "--canary", "0")
 		p := w.dryRun(args)
 		got := w.run(append(args, "--yes", "--plan", p.Hash)...)
 		if n := strings.Count(got.out, `"came_back":true`); got.code != exitPart || n != 1 || strings.Contains(got.err, "the plan has not seen") {

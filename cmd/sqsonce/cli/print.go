@@ -141,9 +141,7 @@ const progressEvery = 10 * time.Second
 // progress shows on standard error how far a redrive is: on a terminal as a bar, where the plan says of how many, else as a line
 // every ten seconds.
 type progress struct {
-	a             *app
-	canaries      int // that are still to come
-	canaryTimeout time.Duration
+	a *app
 
 	actions  map[string]ops.Action // by message ID
 	counts   map[ops.Action]int
@@ -190,12 +188,11 @@ func (p *progress) result(res *ops.Result) {
 // showCanary says what is waited for.
 func (p *progress) showCanary(res *ops.Result, seen bool) {
 	switch {
-	case p.canaries == 0 || res.Action != ops.ActionRedriven:
+	case res.Canary == 0 || res.Action != ops.ActionRedriven:
 	case res.After == "" && !seen:
 		p.sent = time.Now()
-		p.line("canary %s sent, %s: waiting for its end, %s at most", res.ID, res.RecordKey, shown.Brief(p.canaryTimeout, true))
+		p.line("canary %s sent, %s: waiting for its end, %s at most", res.ID, res.RecordKey, shown.Brief(res.Canary, true))
 	case res.After != "":
-		p.canaries--
 		p.line("canary %s is %s, after %.1f s", res.ID, res.After, time.Since(p.sent).Seconds())
 	}
 }

@@ -35,7 +35,7 @@ message sent is a canary: the others wait until its event is completed. A journa
 prints the command that continues it.
 
 Lines in a pipe: action, number of messages, reason. With --json: an object for each step.`,
-		`  sqsonce dlq redrive --queue orders --consumer billing --table dedup --class 7f0044
+		`  sqsonce dlq redrive --queue orders --consumer billing --table dedup --class 89e451
   sqsonce dlq redrive --queue orders --consumer billing --table dedup --sent-after 3d --dry-run`,
 		cobra.NoArgs, nil)
 	c.RunE = a.command("", "", "", "", nil, func(ctx context.Context, _ []string) error { return a.redrive(ctx, f, c.Flags().Changed("canary")) }).RunE
@@ -48,7 +48,7 @@ Lines in a pipe: action, number of messages, reason. With --json: an object for 
 	flags.BoolVar(&f.skipAhead, "skip-ahead", false, "also send messages behind others of their FIFO group that stay. Gives up the order")
 	flags.IntVar(&f.rate, "rate", 50, "send at most this many `messages` a second. 0: no limit")
 	flags.IntVar(&f.canary, "canary", 1, "send this many `messages` first, each once the event of the one before is completed. 0: none")
-	flags.DurationVar(&f.canaryTimeout, "canary-timeout", 2*time.Minute, "how long a canary may take, behind all messages that wait in the queue")
+	flags.DurationVar(&f.canaryTimeout, "canary-timeout", 2*time.Minute, "how long a canary may take behind all messages that wait in the queue, besides the queue's delay")
 	flags.IntVar(&f.maxRedriven, "max-redriven", 3, "leave messages that were redriven this many `times` before. 0: no limit")
 	flags.DurationVar(&f.hold, "hold", time.Minute, "how long messages stay hidden at most if the command is killed")
 	flags.StringVar(&f.journal, "journal", "", "the `file` of the journal. An existing journal continues its interrupted redrive (default: a new one next to the audit)")
@@ -185,7 +185,6 @@ func (r *redrive) redrive(ctx context.Context) (ops.Report, error) {
 	event(r.start())
 	return r.d.Redrive(ctx, r.options, func(o *ops.RedriveOptions) {
 		o.Journal = r.journal
-		p.canaries, p.canaryTimeout = max(o.Canary, 0), o.CanaryTimeout
 		o.OnResult = func(res *ops.Result) {
 			p.result(res)
 			event(newResultJSON(res))

@@ -58,7 +58,7 @@ const (
 	dlq, fifoDLQ      = "orders-dlq", "payments-dlq.fifo"
 	consumer          = "billing"
 	hostile           = "<script>alert(document.domain)</script>\u202e<img src=x onerror=alert(document.domain)>"
-	classOfReleased   = "card provider: status * for order *"
+	classOfReleased   = "card provider: status 503 for order *"
 	releasedMessages  = 7
 	completedMessages = 12
 	crashedMessages   = 2
