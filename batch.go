@@ -47,7 +47,7 @@ type BatchOptions struct {
 // Set the host's concurrency to at least Size, or a batch starts only after Linger.
 func Batch(h func(context.Context, []*Message) []error, optFns ...func(*BatchOptions)) Handler {
 	if h == nil {
-		return withoutHandler("Batch")
+		return nil
 	}
 	o := BatchOptions{}
 	for _, fn := range optFns {

@@ -77,7 +77,7 @@ type Envelope struct {
 //     type are needed.
 func OpenEnvelope(h Handler) Handler {
 	if h == nil {
-		return withoutHandler("OpenEnvelope")
+		return nil
 	}
 	return func(ctx context.Context, m *Message) error {
 		inner, err := m.unwrap()

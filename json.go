@@ -81,7 +81,7 @@ func checkNull[T any](body string) error {
 // [FromContext].
 func JSON[T any](f func(context.Context, T) error) Handler {
 	if f == nil {
-		return withoutHandler("JSON")
+		return nil
 	}
 	return func(ctx context.Context, m *Message) error {
 		v, err := Decode[T](m)

@@ -2,7 +2,6 @@ package sqsonce
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -12,15 +11,16 @@ import (
 // [ErrLeaseLost] if another delivery may own the event, and [ErrShutdown] if the host must stop. Middleware is
 // func(Handler) Handler.
 //
-// Handlers are called concurrently.
+// Handlers are called concurrently. Every function of this module that makes a Handler of another returns nil for a nil one,
+// so that New of the hosts refuses it.
 type Handler func(ctx context.Context, m *Message) error
 
 // Chain returns the handler with the middleware around it. The first middleware is outermost: it gets a message first
 // and the error last. From outside to inside, use middleware that changes messages, such as [OpenEnvelope], then dedup,
 // then middleware for a single run, such as a timeout or a trace.
 func Chain(h Handler, middleware ...func(Handler) Handler) Handler {
-	for _, m := range slices.Backward(middleware) {
-		h = m(h)
+	for i := len(middleware) - 1; i >= 0 && h != nil; i-- {
+		h = middleware[i](h)
 	}
 	return h
 }

@@ -101,13 +101,6 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return e.Package + ": " + e.Field + ": " + e.Problem }
 
-// withoutHandler returns the handler that a function of this package makes of a nil handler. It fails every message:
-// none is acknowledged, and none rejected.
-func withoutHandler(function string) Handler {
-	err := &OptionError{Package: "sqsonce", Field: "handler of " + function, Problem: "is nil"}
-	return func(context.Context, *Message) error { return err }
-}
-
 // OnSettled registers f with the host that called the handler with ctx. The host runs f once, when the message is
 // settled. Use it in middleware whose work must follow the dead-letter queue's confirmation. If such middleware
 // released a record while the rejected message is still on its way there, a second delivery of the event could start in

@@ -85,8 +85,7 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //     unless the store refuses to store the result.
 func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
-		err := &sqsonce.OptionError{Package: "dedup", Field: "handler", Problem: "is nil"}
-		return func(context.Context, *sqsonce.Message) error { return err }
+		return nil
 	}
 	o.CountHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {

@@ -137,7 +137,7 @@ func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
 			errs = append(errs, &sqsonce.OptionError{Package: "lambda", Field: field, Problem: fmt.Sprintf(format, args...)})
 		}
 	}
-	add(h == nil, "handler", "is nil")
+	add(h == nil, "handler", "is nil, or was made of a nil handler")
 	add(o.Concurrency < 0, "Options.Concurrency", "is %d, must be at least 1", o.Concurrency)
 	add(o.Margin < 0 || o.Margin > maxTimeout, "Options.Margin",
 		"is %s, must be positive and at most 15 min: at its deadline a function loses its response", o.Margin)

@@ -238,7 +238,7 @@ func validate(c Client, queueURL string, h sqsonce.Handler, given, o *Options) e
 	var p problems
 	sdk, isSDK := c.(*sqs.Client)
 	p.add(c == nil || isSDK && sdk == nil, "client", "is nil")
-	p.add(h == nil, "handler", "is nil")
+	p.add(h == nil, "handler", "is nil, or was made of a nil handler")
 	p.add(host.QueueURLProblem(queueURL) != "", "queueURL", "%s", host.QueueURLProblem(queueURL))
 
 	whole := func(d time.Duration) bool { return d%time.Second == 0 }

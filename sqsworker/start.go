@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -14,6 +16,8 @@ const (
 	attributesPatience = 30 * time.Second
 	// readAgainAfter is how often the worker asks for the attributes after that, until SQS answers.
 	readAgainAfter = time.Minute
+	// attributesLine is how often a line says that they are not read yet.
+	attributesLine = time.Minute
 )
 
 // inspect reads the queue's attributes before the first receive. Where they may not be read, or are not answered within
@@ -28,13 +32,18 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 	began := w.now()
 	w.waitFor("GetQueueAttributes has not been answered yet")
 	sent := false
+	var logged time.Time
 	for try := 1; ; try++ {
 		asked := w.now()
 		q, err := w.readQueue(ctx)
 		switch {
 		case err == nil:
 			return q, nil
-		case isMissing(err), isCredentialsRefused(err), signed.ends(err, asked, w.now()):
+		case isMissing(err):
+			return queue{}, fmt.Errorf("sqsworker: the queue does not exist: check name, account and Region in %s: %w", w.queueURL, err)
+		case isUnsent(err) && w.noRegion():
+			return queue{}, fmt.Errorf("sqsworker: the client has no Region: set AWS_REGION: %w", err)
+		case isCredentialsRefused(err), signed.ends(err, asked, w.now()):
 			return queue{}, err
 		case ctx.Err() != nil:
 			return queue{}, nil
@@ -47,7 +56,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		sent = sent || !isUnsent(err)
 		left := attributesPatience - elapsed(w.now(), began)
 		if left <= 0 && !sent {
-			return queue{}, fmt.Errorf("sqsworker: no request to SQS could be sent for %v: check credentials, Region and endpoint of the client: %w", attributesPatience, err)
+			return queue{}, fmt.Errorf("sqsworker: no request to SQS could be sent for %v: check credentials and endpoint of the client, see https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html: %w", attributesPatience, err)
 		}
 		w.waitFor(fmt.Sprintf("GetQueueAttributes fails: %v", err))
 		delay := host.Jitter(100*time.Millisecond, mostDelayAfter(err), try)
@@ -61,13 +70,22 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		if left > 0 {
 			delay = min(delay, left)
 		}
-		w.log.WarnContext(ctx, "sqsworker: queue attributes not read: the worker reads them again", keyError, err, keyDelay, delay)
+		if due := w.now(); elapsed(due, logged) >= attributesLine {
+			logged = due
+			w.log.WarnContext(ctx, "sqsworker: queue attributes not read: the worker reads them again", keyError, err, keyDelay, delay)
+		}
 		select {
 		case <-ctx.Done():
 			return queue{}, nil
 		case <-time.After(delay):
 		}
 	}
+}
+
+// noRegion reports that the SDK's client has no Region.
+func (w *Worker) noRegion() bool {
+	c, ok := w.client.(safeClient).client.(*sqs.Client)
+	return ok && c.Options().Region == ""
 }
 
 // waitFor sets why nothing is received yet, for /ready.

@@ -101,8 +101,8 @@ func TestAttributesNotReadableLater(t *testing.T) {
 	bubble(t, setup{faults: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Reset}}}, func(x *fixture) {
 		j := x.start(ok)
 		time.Sleep(10 * time.Minute)
-		if n := x.log.count("the worker reads them again"); n < 15 || n > 30 {
-			t.Errorf("%d tries in ten minutes", n)
+		if n, lines := x.calls(opAttributes), x.log.count("the worker reads them again"); n < 15 || n > 30 || lines > 11 {
+			t.Errorf("%d tries in ten minutes, with %d lines", n, lines)
 		}
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
 		time.Sleep(10 * time.Minute)

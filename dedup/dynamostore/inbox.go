@@ -75,8 +75,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 // the same event, with a new Tx.
 func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sqsonce.Handler {
 	if h == nil {
-		err := fieldError("handler", "is nil")
-		return func(context.Context, *sqsonce.Message) error { return err }
+		return nil
 	}
 	i.once.CountHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {

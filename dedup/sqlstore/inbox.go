@@ -126,8 +126,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 // The isolation level is the database's default. All levels work.
 func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error) sqsonce.Handler {
 	if h == nil {
-		err := fieldError("handler", "is nil")
-		return func(context.Context, *sqsonce.Message) error { return err }
+		return nil
 	}
 	i.once.CountHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {
