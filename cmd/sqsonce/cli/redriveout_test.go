@@ -1,55 +1,12 @@
 package cli
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/must"
-	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
-
-// --json prints an object for each thing that happens, when it happens.
-func TestRedriveEvents(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.put("crashed", dedup.StateCrashed)
-		w.deadLetters(25)
-		w.send("orders-dlq", "crashed", "b")
-		w.consume("orders", succeeds)
-		w.terminal, w.answer = true, "y"
-		got := w.redrive("--all", "--json")
-		events, results := map[string]int{}, map[string]string{}
-		for line := range strings.Lines(got.out) {
-			var e struct {
-				V                                int
-				Event, ID, Action, After, Why    string
-				Journal, Run, Queue, Destination string
-				Counts                           []count
-			}
-			must.Do(w, json.Unmarshal([]byte(line), &e))
-			if events[e.Event]++; e.V != 1 {
-				t.Errorf("v is %d", e.V)
-			}
-			switch e.Event {
-			case "result":
-				results[e.ID] = e.Action
-				if e.Action == "redriven" && e.Destination != "orders" || e.Action == "left" && !strings.Contains(e.Why, "--crashed") {
-					t.Errorf("%s", line)
-				}
-			case "end":
-				if len(e.Counts) != 2 || e.Counts[0] != (count{ops.ActionRedriven, 25, ""}) || e.Counts[1].Count != 1 || e.Run == "" {
-					t.Errorf("%s", line)
-				}
-			}
-		}
-		if got.code != exitPart || events["start"] != 1 || events["end"] != 1 || events["result"] != 27 || len(results) != 26 {
-			t.Errorf("%v, %d results: %+v", events, len(results), got)
-		}
-	})
-}
 
 // What a redrive has not seen it does not call done.
 func TestRedriveUnseen(t *testing.T) {
