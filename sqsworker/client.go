@@ -47,9 +47,8 @@ var _ Client = (*sqs.Client)(nil)
 // The SDK's default client keeps ten idle connections per host, so a busy worker opens a new one, with its TLS handshake, for
 // most calls. It also lacks a response timeout, so a long poll on a dead connection waits until the kernel notices.
 //
-// The buffers need 96 KB for each open connection. They hold a receive of ten messages with bodies of 5 KB, a delete of ten,
-// and a batch of 25 records of package dynamostore, so that each needs one read or write. Give the client to the DynamoDB
-// client as well.
+// The buffers need 96 KB for each open connection. One read or write is then enough for a receive of ten messages with bodies
+// of 5 KB, a delete of ten, or a batch of 25 records of package dynamostore. Give the client to the DynamoDB client as well.
 //
 // At most these calls of a worker are under way at once, each on a connection:
 //

@@ -74,10 +74,10 @@ type Options struct {
 	// for a failure of less than eleven minutes.
 	// Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more.
 	Backoff func(try int) time.Duration
-	// MaxAttempts is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with
-	// its last error. Between its attempts it waits for Backoff, and its followers wait behind it. Then the next message is the
-	// head. SQS does not count receives of the group meanwhile, so a follower doesn't reach the dead-letter queue without a run.
-	// Waiting groups don't count in MaxInFlight, so poisoned groups don't slow down the others. See MaxHeld.
+	// MaxAttempts is how often this process runs the head of a FIFO group. Then the worker sends it to the dead-letter queue
+	// with its last error. Between its attempts it waits for Backoff, and its followers wait behind it. Then the next message is
+	// the head. SQS does not count receives of the group meanwhile, so a follower doesn't reach the dead-letter queue without a
+	// run. Waiting groups don't count in MaxInFlight, so poisoned groups don't slow down the others. See MaxHeld.
 	//
 	// Without a redrive policy the group is given back after so many attempts. If the dead-letter queue refuses the message, the
 	// worker leaves the head to SQS at its last receive. If that queue is missing or unknown, SQS would deliver the head again,
@@ -107,9 +107,9 @@ type Options struct {
 	//
 	// Default: 2 x Concurrency + 10, at most 120,000. Limits: 1 to 120,000.
 	MaxInFlight int
-	// MaxHeld is how many messages may wait in this process, outside MaxInFlight, for the next attempt of their FIFO group or
-	// for the end of another delivery of their event. Beyond it they are given back, except at their last receive. While twice
-	// as many wait the worker doesn't receive.
+	// MaxHeld is how many messages may wait in this process outside MaxInFlight. They wait for the next attempt of their FIFO
+	// group, or for the end of another delivery of their event. Beyond it they are given back, except at their last receive.
+	// While twice as many wait the worker doesn't receive.
 	//
 	// A held message stays hidden, extended by the heartbeat, and uses neither a slot nor a place in MaxInFlight. After
 	// [sqsonce.ErrInProgress] it runs again when the other delivery of this process has ended, else when the lease of the other
@@ -145,9 +145,9 @@ type Options struct {
 	//
 	// The worker gives the slot of a stuck handler to another message, and continues to extend the message of the stuck handler.
 	// If its lease was lost, the worker may receive the message again. The new copy waits for the handler until that counts as
-	// stuck. Then the worker gives it back for other workers, for half the visibility timeout, doubled with each receive, with
-	// the messages of its FIFO group that were received since. At its last receive the copy continues to wait. When as many
-	// handlers as Concurrency are stuck, /live of [Worker.Health] is 503.
+	// stuck. Then the worker gives it back for other workers, together with later messages of its FIFO group, after half the
+	// visibility timeout, doubled with each receive. At its last receive the copy continues to wait. When as many handlers as
+	// Concurrency are stuck, /live of [Worker.Health] is 503.
 	//
 	// Default: 2 s. A negative time is 0.
 	StopGrace time.Duration

@@ -149,10 +149,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	return newLoop(ctx, w, q).run()
 }
 
-// Shutdown cancels the handlers at once, with cause sqsonce.ErrShutdown, instead of at StopTimeout. It starts the stop if
-// that has not begun. Use it for the second signal. Run still waits for long polls under way, at most until StopTimeout,
-// because the messages of a cancelled poll may stay hidden for a visibility timeout. One log line lists the calls and
-// handlers that it waits for. Before the first receive Run returns at once. Shutdown itself does not wait.
+// Shutdown cancels the handlers at once, with cause sqsonce.ErrShutdown, instead of at StopTimeout. It starts the stop if that
+// has not begun. Use it for the second signal. Run still waits for long polls under way, at most until StopTimeout. The
+// messages of a cancelled poll may stay hidden for a visibility timeout. One log line lists the calls and handlers that it
+// waits for. Before the first receive Run returns at once. Shutdown itself does not wait.
 func (w *Worker) Shutdown() { w.hurry() }
 
 // Keys of log attributes.
