@@ -30,10 +30,9 @@
 //
 // If an attempt certainly left the queue unchanged, the publisher repeats it for as long as the caller waits. Examples are
 // throttling, a missing connection, and an entry that SQS failed at by its own fault. An attempt with HTTP 5xx, or whose
-// response is lost, has an unknown outcome instead. The context of Publish and PublishAll ends the attempts, and for the events
-// of Enqueue the context of Close. Failures of this kind and a clock that is set don't. A line at WARN says once a minute that
-// an event waits so. A failure that a person must correct, such as denied access, fails the event at once with [ErrNotSent].
-// See docs/publisher.md for outages and permissions.
+// response is lost, has an unknown outcome instead. Only the context of Publish and PublishAll ends the attempts, or of Close
+// for the events of Enqueue. A line at WARN says once a minute that an event waits so. A failure that a person must correct,
+// such as denied access, fails the event at once with [ErrNotSent]. See docs/publisher.md for outages and permissions.
 //
 // A standard queue doesn't recognise copies. There the publisher repeats an attempt with an unknown outcome at most twice, so
 // that one event makes three messages at most.
