@@ -92,10 +92,9 @@ type Options struct {
 
 	// Logs, hooks and texts.
 
-	// Logger gets the lines about lost leases, failed renewals and applied policies, which errors don't report. A log handler
-	// that blocks does not delay deliveries: up to 1,024 lines wait, further ones are dropped, and the next line has their
-	// number (dropped_lines). A host of this module waits for a delivery's lines together with its own, a worker at the end of
-	// Run, a function at its answer. With other hosts a line may be lost if the process ends at once.
+	// Logger gets the lines about lost leases, failed renewals and applied policies, which errors don't report. docs/logs.md
+	// lists them. If its slog.Handler blocks, dedup drops lines. A host of this module waits for a delivery's lines together
+	// with its own. With other hosts a line may be lost if the process ends at once.
 	// Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are called for telemetry. See [Hooks].

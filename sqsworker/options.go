@@ -33,15 +33,8 @@ type Options struct {
 	//
 	// The platform must wait for StopTimeout + StopGrace + 7 s before it kills the process. The defaults need at most 29 s. ECS
 	// (stopTimeout) and Kubernetes (terminationGracePeriodSeconds) send SIGTERM and, 30 s later by default, SIGKILL. Handlers
-	// that need longer to finish need a longer StopTimeout. For two minutes, the most that Fargate waits:
-	//
-	//	o.StopTimeout = 110 * time.Second
-	//
-	//	"stopTimeout": 120                   in the container definition of ECS
-	//	terminationGracePeriodSeconds: 120   in the pod of Kubernetes
-	//
-	// In a container the process must be the first one, or be run by one that passes signals on ("initProcessEnabled": true on
-	// ECS).
+	// that need longer to finish need a longer StopTimeout: 110 s for two minutes, the most that Fargate waits. In a container
+	// the process must be the first one, or be run by one that passes signals on ("initProcessEnabled": true on ECS).
 	//
 	// Default: 20 s, with which Run returns within 30 s. A negative time is 0.
 	StopTimeout time.Duration
@@ -154,9 +147,8 @@ type Options struct {
 
 	// Logs, hooks and error texts.
 
-	// Logger gets the events that errors don't report. Its slog.Handler is called on one goroutine and may block. Up to 1,024
-	// lines wait, further ones are dropped, and the next line has their number (dropped_lines). Run waits at most a second for
-	// the last lines.
+	// Logger gets the events that errors don't report. docs/logs.md lists the lines. If its slog.Handler blocks, the worker drops
+	// lines and goes on.
 	//
 	// The line "sqsworker: started" has the settings in force. Each line about a message has message_id, and key if the message
 	// has one. This is the key that package dedup has used, and logs after the consumer and "#". Before the handler has come so
