@@ -43,8 +43,8 @@ type Envelope struct {
 //     application/cloudevents. Any other CloudEvent in the attributes is one in binary mode, whose data is already the
 //     body.
 //
-// Envelopes may be nested, up to four. Any other body, such as an event notification of S3 or a batch of CloudEvents,
-// is handed to h as it is, also from within an envelope.
+// Envelopes may be nested, up to four. h gets any other body as it is, also from within an envelope: for example an
+// event notification of S3, or a batch of CloudEvents.
 //
 // [Message.Key] uses the first of these sources:
 //

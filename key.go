@@ -89,8 +89,8 @@ func legalKeyPart(s string) bool {
 // KeySource is the place in a message where the key of an event comes from.
 type KeySource uint8
 
-// The key sources. Keys from an attribute, from CloudEvents and of your own function survive a redrive from the
-// dead-letter queue and a producer that sends the event again.
+// The key sources. Keys from an attribute, from CloudEvents and of your own function stay the same after a redrive from the
+// dead-letter queue, and if the producer sends the event again.
 const (
 	KeyFromAttribute   KeySource = iota + 1 // the event-key attribute, else event-id with event-source
 	KeyFromEventID                          // the queue's ARN and event-id, without event-source: another one in another queue

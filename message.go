@@ -15,9 +15,9 @@ import (
 // so that New of the hosts refuses it.
 type Handler func(ctx context.Context, m *Message) error
 
-// Chain returns the handler with the middleware around it. The first middleware is outermost: it gets a message first
-// and the error last. From outside to inside, use middleware that changes messages, such as [OpenEnvelope], then dedup,
-// then middleware for a single run, such as a timeout or a trace.
+// Chain returns the handler with the middleware around it. The first middleware is outermost: it gets a message first and the
+// error last. Begin with middleware that changes messages, such as [OpenEnvelope]. Then comes dedup, and inside of it
+// middleware for a single run, such as a timeout or a trace.
 func Chain(h Handler, middleware ...func(Handler) Handler) Handler {
 	for i := len(middleware) - 1; i >= 0 && h != nil; i-- {
 		h = middleware[i](h)

@@ -21,11 +21,11 @@ type DoOptions struct {
 //
 // A failed call is not replayed. An error of f releases the record, and the next call runs f again.
 //
-// If T is a type that JSON does not keep, Do returns a [*sqsonce.OptionError] that names the field, and does not call
-// f. Such types are a channel, a function, a complex number, an interface (also any and error), an unexported field,
-// two fields with one JSON name, and an embedded type whose MarshalJSON hides the other fields. Types with a
-// MarshalJSON or MarshalText of their own need the Unmarshal method too, and are then trusted. A field with the tag
-// json:"-" is left out on purpose.
+// If T is a type that JSON does not keep, Do returns a [*sqsonce.OptionError] that names the field, and does not call f. Such
+// types are channels, functions, complex numbers and interfaces (also any and error). So are structs with an unexported field,
+// with two fields of one JSON name, or with an embedded type whose MarshalJSON hides the other fields. Types with a MarshalJSON
+// or MarshalText of their own need the Unmarshal method too, and are then trusted. A field with the tag json:"-" is left out on
+// purpose.
 //
 // If the result can't be stored, f's effect remains, and the record is completed without the result. The call that ran
 // f returns f's value without an error, because f has had its effect, and logs a warning. Later calls return

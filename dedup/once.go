@@ -57,11 +57,10 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 // Handler returns a handler that runs h under the record of the message's event. The record is acquired before h runs and
 // renewed while h runs. When h has returned, the record is completed or released, even if ctx was cancelled meanwhile.
 //
-// If the store does not answer, the complete is retried while the host has time for the message and still has it, and the
-// release is retried until the lease expires. Without one of this module's hosts, both retries end with the lease. The pauses
-// grow from 100 ms to 5 s. A deadline of ctx ends h, but not the calls of the store. If the record could not be completed in
-// that time, the process goes on to complete it for up to 12 h, and a redelivery of the event in this process does not call h
-// again.
+// If the store does not answer, Handler retries the complete while the host has the message and time for it. It retries the
+// release until the lease expires. Without one of this module's hosts, both retries end with the lease. The pauses grow from
+// 100 ms to 5 s. A deadline of ctx ends h, but not the calls of the store. If that time is too short, this process goes on to
+// complete the record for up to 12 h. Meanwhile it doesn't call h for a redelivery of the event.
 //
 // The returned handler's error is:
 //

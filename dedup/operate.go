@@ -7,7 +7,7 @@ import (
 )
 
 // Record is the state of an event that operators see. Every store of this module is an [Inspector], a [Reopener] and a
-// [Lister], and has Check(ctx) error and a Delete that you call with ctx and the key.
+// [Lister]. It also has Check(ctx) error, and Delete with ctx and the key.
 type Record struct {
 	Lease
 	Completed bool
@@ -61,15 +61,14 @@ type Reopener interface {
 	// record's LastError: the first 256 bytes, in whole characters. An empty note leaves LastError empty. The result is
 	// deleted, and a greater fence is stored.
 	//
-	// The record has a new owner: [OperatorPrefix], the operator's name, '/' and 128 random bits. So earlier owners, including
-	// one whose handler still runs, get [sqsonce.ErrLeaseLost] from Renew, Complete and Release, and late copies of their
-	// requests don't change the record. The record is retained for [ReopenOptions].Retention from now, or as long as it was
-	// before.
+	// The record has a new owner: [OperatorPrefix], the operator's name, '/' and 128 random bits. So earlier owners get
+	// [sqsonce.ErrLeaseLost] from Renew, Complete and Release, even while their handlers run. Late copies of their requests
+	// don't change the record. The record is retained for [ReopenOptions].Retention from now, or as long as it was before.
 	//
-	// Reopen returns [ErrChanged], and changes nothing, if the record has another owner or fence than the one that was seen,
-	// has been completed since, or doesn't exist any more. So of two operators one reopens it. It returns an [*InProgressError]
-	// while the lease may be live, unless forced. A record that was released is reopened too, which changes its note and
-	// owner. A record without an owner is refused. Delete it instead.
+	// Reopen returns [ErrChanged], and leaves the record unchanged, if its owner or fence differs from seen, if it has been
+	// completed since, or if it is gone. So of two operators only one reopens it. It returns an [*InProgressError] while the
+	// lease may be live, unless forced. A record that was released is reopened too, which changes its note and owner. A record
+	// without an owner is refused. Delete it instead.
 	//
 	// After any other error the outcome is unknown, so look again. ErrChanged may also say that the reopen was carried out and
 	// its answer lost, if a delivery has acquired the record since.

@@ -64,10 +64,10 @@ type Options struct {
 
 	// Leases, calls and memory.
 
-	// LeaseDuration is the length of a record lease. The lease is renewed after a third of it until the handler has returned,
-	// also after the handler's context was cancelled, because other deliveries must not start while the handler still runs.
-	// After a crash an event waits until the lease expires. A shorter lease means a shorter wait, and more renewals, which are
-	// one write each. If the message has a KillAt (on Lambda), the lease ends 2 s after KillAt and is not renewed.
+	// LeaseDuration is the length of a record lease. dedup renews it after each third, until the handler has returned. That
+	// includes a handler with a cancelled context, because other deliveries must not start while it runs. After a crash an event
+	// waits until the lease expires. A shorter lease means a shorter wait, and more renewals, which are one write each. If the
+	// message has a KillAt (on Lambda), the lease ends 2 s after KillAt and is not renewed.
 	// Default: 30 s. Limits: at least 1 s.
 	LeaseDuration time.Duration
 	// CallTimeout is the timeout of each acquire, complete, renewal and release. An acquire that lasts a second longer fails
@@ -92,10 +92,9 @@ type Options struct {
 
 	// Logs, hooks and texts.
 
-	// Logger gets the lines about lost leases, failed renewals and applied policies, which errors don't report. A log handler
-	// that blocks does not delay deliveries: up to 1,024 lines wait, further ones are dropped, and the next line has their
-	// number (dropped_lines). A host of this module waits for a delivery's lines together with its own, a worker at the end of
-	// Run, a function at its answer. With other hosts a line may be lost if the process ends at once.
+	// Logger gets the lines about lost leases, failed renewals and applied policies, which errors don't report. docs/logs.md
+	// lists them. If its slog.Handler blocks, dedup drops lines. A host of this module waits for a delivery's lines together
+	// with its own. With other hosts a line may be lost if the process ends at once.
 	// Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are called for telemetry. See [Hooks].

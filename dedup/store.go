@@ -33,14 +33,13 @@ type Store interface {
 	// [sqsonce.ErrLeaseLost] or [sqsonce.ErrInProgress], breaks the contract. dedup does not run the handler then, and returns
 	// an error that matches [sqsonce.ErrMisconfigured].
 	//
-	// The same claim again, while its lease is not released or lost, is granted with the values of the first answer, and a
+	// While its lease is not released or lost, Acquire grants the same claim again, with the values of the first answer and a
 	// renewal's later end. So a caller whose first answer was lost is not refused because of itself. Each owner's fence is
 	// greater than every earlier one of the key while its record is retained.
 	//
-	// Acquire returns an error that matches [ErrOutcomeUnknown] if it ends without an answer to a request that may be carried
-	// out, because ctx has ended or the store has given up. The caller then releases the claim. After any other error nothing
-	// is stored for the claim, nor will be, or the store knows of the answer that is still to come, and releases by itself the
-	// lease that the answer grants.
+	// Acquire returns an error that matches [ErrOutcomeUnknown] if ctx has ended, or the store has given up, before the answer
+	// to a request that may be carried out. The caller then releases the claim. After any other error the claim isn't stored,
+	// now or later. Or the store waits for the answer itself, and releases the lease that it grants.
 	//
 	// A context that is cancelled before the call stores nothing. An empty key or owner is refused.
 	Acquire(ctx context.Context, c Claim) (Grant, error)

@@ -15,14 +15,14 @@ import (
 // after the deduplication interval, and report whether a request was sent. A call that panics fails, with an unknown outcome.
 //
 // The publisher may repeat a call that hasn't sent anything. After 20 s without a response it closes the connections that were
-// idle meanwhile, since they may have died in a freeze of the process, and calls once more for each of them.
+// idle meanwhile, and calls once more for each of them. They may have died in a freeze of the process.
 //
 // An entry of the answer counts as sent only with the MD5OfMessageBody of its body, which SQS always returns. An error counts
-// as a refusal by SQS only if it has the code and the HTTP status of an answer, as the SDK's errors have.
+// as a refusal by SQS if it has an answer's code and HTTP status, like the SDK's errors.
 //
-// The publisher calls GetQueueAttributes for MaximumMessageSize alongside the first event that has more than 1 KiB, or that a
-// [Carry] makes so long, and once more after a failure. If that fails too, it assumes 1 MiB, and SQS refuses messages that are
-// too large. Each failure is a line at WARN.
+// The publisher calls GetQueueAttributes for MaximumMessageSize, alongside the first event of more than 1 KiB with its [Carry],
+// and once more after a failure. If that fails too, it assumes 1 MiB, and SQS refuses messages that are too large. Each failure
+// is a line at WARN.
 type Client interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)

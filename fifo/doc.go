@@ -22,24 +22,24 @@
 //
 // # Guarantees
 //
-// While an event can be sent within the deduplication interval, the queue contains it once and in the order of its group,
-// however many attempts fail. SQS remembers a MessageDeduplicationId for five minutes after it accepts the message. A lost
-// response doesn't say whether SQS accepted the message. So the publisher sends the event again with the same ID, until 285 s
-// after the start of the first attempt with an unknown outcome. After that the outcome stays unknown, with the error
-// [ErrUnknownOutcome]. If you publish the event again before, you continue the same window.
+// The queue contains an event once, and in the order of its group, however many attempts fail within the deduplication
+// interval. SQS remembers a MessageDeduplicationId for five minutes after it accepts the message. A lost response doesn't say
+// whether SQS accepted the message. So the publisher sends the event again with the same ID, until 285 s after the start of the
+// first attempt with an unknown outcome. After that the outcome stays unknown, with the error [ErrUnknownOutcome]. If you
+// publish the event again before, you continue the same window.
 //
-// If an attempt certainly left the queue unchanged, the publisher repeats it for as long as the caller waits, because SQS
-// throttles, fails in the service, or can't be reached. The context of Publish and PublishAll ends the attempts, and for the
-// events of Enqueue the context of Close. Failures of this kind and a clock that is set don't. A line at WARN says once a
-// minute that an event waits so. A failure that a person must correct, such as denied access, fails the event at once with
-// [ErrNotSent]. See docs/publisher.md for outages and permissions.
+// If an attempt certainly left the queue unchanged, the publisher repeats it for as long as the caller waits. Examples are
+// throttling, a missing connection, and an entry that SQS failed at by its own fault. An attempt with HTTP 5xx, or whose
+// response is lost, has an unknown outcome instead. Only the context of Publish and PublishAll ends the attempts, or of Close
+// for the events of Enqueue. A line at WARN says once a minute that an event waits so. A failure that a person must correct,
+// such as denied access, fails the event at once with [ErrNotSent]. See docs/publisher.md for outages and permissions.
 //
 // A standard queue doesn't recognise copies. There the publisher repeats an attempt with an unknown outcome at most twice, so
 // that one event makes three messages at most.
 //
 // At most one event of a group is in flight. The next one is sent when SQS has answered. An event that fails also fails the
-// accepted events behind it in its group, and those that come until you have read the results of all of them ([ErrGroupHalted],
-// [Publisher.Resume]). Then publish them again in their order.
+// accepted events behind it in its group ([ErrGroupHalted]). New ones fail too, until you have read the results of all of them
+// or called [Publisher.Resume]. Then publish them again in their order.
 //
 // Every error says whether the event is certainly not in the queue, because it matches [ErrNotSent] or [ErrUnknownOutcome]. The
 // publisher logs a failure once, even if you don't read it, and gives it to Options.OnFailure.

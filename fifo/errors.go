@@ -47,9 +47,8 @@ var (
 	// would be delivered before the earlier one. The group doesn't accept events until you have read the results of all failed
 	// ones, or called [Publisher.Resume]. Publish the failed ones again in their order, then this one.
 	ErrGroupHalted = errors.New("fifo: not sent because an earlier event of the group failed")
-	// ErrDedupConflict says that an event with the same ID and another group, type, body or attributes was published less than
-	// five minutes ago, or that SQS answered with the sequence number of such an event. SQS answers success and drops the
-	// second event.
+	// ErrDedupConflict says that another event has the same ID. It was published less than five minutes ago, with another group,
+	// type, body or attributes, or SQS answered with its sequence number. SQS answers success and drops the second event.
 	ErrDedupConflict = errors.New("fifo: not sent: another event with the same ID was published less than 5 minutes ago")
 	// ErrRefused says, alongside ErrNotSent or ErrDedupConflict, that this event itself is refused for good. If you publish it
 	// again as it is, it fails again. The event matches ErrRefused if:
@@ -59,8 +58,8 @@ var (
 	//   - another event has its ID
 	//   - it was alone in a request that SQS refused for its contents or its size
 	//
-	// A refusal of the request (access, queue, key, signature) doesn't match, even if SQS gives it as the answer for an entry,
-	// because it isn't about the event. A refused request that may mean either doesn't match.
+	// A refusal of the request (access, queue, key, signature) doesn't match, because it isn't about the event. SQS may also
+	// give it as the answer for an entry. A refused request that may mean either doesn't match.
 	ErrRefused = errors.New("fifo: the event is refused")
 	// ErrClosed says that the publisher was closed before it accepted the event, or before the event had a result.
 	ErrClosed = errors.New("fifo: publisher is closed")

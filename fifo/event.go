@@ -23,9 +23,9 @@ type Event struct {
 	// any text that SQS accepts.
 	ID string
 	// Group is the MessageGroupId. SQS delivers the events of one group in the order they were published. It has 1 to 128
-	// printable ASCII characters without spaces. A FIFO queue requires it. On a standard queue it is the tenant of a fair
-	// queue, and may be empty. It must depend on the event alone, because on a queue that deduplicates by group an event that
-	// is sent again with another group is a new message.
+	// printable ASCII characters without spaces. A FIFO queue requires it. On a standard queue it is the tenant of a fair queue,
+	// and may be empty. Compute it from the event alone. On a queue that deduplicates by group, an event that is sent again with
+	// another group is a new message.
 	Group string
 	// Body is the message body. It is required, and must be valid UTF-8 of the characters that XML allows.
 	Body string

@@ -171,7 +171,7 @@ func ExamplePublisher_Close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	fmt.Println("closed:", p.Close(ctx)) // sends what is left, and says what it could not send
+	fmt.Println("closed:", p.Close(ctx)) // sends the remaining events, and names the unsent ones
 	// Output: closed: <nil>
 }
 

@@ -25,8 +25,8 @@ import (
 // message fails, forward it again. Don't publish it, because that would give it another identity.
 //
 // The error is a [*PublishError]. For a message that SQS would refuse it wraps one [*sqsonce.OptionError] per bad field, of
-// dedupID or Message, and Forward sent nothing. The bad fields are more than ten attributes, more bytes than the queue accepts
-// (if its limit is known, see Fits), or a missing group for a FIFO queue.
+// dedupID or Message, and Forward sent nothing. It reports more than ten attributes, a missing group for a FIFO queue, and more
+// bytes than the queue accepts (if its limit is known, see Fits).
 //
 // A message whose event key is made of its ID has another key in the next queue. Give it an event-key attribute first.
 func (p *Publisher) Forward(ctx context.Context, m *sqsonce.Message, dedupID string) (Receipt, error) {

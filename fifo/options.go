@@ -44,9 +44,8 @@ type Options struct {
 
 	// Logger gets one line at ERROR for each failure that OnFailure is called for, with the number of events that are halted
 	// behind it. It also gets events that errors don't report: an attempt that failed and is repeated (DEBUG), and once a
-	// minute an event that has waited for a minute or more since its first attempt (WARN). A handler that blocks doesn't stop
-	// the publisher. Up to 1,024 lines wait, the publisher drops further ones, and the next line says how many (dropped_lines).
-	// PublishAll, Flush and Close wait at most 50 ms for the last lines.
+	// minute an event that has waited for a minute or more since its first attempt (WARN). If its slog.Handler blocks, the
+	// publisher drops lines. PublishAll, Flush and Close wait for it at most 50 ms.
 	// Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are called for telemetry, see [Hooks].

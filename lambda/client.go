@@ -14,16 +14,11 @@ import (
 // host abandons a call that ignores its context when the context ends. A call that panics, or returns neither an answer nor
 // an error, has failed.
 //
-// The function's role needs sqs:ChangeMessageVisibility, sqs:DeleteMessage, sqs:GetQueueUrl and sqs:GetQueueAttributes on the
-// queue, and sqs:SendMessage and sqs:GetQueueUrl on the dead-letter queue. Without sqs:GetQueueUrl the host makes the URL
-// from the ARN. Without sqs:GetQueueAttributes, which the mapping needs too, the host doesn't know the visibility timeout and
-// the last receive of a message. It then knows the dead-letter queue only from Options.DeadLetterQueue. With customer-managed
-// KMS keys the role needs kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's key.
+// docs/lambda.md lists the permissions of the function's role, and the consequence of each missing one.
 //
 // The host reads visibility timeout, retention and redrive policy with one call of GetQueueAttributes, when a message needs
-// them. It reads them again after 5 min, and sooner if SQS contradicts them. It then logs settings that don't fit the
-// function: a visibility timeout below 6 function timeouts, and a maxReceiveCount below 5
-// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
+// them. It reads them again after 5 min, and sooner if SQS contradicts them. It then logs a visibility timeout below 6
+// function timeouts, and a maxReceiveCount below 5 (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
 //
 // Without a client a failed message is visible again when the visibility timeout of the queue ends, also after RetryAfter. A
 // Reject is then a failure like any other, and only the redrive policy of the queue moves the message. The host logs the

@@ -6,9 +6,9 @@
 // # Response
 //
 // The event source mapping deletes every message that the response doesn't name. So each message counts as failed until its
-// handler has returned nil. The response names a message that was not started, panicked, called [runtime.Goexit], is behind a
-// failed one of its FIFO group, or still runs when the time is up. An event that is not from SQS, or has an empty list of
-// records, is an error.
+// handler has returned nil. The response names a message if its handler was not started, panicked, called [runtime.Goexit], or
+// still runs when the time is up. It also names those behind a failed one of its FIFO group. An event that is not from SQS, or
+// has an empty list of records, is an error.
 //
 // The mapping must have ReportBatchItemFailures in its FunctionResponseTypes. Without it Lambda ignores the response and
 // deletes the failed messages too. The function can't see this in the event, so set Options.AllOrNothing then.
@@ -26,8 +26,8 @@
 //	 3/16                 the context of Finish hooks ends
 //	 2/16                 the answer is returned, whatever hooks do
 //
-// These times bound a client that ignores its context too, so the answer is ready a quarter of the margin before the deadline
-// at the latest. Options.Abandoned describes handlers and calls that never return.
+// These times bound a client that ignores its context too. So the answer is ready at the latest a quarter of the margin before
+// the deadline. Options.Abandoned describes handlers and calls that never return.
 //
 // # Order
 //
@@ -46,8 +46,8 @@
 // that fail at their last receive, because SQS would move the messages behind them too. Options.DeadLetterQueue has the
 // rules.
 //
-// Lambda can't hold a message, so a message whose event is in progress elsewhere is reported as failed, and each delivery
-// adds to its receive count. With a client it is visible again after half the visibility timeout, doubled with each receive
-// up to 11 h 30 min, and not before the other owner's lease has expired. Keep visibility timeout x maxReceiveCount above the
-// longest handler of any host that shares the record.
+// Lambda can't hold a message. So the host reports a message as failed if its event is in progress elsewhere, and each delivery
+// adds to its receive count. With a client it is visible again after half the visibility timeout, doubled with each receive up
+// to 11 h 30 min. If the other owner's lease ends later, the message waits until then. Keep visibility timeout x
+// maxReceiveCount above the longest handler of any host that shares the record.
 package lambda

@@ -94,9 +94,8 @@ type Options struct {
 
 	// Logs, hooks and error texts.
 
-	// Logger gets each failed message and a summary of each invocation, never a body. A slog.Handler that blocks doesn't delay
-	// messages. Up to 1,024 lines wait, further ones are dropped, and the next line has their number (dropped_lines). An answer
-	// waits for the last lines, at most 50 ms and a quarter of the time that remains.
+	// Logger gets each failed message and a summary of each invocation, never a body. docs/logs.md lists the lines. If its
+	// slog.Handler blocks, the host drops lines. An answer waits for it at most 50 ms and a quarter of the time that remains.
 	// Default: slog.Default().
 	Logger *slog.Logger
 	// OnError is called after each handler whose outcome is failed, rejected or unavailable. The rules of [sqsonce.Hooks] apply.

@@ -33,19 +33,18 @@ func Start(h sqsonce.Handler, optFns ...func(*Options)) {
 
 // Wrap returns the function that handles SQS events with h, for awslambda.Start or a test.
 //
-// The function returns an error, without starting a handler, for an event without records, with records of another service or
-// of several queues, or with a record that lacks a message ID. It also returns an error if a message failed and
-// Options.AllOrNothing is set. After an error Lambda delivers the whole batch again. Otherwise the response names each failed
-// message once. Its list is never nil. A message ID that is in the event twice is handled twice, and is named if either of
-// the two failed.
+// The function returns an error, without starting a handler, if the event has no records, records of another service or of
+// several queues, or a record without a message ID. It also returns an error if a message failed and Options.AllOrNothing is
+// set. After an error Lambda delivers the whole batch again. Otherwise the response names each failed message once. Its list is
+// never nil. A message ID that is in the event twice is handled twice, and is named if either of the two failed.
 //
 // It also returns an error if more handlers and calls of SQS than Options.Abandoned don't return. This is a
 // messages.InvokeResponse_Error of aws-lambda-go with ShouldExit, after which awslambda.Start ends the process.
 //
 // If the context lacks a deadline, the function waits for its handlers without a limit.
 //
-// If the process serves one invocation at a time (AWS_LAMBDA_MAX_CONCURRENCY is not set or at most 1 when Wrap is called),
-// the messages' KillAt is the deadline.
+// The messages' KillAt is the deadline if the process serves one invocation at a time, because AWS_LAMBDA_MAX_CONCURRENCY is
+// unset or at most 1 at the call of Wrap.
 //
 // Wrap reports every bad argument and option at once, each as a [*sqsonce.OptionError]. It doesn't start anything.
 func Wrap(h sqsonce.Handler, optFns ...func(*Options)) (func(context.Context, events.SQSEvent) (events.SQSEventResponse, error), error) {

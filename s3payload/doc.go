@@ -46,12 +46,7 @@
 // default of 29 days. The days begin with the last put, and an event that is published again writes its object again. Turn off
 // the deletion of the extended clients if they consume the same messages (cleanupS3Payload in Java, off by default in Python).
 //
-// # Permissions
-//
-//	publisher   s3:PutObject on the objects
-//	consumer    s3:GetObject on the objects, s3:ListBucket on the bucket
-//
-// Without s3:ListBucket S3 answers AccessDenied for a missing object, so that you can't distinguish it from a role that lacks
-// s3:GetObject. With a customer-managed KMS key the publisher needs kms:GenerateDataKey and the consumer kms:Decrypt.
+// A publisher needs s3:PutObject, a consumer s3:GetObject and on the bucket s3:ListBucket. Without the last one S3 answers
+// AccessDenied for a missing object. A customer-managed KMS key needs kms:GenerateDataKey and kms:Decrypt.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 package s3payload

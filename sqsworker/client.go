@@ -15,15 +15,7 @@ import (
 
 // Client is the part of the SQS client that a worker calls. *sqs.Client implements it.
 //
-// On the queue a worker needs sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility and sqs:GetQueueAttributes.
-// Without the last one the worker assumes a redrive policy of three receives, and knows the dead-letter queue only from
-// Options.DeadLetterQueue. If that is not set either, messages behind a FIFO message that always fails wait.
-//
-// On the dead-letter queue it needs sqs:SendMessage and sqs:GetQueueUrl. It uses sqs:GetQueueAttributes there only for the
-// startup check. With a customer-managed KMS key it needs kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's
-// key.
-//
-// The worker calls SendMessage and GetQueueUrl for dead-letter queues only. It calls GetQueueAttributes when Run starts,
+// docs/worker.md lists the permissions, and the consequence of each missing one. The worker calls SendMessage and GetQueueUrl for dead-letter queues only. It calls GetQueueAttributes when Run starts,
 // and once a minute while SQS has not answered it.
 //
 // The options of each call switch off the SDK's retries, because the worker retries itself. They also switch off its check of
@@ -47,19 +39,11 @@ var _ Client = (*sqs.Client)(nil)
 // The SDK's default client keeps ten idle connections per host, so a busy worker opens a new one, with its TLS handshake, for
 // most calls. It also lacks a response timeout, so a long poll on a dead connection waits until the kernel notices.
 //
-// The buffers need 96 KB for each open connection. They hold a receive of ten messages with bodies of 5 KB, a delete of ten,
-// and a batch of 25 records of package dynamostore, so that each needs one read or write. Give the client to the DynamoDB
-// client as well.
+// The buffers need 96 KB for each open connection. One read or write is then enough for a receive of ten messages with bodies
+// of 5 KB, a delete of ten, or a batch of 25 records of package dynamostore. Give the client to the DynamoDB client as well.
 //
-// At most these calls of a worker are under way at once, each on a connection:
-//
-//   - Options.MaxReceivers receives
-//   - as many deletes, and at least 16
-//   - a heartbeat call for each ten messages whose extension is due
-//   - a send for each message that goes to the dead-letter queue
-//
-// More calls are under way only during a stop, and while SQS answers slowly: deletes that need longer than 200 ms, and calls
-// that are repeated while their answer is overdue.
+// A worker has at most Options.MaxReceivers receives under way, as many deletes (at least 16), a heartbeat call for each ten due
+// messages, and a send for each rejected message. More calls are under way only during a stop, and while SQS answers slowly.
 func HTTPClient(inFlight int) *awshttp.BuildableClient {
 	// Receives, deletes and visibility changes take ten messages each; the rest is for batches that are not full.
 	conns := max(16, 3*(inFlight/host.MaxBatch+1)+8)

@@ -24,10 +24,10 @@ func (c *control) wake() {
 // Pause stops the receives, until [Worker.Resume]. You may call it at any time, from any goroutine, also before Run. It does
 // not wait.
 //
-// A receive under way is not cancelled and ends within Options.WaitTime, because SQS could hide the messages of a cancelled
-// receive until the visibility timeout ends. The worker handles all messages that it has received as usual, with retries,
-// also those that wait for a slot. If it gave them back, they would have spent a receive without a run. A paused worker is
-// ready: see [Worker.Health].
+// A receive under way ends by itself, within Options.WaitTime. SQS could hide the messages of a cancelled receive until the
+// visibility timeout ends. The worker handles all messages that it has received as usual, with retries, also those that wait
+// for a slot. If it gave them back, they would have spent a receive without a run. A paused worker is ready: see
+// [Worker.Health].
 func (w *Worker) Pause() {
 	if w.control.paused.CompareAndSwap(false, true) {
 		w.log.Info("sqsworker: paused: the worker does not receive")

@@ -10,9 +10,9 @@
 //
 // # Guarantees
 //
-// The worker deletes a message only after its handler returned nil or [sqsonce.Skip], after an earlier delivery of it was
-// done, or after the dead-letter queue has confirmed it. In every other case (not started, panic, timeout, process killed)
-// SQS delivers the message again.
+// The worker deletes a message only if its handler returned nil or [sqsonce.Skip], an earlier delivery of it was done, or the
+// dead-letter queue has confirmed it. In every other case (not started, panic, timeout, process killed) SQS delivers the
+// message again.
 //
 // SQS delivers at least once, and a worker can die between a handler's effect and the delete. Package dedup makes a handler
 // run once per event. A worker without it knows only the last 10,000 messages that it has finished itself, and deletes
@@ -23,14 +23,13 @@
 //
 // # Slow handlers
 //
-// A heartbeat hides each message from its receipt until its delete is confirmed, also while the message waits for a handler,
-// so a handler may run for longer than the visibility timeout. Options.VisibilityTimeout describes the heartbeat, and how a
-// worker can lose the lease of a message. Options.StopGrace describes handlers that don't return after their context was
-// cancelled.
+// A heartbeat hides each message from its receipt until SQS confirms its delete, also while the message waits for a handler. So
+// a handler may run for longer than the visibility timeout. Options.VisibilityTimeout describes the heartbeat, and how a worker
+// can lose the lease of a message. Options.StopGrace describes handlers that don't return after their context was cancelled.
 //
-// A worker receives only as many messages as its handlers can start soon, so that a message doesn't wait here while another
-// worker has a free slot. See Options.MaxInFlight. [Worker.Pause] stops the receives, and [Worker.SetConcurrency] changes the
-// slots, while the worker runs. [RunAll] runs the workers of several queues with one stop.
+// A worker receives only as many messages as its handlers can start soon. So messages don't wait here while another worker has
+// a free slot. See Options.MaxInFlight. [Worker.Pause] stops the receives, and [Worker.SetConcurrency] changes the slots, while
+// the worker runs. [RunAll] runs the workers of several queues with one stop.
 //
 // # Outages
 //

@@ -95,7 +95,7 @@ func ExampleNew() {
 // bank stands for what a handler calls.
 type bank struct{}
 
-func (bank) isAway() bool { return false }
+func (bank) isDown() bool { return false }
 
 // exampleStack returns an SQS in memory with queues and a message in each.
 func exampleStack(bodies map[string][]string) *localstack.Stack {
@@ -141,8 +141,8 @@ func Example_outcomes() {
 			return sqsonce.Reject(errors.New("nothing to charge")) // to the dead-letter queue now, with this reason
 		case o.Currency != "EUR":
 			return sqsonce.RetryAfter(10*time.Minute, errors.New("no rates yet")) // again in ten minutes
-		case bank.isAway():
-			return sqsonce.Unavailable(errors.New("bank does not answer")) // not a try of this message: it is held and run again
+		case bank.isDown():
+			return sqsonce.Unavailable(errors.New("bank does not answer")) // held and run again, without counting an attempt
 		default:
 			return nil // done: the message is deleted
 		}

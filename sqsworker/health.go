@@ -29,16 +29,16 @@ const blockedAfter = time.Minute
 // Health returns a handler with two paths, for probes:
 //
 //   - /live is 200 unless a restart would help: the worker has ended, its main loop has been blocked for a minute, or as many
-//     handlers as Concurrency are stuck (Stats.Stuck). A stuck handler gives its slot to another message and keeps its locks
-//     and memory, so the worker still handles messages then, with ever more goroutines. /live does not depend on SQS.
+//     handlers as Concurrency are stuck (Stats.Stuck). A stuck handler gives its slot to another message, and keeps its locks
+//     and memory. So the worker still handles messages, with ever more goroutines. /live does not depend on SQS.
 //   - /ready is 200 while the worker makes progress. The worker must run, and not be stopping. A receive must have succeeded
 //     within WaitTime + 1 min, or be unnecessary ([IntakePaused], or [IntakeFull] and a handler has returned or a delete was
 //     confirmed within that time). And the last three outcomes must not all be unavailable ([sqsonce.ErrUnavailable]). A
 //     paused worker stays ready.
 //
-// Otherwise they are 503. The body is JSON: the reason of a 503, the state, the intake, the seconds since the last receive
-// (-1 before the first one), the handlers that run and the seconds of the oldest one, and the stuck ones. The probes of
-// Kubernetes:
+// Otherwise they are 503. The body is JSON. It has the reason of a 503, the state, the intake, and the seconds since the last
+// receive (-1 before the first one). It counts the running and the stuck handlers, and has the seconds of the oldest one. The
+// probes of Kubernetes:
 //
 //	livenessProbe:  {httpGet: {path: /live, port: 8080}}
 //	readinessProbe: {httpGet: {path: /ready, port: 8080}}

@@ -33,15 +33,8 @@ type Options struct {
 	//
 	// The platform must wait for StopTimeout + StopGrace + 7 s before it kills the process. The defaults need at most 29 s. ECS
 	// (stopTimeout) and Kubernetes (terminationGracePeriodSeconds) send SIGTERM and, 30 s later by default, SIGKILL. Handlers
-	// that need longer to finish need a longer StopTimeout. For two minutes, the most that Fargate waits:
-	//
-	//	o.StopTimeout = 110 * time.Second
-	//
-	//	"stopTimeout": 120                   in the container definition of ECS
-	//	terminationGracePeriodSeconds: 120   in the pod of Kubernetes
-	//
-	// In a container the process must be the first one, or be run by one that passes signals on ("initProcessEnabled": true on
-	// ECS).
+	// that need longer to finish need a longer StopTimeout: 110 s for two minutes, the most that Fargate waits. In a container
+	// the process must be the first one, or be run by one that passes signals on ("initProcessEnabled": true on ECS).
 	//
 	// Default: 20 s, with which Run returns within 30 s. A negative time is 0.
 	StopTimeout time.Duration
@@ -74,10 +67,10 @@ type Options struct {
 	// for a failure of less than eleven minutes.
 	// Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more.
 	Backoff func(try int) time.Duration
-	// MaxAttempts is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with
-	// its last error. Between its attempts it waits for Backoff, and its followers wait behind it. Then the next message is the
-	// head. SQS does not count receives of the group meanwhile, so a follower doesn't reach the dead-letter queue without a run.
-	// Waiting groups don't count in MaxInFlight, so poisoned groups don't slow down the others. See MaxHeld.
+	// MaxAttempts is how often this process runs the head of a FIFO group. Then the worker sends it to the dead-letter queue
+	// with its last error. Between its attempts it waits for Backoff, and its followers wait behind it. Then the next message is
+	// the head. SQS does not count receives of the group meanwhile, so a follower doesn't reach the dead-letter queue without a
+	// run. Waiting groups don't count in MaxInFlight, so poisoned groups don't slow down the others. See MaxHeld.
 	//
 	// Without a redrive policy the group is given back after so many attempts. If the dead-letter queue refuses the message, the
 	// worker leaves the head to SQS at its last receive. If that queue is missing or unknown, SQS would deliver the head again,
@@ -107,9 +100,9 @@ type Options struct {
 	//
 	// Default: 2 x Concurrency + 10, at most 120,000. Limits: 1 to 120,000.
 	MaxInFlight int
-	// MaxHeld is how many messages may wait in this process, outside MaxInFlight, for the next attempt of their FIFO group or
-	// for the end of another delivery of their event. Beyond it they are given back, except at their last receive. While twice
-	// as many wait the worker doesn't receive.
+	// MaxHeld is how many messages may wait in this process outside MaxInFlight. They wait for the next attempt of their FIFO
+	// group, or for the end of another delivery of their event. Beyond it they are given back, except at their last receive.
+	// While twice as many wait the worker doesn't receive.
 	//
 	// A held message stays hidden, extended by the heartbeat, and uses neither a slot nor a place in MaxInFlight. After
 	// [sqsonce.ErrInProgress] it runs again when the other delivery of this process has ended, else when the lease of the other
@@ -145,18 +138,17 @@ type Options struct {
 	//
 	// The worker gives the slot of a stuck handler to another message, and continues to extend the message of the stuck handler.
 	// If its lease was lost, the worker may receive the message again. The new copy waits for the handler until that counts as
-	// stuck. Then the worker gives it back for other workers, for half the visibility timeout, doubled with each receive, with
-	// the messages of its FIFO group that were received since. At its last receive the copy continues to wait. When as many
-	// handlers as Concurrency are stuck, /live of [Worker.Health] is 503.
+	// stuck. Then the worker gives it back for other workers, together with later messages of its FIFO group, after half the
+	// visibility timeout, doubled with each receive. At its last receive the copy continues to wait. When as many handlers as
+	// Concurrency are stuck, /live of [Worker.Health] is 503.
 	//
 	// Default: 2 s. A negative time is 0.
 	StopGrace time.Duration
 
 	// Logs, hooks and error texts.
 
-	// Logger gets the events that errors don't report. Its slog.Handler is called on one goroutine and may block. Up to 1,024
-	// lines wait, further ones are dropped, and the next line has their number (dropped_lines). Run waits at most a second for
-	// the last lines.
+	// Logger gets the events that errors don't report. docs/logs.md lists the lines. If its slog.Handler blocks, the worker drops
+	// lines and goes on.
 	//
 	// The line "sqsworker: started" has the settings in force. Each line about a message has message_id, and key if the message
 	// has one. This is the key that package dedup has used, and logs after the consumer and "#". Before the handler has come so

@@ -88,20 +88,16 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 //
 // # Startup check
 //
-// Run reads the queue's attributes before its first receive, and logs each questionable setting of the queue and the options
-// in one line, "sqsworker: questionable setting" with the keys setting, value and reason:
+// Run reads the queue's attributes before its first receive, and logs each questionable setting of the queue and the options in
+// one line, "sqsworker: questionable setting" with the keys setting, value and reason: a redrive policy that is missing or of
+// one or two receives, a dead-letter queue with a shorter retention than the queue, a stop shorter than a poll, and options
+// without effect on this kind of queue. The first timeout beyond MaxExtension is logged like this too. Run continues in all
+// these cases.
 //
-//   - a missing redrive policy, or one of one or two receives
-//   - a dead-letter queue with a shorter retention than the queue
-//   - a stop shorter than a poll
-//   - options without effect on this kind of queue
-//
-// The first timeout beyond MaxExtension is logged in this way when its handler starts. Run continues in all these cases.
-//
-// If Run is denied the attributes, it receives at once, as [Client] describes. If SQS doesn't answer (throttling, an outage),
-// Run waits for 30 s, and /ready says so. Then it receives as without permission, and asks for the attributes once a minute.
-// It waits longer if the queue's URL lacks the form of AWS's, because then its ARN is not known. If GetQueueUrl fails, Run
-// makes the URL of the dead-letter queue from its name and the queue's URL.
+// If Run is denied the attributes, it receives at once (see [Client]). If SQS doesn't answer (throttling, an outage), Run waits
+// for 30 s, and /ready says so. Then it receives as without permission, and asks for the attributes once a minute. It waits
+// longer if the queue's URL lacks the form of AWS's, because then its ARN is not known. If GetQueueUrl fails, Run makes the URL
+// of the dead-letter queue from its name and the queue's URL.
 //
 // # Stop
 //
@@ -149,10 +145,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	return newLoop(ctx, w, q).run()
 }
 
-// Shutdown cancels the handlers at once, with cause sqsonce.ErrShutdown, instead of at StopTimeout. It starts the stop if
-// that has not begun. Use it for the second signal. Run still waits for long polls under way, at most until StopTimeout,
-// because the messages of a cancelled poll may stay hidden for a visibility timeout. One log line lists the calls and
-// handlers that it waits for. Before the first receive Run returns at once. Shutdown itself does not wait.
+// Shutdown cancels the handlers at once, with cause sqsonce.ErrShutdown, instead of at StopTimeout. It starts the stop if that
+// has not begun. Use it for the second signal. Run still waits for long polls under way, at most until StopTimeout. The
+// messages of a cancelled poll may stay hidden for a visibility timeout. One log line lists the calls and handlers that it
+// waits for. Before the first receive Run returns at once. Shutdown itself does not wait.
 func (w *Worker) Shutdown() { w.hurry() }
 
 // Keys of log attributes.

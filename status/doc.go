@@ -23,6 +23,5 @@
 // The package leaves /metrics to the module otelsqs, which has the metrics. You can serve its Prometheus exporter next to
 // this handler.
 //
-// An answer is complete in memory before the handler writes it, so a client that reads slowly doesn't hold a lock. Each
-// answer costs the worker a few locks of microseconds. Without requests it costs the worker nothing.
+// Each answer costs the worker a few locks of microseconds, and a client that reads slowly doesn't hold one.
 package status

@@ -38,13 +38,7 @@
 //
 // # Permissions
 //
-// A worker needs dynamodb:UpdateItem on the table, and for batches dynamodb:PartiQLInsert, PartiQLUpdate and GetItem.
-// Without the two for PartiQL the store turns batches off for five minutes at each refusal, and logs a warning once.
-// Without GetItem it sends a conditional update instead of a read. An Inbox needs the permission of each write of its
-// handlers on the written table: dynamodb:PutItem, UpdateItem, DeleteItem or ConditionCheckItem. A transaction needs only
-// the permissions of its writes. [Store.Check] needs dynamodb:DescribeTable and DescribeTimeToLive, and [CreateTable] also
-// dynamodb:CreateTable and UpdateTimeToLive.
-//
-// Operators need dynamodb:GetItem for [Store.Inspect], UpdateItem for [Store.Reopen], Scan for [Store.List] and DeleteItem
-// for [Store.Delete].
+// docs/stores.md lists the permissions of workers, functions, inboxes and operators. If the role lacks one of the two for
+// PartiQL, the store turns batches off for five minutes at each refusal. Without dynamodb:GetItem it sends a conditional
+// update instead of a read. A transaction needs only the permissions of its writes.
 package dynamostore

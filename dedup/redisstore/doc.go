@@ -29,9 +29,7 @@
 // managed services do, the first acquire only warns.
 //
 // The owner of a lost record can't overwrite anything, because the server refuses its writes and doesn't create the record
-// again. If a second effect is expensive, commit the record with the effect in one transaction: use the Inbox of package
-// dynamostore or sqlstore. Or give the number of dedup.FenceFrom to the system that has the effect, and let it refuse
-// smaller ones.
+// again. If a second effect is expensive, use the Inbox of package dynamostore or sqlstore, or dedup.FenceFrom.
 //
 // # The record
 //
@@ -53,8 +51,7 @@
 //
 // # Permissions and versions
 //
-// The store sends EVALSHA, EVAL, TIME, HMGET, HGETALL, HSET, HDEL, EXISTS, DEL, PTTL and PEXPIREAT on the prefix's keys, INFO for
-// the check, and SCAN for [Store.List]. go-redis sends commands of its own.
+// docs/stores.md lists the commands that the store sends. go-redis sends commands of its own.
 //
 // Use Redis 5 or later, or Valkey. Older versions refuse a script that asks for the time and then writes. The tests run on
 // Redis 7.0, and have run on Redis 5.0, 6.0, 6.2 and 8.0 and on Valkey 8.1 and 9.1.

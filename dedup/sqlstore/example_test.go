@@ -82,7 +82,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	if err := store.Check(ctx); err != nil {
-		log.Fatal(err) // a *sqlstore.DatabaseError says what is wrong
+		log.Fatal(err) // a *sqlstore.DatabaseError names the problem
 	}
 	go func() {
 		if err := store.SweepEvery(ctx, time.Hour); err != nil {

@@ -120,10 +120,8 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 // h may use savepoints. It must leave the session as it was, because autocommit, isolation level and settings stay with the
 // connection, which others use after it.
 //
-// The end of ctx doesn't cancel the commit, because a host that stops must not undo a success. CallTimeout limits the
-// commit with pgx. With the MySQL driver only the parameter readTimeout of the data source name limits it.
-//
-// The isolation level is the database's default. All levels work.
+// The end of ctx doesn't cancel the commit, because a host that stops must not undo a success. CallTimeout limits the commit
+// with pgx. With the MySQL driver only the parameter readTimeout of the data source name limits it. All isolation levels work.
 func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error) sqsonce.Handler {
 	if h == nil {
 		return nil

@@ -26,8 +26,8 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// How to test your own handler: put it in the place of charge. Two real workers with a real SDK client run it on an SQS in
-// memory while something goes wrong. Time is virtual: minutes of waiting take milliseconds.
+// How to test your own handler: put it in the place of charge. Two real workers, or a function behind a mapping, run it with a
+// real SDK client on an SQS in memory, with a fault. Time is virtual: minutes of waiting take milliseconds.
 
 func TestOwnHandler(t *testing.T) {
 	for name, rule := range map[string]fault.Rule{
@@ -38,27 +38,28 @@ func TestOwnHandler(t *testing.T) {
 		"deletes are repeated a minute later": {Op: "DeleteMessageBatch", Nth: 1, Times: 5, Do: fault.Replay, Delay: time.Minute},
 		"responses of receives are lost":      {Op: "ReceiveMessage", Nth: 1, Times: 5, Do: fault.LoseReply},
 	} {
-		t.Run(name, func(t *testing.T) {
-			withQueue(t, func(t *testing.T, stack *localstack.Stack) {
-				var charged atomic.Int32
-				charge := func(context.Context, *sqsonce.Message) error {
-					charged.Add(1)
-					time.Sleep(10 * time.Second)
-					return nil
-				}
-				stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{rule}})
-				for i := range 10 {
-					time.AfterFunc(time.Duration(i)*time.Second, func() { send(t, stack, fmt.Sprintf("order %d", i)) })
-				}
-				runWorkers(t, stack, memstore.New(), charge, 10*time.Minute)
-				if n := charged.Load(); n != 10 {
-					t.Errorf("charged %d times, want 10", n)
-				}
-				if remaining := stack.MemSQS().Messages("orders"); len(remaining) > 0 {
-					t.Errorf("messages remain in the queue: %+v", remaining)
-				}
+		for host, run := range map[string]func(*testing.T, *localstack.Stack, dedup.Store, sqsonce.Handler, time.Duration){
+			"workers": runWorkers, "function": runFunction,
+		} {
+			t.Run(host+"/"+name, func(t *testing.T) {
+				withQueue(t, func(t *testing.T, stack *localstack.Stack) {
+					var charged atomic.Int32
+					charge := func(context.Context, *sqsonce.Message) error {
+						charged.Add(1)
+						time.Sleep(10 * time.Second)
+						return nil
+					}
+					stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{rule}})
+					for i := range 10 {
+						time.AfterFunc(time.Duration(i)*time.Second, func() { send(t, stack, fmt.Sprintf("order %d", i)) })
+					}
+					run(t, stack, memstore.New(), charge, 10*time.Minute)
+					if n, left := charged.Load(), stack.MemSQS().Messages("orders"); n != 10 || len(left) > 0 {
+						t.Errorf("charged %d times, messages left in the queue %+v, want 10 and none", n, left)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -87,7 +88,7 @@ func TestOwnHandlerAfterACrash(t *testing.T) {
 	})
 }
 
-// The table of the records is away for a quarter of an hour. Nothing is charged meanwhile, and nothing reaches the dead-letter queue.
+// The table of the records is down for a quarter of an hour. Meanwhile orders aren't charged, and stay out of the dead-letter queue.
 func TestOwnHandlerInAnOutage(t *testing.T) {
 	withQueue(t, func(t *testing.T, stack *localstack.Stack) {
 		var charged atomic.Int32
@@ -108,44 +109,25 @@ func TestOwnHandlerInAnOutage(t *testing.T) {
 	})
 }
 
-// The same handler in a function: a mapping invokes it with batches, and deletes what its response does not name.
+// The first attempt of an order fails in a function: only this order runs again.
 func TestOwnFunction(t *testing.T) {
 	withQueue(t, func(t *testing.T, stack *localstack.Stack) {
 		var mu sync.Mutex
-		tries := map[string]int{}
+		attempts := map[string]int{}
 		charge := func(_ context.Context, m *sqsonce.Message) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if tries[m.Body]++; m.Body == "order 3" && tries[m.Body] == 1 {
+			if attempts[m.Body]++; m.Body == "order 3" && attempts[m.Body] == 1 {
 				return errors.New("declined")
 			}
 			return nil
 		}
-		function, err := lambda.Wrap(once(t, memstore.New(), charge), func(o *lambda.Options) { o.Client = stack.SQS })
-		if err != nil {
-			t.Fatal(err)
-		}
-		invoke := func(ctx context.Context, event []byte) ([]byte, error) {
-			var e events.SQSEvent
-			if err := json.Unmarshal(event, &e); err != nil {
-				return nil, err
-			}
-			response, err := function(ctx, e)
-			if err != nil {
-				return nil, err
-			}
-			return json.Marshal(response)
-		}
 		for i := range 5 {
 			send(t, stack, fmt.Sprintf("order %d", i))
 		}
-		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer stop()
-		err = esm.Run(ctx, stack.SQS, esm.Config{
-			QueueURL: stack.QueueURL["orders"], FunctionTimeout: 5 * time.Second, ReportBatchItemFailures: true,
-		}, invoke)
-		if remaining := stack.MemSQS().Messages("orders"); err != nil || len(remaining) > 0 || tries["order 3"] != 2 || tries["order 4"] != 1 {
-			t.Errorf("%v, %d messages remain, tries %v; want one for each and two for order 3", err, len(remaining), tries)
+		runFunction(t, stack, memstore.New(), charge, 5*time.Minute)
+		if remaining := stack.MemSQS().Messages("orders"); len(remaining) > 0 || attempts["order 3"] != 2 || attempts["order 4"] != 1 {
+			t.Errorf("%d messages remain, attempts %v; want one for each and two for order 3", len(remaining), attempts)
 		}
 	})
 }
@@ -199,4 +181,31 @@ func runWorkers(t *testing.T, stack *localstack.Stack, store dedup.Store, h sqso
 		})
 	}
 	wg.Wait()
+}
+
+// runFunction runs a function behind a mapping for d.
+func runFunction(t *testing.T, stack *localstack.Stack, store dedup.Store, h sqsonce.Handler, d time.Duration) {
+	function, err := lambda.Wrap(once(t, store, h), func(o *lambda.Options) { o.Client = stack.SQS })
+	if err != nil {
+		t.Fatal(err)
+	}
+	invoke := func(ctx context.Context, event []byte) ([]byte, error) {
+		var e events.SQSEvent
+		if err := json.Unmarshal(event, &e); err != nil {
+			return nil, err
+		}
+		response, err := function(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(response)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), d)
+	defer stop()
+	err = esm.Run(ctx, stack.SQS, esm.Config{
+		QueueURL: stack.QueueURL["orders"], FunctionTimeout: 30 * time.Second, ReportBatchItemFailures: true,
+	}, invoke)
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -25,6 +26,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -56,6 +58,16 @@ func compile(t *testing.T, files ...string) program {
 // run returns the output of a script.
 func (p program) run(t *testing.T, stdin string, env []string, args ...string) []byte {
 	t.Helper()
+	out, err := p.try(t, stdin, env, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// try does the same for a script that may fail.
+func (p program) try(t *testing.T, stdin string, env []string, args ...string) ([]byte, error) {
+	t.Helper()
 	args = append(slices.Clone(p.command), args...)
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir = p.dir
@@ -65,9 +77,9 @@ func (p program) run(t *testing.T, stdin string, env []string, args ...string) [
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%q: %v\n%s%s", args, err, out, stderr.Bytes())
+		err = fmt.Errorf("%q: %w\n%s%s", args, err, out, stderr.Bytes())
 	}
-	return out
+	return out, err
 }
 
 // Scripts that read a list of [source, id] and print the list of their keys, "" for an error.
@@ -95,14 +107,16 @@ func TestPython(t *testing.T) {
 	p := program{".", []string{testserver.LocalStack.Program(t, "python"), "-B"}}
 	checkKeys(t, func(events string) []byte { return p.run(t, events, nil, "-c", pythonKeys) })
 	publishTwice(t, p, "publish.py", "ord-42/v3", "Bestellung 42 für Zoë")
+	publishTwice(t, p, "publish_batch.py", "ord-42/v3")
 	publishThrough(t, p, "sns.py", "eventbridge.py", "Bestellung 42 für Zoë")
 }
 
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
-	p := compile(t, "eventkey.ts", "publish.ts", "sns.ts", "eventbridge.ts")
+	p := compile(t, "eventkey.ts", "publish.ts", "publish_batch.ts", "sns.ts", "eventbridge.ts")
 	checkKeys(t, func(events string) []byte { return p.run(t, events, nil, "--input-type=module", "-e", typescriptKeys) })
 	publishTwice(t, p, "publish.js", "ord-42/v3", "Bestellung 42 für Zoë")
+	publishTwice(t, p, "publish_batch.js", "ord-42/v3")
 	publishThrough(t, p, "sns.js", "eventbridge.js", "Bestellung 42 für Zoë")
 }
 
@@ -153,6 +167,12 @@ func publishTwice(t *testing.T, p program, script string, ids ...string) {
 		}
 	}()
 	env := environment(stack.URL)
+	if strings.Contains(script, "batch") { // which fails if an entry does
+		stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries}}})
+		if _, err := p.try(t, "", env, script, stack.QueueURL["orders"], ids[0], "ord-42", body); err == nil || !strings.Contains(err.Error(), "InternalError") {
+			t.Errorf("%s with a failed entry: %v", script, err)
+		}
+	}
 	for queue, messages := range map[string]int{"orders.fifo": 1, "orders": 2} {
 		for _, id := range ids {
 			for range 2 {
@@ -311,8 +331,8 @@ func TestPageHasTheFiles(t *testing.T) {
 	t.Parallel()
 	page := must.Get(os.ReadFile("../../docs/messages.md"))(t)
 	for _, name := range []string{
-		"eventkey.py", "publish.py", "sns.py", "eventbridge.py", "eventkey.ts", "publish.ts", "sns.ts", "eventbridge.ts",
-		"publish.sh", "sns.sh", "eventbridge.sh",
+		"eventkey.py", "publish.py", "publish_batch.py", "sns.py", "eventbridge.py", "eventkey.ts", "publish.ts", "publish_batch.ts", "sns.ts",
+		"eventbridge.ts", "publish.sh", "sns.sh", "eventbridge.sh",
 	} {
 		code := must.Get(os.ReadFile(name))(t)
 		language := strings.TrimPrefix(filepath.Ext(name), ".")

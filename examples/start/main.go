@@ -105,7 +105,7 @@ func report(h sqsonce.Handler) sqsonce.Handler {
 	}
 }
 
-// show prints what the ledger has of the order.
+// show prints the order's line of the ledger.
 func show(ctx context.Context, cfg aws.Config) error {
 	out, err := dynamodb.NewFromConfig(cfg).GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String("ledger"), Key: ledgerKey("ord-42"), ConsistentRead: aws.Bool(true),

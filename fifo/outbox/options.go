@@ -42,9 +42,8 @@ type Options struct {
 	Hooks []Hooks
 	// Logger gets the events that errors don't report. It gets one line for each event that SQS refuses for good (ERROR), and
 	// once a minute the reason that keeps Run from publishing (ERROR). Sweep logs one line with the figures of its Backlog
-	// (INFO). Run logs one a minute while groups wait. A handler that blocks doesn't stop the relay. Up to 1,024 lines wait,
-	// the relay drops further ones, and the next line says how many (dropped_lines). A call waits at most 50 ms for the last
-	// lines.
+	// (INFO). Run logs one a minute while groups wait. If its slog.Handler blocks, the relay drops lines. A call waits for it at
+	// most 50 ms.
 	// Default: slog.Default().
 	Logger *slog.Logger
 }

@@ -46,10 +46,8 @@
 //
 // # Not implemented
 //
-// Tumbling windows, destinations other than OnDropped, provisioned pollers and metrics are not implemented.
-//
-// Lambda's scaling is not simulated. Up to MaximumConcurrency batches run at once from the start, and errors do not lower that
-// number. Only one poll is in flight at a time.
+// Tumbling windows, destinations other than OnDropped, provisioned pollers, metrics and Lambda's scaling are not implemented.
+// Up to MaximumConcurrency batches run at once from the start, also after errors. Only one poll is in flight at a time.
 //
 // The sources are https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html and
 // https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html, and the pages below them. Rules that they don't cover follow events

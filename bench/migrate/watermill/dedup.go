@@ -34,7 +34,7 @@ func ConsumeOnce(ctx context.Context, cfg aws.Config, queue, queueARN string, ha
 		if err := json.Unmarshal([]byte(m.Metadata.Get("received")), &r); err != nil {
 			return err
 		}
-		return handler(m.Context(), sqsworker.MessageOf(r, queueARN)) // nil, an ack, only for what is done
+		return handler(m.Context(), sqsworker.MessageOf(r, queueARN)) // nil, an ack, only for a done event
 	})
 	return errors.Join(router.Run(ctx), sub.Close())
 }

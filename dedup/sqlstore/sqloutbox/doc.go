@@ -30,8 +30,7 @@
 // Times are milliseconds since the Unix epoch. The columns id, aggregatetype, aggregateid, type and payload are those of
 // Debezium's outbox event router.
 //
-// A process that adds events needs INSERT on outbox, and on MySQL SELECT and UPDATE on outbox_locks. A relay needs SELECT,
-// UPDATE and DELETE on outbox, and SELECT on the two others.
+// docs/outbox.md has the permissions.
 //
 // # Failures
 //

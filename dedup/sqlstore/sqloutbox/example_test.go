@@ -103,7 +103,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// A process runs relay.Run(ctx) beside its handlers; any number of processes may.
+	// Run relay.Run(ctx) next to your handlers, in any number of processes.
 	if err := relay.Drain(ctx, "ord-42"); err != nil {
 		log.Fatal(err)
 	}

@@ -32,16 +32,6 @@
 // copy. [Outbox.Read] relies on the rule that DynamoDB cancels a TransactGetItems of an item that a running transaction
 // creates. AWS documents that the two conflict. It has not yet been observed on AWS.
 //
-// # Permissions
-//
-// A producer needs dynamodb:PutItem on the table. A relay needs dynamodb:Query, GetItem, Scan, BatchWriteItem, DeleteItem and
-// UpdateItem, and for a stream DescribeStream, GetRecords, GetShardIterator and ListStreams. A relay that may read and not
-// delete stops with [outbox.ErrDenied] after its first page.
-//
-// # Cost
-//
-// An event of at most 1 KB, with its key and attributes, consumes 2 write units in its transaction and 1 for its delete. A lone
-// event that is drained costs a Query, a TransactGetItems and a BatchWriteItem. The TransactGetItems consumes 2 read units. It
-// isn't needed for the group's first event, or if the relay has published the one before. In busy outboxes a page of ten events
-// shares a Query, and 25 events of any groups a BatchWriteItem.
+// docs/outbox.md has the permissions and the costs. A lone event that is drained costs a Query, a TransactGetItems of 2 read
+// units and a BatchWriteItem. In busy outboxes a page of ten events shares a Query, and 25 events share a BatchWriteItem.
 package dynamooutbox
