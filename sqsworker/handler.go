@@ -241,20 +241,15 @@ func (l *loop) countResult(d *delivery, r result) {
 	if l.stopping.begun {
 		l.counters.drained.Add(1)
 	}
+	l.counters.outcomes[r.outcome].Add(1)
 	switch r.outcome {
-	case sqsonce.OutcomeDone:
-		l.counters.done.Add(1)
 	case sqsonce.OutcomeSkipped:
-		l.counters.skipped.Add(1)
 		l.log.InfoContext(d.context(), "sqsworker: message skipped", d.about(keyError, r.err)...)
-	case sqsonce.OutcomeLeaseLost: // counted with the leases
 	case sqsonce.OutcomeInProgress:
 		l.log.DebugContext(d.context(), "sqsworker: event in progress elsewhere", d.about()...)
 	case sqsonce.OutcomeUnavailable:
-		l.counters.unavailable.Add(1)
 		l.log.DebugContext(d.context(), "sqsworker: unavailable", d.about(keyError, r.err)...)
-	default:
-		l.counters.failed.Add(1)
+	case sqsonce.OutcomeFailed, sqsonce.OutcomeRejected:
 		l.log.WarnContext(d.context(), "sqsworker: handler failed", d.about(host.ErrorAttrs(r.err)...)...)
 	}
 }
