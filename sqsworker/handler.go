@@ -46,23 +46,6 @@ func (l *loop) startReady() {
 	}
 }
 
-// freeSlots is how many handlers may start. It is negative after Concurrency was lowered.
-func (l *loop) freeSlots() int { return l.opts.Concurrency - l.slotsTaken }
-
-func (l *loop) takeSlot(d *delivery) {
-	d.slot = true
-	l.slotsTaken++
-}
-
-// endSlot gives the slot of a handler to another one: it has returned, or is stuck.
-func (l *loop) endSlot(d *delivery) {
-	l.endAgain(d)
-	if d.slot {
-		d.slot = false
-		l.slotsTaken--
-	}
-}
-
 func (l *loop) start(d *delivery) {
 	l.takeSlot(d)
 	d.began = l.now()
