@@ -38,7 +38,7 @@ func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context
 	}
 	t.run = func(ctx context.Context, l Lease) ending {
 		completed, err := f(ctx, l)
-		return ending{result: Result{Validation: l.Validation}, completed: completed, err: o.questioned(err)}
+		return ending{completed: completed, err: o.questioned(err)}
 	}
 	return o.do(ctx, t)
 }

@@ -92,9 +92,7 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 		if err != nil {
 			return err
 		}
-		t.run = func(ctx context.Context, l Lease) ending {
-			return ending{result: Result{Validation: l.Validation}, err: h(ctx, m)}
-		}
+		t.run = func(ctx context.Context, _ Lease) ending { return ending{err: h(ctx, m)} }
 		return o.do(ctx, t)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // ending is how a handler's run ended.
 type ending struct {
-	result    Result // what its record is completed with
+	result    Result // that its record is completed with, without the validation
 	completed bool   // by the handler's own transaction
 	err       error
 }
@@ -97,8 +97,8 @@ func (o *Once) finish(ctx context.Context, rl *recordLease, e ending) error {
 	case e.err == nil:
 		return o.complete(ctx, rl, e.result)
 	case rl.task.replay == nil && sqsonce.OutcomeOf(e.err).Kind == sqsonce.OutcomeSkipped: // for Do it is an error like any other
-		r := Result{Validation: rl.task.validation, Skipped: host.Described(o.o.ErrorText, e.err)}
-		if err := o.complete(ctx, rl, r); err != nil {
+		e.result.Skipped = host.Described(o.o.ErrorText, e.err)
+		if err := o.complete(ctx, rl, e.result); err != nil {
 			return handlerReturned(err, e.err)
 		}
 		return e.err

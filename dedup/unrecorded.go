@@ -3,6 +3,7 @@ package dedup
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -32,7 +33,7 @@ func (s success) bare() success {
 func (s success) size() int { return 1024 + len(s.lease.Key) + len(s.result.Data) }
 
 func (s success) isBare() bool {
-	return s.lease.Validation == "" && s.result.Validation == "" && s.result.Data == nil && s.result.Skipped == nil
+	return reflect.DeepEqual(s, s.bare())
 }
 
 // unrecorded are the successes whose records the store did not complete while their hosts had the messages. The process goes

@@ -9,19 +9,16 @@
 //
 // The dimensions are service and queue. Times are in milliseconds. These metrics are in each line:
 //
-//   - Records, Done (duplicates included), Failed and Duplicates.
+//   - Records, Done (duplicates included), Failed and Duplicates. Records is the sum of all outcomes.
 //   - RemainingTime, until the function's deadline.
 //   - HandlerDuration and TimeInQueue, with a value for each handler that was started. TimeInQueue counts from when SQS
 //     accepted the message.
 //
 // The following metrics are in a line only if they are not 0, because a metric that isn't sent is free:
 //
-//   - Redelivered (receive count above 1), Skipped, InProgress, Rejected, DeadLettered, LeaseLost, Unavailable, Shutdown,
-//     Abandoned and NotStarted.
+//   - Redelivered (receive count above 1) and DeadLettered. The other outcomes of [lambda.Report], with the names of
+//     [sqsonce.OutcomeKind]'s constants, such as LeaseLost.
 //   - Of deduplication: Takeovers, StoreErrors (failed calls) and NotCompleted (records).
-//
-// Records is the sum of Done, Skipped, Failed, InProgress, Rejected, LeaseLost, Unavailable, Shutdown, Abandoned and
-// NotStarted. See [lambda.Report].
 //
 // For queries, a line has level INFO, timestamp, requestId, traceId and cold_start too. A function whose application log
 // level is above INFO drops the line with all its metrics. A process that is killed loses the line of its invocation.

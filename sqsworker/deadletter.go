@@ -90,7 +90,7 @@ func (l *loop) deadLettered(e deadLettered) {
 		l.log.ErrorContext(d.context(), "sqsworker: message not sent to the dead-letter queue: it is delivered again", d.about(keyError, e.err)...)
 	} else {
 		l.deadLetters.missing, l.reads.waitLogged = false, false
-		l.counters.rejected.Add(1)
+		l.counters.sent.Add(1)
 		l.log.InfoContext(d.context(), "sqsworker: message sent to the dead-letter queue", d.about(keyReason, e.result.err)...)
 	}
 	switch {

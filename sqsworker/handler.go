@@ -46,23 +46,6 @@ func (l *loop) startReady() {
 	}
 }
 
-// freeSlots is how many handlers may start. It is negative after Concurrency was lowered.
-func (l *loop) freeSlots() int { return l.opts.Concurrency - l.slotsTaken }
-
-func (l *loop) takeSlot(d *delivery) {
-	d.slot = true
-	l.slotsTaken++
-}
-
-// endSlot gives the slot of a handler to another one: it has returned, or is stuck.
-func (l *loop) endSlot(d *delivery) {
-	l.endAgain(d)
-	if d.slot {
-		d.slot = false
-		l.slotsTaken--
-	}
-}
-
 func (l *loop) start(d *delivery) {
 	l.takeSlot(d)
 	d.began = l.now()
@@ -241,20 +224,15 @@ func (l *loop) countResult(d *delivery, r result) {
 	if l.stopping.begun {
 		l.counters.drained.Add(1)
 	}
+	l.counters.outcomes[r.outcome].Add(1)
 	switch r.outcome {
-	case sqsonce.OutcomeDone:
-		l.counters.done.Add(1)
 	case sqsonce.OutcomeSkipped:
-		l.counters.skipped.Add(1)
 		l.log.InfoContext(d.context(), "sqsworker: message skipped", d.about(keyError, r.err)...)
-	case sqsonce.OutcomeLeaseLost: // counted with the leases
 	case sqsonce.OutcomeInProgress:
 		l.log.DebugContext(d.context(), "sqsworker: event in progress elsewhere", d.about()...)
 	case sqsonce.OutcomeUnavailable:
-		l.counters.unavailable.Add(1)
 		l.log.DebugContext(d.context(), "sqsworker: unavailable", d.about(keyError, r.err)...)
-	default:
-		l.counters.failed.Add(1)
+	case sqsonce.OutcomeFailed, sqsonce.OutcomeRejected:
 		l.log.WarnContext(d.context(), "sqsworker: handler failed", d.about(host.ErrorAttrs(r.err)...)...)
 	}
 }

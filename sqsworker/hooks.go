@@ -134,17 +134,17 @@ func (h *hooks) callsOf(changes []change) (calls []*host.Call) {
 
 // handlerReturn is what the hooks learn of a handler whose context was ctx.
 func (r result) handlerReturn(ctx context.Context) sqsonce.Return {
-	ret := sqsonce.Return{Outcome: r.outcome, Err: r.err, Delay: -1}
+	ret := sqsonce.Return{Outcome: r.outcome, Err: r.err, Delay: r.asked}
 	cause := context.Cause(ctx)
 	switch {
-	case errors.Is(cause, sqsonce.ErrLeaseLost):
-		ret.Outcome = sqsonce.OutcomeLeaseLost
+	case errors.Is(cause, sqsonce.ErrLeaseLost), r.outcome == sqsonce.OutcomeLeaseLost:
+		ret.Outcome, ret.Delay = sqsonce.OutcomeLeaseLost, -1
 	case r.outcome == sqsonce.OutcomeFailed && errors.Is(cause, sqsonce.ErrShutdown) && isCancellation(r.err):
 		ret.Outcome, ret.Delay = sqsonce.OutcomeShutdown, max(0, r.asked)
 	case r.outcome == sqsonce.OutcomeFailed:
 		ret.Delay = r.delay
-	case r.outcome == sqsonce.OutcomeInProgress:
-		ret.Delay = r.asked
+	case r.outcome == sqsonce.OutcomeUnavailable:
+		ret.Delay = -1 // not decided yet
 	}
 	return ret
 }

@@ -41,7 +41,7 @@ type handling struct {
 	counts     [gone + 1]int // deliveries by state
 	heldAs     [heldForCount]int
 	ready      []*delivery // to start, in this order; those that have another state by now are passed over
-	slotsTaken int
+	slots      slots
 	startAfter time.Time // the end of an outage: see letOthersComplete
 	tries      int       // of the head of a FIFO group
 	pace       pace

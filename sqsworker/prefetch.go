@@ -62,7 +62,7 @@ func (p *pace) takeUp(now time.Time, free int) int {
 // wanted is how many more messages the handlers can use; it may be negative. While nothing is known of the handlers it is
 // one for each free slot.
 func (l *loop) wanted() int {
-	n := l.freeSlots() - len(l.ready) - l.polling.asked
+	n := l.freeSlots() - l.waitForSlots() - l.polling.asked
 	if l.pace.returns >= min(paceMin, l.opts.Concurrency) {
 		n += l.pace.takeUp(l.now(), max(0, l.freeSlots()))
 	}
@@ -71,7 +71,7 @@ func (l *loop) wanted() int {
 
 // anyWaitsForSlot says that a message could be started if there were a slot. While slots are free, what is ready waits for the proof
 // of its lease, or may not start at present: see mayStart.
-func (l *loop) anyWaitsForSlot() bool { return len(l.ready) > 0 && l.freeSlots() <= 0 }
+func (l *loop) anyWaitsForSlot() bool { return l.waitForSlots() > 0 && l.freeSlots() <= 0 }
 
 // toReceive is how many messages a receive may ask for, if one is to be started; else 0. Receives for ten cost least. One
 // for fewer is started only while nothing else is to be had: no message waits for a slot and no receive is under way. If

@@ -158,7 +158,7 @@ func (l *loop) received(e received) {
 	switch n := len(e.batch); {
 	case n == 0:
 		l.polling.target = max(1, l.polling.target-1)
-	case n == e.poll.reserved.messages && l.freeSlots() > len(l.ready):
+	case n == e.poll.reserved.messages && l.freeSlots() > l.waitForSlots():
 		l.polling.target = min(l.opts.MaxReceivers, l.polling.target+1)
 	}
 	l.clock.learn(e.poll.began, e.arrival, e.date)

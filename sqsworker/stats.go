@@ -4,6 +4,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Stats counts the work of a worker since Run began. After Run it is the report of the stop.
@@ -58,14 +61,14 @@ type Stats struct {
 }
 
 type counters struct {
-	received, done, failed, retried, rejected, leasesLost, stuck atomic.Int64
-	unavailable, skipped                                         atomic.Int64
-	drained, released, abandoned, undeleted                      atomic.Int64
-	receives, unanswered, deletes, extensions                    atomic.Int64
-	lastPoll                                                     atomic.Pointer[time.Time]
-	extended, notExtended, damaged, repeated                     atomic.Int64
-	running                                                      runningHandlers
-	turn                                                         turn
+	outcomes                                   [len(host.Outcomes)]atomic.Int64 // by kind
+	received, retried, sent, leasesLost, stuck atomic.Int64
+	drained, released, abandoned, undeleted    atomic.Int64
+	receives, unanswered, deletes, extensions  atomic.Int64
+	lastPoll                                   atomic.Pointer[time.Time]
+	extended, notExtended, damaged, repeated   atomic.Int64
+	running                                    runningHandlers
+	turn                                       turn
 }
 
 // turn is the loop's messages in flight at the end of its last turn. All of it is read at once. Read one by one, a message
@@ -99,8 +102,10 @@ func (w *Worker) QueueURL() string { return w.queueURL }
 func (w *Worker) Stats() Stats {
 	c := &w.counters
 	s := c.turn.read()
-	s.Received, s.Done, s.Failed, s.Retried = c.received.Load(), c.done.Load(), c.failed.Load(), c.retried.Load()
-	s.Skipped, s.Rejected, s.Unavailable, s.LeasesLost, s.Stuck = c.skipped.Load(), c.rejected.Load(), c.unavailable.Load(), c.leasesLost.Load(), c.stuck.Load()
+	of := func(k sqsonce.OutcomeKind) int64 { return c.outcomes[k].Load() }
+	s.Done, s.Skipped, s.Unavailable = of(sqsonce.OutcomeDone), of(sqsonce.OutcomeSkipped), of(sqsonce.OutcomeUnavailable)
+	s.Failed = of(sqsonce.OutcomeFailed) + of(sqsonce.OutcomeRejected)
+	s.Received, s.Retried, s.Rejected, s.LeasesLost, s.Stuck = c.received.Load(), c.retried.Load(), c.sent.Load(), c.leasesLost.Load(), c.stuck.Load()
 	s.Drained, s.Released, s.Abandoned, s.Undeleted = c.drained.Load(), c.released.Load(), c.abandoned.Load(), c.undeleted.Load()
 	s.Extended, s.NotExtended, s.Damaged, s.Repeated = c.extended.Load(), c.notExtended.Load(), c.damaged.Load(), c.repeated.Load()
 	s.Receives, s.Unanswered, s.Deletes, s.Extensions = c.receives.Load(), c.unanswered.Load(), c.deletes.Load(), c.extensions.Load()

@@ -126,7 +126,7 @@ func (l *loop) mayStartSuspect() bool {
 	if l.polling.active == 0 && elapsed(l.now(), l.suspects.since) >= suspectPatience {
 		return true
 	}
-	if l.polling.active > 0 || l.slotsTaken > 0 || l.counts[deleting]+l.counts[rejecting] > 0 {
+	if l.polling.active > 0 || l.slots.taken > 0 || l.counts[deleting]+l.counts[rejecting] > 0 {
 		return false
 	}
 	if l.suspects.state == suspectsStarted {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -155,7 +156,9 @@ func everything(x *fixture, o *Options) {
 	o.Publishers = map[string]*fifo.Publisher{"events.fifo": events}
 }
 
-// TestStatsGolden: names are for those who read them.
+var update = flag.Bool("update", false, "write the golden file")
+
+// TestStatsGolden: names are for those who read them. A new number is written with -update.
 func TestStatsGolden(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {
@@ -163,6 +166,9 @@ func TestStatsGolden(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		var got bytes.Buffer
 		must.Do(t, json.Indent(&got, ask(h, "GET", "/stats").Body.Bytes(), "", "  "))
+		if *update {
+			must.Do(t, os.WriteFile("testdata/stats.json", got.Bytes(), 0o644))
+		}
 		want := must.Get(os.ReadFile("testdata/stats.json"))(t)
 		if diff := cmp.Diff(string(want), got.String()); diff != "" {
 			t.Errorf("testdata/stats.json (-want +got):\n%s", diff)

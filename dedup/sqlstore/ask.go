@@ -28,7 +28,7 @@ func (i *Inbox) ask(ctx context.Context, c dedup.Claim) error {
 		return err
 	}
 	// MySQL counts no row that the UPDATE leaves as it was.
-	if _, err = i.complete.write(ctx, tx, completeArgs(dedup.Result{}, c.Key, c.Owner)...); err != nil {
+	if _, err = i.complete.write(ctx, tx, completeArgs(dedup.Lease{Key: c.Key, Owner: c.Owner}, dedup.Result{})...); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -322,7 +322,7 @@ func (d *delivery) noteStart(ctx context.Context) error {
 
 // finish completes the record, if it is this owner's: see [eventRow].
 func (d *delivery) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
-	return d.inbox.complete.write(ctx, tx, completeArgs(dedup.Result{Validation: d.claim.Validation, Skipped: d.skipped}, d.claim.Key, d.claim.Owner)...)
+	return d.inbox.complete.write(ctx, tx, completeArgs(d.lease, dedup.Result{Skipped: d.skipped})...)
 }
 
 func (d *delivery) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {

@@ -95,7 +95,7 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 				_, _, err := sqldb.Dialect(bed.Dialect).WriteReturning(ctx, tx, store.stmts().insert, insertArgs(claim(key, "owner"))...)
 				return err
 			}, func(tx *sql.Tx) error {
-				_, err := sqldb.Dialect(bed.Dialect).Write(ctx, tx, complete, completeArgs(dedup.Result{}, key, "owner")...)
+				_, err := sqldb.Dialect(bed.Dialect).Write(ctx, tx, complete, completeArgs(dedup.Lease{Key: key, Owner: "owner"}, dedup.Result{})...)
 				return err
 			})
 		}},

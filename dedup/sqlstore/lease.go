@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -48,9 +47,8 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := s.left.wait(ctx, l.Key, l.Owner); err != nil {
 		return err
 	}
-	res.Validation = cmp.Or(res.Validation, l.Validation)
 	return s.retry(ctx, "complete", func(ctx context.Context) error {
-		written, err := s.dialect.Write(ctx, s.db, s.stmts().complete, completeArgs(res, l.Key, l.Owner)...)
+		written, err := s.dialect.Write(ctx, s.db, s.stmts().complete, completeArgs(l, res)...)
 		if written || err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -9,11 +10,14 @@ import (
 // resultColumns are the columns of a record's result: a complete writes all of them, and a new owner empties them.
 var resultColumns = []struct {
 	name, empty string
-	arg         func(dedup.Result) any
+	arg         func(dedup.Lease, dedup.Result) any
 	target      func(*dedup.Result) any
 }{
-	{"result", "NULL", func(r dedup.Result) any { return r.Data }, func(r *dedup.Result) any { return &r.Data }},
-	{"validation", "''", func(r dedup.Result) any { return r.Validation }, func(r *dedup.Result) any { return &r.Validation }},
+	{"result", "NULL", func(_ dedup.Lease, r dedup.Result) any { return r.Data }, func(r *dedup.Result) any { return &r.Data }},
+	{
+		"validation", "''", func(l dedup.Lease, r dedup.Result) any { return cmp.Or(r.Validation, l.Validation) },
+		func(r *dedup.Result) any { return &r.Validation },
+	},
 }
 
 // The columns in a SELECT, and the assignments of a new owner.
@@ -35,11 +39,11 @@ func eachResultColumn(text func(name, empty string) string) string {
 var complete = "UPDATE {records} SET " + assignResult + ", error = COALESCE(NULLIF(?, ''), error), status = 'COMPLETED' WHERE id = ? AND owner = ?"
 
 // completeArgs are the arguments of complete.
-func completeArgs(res dedup.Result, key, owner string) (args []any) {
+func completeArgs(l dedup.Lease, res dedup.Result) (args []any) {
 	for _, c := range resultColumns {
-		args = append(args, c.arg(res))
+		args = append(args, c.arg(l, res))
 	}
-	return append(args, causeText(res.Skipped), key, owner)
+	return append(args, causeText(res.Skipped), l.Key, l.Owner)
 }
 
 // resultTargets are the targets of a scan of resultNames.

@@ -90,7 +90,7 @@ var attributeOperations = map[string]struct {
 	},
 	"an inbox whose handler skips the event": {
 		run:  func(x *exam, key string) { x.needInbox(); x.handleInInbox(key, sqsonce.Skip("void")) },
-		adds: func(*exam) []string { return []string{"error"} },
+		adds: func(*exam) []string { return []string{"error", "validation"} },
 	},
 	"Do": {
 		run: func(x *exam, key string) {
@@ -105,7 +105,7 @@ var attributeOperations = map[string]struct {
 	},
 	"an inbox that commits": {
 		run:  func(x *exam, key string) { x.needInbox(); x.handleInInbox(key, nil) },
-		adds: func(x *exam) []string { return x.Attributes.Commit },
+		adds: func(x *exam) []string { return append([]string{"validation"}, x.Attributes.Commit...) },
 	},
 	"an inbox that fails": {
 		run:  func(x *exam, key string) { x.needInbox(); x.handleInInbox(key, errors.New("failed")) },
@@ -280,12 +280,13 @@ func (x *exam) handle(key string, h sqsonce.Handler, optFns ...func(*dedup.Optio
 	x.deliver(key, h, x.once(optFns...).Handler)
 }
 
+// handleInInbox delivers it to an inbox with PayloadHash.
 func (x *exam) handleInInbox(key string, err error) {
 	if x.Attributes.Inbox == nil {
 		return
 	}
 	x.deliver(key, x.slow(err), func(h sqsonce.Handler) sqsonce.Handler {
-		guarded, err := x.Attributes.Inbox(x.Store, attributeConsumer, h, x.options)
+		guarded, err := x.Attributes.Inbox(x.Store, attributeConsumer, h, x.options, func(o *dedup.Options) { o.PayloadHash = hashOf })
 		if err != nil {
 			x.fatalf("making the inbox: %v", err)
 		}

@@ -2,7 +2,6 @@ package hosttest
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -20,51 +19,27 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/values"
 	"github.com/sqsonce/sqsonce/lambda"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// treatment is what both hosts do with a message, once its handler has returned.
-type treatment struct {
-	queue   bool   // it is still in the queue
-	dead    bool   // a copy is in the dead-letter queue
-	changed bool   // its visibility timeout was changed
-	failed  bool   // the function reports it as failed
-	told    bool   // Options.OnError is called
-	counted string // the worker's counts that grow
-}
-
-// decided has a row for each outcome that a handler's error can have.
-var decided = map[sqsonce.OutcomeKind]treatment{
-	sqsonce.OutcomeDone:        {counted: "Done"},
-	sqsonce.OutcomeSkipped:     {counted: "Skipped"},
-	sqsonce.OutcomeFailed:      {told: true, queue: true, changed: true, failed: true, counted: "Failed"},
-	sqsonce.OutcomeInProgress:  {queue: true, changed: true, failed: true},
-	sqsonce.OutcomeRejected:    {told: true, dead: true, counted: "Failed Rejected"},
-	sqsonce.OutcomeLeaseLost:   {queue: true, failed: true, counted: "LeasesLost"},
-	sqsonce.OutcomeUnavailable: {told: true, queue: true, changed: true, failed: true, counted: "Unavailable"},
-}
-
-// madeByHosts are the outcomes that no error has, and the tests of what becomes of them.
-var madeByHosts = map[sqsonce.OutcomeKind]string{
-	sqsonce.OutcomeShutdown:   "lambda.TestHooks, sqsworker.TestHooks",
-	sqsonce.OutcomeAbandoned:  "lambda.TestAbandoned",
-	sqsonce.OutcomeNotStarted: "lambda.TestFIFOFailureEndsItsGroupOnly",
-}
-
 func TestEachOutcomeIsDecided(t *testing.T) {
-	for _, kind := range values.Outcomes() {
-		want, ok := decided[kind]
-		err, has := values.Errors[kind]
-		if _, made := madeByHosts[kind]; made {
-			continue
+	values.EachOutcome(t, func(kind sqsonce.OutcomeKind, o values.Outcome) {
+		if o.ByHosts != "" {
+			return
 		}
-		if !ok || !has || sqsonce.OutcomeOf(err).Kind != kind {
-			t.Errorf("outcome %s: decide what both hosts do with it, and give it an error in package values", kind)
-			continue
+		for host, decide := range map[string]func(*testing.T, error, values.Outcome) values.Outcome{"worker": decideInWorker, "function": decideInFunction} {
+			t.Run(host+"/"+kind.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					want := o
+					want.Err = nil
+					if d := cmp.Diff(want, decide(t, o.Err, want)); d != "" {
+						t.Errorf("(-want +got):\n%s", d)
+					}
+				})
+			})
 		}
-		t.Run("worker/"+kind.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { decideInWorker(t, err, want) }) })
-		t.Run("function/"+kind.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { decideInFunction(t, err, want) }) })
-	}
+	})
 }
 
 // told is set by Options.OnError.
@@ -72,7 +47,9 @@ type told struct{ atomic.Bool }
 
 func (b *told) set(context.Context, *sqsonce.Message, error) { b.Store(true) }
 
-func decideInWorker(t *testing.T, err error, want treatment) {
+// decideInWorker returns what a worker makes of a message whose handler returns err, in the fields of a worker. The others are those
+// of want.
+func decideInWorker(t *testing.T, err error, want values.Outcome) values.Outcome {
 	w := newFixture(t, setup{quiet: true, visibility: time.Minute, maxReceives: maxReceives})
 	w.send(message{name: "a1"})
 	p := w.newProcess()
@@ -87,30 +64,30 @@ func decideInWorker(t *testing.T, err error, want treatment) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- k.Run(ctx) }()
 	time.Sleep(900 * time.Millisecond) // before a second run
-	got := treatment{queue: len(w.sqs.Messages(w.url)) > 0, dead: len(w.sqs.Messages(w.dlq)) > 0, failed: want.failed, changed: want.changed, told: told.Load()}
+	got := want
+	got.Queued, got.Dead, got.Told = len(w.sqs.Messages(w.url)) > 0, len(w.sqs.Messages(w.dlq)) > 0, told.Load()
 	stats := reflect.ValueOf(k.Stats())
 	var counted []string
-	for _, row := range decided {
-		for _, name := range strings.Fields(row.counted) {
+	for _, o := range values.Outcomes {
+		for _, name := range strings.Fields(o.Counted) {
 			if stats.FieldByName(name).Int() > 0 && !slices.Contains(counted, name) {
 				counted = append(counted, name)
 			}
 		}
 	}
 	slices.Sort(counted)
-	got.counted = strings.Join(counted, " ")
-	if d := cmp.Diff(want, got, cmp.AllowUnexported(treatment{})); d != "" {
-		t.Errorf("worker (-want +got):\n%s", d)
-	}
+	got.Counted = strings.Join(counted, " ")
 	stop()
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
 	p.kill()
 	w.admin.kill()
+	return got
 }
 
-func decideInFunction(t *testing.T, err error, want treatment) {
+// decideInFunction is decideInWorker for a function.
+func decideInFunction(t *testing.T, err error, want values.Outcome) values.Outcome {
 	w := newFixture(t, setup{quiet: true, visibility: time.Minute, maxReceives: maxReceives})
 	w.send(message{name: "a1"})
 	p := w.newProcess()
@@ -127,16 +104,13 @@ func decideInFunction(t *testing.T, err error, want treatment) {
 	defer cancel()
 	response, invokeErr := handle(ctx, received)
 	// An invocation in which nothing was handled may be an error as a whole.
-	got := treatment{failed: len(response.BatchItemFailures) > 0 || invokeErr != nil, counted: want.counted, dead: len(w.sqs.Messages(w.dlq)) > 0, told: told.Load()}
-	for _, c := range w.sqs.Calls() {
-		got.changed = got.changed || c.Op == "ChangeMessageVisibility" || c.Op == "ChangeMessageVisibilityBatch"
-	}
-	got.queue = got.failed // the mapping deletes what is not reported
-	if d := cmp.Diff(want, got, cmp.AllowUnexported(treatment{})); d != "" {
-		t.Errorf("function (-want +got):\n%s\n%v", d, errors.Join(invokeErr))
-	}
+	got := want
+	got.Failed, got.Dead, got.Told = len(response.BatchItemFailures) > 0 || invokeErr != nil, len(w.sqs.Messages(w.dlq)) > 0, told.Load()
+	got.Queued = got.Failed // the mapping deletes what is not reported
+	got.Delayed = slices.ContainsFunc(w.sqs.Calls(), func(c fault.Call) bool { return strings.HasPrefix(c.Op, "ChangeMessageVisibility") })
 	p.kill()
 	w.admin.kill()
+	return got
 }
 
 // receiveEvent receives the one message of the queue, as an event source mapping does.

@@ -18,23 +18,77 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// Outcomes returns every [sqsonce.OutcomeKind].
-func Outcomes() (all []sqsonce.OutcomeKind) {
-	for k := sqsonce.OutcomeKind(0); !strings.HasPrefix(k.String(), "outcome "); k++ {
-		all = append(all, k)
-	}
-	return all
+// Outcome is what each package makes of a [sqsonce.OutcomeKind].
+type Outcome struct {
+	Name string
+	// Err is an error with that outcome. ByHosts has the tests of an outcome that no error has, because hosts make it.
+	Err     error
+	ByHosts string
+
+	// What both hosts do after a handler returned Err.
+	Queued  bool   // the message is still in the queue
+	Dead    bool   // a copy is in the dead-letter queue
+	Delayed bool   // its visibility timeout was changed
+	Failed  bool   // the function reports it as failed
+	Told    bool   // Options.OnError is called
+	Counted string // the fields of the worker's Stats that grow
+
+	SpanFailed bool // the handler's span is an error, with an error.type
+
+	// What a sqlstore.Processor makes of an event whose handler returned Err. Wait is the least time until its next attempt.
+	Event Event
 }
 
-// Errors has an error of each outcome that a handler's error can have. The others are made by hosts.
-var Errors = map[sqsonce.OutcomeKind]error{
-	sqsonce.OutcomeDone:        nil,
-	sqsonce.OutcomeSkipped:     fmt.Errorf("order: %w", sqsonce.Skip("void")),
-	sqsonce.OutcomeFailed:      errBoom,
-	sqsonce.OutcomeInProgress:  sqsonce.RetryAfter(time.Minute, sqsonce.ErrInProgress),
-	sqsonce.OutcomeRejected:    sqsonce.Reject(errBoom),
-	sqsonce.OutcomeLeaseLost:   sqsonce.ErrLeaseLost,
-	sqsonce.OutcomeUnavailable: sqsonce.Unavailable(errBoom),
+// Event is the state of a deferred event.
+type Event struct {
+	Done, Parked bool
+	Attempts     int
+	Wait         time.Duration
+}
+
+// Outcomes has a row for each [sqsonce.OutcomeKind].
+var Outcomes = map[sqsonce.OutcomeKind]Outcome{
+	sqsonce.OutcomeDone: {Name: "done", Counted: "Done", Event: Event{Done: true, Attempts: 1}},
+	sqsonce.OutcomeSkipped: {
+		Name: "skipped", Err: fmt.Errorf("order: %w", sqsonce.Skip("void")),
+		Counted: "Skipped", Event: Event{Done: true, Attempts: 1},
+	},
+	sqsonce.OutcomeFailed: {
+		Name: "failed", Err: errBoom,
+		Queued: true, Delayed: true, Failed: true, Told: true, Counted: "Failed", SpanFailed: true, Event: Event{Attempts: 1},
+	},
+	sqsonce.OutcomeInProgress: {
+		Name: "in_progress", Err: sqsonce.RetryAfter(time.Minute, sqsonce.ErrInProgress),
+		Queued: true, Delayed: true, Failed: true, Event: Event{Attempts: 1},
+	},
+	sqsonce.OutcomeRejected: {
+		Name: "rejected", Err: sqsonce.Reject(errBoom),
+		Dead: true, Told: true, Counted: "Failed Rejected", SpanFailed: true, Event: Event{Parked: true, Attempts: 1},
+	},
+	sqsonce.OutcomeLeaseLost: {
+		Name: "lease_lost", Err: sqsonce.ErrLeaseLost,
+		Queued: true, Failed: true, Counted: "LeasesLost", SpanFailed: true, Event: Event{Attempts: 1},
+	},
+	sqsonce.OutcomeUnavailable: {
+		Name: "unavailable", Err: sqsonce.Unavailable(errBoom),
+		Queued: true, Delayed: true, Failed: true, Told: true, Counted: "Unavailable", SpanFailed: true, Event: Event{Wait: 10 * time.Second},
+	},
+	sqsonce.OutcomeShutdown:   {Name: "shutdown", ByHosts: "lambda.TestHooks, sqsworker.TestHooks"},
+	sqsonce.OutcomeAbandoned:  {Name: "abandoned", ByHosts: "lambda.TestAbandoned", SpanFailed: true},
+	sqsonce.OutcomeNotStarted: {Name: "not_started", ByHosts: "lambda.TestFIFOFailureEndsItsGroupOnly"},
+}
+
+// EachOutcome calls f for each [sqsonce.OutcomeKind]. It fails the test for one that has no row in Outcomes.
+func EachOutcome(t testing.TB, f func(k sqsonce.OutcomeKind, o Outcome)) {
+	t.Helper()
+	for k := sqsonce.OutcomeKind(0); !strings.HasPrefix(k.String(), "outcome "); k++ {
+		o, ok := Outcomes[k]
+		if !ok || k.String() != o.Name || o.ByHosts == "" && sqsonce.OutcomeOf(o.Err).Kind != k {
+			t.Errorf("outcome %s: decide in values.Outcomes what each package makes of it", k)
+			continue
+		}
+		f(k, o)
+	}
 }
 
 var errBoom = errors.New("boom")

@@ -32,9 +32,7 @@ ApproximateAgeOfOldestMessage, asked once a minute and some minutes late, if clo
 change of the queue's depth in the last minute, and EMPTY IN how long the messages last at that rate. SQS's numbers are approximate.
 Unknown values are -.
 
-Lines in a pipe: "worker", name, URL, queue, state, done, failed and received a second, running, concurrency, in flight, held,
-oldest running in seconds, stuck, leases lost, why; "queue", name, visible, in flight, delayed, oldest in seconds, done and change a
-second, seconds until it is empty, DLQ, messages of the DLQ, why.
+Lines in a pipe: `+inWords(workerColumns)+"; "+inWords(queueColumns)+`.
 
 Exit codes of --once and of a pipe, for the workers and queues of the flags: 0 all answered, 1 none did, 4 some did not, 6 credentials
 or permission. Queues that only workers name, and ages, do not count. Otherwise 0 after an interrupt or --timeout.`,
@@ -86,9 +84,9 @@ func (a *app) showOnce(ctx context.Context, t *top) error {
 	case a.flags.json:
 		err = a.printJSON(s)
 	case a.width == 0:
-		err = a.printTable(nil, s.lines())
+		err = a.printTable(nil, s.lines(a))
 	default:
-		err = a.printFitted(s.tables(a.width))
+		err = a.printFitted(s.tables(a, a.width))
 	}
 	return errors.Join(err, s.failed())
 }

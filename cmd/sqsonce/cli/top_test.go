@@ -388,7 +388,7 @@ func TestTopFigures(t *testing.T) {
 		t.Error(got)
 	}
 	s := snapshot{Notes: []string{"no credentials: \x1b[2J" + strings.Repeat("x", 100)}}
-	for _, line := range s.frame(60) {
+	for _, line := range s.frame(&app{width: 60}, 60) {
 		if strings.ContainsRune(line, '\x1b') || len(line) > 62 {
 			t.Errorf("%q", line)
 		}

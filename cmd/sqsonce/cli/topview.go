@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,69 +12,101 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 )
 
-// column is a column of a table that fits the terminal.
-type column struct {
-	head string
-	drop int // the greatest goes first where there is no room; 0: never
+// The columns of top, and the heads of those that are left out on a narrow terminal, in this order.
+var (
+	workerColumns = []shownColumn[*workerRow]{
+		{"", `"worker"`, func(_ *app, w *workerRow) string { return "worker" }},
+		{"", "name", func(_ *app, w *workerRow) string { return w.Name }},
+		{"WORKER", "URL", func(a *app, w *workerRow) string { return w.address(a) }},
+		{"NAME", "", func(_ *app, w *workerRow) string { return orDash(w.Name) }},
+		{"QUEUE", "queue", func(a *app, w *workerRow) string { return a.orDash(w.Queue) }},
+		{"STATE", "state", func(a *app, w *workerRow) string { return a.orDash(w.State) }},
+		{"DONE/S", "done a second", func(_ *app, w *workerRow) string { return rate(w.Done) }},
+		{"FAILED/S", "failed a second", func(_ *app, w *workerRow) string { return rate(w.Failed) }},
+		{"RECEIVED/S", "received a second", func(_ *app, w *workerRow) string { return rate(w.Received) }},
+		{"RUNNING", "running", func(a *app, w *workerRow) string { return w.runningOf(a) }},
+		{"", "concurrency", func(_ *app, w *workerRow) string { return whole(w.Concurrency) }},
+		{"IN FLIGHT", "in flight", func(_ *app, w *workerRow) string { return whole(w.InFlight) }},
+		{"HELD", "held", func(_ *app, w *workerRow) string { return whole(w.Held) }},
+		{"OLDEST", "oldest running in seconds", func(a *app, w *workerRow) string { return a.long(w.OldestRunning) }},
+		{"STUCK", "stuck", func(_ *app, w *workerRow) string { return whole(w.Stuck) }},
+		{"LOST", "leases lost", func(_ *app, w *workerRow) string { return whole(w.LeasesLost) }},
+		{"WHY", "why", func(_ *app, w *workerRow) string { return w.why() }},
+	}
+	workersLeaveOut = []string{"NAME", "RECEIVED/S", "HELD", "IN FLIGHT", "LOST", "STATE", "OLDEST", "FAILED/S", "STUCK", "RUNNING"}
+
+	queueColumns = []shownColumn[*queueRow]{
+		{"", `"queue"`, func(_ *app, q *queueRow) string { return "queue" }},
+		{"QUEUE", "name", func(a *app, q *queueRow) string { return a.orDash(q.Queue) }},
+		{"VISIBLE", "visible", func(_ *app, q *queueRow) string { return whole(q.Visible) }},
+		{"IN FLIGHT", "in flight", func(_ *app, q *queueRow) string { return whole(q.InFlight) }},
+		{"DELAYED", "delayed", func(_ *app, q *queueRow) string { return whole(q.Delayed) }},
+		{"OLDEST", "oldest in seconds", func(a *app, q *queueRow) string { return a.long(q.Oldest) }},
+		{"DONE/S", "done a second", func(_ *app, q *queueRow) string { return rate(q.Done) }},
+		{"CHANGE/S", "change a second", func(_ *app, q *queueRow) string { return rate(q.Change) }},
+		{"EMPTY IN", "seconds until it is empty", func(a *app, q *queueRow) string { return q.emptyIn(a) }},
+		{"", "DLQ", func(_ *app, q *queueRow) string { return orDash(q.DLQ) }},
+		{"IN DLQ", "messages of the DLQ", func(_ *app, q *queueRow) string { return whole(q.InDLQ) }},
+		{"DLQ", "", func(_ *app, q *queueRow) string { return orDash(q.DLQ) }},
+		{"WHY", "why", func(_ *app, q *queueRow) string { return q.why() }},
+	}
+	queuesLeaveOut = []string{"DLQ", "DELAYED", "DONE/S", "CHANGE/S", "IN FLIGHT", "OLDEST", "EMPTY IN"}
+)
+
+// address is the URL without its scheme: names of replicas are the same.
+func (w *workerRow) address(a *app) string {
+	if a.width == 0 {
+		return w.URL
+	}
+	return strings.TrimPrefix(w.URL, "http://")
 }
 
-var workerColumns = []column{
-	{"WORKER", 0}, {"NAME", 10}, {"QUEUE", 0}, {"STATE", 5}, {"DONE/S", 0}, {"FAILED/S", 3}, {"RECEIVED/S", 9}, {"RUNNING", 1},
-	{"IN FLIGHT", 7}, {"HELD", 8}, {"OLDEST", 4}, {"STUCK", 2}, {"LOST", 6}, {"WHY", 0},
+func (w *workerRow) runningOf(a *app) string {
+	if a.width == 0 || w.Concurrency == nil {
+		return whole(w.Running)
+	}
+	return whole(w.Running) + " of " + whole(w.Concurrency)
 }
 
-var queueColumns = []column{
-	{"QUEUE", 0}, {"VISIBLE", 0}, {"IN FLIGHT", 3}, {"DELAYED", 7}, {"OLDEST", 2}, {"DONE/S", 6}, {"CHANGE/S", 4}, {"EMPTY IN", 1},
-	{"IN DLQ", 0}, {"DLQ", 8}, {"WHY", 0},
+func (a *app) orDash(s string) string {
+	if a.width == 0 {
+		return s
+	}
+	return orDash(s)
+}
+
+// long is a number of seconds, for a person on a terminal.
+func (a *app) long(v *float64) string {
+	if a.width == 0 {
+		return whole(v)
+	}
+	return long(v)
+}
+
+func (q *queueRow) emptyIn(a *app) string {
+	if a.width == 0 || q.EmptyIn == nil {
+		return a.long(q.EmptyIn)
+	}
+	return "about " + a.long(q.EmptyIn)
 }
 
 // lines are those of a pipe.
-func (s *snapshot) lines() [][]string {
-	var lines [][]string
-	for _, w := range s.Workers {
-		lines = append(lines, []string{
-			"worker", w.Name, w.URL, w.Queue, w.State, rate(w.Done), rate(w.Failed), rate(w.Received), whole(w.Running), whole(w.Concurrency),
-			whole(w.InFlight), whole(w.Held), whole(w.OldestRunning), whole(w.Stuck), whole(w.LeasesLost), w.why(),
-		})
-	}
-	for _, q := range s.Queues {
-		lines = append(lines, []string{
-			"queue", q.Queue, whole(q.Visible), whole(q.InFlight), whole(q.Delayed), whole(q.Oldest), rate(q.Done), rate(q.Change), whole(q.EmptyIn),
-			orDash(q.DLQ), whole(q.InDLQ), q.why(),
-		})
-	}
-	return lines
+func (s *snapshot) lines(a *app) [][]string {
+	_, workers := cellsOf(a, workerColumns, s.Workers)
+	_, queues := cellsOf(a, queueColumns, s.Queues)
+	return append(workers, queues...)
 }
 
 // tables are the lines of a terminal.
-func (s *snapshot) tables(width int) []string {
-	var workers, queues [][]string
-	for _, w := range s.Workers {
-		running := whole(w.Running)
-		if w.Concurrency != nil {
-			running += " of " + whole(w.Concurrency)
-		}
-		address := strings.TrimPrefix(w.URL, "http://") // names of replicas are the same
-		workers = append(workers, []string{
-			address, orDash(w.Name), orDash(w.Queue), orDash(w.State), rate(w.Done), rate(w.Failed), rate(w.Received), running,
-			whole(w.InFlight), whole(w.Held), long(w.OldestRunning), whole(w.Stuck), whole(w.LeasesLost), w.why(),
-		})
-	}
-	for _, q := range s.Queues {
-		empty := long(q.EmptyIn)
-		if q.EmptyIn != nil {
-			empty = "about " + empty
-		}
-		queues = append(queues, []string{
-			orDash(q.Queue), whole(q.Visible), whole(q.InFlight), whole(q.Delayed), long(q.Oldest), rate(q.Done), rate(q.Change), empty,
-			whole(q.InDLQ), orDash(q.DLQ), q.why(),
-		})
-	}
-	lines := fitted(width, workerColumns, workers)
+func (s *snapshot) tables(a *app, width int) []string {
+	heads, cells := cellsOf(a, workerColumns, s.Workers)
+	workers := fitted(width, heads, workersLeaveOut, cells)
+	heads, cells = cellsOf(a, queueColumns, s.Queues)
+	queues := fitted(width, heads, queuesLeaveOut, cells)
 	if len(workers) > 0 && len(queues) > 0 {
-		lines = append(lines, "")
+		workers = append(workers, "")
 	}
-	return append(lines, fitted(width, queueColumns, queues)...)
+	return append(workers, queues...)
 }
 
 const (
@@ -83,16 +116,13 @@ const (
 
 // fitted makes the lines of a table, which are no wider than the terminal: columns are left out first, then lines are cut. The last
 // column is left out where it has nothing.
-func fitted(width int, columns []column, rows [][]string) []string {
+func fitted(width int, heads, leaveOut []string, rows [][]string) []string {
 	if len(rows) == 0 {
 		return nil
 	}
-	last := len(columns) - 1
-	cells := [][]string{nil}
-	for _, c := range columns {
-		cells[0] = append(cells[0], c.head)
-	}
-	widths := make([]int, len(columns))
+	last := len(heads) - 1
+	cells := [][]string{heads}
+	widths := make([]int, len(heads))
 	for _, row := range rows {
 		var line []string
 		for i, cell := range row {
@@ -103,30 +133,30 @@ func fitted(width int, columns []column, rows [][]string) []string {
 		}
 		cells = append(cells, line)
 	}
-	for i := range columns {
+	for i := range heads {
 		for j, line := range cells {
 			if j > 0 || i < last {
 				widths[i] = max(widths[i], runewidth.StringWidth(line[i]))
 			}
 		}
 	}
-	out := make([]bool, len(columns))
+	out := make([]bool, len(heads))
 	out[last] = widths[last] == 0
 	widths[last] = min(widths[last], leastReason)
-	for {
-		total, next := -2, -1
-		for i, c := range columns {
-			if out[i] {
-				continue
-			}
-			if total += widths[i] + 2; c.drop > 0 && (next < 0 || c.drop > columns[next].drop) {
-				next = i
-			}
-		}
-		if total <= width || next < 0 {
+	total := 2*last - 2
+	for _, w := range widths {
+		total += w
+	}
+	if !out[last] {
+		total += 2
+	}
+	for _, head := range leaveOut {
+		if total <= width {
 			break
 		}
-		out[next] = true
+		i := slices.Index(heads, head)
+		out[i] = true
+		total -= widths[i] + 2
 	}
 	var lines []string
 	for _, line := range cells {
@@ -194,7 +224,7 @@ const (
 // draw draws over what was drawn before. The size is read each time.
 func (s *screen) draw(shot *snapshot) error {
 	width, height := s.a.size()
-	lines := shot.frame(width)
+	lines := shot.frame(s.a, width)
 	if over := len(lines) - height; height > 0 && over > 0 {
 		lines = append(lines[:height-1], runewidth.Truncate(fmt.Sprintf("… %d more lines", over+1), width, "…"))
 	}
@@ -220,7 +250,7 @@ func (s *screen) write(text string) error {
 }
 
 // frame is a snapshot with a head.
-func (s *snapshot) frame(width int) []string {
+func (s *snapshot) frame(a *app, width int) []string {
 	away := 0
 	for _, w := range s.Workers {
 		if w.err != nil {
@@ -231,7 +261,7 @@ func (s *snapshot) frame(width int) []string {
 	if away > 0 {
 		head += fmt.Sprintf("  no answer from %d processes", away)
 	}
-	lines := append([]string{head, ""}, s.tables(width)...)
+	lines := append([]string{head, ""}, s.tables(a, width)...)
 	for i, n := range s.Notes {
 		if i == 0 {
 			lines = append(lines, "")

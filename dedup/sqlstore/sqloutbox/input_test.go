@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -80,7 +81,7 @@ func TestAddAfterTheTransaction(t *testing.T) {
 
 // A server that takes no writes: Add, Check and a relay's first call say so.
 func TestReadOnly(t *testing.T) {
-	each(t, []string{"PostgreSQL", "MariaDB", "SQLite"}, func(t *testing.T, b *bed) {
+	each(t, sqlbed.Names, func(t *testing.T, b *bed) {
 		b.commit(t, b.outbox(t), event("g", "1"))
 		db := b.readOnly(t)
 		o := b.through(t, db, "box")

@@ -25,21 +25,22 @@ func (e *MySQLError) Error() string { return "refused" }
 func TestLoginIsNoPermission(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
+		d      sqldb.Dialect
 		err    error
 		denied bool
 	}{
-		{stateError("28P01"), false},
-		{stateError("28000"), false},
-		{stateError("3D000"), false},
-		{stateError("42501"), true},
-		{stateError("42P01"), true},
-		{&MySQLError{1045}, false},
-		{&MySQLError{1130}, false},
-		{&MySQLError{4151}, false},
-		{&MySQLError{1142}, true},
-		{&MySQLError{1146}, true},
+		{sqldb.PostgreSQL, stateError("28P01"), false},
+		{sqldb.PostgreSQL, stateError("28000"), false},
+		{sqldb.PostgreSQL, stateError("3D000"), false},
+		{sqldb.PostgreSQL, stateError("42501"), true},
+		{sqldb.PostgreSQL, stateError("42P01"), true},
+		{sqldb.MySQL, &MySQLError{1045}, false},
+		{sqldb.MySQL, &MySQLError{1130}, false},
+		{sqldb.MySQL, &MySQLError{4151}, false},
+		{sqldb.MySQL, &MySQLError{1142}, true},
+		{sqldb.MySQL, &MySQLError{1146}, true},
 	} {
-		err := reporter.Unusable(sqldb.PostgreSQL, sqlstore.ErrAccessDenied, "", fmt.Errorf("delete: %w", tt.err))
+		err := reporter.Unusable(tt.d, sqlstore.ErrAccessDenied, "", fmt.Errorf("delete: %w", tt.err))
 		if errors.Is(err, outbox.ErrDenied) != tt.denied {
 			t.Errorf("%#v: ErrDenied is %t, want %t", tt.err, !tt.denied, tt.denied)
 		}

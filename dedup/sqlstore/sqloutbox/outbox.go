@@ -107,7 +107,7 @@ var reporter = sqldb.Reporter{
 	Unusable: func(d sqldb.Dialect, problem error, detail string, err error) error {
 		unusable := &sqlstore.DatabaseError{Dialect: sqlstore.Dialect(d.Unplaced()), Problem: problem, Detail: detail, Err: err}
 		// A failover causes the one for a while, a change of the password the other. Relays go on after both.
-		if problem == sqlstore.ErrReadOnly || sqldb.IsLogin(err) {
+		if problem == sqlstore.ErrReadOnly || d.IsLogin(err) {
 			return unusable
 		}
 		return fmt.Errorf("%w: %w", outbox.ErrDenied, unusable)

@@ -30,6 +30,10 @@ const (
 // Classify returns the meaning of err for a statement of the dialect.
 func (d Dialect) Classify(err error) Class { return d.engine.classify(err) }
 
+// IsLogin reports that the database refused a connection, and no statement: a password, the host, or the account. It says nothing
+// about what the role may do.
+func (d Dialect) IsLogin(err error) bool { return d.engine.isLogin(err) }
+
 // RolledBack reports whether a transaction that ended in err was rolled back and may be run again, such as a deadlock's
 // victim. It is false for an error after which the commit's outcome is unknown.
 func (d Dialect) RolledBack(err error) bool {

@@ -69,6 +69,8 @@ type engine struct {
 
 	// classify says what an error of the driver means.
 	classify func(error) Class
+	// isLogin says that an error of the driver refuses a connection: see IsLogin.
+	isLogin func(error) bool
 	// readOnly is a query that returns 1 if this server, or this connection, takes no writes.
 	readOnly string
 	// failsOver says that a database that takes no writes may do so because of a failover, and for a while.

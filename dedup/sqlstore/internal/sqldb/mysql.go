@@ -53,6 +53,7 @@ var mysql = &engine{
 	},
 
 	classify:   classifyMySQL,
+	isLogin:    isMySQLLogin,
 	readOnly:   "SELECT CASE WHEN @@global.read_only OR @@global.innodb_read_only THEN 1 ELSE 0 END",
 	failsOver:  yes,
 	autocommit: "SELECT @@session.autocommit",
@@ -190,6 +191,16 @@ func classifyMySQL(err error) Class {
 		return classifyNoReply(err)
 	}
 	return mysqlNumbers[number]
+}
+
+func isMySQLLogin(err error) bool {
+	number, _ := mysqlNumber(err)
+	return mysqlLogins[number]
+}
+
+// mysqlLogins are the numbers of MySQL and MariaDB. 1044 refuses the database to a login; a statement's table is 1142.
+var mysqlLogins = map[uint64]bool{
+	1044: true, 1045: true, 1049: true, 1129: true, 1130: true, 1698: true, 1820: true, 1862: true, 3118: true, 4151: true,
 }
 
 var mysqlNumbers = map[uint64]Class{

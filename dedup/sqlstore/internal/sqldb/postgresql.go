@@ -57,6 +57,7 @@ var postgresql = &engine{
 	migrate: inTx("BEGIN", "SELECT pg_advisory_xact_lock(hashtext($1))"),
 
 	classify:   classifyPostgreSQL,
+	isLogin:    isPostgreSQLLogin,
 	readOnly:   "SELECT CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END",
 	failsOver:  yes,
 	autocommit: none,
@@ -153,6 +154,11 @@ type sqlState interface {
 }
 
 // See https://www.postgresql.org/docs/current/errcodes-appendix.html.
+func isPostgreSQLLogin(err error) bool {
+	e, ok := errors.AsType[sqlState](err)
+	return ok && (strings.HasPrefix(e.SQLState(), "28") || e.SQLState() == "3D000")
+}
+
 func classifyPostgreSQL(err error) Class {
 	e, ok := errors.AsType[sqlState](err)
 	if !ok {

@@ -47,6 +47,7 @@ var sqlite = &engine{
 	migrate: inTx("BEGIN IMMEDIATE", none),
 
 	classify:   classifySQLite,
+	isLogin:    func(error) bool { return false }, // a file has no logins
 	readOnly:   "SELECT query_only FROM pragma_query_only",
 	failsOver:  no,
 	autocommit: none,
