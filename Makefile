@@ -2,7 +2,7 @@
 MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path '*/node_modules/*'))
 BIN     := $(CURDIR)/bin
 # make test PKG=./dedup/... ARGS='-run TestX -v'
-PKG  ?= ./...
+PKG  ?=
 ARGS ?=
 
 .PHONY: help
@@ -22,8 +22,11 @@ telemetry: ## Run the demo under Prometheus and a collector: every query of the 
 
 # internal/release compiles the module many times.
 TESTED_ALL = $(filter required install,$(EMULATORS))
+# Packages are tested in this order, one for each core at a time: a long one that comes last would run alone.
+LONG = ./dedup/sqlstore/... ./dedup/dynamostore/... ./internal/hosttest ./internal/proof/...
+# Go's cache of results sees no change of a file outside of the module: the tests of these read some.
+READERS = $(if $(TESTED_ALL),./internal/release) ./cmd/sqsonce
 
-# Go's cache of results sees no change of a file outside of the module: the tests of internal/release and cmd/sqsonce read some.
 .PHONY: test
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
 	@echo "this takes about 7 minutes of CPU time, and compiles for some more the first time; make test PKG=./dedup/... tests one folder"
@@ -31,8 +34,8 @@ test: ## Run every test of every module (EMULATORS=required: with the emulators 
 	@[ "$${BROWSER:-off}" != off ] || echo "the console is not tested in a browser: make console-test"
 	@[ -n "$(TESTED_ALL)" ] || echo "what releases and README's first hour build is not tested: EMULATORS=required"
 	@set -e; export BROWSER=$${BROWSER:-off}; \
-		for m in $(if $(TESTED_ALL),$(MODULES),$(filter-out ./internal/release,$(MODULES))); do \
-			(cd $$m && go test -timeout 30m $$(case $$m in (./internal/release|./cmd/sqsonce) echo -count=1;; esac) $(ARGS) $(PKG)); done
+		$(if $(PKG),,go test -timeout 30m $(ARGS) $(LONG) $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release,$(MODULES)));) \
+		go test -timeout 30m -count=1 $(ARGS) $(or $(PKG),$(READERS:%=%/...))
 
 .PHONY: console-test
 console-test: ## Test the pages of sqsonce console in Chromium (skipped where it is not installed; BROWSER=required: or fail; ARGS=-update writes the screenshots of docs/)
@@ -45,8 +48,8 @@ emulators: ## Install the emulators that tests compare with, 1 GB in the user's 
 # The packages with goroutines of ours. Searches and simulations in one goroutine, and processes, show a race detector nothing.
 RACED = . ./dedup ./dedup/dynamostore ./dedup/memstore ./emf ./fifo/... ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./lambda ./localstack ./localstack/esm ./localstack/mem... ./localstack/runtimeapi ./internal/ops ./sqsworker ./status
 .PHONY: race
-race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators
-	EMULATORS=off go test -race -timeout 30m -skip "^Test(Process|Killed|RedriveProperties)" $(ARGS) $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))
+race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators, with a fifth of the draws
+	EMULATORS=off go test -race -short -vet=off -timeout 30m -skip "^Test(Process|Killed|RedriveProperties|Soak|.*Sees$$)" $(ARGS) $(or $(PKG),$(RACED))
 
 .PHONY: bench
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)
@@ -107,10 +110,11 @@ fuzz: ## Run every fuzz target 200,000 times: 6 minutes
 .PHONY: lint
 lint: ## Check gofmt, vet, staticcheck, go.mod and go.sum of every module, and the CI workflow (downloads staticcheck and actionlint)
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not gofmt'd:"; echo "$$out"; exit 1; fi
+	go vet $(MODULES:%=%/...)
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(MODULES:%=%/...)
 	@set -e; for m in $(MODULES); do \
-		echo "lint $$m"; \
-		(cd $$m && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... && \
-			go mod tidy -diff && GOWORK=off go build -o /dev/null ./...); \
+		echo "go.mod and go.sum of $$m"; \
+		(cd $$m && go mod tidy -diff && GOWORK=off go list -export ./... >/dev/null); \
 	done
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 	$(MAKE) --no-print-directory words

@@ -26,6 +26,8 @@ func TestStorm(t *testing.T) {
 	storms := 300
 	if os.Getenv("SOAK") != "" {
 		storms = 20_000
+	} else if testing.Short() {
+		storms = 60
 	}
 	var total stormTotals
 	for seed := range uint64(storms) {

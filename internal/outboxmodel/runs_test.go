@@ -55,8 +55,6 @@ func TestRuns(t *testing.T) {
 				t.Skip("SOAK=1 searches it: over three million states")
 			case unchanged && want.states > quick:
 				t.Skip("the model and docs/protocol-outbox.md are those of its last search: see " + searched)
-			case raceDetector && want.states > quick:
-				t.Skip("one goroutine, and too long under the race detector")
 			}
 			got := r.Explore(largest, r.Want != None)
 			t.Logf("%s: %d states, %d steps deep: %s", r.Text, got.States, got.Depth, got.Fault)
@@ -80,7 +78,7 @@ func TestRuns(t *testing.T) {
 	if *update && soak {
 		writeTable(t, found)
 	}
-	if *update && !t.Failed() && !raceDetector {
+	if *update && !t.Failed() {
 		must.Do(t, os.WriteFile(searched, []byte(sum(t)), 0o644))
 	} else if len(table) != len(Runs) {
 		t.Errorf("doc.go has %d runs, there are %d", len(table), len(Runs))

@@ -13,6 +13,8 @@ func NoProblem(t *testing.T, run func(t *testing.T, p Plan) (problem string)) {
 	most := 1000
 	if os.Getenv("SOAK") != "" {
 		most = 1_000_000
+	} else if testing.Short() {
+		most = 200
 	}
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -1,5 +1,0 @@
-//go:build !race
-
-package outboxmodel
-
-const raceDetector = false
