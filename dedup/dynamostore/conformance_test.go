@@ -36,7 +36,8 @@ func TestConformance(t *testing.T) {
 			s := must.Get(New(b.client(b.srv), "missing"))(t)
 			return s
 		},
-		Attributes: attributes,
+		Attributes:   attributes,
+		RefusedInbox: refusedInbox,
 		Unlisted: func(t *testing.T) dedup.Store {
 			b := newBed(t)
 			s := b.store()
@@ -50,6 +51,23 @@ func TestConformance(t *testing.T) {
 			return s
 		},
 	})
+}
+
+// refusedInbox is the inbox of a handler which writes to a table that is not there, if the body says so.
+func refusedInbox(s dedup.Store, consumer string, ran func(), optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+	inbox, err := NewInbox(storeOf(s), consumer, optFns...)
+	if err != nil {
+		return nil, err
+	}
+	return inbox.Handler(func(_ context.Context, m *sqsonce.Message, tx *Tx) error {
+		ran()
+		write := &ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("effect")}}
+		if m.Body == "refused" {
+			write.TableName = aws.String("nosuch")
+		}
+		tx.Put(write)
+		return nil
+	}), nil
 }
 
 // attributes reads the items of a table, through the store's client.

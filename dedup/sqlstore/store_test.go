@@ -33,15 +33,32 @@ func TestStore(t *testing.T) {
 					b := EmptyBed(t, name) // without tables
 					return storeOn(t, b.DB, b.Dialect)
 				},
-				Attributes: attributes,
-				Unlisted:   func(t *testing.T) dedup.Store { return newRefuser(t, sqlbed.KindOf(name), false).store },
-				ReadOnly:   func(t *testing.T) dedup.Store { return readOnlyStore(t, NewBed(t, name)) },
-				Lease:      unit,
-				Grace:      time.Second,
-				RealTime:   true,
+				Attributes:   attributes,
+				Unlisted:     func(t *testing.T) dedup.Store { return newRefuser(t, sqlbed.KindOf(name), false).store },
+				ReadOnly:     func(t *testing.T) dedup.Store { return readOnlyStore(t, NewBed(t, name)) },
+				RefusedInbox: refusedInbox,
+				Lease:        unit,
+				Grace:        time.Second,
+				RealTime:     true,
 			})
 		})
 	}
+}
+
+// refusedInbox is the inbox of a handler which writes to a table that is not there, if the body says so.
+func refusedInbox(s dedup.Store, consumer string, ran func(), optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+	inbox, err := NewInbox(s.(*Store), consumer, optFns...)
+	if err != nil {
+		return nil, err
+	}
+	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+		ran()
+		if m.Body != "refused" {
+			return nil
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO no_such_table VALUES (1)")
+		return err
+	}), nil
 }
 
 func readOnlyStore(t *testing.T, b *Bed) *Store {

@@ -8,6 +8,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/question"
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 var unavailableCases = []testCase{
@@ -32,6 +33,27 @@ var unavailableCases = []testCase{
 			x.fatalf("Inspect on a store that answers reads: got error %v, want ErrNotFound", err)
 		}
 		x.accusesNoMessage()
+	}},
+	{name: "unavailable/not for a write of an inbox's handler", run: func(x *exam) {
+		if x.RefusedInbox == nil {
+			suite.Unsupported("the store has no inbox")
+		}
+		ran := false
+		h, err := x.RefusedInbox(x.Store, attributeConsumer, func() { ran = true }, x.options)
+		if err != nil {
+			x.fatalf("making the inbox: %v", err)
+		}
+		// The last one finds what the first one has left.
+		for _, d := range []struct {
+			body string
+			want sqsonce.OutcomeKind
+		}{{"refused", sqsonce.OutcomeFailed}, {"other", sqsonce.OutcomeDone}, {"refused", sqsonce.OutcomeFailed}} {
+			ran = false
+			err := h(x.ctx, x.message(d.body))
+			if kind := sqsonce.OutcomeOf(err).Kind; !ran || kind != d.want {
+				x.fatalf("the inbox's event %q: got outcome %s and error %v, handler called: %t; want a run and %s", d.body, kind, err, ran, d.want)
+			}
+		}
 	}},
 	{name: "unavailable/misconfigured", on: misconfigured, run: func(x *exam) {
 		x.eachMethod(func(method string, err error) {
