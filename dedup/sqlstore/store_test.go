@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,9 +26,19 @@ func TestStore(t *testing.T) {
 	for _, name := range sqlbed.Names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			NewBed(t, name) // skips the test if there is no server
+			b := EmptyBed(t, name)
+			b.DB.SetMaxIdleConns(100) // the cases run at once
+			var tables atomic.Int64
 			storetest.Run(t, storetest.Harness{
-				New:  func(t *testing.T) dedup.Store { return newStore(t, NewBed(t, name)) },
+				New: func(t *testing.T) dedup.Store {
+					if name != "PostgreSQL" {
+						return newStore(t, NewBed(t, name))
+					}
+					// A new database would be a copy of 8 MB.
+					d := b.Dialect.WithPrefix(fmt.Sprintf("case%d_", tables.Add(1)))
+					must.Do(t, Migrate(t.Context(), b.DB, d))
+					return storeOn(t, b.DB, d)
+				},
 				Away: func(t *testing.T) dedup.Store { return awayStore(t, EmptyBed(t, name)) },
 				Misconfigured: func(t *testing.T) dedup.Store {
 					b := EmptyBed(t, name) // without tables
