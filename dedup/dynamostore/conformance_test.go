@@ -36,8 +36,8 @@ func TestConformance(t *testing.T) {
 			s := must.Get(New(b.client(b.srv), "missing"))(t)
 			return s
 		},
-		Attributes:   attributes,
-		RefusedInbox: refusedInbox,
+		Attributes: attributes,
+		Inbox:      guardByInbox,
 		Unlisted: func(t *testing.T) dedup.Store {
 			b := newBed(t)
 			s := b.store()
@@ -51,23 +51,6 @@ func TestConformance(t *testing.T) {
 			return s
 		},
 	})
-}
-
-// refusedInbox is the inbox of a handler which writes to a table that is not there, if the body says so.
-func refusedInbox(s dedup.Store, consumer string, ran func(), optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
-	inbox, err := NewInbox(storeOf(s), consumer, optFns...)
-	if err != nil {
-		return nil, err
-	}
-	return inbox.Handler(func(_ context.Context, m *sqsonce.Message, tx *Tx) error {
-		ran()
-		write := &ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("effect")}}
-		if m.Body == "refused" {
-			write.TableName = aws.String("nosuch")
-		}
-		tx.Put(write)
-		return nil
-	}), nil
 }
 
 // attributes reads the items of a table, through the store's client.
@@ -88,16 +71,6 @@ var attributes = &storetest.Attributes{
 		}
 		return plain, nil
 	},
-	Inbox: func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
-		inbox, err := NewInbox(storeOf(s), consumer, optFns...)
-		if err != nil {
-			return nil, err
-		}
-		return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
-			tx.Put(&ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("effect of " + m.Body)}})
-			return h(ctx, m)
-		}), nil
-	},
 	Commit: []string{attrTx},
 	Foreign: func(ctx context.Context, s dedup.Store, key string) error {
 		_, err := storeOf(s).client.(*dynamodb.Client).PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: values{
@@ -106,6 +79,21 @@ var attributes = &storetest.Attributes{
 		}})
 		return err
 	},
+}
+
+func guardByInbox(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+	inbox, err := NewInbox(storeOf(s), consumer, optFns...)
+	if err != nil {
+		return nil, err
+	}
+	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+		write := &ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("effect of " + m.Body)}}
+		if m.Body == "refused" {
+			write.TableName = aws.String("nosuch")
+		}
+		tx.Put(write)
+		return h(ctx, m)
+	}), nil
 }
 
 func storeOf(s dedup.Store) *Store {
@@ -159,6 +147,7 @@ func TestConformanceInBatches(t *testing.T) {
 				return withCompanion{s, new(atomic.Int64)}
 			},
 			Attributes: attributes,
+			Inbox:      guardByInbox,
 		})
 	})
 	if got := batches.Load(); got < 50 {

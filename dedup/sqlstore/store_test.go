@@ -44,32 +44,16 @@ func TestStore(t *testing.T) {
 					b := EmptyBed(t, name) // without tables
 					return storeOn(t, b.DB, b.Dialect)
 				},
-				Attributes:   attributes,
-				Unlisted:     func(t *testing.T) dedup.Store { return newRefuser(t, sqlbed.KindOf(name), false).store },
-				ReadOnly:     func(t *testing.T) dedup.Store { return readOnlyStore(t, NewBed(t, name)) },
-				RefusedInbox: refusedInbox,
-				Lease:        unit,
-				Grace:        time.Second,
-				RealTime:     true,
+				Attributes: attributes,
+				Unlisted:   func(t *testing.T) dedup.Store { return newRefuser(t, sqlbed.KindOf(name), false).store },
+				ReadOnly:   func(t *testing.T) dedup.Store { return readOnlyStore(t, NewBed(t, name)) },
+				Inbox:      guardByInbox,
+				Lease:      unit,
+				Grace:      time.Second,
+				RealTime:   true,
 			})
 		})
 	}
-}
-
-// refusedInbox is the inbox of a handler which writes to a table that is not there, if the body says so.
-func refusedInbox(s dedup.Store, consumer string, ran func(), optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
-	inbox, err := NewInbox(s.(*Store), consumer, optFns...)
-	if err != nil {
-		return nil, err
-	}
-	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-		ran()
-		if m.Body != "refused" {
-			return nil
-		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO no_such_table VALUES (1)")
-		return err
-	}), nil
 }
 
 func readOnlyStore(t *testing.T, b *Bed) *Store {
@@ -109,13 +93,20 @@ var attributes = &storetest.Attributes{
 		}
 		return got, rows.Err()
 	},
-	Inbox: func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
-		inbox, err := NewInbox(s.(*Store), consumer, optFns...)
-		if err != nil {
-			return nil, err
+}
+
+func guardByInbox(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+	inbox, err := NewInbox(s.(*Store), consumer, optFns...)
+	if err != nil {
+		return nil, err
+	}
+	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+		err := h(ctx, m)
+		if err == nil && m.Body == "refused" {
+			_, err = tx.ExecContext(ctx, "INSERT INTO no_such_table VALUES (1)")
 		}
-		return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, _ *sql.Tx) error { return h(ctx, m) }), nil
-	},
+		return err
+	}), nil
 }
 
 // Sessions with other defaults: the store's statements mean the same in each.

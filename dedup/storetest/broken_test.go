@@ -68,13 +68,14 @@ func (s *switchable) unlisted() error {
 }
 
 // refusedInbox is an inbox of a switchable: the writes of its handlers are not kept.
-func refusedInbox(store dedup.Store, consumer string, ran func(), optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+func refusedInbox(store dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
 	s := store.(*switchable)
 	once, err := dedup.New(s, consumer, optFns...)
-	return once.Handler(func(_ context.Context, m *sqsonce.Message) error {
-		ran()
+	return once.Handler(func(ctx context.Context, m *sqsonce.Message) error {
 		refused := errors.New("no such table")
-		switch {
+		switch err := h(ctx, m); {
+		case err != nil:
+			return err
 		case m.Body != "refused", s.has("completes an event whose write was refused"):
 			return nil
 		case s.has("takes a handler's refused write for an outage"):

@@ -22,7 +22,7 @@ func harness(defect string) Harness {
 	}
 	return Harness{
 		New: with(nil), Away: with(sqsonce.Unavailable(errors.New("no answer"))), Misconfigured: with(sqsonce.ErrMisconfigured),
-		Unlisted: with(sqsonce.Unavailable(errUnlisted)), ReadOnly: with(errReadOnly), RefusedInbox: refusedInbox,
+		Unlisted: with(sqsonce.Unavailable(errUnlisted)), ReadOnly: with(errReadOnly), Inbox: refusedInbox,
 	}.withDefaults()
 }
 

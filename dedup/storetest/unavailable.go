@@ -8,7 +8,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/question"
-	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 var unavailableCases = []testCase{
@@ -35,14 +34,9 @@ var unavailableCases = []testCase{
 		x.accusesNoMessage()
 	}},
 	{name: "unavailable/not for a write of an inbox's handler", run: func(x *exam) {
-		if x.RefusedInbox == nil {
-			suite.Unsupported("the store has no inbox")
-		}
+		x.needInbox()
 		ran := false
-		h, err := x.RefusedInbox(x.Store, attributeConsumer, func() { ran = true }, x.options)
-		if err != nil {
-			x.fatalf("making the inbox: %v", err)
-		}
+		h := x.inbox(func(context.Context, *sqsonce.Message) error { ran = true; return nil })
 		// The last one finds what the first one has left.
 		for _, d := range []struct {
 			body string
