@@ -37,6 +37,7 @@ func TestConformance(t *testing.T) {
 			return s
 		},
 		Attributes: attributes,
+		Inbox:      guardByInbox,
 		Unlisted: func(t *testing.T) dedup.Store {
 			b := newBed(t)
 			s := b.store()
@@ -70,16 +71,6 @@ var attributes = &storetest.Attributes{
 		}
 		return plain, nil
 	},
-	Inbox: func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
-		inbox, err := NewInbox(storeOf(s), consumer, optFns...)
-		if err != nil {
-			return nil, err
-		}
-		return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
-			tx.Put(&ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("effect of " + m.Body)}})
-			return h(ctx, m)
-		}), nil
-	},
 	Commit: []string{attrTx},
 	Foreign: func(ctx context.Context, s dedup.Store, key string) error {
 		_, err := storeOf(s).client.(*dynamodb.Client).PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: values{
@@ -88,6 +79,21 @@ var attributes = &storetest.Attributes{
 		}})
 		return err
 	},
+}
+
+func guardByInbox(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+	inbox, err := NewInbox(storeOf(s), consumer, optFns...)
+	if err != nil {
+		return nil, err
+	}
+	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+		write := &ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("effect of " + m.Body)}}
+		if m.Body == "refused" {
+			write.TableName = aws.String("nosuch")
+		}
+		tx.Put(write)
+		return h(ctx, m)
+	}), nil
 }
 
 func storeOf(s dedup.Store) *Store {
@@ -141,6 +147,7 @@ func TestConformanceInBatches(t *testing.T) {
 				return withCompanion{s, new(atomic.Int64)}
 			},
 			Attributes: attributes,
+			Inbox:      guardByInbox,
 		})
 	})
 	if got := batches.Load(); got < 50 {

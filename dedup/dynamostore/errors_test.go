@@ -102,22 +102,29 @@ func TestKindsOfAnswers(t *testing.T) {
 	}
 }
 
+// answerTo is DynamoDB's answer to a request.
+func answerTo(r *http.Request, status int, body string) *http.Response {
+	h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, requestID: {"1"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}}
+	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: r}
+}
+
+// refusal is the body of an error.
+func refusal(code, message string) string {
+	return fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, code, message)
+}
+
 // An exception that nobody knows costs no message an attempt.
 func TestUnlistedExceptions(t *testing.T) {
 	t.Parallel()
 	b := &bed{T: t}
 	var answer atomic.Value
-	s, err := New(b.client(transport(func(r *http.Request) (*http.Response, error) {
-		h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, requestID: {"1"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}}
-		return &http.Response{StatusCode: 400, Header: h, Body: io.NopCloser(strings.NewReader(answer.Load().(string))), Request: r}, nil
-	})), testTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(b.client(transport(func(r *http.Request) (*http.Response, error) {
+		return answerTo(r, http.StatusBadRequest, answer.Load().(string)), nil
+	})), testTable))(t)
 	once := must.Get(dedup.New(s, "billing"))(t)
 	answers := []string{"{}", "", "[]", "<html>"}
 	for _, r := range testserver.Refusals(100) {
-		answers = append(answers, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%sException","message":%q}`, r.Code, r.Text))
+		answers = append(answers, refusal(r.Code+"Exception", r.Text))
 	}
 	for n := range answers {
 		answer.Store(answers[n])
@@ -148,17 +155,12 @@ func TestKindsOfTexts(t *testing.T) {
 	} {
 		must.Run(t, name, func(t *testing.T) {
 			b := &bed{T: t}
-			s, err := New(b.client(transport(func(r *http.Request) (*http.Response, error) {
-				body := "{}"
-				if tt.code != "" {
-					body = `{"__type":"com.amazonaws.dynamodb.v20120810#` + tt.code + `","message":"` + tt.text + `"}`
+			s := must.Get(New(b.client(transport(func(r *http.Request) (*http.Response, error) {
+				if tt.code == "" {
+					return answerTo(r, tt.status, "{}"), nil
 				}
-				h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, requestID: {"1"}}
-				return &http.Response{StatusCode: tt.status, Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
-			})), testTable)
-			if err != nil {
-				t.Fatal(err)
-			}
+				return answerTo(r, tt.status, refusal(tt.code, tt.text)), nil
+			})), testTable))(t)
 			b.wantKinds(s, tt.want)
 		})
 	}

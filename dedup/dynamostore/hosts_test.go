@@ -1,14 +1,30 @@
 package dynamostore
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/testaws"
+	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
 // Two hosts with clocks up to a minute apart, in every combination of known and unknown clocks.
@@ -118,6 +134,72 @@ func TestRetentionByTheServersClock(t *testing.T) {
 			b.acquire(b.store(off(skew)), claim("b"))
 		})
 	}
+}
+
+// A worker whose store answers with errors that nobody knows. While it refuses some events, the others go on: the question passes.
+// While it refuses everything, the worker hardly receives. No message is dead-lettered unrun, and in the end each event ran once.
+func TestWorkerOfAStoreThatRefuses(t *testing.T) {
+	onBed(t, func(t *testing.T, b *bed) {
+		var refused atomic.Value // what the requests that the store refuses contain
+		refused.Store("sick")
+		refusals := testserver.Refusals(100)
+		store := must.Get(New(b.client(transport(func(r *http.Request) (*http.Response, error) {
+			body := must.Get(io.ReadAll(r.Body))(t)
+			if !bytes.Contains(body, []byte(refused.Load().(string))) {
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				return b.srv.RoundTrip(r)
+			}
+			f := refusals[rand.IntN(len(refusals))]
+			return answerTo(r, http.StatusBadRequest, refusal(f.Code+"Exception", f.Text)), nil
+		})), testTable))(t)
+		once := must.Get(dedup.New(store, "billing", func(o *dedup.Options) {
+			o.Key = func(m *sqsonce.Message) (string, error) { return m.Body, nil }
+		}))(t)
+		srv := memsqs.New()
+		t.Cleanup(srv.Close)
+		client := testaws.SQS(srv)
+		testaws.Queue(t, client, "dlq", nil)
+		url := testaws.Queue(t, client, "orders", map[string]string{
+			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dlq","maxReceiveCount":"3"}`,
+		})
+		var ran atomic.Int64
+		w := must.Get(sqsworker.New(client, url, once.Handler(func(context.Context, *sqsonce.Message) error {
+			ran.Add(1)
+			return nil
+		}), func(o *sqsworker.Options) { o.Logger = slog.New(slog.DiscardHandler) }))(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		sent := 0
+		// during sends 20 messages of each kind, and waits.
+		during := func(d time.Duration, refuse string, kinds ...string) (receives int64) {
+			refused.Store(refuse)
+			for n := range 20 * len(kinds) {
+				body := fmt.Sprint(kinds[n%len(kinds)], " ", sent)
+				must.Get(client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}))(t)
+				sent++
+			}
+			before := w.Stats().Receives
+			time.Sleep(d)
+			if dead := srv.Messages("dlq"); len(dead) > 0 {
+				t.Errorf("%d messages were dead-lettered, the first one %s", len(dead), dead[0].Body)
+			}
+			return w.Stats().Receives - before
+		}
+		during(3*time.Minute, "sick", "sick", "well")
+		if n, s := ran.Load(), w.Stats(); n != 20 || s.Aside != 20 {
+			t.Errorf("some events are refused: %d ran, stats %+v, want the 20 others done, and 20 aside", n, s)
+		}
+		if n := during(5*time.Minute, "", "sick", "well"); n > 10 || ran.Load() != 20 {
+			t.Errorf("all is refused: %d receives and %d runs, want at most 10, and still 20", n, ran.Load())
+		}
+		during(10*time.Minute, "nothing")
+		cancel()
+		must.Do(t, <-ended)
+		if n := ran.Load(); n != int64(sent) || len(srv.Messages(url)) > 0 {
+			t.Errorf("nothing is refused: %d runs of %d events, in the queue %v", n, sent, srv.Messages(url))
+		}
+	})
 }
 
 func isCompleted(err error) bool { return errors.Is(err, granted.ErrCompleted) }

@@ -105,46 +105,6 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
-// If a database becomes read-only later, each operation returns ErrReadOnly.
-func TestReadOnlyLater(t *testing.T) {
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		db := b.Open(t)
-		db.SetMaxOpenConns(1)
-		s := must.Get(New(db, b.Dialect))(t)
-		l := mustAcquire(t, s, claim("k", "a"))
-		exec(t, db, b.kind.ReadOnly)
-		for _, call := range []struct {
-			name string
-			do   func() error
-		}{
-			{"Acquire", func() error { _, err := granted.Lease(s.Acquire(t.Context(), claim("other", "a"))); return err }},
-			{"Renew", func() error { _, err := s.Renew(t.Context(), l, time.Hour); return err }},
-			{"Complete", func() error { return s.Complete(t.Context(), l, dedup.Result{}) }},
-			{"Release", func() error { return s.Release(t.Context(), l, nil) }},
-			{"Reopen", func() error {
-				return s.Reopen(t.Context(), dedup.Record{Lease: l}, "", func(o *dedup.ReopenOptions) { o.Force = true })
-			}},
-			{"Delete", func() error { return s.Delete(t.Context(), "k") }},
-			{"Sweep", func() error { _, err := s.Sweep(t.Context()); return err }},
-		} {
-			err := call.do()
-			if _, ok := errors.AsType[*DatabaseError](err); !ok || !errors.Is(err, ErrReadOnly) {
-				t.Errorf("%s: got error %v, want ErrReadOnly", call.name, err)
-			}
-		}
-	})
-}
-
-// A SQLite file that was opened read-only.
-func TestReadOnlyFile(t *testing.T) {
-	t.Parallel()
-	b := NewBed(t, "SQLite")
-	s := storeOn(t, open(t, "sqlite", b.DSN+"&mode=ro"), SQLite)
-	if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "a"))); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("Acquire: got error %v, want ErrReadOnly", err)
-	}
-}
-
 func TestAutocommitOff(t *testing.T) {
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
 		expectProblem(t, open(t, "mysql", b.DSN+"&autocommit=0"), MySQL, ErrAutocommit)

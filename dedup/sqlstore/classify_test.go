@@ -11,9 +11,6 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/must"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
@@ -45,66 +42,6 @@ func TestClassify(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A server ends a session by an administrator's command: the outcome of its running statement is unknown.
-func TestClassifyKilled(t *testing.T) {
-	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
-		conn := must.Get(b.DB.Conn(t.Context()))(t)
-		defer sqldb.Discard(conn)
-		var id int
-		must.Do(t, conn.QueryRowContext(t.Context(), b.kind.SessionID).Scan(&id))
-		time.AfterFunc(100*time.Millisecond, func() { _, _ = b.DB.Exec(fmt.Sprintf(b.kind.Kill, id)) })
-		_, err := conn.ExecContext(t.Context(), b.kind.Sleep)
-		if got := b.Dialect.classify(err); err == nil || got != sqldb.Unknown {
-			t.Errorf("got class %d of error %v, want unknown", got, err)
-		}
-	})
-}
-
-// A server ends a session that was idle for too long, also in a transaction. MySQL refuses the next statement with the
-// reason and does not execute it. Other servers only close the connection.
-func TestClassifyIdle(t *testing.T) {
-	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
-		conn := must.Get(b.DB.Conn(t.Context()))(t)
-		defer sqldb.Discard(conn)
-		var id int
-		must.Do(t, conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id))
-		for _, text := range []string{"SET SESSION wait_timeout = 1", "BEGIN"} {
-			must.Get(conn.ExecContext(t.Context(), text))(t)
-		}
-		eventually(t, "the session is over", func() bool {
-			var sessions int
-			err := b.DB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", id).Scan(&sessions)
-			return err == nil && sessions == 0
-		})
-		_, err := conn.ExecContext(t.Context(), b.Dialect.sql("DELETE FROM {records}"))
-		if got := b.Dialect.classify(err); err == nil || got != sqldb.Unwritten && got != sqldb.Unknown {
-			t.Errorf("got class %d of error %v, want one that may be retried", got, err)
-		}
-	})
-}
-
-// If a SQLSTATE is not listed, its class decides.
-func TestClassifySQLState(t *testing.T) {
-	t.Parallel()
-	for code, want := range map[string]sqldb.Class{
-		"40001": sqldb.Conflict, "40P01": sqldb.Conflict, "57014": sqldb.Unwritten, "08006": sqldb.Unknown, "08003": sqldb.Unknown, "57P01": sqldb.Unknown, "28P01": sqldb.Denied, "53100": sqldb.Unwritten, "22003": sqldb.Other, "": sqldb.Unknown,
-	} {
-		if got := PostgreSQL.classify(&pgconn.PgError{Code: code}); got != want {
-			t.Errorf("SQLSTATE %q: got class %d, want %d", code, got, want)
-		}
-	}
-}
-
-// Errors of MySQL only, and errors that a test cannot provoke.
-func TestClassifyMySQLNumber(t *testing.T) {
-	t.Parallel()
-	for number, want := range map[uint16]sqldb.Class{1213: sqldb.Conflict, 3572: sqldb.Conflict, 4031: sqldb.Unwritten, 1290: sqldb.ReadOnly, 1836: sqldb.ReadOnly, 1317: sqldb.Unknown, 3169: sqldb.Unknown, 1: sqldb.Other} {
-		if got := MySQL.classify(fmt.Errorf("wrapped: %w", &mysqldriver.MySQLError{Number: number})); got != want {
-			t.Errorf("error %d: got class %d, want %d", number, got, want)
-		}
-	}
 }
 
 // pets is a table with two open transactions.

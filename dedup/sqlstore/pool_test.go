@@ -21,7 +21,7 @@ func shortCalls(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond }
 // Handlers read through the pool, and their transactions have all of its connections. One of them ends with an error that
 // names the pool and is no try of its event. Then the others go on.
 func TestInboxPoolTooSmallForNestedReads(t *testing.T) {
-	EachDialect(t, func(t *testing.T, b *Bed) {
+	each(t, []string{"PostgreSQL", "SQLite"}, NewBed, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		limit := 2
 		if b.kind.Dialect.OneWriter() {
@@ -64,7 +64,7 @@ func TestInboxPoolTooSmallForNestedReads(t *testing.T) {
 
 // The same where the last transaction had to wait for a connection that another part of the program had.
 func TestInboxPoolIsFullLater(t *testing.T) {
-	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+	each(t, []string{"PostgreSQL"}, NewBed, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		b.DB.SetMaxOpenConns(2)
 		long := func(o *dedup.Options) { o.CallTimeout = 5 * time.Second }
@@ -101,7 +101,7 @@ func TestInboxSlowHandlersKeepThePool(t *testing.T) {
 	t.Parallel()
 	for _, waited := range []bool{false, true} {
 		t.Run(fmt.Sprintf("waited %t", waited), func(t *testing.T) {
-			EachDialect(t, func(t *testing.T, b *Bed) { slowHandlerKeepsThePool(t, b, waited) })
+			each(t, []string{"PostgreSQL"}, NewBed, func(t *testing.T, b *Bed) { slowHandlerKeepsThePool(t, b, waited) })
 		})
 	}
 }

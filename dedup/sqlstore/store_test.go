@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,9 +26,19 @@ func TestStore(t *testing.T) {
 	for _, name := range sqlbed.Names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			NewBed(t, name) // skips the test if there is no server
+			b := EmptyBed(t, name)
+			b.DB.SetMaxIdleConns(100) // the cases run at once
+			var tables atomic.Int64
 			storetest.Run(t, storetest.Harness{
-				New:  func(t *testing.T) dedup.Store { return newStore(t, NewBed(t, name)) },
+				New: func(t *testing.T) dedup.Store {
+					if name != "PostgreSQL" {
+						return newStore(t, NewBed(t, name))
+					}
+					// A new database would be a copy of 8 MB.
+					d := b.Dialect.WithPrefix(fmt.Sprintf("case%d_", tables.Add(1)))
+					must.Do(t, Migrate(t.Context(), b.DB, d))
+					return storeOn(t, b.DB, d)
+				},
 				Away: func(t *testing.T) dedup.Store { return awayStore(t, EmptyBed(t, name)) },
 				Misconfigured: func(t *testing.T) dedup.Store {
 					b := EmptyBed(t, name) // without tables
@@ -36,6 +47,7 @@ func TestStore(t *testing.T) {
 				Attributes: attributes,
 				Unlisted:   func(t *testing.T) dedup.Store { return newRefuser(t, sqlbed.KindOf(name), false).store },
 				ReadOnly:   func(t *testing.T) dedup.Store { return readOnlyStore(t, NewBed(t, name)) },
+				Inbox:      guardByInbox,
 				Lease:      unit,
 				Grace:      time.Second,
 				RealTime:   true,
@@ -81,13 +93,20 @@ var attributes = &storetest.Attributes{
 		}
 		return got, rows.Err()
 	},
-	Inbox: func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
-		inbox, err := NewInbox(s.(*Store), consumer, optFns...)
-		if err != nil {
-			return nil, err
+}
+
+func guardByInbox(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+	inbox, err := NewInbox(s.(*Store), consumer, optFns...)
+	if err != nil {
+		return nil, err
+	}
+	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+		err := h(ctx, m)
+		if err == nil && m.Body == "refused" {
+			_, err = tx.ExecContext(ctx, "INSERT INTO no_such_table VALUES (1)")
 		}
-		return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, _ *sql.Tx) error { return h(ctx, m) }), nil
-	},
+		return err
+	}), nil
 }
 
 // Sessions with other defaults: the store's statements mean the same in each.

@@ -164,12 +164,12 @@ func process(t testing.TB, d *Deferred, h func(context.Context, *sqsonce.Message
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if is() {
 			return
 		}
 	}
-	t.Fatalf("not within 30 s: %s", what)
+	t.Fatalf("not within a minute: %s", what)
 }
 
 func awaitCounts(t testing.TB, d *Deferred, pending, parked int64) {

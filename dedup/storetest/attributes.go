@@ -14,15 +14,12 @@ import (
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
-// Attributes gives the cases access to records as they are stored, and to the inbox that shares them.
+// Attributes gives the cases access to records as they are stored.
 type Attributes struct {
 	// Of returns each attribute of the key's record, by DynamoDB's names of protocol.md, section 2. An attribute that the
 	// protocol does not know keeps its own name. NULL and the empty text don't count as attributes. Of returns nil if the key
 	// has no record. Required.
 	Of func(ctx context.Context, s dedup.Store, key string) (map[string]string, error)
-	// Inbox guards the handler with the store's inbox.
-	// Default: not set, for a store without an inbox.
-	Inbox func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error)
 	// Commit are the attributes that the inbox's commit writes in addition to those of Complete.
 	Commit []string
 	// Foreign writes an expired record of Powertools with all attributes that Powertools knows.
@@ -208,7 +205,7 @@ func (x *exam) needAttributes() {
 }
 
 func (x *exam) needInbox() {
-	if x.Attributes.Inbox == nil {
+	if x.Inbox == nil {
 		suite.Unsupported("the store has no inbox")
 	}
 }
@@ -282,16 +279,20 @@ func (x *exam) handle(key string, h sqsonce.Handler, optFns ...func(*dedup.Optio
 
 // handleInInbox delivers it to an inbox with PayloadHash.
 func (x *exam) handleInInbox(key string, err error) {
-	if x.Attributes.Inbox == nil {
+	if x.Inbox == nil {
 		return
 	}
 	x.deliver(key, x.slow(err), func(h sqsonce.Handler) sqsonce.Handler {
-		guarded, err := x.Attributes.Inbox(x.Store, attributeConsumer, h, x.options, func(o *dedup.Options) { o.PayloadHash = hashOf })
-		if err != nil {
-			x.fatalf("making the inbox: %v", err)
-		}
-		return guarded
+		return x.inbox(h, func(o *dedup.Options) { o.PayloadHash = hashOf })
 	})
+}
+
+func (x *exam) inbox(h sqsonce.Handler, optFns ...func(*dedup.Options)) sqsonce.Handler {
+	guarded, err := x.Inbox(x.Store, attributeConsumer, h, append(optFns, x.options)...)
+	if err != nil {
+		x.fatalf("making the inbox: %v", err)
+	}
+	return guarded
 }
 
 func (x *exam) deliver(key string, h sqsonce.Handler, guard func(sqsonce.Handler) sqsonce.Handler) {

@@ -67,6 +67,26 @@ func (s *switchable) unlisted() error {
 	return s.down
 }
 
+// refusedInbox is an inbox of a switchable: the writes of its handlers are not kept.
+func refusedInbox(store dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+	s := store.(*switchable)
+	once, err := dedup.New(s, consumer, optFns...)
+	return once.Handler(func(ctx context.Context, m *sqsonce.Message) error {
+		refused := errors.New("no such table")
+		switch err := h(ctx, m); {
+		case err != nil:
+			return err
+		case m.Body != "refused", s.has("completes an event whose write was refused"):
+			return nil
+		case s.has("takes a handler's refused write for an outage"):
+			return sqsonce.Unavailable(refused)
+		case s.has("works for no event after a refused write"):
+			s.down = sqsonce.Unavailable(refused)
+		}
+		return refused
+	}), err
+}
+
 func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (g dedup.Grant, err error) {
 	if ctx.Err() != nil && !s.has("acquires for a cancelled caller") {
 		return dedup.Grant{}, ctx.Err()

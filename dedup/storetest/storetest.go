@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
@@ -36,6 +37,9 @@ type Harness struct {
 	// ReadOnly returns an empty store that answers reads and refuses every write. If it is nil, because the store has no such
 	// state, the case is reported as skipped.
 	ReadOnly func(t *testing.T) dedup.Store
+	// Inbox guards the handler with an inbox of the store. Where the message's body is "refused" the server refuses a write of the
+	// handler's transaction. If it is nil, because the store has no inbox, its cases are reported as skipped.
+	Inbox func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error)
 	// Advance lets d pass on the store's clock and on the caller's.
 	// Default: time.Sleep, which is immediate in a bubble.
 	Advance func(d time.Duration)

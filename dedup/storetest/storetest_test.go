@@ -22,7 +22,7 @@ func harness(defect string) Harness {
 	}
 	return Harness{
 		New: with(nil), Away: with(sqsonce.Unavailable(errors.New("no answer"))), Misconfigured: with(sqsonce.ErrMisconfigured),
-		Unlisted: with(sqsonce.Unavailable(errUnlisted)), ReadOnly: with(errReadOnly),
+		Unlisted: with(sqsonce.Unavailable(errUnlisted)), ReadOnly: with(errReadOnly), Inbox: refusedInbox,
 	}.withDefaults()
 }
 
@@ -108,6 +108,9 @@ var defects = []struct{ defect, seenBy string }{
 	{"takes an unknown answer for a misconfiguration", "unavailable/an answer that the store does not know"},
 	{"takes an unknown answer for a refused value", "unavailable/an answer that the store does not know"},
 	{"takes a refused write for a refused value", "unavailable/a store that only answers reads"},
+	{"takes a handler's refused write for an outage", "unavailable/not for a write of an inbox's handler"},
+	{"completes an event whose write was refused", "unavailable/not for a write of an inbox's handler"},
+	{"works for no event after a refused write", "unavailable/not for a write of an inbox's handler"},
 	{"says nothing of an unknown answer", "unavailable/an answer that the store does not know"},
 	{"shortens retention with a renewal", "retention/counted from the acquire, renewals do not shorten it"},
 	{"steals live leases", "acquire/held"},

@@ -33,6 +33,22 @@ var unavailableCases = []testCase{
 		}
 		x.accusesNoMessage()
 	}},
+	{name: "unavailable/not for a write of an inbox's handler", run: func(x *exam) {
+		x.needInbox()
+		ran := false
+		h := x.inbox(func(context.Context, *sqsonce.Message) error { ran = true; return nil })
+		// The last one finds what the first one has left.
+		for _, d := range []struct {
+			body string
+			want sqsonce.OutcomeKind
+		}{{"refused", sqsonce.OutcomeFailed}, {"other", sqsonce.OutcomeDone}, {"refused", sqsonce.OutcomeFailed}} {
+			ran = false
+			err := h(x.ctx, x.message(d.body))
+			if kind := sqsonce.OutcomeOf(err).Kind; !ran || kind != d.want {
+				x.fatalf("the inbox's event %q: got outcome %s and error %v, handler called: %t; want a run and %s", d.body, kind, err, ran, d.want)
+			}
+		}
+	}},
 	{name: "unavailable/misconfigured", on: misconfigured, run: func(x *exam) {
 		x.eachMethod(func(method string, err error) {
 			if !errors.Is(err, sqsonce.ErrMisconfigured) {

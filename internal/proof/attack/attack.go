@@ -1,7 +1,8 @@
 // Package attack is for tests of stores of package dedup. It runs handlers on several hosts whose network to the store's
 // server loses, doubles, delays and holds up requests. Hosts in this process are cut off for good; hosts that are processes
 // are killed, and stopped for longer than their leases. Whatever happens, no two handlers of an event hold its lease, fences
-// grow, no event runs again after its success was recorded, none is lost, and none looks like a crash where no process died.
+// grow, no event runs again after its success was recorded, none is lost, none looks like a crash where no process died, and no
+// delivery counts against an event whose handler did not run.
 package attack
 
 import (
@@ -36,6 +37,8 @@ type Target struct {
 	Locks bool
 	// Takeover is how long after its owner's last renewal an event has been taken over. Default: two leases.
 	Takeover time.Duration
+	// Faults are those of the server that a network can't make. They are met in long tests only.
+	Faults []Fault
 	// Doubles says that a packet is a whole request, which may reach the server again on another connection.
 	Doubles bool
 }
@@ -84,6 +87,9 @@ func Run[Place any](t *testing.T, setUp func(t *testing.T) Place, target func(Pl
 	subtest("store", func(t *testing.T) { play(t, on, false) })
 	if on.Addr != "" {
 		subtest("stall", func(t *testing.T) { stall(t, on) })
+	}
+	if on.Addr != "" && length() > time.Minute {
+		subtest("faults", func(t *testing.T) { faults(t, on) })
 	}
 	subtest("processes", func(t *testing.T) { processes(t, on, false, child) })
 	if on.Inbox != nil {

@@ -11,8 +11,9 @@ import (
 
 // event is what happened to an event, as its hosts report it.
 type event struct {
-	name  string
-	locks bool // in place of leases
+	name   string
+	locks  bool // in place of leases
+	faulty bool // the server may look misconfigured
 
 	mu        sync.Mutex
 	runs      []*run
@@ -47,7 +48,9 @@ func (e *event) note(n note) {
 		e.runs = append(e.runs, &run{delivery: n.Delivery, fence: n.Fence, started: n.At, late: n.Until <= n.At, until: n.Until})
 		return
 	case crashed, misconfigured:
-		e.wrongf("%s: %s", n.What, n.Error)
+		if n.What == crashed || !e.faulty {
+			e.wrongf("%s: %s", n.What, n.Error)
+		}
 	case completed:
 		e.completed = earliest(e.completed, n.At)
 	case succeeded:
@@ -57,8 +60,11 @@ func (e *event) note(n note) {
 	for i >= 0 && e.runs[i].delivery != n.Delivery { // an inbox may run the handler several times: the last one
 		i--
 	}
-	if i < 0 {
-		return // the delivery did not run
+	if i < 0 { // the delivery did not run
+		if n.What == accused {
+			e.wrongf("%s, unrun: %s", n.What, n.Error)
+		}
+		return
 	}
 	r := e.runs[i]
 	r.until = max(r.until, n.Until)

@@ -41,6 +41,7 @@ const (
 	// Of the delivery.
 	succeeded     = "succeeded"
 	failed        = "failed"
+	accused       = "failed by itself"
 	crashed       = "crashed"
 	misconfigured = "misconfigured"
 )
@@ -48,7 +49,7 @@ const (
 // ofDelivery reports that the delivery has ended.
 func (n note) ofDelivery() bool {
 	switch n.What {
-	case succeeded, failed, crashed, misconfigured:
+	case succeeded, failed, accused, crashed, misconfigured:
 		return true
 	}
 	return false
@@ -92,6 +93,8 @@ func outcome(err error) string {
 		return crashed
 	case errors.Is(err, sqsonce.ErrMisconfigured):
 		return misconfigured
+	case sqsonce.OutcomeOf(err).Kind == sqsonce.OutcomeFailed:
+		return accused
 	default:
 		return failed
 	}

@@ -4,7 +4,9 @@ package sqlbed
 import (
 	"crypto/rand"
 	"database/sql"
+	"flag"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,9 +16,21 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
+// atOnce is how many tests run at the same time, unless -parallel says so. They wait for servers more than they work: the limit
+// of go test, the number of processors, would be far too low.
+const atOnce = 12
+
 // Main runs the tests of a package, and ends the servers that they started.
 func Main(m *testing.M) {
 	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // it logs every connection that the tests break
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+			panic(err) // the testing package has it
+		}
+	}
 	testserver.Main(m)
 }
 

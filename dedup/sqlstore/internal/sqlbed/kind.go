@@ -36,8 +36,8 @@ type Kind struct {
 	Commit string
 	// SessionID is a query for the session's number, and EndSession ends the session's connection. "": a file has none.
 	SessionID, EndSession string
-	// Kill is the statement that ends the session of the number %d, and Sleep one that takes 20 s.
-	Kill, Sleep string
+	// Kill is the statement that ends the session of the number %d.
+	Kill string
 	// SessionStatus is a query for a counter of the session, *, or "" without one. Snapshot makes a session that may not write a
 	// row that has changed since it began to read, or is "". OldClock ends the data source name of sessions whose clock is in
 	// the past, or is "" where a session has none.
@@ -116,7 +116,6 @@ var postgresql = Kind{
 	SessionID:   "SELECT pg_backend_pid()",
 	EndSession:  "SELECT pg_terminate_backend(pg_backend_pid())",
 	Kill:        "SELECT pg_terminate_backend(%d)",
-	Sleep:       "SELECT pg_sleep(20)",
 	Snapshot:    "SET default_transaction_isolation = 'repeatable read'",
 	Address: func(dsn string) string {
 		_, rest, _ := strings.Cut(dsn, "@")
@@ -158,7 +157,6 @@ func mysqlOn(server *testserver.Database) Kind {
 		SessionID:     "SELECT CONNECTION_ID()",
 		EndSession:    "KILL CONNECTION_ID()",
 		Kill:          "KILL %d",
-		Sleep:         "SELECT SLEEP(20)",
 		SessionStatus: "SHOW SESSION STATUS LIKE '*'",
 		OldClock:      "&timestamp=1700000000",
 		Procedures:    []string{"CREATE PROCEDURE commits() COMMIT"},
