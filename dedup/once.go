@@ -59,7 +59,7 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //
 // If the store does not answer, the complete is retried while the host has time for the message and still has it, and the
 // release is retried until the lease expires. Without one of this module's hosts, both retries end with the lease. The pauses
-// grow from 100 ms to 5 s. A deadline of ctx ends h, but not the calls of the store. If the record could not be completed in
+// grow from 1 s to 5 s. A deadline of ctx ends h, but not the calls of the store. If the record could not be completed in
 // that time, the process goes on to complete it for up to 12 h, and a redelivery of the event in this process does not call h
 // again.
 //
