@@ -59,15 +59,17 @@ func (o *Once) patience(t task) time.Duration {
 }
 
 // releaseUnknown releases the lease that an acquire without an answer may have stored. Without the release the event would
-// wait for the end of a lease that nobody uses, and look like a crash then. It is attempted once, because the store refuses an
-// acquire that it sees later.
+// wait for the end of a lease that nobody uses, and look like a crash then. The store refuses an acquire
+// that it sees later.
 func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error) {
 	l := rl.current()
 	l.Key, l.Owner, l.Retention = rl.task.key, rl.owner, o.o.Retention
 	released, end := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer end()
-		o.logRelease(ctx, l, o.callRelease(context.WithoutCancel(ctx), l, cause)) // lost: nothing was stored
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
+		defer cancel()
+		o.logRelease(ctx, l, o.releaseAgain(own, l, cause)) // lost: nothing was stored
 	}()
 	host.Wait(released, drainTime)
 }

@@ -15,7 +15,7 @@ import (
 // The pauses between the attempts of a complete or release. With the renewals, whose pauses are leastRetry at least, a
 // store that is down gets about one call a second for an event.
 const (
-	firstBackoff = 100 * time.Millisecond
+	firstBackoff = time.Second
 	mostBackoff  = 5 * time.Second
 )
 

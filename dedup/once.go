@@ -59,7 +59,7 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //
 // If the store does not answer, Handler retries the complete while the host has the message and time for it. It retries the
 // release until the lease expires. Without one of this module's hosts, both retries end with the lease. The pauses grow from
-// 100 ms to 5 s. A deadline of ctx ends h, but not the calls of the store. If that time is too short, this process goes on to
+// 1 s to 5 s. A deadline of ctx ends h, but not the calls of the store. If that time is too short, this process goes on to
 // complete the record for up to 12 h. Meanwhile it doesn't call h for a redelivery of the event.
 //
 // The returned handler's error is:

@@ -174,4 +174,3 @@ func TestNestedOnce(t *testing.T) {
 		}
 	})
 }
-

@@ -62,15 +62,20 @@ func (o *Once) proveForReject(ctx context.Context, rl *recordLease) error {
 // host has the message.
 func (o *Once) release(ctx context.Context, rl *recordLease, cause error) error {
 	l := rl.current()
-	ctx, _ = settle.Host(ctx)
+	hosts, _ := settle.Host(ctx)
+	retry, cancel := context.WithTimeout(hosts, rl.left())
+	defer cancel()
+	err := o.releaseAgain(retry, l, cause)
+	o.logRelease(ctx, l, err)
+	return err
+}
+
+// releaseAgain makes one attempt, whatever ctx is, and further ones until ctx ends.
+func (o *Once) releaseAgain(ctx context.Context, l Lease, cause error) error {
 	err := o.callRelease(context.WithoutCancel(ctx), l, cause)
-	for try := 1; retryable(err) && rl.left() > 0; try++ {
-		if !host.Wait(ctx, min(pause(try), rl.left())) {
-			break
-		}
+	for try := 1; retryable(err) && host.Wait(ctx, pause(try)); try++ {
 		err = o.callRelease(ctx, l, cause)
 	}
-	o.logRelease(ctx, l, err)
 	return err
 }
 

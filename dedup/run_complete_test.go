@@ -51,10 +51,10 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(*faults){
 		"nothing written": func(f *faults) {
-			f.before = failing("complete", errStore, 1, 2, 3, 4)
+			f.before = failing("complete", errStore, 1, 2)
 		},
 		"answer lost": func(f *faults) {
-			f.after = failing("complete", errStore, 1, 2, 3, 4)
+			f.after = failing("complete", errStore, 1, 2)
 		},
 		"hangs": func(f *faults) {
 			f.before = func(ctx context.Context, op string, n int) error {

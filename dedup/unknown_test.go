@@ -14,23 +14,25 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// What an acquire without an answer has stored is released once, so that the event does not look like a crash. After any
-// other failure nothing is stored, and nothing is released.
+// What an acquire without an answer has stored is released, so that the event does not look like a crash: also where the store
+// does not answer the first releases either. After any other failure nothing is stored, and nothing is released.
 func TestUnknownAcquireIsReleased(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer error
 		stored bool
+		lost   int // releases
 		calls  string
 	}{
-		"stored":     {dedup.ErrOutcomeUnknown, true, "[acquire release]"},
-		"not stored": {dedup.ErrOutcomeUnknown, false, "[acquire release]"},
-		"withdrawn":  {errStore, false, "[acquire]"},
+		"stored":     {dedup.ErrOutcomeUnknown, true, 0, "[acquire release]"},
+		"no answer":  {dedup.ErrOutcomeUnknown, true, 2, "[acquire release release release]"},
+		"not stored": {dedup.ErrOutcomeUnknown, false, 0, "[acquire release]"},
+		"withdrawn":  {errStore, false, 0, "[acquire]"},
 	} {
 		must.Run(t, name, func(t *testing.T) {
 			f := newFaults()
 			lose := func(_ context.Context, op string, n int) error {
-				if op == "acquire" && n == 1 {
+				if op == "acquire" && n == 1 || op == "release" && n <= tt.lost {
 					return sqsonce.Unavailable(tt.answer)
 				}
 				return nil
@@ -41,11 +43,12 @@ func TestUnknownAcquireIsReleased(t *testing.T) {
 			var e effects
 			o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
 			err := o.Handler(e.handler)(context.Background(), message("1"))
+			time.Sleep(time.Duration(tt.lost) * 2 * time.Second)
 			if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || f.log() != tt.calls {
 				t.Errorf("got error %v, calls %s; want ErrUnavailable, %s", err, f.log(), tt.calls)
 			}
-			if s := o.Stats(); s.StoreErrors != 1 || s.LeasesLost != 0 {
-				t.Errorf("stats %+v: want one store error", s)
+			if s := o.Stats(); s.StoreErrors != int64(1+tt.lost) || s.LeasesLost != 0 {
+				t.Errorf("stats %+v: want %d store errors", s, 1+tt.lost)
 			}
 			if err := o.Handler(e.handler)(context.Background(), message("1")); err != nil || e.got() != 1 {
 				t.Errorf("next delivery: got error %v and %d runs, want nil and 1", err, e.got())

@@ -202,7 +202,7 @@ type again struct {
 func (l *loop) tryAgain(d *delivery) {
 	switch a := &l.again; {
 	case d.due:
-	case a.taken < a.slots || l.stopping.begun:
+	case l.mayTryAgain():
 		d.again = true
 		a.taken++
 		l.makeReady(d)
@@ -212,9 +212,15 @@ func (l *loop) tryAgain(d *delivery) {
 	}
 }
 
+// mayTryAgain says that there is a slot for a message that was unavailable. None is run while the answer to its question may be that
+// the store is down.
+func (l *loop) mayTryAgain() bool {
+	return l.stopping.begun || l.again.taken < l.again.slots && !l.needs.unsure(l.now())
+}
+
 // runDue has those run again that waited for a slot.
 func (l *loop) runDue() {
-	for a := &l.again; len(a.due) > 0 && (a.taken < a.slots || l.stopping.begun); {
+	for a := &l.again; len(a.due) > 0 && l.mayTryAgain(); {
 		d := a.due[0]
 		a.due[0] = nil
 		a.due = a.due[1:]

@@ -149,6 +149,9 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 			above, atOnce, last.err = fenceOf(last.item), n == 0, errContended
 		}
 	}
+	if last.kind != replyRefused {
+		s.away.Store(true)
+	}
 	return dedup.Grant{}, gaveUp(unknown, s.explain("acquire", last.err))
 }
 

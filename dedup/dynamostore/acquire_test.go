@@ -30,9 +30,9 @@ func TestCancelledAcquireIsReleased(t *testing.T) {
 	}{
 		{"in flight", fault.Rule{Do: fault.Delay, Delay: time.Second}, ""},
 		{"in flight, longer than an attempt", fault.Rule{Do: fault.Delay, Delay: 3 * time.Second}, ""},
-		{"reply lost", fault.Rule{Do: fault.LoseReply, Times: 8}, ""},
+		{"reply lost", fault.Rule{Do: fault.LoseReply, Times: 3}, ""},
 		{"in flight, released before", fault.Rule{Do: fault.Delay, Delay: time.Second}, "failed"},
-		{"reply lost, released before", fault.Rule{Do: fault.LoseReply, Times: 8}, "failed"},
+		{"reply lost, released before", fault.Rule{Do: fault.LoseReply, Times: 3}, "failed"},
 	} {
 		runStore(t, c.name, func(t *testing.T, b *bed, s *Store) {
 			if c.before != "" {

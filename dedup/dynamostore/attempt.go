@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	// maxAttempts with the backoff below takes about a second and a half if failures are quick.
-	maxAttempts  = 8
-	leastBackoff = 25 * time.Millisecond
+	// maxAttempts with the backoff below, which grows fourfold, takes about a second and a half if failures are quick. More would only
+	// add to the load of a table that is down.
+	maxAttempts  = 5
+	leastBackoff = 50 * time.Millisecond
 	mostBackoff  = time.Second
 	// attemptTimeout limits a request that is never answered: the SDK's default client waits without end. It doubles with
 	// every attempt, for an endpoint that is slow.
@@ -66,7 +67,11 @@ func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, erro
 	if sdkhttp.Unsent(err) && ctx.Err() == nil {
 		return answered, &unsentError{err}
 	}
-	return classify(err), err
+	result := classify(err)
+	if result == answered {
+		s.away.Store(false)
+	}
+	return result, err
 }
 
 // errNoTime is for a client whose answers don't bring DynamoDB's time. Without it leases would never end.
@@ -82,7 +87,7 @@ func (s *Store) checkTime() error {
 }
 
 // attempts is how often a call sends a request without an answer. While DynamoDB is down, or throttles, it is once, because
-// dedup calls again for as long as it can, and eight requests for each call of each event would keep a table throttled.
+// dedup calls again for as long as it can.
 func (s *Store) attempts() int {
 	if s.away.Load() {
 		return 1
@@ -93,12 +98,8 @@ func (s *Store) attempts() int {
 // retry sends a request until it is answered. It is for requests that may be repeated at any time: each repeats the same
 // values, and its condition makes a second effect the same as the first.
 func (s *Store) retry(ctx context.Context, f call) error {
-	return s.retryTimes(ctx, s.attempts(), f)
-}
-
-func (s *Store) retryTimes(ctx context.Context, attempts int, f call) error {
 	var err error
-	for n := range attempts {
+	for n := range s.attempts() {
 		if n > 0 && !pause(ctx, n) {
 			return because(context.Cause(ctx), err)
 		}
@@ -107,7 +108,6 @@ func (s *Store) retryTimes(ctx context.Context, attempts int, f call) error {
 		}
 		var result attemptResult
 		if result, err = s.attempt(ctx, n, f); result == answered {
-			s.away.Store(false)
 			return err
 		}
 	}
@@ -115,9 +115,10 @@ func (s *Store) retryTimes(ctx context.Context, attempts int, f call) error {
 	return err
 }
 
-// pause waits before attempt n, counted from 0, with full jitter. It reports false if ctx ended.
+// pause waits before attempt n, counted from 0. It reports false if ctx ended.
 func pause(ctx context.Context, n int) bool {
-	return host.Wait(ctx, rand.N(min(leastBackoff<<n, mostBackoff)))
+	d := min(leastBackoff<<(2*(n-1)), mostBackoff)
+	return host.Wait(ctx, d/2+rand.N(d/2))
 }
 
 // because is the reason for which a call was given up, with the error of its last attempt.

@@ -195,12 +195,8 @@ func (s *Store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 // write sends an update until it is answered. It returns the item as it was before, if the update asks for it. A refusal
 // by the update's condition is not an error.
 func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item, *ddbtypes.ConditionalCheckFailedException, error) {
-	return s.writeTimes(ctx, s.attempts(), in)
-}
-
-func (s *Store) writeTimes(ctx context.Context, attempts int, in *dynamodb.UpdateItemInput) (item, *ddbtypes.ConditionalCheckFailedException, error) {
 	var before item
-	err := s.retryTimes(ctx, attempts, func(ctx context.Context, options func(*dynamodb.Options)) error {
+	err := s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) error {
 		out, err := s.updateItem(ctx, in, options)
 		if err == nil {
 			before = out.Attributes

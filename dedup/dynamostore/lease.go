@@ -124,13 +124,9 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if cause != nil {
 		e, v[":e"] = releaseExpr, text(failure.Text(cause))
 	}
-	attempts := s.attempts()
-	if l.Fence == 0 {
-		attempts = maxAttempts // dedup does not call again
-	}
 	var last item
 	for range maxAttempts {
-		_, refusal, err := s.writeTimes(ctx, attempts, s.updateInput(l.Key, e, v))
+		_, refusal, err := s.write(ctx, s.updateInput(l.Key, e, v))
 		if err != nil || refusal == nil {
 			return s.explain("release", err)
 		}
@@ -143,7 +139,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 		if l.Fence > 0 || taken {
 			break
 		}
-		_, refusal, err = s.writeTimes(ctx, attempts, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
+		_, refusal, err = s.write(ctx, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
 		if err != nil || refusal == nil {
 			return s.explain("release", err)
 		}

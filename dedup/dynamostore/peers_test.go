@@ -2,7 +2,6 @@ package dynamostore
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -196,25 +195,5 @@ func TestReleasedFromTheStartTakesNothingOver(t *testing.T) {
 	s := must.Get(New(&refusalCounter{}, testTable))(t)
 	if got := s.acquireInput(s.releasedFromTheStart(unknownLease("a"), 0)).ConditionExpression; got != acquireReleasedExpr.condition {
 		t.Errorf("condition: got %s, want that of an acquire without takeovers", *got)
-	}
-}
-
-// dedup releases such a claim once: the store tries for as long as it has, also while DynamoDB is away.
-func TestReleaseOfAnUnknownAcquireIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	for _, times := range []int{1, 5} {
-		runStore(t, fmt.Sprint(times), func(t *testing.T, b *bed, s *Store) {
-			l := b.acquire(s, claim("other"))
-			b.faults(fault.Rule{Prob: 1, Do: fault.Reset})
-			if _, err := s.Renew(t.Context(), l, lease); err == nil {
-				t.Fatal("Renew without DynamoDB: got nil, want an error")
-			}
-			b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Reset, Times: times})
-			l = unknownLease("a")
-			l.Key = "billing#other"
-			if err := s.Release(t.Context(), l, nil); err != nil {
-				t.Errorf("Release: got error %v, want nil", err)
-			}
-		})
 	}
 }

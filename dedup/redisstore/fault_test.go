@@ -184,18 +184,20 @@ func TestPermanentRefusals(t *testing.T) {
 	}
 }
 
-// A call to a server that cannot be reached is given up before a handler's lease ends, with the network's error.
+// A call to a server that cannot be reached is given up before a handler's lease ends, with the network's error, and after
+// a few attempts.
 func TestServerUnreachable(t *testing.T) {
 	t.Parallel()
 	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
-	s := faulty(t, &fault{before: func() error { return dial }})
+	attempts := 0
+	s := faulty(t, &fault{before: func() error { attempts++; return dial }})
 	start := time.Now()
 	_, err := granted.Lease(s.Acquire(t.Context(), claim("a")))
 	if !errors.Is(err, dial) || !errors.Is(err, sqsonce.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable with the dial's error", err)
 	}
-	if d := time.Since(start); d < time.Second || d > 5*time.Second {
-		t.Errorf("given up after %v, want about 2 s", d)
+	if d := time.Since(start); d < time.Second || d > 5*time.Second || attempts > 6 {
+		t.Errorf("given up after %v and %d attempts, want about 2 s and 6 at most", d, attempts)
 	}
 }
 

@@ -53,7 +53,7 @@ const (
 	// replace a connection, and shorter than a failover, after which the message comes again.
 	retryFor   = 2 * time.Second
 	firstPause = 20 * time.Millisecond
-	maxPause   = 400 * time.Millisecond
+	maxPause   = time.Second
 )
 
 // retry calls do until it succeeds, its error is permanent, ctx ends or retryFor has passed. unknown reports whether a call
@@ -63,7 +63,7 @@ func retry(ctx context.Context, do func() error) (unknown bool, err error) {
 		return false, err
 	}
 	start := time.Now()
-	for limit := firstPause; ; limit = min(2*limit, maxPause) {
+	for limit := firstPause; ; limit = min(4*limit, maxPause) {
 		err := do()
 		if err == nil {
 			return unknown, nil

@@ -34,6 +34,7 @@ type network struct {
 	storeUnavailable bool // DynamoDB, for all processes but admin
 	queueUnavailable bool // SQS, for all processes but admin
 	dlqRefuses       bool // what hosts send. Never changed
+	broken           *brokenStore
 }
 
 type trip struct {
@@ -125,6 +126,11 @@ func (c *connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if c.p != c.p.w.admin && c.p.w.net.isUnavailable(c.store) {
 		return nil, errUnavailable
+	}
+	if b := c.p.w.net.broken; b != nil && c.store {
+		if down, err := b.note(r); err != nil || down {
+			return b.fail(r)
+		}
 	}
 	if c.p.w.net.dlqRefuses && operation(r) == "SendMessage" {
 		return answer(r, false, http.StatusForbidden, "AccessDenied", ""), nil

@@ -1,0 +1,115 @@
+package hosttest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const (
+	calledEvents = 10
+	// quickRequests get an event past a lost packet or a restart, beyond one request a second.
+	quickRequests = 6
+)
+
+// brokenStore fails while it is down, and notes the requests for each event.
+type brokenStore struct {
+	mode     mode
+	mu       sync.Mutex
+	down     bool
+	requests map[string][]time.Time
+}
+
+func (b *brokenStore) set(down bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.down = down
+}
+
+// note notes a request, and reports whether the store is down.
+func (b *brokenStore) note(r *http.Request) (down bool, err error) {
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n := range calledEvents {
+		if e := calledEvent(n); b.down && strings.Contains(string(body), source+"|"+e) {
+			b.requests[e] = append(b.requests[e], time.Now())
+		}
+	}
+	return b.down, err
+}
+
+func (b *brokenStore) fail(r *http.Request) (*http.Response, error) {
+	switch b.mode {
+	case hangs:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case breaks:
+		return answer(r, true, http.StatusInternalServerError, "", "InternalServerError"), nil
+	}
+	return nil, errUnavailable
+}
+
+// quick returns the most requests for one event beyond one a second, in any time.
+func (b *brokenStore) quick() (most int) {
+	for _, at := range b.requests {
+		for i := range at {
+			for j := range at[i:] {
+				most = max(most, j+1-int(at[i+j].Sub(at[i])/time.Second))
+			}
+		}
+	}
+	return most
+}
+
+func calledEvent(n int) string { return fmt.Sprintf("g%d-1", n) }
+
+// TestRequestsOfABrokenStore: while the store is down an event costs it a request a second, from all layers together: the host, dedup and
+// the store's own repeats. A few quick ones come before.
+func TestRequestsOfABrokenStore(t *testing.T) {
+	t.Parallel()
+	const takes = 5 * time.Second
+	for _, mode := range []mode{refuses, hangs, breaks} {
+		for _, h := range hosts[:2] {
+			for call, s := range map[string]script{
+				"acquire":  succeed,
+				"complete": func(context.Context, *run) error { time.Sleep(takes); return nil },
+				"release":  func(context.Context, *run) error { time.Sleep(takes); return errCard },
+			} {
+				t.Run(fmt.Sprintf("%s/%s/%s", mode, h.name, call), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						w := newFixture(t, setup{quiet: true, maxReceives: maxReceives, visibility: 3 * time.Minute})
+						b := &brokenStore{mode: mode, requests: map[string][]time.Time{}}
+						w.net.broken = b
+						host := h.start(w, &scenario{script: s})
+						w.send(message{name: "warm"}) // a worker begins with one message
+						time.Sleep(2 * takes)
+						b.set(call == "acquire")
+						for n := range calledEvents {
+							w.send(message{name: calledEvent(n)})
+						}
+						time.Sleep(takes / 2)
+						b.set(true)
+						time.Sleep(30 * time.Second)
+						b.set(false)
+						time.Sleep(time.Minute)
+						host.stop()
+						w.admin.kill()
+						if len(b.requests) == 0 || b.quick() > quickRequests {
+							t.Errorf("requests for %d events, for one of them %d more than one a second, want %d at most", len(b.requests), b.quick(), quickRequests)
+						}
+					})
+				})
+			}
+		}
+	}
+}
