@@ -82,3 +82,44 @@ func TestSuspectBesideHungHandler(t *testing.T) {
 		j.stopClean()
 	})
 }
+
+// A head that has crashed a process alone leaves its group, unrun, when another crash could be the last for those behind it. One that SQS
+// has moved here was not received here as often as its count says.
+func TestLoneSuspectAtTheHead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		most, received int
+		moved, dead    bool
+	}{{5, 4, false, true}, {5, 3, false, false}, {3, 4, true, false}, {2, 1, false, false}} {
+		bubble(t, setup{fifo: true, maxReceives: c.most}, func(x *fixture) {
+			x.send("g:1", "g:2")
+			for range c.received - 1 {
+				x.receive(time.Second)
+				time.Sleep(2 * time.Second)
+			}
+			if c.moved {
+				x.receive(time.Second) // SQS moves them
+				last := x.create("last.fifo", map[string]string{"FifoQueue": "true"})
+				x.url, x.dlq = x.dlq, last
+				x.setPolicy(policy("last.fifo", c.most))
+			}
+			var ran atomic.Int32
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body == "g:1" && settle.Suspects(ctx) > 0 { // as dedup does
+					return settle.NewLoneSuspect(sqsonce.Unavailable(errTest), time.Now())
+				}
+				ran.Add(1)
+				return nil
+			})
+			time.Sleep(time.Minute)
+			j.stopClean()
+			want := 2
+			if c.dead {
+				want--
+			}
+			if got := len(x.srv.Messages(x.dlq)); int(ran.Load()) != want || got != 2-want {
+				t.Errorf("%+v: %d ran, %d dead-lettered, want %d and %d", c, ran.Load(), got, want, 2-want)
+			}
+		})
+	}
+}
