@@ -2,7 +2,9 @@ package lambda
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,9 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // TestQuestionThatMisbehaves: however a question ends, the invocation answers in time, its message is hidden for a minute, and the next
@@ -107,4 +112,80 @@ func TestQuestionOfManyInvocations(t *testing.T) {
 			t.Errorf("asked %d times in %s, %d at once; want %d, one at once", asked.Load(), time.Since(begun), most.Load(), limit)
 		}
 	})
+}
+
+// refusingStore refuses acquires of the first event, and questions after some.
+type refusingStore struct {
+	dedup.Store
+	refused, passed int
+}
+
+func (s *refusingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
+	left := &s.refused
+	if strings.Contains(c.Key, "##ask/") {
+		left = &s.passed
+	}
+	*left--
+	if (left == &s.refused) == (*left >= 0) {
+		return dedup.Grant{}, errRefused
+	}
+	return s.Store.Acquire(ctx, c)
+}
+
+// TestUnavailableAtLastReceive: a message that did not run at its last receive, although the question passed, runs again in the invocation
+// while that has half of its time, so that the end of an outage and a partial one lose nothing. Before its last receive it is delivered
+// again. A handler that ran is not called again.
+func TestUnavailableAtLastReceive(t *testing.T) {
+	for _, tt := range []struct {
+		fifo                  bool
+		timeout               time.Duration
+		refused, passed, most int
+		failed                int    // -1: an error
+		dead, runs, takes     string // runs: of Delivery
+	}{
+		{true, 30, 1, 9, 1, 0, "", "[1 2 1]", "1s"},
+		{false, 30, 3, 9, 1, 0, "", "[1 2 3 4]", "7s"},
+		{true, 30, 3, 9, 2, 2, "", "[1]", "0s"},
+		{false, 30, 9, 9, 1, 1, "", "[1 2 3 4]", "7s"},
+		{false, 600, 9, 9, 1, 1, "", "[1 2 3 4 5 6]", "31s"},
+		{true, 30, 4, 9, 1, 0, "a1", "[1 2 3 4 1]", "7s"},
+		{true, 30, 9, 1, 1, -1, "", "[1 2]", "1s"},
+		{true, 30, 9, 0, 1, -1, "", "[1]", "0s"},
+		{false, 30, 0, 9, 1, 1, "", "[1]", "0s"}, // the handler ran
+	} {
+		withQueue(t, tt.fifo, nil, func(x *fixture) {
+			x.redrive(tt.most)
+			h := fails(sqsonce.UnavailableUntil(errTest, passes))
+			if tt.refused > 0 {
+				h = must.Get(dedup.New(&refusingStore{memstore.New(), tt.refused, tt.passed}, "test"))(t).Handler(fails(nil))
+			}
+			var runs []int
+			settled := 0
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				sqsonce.OnSettled(ctx, func(bool) { settled++ })
+				return h(ctx, m)
+			}, func(o *Options) {
+				o.Concurrency = 1
+				o.Hooks = []Hooks{{Hooks: sqsonce.Hooks{Start: func(ctx context.Context, d sqsonce.Delivery) context.Context {
+					runs = append(runs, d.Run)
+					return ctx
+				}}}}
+			})
+			begun := time.Now()
+			x.send("a1")
+			if tt.fifo {
+				x.send("a2")
+			}
+			r, err := f(timeout(x.T, tt.timeout*time.Second), x.receive())
+			failed := len(r.BatchItemFailures)
+			if err != nil {
+				failed = -1
+			}
+			took := time.Since(begun).Truncate(time.Second).String()
+			dead, _, _ := strings.Cut(x.dead(), ":")
+			if failed != tt.failed || dead != tt.dead || took != tt.takes || fmt.Sprint(runs) != tt.runs || settled != len(runs) {
+				t.Errorf("%+v: %d failed, dead-lettered %q in %s, runs %v, %d settled\n%s", tt, failed, dead, took, runs, settled, &x.log)
+			}
+		})
+	}
 }
