@@ -22,11 +22,8 @@ import (
 // count goes on from there.
 func (v *invocation) isSpent(f failure) bool {
 	outcome := sqsonce.OutcomeOf(f.err).Kind
-	switch {
-	case outcome == sqsonce.OutcomeRejected, f.crashes:
+	if outcome == sqsonce.OutcomeRejected || f.crashes {
 		return true
-	case !host.IsFIFO(f.message.QueueARN):
-		return false
 	}
 	head, behind := f.chain[0], f.chain[1:]
 	most := v.policy(head).maxReceives
