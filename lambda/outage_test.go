@@ -167,8 +167,7 @@ func TestUnavailableAtLastReceive(t *testing.T) {
 			if tt.refused > 0 {
 				h = must.Get(dedup.New(&refusingStore{memstore.New(), tt.refused, tt.passed}, "test"))(t).Handler(fails(nil))
 			}
-			var runs []int
-			settled := 0
+			runs, settled := []int{}, 0
 			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
 				sqsonce.OnSettled(ctx, func(bool) { settled++ })
 				return h(ctx, m)
@@ -189,8 +188,7 @@ func TestUnavailableAtLastReceive(t *testing.T) {
 			if err != nil {
 				failed = -1
 			}
-			took := time.Since(begun).Truncate(time.Second).String()
-			dead, _, _ := strings.Cut(x.dead(), ":")
+			took, dead := time.Since(begun).Truncate(time.Second).String(), strings.Split(x.dead(), ":")[0]
 			if failed != tt.failed || dead != tt.dead || took != tt.takes || fmt.Sprint(runs) != tt.runs || settled != len(runs) {
 				t.Errorf("%+v: %d failed, dead-lettered %q in %s, runs %v, %d settled\n%s", tt, failed, dead, took, runs, settled, &x.log)
 			}

@@ -366,12 +366,10 @@ func (f *fleet) undoneSince(received, at time.Duration) map[string]bool {
 	lanes := map[string]bool{}
 	for i := range f.plan.events {
 		name := f.plan.events[i].name
-		if done := f.doneAt(name); done >= 0 && done <= at {
-			continue
-		}
+		done := f.doneAt(name)
 		for _, r := range f.checker.runs(name) {
-			first := f.receipts[r.m.ID][0].at
-			lanes[f.lane(name)] = lanes[f.lane(name)] || first < received || r.killed && f.nodes[r.process].ended > at
+			undone := (done < 0 || done > at) && f.receipts[r.m.ID][0].at < received
+			lanes[f.lane(name)] = lanes[f.lane(name)] || undone || r.killed && f.nodes[r.process].ended > at
 		}
 	}
 	return lanes
@@ -380,12 +378,11 @@ func (f *fleet) undoneSince(received, at time.Duration) map[string]bool {
 // receivesLost is how many receives of a message ended with their processes.
 func (f *fleet) receivesLost(id string) (n int) {
 	for _, r := range f.receipts[id] {
-		isFunction := r.node.index == notAWorker
-		switch ended := r.node.ended; {
-		case ended == 0, !isFunction && r.gaveBack > 0 && r.gaveBack < ended, isFunction && ended > r.at+functionTimeout:
-		default:
-			n++
+		left := r.gaveBack
+		if r.node.index == notAWorker { // it had answered by then
+			left = r.at + functionTimeout
 		}
+		n += count(r.node.ended > 0 && (left == 0 || left >= r.node.ended))
 	}
 	return n
 }
