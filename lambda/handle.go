@@ -15,6 +15,7 @@ import (
 //
 //	unstarted -> running -> succeeded                           the handler has returned nil, or a Skip
 //	                     -> unstarted                           a suspect, which runs later
+//	                     -> settling -> unstarted               it runs again in this invocation: see tryAgain
 //	                     -> settling -> failed                  an error, perhaps after a question
 //	                                 -> succeeded               the dead-letter queue has confirmed the message before the results were closed
 //	          -> notStarted          when the handlers are closed
@@ -47,11 +48,12 @@ type slot struct {
 	state   atomic.Uint32
 	head    bool            // the first of its chain in the event
 	suspect bool            // runs apart: see suspects.go
+	runs    int             // of its handler in this invocation
 	message sqsonce.Message // filled when the handler starts
 	call    *host.Call      // for hooks, set before the state is running
 	ctx     context.Context // of the host, set before the state is running
 	sent    atomic.Bool     // to the dead-letter queue after it was abandoned
-	own     atomic.Bool     // it is unavailable, and its question passed
+	own     atomic.Bool     // its last run was unavailable, and its question passed
 
 	err     error
 	outcome sqsonce.OutcomeKind
@@ -77,7 +79,9 @@ func (s *slot) close() state {
 // the next record may run. Otherwise the chain has ended, or goes on after the send to the dead-letter queue.
 func (v *invocation) handle(chain []int) (next bool) {
 	s := &v.slots[chain[0]]
-	s.call = v.hooks.handlers.Call(sqsonce.Delivery{Message: &s.message, Received: v.begun, Run: 1})
+	s.runs++
+	s.own.Store(false)
+	s.call = v.hooks.handlers.Call(sqsonce.Delivery{Message: &s.message, Received: v.begun, Run: s.runs})
 	m := &s.message
 	convert(m, &v.records[chain[0]], v.killAt)
 	base, settled := settle.New(v.withSuspects(v.ctx, chain[0]))
@@ -156,7 +160,7 @@ func (v *invocation) fail(f failure) {
 	if s.outcome == sqsonce.OutcomeUnavailable {
 		v.askWhetherDown(f)
 	}
-	if v.mayBeDeadLettered(f) || v.mayExpire(f) {
+	if v.mayBeDeadLettered(f) || v.mayExpire(f) || v.mayTryAgain(f) {
 		v.sends.add(f)
 		return
 	}
@@ -185,6 +189,9 @@ func (v *invocation) abandon(chain []int) (sending bool) {
 // settle sends a failed message to the dead-letter queue, where it belongs there, and sets its result. Once that is confirmed
 // the message counts as a success, and its group goes on. So it does where SQS moves the message.
 func (v *invocation) settle(f failure) {
+	if v.tryAgain(f) {
+		return
+	}
 	mayBe := v.mayBeDeadLettered(f)
 	sent := mayBe && v.isSpent(f) && v.deadLetter(f) || v.expire(f)
 	goesOn := sent || mayBe && v.isLeftToSQS(f)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // The messages of a FIFO group share their receives. After the last one, by the redrive policy, SQS moves them all to the
@@ -22,11 +21,8 @@ import (
 // count goes on from there.
 func (v *invocation) isSpent(f failure) bool {
 	outcome := sqsonce.OutcomeOf(f.err).Kind
-	switch {
-	case outcome == sqsonce.OutcomeRejected, f.crashes:
+	if outcome == sqsonce.OutcomeRejected || f.crashes {
 		return true
-	case !host.IsFIFO(f.message.QueueARN):
-		return false
 	}
 	head, behind := f.chain[0], f.chain[1:]
 	most := v.policy(head).maxReceives
@@ -51,8 +47,7 @@ func (v *invocation) movedHere(record int) bool {
 // else it would come again, behind those that were behind it.
 func (v *invocation) isLeftToSQS(f failure) bool {
 	head, a := f.chain[0], v.attributes(v.sendCtx)
-	if v.ctx.Err() != nil || !host.IsFIFO(f.message.QueueARN) || !v.anyReceived(f.chain[1:], a.maxReceives) ||
-		a.maxReceives == 0 || receiveCount(&v.records[head]) != a.maxReceives || v.movedHere(head) {
+	if !v.anyReceived(f.chain[1:], a.maxReceives) || receiveCount(&v.records[head]) != a.maxReceives || v.movedHere(head) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)

@@ -109,6 +109,7 @@ func TestFailedLastReceiveNeedsAConfirmation(t *testing.T) {
 		"the DLQ may not exist":         {append(broken(denied), unknown), 1, "", "a1 a2"},
 		"received too often":            {broken(denied), 1, "2", "a1 a2"},
 		"a receive is left":             {broken(denied), 2, "", "a1 a2"},
+		"those behind it have one left": {broken(denied), 2, "2", "a1 a2"},
 		"its count is of another queue": {broken(denied), 1, "moved", "a1 a2"},
 	} {
 		withQueue(t, true, tt.faults, func(x *fixture) {

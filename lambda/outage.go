@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/question"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 const (
@@ -17,6 +18,8 @@ const (
 	askTimeout = 10 * time.Second
 	// askHolds is how long an answer holds for all invocations of the process. So they ask once a second at most.
 	askHolds = time.Second
+	// mostRuns is how often a message runs in one invocation: again after 1, 2, 4, 8 and 16 s.
+	mostRuns = 6
 )
 
 // askWhetherDown asks the question of an error with which a handler's message was unavailable. Where it fails no further message of the
@@ -45,6 +48,26 @@ func (v *invocation) isOwn(f failure) bool {
 		return f.slot.own.Load()
 	}
 	return !v.down.Load() && !errors.Is(f.err, sqsonce.ErrMisconfigured)
+}
+
+// mayTryAgain reports whether a message did not run, although its question passed. It asks nobody: the rest is for tryAgain.
+func (v *invocation) mayTryAgain(f failure) bool {
+	ran, _ := settle.HasRun(f.ctx)
+	return v.opts.Client != nil && !ran && f.slot.own.Load()
+}
+
+// tryAgain has a message run once more in this invocation where it is at its last receive: SQS would move it, unrun, and the question
+// may have passed because an outage has just ended, or because only a part of the calls fails. It has half of the invocation's time.
+func (v *invocation) tryAgain(f failure) bool {
+	pause := time.Second << (f.slot.runs - 1)
+	if !v.mayTryAgain(f) || f.slot.runs == mostRuns || !v.isLastReceive(f.chain[0]) ||
+		v.times.limited() && time.Until(v.times.at(handlersStop))-pause < v.remaining/2 || !f.slot.change(settling, unstarted) {
+		return false
+	}
+	v.log.DebugContext(v.contextOf(f.slot), "lambda: message at its last receive runs again in this invocation", f.about()...)
+	v.tell(settle.Of(f.ctx), false, f.slot)
+	time.AfterFunc(pause, func() { v.goOn(f.chain) })
+	return true
 }
 
 // asked is a question that the invocations of a process share, with its latest answer.

@@ -2,7 +2,9 @@ package lambda
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,10 +12,13 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
-// TestQuestionThatMisbehaves: however a question ends, the invocation answers in time, its message is hidden for a minute, and the next
-// invocation does not ask while the call goes on.
+// TestQuestionThatMisbehaves: however a question ends, the invocation answers in time, its messages are hidden for a minute, and the next
+// invocation does not ask while the call goes on. Where it fails no further message is started, and where it passes the others run.
 func TestQuestionThatMisbehaves(t *testing.T) {
 	hangs := func(context.Context) error { time.Sleep(time.Hour); return nil }
 	for name, tt := range map[string]struct {
@@ -22,6 +27,7 @@ func TestQuestionThatMisbehaves(t *testing.T) {
 		down    bool // nothing more is started
 		asked   int32
 	}{
+		"fails":                         {func(context.Context) error { return errRefused }, 30 * time.Second, true, 2},
 		"hangs":                         {hangs, 30 * time.Second, true, 1},
 		"hangs, to the margin":          {hangs, 5 * time.Second, true, 1},
 		"waits for its context":         {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 30 * time.Second, true, 2},
@@ -32,31 +38,38 @@ func TestQuestionThatMisbehaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withQueue(t, false, nil, func(x *fixture) {
-				var asked atomic.Int32
+				var asked, ran atomic.Int32
 				f := x.wrap(func(context.Context, *sqsonce.Message) error {
+					ran.Add(1)
 					return sqsonce.UnavailableUntil(errRefused, func(ctx context.Context) error {
 						asked.Add(1)
 						return tt.ask(ctx)
 					})
 				}, func(o *Options) { o.Concurrency = 1 })
 				x.send("1", "2")
-				for range 2 {
+				for n := range 2 {
 					ctx, cancel := context.WithTimeout(context.Background(), tt.timeout)
 					_, err := f(ctx, x.receive())
 					if late := ctx.Err() != nil; late || (err == nil) != (name == "passes, and the message fails") {
 						t.Errorf("late %t, error %v", late, err)
 					}
 					cancel()
-					changed := 0
+					changed, want, most := 0, 1, time.Minute<<(2*n)
 					for _, in := range x.visibleIn() {
-						if in <= 4*time.Minute && in != visibility-tt.timeout {
+						if in <= most && in > most-15*time.Second {
 							changed++
 						}
 					}
-					if changed == 0 {
-						t.Errorf("visible in %v, want the failed ones hidden", x.visibleIn())
+					if tt.timeout == 30*time.Second {
+						want = 2
+					}
+					if changed < want {
+						t.Errorf("visible in %v, want %d hidden for %s", x.visibleIn(), want, most)
 					}
 					time.Sleep(5 * time.Minute)
+				}
+				if passes := strings.HasPrefix(name, "passes"); ran.Load() > 2 != passes || ran.Load() > 4 {
+					t.Errorf("%d runs", ran.Load())
 				}
 				if down := x.log.count("is down") > 0; asked.Load() != tt.asked || down != tt.down {
 					t.Errorf("asked %d times, want %d; down %t, want %t:\n%s", asked.Load(), tt.asked, down, tt.down, &x.log)
@@ -107,4 +120,78 @@ func TestQuestionOfManyInvocations(t *testing.T) {
 			t.Errorf("asked %d times in %s, %d at once; want %d, one at once", asked.Load(), time.Since(begun), most.Load(), limit)
 		}
 	})
+}
+
+// refusingStore refuses acquires of the first event, and questions after some.
+type refusingStore struct {
+	dedup.Store
+	refused, passed int
+}
+
+func (s *refusingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
+	left := &s.refused
+	if strings.Contains(c.Key, "##ask/") {
+		left = &s.passed
+	}
+	*left--
+	if (left == &s.refused) == (*left >= 0) {
+		return dedup.Grant{}, errRefused
+	}
+	return s.Store.Acquire(ctx, c)
+}
+
+// TestUnavailableAtLastReceive: a message that did not run at its last receive, although the question passed, runs again in the invocation
+// while that has half of its time, so that the end of an outage and a partial one lose nothing. Before its last receive it is delivered
+// again. A handler that ran is not called again.
+func TestUnavailableAtLastReceive(t *testing.T) {
+	for _, tt := range []struct {
+		fifo                  bool
+		timeout               time.Duration
+		refused, passed, most int
+		failed                int    // -1: an error
+		dead, runs, takes     string // runs: of Delivery
+	}{
+		{true, 30, 1, 9, 1, 0, "", "[1 2 1]", "1s"},
+		{false, 30, 3, 9, 1, 0, "", "[1 2 3 4]", "7s"},
+		{true, 30, 3, 9, 2, 2, "", "[1]", "0s"},
+		{false, 30, 9, 9, 1, 1, "", "[1 2 3 4]", "7s"},
+		{false, 600, 9, 9, 1, 1, "", "[1 2 3 4 5 6]", "31s"},
+		{true, 30, 4, 9, 1, 0, "a1", "[1 2 3 4 1]", "7s"},
+		{true, 30, 9, 1, 1, -1, "", "[1 2]", "1s"},
+		{true, 30, 9, 0, 1, -1, "", "[1]", "0s"},
+		{false, 30, 0, 9, 1, 1, "", "[1]", "0s"}, // the handler ran
+	} {
+		withQueue(t, tt.fifo, nil, func(x *fixture) {
+			x.redrive(tt.most)
+			h := fails(sqsonce.UnavailableUntil(errTest, passes))
+			if tt.refused > 0 {
+				h = must.Get(dedup.New(&refusingStore{memstore.New(), tt.refused, tt.passed}, "test"))(t).Handler(fails(nil))
+			}
+			runs, settled := []int{}, 0
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				sqsonce.OnSettled(ctx, func(bool) { settled++ })
+				return h(ctx, m)
+			}, func(o *Options) {
+				o.Concurrency = 1
+				o.Hooks = []Hooks{{Hooks: sqsonce.Hooks{Start: func(ctx context.Context, d sqsonce.Delivery) context.Context {
+					runs = append(runs, d.Run)
+					return ctx
+				}}}}
+			})
+			begun := time.Now()
+			x.send("a1")
+			if tt.fifo {
+				x.send("a2")
+			}
+			r, err := f(timeout(x.T, tt.timeout*time.Second), x.receive())
+			failed := len(r.BatchItemFailures)
+			if err != nil {
+				failed = -1
+			}
+			took, dead := time.Since(begun).Truncate(time.Second).String(), strings.Split(x.dead(), ":")[0]
+			if failed != tt.failed || dead != tt.dead || took != tt.takes || fmt.Sprint(runs) != tt.runs || settled != len(runs) {
+				t.Errorf("%+v: %d failed, dead-lettered %q in %s, runs %v, %d settled\n%s", tt, failed, dead, took, runs, settled, &x.log)
+			}
+		})
+	}
 }

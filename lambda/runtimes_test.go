@@ -25,6 +25,7 @@ func TestRunTimes(t *testing.T) {
 		{"6% are slower, and fit", 94, 6, 10 * time.Second, true},
 		{"the latest 100 count", 0, 6, time.Second, false},
 		{"the latest 100 count, the others do not", 1000, 5, time.Second, true},
+		{"none of those before the latest 100 counts", 100, 100, 9 * time.Second, false},
 	} {
 		var r runTimes
 		for range tt.fast {
@@ -36,13 +37,6 @@ func TestRunTimes(t *testing.T) {
 		if got := r.fit(tt.left); got != tt.want {
 			t.Errorf("%s: got %t, want %t", tt.name, got, tt.want)
 		}
-	}
-	var r runTimes
-	for i := range 200 {
-		r.add(time.Duration(1+i/100*9) * time.Second)
-	}
-	if r.fit(9 * time.Second) {
-		t.Error("runs before the latest 100 count")
 	}
 }
 
@@ -77,14 +71,16 @@ func TestNoStartWithoutTimeToEnd(t *testing.T) {
 	}
 }
 
-// TestOneMessageIsStartedWhateverTheRunTimesSay: or a function whose handlers were slow would refuse all for ever.
+// TestOneMessageIsStartedWhateverTheRunTimesSay: or a function whose handlers were slow would refuse all for ever. The run times are those
+// of failures too.
 func TestOneMessageIsStartedWhateverTheRunTimesSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r runs
 		took := 50 * time.Second
-		f := wrap(t, r.wrap(func(context.Context, *sqsonce.Message) error { time.Sleep(took); return nil }))
+		err := errTest
+		f := wrap(t, r.wrap(func(context.Context, *sqsonce.Message) error { time.Sleep(took); return err }))
 		invoke(t, f, timeout(t, time.Minute), batch("1"))
-		took = time.Second
+		took, err = time.Second, nil
 		if got := invoke(t, f, timeout(t, 20*time.Second), batch("2", "3", "4")); got != "3 4" && got != "2 3" && got != "2 4" {
 			t.Errorf("failed %q, want all but one", got)
 		}
@@ -135,6 +131,12 @@ func TestHalvedRunsAreNoRunTimes(t *testing.T) {
 			t.Errorf("failed %q, want none", got)
 		}
 	})
+	withQueue(t, true, nil, func(x *fixture) { // without a policy nothing is cut off
+		x.send("a1", "a2")
+		if got := x.failed(x.wrap(byBody(handlers{"a1": share(60)})), 30*time.Second, x.receive()); got != "" {
+			t.Errorf("failed %q, want none", got)
+		}
+	})
 }
 
 // TestLastReceiveIsStarted: SQS would move a message in its last receive without a run, so it is started whatever the run times
@@ -152,19 +154,6 @@ func TestLastReceiveIsStarted(t *testing.T) {
 		}, func(o *Options) { o.Concurrency = 1 })
 		if got := x.failed(f, 20*time.Second, x.receive()); got != "" {
 			t.Errorf("failed %q, want none", got)
-		}
-	})
-}
-
-// TestFailedRunsAreRunTimes: the run times are those of failures too.
-func TestFailedRunsAreRunTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var r runs
-		slow := func(context.Context, *sqsonce.Message) error { time.Sleep(8 * time.Second); return errTest }
-		f := wrap(t, r.wrap(slow), func(o *Options) { o.Concurrency = 1 })
-		invoke(t, f, timeout(t, 20*time.Second), batch("1", "2", "3"))
-		if r.count() != 2 {
-			t.Errorf("%d started, want 2: the third could not end", r.count())
 		}
 	})
 }

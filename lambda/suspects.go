@@ -90,11 +90,14 @@ func (v *invocation) goOn(chain []int) {
 // message behind it its last receive but one.
 func (v *invocation) judge(f failure) failure {
 	s, ok := settle.SuspectOf(f.err)
-	if !ok || !s.Alone || len(f.chain) == 1 || v.opts.Client == nil || v.movedHere(f.chain[0]) {
+	if !ok || !s.Alone || len(f.chain) == 1 || v.opts.Client == nil {
 		return f
 	}
-	most, received := v.policy(f.chain[0]).maxReceives, receiveCount(&v.records[f.chain[0]])
-	if most > 0 && received >= most-1 && v.anyReceived(f.chain[1:], most-1) {
+	head, behind := f.chain[0], 0
+	for _, i := range f.chain[1:] {
+		behind = max(behind, receiveCount(&v.records[i]))
+	}
+	if host.CrashCosts(v.policy(head).maxReceives, receiveCount(&v.records[head]), behind, v.movedHere(head)) {
 		f.err, f.crashes = fmt.Errorf("%w: %s", errCrashes, f.err.Error()), true // it is no outage
 	}
 	return f

@@ -3,7 +3,6 @@ package lambda
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,43 +54,6 @@ func TestUnavailableDelayExplainsItsReceives(t *testing.T) {
 	}
 	if got := delayUnavailable(3, time.Time{}); got != 16*time.Minute {
 		t.Errorf("the first receive is not known: %s, want that of the receive count", got)
-	}
-}
-
-// TestQuestionOfAFunction: where the question of an unavailable message fails, no further message is started, and all of them are hidden
-// for a minute. Where it passes the others run, and the invocation is no error. It is asked once.
-func TestQuestionOfAFunction(t *testing.T) {
-	for _, down := range []bool{true, false} {
-		withQueue(t, false, nil, func(x *fixture) {
-			var asked, ran atomic.Int32
-			ask := func(context.Context) error {
-				asked.Add(1)
-				if down {
-					return errRefused
-				}
-				return nil
-			}
-			f := x.wrap(func(context.Context, *sqsonce.Message) error {
-				ran.Add(1)
-				return sqsonce.UnavailableUntil(errRefused, ask)
-			}, func(o *Options) { o.Concurrency = 1 })
-			x.send("1", "2", "3", "4")
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-			defer cancel()
-			_, err := f(ctx, x.receive())
-			wantRuns := int32(4)
-			if down {
-				wantRuns = 1
-			}
-			if asked.Load() != 1 || ran.Load() != wantRuns || (err != nil) != down {
-				t.Errorf("down %t: %d questions, %d runs, error %v", down, asked.Load(), ran.Load(), err)
-			}
-			for id, in := range x.visibleIn() {
-				if in != time.Minute {
-					t.Errorf("down %t: %s is visible in %s, want a minute", down, id, in)
-				}
-			}
-		})
 	}
 }
 

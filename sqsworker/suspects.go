@@ -80,14 +80,15 @@ func (l *loop) suspected(d *delivery, r result, s *settle.Suspect) {
 	}
 }
 
-// costsFollowers says whether a crash by the head of a group costs messages behind it their last receive but one, or would so as many
-// receives later: SQS moves what it has delivered maxReceiveCount times. With two receives the first crash would be the last.
+// costsFollowers is [host.CrashCosts], also for so many receives later.
 func (l *loop) costsFollowers(d *delivery, later int) bool {
-	most, count := l.queue.maxReceives, d.lease.count+later
-	if d.group == nil || d.moved || most == 0 || count < most-1 || count < 2 {
-		return false
+	behind := 0
+	if d.group != nil {
+		for _, f := range d.group.followers {
+			behind = max(behind, f.lease.count+later)
+		}
 	}
-	return slices.ContainsFunc(d.group.followers, func(f *delivery) bool { return f.lease.count+later >= most-1 })
+	return host.CrashCosts(l.queue.maxReceives, d.lease.count+later, behind, d.moved)
 }
 
 // runSuspects starts the next suspect, if it is its turn, or ends their time.

@@ -82,3 +82,41 @@ func TestSuspectBesideHungHandler(t *testing.T) {
 		j.stopClean()
 	})
 }
+
+// A head that has crashed a process alone leaves its group, unrun, when another crash could be the last for those behind it. One that SQS
+// has moved here was not received here as often as its count says.
+func TestLoneSuspectAtTheHead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		most, received int
+		moved          bool
+		ran            int
+	}{{5, 4, false, 1}, {5, 3, false, 2}, {3, 4, true, 2}, {2, 1, false, 2}} {
+		bubble(t, setup{fifo: true, maxReceives: c.most}, func(x *fixture) {
+			x.send("g:1", "g:2")
+			for range c.received - 1 {
+				x.receive(time.Second)
+				time.Sleep(2 * time.Second)
+			}
+			if c.moved {
+				x.receive(time.Second) // SQS moves them
+				last := x.create("last.fifo", map[string]string{"FifoQueue": "true"})
+				x.url, x.dlq = x.dlq, last
+				x.setPolicy(policy("last.fifo", c.most))
+			}
+			var ran atomic.Int32
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body == "g:1" && settle.Suspects(ctx) > 0 { // as dedup does
+					return settle.NewLoneSuspect(sqsonce.Unavailable(errTest), time.Now())
+				}
+				ran.Add(1)
+				return nil
+			})
+			time.Sleep(time.Minute)
+			j.stopClean()
+			if dead := len(x.srv.Messages(x.dlq)); int(ran.Load()) != c.ran || dead != 2-c.ran {
+				t.Errorf("%+v: %d ran, %d dead-lettered", c, ran.Load(), dead)
+			}
+		})
+	}
+}

@@ -87,7 +87,8 @@ type fleet struct {
 	run   sync.WaitGroup // workers and publishers
 	over  chan struct{}  // closed at the end
 
-	complaints map[string]int // by kind
+	complaints map[string]int  // by kind
+	dead       map[string]bool // events in the dead-letter queue; set by check
 	hooks      hookTally
 
 	mu        sync.Mutex

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // TestBoundOutage is bound 1: something that every message needs is away for 10 s to an hour. Nothing is dead-lettered, no
@@ -303,8 +305,10 @@ func (f *fleet) checkAfterKills(event string, bound time.Duration) {
 }
 
 // TestBoundBesideFunctions: the store is down for 3 min, and workers and functions share the queue, which are killed and replaced until
-// it works again. 98 of 100 are done 6 min later, and all 18 min later: a message that crashes had cost receives for minutes before the
-// outage is hidden for 16 min.
+// it works again. All is done 18 min later, and 6 min later but for the groups in which a kill had left a message undone before the
+// outage, which a function hides for 16 min from its third receive on, or cut a handler off when it ended. Nothing is dead-lettered but what
+// was running in two crashes, the second time apart (17.7c, 17.8b), and what kills and stops took receives from: of five the outage itself
+// takes three at most.
 func TestBoundBesideFunctions(t *testing.T) {
 	t.Parallel()
 	for _, l := range []load{{standard, 2, 200 * time.Millisecond}, {fifo, 2, 200 * time.Millisecond}} {
@@ -316,9 +320,10 @@ func TestBoundBesideFunctions(t *testing.T) {
 			for i := range p.events {
 				p.events[i].at = time.Duration(i) * p.calm / boundMessages
 			}
-			p.workers[0].lives = killedEvery(40*time.Second, p.calm)
-			for _, l := range killedEvery(90*time.Second, p.calm) {
-				p.workers[1].lives = append(p.workers[1].lives, life{from: l.from, to: l.to}) // deploys
+			p.workers[0].lives = killedEvery(40*time.Second, p.calm-40*time.Second)
+			p.workers[1].lives = killedEvery(90*time.Second, p.calm-90*time.Second)
+			for i := range p.workers[1].lives {
+				p.workers[1].lives[i].killed = false // deploys
 			}
 			for i := range 50 {
 				d := disruption{}
@@ -329,18 +334,55 @@ func TestBoundBesideFunctions(t *testing.T) {
 			}
 			p.faults = []window{{kind: storeAway, mode: refuses, at: down, length: length, host: everyone}}
 			play(t, p, func(f *fleet) {
-				late := 0
-				f.wantAllDoneBy(p.calm + 18*time.Minute)
-				f.lastDone(func(e *eventPlan) bool {
-					if f.doneAt(e.name) > p.calm+6*time.Minute {
-						late++
+				for _, m := range f.sqs.Messages(f.dlq) {
+					if name := m.Attributes[sqsonce.AttrEventID]; !f.crashedEnough(name) && f.receivesLost(m.ID) < 2 {
+						f.complain("dead-lettered", "%s, received %d times: %s", name, m.ReceiveCount, f.history(name, m.ID))
 					}
-					return true
+				}
+				// The delay is 16 min where 1 and 4 min, less an eighth, explain two receives: see lambda's delayUnavailable.
+				marked := f.undoneSince(p.calm-5*time.Minute*7/8, down)
+				soon := 0
+				f.lastDone(func(e *eventPlan) bool {
+					at, limit := f.doneAt(e.name), p.calm+18*time.Minute
+					if !marked[f.lane(e.name)] {
+						soon++
+						limit = p.calm + 6*time.Minute
+					}
+					if at > limit {
+						f.complain("done late", "%s at %s, want %s: %s", e.name, at, limit, f.history(e.name, ""))
+					}
+					return at >= 0 || !f.dead[e.name]
 				})
-				if late > boundMessages/50 {
-					f.Errorf("%d of %d events are done later than 6 min after the outage", late, boundMessages)
+				if soon < boundMessages/2 {
+					f.Errorf("only %d events have to be done within 6 min", soon)
 				}
 			})
 		})
 	}
+}
+
+// undoneSince returns the lanes of the events that were received before a time and not done at a later one, or cut off by a kill after it.
+func (f *fleet) undoneSince(received, at time.Duration) map[string]bool {
+	lanes := map[string]bool{}
+	for i := range f.plan.events {
+		name := f.plan.events[i].name
+		done := f.doneAt(name)
+		for _, r := range f.checker.runs(name) {
+			undone := (done < 0 || done > at) && f.receipts[r.m.ID][0].at < received
+			lanes[f.lane(name)] = lanes[f.lane(name)] || undone || r.killed && f.nodes[r.process].ended > at
+		}
+	}
+	return lanes
+}
+
+// receivesLost is how many receives of a message ended with their processes.
+func (f *fleet) receivesLost(id string) (n int) {
+	for _, r := range f.receipts[id] {
+		left := r.gaveBack
+		if r.node.index == notAWorker { // it had answered by then
+			left = r.at + functionTimeout
+		}
+		n += count(r.node.ended > 0 && (left == 0 || left >= r.node.ended))
+	}
+	return n
 }

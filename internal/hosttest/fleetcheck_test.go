@@ -75,7 +75,8 @@ func (f *fleet) check() tally {
 		f.complain("still queued", "%s after calm: %s, received %d times, visible in %s: %s", f.plan.limit, m.Body,
 			m.ReceiveCount, time.Until(m.VisibleAt), f.history(m.Attributes[sqsonce.AttrEventID], m.ID))
 	}
-	dead := f.checkDead()
+	f.dead = f.checkDead()
+	dead := f.dead
 	effects := f.fleetEffects()
 	for i := range f.plan.events {
 		e := &f.plan.events[i]

@@ -19,7 +19,18 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 )
 
-// A host's line about a handler has the key of dedup's lines, also where that is from an envelope: without the consumer.
+type spanKey struct{}
+
+// spans is a log that writes into each line whether its context has a span, as a handler that adds trace IDs does.
+type spans struct{ slog.Handler }
+
+func (s spans) Handle(ctx context.Context, r slog.Record) error {
+	r.AddAttrs(slog.Bool("span", ctx.Value(spanKey{}) != nil))
+	return s.Handler.Handle(ctx, r)
+}
+
+// A host's line about a handler has the key of dedup's lines, also where that is from an envelope: without the consumer. Each line about
+// a message whose handler was started has the context of the Start hooks.
 func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"CloudEvent in SNS": inSNS(cloudEventBody), "EventBridge": eventBridgeBody, "none": "{}"} {
@@ -27,7 +38,7 @@ func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 			must.RunParallel(t, name+"/"+host, func(t *testing.T) {
 				w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
 				var book bytes.Buffer
-				w.log = slog.New(slog.NewJSONHandler(&book, nil))
+				w.log = slog.New(spans{slog.NewJSONHandler(&book, nil)})
 				once, err := dedup.New(memstore.New(), consumer)
 				if err != nil {
 					t.Fatal(err)
@@ -37,18 +48,30 @@ func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 					if record, err = once.Key(m); err != nil {
 						return err
 					}
-					if m.ReceiveCount == 1 {
+					switch m.ReceiveCount {
+					case 1:
 						return errCard
+					case 2:
+						return sqsonce.ErrLeaseLost
 					}
 					return sqsonce.Reject(errCard)
-				})))
+				})), sqsonce.Hooks{Start: func(ctx context.Context, _ sqsonce.Delivery) context.Context {
+					return context.WithValue(ctx, spanKey{}, true)
+				}})
 				must.Get(w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}))(t)
 				time.Sleep(time.Hour)
 				stop()
 				seen := map[string]bool{"handler failed": false, "message sent to the dead-letter queue": false}
 				for d := json.NewDecoder(&book); d.More(); {
-					var line struct{ Msg, Key string }
+					var line struct {
+						Msg, Key string
+						Message  string `json:"message_id"`
+						Span     bool
+					}
 					must.Do(t, d.Decode(&line))
+					if line.Message != "" && !line.Span {
+						t.Errorf("without the context of Start: %s", line.Msg)
+					}
 					_, text, _ := strings.Cut(line.Msg, ": ")
 					if _, ok := seen[text]; !ok {
 						continue
