@@ -84,21 +84,25 @@ func TestEndOfDoubt(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler sqsonce.Handler
 		ends    bool
+		quick   bool // the claims, which come again in a row
 	}{
-		"duplicates": {withoutRun[0], false}, "skips": {withoutRun[1], false}, "rejects": {withoutRun[2], false}, "does not decode": {withoutRun[3], false},
-		"has no handler for it": {sqsonce.ByType(nil), false},
-		"a run":                 {ok, true},
-		"a long run":            {func(ctx context.Context, _ *sqsonce.Message) error { until(ctx, 10*time.Minute); return nil }, true},
-		"long claims": {func(ctx context.Context, _ *sqsonce.Message) error {
+		"duplicates": {handler: withoutRun[0]}, "skips": {handler: withoutRun[1]}, "rejects": {handler: withoutRun[2]}, "does not decode": {handler: withoutRun[3]},
+		"has no handler for it": {handler: sqsonce.ByType(nil)},
+		"a run":                 {handler: ok, ends: true},
+		"a run, quick claims":   {handler: ok, ends: true, quick: true},
+		"a long run":            {handler: func(ctx context.Context, _ *sqsonce.Message) error { until(ctx, 10*time.Minute); return nil }, ends: true},
+		"long claims": {handler: func(ctx context.Context, _ *sqsonce.Message) error {
 			until(ctx, 15*time.Second)
 			return sqsonce.Unavailable(errRefused)
-		}, false},
+		}},
 	} {
 		runParallel(t, name, setup{maxReceives: 5}, func(x *fixture) {
 			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 				if m.Body == "claim" {
 					settle.Ran(ctx, true) // as dedup does
-					until(ctx, 9*time.Second)
+					if !c.quick {
+						until(ctx, 9*time.Second)
+					}
 					return sqsonce.Unavailable(errRefused)
 				}
 				return c.handler(ctx, m)
@@ -115,6 +119,35 @@ func TestEndOfDoubt(t *testing.T) {
 			}
 			j.Shutdown()
 			_ = j.wait()
+		})
+	}
+}
+
+// A receive costs a message one of its own: in a process in which none had another outcome yet, only those that have spare ones are
+// received every second, and the others ever more seldom.
+func TestColdProbes(t *testing.T) {
+	t.Parallel()
+	for before, want := range [][3]int{{12, 97, 121}, {6, 11, 35}, {6, 10, 34}, {4, 5, 29}} {
+		runParallel(t, fmt.Sprintf("received %d times", before), setup{maxReceives: 5}, func(x *fixture) {
+			x.slowStart = true
+			x.sendMany(300)
+			for range before {
+				for len(x.receive(time.Minute)) > 0 {
+				}
+				time.Sleep(2 * time.Minute)
+			}
+			earlier := x.calls("ReceiveMessage")
+			j := x.start(func(context.Context, *sqsonce.Message) error { return sqsonce.Unavailable(errRefused) })
+			for i, d := range []time.Duration{10 * time.Second, 11 * time.Minute, 4 * time.Hour} {
+				time.Sleep(d)
+				if n := x.calls("ReceiveMessage") - earlier; n < want[i]-want[i]/5-1 || n > want[i]+want[i]/5+1 {
+					x.Errorf("%d receives after another %s, want %d", n, d, want[i])
+				}
+			}
+			if n := len(x.dead()); n > 0 {
+				x.Errorf("%d dead-lettered", n)
+			}
+			j.stopClean()
 		})
 	}
 }
