@@ -63,3 +63,17 @@ func TestForcedReopenCancelsTheHandler(t *testing.T) {
 		}
 	})
 }
+
+func TestRecordState(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	lease := dedup.Lease{Owner: "owner", Until: now.Add(time.Second)}
+	for want, r := range map[dedup.RecordState]dedup.Record{
+		dedup.StateForeign: {Completed: true}, dedup.StateCompleted: {Completed: true, Lease: lease}, dedup.StateReleased: {Lease: dedup.Lease{Owner: "owner"}},
+		dedup.StateRunning: {Lease: lease}, dedup.StateCrashed: {Lease: dedup.Lease{Owner: "owner", Until: now}},
+	} {
+		if got := r.State(now); got != want {
+			t.Errorf("%+v: got %s, want %s", r, got, want)
+		}
+	}
+}

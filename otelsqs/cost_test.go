@@ -38,8 +38,8 @@ func observed(tb testing.TB, sampler sdktrace.Sampler) *otelsqs.Telemetry {
 
 // What telemetry may cost a message above none: its handler's hooks, and its part of a receive and a delete of ten.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
+	if testing.Short() {
+		t.Skip("make race is short, and the race detector allocates")
 	}
 	log, ctx := slog.New(slog.DiscardHandler), context.Background()
 	d := sqsonce.Delivery{QueueURL: "https://sqs.eu-west-1.amazonaws.com/123456789012/orders", Run: 1, Message: &sqsonce.Message{

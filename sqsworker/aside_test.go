@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -85,21 +84,25 @@ func TestEndOfDoubt(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler sqsonce.Handler
 		ends    bool
+		quick   bool // the claims, which come again in a row
 	}{
-		"duplicates": {withoutRun[0], false}, "skips": {withoutRun[1], false}, "rejects": {withoutRun[2], false}, "does not decode": {withoutRun[3], false},
-		"has no handler for it": {sqsonce.ByType(nil), false},
-		"a run":                 {ok, true},
-		"a long run":            {func(ctx context.Context, _ *sqsonce.Message) error { until(ctx, 10*time.Minute); return nil }, true},
-		"long claims": {func(ctx context.Context, _ *sqsonce.Message) error {
+		"duplicates": {handler: withoutRun[0]}, "skips": {handler: withoutRun[1]}, "rejects": {handler: withoutRun[2]}, "does not decode": {handler: withoutRun[3]},
+		"has no handler for it": {handler: sqsonce.ByType(nil)},
+		"a run":                 {handler: ok, ends: true},
+		"a run, quick claims":   {handler: ok, ends: true, quick: true},
+		"a long run":            {handler: func(ctx context.Context, _ *sqsonce.Message) error { until(ctx, 10*time.Minute); return nil }, ends: true},
+		"long claims": {handler: func(ctx context.Context, _ *sqsonce.Message) error {
 			until(ctx, 15*time.Second)
 			return sqsonce.Unavailable(errRefused)
-		}, false},
+		}},
 	} {
 		runParallel(t, name, setup{maxReceives: 5}, func(x *fixture) {
 			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 				if m.Body == "claim" {
 					settle.Ran(ctx, true) // as dedup does
-					until(ctx, 9*time.Second)
+					if !c.quick {
+						until(ctx, 9*time.Second)
+					}
 					return sqsonce.Unavailable(errRefused)
 				}
 				return c.handler(ctx, m)
@@ -120,46 +123,6 @@ func TestEndOfDoubt(t *testing.T) {
 	}
 }
 
-// A worker in doubt in which no message had another outcome yet receives less and less often, unless messages have receives to spare.
-func TestProbePause(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		proven bool
-		most   int // maxReceiveCount
-		count  int // of the newest message
-		late   bool
-		after  time.Duration
-		want   []time.Duration
-	}{
-		"proven":             {proven: true, most: 5, count: 5, want: slices.Repeat([]time.Duration{time.Second}, 2)},
-		"proven, later":      {proven: true, most: 5, count: 5, after: doubtKeeps, want: slices.Repeat([]time.Duration{time.Minute}, 2)},
-		"receives to spare":  {most: 5, count: 1, want: slices.Repeat([]time.Duration{time.Second}, 2)},
-		"spare, later":       {most: 5, count: 1, after: doubtKeeps, want: slices.Repeat([]time.Duration{time.Minute}, 2)},
-		"no policy":          {count: 9, want: slices.Repeat([]time.Duration{time.Second}, 2)},
-		"none to spare":      {most: 5, count: 2, want: []time.Duration{time.Second, 4 * time.Second, 16 * time.Second, 64 * time.Second, 2 * time.Minute, 2 * time.Minute}},
-		"late":               {most: 5, count: 2, late: true, want: slices.Repeat([]time.Duration{10 * time.Minute}, 2)},
-		"late, but to spare": {most: 5, count: 1, late: true, want: slices.Repeat([]time.Duration{time.Second}, 2)},
-	} {
-		must.Run(t, name, func(t *testing.T) {
-			l := newTestLoop(t)
-			l.queue.maxReceives, l.needs.count, l.needs.proven = c.most, c.count, c.proven
-			d := l.addTest("a", 3)
-			if c.late {
-				d.lease.count = 4
-			}
-			l.hold(d, heldClaim, time.Hour, nil)
-			l.beginDoubt()
-			time.Sleep(c.after)
-			for i, want := range c.want {
-				l.probed()
-				if got := l.needs.probeAt.Sub(l.now()); got != want {
-					t.Errorf("receive %d: the next one after %s, want %s", i+1, got, want)
-				}
-			}
-		})
-	}
-}
-
 // Each message that gets through after it was unavailable gives further attempts a slot more.
 func TestSlotsOfFurtherAttempts(t *testing.T) {
 	t.Parallel()
@@ -174,5 +137,34 @@ func TestSlotsOfFurtherAttempts(t *testing.T) {
 		if l.again.slots != want {
 			t.Errorf("after %d that got through: %d slots, want %d", i, l.again.slots, want)
 		}
+	}
+}
+
+// A receive costs a message one of its own: in a process in which none had another outcome yet, only those that have spare ones are
+// received every second, and the others ever more seldom.
+func TestColdProbes(t *testing.T) {
+	t.Parallel()
+	for before, want := range [][3]int{{12, 97, 121}, {6, 11, 35}, {6, 10, 34}, {4, 5, 29}} {
+		runParallel(t, fmt.Sprintf("received %d times", before), setup{maxReceives: 5}, func(x *fixture) {
+			x.slowStart = true
+			x.sendMany(300)
+			for range before {
+				for len(x.receive(time.Minute)) > 0 {
+				}
+				time.Sleep(2 * time.Minute)
+			}
+			earlier := x.calls("ReceiveMessage")
+			j := x.start(func(context.Context, *sqsonce.Message) error { return sqsonce.Unavailable(errRefused) })
+			for i, d := range []time.Duration{10 * time.Second, 11 * time.Minute, 4 * time.Hour} {
+				time.Sleep(d)
+				if n := x.calls("ReceiveMessage") - earlier; n < want[i]-want[i]/5-1 || n > want[i]+want[i]/5+1 {
+					x.Errorf("%d receives after another %s, want %d", n, d, want[i])
+				}
+			}
+			if n := len(x.dead()); n > 0 {
+				x.Errorf("%d dead-lettered", n)
+			}
+			j.stopClean()
+		})
 	}
 }

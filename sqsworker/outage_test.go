@@ -18,6 +18,7 @@ type dependency struct {
 	err   atomic.Pointer[error]
 	asks  bool // its errors have a question
 	asked atomic.Int32
+	runs  atomic.Int32
 	mu    sync.Mutex
 	done  map[string]int
 }
@@ -30,6 +31,7 @@ func (d *dependency) ask(context.Context) error {
 }
 
 func (d *dependency) handle(_ context.Context, m *sqsonce.Message) error {
+	d.runs.Add(1)
 	time.Sleep(200 * time.Millisecond)
 	if err := *d.err.Load(); err != nil {
 		if d.asks {
@@ -240,7 +242,7 @@ func TestHungQuestion(t *testing.T) {
 	})
 }
 
-// SQS hides a received message for 12 h at most: a worker keeps two of five receives for itself.
+// SQS hides a received message for 12 h at most: a worker keeps two of five receives for itself. It tries a claim every 5 min in the end.
 func TestOutageOfADay(t *testing.T) {
 	t.Parallel()
 	for _, asks := range []bool{false, true} {
@@ -250,6 +252,9 @@ func TestOutageOfADay(t *testing.T) {
 			d.set(sqsonce.Unavailable(errRefused))
 			j := x.start(d.handle, func(o *Options) { o.VisibilityTimeout, o.WaitTime = time.Hour, 20*time.Second })
 			time.Sleep(24 * time.Hour)
+			if n := d.runs.Load(); n < 100 || n > 600 {
+				x.Errorf("asks=%t: %d runs in a day", asks, n)
+			}
 			d.set(nil)
 			time.Sleep(10 * time.Minute)
 			if n := d.handled(); n != 1 || len(x.dead()) > 0 {

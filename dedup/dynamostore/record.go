@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -28,9 +27,6 @@ const (
 	attrReceiveCount = "receive_count"          // N, receive count of the last acquire
 	attrError        = "error"                  // S, the last failure, or why the event was skipped
 	attrTx           = "tx"                     // S, token of the transaction that completed the record
-
-	// attrAttempts is what attrReceiveCount was called before v0.1.0.
-	attrAttempts = "attempts"
 )
 
 const (
@@ -58,7 +54,7 @@ func decode(item map[string]ddbtypes.AttributeValue) (record, error) {
 		until:        d.number(attrUntil),
 		expiration:   d.number(TTLAttribute),
 		fence:        d.number(attrFence),
-		receiveCount: valueOf(cmp.Or(d.number(attrReceiveCount), d.number(attrAttempts))),
+		receiveCount: valueOf(d.number(attrReceiveCount)),
 	}
 	for _, a := range resultAttributes {
 		a.decode(&d, &r)

@@ -101,8 +101,8 @@ func TestSchedulesSeeBrokenConditions(t *testing.T) {
 }
 
 func searched(t *testing.T, sc scope, b *breaker) *search {
-	if raceDetector {
-		t.Skip("it has one goroutine at a time, and takes minutes under the race detector")
+	if testing.Short() {
+		t.Skip("make race is short: a search has one goroutine at a time, and takes minutes under the race detector")
 	}
 	s := &search{scope: sc, broken: b}
 	s.run(t)

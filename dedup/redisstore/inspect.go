@@ -29,7 +29,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	return rec, explain("inspect", cmp.Or(r.err, err))
 }
 
-// readRecord reads a reply's fields. attempts is the name of receive_count before v0.1.0.
+// readRecord reads a reply's fields.
 func readRecord(key string, r *reply) (dedup.Record, error) {
 	fields := map[string]string{}
 	for i := 3; i < len(r.values); i += 2 {
@@ -40,7 +40,7 @@ func readRecord(key string, r *reply) (dedup.Record, error) {
 	if noFence != nil || noUntil != nil || fields["status"] == "" || fields["owner"] == "" {
 		return dedup.Record{}, dedup.ErrRecord
 	}
-	count, _ := strconv.Atoi(cmp.Or(fields["receive_count"], fields["attempts"])) // 0 where there is none
+	count, _ := strconv.Atoi(fields["receive_count"]) // 0 where there is none
 	rec := dedup.Record{
 		Completed: fields["status"] == "COMPLETED",
 		Lease:     dedup.Lease{Key: key, Owner: fields["owner"], Fence: fence, LastError: fields["error"], ReceiveCount: count},

@@ -24,9 +24,6 @@ func Evidence(stack *middleware.Stack) error {
 		}
 		return out, md, err
 	})
-	if err := stack.Initialize.Add(begin, middleware.Before); err != nil {
-		return err
-	}
 	// Each attempt of the SDK comes through here, when its request is complete, and signed.
 	attempt := middleware.DeserializeMiddlewareFunc("sqsonce.evidence", func(
 		ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
@@ -38,7 +35,7 @@ func Evidence(stack *middleware.Stack) error {
 		}
 		return out, md, err
 	})
-	return stack.Deserialize.Add(attempt, middleware.Before)
+	return errors.Join(stack.Initialize.Add(begin, middleware.Before), stack.Deserialize.Add(attempt, middleware.Before))
 }
 
 // ofService reports whether an answer is the service's own, and not that of a proxy: AWS gives each one an ID. ElasticMQ does not. It

@@ -90,17 +90,20 @@ func TestConnectionsFromBeforeAFreeze(t *testing.T) {
 	})
 }
 
-// A busy process does not close its connections.
+// A busy process does not close its connections, unless they are distrusted.
 func TestABusyProcessUsesItsConnectionsAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, n *thawtest.Network, s *service, call func(context.Context) error) {
 		var c Conns
-		for range 20 {
-			concurrently(t, 3, c.Do, call)
-			time.Sleep(pause - time.Second)
-		}
-		if dials := n.Dials(); dials != 3 {
-			t.Errorf("%d connections, want 3", dials)
+		for _, want := range []int{3, 6} {
+			for range 20 {
+				concurrently(t, 3, c.Do, call)
+				time.Sleep(pause - time.Second)
+			}
+			if dials := n.Dials(); dials != want {
+				t.Errorf("%d connections, want %d", dials, want)
+			}
+			c.Distrust()
 		}
 	})
 }

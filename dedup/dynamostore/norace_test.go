@@ -1,5 +1,0 @@
-//go:build !race
-
-package dynamostore
-
-const raceDetector = false

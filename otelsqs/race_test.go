@@ -1,5 +1,0 @@
-//go:build race
-
-package otelsqs_test
-
-const raceEnabled = true
