@@ -32,7 +32,7 @@ func (v *invocation) mayBeDeadLettered(f failure) bool {
 	case sqsonce.OutcomeFailed:
 		return fifo && !settle.IsNotRun(f.err)
 	case sqsonce.OutcomeUnavailable:
-		return fifo && len(f.chain) > 1 && v.isOwn(f)
+		return len(f.chain) > 1 && v.isOwn(f)
 	}
 	return false
 }

@@ -137,7 +137,6 @@ func TestFailedLastReceiveNeedsAConfirmation(t *testing.T) {
 
 // TestOnlyFailuresAreDeadLettered: the host dead-letters no other FIFO message than one that ran and failed, or was cut off.
 func TestOnlyFailuresAreDeadLettered(t *testing.T) {
-	plain := func(*Options, *fixture) {}
 	for name, tt := range map[string]struct {
 		h        sqsonce.Handler
 		standard bool
@@ -177,15 +176,15 @@ func TestOnlyFailuresAreDeadLettered(t *testing.T) {
 				case tt.receives > 0:
 					x.redrive(tt.receives)
 				}
-				set := tt.set
-				if set == nil {
-					set = plain
-				}
 				x.send("a1", "a2")
 				var r runs
 				// Another group, or an invocation in which all are unavailable is an error.
 				x.send("b1")
-				f := x.wrap(r.wrap(byBody(handlers{"a1": tt.h, "a2": tt.h})), func(o *Options) { set(o, x) })
+				f := x.wrap(r.wrap(byBody(handlers{"a1": tt.h, "a2": tt.h})), func(o *Options) {
+					if tt.set != nil {
+						tt.set(o, x)
+					}
+				})
 				if got := x.failed(f, 30*time.Second, x.receive()); got != "a1 a2" {
 					t.Errorf("failed %q, want a1 a2", got)
 				}

@@ -157,6 +157,7 @@ func TestUnavailableAtLastReceive(t *testing.T) {
 		{false, 30, 9, 9, 1, 1, "", "[1 2 3 4]", "7s"},
 		{false, 600, 9, 9, 1, 1, "", "[1 2 3 4 5 6]", "31s"},
 		{true, 30, 4, 9, 1, 0, "a1", "[1 2 3 4 1]", "7s"},
+		{true, 30, 9, 9, 1, 1, "a1", "[1 2 3 4 1 2 3]", "10s"}, // nothing waits behind a2
 		{true, 30, 9, 1, 1, -1, "", "[1 2]", "1s"},
 		{true, 30, 9, 0, 1, -1, "", "[1]", "0s"},
 		{false, 30, 0, 9, 1, 1, "", "[1]", "0s"}, // the handler ran

@@ -133,8 +133,8 @@ func TestHalvedRunsAreNoRunTimes(t *testing.T) {
 	})
 	withQueue(t, true, nil, func(x *fixture) { // without a policy nothing is cut off
 		x.send("a1", "a2")
-		if got := x.failed(x.wrap(byBody(handlers{"a1": share(60)})), 30*time.Second, x.receive()); got != "" {
-			t.Errorf("failed %q, want none", got)
+		if got := x.failed(x.wrap(byBody(handlers{"a1": share(60)})), 30*time.Second, x.receive()); got != "a2" {
+			t.Errorf("failed %q, want a2 alone, which has no time left", got)
 		}
 	})
 }
