@@ -124,36 +124,27 @@ func TestEndOfDoubt(t *testing.T) {
 func TestProbePause(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		proven bool
-		most   int // maxReceiveCount
-		count  int // of the newest message
-		late   bool
-		after  time.Duration
-		want   []time.Duration
+		proven       bool
+		count, older int           // receives of the newest message, and of one that is held
+		after        time.Duration // the doubt began
+		want         []time.Duration
 	}{
-		"proven":             {proven: true, most: 5, count: 5, want: slices.Repeat([]time.Duration{time.Second}, 2)},
-		"proven, later":      {proven: true, most: 5, count: 5, after: doubtKeeps, want: slices.Repeat([]time.Duration{time.Minute}, 2)},
-		"receives to spare":  {most: 5, count: 1, want: slices.Repeat([]time.Duration{time.Second}, 2)},
-		"spare, later":       {most: 5, count: 1, after: doubtKeeps, want: slices.Repeat([]time.Duration{time.Minute}, 2)},
-		"no policy":          {count: 9, want: slices.Repeat([]time.Duration{time.Second}, 2)},
-		"none to spare":      {most: 5, count: 2, want: []time.Duration{time.Second, 4 * time.Second, 16 * time.Second, 64 * time.Second, 2 * time.Minute, 2 * time.Minute}},
-		"late":               {most: 5, count: 2, late: true, want: slices.Repeat([]time.Duration{10 * time.Minute}, 2)},
-		"late, but to spare": {most: 5, count: 1, late: true, want: slices.Repeat([]time.Duration{time.Second}, 2)},
+		"proven":            {proven: true, count: 5, want: []time.Duration{time.Second, time.Second}},
+		"proven, later":     {proven: true, count: 5, after: doubtKeeps, want: []time.Duration{time.Minute}},
+		"receives to spare": {count: 1, older: 4, want: []time.Duration{time.Second, time.Second}},
+		"spare, later":      {count: 1, after: doubtKeeps, want: []time.Duration{time.Minute}},
+		"none to spare":     {count: 2, older: 3, want: []time.Duration{time.Second, 4 * time.Second, 16 * time.Second, 64 * time.Second, 2 * time.Minute, 2 * time.Minute}},
+		"one is late":       {count: 2, older: 4, want: []time.Duration{10 * time.Minute, 10 * time.Minute}},
 	} {
 		must.Run(t, name, func(t *testing.T) {
 			l := newTestLoop(t)
-			l.queue.maxReceives, l.needs.count, l.needs.proven = c.most, c.count, c.proven
-			d := l.addTest("a", 3)
-			if c.late {
-				d.lease.count = 4
-			}
-			l.hold(d, heldClaim, time.Hour, nil)
+			l.queue.maxReceives, l.needs.count, l.needs.proven = 5, c.count, c.proven
+			l.hold(l.addTest("a", c.older), heldClaim, time.Hour, nil)
 			l.beginDoubt()
 			time.Sleep(c.after)
 			for i, want := range c.want {
-				l.probed()
-				if got := l.needs.probeAt.Sub(l.now()); got != want {
-					t.Errorf("receive %d: the next one after %s, want %s", i+1, got, want)
+				if l.probed(); l.needs.probeAt.Sub(l.now()) != want {
+					t.Errorf("receive %d: the next one after %s, want %s", i+1, l.needs.probeAt.Sub(l.now()), want)
 				}
 			}
 		})
@@ -164,15 +155,11 @@ func TestProbePause(t *testing.T) {
 func TestSlotsOfFurtherAttempts(t *testing.T) {
 	t.Parallel()
 	l := newTestLoop(t)
+	l.unavailable(l.addTest("a", 1), result{err: errRefused})
 	for i, want := range []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 10} {
-		d := l.addTest(fmt.Sprint(i), 1)
-		if d.unavailable = 1; i == 0 {
-			l.unavailable(d, result{err: errRefused})
-		} else {
-			l.available(d, true)
-		}
 		if l.again.slots != want {
 			t.Errorf("after %d that got through: %d slots, want %d", i, l.again.slots, want)
 		}
+		l.available(&delivery{unavailable: 1}, true)
 	}
 }
