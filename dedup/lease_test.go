@@ -63,13 +63,14 @@ func TestRefusedRenewalCancelsTheHandler(t *testing.T) {
 			start := time.Now()
 			err := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
 				<-ctx.Done()
-				if cause := context.Cause(ctx); cause != sqsonce.ErrLeaseLost {
-					t.Errorf("cause: got %v, want ErrLeaseLost", cause)
+				if cause, took := context.Cause(ctx), time.Since(start); cause != sqsonce.ErrLeaseLost || took != 20*time.Second {
+					t.Errorf("cancelled after %s with %v, want ErrLeaseLost at the second renewal, 20 s", took, cause)
 				}
+				time.Sleep(5 * time.Minute)
 				return outcome
 			})(t.Context(), message("1"))
-			if took := time.Since(start); took != 20*time.Second {
-				t.Errorf("cancelled after %s, want at the second renewal, 20 s", took)
+			if n := f.seen("renew"); n != 2 {
+				t.Errorf("%d renewals, want none after the refused one", n)
 			}
 			if outcome == nil {
 				return // in TestCompleteRefused: the store decides
@@ -130,19 +131,6 @@ func TestUnprovenLeaseCancelsTheHandler(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A renewal that was refused is the last one, however long the handler goes on.
-func TestRefusedRenewalIsTheLast(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.fail("renew", sqsonce.ErrLeaseLost)
-		_ = newOnce(t, f).Handler(hang(5*time.Minute))(t.Context(), message("1")) // memstore accepts the complete
-		if n := f.seen("renew"); n != 1 {
-			t.Errorf("%d renewals, want the refused one", n)
-		}
-	})
 }
 
 // The process ends at a known instant: the lease outlasts it and is not renewed.

@@ -167,28 +167,3 @@ func TestNestedCallDoesNotWait(t *testing.T) {
 		wg.Wait()
 	})
 }
-
-// A second call of Do waits for its peer and then makes one request: the cache has no results.
-func TestDoWaitsForItsPeer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		o := newOnce(t, f)
-		var wg sync.WaitGroup
-		for i := range 3 {
-			wg.Go(func() {
-				got, err := dedup.Do(t.Context(), o, "k", func(context.Context) (int, error) {
-					time.Sleep(500 * time.Millisecond)
-					return 42, nil
-				})
-				if err != nil || got != 42 {
-					t.Errorf("call %d: got %d, %v, want 42", i, got, err)
-				}
-			})
-		}
-		wg.Wait()
-		if want := "[acquire complete acquire acquire]"; f.log() != want {
-			t.Errorf("calls: got %s, want %s", f.log(), want)
-		}
-	})
-}

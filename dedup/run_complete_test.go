@@ -304,41 +304,15 @@ func TestRefusedRenewalEndsTheCompletes(t *testing.T) {
 	})
 }
 
-// A complete that can never succeed is not retried.
-func TestUnusableCompleteIsNotTriedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.fail("complete", &sqsonce.OptionError{Package: "store", Field: "table", Problem: "has another key"})
-		err := newOnce(t, f).Handler(hang(0))(t.Context(), message("1"))
-		if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok || errors.Is(err, sqsonce.ErrUnavailable) || f.seen("complete") != 1 {
-			t.Errorf("got error %v after %d calls, want *sqsonce.OptionError after 1: nothing is away", err, f.seen("complete"))
-		}
-	})
-}
-
 func TestCompleteRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.fail("renew", errStore)
+		f.fail("complete", sqsonce.ErrLeaseLost)
 		o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.OnCompleteFailedAcknowledge })
-		err := o.Handler(func(context.Context, *sqsonce.Message) error {
-			time.Sleep(40 * time.Second)
-			if _, err := other(t, f.Store, recordKey("1")); err != nil {
-				t.Errorf("takeover: %v", err)
-			}
-			return nil
-		})(t.Context(), message("1"))
-		want := "sqsonce: lease lost: record taken over by another owner, or deleted (consumer billing, key billing#orders|1)"
-		if !errors.Is(err, sqsonce.ErrLeaseLost) || err.Error() != want {
-			t.Errorf("got error %v, want %q under every policy", err, want)
-		}
-		if f.seen("complete") != 1 || f.seen("release") != 0 {
-			t.Errorf("calls: got %s, want one complete and no release", f.log())
-		}
-		if s := o.Stats(); s.LeasesLost != 1 || s.CompleteFailed != 0 {
-			t.Errorf("stats: got %+v, want LeasesLost 1 and CompleteFailed 0", s)
+		err := o.Handler(hang(0))(t.Context(), message("1"))
+		if s := o.Stats(); !errors.Is(err, sqsonce.ErrLeaseLost) || f.log() != "[acquire complete]" || s.LeasesLost != 1 || s.CompleteFailed != 0 {
+			t.Errorf("got error %v, calls %s, %+v; want ErrLeaseLost under every policy, and no release", err, f.log(), s)
 		}
 	})
 }

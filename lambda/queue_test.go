@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // A redrive policy that is attached while a process lives is used within 5 min.
 func TestPolicyIsAttached(t *testing.T) {
-	withQueue(t, true, nil, func(x *fixture) {
+	withQueue(t, true, []fault.Rule{{Op: opAttributes, Nth: 3, Do: fault.Error, Code: "QueueDoesNotExist"}}, func(x *fixture) {
 		f := x.wrap(fails(errTest))
 		x.send("a1")
 		x.failed(f, 30*time.Second, x.receive())
@@ -24,6 +26,12 @@ func TestPolicyIsAttached(t *testing.T) {
 		}
 		if n := x.calls(opAttributes); n != 2 {
 			t.Errorf("%d calls of GetQueueAttributes, want 2", n)
+		}
+		x.send("b1")
+		x.failed(f, 30*time.Second, x.receive())
+		time.Sleep(5 * time.Minute)
+		if got := x.failed(f, 30*time.Second, x.receive()); got != "" || x.calls(opAttributes) != 3 {
+			t.Errorf("failed %q after a read that failed; want the policy kept, and the message dead-lettered", got)
 		}
 	})
 }

@@ -113,15 +113,22 @@ func TestAttributesAreReadAgain(t *testing.T) {
 		if n := x.log.count("queue attributes read"); n > 0 {
 			t.Errorf("%d lines say that the attributes were read, want none", n)
 		}
+		before := x.calls(opAttributes)
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Reset}, {Op: "GetQueueUrl", Prob: 1, Do: fault.Reset}}})
 		time.Sleep(10 * time.Minute)
+		if n := x.calls(opAttributes) - before; n < 6 || n > 11 {
+			t.Errorf("%d reads that failed in 10 min, want one a minute", n)
+		}
 		x.send("bad")
 		time.Sleep(10 * time.Second)
 		if len(x.dead()) != 1 {
 			t.Error("the dead-letter queue is not known any more after reads that failed")
 		}
-		x.srv.Set(fault.Plan{})
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Reset}}})
 		time.Sleep(10 * time.Minute)
+		if n := x.log.count("queue attributes read"); n > 0 {
+			t.Errorf("%d lines say that the attributes were read, where the queue's URL was not answered", n)
+		}
 		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(t)
 		j.stopClean()
 	})
@@ -145,13 +152,13 @@ func TestAttributesAreReadAgain(t *testing.T) {
 
 // One answer that the queue does not exist ends nothing, in whichever call it comes: no lease is lost.
 func TestOneAnswerThatTheQueueIsMissing(t *testing.T) {
-	for _, op := range []string{opReceive, opDelete, opChange, opAttributes} {
+	for op, times := range map[string]int{opReceive: 2, opDelete: 2, opChange: 2, opAttributes: 1} { // 2: within 5 s
 		run(t, op, setup{maxReceives: 5}, func(x *fixture) {
 			var r runs
 			j := x.start(r.take(40 * time.Second))
 			time.Sleep(time.Minute)
 			for range 3 {
-				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Nth: 1, Do: fault.Error, Code: "QueueDoesNotExist"}}})
+				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Nth: 1, Times: times, Do: fault.Error, Code: "QueueDoesNotExist"}}})
 				x.sendMany(20)
 				time.Sleep(5 * time.Minute)
 			}

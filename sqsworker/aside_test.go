@@ -127,16 +127,12 @@ func TestEndOfDoubt(t *testing.T) {
 func TestSlotsOfFurtherAttempts(t *testing.T) {
 	t.Parallel()
 	l := newTestLoop(t)
+	l.unavailable(l.addTest("a", 1), result{err: errRefused})
 	for i, want := range []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 10} {
-		d := l.addTest(fmt.Sprint(i), 1)
-		if d.unavailable = 1; i == 0 {
-			l.unavailable(d, result{err: errRefused})
-		} else {
-			l.available(d, true)
-		}
 		if l.again.slots != want {
 			t.Errorf("after %d that got through: %d slots, want %d", i, l.again.slots, want)
 		}
+		l.available(&delivery{unavailable: 1}, true)
 	}
 }
 

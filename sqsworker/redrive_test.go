@@ -199,4 +199,11 @@ func TestMovedNext(t *testing.T) {
 			t.Errorf("%s: got %t, want %t", name, got, c.want)
 		}
 	}
+	l.queue, l.deadLetters = queue{maxReceives: 3, confirmed: l.now().Add(-7 * time.Minute)}, deadLetters{refuses: true}
+	if l.dlqConfirmed() {
+		t.Error("a dead-letter queue that was seen 7 min ago is confirmed")
+	}
+	if l.adopt(queue{arn: "arn", deadLetter: "another"}); l.deadLetters.refuses {
+		t.Error("another dead-letter queue refuses what the one before has refused")
+	}
 }

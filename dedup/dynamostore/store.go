@@ -86,7 +86,7 @@ const defaultLinger = time.Millisecond
 //
 // # Retries
 //
-// The store makes up to eight attempts at a request, with full jitter, which takes about two seconds if failures are quick.
+// The store makes up to five attempts at a request, with jitter, which takes about a second and a half if failures are quick.
 // It gives up a request without an answer after 2 s, then 4 s, 8 s, 10 s. The store retries throttling, server errors,
 // broken connections and conflicts with transactions. The SDK's own retries are off for these requests. After an unknown
 // outcome the next attempt repeats the same values, and the condition recognises the write of an earlier attempt.

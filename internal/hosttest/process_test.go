@@ -128,8 +128,8 @@ func (c *connection) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errUnavailable
 	}
 	if b := c.p.w.net.broken; b != nil && c.store {
-		if down, err := b.note(r); err != nil || down {
-			return b.fail(r)
+		if err := b.trip(r); err != nil {
+			return nil, err
 		}
 	}
 	if c.p.w.net.dlqRefuses && operation(r) == "SendMessage" {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,41 +22,30 @@ const (
 
 // brokenStore fails while it is down, and notes the requests for each event.
 type brokenStore struct {
-	mode     mode
+	hangs    bool
+	down     atomic.Bool
 	mu       sync.Mutex
-	down     bool
 	requests map[string][]time.Time
 }
 
-func (b *brokenStore) set(down bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.down = down
-}
-
-// note notes a request, and reports whether the store is down.
-func (b *brokenStore) note(r *http.Request) (down bool, err error) {
+// trip fails a request while the store is down.
+func (b *brokenStore) trip(r *http.Request) error {
 	body, err := io.ReadAll(r.Body)
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	if r.Body = io.NopCloser(bytes.NewReader(body)); err != nil || !b.down.Load() {
+		return err
+	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	for n := range calledEvents {
-		if e := calledEvent(n); b.down && strings.Contains(string(body), source+"|"+e) {
+		if e := calledEvent(n); strings.Contains(string(body), source+"|"+e) {
 			b.requests[e] = append(b.requests[e], time.Now())
 		}
 	}
-	return b.down, err
-}
-
-func (b *brokenStore) fail(r *http.Request) (*http.Response, error) {
-	switch b.mode {
-	case hangs:
+	b.mu.Unlock()
+	if b.hangs {
 		<-r.Context().Done()
-		return nil, r.Context().Err()
-	case breaks:
-		return answer(r, true, http.StatusInternalServerError, "", "InternalServerError"), nil
+		return r.Context().Err()
 	}
-	return nil, errUnavailable
+	return errUnavailable
 }
 
 // quick returns the most requests for one event beyond one a second, in any time.
@@ -77,30 +67,30 @@ func calledEvent(n int) string { return fmt.Sprintf("g%d-1", n) }
 func TestRequestsOfABrokenStore(t *testing.T) {
 	t.Parallel()
 	const takes = 5 * time.Second
-	for _, mode := range []mode{refuses, hangs, breaks} {
+	for _, hangs := range []bool{false, true} {
 		for _, h := range hosts[:2] {
 			for call, s := range map[string]script{
 				"acquire":  succeed,
 				"complete": func(context.Context, *run) error { time.Sleep(takes); return nil },
 				"release":  func(context.Context, *run) error { time.Sleep(takes); return errCard },
 			} {
-				t.Run(fmt.Sprintf("%s/%s/%s", mode, h.name, call), func(t *testing.T) {
+				t.Run(fmt.Sprintf("hangs=%t/%s/%s", hangs, h.name, call), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
 						w := newFixture(t, setup{quiet: true, maxReceives: maxReceives, visibility: 3 * time.Minute})
-						b := &brokenStore{mode: mode, requests: map[string][]time.Time{}}
+						b := &brokenStore{hangs: hangs, requests: map[string][]time.Time{}}
 						w.net.broken = b
 						host := h.start(w, &scenario{script: s})
 						w.send(message{name: "warm"}) // a worker begins with one message
 						time.Sleep(2 * takes)
-						b.set(call == "acquire")
+						b.down.Store(call == "acquire")
 						for n := range calledEvents {
 							w.send(message{name: calledEvent(n)})
 						}
 						time.Sleep(takes / 2)
-						b.set(true)
+						b.down.Store(true)
 						time.Sleep(30 * time.Second)
-						b.set(false)
+						b.down.Store(false)
 						time.Sleep(time.Minute)
 						host.stop()
 						w.admin.kill()
