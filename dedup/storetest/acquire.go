@@ -200,10 +200,10 @@ var keyCases = []testCase{
 	{name: "key/empty refused", run: func(x *exam) {
 		c := x.claim("a")
 		c.Key = ""
-		x.fails(x.ctx, c, "of an empty key")
+		x.refuses(c, "of an empty key")
 	}},
 	{name: "owner/empty refused", run: func(x *exam) {
-		x.fails(x.ctx, x.claim(""), "by an empty owner")
+		x.refuses(x.claim(""), "by an empty owner")
 		if l := x.acquire(x.claim("a")); l.Takeover {
 			x.fatalf("the refused Acquire has stored a record: %+v", l)
 		}
