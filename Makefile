@@ -92,7 +92,7 @@ soak-fleet: # 40 min: eight runs of everything in processes, with two minutes of
 soak-kills: # 60 min: 3,000 kills at an outbox on each database
 	cd dedup/sqlstore && KILLS=3000 go test ./sqloutbox/killtest -run '^TestKill$$' -count 1 -timeout 180m -v
 
-soak-attacks: # 20 min: hosts in one process and in several on each store, three minutes each, with kills
+soak-attacks: # 30 min: hosts in one process and in several on each store, three minutes each, with kills, and each fault of a server
 	SOAK=1 go test ./dedup/dynamostore/killtest -run '^TestAttack(InMemory|OnDynoxide)$$' -count 1 -timeout 60m -v
 	cd dedup/redisstore && SOAK=1 go test -run '^TestAttack$$' -count 1 -timeout 60m -v
 	cd dedup/sqlstore && SOAK=1 go test -run '^Test(Attack|DeferredUnderAttack|ClaimUnderInserts)$$' -count 1 -timeout 60m -v

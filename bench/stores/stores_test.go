@@ -76,8 +76,7 @@ func openDynamo(b *testing.B) dedup.Store {
 }
 
 // BenchmarkInbox measures a business transaction of two writes: without an inbox, and with the event's record. The load of
-// the machine may change between the two. BenchmarkInbox of package sqlstore measures them in turns, at one handler, and
-// with the record's INSERT sent by hand.
+// the machine may change between the two.
 func BenchmarkInbox(b *testing.B) {
 	for _, name := range []string{"PostgreSQL", "MariaDB", "SQLite"} {
 		b.Run(name, func(b *testing.B) {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +22,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
-	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -111,29 +109,6 @@ func answerTo(r *http.Request, status int, body string) *http.Response {
 // refusal is the body of an error.
 func refusal(code, message string) string {
 	return fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, code, message)
-}
-
-// An exception that nobody knows costs no message an attempt.
-func TestUnlistedExceptions(t *testing.T) {
-	t.Parallel()
-	b := &bed{T: t}
-	var answer atomic.Value
-	s := must.Get(New(b.client(transport(func(r *http.Request) (*http.Response, error) {
-		return answerTo(r, http.StatusBadRequest, answer.Load().(string)), nil
-	})), testTable))(t)
-	once := must.Get(dedup.New(s, "billing"))(t)
-	answers := []string{"{}", "", "[]", "<html>"}
-	for _, r := range testserver.Refusals(100) {
-		answers = append(answers, refusal(r.Code+"Exception", r.Text))
-	}
-	for n := range answers {
-		answer.Store(answers[n])
-		err := once.Handler(func(context.Context, *sqsonce.Message) error { t.Error("the handler ran"); return nil })(t.Context(),
-			&sqsonce.Message{ID: fmt.Sprint(n), QueueARN: "arn:aws:sqs:us-east-1:1:q", ReceiveCount: 1 + n%3})
-		if kind := sqsonce.OutcomeOf(err).Kind; kind != sqsonce.OutcomeUnavailable {
-			t.Errorf("%s: got %s, want unavailable: %v", answers[n], kind, err)
-		}
-	}
 }
 
 // What the service's other answers say of their kind is in their text or their status.

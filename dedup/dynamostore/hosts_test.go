@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -142,15 +141,18 @@ func TestWorkerOfAStoreThatRefuses(t *testing.T) {
 	onBed(t, func(t *testing.T, b *bed) {
 		var refused atomic.Value // what the requests that the store refuses contain
 		refused.Store("sick")
-		refusals := testserver.Refusals(100)
+		answers := []string{"{}", "", "[]", "<html>"}
+		for _, r := range testserver.Refusals(100) {
+			answers = append(answers, refusal(r.Code+"Exception", r.Text))
+		}
+		var refusals atomic.Int64
 		store := must.Get(New(b.client(transport(func(r *http.Request) (*http.Response, error) {
 			body := must.Get(io.ReadAll(r.Body))(t)
 			if !bytes.Contains(body, []byte(refused.Load().(string))) {
 				r.Body = io.NopCloser(bytes.NewReader(body))
 				return b.srv.RoundTrip(r)
 			}
-			f := refusals[rand.IntN(len(refusals))]
-			return answerTo(r, http.StatusBadRequest, refusal(f.Code+"Exception", f.Text)), nil
+			return answerTo(r, http.StatusBadRequest, answers[refusals.Add(1)%int64(len(answers))]), nil
 		})), testTable))(t)
 		once := must.Get(dedup.New(store, "billing", func(o *dedup.Options) {
 			o.Key = func(m *sqsonce.Message) (string, error) { return m.Body, nil }
@@ -196,6 +198,9 @@ func TestWorkerOfAStoreThatRefuses(t *testing.T) {
 		during(10*time.Minute, "nothing")
 		cancel()
 		must.Do(t, <-ended)
+		if n := refusals.Load(); n < int64(len(answers)) {
+			t.Errorf("%d requests were refused, want each of the %d answers", n, len(answers))
+		}
 		if n := ran.Load(); n != int64(sent) || len(srv.Messages(url)) > 0 {
 			t.Errorf("nothing is refused: %d runs of %d events, in the queue %v", n, sent, srv.Messages(url))
 		}

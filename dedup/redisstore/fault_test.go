@@ -123,62 +123,28 @@ func TestLostReplies(t *testing.T) {
 	must.Do(t, s.Delete(ctx, claim("a").Key))
 }
 
-// A call is retried if the server starts or fails over, or if a cluster moves slots.
-func TestTransientRefusals(t *testing.T) {
+// A call is made again if the server starts or fails over, or if a cluster moves slots. Any other refusal is an error at once, and
+// never a lease. TestKindsOfErrors has the errors.
+func TestRefusals(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{
-		"LOADING Redis is loading the dataset in memory",
-		"READONLY You can't write against a read only replica.",
-		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-		"NOREPLICAS Not enough good replicas to write.",
-		"CLUSTERDOWN The cluster is down",
-		"TRYAGAIN Multiple keys request during rehashing of slot",
-		"BUSY Redis is busy running a script.",
-		"ERR max number of clients reached",
-		"ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write against a read only replica.",
+	for text, again := range map[string]bool{
+		"LOADING Redis is loading the dataset in memory": true, "READONLY You can't write against a read only replica.": true,
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.": true, "NOREPLICAS Not enough good replicas to write.": true,
+		"CLUSTERDOWN The cluster is down": true, "TRYAGAIN Multiple keys request during rehashing of slot": true, "BUSY Redis is busy running a script.": true,
+		"ERR max number of clients reached": true,
+		"ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write against a read only replica.": true,
+
+		"OOM command not allowed when used memory > 'maxmemory'.": false, "MISCONF Errors writing to the AOF file: No space left on device": false,
+		"NOAUTH Authentication required.": false, "WRONGTYPE Operation against a key holding the wrong kind of value": false, "ERR unknown command 'EVALSHA'": false,
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
-			s := faulty(t, &fault{before: times(3, refusal(text))})
-			if l, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); err != nil || l.OwnRetry {
-				t.Errorf("got %+v, %v, want a lease", l, err)
-			}
-		})
-	}
-}
-
-// A permanent refusal is an error at once, and never a lease.
-func TestPermanentRefusals(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		text string
-		want error
-	}{
-		{"OOM command not allowed when used memory > 'maxmemory'.", redisstore.ErrMemory},
-		{"MISCONF Errors writing to the AOF file: No space left on device", redisstore.ErrDisk},
-		{"NOAUTH Authentication required.", redisstore.ErrAccessDenied},
-		{"WRONGPASS invalid username-password pair or user is disabled.", redisstore.ErrAccessDenied},
-		{"NOPERM this user has no permissions to run the 'evalsha' command", redisstore.ErrAccessDenied},
-		{"WRONGTYPE Operation against a key holding the wrong kind of value", dedup.ErrRecord},
-		// For a command inside a script, before Redis 7.
-		{"ERR Error running script (call to f_1): @user_script:15: WRONGTYPE Operation against a key holding the wrong kind of value", dedup.ErrRecord},
-		{"ERR Error running script (call to f_1): @user_script: 15: -OOM command not allowed when used memory > 'maxmemory'.", redisstore.ErrMemory},
-		{"ERR Error running script (call to f_1): @user_script:39: @user_script: 39: The user executing the script can't run this command or subcommand", redisstore.ErrAccessDenied},
-		{"ERR unknown command 'EVALSHA'", nil},
-	} {
-		t.Run(tt.text, func(t *testing.T) {
-			t.Parallel()
 			var calls atomic.Int64
-			s := faulty(t, &fault{before: func() error { calls.Add(1); return refusal(tt.text) }})
-			l, err := granted.Lease(s.Acquire(t.Context(), claim("a")))
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
-				t.Errorf("got %+v, %v, want %v", l, err, tt.want)
-			}
-			if errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, sqsonce.ErrInProgress) {
-				t.Errorf("got %v, which says something about the record", err)
-			}
-			if n := calls.Load(); n != 1 {
-				t.Errorf("called %d times, want once", n)
+			refuse := times(3, refusal(text))
+			s := faulty(t, &fault{before: func() error { calls.Add(1); return refuse() }})
+			g, err := s.Acquire(t.Context(), claim("a"))
+			if again && (err != nil || g.Verdict != dedup.VerdictGranted || g.Lease.OwnRetry) || !again && (err == nil || g.Verdict != 0 || calls.Load() != 1) {
+				t.Errorf("got %+v and error %v after %d calls, want a lease: %t", g, err, calls.Load(), again)
 			}
 		})
 	}

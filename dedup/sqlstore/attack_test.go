@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,7 +113,9 @@ func (b *Bed) through(t *testing.T, addr string, ill *atomic.Pointer[func(dsn st
 		dsn = strings.Replace(dsn, b.kind.Address(b.DSN), addr, 1)
 	}
 	db := sql.OpenDB(faulty{b.DB.Driver(), dsn, ill})
-	db.SetConnMaxLifetime(2 * time.Second) // also of those that a fault has changed
+	if os.Getenv("SOAK") != "" {
+		db.SetConnMaxLifetime(2 * time.Second) // also of those that a fault has changed
+	}
 	t.Cleanup(func() { must.Do(t, db.Close()) })
 	return db
 }

@@ -181,32 +181,29 @@ var keyCases = []testCase{
 			"c#a", "c#A", "c#a ", " c#a", "c#", "c#a#b", "c#a/b", "c#ключ", "c#鍵", "c#\u00e9", "c#e\u0301", "c#%61", "c#'\"`;--",
 			"d#a", string(long), string(longer),
 		}
+		claim := func(owner, key string) dedup.Claim {
+			c := x.claimOf(key)
+			c.Owner, c.Lease = owner, time.Hour // all calls are within it
+			return c
+		}
 		for i, k := range keys {
-			c := x.claim(fmt.Sprintf("owner-%d", i))
-			c.Key = k
-			x.acquire(c)
+			x.acquire(claim(fmt.Sprint("owner-", i), k))
 		}
 		for _, k := range keys {
-			c := x.claim("other")
-			c.Key = k
-			x.inProgress(c, "during the lease of the key's owner")
+			x.inProgress(claim("other", k), "during the lease of the key's owner")
 		}
-		first := x.claim("owner-0")
-		first.Key = keys[0]
-		x.complete(x.acquire(first), dedup.Result{})
+		x.complete(x.acquire(claim("owner-0", keys[0])), dedup.Result{})
 		for _, k := range keys[1:] {
-			c := x.claim("other")
-			c.Key = k
-			x.inProgress(c, "after another key was completed")
+			x.inProgress(claim("other", k), "after another key was completed")
 		}
 	}},
 	{name: "key/empty refused", run: func(x *exam) {
 		c := x.claim("a")
 		c.Key = ""
-		x.fails(x.ctx, c, "of an empty key")
+		x.refuses(c, "of an empty key")
 	}},
 	{name: "owner/empty refused", run: func(x *exam) {
-		x.fails(x.ctx, x.claim(""), "by an empty owner")
+		x.refuses(x.claim(""), "by an empty owner")
 		if l := x.acquire(x.claim("a")); l.Takeover {
 			x.fatalf("the refused Acquire has stored a record: %+v", l)
 		}

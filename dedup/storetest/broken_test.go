@@ -98,7 +98,10 @@ func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (g dedup.Grant,
 		if s.has("returns a verdict with an error") {
 			return dedup.Grant{Verdict: dedup.VerdictLost}, errors.New("empty")
 		}
-		return dedup.Grant{}, errors.New("empty")
+		if s.has("takes a refused value for an outage") {
+			return dedup.Grant{}, sqsonce.Unavailable(errors.New("empty"))
+		}
+		return dedup.Grant{}, &sqsonce.OptionError{Package: "store", Field: "Claim", Problem: "is empty"}
 	}
 	if s.has("folds keys to lower case") {
 		defer func(k string) { c.Key = k }(c.Key)

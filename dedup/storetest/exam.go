@@ -46,9 +46,19 @@ func (x *exam) answer(c dedup.Claim, want dedup.Verdict, why string) dedup.Grant
 }
 
 // fails expects the claim to get an error, and no verdict.
-func (x *exam) fails(ctx context.Context, c dedup.Claim, why string) {
-	if g, err := x.Acquire(ctx, c); err == nil || g.Verdict != 0 {
+func (x *exam) fails(ctx context.Context, c dedup.Claim, why string) error {
+	g, err := x.Acquire(ctx, c)
+	if err == nil || g.Verdict != 0 {
 		x.fatalf("Acquire %s: got %+v and error %v, want an error without a verdict", why, g, err)
+	}
+	return err
+}
+
+// refuses expects the claim to fail because of its own values, which other messages do not have.
+func (x *exam) refuses(c dedup.Claim, why string) {
+	err := x.fails(x.ctx, c, why)
+	if _, refused := errors.AsType[*sqsonce.OptionError](err); !refused || errors.Is(err, sqsonce.ErrUnavailable) {
+		x.fatalf("Acquire %s: got error %v, want a *sqsonce.OptionError, and not ErrUnavailable", why, err)
 	}
 }
 

@@ -108,6 +108,7 @@ var defects = []struct{ defect, seenBy string }{
 	{"takes an unknown answer for a misconfiguration", "unavailable/an answer that the store does not know"},
 	{"takes an unknown answer for a refused value", "unavailable/an answer that the store does not know"},
 	{"takes a refused write for a refused value", "unavailable/a store that only answers reads"},
+	{"takes a refused value for an outage", "key/empty refused"},
 	{"takes a handler's refused write for an outage", "unavailable/not for a write of an inbox's handler"},
 	{"completes an event whose write was refused", "unavailable/not for a write of an inbox's handler"},
 	{"works for no event after a refused write", "unavailable/not for a write of an inbox's handler"},

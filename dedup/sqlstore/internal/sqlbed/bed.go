@@ -18,7 +18,7 @@ import (
 
 // atOnce is how many tests run at the same time, unless -parallel says so. They wait for servers more than they work: the limit
 // of go test, the number of processors, would be far too low.
-const atOnce = 12
+const atOnce = 6
 
 // Main runs the tests of a package, and ends the servers that they started.
 func Main(m *testing.M) {

@@ -27,21 +27,18 @@ type Kind struct {
 	// that the store recognises, and a test needs a server of its own.
 	ReadOnly    string
 	ReadOnlyDSN func(dsn string) string
-	// LockTimeout makes a session that waits for a lock no longer than LockWait, and ShortLocks changes a data source name
-	// for the same.
-	LockTimeout string
-	LockWait    time.Duration
-	ShortLocks  func(dsn string) string
+	// ShortLocks changes a data source name for sessions that wait for a lock no longer than LockWait.
+	LockWait   time.Duration
+	ShortLocks func(dsn string) string
 	// Commit is the statement by which the driver commits.
 	Commit string
 	// SessionID is a query for the session's number, and EndSession ends the session's connection. "": a file has none.
 	SessionID, EndSession string
 	// Kill is the statement that ends the session of the number %d.
 	Kill string
-	// SessionStatus is a query for a counter of the session, *, or "" without one. Snapshot makes a session that may not write a
-	// row that has changed since it began to read, or is "". OldClock ends the data source name of sessions whose clock is in
+	// SessionStatus is a query for a counter of the session, *, or "" without one. OldClock ends the data source name of sessions whose clock is in
 	// the past, or is "" where a session has none.
-	SessionStatus, Snapshot, OldClock string
+	SessionStatus, OldClock string
 	// Procedures make what Commits need: statements that commit implicitly, by name.
 	Procedures []string
 	Commits    map[string]string
@@ -109,14 +106,12 @@ var postgresql = Kind{
 	server: testserver.PostgreSQL, existing: "postgres",
 	ReadOnly:    "SET default_transaction_read_only = on",
 	ReadOnlyDSN: func(dsn string) string { return dsn + "&default_transaction_read_only=on" },
-	LockTimeout: "SET lock_timeout = '50ms'",
 	LockWait:    50 * time.Millisecond,
 	ShortLocks:  func(dsn string) string { return dsn + "&lock_timeout=50ms" },
 	Commit:      "commit",
 	SessionID:   "SELECT pg_backend_pid()",
 	EndSession:  "SELECT pg_terminate_backend(pg_backend_pid())",
 	Kill:        "SELECT pg_terminate_backend(%d)",
-	Snapshot:    "SET default_transaction_isolation = 'repeatable read'",
 	Address: func(dsn string) string {
 		_, rest, _ := strings.Cut(dsn, "@")
 		address, _, _ := strings.Cut(rest, "/")
@@ -150,7 +145,6 @@ func mysqlOn(server *testserver.Database) Kind {
 		Label: server.Name, Dialect: sqldb.MySQL, Driver: "mysql",
 		server: server, existing: "test", parameters: "?interpolateParams=true",
 		ReadOnly:      "SET SESSION TRANSACTION READ ONLY",
-		LockTimeout:   "SET SESSION innodb_lock_wait_timeout = 1",
 		LockWait:      time.Second,
 		ShortLocks:    func(dsn string) string { return dsn + "&innodb_lock_wait_timeout=1" },
 		Commit:        "COMMIT",
@@ -206,8 +200,7 @@ var sqlite = Kind{
 	ReadOnlyDSN: func(dsn string) string {
 		return strings.Replace(dsn, "_txlock=immediate", "_txlock=deferred", 1) + "&_pragma=query_only(1)"
 	},
-	LockTimeout: "PRAGMA busy_timeout = 0",
-	LockWait:    50 * time.Millisecond,
+	LockWait: 50 * time.Millisecond,
 	ShortLocks: func(dsn string) string {
 		return strings.Replace(dsn, "busy_timeout(10000)", "busy_timeout(50)", 1)
 	},
