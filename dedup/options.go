@@ -2,8 +2,6 @@ package dedup
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -149,16 +147,9 @@ const (
 
 // resolve sets the defaults and reports everything that cannot be used.
 func (o *Options) resolve(s Store, consumer string) error {
-	var errs []error
-	bad := func(field, format string, args ...any) {
-		errs = append(errs, &sqsonce.OptionError{Package: "dedup", Field: field, Problem: fmt.Sprintf(format, args...)})
-	}
-	if host.IsNil(s) {
-		bad("store", "is nil")
-	}
-	if !validConsumer(consumer) {
-		bad("consumer", "is %q, must be 1 to %d of A-Z a-z 0-9 . _ / -", consumer, maxConsumer)
-	}
+	p := host.Problems{Package: "dedup"}
+	p.Add(host.IsNil(s), "store", "is nil")
+	p.Add(!validConsumer(consumer), "consumer", "is %q, must be 1 to %d of A-Z a-z 0-9 . _ / -", consumer, maxConsumer)
 
 	o.LeaseDuration = cmp.Or(o.LeaseDuration, defaultLease)
 	o.Retention = cmp.Or(o.Retention, host.DefaultRetention)
@@ -167,28 +158,14 @@ func (o *Options) resolve(s Store, consumer string) error {
 	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)
 	o.MaxResult = cmp.Or(o.MaxResult, defaultMaxResult)
 	o.Logger = host.QueuedLogger(o.Logger)
-	if o.LeaseDuration < leastLease {
-		bad("Options.LeaseDuration", "is %s, must be at least %s", o.LeaseDuration, leastLease)
-	}
-	if o.Retention < leastRetention {
-		bad("Options.Retention", "is %s, must be at least %s", o.Retention, leastRetention)
-	}
-	if o.CallTimeout < 0 {
-		bad("Options.CallTimeout", "is %s, must be positive", o.CallTimeout)
-	}
-	if o.MaxResult < 0 || o.MaxResult > mostResult {
-		bad("Options.MaxResult", "is %d bytes, must be 1 to %d", o.MaxResult, mostResult)
-	}
-	if o.OnCrash < OnCrashRerun || o.OnCrash > OnCrashDeadLetter {
-		bad("Options.OnCrash", "is %d, must be OnCrashRerun, OnCrashBlock or OnCrashDeadLetter", o.OnCrash)
-	}
-	if o.OnCompleteFailed < OnCompleteFailedRedeliver || o.OnCompleteFailed > OnCompleteFailedAcknowledge {
-		bad("Options.OnCompleteFailed", "is %d, must be OnCompleteFailedRedeliver or OnCompleteFailedAcknowledge", o.OnCompleteFailed)
-	}
-	if o.OnStoreDown < OnStoreDownFailClosed || o.OnStoreDown > OnStoreDownRunAnyway {
-		bad("Options.OnStoreDown", "is %d, must be OnStoreDownFailClosed or OnStoreDownRunAnyway", o.OnStoreDown)
-	}
-	return errors.Join(errs...)
+	p.Add(o.LeaseDuration < leastLease, "Options.LeaseDuration", "is %s, must be at least %s", o.LeaseDuration, leastLease)
+	p.Add(o.Retention < leastRetention, "Options.Retention", "is %s, must be at least %s", o.Retention, leastRetention)
+	p.Add(o.CallTimeout < 0, "Options.CallTimeout", "is %s, must be positive", o.CallTimeout)
+	p.Add(o.MaxResult < 0 || o.MaxResult > mostResult, "Options.MaxResult", "is %d bytes, must be 1 to %d", o.MaxResult, mostResult)
+	p.Add(o.OnCrash < OnCrashRerun || o.OnCrash > OnCrashDeadLetter, "Options.OnCrash", "is %d, must be OnCrashRerun, OnCrashBlock or OnCrashDeadLetter", o.OnCrash)
+	p.Add(o.OnCompleteFailed < OnCompleteFailedRedeliver || o.OnCompleteFailed > OnCompleteFailedAcknowledge, "Options.OnCompleteFailed", "is %d, must be OnCompleteFailedRedeliver or OnCompleteFailedAcknowledge", o.OnCompleteFailed)
+	p.Add(o.OnStoreDown < OnStoreDownFailClosed || o.OnStoreDown > OnStoreDownRunAnyway, "Options.OnStoreDown", "is %d, must be OnStoreDownFailClosed or OnStoreDownRunAnyway", o.OnStoreDown)
+	return p.Err()
 }
 
 // validConsumer allows no '#', so that a record's key splits at its first '#' into consumer and event.

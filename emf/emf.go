@@ -27,7 +27,6 @@ package emf
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -113,12 +112,8 @@ func New(optFns ...func(*Options)) (*Metrics, error) {
 }
 
 func (o *Options) validate() error {
-	var problems []error
-	add := func(bad bool, field, format string, args ...any) {
-		if bad {
-			problems = append(problems, &sqsonce.OptionError{Package: "emf", Field: field, Problem: fmt.Sprintf(format, args...)})
-		}
-	}
+	p := host.Problems{Package: "emf"}
+	add := p.Add
 	check := func(field, text string, most int) {
 		add(len(text) > most, field, "has %d bytes, must have at most %d characters", len(text), most)
 		add(text != "" && strings.TrimSpace(text) == "", field, "is blank")
@@ -140,7 +135,7 @@ func (o *Options) validate() error {
 		add(o.Dimensions[name] == "", field, "is empty")
 		check(field, o.Dimensions[name], maxDimensionValue)
 	}
-	return errors.Join(problems...)
+	return p.Err()
 }
 
 // Lambda is an option of [lambda.Start] and [lambda.Wrap]. Set it after other options that do something at the end of an

@@ -2,7 +2,6 @@ package fifo
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -71,12 +70,8 @@ var namespaces = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,48}$`)
 
 // validate reports every bad argument of NewPublisher at once.
 func validate(c Client, queueURL, namespace string, o *Options) error {
-	var errs []error
-	add := func(bad bool, field, format string, args ...any) {
-		if bad {
-			errs = append(errs, badField(field, format, args...))
-		}
-	}
+	p := host.Problems{Package: "fifo"}
+	add := p.Add
 	add(host.IsNil(c), "client", "is nil")
 	problem := host.QueueURLProblem(queueURL)
 	add(problem != "", "queueURL", "%s", problem)
@@ -84,18 +79,18 @@ func validate(c Client, queueURL, namespace string, o *Options) error {
 		arn, known := host.ARNOfURL(queueURL)
 		add(known && arn.Region != region, "queueURL", "is of region %s, the client's is %s: make the client with the queue's region", arn.Region, region)
 	}
-	if err := checkNamespace(namespace); err != nil {
-		errs = append(errs, err)
-	}
+	add(!namespaces.MatchString(namespace), "namespace", badNamespace, namespace)
 	add(o.MaxRequests < 0, "Options.MaxRequests", "is %d, must be positive", o.MaxRequests)
 	add(o.MaxMessages < 0, "Options.MaxMessages", "is %d, must be positive", o.MaxMessages)
 	add(o.MaxBytes < maxMessageBytes, "Options.MaxBytes", "is %d, must be at least %d, the size of the largest message", o.MaxBytes, maxMessageBytes)
-	return errors.Join(errs...)
+	return p.Err()
 }
+
+const badNamespace = "is %.128q, must be 1 to 48 of A-Z a-z 0-9 . _ : / -"
 
 func checkNamespace(namespace string) error {
 	if !namespaces.MatchString(namespace) {
-		return badField("namespace", "is %.128q, must be 1 to 48 of A-Z a-z 0-9 . _ : / -", namespace)
+		return badField("namespace", badNamespace, namespace)
 	}
 	return nil
 }

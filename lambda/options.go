@@ -3,8 +3,6 @@ package lambda
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -130,12 +128,8 @@ func (o *Options) setDefaults() {
 // validate reports every bad argument and option at once. It runs before setDefaults. makesClient says that one is made where
 // Options.Client is not set.
 func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
-	var errs []error
-	add := func(bad bool, field, format string, args ...any) {
-		if bad {
-			errs = append(errs, &sqsonce.OptionError{Package: "lambda", Field: field, Problem: fmt.Sprintf(format, args...)})
-		}
-	}
+	p := host.Problems{Package: "lambda"}
+	add := p.Add
 	add(h == nil, "handler", "is nil, or was made of a nil handler")
 	add(o.Concurrency < 0, "Options.Concurrency", "is %d, must be at least 1", o.Concurrency)
 	add(o.Margin < 0 || o.Margin > maxTimeout, "Options.Margin",
@@ -148,5 +142,5 @@ func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
 		problem := host.QueueURLProblem(o.DeadLetterQueue)
 		add(problem != "", "Options.DeadLetterQueue", "%s", problem)
 	}
-	return errors.Join(errs...)
+	return p.Err()
 }

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -32,28 +31,18 @@ const (
 // SQS's approximate ones. If the call for a queue fails, the queue has no value until a later call succeeds, and the SDK reports
 // the error. Call stop to end the reports. Limits: an interval of at least 10 s.
 func (t *Telemetry) Backlog(c BacklogClient, every time.Duration, queueURLs ...string) (stop func(), err error) {
-	var problems []error
-	bad := func(field, format string, args ...any) {
-		problems = append(problems, &sqsonce.OptionError{Package: "otelsqs", Field: field, Problem: fmt.Sprintf(format, args...)})
-	}
-	if host.IsNil(c) {
-		bad("client", "is nil")
-	}
-	if every < leastInterval {
-		bad("every", "is %s, must be at least %s", every, leastInterval)
-	}
-	if len(queueURLs) == 0 {
-		bad("queueURLs", "is empty")
-	}
+	p := host.Problems{Package: "otelsqs"}
+	p.Add(host.IsNil(c), "client", "is nil")
+	p.Add(every < leastInterval, "every", "is %s, must be at least %s", every, leastInterval)
+	p.Add(len(queueURLs) == 0, "queueURLs", "is empty")
 	queues := map[string]*backlog{}
 	for i, url := range queueURLs {
-		if problem := host.QueueURLProblem(url); problem != "" {
-			bad(fmt.Sprintf("queueURLs[%d]", i), "%s", problem)
-		}
+		problem := host.QueueURLProblem(url)
+		p.Add(problem != "", fmt.Sprintf("queueURLs[%d]", i), "%s", problem)
 		queues[url] = newBacklog(c, url, every)
 	}
-	if problems != nil {
-		return nil, errors.Join(problems...)
+	if err := p.Err(); err != nil {
+		return nil, err
 	}
 	gauge, err := t.meter.Int64ObservableGauge("sqsonce.queue.messages", metric.WithUnit("{message}"),
 		metric.WithDescription("Messages in the queue, as SQS counts them."))

@@ -12,8 +12,6 @@ package otelsqs
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 
@@ -23,7 +21,6 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -120,16 +117,12 @@ func New(optFns ...func(*Options)) (*Telemetry, error) {
 }
 
 func (o *Options) check() error {
-	var problems []error
-	check := func(field string, value any) {
-		if value != nil && host.IsNil(value) {
-			problems = append(problems, &sqsonce.OptionError{Package: "otelsqs", Field: field, Problem: fmt.Sprintf("is a nil %T", value)})
-		}
-	}
+	p := host.Problems{Package: "otelsqs"}
+	check := func(field string, value any) { p.Add(value != nil && host.IsNil(value), field, "is a nil %T", value) }
 	check("Options.TracerProvider", o.TracerProvider)
 	check("Options.MeterProvider", o.MeterProvider)
 	check("Options.Propagator", o.Propagator)
-	return errors.Join(problems...)
+	return p.Err()
 }
 
 // flushError reports a failed export once: each invocation would fail alike.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -81,12 +80,8 @@ func NewPublisher(p *fifo.Publisher, client Putter, bucket string, optFns ...fun
 	}
 	o.MaxBytes, o.Timeout = cmp.Or(o.MaxBytes, defaultMaxBytes), cmp.Or(o.Timeout, defaultTimeout)
 	o.Threshold = cmp.Or(o.Threshold, maxThreshold)
-	var errs []error
-	add := func(bad bool, field, format string, args ...any) {
-		if bad {
-			errs = append(errs, badField(field, format, args...))
-		}
-	}
+	problems := host.Problems{Package: "s3payload"}
+	add := problems.Add
 	add(p == nil, "publisher", "is nil")
 	add(host.IsNil(client), "client", "is nil")
 	add(bucket == "", "bucket", "is empty")
@@ -94,8 +89,8 @@ func NewPublisher(p *fifo.Publisher, client Putter, bucket string, optFns ...fun
 	add(!prefixes.MatchString(o.Prefix), "PublisherOptions.Prefix", "is %.600q, must be at most 512 of A-Z a-z 0-9 / _ -", o.Prefix)
 	add(badMaxBytes(o.MaxBytes), "PublisherOptions.MaxBytes", "is %d, must be 1 to %d", o.MaxBytes, mostBytes)
 	add(o.Timeout < 0, "PublisherOptions.Timeout", "is %v, must be positive", o.Timeout)
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := problems.Err(); err != nil {
+		return nil, err
 	}
 	return &Publisher{Publisher: p, client: client, bucket: bucket, opts: o, calls: calls{timeout: o.Timeout}}, nil
 }

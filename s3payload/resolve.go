@@ -76,19 +76,15 @@ func Resolve(h sqsonce.Handler, client Getter, buckets []string, optFns ...func(
 		fn(&o)
 	}
 	o.MaxBytes, o.Timeout = cmp.Or(o.MaxBytes, defaultMaxBytes), cmp.Or(o.Timeout, defaultTimeout)
-	var errs []error
-	add := func(bad bool, field, format string, args ...any) {
-		if bad {
-			errs = append(errs, badField(field, format, args...))
-		}
-	}
+	p := host.Problems{Package: "s3payload"}
+	add := p.Add
 	add(h == nil, "handler", "is nil")
 	add(host.IsNil(client), "client", "is nil")
 	add(len(buckets) == 0 || slices.Contains(buckets, ""), "buckets", "is %q, must name one bucket or more", buckets)
 	add(badMaxBytes(o.MaxBytes), "ResolveOptions.MaxBytes", "is %d, must be 1 to %d", o.MaxBytes, mostBytes)
 	add(o.Timeout < 0, "ResolveOptions.Timeout", "is %v, must be positive", o.Timeout)
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := p.Err(); err != nil {
+		return nil, err
 	}
 	r := &resolver{next: h, client: client, buckets: slices.Clone(buckets), maxBytes: o.MaxBytes, calls: calls{timeout: o.Timeout}}
 	return r.handle, nil

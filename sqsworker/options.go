@@ -3,8 +3,6 @@ package sqsworker
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -210,50 +208,41 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// problems collects the bad fields, so that New reports all of them at once.
-type problems []error
-
-func (p *problems) add(bad bool, field, format string, args ...any) {
-	if bad {
-		*p = append(*p, &sqsonce.OptionError{Package: "sqsworker", Field: field, Problem: fmt.Sprintf(format, args...)})
-	}
-}
-
-// count reports a number that is out of range as the user gave it, where 0 is the default. Defaults are made of other
-// numbers, and are wrong if those are.
-func (p *problems) count(field string, given, most int) {
-	p.add(given < 0 || given > most, field, "is %d, must be 1 to %d", given, most)
-}
-
 // validate checks what was given, and the defaults filled in.
 func validate(c Client, queueURL string, h sqsonce.Handler, given, o *Options) error {
-	var p problems
+	p := host.Problems{Package: "sqsworker"}
+	add := p.Add
+	// A number that is out of range is named as the user gave it, where 0 is the default. Defaults are made of other numbers, and
+	// are wrong if those are.
+	count := func(field string, given, most int) {
+		add(given < 0 || given > most, field, "is %d, must be 1 to %d", given, most)
+	}
 	sdk, isSDK := c.(*sqs.Client)
-	p.add(c == nil || isSDK && sdk == nil, "client", "is nil")
-	p.add(h == nil, "handler", "is nil, or was made of a nil handler")
-	p.add(host.QueueURLProblem(queueURL) != "", "queueURL", "%s", host.QueueURLProblem(queueURL))
+	add(c == nil || isSDK && sdk == nil, "client", "is nil")
+	add(h == nil, "handler", "is nil, or was made of a nil handler")
+	add(host.QueueURLProblem(queueURL) != "", "queueURL", "%s", host.QueueURLProblem(queueURL))
 
 	whole := func(d time.Duration) bool { return d%time.Second == 0 }
-	p.count("Options.Concurrency", given.Concurrency, maxConcurrency)
-	p.count("Options.MaxInFlight", given.MaxInFlight, maxInFlight)
-	p.count("Options.MaxReceivers", given.MaxReceivers, maxReceivers)
-	p.add(given.MaxAttempts < 0, "Options.MaxAttempts", "is %d, must be at least 1", given.MaxAttempts)
-	p.count("Options.MaxHeld", given.MaxHeld, maxHeld)
-	p.add(o.MaxBytes < maxBody, "Options.MaxBytes", "is %d, must be at least %d, the largest message", o.MaxBytes, maxBody)
-	p.add(o.WaitTime < time.Second || o.WaitTime > maxWait || !whole(o.WaitTime), "Options.WaitTime",
+	count("Options.Concurrency", given.Concurrency, maxConcurrency)
+	count("Options.MaxInFlight", given.MaxInFlight, maxInFlight)
+	count("Options.MaxReceivers", given.MaxReceivers, maxReceivers)
+	add(given.MaxAttempts < 0, "Options.MaxAttempts", "is %d, must be at least 1", given.MaxAttempts)
+	count("Options.MaxHeld", given.MaxHeld, maxHeld)
+	add(o.MaxBytes < maxBody, "Options.MaxBytes", "is %d, must be at least %d, the largest message", o.MaxBytes, maxBody)
+	add(o.WaitTime < time.Second || o.WaitTime > maxWait || !whole(o.WaitTime), "Options.WaitTime",
 		"is %s, must be whole seconds, 1 s to 20 s", o.WaitTime)
 	badVisibility := o.VisibilityTimeout < time.Second || o.VisibilityTimeout > maxVisibility || !whole(o.VisibilityTimeout)
-	p.add(badVisibility, "Options.VisibilityTimeout", "is %s, must be whole seconds, 1 s to 12 h", o.VisibilityTimeout)
-	p.add(!badVisibility && o.MaxExtension < o.VisibilityTimeout || o.MaxExtension > maxVisibility || o.MaxExtension < 0,
+	add(badVisibility, "Options.VisibilityTimeout", "is %s, must be whole seconds, 1 s to 12 h", o.VisibilityTimeout)
+	add(!badVisibility && o.MaxExtension < o.VisibilityTimeout || o.MaxExtension > maxVisibility || o.MaxExtension < 0,
 		"Options.MaxExtension", "is %s, must be from VisibilityTimeout (%s) to 12 h", o.MaxExtension, o.VisibilityTimeout)
-	p.add(o.DeleteLinger > time.Second, "Options.DeleteLinger", "is %s, must be at most 1 s", o.DeleteLinger)
+	add(o.DeleteLinger > time.Second, "Options.DeleteLinger", "is %s, must be at most 1 s", o.DeleteLinger)
 	if arn, err := host.ParseQueueARN(o.QueueARN); o.QueueARN != "" {
-		p.add(err != nil || arn.Name != host.QueueName(queueURL), "Options.QueueARN", "is %.256q, must be the ARN of the queue in the URL", o.QueueARN)
+		add(err != nil || arn.Name != host.QueueName(queueURL), "Options.QueueARN", "is %.256q, must be the ARN of the queue in the URL", o.QueueARN)
 	}
 	if u := o.DeadLetterQueue; u != "" {
-		p.add(host.QueueURLProblem(u) != "", "Options.DeadLetterQueue", "%s", host.QueueURLProblem(u))
-		p.add(u == queueURL, "Options.DeadLetterQueue", "is the worker's own queue")
-		p.add(host.IsFIFO(u) != host.IsFIFO(queueURL), "Options.DeadLetterQueue", "must be FIFO if the queue is, and standard if it is not")
+		add(host.QueueURLProblem(u) != "", "Options.DeadLetterQueue", "%s", host.QueueURLProblem(u))
+		add(u == queueURL, "Options.DeadLetterQueue", "is the worker's own queue")
+		add(host.IsFIFO(u) != host.IsFIFO(queueURL), "Options.DeadLetterQueue", "must be FIFO if the queue is, and standard if it is not")
 	}
-	return errors.Join(p...)
+	return p.Err()
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // RunAll runs workers, each as [Worker.Run] does, until all have ended. Cancelling ctx stops all of them. So does a worker
@@ -35,13 +37,13 @@ func RunAll(ctx context.Context, workers ...*Worker) error {
 }
 
 func validateWorkers(workers []*Worker) error {
-	var p problems
-	p.add(len(workers) == 0, "workers", "is empty")
+	p := host.Problems{Package: "sqsworker"}
+	p.Add(len(workers) == 0, "workers", "is empty")
 	for i, w := range workers {
 		field := fmt.Sprintf("workers[%d]", i)
-		p.add(w == nil, field, "is nil")
+		p.Add(w == nil, field, "is nil")
 		first := slices.Index(workers, w)
-		p.add(w != nil && first < i, field, "is the same as workers[%d]", first)
+		p.Add(w != nil && first < i, field, "is the same as workers[%d]", first)
 	}
-	return errors.Join(p...)
+	return p.Err()
 }

@@ -2,14 +2,12 @@ package status
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
@@ -66,32 +64,23 @@ func (o *Options) setDefaults() {
 	o.Logger = host.Logger(o.Logger)
 }
 
-// problems collects the bad fields, so that Handler reports all of them at once.
-type problems []error
-
-func (p *problems) add(bad bool, field, problem string, args ...any) {
-	if bad {
-		*p = append(*p, &sqsonce.OptionError{Package: "status", Field: field, Problem: fmt.Sprintf(problem, args...)})
-	}
-}
-
 func (o *Options) validate() error {
-	var p problems
+	p := host.Problems{Package: "status"}
 	for i, w := range o.Workers {
-		p.add(w == nil, fmt.Sprintf("Options.Workers[%d]", i), "is nil")
+		p.Add(w == nil, fmt.Sprintf("Options.Workers[%d]", i), "is nil")
 	}
 	named(&p, "Consumers", o.Consumers)
 	named(&p, "Stores", o.Stores)
 	named(&p, "Relays", o.Relays)
 	named(&p, "Publishers", o.Publishers)
-	p.add(len(o.Workers)+len(o.Consumers)+len(o.Stores)+len(o.Relays)+len(o.Publishers) == 0, "Options.Workers",
+	p.Add(len(o.Workers)+len(o.Consumers)+len(o.Stores)+len(o.Relays)+len(o.Publishers) == 0, "Options.Workers",
 		"is empty, and no other component is set: set one of them")
-	return errors.Join(p...)
+	return p.Err()
 }
 
-func named[T any](p *problems, field string, components map[string]T) {
+func named[T any](p *host.Problems, field string, components map[string]T) {
 	for name, c := range sorted(components) {
-		p.add(host.IsNil(c), fmt.Sprintf("Options.%s[%q]", field, name), "is nil")
-		p.add(name == "", "Options."+field, "has a component without a name")
+		p.Add(host.IsNil(c), fmt.Sprintf("Options.%s[%q]", field, name), "is nil")
+		p.Add(name == "", "Options."+field, "has a component without a name")
 	}
 }

@@ -79,10 +79,8 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	var errs []error
-	if d == nil {
-		errs = append(errs, fieldError("inbox", "is nil"))
-	}
+	problems := host.Problems{Package: "sqlstore"}
+	problems.Add(d == nil, "inbox", "is nil")
 	concurrency := 10
 	if d != nil && d.store.dialect.OneWriter() {
 		concurrency = 1
@@ -96,16 +94,10 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	if o.Backoff == nil {
 		o.Backoff = defaultBackoff
 	}
-	if o.Concurrency < 0 {
-		errs = append(errs, fieldError("ProcessorOptions.Concurrency", "is negative"))
-	}
-	if o.Poll < 0 {
-		errs = append(errs, fieldError("ProcessorOptions.Poll", "is negative"))
-	}
-	if o.LeaseDuration < time.Second {
-		errs = append(errs, fieldError("ProcessorOptions.LeaseDuration", "is less than 1 s"))
-	}
-	if err := errors.Join(errs...); err != nil {
+	problems.Add(o.Concurrency < 0, "ProcessorOptions.Concurrency", "is negative")
+	problems.Add(o.Poll < 0, "ProcessorOptions.Poll", "is negative")
+	problems.Add(o.LeaseDuration < time.Second, "ProcessorOptions.LeaseDuration", "is less than 1 s")
+	if err := problems.Err(); err != nil {
 		return nil, err
 	}
 	// A lease that is much longer than those of processors was written by a clock that was ahead, and counts as ended. A

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -72,12 +71,8 @@ func (o *Options) setDefaults() {
 
 // validate reports every bad argument of NewRelay at once.
 func validate(s Store, p *fifo.Publisher, o *Options) error {
-	var errs []error
-	add := func(bad bool, field, format string, args ...any) {
-		if bad {
-			errs = append(errs, badField(field, format, args...))
-		}
-	}
+	problems := host.Problems{Package: "outbox"}
+	add := problems.Add
 	between := func(d, least, most time.Duration, field string) {
 		add(d < least || d > most, field, "is %v, must be %v to %v", d, least, most)
 	}
@@ -92,7 +87,7 @@ func validate(s Store, p *fifo.Publisher, o *Options) error {
 	between(o.LeaseDuration, leastTime, mostTime, "Options.LeaseDuration")
 	between(o.MaxAge, leastTime, mostAge, "Options.MaxAge")
 	add(o.OnRefused != Halt && o.OnRefused != Skip, "Options.OnRefused", "is %d, must be Halt or Skip", o.OnRefused)
-	return errors.Join(errs...)
+	return problems.Err()
 }
 
 // sourceOf returns the namespace that a store says its events are written for.

@@ -70,7 +70,7 @@ func decideInWorker(t *testing.T, err error, want values.Outcome) values.Outcome
 	var counted []string
 	for _, o := range values.Outcomes {
 		for _, name := range strings.Fields(o.Counted) {
-			if stats.FieldByName(name).Int() > 0 && !slices.Contains(counted, name) {
+			if f := stats.FieldByName(name); f.IsValid() && f.Int() > 0 && !slices.Contains(counted, name) {
 				counted = append(counted, name)
 			}
 		}

@@ -17,18 +17,18 @@ var (
 	workerColumns = []shownColumn[*workerRow]{
 		{"", `"worker"`, func(_ *app, w *workerRow) string { return "worker" }},
 		{"", "name", func(_ *app, w *workerRow) string { return w.Name }},
-		{"WORKER", "URL", func(a *app, w *workerRow) string { return w.address(a) }},
+		{"WORKER", "URL", func(a *app, w *workerRow) string { return a.screen(strings.TrimPrefix(w.URL, "http://"), w.URL) }},
 		{"NAME", "", func(_ *app, w *workerRow) string { return orDash(w.Name) }},
-		{"QUEUE", "queue", func(a *app, w *workerRow) string { return a.orDash(w.Queue) }},
-		{"STATE", "state", func(a *app, w *workerRow) string { return a.orDash(w.State) }},
+		{"QUEUE", "queue", func(a *app, w *workerRow) string { return a.screen(orDash(w.Queue), w.Queue) }},
+		{"STATE", "state", func(a *app, w *workerRow) string { return a.screen(orDash(w.State), w.State) }},
 		{"DONE/S", "done a second", func(_ *app, w *workerRow) string { return rate(w.Done) }},
 		{"FAILED/S", "failed a second", func(_ *app, w *workerRow) string { return rate(w.Failed) }},
 		{"RECEIVED/S", "received a second", func(_ *app, w *workerRow) string { return rate(w.Received) }},
-		{"RUNNING", "running", func(a *app, w *workerRow) string { return w.runningOf(a) }},
+		{"RUNNING", "running", func(a *app, w *workerRow) string { return a.screen(w.ofConcurrency(), whole(w.Running)) }},
 		{"", "concurrency", func(_ *app, w *workerRow) string { return whole(w.Concurrency) }},
 		{"IN FLIGHT", "in flight", func(_ *app, w *workerRow) string { return whole(w.InFlight) }},
 		{"HELD", "held", func(_ *app, w *workerRow) string { return whole(w.Held) }},
-		{"OLDEST", "oldest running in seconds", func(a *app, w *workerRow) string { return a.long(w.OldestRunning) }},
+		{"OLDEST", "oldest running in seconds", func(a *app, w *workerRow) string { return a.screen(long(w.OldestRunning), whole(w.OldestRunning)) }},
 		{"STUCK", "stuck", func(_ *app, w *workerRow) string { return whole(w.Stuck) }},
 		{"LOST", "leases lost", func(_ *app, w *workerRow) string { return whole(w.LeasesLost) }},
 		{"WHY", "why", func(_ *app, w *workerRow) string { return w.why() }},
@@ -37,14 +37,14 @@ var (
 
 	queueColumns = []shownColumn[*queueRow]{
 		{"", `"queue"`, func(_ *app, q *queueRow) string { return "queue" }},
-		{"QUEUE", "name", func(a *app, q *queueRow) string { return a.orDash(q.Queue) }},
+		{"QUEUE", "name", func(a *app, q *queueRow) string { return a.screen(orDash(q.Queue), q.Queue) }},
 		{"VISIBLE", "visible", func(_ *app, q *queueRow) string { return whole(q.Visible) }},
 		{"IN FLIGHT", "in flight", func(_ *app, q *queueRow) string { return whole(q.InFlight) }},
 		{"DELAYED", "delayed", func(_ *app, q *queueRow) string { return whole(q.Delayed) }},
-		{"OLDEST", "oldest in seconds", func(a *app, q *queueRow) string { return a.long(q.Oldest) }},
+		{"OLDEST", "oldest in seconds", func(a *app, q *queueRow) string { return a.screen(long(q.Oldest), whole(q.Oldest)) }},
 		{"DONE/S", "done a second", func(_ *app, q *queueRow) string { return rate(q.Done) }},
 		{"CHANGE/S", "change a second", func(_ *app, q *queueRow) string { return rate(q.Change) }},
-		{"EMPTY IN", "seconds until it is empty", func(a *app, q *queueRow) string { return q.emptyIn(a) }},
+		{"EMPTY IN", "seconds until it is empty", func(a *app, q *queueRow) string { return a.screen(q.emptyIn(), whole(q.EmptyIn)) }},
 		{"", "DLQ", func(_ *app, q *queueRow) string { return orDash(q.DLQ) }},
 		{"IN DLQ", "messages of the DLQ", func(_ *app, q *queueRow) string { return whole(q.InDLQ) }},
 		{"DLQ", "", func(_ *app, q *queueRow) string { return orDash(q.DLQ) }},
@@ -53,41 +53,26 @@ var (
 	queuesLeaveOut = []string{"DLQ", "DELAYED", "DONE/S", "CHANGE/S", "IN FLIGHT", "OLDEST", "EMPTY IN"}
 )
 
-// address is the URL without its scheme: names of replicas are the same.
-func (w *workerRow) address(a *app) string {
+// screen returns the cell of a terminal, and that of a pipe in a pipe.
+func (a *app) screen(terminal, pipe string) string {
 	if a.width == 0 {
-		return w.URL
+		return pipe
 	}
-	return strings.TrimPrefix(w.URL, "http://")
+	return terminal
 }
 
-func (w *workerRow) runningOf(a *app) string {
-	if a.width == 0 || w.Concurrency == nil {
+func (w *workerRow) ofConcurrency() string {
+	if w.Concurrency == nil {
 		return whole(w.Running)
 	}
 	return whole(w.Running) + " of " + whole(w.Concurrency)
 }
 
-func (a *app) orDash(s string) string {
-	if a.width == 0 {
-		return s
+func (q *queueRow) emptyIn() string {
+	if q.EmptyIn == nil {
+		return long(q.EmptyIn)
 	}
-	return orDash(s)
-}
-
-// long is a number of seconds, for a person on a terminal.
-func (a *app) long(v *float64) string {
-	if a.width == 0 {
-		return whole(v)
-	}
-	return long(v)
-}
-
-func (q *queueRow) emptyIn(a *app) string {
-	if a.width == 0 || q.EmptyIn == nil {
-		return a.long(q.EmptyIn)
-	}
-	return "about " + a.long(q.EmptyIn)
+	return "about " + long(q.EmptyIn)
 }
 
 // lines are those of a pipe.

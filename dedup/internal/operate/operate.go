@@ -11,7 +11,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/failure"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -37,12 +36,8 @@ func NewReopening(pkg string, seen dedup.Record, note string, optFns []func(*ded
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	var errs []error
-	refuse := func(bad bool, field, problem string) {
-		if bad {
-			errs = append(errs, &sqsonce.OptionError{Package: pkg, Field: field, Problem: problem})
-		}
-	}
+	p := host.Problems{Package: pkg}
+	refuse := p.Add
 	o.Retention = cmp.Or(o.Retention, host.DefaultRetention)
 	refuse(seen.Key == "", "seen.Key", "is empty")
 	refuse(seen.Owner == "", "seen.Owner", "is empty: the record was written by a program that does not check ownership; delete it")
@@ -54,7 +49,7 @@ func NewReopening(pkg string, seen dedup.Record, note string, optFns []func(*ded
 		Note:      failure.Text(errors.New(strings.ReplaceAll(note, "\x00", ""))), // which SQL databases refuse
 		Retention: o.Retention,
 		Force:     o.Force,
-	}, errors.Join(errs...)
+	}, p.Err()
 }
 
 // List is a list that is under way.

@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
@@ -125,13 +124,12 @@ func checkRunning(r *statusreport.RunningReport) error {
 
 // Check returns a sqsonce.OptionError for each target that is none, joined.
 func (f *Fleet) Check() error {
-	var errs []error
+	p := host.Problems{Package: "fleet"}
 	for _, target := range f.Targets {
-		if problem := targetProblem(target); problem != "" {
-			errs = append(errs, &sqsonce.OptionError{Package: "fleet", Field: fmt.Sprintf("worker %.256q", target), Problem: problem})
-		}
+		problem := targetProblem(target)
+		p.Add(problem != "", fmt.Sprintf("worker %.256q", target), "%s", problem)
 	}
-	return errors.Join(errs...)
+	return p.Err()
 }
 
 func targetProblem(target string) string {
