@@ -29,6 +29,8 @@ func (s spans) Handle(ctx context.Context, r slog.Record) error {
 	return s.Handler.Handle(ctx, r)
 }
 
+func (s spans) WithAttrs(attrs []slog.Attr) slog.Handler { return spans{s.Handler.WithAttrs(attrs)} }
+
 // A host's line about a handler has the key of dedup's lines, also where that is from an envelope: without the consumer. Each line about
 // a message whose handler was started has the context of the Start hooks.
 func TestLinesOfAnEventHaveOneKey(t *testing.T) {
@@ -48,13 +50,7 @@ func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 					if record, err = once.Key(m); err != nil {
 						return err
 					}
-					switch m.ReceiveCount {
-					case 1:
-						return errCard
-					case 2:
-						return sqsonce.ErrLeaseLost
-					}
-					return sqsonce.Reject(errCard)
+					return []error{errCard, sqsonce.ErrLeaseLost, sqsonce.Reject(errCard)}[m.ReceiveCount-1]
 				})), sqsonce.Hooks{Start: func(ctx context.Context, _ sqsonce.Delivery) context.Context {
 					return context.WithValue(ctx, spanKey{}, true)
 				}})
