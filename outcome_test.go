@@ -241,7 +241,9 @@ func TestNilHandler(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]sqsonce.Handler{
 		"OpenEnvelope": sqsonce.OpenEnvelope(nil), "JSON": sqsonce.JSON[int](nil), "Batch": sqsonce.Batch(nil),
-		"Chain": sqsonce.Chain(nil, func(sqsonce.Handler) sqsonce.Handler { return func(context.Context, *sqsonce.Message) error { return nil } }),
+		"Chain": sqsonce.Chain(nil, func(sqsonce.Handler) sqsonce.Handler {
+			return func(context.Context, *sqsonce.Message) error { return nil }
+		}),
 	} {
 		if h != nil {
 			t.Errorf("%s makes a handler of nil", name)
