@@ -261,7 +261,7 @@ func classOf(reason string) Class {
 	return Class{ID: hex.EncodeToString(sum[:3]), Text: strings.Clone(upTo(text.String(), maxClass))} // kept for longer than the rest
 }
 
-// isStatus reports whether a detail is a number of three digits, such as HTTP's 404, and no part of a name.
+// isStatus reports whether a detail is a number of three digits, such as HTTP's 404, beside blanks and marks.
 func isStatus(reason string, from, to int) bool {
 	if _, err := strconv.Atoi(reason[from:to]); err != nil || to-from != 3 {
 		return false
