@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
-	"github.com/sqsonce/sqsonce/lambda"
 )
 
 // consumers are the hosts: each handles the messages of a queue for a while.
@@ -150,51 +148,4 @@ func TestForeignProducers(t *testing.T) {
 			})
 		}
 	}
-}
-
-// What a function sends has the unknown fields of its own invocation's header, with several invocations at once in a process whose
-// environment has the header of another one.
-func TestLineageOfInvocationsAtOnce(t *testing.T) {
-	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "orders")
-	t.Setenv("_X_AMZN_TRACE_ID", "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Lineage=1:ffffffff:9")
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, "orders")
-		p := f.publisher()
-		call := need.Get(lambda.Wrap(func(ctx context.Context, m *sqsonce.Message) error {
-			_, err := p.Publish(ctx, fifo.Event{ID: m.ID, Body: m.Body})
-			return err
-		}, f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet }))(t)
-		const invocations, records = 20, 5
-		var wg sync.WaitGroup
-		for i := range invocations {
-			wg.Go(func() {
-				fields := fmt.Sprintf("Lineage=1:a87bd80c:%d;New=%d", i, i)
-				//lint:ignore SA1029 aws-lambda-go's key is a string
-				ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), "x-amzn-trace-id", "Root=1-5759e988-bd862e3fe1be46a994272793;"+fields), 10*time.Second)
-				defer cancel()
-				e := eventOf()
-				for j := range records {
-					e.Records = append(e.Records, record(fmt.Sprint(i, "-", j), fields))
-				}
-				if answer, err := call(ctx, e); err != nil || len(answer.BatchItemFailures) > 0 {
-					t.Errorf("%v, %v", answer, err)
-				}
-			})
-		}
-		wg.Wait()
-		need.Do(t, p.Close(context.Background()))
-		var mu sync.Mutex
-		n := 0
-		f.work(time.Minute, func(_ context.Context, m *sqsonce.Message) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if n++; !strings.HasSuffix(m.TraceHeader, ";Sampled=1;"+m.Body) {
-				t.Errorf("sent %q, want the fields %q", m.TraceHeader, m.Body)
-			}
-			return nil
-		})
-		if n != invocations*records {
-			t.Errorf("%d messages, want %d", n, invocations*records)
-		}
-	})
 }

@@ -153,6 +153,11 @@ func TestNoRequestSent(t *testing.T) {
 	}
 }
 
+// through is a client whose requests and answers pass a function.
+func (x *fixture) through(do transport) *sqs.Client {
+	return sqs.New(x.c.Options(), func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: do} })
+}
+
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -167,13 +172,11 @@ func TestPageOfAProxy(t *testing.T) {
 			var until time.Time
 			block := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); until = time.Now().Add(d) }
 			blocked := func() bool { mu.Lock(); defer mu.Unlock(); return time.Now().Before(until) }
-			c := sqs.New(x.c.Options(), func(o *sqs.Options) {
-				o.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-					if blocked() {
-						return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(page))}, nil
-					}
-					return x.srv.RoundTrip(r)
-				})}
+			c := x.through(func(r *http.Request) (*http.Response, error) {
+				if blocked() {
+					return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(page))}, nil
+				}
+				return x.srv.RoundTrip(r)
 			})
 			x.send("a")
 			x.url = x.proxied()
@@ -197,16 +200,14 @@ func TestPageAfterAReceive(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		x.send("g:a")
 		lost := false // there is one receive at a time
-		c := sqs.New(x.c.Options(), func(o *sqs.Options) {
-			o.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-				response, err := x.srv.RoundTrip(r)
-				if lost || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "ReceiveMessage") {
-					return response, err
-				}
-				lost = true
-				page := io.NopCloser(strings.NewReader(`{"__type":"AccessDenied"}`))
-				return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: page}, err
-			})}
+		c := x.through(func(r *http.Request) (*http.Response, error) {
+			response, err := x.srv.RoundTrip(r)
+			if lost || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "ReceiveMessage") {
+				return response, err
+			}
+			lost = true
+			page := io.NopCloser(strings.NewReader(`{"__type":"AccessDenied"}`))
+			return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: page}, err
 		})
 		var r runs
 		j := x.startWith(c, r.take(0), func(o *Options) { o.MaxReceivers = 1 })

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -406,13 +405,11 @@ func TestContextOfHooks(t *testing.T) {
 		x.send("a")
 		var mu sync.Mutex
 		seen := map[any]bool{}
-		c := sqs.New(x.c.Options(), func(o *sqs.Options) {
-			o.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-				mu.Lock()
-				seen[r.Context().Value(key{})] = true
-				mu.Unlock()
-				return x.srv.RoundTrip(r)
-			})}
+		c := x.through(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			seen[r.Context().Value(key{})] = true
+			mu.Unlock()
+			return x.srv.RoundTrip(r)
 		})
 		settled := 0
 		var w *Worker

@@ -88,7 +88,7 @@ type life struct {
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
 		Worker: w, queue: q, opts: w.opts,
-		receiving: receiving{polling: polling{target: 1}, capacity: newCapacity(w.opts.MaxInFlight, w.opts.MaxBytes), needs: newNeeds(w.warm)},
+		receiving: receiving{polling: polling{target: 1, long: longPoll{wait: w.opts.WaitTime}}, capacity: newCapacity(w.opts.MaxInFlight, w.opts.MaxBytes), needs: newNeeds(w.warm)},
 		handling: handling{
 			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, tries: q.tries(w.opts.MaxAttempts),
 		},

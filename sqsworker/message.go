@@ -80,3 +80,10 @@ func size(m *sqsonce.Message) int64 {
 func wasMoved(in *sqstypes.Message) bool {
 	return in.Attributes[string(sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn)] != ""
 }
+
+// lacksAttributes reports that an endpoint left out a system attribute that every message has, on FIFO its group included.
+func lacksAttributes(in *sqstypes.Message, fifo bool) bool {
+	_, counted := in.Attributes[string(sqstypes.MessageSystemAttributeNameApproximateReceiveCount)]
+	_, grouped := in.Attributes[string(sqstypes.MessageSystemAttributeNameMessageGroupId)]
+	return !counted || fifo && !grouped
+}

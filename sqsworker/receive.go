@@ -24,6 +24,8 @@ type polling struct {
 	asked    int       // messages, by those that are active
 	pausing  int       // receivers that wait, since their receive came back empty at once
 	warned   time.Time // of answers without use
+	lacking  time.Time // when the worker last warned of messages without system attributes
+	long     longPoll
 	resume   time.Time // after an error
 	waits    time.Time // until then SQS may hand out messages to those that are active
 	failures int       // in a row
@@ -38,6 +40,7 @@ type poll struct {
 	attempt  string // ReceiveRequestAttemptId, FIFO only
 	began    time.Time
 	sent     time.Time // the last time, of an attempt that is repeated
+	wait     time.Duration
 }
 
 const shortReceive = time.Second
@@ -70,13 +73,14 @@ func (l *loop) startReceives() {
 func (l *loop) receive(p *poll) {
 	l.counters.receives.Add(1)
 	p.sent = l.now()
-	wait, timeout := l.opts.WaitTime, l.opts.WaitTime+receiveMargin
+	wait, timeout := l.polling.long.wait, l.opts.WaitTime+receiveMargin
 	switch {
 	case l.stopping.begun || l.control.paused.Load(): // only to have the answer to an attempt repeated
 		wait, timeout = shortReceive, shortReceive+receiveMargin
 	case l.clock.refresh(l.now()):
 		wait = shortReceive
 	}
+	p.wait = wait
 	if until := p.sent.Add(wait + time.Second); until.After(l.polling.waits) {
 		l.polling.waits = until
 	}
@@ -108,17 +112,20 @@ func (l *loop) receive(p *poll) {
 			return receiveFailed{p, err}
 		}
 		done(CallResult{Entries: len(out.Messages)})
-		batch := make([]incoming, 0, len(out.Messages))
+		batch, lacking := make([]incoming, 0, len(out.Messages)), 0
 		for i := range out.Messages {
 			m := decode(&out.Messages[i], arn)
 			if m.ID == "" || m.ReceiptHandle == "" {
 				continue // it cannot be deleted: no message of SQS
 			}
+			if lacksAttributes(&out.Messages[i], l.fifo) {
+				lacking++
+			}
 			key := eventKey{raw: &out.Messages[i], queueARN: arn}
 			batch = append(batch, incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), moved: wasMoved(&out.Messages[i]), size: size(m)})
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
-		return received{p, batch, len(out.Messages) - len(batch), arrival, date}
+		return received{p, batch, len(out.Messages) - len(batch), lacking, arrival, date}
 	})
 }
 
@@ -127,6 +134,7 @@ type received struct {
 	poll    *poll
 	batch   []incoming
 	useless int // messages without an ID or a receipt handle
+	lacking int // messages without a receive count, or a group on FIFO
 	arrival time.Time
 	date    time.Time // of the answer, by SQS's clock; zero: it has none
 }
@@ -147,6 +155,8 @@ func (l *loop) received(e received) {
 		l.letOthersComplete(l.polling.failed)
 	}
 	l.polling.failures = 0
+	l.polling.long.answered(l.opts.WaitTime, e.arrival)
+	l.warnLacking(e)
 	l.absent(nil, e.poll.sent)
 	l.signatures.receives.ends(nil, e.poll.sent, e.arrival)
 	l.polling.answered++
@@ -264,6 +274,10 @@ func (l *loop) receiveFailed(e receiveFailed) {
 		l.log.Warn("sqsworker: receive failed", keyError, e.err, keyDelay, delay)
 	}
 	unknown := isOutcomeUnknown(e.err)
+	if age := elapsed(l.now(), e.poll.sent); unknown && !isUnsent(e.err) && l.polling.long.unanswered(e.poll.wait, age, l.now()) {
+		l.log.Warn("sqsworker: long polls are cut, and messages in them stay hidden: receives wait shorter now. Set Options.WaitTime below the HTTP client's and proxies' timeouts",
+			"cut_after", age, "wait", l.polling.long.wait)
+	}
 	// On FIFO an attempt without an answer may have hidden messages, and with them their groups. Repeated with its ID it
 	// gets the same messages. After an answer the ID cannot be used again.
 	if p := e.poll; p.attempt != "" && unknown && l.now().Sub(p.began) < attemptWindow && l.pollCtx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 // errUnlisted is an answer that a store does not know.
@@ -26,13 +27,8 @@ func harness(defect string) Harness {
 	}.withDefaults()
 }
 
-// examine returns why a case fails on a store with a defect; "" is a correct store.
-func examine(t *testing.T, defect string, c testCase) error {
-	return harness(defect).suiteCase(c).Examine(t, true)
-}
-
 // defects are stores that break one rule, and a case that must fail on each. Other cases may fail too.
-var defects = []struct{ defect, seenBy string }{
+var defects = []suite.Defect{
 	{"accepts an empty key", "key/empty refused"},
 	{"accepts an empty owner", "owner/empty refused"},
 	{"answers without a verdict", "acquire/fresh key"},
@@ -162,42 +158,12 @@ var defects = []struct{ defect, seenBy string }{
 
 func TestDefectsAreSeen(t *testing.T) {
 	t.Parallel()
-	byName := make(map[string]testCase)
-	for _, c := range cases() {
-		if _, twice := byName[c.name]; twice {
-			t.Errorf("two cases are named %q", c.name)
+	suite.SeesDefects(t, defects, func(defect string) (all []suite.Case) {
+		for _, c := range cases() {
+			all = append(all, harness(defect).suiteCase(c))
 		}
-		byName[c.name] = c
-	}
-	for _, d := range defects {
-		t.Run(d.defect, func(t *testing.T) {
-			c, ok := byName[d.seenBy]
-			if !ok {
-				t.Fatalf("no case %q", d.seenBy)
-			}
-			if err := examine(t, d.defect, c); err == nil {
-				t.Errorf("case %q passes on a store that %s", c.name, d.defect)
-			}
-			if err := examine(t, "", c); err != nil {
-				t.Errorf("case %q fails on a correct store: %v", c.name, err)
-			}
-		})
-	}
-}
-
-// A case that passes on every store proves nothing.
-func TestEveryCaseSeesADefect(t *testing.T) {
-	t.Parallel()
-	for _, c := range cases() {
-		t.Run(c.name, func(t *testing.T) {
-			for _, d := range defects {
-				if examine(t, d.defect, c) != nil {
-					return
-				}
-			}
-			t.Error("passes on every broken store")
-		})
-	}
+		return all
+	})
 }
 
 func TestRunOnACorrectStore(t *testing.T) {

@@ -153,3 +153,46 @@ func Get[T any](v T, err error) T {
 	}
 	return v
 }
+
+// Defect is an implementation that breaks one rule, and the name of the case that must fail on it. Other cases may fail too.
+type Defect [2]string
+
+// SeesDefects checks a suite by its cases on implementations with each defect ("": none), in bubbles: each defect is seen by its case,
+// and each case sees a defect and passes without one.
+func SeesDefects(t *testing.T, defects []Defect, cases func(defect string) []Case) {
+	examine := func(t *testing.T, defect, name string) error {
+		all := cases(defect)
+		i := slices.IndexFunc(all, func(c Case) bool { return c.Name == name })
+		if i < 0 {
+			t.Fatalf("no case %q", name)
+		}
+		return all[i].Examine(t, true)
+	}
+	for _, d := range defects {
+		t.Run(d[0], func(t *testing.T) {
+			if examine(t, d[0], d[1]) == nil {
+				t.Errorf("case %q passes on an implementation that %s", d[1], d[0])
+			}
+		})
+	}
+	seen := map[string]bool{}
+	for _, c := range cases("") {
+		t.Run(c.Name, func(t *testing.T) {
+			if seen[c.Name] {
+				t.Error("two cases have this name")
+			}
+			seen[c.Name] = true
+			err := examine(t, "", c.Name)
+			if _, ok := errors.AsType[unsupported](err); ok {
+				return // the harness has no means for it
+			}
+			if err != nil {
+				t.Errorf("fails on a correct implementation: %v", err)
+			}
+			// A case that passes on every implementation proves nothing.
+			if !slices.ContainsFunc(defects, func(d Defect) bool { return examine(t, d[0], c.Name) != nil }) {
+				t.Error("passes on every broken implementation")
+			}
+		})
+	}
+}

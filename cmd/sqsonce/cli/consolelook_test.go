@@ -207,28 +207,6 @@ func TestConsoleLookFails(t *testing.T) {
 	})
 }
 
-// A look that panics has failed, and others are let in again.
-func TestConsoleLookPanics(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(1)
-		panics := true
-		w.opts.Key = func(*sqsonce.Message) (string, error) {
-			if panics {
-				panic("no key")
-			}
-			return sqsonce.EventKey("orders", "e0")
-		}
-		b := w.browse(false)
-		if got := b.look("orders"); !strings.Contains(got.text, "unknown") { // of the message alone
-			t.Errorf("%s", got.text)
-		}
-		panics = false
-		if got := b.look("orders"); !strings.Contains(got.text, "released") {
-			t.Errorf("%s", got.text)
-		}
-	})
-}
-
 // What came from other queues is counted, and not shown.
 func TestConsoleSharedDLQ(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -56,20 +55,6 @@ func TestGoldenDoctor(t *testing.T) {
 		w.width = 100
 		w.golden("doctor-terminal", w.run(examined...))
 	})
-}
-
-// The output in docs/operating.md is that of the golden file.
-func TestDocumentedDoctor(t *testing.T) {
-	manual, err := os.ReadFile("../../../docs/operating.md")
-	golden, goldenErr := os.ReadFile("testdata/doctor-terminal.txt")
-	if err != nil || goldenErr != nil {
-		t.Fatal(err, goldenErr)
-	}
-	_, out, _ := strings.Cut(string(golden), "-- stdout\n")
-	want := "\n```console\n$ bin/sqsonce " + strings.Join(examined, " ") + "\n" + strings.Replace(out, "-- stderr\n", "", 1) + "```\n"
-	if _, after, found := strings.Cut(string(manual), "<!-- doctor output -->\n"); !found || !strings.HasPrefix(after, want) {
-		t.Errorf("docs/operating.md has not this output:\n%s", want)
-	}
 }
 
 // The exit codes. A check that could not look is never ok.

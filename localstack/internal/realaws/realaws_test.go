@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -37,8 +38,7 @@ func TestRunAndClean(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	cfg, err := open(t.Context())
-	ok(t, err)
+	cfg := must.Get(open(t.Context()))(t)
 	createAll(t, cfg, "foreign-")
 	createAll(t, cfg, allRuns+"earlier-")
 	foreign, all := names(t, cfg, "foreign-"), names(t, cfg, "")
@@ -80,37 +80,23 @@ func TestRunAndClean(t *testing.T) {
 	want("clean", foreign)
 }
 
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // createAll creates a resource of each kind, the table with deletion protection.
 func createAll(t *testing.T, cfg aws.Config, prefix string) {
 	t.Helper()
-	_, err := sqs.NewFromConfig(cfg).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(prefix + "queue")})
-	ok(t, err)
+	must.Get(sqs.NewFromConfig(cfg).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(prefix + "queue")}))(t)
 	ddb := dynamodb.NewFromConfig(cfg)
-	ok(t, dynamostore.CreateTable(t.Context(), ddb, prefix+"table"))
-	_, err = ddb.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String(prefix + "table"), DeletionProtectionEnabled: aws.Bool(true)})
-	ok(t, err)
-	_, err = newS3(cfg).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(prefix + "bucket")})
-	ok(t, err)
-	_, err = newS3(cfg).PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(prefix + "bucket"), Key: aws.String("a/b c"), Body: strings.NewReader("x")})
-	ok(t, err)
-	_, err = cloudformation.NewFromConfig(cfg).CreateStack(t.Context(), &cloudformation.CreateStackInput{
+	must.Do(t, dynamostore.CreateTable(t.Context(), ddb, prefix+"table"))
+	must.Get(ddb.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String(prefix + "table"), DeletionProtectionEnabled: aws.Bool(true)}))(t)
+	must.Get(newS3(cfg).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(prefix + "bucket")}))(t)
+	must.Get(newS3(cfg).PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(prefix + "bucket"), Key: aws.String("a/b c"), Body: strings.NewReader("x")}))(t)
+	must.Get(cloudformation.NewFromConfig(cfg).CreateStack(t.Context(), &cloudformation.CreateStackInput{
 		StackName: aws.String(prefix + "stack"), TemplateBody: aws.String(`{"Resources":{"Q":{"Type":"AWS::SQS::Queue","Properties":{"QueueName":"` + prefix + `of-stack"}}}}`),
-	})
-	ok(t, err)
+	}))(t)
 }
 
 func names(t *testing.T, cfg aws.Config, prefix string) (names []string) {
 	t.Helper()
-	found, err := find(t.Context(), cfg, prefix)
-	ok(t, err)
-	for _, r := range found {
+	for _, r := range must.Get(find(t.Context(), cfg, prefix))(t) {
 		names = append(names, r.String())
 	}
 	slices.Sort(names)
