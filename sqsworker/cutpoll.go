@@ -2,8 +2,8 @@ package sqsworker
 
 import "time"
 
-// longPoll is the wait of receives. An HTTP timeout of the client, or a proxy, that cuts long polls hides messages in each of them that
-// nobody has read. Protocol, 17.15.
+// longPoll is the wait of receives. An HTTP timeout of the client, or a proxy, that cuts long polls hides unread messages in each
+// of them. Protocol, 17.15.
 type longPoll struct {
 	wait time.Duration
 	age  time.Duration // of the last receive, if it was cut
@@ -11,13 +11,13 @@ type longPoll struct {
 }
 
 const (
-	// leastCut is the least age of a receive that was cut: below it no wait is shorter.
+	// leastCut is the least age of a receive that was cut: the shortest wait is half of it.
 	leastCut = 2 * time.Second
 	// cutAgain is how long after a cut the wait is doubled.
 	cutAgain = 10 * time.Minute
 )
 
-// unanswered takes note of a receive that got no answer, and reports whether the wait is shorter now: the second one in a row that ended
+// unanswered takes note of an unanswered receive, and reports whether the wait is shorter now: the second one in a row that ended
 // at the same age, a tenth more or less, before its wait was over.
 func (p *longPoll) unanswered(wait, age time.Duration, now time.Time) (shorter bool) {
 	if age < leastCut || age >= wait {
@@ -45,6 +45,6 @@ func (l *loop) warnLacking(e received) {
 		return
 	}
 	l.polling.lacking = e.arrival
-	l.log.Warn("sqsworker: messages came without a receive count or a group: the worker takes them for first receives, and knows no last one: ask whoever runs the endpoint",
+	l.log.Warn("sqsworker: messages came without a receive count or a group: the worker takes them for first receives: ask whoever runs the endpoint",
 		"messages", e.lacking)
 }
