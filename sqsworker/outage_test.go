@@ -111,7 +111,7 @@ func TestOwnOutage(t *testing.T) {
 	for _, c := range []struct {
 		own   int
 		bound time.Duration
-	}{{1, 5 * time.Second}, {3, 5 * time.Second}, {40, 45 * time.Second}} {
+	}{{1, 5 * time.Second}, {3, 5 * time.Second}, {40, 40 * time.Second}} {
 		for _, asks := range []bool{false, true} {
 			for _, fifo := range []bool{false, true} {
 				for _, slowStart := range []bool{false, true} {
