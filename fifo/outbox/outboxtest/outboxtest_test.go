@@ -46,10 +46,6 @@ func harness(defect string) Harness {
 	}.withDefaults()
 }
 
-func examine(t *testing.T, defect string, c testCase) error {
-	return harness(defect).suiteCase(c).Examine(t, true)
-}
-
 // defects are stores that break one rule, and a case that must fail on each. Other cases may fail too.
 var defects = []suite.Defect{
 	{"begins behind what was confirmed", "read/from the first"},
