@@ -23,9 +23,10 @@ telemetry: ## Run the demo under Prometheus and a collector: every query of the 
 # internal/release compiles the module many times.
 TESTED_ALL = $(filter required install,$(EMULATORS))
 # Packages are tested in this order, one for each core at a time: a long one that comes last would run alone.
-LONG = ./dedup/sqlstore/... ./dedup/dynamostore/... ./internal/hosttest ./internal/proof/...
+LONG = ./dedup/sqlstore/... ./internal/hosttest $(if $(TESTED_ALL),./internal/release/...) ./dedup/dynamostore/... ./sqsworker ./internal/ops ./internal/proof/...
 # Go's cache of results sees no change of a file outside of the module: the tests of these read some.
-READERS = $(if $(TESTED_ALL),./internal/release) ./cmd/sqsonce
+READERS = $(if $(TESTED_ALL),./internal/release/...) ./cmd/sqsonce/...
+OTHERS = $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release,$(MODULES)))
 
 .PHONY: test
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
@@ -34,8 +35,8 @@ test: ## Run every test of every module (EMULATORS=required: with the emulators 
 	@[ "$${BROWSER:-off}" != off ] || echo "the console is not tested in a browser: make console-test"
 	@[ -n "$(TESTED_ALL)" ] || echo "what releases and README's first hour build is not tested: EMULATORS=required"
 	@set -e; export BROWSER=$${BROWSER:-off}; \
-		$(if $(PKG),,go test -timeout 30m $(ARGS) $(LONG) $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release,$(MODULES)));) \
-		go test -timeout 30m -count=1 $(ARGS) $(or $(PKG),$(READERS:%=%/...))
+		$(if $(PKG)$(TESTED_ALL),,go test -timeout 30m $(ARGS) $(LONG) $(OTHERS);) \
+		go test -timeout 30m -count=1 $(ARGS) $(or $(PKG),$(if $(TESTED_ALL),$(LONG) $(OTHERS)) $(READERS))
 
 .PHONY: console-test
 console-test: ## Test the pages of sqsonce console in Chromium (skipped where it is not installed; BROWSER=required: or fail; ARGS=-update writes the screenshots of docs/)
@@ -46,7 +47,8 @@ emulators: ## Install the emulators that tests compare with, 1 GB in the user's 
 	go run ./internal/testserver/install
 
 # The packages with goroutines of ours. Searches and simulations in one goroutine, and processes, show a race detector nothing.
-RACED = . ./dedup ./dedup/dynamostore ./dedup/memstore ./emf ./fifo/... ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./lambda ./localstack ./localstack/esm ./localstack/mem... ./localstack/runtimeapi ./internal/ops ./sqsworker ./status
+# The long ones are first.
+RACED = ./sqsworker ./internal/ops ./dedup/dynamostore ./localstack/esm ./fifo/... ./lambda . ./dedup ./dedup/memstore ./emf ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./localstack ./localstack/mem... ./localstack/runtimeapi ./status
 .PHONY: race
 race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators, with a fifth of the draws
 	EMULATORS=off go test -race -short -vet=off -timeout 30m -skip "^Test(Process|Killed|RedriveProperties|Soak|.*Sees$$)" $(ARGS) $(or $(PKG),$(RACED))
