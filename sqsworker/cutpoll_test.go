@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,15 +23,17 @@ func TestCutPolls(t *testing.T) {
 	const cutAfter = 8
 	for _, fifo := range []bool{false, true} {
 		bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
-			cutting, cut, longest := true, 0, 0
+			var ended atomic.Bool
+			var cut, longest atomic.Int64 // receives, and the wait of the last one in seconds
 			c := x.through(func(r *http.Request) (*http.Response, error) {
 				if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "ReceiveMessage") {
 					return x.srv.RoundTrip(r)
 				}
 				body := must.Get(io.ReadAll(r.Body))(x)
 				r.Body = io.NopCloser(bytes.NewReader(body))
-				longest = must.Get(strconv.Atoi(waitOf.FindStringSubmatch(string(body))[1]))(x)
-				if longest <= cutAfter || !cutting {
+				wait := must.Get(strconv.Atoi(waitOf.FindStringSubmatch(string(body))[1]))(x)
+				longest.Store(int64(wait))
+				if wait <= cutAfter || ended.Load() {
 					return x.srv.RoundTrip(r)
 				}
 				go func() { // which SQS carries on with
@@ -38,7 +41,7 @@ func TestCutPolls(t *testing.T) {
 					x.receive(30 * time.Second)
 				}()
 				time.Sleep(cutAfter * time.Second)
-				cut++
+				cut.Add(1)
 				return nil, os.ErrDeadlineExceeded
 			})
 			var r runs
@@ -46,17 +49,17 @@ func TestCutPolls(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			x.send("g:a")
 			time.Sleep(40 * time.Second)
-			if n := r.count("g:a"); n != 1 || cut != 2 || longest != cutAfter/2 {
-				t.Errorf("after a minute %d runs, %d receives cut, and %d s of wait; want one, two and half of what passes", n, cut, longest)
+			if n := r.count("g:a"); n != 1 || cut.Load() != 2 || longest.Load() != cutAfter/2 {
+				t.Errorf("after a minute %d runs, %d receives cut, and %d s of wait; want one, two and half of what passes", n, cut.Load(), longest.Load())
 			}
 			time.Sleep(59 * time.Minute)
-			if lines := x.log.count("long polls are cut"); cut > 8 || lines > 4 {
-				t.Errorf("%d receives cut in an hour, with %d lines, want 8 and 4 at most", cut, lines)
+			if lines := x.log.count("long polls are cut"); cut.Load() > 8 || lines > 4 {
+				t.Errorf("%d receives cut in an hour, with %d lines, want 8 and 4 at most", cut.Load(), lines)
 			}
-			cutting = false
+			ended.Store(true)
 			time.Sleep(time.Hour)
-			if longest != 15 { // the default
-				t.Errorf("%d s of wait an hour later, want all of it", longest)
+			if longest.Load() != 15 { // the default
+				t.Errorf("%d s of wait an hour later, want all of it", longest.Load())
 			}
 			j.stopClean()
 			x.wantEmpty()
