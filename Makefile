@@ -30,7 +30,7 @@ OTHERS = $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release,$(MODU
 
 .PHONY: test
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
-	@echo "this takes about 7 minutes of CPU time, and compiles for some more the first time; make test PKG=./dedup/... tests one folder"
+	@echo "this takes about 9 minutes on two cores, and compiles for some more the first time; make test PKG=./dedup/... tests one folder"
 	@go run ./internal/testserver/install -check
 	@[ "$${BROWSER:-off}" != off ] || echo "the console is not tested in a browser: make console-test"
 	@[ -n "$(TESTED_ALL)" ] || echo "what releases and README's first hour build is not tested: EMULATORS=required"
