@@ -23,10 +23,10 @@ telemetry: ## Run the demo under Prometheus and a collector: every query of the 
 # internal/release compiles the module many times.
 TESTED_ALL = $(filter required install,$(EMULATORS))
 # Packages are tested in this order, one for each core at a time: a long one that comes last would run alone.
-LONG = ./dedup/sqlstore/... ./internal/hosttest $(if $(TESTED_ALL),./internal/release/...) ./dedup/dynamostore/... ./sqsworker ./internal/ops ./internal/proof/...
-# Go's cache of results sees no change of a file outside of the module: the tests of these read some.
+LONG = ./dedup/sqlstore/... ./dedup/dynamostore/... ./internal/hosttest ./sqsworker ./internal/ops ./internal/proof/...
+# Go's cache of results sees no change of a file outside of the module: the tests of these read some. Those of releases use the ports of
+# README and the pages, and build much: they run last.
 READERS = $(if $(TESTED_ALL),./internal/release/...) ./cmd/sqsonce/...
-OTHERS = $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release,$(MODULES)))
 
 .PHONY: test
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
@@ -35,8 +35,8 @@ test: ## Run every test of every module (EMULATORS=required: with the emulators 
 	@[ "$${BROWSER:-off}" != off ] || echo "the console is not tested in a browser: make console-test"
 	@[ -n "$(TESTED_ALL)" ] || echo "what releases and README's first hour build is not tested: EMULATORS=required"
 	@set -e; export BROWSER=$${BROWSER:-off}; \
-		$(if $(PKG)$(TESTED_ALL),,go test -timeout 30m $(ARGS) $(LONG) $(OTHERS);) \
-		go test -timeout 30m -count=1 $(ARGS) $(or $(PKG),$(if $(TESTED_ALL),$(LONG) $(OTHERS)) $(READERS))
+		$(if $(PKG),,go test -timeout 30m $(ARGS) $(LONG) $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release,$(MODULES)));) \
+		go test -timeout 30m -count=1 $(ARGS) $(or $(PKG),$(READERS))
 
 .PHONY: console-test
 console-test: ## Test the pages of sqsonce console in Chromium (skipped where it is not installed; BROWSER=required: or fail; ARGS=-update writes the screenshots of docs/)
