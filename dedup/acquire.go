@@ -59,8 +59,7 @@ func (o *Once) patience(t task) time.Duration {
 }
 
 // releaseUnknown releases the lease that an acquire without an answer may have stored. Without the release the event would
-// wait for the end of an unused lease, and look like a crash then. The store refuses an acquire that it sees
-// later.
+// wait for the end of an unused lease, and look like a crash then. The store refuses an acquire that it sees later.
 func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error) {
 	l := rl.current()
 	l.Key, l.Owner, l.Retention = rl.task.key, rl.owner, o.o.Retention

@@ -39,12 +39,11 @@ func (p *longPoll) answered(longest time.Duration, now time.Time) {
 	}
 }
 
-// warnLacking says once in a while that an endpoint leaves out system attributes, which SQS sends where they are asked for.
+// warnLacking says, once in ten minutes, that an endpoint leaves out system attributes, which SQS sends where they are asked for.
 func (l *loop) warnLacking(e received) {
-	if e.lacking == 0 || !l.polling.lacking.IsZero() && elapsed(e.arrival, l.polling.lacking) < warnUselessAgain {
+	if e.lacking == 0 || !isDue(&l.polling.lacking, e.arrival, warnUselessAgain) {
 		return
 	}
-	l.polling.lacking = e.arrival
-	l.log.Warn("sqsworker: messages came without a receive count or a group: the worker takes them for first receives: ask whoever runs the endpoint",
+	l.log.Warn("sqsworker: messages came without a receive count or a group: the worker takes them for first receives: ask its operator",
 		"messages", e.lacking)
 }

@@ -96,3 +96,12 @@ func (le *lease) extended(start, now time.Time, d, visibility time.Duration, las
 func elapsed(now, since time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
+
+// isDue reports whether that much time has passed since last, which is now then. The zero time is long ago.
+func isDue(last *time.Time, now time.Time, every time.Duration) bool {
+	if elapsed(now, *last) < every {
+		return false
+	}
+	*last = now
+	return true
+}

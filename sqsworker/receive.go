@@ -214,8 +214,7 @@ func (l *loop) pauseIfUseless(e received) {
 		l.polling.pausing++
 		l.after(shortReceive-took, func() { l.polling.pausing-- })
 	}
-	if (early && took < shortReceive/2 || e.useless > 0) && (l.polling.warned.IsZero() || elapsed(e.arrival, l.polling.warned) >= warnUselessAgain) {
-		l.polling.warned = e.arrival
+	if (early && took < shortReceive/2 || e.useless > 0) && isDue(&l.polling.warned, e.arrival, warnUselessAgain) {
 		l.log.Warn("sqsworker: receive answered without use: empty long before its wait ended, or with messages that have no ID or receipt handle",
 			"messages", len(e.batch), "without_id", e.useless, "took", took)
 	}

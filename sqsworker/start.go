@@ -70,8 +70,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		if left > 0 {
 			delay = min(delay, left)
 		}
-		if due := w.now(); elapsed(due, logged) >= attributesLine {
-			logged = due
+		if isDue(&logged, w.now(), attributesLine) {
 			w.log.WarnContext(ctx, "sqsworker: queue attributes not read: the worker reads them again", keyError, err, keyDelay, delay)
 		}
 		select {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -104,11 +103,11 @@ func (d *DLQ) delayOf(ctx context.Context, url string) time.Duration {
 		return known.(time.Duration)
 	}
 	name := sqstypes.QueueAttributeNameDelaySeconds
-	out, err := d.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{name}})
+	attrs, err := d.attributes(ctx, url, name)
 	if err != nil {
 		return 0
 	}
-	seconds, _ := strconv.Atoi(out.Attributes[string(name)])
+	seconds, _ := strconv.Atoi(attrs[string(name)])
 	delay := time.Duration(seconds) * time.Second
 	d.delays.Store(url, delay)
 	return delay

@@ -89,7 +89,7 @@ func TestCanaryFails(t *testing.T) {
 	}
 }
 
-// Each class has a canary: one cause may be mended, and the other not. The queue's delay counts for none of them.
+// Each class has a canary: one cause may be fixed, and the other not. The queue's delay counts for none of them.
 func TestCanaryOfEachClass(t *testing.T) {
 	t.Parallel()
 	eachKind(t, "classes", setup{}, func(x *fixture) {

@@ -215,11 +215,9 @@ func openLines(what, path, head string, read func(line) error) (*lineFile, error
 		return nil, fmt.Errorf("ops: %s: %w", what, err)
 	}
 	f := &lineFile{what: what, file: file}
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe or a device has no end
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() { // a pipe or a device has no end
 		return nil, errors.Join(f.failed(fmt.Errorf("%s is no regular file: %w", path, os.ErrInvalid)), err, file.Close())
-	}
-	if err := ownerOnly(file); err != nil {
-		return nil, errors.Join(f.failed(err), file.Close())
 	}
 	// Else a second process could remove a line that the first one has yet to end.
 	if locked, err := host.TryLock(file); err != nil || !locked {
@@ -228,15 +226,13 @@ func openLines(what, path, head string, read func(line) error) (*lineFile, error
 	if err := f.readAll(file, head, read); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return f, nil
-}
-
-// ownerOnly hides a file from other users before anything is written to it: somebody may have made it, readable by all.
-func ownerOnly(file *os.File) error {
-	if info, err := file.Stat(); err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
-		return err
+	// Somebody may have made it, readable by all.
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		if err := file.Chmod(0o600); err != nil {
+			return nil, errors.Join(f.failed(err), file.Close())
+		}
 	}
-	return file.Chmod(0o600)
+	return f, nil
 }
 
 func (f *lineFile) readAll(file *os.File, head string, read func(line) error) error {

@@ -171,10 +171,11 @@ func TestBadJournals(t *testing.T) {
 			header + "{\n" + header,
 		} {
 			path := filepath.Join(t.TempDir(), "journal")
-			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+			must.Do(t, os.WriteFile(path, []byte(text), 0o644))
+			before := must.Get(os.Stat(path))(t).Mode()
 			_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = path })
-			if after, _ := os.ReadFile(path); !errors.Is(err, ops.ErrJournal) || string(after) != text {
-				t.Errorf("%q: %v, now %q", text, err, after)
+			if after, _ := os.ReadFile(path); !errors.Is(err, ops.ErrJournal) || string(after) != text || must.Get(os.Stat(path))(t).Mode() != before {
+				t.Errorf("%q: %v, now %q, or of another mode", text, err, after)
 			}
 		}
 		x.wantBodies(x.url, "")

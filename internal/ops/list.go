@@ -94,7 +94,7 @@ func (d *DLQ) count(ctx context.Context) (visible, hidden int, err error) {
 		sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
 		sqstypes.QueueAttributeNameApproximateNumberOfMessagesDelayed,
 	}
-	attrs, err := d.attributes(ctx, names...)
+	attrs, err := d.attributes(ctx, d.url, names...)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -230,9 +230,9 @@ const (
 
 // details are the parts in which two reasons of one class differ: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of
 // eight digits or more, IDs of requests, and numbers. An apostrophe within a word quotes nothing. A number after a word for codes
-// is found first: it tells causes apart, and stays.
+// is found first, as the only group: it tells causes apart, and stays.
 var details = regexp.MustCompile(`(?i)` + strings.Join([]string{
-	`\b\w*(?:status|http|code|sqlstate|errno)(?:/[\d.]+)?\W{0,3}\b[0-9a-z]{1,9}\b`, `\berror \d{4} \([0-9a-z]{5}\)`,
+	`(\b\w*(?:status|http|code|sqlstate|errno)(?:/[\d.]+)?\W{0,3}\b[0-9a-z]{1,9}\b|\berror \d{4} \([0-9a-z]{5}\))`,
 	`\barn:[^\s"'` + "`" + `,;()]+`,
 	`\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z\b|[+-]\d\d:?\d\d)?`,
 	`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`,
@@ -241,16 +241,13 @@ var details = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\d+(?:[.,:]\d+)*`,
 }, "|"))
 
-// code is a detail that stays.
-var code = regexp.MustCompile(`(?i)^\w*(?:status|http|code|sqlstate|errno)\b|^error \d{4} `)
-
 func classOf(reason string) Class {
 	reason = upTo(reason, maxClassed)
 	var text strings.Builder
 	end := 0
-	for _, at := range details.FindAllStringIndex(reason, -1) {
+	for _, at := range details.FindAllStringSubmatchIndex(reason, -1) {
 		text.WriteString(reason[end:at[0]])
-		if end = at[1]; code.MatchString(reason[at[0]:end]) || isStatus(reason, at[0], end) {
+		if end = at[1]; at[2] >= 0 || isStatus(reason, at[0], end) {
 			text.WriteString(reason[at[0]:end])
 		} else {
 			text.WriteByte('*')

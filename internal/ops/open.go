@@ -65,9 +65,9 @@ func Open(ctx context.Context, c Client, dlqURL string, optFns ...func(*Options)
 	return d, nil
 }
 
-// attributes asks SQS for attributes of the queue.
-func (d *DLQ) attributes(ctx context.Context, names ...sqstypes.QueueAttributeName) (map[string]string, error) {
-	out, err := d.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &d.url, AttributeNames: names})
+// attributes asks SQS for attributes of a queue.
+func (d *DLQ) attributes(ctx context.Context, url string, names ...sqstypes.QueueAttributeName) (map[string]string, error) {
+	out, err := d.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
 	if err != nil {
 		return nil, d.failed("GetQueueAttributes", err)
 	}
@@ -75,7 +75,7 @@ func (d *DLQ) attributes(ctx context.Context, names ...sqstypes.QueueAttributeNa
 }
 
 func (d *DLQ) readAttributes(ctx context.Context) error {
-	attrs, err := d.attributes(ctx, sqstypes.QueueAttributeNameQueueArn, sqstypes.QueueAttributeNameRedrivePolicy,
+	attrs, err := d.attributes(ctx, d.url, sqstypes.QueueAttributeNameQueueArn, sqstypes.QueueAttributeNameRedrivePolicy,
 		sqstypes.QueueAttributeNameMessageRetentionPeriod)
 	if err != nil {
 		return err

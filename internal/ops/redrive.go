@@ -110,8 +110,9 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 //	Unknown, no Store   left, unless WithoutRecords is set
 //
 // It sends a message whose record was reopened 65 s after the reopen, because a consumer may remember until then that the event
-// was done. The first message of each class is a canary, and the others wait until its event is completed. Redrive watches every 50th of the
-// others without waiting for it. A canary that fails, or the third watched message that fails again, ends it with [ErrStopped].
+// was done. The first message of each class is a canary, and the others wait until its event is completed. Redrive watches every
+// 50th of the others without waiting for it. A canary that fails, or the third watched message that fails again, ends it with
+// [ErrStopped].
 //
 // On FIFO the messages of a group go back one after the other, in the queue's order. A message that is left holds back those behind
 // it, unless its event is completed or SkipAhead is set. So does a message whose outcome is unknown, because SQS has not answered
