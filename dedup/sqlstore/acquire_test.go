@@ -122,7 +122,7 @@ func TestCompleteAfterUnknownAcquire(t *testing.T) {
 func TestAcquireCancelledAfterTimeout(t *testing.T) {
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
 		s := newStore(t, b, func(o *Options) { o.Timeout = 200 * time.Millisecond })
-		must.Do(t, s.Check(t.Context()))
+		eventually(t, "check", func() bool { return s.Check(t.Context()) == nil }) // a busy machine takes longer at times
 		tx := blocked(t, b, "k")
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
