@@ -29,14 +29,15 @@ LONG = ./dedup/sqlstore/... ./dedup/dynamostore/... ./internal/hosttest ./sqswor
 READERS = $(if $(TESTED_ALL),./internal/release/...) ./cmd/sqsonce/...
 
 .PHONY: test
+test: export RAPID_CHECKS ?= 50
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
 	@echo "this takes about 9 minutes on two cores, and compiles for some more the first time; make test PKG=./dedup/... tests one folder"
 	@go run ./internal/testserver/install -check
 	@[ "$${BROWSER:-off}" != off ] || echo "the console is not tested in a browser: make console-test"
 	@[ -n "$(TESTED_ALL)" ] || echo "what releases and README's first hour build is not tested: EMULATORS=required"
 	@set -e; export BROWSER=$${BROWSER:-off}; \
-		$(if $(PKG),,go test -timeout 30m $(ARGS) $(LONG) $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release,$(MODULES)));) \
-		go test -timeout 30m -count=1 $(ARGS) $(or $(PKG),$(READERS))
+		$(if $(PKG),,go test -vet=off -timeout 30m $(ARGS) $(LONG) $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release,$(MODULES)));) \
+		go test -vet=off -timeout 30m -count=1 $(ARGS) $(or $(PKG),$(READERS))
 
 .PHONY: console-test
 console-test: ## Test the pages of sqsonce console in Chromium (skipped where it is not installed; BROWSER=required: or fail; ARGS=-update writes the screenshots of docs/)
@@ -95,7 +96,7 @@ soak-kills: # 60 min: 3,000 kills at an outbox on each database
 	cd dedup/sqlstore && KILLS=3000 go test ./sqloutbox/killtest -run '^TestKill$$' -count 1 -timeout 180m -v
 
 soak-attacks: # 30 min: hosts in one process and in several on each store, three minutes each, with kills, and each fault of a server
-	SOAK=1 go test ./dedup/dynamostore/killtest -run '^TestAttack(InMemory|OnDynoxide)$$' -count 1 -timeout 60m -v
+	SOAK=1 go test ./dedup/dynamostore/killtest -run '^TestAttack(InMemory|OnDynoxide|SeesDefects)$$' -count 1 -timeout 60m -v
 	cd dedup/redisstore && SOAK=1 go test -run '^TestAttack$$' -count 1 -timeout 60m -v
 	cd dedup/sqlstore && SOAK=1 go test -run '^Test(Attack|DeferredUnderAttack|ClaimUnderInserts)$$' -count 1 -timeout 60m -v
 

@@ -147,7 +147,7 @@ func (x *fixture) ownOutage(own int, asks bool, bound time.Duration) {
 		worst = max(worst, time.Since(at))
 		return nil
 	})
-	const messages = 1200
+	const messages = 600
 	for n := range messages {
 		body := fmt.Sprintf("g%d:%d", n%20, n)
 		mu.Lock()

@@ -34,33 +34,36 @@ func TestLinks(t *testing.T) {
 func TestLinksSeesWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	files := textFiles(t)
-	for name, broken := range map[string]struct{ file, text, problem string }{
-		"file":          {"docs/faq.md", "[a](chose.md)", "chose.md"},
-		"folder":        {"docs/faq.md", "[a](../example)", "../example"},
-		"outside":       {"docs/faq.md", "[a](../../README.md)", "../../README.md"},
-		"anchor":        {"docs/faq.md", "[a](choose.md#five-question)", "#five-question"},
-		"own anchor":    {"README.md", "see [a](#speeds)", "#speeds"},
-		"in a table":    {"README.md", "| a | [b](docs/none.md) |", "docs/none.md"},
-		"image":         {"docs/faq.md", "![a](images/none.svg)", "images/none.svg"},
-		"new page":      {"docs/new.md", "# New", "no entry in the nav"},
-		"alarm":         {"template.yaml", "# " + ownURL + "docs/runbook.md#nothing", "#nothing"},
-		"also new page": {"docs/new.md", "# New", "docs/index.md does not link"},
-		"menu":          {"mkdocs.yml", "nav:\n  - None: none.md\n", "none.md"},
-		"not XML":       {"docs/images/a.svg", "<svg><title></svg>", "a.svg"},
-		"no title":      {"docs/images/a.svg", "<svg><desc>x</desc></svg>", "title"},
-		"light only":    {"docs/images/a.svg", "<svg><title>a</title><desc>x</desc></svg>", "prefers-color-scheme"},
-		"script":        {"docs/images/a.svg", "<svg><title>a</title><desc>x</desc><script/></svg>", "script"},
-		"not used":      {"docs/images/a.svg", "<svg/>", "no page shows"},
-	} {
-		changed := maps.Clone(files)
+	changed := maps.Clone(files)
+	all := []struct{ file, text, problem string }{
+		{"docs/faq.md", "[a](chose.md)", "chose.md"},
+		{"docs/faq.md", "[a](../example)", "../example"},
+		{"docs/faq.md", "[a](../../README.md)", "../../README.md"},
+		{"docs/faq.md", "[a](choose.md#five-question)", "#five-question"},
+		{"README.md", "see [a](#speeds)", "#speeds"},
+		{"README.md", "| a | [b](docs/none.md) |", "docs/none.md"},
+		{"docs/faq.md", "![a](images/none.svg)", "images/none.svg"},
+		{"docs/new.md", "# New", "no entry in the nav"},
+		{"docs/new.md", "", "docs/index.md does not link"},
+		{"template.yaml", "# " + ownURL + "docs/runbook.md#nothing", "#nothing"},
+		{"mkdocs.yml", "nav:\n  - None: none.md\n", "none.md"},
+		{"docs/images/notxml.svg", "<svg><title></svg>", "notxml.svg"},
+		{"docs/images/notitle.svg", "<svg><desc>x</desc></svg>", "notitle.svg: "},
+		{"docs/images/lightonly.svg", "<svg><title>a</title><desc>x</desc></svg>", "prefers-color-scheme"},
+		{"docs/images/script.svg", "<svg><title>a</title><desc>x</desc><script/></svg>", "script"},
+		{"docs/images/notused.svg", "<svg/>", "no page shows"},
+	}
+	for _, broken := range all {
 		text := broken.text
-		if old, ok := files[broken.file]; ok {
+		if old, ok := changed[broken.file]; ok {
 			text = string(old.Data) + "\n" + text + "\n"
 		}
 		changed[broken.file] = &fstest.MapFile{Data: []byte(text)}
-		problems := slices.Concat(linkProblems(changed), menuProblems(changed), imageProblems(changed))
+	}
+	problems := slices.Concat(linkProblems(changed), menuProblems(changed), imageProblems(changed))
+	for _, broken := range all {
 		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, broken.problem) }) {
-			t.Errorf("%s: %q, want one with %q", name, problems, broken.problem)
+			t.Errorf("%s, %s: %q, want one with %q", broken.file, broken.text, problems, broken.problem)
 		}
 	}
 	// What looks like a link and is none.

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
@@ -69,10 +70,8 @@ func external(site string) error {
 			return err
 		}
 		pages++
-		for _, found := range [][]byte{tags.Find(page), diagram.Find(page)} {
-			if found != nil {
-				errs = append(errs, fmt.Errorf("%s loads from elsewhere: %s", filepath.Base(path), found))
-			}
+		for _, found := range slices.Concat(tags.FindAll(page, -1), diagram.FindAll(page, 1)) {
+			errs = append(errs, fmt.Errorf("%s loads from elsewhere: %s", filepath.Base(path), found))
 		}
 		return nil
 	})
