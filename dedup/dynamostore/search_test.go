@@ -113,7 +113,7 @@ var soak = os.Getenv("SOAK") != ""
 
 // width is the number of states from which a search goes on at each length of the schedules, drawn by their hashes. With SOAK
 // it goes on from all.
-const width = 250
+const width = 150
 
 // search goes through the schedules of a scope, each state once, the shortest schedules first.
 type search struct {
