@@ -427,7 +427,7 @@ func (f *fleet) checkFleetOrder(dead map[string]bool) {
 
 // mostCalls is how many calls of SQS a minute a worker makes in an outage. It extends every 20 s what has fewer than two receives left,
 // and what has succeeded and waits for its complete.
-const mostCalls = 20
+const mostCalls = 30
 
 // checkCalls checks that a worker whose store is down for long makes few calls of SQS: protocol 13, bound 6. Where SQS is down too, the
 // SDK repeats each call.
