@@ -47,12 +47,13 @@ console-test: ## Test the pages of sqsonce console in Chromium (skipped where it
 emulators: ## Install the emulators that tests compare with, 1 GB in the user's cache (needs Python 3.12, Java, npm), Prometheus (Debian), databases and a browser (Debian, root)
 	go run ./internal/testserver/install
 
-# The packages with goroutines of ours. Searches and simulations in one goroutine, and processes, show a race detector nothing.
+# The packages with goroutines of ours. Searches and simulations in one goroutine, processes, and bounds of an hour that repeat what shorter
+# tests do show a race detector nothing.
 # The long ones are first.
 RACED = ./sqsworker ./internal/ops ./dedup/dynamostore ./localstack/esm ./fifo/... ./lambda . ./dedup ./dedup/memstore ./emf ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./localstack ./localstack/mem... ./localstack/runtimeapi ./status
 .PHONY: race
 race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators, with a fifth of the draws
-	EMULATORS=off go test -race -short -vet=off -timeout 30m -skip "^Test(Process|Killed|RedriveProperties|Soak|.*Sees$$)" $(ARGS) $(or $(PKG),$(RACED))
+	EMULATORS=off go test -race -short -vet=off -timeout 30m -skip "^Test(Process|Killed|RedriveProperties|Soak|OutageIsNoStorm|OwnOutage|SlowDeletesDoNotBoundThroughput|SQSIsAwayForAnHour|HotGroupsDelayNoOther|Throughput|.*Sees$$)" $(ARGS) $(or $(PKG),$(RACED))
 
 .PHONY: bench
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)
