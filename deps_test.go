@@ -43,23 +43,28 @@ var dependencyRules = []struct {
 		reason: "the root imports it",
 	},
 	{
+		pkg:    module + "/internal/cut",
+		only:   []string{},
+		reason: "stores and outboxes import it, which know little else",
+	},
+	{
 		pkg:    module + "/internal/host",
 		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question"},
 		reason: "dedup imports it, which knows no SDK",
 	},
 	{
 		pkg:    module + "/internal/deadletter",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host", module + "/internal/sdkhttp", sdk + "/...", "github.com/aws/smithy-go/..."},
+		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host", module + "/internal/cut", module + "/internal/sdkhttp", sdk + "/...", "github.com/aws/smithy-go/..."},
 		reason: "it needs the SQS client and the vocabulary",
 	},
 	{
 		pkg:    module + "/dedup",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host"},
+		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host", module + "/internal/cut"},
 		reason: "the middleware knows neither the hosts nor the stores",
 	},
 	{
 		pkg:    module + "/dedup/storetest",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/suite"},
+		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/cut", module + "/internal/suite"},
 		reason: "the stores' suite knows the contract, and the runner that all suites share",
 	},
 	{

@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -339,7 +340,7 @@ func (d *delivery) recordFailure(ctx context.Context, cause error) error {
 	if errors.Is(cause, sqsonce.ErrInProgress) && d.start == nil {
 		return nil // another delivery is handling the event: this one has not failed
 	}
-	s, c, text := d.inbox.store, d.claim, errorText(cause)
+	s, c, text := d.inbox.store, d.claim, cut.Cause(cause)
 	return s.retry(ctx, "record failure", func(ctx context.Context) error {
 		written, err := s.dialect.Write(ctx, s.db, d.inbox.stmts().insertFailure,
 			c.Key, c.Owner, d.lease.Fence, c.Retention.Milliseconds(), c.ReceiveCount, text)
