@@ -36,6 +36,7 @@ var dependencyRules = []struct {
 	{pkg: module + "/internal/guard", only: []string{}, reason: "the root imports it"},
 	{pkg: module + "/internal/question", only: []string{}, reason: "the root imports it"},
 	{pkg: module + "/internal/eventkey", only: []string{}, reason: "the root imports it"},
+	{pkg: module + "/internal/hook", only: []string{}, reason: "public packages that know little import it"},
 	{pkg: module + "/internal/cut", only: []string{}, reason: "stores and outboxes import it, which know little else"},
 	{
 		pkg:    module + "/internal/host",
@@ -49,12 +50,12 @@ var dependencyRules = []struct {
 	},
 	{
 		pkg:    module + "/dedup",
-		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/internal/cut"}),
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/internal/cut", module + "/internal/hook"}),
 		reason: "the middleware knows neither the hosts nor the stores",
 	},
 	{
 		pkg:    module + "/dedup/storetest",
-		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/cut", module + "/internal/suite"}),
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/hook", module + "/internal/cut", module + "/internal/suite"}),
 		reason: "the stores' suite knows the contract, and the runner that all suites share",
 	},
 	{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/sqsonce/sqsonce"
@@ -21,7 +22,7 @@ func TestLostLeaseCancelsItsOwnContextOnly(t *testing.T) {
 		if cause := context.Cause(ctx); cause != sqsonce.ErrLeaseLost {
 			return errors.New("not cancelled with ErrLeaseLost")
 		}
-		if _, ok := dedup.LeaseFrom(ctx); !ok {
+		if _, ok := inboxkit.LeaseFrom(ctx); !ok {
 			return errors.New("no lease in the context")
 		}
 		return nil
@@ -42,7 +43,7 @@ func TestLostLeaseCancelsItsOwnContextOnly(t *testing.T) {
 			return err
 		}},
 		{"inbox", func(ctx context.Context, o, _ *dedup.Once) error {
-			return o.Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) { return false, waits(ctx) })
+			return inboxkit.Guard(o, ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) { return false, waits(ctx) })
 		}},
 	} {
 		must.Run(t, c.name, func(t *testing.T) {

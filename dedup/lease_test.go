@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
 )
 
 func TestLongHandlerKeepsItsLease(t *testing.T) {
@@ -141,7 +141,7 @@ func TestKillAt(t *testing.T) {
 		m := message("1")
 		m.KillAt = time.Now().Add(15 * time.Minute)
 		err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-			l, ok := dedup.LeaseFrom(ctx)
+			l, ok := inboxkit.LeaseFrom(ctx)
 			if want := m.KillAt.Add(2 * time.Second); !ok || !l.Until.Equal(want) {
 				t.Errorf("lease until %s, want KillAt + 2 s, %s", l.Until, want)
 			}

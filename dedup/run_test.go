@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/sqsonce/sqsonce"
@@ -118,7 +119,7 @@ func TestLeaseIsLiveAtTheStart(t *testing.T) {
 				m.KillAt = time.Now().Add(tt.killIn)
 			}
 			err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-				if l, _ := dedup.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
+				if l, _ := inboxkit.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
 					t.Errorf("started under a lease that ended %s ago", -time.Until(l.Until))
 				}
 				return nil

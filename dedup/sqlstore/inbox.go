@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 )
 
 // Inbox runs a handler in the transaction that writes its event's record, so that both are committed or neither is. A crash
@@ -125,12 +126,12 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 	if h == nil {
 		return nil
 	}
-	i.once.CountHandler()
+	inboxkit.CountHandler(i.once)
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		d := &delivery{inbox: i}
 		d.tx = eventTx{store: i.store, wait: i.wait, row: d}
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
-		return i.once.Guard(ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
+		return inboxkit.Guard(i.once, ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
 			switch o := sqsonce.OutcomeOf(err); {
 			case o.Kind == sqsonce.OutcomeSkipped:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 )
 
 // checker sees every start and end of the handler, in all processes, and checks the guarantees.
@@ -86,7 +87,7 @@ var errNoReturn = errors.New("did not return")
 func (c *checker) start(ctx context.Context) *run {
 	d := ctx.Value(deliveryKey{}).(*delivery)
 	event := d.m.Attributes[sqsonce.AttrEventID].String
-	lease, _ := dedup.LeaseFrom(ctx)
+	lease, _ := inboxkit.LeaseFrom(ctx)
 	now := c.readRecord(event)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +103,7 @@ func (c *checker) start(ctx context.Context) *run {
 	}
 	for _, other := range c.runsOf[event] {
 		released := other.failed || c.commits && !other.ended.IsZero()
-		if l, _ := dedup.LeaseFrom(other.ctx); !released && l.Until.After(r.begun) {
+		if l, _ := inboxkit.LeaseFrom(other.ctx); !released && l.Until.After(r.begun) {
 			c.problemLocked("%s: run %d started during the lease of run %d, which ends in %s", event, r.n, other.n, l.Until.Sub(r.begun))
 		}
 		if other.lease.Fence >= lease.Fence {
@@ -129,7 +130,7 @@ func (c *checker) kill(p *process) {
 
 // end notes the return of the handler, unless its process is dead by then. With a success the handler had its effect.
 func (c *checker) end(r *run, err error) {
-	lease, _ := dedup.LeaseFrom(r.ctx)
+	lease, _ := inboxkit.LeaseFrom(r.ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !r.process.alive() {
