@@ -108,8 +108,6 @@ func TestEventCheck(t *testing.T) {
 		}, field("a")},
 		{"1 MiB", func(e *fifo.Event) { *e = sized("g", mebibyte) }, nil},
 		{"over 1 MiB", func(e *fifo.Event) { *e = sized("g", mebibyte+1) }, []string{"Event.Body"}},
-		{"refused", func(e *fifo.Event) { e.Refused = &sqsonce.OptionError{Field: "Event.Body"} }, nil},
-		{"not ready", func(e *fifo.Event) { e.Refused = errCancelled }, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,7 +125,7 @@ func TestEventCheck(t *testing.T) {
 					x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
 				}
 				pe, ok := errors.AsType[*fifo.PublishError](err)
-				if sent := tt.want == nil && e.Refused == nil; ok == sent || ok && (pe.EventID != e.ID || pe.Group != e.Group) {
+				if sent := tt.want == nil; ok == sent || ok && (pe.EventID != e.ID || pe.Group != e.Group) {
 					x.Errorf("Publish: %v, want a PublishError that names the event, for bad ones only", err)
 				}
 				if calls := len(x.sizes()); (calls > 0) != (err == nil) {

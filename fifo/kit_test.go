@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -24,20 +25,15 @@ func TestRefuseAfterAnUnknownOutcome(t *testing.T) {
 		if _, err := p.PublishAll(ctx, []fifo.Event{event("g", 1)}); reason(err) != "unknown" {
 			x.Fatalf("%v, want an unknown outcome", err)
 		}
-		_, err := p.Publish(x.Context(), refused(event("g", 1), errors.New("no body")))
+		err := fifokit.Refuse(p, x.Context(), event("g", 1), errors.New("no body"))
 		if pe, _ := errors.AsType[*fifo.PublishError](err); reason(err) != "unknown" || errors.Is(err, fifo.ErrNotSent) || pe.FirstAttempt.IsZero() {
 			x.Errorf("%v, want an unknown outcome", err)
 		}
-		_, err = p.Publish(x.Context(), refused(event("g", 1), &sqsonce.OptionError{Field: "Event.Body"}))
+		err = fifokit.Refuse(p, x.Context(), event("g", 1), &sqsonce.OptionError{Field: "Event.Body"})
 		if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok || reason(err) != "not sent" {
 			x.Errorf("%v, want a OptionError", err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
-}
-
-func refused(e fifo.Event, why error) fifo.Event {
-	e.Refused = why
-	return e
 }
 
 // publishAll calls PublishAll on a goroutine of its own, under a context with a timeout.
