@@ -13,6 +13,11 @@ import (
 
 const module = "github.com/sqsonce/sqsonce"
 
+// vocabulary are the root and its own imports.
+var vocabulary = []string{
+	module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/eventkey",
+}
+
 // dependencyRules say what packages may import, directly or through others, beyond the standard library and themselves.
 // A rule holds for its package and those below it that have no rule of their own; test files are not counted.
 var dependencyRules = []struct {
@@ -24,42 +29,33 @@ var dependencyRules = []struct {
 }{
 	{
 		pkg:    module,
-		only:   []string{module + "/internal/settle", module + "/internal/guard", module + "/internal/question"},
+		only:   vocabulary[1:],
 		reason: "handlers import the vocabulary; it must not bring an SDK or a store with it",
 	},
-	{
-		pkg:    module + "/internal/settle",
-		only:   []string{},
-		reason: "the root imports it",
-	},
-	{
-		pkg:    module + "/internal/guard",
-		only:   []string{},
-		reason: "the root imports it",
-	},
-	{
-		pkg:    module + "/internal/question",
-		only:   []string{},
-		reason: "the root imports it",
-	},
+	{pkg: module + "/internal/settle", only: []string{}, reason: "the root imports it"},
+	{pkg: module + "/internal/guard", only: []string{}, reason: "the root imports it"},
+	{pkg: module + "/internal/question", only: []string{}, reason: "the root imports it"},
+	{pkg: module + "/internal/eventkey", only: []string{}, reason: "the root imports it"},
+	{pkg: module + "/internal/hook", only: []string{}, reason: "public packages that know little import it"},
+	{pkg: module + "/internal/cut", only: []string{}, reason: "stores and outboxes import it, which know little else"},
 	{
 		pkg:    module + "/internal/host",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question"},
+		only:   vocabulary,
 		reason: "dedup imports it, which knows no SDK",
 	},
 	{
 		pkg:    module + "/internal/deadletter",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host", module + "/internal/sdkhttp", sdk + "/...", "github.com/aws/smithy-go/..."},
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/internal/cut", module + "/internal/sdkhttp", sdk + "/...", "github.com/aws/smithy-go/..."}),
 		reason: "it needs the SQS client and the vocabulary",
 	},
 	{
 		pkg:    module + "/dedup",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host"},
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/internal/cut", module + "/internal/hook"}),
 		reason: "the middleware knows neither the hosts nor the stores",
 	},
 	{
 		pkg:    module + "/dedup/storetest",
-		only:   []string{module, module + "/internal/settle", module + "/internal/guard", module + "/internal/question", module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/suite"},
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/hook", module + "/internal/cut", module + "/internal/suite"}),
 		reason: "the stores' suite knows the contract, and the runner that all suites share",
 	},
 	{

@@ -11,6 +11,8 @@ import (
 	"maps"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sqsonce/sqsonce/internal/eventkey"
 )
 
 // ErrEnvelope reports a body that is an envelope which wasn't opened, or that [OpenEnvelope] doesn't understand. It is
@@ -192,7 +194,7 @@ func (m *Message) openSNS(fields map[string]json.RawMessage) error {
 	}
 	m.Body = *body
 	m.Envelope = Envelope{
-		Key:    deliveryKey(snsKey, jsonString(fields["TopicArn"]), jsonString(fields["MessageId"])),
+		Key:    eventkey.OfDelivery(eventkey.SNS, jsonString(fields["TopicArn"]), jsonString(fields["MessageId"])),
 		Source: KeyFromSNS,
 	}
 	return nil
@@ -204,7 +206,7 @@ func (m *Message) openEventBridge(fields map[string]json.RawMessage) {
 	m.Attributes = make(map[string]Attribute, 1)
 	m.Body = string(fields["detail"])
 	m.Envelope = Envelope{
-		Key:    deliveryKey(eventBridgeKey, jsonString(fields["source"]), jsonString(fields["id"])),
+		Key:    eventkey.OfDelivery(eventkey.EventBridge, jsonString(fields["source"]), jsonString(fields["id"])),
 		Source: KeyFromEventBridge,
 		Type:   jsonString(fields["detail-type"]),
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/eventkey"
 	"github.com/sqsonce/sqsonce/internal/golden"
 )
 
@@ -23,7 +24,7 @@ func (g goldenKey) keys(t *testing.T) goldenKey {
 	err := sqsonce.OpenEnvelope(func(_ context.Context, m *sqsonce.Message) error {
 		key, source, err := m.Key()
 		g.Key, g.Source = key, source.String()
-		g.DedupKey, _ = m.DedupKey()
+		g.DedupKey, _ = eventkey.OfDedupID(m.QueueARN, m.Group, m.DedupID)
 		return err
 	})(t.Context(), m)
 	if err != nil {

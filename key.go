@@ -1,29 +1,17 @@
 package sqsonce
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/sqsonce/sqsonce/internal/eventkey"
 )
 
 // MaxKeyLength is the length in bytes of the longest key that [EventKey] returns, the limit of a
 // MessageDeduplicationId.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
-const MaxKeyLength = 128
-
-// Prefixes of keys that are not source|id. EventKey hashes a source of one of these names, so that an event can't get the key of
-// another kind.
-const (
-	hashedKey      = "sha256"
-	eventIDKey     = "sqs-event"         // queue ARN and event-id
-	messageIDKey   = "sqs-message"       // queue ARN and message ID
-	dedupIDKey     = "sqs-dedup"         // queue ARN, group and MessageDeduplicationId
-	snsKey         = "sns-message"       // topic ARN and the message ID of SNS
-	eventBridgeKey = "eventbridge-event" // source and ID of an EventBridge event
-)
+const MaxKeyLength = eventkey.MaxLength
 
 // ErrNoEventID reports an event without an ID. sqsonce never replaces a missing ID, because all such events would share
 // one key.
@@ -46,44 +34,12 @@ func EventKey(source, id string) (string, error) {
 	}
 	// The first '|' must split the key uniquely, so a source that holds one is hashed.
 	direct := len(source)+1+len(id) <= MaxKeyLength &&
-		legalKeyPart(source) && legalKeyPart(id) &&
-		!strings.Contains(source, "|") && !reserved(source)
+		eventkey.Legal(source) && eventkey.Legal(id) &&
+		!strings.Contains(source, "|") && !eventkey.Reserved(source)
 	if direct {
 		return source + "|" + id, nil
 	}
-	return hashKey(source, id), nil
-}
-
-func reserved(source string) bool {
-	switch source {
-	case hashedKey, eventIDKey, messageIDKey, dedupIDKey, snsKey, eventBridgeKey:
-		return true
-	}
-	return false
-}
-
-// hashKey puts each part's length before it, so that no two lists of parts hash the same bytes. The last part needs none.
-func hashKey(parts ...string) string {
-	h := sha256.New()
-	for i, p := range parts {
-		if i < len(parts)-1 {
-			h.Write(strconv.AppendInt(nil, int64(len(p)), 10))
-			h.Write([]byte{':'})
-		}
-		h.Write([]byte(p))
-	}
-	return hashedKey + "|" + hex.EncodeToString(h.Sum(nil))
-}
-
-// legalKeyPart reports whether every byte is one SQS allows in a MessageDeduplicationId: the 94 printable ASCII
-// characters without the space.
-func legalKeyPart(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x21 || s[i] > 0x7e {
-			return false
-		}
-	}
-	return true
+	return eventkey.Hash(source, id), nil
 }
 
 // KeySource is the place in a message where the key of an event comes from.
@@ -128,7 +84,8 @@ func (s KeySource) String() string {
 // and the message has none.
 //
 // Key does not use the MessageDeduplicationId. SQS remembers it for only five minutes, derives it from the body on some
-// queues, and replaces it on the way to a dead-letter queue. See [Message.DedupKey].
+// queues, and replaces it on the way to a dead-letter queue. Your producers may let you trust it: see
+// dedup.Options.TrustDedupID.
 func (m *Message) Key() (key string, source KeySource, err error) {
 	if a, ok := m.Attributes[AttrEventKey]; ok {
 		if a.String == "" {
@@ -152,7 +109,7 @@ func (m *Message) Key() (key string, source KeySource, err error) {
 	if m.QueueARN == "" {
 		return "", KeyFromMessageID, ErrNoQueueARN
 	}
-	return deliveryKey(messageIDKey, m.QueueARN, m.ID), KeyFromMessageID, nil
+	return eventkey.OfDelivery(eventkey.MessageID, m.QueueARN, m.ID), KeyFromMessageID, nil
 }
 
 // eventIDKey returns the key of a message with an event-id.
@@ -170,26 +127,5 @@ func (m *Message) eventIDKey(id string) (key string, source KeySource, err error
 	case m.QueueARN == "":
 		return "", KeyFromEventID, ErrNoQueueARN
 	}
-	return deliveryKey(eventIDKey, m.QueueARN, id), KeyFromEventID, nil
-}
-
-// DedupKey returns a key made of the queue's ARN, the group and the MessageDeduplicationId, or false if the ARN or the
-// MessageDeduplicationId is missing. Use it, by dedup.Options.TrustDedupID, only if your producers give every event a
-// MessageDeduplicationId of its own, for ever.
-func (m *Message) DedupKey() (key string, ok bool) {
-	if m.DedupID == "" || m.QueueARN == "" {
-		return "", false
-	}
-	return deliveryKey(dedupIDKey, m.QueueARN, m.Group, m.DedupID), true
-}
-
-// deliveryKey joins parts of a delivery. ARNs and message IDs hold no '|'; groups, dedup IDs, event IDs and sources of events
-// may, and these may be any text of any length, so they are hashed. No first part can look like a hash.
-func deliveryKey(prefix string, parts ...string) string {
-	for i, p := range parts {
-		if i == 0 && p == hashedKey || strings.Contains(p, "|") || !legalKeyPart(p) || len(p) > MaxKeyLength {
-			return prefix + "|" + hashKey(parts...)
-		}
-	}
-	return prefix + "|" + strings.Join(parts, "|")
+	return eventkey.OfDelivery(eventkey.EventID, m.QueueARN, id), KeyFromEventID, nil
 }

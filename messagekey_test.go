@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/eventkey"
 )
 
 const (
@@ -124,8 +125,8 @@ func TestMessageKeyWithoutQueueARN(t *testing.T) {
 			t.Errorf("%s: Key() = %q, %v, want no key and ErrNoQueueARN", name, key, err)
 		}
 	}
-	if key, ok := (&sqsonce.Message{DedupID: "d"}).DedupKey(); ok {
-		t.Errorf("DedupKey() = %q, want none", key)
+	if key, ok := eventkey.OfDedupID("", "", "d"); ok {
+		t.Errorf("OfDedupID = %q, want none", key)
 	}
 }
 
@@ -182,22 +183,21 @@ func TestDedupKey(t *testing.T) {
 	t.Parallel()
 	key := func(arn, group, dedup string) string {
 		t.Helper()
-		m := sqsonce.Message{QueueARN: arn, Group: group, DedupID: dedup}
-		k, ok := m.DedupKey()
+		k, ok := eventkey.OfDedupID(arn, group, dedup)
 		if ok != (dedup != "") {
-			t.Errorf("DedupKey of %q: ok = %v", dedup, ok)
+			t.Errorf("OfDedupID of %q: ok = %v", dedup, ok)
 		}
 		return k
 	}
 	if got, want := key(queueARN, "g", "d"), "sqs-dedup|"+queueARN+"|g|d"; got != want {
-		t.Errorf("DedupKey() = %q, want %q", got, want)
+		t.Errorf("OfDedupID = %q, want %q", got, want)
 	}
 	longest := strings.Repeat("d", 128) // what SQS accepts
 	if got, want := key(queueARN, "g", longest), "sqs-dedup|"+queueARN+"|g|"+longest; got != want {
-		t.Errorf("DedupKey() = %q, want %q", got, want)
+		t.Errorf("OfDedupID = %q, want %q", got, want)
 	}
 	if got := key(queueARN, "g", ""); got != "" {
-		t.Errorf("DedupKey() without an ID = %q, want none", got)
+		t.Errorf("OfDedupID without an ID = %q, want none", got)
 	}
 	// Groups and IDs may hold the separator.
 	if a, b := key(queueARN, "g|x", "d"), key(queueARN, "g", "x|d"); a == b {

@@ -49,9 +49,8 @@
 // While a delivery runs, its peers in the same process wait for it without requests ([Options.PeerWait]). Deliveries of an
 // event that this process completed in the last minute are acknowledged without a request ([Options.CacheSize]).
 //
-// # Hooks and inboxes
+// # Hooks
 //
 // [Options.Hooks] are for telemetry. They show the decision about each delivery, each call of the store, and rare incidents.
-// They don't change the result, and without them nothing is measured. [Once.Stats] has the counts alone. [Once.Guard],
-// [Once.CountHandler], [LeaseFrom] and [StopRenewal] are for authors of an inbox. Handlers don't need them.
+// They don't change the result, and without them nothing is measured. [Once.Stats] has the counts alone.
 package dedup

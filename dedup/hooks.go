@@ -11,7 +11,7 @@ import (
 )
 
 // Hooks are functions for telemetry that a Once calls for its decisions, store calls and incidents. The rules of
-// [sqsonce.Hooks] apply, and a hook must not call [StopRenewal]. The context is that of the delivery, and that of the
+// [sqsonce.Hooks] apply. The context is that of the delivery, and that of the
 // handler while it runs. Work for the delivery after its end has a context with the same values and another end. A call
 // of [Do] is a delivery too.
 type Hooks struct {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/google/go-cmp/cmp"
@@ -247,7 +248,7 @@ func TestDecidedOfDoAndGuard(t *testing.T) {
 		}
 		for range 2 {
 			must.Get(dedup.Do(t.Context(), o, "orders|1", call))(t)
-			must.Do(t, o.Guard(t.Context(), message("2"), guard))
+			must.Do(t, inboxkit.Guard(o, t.Context(), message("2"), guard))
 		}
 		want := []dedup.Decision{
 			{Consumer: "billing", Key: recordKey("1"), Outcome: dedup.DecidedFirst, Fence: called},
@@ -449,7 +450,7 @@ func TestHooksMayAskForTheLease(t *testing.T) {
 		var fences []int64
 		ask := func(ctx context.Context) {
 			fence, _ := dedup.FenceFrom(ctx)
-			l, _ := dedup.LeaseFrom(ctx)
+			l, _ := inboxkit.LeaseFrom(ctx)
 			if l.Fence != fence {
 				t.Errorf("LeaseFrom has fence %d, FenceFrom %d", l.Fence, fence)
 			}
@@ -541,7 +542,7 @@ func TestSlowDecidedHook(t *testing.T) {
 			o.Hooks = []dedup.Hooks{{Decided: func(context.Context, dedup.Decision) { time.Sleep(65 * time.Second) }}}
 		})
 		err := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-			if l, _ := dedup.LeaseFrom(ctx); !l.Until.After(time.Now()) {
+			if l, _ := inboxkit.LeaseFrom(ctx); !l.Until.After(time.Now()) {
 				t.Errorf("the handler starts %s after the end of its lease", time.Since(l.Until))
 			}
 			return nil

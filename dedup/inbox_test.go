@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/sqsonce/sqsonce"
@@ -31,8 +32,8 @@ func TestGuard(t *testing.T) {
 		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			o := newOnce(t, f)
-			err := o.Guard(t.Context(), message("1"), func(ctx context.Context, l dedup.Lease) (bool, error) {
-				if got, ok := dedup.LeaseFrom(ctx); !ok || got != l || l.Owner == "" || l.Key != recordKey("1") {
+			err := inboxkit.Guard(o, t.Context(), message("1"), func(ctx context.Context, l dedup.Lease) (bool, error) {
+				if got, ok := inboxkit.LeaseFrom(ctx); !ok || got != l || l.Owner == "" || l.Key != recordKey("1") {
 					t.Errorf("lease: got %+v, LeaseFrom %+v, want the record's", l, got)
 				}
 				return tt.completed, tt.err
@@ -53,7 +54,7 @@ func TestForeignCommitIsCounted(t *testing.T) {
 			f := newFaults()
 			f.fail("renew", foreign)
 			o := newOnce(t, f)
-			err := o.Guard(t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) {
+			err := inboxkit.Guard(o, t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) {
 				if lost {
 					time.Sleep(time.Minute)
 				}
@@ -82,9 +83,9 @@ func TestStopRenewal(t *testing.T) {
 	} {
 		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
-			err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+			err := inboxkit.Guard(newOnce(t, f), t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 				time.Sleep(tt.after)
-				l, err := dedup.StopRenewal(ctx, tt.least)
+				l, err := inboxkit.StopRenewal(ctx, tt.least)
 				if err != nil || f.seen("renew") != tt.renewed || time.Until(l.Until) != tt.left {
 					t.Errorf("got %v after %d renewals, %s left, want nil after %d, %s", err, f.seen("renew"), time.Until(l.Until), tt.renewed, tt.left)
 				}
@@ -112,18 +113,18 @@ func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
 		f := newFaults()
 		f.after = slow("renew", 3*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
-		err := newOnce(t, f).Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+		err := inboxkit.Guard(newOnce(t, f), ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			time.Sleep(11 * time.Second) // a second into the first renewal
 			cancel()
 			start := time.Now()
-			l, err := dedup.StopRenewal(ctx, 0)
+			l, err := inboxkit.StopRenewal(ctx, 0)
 			if took := time.Since(start); err != nil || took != 2*time.Second {
 				t.Errorf("got error %v after %s, want nil after the renewal's other 2 s", err, took)
 			}
 			if left := time.Until(l.Until); left != 27*time.Second {
 				t.Errorf("%s left, want the renewal's 27 s", left)
 			}
-			if again, err := dedup.StopRenewal(ctx, 0); err != nil || again != l {
+			if again, err := inboxkit.StopRenewal(ctx, 0); err != nil || again != l {
 				t.Errorf("second call: got %+v, %v, want %+v", again, err, l)
 			}
 			return true, nil
@@ -142,9 +143,9 @@ func TestNoRenewalAfterStopRenewal(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
 				f.after = slow("renew", 3*time.Second)
-				err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+				err := inboxkit.Guard(newOnce(t, f), t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 					time.Sleep(at)
-					if _, err := dedup.StopRenewal(ctx, 0); err != nil {
+					if _, err := inboxkit.StopRenewal(ctx, 0); err != nil {
 						t.Errorf("after %s: got error %v, want nil", at, err)
 					}
 					n := f.seen("renew")
@@ -166,7 +167,7 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 	t.Parallel()
 	stop := func(ctx context.Context, _ dedup.Lease) (bool, error) {
 		time.Sleep(9 * time.Second)
-		l, err := dedup.StopRenewal(ctx, 25*time.Second)
+		l, err := inboxkit.StopRenewal(ctx, 25*time.Second)
 		if err == nil {
 			return true, nil
 		}
@@ -178,15 +179,15 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		f.fail("renew", sqsonce.ErrLeaseLost)
-		if err := newOnce(t, f).Guard(t.Context(), message("1"), stop); !errors.Is(err, sqsonce.ErrLeaseLost) {
+		if err := inboxkit.Guard(newOnce(t, f), t.Context(), message("1"), stop); !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("refused: got error %v, want ErrLeaseLost", err)
 		}
 		if f.seen("renew") != 1 || f.seen("release") != 0 {
 			t.Errorf("refused: calls %s, want one renewal and no release", f.log())
 		}
-		err := newOnce(t, f).Guard(t.Context(), message("2"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+		err := inboxkit.Guard(newOnce(t, f), t.Context(), message("2"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			time.Sleep(11 * time.Second) // refused at 10 s
-			_, err := dedup.StopRenewal(ctx, 0)
+			_, err := inboxkit.StopRenewal(ctx, 0)
 			return err == nil, err
 		})
 		if !errors.Is(err, sqsonce.ErrLeaseLost) || f.seen("renew") != 2 {
@@ -196,10 +197,10 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		f.fail("renew", errStore)
-		if err := newOnce(t, f).Guard(t.Context(), message("1"), stop); err != nil {
+		if err := inboxkit.Guard(newOnce(t, f), t.Context(), message("1"), stop); err != nil {
 			t.Errorf("store down with 21 s left: got error %v, want nil: the lease is still ahead", err)
 		}
-		err := newOnce(t, f).Guard(t.Context(), message("2"), func(ctx context.Context, l dedup.Lease) (bool, error) {
+		err := inboxkit.Guard(newOnce(t, f), t.Context(), message("2"), func(ctx context.Context, l dedup.Lease) (bool, error) {
 			time.Sleep(time.Minute)
 			return stop(ctx, l)
 		})
@@ -207,7 +208,7 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 			t.Errorf("store down and the lease over: got error %v, want the store's", err)
 		}
 	})
-	if _, err := dedup.StopRenewal(t.Context(), 0); err == nil {
+	if _, err := inboxkit.StopRenewal(t.Context(), 0); err == nil {
 		t.Error("without a lease: got nil, want an error")
 	}
 }
@@ -219,9 +220,9 @@ func TestStopRenewalWithKillAt(t *testing.T) {
 		f := newFaults()
 		m := message("1")
 		m.KillAt = time.Now().Add(20 * time.Second)
-		err := newOnce(t, f).Guard(t.Context(), m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
+		err := inboxkit.Guard(newOnce(t, f), t.Context(), m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			time.Sleep(19 * time.Second)
-			l, err := dedup.StopRenewal(ctx, 10*time.Second)
+			l, err := inboxkit.StopRenewal(ctx, 10*time.Second)
 			if err != nil || !l.Until.Equal(m.KillAt.Add(2*time.Second)) {
 				t.Errorf("got %+v, %v, want the lease until KillAt + 2 s", l, err)
 			}

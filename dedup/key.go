@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/eventkey"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -70,7 +71,7 @@ func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.KeySource, error) {
 	}
 	key, source, err := m.Key()
 	if o.o.TrustDedupID && m.DedupID != "" && (source == sqsonce.KeyFromMessageID || source == sqsonce.KeyFromSNS || source == sqsonce.KeyFromEventBridge) {
-		if k, ok := m.DedupKey(); ok {
+		if k, ok := eventkey.OfDedupID(m.QueueARN, m.Group, m.DedupID); ok {
 			return k, sqsonce.KeyFromDedupID, nil
 		}
 		return "", sqsonce.KeyFromDedupID, sqsonce.ErrNoQueueARN

@@ -21,7 +21,7 @@ const (
 	phaseRunning                 // the handler runs
 	phaseOverdue                 // it runs, and is cancelled: the lease ended without an answer to a renewal
 	phaseRefused                 // it runs, and is cancelled: the store refused the owner
-	phaseCommitting              // an inbox commits: StopRenewal
+	phaseCommitting              // an inbox commits: stopRenewal
 	phaseReturned                // the handler has returned
 	phaseCompleting              // the complete is sent again and again
 	phaseClosed                  // the acquire was refused, or the delivery has ended
@@ -123,7 +123,7 @@ func recordLeaseFrom(ctx context.Context) (*recordLease, bool) {
 // Compare the number only on items that are keyed by the same event, because the numbers of different events are not
 // comparable. For an entity that several events change, use the entity's own version.
 func FenceFrom(ctx context.Context) (fence int64, ok bool) {
-	l, ok := LeaseFrom(ctx)
+	l, ok := leaseFrom(ctx)
 	return l.Fence, ok
 }
 

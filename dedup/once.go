@@ -86,7 +86,7 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
 		return nil
 	}
-	o.CountHandler()
+	o.countHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		t, err := o.task(ctx, m)
 		if err != nil {

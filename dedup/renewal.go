@@ -154,7 +154,7 @@ func (rl *recordLease) leave(to phase) {
 	<-under.done
 }
 
-// prepareCommit is [StopRenewal].
+// prepareCommit is [stopRenewal].
 func (rl *recordLease) prepareCommit(ctx context.Context, least time.Duration) (Lease, error) {
 	rl.leave(phaseCommitting)
 	if err := rl.lostError(); err != nil {

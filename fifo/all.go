@@ -18,6 +18,11 @@ import (
 // it may, and events of other calls are behind it in its group, the publisher goes on sending it for them. You may publish the
 // same events again.
 func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, error) {
+	return p.publishAll(ctx, es, nil)
+}
+
+// publishAll is PublishAll, without the events for which refused has an error: see refuse. They halt their groups as any failure does.
+func (p *Publisher) publishAll(ctx context.Context, es []Event, refused []error) ([]Receipt, error) {
 	l, closeLane := p.openLane(ctx)
 
 	receipts, errs := make([]Receipt, len(es)), make([]error, len(es))
@@ -30,7 +35,11 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 			p.notAccepted(h, errs[i])
 			continue
 		}
-		entries[i], errs[i] = p.enqueue(ctx, l, &entry{event: ev}, last[ev.Group], 1)
+		e := &entry{event: ev}
+		if refused != nil {
+			e.refused = refused[i]
+		}
+		entries[i], errs[i] = p.enqueue(ctx, l, e, last[ev.Group], 1)
 		switch {
 		case !p.fifo: // no order, and no event halts another
 		case errs[i] != nil:

@@ -55,7 +55,6 @@
 // [Publisher.Publish] waits for the result. Concurrent calls share requests of up to ten messages. [Publisher.Enqueue] doesn't
 // wait. Read its results with [PublishResult.Get], or the failed ones with [Publisher.Flush]. [Publisher.PublishAll] is for
 // Lambda functions. It doesn't linger, and its goroutines end with the call, so a freeze of the process can't interrupt a send.
-// [Publisher.OpenLane] does the same for a program that publishes for longer than one call, such as the relay of an outbox.
-// [Publisher.Forward] sends a received message as it is. [Publisher.Close] sends all accepted events and returns an error for
+// [Publisher.Close] sends all accepted events and returns an error for
 // each that it could not send.
 package fifo

@@ -18,6 +18,7 @@ type entry struct {
 	serial  uint64 // order of acceptance
 	event   Event  // what every attempt sends
 	forward bool   // a received message: nothing is added to it, and event.ID is the deduplication ID
+	refused error  // instead of all that: see refuse
 	content uint64 // its hash: see recentEvents
 	key     string // the event's key: the deduplication ID on a FIFO queue
 	keyHash keyHash

@@ -14,7 +14,7 @@ import (
 //	found the publisher closed                          ErrNotSent, ErrClosed
 //	waited for capacity, and its context ended          ErrNotSent, ErrBufferFull
 //	has the ID of another event                         ErrNotSent, ErrRefused, ErrDedupConflict
-//	was given a reason by Event.Refused                 ErrNotSent, the reason; ErrRefused if that is an OptionError
+//	could not be prepared, such as a body for S3        ErrNotSent, the reason; ErrRefused if that is an OptionError
 //	is behind one of its group that failed              ErrNotSent, ErrGroupHalted
 //	was not in flight when its caller's context ended   ErrNotSent
 //	was refused by SQS, and only the event              ErrNotSent, ErrRefused

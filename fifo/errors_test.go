@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -88,17 +89,13 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 		},
 		"a reason": {
 			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
-				e := event("g", 1)
-				e.Refused = errCancelled
-				return publish(x, p, x.Context(), e)
+				return fifokit.Refuse(p, x.Context(), event("g", 1), errCancelled)
 			},
 			want: []error{fifo.ErrNotSent},
 		},
 		"a reason that is a bad field": {
 			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
-				e := event("g", 1)
-				e.Refused = &sqsonce.OptionError{Package: "fifo_test", Field: "Event.Body"}
-				return publish(x, p, x.Context(), e)
+				return fifokit.Refuse(p, x.Context(), event("g", 1), &sqsonce.OptionError{Package: "fifo_test", Field: "Event.Body"})
 			},
 			want: []error{fifo.ErrNotSent, fifo.ErrRefused},
 		},

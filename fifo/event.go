@@ -38,20 +38,13 @@ type Event struct {
 	// Attributes are further message attributes. SQS accepts 10, and the publisher adds 3.
 	// Default: none. Limits: at most 7.
 	Attributes map[string]sqsonce.Attribute
-
-	// Refused makes the event fail with this error when it is published, before the publisher sends anything. It is for a
-	// program that changes events before it publishes them, and could not. In a call of PublishAll the later events of its
-	// group fail with [ErrGroupHalted], as behind any other failure. The error matches [ErrUnknownOutcome] if an earlier call
-	// may have put the event into the queue, else [ErrNotSent]. A [*sqsonce.OptionError] always matches [ErrNotSent].
-	// Default: nil.
-	Refused error
 }
 
 // Check returns the error with which [Publisher.Publish] would refuse the event on any FIFO queue, before it sends anything.
-// The error is a [*PublishError], which matches [ErrNotSent] and wraps one [*sqsonce.OptionError] per bad field, joined, or
-// Refused. Use Check in a program that stores events and publishes them later. It requires Group, and checks the size against
-// SQS's 1 MiB. A queue's own limit may be less. For a namespace that [NewPublisher] would refuse the error is an OptionError
-// without a PublishError. Check makes no call.
+// The error is a [*PublishError], which matches [ErrNotSent] and wraps one [*sqsonce.OptionError] per bad field, joined.
+// Use Check in a program that stores events and publishes them later. It requires Group, and checks the size against SQS's 1 MiB.
+// A queue's own limit may be less. For a namespace that [NewPublisher] would refuse the error is an OptionError without a
+// PublishError. Check makes no call.
 func (e Event) Check(namespace string) error {
 	if err := checkNamespace(namespace); err != nil {
 		return err

@@ -112,38 +112,6 @@ func ExamplePublishError() {
 	// in the queue: ord-42/v2
 }
 
-// A relay publishes pages of many groups through a lane. Each event is sent when the one before it in its group is confirmed; ten
-// groups fill a request.
-func ExamplePublisher_OpenLane() {
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second) // nothing is sent after that
-	defer cancel()
-	client, queueURL := exampleQueue("orders.fifo")
-	p, err := fifo.NewPublisher(client, queueURL, "orders")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	lane, closeLane := p.OpenLane(ctx)
-	defer closeLane() // no goroutine and no timer of the lane is left
-	var page []*fifo.PublishResult
-	for n := range 3 {
-		pending, err := lane.Enqueue(ctx, fifo.Event{ID: fmt.Sprintf("ord-42/v%d", n+1), Group: "ord-42", Body: "{}"})
-		if err != nil { // not accepted: nothing of the group behind it either
-			fmt.Println(err)
-			break
-		}
-		page = append(page, pending)
-	}
-	for _, pending := range page { // all of them: an unread failure halts its group
-		receipt, err := pending.Get(ctx)
-		fmt.Println(receipt.DedupID, err)
-	}
-	// Output:
-	// orders|ord-42/v1 <nil>
-	// orders|ord-42/v2 <nil>
-	// orders|ord-42/v3 <nil>
-}
-
 // Check finds before the transaction commits what no queue accepts.
 func ExampleEvent_Check() {
 	e := fifo.Event{ID: "ord-42/v3", Group: "order 42", Body: "{}"}

@@ -9,8 +9,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Forward sends a received message as it is, and waits for its result as Publish does. The body, attributes, group and trace
-// header are those of m. Forward adds and removes nothing, so a [Carry] of the hooks isn't sent. Use it in programs that send
+// forward sends a received message as it is, and waits for its result as Publish does. The body, attributes, group and trace
+// header are those of m. It adds and removes nothing, so a [Carry] of the hooks isn't sent. Use it in programs that send
 // messages back to the queue that they came from. Pass m as SQS delivered it. If [sqsonce.OpenEnvelope] has opened the message,
 // pass [sqsonce.Original] of it.
 //
@@ -25,11 +25,11 @@ import (
 // message fails, forward it again. Don't publish it, because that would give it another identity.
 //
 // The error is a [*PublishError]. For a message that SQS would refuse it wraps one [*sqsonce.OptionError] per bad field, of
-// dedupID or Message, and Forward sent nothing. It reports more than ten attributes, a missing group for a FIFO queue, and more
-// bytes than the queue accepts (if its limit is known, see Fits).
+// dedupID or Message, and nothing was sent. It reports more than ten attributes, a missing group for a FIFO queue, and more
+// bytes than the queue accepts (if its limit is known, see fits).
 //
 // A message whose event key is made of its ID has another key in the next queue. Give it an event-key attribute first.
-func (p *Publisher) Forward(ctx context.Context, m *sqsonce.Message, dedupID string) (Receipt, error) {
+func (p *Publisher) forward(ctx context.Context, m *sqsonce.Message, dedupID string) (Receipt, error) {
 	return p.publish(ctx, &entry{forward: true, event: Event{
 		ID: dedupID, Group: m.Group, Body: m.Body, TraceHeader: m.TraceHeader, Attributes: m.Attributes,
 	}})

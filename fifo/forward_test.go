@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -118,7 +119,7 @@ func forwardVerbatim(t *testing.T, queue string, in *sqs.SendMessageInput, id st
 	if err != nil {
 		return err.Error()
 	}
-	r, err := p.Forward(x.Context(), m, id)
+	r, err := fifokit.Forward(p, x.Context(), m, id)
 	if err != nil {
 		return err.Error()
 	}
@@ -174,10 +175,10 @@ func TestForwardIsChecked(t *testing.T) {
 			bubble(t, "unused", func(x *fixture) {
 				x.url = testaws.Queue(x, x.sqs, orders, map[string]string{"MaximumMessageSize": "2048"})
 				p := must.Get(fifo.NewPublisher(x.sqs, x.url, "orders"))(x)
-				p.Fits(x.Context(), 2048) // the limit is read
+				fifokit.Fits(p, x.Context(), 2048) // the limit is read
 				m := received(event("g", 1))
 				tt.change(m)
-				_, err := p.Forward(x.Context(), m, tt.id)
+				_, err := fifokit.Forward(p, x.Context(), m, tt.id)
 				if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
 					x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
 				}
@@ -202,17 +203,17 @@ func TestForwardTwice(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
-				if _, err := p.Forward(x.Context(), m, "redrive|1"); err != nil {
+				if _, err := fifokit.Forward(p, x.Context(), m, "redrive|1"); err != nil {
 					x.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
-		if _, err := p.Forward(x.Context(), other, "redrive|1"); !errors.Is(err, fifo.ErrDedupConflict) {
+		if _, err := fifokit.Forward(p, x.Context(), other, "redrive|1"); !errors.Is(err, fifo.ErrDedupConflict) {
 			x.Errorf("another message in flight: %v, want ErrDedupConflict", err)
 		}
 		wg.Wait()
-		if _, err := p.Forward(x.Context(), other, "redrive|1"); !errors.Is(err, fifo.ErrDedupConflict) {
+		if _, err := fifokit.Forward(p, x.Context(), other, "redrive|1"); !errors.Is(err, fifo.ErrDedupConflict) {
 			x.Errorf("another message later: %v, want ErrDedupConflict", err)
 		}
 		// The event itself is another one for the queue: it is behind in the group, and no copy.
@@ -230,7 +231,7 @@ func TestForwardCopiesTheMessage(t *testing.T) {
 		m.Attributes["blob"] = sqsonce.Attribute{Type: "Binary", Binary: []byte{1}}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := p.Forward(x.Context(), m, "1"); err != nil {
+			if _, err := fifokit.Forward(p, x.Context(), m, "1"); err != nil {
 				x.Error(err)
 			}
 		})
@@ -253,12 +254,12 @@ func TestForwardIsSeenAsAnEvent(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 5 {
 			wg.Go(func() {
-				_, _ = p.Forward(x.Context(), received(event(fmt.Sprint("f", i), 1)), fmt.Sprint("redrive|", i))
+				_, _ = fifokit.Forward(p, x.Context(), received(event(fmt.Sprint("f", i), 1)), fmt.Sprint("redrive|", i))
 			})
 			wg.Go(func() { _, _ = p.Publish(x.Context(), event(fmt.Sprint("g", i), 1)) })
 		}
 		wg.Wait()
-		if _, err := p.Forward(x.Context(), received(event("g", 2)), ""); err == nil {
+		if _, err := fifokit.Forward(p, x.Context(), received(event("g", 2)), ""); err == nil {
 			x.Error("no deduplication ID, and no error")
 		}
 		want := []string{"g0/v1", "g1/v1", "g2/v1", "g3/v1", "g4/v1", "not sent", "redrive|0", "redrive|1", "redrive|2", "redrive|3", "redrive|4"}
@@ -289,7 +290,7 @@ func (f forwarder) Enqueue(ctx context.Context, e fifo.Event) (*fifo.PublishResu
 	if e.ID[len(e.ID)-1]%2 == 0 {
 		return f.Publisher.Enqueue(ctx, e)
 	}
-	_, err := f.Forward(ctx, received(e), "redrive|"+e.ID)
+	_, err := fifokit.Forward(f.Publisher, ctx, received(e), "redrive|"+e.ID)
 	return nil, err
 }
 

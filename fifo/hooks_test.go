@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -118,9 +119,7 @@ func TestAnswered(t *testing.T) {
 			_ = p.Flush(x.Context())
 		}, []string{"g/v1 not sent", "g/v2 halted"}, nil, refusing},
 		{"halted before it is accepted", nil, func(x *fixture, p *fifo.Publisher) {
-			bad := event("g", 1)
-			bad.Refused = errCancelled
-			_, _ = p.PublishAll(x.Context(), []fifo.Event{bad, event("g", 2)})
+			_, _ = fifokit.PublishAll(p, x.Context(), []fifo.Event{event("g", 1), event("g", 2)}, []error{errCancelled, nil})
 		}, []string{"g/v1 not sent", "g/v2 halted"}, nil, fault.Rule{}},
 		{"window over", nil, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(x.Context(), event("g", 1)) }, []string{"g/v1 unknown"}, nil, losing},
 		{"bad event", nil, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(x.Context(), fifo.Event{ID: "bad"}) }, []string{"bad not sent"}, nil, fault.Rule{}},
@@ -156,7 +155,7 @@ func TestAnswered(t *testing.T) {
 			_, _ = p.PublishAll(ctx, []fifo.Event{event("g", 1), event("g", 2)})
 		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
 		{"a lane that is closed in flight", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
-			l, closeLane := p.OpenLane(x.Context())
+			l, closeLane := fifokit.OpenLane(p, x.Context())
 			x.enqueueTo(l, event("g", 1), event("g", 2))
 			time.Sleep(time.Second)
 			closeLane()
@@ -164,13 +163,13 @@ func TestAnswered(t *testing.T) {
 		{"a lane that is closed after its context", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 			defer cancel()
-			l, closeLane := p.OpenLane(ctx)
+			l, closeLane := fifokit.OpenLane(p, ctx)
 			x.enqueueTo(l, event("g", 1), event("g", 2))
 			time.Sleep(time.Second)
 			closeLane()
 		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
 		{"a lane that is closed before it has results", nil, func(x *fixture, p *fifo.Publisher) {
-			l, closeLane := p.OpenLane(x.Context())
+			l, closeLane := fifokit.OpenLane(p, x.Context())
 			x.enqueueTo(l, event("g", 1))
 			time.Sleep(10 * time.Millisecond)
 			synctest.Wait() // the hook is called
@@ -249,7 +248,7 @@ func TestSendHook(t *testing.T) {
 			lines = append(lines, fmt.Sprint(ctx.Value(requestNumber{}), " in the client"))
 			time.Sleep(time.Second)
 		}
-		_, size, err := p.Check(event("g", 1))
+		_, size, err := fifokit.Check(p, event("g", 1))
 		if err != nil {
 			x.Fatal(err)
 		}

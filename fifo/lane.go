@@ -19,7 +19,7 @@ type lane struct {
 	base      context.Context // of the publisher: the same
 	linger    time.Duration
 	flush     bool                        // no linger
-	opened    bool                        // by OpenLane: see gather and failed
+	opened    bool                        // by openUserLane: see gather and failed
 	closed    bool                        // no entry comes any more
 	entries   map[*entry]struct{}         // without a result
 	unread    map[*PublishResult]struct{} // failed, not those of the shared lane: what is unread there is in failures

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -26,7 +27,7 @@ func (v visits) play(x *fixture) float64 {
 	p := x.publisher()
 	var wg sync.WaitGroup
 	for n := range v.lanes {
-		l, closeLane := p.OpenLane(x.Context())
+		l, closeLane := fifokit.OpenLane(p, x.Context())
 		defer closeLane()
 		for g := n; g < v.groups; g += v.lanes {
 			wg.Go(func() {
@@ -49,7 +50,7 @@ func (v visits) play(x *fixture) float64 {
 	return float64(len(x.sizes())) / float64(v.groups*v.pages*v.page)
 }
 
-func (x *fixture) enqueueTo(l *fifo.Lane, es ...fifo.Event) (pending []*fifo.PublishResult) {
+func (x *fixture) enqueueTo(l fifokit.Lane, es ...fifo.Event) (pending []*fifo.PublishResult) {
 	x.Helper()
 	for _, e := range es {
 		q, err := l.Enqueue(x.Context(), e)
@@ -90,7 +91,7 @@ func TestLanesFillRequests(t *testing.T) {
 func TestALaneDoesNotLinger(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
-		l, closeLane := p.OpenLane(x.Context())
+		l, closeLane := fifokit.OpenLane(p, x.Context())
 		defer closeLane()
 		start := time.Now()
 		var page []fifo.Event
@@ -106,7 +107,7 @@ func TestALaneDoesNotLinger(t *testing.T) {
 	}, slowSQS)
 	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		l, closeLane := p.OpenLane(x.Context())
+		l, closeLane := fifokit.OpenLane(p, x.Context())
 		defer closeLane()
 		start := time.Now()
 		hung := x.enqueueTo(l, event("hung", 1))

@@ -17,23 +17,16 @@ const cancelGrace = 100 * time.Millisecond
 
 var errLaneClosed = errors.New("fifo: the lane is closed")
 
-// Lane is one user's share of a publisher. Its events end with its context. They fill requests together with the events of
-// other lanes, of Publish and of Enqueue. An event waits 10 ms for others at most, whatever Options.Linger is.
-// [Publisher.PublishAll] is a lane that is used once. Make one with [Publisher.OpenLane]. All methods are safe for concurrent
-// use.
-type Lane struct {
-	publisher *Publisher
-	lane      *lane
-}
-
-// OpenLane opens a lane. When ctx ends, the publisher stops sending the lane's events:
+// openUserLane opens a lane, one user's share of a publisher. Its events end with its context. They fill requests together with
+// the events of other lanes, of Publish and of Enqueue. An event waits 10 ms for others at most, whatever Options.Linger is.
+// [Publisher.PublishAll] is a lane that is used once. When ctx ends, the publisher stops sending the lane's events:
 //
 //   - An event that is certainly not in the queue fails with [ErrNotSent], and one that may be with [ErrUnknownOutcome].
 //   - The publisher cancels a request that only this lane waits for.
 //   - An event in a request that another lane waits for has its result when SQS has answered the request.
 //   - The publisher goes on sending an event that may be in the queue, if events of others are behind it in its group.
 //
-// close ends the lane as the end of ctx does, if it hasn't ended, and waits for everything that the lane has started. That
+// closeLane ends the lane as the end of ctx does, if it hasn't ended, and waits for everything that the lane has started. That
 // includes requests that it cancelled (100 ms at most, because a [Client] may ignore its context), hooks and the read of the
 // queue's size limit. It waits for Options.OnFailure and log lines as PublishAll does. Then all goroutines and timers of the
 // lane have ended, and its failures count as read, so that the groups accept events again. Call close when you have all
@@ -45,8 +38,15 @@ type Lane struct {
 //
 // A lane may serve one task or all tasks of a program, since the events of several lanes fill requests together. Only a task's
 // own lane ends with the task.
-func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
-	internal, closeLane := p.openLane(ctx)
+//
+// enqueue accepts one event and returns at once, as [Publisher.Enqueue] does. Its error is a [*PublishError], with the cause of
+// the lane's context if the lane has ended. At the limit of Options.MaxMessages or MaxBytes it waits until its own context or the
+// lane ends. Several events of a group may wait one behind the other. The publisher sends each when the one before it is confirmed.
+// If one fails, those behind it fail with [ErrGroupHalted]. So do later ones, until the results of all of them have been read
+// with [PublishResult.Get], or the lane is closed. [Publisher.Flush] doesn't read them. An event that enqueue itself refuses
+// doesn't halt its group.
+func (p *Publisher) openUserLane(ctx context.Context) (enqueue func(context.Context, Event) (*PublishResult, error), closeLane func()) {
+	internal, end := p.openLane(ctx)
 	internal.opened = true // before it has an entry
 	ended := make(chan struct{}, 1)
 	stop := context.AfterFunc(internal.ctx, func() {
@@ -55,31 +55,19 @@ func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
 		p.cancelLane(internal)
 		p.unlock()
 	})
-	return &Lane{publisher: p, lane: internal}, sync.OnceFunc(func() {
+	enqueue = func(ctx context.Context, e Event) (*PublishResult, error) {
+		en, err := p.enqueue(ctx, internal, &entry{event: e}, nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		return en.pending, nil
+	}
+	return enqueue, sync.OnceFunc(func() {
 		if !stop() {
 			<-ended
 		}
-		closeLane()
+		end()
 	})
-}
-
-// Enqueue accepts one event and returns at once, as [Publisher.Enqueue] does. Its error is a [*PublishError], with the cause of
-// the lane's context if the lane has ended. At the limit of Options.MaxMessages or MaxBytes it waits until ctx or the lane
-// ends.
-//
-// On a FIFO queue you may enqueue several events of a group one behind the other. The publisher sends each when the one before
-// it is confirmed. If one fails, those behind it fail with [ErrGroupHalted]. So do later ones, until you have read the results
-// of all of them with [PublishResult.Get], or closed the lane. [Publisher.Flush] doesn't read them. An event that Enqueue
-// itself refuses doesn't halt its group, so don't enqueue those that must come behind it.
-func (l *Lane) Enqueue(ctx context.Context, e Event) (*PublishResult, error) {
-	if l.publisher == nil {
-		return nil, notSent(&e, badField("Lane", "was not made by OpenLane"))
-	}
-	en, err := l.publisher.enqueue(ctx, l.lane, &entry{event: e}, nil, 0)
-	if err != nil {
-		return nil, err
-	}
-	return en.pending, nil
 }
 
 // gather has the head of a group, whose entry before it was sent, wait for other requests that are in flight: their groups will be

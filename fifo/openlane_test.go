@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -59,7 +60,7 @@ func (x *fixture) expect(what string, want, got any) {
 func TestAPageOfAGroup(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		l, closeLane := p.OpenLane(x.Context())
+		l, closeLane := fifokit.OpenLane(p, x.Context())
 		defer closeLane()
 		page := x.enqueueTo(l, event("g", 1), event("g", 2), event("g", 3), event("g", 4))
 		time.Sleep(time.Second)
@@ -85,7 +86,7 @@ func TestAPageOfAGroup(t *testing.T) {
 func TestFlushOpensNoGroupOfALane(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
-		l, closeLane := p.OpenLane(x.Context())
+		l, closeLane := fifokit.OpenLane(p, x.Context())
 		defer closeLane()
 		first := x.enqueueTo(l, event("lane", 1), event("lane", 2))
 		x.enqueueTo(l, event("resumed", 1))
@@ -130,7 +131,7 @@ func TestALaneEnds(t *testing.T) {
 					p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
 					ctx, cancel := context.WithCancelCause(x.Context())
 					defer cancel(nil)
-					l, closeLane := p.OpenLane(ctx)
+					l, closeLane := fifokit.OpenLane(p, ctx)
 					pending := x.enqueueTo(l, event("g", 1), event("g", 2), event("h", 1))
 					waits := make(chan error, 1)
 					go func() {
@@ -177,7 +178,7 @@ func TestALaneEnds(t *testing.T) {
 func TestCloseOfALaneReadsItsFailures(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		l, closeLane := p.OpenLane(x.Context())
+		l, closeLane := fifokit.OpenLane(p, x.Context())
 		x.enqueueTo(l, event("g", 1), event("g", 2))
 		time.Sleep(time.Second)
 		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrGroupHalted) {
@@ -192,8 +193,8 @@ func TestCloseOfALaneReadsItsFailures(t *testing.T) {
 func TestWhatIsSentOnFails(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		short, closeShort := p.OpenLane(x.Context())
-		long, closeLong := p.OpenLane(x.Context())
+		short, closeShort := fifokit.OpenLane(p, x.Context())
+		long, closeLong := fifokit.OpenLane(p, x.Context())
 		defer closeLong()
 		x.enqueueTo(short, event("g", 1))
 		others := x.enqueueTo(long, event("g", 2))
@@ -209,7 +210,7 @@ func TestWhatIsSentOnFails(t *testing.T) {
 func TestCloseWithAnOpenLane(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		l, closeLane := p.OpenLane(x.Context())
+		l, closeLane := fifokit.OpenLane(p, x.Context())
 		pending := x.enqueueTo(l, event("g", 1), event("g", 2))
 		must.Do(x, p.Close(x.Context()))
 		x.expect("results", []string{"sent", "sent"}, x.settled(pending))
@@ -223,7 +224,7 @@ func TestCloseWithAnOpenLane(t *testing.T) {
 	}, slowSQS)
 	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		l, closeLane := p.OpenLane(x.Context())
+		l, closeLane := fifokit.OpenLane(p, x.Context())
 		pending := x.enqueueTo(l, event("g", 1), event("g", 2))
 		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 		defer cancel()
@@ -244,7 +245,7 @@ func TestFailuresOfALaneAreNotLogged(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		var log logBook
 		p := x.publisher(log.option)
-		l, closeLane := p.OpenLane(x.Context())
+		l, closeLane := fifokit.OpenLane(p, x.Context())
 		x.expect("results", []string{"refused"}, x.results(x.enqueueTo(l, event("g", 1))))
 		closeLane()
 		if n := log.count("ERROR", "fifo: event failed"); n != 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 	"github.com/sqsonce/sqsonce/internal/testaws"
@@ -85,15 +86,10 @@ func TestZeroPublisher(t *testing.T) {
 	e := event("g", 1)
 	_, published := p.Publish(t.Context(), e)
 	_, enqueued := p.Enqueue(t.Context(), e)
-	_, _, checked := p.Check(e)
-	_, onALane := new(fifo.Lane).Enqueue(t.Context(), e)
-	for _, err := range []error{published, enqueued, checked, onALane} {
-		field := "Publisher"
-		if err == onALane {
-			field = "Lane"
-		}
-		if !cmp.Equal(testaws.Fields(err), []string{field}) || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
-			t.Errorf("%v, want ErrNotSent and a OptionError of %s", err, field)
+	_, _, checked := fifokit.Check(&p, e)
+	for _, err := range []error{published, enqueued, checked} {
+		if !cmp.Equal(testaws.Fields(err), []string{"Publisher"}) || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
+			t.Errorf("%v, want ErrNotSent and an OptionError of Publisher", err)
 		}
 	}
 }

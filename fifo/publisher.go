@@ -160,7 +160,7 @@ func (p *Publisher) enqueue(ctx context.Context, l *lane, e *entry, after *Publi
 
 // check fills an entry. It returns an error for what can never be sent.
 func (p *Publisher) check(e *entry) error {
-	if err := p.refusedError(&e.event); err != nil {
+	if err := p.refusedError(e); err != nil {
 		return err
 	}
 	err := p.fill(e)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -71,7 +72,7 @@ func TestStats(t *testing.T) {
 func TestStatsOfWhatIsPending(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages, o.Linger = 2, time.Minute })
-		_, size, err := p.Check(event("g", 1))
+		_, size, err := fifokit.Check(p, event("g", 1))
 		if err != nil {
 			x.Fatal(err)
 		}

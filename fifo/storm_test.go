@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -121,8 +122,8 @@ type storm struct {
 	p  *fifo.Publisher
 	mu sync.Mutex
 
-	lane     *fifo.Lane // of all groups
-	hooks    *watched   // nil: none
+	lane     fifokit.Lane // of all groups
+	hooks    *watched     // nil: none
 	problems []string
 	slow     bool             // real time: a call may take any time on a busy machine
 	once     bool             // what failed is not published again
@@ -156,7 +157,7 @@ func (s *storm) run(t *testing.T) {
 
 // play has the producers publish, and closes the publisher.
 func (s *storm) play() {
-	l, closeLane := s.p.OpenLane(s.x.Context())
+	l, closeLane := fifokit.OpenLane(s.p, s.x.Context())
 	s.lane = l
 	var wg sync.WaitGroup
 	for g := range s.groups {
@@ -279,7 +280,7 @@ func (s *storm) visitOneLane(rng *rand.Rand, es []fifo.Event) []error {
 // visit uses a lane of its own.
 func (s *storm) visit(rng *rand.Rand, es []fifo.Event) (errs []error) {
 	s.within(rng, func(ctx context.Context) {
-		l, closeLane := s.p.OpenLane(ctx)
+		l, closeLane := fifokit.OpenLane(s.p, ctx)
 		var pending []*fifo.PublishResult
 		errs, pending = s.accept(es, func(e fifo.Event) (*fifo.PublishResult, error) { return l.Enqueue(ctx, e) })
 		for _, pd := range pending {

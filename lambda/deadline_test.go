@@ -2,14 +2,18 @@ package lambda
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestDeadline(t *testing.T) {
@@ -179,5 +183,82 @@ func TestConcurrencyIsBounded(t *testing.T) {
 				t.Errorf("Concurrency %d: failed %q, %d at once, want none and %d", tt.set, got, r.most, tt.want)
 			}
 		})
+	}
+}
+
+const maxConcurrency = "AWS_LAMBDA_MAX_CONCURRENCY"
+
+func TestKillAt(t *testing.T) {
+	for value, want := range map[string]bool{"": true, "0": true, "1": true, " 1 ": true, "2": false, "10": false, "many": false, "1.5": false} {
+		t.Setenv(maxConcurrency, value)
+		deadline := time.Now().Add(time.Hour)
+		ctx, cancel := context.WithDeadline(t.Context(), deadline)
+		defer cancel()
+		f := wrap(t, func(_ context.Context, m *sqsonce.Message) error {
+			if got := m.KillAt.Equal(deadline); got != want || !want && !m.KillAt.IsZero() {
+				t.Errorf("%q: KillAt is %v; want the deadline: %t", value, m.KillAt, want)
+			}
+			return nil
+		})
+		t.Setenv(maxConcurrency, "5") // Wrap reads it, not the call
+		invoke(t, f, ctx, batch("1"))
+	}
+}
+
+// TestRetentionEnds: no delay of a message reaches into the last part of its retention, here 6 of 60 min. What is delivered then and does
+// not succeed goes to the dead-letter queue, with the reason. Without one a line says so, and the message comes back once more.
+func TestRetentionEnds(t *testing.T) {
+	later := sqsonce.RetryAfter(2*time.Hour, errTest)
+	down := sqsonce.UnavailableUntil(errTest, func(context.Context) error { return errTest })
+	for name, tt := range map[string]struct {
+		err    error
+		fifo   bool
+		faults []fault.Rule
+		first  time.Duration // the message is visible in it, after an attempt at 30 min; 0: it is in the dead-letter queue
+		second time.Duration // after one at 54 min
+	}{
+		"fails":                    {later, false, nil, 24 * time.Minute, 0},
+		"fails, FIFO":              {later, true, nil, 24 * time.Minute, 0},
+		"unavailable":              {sqsonce.Unavailable(errTest), false, nil, time.Minute, 0},
+		"in an outage":             {down, false, nil, time.Minute, 0},
+		"rejected":                 {sqsonce.Reject(errTest), false, nil, 0, 0},
+		"in progress":              {sqsonce.RetryAfter(2*time.Hour, sqsonce.ErrInProgress), false, nil, 24 * time.Minute, visibility / 2},
+		"lease lost":               {sqsonce.ErrLeaseLost, false, nil, visibility, visibility},
+		"the queue takes none":     {later, false, []fault.Rule{{Op: opSend, Nth: 2, Times: 1000, Do: fault.Error, Code: "AccessDenied"}}, 24 * time.Minute, visibility / 2},
+		"there is no queue for it": {later, false, nil, 24 * time.Minute, visibility / 2},
+		"SQS does not tell":        {later, false, []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}, 2 * time.Hour, 2 * time.Hour},
+	} {
+		for age, want := range map[time.Duration]time.Duration{30 * time.Minute: tt.first, 54 * time.Minute: tt.second} {
+			t.Run(fmt.Sprintf("%s/%s", name, age), func(t *testing.T) {
+				withQueue(t, tt.fifo, tt.faults, func(x *fixture) {
+					if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
+						QueueUrl: &x.url, Attributes: map[string]string{"MessageRetentionPeriod": "3600"},
+					}); err != nil {
+						t.Fatal(err)
+					}
+					x.send("a1")
+					time.Sleep(age)
+					ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+					defer cancel()
+					r, err := x.wrap(fails(tt.err), func(o *Options) {
+						if name == "there is no queue for it" {
+							o.DeadLetterQueue = ""
+						}
+					})(ctx, x.receive())
+					dead := x.dead()
+					switch expired := strings.Contains(dead, errExpires.Error()); {
+					case want == 0 && (!strings.Contains(dead, "it failed") || expired != (name != "rejected")):
+						t.Errorf("in the dead-letter queue: %q\n%s", dead, &x.log)
+					case want == 0 && (err != nil || len(r.BatchItemFailures) > 0):
+						t.Errorf("got %v, %v, want a success", r, err)
+					case want != 0 && (dead != "" || x.visibleIn()["a1"] != want):
+						t.Errorf("visible in %s, want %s; in the dead-letter queue: %q\n%s", x.visibleIn()["a1"], want, dead, &x.log)
+					}
+					if said := x.log.count("SQS deletes the message soon") > 0; said != (want == visibility/2 && name != "in progress") || x.log.count("message rejected") > 0 {
+						t.Errorf("said %t:\n%s", said, &x.log)
+					}
+				})
+			})
+		}
 	}
 }

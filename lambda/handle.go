@@ -98,17 +98,16 @@ func (v *invocation) handle(chain []int) (next bool) {
 		if s.is(running) && (err == nil || !cut) { // neither abandoned nor cut off
 			v.runTimes.add(time.Since(begun))
 		}
-		switch o := sqsonce.OutcomeOf(err).Kind; o {
-		case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped:
+		if o := sqsonce.OutcomeOf(err).Kind; host.Outcomes[o].Done {
 			next = v.succeed(s, settled, o, err)
-		default:
+		} else {
 			v.fail(failure{chain: chain, slot: s, message: m, ctx: ctx, err: err, cut: cut})
 		}
 	})
 	return next
 }
 
-// succeed sets the result of a handler that succeeded, or skipped its message with err.
+// succeed sets the result of a handler that succeeded, or ended its message with err.
 func (v *invocation) succeed(s *slot, settled func(bool) error, outcome sqsonce.OutcomeKind, err error) (next bool) {
 	s.outcome = outcome
 	s.end(outcome, err, -1)
@@ -117,8 +116,8 @@ func (v *invocation) succeed(s *slot, settled func(bool) error, outcome sqsonce.
 		v.logLate(s, err)
 		return false
 	}
-	if outcome == sqsonce.OutcomeSkipped {
-		v.log.InfoContext(v.contextOf(s), "lambda: message skipped", keyMessage, s.message.ID, keyGroup, s.message.Group, keyError, err)
+	if line := host.Outcomes[outcome].Line; line != "" {
+		v.log.InfoContext(v.contextOf(s), "lambda: "+line, keyMessage, s.message.ID, keyGroup, s.message.Group, keyError, err)
 	}
 	return true
 }

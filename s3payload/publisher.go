@@ -17,6 +17,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -97,55 +98,61 @@ func NewPublisher(p *fifo.Publisher, client Putter, bucket string, optFns ...fun
 
 // Publish puts a large body into S3, and then publishes the event like [fifo.Publisher.Publish].
 func (p *Publisher) Publish(ctx context.Context, e fifo.Event) (fifo.Receipt, error) {
-	return p.Publisher.Publish(ctx, p.prepare(ctx, e))
+	e, why := p.prepare(ctx, e)
+	if why != nil {
+		return fifo.Receipt{}, fifokit.Refuse(p.Publisher, ctx, e, why)
+	}
+	return p.Publisher.Publish(ctx, e)
 }
 
 // Enqueue puts a large body into S3, for as long as S3 needs or until ctx ends, and then enqueues the event like
 // [fifo.Publisher.Enqueue].
 func (p *Publisher) Enqueue(ctx context.Context, e fifo.Event) (*fifo.PublishResult, error) {
-	return p.Publisher.Enqueue(ctx, p.prepare(ctx, e))
+	e, why := p.prepare(ctx, e)
+	if why != nil {
+		return nil, fifokit.Refuse(p.Publisher, ctx, e, why)
+	}
+	return p.Publisher.Enqueue(ctx, e)
 }
 
 // PublishAll puts the large bodies into S3, up to 8 at once, and then publishes all events like [fifo.Publisher.PublishAll]. If
 // a put fails, the later events of the group fail with [fifo.ErrGroupHalted] on a FIFO queue.
 func (p *Publisher) PublishAll(ctx context.Context, es []fifo.Event) ([]fifo.Receipt, error) {
-	prepared := make([]fifo.Event, len(es))
+	prepared, refused := make([]fifo.Event, len(es)), make([]error, len(es))
 	slots := make(chan struct{}, maxPuts)
 	var wg sync.WaitGroup
 	for i, e := range es {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			prepared[i] = p.prepare(ctx, e)
+			prepared[i], refused[i] = p.prepare(ctx, e)
 		})
 	}
 	wg.Wait()
-	return p.Publisher.PublishAll(ctx, prepared)
+	return fifokit.PublishAll(p.Publisher, ctx, prepared, refused)
 }
 
-// prepare returns the event to publish: e itself, e with a pointer for its body, or one that fails.
-func (p *Publisher) prepare(ctx context.Context, e fifo.Event) fifo.Event {
+// prepare returns the event to publish: e itself, e with a pointer for its body, or one that fails with the error.
+func (p *Publisher) prepare(ctx context.Context, e fifo.Event) (fifo.Event, error) {
 	if name := sizeAttributeOf(e.Attributes); name != "" {
 		if namesPointer(e.Body) { // an event that failed, as fifo.Options.OnFailure gets it
-			return e
+			return e, nil
 		}
-		e.Refused = badField("Event.Attributes["+strconv.Quote(name)+"]", "has a reserved name")
-		return e
+		return e, badField("Event.Attributes["+strconv.Quote(name)+"]", "has a reserved name")
 	}
-	key, size, err := p.Check(e)
+	key, size, err := fifokit.Check(p.Publisher, e)
 	if err != nil {
-		return e // fails with this error
+		return e, nil // fails with this error
 	}
 	// A consumer would take a body that looks like a pointer for one.
-	if size <= p.opts.Threshold && p.Fits(ctx, size) && !namesPointer(e.Body) {
-		return e
+	if size <= p.opts.Threshold && fifokit.Fits(p.Publisher, ctx, size) && !namesPointer(e.Body) {
+		return e, nil
 	}
 	offloaded, err := p.offload(ctx, key, e)
 	if err != nil {
-		e.Refused = err
-		return e
+		return e, err
 	}
-	return offloaded
+	return offloaded, nil
 }
 
 // offload puts the body into S3 and returns the event with a pointer. All that SQS would refuse is refused before the put.
@@ -164,7 +171,7 @@ func (p *Publisher) offload(ctx context.Context, key string, e fifo.Event) (fifo
 	}
 	attrs[sizeAttribute] = sqsonce.Attribute{Type: "Number", String: strconv.Itoa(len(body))}
 	e.Body, e.Attributes = to.body(), attrs
-	if _, size, err := p.Check(e); err != nil || !p.Fits(ctx, size) {
+	if _, size, err := fifokit.Check(p.Publisher, e); err != nil || !fifokit.Fits(p.Publisher, ctx, size) {
 		return e, cmp.Or(err, badField("Event.Attributes", "make %d bytes with the pointer, the queue accepts fewer", size))
 	}
 	if err := p.put(ctx, to, body); err != nil {

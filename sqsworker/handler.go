@@ -202,17 +202,17 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	if r.outcome != sqsonce.OutcomeInProgress {
 		d.bounces = 0
 	}
-	switch r.outcome {
-	case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped:
+	switch k := r.outcome; {
+	case host.Outcomes[k].Done:
 		l.delete(d)
-	case sqsonce.OutcomeLeaseLost:
+	case k == sqsonce.OutcomeLeaseLost:
 		l.loseLease(d, "another delivery has taken the event over", r.err)
-	case sqsonce.OutcomeInProgress:
+	case k == sqsonce.OutcomeInProgress:
 		l.inProgress(d, r)
-	case sqsonce.OutcomeRejected:
+	case k == sqsonce.OutcomeRejected:
 		d.tries++
 		l.reject(d, r)
-	case sqsonce.OutcomeUnavailable:
+	case k == sqsonce.OutcomeUnavailable:
 		l.unavailable(d, r)
 	default:
 		d.tries++
@@ -225,9 +225,10 @@ func (l *loop) countResult(d *delivery, r result) {
 		l.counters.drained.Add(1)
 	}
 	l.counters.outcomes[r.outcome].Add(1)
+	if line := host.Outcomes[r.outcome].Line; line != "" {
+		l.log.InfoContext(d.context(), "sqsworker: "+line, d.about(keyError, r.err)...)
+	}
 	switch r.outcome {
-	case sqsonce.OutcomeSkipped:
-		l.log.InfoContext(d.context(), "sqsworker: message skipped", d.about(keyError, r.err)...)
 	case sqsonce.OutcomeInProgress:
 		l.log.DebugContext(d.context(), "sqsworker: event in progress elsewhere", d.about()...)
 	case sqsonce.OutcomeUnavailable:
@@ -240,10 +241,10 @@ func (l *loop) countResult(d *delivery, r result) {
 // orphanReturned is for a handler whose lease was lost while it ran, or that returned after the stop. Its message is not
 // touched any more. If SQS has delivered the message again, that delivery may start now.
 func (l *loop) orphanReturned(d *delivery, r result) {
-	switch r.outcome {
-	case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped:
+	switch {
+	case host.Outcomes[r.outcome].Done:
 		l.finishUndeleted(d)
-	case sqsonce.OutcomeRejected:
+	case r.outcome == sqsonce.OutcomeRejected:
 		l.settleFailed(d, r)
 	}
 	if l.orphans[d.m.ID] == d {

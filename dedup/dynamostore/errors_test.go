@@ -1,18 +1,19 @@
 package dynamostore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -22,6 +23,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -266,5 +268,23 @@ func TestKindsOfMissingCredentials(t *testing.T) {
 				t.Errorf("%d requests in %s, want none, and no retries", sent, took)
 			}
 		})
+	}
+}
+
+// What is logged without a logger of the test's own is not printed.
+func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
+
+// A role that allows no statements costs ten times as many requests: that is said without an Options.Logger too. Not parallel.
+func TestWarningWithoutALogger(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	var log bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	synctest.Test(t, func(t *testing.T) {
+		s := must.Get(New(&dynamodb.Client{}, "dedup"))(t)
+		s.batcher.disable("AccessDeniedException")
+	}) // it waits for the log
+	if !strings.Contains(log.String(), "batches are off") {
+		t.Errorf("logged %q, want the warning", &log)
 	}
 }

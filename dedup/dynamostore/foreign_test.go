@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -194,7 +195,7 @@ func TestForeignWriterCompletesARecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := inbox.Handler(func(ctx context.Context, _ *sqsonce.Message, tx *Tx) error {
-			l, _ := dedup.LeaseFrom(ctx)
+			l, _ := inboxkit.LeaseFrom(ctx)
 			b.foreign(values{attrStatus: text(completed), attrOwner: text(l.Owner), attrFence: number(l.Fence), TTLAttribute: seconds(time.Hour)})
 			tx.Put(&ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("other")}})
 			return nil

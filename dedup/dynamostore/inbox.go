@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
@@ -77,9 +78,9 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 	if h == nil {
 		return nil
 	}
-	i.once.CountHandler()
+	inboxkit.CountHandler(i.once)
 	return func(ctx context.Context, m *sqsonce.Message) error {
-		return i.once.Guard(ctx, m, func(ctx context.Context, l dedup.Lease) (bool, error) {
+		return inboxkit.Guard(i.once, ctx, m, func(ctx context.Context, l dedup.Lease) (bool, error) {
 			writes, err := i.collect(ctx, m, h)
 			if err != nil {
 				return false, err
@@ -91,7 +92,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 				return false, nil // dedup completes the record by an update, which costs half of a transaction
 			}
 			// A renewal during the transaction would make one of them fail with a conflict.
-			l, err = dedup.StopRenewal(ctx, leastLease)
+			l, err = inboxkit.StopRenewal(ctx, leastLease)
 			if err != nil {
 				return false, err
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/internal/failure"
+	"github.com/sqsonce/sqsonce/internal/cut"
 )
 
 // Renew implements [dedup.Store].
@@ -122,7 +122,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	v := values{":me": text(l.Owner), ":p": text(inProgress), ":zero": number(0)}
 	e := releaseNoCauseExpr
 	if cause != nil {
-		e, v[":e"] = releaseExpr, text(failure.Text(cause))
+		e, v[":e"] = releaseExpr, text(cut.Cause(cause))
 	}
 	var last item
 	for range maxAttempts {

@@ -7,7 +7,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/internal/failure"
+	"github.com/sqsonce/sqsonce/internal/cut"
 )
 
 // outcome is what a complete writes into a record.
@@ -70,7 +70,7 @@ func (o outcome) values() values {
 		}
 	}
 	if o.result.Skipped != nil {
-		v[":e"] = text(failure.Text(o.result.Skipped))
+		v[":e"] = text(cut.Cause(o.result.Skipped))
 	}
 	return v
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/cut"
 )
 
 // Options configure [New].
@@ -128,7 +129,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	}
 	res.Validation = cmp.Or(res.Validation, l.Validation)
 	if res.Skipped != nil {
-		r.lastError, res.Skipped = truncate(res.Skipped.Error()), nil
+		r.lastError, res.Skipped = cut.Cause(res.Skipped), nil
 	}
 	r.completed, r.result = true, clone(res)
 	return nil
@@ -150,7 +151,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	}
 	r.released, r.lastError = true, ""
 	if cause != nil {
-		r.lastError = truncate(cause.Error())
+		r.lastError = cut.Cause(cause)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package memstore
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -86,12 +85,4 @@ func (s *Store) sweepLocked(now time.Time) {
 		s.findLocked(key, now)
 	}
 	s.sweepAt = max(minSweep, 2*len(s.records))
-}
-
-// truncate shortens s to whole characters.
-func truncate(s string) string {
-	if len(s) > maxError {
-		s = s[:maxError]
-	}
-	return strings.ToValidUTF8(s, "")
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/internal/failure"
+	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -149,7 +149,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 			args = append(args, f.name, value)
 		}
 	}
-	if text := causeText(res.Skipped); text != "" {
+	if text := cut.Cause(res.Skipped); text != "" {
 		args = append(args, "error", text)
 	}
 	r, err := s.call(ctx, completeScript, l.Key, args...)
@@ -183,14 +183,6 @@ var resultFields = []struct {
 	},
 }
 
-// causeText is the error's text, or "" for nil.
-func causeText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return failure.Text(err)
-}
-
 // Release implements [dedup.Store]. A lease without a fence belongs to an acquire whose outcome is unknown. If Release then
 // doesn't find anything to release, it repeats the release after 2.1 s, because the server could execute a request of that
 // acquire until then.
@@ -198,7 +190,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err
 	}
-	text := causeText(cause)
+	text := cut.Cause(cause)
 	err := s.release(ctx, l, text)
 	if l.Fence != 0 || !errors.Is(err, sqsonce.ErrLeaseLost) {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/cut"
 )
 
 // attemptRow is the row of an event that a [Processor] has claimed, and one attempt to handle it: see [eventRow]. The mark
@@ -50,7 +51,7 @@ func (r *attemptRow) mark(ctx context.Context, tx *sql.Tx) error {
 
 func (r *attemptRow) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
 	d := r.inbox
-	return d.store.dialect.Write(ctx, tx, d.stmts().markDone, causeText(r.skipped), d.retention.Milliseconds(), r.seq, r.owner, r.until)
+	return d.store.dialect.Write(ctx, tx, d.stmts().markDone, cut.Cause(r.skipped), d.retention.Milliseconds(), r.seq, r.owner, r.until)
 }
 
 func (r *attemptRow) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {

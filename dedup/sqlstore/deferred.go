@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -55,7 +56,7 @@ func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*De
 }
 
 // textOf is what is written of an attempt's error.
-func (d *Deferred) textOf(err error) string { return errorText(host.Described(d.errorText, err)) }
+func (d *Deferred) textOf(err error) string { return cut.Cause(host.Described(d.errorText, err)) }
 
 // Receive stores the message. It is a [sqsonce.Handler]. A nil error says that the event is stored, by this delivery or by
 // an earlier one. It is safe to repeat: an event that is stored, pending or done, doesn't change.
@@ -192,7 +193,7 @@ func orderGroup(m *sqsonce.Message) string {
 	return m.Group
 }
 
-func columnText(text string) string { return sqldb.Cut(text, 128) }
+func columnText(text string) string { return cut.Text(text, 128) }
 
 // decode restores the message of a row. Its receive count is the row's attempts.
 func decode(messageID string, payload []byte, attributes string, attempts int) (*sqsonce.Message, error) {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/sqsonce/sqsonce"
@@ -58,7 +59,7 @@ func TestInboxFailureIsRecorded(t *testing.T) {
 				expectBalance(t, b.DB, 0)
 
 				err := i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-					if l, ok := dedup.LeaseFrom(ctx); !ok || l.LastError == "" || l.Takeover || l.ReceiveCount != 3 {
+					if l, ok := inboxkit.LeaseFrom(ctx); !ok || l.LastError == "" || l.Takeover || l.ReceiveCount != 3 {
 						t.Errorf("lease: got %+v, want the third attempt's, with the last error", l)
 					}
 					return book(ctx, m, tx)

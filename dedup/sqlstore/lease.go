@@ -7,6 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/cut"
 )
 
 // Renew implements [dedup.Store].
@@ -88,7 +89,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := s.left.wait(ctx, l.Key, l.Owner); err != nil {
 		return err
 	}
-	text := causeText(cause)
+	text := cut.Cause(cause)
 	return s.retry(ctx, "release", func(ctx context.Context) error {
 		written, err := s.dialect.Write(ctx, s.db, s.stmts().release, text, l.Key, l.Owner)
 		if written || err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/cut"
 )
 
 // resultColumns are the columns of a record's result: a complete writes all of them, and a new owner empties them.
@@ -43,7 +44,7 @@ func completeArgs(l dedup.Lease, res dedup.Result) (args []any) {
 	for _, c := range resultColumns {
 		args = append(args, c.arg(l, res))
 	}
-	return append(args, causeText(res.Skipped), l.Key, l.Owner)
+	return append(args, cut.Cause(res.Skipped), l.Key, l.Owner)
 }
 
 // resultTargets are the targets of a scan of resultNames.

@@ -127,16 +127,3 @@ func checkText(field, text string, limit int) error {
 		return nil
 	}
 }
-
-// maxError is the most bytes of a failure's text that are stored.
-const maxError = 256
-
-// causeText is the error's text, or "" for nil.
-func causeText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return errorText(err)
-}
-
-func errorText(err error) string { return sqldb.Cut(err.Error(), maxError) }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 )
 
 // job is one call of Drain, Sweep or Run: its contexts, and the state that its visits share.
@@ -88,7 +88,7 @@ var errNoTime = errors.New("outbox: too little time is left before the context's
 // lane is a publisher's lane, in which several visits share requests. It ends before the leases of their claims do, and before
 // the events that they read are older than MaxAge.
 type lane struct {
-	*fifo.Lane
+	fifokit.Lane
 	ctx      context.Context // of the requests
 	read     context.Context // ends a little later: results are read until then
 	cancel   context.CancelCauseFunc
@@ -135,7 +135,7 @@ func (ls *lanes) open() *lane {
 	timed, stop := context.WithTimeoutCause(ctx, life, errVisitOver)
 	l := &lane{ctx: timed, cancel: cancel, opened: time.Now()}
 	var closeLane func()
-	l.Lane, closeLane = ls.j.r.publisher.OpenLane(timed)
+	l.Lane, closeLane = fifokit.OpenLane(ls.j.r.publisher, timed)
 	read, endRead := outlive(timed, resultTime)
 	l.read = read
 	l.closeAll = func() {

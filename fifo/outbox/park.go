@@ -2,11 +2,9 @@ package outbox
 
 import (
 	"context"
-	"strings"
-)
 
-// mostReason is the most bytes of a reason.
-const mostReason = 256
+	"github.com/sqsonce/sqsonce/internal/cut"
+)
 
 // parkRefused marks an event that SQS refuses for good. The group is read again after it: another relay may have published the
 // event and deleted it, or an earlier mark may be there.
@@ -15,7 +13,7 @@ func (j *job) parkRefused(g *group, v visited, e Entry, refused error) visited {
 	policy := r.opts.OnRefused
 	r.count(func(s *Stats) { s.Refused++ })
 	v.stays = true
-	if err := r.store.park(j.late, e, policy, reasonOf(refused)); err != nil {
+	if err := r.store.park(j.late, e, policy, cut.Cause(refused)); err != nil {
 		v.trouble, v.err = common, err
 		return v
 	}
@@ -33,12 +31,6 @@ func (j *job) parkRefused(g *group, v visited, e Entry, refused error) visited {
 	g.refused = e.ID
 	v.more = true
 	return v
-}
-
-// reasonOf returns the text of an error, as much of it as a mark has place for.
-func reasonOf(err error) string {
-	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
-	return strings.ToValidUTF8(text[:min(len(text), mostReason)], "")
 }
 
 // Parked returns parked events, the oldest first, at most limit. Parked, Unpark and Discard are for operators.

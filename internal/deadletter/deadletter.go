@@ -9,6 +9,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -117,15 +118,11 @@ func size(m *sqsonce.Message) int {
 // accepts.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 func reasonText(reason error) string {
-	s := reason.Error()
-	if len(s) > maxReason {
-		s = s[:maxReason]
-	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t', r == '\n', r == '\r', r >= 0x20 && r <= 0xD7FF, r >= 0xE000 && r < 0xFFFD, r >= 0x10000:
 			return r
 		}
-		return '?' // also for bytes that are not UTF-8: strings.Map reads them as U+FFFD
-	}, s)
+		return '?' // also for bytes that are not UTF-8, which are U+FFFD here
+	}, cut.Text(reason.Error(), maxReason))
 }

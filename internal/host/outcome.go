@@ -2,15 +2,17 @@ package host
 
 import "github.com/sqsonce/sqsonce"
 
-// Outcomes says of each outcome how it is counted and reported. The hosts have what they do with the message.
+// Outcomes says of each outcome how it is counted and reported. The hosts have what they do with the messages that are not done.
 var Outcomes = [...]struct {
 	Metric  string // of emf
+	Done    bool   // a success: the host deletes the message at once
+	Line    string // the line that a host logs of a success
 	Ended   bool   // the host deletes the message
 	Told    bool   // Options.OnError is called
 	Failure bool   // the span of its handler is an error
 }{
-	sqsonce.OutcomeDone:        {Metric: "Done", Ended: true},
-	sqsonce.OutcomeSkipped:     {Metric: "Skipped", Ended: true},
+	sqsonce.OutcomeDone:        {Metric: "Done", Done: true, Ended: true},
+	sqsonce.OutcomeSkipped:     {Metric: "Skipped", Done: true, Line: "message skipped", Ended: true},
 	sqsonce.OutcomeFailed:      {Metric: "Failed", Told: true, Failure: true},
 	sqsonce.OutcomeInProgress:  {Metric: "InProgress"},
 	sqsonce.OutcomeRejected:    {Metric: "Rejected", Ended: true, Told: true, Failure: true},

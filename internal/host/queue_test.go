@@ -3,6 +3,7 @@ package host
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestQueueURLProblem(t *testing.T) {
@@ -114,5 +115,70 @@ func TestEntryIndex(t *testing.T) {
 	}
 	if _, ok := EntryIndex(nil, MaxBatch); ok {
 		t.Error("nil: got an entry")
+	}
+}
+
+func TestLongestReturn(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		name   string
+		fifo   bool
+		queue  time.Duration
+		hasDLQ bool
+		dead   time.Duration
+		want   time.Duration
+	}{
+		{"not known", false, 0, true, 14 * day, 0},
+		{"no dead-letter queue", false, 4 * day, false, 0, 4*day + 12*time.Hour},
+		{"no dead-letter queue, FIFO", true, 4 * day, false, 0, 4*day + 12*time.Hour},
+		{"standard", false, 4 * day, true, 14 * day, 18*day + 12*time.Hour},
+		{"standard, shorter dead-letter queue", false, 14 * day, true, 4 * day, 28*day + 12*time.Hour},
+		{"FIFO", true, 4 * day, true, 14 * day, 22*day + 12*time.Hour},
+		{"standard, dead-letter queue not known", false, 4 * day, true, 0, 8*day + 12*time.Hour},
+		{"FIFO, dead-letter queue not known", true, 4 * day, true, 0, 8*day + 12*time.Hour},
+	} {
+		if got := LongestReturn(tt.fifo, tt.queue, tt.hasDLQ, tt.dead); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestParseRedrivePolicy(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text, target string
+		most         int
+		bad          bool
+	}{
+		{text: `{"deadLetterTargetArn":"a","maxReceiveCount":7}`, target: "a", most: 7},
+		{text: `{"deadLetterTargetArn":"a","maxReceiveCount":"7"}`, target: "a", most: 7},
+		{text: `{"deadLetterTargetArn":"a"}`, target: "a"},
+		{text: `{"maxReceiveCount":-1}`},
+		{text: `{"maxReceiveCount":1.5}`},
+		{text: `{"deadLetterTargetArn":"a","maxReceiveCount":"many"}`, bad: true},
+		{text: `{`, bad: true},
+		{text: ``, bad: true},
+	} {
+		target, most, err := ParseRedrivePolicy(tt.text)
+		if target != tt.target || most != tt.most || (err != nil) != tt.bad {
+			t.Errorf("%s: got %q, %d, %v; want %+v", tt.text, target, most, err, tt)
+		}
+	}
+}
+
+func TestCrashCosts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		most, received, behind int
+		moved, want            bool
+	}{
+		{5, 4, 4, false, true}, {5, 3, 4, false, false}, {5, 4, 3, false, false}, {5, 5, 5, true, false}, {5, 6, 0, false, false},
+		{3, 2, 2, false, true}, {2, 1, 1, false, false}, {2, 2, 1, false, true}, {2, 2, 0, false, false},
+		{1, 1, 1, false, false}, {1, 2, 0, false, false}, {0, 3, 3, false, false},
+	} {
+		if got := CrashCosts(tt.most, tt.received, tt.behind, tt.moved); got != tt.want {
+			t.Errorf("%+v: %t", tt, got)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sqsonce/sqsonce"
 )
@@ -140,6 +141,42 @@ func TestContain(t *testing.T) {
 		err := Contain(func() error { tt.f(); return nil }) // a Goexit of this goroutine would fail the test
 		if _, ok := errors.AsType[*sqsonce.PanicError](err); ok != tt.failed || (err != nil) != tt.failed {
 			t.Errorf("%s: got %v, want a PanicError: %t", name, err, tt.failed)
+		}
+	}
+}
+
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	err := sqsonce.RetryAfter(time.Second, WithEnded(sqsonce.ErrInProgress, ended))
+	if got := Ended(fmt.Errorf("dedup: %w", err)); got != ended {
+		t.Errorf("got %v, want the channel of WithEnded", got)
+	}
+	if !errors.Is(err, sqsonce.ErrInProgress) || err.Error() != "sqsonce: retry after 1s: sqsonce: in progress elsewhere" {
+		t.Errorf("got %v, want the wrapped error's own text and matches", err)
+	}
+	if Ended(sqsonce.ErrInProgress) != nil {
+		t.Error("an error without a channel: got one")
+	}
+}
+
+func TestDescribed(t *testing.T) {
+	t.Parallel()
+	secret := errors.New("card 4929-1357 refused")
+	for name, tt := range map[string]struct {
+		describe func(error) string
+		want     string
+	}{
+		"none":   {nil, secret.Error()},
+		"own":    {func(err error) string { return "refused" }, "refused"},
+		"empty":  {func(error) string { return "" }, ""},
+		"panics": {func(err error) string { panic(err) }, "*errors.errorString: Options.ErrorText failed"},
+	} {
+		if err := Described(tt.describe, secret); err.Error() != tt.want || !errors.Is(err, secret) {
+			t.Errorf("%s: %q, want %q", name, err, tt.want)
+		}
+		if err := Described(tt.describe, nil); err != nil {
+			t.Errorf("%s: %v of no error", name, err)
 		}
 	}
 }

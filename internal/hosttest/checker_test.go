@@ -2,14 +2,20 @@ package hosttest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 )
 
 // checker sees every start and end of the handler, in all processes, and checks the guarantees.
@@ -86,7 +92,7 @@ var errNoReturn = errors.New("did not return")
 func (c *checker) start(ctx context.Context) *run {
 	d := ctx.Value(deliveryKey{}).(*delivery)
 	event := d.m.Attributes[sqsonce.AttrEventID].String
-	lease, _ := dedup.LeaseFrom(ctx)
+	lease, _ := inboxkit.LeaseFrom(ctx)
 	now := c.readRecord(event)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +108,7 @@ func (c *checker) start(ctx context.Context) *run {
 	}
 	for _, other := range c.runsOf[event] {
 		released := other.failed || c.commits && !other.ended.IsZero()
-		if l, _ := dedup.LeaseFrom(other.ctx); !released && l.Until.After(r.begun) {
+		if l, _ := inboxkit.LeaseFrom(other.ctx); !released && l.Until.After(r.begun) {
 			c.problemLocked("%s: run %d started during the lease of run %d, which ends in %s", event, r.n, other.n, l.Until.Sub(r.begun))
 		}
 		if other.lease.Fence >= lease.Fence {
@@ -129,7 +135,7 @@ func (c *checker) kill(p *process) {
 
 // end notes the return of the handler, unless its process is dead by then. With a success the handler had its effect.
 func (c *checker) end(r *run, err error) {
-	lease, _ := dedup.LeaseFrom(r.ctx)
+	lease, _ := inboxkit.LeaseFrom(r.ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !r.process.alive() {
@@ -158,4 +164,57 @@ func (c *checker) report() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.problems)
+}
+
+const ledger = "ledger"
+
+func (w *fixture) createLedger() {
+	if _, err := w.admin.ddb.CreateTable(context.Background(), &dynamodb.CreateTableInput{
+		TableName: aws.String(ledger), BillingMode: ddbtypes.BillingModePayPerRequest,
+		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("event"), AttributeType: "S"}},
+		KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String("event"), KeyType: "HASH"}},
+	}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// appendTo is an effect: it appends the event to the ledger's list of the lane.
+func appendTo(lane, event string) *ddbtypes.Update {
+	return &ddbtypes.Update{
+		TableName:        aws.String(ledger),
+		Key:              map[string]ddbtypes.AttributeValue{"event": &ddbtypes.AttributeValueMemberS{Value: lane}},
+		UpdateExpression: aws.String("SET effects = list_append(if_not_exists(effects, :none), :event)"),
+		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
+			":none":  &ddbtypes.AttributeValueMemberL{},
+			":event": &ddbtypes.AttributeValueMemberL{Value: []ddbtypes.AttributeValue{&ddbtypes.AttributeValueMemberS{Value: event}}},
+		},
+	}
+}
+
+// ledgerOrder returns the events of each lane in the order of their effects.
+func (f *fleet) ledgerOrder() map[string][]string {
+	out := map[string][]string{}
+	for _, raw := range f.ddb.Items(ledger) {
+		var item struct {
+			Event   struct{ S string }               `json:"event"`
+			Effects struct{ L []struct{ S string } } `json:"effects"`
+		}
+		if err := json.Unmarshal(raw, &item); err != nil {
+			f.Errorf("ledger: %v", err)
+		}
+		for _, e := range item.Effects.L {
+			out[item.Event.S] = append(out[item.Event.S], e.S)
+		}
+	}
+	return out
+}
+
+func (f *fleet) fleetEffects() map[string]int {
+	out := map[string]int{}
+	for _, events := range f.ledgerOrder() {
+		for _, e := range events {
+			out[e]++
+		}
+	}
+	return out
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 )
 
 // tally counts what happened in simulations.
@@ -278,7 +278,7 @@ func (f *fleet) bounced(r *receipt) bool {
 
 func (f *fleet) inProgressElsewhere(r *receipt) bool {
 	return slices.ContainsFunc(f.checker.runs(r.event), func(x *run) bool {
-		l, _ := dedup.LeaseFrom(x.ctx)
+		l, _ := inboxkit.LeaseFrom(x.ctx)
 		until := min(x.endedAfter(f.start), l.Until.Sub(f.start)+leaseGuard)
 		return x.process != r.node.process && x.begun.Sub(f.start) < r.at+functionTimeout && until > r.at
 	})

@@ -5,11 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -17,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 type spanKey struct{}
@@ -85,4 +85,22 @@ func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 			})
 		}
 	}
+}
+
+func init() {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what is logged without a logger of the test's own is not printed
+	debug.SetGCPercent(400)                        // simulations allocate much and keep little: a quarter of their time
+}
+
+// private is in the bodies of messages, and must be in no line of a log, at any level.
+const private = "4929-1357"
+
+// noBodies is a log in which lines must not have bodies.
+type noBodies struct{ *testing.T }
+
+func (n noBodies) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(private)) {
+		n.Errorf("a line has a message's body: %s", line)
+	}
+	return len(line), nil
 }

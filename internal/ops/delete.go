@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -126,7 +127,7 @@ func (r *run) send(ctx context.Context, m *Message, url, dedupID string, copyOf 
 		r.fail(err)
 		return ActionLeft, "", err
 	}
-	c, err := copyOf(func(size int) bool { return p.Fits(ctx, int64(size)) })
+	c, err := copyOf(func(size int) bool { return fifokit.Fits(p, ctx, int64(size)) })
 	switch {
 	case err != nil:
 		return ActionLeft, "", err
@@ -153,7 +154,7 @@ func (r *run) send(ctx context.Context, m *Message, url, dedupID string, copyOf 
 func forward(ctx context.Context, p *fifo.Publisher, c *sqsonce.Message, dedupID string) (Action, string, error) {
 	ctx, cancel := graceful(ctx)
 	defer cancel()
-	receipt, err := p.Forward(ctx, c, dedupID)
+	receipt, err := fifokit.Forward(p, ctx, c, dedupID)
 	switch {
 	case err == nil:
 		return ActionUndeleted, receipt.MessageID, nil

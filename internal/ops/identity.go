@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/eventkey"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -72,7 +73,10 @@ func (d *DLQ) keepKey(m *Message, c *sqsonce.Message) error {
 	if keeps() {
 		return nil
 	}
-	trusted := func(m *sqsonce.Message) (string, error) { key, _ := m.DedupKey(); return key, nil }
+	trusted := func(m *sqsonce.Message) (string, error) {
+		key, _ := eventkey.OfDedupID(m.QueueARN, m.Group, m.DedupID)
+		return key, nil
+	}
 	for _, of := range []func(*sqsonce.Message) (string, error){ownKey, trusted} {
 		if key, err := d.callWith(m.Message, of); err == nil {
 			c.Attributes[sqsonce.AttrEventKey] = sqsonce.Attribute{Type: "String", String: key}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -242,7 +243,7 @@ var details = regexp.MustCompile(`(?i)` + strings.Join([]string{
 }, "|"))
 
 func classOf(reason string) Class {
-	reason = upTo(reason, maxClassed)
+	reason = cut.Text(reason, maxClassed)
 	var text strings.Builder
 	end := 0
 	for _, at := range details.FindAllStringSubmatchIndex(reason, -1) {
@@ -255,7 +256,7 @@ func classOf(reason string) Class {
 	}
 	text.WriteString(reason[end:])
 	sum := sha256.Sum256([]byte(text.String()))
-	return Class{ID: hex.EncodeToString(sum[:3]), Text: strings.Clone(upTo(text.String(), maxClass))} // kept for longer than the rest
+	return Class{ID: hex.EncodeToString(sum[:3]), Text: strings.Clone(cut.Text(text.String(), maxClass))} // kept for longer than the rest
 }
 
 // isStatus reports whether a detail is a number of three digits, such as HTTP's 404, beside blanks and marks.
@@ -269,17 +270,6 @@ func isStatus(reason string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(reason[:from])
 	after, _ := utf8.DecodeRuneInString(reason[to:])
 	return apart(before, "([:=") && apart(after, ")].,:;")
-}
-
-// upTo returns the first n bytes of a text, without a part of a character at their end.
-func upTo(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }
 
 // Cause is how a message came to the dead-letter queue.

@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -152,7 +153,7 @@ func (r *replay) copy(ctx context.Context) (*fifo.Publisher, *sqsonce.Message, e
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := r.d.copyOf(r.m, r.report.Run, func(size int) bool { return p.Fits(ctx, int64(size)) })
+	c, err := r.d.copyOf(r.m, r.report.Run, func(size int) bool { return fifokit.Fits(p, ctx, int64(size)) })
 	return p, c, err
 }
 

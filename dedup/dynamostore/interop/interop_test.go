@@ -2,17 +2,20 @@ package interop_test
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
+	"os"
+	"sync"
 	"testing"
 	"time"
-
-	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 const payload = `{"order":42,"Customer":{"name":"Zoë <z@example.com>","id":7},"amounts":[1.50,20,1e21],"2":"b","10":"a","note":null}`
@@ -241,4 +244,30 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The lock file has the exact packages.
+//
+//go:embed package.json package-lock.json powertools.mjs
+var files embed.FS
+
+// For the process, not for the test that runs first.
+var installed = sync.OnceValues(func() (string, error) {
+	return testserver.InstallNode(context.Background(), "interop/powertools", files)
+})
+
+// install returns the folder with Powertools. Where Powertools cannot be installed, the test is skipped with the reason, or
+// fails with EMULATORS=required in the environment.
+func install(t *testing.T) string {
+	t.Helper()
+	dir, err := installed()
+	switch {
+	case err == nil:
+		return dir
+	case os.Getenv("EMULATORS") == "required":
+		t.Fatalf("EMULATORS=required, and Powertools cannot be installed: %v", err)
+	default:
+		t.Skipf("Powertools is not tested against: %v", err)
+	}
+	return ""
 }

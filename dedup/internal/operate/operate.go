@@ -4,7 +4,6 @@ package operate
 import (
 	"cmp"
 	"crypto/rand"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/internal/failure"
+	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
@@ -46,7 +45,7 @@ func NewReopening(pkg string, seen dedup.Record, note string, optFns []func(*ded
 		"ReopenOptions.Name", "is longer than 128 bytes, or not UTF-8 text without control characters")
 	return Reopening{
 		Owner:     dedup.OperatorPrefix + o.Name + "/" + rand.Text(),
-		Note:      failure.Text(errors.New(strings.ReplaceAll(note, "\x00", ""))), // which SQL databases refuse
+		Note:      cut.Text(note, cut.MostCause),
 		Retention: o.Retention,
 		Force:     o.Force,
 	}, p.Err()

@@ -7,10 +7,8 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/cut"
 )
-
-// maxReason is how much of a reason is stored, in bytes.
-const maxReason = 256
 
 // Park implements [outbox.Store].
 func (o *Outbox) Park(ctx context.Context, e outbox.Entry, p outbox.Policy, reason string) error {
@@ -23,7 +21,7 @@ func (o *Outbox) Park(ctx context.Context, e outbox.Entry, p outbox.Policy, reas
 		return fieldError("policy", "is neither Halt nor Skip")
 	}
 	return o.run(ctx, "park", func(ctx context.Context) error {
-		_, err := o.dialect.Write(ctx, o.db, o.stmts().mark, append([]any{mark, sqldb.Cut(reason, maxReason)}, o.ofEvent(e)...)...)
+		_, err := o.dialect.Write(ctx, o.db, o.stmts().mark, append([]any{mark, cut.Text(reason, cut.MostCause)}, o.ofEvent(e)...)...)
 		return err
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 func TestSQLite(t *testing.T) {
@@ -66,5 +67,23 @@ func TestUnknownStore(t *testing.T) {
 	t.Parallel()
 	if _, err := openLedger("oracle", ""); err == nil {
 		t.Error("got nil, want an error for an unknown STORE")
+	}
+}
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+// TestServers is TestSQLite on the servers that this repository's tests start. It is skipped where one is not installed.
+func TestServers(t *testing.T) {
+	t.Parallel()
+	for name, dsn := range map[string]func(t *testing.T) string{
+		"postgres": func(t *testing.T) string { return testserver.PostgreSQL.Shared(t).DSN("postgres") },
+		"mariadb": func(t *testing.T) string {
+			return testserver.MariaDB.Shared(t).DSN("test") + "?interpolateParams=true"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bookedOnce(t, name, dsn(t))
+		})
 	}
 }

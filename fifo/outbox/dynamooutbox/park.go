@@ -5,19 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/cut"
 )
-
-// maxReason is the most bytes of why an event is parked.
-const maxReason = 256
 
 // sameEvent is the first part of each condition: the item is there, and is the event.
 const sameEvent = "#id = :id AND "
@@ -37,26 +33,13 @@ func (o *Outbox) Park(ctx context.Context, e outbox.Entry, p outbox.Policy, reas
 			"#id": attrID, "#parked": attrParked, "#error": attrError, "#at": attrParkedAt,
 		},
 		ExpressionAttributeValues: item{
-			":id": text(e.ID), ":parked": text(policies[p]), ":error": text(cut(reason)), ":at": number(time.Now().UnixMilli()),
+			":id": text(e.ID), ":parked": text(policies[p]), ":error": text(cut.Text(reason, cut.MostCause)), ":at": number(time.Now().UnixMilli()),
 		},
 	})
 	if _, refused := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); refused {
 		return nil // gone, or parked by another relay
 	}
 	return o.explain("UpdateItem", err)
-}
-
-// cut returns at most 256 bytes of a reason, as UTF-8.
-func cut(reason string) string {
-	reason = strings.ToValidUTF8(reason, "\uFFFD")
-	if len(reason) <= maxReason {
-		return reason
-	}
-	n := maxReason
-	for !utf8.RuneStart(reason[n]) {
-		n--
-	}
-	return reason[:n]
 }
 
 // Unpark implements [outbox.Store]. If the answer to its request is lost, the client sends it again, and Unpark and Discard may

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
@@ -15,23 +14,6 @@ import (
 
 func at(group, id string, seq int64) outbox.Entry {
 	return outbox.Entry{Event: fifo.Event{ID: id, Group: group}, Seq: seq}
-}
-
-func TestReasonIsCut(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"":                                 "",
-		strings.Repeat("a", 256):           strings.Repeat("a", 256),
-		strings.Repeat("a", 257):           strings.Repeat("a", 256),
-		"a" + strings.Repeat("é", 200):     "a" + strings.Repeat("é", 127),
-		"a\xff":                            "a\uFFFD",
-		strings.Repeat("a", 255) + "\xff":  strings.Repeat("a", 255),
-		strings.Repeat("😀", 64) + "behind": strings.Repeat("😀", 64),
-	} {
-		if got := cut(in); got != want || !utf8.ValidString(got) || len(got) > 256 {
-			t.Errorf("%.20q of %d bytes: got %d bytes, want %d", in, len(in), len(got), len(want))
-		}
-	}
 }
 
 // Unpark and Discard are one request, whose repetition after a lost reply says that it is done.

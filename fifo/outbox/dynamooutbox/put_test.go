@@ -88,11 +88,6 @@ func TestPutChecksItsArguments(t *testing.T) {
 			t.Errorf("%s: got %v, want FieldErrors of %q", name, err, tt.want)
 		}
 	}
-	e, refused := event("g", 1), errors.New("refused")
-	e.Refused = refused
-	if _, err := o.Put(e, 1); !errors.Is(err, refused) {
-		t.Errorf("an event with Refused: got %v, want that error", err)
-	}
 }
 
 // The largest item that Put makes can still be parked with the longest reason.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/proof/process"
 )
 
@@ -106,7 +107,7 @@ var errWork = errors.New("the handler fails")
 // their context, so that their completes come when the lease is long over.
 func (h *host) work(ctx context.Context, event string) error {
 	say := func(what string) (until time.Time) {
-		l, _ := dedup.LeaseFrom(ctx)
+		l, _ := inboxkit.LeaseFrom(ctx)
 		h.report(note{
 			What: what, Event: event, Delivery: ctx.Value(deliveryKey{}).(delivery).Number,
 			At: time.Now().UnixNano(), Fence: l.Fence, Until: l.Until.UnixNano(),
@@ -145,7 +146,7 @@ func (h *host) work(ctx context.Context, event string) error {
 		case <-cancelled:
 			return context.Cause(ctx)
 		case <-tick.C:
-			if l, _ := dedup.LeaseFrom(ctx); !l.Until.Equal(until) {
+			if l, _ := inboxkit.LeaseFrom(ctx); !l.Until.Equal(until) {
 				until = say(renewed)
 			}
 		}
@@ -163,7 +164,7 @@ func isLong(event string) bool {
 // stopped goes on with any of its goroutines.
 func checkCancelled(ctx context.Context) bool {
 	for end := time.Now().Add(30 * time.Second); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
-		if l, _ := dedup.LeaseFrom(ctx); l.Until.After(time.Now()) {
+		if l, _ := inboxkit.LeaseFrom(ctx); l.Until.After(time.Now()) {
 			return true
 		}
 		if time.Now().After(end) {

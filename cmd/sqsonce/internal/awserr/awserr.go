@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 )
 
 // deniedCodes are those of AWS's errors that end with other credentials or another policy.
@@ -127,7 +129,7 @@ func Reason(err error) string {
 	case Unsent(err):
 		return fmt.Sprintf("%s does not answer%s: %s", service(op), at(err), Cause(err))
 	case Answered(err):
-		return fmt.Sprintf("%s: %s: %s", action, api.ErrorCode(), shortened(api.ErrorMessage()))
+		return fmt.Sprintf("%s: %s: %s", action, api.ErrorCode(), shown.Short(api.ErrorMessage(), longestMessage))
 	case answered && response.Response != nil && response.HTTPStatusCode() != 0:
 		return fmt.Sprintf("%s: status %d, which AWS did not send", action, response.HTTPStatusCode())
 	case isAPI:
@@ -185,12 +187,4 @@ func at(err error) string {
 		return ""
 	}
 	return fmt.Sprintf(" at %s://%s", u.Scheme, u.Host)
-}
-
-// shortened cuts a message. What it is cut to may end in a part of a character, which is escaped where it is shown.
-func shortened(s string) string {
-	if len(s) > longestMessage {
-		return s[:longestMessage] + "…"
-	}
-	return s
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
@@ -53,7 +54,7 @@ func Of(messages []*ops.Message) []Class {
 		if t := (text{i, m.Reason}); !texts[t] {
 			texts[t] = true
 			if c.Texts++; c.Texts <= mostReasons {
-				c.Reasons = append(c.Reasons, strings.ToValidUTF8(strings.Clone(m.Reason[:min(len(m.Reason), mostReasonBytes)]), ""))
+				c.Reasons = append(c.Reasons, strings.Clone(cut.Text(m.Reason, mostReasonBytes)))
 			}
 		}
 		if c.Count++; m.SentAt.After(c.Last) {

@@ -32,7 +32,7 @@ var funcs = template.FuncMap{
 	"title":   func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 	"dlqPath": func(q Queue) string { return dlqPath(q.Name) },
 	"link":    newNavLink,
-	"left":    left, "means": ops.Means, "do": ops.Do, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": cut,
+	"left":    left, "means": ops.Means, "do": ops.Do, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": short,
 
 	"classPath": classPath, "messagePath": messagePath, "recordPath": recordPath,
 }
@@ -183,16 +183,7 @@ func verdictMood(v doctor.Verdict) string {
 
 const mostCut = 200 // bytes of a reason in a list
 
-func cut(s string) string {
-	if len(s) <= mostCut {
-		return s
-	}
-	end := mostCut
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
-}
+func short(s string) string { return shown.Short(s, mostCut) }
 
 // pageError is an error with the status of the answer. Its text is shown.
 type pageError struct {

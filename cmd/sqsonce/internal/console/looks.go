@@ -84,9 +84,9 @@ func keep(m *ops.Message, budget *int) *message {
 		return k
 	}
 	m.Body, m.Attributes, k.Cut = "", nil, true
-	m.Reason = strings.Clone(cut(m.Reason))
+	m.Reason = strings.Clone(short(m.Reason))
 	if m.Record != nil {
-		m.Record.LastError = strings.Clone(cut(m.Record.LastError))
+		m.Record.LastError = strings.Clone(short(m.Record.LastError))
 	}
 	return k
 }

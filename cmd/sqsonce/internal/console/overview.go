@@ -147,7 +147,7 @@ func lossOf(q Queue, state queueState, looked lookFacts, metricErr error, now ti
 	l := loss{}
 	switch metric := state.Ages.Dead; {
 	case !sourcesKnown && state.Ages.SharedErr != nil:
-		l.Why = cut(fmt.Sprintf("the queues whose dead letters these are cannot be listed: %v", state.Ages.SharedErr))
+		l.Why = short(fmt.Sprintf("the queues whose dead letters these are cannot be listed: %v", state.Ages.SharedErr))
 	case metric.At.IsZero() && metricErr != nil:
 		l.Why = "CloudWatch gives no ages"
 	case !state.Ages.Read:

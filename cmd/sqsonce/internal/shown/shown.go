@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sqsonce/sqsonce/internal/cut"
 )
 
 // Escape shows what a terminal or a browser would act on: controls, marks of direction, bytes that are not UTF-8. Others decide what
@@ -26,6 +28,14 @@ func Escape(s, keep string) string {
 		s = s[size:]
 	}
 	return b.String()
+}
+
+// Short is the start of a text in at most so many bytes, and a mark where it goes on.
+func Short(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return cut.Text(s, most) + "…"
 }
 
 // Brief is a duration in one unit, or in two. A negative one is 0 s.

@@ -1,0 +1,23 @@
+// Package inboxkit is for inboxes. An inbox runs the handler's writes and the record's complete in one transaction. The functions
+// are dedup's, see its inbox.go.
+package inboxkit
+
+import (
+	"context"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/hook"
+)
+
+var (
+	// Guard is the Once's Handler for a function whose own transaction may complete the record.
+	Guard = hook.Take[func(*dedup.Once, context.Context, *sqsonce.Message, func(context.Context, dedup.Lease) (bool, error)) error]("dedup.guard")
+	// CountHandler is called for each handler that is made of the Once, as Handler does.
+	CountHandler = hook.Take[func(*dedup.Once)]("dedup.countHandler")
+	// LeaseFrom returns the record lease under which ctx's handler runs.
+	LeaseFrom = hook.Take[func(context.Context) (dedup.Lease, bool)]("dedup.leaseFrom")
+	// StopRenewal ends the renewals of that lease, before the commit. At least so much of the lease is left then.
+	StopRenewal = hook.Take[func(context.Context, time.Duration) (dedup.Lease, error)]("dedup.stopRenewal")
+)
