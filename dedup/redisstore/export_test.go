@@ -22,6 +22,7 @@ func (s *Store) Attributes(ctx context.Context, key string) (map[string]string, 
 	}
 	got["id"], got["in_progress_expiration"] = key, got["until"]
 	delete(got, "until")
+	delete(got, "lease_length") // no attribute of the protocol
 	ttl, err := c.PExpireTime(ctx, s.prefix+key).Result()
 	if ttl > 0 {
 		got["expiration"] = ttl.String()

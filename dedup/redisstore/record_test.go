@@ -73,6 +73,53 @@ func TestFenceGrowsOverClocks(t *testing.T) {
 		t.Errorf("fence %d, want %d", l.Fence, int64(ahead+1))
 	}
 }
+// A lease was written while the server's clock was ahead by an hour. Whoever meets it shortens it: its owner keeps it as long as it
+// believes, and after a crash another one takes it over when that time has passed.
+func TestClockOfTheServerStepsBack(t *testing.T) {
+	t.Parallel()
+	const length = 500 * time.Millisecond
+	ctx, client := t.Context(), connect(t, testserver.Redis.Shared(t))
+	prefix := t.Name() + ":"
+	s := goldenStore(t, client, prefix)
+	acquireOther := func(l dedup.Lease) error {
+		_, err := granted.Lease(s.Acquire(ctx, dedup.Claim{Key: l.Key, Owner: "b", Lease: length, Retention: time.Hour}))
+		return err
+	}
+	for name, meet := range map[string]func(dedup.Lease) error{
+		"acquire": acquireOther,
+		"reopen":  func(l dedup.Lease) error { return s.Reopen(ctx, dedup.Record{Lease: l}, "note") },
+		"delete":  func(l dedup.Lease) error { return s.Delete(ctx, l.Key) },
+	} {
+		c := claim("a")
+		c.Key, c.Lease = "test#"+name, length
+		l := acquire(t, s, c)
+		short := func(what string, until time.Time) {
+			t.Helper()
+			if left := time.Until(until); left > length+time.Second {
+				t.Errorf("%s: %s: the lease lasts %v, want %v", name, what, left, length)
+			}
+		}
+		for _, when := range []string{"before", "after"} {
+			ageHash(t, client, prefix+c.Key, -time.Hour)
+			in, ok := errors.AsType[*dedup.InProgressError](meet(l))
+			if !ok {
+				t.Fatalf("%s %s a renewal: want it in progress", name, when)
+			}
+			short(when+" a renewal", in.Until)
+			ageHash(t, client, prefix+c.Key, -time.Hour)
+			renewed := must.Get(s.Renew(ctx, l, length))(t)
+			short(when+" a renewal, Renew", renewed.Until)
+		}
+		short("own retry", acquire(t, s, c).Until)
+		ageHash(t, client, prefix+c.Key, -time.Hour)
+		if in, ok := errors.AsType[*dedup.InProgressError](acquireOther(l)); ok {
+			time.Sleep(min(time.Until(in.Until), 2*length))
+		}
+		if err := acquireOther(l); err != nil {
+			t.Errorf("%s: after a crash: got error %v, want a takeover", name, err)
+		}
+	}
+}
 
 func TestInspectAndDelete(t *testing.T) {
 	t.Parallel()
