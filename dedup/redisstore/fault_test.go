@@ -25,9 +25,10 @@ import (
 
 // fault replaces replies between the store and its client. The client's own retries are below it.
 type fault struct {
-	before func() error // an error instead of the call; nil: make the call
-	after  func() error // an error instead of the reply, after the server has executed the command
-	reply  []any        // instead of the server's
+	before func() error     // an error instead of the call; nil: make the call
+	after  func() error     // an error instead of the reply, after the server has executed the command
+	reply  []any            // instead of the server's
+	change func(args []any) // of the call
 }
 
 func (f *fault) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -46,6 +47,9 @@ func (f *fault) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 				cmd.SetErr(err)
 				return err
 			}
+		}
+		if f.change != nil {
+			f.change(cmd.Args())
 		}
 		err := next(ctx, cmd)
 		if c, ok := cmd.(*redis.Cmd); ok && f.reply != nil && err == nil {

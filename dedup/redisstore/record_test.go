@@ -73,6 +73,7 @@ func TestFenceGrowsOverClocks(t *testing.T) {
 		t.Errorf("fence %d, want %d", l.Fence, int64(ahead+1))
 	}
 }
+
 // A lease was written while the server's clock was ahead by an hour. Whoever meets it shortens it: its owner keeps it as long as it
 // believes, and after a crash another one takes it over when that time has passed.
 func TestClockOfTheServerStepsBack(t *testing.T) {
