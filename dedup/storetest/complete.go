@@ -107,6 +107,8 @@ var completeCases = []testCase{
 	{name: "complete/without a record refused", run: func(x *exam) {
 		l := dedup.Lease{Key: key, Owner: "a", Fence: 1, Until: time.Now().Add(x.Lease), Retention: time.Hour}
 		x.lost("Complete without a record", x.Complete(x.ctx, l, dedup.Result{}))
+		_, err := x.Renew(x.ctx, l, x.Lease)
+		x.lost("Renew without a record", err)
 		x.acquire(x.claim("b"))
 	}},
 	{name: "complete/cancelled before the call changes nothing", run: func(x *exam) {
