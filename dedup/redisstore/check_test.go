@@ -125,7 +125,7 @@ func TestUntoldConfiguration(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := connect(t, server)
-			client.AddHook(&infoHook{tt.info})
+			client.AddHook(&fault{info: tt.info})
 			var log strings.Builder
 			var lines host.Lines
 			s := newStore(t, client, func(o *redisstore.Options) {
@@ -158,7 +158,7 @@ func TestUntoldConfiguration(t *testing.T) {
 func TestFirstAcquireWithoutAServer(t *testing.T) {
 	t.Parallel()
 	client := connect(t, testserver.Redis.Start(t))
-	away := &infoHook{func(cmd *redis.StringCmd) {
+	away := &fault{info: func(cmd *redis.StringCmd) {
 		cmd.SetErr(&net.OpError{Op: "dial", Err: errors.New("connection refused")})
 	}}
 	client.AddHook(away)
@@ -169,26 +169,6 @@ func TestFirstAcquireWithoutAServer(t *testing.T) {
 	away.info = nil
 	if l, err := granted.Lease(s.Acquire(t.Context(), claim("a"))); !errors.Is(err, redisstore.ErrVolatile) {
 		t.Errorf("asked again: got %+v, %v, want ErrVolatile", l, err)
-	}
-}
-
-// infoHook replaces the reply to INFO.
-type infoHook struct{ info func(*redis.StringCmd) }
-
-func (h *infoHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *infoHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h *infoHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		info, ok := cmd.(*redis.StringCmd)
-		if !ok || cmd.Name() != "info" || h.info == nil {
-			return next(ctx, cmd)
-		}
-		h.info(info)
-		return info.Err()
 	}
 }
 

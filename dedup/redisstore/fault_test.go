@@ -25,10 +25,11 @@ import (
 
 // fault replaces replies between the store and its client. The client's own retries are below it.
 type fault struct {
-	before func() error     // an error instead of the call; nil: make the call
-	after  func() error     // an error instead of the reply, after the server has executed the command
-	reply  []any            // instead of the server's
-	change func(args []any) // of the call
+	before func() error           // an error instead of the call; nil: make the call
+	after  func() error           // an error instead of the reply, after the server has executed the command
+	reply  []any                  // instead of the server's
+	change func(args []any)       // of the call
+	info   func(*redis.StringCmd) // is the reply to INFO
 }
 
 func (f *fault) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -39,6 +40,10 @@ func (f *fault) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func (f *fault) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		if info, ok := cmd.(*redis.StringCmd); ok && cmd.Name() == "info" && f.info != nil {
+			f.info(info)
+			return info.Err()
+		}
 		if !strings.HasPrefix(cmd.Name(), "eval") { // a command of the connection itself
 			return next(ctx, cmd)
 		}
