@@ -178,12 +178,6 @@ func TestUnfitServers(t *testing.T) {
 	ctx := t.Context()
 	server := testserver.Redis.Start(t)
 	admin := connect(t, server)
-	needUsers := func(t *testing.T) {
-		if err := admin.Do(ctx, "ACL", "WHOAMI").Err(); err != nil {
-			t.Skipf("Redis before 6 has no users: %v", err)
-		}
-	}
-
 	t.Run("replica", func(t *testing.T) {
 		replica := testserver.Redis.Start(t, func(o *testserver.Options) {
 			o.Args = []string{"--replicaof", testserver.Host, portOf(server)}
@@ -196,33 +190,32 @@ func TestUnfitServers(t *testing.T) {
 			t.Errorf("acquire: got %+v, %v, want ErrReplica", l, err)
 		}
 	})
-	t.Run("no permission", func(t *testing.T) {
-		needUsers(t)
-		must.Do(t, admin.Do(ctx, "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@read", "+@connection", "+eval", "+evalsha", "+time").Err())
-		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "reader", "x" }))
-		if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, redisstore.ErrAccessDenied) {
-			t.Errorf("a command inside the script: got %+v, %v, want ErrAccessDenied", l, err)
-		}
-		if err := s.Check(ctx); !errors.Is(err, redisstore.ErrAccessDenied) {
-			t.Errorf("check: got %v, want ErrAccessDenied", err)
-		}
-	})
-	t.Run("no permission for INFO", func(t *testing.T) {
-		needUsers(t)
-		must.Do(t, admin.Do(ctx, "ACL", "SETUSER", "silent", "on", "nopass", "~*", "+@all", "-info").Err())
-		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "silent", "x" }), durable)
-		if err := s.Check(ctx); !errors.Is(err, redisstore.ErrNotTold) || !errors.Is(err, redisstore.ErrAccessDenied) {
-			t.Errorf("check: got %v, want ErrNotTold and ErrAccessDenied", err)
-		}
-		c := claim("a")
-		c.Key = "test#silent"
-		acquire(t, s, c)
-	})
-	t.Run("wrong password", func(t *testing.T) {
-		needUsers(t)
-		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "nobody", "x" }))
-		if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, redisstore.ErrAccessDenied) {
-			t.Errorf("got %+v, %v, want ErrAccessDenied", l, err)
-		}
-	})
+	for user, tt := range map[string]struct {
+		may            string // "": there is no such user
+		check, acquire error
+	}{
+		"reader": {"+@read +@connection +eval +evalsha +time", redisstore.ErrAccessDenied, redisstore.ErrAccessDenied}, // a command inside the script
+		"silent": {"+@all -info", redisstore.ErrNotTold, nil},
+		"nobody": {"", redisstore.ErrAccessDenied, redisstore.ErrAccessDenied},
+	} {
+		t.Run(user, func(t *testing.T) {
+			if err := admin.Do(ctx, "ACL", "WHOAMI").Err(); err != nil {
+				t.Skipf("Redis before 6 has no users: %v", err)
+			}
+			if tt.may != "" {
+				args := []any{"ACL", "SETUSER", user, "on", "nopass", "~*"}
+				for rule := range strings.FieldsSeq(tt.may) {
+					args = append(args, rule)
+				}
+				must.Do(t, admin.Do(ctx, args...).Err())
+			}
+			s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = user, "x" }), durable)
+			if err := s.Check(ctx); !errors.Is(err, tt.check) || !errors.Is(err, redisstore.ErrAccessDenied) {
+				t.Errorf("check: got %v, want %v and ErrAccessDenied", err, tt.check)
+			}
+			if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, tt.acquire) {
+				t.Errorf("acquire: got %+v, %v, want %v", l, err, tt.acquire)
+			}
+		})
+	}
 }

@@ -59,12 +59,9 @@ type Refusal struct {
 func Refusals(n int) (all []Refusal) {
 	words := strings.Fields("ERR FATAL upstream internal error connection refused failure limit exceeded not allowed from script duplicate key" +
 		" value table does not exist syntax near message body too large timeout denied quota record owner lease expired node shard retry later unknown code")
-	same, anew := rand.New(rand.NewPCG(17, 1)), rand.New(rand.NewPCG(rand.Uint64(), 1))
+	each := [2]*rand.Rand{rand.New(rand.NewPCG(17, 1)), rand.New(rand.NewPCG(rand.Uint64(), 1))}
 	for i := range n {
-		random := same
-		if i%2 == 1 {
-			random = anew
-		}
+		random := each[i%2]
 		r := Refusal{Number: uint16(1 + random.IntN(9999))}
 		for range 5 {
 			r.Code += string("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[random.IntN(36)])

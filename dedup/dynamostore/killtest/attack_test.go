@@ -50,7 +50,7 @@ const attackedRecords, attackedEffects = "attacked", "attacked-effects"
 
 func createAttacked(t *testing.T, url string) (addr string) {
 	addr = strings.TrimPrefix(url, "http://")
-	direct := attackClient(t, addr)
+	direct := attackClient(t, addr, new(illness))
 	for _, table := range []string{attackedRecords, attackedEffects} {
 		must.Do(t, dynamostore.CreateTable(t.Context(), direct, table))
 		t.Cleanup(func() {
@@ -63,7 +63,7 @@ func createAttacked(t *testing.T, url string) (addr string) {
 func attacked(addr string) attack.Target {
 	var ill illness
 	store := func(t *testing.T, addr string) *dynamostore.Store {
-		return must.Get(dynamostore.New(attackClient(t, addr, ill.among), attackedRecords))(t)
+		return must.Get(dynamostore.New(attackClient(t, addr, &ill), attackedRecords))(t)
 	}
 	return attack.Target{
 		Addr:    addr,
@@ -84,7 +84,7 @@ func attacked(addr string) attack.Target {
 		},
 		Effects: func(t *testing.T) map[string]int {
 			counts := map[string]int{}
-			pages := dynamodb.NewScanPaginator(attackClient(t, addr), &dynamodb.ScanInput{TableName: aws.String(attackedEffects), ConsistentRead: aws.Bool(true)})
+			pages := dynamodb.NewScanPaginator(attackClient(t, addr, new(illness)), &dynamodb.ScanInput{TableName: aws.String(attackedEffects), ConsistentRead: aws.Bool(true)})
 			for pages.HasMorePages() {
 				page := must.Get(pages.NextPage(t.Context()))(t)
 				for _, item := range page.Items {
@@ -218,15 +218,11 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-func attackClient(t *testing.T, addr string, through ...func(http.RoundTripper) http.RoundTripper) *dynamodb.Client {
-	direct := http.DefaultTransport.(*http.Transport).Clone()
-	t.Cleanup(direct.CloseIdleConnections)
-	var transport http.RoundTripper = direct
-	for _, wrap := range through {
-		transport = wrap(transport)
-	}
+func attackClient(t *testing.T, addr string, ill *illness) *dynamodb.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(transport.CloseIdleConnections)
 	return dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://" + addr), HTTPClient: &http.Client{Transport: transport},
+		Region: "us-east-1", BaseEndpoint: aws.String("http://" + addr), HTTPClient: &http.Client{Transport: ill.among(transport)},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
 		}),
