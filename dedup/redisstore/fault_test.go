@@ -335,9 +335,7 @@ func TestFlushedScripts(t *testing.T) {
 	client := connect(t, server)
 	s := newStore(t, client)
 	l := acquire(t, s, claim("a"))
-	flush := func() {
-		must.Do(t, client.ScriptFlush(t.Context()).Err())
-	}
+	flush := func() { must.Do(t, client.ScriptFlush(t.Context()).Err()) }
 	flush()
 	l, err := s.Renew(t.Context(), l, time.Minute)
 	if err != nil {

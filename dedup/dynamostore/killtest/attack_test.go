@@ -1,3 +1,4 @@
+// Package killtest_test has a fleet of processes use one table while they are killed, stopped and cut off: see package attack.
 package killtest_test
 
 import (
@@ -29,6 +30,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
+
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 func TestAttackInMemory(t *testing.T) {
 	t.Parallel()
