@@ -54,6 +54,12 @@ func (u unstorable) MarshalJSON() ([]byte, error) {
 
 func (u *unstorable) UnmarshalJSON([]byte) error { return nil }
 
+// notUTF8 is JSON that stores of text would change, such as a [json.RawMessage] may be.
+type notUTF8 struct{}
+
+func (notUTF8) MarshalJSON() ([]byte, error) { return []byte("\"\xff\""), nil }
+func (*notUTF8) UnmarshalJSON([]byte) error  { return nil }
+
 // The effect of a call whose result cannot be stored has happened: it does not happen again, and the call succeeds.
 func TestDoUnstorableResult(t *testing.T) {
 	t.Parallel()
@@ -70,6 +76,7 @@ func TestDoUnstorableResult(t *testing.T) {
 		{"70 KB", do(text), 0, text, dedup.ErrResultTooLarge},
 		{"infinity", do(math.Inf(1)), 0, math.Inf(1), dedup.ErrNoResult},
 		{"not UTF-8", do("a\xff"), 0, "a\xff", dedup.ErrNoResult},
+		{"MarshalJSON of text that is not UTF-8", do(notUTF8{}), 0, notUTF8{}, dedup.ErrNoResult},
 		{"U+FFFD", do("a\ufffd"), 0, "a\ufffd", nil},
 		{"the text of an escape", do(`\ufffd`), 0, `\ufffd`, nil},
 		{"MarshalJSON fails", do(unstorable{Fails: true}), 0, unstorable{Fails: true}, dedup.ErrNoResult},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce/internal/host"
 )
@@ -24,7 +25,7 @@ func (o *Once) encodeResult(p any) (data []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if bytes.Contains(data, replaced) && !comesBack(p, data) {
+	if !utf8.Valid(data) || bytes.Contains(data, replaced) && !comesBack(p, data) { // not valid: by a MarshalJSON or a RawMessage
 		return nil, errNotUTF8
 	}
 	if len(data) > o.o.MaxResult {

@@ -24,6 +24,12 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 		_, err := p.Publish(ctx, e)
 		return err
 	}
+	first := func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+		return publish(x, p, x.Context(), event("g", 1))
+	}
+	limited := func(x *fixture, p *fifo.Publisher, second context.Context) error {
+		return publish(x, p, second, event("g", 1))
+	}
 	for name, tt := range map[string]struct {
 		run   run
 		rules []fault.Rule
@@ -67,23 +73,17 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 			want:  []error{fifo.ErrNotSent, fifo.ErrGroupHalted},
 		},
 		"not in flight": {
-			run: func(x *fixture, p *fifo.Publisher, second context.Context) error {
-				return publish(x, p, second, event("g", 1))
-			},
+			run:  limited,
 			opts: fifo.Options{Linger: time.Hour},
 			want: []error{fifo.ErrNotSent, context.DeadlineExceeded},
 		},
 		"refused": {
-			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
-				return publish(x, p, x.Context(), event("g", 1))
-			},
+			run:   first,
 			rules: []fault.Rule{refused},
 			want:  []error{fifo.ErrNotSent, fifo.ErrRefused},
 		},
 		"in a request that was refused": {
-			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
-				return publish(x, p, x.Context(), event("g", 1))
-			},
+			run:   first,
 			rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"}},
 			want:  []error{fifo.ErrNotSent},
 		},
@@ -100,16 +100,12 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 			want: []error{fifo.ErrNotSent, fifo.ErrRefused},
 		},
 		"no answer in the window": {
-			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
-				return publish(x, p, x.Context(), event("g", 1))
-			},
+			run:   first,
 			rules: []fault.Rule{lost},
 			want:  []error{fifo.ErrUnknownOutcome},
 		},
 		"no answer in the caller's time": {
-			run: func(x *fixture, p *fifo.Publisher, second context.Context) error {
-				return publish(x, p, second, event("g", 1))
-			},
+			run:   limited,
 			rules: []fault.Rule{slow},
 			want:  []error{fifo.ErrUnknownOutcome, context.DeadlineExceeded},
 		},

@@ -71,9 +71,7 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 		}, func(g dedup.Grant, _ error) bool { return g.Verdict == dedup.VerdictGranted && !g.Lease.Takeover }},
 		{"completed, retention over, with a fence far ahead", func() values {
 			return values{attrStatus: text(completed), TTLAttribute: seconds(-time.Minute), attrFence: millisIn(time.Hour)}
-		}, func(g dedup.Grant, _ error) bool {
-			return g.Lease.Fence > time.Now().Add(59*time.Minute).UnixMilli()
-		}},
+		}, func(g dedup.Grant, _ error) bool { return g.Lease.Fence > time.Now().Add(59*time.Minute).UnixMilli() }},
 		{"neither", func() values {
 			return values{attrStatus: text("EXPIRED"), TTLAttribute: seconds(-time.Hour)}
 		}, func(_ dedup.Grant, err error) bool {

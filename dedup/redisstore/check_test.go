@@ -125,7 +125,7 @@ func TestUntoldConfiguration(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := connect(t, server)
-			client.AddHook(&infoHook{tt.info})
+			client.AddHook(&fault{info: tt.info})
 			var log strings.Builder
 			var lines host.Lines
 			s := newStore(t, client, func(o *redisstore.Options) {
@@ -158,7 +158,7 @@ func TestUntoldConfiguration(t *testing.T) {
 func TestFirstAcquireWithoutAServer(t *testing.T) {
 	t.Parallel()
 	client := connect(t, testserver.Redis.Start(t))
-	away := &infoHook{func(cmd *redis.StringCmd) {
+	away := &fault{info: func(cmd *redis.StringCmd) {
 		cmd.SetErr(&net.OpError{Op: "dial", Err: errors.New("connection refused")})
 	}}
 	client.AddHook(away)
@@ -172,38 +172,12 @@ func TestFirstAcquireWithoutAServer(t *testing.T) {
 	}
 }
 
-// infoHook replaces the reply to INFO.
-type infoHook struct{ info func(*redis.StringCmd) }
-
-func (h *infoHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *infoHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h *infoHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		info, ok := cmd.(*redis.StringCmd)
-		if !ok || cmd.Name() != "info" || h.info == nil {
-			return next(ctx, cmd)
-		}
-		h.info(info)
-		return info.Err()
-	}
-}
-
 // Problems that real servers report: each is a typed error, and never a lease.
 func TestUnfitServers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := testserver.Redis.Start(t)
 	admin := connect(t, server)
-	needUsers := func(t *testing.T) {
-		if err := admin.Do(ctx, "ACL", "WHOAMI").Err(); err != nil {
-			t.Skipf("Redis before 6 has no users: %v", err)
-		}
-	}
-
 	t.Run("replica", func(t *testing.T) {
 		replica := testserver.Redis.Start(t, func(o *testserver.Options) {
 			o.Args = []string{"--replicaof", testserver.Host, portOf(server)}
@@ -216,33 +190,32 @@ func TestUnfitServers(t *testing.T) {
 			t.Errorf("acquire: got %+v, %v, want ErrReplica", l, err)
 		}
 	})
-	t.Run("no permission", func(t *testing.T) {
-		needUsers(t)
-		must.Do(t, admin.Do(ctx, "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@read", "+@connection", "+eval", "+evalsha", "+time").Err())
-		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "reader", "x" }))
-		if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, redisstore.ErrAccessDenied) {
-			t.Errorf("a command inside the script: got %+v, %v, want ErrAccessDenied", l, err)
-		}
-		if err := s.Check(ctx); !errors.Is(err, redisstore.ErrAccessDenied) {
-			t.Errorf("check: got %v, want ErrAccessDenied", err)
-		}
-	})
-	t.Run("no permission for INFO", func(t *testing.T) {
-		needUsers(t)
-		must.Do(t, admin.Do(ctx, "ACL", "SETUSER", "silent", "on", "nopass", "~*", "+@all", "-info").Err())
-		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "silent", "x" }), durable)
-		if err := s.Check(ctx); !errors.Is(err, redisstore.ErrNotTold) || !errors.Is(err, redisstore.ErrAccessDenied) {
-			t.Errorf("check: got %v, want ErrNotTold and ErrAccessDenied", err)
-		}
-		c := claim("a")
-		c.Key = "test#silent"
-		acquire(t, s, c)
-	})
-	t.Run("wrong password", func(t *testing.T) {
-		needUsers(t)
-		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "nobody", "x" }))
-		if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, redisstore.ErrAccessDenied) {
-			t.Errorf("got %+v, %v, want ErrAccessDenied", l, err)
-		}
-	})
+	for user, tt := range map[string]struct {
+		may            string // "": there is no such user
+		check, acquire error
+	}{
+		"reader": {"+@read +@connection +eval +evalsha +time", redisstore.ErrAccessDenied, redisstore.ErrAccessDenied}, // a command inside the script
+		"silent": {"+@all -info", redisstore.ErrNotTold, nil},
+		"nobody": {"", redisstore.ErrAccessDenied, redisstore.ErrAccessDenied},
+	} {
+		t.Run(user, func(t *testing.T) {
+			if err := admin.Do(ctx, "ACL", "WHOAMI").Err(); err != nil {
+				t.Skipf("Redis before 6 has no users: %v", err)
+			}
+			if tt.may != "" {
+				args := []any{"ACL", "SETUSER", user, "on", "nopass", "~*"}
+				for rule := range strings.FieldsSeq(tt.may) {
+					args = append(args, rule)
+				}
+				must.Do(t, admin.Do(ctx, args...).Err())
+			}
+			s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = user, "x" }), durable)
+			if err := s.Check(ctx); !errors.Is(err, tt.check) || !errors.Is(err, redisstore.ErrAccessDenied) {
+				t.Errorf("check: got %v, want %v and ErrAccessDenied", err, tt.check)
+			}
+			if l, err := granted.Lease(s.Acquire(ctx, claim("a"))); !errors.Is(err, tt.acquire) {
+				t.Errorf("acquire: got %+v, %v, want %v", l, err, tt.acquire)
+			}
+		})
+	}
 }

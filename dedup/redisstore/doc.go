@@ -33,13 +33,14 @@
 //
 // # The record
 //
-// A record is a hash at [Options.Prefix] + the record's key. It has about 250 bytes, and up to 300 more for a failure's
+// A record is a hash at [Options.Prefix] + the record's key. It has about 270 bytes, and up to 300 more for a failure's
 // text:
 //
 //	status                 INPROGRESS or COMPLETED
 //	owner                  the delivery attempt, kept after a release to refuse late copies of its commands
 //	fence                  grows with every owner
 //	until                  end of the lease, milliseconds of the server's clock, or 0 after a release
+//	lease_length           milliseconds of the lease, for a server's clock that was ahead
 //	receive_count          receive count at the last acquire
 //	error                  the last failure, at most 256 bytes
 //	data, validation       result and payload hash, if used

@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -59,24 +58,6 @@ func TestRestart(t *testing.T) {
 				t.Errorf("%d effects, want %d", effects, tt.effects)
 			}
 		})
-	}
-}
-
-// An owner whose record was lost in a restart gets ErrLeaseLost, and does not create the record again: another owner may
-// have had the key since.
-func TestOwnerOfALostRecord(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	server := testserver.Redis.Start(t)
-	s := newStore(t, connect(t, server))
-	l := acquire(t, s, claim("a"))
-	server.Kill()
-	server.Restart(t)
-	if _, err := s.Renew(ctx, l, time.Minute); !errors.Is(err, sqsonce.ErrLeaseLost) {
-		t.Errorf("renew: got %v, want ErrLeaseLost", err)
-	}
-	if err := s.Complete(ctx, l, dedup.Result{}); !errors.Is(err, sqsonce.ErrLeaseLost) {
-		t.Errorf("complete: got %v, want ErrLeaseLost", err)
 	}
 }
 

@@ -30,71 +30,64 @@ func TestKindsOfErrors(t *testing.T) {
 		return refusal("ERR Error running script (call to f_1): @user_script:15: @user_script: 15: " + text)
 	}
 	for _, tt := range []struct {
-		err     error
 		kind    string
 		problem error // nil: no *ServerError
+		errs    []error
 	}{
-		{refusal("LOADING Redis is loading the dataset in memory"), unavailable, nil},
-		{refusal("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."), unavailable, nil},
-		{refusal("NOREPLICAS Not enough good replicas to write."), unavailable, nil},
-		{refusal("CLUSTERDOWN The cluster is down"), unavailable, nil},
-		{refusal("TRYAGAIN Multiple keys request during rehashing of slot"), unavailable, nil},
-		{refusal("MOVED 3999 127.0.0.1:6381"), unavailable, nil},
-		{refusal("ASK 3999 127.0.0.1:6381"), unavailable, nil},
-		{refusal("BUSY Redis is busy running a script."), unavailable, nil},
-		{refusal("ERR max number of clients reached"), unavailable, nil},
-		{inScript("-CLUSTERDOWN The cluster is down"), unavailable, nil},
-		{refusal("READONLY You can't write against a read only replica."), unavailable, redisstore.ErrReplica},
-		{inScript("-READONLY You can't write against a read only replica."), unavailable, redisstore.ErrReplica},
-		{refusal("OOM command not allowed when used memory > 'maxmemory'."), unavailable, redisstore.ErrMemory},
-		{inScript("-OOM command not allowed when used memory > 'maxmemory'."), unavailable, redisstore.ErrMemory},
-		{refusal("MISCONF Errors writing to the AOF file: No space left on device"), unavailable, redisstore.ErrDisk},
-
-		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, unavailable, nil},
-		{&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host"}}, unavailable, nil},
-		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, unavailable, nil},
-		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, unavailable, nil},
-		{io.EOF, unavailable, nil},
-		{io.ErrUnexpectedEOF, unavailable, nil},
-		{redis.ErrPoolTimeout, unavailable, nil},
-		{refusal("ERR internal error"), unavailable, nil},
-		{refusal("ERR max daily request limit exceeded. Limit: 10000, Usage: 10000."), unavailable, nil},
-		{inScript("attempt to perform arithmetic on a nil value"), unavailable, nil},
-		{context.DeadlineExceeded, unavailable, nil},
-		{errors.New("redis: all sentinels specified in configuration are unreachable"), unavailable, nil},
-
-		{refusal("NOAUTH Authentication required."), misconfigured, redisstore.ErrAccessDenied},
-		{refusal("WRONGPASS invalid username-password pair or user is disabled."), misconfigured, redisstore.ErrAccessDenied},
-		{refusal("ERR invalid password"), misconfigured, redisstore.ErrAccessDenied},
-		{refusal("ERR Client sent AUTH, but no password is set"), misconfigured, redisstore.ErrAccessDenied},
-		{refusal("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"), misconfigured, redisstore.ErrAccessDenied},
-		{refusal("NOPERM this user has no permissions to run the 'evalsha' command"), misconfigured, redisstore.ErrAccessDenied},
-		{inScript("The user executing the script can't run this command or subcommand"), misconfigured, redisstore.ErrAccessDenied},
-		{refusal("DENIED Redis is running in protected mode because protected mode is enabled"), misconfigured, redisstore.ErrAccessDenied},
-		{refusal("ERR unknown command 'EVALSHA'"), misconfigured, redisstore.ErrCommand},
-		{inScript("Unknown Redis command called from Lua script"), misconfigured, redisstore.ErrCommand},
-		{refusal("ERR Unknown Redis command called from script script: 1, on @user_script:4."), misconfigured, redisstore.ErrCommand},
-		{refusal("ERR DB index is out of range"), misconfigured, redisstore.ErrCommand},
-		{refusal("ERR invalid DB index"), misconfigured, redisstore.ErrCommand},
-		{refusal("ERR SELECT is not allowed in cluster mode"), misconfigured, redisstore.ErrCommand},
-		{refusal("ERR This instance has cluster support disabled"), misconfigured, redisstore.ErrCommand},
-		{redis.ErrClosed, misconfigured, nil},
-
-		{refusal("WRONGTYPE Operation against a key holding the wrong kind of value"), record, nil},
-		{inScript("WRONGTYPE Operation against a key holding the wrong kind of value"), record, nil},
-		{fmt.Errorf("%w: x", dedup.ErrRecord), record, nil},
+		{unavailable, nil, []error{
+			refusal("LOADING Redis is loading the dataset in memory"), refusal("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."),
+			refusal("NOREPLICAS Not enough good replicas to write."), refusal("CLUSTERDOWN The cluster is down"),
+			refusal("TRYAGAIN Multiple keys request during rehashing of slot"), refusal("MOVED 3999 127.0.0.1:6381"), refusal("ASK 3999 127.0.0.1:6381"),
+			refusal("BUSY Redis is busy running a script."), refusal("ERR max number of clients reached"), inScript("-CLUSTERDOWN The cluster is down"),
+			&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host"}},
+			&net.OpError{Op: "read", Err: syscall.ECONNRESET}, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, io.EOF, io.ErrUnexpectedEOF,
+			redis.ErrPoolTimeout, refusal("ERR internal error"), refusal("ERR max daily request limit exceeded. Limit: 10000, Usage: 10000."),
+			inScript("attempt to perform arithmetic on a nil value"), context.DeadlineExceeded,
+			errors.New("redis: all sentinels specified in configuration are unreachable"),
+		}},
+		{unavailable, redisstore.ErrReplica, []error{
+			refusal("READONLY You can't write against a read only replica."), inScript("-READONLY You can't write against a read only replica."),
+		}},
+		{unavailable, redisstore.ErrMemory, []error{
+			refusal("OOM command not allowed when used memory > 'maxmemory'."), inScript("-OOM command not allowed when used memory > 'maxmemory'."),
+		}},
+		{unavailable, redisstore.ErrDisk, []error{
+			refusal("MISCONF Errors writing to the AOF file: No space left on device"),
+		}},
+		{misconfigured, redisstore.ErrAccessDenied, []error{
+			refusal("NOAUTH Authentication required."), refusal("WRONGPASS invalid username-password pair or user is disabled."), refusal("ERR invalid password"),
+			refusal("ERR Client sent AUTH, but no password is set"),
+			refusal("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"),
+			refusal("NOPERM this user has no permissions to run the 'evalsha' command"),
+			inScript("The user executing the script can't run this command or subcommand"),
+			refusal("DENIED Redis is running in protected mode because protected mode is enabled"),
+		}},
+		{misconfigured, redisstore.ErrCommand, []error{
+			refusal("ERR unknown command 'EVALSHA'"), inScript("Unknown Redis command called from Lua script"),
+			refusal("ERR Unknown Redis command called from script script: 1, on @user_script:4."), refusal("ERR DB index is out of range"),
+			refusal("ERR invalid DB index"), refusal("ERR SELECT is not allowed in cluster mode"), refusal("ERR This instance has cluster support disabled"),
+		}},
+		{misconfigured, nil, []error{
+			redis.ErrClosed,
+		}},
+		{record, nil, []error{
+			refusal("WRONGTYPE Operation against a key holding the wrong kind of value"),
+			inScript("WRONGTYPE Operation against a key holding the wrong kind of value"), fmt.Errorf("%w: x", dedup.ErrRecord),
+		}},
 	} {
-		got := redisstore.Explain("acquire", fmt.Errorf("a caller's text: %w", tt.err))
-		kind := record
-		switch {
-		case errors.Is(got, sqsonce.ErrMisconfigured) && errors.Is(got, sqsonce.ErrUnavailable):
-			kind = misconfigured
-		case errors.Is(got, sqsonce.ErrUnavailable):
-			kind = unavailable
-		}
-		serverErr, isServerError := errors.AsType[*redisstore.ServerError](got)
-		if kind != tt.kind || isServerError != (tt.problem != nil) || isServerError && serverErr.Problem != tt.problem || !errors.Is(got, tt.err) {
-			t.Errorf("%q: got %q, which is %s, want %s with problem %v", tt.err, got, kind, tt.kind, tt.problem)
+		for _, err := range tt.errs {
+			got := redisstore.Explain("acquire", fmt.Errorf("a caller's text: %w", err))
+			kind := record
+			switch {
+			case errors.Is(got, sqsonce.ErrMisconfigured) && errors.Is(got, sqsonce.ErrUnavailable):
+				kind = misconfigured
+			case errors.Is(got, sqsonce.ErrUnavailable):
+				kind = unavailable
+			}
+			serverErr, isServerError := errors.AsType[*redisstore.ServerError](got)
+			if kind != tt.kind || isServerError != (tt.problem != nil) || isServerError && serverErr.Problem != tt.problem || !errors.Is(got, err) {
+				t.Errorf("%q: got %q, which is %s, want %s with problem %v", err, got, kind, tt.kind, tt.problem)
+			}
 		}
 	}
 }

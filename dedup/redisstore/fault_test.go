@@ -25,9 +25,11 @@ import (
 
 // fault replaces replies between the store and its client. The client's own retries are below it.
 type fault struct {
-	before func() error // an error instead of the call; nil: make the call
-	after  func() error // an error instead of the reply, after the server has executed the command
-	reply  []any        // instead of the server's
+	before func() error           // an error instead of the call; nil: make the call
+	after  func() error           // an error instead of the reply, after the server has executed the command
+	reply  []any                  // instead of the server's
+	change func(args []any)       // of the call
+	info   func(*redis.StringCmd) // is the reply to INFO
 }
 
 func (f *fault) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -38,6 +40,10 @@ func (f *fault) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func (f *fault) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		if info, ok := cmd.(*redis.StringCmd); ok && cmd.Name() == "info" && f.info != nil {
+			f.info(info)
+			return info.Err()
+		}
 		if !strings.HasPrefix(cmd.Name(), "eval") { // a command of the connection itself
 			return next(ctx, cmd)
 		}
@@ -46,6 +52,9 @@ func (f *fault) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 				cmd.SetErr(err)
 				return err
 			}
+		}
+		if f.change != nil {
+			f.change(cmd.Args())
 		}
 		err := next(ctx, cmd)
 		if c, ok := cmd.(*redis.Cmd); ok && f.reply != nil && err == nil {
@@ -326,9 +335,7 @@ func TestFlushedScripts(t *testing.T) {
 	client := connect(t, server)
 	s := newStore(t, client)
 	l := acquire(t, s, claim("a"))
-	flush := func() {
-		must.Do(t, client.ScriptFlush(t.Context()).Err())
-	}
+	flush := func() { must.Do(t, client.ScriptFlush(t.Context()).Err()) }
 	flush()
 	l, err := s.Renew(t.Context(), l, time.Minute)
 	if err != nil {

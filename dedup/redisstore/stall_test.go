@@ -3,13 +3,10 @@ package redisstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,67 +28,6 @@ func newProxy(t *testing.T, server *testserver.Server) *netfault.Proxy {
 	p := must.Get(netfault.Start(server.Addr()))(t)
 	t.Cleanup(func() { must.Do(t, p.Close()) })
 	return p
-}
-
-// The server stalls with 40 acquires under way, and goes on when all of them were given up. No event looks like a crash: no
-// handler has run. TestAttack has a network that stalls.
-func TestStall(t *testing.T) {
-	t.Parallel()
-	server := testserver.Redis.Start(t)
-	const events = 40
-	prefix := t.Name() + ":"
-	var runs atomic.Int64
-	consumer := func() sqsonce.Handler {
-		client := connect(t, server, func(o *redis.Options) { o.PoolSize = 2 * events })
-		store := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }))(t)
-		once := must.Get(dedup.New(store, "billing", func(o *dedup.Options) {
-			o.OnCrash, o.CacheSize, o.PeerWait, o.Logger = dedup.OnCrashBlock, -1, -1, slog.New(slog.DiscardHandler)
-			o.LeaseDuration, o.CallTimeout = 2*time.Second, time.Second
-		}))(t)
-		return once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
-	}
-	deliver := func(h sqsonce.Handler, names string, receive int) []error {
-		errs := make([]error, events)
-		var wg sync.WaitGroup
-		for i := range events {
-			wg.Go(func() { errs[i] = h(t.Context(), event(fmt.Sprint(names, i), receive)) })
-		}
-		wg.Wait()
-		return errs
-	}
-
-	a := consumer()
-	deliver(a, "earlier", 1) // has a connection for each, and the server's time
-	runs.Store(0)
-	must.Do(t, server.Pause())
-	for i, err := range deliver(a, "stalled", 1) {
-		if !errors.Is(err, sqsonce.ErrUnavailable) {
-			t.Errorf("event %d during the stall: got %v, want ErrUnavailable", i, err)
-		}
-	}
-	must.Do(t, server.Resume())
-	if n := runs.Load(); n != 0 {
-		t.Fatalf("%d handlers have run without a reply", n)
-	}
-
-	b := consumer()
-	crashed := 0
-	await(t, "every event has run or crashed", func() bool {
-		crashed = 0
-		waiting := 0
-		for _, err := range deliver(b, "stalled", 2) {
-			switch {
-			case errors.Is(err, dedup.ErrCrashed):
-				crashed++
-			case err != nil:
-				waiting++
-			}
-		}
-		return waiting == 0
-	})
-	if crashed > 0 || runs.Load() != events {
-		t.Errorf("%d of %d events look like a crash, and %d have run", crashed, events, runs.Load())
-	}
 }
 
 // The requests of an acquire that its caller has given up are refused by a server that executes them later.
@@ -262,12 +198,4 @@ func scripts(t *testing.T, admin *redis.Client) int {
 		t.Fatalf("commandstats: %v: %s", err, info)
 	}
 	return n
-}
-
-// event is a message of an event of its own.
-func event(name string, receive int) *sqsonce.Message {
-	m := message(receive)
-	m.ID = name
-	m.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "String", String: name}
-	return m
 }

@@ -62,7 +62,8 @@ const defaultPrefix = "sqsonce:"
 //
 // Only the server's clock decides. For its owner a lease lasts from when the owner sent the request. For others it lasts
 // from when the server received the request. If the server's clock jumps forward by more than the rest of a lease, the
-// lease ends too early for others. A failover does the same if the two servers' clocks differ. Synchronise the servers'
+// lease ends too early for others. A failover does the same if the two servers' clocks differ. If the clock jumps back, a
+// lease lasts no longer than its length from when another delivery meets it. Synchronise the servers'
 // clocks, and let them adjust slowly.
 //
 // If a server or the network to it stalls, the server executes requests later, including those that were given up. So an
@@ -130,7 +131,9 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 	}
 	switch r.status() {
 	case "renewed":
-		l.Until = r.ownerEnd(1)
+		if end := r.ownerEnd(1); end.After(l.Until) {
+			l.Until = end
+		}
 		return l, explain("renew", r.err)
 	case "lost":
 		return dedup.Lease{}, sqsonce.ErrLeaseLost

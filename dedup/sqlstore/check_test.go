@@ -25,9 +25,7 @@ func TestProblems(t *testing.T) {
 		// make returns a database that cannot be used, and the dialect that a user has chosen for it.
 		make func(t *testing.T, b *Bed) (*sql.DB, Dialect)
 	}{
-		{"no table", ErrNoTable, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
-			return b.DB, b.Dialect.WithPrefix("other_")
-		}},
+		{"no table", ErrNoTable, func(t *testing.T, b *Bed) (*sql.DB, Dialect) { return b.DB, b.Dialect.WithPrefix("other_") }},
 		{"an old schema", ErrSchemaVersion, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
 			d := b.Dialect.WithPrefix("old_")
 			must.Do(t, migrateTo(t.Context(), b.DB, d, SchemaVersion()-1))

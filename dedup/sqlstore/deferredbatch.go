@@ -74,7 +74,8 @@ func (d *Deferred) insertHalves(ctx context.Context, rows []row) []error {
 	return []error{explain(d.store.dialect, "receive", err)}
 }
 
-// answers reports whether the database takes a small statement.
+// answers reports whether the database takes a small statement. A row that is too large for MySQL ends the connection, which the
+// pool then has for the next statement: only another failure counts.
 func (d *Deferred) answers(ctx context.Context) bool {
-	return d.store.base.WithTimeout(ctx, d.store.db.PingContext) == nil
+	return d.store.retry(ctx, "ask", d.store.db.PingContext) == nil
 }

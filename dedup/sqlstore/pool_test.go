@@ -206,9 +206,7 @@ func TestPoolerInTransactionMode(t *testing.T) {
 	s := newStore(t, b)
 	once := must.Get(dedup.New(s, "once"))(t)
 	plain := once.Handler(func(context.Context, *sqsonce.Message) error { return nil })
-	inbox := newInbox(t, s).Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
-		return addTen(ctx, tx)
-	})
+	inbox := newInbox(t, s).Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error { return addTen(ctx, tx) })
 	d := newDeferred(t, s)
 	_, stop := process(t, d, book)
 	const events, workers = 40, 8

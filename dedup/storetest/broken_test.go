@@ -321,6 +321,10 @@ func (s *switchable) Complete(ctx context.Context, l dedup.Lease, res dedup.Resu
 	if r == nil || !time.Now().Before(r.Until) && s.has("refuses a late complete") || r.done && s.has("completes once only") {
 		return sqsonce.ErrLeaseLost
 	}
+	longest, limited := map[string]int{"keeps hashes of 64 bytes": 64, "keeps results of 64 KB": 64 << 10}[s.defect]
+	if limited && max(len(l.Validation), len(res.Data)) > longest || s.has("refuses a reason with a NUL") && res.Skipped != nil {
+		return errors.New("value too long, or not text")
+	}
 	if res.Validation == "" && !s.has("forgets the claim's validation") {
 		res.Validation = r.Validation
 	}
@@ -360,6 +364,9 @@ func (s *switchable) Release(ctx context.Context, l dedup.Lease, cause error) er
 	}
 	r.released, r.done = true, false
 	if cause != nil && !s.has("drops the error") {
+		if s.has("refuses an error with a NUL") && strings.Contains(cause.Error(), "\x00") {
+			return errors.New("not text")
+		}
 		r.err = cause.Error()
 		if !s.has("keeps an error of any length") {
 			r.err = strings.ToValidUTF8(r.err[:min(len(r.err), 256)], "")

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -28,17 +29,19 @@ var completeCases = []testCase{
 		x.completed(c, "with NoTakeover after a complete")
 	}},
 	{name: "complete/result is replayed", run: func(x *exam) {
-		data := []byte(`{"charge":"ch_1","note":"zażółć ` + "\u2028" + `"}`)
+		// The longest that dedup gives to a store: the event has had its effect when they are stored.
+		data := []byte(`{"note":"zażółć ` + "\u2028" + strings.Repeat("x", 350<<10-26) + `"}`)
+		hash := strings.Repeat(`a'"\%_ ~`, 16)
 		c := x.claim("a")
-		c.Validation = "hash"
-		x.complete(x.acquire(c), dedup.Result{Data: bytes.Clone(data), Validation: "hash"})
+		c.Validation = hash
+		x.complete(x.acquire(c), dedup.Result{Data: bytes.Clone(data), Validation: hash})
 		for _, owner := range []string{"b", "c"} {
 			r := x.completed(x.claim(owner), "after a complete with a result")
 			if !bytes.Equal(r.Data, data) {
-				x.fatalf("Result.Data: got %q, want %q", r.Data, data)
+				x.fatalf("Result.Data: got %d bytes, %.40q, want %d, %.40q", len(r.Data), r.Data, len(data), data)
 			}
-			if r.Validation != "hash" {
-				x.fatalf("Result.Validation: got %q, want %q", r.Validation, "hash")
+			if r.Validation != hash {
+				x.fatalf("Result.Validation: got %q, want %q", r.Validation, hash)
 			}
 		}
 	}},
@@ -104,6 +107,8 @@ var completeCases = []testCase{
 	{name: "complete/without a record refused", run: func(x *exam) {
 		l := dedup.Lease{Key: key, Owner: "a", Fence: 1, Until: time.Now().Add(x.Lease), Retention: time.Hour}
 		x.lost("Complete without a record", x.Complete(x.ctx, l, dedup.Result{}))
+		_, err := x.Renew(x.ctx, l, x.Lease)
+		x.lost("Renew without a record", err)
 		x.acquire(x.claim("b"))
 	}},
 	{name: "complete/cancelled before the call changes nothing", run: func(x *exam) {

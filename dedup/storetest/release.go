@@ -39,6 +39,15 @@ var rerenewCases = []testCase{
 			x.fatalf("LastError of a long cause: got %d bytes, %.60q, want at most 256 of its beginning in whole characters", n, b.LastError)
 		}
 	}},
+	{name: "release/texts of any bytes", run: func(x *exam) {
+		text := errors.New("declined\x00\xff")
+		x.release(x.acquire(x.claim("a")), text)
+		b := x.acquire(x.claim("b"))
+		if !strings.HasPrefix(b.LastError, "declined") || !utf8.ValidString(b.LastError) {
+			x.fatalf("LastError: got %q, want UTF-8 that begins with %q", b.LastError, "declined")
+		}
+		x.complete(b, dedup.Result{Skipped: text})
+	}},
 	{name: "release/twice", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
 		x.release(l, errors.New("once"))

@@ -55,12 +55,13 @@ type Refusal struct {
 	Text   string
 }
 
-// Refusals are n errors that nobody has written a list of: the same ones each time.
+// Refusals are n errors that nobody has written a list of: every second one is the same each time, the others are drawn anew.
 func Refusals(n int) (all []Refusal) {
 	words := strings.Fields("ERR FATAL upstream internal error connection refused failure limit exceeded not allowed from script duplicate key" +
 		" value table does not exist syntax near message body too large timeout denied quota record owner lease expired node shard retry later unknown code")
-	random := rand.New(rand.NewPCG(17, 1))
-	for range n {
+	each := [2]*rand.Rand{rand.New(rand.NewPCG(17, 1)), rand.New(rand.NewPCG(rand.Uint64(), 1))}
+	for i := range n {
+		random := each[i%2]
 		r := Refusal{Number: uint16(1 + random.IntN(9999))}
 		for range 5 {
 			r.Code += string("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[random.IntN(36)])

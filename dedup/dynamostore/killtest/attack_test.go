@@ -1,14 +1,19 @@
+// Package killtest_test has a fleet of processes use one table while they are killed, stopped and cut off: see package attack.
 package killtest_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +30,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
+
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 func TestAttackInMemory(t *testing.T) {
 	t.Parallel()
@@ -46,7 +53,7 @@ const attackedRecords, attackedEffects = "attacked", "attacked-effects"
 
 func createAttacked(t *testing.T, url string) (addr string) {
 	addr = strings.TrimPrefix(url, "http://")
-	direct := attackClient(t, addr)
+	direct := attackClient(t, addr, new(illness))
 	for _, table := range []string{attackedRecords, attackedEffects} {
 		must.Do(t, dynamostore.CreateTable(t.Context(), direct, table))
 		t.Cleanup(func() {
@@ -57,15 +64,16 @@ func createAttacked(t *testing.T, url string) (addr string) {
 }
 
 func attacked(addr string) attack.Target {
+	var ill illness
 	store := func(t *testing.T, addr string) *dynamostore.Store {
-		s := must.Get(dynamostore.New(attackClient(t, addr), attackedRecords))(t)
-		return s
+		return must.Get(dynamostore.New(attackClient(t, addr, &ill), attackedRecords))(t)
 	}
 	return attack.Target{
 		Addr:    addr,
 		Doubles: true,
 		// DynamoDB tells the time in seconds: a lease is over for others up to 2.4 s after its end.
 		Takeover: 4 * time.Second,
+		Faults:   ill.faults(),
 		Store:    func(t *testing.T, addr string) dedup.Store { return &defective{store(t, addr), os.Getenv(envDefect)} },
 		Inbox: func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
 			inbox := must.Get(dynamostore.NewInbox(store(t, addr), "inbox", attack.Options))(t)
@@ -79,7 +87,7 @@ func attacked(addr string) attack.Target {
 		},
 		Effects: func(t *testing.T) map[string]int {
 			counts := map[string]int{}
-			pages := dynamodb.NewScanPaginator(attackClient(t, addr), &dynamodb.ScanInput{TableName: aws.String(attackedEffects), ConsistentRead: aws.Bool(true)})
+			pages := dynamodb.NewScanPaginator(attackClient(t, addr, new(illness)), &dynamodb.ScanInput{TableName: aws.String(attackedEffects), ConsistentRead: aws.Bool(true)})
 			for pages.HasMorePages() {
 				page := must.Get(pages.NextPage(t.Context()))(t)
 				for _, item := range page.Items {
@@ -165,11 +173,63 @@ func (s *defective) Complete(ctx context.Context, l dedup.Lease, r dedup.Result)
 	return err
 }
 
-func attackClient(t *testing.T, addr string) *dynamodb.Client {
+// illness is what the service answers at present to some of the requests; nil: nothing of its own.
+type illness struct{ answers atomic.Pointer[[]refusal] }
+
+// refusal is an answer.
+type refusal struct {
+	status     int
+	code, text string
+	reads      bool // also to reads
+}
+
+func (i *illness) faults() []attack.Fault {
+	fault := func(name string, answers ...refusal) attack.Fault {
+		return attack.Fault{Name: name, Begin: func(*testing.T) (end func()) {
+			i.answers.Store(&answers)
+			return func() { i.answers.Store(nil) }
+		}}
+	}
+	var unlisted []refusal
+	for n, r := range testserver.Refusals(100) {
+		unlisted = append(unlisted, refusal{400 + n%2*100, r.Code + "Exception", r.Text, true})
+	}
+	return []attack.Fault{
+		fault("login refused", refusal{400, "UnrecognizedClientException", "The security token is invalid.", true}, refusal{400, "ExpiredTokenException", "expired", true}),
+		fault("throttled", refusal{400, "ThrottlingException", "Rate exceeded", true}, refusal{400, "ProvisionedThroughputExceededException", "slow down", true}),
+		fault("read-only", refusal{400, "AccessDeniedException", "not authorized to write", false}),
+		fault("unlisted codes", unlisted...),
+	}
+}
+
+// among answers half of the requests of a fault that has several answers, and every request otherwise.
+func (i *illness) among(next http.RoundTripper) http.RoundTripper {
+	return transport(func(r *http.Request) (*http.Response, error) {
+		all := i.answers.Load()
+		if all == nil || len(*all) > 1 && rand.IntN(2) == 0 {
+			return next.RoundTrip(r)
+		}
+		a := (*all)[rand.IntN(len(*all))]
+		if _, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); !a.reads && (op == "GetItem" || op == "DescribeTable") {
+			return next.RoundTrip(r)
+		}
+		body := fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, a.code, a.text)
+		return &http.Response{
+			StatusCode: a.status, Body: io.NopCloser(strings.NewReader(body)), Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{"X-Amzn-Requestid": {"ill"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}},
+		}, nil
+	})
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+func attackClient(t *testing.T, addr string, ill *illness) *dynamodb.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(transport.CloseIdleConnections)
 	return dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://" + addr), HTTPClient: &http.Client{Transport: transport},
+		Region: "us-east-1", BaseEndpoint: aws.String("http://" + addr), HTTPClient: &http.Client{Transport: ill.among(transport)},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
 		}),

@@ -17,3 +17,16 @@ local function overwrite(...)
   redis.call('HDEL', KEYS[1], '')
   redis.call('HSET', KEYS[1], ...)
 end
+
+-- remains is what remains of a lease in ms. A lease with more left than it was granted for was written while the server's clock was
+-- ahead. It is shortened, so that the event of an owner that crashed waits for one lease. The owner may live: it counts from when it
+-- sent its last write, and that was before now.
+local function remains(now, ends, length)
+  local rest = (tonumber(ends) or 0) - now
+  length = tonumber(length)
+  if length and rest > length then
+    rest = length
+    overwrite('until', whole(now + rest))
+  end
+  return rest
+end

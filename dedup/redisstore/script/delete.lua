@@ -1,7 +1,7 @@
 -- KEYS: record. ARGV: 1 to delete a live lease too.
-local status, ends = unpack(redis.call('HMGET', KEYS[1], 'status', 'until'))
+local status, ends, length = unpack(redis.call('HMGET', KEYS[1], 'status', 'until', 'lease_length'))
 if ARGV[1] ~= '1' and status == 'INPROGRESS' then
-  local rest = (tonumber(ends) or 0) - clock()
+  local rest = remains(clock(), ends, length)
   if rest > 0 then return {'leased', rest} end
 end
 redis.call('DEL', KEYS[1])

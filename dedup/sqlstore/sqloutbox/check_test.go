@@ -117,12 +117,16 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// A permission that is missing: the relay is told that the event is still there, and that it will be.
+// A permission that is missing: the relay is told that the event is still there, and that it will be. A login that is refused is none.
 func TestDeleteDenied(t *testing.T) {
 	eachServer(t, func(t *testing.T, b *bed) {
 		b.commit(t, b.outbox(t), events("g", 3)...)
-		user := "u" + b.Name
+		user, login := "u"+b.Name, "v"+b.Name
 		create, drop := b.Writer(user, b.Name)
+		if b.Label == "PostgreSQL" { // others know an account, and not for which databases
+			create = append(create, "CREATE ROLE "+login+" LOGIN", "REVOKE CONNECT ON DATABASE "+b.Name+" FROM PUBLIC", "GRANT CONNECT ON DATABASE "+b.Name+" TO "+user)
+			drop = append(drop, "DROP ROLE "+login)
+		}
 		for _, text := range create {
 			b.exec(t, text)
 		}
@@ -131,11 +135,13 @@ func TestDeleteDenied(t *testing.T) {
 				_, _ = b.db.Exec(text)
 			}
 		})
-		o := b.through(t, sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, b.Login+"@", user+"@", 1)), "box")
-		es := read(t, o, "g", 2)
-		left, err := o.Delete(t.Context(), es)
-		if !isProblem(err, sqlstore.ErrAccessDenied) || ids(left) != ids(es) {
-			t.Errorf("Delete:%s are left and error %v, want ErrAccessDenied", ids(left), err)
+		es := read(t, b.outbox(t), "g", 2)
+		for name, denied := range map[string]bool{user: true, login: false} {
+			o := b.through(t, sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, b.Login+"@", name+"@", 1)), "box")
+			left, err := o.Delete(t.Context(), es)
+			if !errors.Is(err, sqlstore.ErrAccessDenied) || errors.Is(err, outbox.ErrDenied) != denied || ids(left) != ids(es) {
+				t.Errorf("Delete by %s:%s are left and error %v, want ErrAccessDenied, ErrDenied %t", name, ids(left), err, denied)
+			}
 		}
 	})
 }

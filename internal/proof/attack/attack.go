@@ -89,7 +89,7 @@ func Run[Place any](t *testing.T, setUp func(t *testing.T) Place, target func(Pl
 		subtest("stall", func(t *testing.T) { stall(t, on) })
 	}
 	if on.Addr != "" && length() > time.Minute {
-		subtest("faults", func(t *testing.T) { faults(t, on) })
+		subtest("faults", func(t *testing.T) { faults(t, target(place)) }) // they meet no other hosts
 	}
 	subtest("processes", func(t *testing.T) { processes(t, on, false, child) })
 	if on.Inbox != nil {

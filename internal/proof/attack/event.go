@@ -12,7 +12,7 @@ import (
 // event is what happened to an event, as its hosts report it.
 type event struct {
 	name   string
-	locks  bool // in place of leases
+	locks  bool // in place of leases: they keep no owners apart
 	faulty bool // the server may look misconfigured
 
 	mu        sync.Mutex

@@ -154,9 +154,17 @@ type sqlState interface {
 }
 
 // See https://www.postgresql.org/docs/current/errcodes-appendix.html.
+// A role without CONNECT is refused with the code of a statement, and with another severity. Both drivers have that as a field.
 func isPostgreSQLLogin(err error) bool {
 	e, ok := errors.AsType[sqlState](err)
-	return ok && (strings.HasPrefix(e.SQLState(), "28") || e.SQLState() == "3D000")
+	if !ok {
+		return false
+	}
+	if code := e.SQLState(); strings.HasPrefix(code, "28") || code == "3D000" {
+		return true
+	}
+	v := reflect.Indirect(reflect.ValueOf(e))
+	return v.Kind() == reflect.Struct && v.FieldByName("Severity").IsValid() && v.FieldByName("Severity").String() == "FATAL"
 }
 
 func classifyPostgreSQL(err error) Class {
