@@ -126,28 +126,6 @@ func TestInProgressHasALimit(t *testing.T) {
 	})
 }
 
-func TestDelaysGoInTens(t *testing.T) {
-	withQueue(t, false, nil, func(x *fixture) {
-		ids := numbered(35)
-		x.send(ids...)
-		f := x.wrap(fails(errTest))
-		x.failed(f, 30*time.Second, x.receive())
-		for id, d := range x.visibleIn() {
-			if d != 10*time.Second {
-				t.Errorf("%s: visible in %v, want 10s", id, d)
-			}
-		}
-		if got := x.calls(opChange); got != 4 {
-			t.Errorf("%d calls for 35 messages, want 4", got)
-		}
-		time.Sleep(10 * time.Second)
-		x.failed(f, 30*time.Second, x.receive())
-		if got := x.calls(opURL); got != 1 {
-			t.Errorf("%d calls of GetQueueUrl in two invocations, want 1", got)
-		}
-	})
-}
-
 // TestDelayFaults: a failure of SQS does not change the response, nor the messages whose changes failed.
 func TestDelayFaults(t *testing.T) {
 	all := map[string]time.Duration{"1": 10 * time.Second, "2": 10 * time.Second, "3": visibility}

@@ -11,8 +11,7 @@ import (
 )
 
 // A receive without an answer may have cost ten messages a receive each, and so may all that follow it. So the worker first makes a
-// call that costs no message anything. When that is answered it receives one message at a time, until a receive is answered.
-// Protocol, 17.15e.
+// call that costs no message anything. Then it receives one message at a time, until a receive is answered. Protocol, 17.15e.
 
 // lostPolls counts receives without an answer, in a row.
 type lostPolls struct {
@@ -21,8 +20,7 @@ type lostPolls struct {
 }
 
 const (
-	// manyLost is how many receives in a row are lost, though SQS answers other calls, before their delays grow.
-	manyLost      = 3
+	manyLost      = 3 // receives in a row, though SQS answers other calls, before their delays grow
 	mostAfterLost = 10 * time.Minute
 )
 

@@ -86,11 +86,7 @@ func (l *loop) receive(p *poll) {
 		wait = shortReceive
 	}
 	p.wait = wait
-	until := p.sent.Add(wait + time.Second)
-	if ask {
-		until = until.Add(callTimeout)
-	}
-	if until.After(l.polling.waits) {
+	if until := p.sent.Add(wait + time.Second); until.After(l.polling.waits) {
 		l.polling.waits = until
 	}
 	in := &sqs.ReceiveMessageInput{

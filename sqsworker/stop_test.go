@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"os"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,41 +102,6 @@ func TestStopKeepsLastReceives(t *testing.T) {
 		j.stopClean()
 		if got := x.receive(time.Minute); len(got) != 2 || len(x.dead()) != 0 {
 			x.Errorf("%d visible after the stop, %d in the dead-letter queue; want 2 and 0", len(got), len(x.dead()))
-		}
-	})
-}
-
-// TestStopBeforeAReceive: nor does a receive that waits for the answer to another call when the stop begins.
-func TestStopBeforeAReceive(t *testing.T) {
-	bothKinds(t, setup{maxReceives: 2}, func(x *fixture) {
-		var lost atomic.Bool
-		c := x.through(func(r *http.Request) (*http.Response, error) {
-			response, err := x.srv.RoundTrip(r)
-			switch op := r.Header.Get("X-Amz-Target"); {
-			case !lost.Load():
-			case strings.HasSuffix(op, "ReceiveMessage"):
-				return nil, os.ErrDeadlineExceeded
-			case strings.HasSuffix(op, "GetQueueAttributes"):
-				time.Sleep(4 * time.Second)
-			}
-			return response, err
-		})
-		j := x.startWith(c, func(_ context.Context, m *sqsonce.Message) error {
-			if m.Body == "b:held" {
-				return sqsonce.Unavailable(errors.New("down"))
-			}
-			return nil
-		}, func(o *Options) { o.WaitTime = time.Second })
-		x.send("a:quick")
-		time.Sleep(500 * time.Millisecond)
-		x.send("b:held")
-		time.Sleep(200 * time.Millisecond)
-		lost.Store(true)
-		time.Sleep(2300 * time.Millisecond)
-		lost.Store(false)
-		j.stopClean()
-		if left := x.queued(); len(left) != 1 || left[0].ReceiveCount != 1 {
-			x.Errorf("left in the queue: %+v, want one message, received once", left)
 		}
 	})
 }
