@@ -60,6 +60,9 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 // retryInProgress is half the visibility timeout from now, doubled with each receive, and not before the other owner's lease
 // is over. SQS counts each receive: while that owner renews its lease, the message must not reach maxReceiveCount.
 //
+// A message in its second receive has probably come back because its first owner has died: it waits for the end of that lease only,
+// unless the second receive is the last one.
+//
 // It is called after the handlers, since it may ask SQS for the visibility timeout, which would keep a slot from others.
 func (v *invocation) retryInProgress(ctx context.Context, receiveCount int, err error) time.Time {
 	retry := sqsonce.OutcomeOf(err).Retry
@@ -67,12 +70,16 @@ func (v *invocation) retryInProgress(ctx context.Context, receiveCount int, err 
 	if retry != nil {
 		afterLease = retry.After
 	}
-	half := v.attributes(ctx).visibility / 2
+	a := v.attributes(ctx)
+	half := a.visibility / 2
 	switch {
 	case half == 0 && retry == nil:
 		return time.Time{}
 	case half == 0:
 		half = afterLease
+	}
+	if receiveCount == 2 && retry != nil && a.maxReceives != 2 {
+		half = 0
 	}
 	return time.Now().Add(max(host.Double(half, maxDelay, receiveCount), afterLease))
 }

@@ -73,22 +73,31 @@ func TestDelaysCountFromTheFailure(t *testing.T) {
 // half the visibility timeout, or if that is not known from the end of the other lease.
 func TestInProgressBacksOff(t *testing.T) {
 	denied := fault.Rule{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}
+	known := sqsonce.RetryAfter(10*time.Second, sqsonce.ErrInProgress)
 	for _, tt := range []struct {
-		faults []fault.Rule
-		delays []time.Duration
+		faults      []fault.Rule
+		maxReceives int
+		err         error
+		delays      []time.Duration
 	}{
-		{nil, []time.Duration{90 * time.Second, 180 * time.Second, 360 * time.Second}},
-		{[]fault.Rule{denied}, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second}},
+		{nil, 5, known, []time.Duration{90 * time.Second, 10 * time.Second, 360 * time.Second}},
+		{nil, 2, known, []time.Duration{90 * time.Second, 180 * time.Second}},
+		{nil, 5, sqsonce.ErrInProgress, []time.Duration{90 * time.Second, 180 * time.Second}},
+		{[]fault.Rule{denied}, 5, known, []time.Duration{10 * time.Second, 10 * time.Second, 40 * time.Second}},
 	} {
 		withQueue(t, false, tt.faults, func(x *fixture) {
 			x.send("1")
-			f := x.wrap(fails(sqsonce.RetryAfter(10*time.Second, sqsonce.ErrInProgress)))
+			x.redrive(tt.maxReceives)
+			f := x.wrap(fails(tt.err))
 			for _, want := range tt.delays {
 				x.failed(f, 30*time.Second, x.receive())
 				if got := x.visibleIn()["1"]; got != want {
 					t.Errorf("visible in %v, want %v", got, want)
 				}
 				time.Sleep(want)
+			}
+			if len(tt.delays) == 2 {
+				return
 			}
 			if x.log.count("handler failed") > 0 {
 				t.Error("an event in progress elsewhere is logged as a failure")
@@ -113,28 +122,6 @@ func TestInProgressHasALimit(t *testing.T) {
 		x.failed(x.wrap(fails(sqsonce.ErrInProgress)), 30*time.Second, e)
 		if got := x.visibleIn()["1"]; got != maxDelay {
 			t.Errorf("visible in %v, want %v", got, maxDelay)
-		}
-	})
-}
-
-func TestDelaysGoInTens(t *testing.T) {
-	withQueue(t, false, nil, func(x *fixture) {
-		ids := numbered(35)
-		x.send(ids...)
-		f := x.wrap(fails(errTest))
-		x.failed(f, 30*time.Second, x.receive())
-		for id, d := range x.visibleIn() {
-			if d != 10*time.Second {
-				t.Errorf("%s: visible in %v, want 10s", id, d)
-			}
-		}
-		if got := x.calls(opChange); got != 4 {
-			t.Errorf("%d calls for 35 messages, want 4", got)
-		}
-		time.Sleep(10 * time.Second)
-		x.failed(f, 30*time.Second, x.receive())
-		if got := x.calls(opURL); got != 1 {
-			t.Errorf("%d calls of GetQueueUrl in two invocations, want 1", got)
 		}
 	})
 }

@@ -137,6 +137,7 @@ func TestFailedLastReceiveNeedsAConfirmation(t *testing.T) {
 
 // TestOnlyFailuresAreDeadLettered: the host dead-letters no other FIFO message than one that ran and failed, or was cut off.
 func TestOnlyFailuresAreDeadLettered(t *testing.T) {
+	outage := fails(sqsonce.UnavailableUntil(errTest, func(context.Context) error { time.Sleep(time.Second); return errTest }))
 	for name, tt := range map[string]struct {
 		h        sqsonce.Handler
 		standard bool
@@ -144,7 +145,11 @@ func TestOnlyFailuresAreDeadLettered(t *testing.T) {
 		set      func(*Options, *fixture)
 		faults   []fault.Rule
 	}{
-		"unavailable in an outage":  {h: fails(sqsonce.UnavailableUntil(errTest, func(context.Context) error { time.Sleep(time.Second); return errTest }))},
+		"unavailable in an outage": {h: outage},
+		"a claim in an outage": {h: func(context.Context, *sqsonce.Message) error {
+			time.Sleep(5 * time.Second)
+			return sqsonce.Unavailable(errTest)
+		}},
 		"unavailable, not yet":      {h: fails(sqsonce.Unavailable(errTest)), receives: 2},
 		"misconfigured":             {h: fails(sqsonce.ErrMisconfigured)},
 		"in progress elsewhere":     {h: fails(sqsonce.RetryAfter(time.Second, sqsonce.ErrInProgress))},
@@ -180,16 +185,21 @@ func TestOnlyFailuresAreDeadLettered(t *testing.T) {
 				var r runs
 				// Another group, or an invocation in which all are unavailable is an error.
 				x.send("b1")
-				f := x.wrap(r.wrap(byBody(handlers{"a1": tt.h, "a2": tt.h})), func(o *Options) {
+				want, sent := "a1 a2", 3
+				if name == "a claim in an outage" {
+					x.send("c1")
+					want, sent = "a1 a2 c1", 4
+				}
+				f := x.wrap(r.wrap(byBody(handlers{"a1": tt.h, "a2": tt.h, "c1": outage})), func(o *Options) {
 					if tt.set != nil {
 						tt.set(o, x)
 					}
 				})
-				if got := x.failed(f, 30*time.Second, x.receive()); got != "a1 a2" {
-					t.Errorf("failed %q, want a1 a2", got)
+				if got := x.failed(f, 30*time.Second, x.receive()); got != want {
+					t.Errorf("failed %q, want %s", got, want)
 				}
-				if got := x.dead(); got != "" || x.calls(opSend) != 3 {
-					t.Errorf("in the dead-letter queue: %q, %d sends", got, x.calls(opSend)-3)
+				if got := x.dead(); got != "" || x.calls(opSend) != sent {
+					t.Errorf("in the dead-letter queue: %q, %d sends", got, x.calls(opSend)-sent)
 				}
 				if got := x.calls(opAttributes); got > 1 || name == "no client" && got > 0 {
 					t.Errorf("%d calls of GetQueueAttributes", got)

@@ -162,9 +162,12 @@ func TestUnavailableAtLastReceive(t *testing.T) {
 		{true, 30, 9, 1, 1, -1, "", "[1 2]", "1s"},
 		{true, 30, 9, 0, 1, -1, "", "[1]", "0s"},
 		{false, 30, 0, 9, 1, 1, "", "[1]", "0s"}, // the handler ran
+		{false, 30, 3, 9, 0, 1, "", "[1]", "0s"}, // without a redrive policy no receive is the last one
 	} {
 		withQueue(t, tt.fifo, nil, func(x *fixture) {
-			x.redrive(tt.most)
+			if tt.most > 0 {
+				x.redrive(tt.most)
+			}
 			h := fails(sqsonce.UnavailableUntil(errTest, passes))
 			if tt.refused > 0 {
 				h = must.Get(dedup.New(&refusingStore{memstore.New(), tt.refused, tt.passed}, "test"))(t).Handler(fails(nil))

@@ -3,6 +3,7 @@ package lambda
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,6 +67,9 @@ func TestContradictedAttributes(t *testing.T) {
 		{"received too often, too soon", func(x *fixture) { x.redrive(5) }, 2, 20 * time.Second, 0, 1},
 		{"a count of another queue", func(*fixture) {}, 2, time.Minute, 0, 1},
 		{"nothing", func(*fixture) {}, 1, 4 * time.Minute, 0, 1},
+		{"a send without an answer", func(x *fixture) {
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opSend, Nth: 2, Times: 9, Do: fault.Reset}}})
+		}, 1, time.Minute, 0, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			withQueue(t, true, nil, func(x *fixture) {
@@ -85,7 +89,7 @@ func TestContradictedAttributes(t *testing.T) {
 				if got := len(x.srv.Messages(x.otherDLQ())); got != tt.dead || x.calls(opAttributes) != tt.reads {
 					t.Errorf("%d in the other dead-letter queue, want %d; %d reads, want %d\n%s", got, tt.dead, x.calls(opAttributes), tt.reads, &x.log)
 				}
-				if spent := failed == ""; spent == (tt.name == "received too often" || tt.name == "another one, too soon" || tt.name == "a count of another queue") {
+				if spent := failed == ""; spent == slices.Contains([]string{"received too often", "another one, too soon", "a count of another queue", "a send without an answer"}, tt.name) {
 					t.Errorf("failed %q\n%s", failed, &x.log)
 				}
 			})

@@ -90,7 +90,7 @@ func (v *invocation) goOn(chain []int) {
 // message behind it its last receive but one.
 func (v *invocation) judge(f failure) failure {
 	s, ok := settle.SuspectOf(f.err)
-	if !ok || !s.Alone || len(f.chain) == 1 || v.opts.Client == nil {
+	if !ok || !s.Alone || v.opts.Client == nil {
 		return f
 	}
 	head, behind := f.chain[0], 0

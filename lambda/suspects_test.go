@@ -24,14 +24,15 @@ func TestSuspectsOneByOne(t *testing.T) {
 		suspects  map[string]time.Duration // when they started
 		lone      string                   // it goes to the dead-letter queue
 		fails     int
+		deletes   int // calls
 	}{
 		{
 			false, []string{"late", "exits", "early", "other"}, []string{"other", "exits", "early", "late"},
-			map[string]time.Duration{"late": 2, "exits": 0, "early": 1}, "", 1,
+			map[string]time.Duration{"late": 2, "exits": 0, "early": 1}, "", 1, 2,
 		},
 		{
 			true, []string{"a0", "a1", "a2", "b0", "c0", "c1", "d0"}, []string{"d0", "a0", "b0", "c0", "a2", "c1"},
-			map[string]time.Duration{"a0": 0, "a1": 1, "b0": 2, "c0": 3, "c1": 4}, "a1", 0,
+			map[string]time.Duration{"a0": 0, "a1": 1, "b0": 2, "c0": 3, "c1": 4}, "a1", 0, 5,
 		},
 	} {
 		withQueue(t, tt.fifo, nil, func(x *fixture) {
@@ -68,6 +69,9 @@ func TestSuspectsOneByOne(t *testing.T) {
 			}
 			if !slices.Equal(ran, tt.ran) {
 				t.Errorf("ran %q, want %q", ran, tt.ran)
+			}
+			if n := x.calls("DeleteMessageBatch"); n != tt.deletes {
+				t.Errorf("%d calls to delete what has succeeded, want %d: each message once", n, tt.deletes)
 			}
 			if dead := x.dead(); !strings.HasPrefix(dead, tt.lone) || tt.lone == "" && dead != "" {
 				t.Errorf("dead-lettered: %q, want %q", dead, tt.lone)

@@ -16,7 +16,8 @@ import (
 // Client is the part of the SQS client that a worker calls. *sqs.Client implements it.
 //
 // docs/worker.md lists the permissions, and the consequence of each missing one. The worker calls SendMessage and GetQueueUrl for
-// dead-letter queues only. It calls GetQueueAttributes when Run starts, and once a minute while SQS has not answered it.
+// dead-letter queues only. It calls GetQueueAttributes when Run starts, once a minute while SQS has not answered it, and before a
+// receive that follows on one without an answer.
 //
 // The options of each call switch off the SDK's retries, because the worker retries itself. They also switch off its check of
 // checksums, which fails ten messages for one, and tell whether SQS has answered. If you wrap the client, pass the options

@@ -3,22 +3,17 @@ package sqsworker
 import (
 	"context"
 	"io/fs"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 func TestHTTPClient(t *testing.T) {
@@ -26,52 +21,6 @@ func TestHTTPClient(t *testing.T) {
 	tr := HTTPClient(2000).GetTransport()
 	if tr.MaxIdleConnsPerHost != 611 || tr.MaxIdleConns < tr.MaxIdleConnsPerHost || tr.ResponseHeaderTimeout <= 20*time.Second {
 		t.Errorf("%d per host, %d, response timeout %s", tr.MaxIdleConnsPerHost, tr.MaxIdleConns, tr.ResponseHeaderTimeout)
-	}
-}
-
-// TestConnections: over real HTTP a busy worker opens a connection for each call that may be under way at once, and at most
-// ten more. If connections were closed between calls, there would be a new one, with a handshake, for each call.
-func TestConnections(t *testing.T) {
-	const messages, inFlight = 6000, 1000
-	srv := memsqs.New()
-	defer srv.Close()
-	var opened atomic.Int64
-	ts := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(5 * time.Millisecond) // calls overlap as they do over a network
-		srv.ServeHTTP(w, r)
-	}))
-	ts.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			opened.Add(1)
-		}
-	}
-	ts.Start()
-	defer ts.Close()
-
-	x := newFixture(t, srv, setup{})
-	x.sendMany(messages)
-	calls := &countedClient{Client: sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: &ts.URL, HTTPClient: HTTPClient(inFlight),
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-		}),
-	})}
-	j := x.startWith(calls, ok, func(o *Options) {
-		o.Concurrency, o.MaxInFlight, o.MaxReceivers, o.WaitTime, o.VisibilityTimeout = 100, inFlight, 16, time.Second, time.Second
-	})
-	for len(x.queued()) > 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
-	j.stopClean()
-	// More deletes than minDeletes only where this machine is slow: TestDeletesAtOnce has virtual time.
-	receivers, deleters, heartbeats := j.opts.MaxReceivers, inFlight/host.MaxBatch, inFlight/host.MaxBatch
-	if calls.receives.most > receivers || calls.deletes.most > deleters || calls.changes.most > heartbeats {
-		t.Errorf("at once: %d receives of at most %d, %d deletes of at most %d, %d heartbeats of at most %d",
-			calls.receives.most, receivers, calls.deletes.most, deleters, calls.changes.most, heartbeats)
-	}
-	// Go opens some for nothing: another one became idle meanwhile.
-	if n := opened.Load(); n > int64(receivers+deleters+heartbeats+10) {
-		t.Errorf("%d connections for %d receivers, %d deleters and %d heartbeats", n, receivers, deleters, heartbeats)
 	}
 }
 

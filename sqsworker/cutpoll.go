@@ -11,8 +11,8 @@ type longPoll struct {
 }
 
 const (
-	// leastCut is the least age of a receive that was cut: the shortest wait is half of it.
-	leastCut = 2 * time.Second
+	// leastCut is the least age of a receive that was cut: the shortest wait.
+	leastCut = time.Second
 	// cutAgain is how long after a cut the wait is doubled.
 	cutAgain = 10 * time.Minute
 )

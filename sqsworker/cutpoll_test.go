@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,11 +18,10 @@ import (
 
 var waitOf = regexp.MustCompile(`"WaitTimeSeconds":(\d+)`)
 
-// A proxy cuts every long poll after 8 s, after SQS has handed out the messages. The second one shortens the wait, for as long as polls
+// A proxy cuts every long poll after 8 s, or 1.5 s, after SQS has handed out the messages. The second one shortens the wait, for as long as polls
 // are cut, and the messages run.
 func TestCutPolls(t *testing.T) {
-	const cutAfter = 8
-	for _, fifo := range []bool{false, true} {
+	for fifo, cutAfter := range map[bool]time.Duration{false: 8 * time.Second, true: 1500 * time.Millisecond} {
 		bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
 			var ended atomic.Bool
 			var cut, longest atomic.Int64 // receives, and the wait of the last one in seconds
@@ -33,14 +33,14 @@ func TestCutPolls(t *testing.T) {
 				r.Body = io.NopCloser(bytes.NewReader(body))
 				wait := must.Get(strconv.Atoi(waitOf.FindStringSubmatch(string(body))[1]))(x)
 				longest.Store(int64(wait))
-				if wait <= cutAfter || ended.Load() {
+				if time.Duration(wait)*time.Second <= cutAfter || ended.Load() {
 					return x.srv.RoundTrip(r)
 				}
 				go func() { // which SQS carries on with
-					time.Sleep((cutAfter - 1) * time.Second)
+					time.Sleep(cutAfter - time.Second)
 					x.receive(30 * time.Second)
 				}()
-				time.Sleep(cutAfter * time.Second)
+				time.Sleep(cutAfter)
 				cut.Add(1)
 				return nil, os.ErrDeadlineExceeded
 			})
@@ -49,12 +49,12 @@ func TestCutPolls(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			x.send("g:a")
 			time.Sleep(40 * time.Second)
-			if n := r.count("g:a"); n != 1 || cut.Load() != 2 || longest.Load() != cutAfter/2 {
+			if n := r.count("g:a"); n != 1 || cut.Load() != 2 || longest.Load() != max(1, int64(cutAfter/2/time.Second)) {
 				t.Errorf("after a minute %d runs, %d receives cut, and %d s of wait; want one, two and half of what passes", n, cut.Load(), longest.Load())
 			}
 			time.Sleep(59 * time.Minute)
-			if lines := x.log.count("long polls are cut"); cut.Load() > 8 || lines > 4 {
-				t.Errorf("%d receives cut in an hour, with %d lines, want 8 and 4 at most", cut.Load(), lines)
+			if lines := x.log.count("long polls are cut"); cut.Load() > 12 || lines > 6 {
+				t.Errorf("%d receives cut in an hour, with %d lines, want 12 and 6 at most", cut.Load(), lines)
 			}
 			ended.Store(true)
 			time.Sleep(time.Hour)
@@ -64,6 +64,23 @@ func TestCutPolls(t *testing.T) {
 			j.stopClean()
 			x.wantEmpty()
 		})
+	}
+}
+
+// Receives that were under way together count as one that is lost.
+func TestLostPolls(t *testing.T) {
+	var p lostPolls
+	var delays []time.Duration
+	now := time.Now()
+	for range 7 {
+		for range 3 {
+			p.add(now, now.Add(time.Second))
+		}
+		now = now.Add(2 * time.Second)
+		delays = append(delays, p.delay(30*time.Second))
+	}
+	if want := []time.Duration{0, 0, 30 * time.Second, 2 * time.Minute, 8 * time.Minute, mostAfterLost, mostAfterLost}; !slices.Equal(delays, want) {
+		t.Errorf("delays %v, want %v", delays, want)
 	}
 }
 

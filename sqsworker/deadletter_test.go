@@ -93,31 +93,6 @@ func TestRejectToTheQueueGiven(t *testing.T) {
 	})
 }
 
-func TestRejectSettlesAfterTheSend(t *testing.T) {
-	for _, maxReceives := range []int{0, 5} {
-		run(t, fmt.Sprint(maxReceives), setup{maxReceives: maxReceives}, func(x *fixture) {
-			x.send("bad")
-			settled := make(chan bool, 10)
-			inDLQ := make(chan int, 10)
-			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-				sqsonce.OnSettled(ctx, func(deadLettered bool) {
-					inDLQ <- len(x.dead())
-					settled <- deadLettered
-				})
-				return sqsonce.Reject(errTest)
-			}, func(o *Options) { o.WaitTime = time.Second })
-			want := maxReceives > 0
-			if got := <-settled; got != want {
-				x.Errorf("dead-lettered: got %t, want %t", got, want)
-			}
-			if n := <-inDLQ; want && n != 1 {
-				x.Errorf("settled with %d messages in the dead-letter queue", n)
-			}
-			j.stopClean()
-		})
-	}
-}
-
 // TestLeftOutIsLogged: an attribute that the copy has no place for is a line; internal/deadletter decides which.
 func TestLeftOutIsLogged(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {

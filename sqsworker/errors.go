@@ -102,14 +102,20 @@ var credentialsCodes = []string{
 
 func isCredentialsRefused(err error) bool { return slices.Contains(credentialsCodes, errorCode(err)) }
 
-// isUnsent reports that no request can have reached SQS: there were no credentials, no Region or no endpoint, or the endpoint was not
+// unsentError is the error of a call that was not made.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
+
+// isUnsent reports that no request can have reached SQS: the call was not made, there were no credentials, no Region or no endpoint, or the endpoint was not
 // found, refused the connection, or has another certificate.
 func isUnsent(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true
 	}
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	return certificate || sdkhttp.Unsent(err)
+	_, unsent := errors.AsType[*unsentError](err)
+	return certificate || unsent || sdkhttp.Unsent(err)
 }
 
 func isAccessDenied(err error) bool {

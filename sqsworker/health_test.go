@@ -74,10 +74,11 @@ func (j *job) wantReason(path, want string) {
 // TestReadyWhileFull: a worker that receives nothing for minutes, because each of its messages takes a minute, is ready.
 func TestReadyWhileFull(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
-		x.sendMany(20)
 		var r runs
-		j := x.start(r.take(time.Minute), func(o *Options) { o.Concurrency, o.MaxInFlight = 1, 5 })
-		for range 60 {
+		j := x.startPrefetching(r.take(time.Minute), func(o *Options) { o.Concurrency, o.MaxInFlight = 1, 20 })
+		x.sendMany(20) // which takes ten of them
+		j.Resume()
+		for range 50 {
 			time.Sleep(10*time.Second + 7*time.Millisecond)
 			j.wantHealth("nothing to ask for", 200, 200)
 		}

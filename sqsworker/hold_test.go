@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -80,43 +79,6 @@ func TestCopyIsHeldWithoutASlot(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestHeldCopyRunsAfterAFailure: when a copy fails, the next one runs at once, one at a time. The failed one comes back.
-func TestHeldCopyRunsAfterAFailure(t *testing.T) {
-	bubble(t, setup{maxReceives: 10}, func(x *fixture) {
-		x.send("a.1", "a.2", "a.3", "a.4")
-		var r runs
-		var mu sync.Mutex
-		var begun []time.Duration
-		start := time.Now()
-		_, h := x.deduplicate(func(ctx context.Context, m *sqsonce.Message) error {
-			mu.Lock()
-			begun = append(begun, time.Since(start).Round(time.Second))
-			n := len(begun)
-			mu.Unlock()
-			if err := r.take(20*time.Second)(ctx, m); err != nil || n < 3 {
-				return sqsonce.RetryAfter(10*time.Minute, errTest)
-			}
-			return nil
-		})
-		j := x.start(h)
-		time.Sleep(62 * time.Second)
-		mu.Lock()
-		if want := []time.Duration{0, 20 * time.Second, 40 * time.Second}; !slices.Equal(begun, want) {
-			t.Errorf("started at %v, want %v", begun, want)
-		}
-		mu.Unlock()
-		if n := len(x.queued()); n != 2 {
-			t.Errorf("%d left, want the two that failed", n)
-		}
-		time.Sleep(time.Hour)
-		x.wantEmpty()
-		j.stopClean()
-		if s := j.Stats(); s.Received != 6 || s.Failed != 2 || len(begun) != 3 || r.most != 1 {
-			t.Errorf("%d runs, %d at once; %+v", len(begun), r.most, s)
-		}
-	})
 }
 
 // TestCopyOfAnotherProcessIsHeld: nothing says when a delivery in another process ends. When its lease has ended the copy
@@ -295,6 +257,29 @@ func TestMessageBeyondHeldComesBackOnce(t *testing.T) {
 	})
 }
 
+func TestHoldTime(t *testing.T) {
+	t.Parallel()
+	l, _ := newGroup(t, 1)
+	l.opts.VisibilityTimeout = 30 * time.Second
+	for _, tc := range []struct {
+		asked   time.Duration
+		bounces int
+		want    time.Duration
+	}{
+		{-1, 1, 15 * time.Second}, // nothing says when the other delivery ends
+		{20 * time.Second, 1, 19 * time.Second},
+		{time.Second, 1, holdAgain}, {time.Second, 5, holdAgain}, {time.Second, 6, 2 * holdAgain}, {time.Second, 100, holdAgainMost},
+	} {
+		if got := l.holdTime(result{asked: tc.asked}, tc.bounces); got != tc.want {
+			t.Errorf("asked %s, %d times: got %s, want %s", tc.asked, tc.bounces, got, tc.want)
+		}
+	}
+	l.opts.VisibilityTimeout = time.Second
+	if got := l.holdTime(result{asked: -1}, 1); got != time.Second {
+		t.Errorf("V=1s: got %s, want 1s", got)
+	}
+}
+
 // A message that finds its event in progress after the stop has begun is not held, and visible again when the other lease is
 // certainly over.
 func TestMessageInProgressAtTheStop(t *testing.T) {
@@ -321,27 +306,4 @@ func TestMessageInProgressAtTheStop(t *testing.T) {
 			t.Errorf("%d messages visible three seconds later, want 1", n)
 		}
 	})
-}
-
-func TestHoldTime(t *testing.T) {
-	t.Parallel()
-	l, _ := newGroup(t, 1)
-	l.opts.VisibilityTimeout = 30 * time.Second
-	for _, tc := range []struct {
-		asked   time.Duration
-		bounces int
-		want    time.Duration
-	}{
-		{-1, 1, 15 * time.Second}, // nothing says when the other delivery ends
-		{20 * time.Second, 1, 19 * time.Second},
-		{time.Second, 1, holdAgain}, {time.Second, 5, holdAgain}, {time.Second, 6, 2 * holdAgain}, {time.Second, 100, holdAgainMost},
-	} {
-		if got := l.holdTime(result{asked: tc.asked}, tc.bounces); got != tc.want {
-			t.Errorf("asked %s, %d times: got %s, want %s", tc.asked, tc.bounces, got, tc.want)
-		}
-	}
-	l.opts.VisibilityTimeout = time.Second
-	if got := l.holdTime(result{asked: -1}, 1); got != time.Second {
-		t.Errorf("V=1s: got %s, want 1s", got)
-	}
 }

@@ -221,31 +221,24 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceMean: it follows the handlers when they change.
+// TestPaceMean: it follows the handlers when they change. A stuck one says nothing.
 func TestPaceMean(t *testing.T) {
 	t.Parallel()
 	var p pace
-	now := time.Now()
-	run := func(n int, d time.Duration) {
-		for range n {
-			p.returned(p.began(now), now.Add(d), false)
+	for _, c := range []struct {
+		n                  int
+		takes, least, most time.Duration
+		stuck              bool
+	}{
+		{1, time.Second, time.Second, time.Second, false}, {1, 3 * time.Second, 2 * time.Second, 2 * time.Second, false},
+		{1, time.Hour, 2 * time.Second, 2 * time.Second, true}, {100, 5 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, false},
+		{50, 6 * time.Second, 5 * time.Second, 6 * time.Second, false},
+	} {
+		for now := time.Now(); c.n > 0; c.n-- {
+			p.returned(p.began(now), now.Add(c.takes), c.stuck)
 		}
-	}
-	within := func(least, most time.Duration) {
-		t.Helper()
-		if p.mean < least || p.mean > most {
-			t.Errorf("mean: got %s, want %s to %s", p.mean, least, most)
+		if p.mean < c.least || p.mean > c.most || p.running.Len() != 0 {
+			t.Errorf("%+v: mean %s", c, p.mean)
 		}
-	}
-	run(1, time.Second)
-	run(1, 3*time.Second)
-	p.returned(p.began(now), now.Add(time.Hour), true)
-	within(2*time.Second, 2*time.Second)
-	run(100, 5*time.Millisecond)
-	within(5*time.Millisecond, 20*time.Millisecond)
-	run(50, 6*time.Second)
-	within(5*time.Second, 6*time.Second)
-	if n := p.running.Len(); n != 0 {
-		t.Errorf("%d running, want none", n)
 	}
 }

@@ -30,6 +30,7 @@ type polling struct {
 	waits    time.Time // until then SQS may hand out messages to those that are active
 	failures int       // in a row
 	failed   time.Time // when the first of them ended
+	lost     lostPolls
 	answered uint64
 }
 
@@ -54,6 +55,9 @@ func (l *loop) startReceives() {
 	full := false
 	for !l.stopping.begun && !l.control.paused.Load() && l.polling.active+l.polling.pausing < l.polling.target && !l.now().Before(l.polling.resume) {
 		n := l.toReceive()
+		if l.polling.lost.n > 0 {
+			n = min(n, 1)
+		}
 		if n == 0 {
 			full = l.polling.active == 0
 			break
@@ -74,6 +78,7 @@ func (l *loop) receive(p *poll) {
 	l.counters.receives.Add(1)
 	p.sent = l.now()
 	wait, timeout := l.polling.long.wait, l.opts.WaitTime+receiveMargin
+	ask := l.polling.lost.n > 0
 	switch {
 	case l.stopping.begun || l.control.paused.Load(): // only to have the answer to an attempt repeated
 		wait, timeout = shortReceive, shortReceive+receiveMargin
@@ -97,6 +102,11 @@ func (l *loop) receive(p *poll) {
 	}
 	arn := l.queue.arn
 	l.call(func() event {
+		if ask {
+			if err := l.askForAnswer(l.pollCtx); err != nil {
+				return receiveFailed{p, &unsentError{err}}
+			}
+		}
 		ctx, cancel := context.WithTimeout(l.pollCtx, timeout)
 		defer cancel()
 		ctx, done := l.hooks.begin(ctx, Call{
@@ -154,7 +164,7 @@ func (l *loop) received(e received) {
 	if l.polling.failures > 0 {
 		l.letOthersComplete(l.polling.failed)
 	}
-	l.polling.failures = 0
+	l.polling.failures, l.polling.lost = 0, lostPolls{}
 	l.polling.long.answered(l.opts.WaitTime, e.arrival)
 	l.warnLacking(e)
 	l.absent(nil, e.poll.sent)
@@ -267,19 +277,23 @@ func (l *loop) receiveFailed(e receiveFailed) {
 	}
 	l.polling.target = 1
 	delay := host.Jitter(100*time.Millisecond, mostDelayAfter(e.err), l.polling.failures)
+	unknown := isOutcomeUnknown(e.err)
+	if sdkhttp.Unanswered(e.err) && !isUnsent(e.err) {
+		l.polling.lost.add(e.poll.sent, l.now())
+		delay = max(delay, l.polling.lost.delay(l.opts.VisibilityTimeout))
+	}
 	if l.absent(e.err, e.poll.sent) || isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
 		l.stopBecause(e.err)
 	} else {
 		l.log.Warn("sqsworker: receive failed", keyError, e.err, keyDelay, delay)
 	}
-	unknown := isOutcomeUnknown(e.err)
 	if age := elapsed(l.now(), e.poll.sent); unknown && !isUnsent(e.err) && l.polling.long.unanswered(e.poll.wait, age, l.now()) {
 		l.log.Warn("sqsworker: long polls are cut, and messages in them stay hidden: receives wait shorter now. Set Options.WaitTime below the HTTP client's and proxies' timeouts",
 			"cut_after", age, "wait", l.polling.long.wait)
 	}
 	// On FIFO an attempt without an answer may have hidden messages, and with them their groups. Repeated with its ID it
 	// gets the same messages. After an answer the ID cannot be used again.
-	if p := e.poll; p.attempt != "" && unknown && l.now().Sub(p.began) < attemptWindow && l.pollCtx.Err() == nil {
+	if p := e.poll; p.attempt != "" && unknown && l.now().Sub(p.began) < attemptWindow && l.polling.lost.n < manyLost && l.pollCtx.Err() == nil {
 		l.after(delay, func() { l.receive(p) })
 		return
 	}

@@ -108,6 +108,9 @@ func TestUnansweredReceives(t *testing.T) {
 				if got := j.Stats(); got.Unanswered != want || got.Done != 1 {
 					x.Errorf("got %+v, want %d unanswered and 1 done", got, want)
 				}
+				if n := x.calls("GetQueueAttributes"); n > 4 {
+					x.Errorf("%d reads of the attributes in 10 min, want 4 at most: an answer ends the doubt", n)
+				}
 			})
 		}
 	}

@@ -64,7 +64,7 @@ func TestRunAllStopsTogether(t *testing.T) {
 	})
 }
 
-// TestRunAllJoinsErrors: two handlers are stuck.
+// TestRunAllJoinsErrors: two handlers are stuck. A worker that is stopped alone leaves the others running.
 func TestRunAllJoinsErrors(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		ws := x.workers(func(context.Context, *sqsonce.Message) error {
@@ -77,6 +77,11 @@ func TestRunAllJoinsErrors(t *testing.T) {
 		}
 		stop, result := runAll(ws)
 		time.Sleep(time.Minute)
+		ws[2].Shutdown()
+		time.Sleep(time.Hour / 2)
+		if a, b := ws[2].State(), ws[0].State(); a != "ended" || b != "running" {
+			t.Errorf("states: %s, %s; want ended and running", a, b)
+		}
 		stop()
 		err := <-result
 		joined, _ := err.(interface{ Unwrap() []error })
@@ -89,24 +94,6 @@ func TestRunAllJoinsErrors(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Hour) // lets the handlers end
-	})
-}
-
-// TestRunAllAfterHurry: a worker that is stopped alone leaves the others running.
-func TestRunAllAfterHurry(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		ws := x.workers(ok, "one", "two")
-		stop, result := runAll(ws)
-		time.Sleep(time.Minute)
-		ws[0].Shutdown()
-		time.Sleep(time.Hour)
-		if a, b := ws[0].state.Load(), ws[1].state.Load(); a != stateEnded || b != stateRunning {
-			t.Errorf("states: %s, %s; want ended and running", states[a], states[b])
-		}
-		stop()
-		if err := <-result; err != nil {
-			t.Error(err)
-		}
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 // The heartbeat continues until the end of the stop.
 type stopping struct {
 	begun     bool
+	at        time.Time // when it began
 	cancelled bool      // the handlers' contexts
 	flushBy   time.Time // the end of phase 3; zero before it
 	reason    error     // an error that no retry mends
@@ -75,7 +76,7 @@ func (l *loop) beginStop(reason error) {
 	if l.stopping.begun {
 		return
 	}
-	l.stopping.begun = true
+	l.stopping.begun, l.stopping.at = true, l.now()
 	l.stopping.undeleted = l.counters.undeleted.Load()
 	l.state.Store(stateStopping)
 	l.deletes.slow.until, l.releases.slow.until = time.Time{}, time.Time{}
@@ -141,10 +142,11 @@ func (l *loop) releaseUnstarted(d *delivery) {
 	l.release(d, 0)
 }
 
-// hiddenInStop is how long a message stays hidden that the stop gives back. The worker's own receives could get it again: one whose next
-// receive is the last one waits for their end. Others are visible at once, because another worker may be free.
+// hiddenInStop is how long a message stays hidden that the stop gives back. The worker's own receives could get it again: one that they
+// have brought waits for their end, and one whose next receive is the last one. Others are visible at once, because another worker may be
+// free.
 func (l *loop) hiddenInStop(d *delivery) time.Duration {
-	if !l.stopping.begun || l.polling.active == 0 || l.hasReceives(d) {
+	if !l.stopping.begun || l.polling.active == 0 || l.hasReceives(d) && d.received.Before(l.stopping.at) {
 		return 0
 	}
 	return l.polling.waits.Sub(l.now())

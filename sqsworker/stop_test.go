@@ -106,6 +106,32 @@ func TestStopKeepsLastReceives(t *testing.T) {
 	})
 }
 
+// TestStopsOwnReceives: a message that the stop gives back is received by the worker once more at most, whatever receives are under way.
+func TestStopsOwnReceives(t *testing.T) {
+	bothKinds(t, setup{maxReceives: 5}, func(x *fixture) {
+		j := x.startPrefetching(func(_ context.Context, m *sqsonce.Message) error {
+			if m.Body == "g:held" {
+				return sqsonce.Unavailable(errors.New("down"))
+			}
+			return nil
+		}, func(o *Options) { o.Concurrency, o.MaxReceivers = 50, 4 })
+		for i := range 80 {
+			x.send(fmt.Sprintf("%d:quick", i))
+		}
+		j.Resume()
+		time.Sleep(time.Second)
+		x.send("g:held")
+		time.Sleep(500 * time.Millisecond)
+		if s := j.Stats(); s.Receiving < 3 {
+			x.Fatalf("stats: %+v, want three receives under way", s)
+		}
+		j.stopClean()
+		if left := x.queued(); len(left) != 1 || left[0].ReceiveCount > 2 {
+			x.Errorf("left in the queue: %+v, want one message, received twice", left)
+		}
+	})
+}
+
 func TestStuckHandlersAreReported(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("stuck", "quick")

@@ -164,24 +164,27 @@ func TestMissingAnswers(t *testing.T) {
 
 // Throttled INSERTs are sent in batches again, where they meet: each has waited for a random time.
 func TestThrottledInsertsAreBatchedAgain(t *testing.T) {
-	onBed(t, func(t *testing.T, b *bed) {
-		s := b.storeWithPeer()
-		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.FailEntries, Code: "RequestLimitExceeded", Times: 40})
-		sent := len(b.srv.Calls())
-		_, errs := acquireAll(t.Context(), s, claimsOf(1000))
-		if err := errors.Join(errs...); err != nil {
-			t.Error(err)
-		}
-		batches := 0
-		for _, op := range b.ops(sent) {
-			if op == batchCall {
-				batches++
+	t.Parallel()
+	for _, code := range []string{"RequestLimitExceeded", "ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict"} {
+		runBed(t, code, func(t *testing.T, b *bed) {
+			s := b.storeWithPeer()
+			b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.FailEntries, Code: code, Times: 40})
+			sent := len(b.srv.Calls())
+			_, errs := acquireAll(t.Context(), s, claimsOf(1000))
+			if err := errors.Join(errs...); err != nil {
+				t.Error(err)
 			}
-		}
-		if batches <= 40 {
-			t.Errorf("%d batches for 1,000 INSERTs that were throttled once, want more than the first 40", batches)
-		}
-	})
+			batches := 0
+			for _, op := range b.ops(sent) {
+				if op == batchCall {
+					batches++
+				}
+			}
+			if batches <= 40 {
+				t.Errorf("%d batches for 1,000 INSERTs that were throttled once, want more than the first 40", batches)
+			}
+		})
+	}
 }
 
 // A role that allows no statements: everything works, one request in five minutes is refused, and the log says it once.

@@ -216,6 +216,47 @@ func TestBoundCutOff(t *testing.T) {
 	}
 }
 
+// TestBoundAnswers: for eleven minutes SQS does what it is asked, and its answers are lost: all of them, or those of receives. Nothing is dead-lettered, few
+// messages lose a receive, and all is done a minute later, or ten where only a receive finds out that receives are answered again.
+func TestBoundAnswers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind  kind
+		what  faultKind
+		at    time.Duration
+		spent int // receives
+		late  time.Duration
+	}{
+		{standard, queueAway, 0, 1, time.Minute},
+		{fifo, queueAway, time.Second, 10, time.Minute},
+		{standard, receivesAway, time.Second, 15, 10 * time.Minute},
+		{fifo, receivesAway, time.Second, 13, 10 * time.Minute},
+	} {
+		t.Run(fmt.Sprintf("%s, %s, from %s on", c.kind, c.what, c.at), func(t *testing.T) {
+			t.Parallel()
+			const length = 11 * time.Minute
+			p := load{c.kind, 1, 200 * time.Millisecond}.plan()
+			p.events, p.calm = p.events[:200], c.at+length
+			p.faults = []window{{kind: c.what, mode: loses, at: c.at, length: length, host: everyone}}
+			play(t, p, func(f *fleet) {
+				spent := map[string]bool{}
+				for id, all := range f.receipts {
+					for _, r := range all {
+						if r.lost {
+							spent[fmt.Sprint(id, r.count)] = true
+						}
+					}
+				}
+				if n := len(spent); n == 0 || n > c.spent {
+					f.Errorf("%d receives of messages were lost, want 1 to %d", n, c.spent)
+				}
+				f.wantNoneDead()
+				f.wantAllDoneBy(p.calm + c.late + time.Minute)
+			})
+		})
+	}
+}
+
 // mostAsks is how many requests of the store a minute a worker makes in an outage: it asks six times, with seven attempts each.
 const mostAsks = 50
 

@@ -162,7 +162,11 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	n.mu.Lock()
 	calls[int(n.f.now()/time.Minute)]++
 	n.mu.Unlock()
-	if w := n.f.away(op, l.store, n.index); w != nil && n.hits(w, r) {
+	w := n.f.away(op, l.store, n.index)
+	if w != nil && !n.hits(w, r) {
+		w = nil
+	}
+	if w != nil && w.mode != loses {
 		return w.refuse(r, l.store)
 	}
 	if d := n.late(); d > 0 && op != "ReceiveMessage" {
@@ -170,8 +174,11 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	var got []*receipt
 	resp, err := l.to.RoundTrip(r.WithContext(context.WithValue(r.Context(), slotKey{}, &got)))
-	if !n.awake() {
+	switch {
+	case !n.awake():
 		err = errDead
+	case w != nil:
+		err = errReset
 	}
 	n.mu.Lock()
 	for _, receipt := range got {
@@ -240,10 +247,10 @@ func (f *fleet) away(op string, store bool, host int) *window {
 	switch {
 	case store:
 		return f.faulty(storeAway, host)
-	case op == "SendMessage":
-		if w := f.faulty(dlqAway, host); w != nil {
-			return w
-		}
+	case op == "SendMessage" && f.faulty(dlqAway, host) != nil:
+		return f.faulty(dlqAway, host)
+	case op == "ReceiveMessage" && f.faulty(receivesAway, host) != nil:
+		return f.faulty(receivesAway, host)
 	}
 	return f.faulty(queueAway, host)
 }

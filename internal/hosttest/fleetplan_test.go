@@ -97,6 +97,7 @@ type faultKind string
 const (
 	storeAway      faultKind = "store away"
 	queueAway      faultKind = "SQS away"
+	receivesAway   faultKind = "receives away"
 	dlqAway        faultKind = "DLQ away"
 	dependencyAway faultKind = "dependency away"
 	dependencyAsks faultKind = "dependency away, with a question"
@@ -116,6 +117,7 @@ const (
 	throttles mode = "throttles"
 	forbids   mode = "denies access" // of the store: it is misconfigured
 	unlisted  mode = "answers with an unknown code"
+	loses     mode = "does what it is asked, and its answers are lost"
 )
 
 func (w *window) end() time.Duration { return w.at + w.length }

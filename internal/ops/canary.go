@@ -97,7 +97,10 @@ func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, t
 	}
 }
 
-// delayOf is how long a queue keeps a new message from its consumers, or 0 where SQS does not say. It is read once.
+// mostDelay is the longest delay of a queue.
+const mostDelay = 15 * time.Minute
+
+// delayOf is how long a queue keeps a new message from its consumers, or mostDelay where SQS does not say. It is read once.
 func (d *DLQ) delayOf(ctx context.Context, url string) time.Duration {
 	if known, ok := d.delays.Load(url); ok {
 		return known.(time.Duration)
@@ -105,9 +108,12 @@ func (d *DLQ) delayOf(ctx context.Context, url string) time.Duration {
 	name := sqstypes.QueueAttributeNameDelaySeconds
 	attrs, err := d.attributes(ctx, url, name)
 	if err != nil {
-		return 0
+		return mostDelay
 	}
-	seconds, _ := strconv.Atoi(attrs[string(name)])
+	seconds, err := strconv.Atoi(attrs[string(name)])
+	if err != nil {
+		return mostDelay
+	}
 	delay := time.Duration(seconds) * time.Second
 	d.delays.Store(url, delay)
 	return delay

@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -89,26 +93,43 @@ func TestCanaryFails(t *testing.T) {
 	}
 }
 
-// Each class has a canary: one cause may be fixed, and the other not. The queue's delay counts for none of them.
+// Each class has a canary: one cause may be fixed, and the other not. The queue's delay counts for none of them, nor one that SQS does not
+// tell.
 func TestCanaryOfEachClass(t *testing.T) {
 	t.Parallel()
-	eachKind(t, "classes", setup{}, func(x *fixture) {
-		x.set(x.url, map[string]string{"DelaySeconds": "600"})
-		for i := range 8 {
-			x.sendWith(x.dlq, fmt.Sprintf("g%d-1", i), map[string]string{sqsonce.AttrRejectReason: fmt.Sprintf("status %d", []int{404, 503}[i/4])})
-		}
-		h := x.worker(x.url, x.guarded(func(_ context.Context, m *sqsonce.Message) error {
-			if m.Body >= "g4" {
-				return sqsonce.Reject(errCard)
+	for name, client := range map[string]func(ops.Client) ops.Client{
+		"classes": func(c ops.Client) ops.Client { return c }, "delay not read": func(c ops.Client) ops.Client { return noDelay{c} },
+	} {
+		eachKind(t, name, setup{}, func(x *fixture) {
+			x.set(x.url, map[string]string{"DelaySeconds": "600"})
+			for i := range 8 {
+				x.sendWith(x.dlq, fmt.Sprintf("g%d-1", i), map[string]string{sqsonce.AttrRejectReason: fmt.Sprintf("status %d", []int{404, 503}[i/4])})
 			}
-			return nil
-		}))
-		r, err := x.redriver().Redrive(context.Background(), withUnknown)
-		h.stop()
-		if !errors.Is(err, ops.ErrCanary) || r.Count(ops.ActionRedriven) != 2 || r.Count(ops.ActionLeft) != 6 {
-			x.Errorf("%v: %d redriven, %d left", err, r.Count(ops.ActionRedriven), r.Count(ops.ActionLeft))
-		}
-	})
+			h := x.worker(x.url, x.guarded(func(_ context.Context, m *sqsonce.Message) error {
+				if m.Body >= "g4" {
+					return sqsonce.Reject(errCard)
+				}
+				return nil
+			}))
+			p := x.newProcess()
+			d := must.Get(ops.Open(context.Background(), client(p.sqs), x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(p).Key, x.store(p) }))(x)
+			r, err := d.Redrive(context.Background(), withUnknown)
+			h.stop()
+			if !errors.Is(err, ops.ErrCanary) || r.Count(ops.ActionRedriven) != 2 || r.Count(ops.ActionLeft) != 6 {
+				x.Errorf("%v: %d redriven, %d left", err, r.Count(ops.ActionRedriven), r.Count(ops.ActionLeft))
+			}
+		})
+	}
+}
+
+// noDelay does not tell a queue's delay.
+type noDelay struct{ ops.Client }
+
+func (c noDelay) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, o ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	if slices.Contains(in.AttributeNames, sqstypes.QueueAttributeNameDelaySeconds) {
+		return nil, errCard
+	}
+	return c.Client.GetQueueAttributes(ctx, in, o...)
 }
 
 // A crash is a failure of a canary too.
