@@ -14,7 +14,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/cli"
@@ -25,9 +24,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
-// asCommand makes the test's binary the command.
 const (
-	asCommand = "SQSONCE_COMMAND"
+	asCommand = "SQSONCE_COMMAND" // makes the test's binary the command
 	password  = "s3cret/@"
 )
 
@@ -57,37 +55,36 @@ func run(t *testing.T, env []string, args ...string) (code int, out, errs string
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// prepared returns the URL of an empty store on a server with users.
+// prepared returns the URL of an empty store.
 var prepared = map[string]func(t *testing.T) *url.URL{
 	"postgres": func(t *testing.T) *url.URL {
-		server := testserver.PostgreSQL.Start(t)
+		server := testserver.PostgreSQL.Shared(t)
+		migrate(t, "pgx", server.DSN("postgres"), sqlstore.PostgreSQL)
 		u := must.Get(url.Parse(server.DSN("postgres")))(t)
 		u.User = url.UserPassword("postgres", password)
-		migrate(t, "pgx", u.String(), sqlstore.PostgreSQL)
 		return u
 	},
 	"mysql": func(t *testing.T) *url.URL {
-		server := testserver.MariaDB.Start(t)
-		db := migrate(t, "mysql", server.DSN("test"), sqlstore.MySQL)
-		must.Get(db.ExecContext(t.Context(), "CREATE USER operator@'%' IDENTIFIED BY '"+password+"'"))(t)
-		must.Get(db.ExecContext(t.Context(), "GRANT ALL ON test.* TO operator@'%'"))(t)
+		server := testserver.MariaDB.Shared(t)
+		migrate(t, "mysql", server.DSN("test"), sqlstore.MySQL, "CREATE USER operator@'%' IDENTIFIED BY '"+password+"'", "GRANT ALL ON test.* TO operator@'%'")
 		return &url.URL{Scheme: "mysql", User: url.UserPassword("operator", password), Host: server.Addr(), Path: "/test"}
 	},
 	"redis": func(t *testing.T) *url.URL {
-		server := testserver.Redis.Start(t)
-		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-		defer client.Close()
-		must.Do(t, client.ConfigSet(t.Context(), "requirepass", password).Err())
-		return &url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: server.Addr(), Path: "/1"}
+		server := testserver.Redis.Start(t, func(o *testserver.Options) {
+			o.Args = append(o.Args, "--user", "operator", "on", ">"+password, "~once_*", "+@all")
+		})
+		return &url.URL{Scheme: "redis", User: url.UserPassword("operator", password), Host: server.Addr(), Path: "/1"}
 	},
 }
 
-func migrate(t *testing.T, driver, dsn string, dialect sqlstore.Dialect) *sql.DB {
+func migrate(t *testing.T, driver, dsn string, dialect sqlstore.Dialect, statements ...string) {
 	t.Helper()
 	db := must.Get(sql.Open(driver, dsn))(t)
-	t.Cleanup(func() { _ = db.Close() })
+	defer db.Close()
 	must.Do(t, sqlstore.Migrate(t.Context(), db, dialect.WithPrefix("once_")))
-	return db
+	for _, s := range statements {
+		must.Get(db.ExecContext(t.Context(), s))(t)
+	}
 }
 
 // The commands read and change the records of each store, and nothing that they print or write has the password.
@@ -97,9 +94,7 @@ func TestStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u := prepare(t)
-			query := u.Query()
-			query.Set(prefixParameter, "once_")
-			u.RawQuery = query.Encode()
+			u.RawQuery = strings.Trim(u.RawQuery+"&prefix=once_", "&")
 			stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) {
 				o.Queues, o.HTTP = []localstack.Queue{{Name: "orders"}}, true
 			}))(t)

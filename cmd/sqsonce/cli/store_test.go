@@ -24,9 +24,13 @@ func TestConsoleStoreURL(t *testing.T) {
 			}
 			return w.store, nil
 		}
+		w.opts.Name = "mine"
 		a := w.app("")
 		a.flags.store = "mem://u:s3cret@host/d?key=s3cret#s3cret"
 		p := &pages{ctx: w.Context(), app: a, services: must.Get(w.connect(w.Context()))(w)}
+		if got := a.commandLine([]string{"top"}); got != "mine top" {
+			t.Errorf("it prints %q", got)
+		}
 		if _, state, err := p.record(w.Context(), key); err != nil || state != dedup.StateCrashed {
 			t.Errorf("the record is %s, %v", state, err)
 		}
