@@ -87,6 +87,9 @@ func testPrograms(t *testing.T, c consumer, tree, version string) {
 	must.Get(output(sums))(t)
 	must.Get(output(exec.Command("tar", "-C", c.bin, "--strip-components=1", "-xzf",
 		filepath.Join(out, fmt.Sprintf("sqsonce_%s_%s_%s.tar.gz", version[1:], runtime.GOOS, runtime.GOARCH)))))(t)
+	if texts := must.Get(filepath.Glob(filepath.Join(c.bin, "licences/github.com/spf13/cobra@*/LICENSE*")))(t); len(texts) != 1 {
+		t.Errorf("licences of what is linked: %q", texts)
+	}
 	for _, page := range append(must.Get(filepath.Glob(filepath.Join(tree, "docs/*.md")))(t), filepath.Join(tree, "README.md")) {
 		for _, m := range latest.FindAllStringSubmatch(string(must.Get(os.ReadFile(page))(t)), -1) {
 			must.Get(os.Stat(filepath.Join(c.bin, path.Base(m[1]))))(t)
