@@ -135,6 +135,10 @@ words: ## Count signs of hard English in README, docs/ and doc comments, and pri
 release: lint ## Check that VERSION=v0.x.y can be released and prepare the go.mod files for it (downloads apidiff); commits, tags and pushes nothing
 	internal/release/release.sh '$(VERSION)'
 
+.PHONY: archives
+archives: ## Build the archives of a release from this tree into bin/archives, as the workflow does, without the upload; 20 minutes (TARGETS='linux/amd64 windows/arm64', with this system: its programs are run)
+	cd internal/release && ARCHIVES=$(BIN)/archives TARGETS="$(TARGETS)" go test -count=1 -timeout 60m -v -run '^TestInstall$$/^programs$$' .
+
 .PHONY: licences
 licences: ## Write THIRD_PARTY_LICENSES.md (downloads go-licenses)
 	internal/release/licences.sh
@@ -149,8 +153,8 @@ build: build-OrdersFunction ## Build the commands, and the Lambda function's boo
 	cd examples && go build -trimpath -o $(BIN)/ ./orders/...
 
 .PHONY: cli
-cli: ## Build the operators' command sqsonce into bin/
-	cd cmd/sqsonce && go build -trimpath -o $(BIN)/sqsonce .
+cli: ## Build the operators' command sqsonce into bin/; sqsonce-full (with the drivers of SQL and Redis): make cli CLI=sqsonce-full
+	cd cmd/$(or $(CLI),sqsonce) && go build -o $(BIN)/ .
 
 # sam build calls these targets: one for each function of template.yaml.
 ARTIFACTS_DIR ?= $(BIN)

@@ -1,12 +1,16 @@
+//go:build unix
+
 package release
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,27 +22,36 @@ import (
 	"github.com/sqsonce/sqsonce/internal/must"
 )
 
-const (
-	repository  = "../.."
-	testVersion = "v0.99.0" // no tag has it
-)
+const repository = "../.."
+
+// newVersion returns a version that nothing has: modules of it are in no cache.
+func newVersion() string { return fmt.Sprintf("v0.99.%d", time.Now().UnixNano()) }
 
 // module is a published module.
 type module struct {
 	dir, path string // the folder in the tree, with slashes: "." of the main module
 }
 
-// A program outside of the repository gets a published module from a proxy, without the others, and builds all of its packages.
-// Another one gets them all, and runs the README's code.
+// What a release has is used outside of the repository, by its version. One part comes after the other: each compiles, and the next one
+// finds it in Go's cache.
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	tree := preparedTree(t)
-	all := newConsumer(t, tree, testVersion)
+	tree, version := copiedTree(t), newVersion()
+	prepare(t, tree, version)
+	c := newConsumer(t, tree, version)
+	t.Run("modules", func(t *testing.T) { testModules(t, c, tree, version) })
+	t.Run("programs", func(t *testing.T) { testPrograms(t, c, tree, version) })
+	t.Run("start", func(t *testing.T) { testStartModule(t, c) })
+}
+
+// A program gets a published module from a proxy, without the others, and builds all of its packages. Another one gets them all, and
+// runs the README's code.
+func testModules(t *testing.T, all consumer, tree, version string) {
 	for _, m := range published(t, tree) {
 		// A program that requires the main module too would build, whatever version of it m requires.
 		c := all.another(t)
 		for _, c := range []consumer{c, all} {
-			c.run(t, "get", m.path+"@"+testVersion)
+			c.run(t, "get", m.path+"@"+version)
 			c.importAll(t, m)
 		}
 		c.run(t, "build", "./...")
@@ -49,54 +62,83 @@ func TestInstall(t *testing.T) {
 	all.run(t, "get", "github.com/aws/aws-sdk-go-v2/config@v1.33.13") // the program's own, the version of docs/start.md
 	all.run(t, "mod", "tidy")
 	all.run(t, "build", "./...")
-	all.run(t, "test", "./readme/...")
+	all.run(t, "test", "-vet=off", "./readme/...")
 }
 
-var latest = regexp.MustCompile(`go (?:install|run) (github\.com/sqsonce/sqsonce\S*)@latest`)
+var latest = regexp.MustCompile(`go (?:install|run) github\.com/sqsonce/sqsonce/(\S*)@latest`)
 
-// The operators' command, and each program that a page tells to install or run, is installed by its version, as a user does who has
-// neither the repository nor a module.
-func TestInstallPrograms(t *testing.T) {
-	t.Parallel()
-	tree := preparedTree(t)
-	c := newConsumer(t, tree, testVersion)
-	c.dir = t.TempDir()
-	programs := map[string]bool{"github.com/sqsonce/sqsonce/cmd/sqsonce": true}
-	pages := must.Get(filepath.Glob(filepath.Join(tree, "docs/*.md")))(t)
-	for _, page := range append(pages, filepath.Join(tree, "README.md")) {
-		text := must.Get(os.ReadFile(page))(t)
-		for _, m := range latest.FindAllStringSubmatch(string(text), -1) {
-			programs[m[1]] = true
+// The archives have each program that a page tells to install or run, as go install builds it for a user who has neither the repository
+// nor a module, and the image has those that it copies. The programs of this system's archive run.
+//
+// ARCHIVES is a folder for those of TARGETS, or of all systems (make archives).
+func testPrograms(t *testing.T, c consumer, tree, version string) {
+	out, targets := os.Getenv("ARCHIVES"), strings.Fields(os.Getenv("TARGETS"))
+	cmd := exec.Command(mustAbs(t, "archives.sh"), version)
+	cmd.Dir, cmd.Env = tree, append(c.env, "GOFLAGS=-modcacherw")
+	if out == "" {
+		// As the tests were compiled, for Go's cache: with -trimpath, or without cgo, everything would be compiled once more.
+		cgo := strings.TrimSpace(c.run(t, "env", "CGO_ENABLED"))
+		out, targets, cmd.Env = t.TempDir(), []string{runtime.GOOS + "/" + runtime.GOARCH}, append(cmd.Env, "FLAGS=", "CGO_ENABLED="+cgo)
+	}
+	cmd.Args = append(append(cmd.Args, out), targets...)
+	must.Get(output(cmd))(t)
+	sums := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
+	sums.Dir = out
+	must.Get(output(sums))(t)
+	must.Get(output(exec.Command("tar", "-C", c.bin, "--strip-components=1", "-xzf",
+		filepath.Join(out, fmt.Sprintf("sqsonce_%s_%s_%s.tar.gz", version[1:], runtime.GOOS, runtime.GOARCH)))))(t)
+	if texts := must.Get(filepath.Glob(filepath.Join(c.bin, "licences/github.com/spf13/cobra@*/LICENSE*")))(t); len(texts) != 1 {
+		t.Errorf("licences of what is linked: %q", texts)
+	}
+	for _, page := range append(must.Get(filepath.Glob(filepath.Join(tree, "docs/*.md")))(t), filepath.Join(tree, "README.md")) {
+		for _, m := range latest.FindAllStringSubmatch(string(must.Get(os.ReadFile(page))(t)), -1) {
+			must.Get(os.Stat(filepath.Join(c.bin, path.Base(m[1]))))(t)
 		}
 	}
-	if len(programs) < 2 {
-		t.Error("no page tells to run localaws: were the commands found?")
+	image := must.Get(os.ReadFile(filepath.Join(tree, "deploy/tools.Dockerfile")))(t)
+	for _, m := range regexp.MustCompile(`linux/\$TARGETARCH/(\S+)`).FindAllStringSubmatch(string(image), -1) {
+		must.Get(os.Stat(filepath.Join(c.bin, m[1])))(t)
 	}
-	for program := range programs {
-		c.run(t, "install", program+"@"+testVersion)
-		name := filepath.Join(c.bin, filepath.Base(program))
-		if out, err := output(exec.Command(name, "-h")); err != nil {
-			t.Errorf("%s: %v", out, err)
+	runPrograms(t, c.bin, version)
+}
+
+// runPrograms serves a queue and a table with localaws, and asks for both with the others.
+func runPrograms(t *testing.T, bin, version string) {
+	localaws := exec.Command(filepath.Join(bin, "localaws"), "-addr", "127.0.0.1:0", "-queues", "orders", "-tables", "dedup")
+	stdout := must.Get(localaws.StdoutPipe())(t)
+	must.Do(t, localaws.Start())
+	defer func() { _ = localaws.Wait() }()
+	defer func() { _ = localaws.Process.Kill() }()
+	url := strings.TrimSpace(must.Get(bufio.NewReader(stdout).ReadString('\n'))(t))
+	for _, program := range []string{"sqsonce", "sqsonce-full"} {
+		for args, says := range map[string]string{
+			"version":                             version,
+			"record ls --table dedup --json":      `"records":[]`,
+			"dlq ls --queue orders --json":        "orders-dlq",
+			"record ls --store dynamodb:dedup -h": "--store",
+		} {
+			cmd := exec.Command(filepath.Join(bin, program), strings.Fields(args)...)
+			cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+url, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local")
+			if out, err := output(cmd); err != nil || !strings.Contains(out, says) {
+				t.Errorf("%s %s: %v, want %q: %s", program, args, err, says, out)
+			}
 		}
-	}
-	if out, err := output(exec.Command(filepath.Join(c.bin, "sqsonce"), "version")); err != nil || !strings.Contains(out, testVersion) {
-		t.Errorf("sqsonce version: %s, %v, want %s", out, err, testVersion)
 	}
 }
 
 // The test sees a module that requires a version of the main module which lacks what it uses.
 func TestInstallSeesBrokenRequires(t *testing.T) {
 	t.Parallel()
-	const old = "v0.98.0"
+	version, old := newVersion(), newVersion()
 	tree := copiedTree(t)
 	prepare(t, tree, old)
 	must.Do(t, os.RemoveAll(filepath.Join(tree, "internal/host")))
-	c := newConsumer(t, tree, testVersion)
+	c := newConsumer(t, tree, version)
 	modules := published(t, tree)
-	must.Do(t, writeModule(c.proxy, tree, modules[0], old))
+	c.publish(t, tree, modules[0], old)
 	sqlstore := modules[0].path + "/dedup/sqlstore"
 	c.write(t, "main.go", fmt.Sprintf("package main\n\nimport _ %q\n\nfunc main() {}\n", sqlstore))
-	_, err := c.try("get", sqlstore+"@"+testVersion)
+	_, err := c.try("get", sqlstore+"@"+version)
 	if err == nil {
 		_, err = c.try("build", ".")
 	}
@@ -112,14 +154,7 @@ func copiedTree(t *testing.T) string {
 	return tree
 }
 
-// preparedTree returns a copy of the repository as its release would be.
-func preparedTree(t *testing.T) string {
-	t.Helper()
-	tree := copiedTree(t)
-	prepare(t, tree, testVersion)
-	return tree
-}
-
+// prepare makes the copy what its release would be.
 func prepare(t *testing.T, tree, version string) {
 	t.Helper()
 	must.Get(script(tree, "-prepare", version))(t)
@@ -145,32 +180,40 @@ func published(t *testing.T, tree string) (modules []module) {
 	return modules
 }
 
-// consumer is a module outside of the repository, with a module proxy and a module cache of its own.
+// consumer is a module outside of the repository, with a module proxy of its own. What others wrote is in the user's module cache, and
+// what the tests have compiled of it in Go's cache.
 type consumer struct {
 	dir, proxy, bin string
+	cache           string // of modules
 	env             []string
 }
 
 // newConsumer returns a consumer whose proxy has the published modules of tree as version.
 func newConsumer(t *testing.T, tree, version string) consumer {
 	t.Helper()
-	c := consumer{proxy: t.TempDir(), bin: t.TempDir()}
-	for _, m := range published(t, tree) {
-		must.Do(t, writeModule(c.proxy, tree, m, version))
-	}
 	env := must.Get(output(exec.Command("go", "env", "GOMODCACHE", "GOPROXY")))(t)
 	cache, others, _ := strings.Cut(strings.TrimSpace(env), "\n")
-	c.env = append(os.Environ(),
-		"GOWORK=off",
-		"GOMODCACHE="+t.TempDir(),
-		// What others wrote comes from the user's module cache where it is there already.
-		"GOPROXY=file://"+filepath.ToSlash(c.proxy)+",file://"+filepath.ToSlash(filepath.Join(cache, "cache/download"))+","+others,
-		"GOSUMDB=off",
-		"GOBIN="+c.bin,
-		// The build cache knows packages by module and version, not by the folder of this module cache.
-		"GOFLAGS=-mod=mod -modcacherw -trimpath",
-	)
+	c := consumer{proxy: t.TempDir(), bin: t.TempDir(), cache: cache}
+	for _, m := range published(t, tree) {
+		c.publish(t, tree, m, version)
+	}
+	c.env = append(os.Environ(), "GOWORK=off", "GOPROXY=file://"+filepath.ToSlash(c.proxy)+","+others, "GOSUMDB=off", "GOBIN="+c.bin,
+		"GOFLAGS=-mod=mod -modcacherw")
 	return c.another(t)
+}
+
+// publish adds a version to the proxy. When the test ends it is taken out of the user's cache.
+func (c consumer) publish(t *testing.T, tree string, m module, version string) {
+	t.Helper()
+	must.Do(t, writeModule(c.proxy, tree, m, version))
+	t.Cleanup(func() {
+		name := must.Get(modversion.EscapePath(m.path))(t)
+		files := must.Get(filepath.Glob(filepath.Join(c.cache, "cache/download", name, "@v", version+".*")))(t)
+		// The list of versions is of the last proxy that was asked.
+		for _, file := range append(files, filepath.Join(c.cache, name+"@"+version), filepath.Join(c.cache, "cache/download", name, "@v/list")) {
+			must.Do(t, os.RemoveAll(file))
+		}
+	})
 }
 
 // another returns an empty module with the same proxy and cache.

@@ -15,7 +15,7 @@ root=$(go list -m)
 	for m in $(internal/release/release.sh -published); do
 		cd "$m"
 		printf '\n## %s\n\n' "$(go list -m)"
-		packages=$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./... | grep -v /internal/)
+		packages=$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./... | grep -v /internal/ || echo ./...) # a program's module has nothing else
 		# shellcheck disable=SC2086
 		rows=$("$tools/go-licenses" report --template "$tools/row" --ignore "$root" $packages 2>"$tools/log") || { cat "$tools/log" >&2; exit 1; }
 		rows=$(grep . <<<"$rows" || true)

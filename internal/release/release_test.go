@@ -93,6 +93,7 @@ func releasedScratch(t *testing.T) scratch {
 // A release is prepared only where every check passes.
 func TestRelease(t *testing.T) {
 	t.Parallel()
+	released := releasedScratch(t)
 	for name, test := range map[string]struct {
 		change         func(s scratch)
 		version, error string // v0.2.0; "": it is released
@@ -114,7 +115,8 @@ func TestRelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := releasedScratch(t)
+			s := scratch{t, t.TempDir()}
+			must.Get(output(exec.Command("cp", "-a", released.dir+"/.", s.dir)))(t)
 			if test.change != nil {
 				test.change(s)
 			}

@@ -171,39 +171,44 @@ func (s *session) end(t *testing.T) {
 	s.expect(t, "all done")
 }
 
-// What docs/start.md shows works as it is: in a new module that gets the released modules, and in a clone.
-func TestStart(t *testing.T) {
-	t.Parallel()
-	text := must.Get(os.ReadFile(filepath.Join(repository, "docs/start.md")))(t)
-	page := string(text)
+// startPage returns the parts of docs/start.md: for a new module, for a clone, and the rest.
+func startPage(t *testing.T) (own, clone, rest string) {
+	t.Helper()
+	page := string(must.Get(os.ReadFile(filepath.Join(repository, "docs/start.md")))(t))
 	program := must.Get(os.ReadFile(filepath.Join(repository, "examples/start/main.go")))(t)
 	if !strings.Contains(page, "\n```go\n"+string(program)+"```\n") {
 		t.Fatal("the page does not have the code of examples/start/main.go")
 	}
-	start, own := cutSection(t, page, "Make a module")
-	rest, clone := cutSection(t, start, "Or a clone")
+	page, own = cutSection(t, page, "Make a module")
+	rest, clone = cutSection(t, page, "Or a clone")
+	return own, clone, rest
+}
 
-	t.Run("module", func(t *testing.T) {
-		t.Parallel()
-		s := newSession(t, exec.Command("bash", "-e"), t.TempDir(), append(newConsumer(t, preparedTree(t), testVersion).env, "GOFLAGS=-modcacherw -trimpath"), servicesPort)
-		before, after, _ := strings.Cut(own, "```go\n")
-		s.run(t, before)
-		s.run(t, "```console\n$ cp "+mustAbs(t, filepath.Join(repository, "examples/start/main.go"))+" .\n```")
-		s.run(t, after)
-		s.run(t, rest)
-		s.end(t)
-		checkBookings(t, s)
-	})
-	t.Run("clone", func(t *testing.T) {
-		t.Parallel()
-		tree := t.TempDir()
-		must.Do(t, copyTree(filepath.Join(tree, "sqsonce"), repository))
-		s := newSession(t, exec.Command("bash", "-e"), tree, os.Environ(), servicesPort)
-		s.run(t, strings.Replace(clone, "$ git clone https://github.com/sqsonce/sqsonce\n", "", 1))
-		s.run(t, rest)
-		s.end(t)
-		checkBookings(t, s)
-	})
+// What docs/start.md shows works as it is in a new module that gets the released modules.
+func testStartModule(t *testing.T, c consumer) {
+	own, _, rest := startPage(t)
+	s := newSession(t, exec.Command("bash", "-e"), t.TempDir(), append(c.env, "GOFLAGS=-modcacherw"), servicesPort)
+	before, after, _ := strings.Cut(own, "```go\n")
+	s.run(t, before)
+	s.run(t, "```console\n$ cp "+mustAbs(t, filepath.Join(repository, "examples/start/main.go"))+" .\n```")
+	s.run(t, after)
+	s.run(t, rest)
+	s.end(t)
+	checkBookings(t, s)
+}
+
+// And it does in a clone. That is this tree, not a copy, in which everything would be compiled once more.
+func TestStartClone(t *testing.T) {
+	t.Parallel()
+	_, clone, rest := startPage(t)
+	dir := t.TempDir()
+	must.Do(t, os.Symlink(mustAbs(t, repository), filepath.Join(dir, "sqsonce")))
+	t.Cleanup(func() { must.Do(t, os.RemoveAll(filepath.Join(repository, "examples/start/bin"))) })
+	s := newSession(t, exec.Command("bash", "-e", "-P"), dir, os.Environ(), servicesPort)
+	s.run(t, strings.Replace(clone, "$ git clone https://github.com/sqsonce/sqsonce\n", "", 1))
+	s.run(t, rest)
+	s.end(t)
+	checkBookings(t, s)
 }
 
 // servicesPort is that of SQS and DynamoDB on the pages.

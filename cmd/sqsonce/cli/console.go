@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,8 +71,8 @@ func (f *consoleFlags) resolve(a *app) error {
 		return fail(exitUsage, "--function is the function of one queue, and there are %d", n)
 	case f.port < 0 || f.port > 1<<16-1:
 		return fail(exitUsage, "port %d is not in 0 to 65535", f.port)
-	case a.flags.consumer != "" && a.opts.Store == nil && a.flags.table == "":
-		return fail(exitUsage, "which table has the records of consumer %s? Set --table or SQSONCE_TABLE", a.flags.consumer)
+	case a.flags.consumer != "" && !a.hasStore():
+		return fail(exitUsage, "which table has the records of consumer %s? Set --table or SQSONCE_TABLE, or --store or SQSONCE_STORE", a.flags.consumer)
 	}
 	if err := (&fleet.Fleet{Targets: f.workers}).Check(); err != nil {
 		return fail(exitUsage, "--worker: %w", err)
@@ -94,7 +95,7 @@ func (a *app) serveConsole(ctx context.Context, f consoleFlags) error {
 		Open:   p.open, Command: p.command, Archive: a.newArchive, Logger: slog.New(slog.NewTextHandler(a.err, nil)),
 		Doctor: func(ctx context.Context, q console.Queue) []doctor.Finding { return p.doctor(ctx, q, f) },
 	}
-	if a.opts.Store != nil || a.flags.table != "" {
+	if a.hasStore() {
 		opts.Record = p.record
 	}
 	for _, name := range f.queues {
@@ -153,7 +154,7 @@ type pages struct {
 func (p *pages) sub(out, err io.Writer) *app {
 	a := p.app
 	env := map[string]string{
-		"SQSONCE_CONSUMER": a.flags.consumer, "SQSONCE_TABLE": a.flags.table, "SQSONCE_QUEUE": "", "USER": a.flags.operator,
+		"SQSONCE_CONSUMER": a.flags.consumer, "SQSONCE_TABLE": a.flags.table, "SQSONCE_STORE": a.flags.store, "SQSONCE_QUEUE": "", "USER": a.flags.operator,
 	}
 	sub := &app{
 		opts: a.opts, in: strings.NewReader(""), out: out, err: err,
@@ -168,7 +169,10 @@ func (p *pages) sub(out, err io.Writer) *app {
 	if a.opts.Store != nil {
 		sub.opts.Store = p.store
 	}
-	sub.flags.consumer, sub.flags.table, sub.flags.retention = a.flags.consumer, a.flags.table, a.flags.retention
+	if a.opts.StoreURL != nil {
+		sub.opts.StoreURL = func(ctx context.Context, _ *url.URL) (Store, error) { return p.store(ctx) }
+	}
+	sub.flags.consumer, sub.flags.table, sub.flags.store, sub.flags.retention = a.flags.consumer, a.flags.table, a.flags.store, a.flags.retention
 	return sub
 }
 
@@ -191,7 +195,11 @@ func (p *pages) whole(args []string) []string {
 	if f.consumer != "" {
 		own = append(own, "--consumer="+f.consumer)
 	}
-	if f.table != "" && p.app.opts.Store == nil {
+	switch {
+	case p.app.opts.Store != nil:
+	case f.store != "":
+		own = append(own, "--store="+f.store)
+	case f.table != "":
 		own = append(own, "--table="+f.table)
 	}
 	if f.retention != 0 {

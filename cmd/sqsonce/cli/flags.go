@@ -25,7 +25,7 @@ type flags struct {
 	notDeadLetter, spendReceives bool
 	hold                         time.Duration // of a command that deletes; 0: the default
 	limit                        int
-	consumer, table              string
+	consumer, table, store       string // of table and store at most one
 	outbox, outboxTable          string
 	retention                    days
 	yes, dryRun                  bool
@@ -38,7 +38,15 @@ type flags struct {
 func (f *flags) environment(getenv func(string) string) {
 	f.queue = cmp.Or(f.queue, getenv("SQSONCE_QUEUE"))
 	f.consumer = cmp.Or(f.consumer, getenv("SQSONCE_CONSUMER"))
-	f.table = cmp.Or(f.table, getenv("SQSONCE_TABLE"))
+	if f.table == "" {
+		f.store = cmp.Or(f.store, getenv("SQSONCE_STORE"))
+	}
+	if table, ok := strings.CutPrefix(f.store, "dynamodb:"); ok {
+		f.table, f.store = table, ""
+	}
+	if f.store == "" {
+		f.table = cmp.Or(f.table, getenv("SQSONCE_TABLE"))
+	}
 	f.outbox = cmp.Or(f.outbox, getenv("SQSONCE_OUTBOX"))
 	f.outboxTable = cmp.Or(f.outboxTable, getenv("SQSONCE_OUTBOX_TABLE"))
 	f.operator = cmp.Or(f.operator, getenv("USER"), getenv("USERNAME"))
@@ -49,6 +57,8 @@ func (a *app) recordFlags(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&a.flags.consumer, "consumer", "", "the consumer's `name`")
 	if a.opts.Store == nil {
 		c.Flags().StringVar(&a.flags.table, "table", "", "the DynamoDB `table` of its records")
+		c.Flags().StringVar(&a.flags.store, "store", "", "the `URL` of its records: dynamodb:TABLE; with sqsonce-full also postgres://, mysql:// and redis://, and ?prefix= for other names of tables or keys")
+		c.MarkFlagsMutuallyExclusive("table", "store")
 	}
 	return c
 }

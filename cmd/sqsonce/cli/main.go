@@ -16,11 +16,13 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime"
@@ -56,6 +58,11 @@ type Options struct {
 	// Store opens the store of the consumer's records. It is called once, by commands that need records. Default: the DynamoDB
 	// table of --table.
 	Store func(context.Context) (Store, error)
+	// StoreURL opens the store of --store, a URL such as postgres://user@host/database. The command prints its errors, which must not
+	// have the URL's password. Default: --store is dynamodb:TABLE only.
+	StoreURL func(context.Context, *url.URL) (Store, error)
+	// Name is the program's, in its help, and in commands that it prints. Default: sqsonce.
+	Name string
 	// Outbox opens the outbox of the commands that are about one. Default: that of --table and --outbox, in DynamoDB.
 	Outbox func(context.Context) (outbox.Store, error)
 }
@@ -124,7 +131,7 @@ type app struct {
 // run runs one command.
 func (a *app) run(ctx context.Context, args []string) exitCode {
 	out := bufio.NewWriter(a.out)
-	a.out, a.args = out, args
+	a.out, a.args = out, shownArgs(args)
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.in)
@@ -146,7 +153,7 @@ func (a *app) run(ctx context.Context, args []string) exitCode {
 		code = exitUsage
 	}
 	if silent, ok := errors.AsType[*exitError](err); err != nil && !(ok && silent.err == nil) {
-		fmt.Fprintf(a.err, "sqsonce: %s\n", escapedLines(explain(err)))
+		fmt.Fprintf(a.err, "%s: %s\n", a.name(), escapedLines(explain(err)))
 	}
 	if code == exitUsage {
 		fmt.Fprintf(a.err, "see: %s --help\n", cmd.CommandPath())
@@ -162,14 +169,14 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 }
 
 func (a *app) root() *cobra.Command {
-	root := group("sqsonce", "Look into dead-letter queues, and at the records of events")
+	root := group(a.name(), "Look into dead-letter queues, and at the records of events")
 	root.Long = `sqsonce lists a dead-letter queue by reason, sends its messages back as the same events, archives, deletes and restores them. It runs
 an event again, reads, frees and completes events' records, shows the unpublished events of an outbox, checks a deployment for defects,
 and watches workers and queues.
 
 Results go to standard output: a table on a terminal, lines with tabs in a pipe, one object with --json. Everything else goes to
-standard error. SQSONCE_QUEUE, SQSONCE_CONSUMER and SQSONCE_TABLE set the flags of the same names, SQSONCE_OUTBOX and
-SQSONCE_OUTBOX_TABLE those of an outbox. Region, credentials and endpoints come from AWS's own environment variables and profiles.
+standard error. SQSONCE_QUEUE, SQSONCE_CONSUMER, SQSONCE_TABLE and SQSONCE_STORE set the flags of the same names, SQSONCE_OUTBOX
+and SQSONCE_OUTBOX_TABLE those of an outbox. A store's password belongs in SQSONCE_STORE: others see a command's flags. Region, credentials and endpoints come from AWS's own environment variables and profiles.
 
 Exit codes: 0 done, or nothing to do. 1 failed. 2 usage. 3 found (dlq ls --exit-code, doctor). 4 partly done, or interrupted. 5 refused,
 or changed since you looked. 6 credentials or permission.`
@@ -251,3 +258,5 @@ func moduleVersion() string {
 	}
 	return info.Main.Version
 }
+
+func (a *app) name() string { return cmp.Or(a.opts.Name, "sqsonce") }

@@ -94,7 +94,7 @@ func (a *app) runReplay(ctx context.Context, args []string, f replayFlags) error
 	res, err := a.callReplay(ctx, d, url, m, f)
 	printErr := a.printReplay(res)
 	if errors.Is(err, ops.ErrReopened) || err != nil && res.Action == ops.ActionLeft && codeOf(ctx, err) != exitRefused {
-		a.note("to go on: %s", commandLine(a.args))
+		a.note("to go on: %s", a.commandLine(a.args))
 	}
 	return errors.Join(err, printErr, change.end(res.After, err))
 }
@@ -164,15 +164,16 @@ func (a *app) planReplay(r seen, f replayFlags) error {
 		if r.Committed {
 			what += ", and its effect was committed with the record"
 		}
-		return fail(exitRefused, "%s. To make its effect once more:\n  %s", what, againCommand(a.args, r))
+		return fail(exitRefused, "%s. To make its effect once more:\n  %s", what, a.againCommand(r))
 	}
 	a.note("replay: its run of %s is repeated: its effect is made once more, 65 s after the record is reopened", ran)
 	return nil
 }
 
 // againCommand is the command line with the fence of the record.
-func againCommand(args []string, r seen) string {
+func (a *app) againCommand(r seen) string {
 	var words []string
+	args := a.args
 	for i := 0; i < len(args); i++ {
 		switch {
 		case args[i] == "--again":
@@ -186,7 +187,7 @@ func againCommand(args []string, r seen) string {
 	if r.Committed {
 		words = append(words, "--committed")
 	}
-	return commandLine(words)
+	return a.commandLine(words)
 }
 
 // confirmReplay asks for the key where a completed event is to run, and once more where its effect was committed.

@@ -22,7 +22,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
@@ -79,32 +78,6 @@ func (s *services) impatient() *services {
 		})
 	}
 	return &quick
-}
-
-// openStore opens the store of the records, once.
-func (a *app) openStore(ctx context.Context) (Store, error) {
-	if a.store == nil {
-		store, err := a.newStore(ctx)
-		if err != nil {
-			return nil, err
-		}
-		a.store = store
-	}
-	return a.store, nil
-}
-
-func (a *app) newStore(ctx context.Context) (Store, error) {
-	if a.opts.Store != nil {
-		return a.opts.Store(ctx)
-	}
-	if a.flags.table == "" {
-		return nil, fail(exitUsage, "which table has the records? Set --table or SQSONCE_TABLE")
-	}
-	s, err := a.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return dynamostore.New(s.dynamo, a.flags.table)
 }
 
 // once makes the consumer's keys. Its warnings about messages are the consumer's.

@@ -214,7 +214,7 @@ func (r *work) resume(done int) string {
 	if r.journal != "" && !r.given {
 		args = append(args, "--journal", r.journal)
 	}
-	return commandLine(args)
+	return r.a.commandLine(args)
 }
 
 func withoutFlag(args []string, name string) (left []string) {
@@ -230,4 +230,4 @@ func withoutFlag(args []string, name string) (left []string) {
 }
 
 // commandLine is a command as it is typed.
-func commandLine(args []string) string { return "sqsonce " + shell.Command(args...) }
+func (a *app) commandLine(args []string) string { return a.name() + " " + shell.Command(args...) }

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+)
+
+// hasStore says whether the records' place is known: a store of Options, the URL of one, or a table.
+func (a *app) hasStore() bool {
+	return a.opts.Store != nil || a.flags.store != "" || a.flags.table != ""
+}
+
+// openStore opens the store of the records, once.
+func (a *app) openStore(ctx context.Context) (Store, error) {
+	if a.store == nil {
+		store, err := a.newStore(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.store = store
+	}
+	return a.store, nil
+}
+
+func (a *app) newStore(ctx context.Context) (Store, error) {
+	switch {
+	case a.opts.Store != nil:
+		return a.opts.Store(ctx)
+	case a.flags.store != "":
+		return a.openURL(ctx)
+	case a.flags.table == "":
+		return nil, fail(exitUsage, "which table has the records? Set --table or SQSONCE_TABLE, or --store or SQSONCE_STORE")
+	}
+	s, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return dynamostore.New(s.dynamo, a.flags.table)
+}
+
+const storeFlag = "--store"
+
+func (a *app) openURL(ctx context.Context) (Store, error) {
+	u, err := url.Parse(a.flags.store)
+	switch {
+	case err != nil || u.Scheme == "": // the parser's error may have the password
+		return nil, fail(exitUsage, storeFlag+": not a URL. Escape special characters of a password: %%40 is @")
+	case a.opts.StoreURL == nil:
+		return nil, fail(exitUsage, storeFlag+": %s reads dynamodb:TABLE only. sqsonce-full also reads PostgreSQL, MySQL and Redis", a.name())
+	}
+	store, err := a.opts.StoreURL(ctx, u)
+	if err != nil {
+		return nil, fail(exitUsage, storeFlag+": %s: %w", shownURL(a.flags.store), err)
+	}
+	return store, nil
+}
+
+// shownArgs are the arguments of a command as the audit and printed commands have them: URLs of stores without their secrets.
+func shownArgs(args []string) []string {
+	shown := make([]string, len(args))
+	for i, arg := range args {
+		if value, joined := strings.CutPrefix(arg, storeFlag+"="); joined {
+			arg = storeFlag + "=" + shownURL(value)
+		} else if i > 0 && args[i-1] == storeFlag {
+			arg = shownURL(arg)
+		}
+		shown[i] = arg
+	}
+	return shown
+}
+
+// shownURL is a store's URL with xxxxx for its password, and for its parameters, which may have others.
+func shownURL(text string) string {
+	const secret = "xxxxx"
+	u, err := url.Parse(text)
+	if err != nil {
+		return secret
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = secret
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u.Redacted()
+}
