@@ -49,7 +49,8 @@ func ExampleStart() {
 	// deleted
 }
 
-// A test that injects faults, or reads the state of a queue, sets InMemory: then it runs the same way where AWS_ENDPOINT_URL is set.
+// A test that injects faults, or reads the state of a queue, sets InMemory: then it runs the same way where AWS_ENDPOINT_URL is
+// set.
 func ExampleStart_inMemory() {
 	ctx := context.Background()
 	stack, err := localstack.Start(ctx, func(o *localstack.Options) {

@@ -235,8 +235,9 @@ func credentials() aws.CredentialsProvider {
 	})
 }
 
-// Handler serves both services on one port. The X-Amz-Target header of a call names its service. A GET or HEAD of any path returns status
-// 200, for health checks. A request of the query protocol gets an error of that protocol, which lists the offered protocols.
+// Handler serves both services on one port. The X-Amz-Target header of a call names its service. A GET or HEAD of any path
+// returns status 200, for health checks. A request of the query protocol gets an error of that protocol, which lists the offered
+// protocols.
 func Handler(q *memsqs.Server, d *memdynamodb.Server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

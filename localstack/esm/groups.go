@@ -24,8 +24,9 @@ func (c *counter) last() int64 { return c.n.Load() }
 //	[m1] is invoked and fails; m1 becomes visible after 30 s
 //	[m2] is next: if it is invoked now, it completes before m1
 //
-// So a message that was received before the mapping knew of a failure in its group is not invoked. It returns when its visibility timeout
-// ends, like the failed message. Messages received later are in order: SQS delivers the failed message first.
+// So a message that was received before the mapping knew of a failure in its group is not invoked. It returns when its
+// visibility timeout ends, like the failed message. Messages received later are in order: SQS delivers the failed message
+// first.
 type groups struct {
 	receives *counter
 

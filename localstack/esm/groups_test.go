@@ -57,7 +57,8 @@ func watch(t *testing.T, f func(context.Context, events.SQSEvent) (any, error)) 
 	}}
 }
 
-// A function that makes its messages visible while it runs gets them again, but not at once: Lambda invokes one batch of a group at a time.
+// A function that makes its messages visible while it runs gets them again, but not at once: Lambda invokes one batch
+// of a group at a time.
 func TestFIFOOneBatchOfAGroupAtATime(t *testing.T) {
 	onQueue(t, "jobs.fifo", func(x *fixture) {
 		x.sendGroup("g", "g1", "g2")

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Invoker invokes the function with an event and returns its response. Every error is a function error: the function returned an error,
-// panicked, ran into its timeout or crashed. Only an error that matches [ErrThrottled] means that the function was not invoked.
+// Invoker invokes the function with an event and returns its response. Every error is a function error: the function
+// returned an error, panicked, ran into its timeout or crashed. Only an error that matches [ErrThrottled] means that the
+// function was not invoked.
 //
 // The Invoke method of runtimeapi.Function is an Invoker. The package's example makes one from a Go function. Do not use
 // the handler of aws-lambda-go's lambda.NewHandler: its invocations write their responses into one shared buffer. A

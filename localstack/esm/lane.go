@@ -82,7 +82,8 @@ const (
 	maxRetryPause = 30 * time.Second
 )
 
-// process invokes a batch until its records have succeeded, or are dropped, or ctx is cancelled. Nothing of the lane passes it meanwhile.
+// process invokes a batch until its records have succeeded, or are dropped, or ctx is cancelled. Nothing of the lane passes
+// it meanwhile.
 func (l *lane) process(ctx context.Context, batch []streamRecord, retries int) {
 	pause := minRetryPause
 	for {

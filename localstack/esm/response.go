@@ -19,7 +19,8 @@ const failuresKey = "batchItemFailures"
 // readFailures decodes a response. Any mistake in the response is an error, and fails the whole batch: Lambda does not use
 // the items that are correct.
 //
-// It does not decode into a struct, because encoding/json ignores case there, and Lambda does not accept "BatchItemFailures".
+// It does not decode into a struct, because encoding/json ignores case there, and Lambda does not accept
+// "BatchItemFailures".
 func readFailures(response []byte) (failures, error) {
 	if len(bytes.TrimSpace(response)) == 0 {
 		return failures{}, nil

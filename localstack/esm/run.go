@@ -34,8 +34,9 @@ var _ Client = (*sqs.Client)(nil)
 // a mapping, and the error of this check joins one for each bad field. Run also returns an error if it cannot read the attributes
 // of the queue, or if the queue is deleted.
 //
-// When ctx is cancelled, Run stops starting invocations. It waits for the poll in flight and makes its messages visible again. It waits for
-// running invocations and deletes the messages that succeeded. It does not wait for an invoker that ignored its deadline.
+// When ctx is cancelled, Run stops starting invocations. It waits for the poll in flight and makes its messages visible again. It
+// waits for running invocations and deletes the messages that succeeded. It does not wait for an invoker that ignored its
+// deadline.
 func Run(ctx context.Context, c Client, cfg Config, invoke Invoker) error {
 	cfg = cfg.withDefaults()
 	fs, err := parseFilters(cfg.Filters)

@@ -112,8 +112,9 @@ func (r *shardReader) next(ctx context.Context, iterator *string) (records []str
 	return out.Records, out.NextShardIterator, nil
 }
 
-// recover says what a failed read means: that the shard has ended, because the stream no longer has it, that it failed and is tried again
-// after a pause, or neither, and it is tried again from the position. fresh says that the iterator was new: it cannot be too old.
+// recover says what a failed read means: that the shard has ended, because the stream no longer has it, that it failed and is
+// tried again after a pause, or neither, and it is tried again from the position. fresh says that the iterator was new: it
+// cannot be too old.
 func (r *shardReader) recover(ctx context.Context, err error, fresh bool) (ended, failed bool) {
 	if ctx.Err() != nil {
 		return false, false

@@ -66,7 +66,8 @@ const (
 	FailEntries
 	// DropEntries performs a batch and omits Entries from both lists of the response.
 	DropEntries
-	// Replay performs the call, and performs the same request once more after Delay, like a copy of it that the network delayed.
+	// Replay performs the call, and performs the same request once more after Delay, like a copy of it that the network
+	// delayed.
 	Replay
 	// Duplicate makes the received messages visible again at once, as second copies (SQS).
 	Duplicate

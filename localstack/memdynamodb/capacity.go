@@ -44,7 +44,8 @@ func writeUnits(before, after attr.Map) float64 {
 	return blocks(max(before.Size(), after.Size()), 1<<10)
 }
 
-// readUnits are 1 for each 4 KB of a strongly consistent read, at least 1, and half of it for an eventually consistent read.
+// readUnits are 1 for each 4 KB of a strongly consistent read, at least 1, and half of it for an eventually consistent
+// read.
 func readUnits(size int, consistent bool) float64 {
 	n := blocks(size, 4<<10)
 	if !consistent {

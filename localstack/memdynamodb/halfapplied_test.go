@@ -94,7 +94,8 @@ func TestHalfApplied(t *testing.T) {
 	})
 }
 
-// TestHalfAppliedConflicts: what is not yet applied refuses whatever is no plain read, also where no item is. What is applied does not.
+// TestHalfAppliedConflicts: what is not yet applied refuses whatever is no plain read, also where no item is. What is applied
+// does not.
 func TestHalfAppliedConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, c := halfApplied(t, fault.Rule{Nth: 1, Entries: []int{0, 1, 2}, Delays: []time.Duration{9 * time.Second, 9 * time.Second, 9 * time.Second, 9 * time.Second}})

@@ -72,7 +72,8 @@ func (src *source) key(item attr.Map) attr.Map {
 	return k
 }
 
-// open finds the table and index of a request and parses its expressions. keyCondition is nil for Scan. The caller holds mu.
+// open finds the table and index of a request and parses its expressions. keyCondition is nil for Scan. The caller holds
+// mu.
 func (s *Server) open(in *pageInput, keyCondition *expr.KeyCondition) (*source, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return nil, err

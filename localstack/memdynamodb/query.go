@@ -79,7 +79,8 @@ func (src *source) checkFilter() error {
 	return validation(invalidParameters+"Secondary index %s does not project one or more filter attributes: [%s]", src.index.name, strings.Join(missing, ", "))
 }
 
-// partition returns the items of one partition of the table or index that meet the sort condition, in the partition's order.
+// partition returns the items of one partition of the table or index that meet the sort condition, in the partition's
+// order.
 func (src *source) partition(wanted *expr.KeyRange) []attr.Map {
 	keys := src.keys()
 	var found []attr.Map

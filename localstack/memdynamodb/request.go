@@ -128,7 +128,8 @@ func tableNotFound() *awsjson.Error {
 
 func unimplemented(what string) *awsjson.Error { return awsjson.Unimplemented(serviceName, what) }
 
-// toAWS gives an error the code that it has in DynamoDB. Errors of other kinds stay as they are, and the client gets InternalServerError.
+// toAWS gives an error the code that it has in DynamoDB. Errors of other kinds stay as they are, and the client gets
+// InternalServerError.
 func toAWS(err error) error {
 	if e, ok := errors.AsType[*awsjson.Error](err); ok {
 		return e

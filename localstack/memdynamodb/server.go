@@ -46,7 +46,8 @@ type Options struct {
 	NoRecord bool
 }
 
-// Server is one AWS account in one region. It is safe for concurrent use. A test in a synctest bubble must call [New] inside the bubble.
+// Server is one AWS account in one region. It is safe for concurrent use. A test in a synctest bubble must call [New]
+// inside the bubble.
 type Server struct {
 	*awsjson.Server
 	now func() time.Time

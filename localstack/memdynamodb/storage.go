@@ -9,7 +9,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// table stores items in partitions, one for each partition key. The items of a partition are in the order of the sort key.
+// table stores items in partitions, one for each partition key. The items of a partition are in the order of the sort
+// key.
 type table struct {
 	description
 	created time.Time
@@ -131,7 +132,8 @@ func hashOf(key string) uint64 {
 	return h.Sum64()
 }
 
-// schema is the names of the key attributes of a table or index, and their types: "S", "N" or "B". sort is "" if there is no sort key.
+// schema is the names of the key attributes of a table or index, and their types: "S", "N" or "B". sort is "" if there is
+// no sort key.
 type schema struct {
 	partition, sort string
 	types           map[string]string

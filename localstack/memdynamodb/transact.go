@@ -34,7 +34,8 @@ type transactWriteOutput struct {
 	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
 }
 
-// transactWriteItems makes all the changes or none. mu is held from the conditions to the writes, so that no other write comes between.
+// transactWriteItems makes all the changes or none. mu is held from the conditions to the writes, so that no other write
+// comes between.
 func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error) {
 	if err := in.validate(); err != nil {
 		return nil, err

@@ -117,7 +117,8 @@ func TestKeysBeforeConditions(t *testing.T) {
 	}
 }
 
-// hammer runs f on eight goroutines, n times on each. This is often enough to find a missing lock without the race detector.
+// hammer runs f on eight goroutines, n times on each. This is often enough to find a missing lock without the race
+// detector.
 func hammer(n int, f func(worker, i int)) {
 	var wg sync.WaitGroup
 	for w := range 8 {

@@ -69,8 +69,9 @@ func (s *Server) describeTimeToLive(_ *call, in *tableInput) (any, error) {
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 const fiveYears = 5 * 365 * 24 * time.Hour
 
-// SweepTTL deletes the expired items of every table with TTL enabled and returns their count. DynamoDB does so at some time within a few
-// days. An item is expired when its TTL attribute is a number, in seconds since 1970, that is in the past, by at most five years.
+// SweepTTL deletes the expired items of every table with TTL enabled and returns their count. DynamoDB does so at some time
+// within a few days. An item is expired when its TTL attribute is a number, in seconds since 1970, that is in the past, by at
+// most five years.
 func (s *Server) SweepTTL() int {
 	s.lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 // dedupKey identifies a message for deduplication. group is empty unless the queue deduplicates in each group.
 type dedupKey struct{ group, id string }
 
-// accepted is the message ID and sequence number of the first message with a dedupKey. The message itself may be deleted by now.
+// accepted is the message ID and sequence number of the first message with a dedupKey. The message itself may be deleted
+// by now.
 type accepted struct{ id, seq string }
 
 func (q *queue) dedupKey(m *message) dedupKey {
@@ -113,9 +114,10 @@ func (q *queue) recordAttempt(r *receiveRequest, got []*message, now time.Time) 
 	q.attempts.put(r.attempt, a, now)
 }
 
-// replayAttempt returns the messages of an earlier receive that had the same ReceiveRequestAttemptId, and starts their visibility timeouts
-// again: a client that did not get the response repeats the call. The receipt handles stay the same. After five minutes, or once any of the
-// messages was deleted, changed its visibility or became visible, it returns nil, and the call is an ordinary receive.
+// replayAttempt returns the messages of an earlier receive that had the same ReceiveRequestAttemptId, and starts their
+// visibility timeouts again: a client that did not get the response repeats the call. The receipt handles stay the same.
+// After five minutes, or once any of the messages was deleted, changed its visibility or became visible, it returns nil,
+// and the call is an ordinary receive.
 func (q *queue) replayAttempt(r *receiveRequest, now time.Time) []*message {
 	a, ok := q.attempts.get(r.attempt)
 	if !ok {

@@ -1,4 +1,5 @@
-// Package memsqs is an SQS in memory. It speaks the JSON protocol and has standard and FIFO queues that follow AWS's documentation.
+// Package memsqs is an SQS in memory. It speaks the JSON protocol and has standard and FIFO queues that follow AWS's
+// documentation.
 //
 // A [Server] is an http.Handler for clients in any language, and an http.RoundTripper for the SDK's client. With the RoundTripper
 // in a testing/synctest bubble time is virtual. A long poll of 20 s, or a visibility timeout of hours, ends at once in real time.
@@ -26,6 +27,7 @@
 //
 // # Not implemented
 //
-// The server does not check signatures or permissions (AddPermission and RemovePermission are unknown operations). It does not encrypt, and
-// keeps all data in memory. It throttles only as a fault plan says. Fair queues for the tenants of a standard queue are not implemented.
+// The server does not check signatures or permissions (AddPermission and RemovePermission are unknown operations). It does not
+// encrypt, and keeps all data in memory. It throttles only as a fault plan says. Fair queues for the tenants of a standard queue
+// are not implemented.
 package memsqs

@@ -47,7 +47,8 @@ func (s *Server) chance(probability float64) bool {
 	return probability > 0 && s.rng.Float64() < probability
 }
 
-// injected returns the error for a code of a fault plan: the name of a shape or its query code. For another code it returns nil.
+// injected returns the error for a code of a fault plan: the name of a shape or its query code. For another code it
+// returns nil.
 func injected(code string) *awsjson.Error {
 	if _, ok := shapes[code]; ok {
 		return newError(code, "injected fault")

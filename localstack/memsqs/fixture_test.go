@@ -42,7 +42,8 @@ func run(t *testing.T, name string, a attrs, f func(*fixture), optFns ...func(*m
 	})
 }
 
-// after runs f after d. The test waits for f: what f changes can wake a poll, and so end the test, before f has got its own response.
+// after runs f after d. The test waits for f: what f changes can wake a poll, and so end the test, before f has got its own
+// response.
 func (x *fixture) after(d time.Duration, f func()) {
 	x.later.Add(1)
 	time.AfterFunc(d, func() {

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Quotas of https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-quotas.html and limits of the API reference.
+// Quotas of https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-quotas.html and limits of the
+// API reference.
 const (
 	maxMessageSize       = 1 << 20 // bytes, of one message and of all messages of a batch together
 	maxDelay             = 900     // seconds

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// moveTask moves messages from a dead-letter queue to the queues that they came from, or to another queue. Server.mu guards it.
+// moveTask moves messages from a dead-letter queue to the queues that they came from, or to another queue. Server.mu
+// guards it.
 type moveTask struct {
 	server      *Server
 	handle      string

@@ -92,8 +92,9 @@ func (q *queue) checkReceive(in *receiveInput, rule *fault.Rule) (*receiveReques
 	return r, nil
 }
 
-// receive returns up to r.max messages. Messages that reached their maxReceiveCount it moves to the dead-letter queue. A message received
-// with a visibility timeout of 0 becomes visible in the next call of advance, after this receive, so one receive does not return it twice.
+// receive returns up to r.max messages. Messages that reached their maxReceiveCount it moves to the dead-letter queue. A
+// message received with a visibility timeout of 0 becomes visible in the next call of advance, after this receive, so one
+// receive does not return it twice.
 func (q *queue) receive(r *receiveRequest, now time.Time) ([]receivedMessage, error) {
 	if again := q.replayAttempt(r, now); again != nil {
 		return q.render(again, r), nil

@@ -65,9 +65,10 @@ func (q *queue) deadLetterQueue(m *message) *queue {
 	return q.server.byARN(p.TargetARN)
 }
 
-// moveToDeadLetterQueue moves a message that reached its maxReceiveCount. The message ID, SentTimestamp, receive count and group stay the
-// same. In a FIFO queue the message ID becomes the deduplication ID, so that two messages sent with the same deduplication ID, more than
-// five minutes apart, can both arrive. The next message of the group becomes receivable in the source queue.
+// moveToDeadLetterQueue moves a message that reached its maxReceiveCount. The message ID, SentTimestamp, receive count and
+// group stay the same. In a FIFO queue the message ID becomes the deduplication ID, so that two messages sent with the
+// same deduplication ID, more than five minutes apart, can both arrive. The next message of the group becomes receivable
+// in the source queue.
 func (q *queue) moveToDeadLetterQueue(dlq *queue, m *message, now time.Time) {
 	q.remove(m)
 	moved := &message{

@@ -153,7 +153,8 @@ const (
 	maxStartWait = 5 * time.Second
 )
 
-// initFailedLocked makes the next start wait. Otherwise a bootstrap that crashes at once would be started as fast as invocations arrive.
+// initFailedLocked makes the next start wait. Otherwise a bootstrap that crashes at once would be started as fast as
+// invocations arrive.
 func (f *Function) initFailedLocked() {
 	f.startWait = min(max(2*f.startWait, minStartWait), maxStartWait)
 	f.startAt = time.Now().Add(f.startWait)
@@ -245,8 +246,9 @@ const maxPayload = 6 << 20
 // errNotDelivered means that the process ended before it asked for the invocation.
 var errNotDelivered = errors.New("runtimeapi: not delivered")
 
-// invocation is an event and the state of its processing. It is assigned to a process, delivered when the process asks for it, gets a
-// result from the process, and ends when the process asks for the next one or exits. Function.mu guards it until ended is closed.
+// invocation is an event and the state of its processing. It is assigned to a process, delivered when the process asks for
+// it, gets a result from the process, and ends when the process asks for the next one or exits. Function.mu guards it
+// until ended is closed.
 type invocation struct {
 	id        string
 	event     []byte

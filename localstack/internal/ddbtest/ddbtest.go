@@ -1,5 +1,6 @@
-// Package ddbtest is a conformance suite of DynamoDB: what AWS documents of tables, calls of one item, expressions, batches, transactions,
-// PartiQL, indexes, capacity and streams, as cases that call any implementation of the API through the AWS SDK.
+// Package ddbtest is a conformance suite of DynamoDB: what AWS documents of tables, calls of one item, expressions,
+// batches, transactions, PartiQL, indexes, capacity and streams, as cases that call any implementation of the API through the AWS
+// SDK.
 //
 //	func TestMine(t *testing.T) {
 //		ddbtest.Run(t, ddbtest.Backend{New: func(t *testing.T) ddbtest.Account { return ddbtest.Account{Client: mine(t)} }})

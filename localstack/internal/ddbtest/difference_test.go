@@ -267,14 +267,16 @@ var explained = []struct {
 		func(d difference) bool { return d.weRefuse("The first operand must be distinct") },
 	},
 	{
-		// AWS, API_AttributeValueUpdate, DELETE where no item has the key: "Causes nothing to happen; there is no attribute to delete."
+		// AWS, API_AttributeValueUpdate, DELETE where no item has the key: "Causes nothing to happen; there is no attribute to
+		// delete."
 		"an update that only removes makes no item",
 		func(d difference) bool {
 			return d.ours.code == "" && d.other.code == "" && d.stored != d.theirs && slices.ContainsFunc(d.updates(), removes)
 		},
 	},
 	{
-		// AWS, API_UpdateItem, ReturnValues, ALL_OLD: "all of the attributes of the item, as they appeared before": there was no item.
+		// AWS, API_UpdateItem, ReturnValues, ALL_OLD: "all of the attributes of the item, as they appeared before": there was
+		// no item.
 		"ALL_OLD of no item is nothing",
 		func(d difference) bool {
 			return d.in["ReturnValues"] == "ALL_OLD" && d.stored == d.theirs && !strings.Contains(d.ours.fields, "Attributes") && strings.Contains(d.other.fields, "Attributes")
@@ -317,7 +319,8 @@ var explained = []struct {
 		},
 	},
 	{
-		// AWS, Expressions.UpdateExpressions: "If the element doesn't already exist, SET appends the new element at the end of the list."
+		// AWS, Expressions.UpdateExpressions: "If the element doesn't already exist, SET appends the new element at the end of
+		// the list."
 		"an element set beyond a list's end is appended",
 		func(d difference) bool {
 			return d.ours.code == "" && d.other.code == "" && strings.Contains(d.theirs, `{"NULL":true}`) && strings.Contains(strings.Join(d.updates(), " "), "]")

@@ -52,7 +52,8 @@ func (x *exam) transactToken(token string, actions ...ddbtypes.TransactWriteItem
 
 const cancelled = "TransactionCanceledException"
 
-// reasons expects a cancelled transaction with these reasons, one for each action: the code, a part of the message, and the item.
+// reasons expects a cancelled transaction with these reasons, one for each action: the code, a part of the message, and the
+// item.
 func (x *exam) reasons(err error, want ...reason) {
 	x.refused(err, cancelled)
 	e, ok := errors.AsType[*ddbtypes.TransactionCanceledException](err)

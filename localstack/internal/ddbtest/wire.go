@@ -168,7 +168,8 @@ func wireCases() []testCase {
 	return all
 }
 
-// What AWS says of a transaction with two faults. Recorded: paritysuite/dynamodb-conformance, validation-ordering/transactions.test.ts.
+// What AWS says of a transaction with two faults. Recorded: paritysuite/dynamodb-conformance,
+// validation-ordering/transactions.test.ts.
 var orderCases = []testCase{
 	{name: "order/members before tables and items", run: func(x *exam) {
 		x.use("id:S")

@@ -80,7 +80,8 @@ func oneAsAsked(x *exam) {
 	}
 }
 
-// API ReceiveMessage, AttributeNames: "This parameter has been discontinued but will be supported for backward compatibility."
+// API ReceiveMessage, AttributeNames: "This parameter has been discontinued but will be supported for backward
+// compatibility."
 func legacyNames(x *exam) {
 	q := x.standard()
 	x.send(q, "a")
@@ -158,7 +159,8 @@ func messageAttributes(x *exam) {
 	}
 }
 
-// API ReceiveMessage, MessageAttributeNames: "You can also use all message attributes starting with a prefix, for example bar.*."
+// API ReceiveMessage, MessageAttributeNames: "You can also use all message attributes starting with a prefix, for example
+// bar.*."
 func selectedAttributes(x *exam) {
 	q := x.standard(attrs{"VisibilityTimeout": "0"})
 	s := types.MessageAttributeValue{DataType: ptr("String"), StringValue: ptr("v")}
@@ -187,7 +189,8 @@ func digestOfSelected(x *exam) {
 	}
 }
 
-// attributesDigest is the digest that Guide sqs-message-metadata describes, "Calculating the MD5 message digest for message attributes".
+// attributesDigest is the digest that Guide sqs-message-metadata describes, "Calculating the MD5 message digest for
+// message attributes".
 func attributesDigest(attributes map[string]types.MessageAttributeValue) string {
 	var b []byte
 	add := func(s string) { b = append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...) }

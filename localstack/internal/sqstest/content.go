@@ -79,7 +79,8 @@ func elevenAttributes(x *exam) {
 	x.fails("eleven attributes", err, invalidValue)
 }
 
-// Recorded: test_send_message_with_empty_string_attribute. API SendMessage, MessageAttributes: name, type and value must not be empty.
+// Recorded: test_send_message_with_empty_string_attribute. API SendMessage, MessageAttributes: name, type and value must not
+// be empty.
 func emptyAttribute(x *exam) {
 	q := x.standard()
 	for _, v := range []types.MessageAttributeValue{

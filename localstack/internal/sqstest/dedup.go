@@ -106,7 +106,8 @@ func dedupByContent(x *exam) {
 	x.none(q)
 }
 
-// API SendMessage: "If the queue has ContentBasedDeduplication set, your MessageDeduplicationId overrides the generated one."
+// API SendMessage: "If the queue has ContentBasedDeduplication set, your MessageDeduplicationId overrides the generated
+// one."
 func dedupContentOverridden(x *exam) {
 	q := x.fifo(attrs{"ContentBasedDeduplication": "true"})
 	x.send(q, "a1", inGroup(ptr("g"), ptr("one")))
@@ -116,8 +117,9 @@ func dedupContentOverridden(x *exam) {
 	x.none(q)
 }
 
-// API SendMessage: "If you send one message with ContentBasedDeduplication enabled and then another message with a MessageDeduplicationId
-// that is the same as the one generated for the first MessageDeduplicationId, the two messages are treated as duplicates".
+// API SendMessage: "If you send one message with ContentBasedDeduplication enabled and then another message with a
+// MessageDeduplicationId that is the same as the one generated for the first MessageDeduplicationId, the two messages are
+// treated as duplicates".
 func dedupContentID(x *exam) {
 	q := x.fifo(attrs{"ContentBasedDeduplication": "true"})
 	sum := sha256.Sum256([]byte("a1"))

@@ -30,7 +30,8 @@ func groupOrder(x *exam) {
 	}
 }
 
-// API SendMessageBatch: "For a FIFO queue, multiple messages within a single batch are enqueued in the order they are sent."
+// API SendMessageBatch: "For a FIFO queue, multiple messages within a single batch are enqueued in the order they are
+// sent."
 func groupBatchOrder(x *exam) {
 	q := x.fifo()
 	x.sendBatch(q, fifoEntries("a3", "a1", "a2"))

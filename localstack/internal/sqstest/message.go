@@ -22,7 +22,8 @@ var messageCases = []testCase{
 	{name: "message/many receivers get each message once", run: manyReceivers},
 }
 
-// API SendMessage, ReceiveMessage: MessageId, MD5OfMessageBody, MD5OfBody ("digest of the non-URL-encoded message body string").
+// API SendMessage, ReceiveMessage: MessageId, MD5OfMessageBody, MD5OfBody ("digest of the non-URL-encoded message body
+// string").
 func roundTrip(x *exam) {
 	q := x.standard()
 	body := "déjà vu, \"quoted\" & <tagged>\n\ttabbed 😀"

@@ -166,7 +166,8 @@ func (x *exam) purge(q *queue) error {
 	return err
 }
 
-// API PurgeQueue: "Deletes available messages in a queue (including in-flight messages)". AWS may need 60 s; the servers here need no time.
+// API PurgeQueue: "Deletes available messages in a queue (including in-flight messages)". AWS may need 60 s; the
+// servers here need no time.
 func purgeEverything(x *exam) {
 	q := x.standard(attrs{"VisibilityTimeout": "1"})
 	x.sendAll(q, "a", "b")

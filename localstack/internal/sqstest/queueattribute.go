@@ -36,7 +36,8 @@ func queueDefaults(x *exam) {
 	}
 }
 
-// API CreateQueue: FifoQueue, ContentBasedDeduplication; DeduplicationScope and FifoThroughputLimit without high throughput.
+// API CreateQueue: FifoQueue, ContentBasedDeduplication; DeduplicationScope and FifoThroughputLimit without high
+// throughput.
 func fifoDefaults(x *exam) {
 	x.has(x.fifo(), attrs{"FifoQueue": "true", "ContentBasedDeduplication": "false", "DeduplicationScope": "queue", "FifoThroughputLimit": "perQueue"})
 }
@@ -64,7 +65,8 @@ func queueAttributesAsked(x *exam) {
 	}
 }
 
-// API GetQueueAttributes, AttributeNames: "if you don't specify values for this parameter, the request returns empty results".
+// API GetQueueAttributes, AttributeNames: "if you don't specify values for this parameter, the request returns empty
+// results".
 func queueAttributesUnasked(x *exam) {
 	out := suite.Get(x.c.GetQueueAttributes(x.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &x.standard().url}))
 	if len(out.Attributes) > 0 {

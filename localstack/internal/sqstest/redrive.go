@@ -55,7 +55,8 @@ func redriveMoves(x *exam) {
 	x.none(q)
 }
 
-// Guide setting-up-dead-letter-queue-retention: the timestamp is unchanged; and it is the same message, with its ID and attributes.
+// Guide setting-up-dead-letter-queue-retention: the timestamp is unchanged; and it is the same message, with its ID and
+// attributes.
 func redriveKeeps(x *exam) {
 	dlq := x.standard()
 	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
@@ -297,8 +298,9 @@ func (x *exam) move(dlq *queue, destination *string) {
 	x.pass(2 * time.Second)
 }
 
-// API StartMessageMoveTask: without a destination "the messages will be redriven back to their respective original source queues". Guide
-// sqs-configure-dead-letter-queue-redrive: redriven messages are new ones, with a new messageID and enqueueTime.
+// API StartMessageMoveTask: without a destination "the messages will be redriven back to their respective original source
+// queues". Guide sqs-configure-dead-letter-queue-redrive: redriven messages are new ones, with a new messageID and
+// enqueueTime.
 func moveBack(x *exam) {
 	q, dlq, id := x.dead()
 	x.move(dlq, nil)

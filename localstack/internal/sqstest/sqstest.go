@@ -12,7 +12,8 @@
 //		})
 //	}
 //
-// A backend lists the cases that it is known to fail, each with a reason. A listed case that passes is a failure: so the list stays true.
+// A backend lists the cases that it is known to fail, each with a reason. A listed case that passes is a failure: so the
+// list stays true.
 //
 // # Sources
 //
@@ -57,7 +58,8 @@ type Backend struct {
 	Patience time.Duration
 	// Only, if not nil, are the cases to run.
 	Only []string
-	// Known are the cases that the server is known to fail, with the reason. One that passes, or that does not exist, is a failure.
+	// Known are the cases that the server is known to fail, with the reason. One that passes, or that does not exist, is a
+	// failure.
 	Known map[string]string
 }
 

@@ -19,7 +19,8 @@ var visibilityCases = []testCase{
 	{name: "visibility/change of the queue's timeout", passes: time.Second, run: changeOfQueue},
 }
 
-// Guide sqs-visibility-timeout: the timeout begins when SQS delivers the message; after it the message can be received again.
+// Guide sqs-visibility-timeout: the timeout begins when SQS delivers the message; after it the message can be received
+// again.
 func visibilityOfQueue(x *exam) {
 	q := x.standard(attrs{"VisibilityTimeout": "1"})
 	x.send(q, "a")
@@ -83,7 +84,8 @@ func changeCountsFromNow(x *exam) {
 	x.one(q, "a")
 }
 
-// API ChangeMessageVisibility: the new value "isn't saved in memory for that message": the next receive has the queue's.
+// API ChangeMessageVisibility: the new value "isn't saved in memory for that message": the next receive has
+// the queue's.
 func changeLastsOnce(x *exam) {
 	q := x.standard(attrs{"VisibilityTimeout": "1"})
 	x.send(q, "a")

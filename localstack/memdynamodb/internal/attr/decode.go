@@ -11,7 +11,8 @@ import (
 	"unique"
 )
 
-// SyntaxError is JSON that does not have the form of an attribute value. All other faults of a value are an [InvalidError].
+// SyntaxError is JSON that does not have the form of an attribute value. All other faults of a value are an
+// [InvalidError].
 type SyntaxError struct{ Message string }
 
 func (e *SyntaxError) Error() string { return e.Message }
@@ -38,7 +39,8 @@ func Decode(data []byte) (Value, error) {
 	return v, d.end()
 }
 
-// DecodeList reads a list of attribute values, such as [{"S":"a"},{"N":"1"}]. A null is an empty list. Errors are those of [Decode].
+// DecodeList reads a list of attribute values, such as [{"S":"a"},{"N":"1"}]. A null is an empty list. Errors are those
+// of [Decode].
 func DecodeList(data []byte) (List, error) {
 	d := decoder{data: data}
 	if d.word("null") {
@@ -51,7 +53,8 @@ func DecodeList(data []byte) (List, error) {
 	return l, d.end()
 }
 
-// DecodeMap reads a map of attribute values, such as the item {"id":{"S":"a"}}. A null is a nil map. Errors are those of [Decode].
+// DecodeMap reads a map of attribute values, such as the item {"id":{"S":"a"}}. A null is a nil map. Errors are those of
+// [Decode].
 func DecodeMap(data []byte) (Map, error) {
 	d := decoder{data: data}
 	if d.word("null") {

@@ -93,7 +93,8 @@ func (m Map) Without(name string) Map {
 	return append(append(c, m[:i]...), m[i+1:]...)
 }
 
-// Equal reports whether two values have the same type and the same value. In sets, the order of the members does not count.
+// Equal reports whether two values have the same type and the same value. In sets, the order of the members does not
+// count.
 func Equal(a, b Value) bool {
 	switch a := a.(type) {
 	case StringSet:

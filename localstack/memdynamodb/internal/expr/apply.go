@@ -183,7 +183,8 @@ func writeField(at attr.Map, path Path, v attr.Value) (attr.Map, error) {
 	return at.With(name, inner), nil
 }
 
-// sum is the result of ADD: the sum of two numbers, or the union of two sets. A missing attribute counts as zero or as the empty set.
+// sum is the result of ADD: the sum of two numbers, or the union of two sets. A missing attribute counts as zero or as the
+// empty set.
 func sum(old, v attr.Value) (attr.Value, error) {
 	if old == nil {
 		return v, nil
@@ -203,7 +204,8 @@ func sum(old, v attr.Value) (attr.Value, error) {
 	return nil, errType
 }
 
-// difference is the result of DELETE: the set old without the members of v. If no member remains it is nil, and the attribute is removed.
+// difference is the result of DELETE: the set old without the members of v. If no member remains it is nil, and the
+// attribute is removed.
 func difference(old, v attr.Value) (attr.Value, error) {
 	if old == nil {
 		return nil, nil

@@ -22,7 +22,8 @@ func (c *checker) fail(format string, args ...any) {
 	}
 }
 
-// literal returns the value of an operand that is a placeholder. It is nil for a path, whose value is known only with the item.
+// literal returns the value of an operand that is a placeholder. It is nil for a path, whose value is known only with the
+// item.
 func (c *checker) literal(o operand) attr.Value {
 	if v, ok := o.(valueOperand); ok {
 		return c.env.Values.Get(v.name)

@@ -235,7 +235,8 @@ type parameters struct {
 	used    int
 }
 
-// parameter stands for the parameter with this index in a statement whose parameters are not known. The parser knows nothing of its type.
+// parameter stands for the parameter with this index in a statement whose parameters are not known. The parser knows
+// nothing of its type.
 type parameter int
 
 // Type implements [attr.Value].

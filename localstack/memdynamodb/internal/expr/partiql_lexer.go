@@ -85,7 +85,8 @@ func (p *parser) named(env *Env, name string) string {
 	return n
 }
 
-// constant reads a literal: a string or a parameter, which are one token each, or a number, TRUE, FALSE, NULL, a list, a set or a map.
+// constant reads a literal: a string or a parameter, which are one token each, or a number, TRUE, FALSE, NULL, a list, a
+// set or a map.
 func (p *parser) constant(env *Env) (attr.Value, bool) {
 	t := p.peek()
 	switch {

@@ -21,7 +21,8 @@ var preparedStatements = []string{
 
 var preparedParams = []attr.Value{attr.String("x"), attr.Number("1"), attr.List{attr.String("y")}, attr.StringSet{"z"}, attr.Map{}, attr.Null{}, attr.String("S")}
 
-// A statement that is parsed before its parameters are known is equal to one that is parsed with them, and has the same error.
+// A statement that is parsed before its parameters are known is equal to one that is parsed with them, and has the same
+// error.
 func TestPreparedStatements(t *testing.T) {
 	t.Parallel()
 	for _, src := range preparedStatements {

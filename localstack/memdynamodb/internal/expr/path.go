@@ -119,7 +119,8 @@ func (r *Projection) Bind(e *Env) ([]Path, error) {
 	return paths, nil
 }
 
-// Project returns the parts of the item that the resolved paths lead to. Elements of a list are in the order of the list, without gaps.
+// Project returns the parts of the item that the resolved paths lead to. Elements of a list are in the order of the list,
+// without gaps.
 func Project(paths []Path, item attr.Map) attr.Map {
 	out, _ := pick(paths, item).(attr.Map)
 	if out == nil {

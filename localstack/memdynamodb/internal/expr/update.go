@@ -7,7 +7,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// Update is a parsed update expression: actions in the order of the text. All of them read the item as it is before the update.
+// Update is a parsed update expression: actions in the order of the text. All of them read the item as it is before the
+// update.
 type Update struct {
 	refs
 	actions []action
