@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -158,20 +156,6 @@ func Get[T any](v T, err error) T {
 
 // Defect is an implementation that breaks one rule, and the name of the case that must fail on it. Other cases may fail too.
 type Defect [2]string
-
-// Defects reads those of testdata/defects.txt: a line each, with a tab between defect and case.
-func Defects(t *testing.T) (all []Defect) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/defects.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		defect, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		all = append(all, Defect{defect, name})
-	}
-	return all
-}
 
 // SeesDefects checks a suite by its cases on implementations with each defect ("": none), in bubbles: each defect is seen by its case,
 // and each case sees a defect and passes without one.
