@@ -41,6 +41,7 @@ func (l *loop) unavailable(d *delivery, r result) {
 		l.needs.trouble.affected++
 	}
 	l.needs.err = r.err
+	l.countTrouble()
 	l.needs.took = max(l.needs.took, elapsed(l.now(), d.began))
 	l.again.slots = max(1, l.opts.Concurrency/4)
 	q, asks := question.Of(r.err)

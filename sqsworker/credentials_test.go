@@ -132,7 +132,7 @@ func TestNoRequestSent(t *testing.T) {
 				began := time.Now()
 				j := x.startWith(sqs.New(x.c.Options(), opt), ok)
 				err := j.wait()
-				patience, cure := attributesPatience, "check credentials"
+				patience, cure := attributesPatience, "check the credentials (the SDK tries the environment"
 				if name == "no Region" { // which a wait gives nobody
 					patience, cure = 0, "AWS_REGION"
 				}

@@ -372,3 +372,28 @@ func TestMayHandOver(t *testing.T) {
 		}
 	}
 }
+
+// A message whose second run succeeds is unavailable for a second only, as where the pool of the store is too small: the line of each
+// minute says so all the same.
+func TestShortTroubleIsLogged(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		var d dependency
+		d.set(nil)
+		var runs sync.Map
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			if _, again := runs.LoadOrStore(m.Body, true); again {
+				return d.handle(ctx, m)
+			}
+			return sqsonce.UnavailableUntil(errRefused, func(context.Context) error { time.Sleep(3 * time.Second); return nil })
+		})
+		for i := range 60 {
+			x.send(fmt.Sprint(i))
+			time.Sleep(10 * time.Second)
+		}
+		if n := x.log.count("unavailable: messages are held"); n < 9 || n > 11 || d.handled() < 59 {
+			t.Errorf("%d lines in ten minutes, %d of 60 handled; want one a minute", n, d.handled())
+		}
+		j.stopClean()
+	})
+}

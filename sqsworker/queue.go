@@ -207,7 +207,7 @@ func (w *Worker) checkQueue(ctx context.Context, q *queue, a attributes) {
 	w.warnIf((a.get(sqstypes.QueueAttributeNameFifoQueue) == "true") != w.fifo, "queue.FifoQueue",
 		a.get(sqstypes.QueueAttributeNameFifoQueue), "not the kind that the URL says: only the URL decides whether groups are handled in order")
 	w.warnIf(q.maxReceives == 0, "queue.RedrivePolicy", "none",
-		"a message that always fails is delivered again until its retention ends: sqsonce doctor prints the command that sets one")
+		"a message that always fails is delivered again until its retention ends: sqsonce doctor --queue "+w.queueURL+" prints the command that sets one")
 	w.warnIf(q.maxReceives > 0 && q.maxReceives < fewReceives, "queue.RedrivePolicy.maxReceiveCount", q.maxReceives,
 		"a crash costs a receive too: messages whose handler never failed reach the dead-letter queue")
 	w.warnIf(q.retention > 0 && q.retention < shortRetention, "queue.MessageRetentionPeriod", q.retention,

@@ -209,6 +209,8 @@ func TestQueueMissing(t *testing.T) {
 		j := x.start(ok)
 		if err := j.wait(); errorCode(err) != "QueueDoesNotExist" && errorCode(err) != "NonExistentQueue" {
 			t.Errorf("Run: got %v, want that the queue does not exist", err)
+		} else if about := "queue jobs-not does not exist in account 000000000000, Region us-east-1"; !strings.Contains(err.Error(), about) || !strings.Contains(err.Error(), x.url) {
+			t.Errorf("%v does not say %q and its URL", err, about)
 		}
 		if n := x.calls(opReceive); n > 0 {
 			t.Errorf("%d receives, want none", n)

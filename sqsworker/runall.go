@@ -14,7 +14,7 @@ import (
 // that ends with an error. A worker that [Worker.Shutdown] stops ends alone. The workers don't share limits: each has its own
 // Concurrency, MaxInFlight and MaxBytes.
 //
-// The error joins those of the workers, each with its queue's URL. If a worker is nil or given twice, or if the list is
+// The error joins those of the workers. If a worker is nil or given twice, or if the list is
 // empty, RunAll returns a [*sqsonce.OptionError] for each such fault, without starting a worker.
 func RunAll(ctx context.Context, workers ...*Worker) error {
 	if err := validateWorkers(workers); err != nil {
@@ -26,8 +26,7 @@ func RunAll(ctx context.Context, workers ...*Worker) error {
 	var running sync.WaitGroup
 	for i, w := range workers {
 		running.Go(func() {
-			if err := w.Run(ctx); err != nil {
-				errs[i] = fmt.Errorf("sqsworker: queue %s: %w", w.queueURL, err)
+			if errs[i] = w.Run(ctx); errs[i] != nil {
 				stop()
 			}
 		})

@@ -40,9 +40,9 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		case err == nil:
 			return q, nil
 		case isMissing(err):
-			return queue{}, fmt.Errorf("sqsworker: the queue does not exist: check name, account and Region in %s: %w", w.queueURL, err)
+			return queue{}, fmt.Errorf("%s: create the queue, or fix its URL: %w", w.missing(), err)
 		case isUnsent(err) && w.noRegion():
-			return queue{}, fmt.Errorf("sqsworker: the client has no Region: set AWS_REGION: %w", err)
+			return queue{}, fmt.Errorf("the client has no Region: set AWS_REGION: %w", err)
 		case isCredentialsRefused(err), signed.ends(err, asked, w.now()):
 			return queue{}, err
 		case ctx.Err() != nil:
@@ -56,7 +56,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		sent = sent || !isUnsent(err)
 		left := attributesPatience - elapsed(w.now(), began)
 		if left <= 0 && !sent {
-			return queue{}, fmt.Errorf("sqsworker: no request to SQS could be sent for %v: check credentials and endpoint of the client, see https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html: %w", attributesPatience, err)
+			return queue{}, fmt.Errorf("no request to SQS could be sent for %v: check %s, and the endpoint (AWS_REGION, AWS_ENDPOINT_URL): %w", attributesPatience, credentialsChain, err)
 		}
 		w.waitFor(fmt.Sprintf("GetQueueAttributes fails: %v", err))
 		delay := host.Jitter(100*time.Millisecond, mostDelayAfter(err), try)
@@ -79,6 +79,18 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		case <-time.After(delay):
 		}
 	}
+}
+
+// credentialsChain is what an SDK without credentials has tried.
+const credentialsChain = "the credentials (the SDK tries the environment, AWS_PROFILE and the files in ~/.aws, a web identity, the container's role, " +
+	"the instance's role: https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html)"
+
+// missing says which queue does not exist.
+func (w *Worker) missing() string {
+	if arn, ok := host.ARNOfURL(w.queueURL); ok {
+		return fmt.Sprintf("queue %s does not exist in account %s, Region %s", arn.Name, arn.Account, arn.Region)
+	}
+	return "queue " + host.QueueName(w.queueURL) + " does not exist"
 }
 
 // noRegion reports that the SDK's client has no Region.

@@ -10,6 +10,7 @@ import (
 // trouble is the state of the log lines about unavailable messages.
 type trouble struct {
 	affected int // messages that are unavailable, running ones included
+	outcomes int // that were unavailable and that no line has counted
 	noted    bool
 	warned   time.Time
 	timer    *timer
@@ -17,15 +18,28 @@ type trouble struct {
 
 const warnEvery = time.Minute
 
+// troubleSoon is when a line says at the latest that a message was unavailable. Until then the answer to its question may be part of it.
+const troubleSoon = askTimeout + 2*time.Second
+
+// countTrouble has a line count an outcome, also where its message gets through before anybody looks.
+func (l *loop) countTrouble() {
+	t := &l.needs.trouble
+	if t.outcomes++; !t.timer.pending() {
+		t.timer = l.after(troubleSoon, l.noteTrouble)
+	}
+}
+
 // noteTrouble logs one line a minute while messages are unavailable, and one when none is any more.
 func (l *loop) noteTrouble() {
 	t := &l.needs.trouble
 	now := l.now()
-	if t.affected == 0 && l.needs.state != needsDown && l.needs.state != needsDoubted {
-		if t.noted {
-			t.noted = false
-			l.log.Info("sqsworker: available again")
-		}
+	over := t.affected == 0 && l.needs.state != needsDown && l.needs.state != needsDoubted
+	switch {
+	case over && t.noted:
+		t.noted, t.outcomes = false, 0
+		l.log.Info("sqsworker: available again")
+		return
+	case over && t.outcomes == 0:
 		return
 	}
 	if next := t.warned.Add(warnEvery); now.Before(next) {
@@ -35,14 +49,15 @@ func (l *loop) noteTrouble() {
 		return
 	}
 	l.expireHeld()
-	t.warned, t.noted = now, true
+	outcomes := t.outcomes
+	t.warned, t.noted, t.outcomes = now, true, 0
 	t.timer = l.after(warnEvery, l.noteTrouble)
 	level := l.log.Warn
 	if errors.Is(l.needs.err, sqsonce.ErrMisconfigured) {
 		level = l.log.Error
 	}
 	level("sqsworker: unavailable: messages are held and run again",
-		"down", l.needs.state == needsDown, "aside", l.heldAs[heldAside], "in_doubt", l.heldAs[heldClaim], keyError, l.needs.err)
+		"down", l.needs.state == needsDown, "aside", l.heldAs[heldAside], "in_doubt", l.heldAs[heldClaim], "outcomes", outcomes, keyError, l.needs.err)
 }
 
 func (l *loop) forgetUnavailable(d *delivery) {

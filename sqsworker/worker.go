@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -126,7 +127,16 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 //     without a Region, or because a name doesn't resolve. Messages have not been received yet.
 //   - [*StopError] if the stop left something unfinished. It counts the messages and handlers.
 //   - [ErrAlreadyRun] the second time.
+//
+// Each error has the queue's URL.
 func (w *Worker) Run(ctx context.Context) error {
+	if err := w.run(ctx); err != nil {
+		return fmt.Errorf("sqsworker: queue %s: %w", w.queueURL, err)
+	}
+	return nil
+}
+
+func (w *Worker) run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {
 		return ErrAlreadyRun
 	}

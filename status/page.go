@@ -3,9 +3,12 @@ package status
 import (
 	"bytes"
 	"crypto/sha256"
+	_ "embed" // page.html, page.css
 	"encoding/base64"
+	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +21,11 @@ const pageRunning = 100
 
 const timeFormat = "2006-01-02 15:04:05 MST"
 
-const style = `body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem;max-width:70rem}table{border-collapse:collapse;margin:.5rem 0 1.5rem}` +
-	`th,td{border-bottom:1px solid #8888;padding:.15rem .8rem .15rem 0;text-align:left;vertical-align:top}td.n{text-align:right;` +
-	`font-variant-numeric:tabular-nums}td{overflow-wrap:anywhere}:root{color-scheme:light dark}`
+//go:embed page.html
+var pageHTML string
+
+//go:embed page.css
+var style string
 
 // contentSecurity allows only the page's own style.
 var contentSecurity = func() string {
@@ -29,47 +34,19 @@ var contentSecurity = func() string {
 }()
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"style": func() template.CSS { return style }, "visible": visible, "number": number, "rows": rows, "seconds": seconds,
+	"style": func() template.CSS { return template.CSS(style) }, "visible": visible, "number": number, "rows": rows, "first": firstRows, "seconds": seconds,
 	"time": func(t time.Time) string { return t.Format(timeFormat) },
-}).Parse(`<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{visible .Report.Name}}</title><style>{{style}}</style></head>
-<body>
-<h1>{{visible .Report.Name}} {{visible .Report.Version}}</h1>
-<p>As of <time>{{time .Report.Now}}</time>, serving since <time>{{time .Report.Started}}</time>.
-The same for programs: <a href="live">live</a>, <a href="ready">ready</a>, <a href="stats">stats</a>, <a href="running">running</a>.</p>
-{{range .Report.Workers}}
-<h2>Queue {{visible .Queue}}</h2>
-<p>{{.State}}{{if .Intake}}, intake {{.Intake}}{{end}}.
-{{if .NotLive}}<strong>Not live</strong>: {{visible .NotLive}}.{{else}}Live.{{end}}
-{{if .NotReady}}<strong>Not ready</strong>: {{visible .NotReady}}.{{else}}Ready.{{end}}</p>
-{{template "stats" rows "worker" .Stats}}
-{{end}}
-{{with .Report.Consumers}}<h2>Consumers</h2>{{range .}}<h3>{{visible .Name}}</h3>{{template "stats" rows "consumer" .Stats}}{{end}}{{end}}
-{{with .Report.Stores}}<h2>Stores</h2>{{range .}}<h3>{{visible .Name}}</h3>{{template "stats" rows "store" .Stats}}{{end}}{{end}}
-{{with .Report.Relays}}<h2>Relays</h2>{{range .}}<h3>{{visible .Name}}</h3>{{template "stats" rows "relay" .Stats}}{{end}}{{end}}
-{{with .Report.Publishers}}<h2>Publishers</h2>{{range .}}<h3>{{visible .Name}}</h3>{{template "stats" rows "publisher" .Stats}}{{end}}{{end}}
-{{if .Report.Workers}}<h2>Running handlers</h2>
-<table><caption>{{len .Running.Running}} of {{.Running.Total}}, the oldest first</caption>
-<thead><tr><th scope="col">queue</th><th scope="col">message ID</th>{{if .Identifiers}}<th scope="col">key</th><th scope="col">group</th>{{end}}<th scope="col">receive count</th><th scope="col">running</th><th scope="col">hidden for</th><th scope="col">stuck</th></tr></thead>
-<tbody>
-{{range .Running.Running}}<tr><td>{{visible .Queue}}</td><td>{{visible .MessageID}}</td>{{if $.Identifiers}}<td>{{visible .Key}}</td><td>{{visible .Group}}</td>{{end}}<td class="n">{{.Receives}}</td><td class="n">{{seconds .Seconds}}</td><td class="n">{{if gt .Lease 0.0}}{{seconds .Lease}}{{else}}not any more{{end}}</td><td>{{if .Stuck}}stuck{{end}}</td></tr>
-{{end}}</tbody></table>{{end}}
-</body>
-</html>
-{{define "stats"}}<table><thead><tr><th scope="col">name</th><th scope="col">value</th><th scope="col">meaning</th></tr></thead>
-<tbody>
-{{range .}}<tr><th scope="row">{{.Name}}</th><td class="n">{{number .}}</td><td>{{.Help}}</td></tr>
-{{end}}</tbody></table>
-{{end}}`))
+}).Parse(pageHTML))
 
 func (h *handler) page() (answer, error) {
 	var b bytes.Buffer
+	r := h.report()
 	err := pageTemplate.Execute(&b, struct {
 		Report      statusreport.Report
 		Running     statusreport.RunningReport
 		Identifiers bool
-	}{h.report(), h.running(pageRunning), h.opts.Identifiers})
+		Wrong       []wrong
+	}{r, h.running(pageRunning), h.opts.Identifiers, wrongIn(r)})
 	return answer{http.StatusOK, "text/html; charset=utf-8", b.Bytes()}, err
 }
 
@@ -84,6 +61,35 @@ func rows(of string, s statusreport.Stats) (all []row) {
 	for _, f := range statusreport.Fields {
 		if v, ok := s[f.Name]; ok && f.Of == of {
 			all = append(all, row{f, v})
+		}
+	}
+	return all
+}
+
+// firstNumbers are those of a worker that are not folded.
+var firstNumbers = []string{"received", "done", "failed", "rejected", "running", "held", "oldest_running_seconds", "leases_lost"}
+
+func firstRows(of string, s statusreport.Stats) []row {
+	return slices.DeleteFunc(rows(of, s), func(r row) bool { return !slices.Contains(firstNumbers, r.Name) })
+}
+
+// wrong is a fault that needs a person: the page begins with them.
+type wrong struct{ What, Why string }
+
+func wrongIn(r statusreport.Report) (all []wrong) {
+	for _, w := range r.Workers {
+		if w.NotLive != "" {
+			all = append(all, wrong{"Not live, queue " + w.Queue, w.NotLive})
+		} else if w.NotReady != "" {
+			all = append(all, wrong{"Not ready, queue " + w.Queue, w.NotReady})
+		}
+		if n := w.Stats["stuck"]; n > 0 {
+			all = append(all, wrong{fmt.Sprintf("%v handlers are stuck, queue %s", n, w.Queue), "they did not return after their contexts were cancelled"})
+		}
+	}
+	for _, relay := range r.Relays {
+		if n := relay.Stats["backlog_halted"]; n > 0 {
+			all = append(all, wrong{fmt.Sprintf("%v groups are halted, outbox %s", n, relay.Name), "SQS refuses an event of each, see sqsonce outbox ls"})
 		}
 	}
 	return all

@@ -184,10 +184,18 @@ func TestPage(t *testing.T) {
 				t.Errorf("no row of %s %s", f.Of, f.Name)
 			}
 		}
-		for _, want := range []string{"shop v1.2.3", "<h2>Queue orders</h2>", "<strong>Not ready</strong>: the worker does not run: new.", `href="stats"`, "0 of 0"} {
+		for _, want := range []string{"shop v1.2.3", "<h2>Queue orders</h2>", "<strong>Not ready, queue orders</strong>: the worker does not run: new.", `href="stats"`, "0 of 0"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the page has no %q:\n%s", want, text)
 			}
+		}
+		if got := wrongIn(statusreport.Report{Workers: []statusreport.Worker{{NotLive: "a", NotReady: "a", Stats: statusreport.Stats{"stuck": 1}}},
+			Relays: []statusreport.Component{{Stats: statusreport.Stats{"backlog_halted": 1}}}}); len(got) != 3 {
+			t.Errorf("%v, want the worker, its stuck handler, and the outbox", got)
+		}
+		wrong, numbers, rest := strings.Index(text, "Not ready"), strings.Index(text, "<dd>"), strings.Index(text, "<details>")
+		if strings.Count(text, "<dd>") != 8 || wrong > numbers || numbers > rest || strings.Contains(text, "<details open") {
+			t.Errorf("not what is wrong, then 8 numbers, then the rest, folded:\n%s", text)
 		}
 	})
 }

@@ -198,6 +198,11 @@ func (e *tableError) Error() string {
 	if e.Detail != "" {
 		s += " (" + e.Detail + ")"
 	}
+	if e.Problem == ErrNoTable && e.Err != nil { // else it is being made, or deleted
+		s += ": check AWS_REGION and the account, or create it: aws dynamodb create-table --table-name " + e.Table + " --billing-mode PAY_PER_REQUEST" +
+			" --attribute-definitions AttributeName=" + attrID + ",AttributeType=S --key-schema AttributeName=" + attrID + ",KeyType=HASH, and then" +
+			" aws dynamodb update-time-to-live --table-name " + e.Table + " --time-to-live-specification Enabled=true,AttributeName=" + TTLAttribute
+	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}

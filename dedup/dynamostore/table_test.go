@@ -137,6 +137,9 @@ func TestFirstUseOfABadTable(t *testing.T) {
 				"Inspect":  second(s.Inspect(t.Context(), testKey)),
 				"Delete":   s.Delete(t.Context(), testKey),
 			} {
+				if create := err != nil && strings.Contains(err.Error(), "aws dynamodb create-table --table-name "+testTable); create != (c.keys == nil) {
+					t.Errorf("%s: %v; names the command that makes the table: %t", op, err, create)
+				}
 				if e, ok := errors.AsType[*tableError](err); !ok || e.Table != testTable || !errors.Is(err, c.want) {
 					t.Errorf("%s: got %v, want a *tableError that matches %v", op, err, c.want)
 				}

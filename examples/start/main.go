@@ -59,6 +59,9 @@ func work(ctx context.Context, cfg aws.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := store.Check(ctx); err != nil {
+		return err
+	}
 	inbox, err := dynamostore.NewInbox(store, "ledger") // the consumer's name
 	if err != nil {
 		return err

@@ -68,6 +68,11 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 			}
 		}
 		gets(0)
+		for path, key := range map[string]string{"/record": "#orders|completed completed", "/record?list=1": "#orders|crashed crashed"} { // of the look; of the store, which lists no completed ones
+			if got := b.get(path); !strings.Contains(got.text, key) {
+				t.Errorf("%s: no %s in %s", path, key, got.text)
+			}
+		}
 		if got := b.get(class); !strings.Contains(got.text, "Messages 1 to 2 of 2") || !strings.Contains(got.text, ids[dedup.StateReleased]) {
 			t.Errorf("%s", got.text)
 		}

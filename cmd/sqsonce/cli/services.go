@@ -51,7 +51,7 @@ func connect(ctx context.Context) (*services, error) {
 		return nil, fail(exitUsage, "no Region: set AWS_REGION, or AWS_PROFILE to a profile that has one")
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return nil, fail(exitDenied, "no credentials: %w", err)
+		return nil, fail(exitDenied, "no credentials: set AWS_PROFILE, or run aws sso login, or see https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html: %w", err)
 	}
 	caller := func(ctx context.Context) (string, error) {
 		out, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})

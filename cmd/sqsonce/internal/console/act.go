@@ -158,7 +158,10 @@ func (s *Server) recordRoutes() { s.handlePage("GET /record", "record", "Record"
 // recordData is the page of a record.
 type recordData struct {
 	Stored bool   // there is a store
-	Key    string // "": only the form
+	Key    string // "": only the form, and List
+	List   []ops.Record
+	All    bool   // List is of the store, else of the newest looks
+	Said   string // of the command that lists
 	Record ops.Record
 	AsOf   time.Time
 	Acts   []recordAct
@@ -184,11 +187,17 @@ func recordPath(key string) string { return "/record?" + url.Values{"key": {key}
 // showRecord reads, by one consistent read, and by one more for each act: dry runs of the commands say what they would do.
 func (s *Server) showRecord(ctx context.Context, r *http.Request) (any, error) {
 	d := recordData{Stored: s.opts.Record != nil, Key: r.FormValue("key"), AsOf: time.Now()}
-	if !d.Stored || d.Key == "" {
-		return d, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
+	if !d.Stored || d.Key == "" {
+		var err error
+		if d.All = d.Stored && r.FormValue("list") != ""; d.All {
+			d.List, d.Said, err = s.listRecords(ctx)
+		} else {
+			d.List = s.seenRecords()
+		}
+		return d, err
+	}
 	record, state, err := s.opts.Record(ctx, d.Key)
 	if errors.Is(err, dedup.ErrNotFound) {
 		state, err = ops.StateUnknown, nil

@@ -34,6 +34,20 @@ type dlqData struct {
 	FIFO    bool
 	Limits  []int
 	Records bool // states are known
+	state   queueState
+}
+
+// About says how many messages there are, before anything is received.
+func (d dlqData) About() string {
+	n := d.state.Dead.Total()
+	switch {
+	case d.state.At.IsZero():
+		return "How many messages it has is not known yet"
+	case n == 0:
+		return "It has no messages, as of " + clock(d.state.At)
+	default:
+		return "It has about " + count(n) + " messages, as of " + clock(d.state.At)
+	}
 }
 
 func (d dlqData) PageTitle() string { return d.Queue.DLQName }
@@ -60,7 +74,10 @@ func (s *Server) queue(r *http.Request) (Queue, error) {
 
 func (s *Server) dlq(r *http.Request) (dlqData, error) {
 	q, err := s.queue(r)
-	return dlqData{s.looks.of(q), q, host.IsFIFO(q.DLQName), lookLimits, s.opts.Joined}, err
+	if err != nil {
+		return dlqData{}, err
+	}
+	return dlqData{s.looks.of(q), q, host.IsFIFO(q.DLQName), lookLimits, s.opts.Joined, s.sampler.state(q.Name)}, nil
 }
 
 // classesData is the page of a queue, with one page of its classes.

@@ -32,7 +32,7 @@ var funcs = template.FuncMap{
 	"title":   func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 	"dlqPath": func(q Queue) string { return dlqPath(q.Name) },
 	"link":    newNavLink,
-	"left":    left, "means": ops.Means, "do": ops.Do, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": short,
+	"left":    left, "means": ops.Means, "do": ops.Do, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": short, "reason": reason,
 
 	"classPath": classPath, "messagePath": messagePath, "recordPath": recordPath,
 }

@@ -26,6 +26,9 @@ type overviewData struct {
 	Queues []queueView
 	Chosen string // the queue whose plots are shown alone; "": those of the first ones
 	AgeErr error
+
+	Wrong   []wrong
+	Unknown string // why it is not known that nothing is wrong; "": it is
 }
 
 // queueView is a queue on the first page.
@@ -50,11 +53,6 @@ func (d overviewData) Plotted() []queueView {
 	return slices.DeleteFunc(slices.Clone(d.Queues), func(q queueView) bool { return q.Plots == nil })
 }
 
-// Failed are those whose last read has failed.
-func (d overviewData) Failed() []queueView {
-	return slices.DeleteFunc(slices.Clone(d.Queues), func(q queueView) bool { return q.Err == nil })
-}
-
 // PlotsPath is the page with the plots of this queue alone.
 func (q queueView) PlotsPath() string {
 	return "/?" + url.Values{"queue": {q.Name}}.Encode() + "#plots"
@@ -75,6 +73,7 @@ func (s *Server) showOverview(_ context.Context, r *http.Request) (any, error) {
 		}
 		d.Queues = append(d.Queues, v)
 	}
+	d.findWrong(len(s.opts.Workers) > 0, s.sampler.lastRead())
 	return d, nil
 }
 

@@ -145,13 +145,13 @@ func (p *sampler) readQueue(ctx context.Context, q Queue) {
 // readCounts reads both queues: figures of two times would not go together.
 func (p *sampler) readCounts(ctx context.Context, q Queue) (main, dead queues.Counts, err error) {
 	if main, _, err = queues.Read(ctx, p.opts.SQS, q.URL); err != nil {
-		return main, dead, fmt.Errorf("%s: %w", q.Name, err)
+		return main, dead, fmt.Errorf("%s: %s", q.Name, reason(err))
 	}
 	if q.DLQURL == "" {
 		return main, dead, nil
 	}
 	if dead, _, err = queues.Read(ctx, p.opts.SQS, q.DLQURL); err != nil {
-		err = fmt.Errorf("%s: %w", q.DLQName, err)
+		err = fmt.Errorf("%s: %s", q.DLQName, reason(err))
 	}
 	return main, dead, err
 }

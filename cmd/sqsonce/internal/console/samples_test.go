@@ -61,7 +61,8 @@ func TestSamples(t *testing.T) {
 		f.send("orders-dlq", 2)
 		f.start()
 		time.Sleep(time.Second)
-		f.has("/", "<td class=\"n\">3</td>", "visible: 3", "visible: 2")
+		f.has("/", ">3</td>", "visible: 3", "visible: 2", "orders-dlq has dead letters: about 2", "watches no workers")
+		f.has("/dlq/orders", "about 2 messages, as of")
 		time.Sleep(2*time.Hour - time.Second)
 		synctest.Wait()
 		samples := f.sampler.state("orders").samples
@@ -87,7 +88,7 @@ func TestSamples(t *testing.T) {
 			t.Errorf("while SQS is away: %v, %v since %s", v, state.Err, state.Since)
 		}
 		begun := time.Now()
-		f.has("/", "orders: not read since "+clock(state.Since), "<td class=\"n\">3</td>", "visible: not known", clock(state.At))
+		f.has("/", "orders: not read since "+clock(state.Since), "orders: sqs does not answer", "check the network", ">3</td>", "visible: not known", clock(state.At))
 		if !time.Now().Equal(begun) {
 			t.Error("the page waited for SQS")
 		}
@@ -109,7 +110,7 @@ func TestAwayFromTheStart(t *testing.T) {
 		f.start()
 		synctest.Wait()
 		begun := time.Now()
-		f.has("/", "not yet", "unknown: SQS has not answered yet")
+		f.has("/", "not yet", "unknown: SQS has not answered yet", "Not known yet: SQS")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		f.has("/", "not read since", "not yet")

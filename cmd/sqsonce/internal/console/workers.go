@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -62,8 +63,14 @@ func (p *sampler) readWorkers(ctx context.Context) {
 // workers returns the last read. The next ones have the running handlers too.
 func (p *sampler) workers() workersRead {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.runningWanted = time.Now()
+	p.mu.Unlock()
+	return p.lastRead()
+}
+
+func (p *sampler) lastRead() workersRead {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.read
 }
 
@@ -107,6 +114,8 @@ type workerView struct {
 	Rate  fleet.Rate
 	Rated bool
 }
+
+var errNoReport = errors.New("it has not answered yet")
 
 // runningView is a handler that runs.
 type runningView struct {
@@ -177,21 +186,27 @@ func (v runningView) Hidden() string {
 	return seconds(v.Lease)
 }
 
-func (s *Server) showWorkers(context.Context, *http.Request) (any, error) {
-	read := s.sampler.workers()
-	d := workersData{Asked: len(s.opts.Workers) > 0, At: read.at, RunningAt: read.runningAt}
-	names := map[string]string{}
+func workerViews(read workersRead) (all []workerView) {
 	for _, p := range read.workers {
 		if p.Err != nil || p.Report == nil {
-			d.Workers = append(d.Workers, workerView{URL: p.URL, Err: p.Err})
+			all = append(all, workerView{URL: p.URL, Err: cmp.Or(p.Err, errNoReport)})
 			continue
 		}
-		names[p.URL] = p.Report.Name
 		for i, w := range p.Report.Workers {
 			v := workerView{URL: p.URL, Name: p.Report.Name, Version: p.Report.Version, Started: p.Report.Started, Worker: w}
 			v.Rate, v.Rated = read.rates[fleet.Of{URL: p.URL, Worker: i}]
-			d.Workers = append(d.Workers, v)
+			all = append(all, v)
 		}
+	}
+	return all
+}
+
+func (s *Server) showWorkers(context.Context, *http.Request) (any, error) {
+	read := s.sampler.workers()
+	d := workersData{Asked: len(s.opts.Workers) > 0, At: read.at, RunningAt: read.runningAt, Workers: workerViews(read)}
+	names := map[string]string{}
+	for _, w := range d.Workers {
+		names[w.URL] = w.Name
 	}
 	for i, r := range read.running {
 		if r.Err != nil || r.Report == nil {

@@ -76,6 +76,7 @@ func TestWorkers(t *testing.T) {
 		begun := time.Now()
 		body := f.has("/workers", "billing&lt;script&gt;", "v1.2.3", "40.0", "30.0", "2.0", ">17<", "1h 1m", "not ready", "the store is away", "not live", "Run has ended",
 			"http://gone", "connection refused &lt;b&gt;", "http://hangs", "away", "3 of 4 that run", "orders|\\u202e&lt;i&gt;", "no longer hidden", `id="r-0-m-old"`)
+		f.has("/", "billing&lt;script&gt; is not ready for jobs.fifo", "two is not live for orders", "http://hangs does not answer", "1 stuck handlers in billing&lt;script&gt;")
 		if !time.Now().Equal(begun) {
 			t.Error("the page waited for a worker")
 		}

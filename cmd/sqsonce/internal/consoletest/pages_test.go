@@ -20,10 +20,13 @@ import (
 
 var pictures = flag.String("pictures", "", "write a picture of each page, in both colour schemes and at 320 px, into this `folder`")
 
-const width, height, narrow = 1200, 900, 320
+const width, height = 1200, 900
 
-// check checks a page as it is now: axe-core finds nothing in either colour scheme, and at 320 px, which is 1280 px at 400 %, nothing
-// is beside the window. A table may scroll for itself.
+// widths are those of small and large telephones, tablets and screens. 320 px is also 1280 px at 400 %.
+var widths = []int64{320, 380, 768, 1440}
+
+// check checks a page as it is now: axe-core finds nothing in either colour scheme, and at each of widths nothing is beside the window,
+// or to be scrolled to sideways. Only the figures of a plot may scroll for themselves.
 func (b *tab) check(name string) {
 	b.Helper()
 	for _, scheme := range []string{"dark", "light"} {
@@ -32,12 +35,16 @@ func (b *tab) check(name string) {
 		}
 		b.picture(name + "-" + scheme)
 	}
-	b.do(chromedp.EmulateViewport(narrow, height))
-	if got := eval[int](b, "document.documentElement.scrollWidth"); got > narrow {
-		b.Errorf("%s is %d px wide in a window of %d: %s", name, got, narrow, eval[string](b, `[...document.querySelectorAll("body *")]
-			.filter(e => e.getBoundingClientRect().right > %d && !e.closest(".scroll, pre")).slice(0, 5).map(e => e.outerHTML.slice(0, 200)).join("\n")`, narrow))
+	for _, w := range widths {
+		b.do(chromedp.EmulateViewport(w, height))
+		if beside := eval[string](b, `[...document.querySelectorAll("body *")].filter(e => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 0.5 &&
+			!e.closest("figure, .skip, thead")).slice(0, 5).map(e => e.outerHTML.slice(0, 200)).join("\n")`); beside != "" {
+			b.Errorf("%s: beside a window of %d px: %s", name, w, beside)
+		}
+		if w < width/3 {
+			b.picture(fmt.Sprintf("%s-%d", name, w))
+		}
 	}
-	b.picture(name + "-narrow")
 	b.do(chromedp.EmulateViewport(width, height))
 }
 
@@ -78,6 +85,7 @@ func TestPages(t *testing.T) {
 	b.check("dlq")
 	w.look(b, queue)
 	b.check("dlq-looked")
+	b.firstClass()
 	w.plan(b, classOfReleased, "redrive", redriveButton)
 	b.check("plan")
 	b.load(b.click(redriveButton))
@@ -140,6 +148,24 @@ func TestPages(t *testing.T) {
 		t.Errorf("without a token: %s", v)
 	}
 	stranger.picture("error-token")
+}
+
+// firstClass checks that a person sees what to do about the first class at every width, in both colour schemes.
+func (b *tab) firstClass() {
+	b.Helper()
+	for _, w := range widths {
+		b.do(chromedp.EmulateViewport(w, height))
+		for _, scheme := range []string{"light", "dark"} {
+			b.scheme(scheme)
+			if got := eval[string](b, `["[data-l=Reason]", "[data-l='What to do']", "button"].filter(part => {
+				const e = document.querySelector("#classes tbody tr " + part), r = e && e.getBoundingClientRect(), s = getComputedStyle(e);
+				return !r || r.left < 0 || r.right > innerWidth || r.bottom > innerHeight || !e.innerText.trim() || s.color === s.backgroundColor;
+			}).join()`); got != "" {
+				b.Errorf("at %d px, %s: not visible without scrolling: %s", w, scheme, got)
+			}
+		}
+	}
+	b.do(chromedp.EmulateViewport(width, height))
 }
 
 // ended says that the run of this page has ended.

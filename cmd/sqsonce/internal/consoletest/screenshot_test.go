@@ -99,7 +99,7 @@ func writeScreenshots(t *testing.T) {
 
 // What the first hour of docs/operating.md has in the dead-letter queue.
 const (
-	hourClass    = "calling the external system about ord-*/placed: sqsonce: rejected: the external system does not know article tea-ass-*"
+	hourClass    = "calling the external system about ord-*/placed: sqsonce: rejected: the external system does not know article TEA-ASS-*"
 	hourMessages = 400
 )
 

@@ -1,0 +1,45 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/sqsonce/sqsonce/internal/ops"
+)
+
+// mostListed is how many records the page of a record lists before a key is typed.
+const mostListed = 20
+
+// seenRecords are those of the newest looks: they cost nothing.
+func (s *Server) seenRecords() (list []ops.Record) {
+	for _, q := range s.opts.Queues {
+		k := s.looks.of(q).Look
+		if k == nil {
+			continue
+		}
+		for _, m := range k.Messages {
+			if r := m.RecordShown(); r != nil && len(list) < mostListed {
+				list = append(list, *r)
+			}
+		}
+	}
+	return list
+}
+
+// listRecords asks the store, which may read all of it: a person presses a button for it. Where its time is over it has the records
+// so far, and words has why.
+func (s *Server) listRecords(ctx context.Context) (list []ops.Record, words string, err error) {
+	var out, notes bytes.Buffer
+	code := s.opts.Command(ctx, &out, &notes, "record", "ls", "--limit="+strconv.Itoa(mostListed), "--json")
+	words = said(notes.String())
+	var listed struct {
+		Records []ops.Record `json:"records"`
+	}
+	err = json.Unmarshal(out.Bytes(), &listed)
+	if inTime := ctx.Err() == nil; code != exitDone && code != exitPart && (inTime || len(listed.Records) == 0) {
+		err = refusal(code, words)
+	}
+	return listed.Records, words, err
+}
