@@ -6,8 +6,8 @@ if owner == ARGV[4] then return {'done'} end -- the reply was lost
 if owner ~= ARGV[1] or fence ~= ARGV[2] or status ~= ARGV[3] then return {'changed'} end
 local rest = (tonumber(ends) or 0) - now
 if status == 'INPROGRESS' and rest > 0 and ARGV[7] ~= '1' then return {'leased', rest} end
-overwrite('status', 'INPROGRESS', 'owner', ARGV[4], 'fence', whole(math.max(now, tonumber(fence) + 1)), 'until', '0', 'error', ARGV[6])
-redis.call('HDEL', KEYS[1], ARGV[6] == '' and 'error' or '', unpack(ARGV, 8))
+overwrite('status', 'INPROGRESS', 'owner', ARGV[4], 'fence', whole(math.max(now, tonumber(fence) + 1)), 'until', '0', 'note', ARGV[6])
+redis.call('HDEL', KEYS[1], ARGV[6] == '' and 'note' or '', unpack(ARGV, 8))
 local expires = redis.call('PTTL', KEYS[1])
 if expires >= 0 and expires < tonumber(ARGV[5]) then redis.call('PEXPIREAT', KEYS[1], whole(now + ARGV[5])) end
 return {'done'}
