@@ -54,7 +54,7 @@ func (r *run) whyLeft(ctx context.Context, m *Message) error {
 // stateLeft is the decision by the state of the event.
 func (o *RedriveOptions) stateLeft(m *Message) error {
 	switch {
-	case m.State == dedup.StateReleased,
+	case m.State == dedup.StateReleased, m.State == StateNone,
 		m.State == dedup.StateCrashed && o.Crashed,
 		m.noRecord() && !m.Expired && o.Unknown,
 		m.noRecord() && m.Expired && o.Expired,

@@ -30,10 +30,12 @@ var (
 	// function or store has its record elsewhere.
 	ErrNoRecord = errors.New("no record")
 	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
-	ErrExpired     = errors.New("or the record has expired")
-	ErrNoSource    = errors.New("its key depends on its source queue, which is unknown: --source names it")
-	ErrOtherSource = errors.New("it came from another queue: its records are those of that queue's consumer")
-	ErrDedupIDLost = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
+	ErrExpired = errors.New("or the record has expired")
+	// ErrOtherConsumer says that the host's copy names the record of another consumer.
+	ErrOtherConsumer = errors.New("its copy names another consumer's record: is --consumer right?")
+	ErrNoSource      = errors.New("its key depends on its source queue, which is unknown: --source names it")
+	ErrOtherSource   = errors.New("it came from another queue: its records are those of that queue's consumer")
+	ErrDedupIDLost   = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
 )
 
 // RefusedError says that nothing was done because of how the queue is.

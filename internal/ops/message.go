@@ -38,7 +38,7 @@ type Message struct {
 	Class  Class
 	// RecordKey is the key of the event's record, or "" if the key is not known.
 	RecordKey string
-	// State is the state of Record. Record is nil if the state is StateUnknown.
+	// State is the state of Record. Record is nil if the state is StateUnknown or StateNone.
 	State  dedup.RecordState
 	Record *dedup.Record
 	// Expired says that a record that was not found may have expired, because the message is older than the records' retention.
@@ -66,6 +66,9 @@ const (
 func (d *DLQ) newMessage(in sqstypes.Message) *Message {
 	m := &Message{Message: *sqsworker.MessageOf(in, ""), State: StateUnknown}
 	m.Cause, m.QueueARN = d.cameFrom(m.Attributes, in.Attributes[string(sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn)])
+	if d.copiedKey(m) != "" {
+		d.functions.Store(true)
+	}
 	m.Redriven = historyOf(m.Attributes).times
 	if d.retention > 0 && !m.SentAt.IsZero() {
 		m.LostAt = m.SentAt.Add(d.retention)
@@ -90,6 +93,12 @@ func (d *DLQ) cameFrom(attrs map[string]sqsonce.Attribute, moved string) (Cause,
 // recordKey returns the key of the event's record. Where something is missing that the consumer had, the key function is asked
 // twice: a key that depends on it is that of another event.
 func (d *DLQ) recordKey(m *Message) (string, error) {
+	if key := d.copiedKey(m); key != "" {
+		if !strings.HasPrefix(key, d.opts.Consumer+"#") {
+			return "", fmt.Errorf("%w It is %q", ErrOtherConsumer, key)
+		}
+		return key, nil
+	}
 	key, err := d.callKey(m.Message)
 	if m.QueueARN == "" {
 		other := m.Message
@@ -106,6 +115,14 @@ func (d *DLQ) recordKey(m *Message) (string, error) {
 		}
 	}
 	return key, err
+}
+
+// copiedKey returns the key of the record that the host's copy names, because a key function made it, or "".
+func (d *DLQ) copiedKey(m *Message) string {
+	if d.opts.Consumer == "" || m.Cause != CauseRejected {
+		return ""
+	}
+	return m.Attributes[sqsonce.AttrRecordKey].String
 }
 
 // callKey calls the user's key function, or the default one.
@@ -189,6 +206,8 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 		m.Problem = fmt.Errorf("%w under %q: the consumer may use a key function or another store", ErrNoRecord, m.RecordKey)
 		if m.Expired = now.Sub(m.firstSent()) > d.opts.Retention-expiryMargin; m.Expired {
 			m.Problem = fmt.Errorf("%w, %w", m.Problem, ErrExpired)
+		} else if d.neverStarted(m) {
+			m.State, m.Problem = StateNone, nil
 		}
 	case err != nil:
 		return err
@@ -196,6 +215,24 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 		m.Record, m.State = &r, r.State(now)
 	}
 	return nil
+}
+
+// neverStarted reports whether a missing record proves that the event never started. That the consumer makes such keys is what
+// Options say. It does not where a copy of the queue names the record of a key function, where the message is perhaps another
+// consumer's, or where the key depends on what a copy has lost: SQS's own move alone keeps the message ID.
+func (d *DLQ) neverStarted(m *Message) bool {
+	if !d.opts.StockKeys || d.functions.Load() || len(d.urls) != 1 && len(d.opts.Sources) == 0 {
+		return false
+	}
+	if m.Cause == CauseReceivesUsedUp && originOf(m.Attributes).cause == "" {
+		return true
+	}
+	other := m.Message
+	if other.ID = "another"; other.DedupID != "" {
+		other.DedupID = "another"
+	}
+	key, err := d.callKey(other)
+	return err == nil && key == m.RecordKey
 }
 
 // explain sets the reason. The last error of a completed record is not why the message is here.
@@ -207,7 +244,7 @@ func (m *Message) explain() {
 		m.Reason = m.Record.LastError
 	case m.noRecord():
 		m.Reason = m.Problem.Error()
-	case m.State == dedup.StateCompleted:
+	case m.State == dedup.StateCompleted, m.State == StateNone:
 		m.Reason = Means(m.State)
 	default:
 		m.Reason = "no reason known"

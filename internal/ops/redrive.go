@@ -102,6 +102,7 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // Redrive decides about a message by the state of its event, which it reads just before the send:
 //
 //	Released            sent
+//	None                sent
 //	Crashed             left, unless Crashed is set
 //	Completed           left, because its copy would not run
 //	Running             left, because its copy would be delayed

@@ -28,7 +28,7 @@ type redriveFlags struct {
 func (a *app) dlqRedrive() *cobra.Command {
 	f := redriveFlags{selection: newSelection()}
 	c := a.command("redrive", "Send messages of a dead-letter queue back, as the same events", `Sends messages back to their source queues as the same events, and deletes each one once SQS has its copy. It leaves events that run,
-have run or have no record: see --crashed, --unknown and --expired. Select the messages, if only with --all.
+have run or have no record: see --crashed, --unknown, --expired and --stock-keys. Select the messages, if only with --all.
 
 The command first receives the messages, like dlq ls, shows a plan and asks you, unless you give --yes without --expect. The first
 message sent is a canary: the others wait until its event is completed. A journal records sends and deletes: an interrupted redrive
@@ -54,6 +54,7 @@ Lines in a pipe: action, number of messages, reason. With --json: an object for 
 	flags.StringVar(&f.journal, "journal", "", "the `file` of the journal. An existing journal continues its interrupted redrive (default: a new one next to the audit)")
 	_ = c.MarkFlagFilename("journal", "jsonl") // fails for a flag that does not exist
 	a.confirmFlags(c)
+	a.stockKeysFlag(c)
 	a.expectFlag(c)
 	a.planFlag(c)
 	return a.queueFlags(c)

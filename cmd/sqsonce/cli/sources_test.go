@@ -40,6 +40,32 @@ func TestQueueIsASource(t *testing.T) {
 	})
 }
 
+// An event without a record never started where the operator says so of its queue, and is else left in every run: for one message too.
+func TestStockKeys(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.put("there", dedup.StateReleased)
+		w.send("orders-dlq", "there", "b")
+		w.send("orders-dlq", "missing", "b")
+		id := w.stack.MemSQS().Messages("orders-dlq")[1].ID
+		if got := w.run("dlq", "ls", "--messages"); !strings.Contains(got.out, "\tunknown\t") || !strings.Contains(got.err, "--stock-keys") {
+			t.Errorf("%s%s", got.out, got.err)
+		}
+		if got := w.run("dlq", "ls", "--messages", "--stock-keys"); !strings.Contains(got.out, "\tnone\t") || strings.Contains(got.out, "unknown") {
+			t.Errorf("%s%s", got.out, got.err)
+		}
+		for _, run := range []struct {
+			args string
+			left int
+		}{{"--id " + id, 2}, {"--id " + id + " --stock-keys", 1}} {
+			got := w.run(append([]string{"dlq", "redrive", "--yes", "--canary", "0"}, strings.Fields(run.args)...)...)
+			if left := left(w); left != run.left {
+				t.Errorf("%s: exit %d, %d left, want %d: %s", run.args, got.code, left, run.left, got.err)
+			}
+		}
+	})
+}
+
 // shareDLQ makes another queue with the dead-letter queue of orders.
 func (w *world) shareDLQ(name string) {
 	w.Helper()
