@@ -31,9 +31,18 @@ func TestLoneSuspect(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		crash("first")
+		crashes := func(want int) {
+			t.Helper()
+			r := must.Get(store.Inspect(t.Context(), "test#event"))(t)
+			if got := r.Crashes(time.Now()); got != want {
+				t.Errorf("%d crashes of %+v, want %d", got, r, want)
+			}
+		}
+		crashes(1)
 		for i, alone := range []bool{false, true, true} {
 			if i == 1 {
 				crash("second")
+				crashes(2)
 			}
 			ctx, settled := settle.New(settle.WithSuspects(t.Context(), 3))
 			s, ok := settle.SuspectOf(h(ctx, &sqsonce.Message{ID: "1", ReceiveCount: 3}))
@@ -41,6 +50,7 @@ func TestLoneSuspect(t *testing.T) {
 				t.Errorf("delivery %d: suspect %v, want alone %t; ran %t", i+1, s, alone, ran)
 			}
 			_ = settled(false)
+			crashes(min(i+1, 2)) // no crash before the third delivery
 		}
 		if err := h(settle.RunningSuspect(t.Context()), &sqsonce.Message{ID: "1", ReceiveCount: 3}); err != nil || !ran {
 			t.Errorf("error %v, ran %t", err, ran)

@@ -41,6 +41,8 @@ type Message struct {
 	// State is the state of Record. Record is nil if the state is StateUnknown or StateNone.
 	State  dedup.RecordState
 	Record *dedup.Record
+	// Crashes is how often the event's consumers have crashed, at least: [dedup.Record.Crashes].
+	Crashes int
 	// Expired says that a record that was not found may have expired, because the message is older than the records' retention.
 	Expired bool
 	// LostAt is when SQS deletes the message, or zero if that is not known. On a FIFO queue SQS counts from its own move, so it
@@ -200,7 +202,7 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	var r dedup.Record
 	err := host.Contain(func() (err error) { r, err = d.opts.Store.Inspect(ctx, m.RecordKey); return err })
 	now := time.Now()
-	m.Record, m.State, m.Expired = nil, StateUnknown, false
+	m.Record, m.State, m.Expired, m.Crashes = nil, StateUnknown, false, 0
 	switch {
 	case errors.Is(err, dedup.ErrNotFound):
 		m.Problem = fmt.Errorf("%w under %q: the consumer may use a key function or another store", ErrNoRecord, m.RecordKey)
@@ -212,7 +214,7 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	case err != nil:
 		return err
 	default:
-		m.Record, m.State = &r, r.State(now)
+		m.Record, m.State, m.Crashes = &r, r.State(now), r.Crashes(now)
 	}
 	return nil
 }
@@ -235,11 +237,18 @@ func (d *DLQ) neverStarted(m *Message) bool {
 	return err == nil && key == m.RecordKey
 }
 
+// crashed reports whether the event's last run ended with its process, as far as is known, and no operator has looked since.
+func (m *Message) crashed() bool {
+	return m.State == dedup.StateCrashed || m.State == dedup.StateReleased && m.Crashes > 0 && !m.reopened()
+}
+
 // explain sets the reason. The last error of a completed record is not why the message is here.
 func (m *Message) explain() {
 	switch {
 	case m.Cause == CauseRejected && m.Attributes[sqsonce.AttrRejectReason].String != "":
 		m.Reason = m.Attributes[sqsonce.AttrRejectReason].String
+	case m.crashed() && (m.Crashes > 1 || m.State == dedup.StateReleased || m.Record.LastError == ""):
+		m.Reason = fmt.Sprintf("its process crashed %s at least", times(m.Crashes))
 	case m.Record != nil && m.State != dedup.StateCompleted && m.Record.LastError != "":
 		m.Reason = m.Record.LastError
 	case m.noRecord():
@@ -250,6 +259,14 @@ func (m *Message) explain() {
 		m.Reason = "no reason known"
 	}
 	m.Class = classOf(m.Reason)
+}
+
+// times is a number in words where it is one, so that a crash and a crash loop are two classes.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // Class groups reasons that differ in details only, such as an order's number.

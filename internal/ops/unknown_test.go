@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
@@ -47,6 +49,37 @@ func TestNeverStarted(t *testing.T) {
 			r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Unknown = false })
 			if redriven := r.Count(ops.ActionRedriven) > 0; redriven != (tt.want == ops.StateNone) {
 				x.Errorf("redriven: %t", redriven)
+			}
+		})
+	}
+}
+
+// An event that kills its process each time is counted, also where its last run left it released, and is redriven only by those who
+// say so.
+func TestCrashLoop(t *testing.T) {
+	t.Parallel()
+	for name, released := range map[string]bool{"crashed": false, "released": true} {
+		run(t, name, setup{maxReceives: 6}, func(x *fixture) {
+			x.send(x.url, "a1")
+			for len(x.sqs.Messages(x.dlq)) == 0 {
+				x.worker(x.url, x.guarded(hangs)).killAfter(time.Minute)
+				time.Sleep(2 * time.Minute)
+			}
+			if released { // as by a process that ended before the suspect's turn came
+				g := must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: consumer + "#orders|a1", Owner: "late", Lease: time.Minute, Retention: time.Hour}))(x)
+				must.Do(x, x.store(x.admin).Release(context.Background(), g.Lease, errors.New(g.Lease.LastError)))
+			}
+			d := x.redriver()
+			m := x.one(d)
+			if want := 3; m.Crashes < want || released != (m.State == dedup.StateReleased) || !strings.Contains(m.Reason, fmt.Sprint(m.Crashes)) {
+				x.Fatalf("%s, %d crashes, %q; want %d at least", m.State, m.Crashes, m.Reason, want)
+			}
+			for _, o := range []ops.RedriveOptions{{}, {Crashed: true}, {CrashLoops: true}, {Crashed: true, CrashLoops: true}} {
+				r := x.redriveAll(d, func(to *ops.RedriveOptions) { to.Crashed, to.CrashLoops = o.Crashed, o.CrashLoops })
+				err, all := r.Results[0].Err, o.Crashed && o.CrashLoops
+				if all != (err == nil) || !all && errors.Is(err, ops.ErrCrashLoop) != o.Crashed || !all && errors.Is(err, ops.ErrCrashed) == o.Crashed {
+					x.Errorf("%+v: %v", o, err)
+				}
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // Of a dead-letter queue of two queues --queue means the messages of one, whose consumer is named; the records of the other queue's
@@ -62,6 +63,44 @@ func TestStockKeys(t *testing.T) {
 			if left := left(w); left != run.left {
 				t.Errorf("%s: exit %d, %d left, want %d: %s", run.args, got.code, left, run.left, got.err)
 			}
+		}
+	})
+}
+
+// An event that has crashed two processes goes back after a question of its own, or by a flag of its own.
+func TestRedriveCrashLoop(t *testing.T) {
+	bubble(t, func(w *world) {
+		once := must.Get(dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) }))(t)
+		m := &sqsonce.Message{ID: "1", ReceiveCount: 3, Attributes: map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "loop"}}}
+		for _, owner := range []string{"a", "b"} {
+			must.Get(w.store.Acquire(context.Background(), dedup.Claim{Key: consumer + "#loop", Owner: owner, Lease: lease, Retention: time.Hour}))(t)
+			time.Sleep(time.Minute)
+			ctx, settled := settle.New(settle.WithSuspects(context.Background(), 3))
+			if err := once.Handler(succeeds)(ctx, m); err == nil {
+				t.Fatal("it ran")
+			}
+			_ = settled(false)
+		}
+		w.send("orders-dlq", "1", "b", sqsonce.AttrEventKey, "loop")
+		redrive := func(terminal bool, answer string, flags ...string) result {
+			w.terminal, w.answer = terminal, answer
+			return w.redrive(append([]string{"--all", "--canary", "0"}, flags...)...)
+		}
+		for what, got := range map[string]result{
+			"--yes":             redrive(false, "", "--yes", "--crashed"),
+			"a no":              redrive(true, "n\ny", "--crashed"),
+			"without --crashed": redrive(false, "", "--yes", "--crash-loops"),
+		} {
+			if left(w) != 1 {
+				t.Errorf("%s sent it: %s", what, got.err)
+			}
+		}
+		shown := w.run("record", "show", consumer+"#loop", "--table", "dedup")
+		if !strings.Contains(shown.out, "crashes\t2 at least\n") {
+			t.Errorf("record show: %q", shown.out)
+		}
+		if got := redrive(true, "y\ny", "--crashed"); left(w) != 0 || strings.Count(got.err, "[y/N]") != 2 {
+			t.Errorf("exit %d, %d left: %s", got.code, left(w), got.err)
 		}
 	})
 }
