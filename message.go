@@ -81,6 +81,7 @@ const (
 	AttrEventKey         = "event-key"          // a whole key, written verbatim when a message is moved between queues
 	AttrRejectReason     = "reject-reason"      // why a message was sent to the dead-letter queue
 	AttrDeadLetterSource = "dead-letter-source" // the ARN of the queue that a host moved the message from, if there was room: see package ops
+	AttrRecordKey        = "record-key"         // in a host's copy: the key of the record, where a key function made the key, if there was room
 	AttrRedriven         = "redriven"           // how often, by which run, and when first sent: see package ops
 )
 

@@ -53,12 +53,13 @@ func (o *Once) keyOf(ctx context.Context, m *sqsonce.Message) (string, sqsonce.K
 				"consumer", o.consumer, "queue", m.QueueARN, "message_id", m.ID)
 		})
 	}
-	if source == sqsonce.KeyFromFunction { // the function finds its key in the copy
-		settle.ShowKey(ctx, key)
+	record := recordKey(o.consumer, key)
+	if source == sqsonce.KeyFromFunction {
+		settle.ShowKey(ctx, key, record)
 	} else {
 		settle.KeepKey(ctx, key)
 	}
-	return recordKey(o.consumer, key), source, nil
+	return record, source, nil
 }
 
 func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.KeySource, error) {

@@ -58,7 +58,7 @@ func TestForcedReopenCancelsTheHandler(t *testing.T) {
 		if err := <-done; !errors.Is(err, sqsonce.ErrLeaseLost) || time.Since(start) > 10*time.Second {
 			t.Errorf("the handler ended with %v after %s, want ErrLeaseLost with the next renewal", err, time.Since(start))
 		}
-		if r, err := s.Inspect(t.Context(), recordKey("1")); err != nil || r.State(time.Now()) != dedup.StateReleased || r.LastError != "stuck" {
+		if r, err := s.Inspect(t.Context(), recordKey("1")); err != nil || r.State(time.Now()) != dedup.StateReleased || r.Note != "stuck" {
 			t.Errorf("record: got %+v, %v, want it released, with the note", r, err)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 const (
 	suspectNote = "dedup: was running in a process that crashed, started at "
 	aloneNote   = " and alone" // behind the time: it was running apart from others
+	crashNote   = ", crash "   // behind that: a number
 )
 
 // suspect returns the error of a delivery that is to run apart from others; nil: it runs now.
@@ -38,7 +39,11 @@ func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
 	if alone {
 		how = aloneNote
 	}
-	err := sqsonce.Unavailable(fmt.Errorf("%s%d%s: runs apart from other messages %s", suspectNote, started.UnixMilli(), how, o.record(t.key)))
+	crashes := crashesOf(l.LastError)
+	if l.Takeover {
+		crashes++
+	}
+	err := sqsonce.Unavailable(fmt.Errorf("%s%d%s%s%d: runs apart from other messages %s", suspectNote, started.UnixMilli(), how, crashNote, crashes, o.record(t.key)))
 	o.decided(ctx, t, Decision{Outcome: DecidedSuspect, Fence: l.Fence})
 	o.o.Logger.WarnContext(ctx, "dedup: event was running in a process that crashed: it runs apart from other messages", "key", l.Key, "fence", l.Fence, "receive_count", l.ReceiveCount, "started", started)
 	released, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
@@ -53,12 +58,39 @@ func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
 // startOf is when the process that crashed started the event, by its record. alone says that it ran the event as a suspect: a
 // note is on the record that it left.
 func startOf(l Lease) (started time.Time, alone, noted bool) {
-	text, noted := strings.CutPrefix(strings.TrimPrefix(l.LastError, sqsonce.ErrUnavailable.Error()+": "), suspectNote)
+	ms, _, noted := noteOf(l.LastError)
 	if l.Takeover {
 		return time.UnixMilli(l.TakenFrom), noted, noted
 	}
-	ms, _, _ := strings.Cut(text, ":")
 	ms, alone = strings.CutSuffix(ms, aloneNote)
 	n, err := strconv.ParseInt(ms, 10, 64)
 	return time.UnixMilli(n), alone, noted && err == nil
+}
+
+// noteOf returns the parts of the note in an error of a record, if there is one.
+func noteOf(lastError string) (started, crash string, noted bool) {
+	text, noted := strings.CutPrefix(strings.TrimPrefix(lastError, sqsonce.ErrUnavailable.Error()+": "), suspectNote)
+	text, _, _ = strings.Cut(text, ":")
+	started, crash, _ = strings.Cut(text, crashNote)
+	return started, crash, noted
+}
+
+// crashesOf returns how many crashes the note in an error of a record counts.
+func crashesOf(lastError string) int {
+	_, crash, noted := noteOf(lastError)
+	if !noted {
+		return 0
+	}
+	n, _ := strconv.Atoi(crash)
+	return max(1, n)
+}
+
+// Crashes returns how often the event's consumers have crashed since its last other outcome, as far as the record shows it at now. It
+// may have been more often, because dedup writes a crash into the record from the third receive on.
+func (r Record) Crashes(now time.Time) int {
+	n := crashesOf(r.LastError)
+	if r.State(now) == StateCrashed {
+		n++
+	}
+	return n
 }

@@ -140,7 +140,7 @@ const maxAttributes = host.MaxAttributes - 3
 // reject-reason or a dead-letter-source would look like one that a worker wrote.
 var reserved = []string{
 	sqsonce.AttrEventID, sqsonce.AttrEventSource, sqsonce.AttrEventType, sqsonce.AttrEventKey, sqsonce.AttrRejectReason,
-	sqsonce.AttrDeadLetterSource,
+	sqsonce.AttrDeadLetterSource, sqsonce.AttrRecordKey,
 }
 
 // SQS's rules for attributes.

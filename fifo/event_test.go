@@ -77,6 +77,7 @@ func TestEventCheck(t *testing.T) {
 		{"event-key", attr("event-key", "String", "v"), field("event-key")},
 		{"reject-reason", attr("reject-reason", "String", "v"), field("reject-reason")},
 		{"dead-letter-source", attr("dead-letter-source", "String", "v"), field("dead-letter-source")},
+		{"record-key", attr("record-key", "String", "v"), field("record-key")},
 		{"no type", attr("a", "", "v"), field("a")},
 		{"unknown type", attr("a", "Bool", "true"), field("a")},
 		{"type in lower case", attr("a", "string", "v"), field("a")},
@@ -207,7 +208,7 @@ func stricter(body, name, typ, value string) bool {
 		}
 	}
 	switch name {
-	case "event-id", "event-source", "event-type", "event-key", "reject-reason", "dead-letter-source":
+	case "event-id", "event-source", "event-type", "event-key", "reject-reason", "dead-letter-source", "record-key":
 		return true
 	}
 	return false

@@ -67,7 +67,7 @@ func (v *invocation) sendTo(f failure, url string) (sent, refused bool) {
 	m := f.message
 	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
 	defer cancel()
-	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), v.reason(f))
+	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), settle.RecordKey(f.ctx), v.reason(f))
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.contextOf(f.slot), "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
 	}

@@ -63,7 +63,7 @@ func (l *loop) reject(d *delivery, r result) {
 
 // sendToDeadLetter sends a copy of the message with the reason.
 func (l *loop) sendToDeadLetter(ctx context.Context, queueURL string, d *delivery, r result) error {
-	dropped, err := deadletter.Send(ctx, l.client, queueURL, d.m, r.key, host.Described(l.opts.ErrorText, r.err))
+	dropped, err := deadletter.Send(ctx, l.client, queueURL, d.m, r.key, r.recordKey, host.Described(l.opts.ErrorText, r.err))
 	for _, name := range dropped {
 		l.log.WarnContext(d.context(), "sqsworker: attribute not added to the dead-lettered message: the message would exceed a limit of SQS",
 			d.event(keyAttribute, name)...)

@@ -90,7 +90,7 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 		return w.handler(ctx, d.m)
 	}, func(err error) {
 		r := w.newResult(d, err, try, settle.Of(settled))
-		r.key = settle.KeptKey(settled)
+		r.key, r.recordKey = settle.KeptKey(settled), settle.RecordKey(settled)
 		r.ran, r.told = settle.HasRun(settled)
 		call.End(r.handlerReturn(settled))
 		if r.outcome != sqsonce.OutcomeRejected {
@@ -111,6 +111,7 @@ type result struct {
 	peerEnded  <-chan struct{}               // of an event in progress; nil: not known
 	settle     func(deadLettered bool) error // once, before a rejected message is deleted
 	key        string                        // of the event where the message does not have it: settle.KeptKey
+	recordKey  string                        // settle.RecordKey
 	sendFailed bool                          // the dead-letter queue did not take the message
 }
 

@@ -116,7 +116,7 @@ func TestRunningKey(t *testing.T) {
 		{name: "only the body knows", body: cloudEvent},
 		{name: "attribute", attribute: "orders|1", body: cloudEvent, want: "orders|1"},
 		{name: "kept", attribute: "orders|1", body: "b", tell: func(ctx context.Context) { settle.KeepKey(ctx, "sqs-message|q|m") }, want: "sqs-message|q|m"},
-		{name: "of a function", attribute: "orders|1", body: "b", tell: func(ctx context.Context) { settle.ShowKey(ctx, "own") }, want: "own"},
+		{name: "of a function", attribute: "orders|1", body: "b", tell: func(ctx context.Context) { settle.ShowKey(ctx, "own", "billing#own") }, want: "own"},
 	} {
 		run(t, tt.name, setup{}, func(x *fixture) {
 			in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &tt.body}

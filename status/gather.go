@@ -2,6 +2,7 @@ package status
 
 import (
 	"reflect"
+	"regexp"
 	"slices"
 	"time"
 
@@ -44,11 +45,21 @@ func componentsOf(o Options) (all []component) {
 func (h *handler) live() statusreport.Probe  { return h.probe((*sqsworker.Worker).NotLive) }
 func (h *handler) ready() statusreport.Probe { return h.probe((*sqsworker.Worker).NotReady) }
 
+var account = regexp.MustCompile(`\b\d{12}\b`)
+
+// shown is a text, without the account IDs of ARNs and URLs unless Options.Identifiers asks for them.
+func (h *handler) shown(text string) string {
+	if h.opts.Identifiers {
+		return text
+	}
+	return account.ReplaceAllString(text, "*")
+}
+
 // probe asks the workers alone: whatever the others do, a probe answers.
 func (h *handler) probe(why func(*sqsworker.Worker) string) statusreport.Probe {
 	p := statusreport.Probe{V: statusreport.Version, OK: true, Workers: []statusreport.ProbeWorker{}}
 	for _, w := range h.opts.Workers {
-		reason := why(w)
+		reason := h.shown(why(w))
 		p.OK = p.OK && reason == ""
 		p.Workers = append(p.Workers, statusreport.ProbeWorker{Queue: host.QueueName(w.QueueURL()), State: w.State(), OK: reason == "", Reason: reason})
 	}
@@ -59,13 +70,17 @@ func (h *handler) report() statusreport.Report {
 	r := statusreport.Report{V: statusreport.Version, Name: h.opts.Name, Version: h.opts.Version, Started: h.started.UTC(), Now: time.Now().UTC()}
 	for _, w := range h.opts.Workers {
 		stats := w.Stats()
-		r.Workers = append(r.Workers, statusreport.Worker{
-			Queue: host.QueueName(w.QueueURL()), URL: w.QueueURL(), State: w.State(), NotLive: w.NotLive(), NotReady: w.NotReady(),
+		one := statusreport.Worker{
+			Queue: host.QueueName(w.QueueURL()), State: w.State(), NotLive: h.shown(w.NotLive()), NotReady: h.shown(w.NotReady()),
 			Intake: string(stats.Intake), Options: optionsOf(w.Options()), Stats: statsOf("worker", stats),
-		})
+		}
+		if h.opts.Identifiers {
+			one.URL = w.QueueURL()
+		}
+		r.Workers = append(r.Workers, one)
 	}
 	for _, c := range h.components {
-		counted := statusreport.Component{Name: c.name, Stats: statsOf(c.of, c.stats())}
+		counted := statusreport.Component{Name: h.shown(c.name), Stats: statsOf(c.of, c.stats())}
 		switch c.of {
 		case "consumer":
 			r.Consumers = append(r.Consumers, counted)

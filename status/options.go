@@ -48,8 +48,9 @@ type Options struct {
 	// Publishers publish from this process. The map's key is a name, for example the queue's.
 	// Default: empty.
 	Publishers map[string]*fifo.Publisher
-	// Identifiers adds the keys of events and the groups of messages to /running and the page. They may be personal.
-	// Default: false, with message IDs only.
+	// Identifiers adds the keys of events and the groups of messages to /running and the page. They may be personal. It also adds the
+	// queues' URLs and account IDs to all answers.
+	// Default: false, with message IDs and names of queues only.
 	Identifiers bool
 	// Logger gets a line when a component panics.
 	// Default: slog.Default().

@@ -101,10 +101,10 @@ const (
 // bound.
 func reopening(v values) expression {
 	update, remove, condition := "SET #owner=:op, #status=:p, #fence=:fence, #in_progress_expiration=:zero, #expiration=:exp", removeResult, isSeen
-	if v[":e"] != nil {
-		update += ", #error=:e"
+	if v[":note"] != nil {
+		update += ", #note=:note"
 	} else {
-		remove += ", #error"
+		remove += ", #note"
 	}
 	if v[":now"] != nil {
 		condition += " AND " + isReopenable

@@ -45,6 +45,7 @@ func (s *Store) public(key string, r record) dedup.Record {
 		Completed: r.status == completed,
 		Committed: r.tx != "",
 		Result:    r.result,
+		Note:      r.note,
 	}
 	if r.until != nil && *r.until > 0 {
 		rec.Until = s.clock.early(*r.until, unbounded)

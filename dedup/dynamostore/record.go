@@ -26,6 +26,7 @@ const (
 	attrFence        = "fence"                  // N, grows with every owner
 	attrReceiveCount = "receive_count"          // N, receive count of the last acquire
 	attrError        = "error"                  // S, the last failure, or why the event was skipped
+	attrNote         = "note"                   // S, an operator's, of the last reopen
 	attrTx           = "tx"                     // S, token of the transaction that completed the record
 )
 
@@ -39,10 +40,10 @@ const MaxKey = 2048
 
 // record is a decoded item. A number that is missing is nil: DynamoDB's conditions on it are false.
 type record struct {
-	status, owner, lastError, tx string
-	until, expiration, fence     *int64
-	receiveCount                 int64
-	result                       dedup.Result
+	status, owner, lastError, note, tx string
+	until, expiration, fence           *int64
+	receiveCount                       int64
+	result                             dedup.Result
 }
 
 func decode(item map[string]ddbtypes.AttributeValue) (record, error) {
@@ -51,6 +52,7 @@ func decode(item map[string]ddbtypes.AttributeValue) (record, error) {
 		status:       d.text(attrStatus),
 		owner:        d.text(attrOwner),
 		lastError:    d.text(attrError),
+		note:         d.text(attrNote),
 		until:        d.number(attrUntil),
 		expiration:   d.number(TTLAttribute),
 		fence:        d.number(attrFence),

@@ -29,7 +29,7 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 			":exp": number(max(retainUntil(fence, o.Retention, 0), seen.ExpiresAt.Unix())),
 		}
 		if o.Note != "" {
-			v[":e"] = text(o.Note)
+			v[":note"] = text(o.Note)
 		}
 		if !o.Force {
 			v[":d"], v[":now"] = text(completed), number(s.clock.taker(m))

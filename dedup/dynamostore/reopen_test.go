@@ -65,8 +65,8 @@ func TestReopenAnswerLost(t *testing.T) {
 		if got := b.ops(sent); !cmp.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
 			t.Errorf("calls: got %v, want two updates", got)
 		}
-		if l := b.acquire(s, claim("b")); l.LastError != "note" {
-			t.Errorf("after it: got %+v, want the note", l)
+		if now := b.seen(s); now.Note != "note" || now.Fence <= r.Fence {
+			t.Errorf("after it: got %+v, want the note", now)
 		}
 	})
 }

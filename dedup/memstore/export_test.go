@@ -20,7 +20,7 @@ var notStored = map[string]bool{
 // attributeNames are DynamoDB's.
 var attributeNames = map[string]string{
 	"lease.Key": "id", "lease.Owner": "owner", "lease.Fence": "fence", "lease.Until": "in_progress_expiration", "lease.ReceiveCount": "receive_count",
-	"lastError": "error", "result.Data": "data", "result.Validation": "validation", "expires": "expiration",
+	"lastError": "error", "note": "note", "result.Data": "data", "result.Validation": "validation", "expires": "expiration",
 }
 
 // Attributes are the fields of the key's record that are not zero. It finds new fields by itself.

@@ -61,7 +61,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 	defer s.mu.Unlock()
 	now := s.now()
 	s.sweepLocked(now)
-	r := s.findLocked(c.Key, now)
+	r, note := s.findLocked(c.Key, now), ""
 	l := dedup.Lease{
 		Key: c.Key, Owner: c.Owner, Fence: now.UnixMilli(), Until: now.Add(c.Lease),
 		Retention: c.Retention, ReceiveCount: c.ReceiveCount, Validation: c.Validation,
@@ -86,9 +86,9 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 		if l.Takeover = !r.released; l.Takeover {
 			l.TakenFrom = r.lease.Fence
 		}
-		l.LastError = r.lastError
+		l.LastError, note = r.lastError, r.note
 	}
-	s.records[c.Key] = &record{lease: l, lastError: l.LastError, expires: retainUntil(l, now)}
+	s.records[c.Key] = &record{lease: l, lastError: l.LastError, note: note, expires: retainUntil(l, now)}
 	return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}, nil
 }
 

@@ -23,7 +23,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if r == nil {
 		return dedup.Record{}, dedup.ErrNotFound
 	}
-	rec := dedup.Record{Lease: r.lease, Completed: r.completed, Result: clone(r.result), ExpiresAt: r.expires}
+	rec := dedup.Record{Lease: r.lease, Completed: r.completed, Result: clone(r.result), ExpiresAt: r.expires, Note: r.note}
 	rec.LastError = r.lastError
 	if r.released {
 		rec.Until = time.Time{}
@@ -55,7 +55,7 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	if least := now.Add(o.Retention); least.After(expires) {
 		expires = least
 	}
-	s.records[seen.Key] = &record{lease: l, released: true, lastError: o.Note, expires: expires}
+	s.records[seen.Key] = &record{lease: l, released: true, lastError: r.lastError, note: o.Note, expires: expires}
 	return nil
 }
 

@@ -25,6 +25,7 @@ type record struct {
 	released  bool
 	completed bool
 	lastError string
+	note      string // an operator's
 	result    dedup.Result
 	expires   time.Time
 }

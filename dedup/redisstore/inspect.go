@@ -42,8 +42,8 @@ func readRecord(key string, r *reply) (dedup.Record, error) {
 	}
 	count, _ := strconv.Atoi(fields["receive_count"]) // 0 where there is none
 	rec := dedup.Record{
-		Completed: fields["status"] == "COMPLETED",
-		Lease:     dedup.Lease{Key: key, Owner: fields["owner"], Fence: fence, LastError: fields["error"], ReceiveCount: count},
+		Completed: fields["status"] == "COMPLETED", Note: fields["note"],
+		Lease: dedup.Lease{Key: key, Owner: fields["owner"], Fence: fence, LastError: fields["error"], ReceiveCount: count},
 	}
 	for _, f := range resultFields {
 		if value := fields[f.name]; value != "" {

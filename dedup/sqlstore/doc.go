@@ -31,6 +31,7 @@
 //	expires_at    end of retention
 //	receive_count receive count at the last acquire
 //	error         the last failure, at most 256 bytes
+//	note          an operator's, of the last reopen
 //	validation    payload hash, if used
 //	result        result, if used
 //

@@ -40,6 +40,7 @@ func (r record) public(sent time.Time) dedup.Record {
 		Completed: r.status == completed,
 		Result:    r.result,
 		ExpiresAt: ownerEnd(sent, r.expires-r.now),
+		Note:      r.note,
 	}
 	if r.until > 0 {
 		rec.Until = ownerEnd(sent, r.remaining())

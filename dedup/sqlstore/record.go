@@ -19,15 +19,15 @@ const (
 
 // record is a row, and the database's clock when it was read. All times are milliseconds since the Unix epoch.
 type record struct {
-	key, status, owner, lastError string
-	fence, until, length, expires int64
-	receiveCount                  int
-	result                        dedup.Result
-	now                           int64
+	key, status, owner, lastError, note string
+	fence, until, length, expires       int64
+	receiveCount                        int
+	result                              dedup.Result
+	now                                 int64
 }
 
 // recordColumns are the columns that scan reads.
-var recordColumns = "id, status, owner, fence, lease_until, lease_length, expires_at, receive_count, error, {now}, " + resultNames
+var recordColumns = "id, status, owner, fence, lease_until, lease_length, expires_at, receive_count, error, note, {now}, " + resultNames
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
 func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, error) {
@@ -37,7 +37,7 @@ func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, 
 // scan reads a row. A row that another program has changed is a dedup.ErrRecord, with what was read of it.
 func scan(row sqldb.Row) (record, error) {
 	var r record
-	targets := []any{&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.lastError, &r.now}
+	targets := []any{&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.lastError, &r.note, &r.now}
 	err := row.Scan(append(targets, resultTargets(&r.result)...)...)
 	if sqldb.IsScan(err) {
 		return r, fmt.Errorf("sqlstore: key %q: %w: %w", r.key, dedup.ErrRecord, err)
@@ -139,7 +139,7 @@ const isFree = "(status = 'INPROGRESS' AND lease_until < {now} OR status = 'COMP
 
 // reopen releases the record that was seen to a new owner. On MySQL an assignment sees the values of those before it.
 var reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0," +
-	" expires_at = {greatest}(expires_at, {now} + ?), error = ?, " + emptyResult + ", status = 'INPROGRESS'" +
+	" expires_at = {greatest}(expires_at, {now} + ?), note = ?, " + emptyResult + ", status = 'INPROGRESS'" +
 	" WHERE id = ? AND owner = ? AND fence = ? AND status = ?"
 
 func insertArgs(c dedup.Claim) []any {

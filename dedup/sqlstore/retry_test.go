@@ -77,7 +77,7 @@ func TestBrokenConnection(t *testing.T) {
 				r = must.Get(direct.Inspect(t.Context(), "k"))(t)
 				lost.at(p, "UPDATE")
 				must.Do(t, s.Reopen(t.Context(), r, "note"))
-				if again, err := direct.Inspect(t.Context(), "k"); err != nil || again.Fence <= r.Fence || again.LastError != "note" {
+				if again, err := direct.Inspect(t.Context(), "k"); err != nil || again.Fence <= r.Fence || again.Note != "note" {
 					t.Errorf("after Reopen: got %+v, %v, want the note and a fence above %d", again, err, r.Fence)
 				}
 

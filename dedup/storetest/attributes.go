@@ -149,11 +149,12 @@ var attributeCases = func() (cases []testCase) {
 			for _, state := range slices.Sorted(maps.Keys(earlierStates)) {
 				key := attributeConsumer + "#" + state
 				earlierStates[state](x, key)
-				if before := x.attributes(key); before == nil || before["owner"] == "" {
+				before := x.attributes(key)
+				if before == nil || before["owner"] == "" {
 					continue // no record, or one of Powertools, which an operator deletes
 				}
 				x.reopenKey(key)
-				x.hasExactly(key, state, append(recordAttributes(), "error"))
+				x.hasExactly(key, state, append(acquired(before), "note"))
 			}
 		}},
 		testCase{name: "attributes/retention over", hours: true, run: func(x *exam) {
@@ -187,12 +188,15 @@ func recordAttributes() []string {
 	return []string{"id", "status", "owner", "fence", "in_progress_expiration", "expiration", "receive_count"}
 }
 
-// acquired are the attributes after an acquire: it keeps the last failure alone.
+// acquired are the attributes after an acquire: it keeps the last failure and the operator's note.
 func acquired(before map[string]string) []string {
-	if before["error"] != "" {
-		return append(recordAttributes(), "error")
+	names := recordAttributes()
+	for _, name := range []string{"error", "note"} {
+		if before[name] != "" {
+			names = append(names, name)
+		}
 	}
-	return recordAttributes()
+	return names
 }
 
 func hashOf(*sqsonce.Message) string { return "hash" }

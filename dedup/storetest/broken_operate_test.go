@@ -25,7 +25,7 @@ func (s *switchable) Inspect(ctx context.Context, key string) (dedup.Record, err
 	if r == nil {
 		return dedup.Record{}, dedup.ErrNotFound
 	}
-	rec := dedup.Record{Lease: r.Lease, Completed: r.done, Result: r.result, ExpiresAt: r.expires}
+	rec := dedup.Record{Lease: r.Lease, Completed: r.done, Result: r.result, ExpiresAt: r.expires, Note: r.note}
 	rec.LastError = r.err
 	if r.released {
 		rec.Until = time.Time{}
@@ -104,13 +104,15 @@ func (s *switchable) Reopen(ctx context.Context, seen dedup.Record, note string,
 
 func (s *switchable) note(r *row, note string) {
 	switch whole := strings.ToValidUTF8(note[:min(len(note), 256)], ""); {
-	case s.has("drops the note"), note == "" && s.has("keeps an earlier error for want of a note"):
+	case s.has("drops the note"), note == "" && s.has("keeps an earlier note for want of one"):
+	case s.has("stores the note as the last error"):
+		r.note, r.err = whole, whole
 	case s.has("keeps a note of any length"):
-		r.err = note
+		r.note = note
 	case s.has("cuts notes inside characters"):
-		r.err = note[:min(len(note), 256)]
+		r.note = note[:min(len(note), 256)]
 	default:
-		r.err = whole
+		r.note = whole
 	}
 }
 

@@ -24,7 +24,7 @@ type switchable struct {
 type row struct {
 	dedup.Lease
 	released, done bool
-	err            string
+	err, note      string
 	result         dedup.Result
 	expires        time.Time
 }
@@ -233,6 +233,9 @@ func (s *switchable) grant(c dedup.Claim, old *row, now time.Time) dedup.Lease {
 	}
 	if old != nil && s.has("keeps an old attempt's validation") {
 		r.Validation = old.Validation
+	}
+	if old != nil && !s.has("loses the note at an acquire") {
+		r.note = old.note
 	}
 	if s.has("loses the error in a crash") {
 		r.err = ""

@@ -86,7 +86,7 @@ var listCases = []testCase{
 			if err != nil {
 				x.fatalf("Inspect of %s: got error %v", r.Key, err)
 			}
-			if r.Owner != want.Owner || r.Fence != want.Fence || r.ReceiveCount != want.ReceiveCount || r.LastError != want.LastError || r.Completed != want.Completed ||
+			if r.Owner != want.Owner || r.Fence != want.Fence || r.ReceiveCount != want.ReceiveCount || r.LastError != want.LastError || r.Note != want.Note || r.Completed != want.Completed ||
 				string(r.Result.Data) != string(want.Result.Data) || r.Until.IsZero() != want.Until.IsZero() || r.ExpiresAt.Sub(want.ExpiresAt).Abs() > time.Minute {
 				x.fatalf("List: got %+v, want %+v", r, want)
 			}

@@ -62,8 +62,8 @@ var reopenCases = []testCase{
 		x.complete(a, dedup.Result{Data: []byte("1")})
 		x.reopen(x.inspect())
 		b := x.acquire(x.claim("b"))
-		if b.Takeover || b.LastError != "note" || b.Fence <= a.Fence+1 {
-			x.fatalf("lease after a reopen: got %+v, want no Takeover, the note, and a fence above the operator's, which is above %d", b, a.Fence)
+		if b.Takeover || b.LastError != "" || b.Fence <= a.Fence+1 {
+			x.fatalf("lease after a reopen: got %+v, want no Takeover, no error, and a fence above the operator's, which is above %d", b, a.Fence)
 		}
 		x.complete(b, dedup.Result{})
 		if r := x.completed(x.claim("c"), "after b's complete"); len(r.Data) != 0 || r.Validation != "" {
@@ -75,8 +75,8 @@ var reopenCases = []testCase{
 		x.reopen(seen)
 		c := x.claim("b")
 		c.NoTakeover = true
-		if b := x.acquire(c); b.Takeover || b.LastError != "note" || b.Fence <= a.Fence+1 {
-			x.fatalf("lease after a reopen: got %+v, want no Takeover, the note, and a fence above the operator's, which is above %d", b, a.Fence)
+		if b := x.acquire(c); b.Takeover || b.LastError != "" || b.Fence <= a.Fence+1 {
+			x.fatalf("lease after a reopen: got %+v, want no Takeover, no error, and a fence above the operator's, which is above %d", b, a.Fence)
 		}
 	}},
 	{name: "reopen/leaves a released record of the operator", run: func(x *exam) {
@@ -90,7 +90,7 @@ var reopenCases = []testCase{
 			x.fatalf("record after a reopen: got owner %q, fence %d, want %sZoë/ with 128 random bits and more than %d",
 				r.Owner, r.Fence, dedup.OperatorPrefix, seen.Fence)
 		}
-		if state := r.State(time.Now()); state != dedup.StateReleased || r.LastError != "note" || len(r.Result.Data) != 0 || r.Result.Validation != "" {
+		if state := r.State(time.Now()); state != dedup.StateReleased || r.Note != "note" || len(r.Result.Data) != 0 || r.Result.Validation != "" {
 			x.fatalf("record after a reopen: got %s, %+v, want released, with the note and no result", state, r)
 		}
 		x.reopen(r)
@@ -105,14 +105,23 @@ var reopenCases = []testCase{
 			if err := x.reopener().Reopen(x.ctx, x.inspect(), note); err != nil {
 				x.fatalf("Reopen with the note %.20q: got error %v, want nil", note, err)
 			}
-			got := x.inspect().LastError
+			r := x.inspect()
+			if r.LastError != "failed" {
+				x.fatalf("LastError after a reopen with the note %.20q: got %q, want %q", note, r.LastError, "failed")
+			}
+			got := r.Note
 			want := note
 			if len(note) > 256 {
 				want = note[:min(len(got), 256)]
 			}
 			if strings.ReplaceAll(want, "\x00", "") != strings.ReplaceAll(got, "\x00", "") || len(note) > 256 && len(got) < 128 || !utf8.ValidString(got) {
-				x.fatalf("LastError after a reopen with the note %.20q: got %d bytes, %.20q, want it, at most 256 bytes of whole characters", note, len(got), got)
+				x.fatalf("Note after a reopen with the note %.20q: got %d bytes, %.20q, want it, at most 256 bytes of whole characters", note, len(got), got)
 			}
+		}
+		x.reopen(x.inspect())
+		x.release(x.acquire(x.claim("b")), errors.New("again"))
+		if r := x.inspect(); r.LastError != "again" || r.Note != "note" {
+			x.fatalf("record after a reopen and a failure: got error %q and note %q, want %q and %q", r.LastError, r.Note, "again", "note")
 		}
 	}},
 	{name: "reopen/earlier owners are refused", run: func(x *exam) {
@@ -130,7 +139,7 @@ var reopenCases = []testCase{
 			x.lost("Renew by the "+name+" owner after a reopen", err)
 			x.lost("Complete by the "+name+" owner after a reopen", x.Complete(x.ctx, l, dedup.Result{}))
 			x.lost("Release by the "+name+" owner after a reopen", x.Release(x.ctx, l, errors.New("late")))
-			if r := x.inspect(); r.Owner != before.Owner || r.LastError != "note" || r.Completed || !r.Until.IsZero() {
+			if r := x.inspect(); r.Owner != before.Owner || r.Note != "note" || r.Completed || !r.Until.IsZero() {
 				x.fatalf("record after late calls of the %s owner: got %+v, want %+v", name, r, before)
 			}
 		}
@@ -147,8 +156,8 @@ var reopenCases = []testCase{
 		x.reopen(x.inspect(), force)
 		_, err = x.Renew(x.ctx, l, x.Lease)
 		x.lost("Renew after a forced reopen", err)
-		if b := x.acquire(x.claim("b")); b.Takeover || b.LastError != "note" || b.Fence <= l.Fence+1 {
-			x.fatalf("lease after a forced reopen: got %+v, want no Takeover, the note, and a greater fence", b)
+		if b := x.acquire(x.claim("b")); b.Takeover || b.LastError != "" || b.Fence <= l.Fence+1 {
+			x.fatalf("lease after a forced reopen: got %+v, want no Takeover, no error, and a greater fence", b)
 		}
 	}},
 	{name: "reopen/taken over meanwhile", run: func(x *exam) {

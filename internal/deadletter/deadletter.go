@@ -2,6 +2,7 @@
 package deadletter
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,21 +22,23 @@ const (
 )
 
 // Copy returns the request that sends m to the dead-letter queue. It has the body, attributes, group and trace header of m,
-// and three attributes of the host: the event's key, the reason and the source, the ARN of m's queue. The source gives way to
-// everything, and nobody is told: where a dead-letter queue has one source, SQS names it. Trace context gives way to key and
+// and four attributes of the host: the event's key, the reason, the source, the ARN of m's queue, and the record's key. The last two
+// give way to everything, the record's key first, and nobody is told: the command then says that the record is unknown. Trace context gives way to key and
 // reason (see [traceContext]). If either would exceed a limit of SQS all the same it is left out, and dropped names it. Any other
 // attribute of the sender is never left out.
 //
 // On a FIFO queue the MessageDeduplicationId is the message ID, as in SQS's own redrive: when the response to a send is
 // lost, a second send does not add a second copy.
 //
-// key is the one that middleware told the host (settle.KeptKey); "": that of the message.
-func Copy(queueURL string, m *sqsonce.Message, key string, reason error) (in *sqs.SendMessageInput, dropped []string) {
-	attrs := make(map[string]sqstypes.MessageAttributeValue, len(m.Attributes)+3)
+// key is the one that middleware told the host (settle.KeptKey); "": that of the message. recordKey is settle.RecordKey.
+func Copy(queueURL string, m *sqsonce.Message, key, recordKey string, reason error) (in *sqs.SendMessageInput, dropped []string) {
+	attrs := make(map[string]sqstypes.MessageAttributeValue, len(m.Attributes)+4)
 	for name, a := range m.Attributes {
 		attrs[name] = value(a)
 	}
-	delete(attrs, sqsonce.AttrDeadLetterSource) // of an earlier rejection, perhaps from another queue
+	for _, name := range quiet { // of an earlier rejection, perhaps from another queue
+		delete(attrs, name)
+	}
 	in = &sqs.SendMessageInput{QueueUrl: &queueURL, MessageBody: &m.Body, MessageAttributes: attrs}
 	if m.Group != "" {
 		in.MessageGroupId = &m.Group
@@ -46,8 +49,11 @@ func Copy(queueURL string, m *sqsonce.Message, key string, reason error) (in *sq
 	if m.TraceHeader != "" {
 		setTraceHeader(in, m.TraceHeader)
 	}
-	return in, addHostAttributes(in, m, key, reason)
+	return in, addHostAttributes(in, m, key, recordKey, reason)
 }
+
+// quiet are the attributes that give way to everything, in that order.
+var quiet = []string{sqsonce.AttrRecordKey, sqsonce.AttrDeadLetterSource}
 
 func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
 	v := sqstypes.MessageAttributeValue{DataType: aws.String(a.Type)}
@@ -59,10 +65,10 @@ func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
 	return v
 }
 
-// addHostAttributes adds the event's key, then the reason, then the source. A key that the copy has by itself is not added. One that holds the
+// addHostAttributes adds the event's key, the reason, the source, and the record's key. A key that the copy has by itself is not added. One that holds the
 // queue's ARN is another one where the copy is redriven to another queue. The message ID is no key unless middleware has made
 // one of it: the event's own ID may be in the body, which middleware that never saw the message would have read.
-func addHostAttributes(in *sqs.SendMessageInput, m *sqsonce.Message, key string, reason error) (dropped []string) {
+func addHostAttributes(in *sqs.SendMessageInput, m *sqsonce.Message, key, recordKey string, reason error) (dropped []string) {
 	attrs, used := in.MessageAttributes, size(m)
 	// add reports whether the attribute had room, once those of givesWay were left out one after the other.
 	add := func(name, value string, givesWay ...string) bool {
@@ -99,15 +105,18 @@ func addHostAttributes(in *sqs.SendMessageInput, m *sqsonce.Message, key string,
 		dropped = append(dropped, sqsonce.AttrRejectReason)
 	}
 	add(sqsonce.AttrDeadLetterSource, m.QueueARN)
+	if !strings.ContainsFunc(recordKey, isRefused) { // a changed key would be another one
+		add(sqsonce.AttrRecordKey, recordKey)
+	}
 	return dropped
 }
 
-// size returns the bytes of m without an earlier source, as SQS counts them: the body, and the name, type and value of each
+// size returns the bytes of m without what Copy deletes, as SQS counts them: the body, and the name, type and value of each
 // attribute.
 func size(m *sqsonce.Message) int {
 	n := len(m.Body)
 	for name, a := range m.Attributes {
-		if name != sqsonce.AttrDeadLetterSource {
+		if !slices.Contains(quiet, name) {
 			n += host.AttributeBytes(name, a)
 		}
 	}
@@ -119,10 +128,14 @@ func size(m *sqsonce.Message) int {
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 func reasonText(reason error) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t', r == '\n', r == '\r', r >= 0x20 && r <= 0xD7FF, r >= 0xE000 && r < 0xFFFD, r >= 0x10000:
-			return r
+		if isRefused(r) {
+			return '?'
 		}
-		return '?' // also for bytes that are not UTF-8, which are U+FFFD here
+		return r
 	}, cut.Text(reason.Error(), maxReason))
+}
+
+// isRefused reports whether SQS accepts no such character in an attribute. U+FFFD is also how bytes that are not UTF-8 are read.
+func isRefused(r rune) bool {
+	return r != '\t' && r != '\n' && r != '\r' && (r < 0x20 || r > 0xD7FF && r < 0xE000 || r >= 0xFFFD && r < 0x10000)
 }

@@ -46,7 +46,7 @@ func TestCopyKeepsTheMessage(t *testing.T) {
 		"number": {Type: "Number.int", String: "3"},
 		"bytes":  {Type: "Binary.png", Binary: []byte{1, 2}},
 	}
-	in, dropped := Copy(fifoDLQ, m, keyOf(t, m), sqsonce.Reject(errBad))
+	in, dropped := Copy(fifoDLQ, m, keyOf(t, m), "", sqsonce.Reject(errBad))
 	if dropped != nil {
 		t.Errorf("dropped: got %v, want none", dropped)
 	}
@@ -67,7 +67,7 @@ func TestCopyKeepsTheMessage(t *testing.T) {
 
 func TestCopyToAStandardQueue(t *testing.T) {
 	t.Parallel()
-	in, _ := Copy(standardDLQ, message(), "", nil)
+	in, _ := Copy(standardDLQ, message(), "", "", nil)
 	if in.MessageDeduplicationId != nil || in.MessageGroupId != nil || in.MessageSystemAttributes != nil {
 		t.Errorf("got dedup ID %v, group %v, system attributes %v; want none", in.MessageDeduplicationId, in.MessageGroupId, in.MessageSystemAttributes)
 	}
@@ -97,7 +97,7 @@ func TestCopyKeepsTheKey(t *testing.T) {
 		m := message()
 		m.Attributes = attrs
 		want := keyOf(t, m)
-		in, _ := Copy(standardDLQ, m, want, nil)
+		in, _ := Copy(standardDLQ, m, want, "", nil)
 		redriven := &sqsonce.Message{ID: "id-2", Body: m.Body, QueueARN: sourceARN + "-2", Attributes: map[string]sqsonce.Attribute{}}
 		for n, a := range in.MessageAttributes {
 			redriven.Attributes[n] = sqsonce.Attribute{Type: *a.DataType, String: *a.StringValue}
@@ -118,7 +118,7 @@ func TestCopyWithoutMiddleware(t *testing.T) {
 	} {
 		m := message()
 		m.Attributes = attrs
-		in, _ := Copy(standardDLQ, m, "", nil)
+		in, _ := Copy(standardDLQ, m, "", "", nil)
 		if got := aws.ToString(in.MessageAttributes[sqsonce.AttrEventKey].StringValue); got != want {
 			t.Errorf("event-key: got %q, want %q", got, want)
 		}
@@ -144,7 +144,7 @@ func TestCopyHasTheKeyOfMiddleware(t *testing.T) {
 	} {
 		m := message()
 		m.Attributes = attrs
-		in, dropped := Copy(fifoDLQ, m, "sqs-dedup|q|g|d", nil)
+		in, dropped := Copy(fifoDLQ, m, "sqs-dedup|q|g|d", "", nil)
 		if got := aws.ToString(in.MessageAttributes[sqsonce.AttrEventKey].StringValue); got != "sqs-dedup|q|g|d" || dropped != nil {
 			t.Errorf("%s: event-key %q, dropped %v, want middleware's key", name, got, dropped)
 		}
@@ -175,7 +175,7 @@ func TestCopyAtTheLimits(t *testing.T) {
 	} {
 		m := message()
 		m.Attributes, m.Body = tt.attrs, strings.Repeat("x", tt.body)
-		in, dropped := Copy(standardDLQ, m, keyOf(t, m), sqsonce.Reject(errBad))
+		in, dropped := Copy(standardDLQ, m, keyOf(t, m), "", sqsonce.Reject(errBad))
 		if diff := cmp.Diff(tt.want, dropped); diff != "" {
 			t.Errorf("%s: dropped (-want +got):\n%s", tt.name, diff)
 		}
@@ -221,7 +221,7 @@ func TestSourceGivesWayFirst(t *testing.T) {
 		if tt.earlier != "" {
 			m.Attributes[sqsonce.AttrDeadLetterSource] = sqsonce.Attribute{Type: "String", String: tt.earlier}
 		}
-		in, dropped := Copy(standardDLQ, m, "sqs-message|"+sourceARN+"|id-1", errBad)
+		in, dropped := Copy(standardDLQ, m, "sqs-message|"+sourceARN+"|id-1", "", errBad)
 		if dropped != nil || in.MessageAttributes[sqsonce.AttrEventKey].StringValue == nil || in.MessageAttributes[sqsonce.AttrRejectReason].StringValue == nil {
 			t.Errorf("%s: dropped %v, want key and reason", tt.name, dropped)
 		}
@@ -239,7 +239,7 @@ func TestTraceContextBeforeTheSource(t *testing.T) {
 	for i := range 7 {
 		m.Attributes[fmt.Sprint(i)] = sqsonce.Attribute{Type: "String", String: "x"}
 	}
-	in, _ := Copy(standardDLQ, m, "orders|1", errBad)
+	in, _ := Copy(standardDLQ, m, "orders|1", "", errBad)
 	_, source := in.MessageAttributes[sqsonce.AttrDeadLetterSource]
 	if _, state := in.MessageAttributes["tracestate"]; !state || source {
 		t.Errorf("tracestate left %t, source written %t; want the first only", state, source)
@@ -280,7 +280,7 @@ func TestTraceContextGivesWay(t *testing.T) {
 		for i := range tt.others {
 			m.Attributes[fmt.Sprint(i)] = sqsonce.Attribute{Type: "String", String: "x"}
 		}
-		in, dropped := Copy(standardDLQ, m, keyOf(t, m), errBad)
+		in, dropped := Copy(standardDLQ, m, keyOf(t, m), "", errBad)
 		if dropped != nil {
 			t.Errorf("%s: dropped %v", tt.name, dropped)
 		}

@@ -26,7 +26,7 @@ func TestGoldenCopies(t *testing.T) {
 		m := message()
 		m.Attributes = attrs
 		key := keyOf(t, m)
-		in, _ := Copy(fifoDLQ, m, key, sqsonce.Reject(errBad))
+		in, _ := Copy(fifoDLQ, m, key, "", sqsonce.Reject(errBad))
 		c := goldenCopy{DedupID: *in.MessageDeduplicationId, Key: key, Attributes: map[string]sqsonce.Attribute{}}
 		for name, a := range in.MessageAttributes {
 			c.Attributes[name] = sqsonce.Attribute{Type: *a.DataType, String: aws.ToString(a.StringValue)}

@@ -5,6 +5,7 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,12 +25,12 @@ type Client interface {
 // send it twice on a standard queue: two copies are better than none.
 //
 // The dead-letter queue may accept smaller messages than the queue. If it refuses the copy for its size, Send leaves out
-// attributes one after the other: the source, trace context, the reason, and last the key, with which the event is still the
+// attributes one after the other: the record's key, the source, trace context, the reason, and last the key, with which the event is still the
 // same after a redrive.
-func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, key string, reason error) (dropped []string, err error) {
-	in, dropped := Copy(queueURL, m, key, reason)
+func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, key, recordKey string, reason error) (dropped []string, err error) {
+	in, dropped := Copy(queueURL, m, key, recordKey, reason)
 	err = send(ctx, c, in)
-	for _, name := range append([]string{sqsonce.AttrDeadLetterSource}, traceContext...) {
+	for _, name := range slices.Concat(quiet, traceContext) {
 		if isTooLarge(err) && leaveOut(in, m, name) {
 			err = send(ctx, c, in)
 		}

@@ -73,7 +73,7 @@ func TestSuccessThatConfirmsNothing(t *testing.T) {
 		"":              func(o *sqs.SendMessageOutput) *sqs.SendMessageOutput { return o },
 	} {
 		m := &sqsonce.Message{ID: "id-1", Body: "body", QueueARN: sourceARN}
-		_, err := Send(t.Context(), answering{change}, "https://sqs.us-east-1.amazonaws.com/1/dlq", m, "", nil)
+		_, err := Send(t.Context(), answering{change}, "https://sqs.us-east-1.amazonaws.com/1/dlq", m, "", "", nil)
 		if (err == nil) != (name == "") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -89,6 +89,7 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 		name     string
 		most     int
 		attrs    map[string]sqsonce.Attribute
+		record   string // its key, of a function
 		want     map[string]string
 		dropped  []string
 		calls    int
@@ -99,6 +100,19 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 			sqsonce.AttrRejectReason:     "String:bad order",
 			sqsonce.AttrDeadLetterSource: "String:" + sourceARN,
 		}},
+		{name: "all fits, with the record's key", record: "c#1", most: 1000 + own, calls: 1, want: map[string]string{
+			sqsonce.AttrEventKey: "String:sqs-message|" + sourceARN + "|id-1", sqsonce.AttrRejectReason: "String:bad order",
+			sqsonce.AttrDeadLetterSource: "String:" + sourceARN, sqsonce.AttrRecordKey: "String:c#1",
+		}},
+		{name: "no space for the record's key", record: strings.Repeat("k", own), most: 1000 + own, calls: 2, want: map[string]string{
+			sqsonce.AttrEventKey: "String:sqs-message|" + sourceARN + "|id-1", sqsonce.AttrRejectReason: "String:bad order",
+			sqsonce.AttrDeadLetterSource: "String:" + sourceARN,
+		}},
+		{name: "a record's key that SQS does not accept", record: "c#\x01", most: 1000 + own, calls: 1,
+			attrs: map[string]sqsonce.Attribute{sqsonce.AttrRecordKey: {Type: "String", String: "the sender's"}}, want: map[string]string{
+				sqsonce.AttrEventKey: "String:sqs-message|" + sourceARN + "|id-1", sqsonce.AttrRejectReason: "String:bad order",
+				sqsonce.AttrDeadLetterSource: "String:" + sourceARN,
+			}},
 		{name: "no space for the source", most: 1000 + 130, calls: 2, want: map[string]string{
 			sqsonce.AttrEventKey:     "String:sqs-message|" + sourceARN + "|id-1",
 			sqsonce.AttrRejectReason: "String:bad order",
@@ -121,7 +135,7 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 		m := message()
 		m.Body, m.Attributes = strings.Repeat("x", 1000), tt.attrs
 		q := &smallQueue{most: tt.most}
-		dropped, err := Send(t.Context(), q, standardDLQ, m, keyOf(t, m), errBad)
+		dropped, err := Send(t.Context(), q, standardDLQ, m, keyOf(t, m), tt.record, errBad)
 		if isTooLarge(err) != tt.tooLarge || (err == nil) == tt.tooLarge || len(q.calls) != tt.calls || !slices.Equal(dropped, tt.dropped) {
 			t.Errorf("%s: got %d calls, dropped %v, error %v; want %d, %v", tt.name, len(q.calls), dropped, err, tt.calls, tt.dropped)
 		}
@@ -143,7 +157,7 @@ func TestSendOnceForOtherErrors(t *testing.T) {
 		&smithy.GenericAPIError{Code: "AccessDenied", Message: "shorter than"},
 	} {
 		q := &smallQueue{err: err}
-		if dropped, got := Send(t.Context(), q, standardDLQ, message(), "", errBad); got != err || len(q.calls) != 1 || dropped != nil {
+		if dropped, got := Send(t.Context(), q, standardDLQ, message(), "", "", errBad); got != err || len(q.calls) != 1 || dropped != nil {
 			t.Errorf("%v: got %d calls, dropped %v, error %v", err, len(q.calls), dropped, got)
 		}
 	}
@@ -156,7 +170,7 @@ func TestSendToASmallQueueLeavesOutTraceContext(t *testing.T) {
 	m := message()
 	m.Attributes = map[string]sqsonce.Attribute{"traceparent": {Type: "String", String: parent}, "tracestate": {Type: "String", String: "a=b"}}
 	q := &smallQueue{most: 130}
-	dropped, err := Send(t.Context(), q, standardDLQ, m, keyOf(t, m), errBad)
+	dropped, err := Send(t.Context(), q, standardDLQ, m, keyOf(t, m), "", errBad)
 	if err != nil || dropped != nil || len(q.calls) != 4 {
 		t.Fatalf("dropped %v in %d calls, %v, want nothing in 4", dropped, len(q.calls), err)
 	}
@@ -181,7 +195,7 @@ func TestFailedCredentialsLeaveNothingOut(t *testing.T) {
 		}),
 	})
 	m := &sqsonce.Message{ID: "m", Body: "{}"}
-	if dropped, err := Send(t.Context(), c, "https://sqs.us-east-1.amazonaws.com/123456789012/dlq", m, "key", errors.New("reason")); err == nil || len(dropped) > 0 || fetches != 1 {
+	if dropped, err := Send(t.Context(), c, "https://sqs.us-east-1.amazonaws.com/123456789012/dlq", m, "key", "", errors.New("reason")); err == nil || len(dropped) > 0 || fetches != 1 {
 		t.Errorf("got %v, dropped %v, %d sends; want one, which fails", err, dropped, fetches)
 	}
 }

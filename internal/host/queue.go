@@ -18,13 +18,29 @@ func QueueURLProblem(s string) string {
 		return "is empty"
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Sprintf("is %.256q, must be a URL such as https://sqs.eu-west-1.amazonaws.com/123456789012/orders", s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Sprintf("is %.256q, must be a URL such as https://sqs.eu-west-1.amazonaws.com/123456789012/orders", WithoutSecrets(s))
 	}
 	if !queueName.MatchString(QueueName(u.EscapedPath())) { // not as the server would decode it: orders%2Efifo would be taken for a standard queue
-		return fmt.Sprintf("is %.256q, must end in a queue's name: 1 to 80 of A-Z a-z 0-9 _ -, with .fifo for a FIFO queue", s)
+		return fmt.Sprintf("is %.256q, must end in a queue's name: 1 to 80 of A-Z a-z 0-9 _ -, with .fifo for a FIFO queue", WithoutSecrets(s))
 	}
 	return ""
+}
+
+// WithoutSecrets returns a URL, or a text that should be one, without user name, password, query and fragment, for an error.
+func WithoutSecrets(s string) string {
+	s, _, _ = strings.Cut(s, "?")
+	s, _, _ = strings.Cut(s, "#")
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		scheme, _, found := strings.Cut(s[:i], "://")
+		if found {
+			scheme += "://"
+		} else {
+			scheme = ""
+		}
+		return scheme + s[i+1:]
+	}
+	return s
 }
 
 // IsFIFO goes by the end of a queue's name, URL or ARN, which is .fifo exactly for FIFO queues. A group ID does not tell:

@@ -22,6 +22,10 @@ func TestQueueURLProblem(t *testing.T) {
 		"https:///1/orders":                                   "must be a URL",
 		"https://host/1/orders?Action=SendMessage":            "must be a URL",
 		"https://host/1/orders#top":                           "must be a URL",
+		"https://ann:secret@host/1/orders":                    "must be a URL",
+		"ann:sec/secret@host":                                 "must be a URL",
+		"https://host/1/orders#secret":                        "must be a URL",
+		"https://host/1/orders?token=secret":                  "must be a URL",
 		"https://host":                                        "must end in a queue's name",
 		"https://host/1/":                                     "must end in a queue's name",
 		"https://host/1/ord.ers":                              "must end in a queue's name",
@@ -30,8 +34,8 @@ func TestQueueURLProblem(t *testing.T) {
 		"https://host/1/" + strings.Repeat("q", 81):           "must end in a queue's name",
 		"https://host/1/" + strings.Repeat("q", 76) + ".fifo": "must end in a queue's name",
 	} {
-		if got := QueueURLProblem(url); want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("%q: got %q, want %q", url, got, want)
+		if got := QueueURLProblem(url); want == "" && got != "" || !strings.Contains(got, want) || strings.Contains(got, "secret") {
+			t.Errorf("%q: got %q, want %q without a secret", url, got, want)
 		}
 	}
 }

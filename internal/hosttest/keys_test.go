@@ -127,7 +127,14 @@ func redriven(t *testing.T, s keySource, host string, failure error) (keys []str
 	time.Sleep(time.Hour)
 	mu.Lock()
 	moved = true
+	want := "" // the record of a key function is in a host's copy, for who looks at it without the function
+	if _, rejected := failure.(*sqsonce.RejectError); rejected && s.name == "function" {
+		want = keys[0]
+	}
 	mu.Unlock()
+	if copies := w.sqs.Messages(w.dlq); len(copies) != 1 || copies[0].Attributes[sqsonce.AttrRecordKey] != want {
+		t.Errorf("in the dead-letter queue: %+v, want the record's key %q", copies, want)
+	}
 	w.redrive()
 	time.Sleep(time.Hour)
 	stop()

@@ -102,6 +102,8 @@ func TestEveryCauseAndState(t *testing.T) {
 					want = "sqsonce: rejected: card declined"
 				case want == never:
 					want = m.Problem.Error()
+				case state == dedup.StateCrashed:
+					want = "its process crashed once at least"
 				case want == "":
 					want = "no reason known"
 				}

@@ -54,8 +54,14 @@ func (r *run) whyLeft(ctx context.Context, m *Message) error {
 // stateLeft is the decision by the state of the event.
 func (o *RedriveOptions) stateLeft(m *Message) error {
 	switch {
-	case m.State == dedup.StateReleased,
-		m.State == dedup.StateCrashed && o.Crashed,
+	case m.crashed():
+		if !o.Crashed {
+			return fmt.Errorf("%w: %s: %w: %s", ErrState, m.State, ErrCrashed, Do(dedup.StateCrashed))
+		} else if m.Crashes > 1 && !o.CrashLoops {
+			return fmt.Errorf("%w: %w: %d times at least", ErrState, ErrCrashLoop, m.Crashes)
+		}
+		return nil
+	case m.State == dedup.StateReleased, m.State == StateNone,
 		m.noRecord() && !m.Expired && o.Unknown,
 		m.noRecord() && m.Expired && o.Expired,
 		m.Problem == nil && m.State == StateUnknown && o.WithoutRecords:

@@ -9,6 +9,8 @@ import (
 var (
 	// ErrState says that a message is left because of the state of its event.
 	ErrState         = errors.New("not sent in the state of its event")
+	ErrCrashed       = errors.New("its last run ended with its process")
+	ErrCrashLoop     = errors.New("its process crashed each time it ran: --crash-loops")
 	ErrNotSelected   = errors.New("not selected")
 	ErrNoDestination = errors.New("the queue that it came from is not known, or does not name this one as its dead-letter queue: --source")
 	ErrTooOften      = errors.New("redriven too often before: --max-redriven")
@@ -30,10 +32,12 @@ var (
 	// function or store has its record elsewhere.
 	ErrNoRecord = errors.New("no record")
 	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
-	ErrExpired     = errors.New("or the record has expired")
-	ErrNoSource    = errors.New("its key depends on its source queue, which is unknown: --source names it")
-	ErrOtherSource = errors.New("it came from another queue: its records are those of that queue's consumer")
-	ErrDedupIDLost = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
+	ErrExpired = errors.New("or the record has expired")
+	// ErrOtherConsumer says that the host's copy names the record of another consumer.
+	ErrOtherConsumer = errors.New("its copy names another consumer's record: is --consumer right?")
+	ErrNoSource      = errors.New("its key depends on its source queue, which is unknown: --source names it")
+	ErrOtherSource   = errors.New("it came from another queue: its records are those of that queue's consumer")
+	ErrDedupIDLost   = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
 )
 
 // RefusedError says that nothing was done because of how the queue is.

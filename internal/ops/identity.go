@@ -43,8 +43,9 @@ func (d *DLQ) copyOf(m *Message, run string, fits func(size int) bool) (*sqsonce
 	if c.Attributes = maps.Clone(c.Attributes); c.Attributes == nil {
 		c.Attributes = map[string]sqsonce.Attribute{}
 	}
-	delete(c.Attributes, sqsonce.AttrRejectReason)
-	delete(c.Attributes, sqsonce.AttrDeadLetterSource)
+	for _, name := range []string{sqsonce.AttrRejectReason, sqsonce.AttrDeadLetterSource, sqsonce.AttrRecordKey} {
+		delete(c.Attributes, name)
+	}
 	if err := d.keepKey(m, &c); err != nil {
 		return nil, err
 	}
@@ -55,10 +56,11 @@ func (d *DLQ) copyOf(m *Message, run string, fits func(size int) bool) (*sqsonce
 	return &c, nil
 }
 
-// keepKey gives the copy the key of the message, and proves it: c is asked for its key as its consumer will see it.
+// keepKey gives the copy the key of the message, and proves it: c is asked for its key as its consumer will see it. A key that only
+// the consumer's function makes it leaves to that: a canary shows whether the copy has it.
 func (d *DLQ) keepKey(m *Message, c *sqsonce.Message) error {
 	want, err := d.recordKey(m)
-	if err != nil {
+	if err != nil || d.copiedKey(m) != "" {
 		return err
 	}
 	keeps := func() bool {

@@ -39,9 +39,11 @@ type Message struct {
 	Class  Class
 	// RecordKey is the key of the event's record, or "" if the key is not known.
 	RecordKey string
-	// State is the state of Record. Record is nil if the state is StateUnknown.
+	// State is the state of Record. Record is nil if the state is StateUnknown or StateNone.
 	State  dedup.RecordState
 	Record *dedup.Record
+	// Crashes is how often the event's consumers have crashed, at least: [dedup.Record.Crashes].
+	Crashes int
 	// Expired says that a record that was not found may have expired, because the message is older than the records' retention.
 	Expired bool
 	// LostAt is when SQS deletes the message, or zero if that is not known. On a FIFO queue SQS counts from its own move, so it
@@ -67,6 +69,9 @@ const (
 func (d *DLQ) newMessage(in sqstypes.Message) *Message {
 	m := &Message{Message: *sqsworker.MessageOf(in, ""), State: StateUnknown}
 	m.Cause, m.QueueARN = d.cameFrom(m.Attributes, in.Attributes[string(sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn)])
+	if d.copiedKey(m) != "" {
+		d.functions.Store(true)
+	}
 	m.Redriven = historyOf(m.Attributes).times
 	if d.retention > 0 && !m.SentAt.IsZero() {
 		m.LostAt = m.SentAt.Add(d.retention)
@@ -91,6 +96,12 @@ func (d *DLQ) cameFrom(attrs map[string]sqsonce.Attribute, moved string) (Cause,
 // recordKey returns the key of the event's record. Where something is missing that the consumer had, the key function is asked
 // twice: a key that depends on it is that of another event.
 func (d *DLQ) recordKey(m *Message) (string, error) {
+	if key := d.copiedKey(m); key != "" {
+		if !strings.HasPrefix(key, d.opts.Consumer+"#") {
+			return "", fmt.Errorf("%w It is %q", ErrOtherConsumer, key)
+		}
+		return key, nil
+	}
 	key, err := d.callKey(m.Message)
 	if m.QueueARN == "" {
 		other := m.Message
@@ -107,6 +118,14 @@ func (d *DLQ) recordKey(m *Message) (string, error) {
 		}
 	}
 	return key, err
+}
+
+// copiedKey returns the key of the record that the host's copy names, because a key function made it, or "".
+func (d *DLQ) copiedKey(m *Message) string {
+	if d.opts.Consumer == "" || m.Cause != CauseRejected {
+		return ""
+	}
+	return m.Attributes[sqsonce.AttrRecordKey].String
 }
 
 // callKey calls the user's key function, or the default one.
@@ -184,19 +203,44 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	var r dedup.Record
 	err := host.Contain(func() (err error) { r, err = d.opts.Store.Inspect(ctx, m.RecordKey); return err })
 	now := time.Now()
-	m.Record, m.State, m.Expired = nil, StateUnknown, false
+	m.Record, m.State, m.Expired, m.Crashes = nil, StateUnknown, false, 0
 	switch {
 	case errors.Is(err, dedup.ErrNotFound):
 		m.Problem = fmt.Errorf("%w under %q: the consumer may use a key function or another store", ErrNoRecord, m.RecordKey)
 		if m.Expired = now.Sub(m.firstSent()) > d.opts.Retention-expiryMargin; m.Expired {
 			m.Problem = fmt.Errorf("%w, %w", m.Problem, ErrExpired)
+		} else if d.neverStarted(m) {
+			m.State, m.Problem = StateNone, nil
 		}
 	case err != nil:
 		return err
 	default:
-		m.Record, m.State = &r, r.State(now)
+		m.Record, m.State, m.Crashes = &r, r.State(now), r.Crashes(now)
 	}
 	return nil
+}
+
+// neverStarted reports whether a missing record proves that the event never started. That the consumer makes such keys is what
+// Options say. It does not where a copy of the queue names the record of a key function, where the message is perhaps another
+// consumer's, or where the key depends on what a copy has lost: SQS's own move alone keeps the message ID.
+func (d *DLQ) neverStarted(m *Message) bool {
+	if !d.opts.StockKeys || d.functions.Load() || len(d.urls) != 1 && len(d.opts.Sources) == 0 {
+		return false
+	}
+	if m.Cause == CauseReceivesUsedUp && originOf(m.Attributes).cause == "" {
+		return true
+	}
+	other := m.Message
+	if other.ID = "another"; other.DedupID != "" {
+		other.DedupID = "another"
+	}
+	key, err := d.callKey(other)
+	return err == nil && key == m.RecordKey
+}
+
+// crashed reports whether the event's last run ended with its process, as far as is known, and no operator has looked since.
+func (m *Message) crashed() bool {
+	return m.State == dedup.StateCrashed || m.State == dedup.StateReleased && m.Crashes > 0 && !m.reopened()
 }
 
 // explain sets the reason. The last error of a completed record is not why the message is here.
@@ -204,16 +248,26 @@ func (m *Message) explain() {
 	switch {
 	case m.Cause == CauseRejected && m.Attributes[sqsonce.AttrRejectReason].String != "":
 		m.Reason = m.Attributes[sqsonce.AttrRejectReason].String
+	case m.crashed() && (m.Crashes > 1 || m.State == dedup.StateReleased || m.Record.LastError == ""):
+		m.Reason = fmt.Sprintf("its process crashed %s at least", times(m.Crashes))
 	case m.Record != nil && m.State != dedup.StateCompleted && m.Record.LastError != "":
 		m.Reason = m.Record.LastError
 	case m.noRecord():
 		m.Reason = m.Problem.Error()
-	case m.State == dedup.StateCompleted:
+	case m.State == dedup.StateCompleted, m.State == StateNone:
 		m.Reason = Means(m.State)
 	default:
 		m.Reason = "no reason known"
 	}
 	m.Class = classOf(m.Reason)
+}
+
+// times is a number in words where it is one, so that a crash and a crash loop are two classes.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // Class groups reasons that differ in details only, such as an order's number.

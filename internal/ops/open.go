@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,7 +31,8 @@ type DLQ struct {
 	source    string            // of messages that do not say; "": not known
 	urls      map[string]string // by ARN: the queues that messages may come from
 	opts      Options
-	delays    sync.Map // by URL: see delayOf
+	delays    sync.Map    // by URL: see delayOf
+	functions atomic.Bool // a message named the record of a key function
 
 	wrap func(appender) appender // of journals and archives, in tests
 }
@@ -181,6 +183,14 @@ type Options struct {
 	// Store has the consumer's records.
 	// Default: nil, messages are not joined with records.
 	Store dedup.Inspector
+	// Consumer is the consumer's name. A copy that names the record of a key function then finds it without the function, and one
+	// that names another consumer's record has a Problem. Leave it empty where Key calls the consumer's key function.
+	// Default: empty.
+	Consumer string
+	// StockKeys says that the consumer has no key function, that its records are in Store, and that they are kept for Retention. A
+	// message without a record is then StateNone, unless the message or the queue contradicts that.
+	// Default: false, it is StateUnknown.
+	StockKeys bool
 	// NoUnwrap says that the consumer's handler runs without sqsonce.OpenEnvelope, so Key gets an envelope as it is.
 	// Default: false, Key gets the message in the envelope.
 	NoUnwrap bool

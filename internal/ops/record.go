@@ -16,9 +16,11 @@ type Record struct {
 	State        dedup.RecordState `json:"state"`
 	Do           string            `json:"do,omitempty"`
 	LastError    string            `json:"last_error,omitempty" shown:"last error"`
+	Note         string            `json:"note,omitempty" shown:"note"` // an operator's
 	Owner        string            `json:"owner,omitempty" shown:"owner" look:"mono"`
 	Fence        int64             `json:"fence,omitempty" shown:"fence" look:"mono"`
 	ReceiveCount int               `json:"receive_count,omitempty" shown:"receive count"`
+	Crashes      int               `json:"crashes,omitempty" shown:"crashes" as:"at least"`
 	LeaseUntil   time.Time         `json:"lease_until,omitzero" shown:"lease until"`
 	ExpiresAt    time.Time         `json:"expires_at,omitzero" shown:"expires"`
 	Committed    bool              `json:"committed,omitempty" shown:"committed" as:"with the effect in one transaction: a second run makes it again"`
@@ -30,7 +32,7 @@ type Record struct {
 // NewRecord returns what is shown of a record, without its result.
 func NewRecord(r dedup.Record, s dedup.RecordState) Record {
 	return Record{
-		Key: r.Key, State: s, Do: Do(s), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount,
+		Key: r.Key, State: s, Do: Do(s), LastError: r.LastError, Note: r.Note, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount, Crashes: r.Crashes(time.Now()),
 		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Validation,
 		ResultBytes: len(r.Result.Data),
 	}

@@ -25,10 +25,14 @@ type RedriveOptions struct {
 	// DryRun decides about all messages that SQS shows, and makes them visible again without a send.
 	// Default: false.
 	DryRun bool
-	// Crashed also sends messages whose event's consumer died while it ran. The effect may have happened, and the event runs
-	// again.
+	// Crashed also sends messages whose event's consumer died while it ran, except those that need CrashLoops. The effect may have
+	// happened, and the event runs again.
 	// Default: false, they are left.
 	Crashed bool
+	// CrashLoops has Crashed also send messages whose event's consumers died twice or more often ([ErrCrashLoop]). They may kill the
+	// next one, with everything that it runs.
+	// Default: false, they are left.
+	CrashLoops bool
 	// Unknown also sends messages whose event's record was not found ([ErrNoRecord]), except those that need Expired. The event
 	// may still have run, because with another key function or another store the consumer's record is elsewhere, and may say that
 	// it crashed. A canary waits for that record: see Canary.
@@ -101,8 +105,9 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 //
 // Redrive decides about a message by the state of its event, which it reads just before the send:
 //
-//	Released            sent
-//	Crashed             left, unless Crashed is set
+//	Released            sent, unless its last run ended in a crash: as Crashed
+//	None                sent
+//	Crashed             left, unless Crashed is set, and in a loop CrashLoops
 //	Completed           left, because its copy would not run
 //	Running             left, because its copy would be delayed
 //	Foreign             left

@@ -112,7 +112,7 @@ func stateStore(o *ops.Options) { o.Store = inspector(inState) }
 // Which messages are sent is decided by the state of their events.
 func TestRedriveByState(t *testing.T) {
 	t.Parallel()
-	const released, none = "released", string(noRecord)
+	const released, none = "released", string(ops.StateNone)
 	for name, tt := range map[string]struct {
 		set  func(*ops.RedriveOptions)
 		old  bool
@@ -120,13 +120,13 @@ func TestRedriveByState(t *testing.T) {
 	}{
 		"by default":            {want: "released"},
 		"crashed":               {set: func(o *ops.RedriveOptions) { o.Crashed = true }, want: "crashed released"},
-		"no record":             {set: func(o *ops.RedriveOptions) { o.Unknown = true }, want: "released unrecorded"},
+		"no record":             {set: func(o *ops.RedriveOptions) { o.Unknown = true }, want: "none released"},
 		"not expired":           {set: func(o *ops.RedriveOptions) { o.Expired = true }, want: "released"},
 		"perhaps expired":       {old: true, set: func(o *ops.RedriveOptions) { o.Unknown = true }, want: "released"},
-		"perhaps expired, sent": {old: true, set: func(o *ops.RedriveOptions) { o.Expired = true }, want: "released unrecorded"},
+		"perhaps expired, sent": {old: true, set: func(o *ops.RedriveOptions) { o.Expired = true }, want: "none released"},
 	} {
 		run(t, name, setup{}, func(x *fixture) {
-			for _, s := range append(ops.States(), noRecord) {
+			for _, s := range ops.States() {
 				x.send(x.dlq, string(s))
 			}
 			d := x.redriver(stateStore, func(o *ops.Options) { o.Retention = 2 * time.Hour })
@@ -155,7 +155,7 @@ func TestRedriveByState(t *testing.T) {
 		x.redriveAll(d)
 		x.wantBodies(x.url, "")
 		x.redriveAll(d, func(o *ops.RedriveOptions) { o.WithoutRecords = true })
-		x.wantBodies(x.url, "released unrecorded")
+		x.wantBodies(x.url, "none released")
 	})
 }
 

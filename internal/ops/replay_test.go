@@ -29,7 +29,7 @@ func TestReplay(t *testing.T) {
 					return
 				}
 				left = append(left, l)
-				if r := e.record(); r.State(time.Now()) != dedup.StateReleased || r.LastError != note || !strings.HasPrefix(r.Owner, "operator/kim/") ||
+				if r := e.record(); r.State(time.Now()) != dedup.StateReleased || r.Note != note || !strings.HasPrefix(r.Owner, "operator/kim/") ||
 					time.Until(r.ExpiresAt) < 59*24*time.Hour {
 					t.Errorf("record %+v", r)
 				}

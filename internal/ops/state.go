@@ -6,6 +6,10 @@ import "github.com/sqsonce/sqsonce/dedup"
 // Message.Problem says why.
 const StateUnknown dedup.RecordState = "unknown"
 
+// StateNone is a [Message].State, too. It says that the event never started: it has no record, and Options.StockKeys says that it
+// would have one.
+const StateNone dedup.RecordState = "none"
+
 // states is the one table of what a state means, and of what to do with a message whose event is in it.
 var states = []struct {
 	state     dedup.RecordState
@@ -16,7 +20,8 @@ var states = []struct {
 	{dedup.StateCrashed, "its consumer died, or lost its store, while it ran; the effect may have happened", "find out whether the effect happened: then complete the record, else free it and redrive"},
 	{dedup.StateCompleted, "done: the delete failed, or a second copy", "delete it: only a replay runs it again"},
 	{dedup.StateForeign, "its record was written by a program that does not check ownership", "leave it to that program"},
-	{StateUnknown, "its record was not found, or not read", "find out why its record is not known, and whether the event was done, before you redrive it"},
+	{StateNone, "never started: it has no record, and you said --stock-keys", "redrive it"},
+	{StateUnknown, "its record was not found, or not read", "see whether it was done before you redrive it: your own program with cli/ reads the records of a key function, sqsonce-full --store those in SQL and Redis"},
 }
 
 // States returns all states, in the order of the table.

@@ -110,6 +110,7 @@ type settlement struct {
 	settled bool
 	key     string // for the copy in the dead-letter queue
 	known   string // of the event
+	record  string // the key of its record, which only a key function knows
 	later   []func(deadLettered bool)
 }
 
@@ -137,15 +138,27 @@ func KeptKey(ctx context.Context) string {
 	return s.key
 }
 
-// ShowKey tells the host the event's key where [KeepKey] does not, for those who look at what runs. The first one counts.
-func ShowKey(ctx context.Context, key string) {
+// ShowKey tells the host the event's key where [KeepKey] does not, because a key function finds it in the copy: for those who look
+// at what runs, and with its record's key for those who look into the dead-letter queue without the function. The first one counts.
+func ShowKey(ctx context.Context, key, record string) {
 	s, ok := ctx.Value(settlementKey{}).(*settlement)
 	if !ok {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known = cmp.Or(s.known, key)
+	s.known, s.record = cmp.Or(s.known, key), cmp.Or(s.record, record)
+}
+
+// RecordKey returns the record's key of [ShowKey], or "". ctx is that of New.
+func RecordKey(ctx context.Context) string {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record
 }
 
 // KnownKey returns the first key of [KeepKey] and [ShowKey], or "". ctx is that of New.

@@ -55,25 +55,26 @@ func TestSettleMayCallBack(t *testing.T) {
 
 func TestKnownKey(t *testing.T) {
 	t.Parallel()
-	ShowKey(t.Context(), "no host")
+	show := func(ctx context.Context, key string) { ShowKey(ctx, key, "c#"+key) }
+	show(t.Context(), "no host")
 	KeepKey(t.Context(), "no host")
-	if known, kept := KnownKey(t.Context()), KeptKey(t.Context()); known+kept != "" {
+	if known, kept := KnownKey(t.Context()), KeptKey(t.Context()); known+kept+RecordKey(t.Context()) != "" {
 		t.Errorf("without a host: known %q, kept %q, want no key", known, kept)
 	}
 	for _, tt := range []struct {
-		tell        []func(context.Context, string)
-		known, kept string
+		tell                []func(context.Context, string)
+		known, kept, record string
 	}{
-		{nil, "", ""},
-		{[]func(context.Context, string){KeepKey, ShowKey}, "0", "0"},
-		{[]func(context.Context, string){ShowKey, KeepKey, KeepKey}, "0", "1"},
-		{[]func(context.Context, string){ShowKey, ShowKey}, "0", ""},
+		{nil, "", "", ""},
+		{[]func(context.Context, string){KeepKey, show}, "0", "0", "c#1"},
+		{[]func(context.Context, string){show, KeepKey, KeepKey}, "0", "1", "c#0"},
+		{[]func(context.Context, string){show, show}, "0", "", "c#0"},
 	} {
 		ctx, _ := New(t.Context())
 		for i, tell := range tt.tell {
 			tell(ctx, strconv.Itoa(i))
 		}
-		if known, kept := KnownKey(ctx), KeptKey(ctx); known != tt.known || kept != tt.kept {
+		if known, kept := KnownKey(ctx), KeptKey(ctx); known != tt.known || kept != tt.kept || RecordKey(ctx) != tt.record {
 			t.Errorf("%d keys: known %q, kept %q; want %q and %q", len(tt.tell), known, kept, tt.known, tt.kept)
 		}
 	}

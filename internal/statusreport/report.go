@@ -38,8 +38,8 @@ type Report struct {
 
 // Worker is a worker of one queue.
 type Worker struct {
-	Queue    string             `json:"queue"` // its name
-	URL      string             `json:"url"`
+	Queue    string             `json:"queue"`               // its name
+	URL      string             `json:"url,omitempty"`       // with Options.Identifiers only
 	State    string             `json:"state"`               // new, running, stopping, ended
 	NotLive  string             `json:"not_live,omitempty"`  // why /live is 503
 	NotReady string             `json:"not_ready,omitempty"` // why /ready is 503

@@ -119,7 +119,10 @@ func TestFreeLeavesNote(t *testing.T) {
 		w.run("record", "free", key, "--table", "dedup", "--yes", "--note", "looked: no charge", "--retention", "60d")
 		r := must.Get(w.store.Inspect(context.Background(), key))(w)
 		days := time.Until(r.ExpiresAt).Hours() / 24
-		if r.LastError != "looked: no charge" || !strings.HasPrefix(r.Owner, "operator/ann/") || days < 59 {
+		if shown := w.run("record", "show", key, "--table", "dedup").out; !strings.Contains(shown, "note\tlooked: no charge\n") {
+			t.Errorf("record show: %q", shown)
+		}
+		if r.Note != "looked: no charge" || r.LastError != "" || !strings.HasPrefix(r.Owner, "operator/ann/") || days < 59 {
 			t.Errorf("record %+v, retained for %.0f days", r, days)
 		}
 	})
@@ -170,7 +173,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				w.Errorf("%+v", got)
 			}
 			r := must.Get(w.store.Inspect(context.Background(), key))(w)
-			if w.state(key) != dedup.StateReleased || r.LastError != "another operator" {
+			if w.state(key) != dedup.StateReleased || r.Note != "another operator" {
 				w.Errorf("record %+v", r)
 			}
 			if lines := w.audited(); len(lines) != 2 || !strings.Contains(lines[1].Error, "changed") || lines[1].After != nil {

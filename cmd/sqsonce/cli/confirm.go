@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 // question is what is asked before something is changed.
@@ -41,16 +43,37 @@ func isYes(answer string) bool {
 	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
 }
 
-// askUnknown asks whether messages without a record under their key, which the plan leaves, are to be sent too. The plan with them is
-// asked for after that. Where there is no terminal --unknown is needed.
-func (a *app) askUnknown(ctx context.Context, p *queuePlan) (send bool, err error) {
-	if p.unknown == 0 || !a.asks || a.flags.yes || a.flags.dryRun {
-		return false, nil
+// askMore asks about messages that the plan leaves, and that may have had their effect or kill their consumer, whether they are to be
+// sent too, and plans again. Where there is no terminal --unknown and --crash-loops are needed.
+func (a *app) askMore(ctx context.Context, p *queuePlan, options func(*ops.RedriveOptions), plan func(func(*ops.RedriveOptions)) (*queuePlan, error)) (*queuePlan, func(*ops.RedriveOptions), error) {
+	if !a.asks || a.flags.yes || a.flags.dryRun {
+		return p, options, nil
 	}
-	fmt.Fprintf(a.err, "%d selected messages have no record under their key: the consumer may use a key function or another store.\n"+
-		"Their events may have had their effect, and run again. Send these too? [y/N] ", p.unknown)
-	answer, err := a.readLine(ctx)
-	return isYes(answer), err
+	for _, more := range []struct {
+		left int
+		text string
+		set  func(*ops.RedriveOptions)
+	}{
+		{p.unknown, "have no record under their key: the consumer may use a key function or another store.\nTheir events may have had their effect, and run again", func(o *ops.RedriveOptions) { o.Unknown = true }},
+		{p.loops, "crashed their consumers twice or more often.\nTheir events may have had their effect, and may crash the next one", func(o *ops.RedriveOptions) { o.CrashLoops = true }},
+	} {
+		if more.left == 0 {
+			continue
+		}
+		fmt.Fprintf(a.err, "%d selected messages %s. Send these too? [y/N] ", more.left, more.text)
+		answer, err := a.readLine(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if isYes(answer) {
+			before := options
+			options = func(o *ops.RedriveOptions) { before(o); more.set(o) }
+			if p, err = plan(options); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return p, options, nil
 }
 
 // mostByYes is how many messages a y is enough for.

@@ -22,6 +22,10 @@ const looking = `SQS has no peek, so the command receives the messages and gives
 from other consumers for seconds. If the command is killed, they stay hidden for a minute, or a minute for each 10,000 messages.
 Nothing else changes.`
 
+const unknowing = `A message without a record is unknown: it may have run. A host's copy names the record of a key function, where there was room. For other
+messages of such a consumer build your own program with the package cmd/sqsonce/cli, see examples/operate. For records in SQL or Redis:
+sqsonce-full --store postgres://..., mysql://... or redis://....`
+
 type dlqLsFlags struct {
 	class    string
 	state    states
@@ -35,6 +39,9 @@ func (a *app) dlqLs() *cobra.Command {
 
 A class is the messages with the same reason, apart from its details, and the same state of their events. LAST is when the newest
 message was sent, TEXTS how many different reasons there are: --class shows ten of them on a terminal.
+
+`+unknowing+`
+
 Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageColumns)+".",
 		`  sqsonce dlq ls --queue orders --consumer billing --table dedup
   sqsonce dlq ls --dlq orders-dlq --consumer billing --table dedup --state crashed --messages`,
@@ -43,6 +50,7 @@ Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageCo
 	f.state.add(c, "only events in this state")
 	c.Flags().BoolVar(&f.messages, "messages", false, "one line for each message")
 	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 3 where there are messages")
+	a.stockKeysFlag(c)
 	a.limitFlag(c)
 	return a.queueFlags(c)
 }
@@ -67,6 +75,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	if others > 0 {
 		a.note("%d of them came from other queues, and are not shown: --dlq %s", others, host.QueueName(url))
 	}
+	a.hintStockKeys(found)
 	switch {
 	case a.flags.json:
 		err = errors.Join(err, a.printJSON(newListingJSON(listing, url, found, f.messages)))
@@ -90,6 +99,23 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 		return fail(exitPart, "none found so far: not all messages were read")
 	}
 	return err
+}
+
+// hintStockKeys says what is known of keys, where records were not found. It proves nothing of the others: a key function may make the
+// default key of some messages.
+func (a *app) hintStockKeys(found []*ops.Message) {
+	missing, there := 0, 0
+	for _, m := range found {
+		switch {
+		case errors.Is(m.Problem, ops.ErrNoRecord) && !m.Expired:
+			missing++
+		case m.Record != nil && m.Attributes[sqsonce.AttrRecordKey].String == "":
+			there++
+		}
+	}
+	if missing > 0 && there > 0 && a.opts.Key == nil {
+		a.note("%d messages have no record, %d have one under the default key. If the consumer has no key function, look again with --stock-keys", missing, there)
+	}
 }
 
 // look lists the queue that the flags name. A listing with a time is what was read before an error.
@@ -219,12 +245,14 @@ func why(res *ops.Result) string {
 		return ""
 	case !errors.Is(res.Err, ops.ErrState):
 		return strings.ReplaceAll(res.Err.Error(), res.ID, "*")
-	case res.State == dedup.StateCrashed:
-		return string(res.State) + ": " + ops.Do(res.State) + ". --crashed sends it anyway"
+	case errors.Is(res.Err, ops.ErrCrashLoop):
+		return "its process crashed twice or more often: fix the cause first. --crash-loops sends it anyway"
+	case errors.Is(res.Err, ops.ErrCrashed), res.State == dedup.StateCrashed:
+		return string(dedup.StateCrashed) + ": " + ops.Do(res.State) + ". --crashed sends it anyway"
 	case errors.Is(res.Err, ops.ErrExpired):
 		return "no record under its key, and its record may have expired: find out whether the event was done. --expired sends it anyway"
 	case errors.Is(res.Err, ops.ErrNoRecord):
-		return "no record under its key: the consumer may use a key function or another store. --unknown sends it anyway"
+		return "no record under its key: the consumer may use a key function or another store, and dlq ls --help says how to read it. --unknown sends it anyway"
 	default:
 		return string(res.State) + ": " + ops.Do(res.State)
 	}

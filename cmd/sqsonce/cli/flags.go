@@ -23,6 +23,7 @@ type flags struct {
 
 	queue, dlq, source           string
 	notDeadLetter, spendReceives bool
+	stockKeys                    bool
 	hold                         time.Duration // of a command that deletes; 0: the default
 	limit                        int
 	consumer, table, store       string // of table and store at most one
@@ -74,6 +75,11 @@ func (a *app) queueFlags(c *cobra.Command) *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("queue", "dlq")
 	a.retentionFlag(c)
 	return a.recordFlags(c)
+}
+
+// stockKeysFlag is never an environment variable: it is said of a queue, by somebody who has looked.
+func (a *app) stockKeysFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.flags.stockKeys, "stock-keys", false, "you know that the consumer has no key function, that these are its records, and that --retention is its retention: messages without a record never started")
 }
 
 func (a *app) limitFlag(c *cobra.Command) {

@@ -29,7 +29,7 @@ func (w *world) outboxOf() *dynamooutbox.Outbox {
 		event := fifo.Event{ID: e.id, Group: e.group, Type: "placed", Body: `{"n":1}`}
 		w.commit(box, event, e.seq)
 		if e.parked != 0 {
-			must.Do(w, box.Park(ctx, outbox.Entry{Event: event, Source: "orders", Seq: e.seq}, e.parked, "InvalidMessageContents: too long\u009b"))
+			must.Do(w, box.Park(ctx, outbox.Entry{Event: event, Source: "orders", Seq: e.seq}, e.parked, "InvalidMessageContents: too long\u009b\nforged"))
 		}
 	}
 	time.Sleep(2 * time.Hour)
@@ -108,6 +108,9 @@ func TestOutboxActs(t *testing.T) {
 			w.answer, w.terminal = test.answer, test.answer != ""
 			words := strings.Fields(test.args)
 			r := w.run(append([]string{"outbox"}, words...)...)
+			if strings.Contains(r.out+r.err, "\nforged") {
+				w.Errorf("a reason begins a line: %s%s", r.out, r.err)
+			}
 			if r.code != test.code {
 				w.Errorf("exit code %d, want %d: %s", r.code, test.code, r.err)
 			}

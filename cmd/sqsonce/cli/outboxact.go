@@ -53,7 +53,7 @@ func (a *app) actOnParked(ctx context.Context, verb string, args []string, of fu
 	}
 	before := parkedAs(e.Parked)
 	if before == waiting {
-		return fail(exitRefused, "%s event %d of group %s: SQS has not refused it: %s", verb, e.Seq, e.Group, before.means())
+		return fail(exitRefused, "%s event %d of group %s: SQS has not refused it: %s", verb, e.Seq, escaped(e.Group), before.means())
 	}
 	a.note("event %s (%d of group %s) is %s: %s", e.ID, e.Seq, e.Group, before, e.Reason)
 	q := question{verb: verb}
@@ -82,7 +82,7 @@ func (a *app) actOnParked(ctx context.Context, verb string, args []string, of fu
 		if codeOf(ctx, err) == exitFailed {
 			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
 		}
-		return errors.Join(fmt.Errorf("%s event %d of group %s: %w", verb, e.Seq, e.Group, err), change.end(nil, err))
+		return errors.Join(fmt.Errorf("%s event %d of group %s: %w", verb, e.Seq, escaped(e.Group), err), change.end(nil, err))
 	}
 	return errors.Join(a.printActOnParked(verb, e, before, after), change.end(after, nil))
 }

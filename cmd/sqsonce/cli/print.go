@@ -19,8 +19,13 @@ import (
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
-// note prints something that is no result.
+// note prints something that is no result. Others decide what a text in it is: a line end of theirs begins no line.
 func (a *app) note(format string, args ...any) {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = escaped(text)
+		}
+	}
 	fmt.Fprintln(a.err, escapedLines(fmt.Sprintf(format, args...)))
 }
 

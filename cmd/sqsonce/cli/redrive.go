@@ -19,16 +19,16 @@ import (
 
 type redriveFlags struct {
 	selection
-	crashed, unknown, expired, withoutRecords, skipAhead bool
-	rate, canary, maxRedriven                            int
-	canaryTimeout, hold                                  time.Duration
-	journal                                              string
+	crashed, crashLoops, unknown, expired, withoutRecords, skipAhead bool
+	rate, canary, maxRedriven                                        int
+	canaryTimeout, hold                                              time.Duration
+	journal                                                          string
 }
 
 func (a *app) dlqRedrive() *cobra.Command {
 	f := redriveFlags{selection: newSelection()}
 	c := a.command("redrive", "Send messages of a dead-letter queue back, as the same events", `Sends messages back to their source queues as the same events, and deletes each one once SQS has its copy. It leaves events that run,
-have run or have no record: see --crashed, --unknown and --expired. Select the messages, if only with --all.
+have run or have no record: see --crashed, --unknown, --expired and --stock-keys. Select the messages, if only with --all.
 
 The command first receives the messages, like dlq ls, shows a plan and asks you, unless you give --yes without --expect. The first
 message sent is a canary: the others wait until its event is completed. A journal records sends and deletes: an interrupted redrive
@@ -42,6 +42,7 @@ Lines in a pipe: action, number of messages, reason. With --json: an object for 
 	f.flags(c)
 	flags := c.Flags()
 	flags.BoolVar(&f.crashed, "crashed", false, "also send events whose consumer died while it ran: they may have had their effect, and run again")
+	flags.BoolVar(&f.crashLoops, "crash-loops", false, "with --crashed also send events whose consumers died twice or more often: they may kill the next one. The command asks you on a terminal")
 	flags.BoolVar(&f.unknown, "unknown", false, "also send events without a record under their key, for example of a consumer with a key function or another store. They may run a second time. The command asks you on a terminal. Their canary needs a record: see --canary 0")
 	flags.BoolVar(&f.expired, "expired", false, "also send messages so old that their record may have expired: they may be done, and run again")
 	flags.BoolVar(&f.withoutRecords, "without-records", false, "send without a look at records, where there is no --consumer")
@@ -54,6 +55,7 @@ Lines in a pipe: action, number of messages, reason. With --json: an object for 
 	flags.StringVar(&f.journal, "journal", "", "the `file` of the journal. An existing journal continues its interrupted redrive (default: a new one next to the audit)")
 	_ = c.MarkFlagFilename("journal", "jsonl") // fails for a flag that does not exist
 	a.confirmFlags(c)
+	a.stockKeysFlag(c)
 	a.expectFlag(c)
 	a.planFlag(c)
 	return a.queueFlags(c)
@@ -79,14 +81,8 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 		if err != nil {
 			return err
 		}
-		if send, err := a.askUnknown(ctx, p); err != nil {
+		if p, options, err = a.askMore(ctx, p, options, func(o func(*ops.RedriveOptions)) (*queuePlan, error) { return a.planRedrive(ctx, d, url, o) }); err != nil {
 			return err
-		} else if send {
-			withoutUnknown := options
-			options = func(o *ops.RedriveOptions) { withoutUnknown(o); o.Unknown = true }
-			if p, err = a.planRedrive(ctx, d, url, options); err != nil {
-				return err
-			}
 		}
 		if err := a.asPlanned(p.Hash); err != nil {
 			return err
@@ -144,7 +140,7 @@ func (a *app) redriveOptions(ctx context.Context, f redriveFlags) (func(*ops.Red
 	}
 	return func(o *ops.RedriveOptions) {
 		o.Selection = selection
-		o.Crashed, o.Unknown, o.Expired, o.WithoutRecords, o.SkipAhead = f.crashed, f.unknown, f.expired, f.withoutRecords, f.skipAhead
+		o.Crashed, o.CrashLoops, o.Unknown, o.Expired, o.WithoutRecords, o.SkipAhead = f.crashed, f.crashLoops, f.unknown, f.expired, f.withoutRecords, f.skipAhead
 		o.Rate, o.Canary, o.MaxRedriven = none(f.rate), none(f.canary), none(f.maxRedriven)
 		o.CanaryTimeout = f.canaryTimeout
 	}, nil

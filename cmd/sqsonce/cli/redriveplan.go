@@ -46,6 +46,7 @@ type queuePlan struct {
 
 	done    ops.Action
 	unknown int               // left, which --unknown sends
+	loops   int               // left, which --crash-loops sends
 	planned map[string]bool   // message IDs
 	index   map[planGroup]int // of Groups, by the group without its count: there may be as many as messages
 }
@@ -138,6 +139,9 @@ func (p *queuePlan) add(res *ops.Result) {
 		p.Left++
 		if errors.Is(res.Err, ops.ErrState) && errors.Is(res.Err, ops.ErrNoRecord) && !errors.Is(res.Err, ops.ErrExpired) {
 			p.unknown++
+		}
+		if errors.Is(res.Err, ops.ErrCrashLoop) {
+			p.loops++
 		}
 	}
 	i, seen := p.index[g]

@@ -147,7 +147,12 @@ func (a *app) join(ctx context.Context) (func(*ops.Options), error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(o *ops.Options) { o.Key, o.Store = once.Key, store }, nil
+	return func(o *ops.Options) {
+		o.Key, o.Store, o.StockKeys = once.Key, store, a.flags.stockKeys
+		if a.opts.Key == nil {
+			o.Consumer = a.flags.consumer
+		}
+	}, nil
 }
 
 // deadLetterURL returns the URL of dlq, else that of the dead-letter queue of queue, and the ARN of that queue.

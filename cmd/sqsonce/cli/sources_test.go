@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // Of a dead-letter queue of two queues --queue means the messages of one, whose consumer is named; the records of the other queue's
@@ -36,6 +37,70 @@ func TestQueueIsASource(t *testing.T) {
 		got := w.run(append([]string{"dlq", "redrive", "--queue", "orders", "--all", "--unknown", "--yes", "--canary", "0"}, records...)...)
 		if left := w.stack.MemSQS().Messages("orders-dlq"); got.code != 0 || len(left) != 1 || left[0].Body != "returns" {
 			t.Errorf("exit %d, %v left: %s%s", got.code, left, got.out, got.err)
+		}
+	})
+}
+
+// An event without a record never started where the operator says so of its queue, and is else left in every run: for one message too.
+func TestStockKeys(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.put("there", dedup.StateReleased)
+		w.send("orders-dlq", "there", "b")
+		w.send("orders-dlq", "missing", "b")
+		id := w.stack.MemSQS().Messages("orders-dlq")[1].ID
+		if got := w.run("dlq", "ls", "--messages"); !strings.Contains(got.out, "\tunknown\t") || !strings.Contains(got.err, "--stock-keys") {
+			t.Errorf("%s%s", got.out, got.err)
+		}
+		if got := w.run("dlq", "ls", "--messages", "--stock-keys"); !strings.Contains(got.out, "\tnone\t") || strings.Contains(got.out, "unknown") {
+			t.Errorf("%s%s", got.out, got.err)
+		}
+		for _, run := range []struct {
+			args string
+			left int
+		}{{"--id " + id, 2}, {"--id " + id + " --stock-keys", 1}} {
+			got := w.run(append([]string{"dlq", "redrive", "--yes", "--canary", "0"}, strings.Fields(run.args)...)...)
+			if left := left(w); left != run.left {
+				t.Errorf("%s: exit %d, %d left, want %d: %s", run.args, got.code, left, run.left, got.err)
+			}
+		}
+	})
+}
+
+// An event that has crashed two processes goes back after a question of its own, or by a flag of its own.
+func TestRedriveCrashLoop(t *testing.T) {
+	bubble(t, func(w *world) {
+		once := must.Get(dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) }))(t)
+		m := &sqsonce.Message{ID: "1", ReceiveCount: 3, Attributes: map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "loop"}}}
+		for _, owner := range []string{"a", "b"} {
+			must.Get(w.store.Acquire(context.Background(), dedup.Claim{Key: consumer + "#loop", Owner: owner, Lease: lease, Retention: time.Hour}))(t)
+			time.Sleep(time.Minute)
+			ctx, settled := settle.New(settle.WithSuspects(context.Background(), 3))
+			if err := once.Handler(succeeds)(ctx, m); err == nil {
+				t.Fatal("it ran")
+			}
+			_ = settled(false)
+		}
+		w.send("orders-dlq", "1", "b", sqsonce.AttrEventKey, "loop")
+		redrive := func(terminal bool, answer string, flags ...string) result {
+			w.terminal, w.answer = terminal, answer
+			return w.redrive(append([]string{"--all", "--canary", "0"}, flags...)...)
+		}
+		for what, got := range map[string]result{
+			"--yes":             redrive(false, "", "--yes", "--crashed"),
+			"a no":              redrive(true, "n\ny", "--crashed"),
+			"without --crashed": redrive(false, "", "--yes", "--crash-loops"),
+		} {
+			if left(w) != 1 {
+				t.Errorf("%s sent it: %s", what, got.err)
+			}
+		}
+		shown := w.run("record", "show", consumer+"#loop", "--table", "dedup")
+		if !strings.Contains(shown.out, "crashes\t2 at least\n") {
+			t.Errorf("record show: %q", shown.out)
+		}
+		if got := redrive(true, "y\ny", "--crashed"); left(w) != 0 || strings.Count(got.err, "[y/N]") != 2 {
+			t.Errorf("exit %d, %d left: %s", got.code, left(w), got.err)
 		}
 	})
 }

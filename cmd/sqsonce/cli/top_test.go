@@ -186,21 +186,23 @@ func TestTopExitCodes(t *testing.T) {
 	}
 	const one, away = "http://billing-1:8080", "http://billing-3:8080"
 	for name, test := range map[string]struct {
-		args  []string
-		env   string
-		plan  fault.Plan
-		noAWS bool
-		code  exitCode
-		says  string
-		shows string
+		args   []string
+		env    string
+		plan   fault.Plan
+		noAWS  bool
+		noURLs bool
+		code   exitCode
+		says   string
+		shows  string
 	}{
 		"all":                       {args: []string{"--worker", one, "--queue", "orders"}, shows: "queue\torders\t30"},
 		"workers":                   {args: []string{"--worker", one}, shows: "queue\torders\t30"},
+		"workers that say no URL":   {args: []string{"--worker", one}, noURLs: true, shows: "queue\torders\t30"},
 		"queue":                     {args: []string{"--queue", "orders"}, shows: "queue\torders\t30"},
 		"queue of the environment":  {env: "orders", shows: "queue\torders\t30"},
 		"by URL of another host":    {args: []string{"--worker", one, "--queue", "http://localaws/000000000000/orders"}, shows: "queue\torders\t30"},
 		"nothing":                   {code: exitUsage, says: "SQSONCE_QUEUE"},
-		"bad workers":               {args: []string{"--worker", "a:1,http://a?b"}, code: exitUsage, says: `worker "http://a?b"`},
+		"bad workers":               {args: []string{"--worker", "a:1,http://a?b"}, code: exitUsage, says: `worker "http://a"`},
 		"argument":                  {args: []string{"orders"}, code: exitUsage},
 		"some workers away":         {args: []string{"--worker", one + "," + away}, code: exitPart, says: "1 of 2 workers and queues could not be read: " + away, shows: "connection refused"},
 		"all workers away":          {args: []string{"--worker", away}, code: exitFailed, says: "connection refused"},
@@ -226,6 +228,7 @@ func TestTopExitCodes(t *testing.T) {
 	} {
 		run(t, name, func(w *world) {
 			w.fillTop()
+			w.noURLs = test.noURLs
 			w.stack.MemSQS().Set(test.plan)
 			if w.env["SQSONCE_QUEUE"] = test.env; test.noAWS {
 				w.noAWS = fail(exitDenied, "no credentials: none")

@@ -52,8 +52,12 @@ func (w *world) working(name, queue string, perSecond float64) func() statusrepo
 	return func() statusreport.Report {
 		now := time.Now()
 		done := perSecond * now.Sub(started).Seconds()
+		url := w.stack.QueueURL[queue]
+		if w.noURLs {
+			url = ""
+		}
 		return statusreport.Report{V: 1, Name: name, Version: "v1.2.0", Started: started, Now: now, Workers: []statusreport.Worker{{
-			Queue: queue, URL: w.stack.QueueURL[queue], State: "running", Intake: "open",
+			Queue: queue, URL: url, State: "running", Intake: "open",
 			Stats: statusreport.Stats{
 				fleet.Received: done + 4, fleet.Done: done, fleet.Failed: 0, fleet.RunningNow: 3, fleet.Concurrency: 10, fleet.InFlight: 4,
 				fleet.Held: 1, fleet.OldestRunning: 72.4, fleet.Stuck: 0, fleet.LeasesLost: 2,

@@ -89,26 +89,33 @@ func (w *queueWatch) read(ctx context.Context, workers []*workerRow) (rows []*qu
 		add(row)
 	}
 	reported := 0
+	urls := map[*workerRow]string{} // a worker without Options.Identifiers says the queue's name only: that of this account is meant
 	for _, of := range workers {
-		if of.QueueURL == "" || byKey[w.key(of.QueueURL)] != nil {
+		if urls[of] = of.QueueURL; of.QueueURL == "" && of.Queue != "" {
+			if urls[of], _ = w.url(within, of.Queue); urls[of] == "" {
+				notes = append(notes, fmt.Sprintf("queue %s of a worker is not found by its name: set Options.Identifiers of its status handler", of.Queue))
+			}
+		}
+		queueURL := urls[of]
+		if queueURL == "" || byKey[w.key(queueURL)] != nil {
 			continue
 		}
 		if reported == mostReported {
 			notes = append(notes, fmt.Sprintf("the workers name more queues than the %d that are asked", mostReported))
 			break
 		}
-		row := &queueRow{Queue: host.QueueName(of.QueueURL), URL: of.QueueURL}
-		if problem := host.QueueURLProblem(of.QueueURL); problem != "" {
+		row := &queueRow{Queue: host.QueueName(queueURL), URL: queueURL}
+		if problem := host.QueueURLProblem(queueURL); problem != "" {
 			row.err = errors.New("the queue's URL " + problem)
 		} else {
-			_, row.err = w.s.queueURL(within, of.QueueURL) // of another Region?
+			_, row.err = w.s.queueURL(within, queueURL) // of another Region?
 		}
 		if add(row) {
 			reported++
 		}
 	}
 	for _, of := range workers {
-		if row := byKey[w.key(of.QueueURL)]; row != nil && of.Done != nil {
+		if row := byKey[w.key(urls[of])]; row != nil && of.Done != nil {
 			sum := *of.Done
 			if row.Done != nil {
 				sum += *row.Done

@@ -8,8 +8,8 @@ if status == 'INPROGRESS' and ARGV[7] ~= '1' then
   local rest = remains(now, ends, length)
   if rest > 0 then return {'leased', rest} end
 end
-overwrite('status', 'INPROGRESS', 'owner', ARGV[4], 'fence', whole(math.max(now, tonumber(fence) + 1)), 'until', '0', 'error', ARGV[6])
-redis.call('HDEL', KEYS[1], ARGV[6] == '' and 'error' or '', unpack(ARGV, 8))
+overwrite('status', 'INPROGRESS', 'owner', ARGV[4], 'fence', whole(math.max(now, tonumber(fence) + 1)), 'until', '0', 'note', ARGV[6])
+redis.call('HDEL', KEYS[1], ARGV[6] == '' and 'note' or '', unpack(ARGV, 8))
 local expires = redis.call('PTTL', KEYS[1])
 if expires >= 0 and expires < tonumber(ARGV[5]) then redis.call('PEXPIREAT', KEYS[1], whole(now + ARGV[5])) end
 return {'done'}

@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS {records} (
     expires_at    bigint NOT NULL,                    -- end of retention, milliseconds of the epoch
     receive_count integer NOT NULL,                   -- receive count at the last acquire
     error         {string 256} NOT NULL DEFAULT '',   -- the last failure
+    note          {string 256} NOT NULL DEFAULT '',   -- an operator's, of the last reopen
     validation    {string 255} NOT NULL DEFAULT '',   -- hash of the payload, where used
     result        {blob}                              -- what dedup.Do replays
 ) {keyed table};

@@ -96,7 +96,7 @@ func (s *Server) queueOperation(r *http.Request, name string) (operation, error)
 		}
 	}
 	if name == "redrive" {
-		o.flags(r, "crashed", "unknown", "expired", "without-records")
+		o.flags(r, "crashed", "crash-loops", "unknown", "expired", "without-records")
 		return o, nil
 	}
 	archive, err := s.opts.Archive(q.DLQName)

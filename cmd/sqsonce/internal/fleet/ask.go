@@ -127,7 +127,7 @@ func (f *Fleet) Check() error {
 	p := host.Problems{Package: "fleet"}
 	for _, target := range f.Targets {
 		problem := targetProblem(target)
-		p.Add(problem != "", fmt.Sprintf("worker %.256q", target), "%s", problem)
+		p.Add(problem != "", fmt.Sprintf("worker %.256q", host.WithoutSecrets(target)), "%s", problem)
 	}
 	return p.Err()
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
@@ -98,7 +99,7 @@ func TestCheck(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	for i, e := range joined.Unwrap() {
-		if field, ok := errors.AsType[*sqsonce.OptionError](e); !ok || !strings.Contains(field.Field, fmt.Sprintf("%q", f.Targets[5+i])) || field.Problem == "" {
+		if field, ok := errors.AsType[*sqsonce.OptionError](e); !ok || !strings.Contains(field.Field, fmt.Sprintf("%q", host.WithoutSecrets(f.Targets[5+i]))) || field.Problem == "" {
 			t.Errorf("%q: %v", f.Targets[5+i], e)
 		}
 	}
