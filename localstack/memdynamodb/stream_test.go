@@ -1,10 +1,8 @@
 package memdynamodb_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -20,23 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
 // What a client sees of a stream is in ddbtest. Here is what needs the server's clock, its seed or its methods.
-
-func streamClient(srv *memdynamodb.Server) *dynamodbstreams.Client {
-	return dynamodbstreams.New(dynamodbstreams.Options{
-		Region:       "us-east-1",
-		HTTPClient:   &http.Client{Transport: srv},
-		BaseEndpoint: aws.String("http://dynamodb.local"),
-		Retryer:      aws.NopRetryer{},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-		}),
-	})
-}
 
 // streamed is the stream of the table "orders" of a server.
 type streamed struct {
@@ -50,7 +37,7 @@ type streamed struct {
 func startStream(t *testing.T, optFns ...func(*memdynamodb.Options)) *streamed {
 	t.Helper()
 	srv, c := start(t, optFns...)
-	s := &streamed{t: t, srv: srv, db: c, c: streamClient(srv)}
+	s := &streamed{t: t, srv: srv, db: c, c: testaws.Streams(srv)}
 	s.enable(true)
 	return s
 }
