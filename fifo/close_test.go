@@ -170,38 +170,36 @@ func TestCapacityIsBounded(t *testing.T) {
 		{"messages", fifo.Options{MaxMessages: 3}, 10, 3},
 		{"bytes", fifo.Options{MaxBytes: 1 << 20}, 300 << 10, 3},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, standard, func(x *fixture) {
-				p := x.publisher(func(o *fifo.Options) { *o = tt.opts; o.Linger = time.Hour })
-				ev := func(n int) fifo.Event {
-					e := event("g", n)
-					e.Body = strings.Repeat("x", tt.body)
-					return e
-				}
-				for n := range tt.fit {
-					must.Get(p.Enqueue(x.Context(), ev(n)))(x)
-				}
-				ctx, cancel := context.WithTimeoutCause(x.Context(), time.Minute, errCancelled)
-				defer cancel()
-				start := time.Now()
-				_, err := p.Enqueue(ctx, ev(10))
-				if !errors.Is(err, fifo.ErrBufferFull) || !errors.Is(err, errCancelled) || time.Since(start) != time.Minute {
-					x.Errorf("Enqueue into a full buffer: %v after %v, want ErrBufferFull after 1m", err, time.Since(start))
-				}
-				// A result frees capacity.
-				waiting := make(chan error, 1)
-				go func() {
-					_, err := p.Publish(x.Context(), ev(11))
-					waiting <- err
-				}()
-				synctest.Wait()
-				must.Do(x, p.Flush(x.Context()))
-				synctest.Wait()
-				must.Do(x, p.Flush(x.Context()))
-				if err := <-waiting; err != nil {
-					x.Errorf("Publish that waited for capacity: %v", err)
-				}
-			})
+		runIn(t, tt.name, standard, func(x *fixture) {
+			p := x.publisher(func(o *fifo.Options) { *o = tt.opts; o.Linger = time.Hour })
+			ev := func(n int) fifo.Event {
+				e := event("g", n)
+				e.Body = strings.Repeat("x", tt.body)
+				return e
+			}
+			for n := range tt.fit {
+				must.Get(p.Enqueue(x.Context(), ev(n)))(x)
+			}
+			ctx, cancel := context.WithTimeoutCause(x.Context(), time.Minute, errCancelled)
+			defer cancel()
+			start := time.Now()
+			_, err := p.Enqueue(ctx, ev(10))
+			if !errors.Is(err, fifo.ErrBufferFull) || !errors.Is(err, errCancelled) || time.Since(start) != time.Minute {
+				x.Errorf("Enqueue into a full buffer: %v after %v, want ErrBufferFull after 1m", err, time.Since(start))
+			}
+			// A result frees capacity.
+			waiting := make(chan error, 1)
+			go func() {
+				_, err := p.Publish(x.Context(), ev(11))
+				waiting <- err
+			}()
+			synctest.Wait()
+			must.Do(x, p.Flush(x.Context()))
+			synctest.Wait()
+			must.Do(x, p.Flush(x.Context()))
+			if err := <-waiting; err != nil {
+				x.Errorf("Publish that waited for capacity: %v", err)
+			}
 		})
 	}
 }

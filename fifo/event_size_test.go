@@ -49,24 +49,22 @@ func TestSizeLimit(t *testing.T) {
 		{"the queue's", map[string]string{"MaximumMessageSize": "2048"}, 2048},
 		{"the smallest of a queue", map[string]string{"MaximumMessageSize": "1024"}, 1024},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, "unused", func(x *fixture) {
-				x.url = testaws.Queue(x, x.sqs, orders, tt.attrs)
-				p := x.publisher()
-				// The limit is read beside it. On a queue with the smallest limit SQS refuses it.
-				_, _ = p.Publish(x.Context(), sized("first", 1025))
-				sends := len(x.sizes())
-				if _, err := p.Publish(x.Context(), sized("g", tt.limit)); err != nil {
-					x.Errorf("%d bytes: %v", tt.limit, err)
-				}
-				_, err := p.Publish(x.Context(), sized("h", tt.limit+1))
-				if diff := cmp.Diff([]string{"Event.Body"}, testaws.Fields(err)); diff != "" {
-					x.Errorf("%d bytes: %v, want a OptionError", tt.limit+1, err)
-				}
-				if n := len(x.sizes()) - sends; n != 1 {
-					x.Errorf("%d sends, want 1", n)
-				}
-			})
+		runIn(t, tt.name, "unused", func(x *fixture) {
+			x.url = testaws.Queue(x, x.sqs, orders, tt.attrs)
+			p := x.publisher()
+			// The limit is read beside it. On a queue with the smallest limit SQS refuses it.
+			_, _ = p.Publish(x.Context(), sized("first", 1025))
+			sends := len(x.sizes())
+			if _, err := p.Publish(x.Context(), sized("g", tt.limit)); err != nil {
+				x.Errorf("%d bytes: %v", tt.limit, err)
+			}
+			_, err := p.Publish(x.Context(), sized("h", tt.limit+1))
+			if diff := cmp.Diff([]string{"Event.Body"}, testaws.Fields(err)); diff != "" {
+				x.Errorf("%d bytes: %v, want a OptionError", tt.limit+1, err)
+			}
+			if n := len(x.sizes()) - sends; n != 1 {
+				x.Errorf("%d sends, want 1", n)
+			}
 		})
 	}
 }
@@ -138,16 +136,14 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 		{"ten of 100 KB", []int{1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5}, []int{10, 2}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				var es []fifo.Event
-				for i, n := range tt.bytes {
-					es = append(es, sized(fmt.Sprint("g", i), n))
-				}
-				p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
-				must.Get(p.PublishAll(x.Context(), es))(x)
-				x.expect("entries by request", tt.want, x.sizes())
-			})
+		runIn(t, tt.name, orders, func(x *fixture) {
+			var es []fifo.Event
+			for i, n := range tt.bytes {
+				es = append(es, sized(fmt.Sprint("g", i), n))
+			}
+			p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
+			must.Get(p.PublishAll(x.Context(), es))(x)
+			x.expect("entries by request", tt.want, x.sizes())
 		})
 	}
 }

@@ -19,39 +19,37 @@ import (
 func TestKeyInEveryDelivery(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ord-42/v3", "legal text, but no dedup ID", "é", strings.Repeat("x", 300)} {
-		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				dlq := testaws.Queue(x, x.sqs, "orders-dlq.fifo", nil)
-				x.setRedrivePolicy("orders-dlq.fifo")
-				r := must.Get(x.publisher().Publish(x.Context(), fifo.Event{ID: id, Group: "g", Body: "{}"}))(x)
-				want, err := fifo.DedupID("orders", id)
-				if err != nil || r.DedupID != want {
-					x.Errorf("receipt has %q, want %q (%v)", r.DedupID, want, err)
+		runIn(t, id[:min(len(id), 20)], orders, func(x *fixture) {
+			dlq := testaws.Queue(x, x.sqs, "orders-dlq.fifo", nil)
+			x.setRedrivePolicy("orders-dlq.fifo")
+			r := must.Get(x.publisher().Publish(x.Context(), fifo.Event{ID: id, Group: "g", Body: "{}"}))(x)
+			want, err := fifo.DedupID("orders", id)
+			if err != nil || r.DedupID != want {
+				x.Errorf("receipt has %q, want %q (%v)", r.DedupID, want, err)
+			}
+			check := func(where, url string, dedupID func(m *sqsonce.Message) string) {
+				x.Helper()
+				m := message(url, x.receive(url, 1)[0])
+				key, source, err := m.Key()
+				if key != want || source != sqsonce.KeyFromAttribute || err != nil {
+					x.Errorf("%s: Key() = %q, %v, %v, want %q", where, key, source, err, want)
 				}
-				check := func(where, url string, dedupID func(m *sqsonce.Message) string) {
-					x.Helper()
-					m := message(url, x.receive(url, 1)[0])
-					key, source, err := m.Key()
-					if key != want || source != sqsonce.KeyFromAttribute || err != nil {
-						x.Errorf("%s: Key() = %q, %v, %v, want %q", where, key, source, err, want)
-					}
-					if d := dedupID(m); m.DedupID != d {
-						x.Errorf("%s: MessageDeduplicationId is %q, want %q", where, m.DedupID, d)
-					}
+				if d := dedupID(m); m.DedupID != d {
+					x.Errorf("%s: MessageDeduplicationId is %q, want %q", where, m.DedupID, d)
 				}
+			}
 
-				check("first delivery", x.url, func(*sqsonce.Message) string { return want })
-				time.Sleep(time.Minute)
-				x.receive(x.url, 0) // the second receive moves it
-				check("in the dead-letter queue", dlq, func(*sqsonce.Message) string { return r.MessageID })
-				time.Sleep(time.Minute)
-				x.redrive("orders-dlq.fifo")
-				time.Sleep(time.Minute)
-				m := message(x.url, x.receive(x.url, 1)[0])
-				if key, _, err := m.Key(); key != want || err != nil || m.ID == r.MessageID {
-					x.Errorf("after a redrive: Key() = %q, %v of message %s, want %q of a new message", key, err, m.ID, want)
-				}
-			})
+			check("first delivery", x.url, func(*sqsonce.Message) string { return want })
+			time.Sleep(time.Minute)
+			x.receive(x.url, 0) // the second receive moves it
+			check("in the dead-letter queue", dlq, func(*sqsonce.Message) string { return r.MessageID })
+			time.Sleep(time.Minute)
+			x.redrive("orders-dlq.fifo")
+			time.Sleep(time.Minute)
+			m := message(x.url, x.receive(x.url, 1)[0])
+			if key, _, err := m.Key(); key != want || err != nil || m.ID == r.MessageID {
+				x.Errorf("after a redrive: Key() = %q, %v of message %s, want %q of a new message", key, err, m.ID, want)
+			}
 		})
 	}
 }

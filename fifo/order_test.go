@@ -111,9 +111,7 @@ func TestCallsShareRequests(t *testing.T) {
 func TestCallsTakeTurns(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
-		for n := range 1000 {
-			x.enqueue(p, event(fmt.Sprint("g", n), 1))
-		}
+		x.enqueue(p, each(1000, 1)...)
 		start := time.Now()
 		must.Get(p.PublishAll(x.Context(), []fifo.Event{event("all", 1)}))(x)
 		if took := time.Since(start); took > 3*time.Second {

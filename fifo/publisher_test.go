@@ -108,12 +108,8 @@ func TestBatching(t *testing.T) {
 func TestInFlightBoundsRequests(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 3 })
-		es := make([]fifo.Event, 100)
-		for i := range es {
-			es[i] = event(fmt.Sprint("g", i), 1)
-		}
 		start := time.Now()
-		must.Get(p.PublishAll(x.Context(), es))(x)
+		must.Get(p.PublishAll(x.Context(), each(100, 1)))(x)
 		if x.sent.most != 3 {
 			x.Errorf("%d requests at once, want 3", x.sent.most)
 		}
@@ -151,12 +147,8 @@ func TestStandardQueue(t *testing.T) {
 func TestThrottledQueue(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		x.outage(time.Minute, fault.Rule{Do: fault.Error, Code: "RequestThrottled"})
-		es := make([]fifo.Event, 40)
-		for i := range es {
-			es[i] = event(fmt.Sprint("g", i), 1)
-		}
 		start := time.Now()
-		must.Get(x.publisher().PublishAll(x.Context(), es))(x)
+		must.Get(x.publisher().PublishAll(x.Context(), each(40, 1)))(x)
 		if took := time.Since(start); took < time.Minute || took > 66*time.Second {
 			x.Errorf("took %v, want the minute of throttling and a delay", took)
 		}

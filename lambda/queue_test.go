@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -67,28 +68,26 @@ func TestContradictedAttributes(t *testing.T) {
 		{"a count of another queue", func(*fixture) {}, 2, time.Minute, 0, 1},
 		{"nothing", func(*fixture) {}, 1, 4 * time.Minute, 0, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			withQueue(t, true, nil, func(x *fixture) {
-				x.redrive(1)
-				f := x.wrap(fails(errTest), func(o *Options) { o.DeadLetterQueue = "" })
-				x.send("a1")
-				x.failed(f, 30*time.Second, x.receive())
-				tt.change(x)
-				time.Sleep(tt.after)
-				x.send("b1")
-				e := x.receive()
-				e.Records[0].Attributes["ApproximateReceiveCount"] = strconv.Itoa(tt.receive)
-				if moved := tt.name == "a count of another queue"; moved {
-					e.Records[0].Attributes["DeadLetterQueueSourceArn"] = standardARN
-				}
-				failed := x.failed(f, 30*time.Second, e)
-				if got := len(x.srv.Messages(x.otherDLQ())); got != tt.dead || x.calls(opAttributes) != tt.reads {
-					t.Errorf("%d in the other dead-letter queue, want %d; %d reads, want %d\n%s", got, tt.dead, x.calls(opAttributes), tt.reads, &x.log)
-				}
-				if spent := failed == ""; spent == (tt.name == "received too often" || tt.name == "another one, too soon" || tt.name == "a count of another queue") {
-					t.Errorf("failed %q\n%s", failed, &x.log)
-				}
-			})
+		runWithQueue(t, tt.name, true, nil, func(x *fixture) {
+			x.redrive(1)
+			f := x.wrap(fails(errTest), func(o *Options) { o.DeadLetterQueue = "" })
+			x.send("a1")
+			x.failed(f, 30*time.Second, x.receive())
+			tt.change(x)
+			time.Sleep(tt.after)
+			x.send("b1")
+			e := x.receive()
+			e.Records[0].Attributes["ApproximateReceiveCount"] = strconv.Itoa(tt.receive)
+			if moved := tt.name == "a count of another queue"; moved {
+				e.Records[0].Attributes["DeadLetterQueueSourceArn"] = standardARN
+			}
+			failed := x.failed(f, 30*time.Second, e)
+			if got := len(x.srv.Messages(x.otherDLQ())); got != tt.dead || x.calls(opAttributes) != tt.reads {
+				x.Errorf("%d in the other dead-letter queue, want %d; %d reads, want %d\n%s", got, tt.dead, x.calls(opAttributes), tt.reads, &x.log)
+			}
+			if spent := failed == ""; spent == (tt.name == "received too often" || tt.name == "another one, too soon" || tt.name == "a count of another queue") {
+				x.Errorf("failed %q\n%s", failed, &x.log)
+			}
 		})
 	}
 }
@@ -98,14 +97,7 @@ func (x *fixture) otherDLQ() string { return strings.Replace(x.dlq, "jobs-dlq", 
 // replaceDLQ deletes the dead-letter queue and makes another one.
 func (x *fixture) replaceDLQ(receives int) {
 	x.Helper()
-	x.create("jobs-other.fifo", map[string]string{"FifoQueue": "true"})
-	policy := fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, strings.Replace(x.arn, ":jobs", ":jobs-other", 1), receives)
-	if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
-		QueueUrl: &x.url, Attributes: map[string]string{"RedrivePolicy": policy},
-	}); err != nil {
-		x.Fatal(err)
-	}
-	if _, err := x.c.DeleteQueue(context.Background(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
-		x.Fatal(err)
-	}
+	testaws.Queue(x, x.c, "jobs-other.fifo", nil)
+	x.redriveTo("jobs-other", receives)
+	must.Get(x.c.DeleteQueue(context.Background(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(x)
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -37,35 +35,29 @@ func TestRetentionEnds(t *testing.T) {
 		"SQS does not tell":        {later, false, []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}, 2 * time.Hour, 2 * time.Hour},
 	} {
 		for age, want := range map[time.Duration]time.Duration{30 * time.Minute: tt.first, 54 * time.Minute: tt.second} {
-			t.Run(fmt.Sprintf("%s/%s", name, age), func(t *testing.T) {
-				withQueue(t, tt.fifo, tt.faults, func(x *fixture) {
-					if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
-						QueueUrl: &x.url, Attributes: map[string]string{"MessageRetentionPeriod": "3600"},
-					}); err != nil {
-						t.Fatal(err)
+			runWithQueue(t, fmt.Sprintf("%s/%s", name, age), tt.fifo, tt.faults, func(x *fixture) {
+				x.set(x.url, "MessageRetentionPeriod", "3600")
+				x.send("a1")
+				time.Sleep(age)
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				defer cancel()
+				r, err := x.wrap(fails(tt.err), func(o *Options) {
+					if name == "there is no queue for it" {
+						o.DeadLetterQueue = ""
 					}
-					x.send("a1")
-					time.Sleep(age)
-					ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-					defer cancel()
-					r, err := x.wrap(fails(tt.err), func(o *Options) {
-						if name == "there is no queue for it" {
-							o.DeadLetterQueue = ""
-						}
-					})(ctx, x.receive())
-					dead := x.dead()
-					switch expired := strings.Contains(dead, errExpires.Error()); {
-					case want == 0 && (!strings.Contains(dead, "it failed") || expired != (name != "rejected")):
-						t.Errorf("in the dead-letter queue: %q\n%s", dead, &x.log)
-					case want == 0 && (err != nil || len(r.BatchItemFailures) > 0):
-						t.Errorf("got %v, %v, want a success", r, err)
-					case want != 0 && (dead != "" || x.visibleIn()["a1"] != want):
-						t.Errorf("visible in %s, want %s; in the dead-letter queue: %q\n%s", x.visibleIn()["a1"], want, dead, &x.log)
-					}
-					if said := x.log.count("SQS deletes the message soon") > 0; said != (want == visibility/2 && name != "in progress") || x.log.count("message rejected") > 0 {
-						t.Errorf("said %t:\n%s", said, &x.log)
-					}
-				})
+				})(ctx, x.receive())
+				dead := x.dead()
+				switch expired := strings.Contains(dead, errExpires.Error()); {
+				case want == 0 && (!strings.Contains(dead, "it failed") || expired != (name != "rejected")):
+					x.Errorf("in the dead-letter queue: %q\n%s", dead, &x.log)
+				case want == 0 && (err != nil || len(r.BatchItemFailures) > 0):
+					x.Errorf("got %v, %v, want a success", r, err)
+				case want != 0 && (dead != "" || x.visibleIn()["a1"] != want):
+					x.Errorf("visible in %s, want %s; in the dead-letter queue: %q\n%s", x.visibleIn()["a1"], want, dead, &x.log)
+				}
+				if said := x.log.count("SQS deletes the message soon") > 0; said != (want == visibility/2 && name != "in progress") || x.log.count("message rejected") > 0 {
+					x.Errorf("said %t:\n%s", said, &x.log)
+				}
 			})
 		}
 	}

@@ -72,17 +72,15 @@ func TestNothingHandledIsAnError(t *testing.T) {
 		"one unavailable, one bad": {map[string]error{"1": unavailable, "2": errTest}, false},
 		"none":                     {map[string]error{"1": errTest, "2": errTest}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			withQueue(t, false, nil, func(x *fixture) {
-				x.send("1", "2")
-				f := x.wrap(func(_ context.Context, m *sqsonce.Message) error { return c.errs[m.Body] })
-				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-				defer cancel()
-				r, err := f(ctx, x.receive())
-				if (err != nil) != c.want || err != nil && !errors.Is(err, sqsonce.ErrUnavailable) {
-					t.Errorf("got %v, %v, want an error: %t", r, err, c.want)
-				}
-			})
+		runWithQueue(t, name, false, nil, func(x *fixture) {
+			x.send("1", "2")
+			f := x.wrap(func(_ context.Context, m *sqsonce.Message) error { return c.errs[m.Body] })
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			r, err := f(ctx, x.receive())
+			if (err != nil) != c.want || err != nil && !errors.Is(err, sqsonce.ErrUnavailable) {
+				x.Errorf("got %v, %v, want an error: %t", r, err, c.want)
+			}
 		})
 	}
 }
