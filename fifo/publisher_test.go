@@ -1,6 +1,7 @@
 package fifo_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
@@ -77,30 +78,23 @@ func TestBatching(t *testing.T) {
 		{name: "standard: one group fills a request", queue: standard, groups: 1, each: 20, sizes: []int{10, 10}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			queue := tt.queue
-			if queue == "" {
-				queue = orders
+		runIn(t, tt.name, cmp.Or(tt.queue, orders), func(x *fixture) {
+			p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
+			start := time.Now()
+			var pending []*fifo.PublishResult
+			for n := range tt.each {
+				for g := range tt.groups {
+					pd := must.Get(p.Enqueue(x.Context(), event(fmt.Sprint("g", g), n)))(x)
+					pending = append(pending, pd)
+				}
 			}
-			inBubble(t, queue, func(x *fixture) {
-				p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
-				start := time.Now()
-				var pending []*fifo.PublishResult
-				for n := range tt.each {
-					for g := range tt.groups {
-						pd := must.Get(p.Enqueue(x.Context(), event(fmt.Sprint("g", g), n)))(x)
-						pending = append(pending, pd)
-					}
-				}
-				for _, pd := range pending {
-					must.Get(pd.Get(x.Context()))(x)
-				}
-				if took := time.Since(start); took != tt.took {
-					x.Errorf("took %v, want %v", took, tt.took)
-				}
-				x.expect("entries by request", tt.sizes, x.sizes())
-			})
+			for _, pd := range pending {
+				must.Get(pd.Get(x.Context()))(x)
+			}
+			if took := time.Since(start); took != tt.took {
+				x.Errorf("took %v, want %v", took, tt.took)
+			}
+			x.expect("entries by request", tt.sizes, x.sizes())
 		})
 	}
 }

@@ -205,23 +205,20 @@ func TestCopiesOnAStandardQueue(t *testing.T) {
 		{fault.Rule{Nth: 1, Times: 2, Do: fault.LoseReply}, "", 3},
 		{fault.Rule{Nth: 1, Times: 20, Do: fault.FailEntries}, "", 1},
 	} {
-		t.Run(fmt.Sprintf("%v/%d", tt.fault.Do, tt.fault.Times), func(t *testing.T) {
-			t.Parallel()
-			tt.fault.Op = "SendMessageBatch"
-			inBubble(t, standard, func(x *fixture) {
-				_, err := x.publisher().Publish(x.Context(), event("g", 1))
-				if reason(err) != tt.want || tt.want == "" && err != nil {
-					x.Errorf("Publish: %v, want %q", err, tt.want)
-				}
-				if tt.want != "" && errors.Is(err, fifo.ErrNotSent) {
-					x.Errorf("Publish: %v, want no ErrNotSent", err)
-				}
-				time.Sleep(10 * time.Minute)
-				if n := len(x.queued("g")); n != tt.copies {
-					x.Errorf("%d copies, want %d", n, tt.copies)
-				}
-			}, tt.fault)
-		})
+		tt.fault.Op = "SendMessageBatch"
+		runIn(t, fmt.Sprintf("%v/%d", tt.fault.Do, tt.fault.Times), standard, func(x *fixture) {
+			_, err := x.publisher().Publish(x.Context(), event("g", 1))
+			if reason(err) != tt.want || tt.want == "" && err != nil {
+				x.Errorf("Publish: %v, want %q", err, tt.want)
+			}
+			if tt.want != "" && errors.Is(err, fifo.ErrNotSent) {
+				x.Errorf("Publish: %v, want no ErrNotSent", err)
+			}
+			time.Sleep(10 * time.Minute)
+			if n := len(x.queued("g")); n != tt.copies {
+				x.Errorf("%d copies, want %d", n, tt.copies)
+			}
+		}, tt.fault)
 	}
 }
 

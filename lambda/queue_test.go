@@ -37,19 +37,6 @@ func TestPolicyIsAttached(t *testing.T) {
 	})
 }
 
-// A receive count that began in another queue makes no receive the last one.
-func TestMovedMessageIsNotSpent(t *testing.T) {
-	withQueue(t, true, nil, func(x *fixture) {
-		x.redrive(1)
-		x.send("a1")
-		e := x.receive()
-		e.Records[0].Attributes["DeadLetterQueueSourceArn"] = standardARN
-		if got := x.failed(x.wrap(fails(errTest)), 30*time.Second, e); got != "a1" || x.dead() != "" {
-			t.Errorf("failed %q, dead-lettered %q; want a failure as any other", got, x.dead())
-		}
-	})
-}
-
 // TestContradictedAttributes: what was read of the queue is read again at once where SQS answers against it, but not sooner than 30 s
 // after the last time.
 func TestContradictedAttributes(t *testing.T) {

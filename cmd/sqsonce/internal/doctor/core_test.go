@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -42,9 +42,7 @@ func TestDefects(t *testing.T) {
 			seen[d.id] = map[Verdict]bool{}
 		}
 		seen[d.id][d.verdict] = true
-		t.Run(d.id+"/"+d.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { d.run(t) })
-		})
+		must.Run(t, d.id+"/"+d.name, d.run)
 	}
 	for _, id := range queueSide {
 		if !seen[id][Warn] && !seen[id][Fail] {
