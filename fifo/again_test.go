@@ -35,9 +35,7 @@ func TestPublishingAgainContinuesTheWindow(t *testing.T) {
 		if last := at[len(at)-1]; last < 280*time.Second || last > 285*time.Second {
 			x.Errorf("the last attempt was after %v, want 280s to 285s", last)
 		}
-		if n := len(x.queued("g")); n != 1 {
-			x.Errorf("%d messages, want 1", n)
-		}
+		x.expect("messages", 1, len(x.queued("g")))
 		// Now a copy may come, as the documentation says.
 		time.Sleep(2 * time.Second)
 		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1)}); reason(split(err)[0]) != "unknown" {
@@ -165,9 +163,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		for n := range 3 {
 			must.Get(p.Publish(x.Context(), event("h", n)))(x)
 		}
-		if n := p.Remembered(); n != 3 {
-			x.Errorf("%d events remembered after an hour without one, want the 3 of now", n)
-		}
+		x.expect("events remembered after an hour without one", 3, p.Remembered())
 	})
 }
 

@@ -67,9 +67,7 @@ func TestWrongResponses(t *testing.T) {
 			if err != nil || r.Attempts != 2 {
 				x.Errorf("Publish: %+v, %v, want the result of the second attempt", r, err)
 			}
-			if n := len(x.queued("g")); n != 1 {
-				x.Errorf("%d messages, want 1", n)
-			}
+			x.expect("messages", 1, len(x.queued("g")))
 		})
 	}
 }

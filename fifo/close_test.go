@@ -25,9 +25,7 @@ func TestFlush(t *testing.T) {
 		if err := p.Flush(x.Context()); err != nil || time.Since(start) != 0 {
 			x.Errorf("Flush: %v after %v, want nil at once", err, time.Since(start))
 		}
-		if n := len(x.queued("g")); n != 3 {
-			x.Errorf("%d messages after Flush, want 3", n)
-		}
+		x.expect("messages", 3, len(x.queued("g")))
 		pd := must.Get(p.Enqueue(x.Context(), event("g", 3)))(x)
 		if _, err := pd.Get(x.Context()); err != nil || time.Since(start) != time.Hour {
 			x.Errorf("an event after Flush: %v after %v, want the linger", err, time.Since(start))
@@ -58,12 +56,8 @@ func TestCloseDrains(t *testing.T) {
 		if err := p.Close(x.Context()); err != nil || time.Since(start) != 0 {
 			x.Errorf("Close: %v after %v, want nil at once", err, time.Since(start))
 		}
-		if n := len(x.srv.Messages(x.url)); n != 25 {
-			x.Errorf("%d messages after Close, want 25", n)
-		}
-		if !p.Idle() {
-			x.Error("the closed publisher is not idle")
-		}
+		x.expect("messages", 25, len(x.srv.Messages(x.url)))
+		x.expectIdle(p)
 
 		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrClosed) {
 			x.Errorf("Publish after Close: %v, want ErrClosed", err)

@@ -92,15 +92,9 @@ func TestRefusedRequestIsDivided(t *testing.T) {
 				}
 			}
 			x.expect("failed events", tt.want, failed)
-			if n := f.requests.Load(); n != tt.requests {
-				x.Errorf("%d requests, want %d", n, tt.requests)
-			}
-			if n := len(x.srv.Messages(x.url)); n != 10-len(tt.want) {
-				x.Errorf("%d messages, want %d", n, 10-len(tt.want))
-			}
-			if !p.Idle() {
-				x.Error("the publisher is not idle")
-			}
+			x.expect("requests", tt.requests, f.requests.Load())
+			x.expect("messages", 10-len(tt.want), len(x.srv.Messages(x.url)))
+			x.expectIdle(p)
 		})
 	}
 }
@@ -189,15 +183,11 @@ func TestClientThatBreaks(t *testing.T) {
 				if reason(err) != "unknown" {
 					x.Errorf("the event over which the client breaks: %v, want an unknown outcome", err)
 				}
-				if n := len(x.srv.Messages(x.url)); n != 9 {
-					x.Errorf("%d messages, want 9", n)
-				}
+				x.expect("messages", 9, len(x.srv.Messages(x.url)))
 				big := event("big", 1)
 				big.Body = strings.Repeat("x", 2<<10)
 				must.Get(p.Publish(x.Context(), big))(x)
-				if !p.Idle() {
-					x.Error("the publisher is not idle")
-				}
+				x.expectIdle(p)
 				if panicked, ok := errors.AsType[*sqsonce.PanicError](err); name == "panics" && (!ok || panicked.Value != "broken") {
 					x.Errorf("%v, want the panic", err)
 				}
@@ -252,9 +242,7 @@ func TestWindow(t *testing.T) {
 				x.Errorf("returned after %v, want at most %v", took, most)
 			}
 			time.Sleep(time.Minute) // no further attempt is made
-			if n := len(x.queued("g")); n != tt.copies {
-				x.Errorf("%d copies in the queue, want %d", n, tt.copies)
-			}
+			x.expect("copies", tt.copies, len(x.queued("g")))
 		})
 	}
 }
@@ -293,9 +281,7 @@ func TestWindowOfAFrozenProcess(t *testing.T) {
 			if tt.want != nil {
 				want = 1
 			}
-			if n := x.sent.attemptsOf("g/v1"); n != want {
-				x.Errorf("%d attempts, want %d", n, want)
-			}
+			x.expect("attempts", want, x.sent.attemptsOf("g/v1"))
 		}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply})
 	}
 }

@@ -213,9 +213,7 @@ func TestAnswered(t *testing.T) {
 					x.Errorf("%d events accepted, %d answered, %v", len(w.accepted), len(w.answers), w.problems)
 				}
 				time.Sleep(2 * time.Hour) // until no request hangs
-				if !p.Idle() {
-					x.Error("the publisher is not idle")
-				}
+				x.expectIdle(p)
 			}, tt.fault)
 		}
 	}

@@ -47,6 +47,13 @@ func (x *fixture) settled(pending []*fifo.PublishResult) []string {
 	return got
 }
 
+func (x *fixture) expectIdle(p *fifo.Publisher) {
+	x.Helper()
+	if !p.Idle() {
+		x.Error("the publisher is not idle")
+	}
+}
+
 func (x *fixture) expect(what string, want, got any) {
 	x.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -215,9 +222,7 @@ func TestCloseWithAnOpenLane(t *testing.T) {
 			x.Errorf("Enqueue after Close: %v, want ErrClosed", err)
 		}
 		closeLane()
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	}, slowSQS)
 	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
@@ -230,9 +235,7 @@ func TestCloseWithAnOpenLane(t *testing.T) {
 		}
 		x.expect("results", []string{"unknown", "not sent"}, x.settled(pending))
 		closeLane()
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Minute})
 }
 

@@ -101,9 +101,7 @@ func TestCallsShareRequests(t *testing.T) {
 		if n := len(x.sizes()); n > calls/10+8 {
 			x.Errorf("%d requests for %d calls of an event each, want about %d", n, calls, calls/10)
 		}
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: 20 * time.Millisecond})
 }
 

@@ -100,9 +100,7 @@ func TestADeadlineIsItsCallersOnly(t *testing.T) {
 					x.Errorf("the other call: %v", b)
 				}
 				x.expect("queue", []string{"g/v1", "g/v3"}, x.queued("g"))
-				if !p.Idle() {
-					x.Error("the publisher is not idle")
-				}
+				x.expectIdle(p)
 				time.Sleep(2 * time.Hour)
 			}, rule)
 		}
@@ -125,8 +123,6 @@ func TestSentOnWithinItsWindow(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		must.Get(p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2)}))(x)
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	})
 }

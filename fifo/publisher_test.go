@@ -52,9 +52,7 @@ func TestPublishSendsTheEvent(t *testing.T) {
 			"blob":         {Type: "Binary", Binary: []byte{0, 1}},
 		}
 		x.expect("attributes", wantAttributes, m.Attributes)
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	})
 }
 

@@ -67,9 +67,7 @@ func TestSlowQueue(t *testing.T) {
 			if queue == standard {
 				want = 8
 			}
-			if n := len(x.queued("g")); n != want {
-				x.Errorf("%d messages, want %d", n, want)
-			}
+			x.expect("messages", want, len(x.queued("g")))
 		})
 	}
 }
@@ -215,9 +213,7 @@ func TestCopiesOnAStandardQueue(t *testing.T) {
 				x.Errorf("Publish: %v, want no ErrNotSent", err)
 			}
 			time.Sleep(10 * time.Minute)
-			if n := len(x.queued("g")); n != tt.copies {
-				x.Errorf("%d copies, want %d", n, tt.copies)
-			}
+			x.expect("copies", tt.copies, len(x.queued("g")))
 		}, tt.fault)
 	}
 }
@@ -239,9 +235,7 @@ func TestWindowStartsWithTheFirstUnknownOutcome(t *testing.T) {
 		if err != nil || r.Attempts < 10 {
 			x.Errorf("Publish: %+v, %v, want success after 400 s", r, err)
 		}
-		if n := len(x.queued("g")); n != 1 {
-			x.Errorf("%d copies, want 1", n)
-		}
+		x.expect("copies", 1, len(x.queued("g")))
 	})
 	inBubble(t, orders, func(x *fixture) {
 		failThenLose(x)

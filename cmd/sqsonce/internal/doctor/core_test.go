@@ -177,20 +177,14 @@ func TestClockWithout(t *testing.T) {
 	t.Parallel()
 	a := healthy(t, "orders")
 	a.stack.MemSQS().Set(deniedPlan("GetQueueAttributes"))
-	if f := a.of("C1"); f.Verdict != OK {
-		t.Error(f)
-	}
+	a.says("C1", OK, "")
 	a = healthy(t, "orders")
 	a.deployment = Deployment{Table: "dedup"}
-	if f := a.of("C2"); f.Verdict != OK || !strings.HasPrefix(f.Text, "DynamoDB answers in ") {
-		t.Error(f)
-	}
+	a.says("C2", OK, "DynamoDB answers in ")
 	a = healthy(t, "orders")
 	a.dynamodb.set("DescribeTable", func(any) (any, error) { return &dynamodb.DescribeTableOutput{}, nil })
 	a.deployment = Deployment{Table: "dedup"}
-	if f := a.of("C1"); f.Verdict != Skip || !strings.Contains(f.Text, "no HTTP response") {
-		t.Error(f)
-	}
+	a.says("C1", Skip, "no HTTP response")
 }
 
 func deniedPlan(op string) fault.Plan {

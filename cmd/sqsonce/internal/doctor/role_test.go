@@ -172,6 +172,14 @@ func (a *account) of(id string) Finding {
 	return f
 }
 
+// says checks the verdict of a check, and a part of its text.
+func (a *account) says(id string, want Verdict, text string) {
+	a.Helper()
+	if f := a.of(id); f.Verdict != want || !strings.Contains(f.Text, text) {
+		a.Errorf("%s: want %s with %q", f, want, text)
+	}
+}
+
 func (a *account) paste(fix string) {
 	a.Helper()
 	paste(a.TB.(*testing.T), a.clients, fix)
