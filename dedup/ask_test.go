@@ -53,12 +53,9 @@ func (s *refusingStore) Release(ctx context.Context, l dedup.Lease, cause error)
 // questionAfter runs one delivery that the store refuses, and returns its question.
 func questionAfter(t *testing.T, s dedup.Store) question.Question {
 	t.Helper()
-	once, err := dedup.New(s, "payments")
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(s, "payments"))(t)
 	ran := false
-	err = once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })(t.Context(), message("e"))
+	err := once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })(t.Context(), message("e"))
 	q, ok := question.Of(err)
 	if ran || !errors.Is(err, sqsonce.ErrUnavailable) || !ok {
 		t.Fatalf("got %v, ran %t: want ErrUnavailable with a question, and no run", err, ran)

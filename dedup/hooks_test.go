@@ -85,9 +85,7 @@ type delivering struct {
 
 // complete completes the event in another process.
 func (d *delivering) complete(optFns ...func(*dedup.Options)) {
-	if err := newOnce(d.T, d.store, optFns...).Handler(hang(0))(d.ctx, message("1")); err != nil {
-		d.Fatal(err)
-	}
+	must.Do(d, newOnce(d.T, d.store, optFns...).Handler(hang(0))(d.ctx, message("1")))
 }
 
 // peer runs the event in this process for so long.

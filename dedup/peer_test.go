@@ -35,9 +35,7 @@ func TestSecondCopyInThisProcess(t *testing.T) {
 		if took := time.Since(start); took != time.Second || f.log() != "[acquire]" {
 			t.Errorf("second copy: took %s, calls %s, want 1 s and the first copy's [acquire]", took, f.log())
 		}
-		if err := <-first; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-first)
 		if err := h(t.Context(), message("1")); err != nil || f.log() != "[acquire complete]" {
 			t.Errorf("third copy: got error %v after calls %s, want nil without a request", err, f.log())
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
 
@@ -137,22 +136,4 @@ func TestKeyAndValidateThatPanic(t *testing.T) {
 			t.Errorf("%s: %d runs and calls %s, want none", name, e.got(), f.log())
 		}
 	}
-}
-
-// A store that does not answer within CallTimeout is unavailable: the delivery must not wait for it with a slot.
-func TestAcquireHasATimeout(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.before = hanging("acquire")
-		var e effects
-		start := time.Now()
-		err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1"))
-		if !errors.Is(err, sqsonce.ErrUnavailable) || e.got() != 0 {
-			t.Errorf("got error %v and %d runs, want ErrUnavailable and none", err, e.got())
-		}
-		if took := time.Since(start); took > 6*time.Second {
-			t.Errorf("the delivery waited for %s, want CallTimeout", took)
-		}
-	})
 }

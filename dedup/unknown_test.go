@@ -104,7 +104,7 @@ func TestRunAnywayReleasesAfterAFailure(t *testing.T) {
 }
 
 // A store that never answers leaves the handler of OnStoreDownRunAnyway two thirds of an invocation. Under OnStoreDownFailClosed the acquire has
-// all the time that it may need.
+// all the time that it may need, and then the store is unavailable: the delivery must not wait for it with a slot.
 func TestPatienceWithAnAcquire(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -115,6 +115,7 @@ func TestPatienceWithAnAcquire(t *testing.T) {
 		{dedup.OnStoreDownRunAnyway, time.Minute, 6 * time.Second},
 		{dedup.OnStoreDownRunAnyway, 9 * time.Second, 3 * time.Second},
 		{dedup.OnStoreDownFailClosed, 9 * time.Second, 6 * time.Second},
+		{dedup.OnStoreDownFailClosed, 0, 6 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
@@ -125,7 +126,7 @@ func TestPatienceWithAnAcquire(t *testing.T) {
 				m.KillAt = start.Add(tt.killAt)
 			}
 			err := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = tt.policy }).Handler(hang(0))(context.Background(), m)
-			if took := time.Since(start); (err == nil) != (tt.policy == dedup.OnStoreDownRunAnyway) || took != tt.want {
+			if took := time.Since(start); errors.Is(err, sqsonce.ErrUnavailable) != (tt.policy == dedup.OnStoreDownFailClosed) || took != tt.want {
 				t.Errorf("policy %d, process ends in %s: got error %v after %s, want %s", tt.policy, tt.killAt, err, took, tt.want)
 			}
 		})

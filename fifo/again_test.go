@@ -15,47 +15,33 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// attempts is a client that notes when it was called. SQS takes every request, and its replies are lost.
-type attempts struct {
-	fifo.Client
-	at []time.Duration
-	t0 time.Time
-}
-
-func (c *attempts) SendMessageBatch(
-	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
-) (*sqs.SendMessageBatchOutput, error) {
-	c.at = append(c.at, time.Since(c.t0))
-	return c.Client.SendMessageBatch(ctx, in, optFns...)
-}
-
 // Each call of PublishAll ends with an unknown outcome after a minute, and the caller repeats it at once. SQS remembers the ID
 // since the first call: no attempt may start over 285 s after the first one of the first call.
 func TestPublishingAgainContinuesTheWindow(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
-		c := &attempts{Client: x.sent, t0: time.Now()}
-		p := must.Get(fifo.NewPublisher(c, x.url, "orders"))(t)
-		for time.Since(c.t0) < 284*time.Second {
+		begun := time.Now()
+		var at []time.Duration // the attempts: SQS takes every request, and its replies are lost
+		x.sent.onSend = func(context.Context) { at = append(at, time.Since(begun)) }
+		p := x.publisher()
+		for time.Since(begun) < 284*time.Second {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
 			_, err := p.PublishAll(ctx, []fifo.Event{event("g", 1)})
 			cancel()
 			pe := split(err)[0]
-			if reason(pe) != "unknown" || !pe.FirstAttempt.Equal(c.t0) {
-				x.Errorf("after %v: %v, first attempt after %v; want an unknown outcome since 0s", time.Since(c.t0), pe, pe.FirstAttempt.Sub(c.t0))
+			if reason(pe) != "unknown" || !pe.FirstAttempt.Equal(begun) {
+				x.Errorf("after %v: %v, first attempt after %v; want an unknown outcome since 0s", time.Since(begun), pe, pe.FirstAttempt.Sub(begun))
 			}
 		}
-		if last := c.at[len(c.at)-1]; last < 280*time.Second || last > 285*time.Second {
+		if last := at[len(at)-1]; last < 280*time.Second || last > 285*time.Second {
 			x.Errorf("the last attempt was after %v, want 280s to 285s", last)
 		}
-		if n := len(x.queued("g")); n != 1 {
-			x.Errorf("%d messages, want 1", n)
-		}
+		x.expect("messages", 1, len(x.queued("g")))
 		// Now a copy may come, as the documentation says.
 		time.Sleep(2 * time.Second)
 		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1)}); reason(split(err)[0]) != "unknown" {
 			x.Errorf("after the window: %v", err)
 		}
-		if last := c.at[len(c.at)-1]; last < 560*time.Second {
+		if last := at[len(at)-1]; last < 560*time.Second {
 			x.Errorf("the last attempt was after %v, want those of a window of its own", last)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
@@ -107,48 +93,38 @@ func TestConflictOfAllThatAConsumerSees(t *testing.T) {
 		"":                     func(*fifo.Event) {},
 		"trace header":         func(e *fifo.Event) { e.TraceHeader = "Root=1-5759e988-bd862e3fe1be46a994272793" },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				first := func() fifo.Event {
-					e := event("g", 1)
-					e.Type = "created"
-					e.Attributes = map[string]sqsonce.Attribute{
-						"a": {Type: "String", String: "1"}, "n": {Type: "String", String: "2"}, "b": {Type: "Binary", Binary: []byte{1}},
-					}
-					return e
+		runIn(t, name, orders, func(x *fixture) {
+			first := func() fifo.Event {
+				e := event("g", 1)
+				e.Type = "created"
+				e.Attributes = map[string]sqsonce.Attribute{
+					"a": {Type: "String", String: "1"}, "n": {Type: "String", String: "2"}, "b": {Type: "Binary", Binary: []byte{1}},
 				}
-				p := x.publisher()
-				must.Get(p.Publish(x.Context(), first()))(x)
-				x.sent.forget()
-				again := first()
-				change(&again)
-				_, err := p.Publish(x.Context(), again)
-				conflict := name != "" && name != "trace header"
-				if errors.Is(err, fifo.ErrDedupConflict) != conflict || (err != nil) != conflict || conflict && !errors.Is(err, fifo.ErrNotSent) {
-					x.Errorf("got %v, want a conflict: %t", err, conflict)
-				}
-			})
+				return e
+			}
+			p := x.publisher()
+			must.Get(p.Publish(x.Context(), first()))(x)
+			x.sent.forget()
+			again := first()
+			change(&again)
+			_, err := p.Publish(x.Context(), again)
+			conflict := name != "" && name != "trace header"
+			if errors.Is(err, fifo.ErrDedupConflict) != conflict || (err != nil) != conflict || conflict && !errors.Is(err, fifo.ErrNotSent) {
+				x.Errorf("got %v, want a conflict: %t", err, conflict)
+			}
 		})
 	}
-}
-
-// sameSequence is SQS that remembers IDs for longer than five minutes, and answers with the first message's numbers.
-type sameSequence struct{ fifo.Client }
-
-func (c sameSequence) SendMessageBatch(
-	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
-) (*sqs.SendMessageBatchOutput, error) {
-	out, err := c.Client.SendMessageBatch(ctx, in, optFns...)
-	for i := range out.Successful {
-		out.Successful[i].SequenceNumber = aws.String("18850000000000000000")
-	}
-	return out, err
 }
 
 // SQS remembers an ID for five minutes at least. The number of its first message tells that it dropped another event.
 func TestConflictThatSQSAnswers(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
-		p := must.Get(fifo.NewPublisher(sameSequence{x.sent}, x.url, "orders"))(x)
+		x.sent.Client = &changingClient{Client: x.sqs, change: func(_ int, out *sqs.SendMessageBatchOutput) {
+			for i := range out.Successful { // SQS answers with the first message's number
+				out.Successful[i].SequenceNumber = aws.String("18850000000000000000")
+			}
+		}}
+		p := x.publisher()
 		must.Get(p.Publish(x.Context(), event("g", 1)))(x)
 		time.Sleep(5*time.Minute + 2*time.Second)
 		must.Get(p.Publish(x.Context(), event("g", 1)))(x)
@@ -187,35 +163,31 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		for n := range 3 {
 			must.Get(p.Publish(x.Context(), event("h", n)))(x)
 		}
-		if n := p.Remembered(); n != 3 {
-			x.Errorf("%d events remembered after an hour without one, want the 3 of now", n)
-		}
+		x.expect("events remembered after an hour without one", 3, p.Remembered())
 	})
 }
 
 func TestDedupConflict(t *testing.T) {
 	t.Parallel()
 	for _, queue := range []string{orders, standard} {
-		t.Run(queue, func(t *testing.T) {
-			bubble(t, queue, func(x *fixture) {
-				p := x.publisher()
-				time.Sleep(time.Hour + 100*time.Millisecond)
-				other := event("g", 1)
-				other.Body = "another"
+		runIn(t, queue, queue, func(x *fixture) {
+			p := x.publisher()
+			time.Sleep(time.Hour + 100*time.Millisecond)
+			other := event("g", 1)
+			other.Body = "another"
 
-				pd := must.Get(p.Enqueue(x.Context(), event("g", 1)))(x)
-				if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
-					x.Errorf("while the first waits: %v, want ErrDedupConflict", err)
-				}
-				must.Get(pd.Get(x.Context()))(x)
-				time.Sleep(5*time.Minute - time.Millisecond)
-				if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
-					x.Errorf("just under five minutes later: %v, want ErrDedupConflict", err)
-				}
-				time.Sleep(2 * time.Second)
-				x.sent.forget()
-				must.Get(p.Publish(x.Context(), other))(x)
-			})
+			pd := must.Get(p.Enqueue(x.Context(), event("g", 1)))(x)
+			if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
+				x.Errorf("while the first waits: %v, want ErrDedupConflict", err)
+			}
+			must.Get(pd.Get(x.Context()))(x)
+			time.Sleep(5*time.Minute - time.Millisecond)
+			if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
+				x.Errorf("just under five minutes later: %v, want ErrDedupConflict", err)
+			}
+			time.Sleep(2 * time.Second)
+			x.sent.forget()
+			must.Get(p.Publish(x.Context(), other))(x)
 		})
 	}
 }

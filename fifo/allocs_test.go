@@ -33,10 +33,7 @@ func (accepting) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInp
 func TestAllocationsWithoutHooks(t *testing.T) {
 	p := must.Get(fifo.NewPublisher(accepting{}, "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo", "orders", func(o *fifo.Options) { o.Linger = -1 }))(t)
 	ctx, e := t.Context(), event("g", 1)
-	ten := make([]fifo.Event, 10)
-	for i := range ten {
-		ten[i] = event(string(rune('a'+i)), 1)
-	}
+	ten := each(10, 1)
 	for _, tt := range []struct {
 		name string
 		f    func()

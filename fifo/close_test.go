@@ -25,9 +25,7 @@ func TestFlush(t *testing.T) {
 		if err := p.Flush(x.Context()); err != nil || time.Since(start) != 0 {
 			x.Errorf("Flush: %v after %v, want nil at once", err, time.Since(start))
 		}
-		if n := len(x.queued("g")); n != 3 {
-			x.Errorf("%d messages after Flush, want 3", n)
-		}
+		x.expect("messages", 3, len(x.queued("g")))
 		pd := must.Get(p.Enqueue(x.Context(), event("g", 3)))(x)
 		if _, err := pd.Get(x.Context()); err != nil || time.Since(start) != time.Hour {
 			x.Errorf("an event after Flush: %v after %v, want the linger", err, time.Since(start))
@@ -58,12 +56,8 @@ func TestCloseDrains(t *testing.T) {
 		if err := p.Close(x.Context()); err != nil || time.Since(start) != 0 {
 			x.Errorf("Close: %v after %v, want nil at once", err, time.Since(start))
 		}
-		if n := len(x.srv.Messages(x.url)); n != 25 {
-			x.Errorf("%d messages after Close, want 25", n)
-		}
-		if !p.Idle() {
-			x.Error("the closed publisher is not idle")
-		}
+		x.expect("messages", 25, len(x.srv.Messages(x.url)))
+		x.expectIdle(p)
 
 		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrClosed) {
 			x.Errorf("Publish after Close: %v, want ErrClosed", err)
@@ -170,38 +164,36 @@ func TestCapacityIsBounded(t *testing.T) {
 		{"messages", fifo.Options{MaxMessages: 3}, 10, 3},
 		{"bytes", fifo.Options{MaxBytes: 1 << 20}, 300 << 10, 3},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, standard, func(x *fixture) {
-				p := x.publisher(func(o *fifo.Options) { *o = tt.opts; o.Linger = time.Hour })
-				ev := func(n int) fifo.Event {
-					e := event("g", n)
-					e.Body = strings.Repeat("x", tt.body)
-					return e
-				}
-				for n := range tt.fit {
-					must.Get(p.Enqueue(x.Context(), ev(n)))(x)
-				}
-				ctx, cancel := context.WithTimeoutCause(x.Context(), time.Minute, errCancelled)
-				defer cancel()
-				start := time.Now()
-				_, err := p.Enqueue(ctx, ev(10))
-				if !errors.Is(err, fifo.ErrBufferFull) || !errors.Is(err, errCancelled) || time.Since(start) != time.Minute {
-					x.Errorf("Enqueue into a full buffer: %v after %v, want ErrBufferFull after 1m", err, time.Since(start))
-				}
-				// A result frees capacity.
-				waiting := make(chan error, 1)
-				go func() {
-					_, err := p.Publish(x.Context(), ev(11))
-					waiting <- err
-				}()
-				synctest.Wait()
-				must.Do(x, p.Flush(x.Context()))
-				synctest.Wait()
-				must.Do(x, p.Flush(x.Context()))
-				if err := <-waiting; err != nil {
-					x.Errorf("Publish that waited for capacity: %v", err)
-				}
-			})
+		runIn(t, tt.name, standard, func(x *fixture) {
+			p := x.publisher(func(o *fifo.Options) { *o = tt.opts; o.Linger = time.Hour })
+			ev := func(n int) fifo.Event {
+				e := event("g", n)
+				e.Body = strings.Repeat("x", tt.body)
+				return e
+			}
+			for n := range tt.fit {
+				must.Get(p.Enqueue(x.Context(), ev(n)))(x)
+			}
+			ctx, cancel := context.WithTimeoutCause(x.Context(), time.Minute, errCancelled)
+			defer cancel()
+			start := time.Now()
+			_, err := p.Enqueue(ctx, ev(10))
+			if !errors.Is(err, fifo.ErrBufferFull) || !errors.Is(err, errCancelled) || time.Since(start) != time.Minute {
+				x.Errorf("Enqueue into a full buffer: %v after %v, want ErrBufferFull after 1m", err, time.Since(start))
+			}
+			// A result frees capacity.
+			waiting := make(chan error, 1)
+			go func() {
+				_, err := p.Publish(x.Context(), ev(11))
+				waiting <- err
+			}()
+			synctest.Wait()
+			must.Do(x, p.Flush(x.Context()))
+			synctest.Wait()
+			must.Do(x, p.Flush(x.Context()))
+			if err := <-waiting; err != nil {
+				x.Errorf("Publish that waited for capacity: %v", err)
+			}
 		})
 	}
 }

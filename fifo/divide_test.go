@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,17 +49,15 @@ func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // tenEvents are of ten groups. Those at the given positions have a bad body.
 func tenEvents(bad ...int) []fifo.Event {
-	es := make([]fifo.Event, 10)
-	for i := range es {
-		es[i] = event(fmt.Sprint("g", i), 1)
-		if slices.Contains(bad, i) {
-			es[i].Body = "poison"
-		}
+	es := each(10, 1)
+	for _, i := range bad {
+		es[i].Body = "poison"
 	}
 	return es
 }
 
-// If SQS refuses a whole request because of one of its entries, or because of their sum, only the culprit fails.
+// If SQS refuses a whole request because of one of its entries, or because of their sum, only the culprit fails. A request of several
+// entries that is refused for one of them says nothing of the event, until it is divided.
 func TestRefusedRequestIsDivided(t *testing.T) {
 	t.Parallel()
 	const tooLong = "AWS.SimpleQueueService.BatchRequestTooLong"
@@ -83,30 +79,22 @@ func TestRefusedRequestIsDivided(t *testing.T) {
 		{"the caller, by the status", 403, 10, "Forbidden", []int{3}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 1},
 		{"the signature", 400, 10, "InvalidSignatureException", []int{3}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				f := &refusing{next: x.srv, status: tt.status, code: tt.code, bad: "poison", most: tt.most}
-				x.sent.Client = testaws.SQS(f)
-				p := x.publisher()
-				_, err := p.PublishAll(x.Context(), tenEvents(tt.bad...))
-				var failed []int
-				for _, pe := range split(err) {
-					failed = append(failed, pe.Index)
-					if reason(pe) != "not sent" {
-						x.Errorf("%v, want ErrNotSent", pe)
-					}
+		runIn(t, tt.name, orders, func(x *fixture) {
+			f := &refusing{next: x.srv, status: tt.status, code: tt.code, bad: "poison", most: tt.most}
+			x.sent.Client = testaws.SQS(f)
+			p := x.publisher()
+			_, err := p.PublishAll(x.Context(), tenEvents(tt.bad...))
+			var failed []int
+			for _, pe := range split(err) {
+				failed = append(failed, pe.Index)
+				if refused := tt.code == "InvalidMessageContents"; reason(pe) != "not sent" || errors.Is(pe, fifo.ErrRefused) != refused {
+					x.Errorf("%v, want ErrNotSent; ErrRefused: %t", pe, refused)
 				}
-				x.expect("failed events", tt.want, failed)
-				if n := f.requests.Load(); n != tt.requests {
-					x.Errorf("%d requests, want %d", n, tt.requests)
-				}
-				if n := len(x.srv.Messages(x.url)); n != 10-len(tt.want) {
-					x.Errorf("%d messages, want %d", n, 10-len(tt.want))
-				}
-				if !p.Idle() {
-					x.Error("the publisher is not idle")
-				}
-			})
+			}
+			x.expect("failed events", tt.want, failed)
+			x.expect("requests", tt.requests, f.requests.Load())
+			x.expect("messages", 10-len(tt.want), len(x.srv.Messages(x.url)))
+			x.expectIdle(p)
 		})
 	}
 }
@@ -173,42 +161,36 @@ func TestClientThatBreaks(t *testing.T) {
 		"an error whose text panics": func() (*sqs.SendMessageBatchOutput, error) { var e *typedNil; return nil, e },
 	} {
 		for _, queue := range []string{orders, standard} {
-			t.Run(name+" "+queue, func(t *testing.T) {
-				bubble(t, queue, func(x *fixture) {
-					x.sent.Client = &brokenClient{Client: x.sqs, breaks: breaks}
-					p := x.publisher()
-					start := time.Now()
-					var pending []*fifo.PublishResult
-					for _, e := range tenEvents(4) {
-						pd := must.Get(p.Enqueue(x.Context(), e))(x)
-						pending = append(pending, pd)
+			runIn(t, name+" "+queue, queue, func(x *fixture) {
+				x.sent.Client = &brokenClient{Client: x.sqs, breaks: breaks}
+				p := x.publisher()
+				start := time.Now()
+				var pending []*fifo.PublishResult
+				for _, e := range tenEvents(4) {
+					pd := must.Get(p.Enqueue(x.Context(), e))(x)
+					pending = append(pending, pd)
+				}
+				for i, pd := range pending {
+					if i == 4 {
+						continue
 					}
-					for i, pd := range pending {
-						if i == 4 {
-							continue
-						}
-						r, err := pd.Get(x.Context())
-						if took := time.Since(start); err != nil || r.Attempts != 2 || took != 0 {
-							x.Errorf("event %d: %+v, %v after %v, want success alone, right after the request that broke", i, r, err, took)
-						}
+					r, err := pd.Get(x.Context())
+					if took := time.Since(start); err != nil || r.Attempts != 2 || took != 0 {
+						x.Errorf("event %d: %+v, %v after %v, want success alone, right after the request that broke", i, r, err, took)
 					}
-					_, err := pending[4].Get(x.Context())
-					if reason(err) != "unknown" {
-						x.Errorf("the event over which the client breaks: %v, want an unknown outcome", err)
-					}
-					if n := len(x.srv.Messages(x.url)); n != 9 {
-						x.Errorf("%d messages, want 9", n)
-					}
-					big := event("big", 1)
-					big.Body = strings.Repeat("x", 2<<10)
-					must.Get(p.Publish(x.Context(), big))(x)
-					if !p.Idle() {
-						x.Error("the publisher is not idle")
-					}
-					if panicked, ok := errors.AsType[*sqsonce.PanicError](err); name == "panics" && (!ok || panicked.Value != "broken") {
-						x.Errorf("%v, want the panic", err)
-					}
-				})
+				}
+				_, err := pending[4].Get(x.Context())
+				if reason(err) != "unknown" {
+					x.Errorf("the event over which the client breaks: %v, want an unknown outcome", err)
+				}
+				x.expect("messages", 9, len(x.srv.Messages(x.url)))
+				big := event("big", 1)
+				big.Body = strings.Repeat("x", 2<<10)
+				must.Get(p.Publish(x.Context(), big))(x)
+				x.expectIdle(p)
+				if panicked, ok := errors.AsType[*sqsonce.PanicError](err); name == "panics" && (!ok || panicked.Value != "broken") {
+					x.Errorf("%v, want the panic", err)
+				}
 			})
 		}
 	}
@@ -244,27 +226,23 @@ func TestWindow(t *testing.T) {
 		{"throttled for an hour", time.Hour, fault.Rule{Do: fault.Error, Code: "RequestThrottled"}, nil, 1},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				x.outage(tt.outage, tt.fault)
-				p := x.publisher()
-				start := time.Now()
-				_, err := p.Publish(x.Context(), event("g", 1))
-				if !errors.Is(err, tt.want) {
-					x.Errorf("Publish: %v, want %v", err, tt.want)
-				}
-				most := tt.outage + 10*time.Second
-				if tt.want != nil {
-					most = 285 * time.Second
-				}
-				if took := time.Since(start); took > most || tt.want != nil && took < 280*time.Second {
-					x.Errorf("returned after %v, want at most %v", took, most)
-				}
-				time.Sleep(time.Minute) // no further attempt is made
-				if n := len(x.queued("g")); n != tt.copies {
-					x.Errorf("%d copies in the queue, want %d", n, tt.copies)
-				}
-			})
+		runIn(t, tt.name, orders, func(x *fixture) {
+			x.outage(tt.outage, tt.fault)
+			p := x.publisher()
+			start := time.Now()
+			_, err := p.Publish(x.Context(), event("g", 1))
+			if !errors.Is(err, tt.want) {
+				x.Errorf("Publish: %v, want %v", err, tt.want)
+			}
+			most := tt.outage + 10*time.Second
+			if tt.want != nil {
+				most = 285 * time.Second
+			}
+			if took := time.Since(start); took > most || tt.want != nil && took < 280*time.Second {
+				x.Errorf("returned after %v, want at most %v", took, most)
+			}
+			time.Sleep(time.Minute) // no further attempt is made
+			x.expect("copies", tt.copies, len(x.queued("g")))
 		})
 	}
 }
@@ -284,30 +262,26 @@ func TestWindowOfAFrozenProcess(t *testing.T) {
 		{"wall clock set back", 0, -time.Hour, nil},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				p := x.publisher()
-				begin := time.Now()
-				reads := 0
-				p.SetClocks(func() (time.Duration, time.Time) {
-					reads++
-					// The reads: the start of the first attempt, its failure, and the start of the second one after the freeze.
-					if reads <= 2 {
-						return 0, begin
-					}
-					return tt.mono, begin.Add(tt.wall)
-				})
-				if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, tt.want) {
-					x.Errorf("Publish: %v, want %v", err, tt.want)
+		runIn(t, tt.name, orders, func(x *fixture) {
+			p := x.publisher()
+			begin := time.Now()
+			reads := 0
+			p.SetClocks(func() (time.Duration, time.Time) {
+				reads++
+				// The reads: the start of the first attempt, its failure, and the start of the second one after the freeze.
+				if reads <= 2 {
+					return 0, begin
 				}
-				want := 2
-				if tt.want != nil {
-					want = 1
-				}
-				if n := x.sent.attemptsOf("g/v1"); n != want {
-					x.Errorf("%d attempts, want %d", n, want)
-				}
-			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply})
-		})
+				return tt.mono, begin.Add(tt.wall)
+			})
+			if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, tt.want) {
+				x.Errorf("Publish: %v, want %v", err, tt.want)
+			}
+			want := 2
+			if tt.want != nil {
+				want = 1
+			}
+			x.expect("attempts", want, x.sent.attemptsOf("g/v1"))
+		}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply})
 	}
 }

@@ -16,7 +16,7 @@ import (
 // Each row of the table at the errors, with what it matches, and nothing else of them.
 func TestErrorsSayWhatIsCertain(t *testing.T) {
 	t.Parallel()
-	refused := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"}
+	refusal := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"}
 	lost := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}
 	slow := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Hour}
 	type run func(x *fixture, p *fifo.Publisher, second context.Context) error
@@ -24,10 +24,10 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 		_, err := p.Publish(ctx, e)
 		return err
 	}
-	first := func(x *fixture, p *fifo.Publisher, _ context.Context) error {
-		return publish(x, p, x.Context(), event("g", 1))
+	one := func(e fifo.Event) run {
+		return func(x *fixture, p *fifo.Publisher, _ context.Context) error { return publish(x, p, x.Context(), e) }
 	}
-	limited := func(x *fixture, p *fifo.Publisher, second context.Context) error {
+	inASecond := func(x *fixture, p *fifo.Publisher, second context.Context) error {
 		return publish(x, p, second, event("g", 1))
 	}
 	for name, tt := range map[string]struct {
@@ -37,9 +37,7 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 		want  []error
 	}{
 		"bad field": {
-			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
-				return publish(x, p, x.Context(), fifo.Event{ID: "1", Group: "g"})
-			},
+			run:  one(fifo.Event{ID: "1", Group: "g"}),
 			want: []error{fifo.ErrNotSent, fifo.ErrRefused},
 		},
 		"closed": {
@@ -69,21 +67,21 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 				x.enqueue(p, event("g", 1))
 				return publish(x, p, x.Context(), event("g", 2))
 			},
-			rules: []fault.Rule{refused},
+			rules: []fault.Rule{refusal},
 			want:  []error{fifo.ErrNotSent, fifo.ErrGroupHalted},
 		},
 		"not in flight": {
-			run:  limited,
+			run:  inASecond,
 			opts: fifo.Options{Linger: time.Hour},
 			want: []error{fifo.ErrNotSent, context.DeadlineExceeded},
 		},
 		"refused": {
-			run:   first,
-			rules: []fault.Rule{refused},
+			run:   one(event("g", 1)),
+			rules: []fault.Rule{refusal},
 			want:  []error{fifo.ErrNotSent, fifo.ErrRefused},
 		},
 		"in a request that was refused": {
-			run:   first,
+			run:   one(event("g", 1)),
 			rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"}},
 			want:  []error{fifo.ErrNotSent},
 		},
@@ -100,12 +98,12 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 			want: []error{fifo.ErrNotSent, fifo.ErrRefused},
 		},
 		"no answer in the window": {
-			run:   first,
+			run:   one(event("g", 1)),
 			rules: []fault.Rule{lost},
 			want:  []error{fifo.ErrUnknownOutcome},
 		},
 		"no answer in the caller's time": {
-			run:   limited,
+			run:   inASecond,
 			rules: []fault.Rule{slow},
 			want:  []error{fifo.ErrUnknownOutcome, context.DeadlineExceeded},
 		},
@@ -118,34 +116,32 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 			want:  []error{fifo.ErrUnknownOutcome, fifo.ErrClosed, context.DeadlineExceeded},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
-				second, cancel := context.WithTimeout(x.Context(), time.Second)
-				defer cancel()
-				err := tt.run(x, p, second)
-				for _, reason := range []error{
-					fifo.ErrNotSent, fifo.ErrUnknownOutcome, fifo.ErrClosed, fifo.ErrBufferFull, fifo.ErrDedupConflict, fifo.ErrGroupHalted,
-					fifo.ErrRefused, context.DeadlineExceeded,
-				} {
-					want := false
-					for _, w := range tt.want {
-						want = want || w == reason
-					}
-					if errors.Is(err, reason) != want && !(reason == context.DeadlineExceeded && !want) {
-						x.Errorf("%v: matches %q: %t, want %t", err, reason, !want, want)
-					}
+		runIn(t, name, orders, func(x *fixture) {
+			p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
+			second, cancel := context.WithTimeout(x.Context(), time.Second)
+			defer cancel()
+			err := tt.run(x, p, second)
+			for _, reason := range []error{
+				fifo.ErrNotSent, fifo.ErrUnknownOutcome, fifo.ErrClosed, fifo.ErrBufferFull, fifo.ErrDedupConflict, fifo.ErrGroupHalted,
+				fifo.ErrRefused, context.DeadlineExceeded,
+			} {
+				want := false
+				for _, w := range tt.want {
+					want = want || w == reason
 				}
-				pe, ok := errors.AsType[*fifo.PublishError](err)
-				if !ok || pe.FirstAttempt.IsZero() != errors.Is(err, fifo.ErrNotSent) {
-					x.Errorf("%v: first attempt %v", err, pe.FirstAttempt)
+				if errors.Is(err, reason) != want && !(reason == context.DeadlineExceeded && !want) {
+					x.Errorf("%v: matches %q: %t, want %t", err, reason, !want, want)
 				}
-				if _, ok := errors.AsType[*sqsonce.OptionError](err); ok != strings.HasSuffix(name, "bad field") {
-					x.Errorf("%v: a OptionError: %t", err, ok)
-				}
-				_ = p.Close(second)
-			}, tt.rules...)
-		})
+			}
+			pe, ok := errors.AsType[*fifo.PublishError](err)
+			if !ok || pe.FirstAttempt.IsZero() != errors.Is(err, fifo.ErrNotSent) {
+				x.Errorf("%v: first attempt %v", err, pe.FirstAttempt)
+			}
+			if _, ok := errors.AsType[*sqsonce.OptionError](err); ok != strings.HasSuffix(name, "bad field") {
+				x.Errorf("%v: a OptionError: %t", err, ok)
+			}
+			_ = p.Close(second)
+		}, tt.rules...)
 	}
 }
 
@@ -175,33 +171,31 @@ func TestForeignErrorsSayNothing(t *testing.T) {
 			return p.Close(ctx)
 		},
 	} {
-		t.Run(call, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				ctx, cancel := context.WithCancelCause(x.Context())
-				cancel(misleading)
-				p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
-				err := f(p, ctx)
-				certain := 0
-				for _, reason := range []error{fifo.ErrNotSent, fifo.ErrUnknownOutcome} {
-					if errors.Is(err, reason) {
-						certain++
-					}
+		runIn(t, call, orders, func(x *fixture) {
+			ctx, cancel := context.WithCancelCause(x.Context())
+			cancel(misleading)
+			p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
+			err := f(p, ctx)
+			certain := 0
+			for _, reason := range []error{fifo.ErrNotSent, fifo.ErrUnknownOutcome} {
+				if errors.Is(err, reason) {
+					certain++
 				}
-				if certain != 1 || errors.Is(err, fifo.ErrGroupHalted) || errors.Is(err, fifo.ErrBufferFull) ||
-					errors.Is(err, fifo.ErrDedupConflict) || errors.Is(err, fifo.ErrRefused) || errors.Is(err, fifo.ErrClosed) != (call == "Close") {
-					x.Errorf("matches %d of ErrNotSent and ErrUnknownOutcome: %v", certain, err)
-				}
-				if pe, ok := errors.AsType[*fifo.PublishError](err); !ok || pe.EventID != event("g", 1).ID {
-					x.Errorf("got %+v", pe)
-				}
-				if _, ok := errors.AsType[*sqsonce.OptionError](err); ok {
-					x.Errorf("%v is a OptionError", err)
-				}
-				if !errors.Is(err, errCancelled) {
-					x.Errorf("%v does not match the rest of the cause", err)
-				}
-				_ = p.Close(ctx)
-			}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
-		})
+			}
+			if certain != 1 || errors.Is(err, fifo.ErrGroupHalted) || errors.Is(err, fifo.ErrBufferFull) ||
+				errors.Is(err, fifo.ErrDedupConflict) || errors.Is(err, fifo.ErrRefused) || errors.Is(err, fifo.ErrClosed) != (call == "Close") {
+				x.Errorf("matches %d of ErrNotSent and ErrUnknownOutcome: %v", certain, err)
+			}
+			if pe, ok := errors.AsType[*fifo.PublishError](err); !ok || pe.EventID != event("g", 1).ID {
+				x.Errorf("got %+v", pe)
+			}
+			if _, ok := errors.AsType[*sqsonce.OptionError](err); ok {
+				x.Errorf("%v is a OptionError", err)
+			}
+			if !errors.Is(err, errCancelled) {
+				x.Errorf("%v does not match the rest of the cause", err)
+			}
+			_ = p.Close(ctx)
+		}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
 	}
 }

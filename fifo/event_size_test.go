@@ -49,24 +49,20 @@ func TestSizeLimit(t *testing.T) {
 		{"the queue's", map[string]string{"MaximumMessageSize": "2048"}, 2048},
 		{"the smallest of a queue", map[string]string{"MaximumMessageSize": "1024"}, 1024},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, "unused", func(x *fixture) {
-				x.url = testaws.Queue(x, x.sqs, orders, tt.attrs)
-				p := x.publisher()
-				// The limit is read beside it. On a queue with the smallest limit SQS refuses it.
-				_, _ = p.Publish(x.Context(), sized("first", 1025))
-				sends := len(x.sizes())
-				if _, err := p.Publish(x.Context(), sized("g", tt.limit)); err != nil {
-					x.Errorf("%d bytes: %v", tt.limit, err)
-				}
-				_, err := p.Publish(x.Context(), sized("h", tt.limit+1))
-				if diff := cmp.Diff([]string{"Event.Body"}, testaws.Fields(err)); diff != "" {
-					x.Errorf("%d bytes: %v, want a OptionError", tt.limit+1, err)
-				}
-				if n := len(x.sizes()) - sends; n != 1 {
-					x.Errorf("%d sends, want 1", n)
-				}
-			})
+		runIn(t, tt.name, "unused", func(x *fixture) {
+			x.url = testaws.Queue(x, x.sqs, orders, tt.attrs)
+			p := x.publisher()
+			// The limit is read beside it. On a queue with the smallest limit SQS refuses it.
+			_, _ = p.Publish(x.Context(), sized("first", 1025))
+			sends := len(x.sizes())
+			if _, err := p.Publish(x.Context(), sized("g", tt.limit)); err != nil {
+				x.Errorf("%d bytes: %v", tt.limit, err)
+			}
+			_, err := p.Publish(x.Context(), sized("h", tt.limit+1))
+			if diff := cmp.Diff([]string{"Event.Body"}, testaws.Fields(err)); diff != "" {
+				x.Errorf("%d bytes: %v, want a OptionError", tt.limit+1, err)
+			}
+			x.expect("sends", 1, len(x.sizes())-sends)
 		})
 	}
 }
@@ -88,14 +84,10 @@ func TestTheQueueLimitIsReadOnce(t *testing.T) {
 		var book logBook
 		p := x.publisher(book.option)
 		must.Get(p.Publish(x.Context(), sized("g", 1024)))(x)
-		if n := x.limitReads(); n != 0 {
-			x.Errorf("%d reads of the limit for an event that fits into every queue", n)
-		}
+		x.expect("reads of the limit for an event that fits into every queue", 0, x.limitReads())
 		es := []fifo.Event{sized("h", 1025), sized("i", 5000)}
 		must.Get(p.PublishAll(x.Context(), es))(x)
-		if n := x.limitReads(); n != 1 {
-			x.Errorf("%d reads of the limit, want 1", n)
-		}
+		x.expect("reads of the limit", 1, x.limitReads())
 		if n := book.count("WARN", ""); n != 0 {
 			x.Errorf("%d warnings: %s", n, book.String())
 		}
@@ -114,9 +106,7 @@ func TestTheQueueLimitCannotBeRead(t *testing.T) {
 			}
 		}
 		must.Get(p.Publish(x.Context(), sized("i", 2048)))(x)
-		if n := x.limitReads(); n != 2 {
-			x.Errorf("%d reads of the limit, want 2: it is read once more after a failure", n)
-		}
+		x.expect("reads of the limit, which is read once more after a failure", 2, x.limitReads())
 		if n := book.count("WARN", "cannot read the queue's MaximumMessageSize"); n != 2 {
 			x.Errorf("%d lines, want one for each failed read", n)
 		}
@@ -138,16 +128,14 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 		{"ten of 100 KB", []int{1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5}, []int{10, 2}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				var es []fifo.Event
-				for i, n := range tt.bytes {
-					es = append(es, sized(fmt.Sprint("g", i), n))
-				}
-				p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
-				must.Get(p.PublishAll(x.Context(), es))(x)
-				x.expect("entries by request", tt.want, x.sizes())
-			})
+		runIn(t, tt.name, orders, func(x *fixture) {
+			var es []fifo.Event
+			for i, n := range tt.bytes {
+				es = append(es, sized(fmt.Sprint("g", i), n))
+			}
+			p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
+			must.Get(p.PublishAll(x.Context(), es))(x)
+			x.expect("entries by request", tt.want, x.sizes())
 		})
 	}
 }
@@ -165,9 +153,7 @@ func TestTheQueueLimitIsReadAgain(t *testing.T) {
 				x.Errorf("PublishAll took %v, want a second", took)
 			}
 			cancel()
-			if !p.Idle() {
-				x.Error("the publisher is not idle")
-			}
+			x.expectIdle(p)
 		}
 		x.srv.Set(fault.Plan{})
 		must.Get(p.PublishAll(x.Context(), []fifo.Event{sized("h", 5000)}))(x)

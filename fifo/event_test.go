@@ -111,28 +111,26 @@ func TestEventCheck(t *testing.T) {
 		{"over 1 MiB", func(e *fifo.Event) { *e = sized("g", mebibyte+1) }, []string{"Event.Body"}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				e := event("g", 1)
-				tt.change(&e)
-				_, err := x.publisher().Publish(x.Context(), e)
-				checked := e.Check("orders")
-				for _, reason := range []error{fifo.ErrNotSent, fifo.ErrRefused, errCancelled} {
-					if fmt.Sprint(checked) != fmt.Sprint(err) || errors.Is(checked, reason) != errors.Is(err, reason) {
-						x.Errorf("Check: %v\nPublish: %v", checked, err)
-					}
+		runIn(t, tt.name, orders, func(x *fixture) {
+			e := event("g", 1)
+			tt.change(&e)
+			_, err := x.publisher().Publish(x.Context(), e)
+			checked := e.Check("orders")
+			for _, reason := range []error{fifo.ErrNotSent, fifo.ErrRefused, errCancelled} {
+				if fmt.Sprint(checked) != fmt.Sprint(err) || errors.Is(checked, reason) != errors.Is(err, reason) {
+					x.Errorf("Check: %v\nPublish: %v", checked, err)
 				}
-				if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
-					x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
-				}
-				pe, ok := errors.AsType[*fifo.PublishError](err)
-				if sent := tt.want == nil; ok == sent || ok && (pe.EventID != e.ID || pe.Group != e.Group) {
-					x.Errorf("Publish: %v, want a PublishError that names the event, for bad ones only", err)
-				}
-				if calls := len(x.sizes()); (calls > 0) != (err == nil) {
-					x.Errorf("%d calls", calls)
-				}
-			})
+			}
+			if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
+				x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
+			}
+			pe, ok := errors.AsType[*fifo.PublishError](err)
+			if sent := tt.want == nil; ok == sent || ok && (pe.EventID != e.ID || pe.Group != e.Group) {
+				x.Errorf("Publish: %v, want a PublishError that names the event, for bad ones only", err)
+			}
+			if calls := len(x.sizes()); (calls > 0) != (err == nil) {
+				x.Errorf("%d calls", calls)
+			}
 		})
 	}
 }

@@ -33,31 +33,29 @@ func TestFailuresThatNobodyReads(t *testing.T) {
 	for name, end := range map[string]func(*fifo.Publisher, context.Context) error{
 		"Flush": (*fifo.Publisher).Flush, "Close": (*fifo.Publisher).Close,
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				var lines logBook
-				var told []string
-				p := x.publisher(func(o *fifo.Options) {
-					lines.option(o)
-					o.OnFailure = func(e fifo.Event, err *fifo.PublishError) {
-						told = append(told, fmt.Sprint(e.Body, " ", err.EventID, " ", reason(err)))
-					}
-				})
-				x.enqueue(p, event("g", 1), event("g", 2), event("h", 1), event("g", 3))
-				want := []string{"g/v1 not sent", "g/v2 halted", "h/v1 not sent", "g/v3 halted"}
-				x.expect("errors", want, outcomes(end(p, x.Context())))
-				if err := end(p, x.Context()); err != nil {
-					x.Errorf("again: %v, want each failure once", err)
+		runIn(t, name, orders, func(x *fixture) {
+			var lines logBook
+			var told []string
+			p := x.publisher(func(o *fifo.Options) {
+				lines.option(o)
+				o.OnFailure = func(e fifo.Event, err *fifo.PublishError) {
+					told = append(told, fmt.Sprint(e.Body, " ", err.EventID, " ", reason(err)))
 				}
-				synctest.Wait()
-				x.expect("OnFailure", []string{"g/v1 g/v1 not sent", "g/v2 g/v2 halted", "g/v3 g/v3 halted", "h/v1 h/v1 not sent"}, told)
-				got := lines.String()
-				if lines.count("ERROR", "") != 2 || !strings.Contains(got, "event=g/v1") || !strings.Contains(got, "halted=2") ||
-					!strings.Contains(got, "event=h/v1") || !strings.Contains(got, "AccessDenied") {
-					x.Errorf("log:\n%s", got)
-				}
-			}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
-		})
+			})
+			x.enqueue(p, event("g", 1), event("g", 2), event("h", 1), event("g", 3))
+			want := []string{"g/v1 not sent", "g/v2 halted", "h/v1 not sent", "g/v3 halted"}
+			x.expect("errors", want, outcomes(end(p, x.Context())))
+			if err := end(p, x.Context()); err != nil {
+				x.Errorf("again: %v, want each failure once", err)
+			}
+			synctest.Wait()
+			x.expect("OnFailure", []string{"g/v1 g/v1 not sent", "g/v2 g/v2 halted", "g/v3 g/v3 halted", "h/v1 h/v1 not sent"}, told)
+			got := lines.String()
+			if lines.count("ERROR", "") != 2 || !strings.Contains(got, "event=g/v1") || !strings.Contains(got, "halted=2") ||
+				!strings.Contains(got, "event=h/v1") || !strings.Contains(got, "AccessDenied") {
+				x.Errorf("log:\n%s", got)
+			}
+		}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
 	}
 }
 
@@ -76,26 +74,24 @@ func TestAReportThatPanicsOrBlocks(t *testing.T) {
 		"panics": func() { panic("OnFailure") },
 		"blocks": func() { time.Sleep(time.Hour) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				var lines logBook
-				p := x.publisher(func(o *fifo.Options) {
-					lines.option(o)
-					o.OnFailure = func(fifo.Event, *fifo.PublishError) { do() }
-				})
-				start := time.Now()
-				_, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("h", 1)})
-				x.expect("PublishAll", []string{"g/v1 not sent"}, outcomes(err))
-				if took := time.Since(start); took > 100*time.Millisecond {
-					x.Errorf("PublishAll took %v", took)
-				}
-				must.Get(p.PublishAll(x.Context(), []fifo.Event{event("g", 2)}))(x)
-				if name == "panics" && !strings.Contains(lines.String(), "OnFailure panicked") {
-					x.Errorf("log:\n%s", lines.String())
-				}
-				time.Sleep(time.Hour)
-			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{0}})
-		})
+		runIn(t, name, orders, func(x *fixture) {
+			var lines logBook
+			p := x.publisher(func(o *fifo.Options) {
+				lines.option(o)
+				o.OnFailure = func(fifo.Event, *fifo.PublishError) { do() }
+			})
+			start := time.Now()
+			_, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("h", 1)})
+			x.expect("PublishAll", []string{"g/v1 not sent"}, outcomes(err))
+			if took := time.Since(start); took > 100*time.Millisecond {
+				x.Errorf("PublishAll took %v", took)
+			}
+			must.Get(p.PublishAll(x.Context(), []fifo.Event{event("g", 2)}))(x)
+			if name == "panics" && !strings.Contains(lines.String(), "OnFailure panicked") {
+				x.Errorf("log:\n%s", lines.String())
+			}
+			time.Sleep(time.Hour)
+		}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{0}})
 	}
 }
 
@@ -121,36 +117,34 @@ func TestGroupIsClosedUntilFailuresAreRead(t *testing.T) {
 		},
 		"Resume": func(_ *fixture, p *fifo.Publisher, _ []*fifo.PublishResult) { p.Resume("g") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				p := x.publisher()
-				pending, _ := x.enqueue(p, event("g", 3), event("g", 4))
-				time.Sleep(time.Second)
-				for _, publish := range []func(fifo.Event) error{
-					func(e fifo.Event) error { _, err := p.Enqueue(x.Context(), e); return err },
-					func(e fifo.Event) error { _, err := p.Publish(x.Context(), e); return err },
-					func(e fifo.Event) error {
-						_, err := p.PublishAll(x.Context(), []fifo.Event{e})
-						return split(err)[0]
-					},
-				} {
-					if err := publish(event("g", 5)); reason(err) != "halted" || !errors.Is(err, fifo.ErrNotSent) {
-						x.Errorf("before the failure is known: %v, want ErrGroupHalted", err)
-					}
+		runIn(t, name, orders, func(x *fixture) {
+			p := x.publisher()
+			pending, _ := x.enqueue(p, event("g", 3), event("g", 4))
+			time.Sleep(time.Second)
+			for _, publish := range []func(fifo.Event) error{
+				func(e fifo.Event) error { _, err := p.Enqueue(x.Context(), e); return err },
+				func(e fifo.Event) error { _, err := p.Publish(x.Context(), e); return err },
+				func(e fifo.Event) error {
+					_, err := p.PublishAll(x.Context(), []fifo.Event{e})
+					return split(err)[0]
+				},
+			} {
+				if err := publish(event("g", 5)); reason(err) != "halted" || !errors.Is(err, fifo.ErrNotSent) {
+					x.Errorf("before the failure is known: %v, want ErrGroupHalted", err)
 				}
-				if _, refused := x.enqueue(p, event("other", 1)); refused != nil {
-					x.Errorf("another group: %v", refused)
-				}
-				read(x, p, pending)
-				if _, refused := x.enqueue(p, event("g", 3), event("g", 4), event("g", 5)); refused != nil {
-					x.Errorf("published again: %v", refused)
-				}
-				if err := p.Flush(x.Context()); err != nil && name != "Resume" {
-					x.Errorf("Flush: %v", err)
-				}
-				x.expect("queue", []string{"g/v3", "g/v4", "g/v5"}, x.queued("g"))
-			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
-		})
+			}
+			if _, refused := x.enqueue(p, event("other", 1)); refused != nil {
+				x.Errorf("another group: %v", refused)
+			}
+			read(x, p, pending)
+			if _, refused := x.enqueue(p, event("g", 3), event("g", 4), event("g", 5)); refused != nil {
+				x.Errorf("published again: %v", refused)
+			}
+			if err := p.Flush(x.Context()); err != nil && name != "Resume" {
+				x.Errorf("Flush: %v", err)
+			}
+			x.expect("queue", []string{"g/v3", "g/v4", "g/v5"}, x.queued("g"))
+		}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 	}
 }
 

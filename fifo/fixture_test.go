@@ -42,6 +42,12 @@ func bubble(t *testing.T, queue string, f func(x *fixture), faults ...fault.Rule
 	inBubble(t, queue, f, faults...)
 }
 
+// runIn is a subtest in virtual time, beside other tests.
+func runIn(t *testing.T, name, queue string, f func(x *fixture), faults ...fault.Rule) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble(t, queue, f, faults...) })
+}
+
 // inBubble runs a part of a test in virtual time.
 func inBubble(t *testing.T, queue string, f func(x *fixture), faults ...fault.Rule) {
 	t.Helper()
@@ -100,6 +106,14 @@ func (x *fixture) sizes() []int {
 func event(group string, n int) fifo.Event {
 	id := fmt.Sprintf("%s/v%d", group, n)
 	return fifo.Event{ID: id, Group: group, Body: id}
+}
+
+// each returns an event with the number for each of the groups g0, g1 and so on.
+func each(groups, n int) (es []fifo.Event) {
+	for g := range groups {
+		es = append(es, event(fmt.Sprint("g", g), n))
+	}
+	return es
 }
 
 // recorder is a client that checks what every attempt sends: at most one entry of a group at once, and the same message in

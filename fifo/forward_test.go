@@ -171,25 +171,23 @@ func TestForwardIsChecked(t *testing.T) {
 		{"2 KiB", "1", func(m *sqsonce.Message) { m.Attributes, m.Body = nil, strings.Repeat("x", 2048) }, nil},
 		{"more than 2 KiB", "1", func(m *sqsonce.Message) { m.Attributes, m.Body = nil, strings.Repeat("x", 2049) }, []string{"Message.Body"}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, "unused", func(x *fixture) {
-				x.url = testaws.Queue(x, x.sqs, orders, map[string]string{"MaximumMessageSize": "2048"})
-				p := must.Get(fifo.NewPublisher(x.sqs, x.url, "orders"))(x)
-				fifokit.Fits(p, x.Context(), 2048) // the limit is read
-				m := received(event("g", 1))
-				tt.change(m)
-				_, err := fifokit.Forward(p, x.Context(), m, tt.id)
-				if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
-					x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
-				}
-				pe, ok := errors.AsType[*fifo.PublishError](err)
-				if ok != (tt.want != nil) || ok && (pe.EventID != tt.id || pe.Group != m.Group || !errors.Is(err, fifo.ErrNotSent)) {
-					x.Errorf("Forward: %v, want a PublishError with the deduplication ID, for bad messages only", err)
-				}
-				if calls := len(x.sizes()); (calls > 0) != (tt.want == nil) {
-					x.Errorf("%d calls", calls)
-				}
-			})
+		runIn(t, tt.name, "unused", func(x *fixture) {
+			x.url = testaws.Queue(x, x.sqs, orders, map[string]string{"MaximumMessageSize": "2048"})
+			p := must.Get(fifo.NewPublisher(x.sqs, x.url, "orders"))(x)
+			fifokit.Fits(p, x.Context(), 2048) // the limit is read
+			m := received(event("g", 1))
+			tt.change(m)
+			_, err := fifokit.Forward(p, x.Context(), m, tt.id)
+			if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
+				x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
+			}
+			pe, ok := errors.AsType[*fifo.PublishError](err)
+			if ok != (tt.want != nil) || ok && (pe.EventID != tt.id || pe.Group != m.Group || !errors.Is(err, fifo.ErrNotSent)) {
+				x.Errorf("Forward: %v, want a PublishError with the deduplication ID, for bad messages only", err)
+			}
+			if calls := len(x.sizes()); (calls > 0) != (tt.want == nil) {
+				x.Errorf("%d calls", calls)
+			}
 		})
 	}
 }

@@ -194,30 +194,26 @@ func TestAnswered(t *testing.T) {
 		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
 	} {
 		for _, slow := range []time.Duration{0, time.Millisecond} {
-			t.Run(fmt.Sprint(tt.name, " ", slow), func(t *testing.T) {
-				bubble(t, orders, func(x *fixture) {
-					w := &watched{slow: slow}
-					option := tt.option
-					if option == nil {
-						option = func(*fifo.Options) {}
-					}
-					p := x.publisher(option, w.option)
-					x.sent.forget()
-					tt.do(x, p)
-					x.expect("answered when the call returns", tt.want, w.got())
-					if err := p.Close(context.Background()); err != nil && len(tt.want) == 0 {
-						x.Errorf("Close: %v", err)
-					}
-					x.expect("answered after Close", slices.Sorted(slices.Values(slices.Concat(tt.want, tt.late))), w.got())
-					if len(w.answers) != len(w.accepted) || len(w.problems) > 0 {
-						x.Errorf("%d events accepted, %d answered, %v", len(w.accepted), len(w.answers), w.problems)
-					}
-					time.Sleep(2 * time.Hour) // until no request hangs
-					if !p.Idle() {
-						x.Error("the publisher is not idle")
-					}
-				}, tt.fault)
-			})
+			runIn(t, fmt.Sprint(tt.name, " ", slow), orders, func(x *fixture) {
+				w := &watched{slow: slow}
+				option := tt.option
+				if option == nil {
+					option = func(*fifo.Options) {}
+				}
+				p := x.publisher(option, w.option)
+				x.sent.forget()
+				tt.do(x, p)
+				x.expect("answered when the call returns", tt.want, w.got())
+				if err := p.Close(context.Background()); err != nil && len(tt.want) == 0 {
+					x.Errorf("Close: %v", err)
+				}
+				x.expect("answered after Close", slices.Sorted(slices.Values(slices.Concat(tt.want, tt.late))), w.got())
+				if len(w.answers) != len(w.accepted) || len(w.problems) > 0 {
+					x.Errorf("%d events accepted, %d answered, %v", len(w.accepted), len(w.answers), w.problems)
+				}
+				time.Sleep(2 * time.Hour) // until no request hangs
+				x.expectIdle(p)
+			}, tt.fault)
 		}
 	}
 }

@@ -63,47 +63,42 @@ func TestADeadlineIsItsCallersOnly(t *testing.T) {
 		{"before any arrived", fault.Rule{Nth: 1, Times: 8, Do: fault.Reset}},
 	} {
 		for _, other := range []string{"Publish", "Enqueue", "PublishAll"} {
-			t.Run(tt.name+" "+other, func(t *testing.T) {
-				t.Parallel()
-				rule := tt.fault
-				rule.Op = "SendMessageBatch"
-				inBubble(t, orders, func(x *fixture) {
-					p := x.publisher()
-					start := time.Now()
-					a := publishAll(p, 100*time.Millisecond, event("g", 1), event("g", 2))
-					var b error
-					ended := make(chan struct{})
-					go func() {
-						defer close(ended)
-						switch other {
-						case "Publish":
-							_, b = p.Publish(context.Background(), event("g", 3))
-						case "Enqueue":
-							var pending *fifo.PublishResult
-							if pending, b = p.Enqueue(context.Background(), event("g", 3)); b == nil {
-								_, b = pending.Get(context.Background())
-							}
-						default:
-							_, b = p.PublishAll(context.Background(), []fifo.Event{event("g", 3)})
+			rule := tt.fault
+			rule.Op = "SendMessageBatch"
+			runIn(t, tt.name+" "+other, orders, func(x *fixture) {
+				p := x.publisher()
+				start := time.Now()
+				a := publishAll(p, 100*time.Millisecond, event("g", 1), event("g", 2))
+				var b error
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					switch other {
+					case "Publish":
+						_, b = p.Publish(context.Background(), event("g", 3))
+					case "Enqueue":
+						var pending *fifo.PublishResult
+						if pending, b = p.Enqueue(context.Background(), event("g", 3)); b == nil {
+							_, b = pending.Get(context.Background())
 						}
-					}()
-					errs := split(<-a)
-					if len(errs) != 2 || reason(errs[0]) != "unknown" || reason(errs[1]) != "not sent" || !errors.Is(errs[0], errCancelled) {
-						x.Errorf("the call with the deadline: %v, want an unknown outcome and ErrNotSent", errs)
+					default:
+						_, b = p.PublishAll(context.Background(), []fifo.Event{event("g", 3)})
 					}
-					if took := time.Since(start); took != 100*time.Millisecond {
-						x.Errorf("it returned after %v, want 100ms", took)
-					}
-					if <-ended; b != nil {
-						x.Errorf("the other call: %v", b)
-					}
-					x.expect("queue", []string{"g/v1", "g/v3"}, x.queued("g"))
-					if !p.Idle() {
-						x.Error("the publisher is not idle")
-					}
-					time.Sleep(2 * time.Hour)
-				}, rule)
-			})
+				}()
+				errs := split(<-a)
+				if len(errs) != 2 || reason(errs[0]) != "unknown" || reason(errs[1]) != "not sent" || !errors.Is(errs[0], errCancelled) {
+					x.Errorf("the call with the deadline: %v, want an unknown outcome and ErrNotSent", errs)
+				}
+				if took := time.Since(start); took != 100*time.Millisecond {
+					x.Errorf("it returned after %v, want 100ms", took)
+				}
+				if <-ended; b != nil {
+					x.Errorf("the other call: %v", b)
+				}
+				x.expect("queue", []string{"g/v1", "g/v3"}, x.queued("g"))
+				x.expectIdle(p)
+				time.Sleep(2 * time.Hour)
+			}, rule)
 		}
 	}
 }
@@ -124,8 +119,6 @@ func TestSentOnWithinItsWindow(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		must.Get(p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2)}))(x)
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	})
 }

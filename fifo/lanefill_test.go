@@ -77,13 +77,11 @@ func TestLanesFillRequests(t *testing.T) {
 		{groups: 64, pages: 10, page: 10, lanes: 1, read: 10 * time.Millisecond},
 		{groups: 64, pages: 10, page: 10, lanes: 64, read: 100 * time.Millisecond},
 	} {
-		t.Run(fmt.Sprintf("%+v", v), func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				if n := v.play(x); n < 0.1 || n > 0.12 {
-					x.Errorf("%.4f requests an event, want 0.10 to 0.12", n)
-				}
-			}, slowSQS)
-		})
+		runIn(t, fmt.Sprintf("%+v", v), orders, func(x *fixture) {
+			if n := v.play(x); n < 0.1 || n > 0.12 {
+				x.Errorf("%.4f requests an event, want 0.10 to 0.12", n)
+			}
+		}, slowSQS)
 	}
 }
 

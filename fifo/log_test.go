@@ -2,7 +2,6 @@ package fifo_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -75,27 +74,25 @@ func TestBrokenLog(t *testing.T) {
 		"calls the publisher": func(_ chan struct{}, p *fifo.Publisher) { _ = p.Flush(context.Background()) },
 	} {
 		for _, method := range []string{"Enabled", "Handle"} {
-			t.Run(name+" in "+method, func(t *testing.T) {
-				bubble(t, orders, func(x *fixture) {
-					opened := make(chan struct{})
-					var p *fifo.Publisher
-					h := badHandler{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}), func() {}, func() {}}
-					if method == "Enabled" {
-						h.enabled = func() { breaks(opened, p) }
-					} else {
-						h.handle = func() { breaks(opened, p) }
-					}
-					p = x.publisher(func(o *fifo.Options) { o.Logger = slog.New(h) })
-					start := time.Now()
-					must.Get(p.PublishAll(x.Context(), tenEvents()))(x)
-					if took := time.Since(start); took > 2*time.Second {
-						x.Errorf("took %v, want the time of four attempts", took)
-					}
-					must.Do(x, p.Close(x.Context()))
-					close(opened)
-					time.Sleep(time.Minute)
-				}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 3, Do: fault.LoseReply})
-			})
+			runIn(t, name+" in "+method, orders, func(x *fixture) {
+				opened := make(chan struct{})
+				var p *fifo.Publisher
+				h := badHandler{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}), func() {}, func() {}}
+				if method == "Enabled" {
+					h.enabled = func() { breaks(opened, p) }
+				} else {
+					h.handle = func() { breaks(opened, p) }
+				}
+				p = x.publisher(func(o *fifo.Options) { o.Logger = slog.New(h) })
+				start := time.Now()
+				must.Get(p.PublishAll(x.Context(), tenEvents()))(x)
+				if took := time.Since(start); took > 2*time.Second {
+					x.Errorf("took %v, want the time of four attempts", took)
+				}
+				must.Do(x, p.Close(x.Context()))
+				close(opened)
+				time.Sleep(time.Minute)
+			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 3, Do: fault.LoseReply})
 		}
 	}
 }
@@ -140,11 +137,7 @@ func TestWarnsOncePerEpisode(t *testing.T) {
 				x.Helper()
 				x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
 				time.AfterFunc(100*time.Second, func() { x.srv.Set(fault.Plan{}) })
-				var all []fifo.Event
-				for i := range 50 {
-					all = append(all, event(fmt.Sprint("g", i), round))
-				}
-				must.Get(p.PublishAll(x.Context(), all))(x)
+				must.Get(p.PublishAll(x.Context(), each(50, round)))(x)
 				if n := book.count("WARN", text); n != lines || book.count("DEBUG", "attempt failed") < 100*round {
 					x.Errorf("%d lines %q in round %d, want %d:\n%.3000s", n, text, round, lines, book.String())
 				}

@@ -48,6 +48,13 @@ func (x *fixture) settled(pending []*fifo.PublishResult) []string {
 	return got
 }
 
+func (x *fixture) expectIdle(p *fifo.Publisher) {
+	x.Helper()
+	if !p.Idle() {
+		x.Error("the publisher is not idle")
+	}
+}
+
 func (x *fixture) expect(what string, want, got any) {
 	x.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -126,50 +133,48 @@ func TestALaneEnds(t *testing.T) {
 			"close":               func(_ context.CancelCauseFunc, closeLane func()) { closeLane() },
 			"context, then close": func(cancel context.CancelCauseFunc, closeLane func()) { cancel(errCancelled); closeLane() },
 		} {
-			t.Run(name+"/"+how, func(t *testing.T) {
-				bubble(t, orders, func(x *fixture) {
-					p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
-					ctx, cancel := context.WithCancelCause(x.Context())
-					defer cancel(nil)
-					l, closeLane := fifokit.OpenLane(p, ctx)
-					pending := x.enqueueTo(l, event("g", 1), event("g", 2), event("h", 1))
-					waits := make(chan error, 1)
-					go func() {
-						_, err := l.Enqueue(context.Background(), event("i", 1))
-						waits <- err
-					}()
-					time.Sleep(time.Second)
-					start := time.Now()
-					end(cancel, closeLane)
-					if how == "close" {
-						cancel(errCancelled)
-					}
-					want := []string{"unknown", "not sent", "unknown"}
-					if name == "throttled" {
-						want[0], want[2] = "not sent", "not sent"
-					}
-					x.expect("results", want, x.settled(pending))
-					if err := <-waits; !errors.Is(err, fifo.ErrNotSent) || !errors.Is(err, fifo.ErrBufferFull) {
-						x.Errorf("Enqueue without capacity: %v, want ErrNotSent, ErrBufferFull", err)
-					}
-					_, err := l.Enqueue(x.Context(), event("j", 1))
-					if !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, errCancelled) != (how != "close") {
-						x.Errorf("Enqueue after the end: %v, want ErrNotSent with the cause", err)
-					}
-					closeLane()
-					closeLane()
-					if took := time.Since(start); took != 0 || !p.Idle() || x.sent.inFlight() != 0 {
-						x.Errorf("closed after %v, idle: %t, %d requests in flight", took, p.Idle(), x.sent.inFlight())
-					}
-					x.srv.Set(fault.Plan{})
-					_, err = p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2), event("h", 1)})
-					if err != nil {
-						x.Errorf("the groups after the lane: %v", err)
-					}
-					time.Sleep(2 * time.Minute)
-					x.expect("queue", []string{"g/v1", "g/v2"}, x.queued("g"))
-				}, rule)
-			})
+			runIn(t, name+"/"+how, orders, func(x *fixture) {
+				p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
+				ctx, cancel := context.WithCancelCause(x.Context())
+				defer cancel(nil)
+				l, closeLane := fifokit.OpenLane(p, ctx)
+				pending := x.enqueueTo(l, event("g", 1), event("g", 2), event("h", 1))
+				waits := make(chan error, 1)
+				go func() {
+					_, err := l.Enqueue(context.Background(), event("i", 1))
+					waits <- err
+				}()
+				time.Sleep(time.Second)
+				start := time.Now()
+				end(cancel, closeLane)
+				if how == "close" {
+					cancel(errCancelled)
+				}
+				want := []string{"unknown", "not sent", "unknown"}
+				if name == "throttled" {
+					want[0], want[2] = "not sent", "not sent"
+				}
+				x.expect("results", want, x.settled(pending))
+				if err := <-waits; !errors.Is(err, fifo.ErrNotSent) || !errors.Is(err, fifo.ErrBufferFull) {
+					x.Errorf("Enqueue without capacity: %v, want ErrNotSent, ErrBufferFull", err)
+				}
+				_, err := l.Enqueue(x.Context(), event("j", 1))
+				if !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, errCancelled) != (how != "close") {
+					x.Errorf("Enqueue after the end: %v, want ErrNotSent with the cause", err)
+				}
+				closeLane()
+				closeLane()
+				if took := time.Since(start); took != 0 || !p.Idle() || x.sent.inFlight() != 0 {
+					x.Errorf("closed after %v, idle: %t, %d requests in flight", took, p.Idle(), x.sent.inFlight())
+				}
+				x.srv.Set(fault.Plan{})
+				_, err = p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2), event("h", 1)})
+				if err != nil {
+					x.Errorf("the groups after the lane: %v", err)
+				}
+				time.Sleep(2 * time.Minute)
+				x.expect("queue", []string{"g/v1", "g/v2"}, x.queued("g"))
+			}, rule)
 		}
 	}
 }
@@ -218,9 +223,7 @@ func TestCloseWithAnOpenLane(t *testing.T) {
 			x.Errorf("Enqueue after Close: %v, want ErrClosed", err)
 		}
 		closeLane()
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	}, slowSQS)
 	inBubble(t, orders, func(x *fixture) {
 		p := x.publisher()
@@ -233,9 +236,7 @@ func TestCloseWithAnOpenLane(t *testing.T) {
 		}
 		x.expect("results", []string{"unknown", "not sent"}, x.settled(pending))
 		closeLane()
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Minute})
 }
 

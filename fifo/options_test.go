@@ -2,10 +2,8 @@ package fifo_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -140,50 +138,43 @@ func TestClientWithoutUsableOptions(t *testing.T) {
 // invocation publishes eighty events in eight requests, each of which has a connection of its own.
 func invocation(x *fixture, p *fifo.Publisher, n int) time.Duration {
 	x.Helper()
-	var es []fifo.Event
-	for i := range 80 {
-		es = append(es, event(fmt.Sprint("g", i), n))
-	}
 	start := time.Now()
-	must.Get(p.PublishAll(x.Context(), es))(x)
+	must.Get(p.PublishAll(x.Context(), each(80, n)))(x)
 	return time.Since(start)
+}
+
+// onMortalConnections runs a test with a publisher that has published once, on connections that n kills.
+func onMortalConnections(t *testing.T, f func(x *fixture, p *fifo.Publisher, n *thawtest.Network)) {
+	bubble(t, orders, func(x *fixture) {
+		n := thawtest.New(x.T, x.srv)
+		x.sent.Client = sqs.New(x.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
+		p := x.publisher()
+		invocation(x, p, 1)
+		f(x, p, n)
+	})
 }
 
 // During a freeze all idle connections of the client break, and the client is not informed. After it no request waits for an
 // answer on one of them.
 func TestConnectionsThatDiedInAFreeze(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		x := newFixture(t, orders, nil)
-		t.Cleanup(x.srv.Close)
-		n := thawtest.New(t, x.srv)
-		x.sent.Client = sqs.New(x.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
-		p := x.publisher()
-		invocation(x, p, 1)
+	onMortalConnections(t, func(x *fixture, p *fifo.Publisher, n *thawtest.Network) {
 		n.Kill()
 		time.Sleep(time.Minute)
 		if took := invocation(x, p, 2); took != thawtest.Latency {
-			t.Errorf("after the freeze: took %s, want that of one answer", took)
+			x.Errorf("after the freeze: took %s, want that of one answer", took)
 		}
 	})
 }
 
 // Connections that die together while the publisher works cost one attempt, and not one for each: a standard queue gets three.
 func TestConnectionsThatDieTogether(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		x := newFixture(t, orders, nil)
-		t.Cleanup(x.srv.Close)
-		n := thawtest.New(t, x.srv)
-		x.sent.Client = sqs.New(x.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
-		p := x.publisher()
-		invocation(x, p, 1)
+	onMortalConnections(t, func(x *fixture, p *fifo.Publisher, n *thawtest.Network) {
 		n.Kill()
 		time.Sleep(time.Second)
 		before := p.Stats().Requests
-		must.Get(p.Publish(x.Context(), event("g", 2)))(t)
+		must.Get(p.Publish(x.Context(), event("g", 2)))(x)
 		if sent := p.Stats().Requests - before; sent != 2 {
-			t.Errorf("%d attempts, want the one that timed out and one more", sent)
+			x.Errorf("%d attempts, want the one that timed out and one more", sent)
 		}
 	})
 }

@@ -101,9 +101,7 @@ func TestCallsShareRequests(t *testing.T) {
 		if n := len(x.sizes()); n > calls/10+8 {
 			x.Errorf("%d requests for %d calls of an event each, want about %d", n, calls, calls/10)
 		}
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: 20 * time.Millisecond})
 }
 
@@ -111,9 +109,7 @@ func TestCallsShareRequests(t *testing.T) {
 func TestCallsTakeTurns(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 1 })
-		for n := range 1000 {
-			x.enqueue(p, event(fmt.Sprint("g", n), 1))
-		}
+		x.enqueue(p, each(1000, 1)...)
 		start := time.Now()
 		must.Get(p.PublishAll(x.Context(), []fifo.Event{event("all", 1)}))(x)
 		if took := time.Since(start); took > 3*time.Second {

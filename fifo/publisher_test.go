@@ -1,6 +1,7 @@
 package fifo_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
@@ -51,9 +52,7 @@ func TestPublishSendsTheEvent(t *testing.T) {
 			"blob":         {Type: "Binary", Binary: []byte{0, 1}},
 		}
 		x.expect("attributes", wantAttributes, m.Attributes)
-		if !p.Idle() {
-			x.Error("the publisher is not idle")
-		}
+		x.expectIdle(p)
 	})
 }
 
@@ -77,30 +76,23 @@ func TestBatching(t *testing.T) {
 		{name: "standard: one group fills a request", queue: standard, groups: 1, each: 20, sizes: []int{10, 10}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			queue := tt.queue
-			if queue == "" {
-				queue = orders
+		runIn(t, tt.name, cmp.Or(tt.queue, orders), func(x *fixture) {
+			p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
+			start := time.Now()
+			var pending []*fifo.PublishResult
+			for n := range tt.each {
+				for g := range tt.groups {
+					pd := must.Get(p.Enqueue(x.Context(), event(fmt.Sprint("g", g), n)))(x)
+					pending = append(pending, pd)
+				}
 			}
-			inBubble(t, queue, func(x *fixture) {
-				p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
-				start := time.Now()
-				var pending []*fifo.PublishResult
-				for n := range tt.each {
-					for g := range tt.groups {
-						pd := must.Get(p.Enqueue(x.Context(), event(fmt.Sprint("g", g), n)))(x)
-						pending = append(pending, pd)
-					}
-				}
-				for _, pd := range pending {
-					must.Get(pd.Get(x.Context()))(x)
-				}
-				if took := time.Since(start); took != tt.took {
-					x.Errorf("took %v, want %v", took, tt.took)
-				}
-				x.expect("entries by request", tt.sizes, x.sizes())
-			})
+			for _, pd := range pending {
+				must.Get(pd.Get(x.Context()))(x)
+			}
+			if took := time.Since(start); took != tt.took {
+				x.Errorf("took %v, want %v", took, tt.took)
+			}
+			x.expect("entries by request", tt.sizes, x.sizes())
 		})
 	}
 }
@@ -108,12 +100,8 @@ func TestBatching(t *testing.T) {
 func TestInFlightBoundsRequests(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxRequests = 3 })
-		es := make([]fifo.Event, 100)
-		for i := range es {
-			es[i] = event(fmt.Sprint("g", i), 1)
-		}
 		start := time.Now()
-		must.Get(p.PublishAll(x.Context(), es))(x)
+		must.Get(p.PublishAll(x.Context(), each(100, 1)))(x)
 		if x.sent.most != 3 {
 			x.Errorf("%d requests at once, want 3", x.sent.most)
 		}
@@ -151,12 +139,8 @@ func TestStandardQueue(t *testing.T) {
 func TestThrottledQueue(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		x.outage(time.Minute, fault.Rule{Do: fault.Error, Code: "RequestThrottled"})
-		es := make([]fifo.Event, 40)
-		for i := range es {
-			es[i] = event(fmt.Sprint("g", i), 1)
-		}
 		start := time.Now()
-		must.Get(x.publisher().PublishAll(x.Context(), es))(x)
+		must.Get(x.publisher().PublishAll(x.Context(), each(40, 1)))(x)
 		if took := time.Since(start); took < time.Minute || took > 66*time.Second {
 			x.Errorf("took %v, want the minute of throttling and a delay", took)
 		}

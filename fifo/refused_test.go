@@ -12,7 +12,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -57,47 +56,21 @@ func TestRefusedIsTheEventOnly(t *testing.T) {
 		{fault.Reset, "", "unknown", true},
 		{fault.DropEntries, "", "unknown", true},
 	} {
-		t.Run(fmt.Sprint(tt.do, " ", tt.code), func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
-				defer cancel()
-				_, err := x.publisher().Publish(ctx, event("g", 1))
-				got := reason(err)
-				if errors.Is(err, fifo.ErrRefused) {
-					got = "refused"
-				}
-				if n := x.sent.attemptsOf("g/v1"); got != tt.want || (n > 1) != tt.again {
-					x.Errorf("Publish: %v after %d attempts, want %s; again: %t", err, n, tt.want, tt.again)
-				}
-				if api, ok := errors.AsType[smithy.APIError](err); tt.code != "" && !tt.again && (!ok || api.ErrorCode() == "") {
-					x.Errorf("Publish: %v, want SQS's code in the chain", err)
-				}
-			}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: tt.do, Code: tt.code})
-		})
-	}
-}
-
-// A certificate, a missing answer and a panic say nothing of the event. So does a request of several entries that is refused for
-// one of them, until it is divided.
-func TestRefusedAfterADivision(t *testing.T) {
-	t.Parallel()
-	for code, want := range map[string]string{"InvalidMessageContents": "[1]", "InvalidParameterValue": "[]"} {
-		t.Run(code, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				f := &refusing{next: x.srv, status: 400, code: code, bad: "poison", most: 10}
-				p := must.Get(fifo.NewPublisher(testaws.SQS(f), x.url, "orders"))(x)
-				_, err := p.PublishAll(x.Context(), tenEvents(1))
-				refused := []int{}
-				for _, pe := range split(err) {
-					if errors.Is(pe, fifo.ErrRefused) {
-						refused = append(refused, pe.Index)
-					}
-				}
-				if got := fmt.Sprint(refused); got != want || len(split(err)) != 1 {
-					x.Errorf("refused: %s, want %s: %v", got, want, err)
-				}
-			})
-		})
+		runIn(t, fmt.Sprint(tt.do, " ", tt.code), orders, func(x *fixture) {
+			ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
+			defer cancel()
+			_, err := x.publisher().Publish(ctx, event("g", 1))
+			got := reason(err)
+			if errors.Is(err, fifo.ErrRefused) {
+				got = "refused"
+			}
+			if n := x.sent.attemptsOf("g/v1"); got != tt.want || (n > 1) != tt.again {
+				x.Errorf("Publish: %v after %d attempts, want %s; again: %t", err, n, tt.want, tt.again)
+			}
+			if api, ok := errors.AsType[smithy.APIError](err); tt.code != "" && !tt.again && (!ok || api.ErrorCode() == "") {
+				x.Errorf("Publish: %v, want SQS's code in the chain", err)
+			}
+		}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: tt.do, Code: tt.code})
 	}
 }
 
@@ -109,21 +82,19 @@ func TestNotRefusedWhereAnAttemptIsOpen(t *testing.T) {
 		"an entry":  {lost, {Op: "SendMessageBatch", Nth: 2, Times: 1000, Do: fault.FailEntries, Code: "InvalidMessageContents"}},
 		"a request": {lost, {Op: "SendMessageBatch", Nth: 2, Times: 1000, Do: fault.Error, Code: "InvalidMessageContents"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				p := x.publisher()
-				for range 2 { // the second call has an attempt of the first
-					_, err := p.Publish(x.Context(), event("g", 1))
-					if !errors.Is(err, fifo.ErrUnknownOutcome) || errors.Is(err, fifo.ErrRefused) {
-						x.Errorf("Publish: %v, want an unknown outcome and no refusal", err)
-					}
+		runIn(t, name, orders, func(x *fixture) {
+			p := x.publisher()
+			for range 2 { // the second call has an attempt of the first
+				_, err := p.Publish(x.Context(), event("g", 1))
+				if !errors.Is(err, fifo.ErrUnknownOutcome) || errors.Is(err, fifo.ErrRefused) {
+					x.Errorf("Publish: %v, want an unknown outcome and no refusal", err)
 				}
-				time.Sleep(10 * time.Minute) // nobody knows of an attempt
-				if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrNotSent) || !errors.Is(err, fifo.ErrRefused) {
-					x.Errorf("Publish: %v, want a refusal", err)
-				}
-			}, rules...)
-		})
+			}
+			time.Sleep(10 * time.Minute) // nobody knows of an attempt
+			if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrNotSent) || !errors.Is(err, fifo.ErrRefused) {
+				x.Errorf("Publish: %v, want a refusal", err)
+			}
+		}, rules...)
 	}
 }
 
@@ -148,16 +119,4 @@ func TestTooLargeWhereAnAttemptIsOpen(t *testing.T) {
 			x.Errorf("Publish: %v, want a refusal", err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Minute})
-}
-
-// Events behind one that is refused are not refused.
-func TestBehindARefusedEvent(t *testing.T) {
-	bubble(t, orders, func(x *fixture) {
-		_, err := x.publisher().PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2), event("h", 1)})
-		got := make(map[string]bool)
-		for _, pe := range split(err) {
-			got[pe.EventID] = errors.Is(pe, fifo.ErrRefused)
-		}
-		x.expect("refused", map[string]bool{"g/v1": true, "g/v2": false, "h/v1": true}, got)
-	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }

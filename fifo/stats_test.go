@@ -51,20 +51,17 @@ func TestStats(t *testing.T) {
 			_, _ = p.Publish(ctx, event("g", 1))
 		}, fifo.Stats{Failed: 1}, fault.Rule{}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			queue := orders
-			if tt.want.Unknown > 0 {
-				queue = standard // three attempts, and not those of five minutes
-			}
-			tt.faults.Op = "SendMessageBatch"
-			inBubble(t, queue, func(x *fixture) {
-				p := x.publisher()
-				tt.do(x, p)
-				synctest.Wait()
-				x.expect("stats", tt.want, p.Stats())
-			}, tt.faults)
-		})
+		queue := orders
+		if tt.want.Unknown > 0 {
+			queue = standard // three attempts, and not those of five minutes
+		}
+		tt.faults.Op = "SendMessageBatch"
+		runIn(t, tt.name, queue, func(x *fixture) {
+			p := x.publisher()
+			tt.do(x, p)
+			synctest.Wait()
+			x.expect("stats", tt.want, p.Stats())
+		}, tt.faults)
 	}
 }
 

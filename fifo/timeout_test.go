@@ -44,34 +44,30 @@ func (q *slowQueue) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestSlowQueue(t *testing.T) {
 	t.Parallel()
 	for _, queue := range []string{orders, standard} {
-		t.Run(queue, func(t *testing.T) {
-			bubble(t, queue, func(x *fixture) {
-				slow := &slowQueue{next: x.srv}
-				x.sent.Client = testaws.SQS(slow)
-				p := x.publisher()
-				for n, step := range []struct {
-					takes    time.Duration
-					attempts int
-				}{
-					{6 * time.Second, 2},  // 5 s, then 10 s
-					{6 * time.Second, 1},  // 10 s
-					{19 * time.Second, 2}, // 10 s, then 20 s
-					{time.Second, 1},      // 20 s
-					{6 * time.Second, 2},  // 5 s again
-				} {
-					slow.takes.Store(int64(step.takes))
-					if r, err := p.Publish(x.Context(), event("g", n)); err != nil || r.Attempts != step.attempts {
-						x.Errorf("step %d: %+v, %v, want success by attempt %d", n, r, err, step.attempts)
-					}
+		runIn(t, queue, queue, func(x *fixture) {
+			slow := &slowQueue{next: x.srv}
+			x.sent.Client = testaws.SQS(slow)
+			p := x.publisher()
+			for n, step := range []struct {
+				takes    time.Duration
+				attempts int
+			}{
+				{6 * time.Second, 2},  // 5 s, then 10 s
+				{6 * time.Second, 1},  // 10 s
+				{19 * time.Second, 2}, // 10 s, then 20 s
+				{time.Second, 1},      // 20 s
+				{6 * time.Second, 2},  // 5 s again
+			} {
+				slow.takes.Store(int64(step.takes))
+				if r, err := p.Publish(x.Context(), event("g", n)); err != nil || r.Attempts != step.attempts {
+					x.Errorf("step %d: %+v, %v, want success by attempt %d", n, r, err, step.attempts)
 				}
-				want := 5 // a FIFO queue recognises the copies
-				if queue == standard {
-					want = 8
-				}
-				if n := len(x.queued("g")); n != want {
-					x.Errorf("%d messages, want %d", n, want)
-				}
-			})
+			}
+			want := 5 // a FIFO queue recognises the copies
+			if queue == standard {
+				want = 8
+			}
+			x.expect("messages", want, len(x.queued("g")))
 		})
 	}
 }
@@ -90,9 +86,7 @@ func TestAfterAnOutageWithoutAnswers(t *testing.T) {
 				return x.srv.RoundTrip(r)
 			}))
 			p := x.publisher()
-			for n := range 100 {
-				x.enqueue(p, event(fmt.Sprint("g", n), 1))
-			}
+			x.enqueue(p, each(100, 1)...)
 			time.Sleep(outage + time.Second)
 			start := time.Now()
 			if _, err := p.Publish(x.Context(), event("fresh", 1)); err != nil || time.Since(start) > 20*time.Second {
@@ -172,28 +166,26 @@ func (c *hangingClient) SendMessageBatch(ctx context.Context, _ *sqs.SendMessage
 func TestTimeoutsStayInTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{time.Second, 5 * time.Second, 40 * time.Second, time.Minute} {
-		t.Run(timeout.String(), func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				c := &hangingClient{Client: x.sqs}
-				x.sent.Client = c
-				p := x.publisher(func(o *fifo.Options) { fifo.SetAttemptTimeout(o, timeout) })
-				if _, err := p.Publish(x.Context(), event("g", 1)); reason(err) != "unknown" {
-					x.Errorf("Publish: %v, want an unknown outcome", err)
+		runIn(t, timeout.String(), orders, func(x *fixture) {
+			c := &hangingClient{Client: x.sqs}
+			x.sent.Client = c
+			p := x.publisher(func(o *fifo.Options) { fifo.SetAttemptTimeout(o, timeout) })
+			if _, err := p.Publish(x.Context(), event("g", 1)); reason(err) != "unknown" {
+				x.Errorf("Publish: %v, want an unknown outcome", err)
+			}
+			want := timeout
+			for i, got := range c.timeout {
+				if end := c.began[i] + got; end > 290*time.Second || got < min(timeout, 5*time.Second) {
+					x.Errorf("attempt %d has %v and ends at %v, want 290s at the latest and its timeout at least", i, got, end)
 				}
-				want := timeout
-				for i, got := range c.timeout {
-					if end := c.began[i] + got; end > 290*time.Second || got < min(timeout, 5*time.Second) {
-						x.Errorf("attempt %d has %v and ends at %v, want 290s at the latest and its timeout at least", i, got, end)
-					}
-					if left := 290*time.Second - c.began[i]; got != min(want, left) {
-						x.Errorf("attempt %d, begun at %v, has %v, want %v", i, c.began[i], got, min(want, left))
-					}
-					want = max(timeout, min(2*want, 20*time.Second))
+				if left := 290*time.Second - c.began[i]; got != min(want, left) {
+					x.Errorf("attempt %d, begun at %v, has %v, want %v", i, c.began[i], got, min(want, left))
 				}
-				if n := len(c.began); n < 4 {
-					x.Errorf("%d attempts, want some", n)
-				}
-			})
+				want = max(timeout, min(2*want, 20*time.Second))
+			}
+			if n := len(c.began); n < 4 {
+				x.Errorf("%d attempts, want some", n)
+			}
 		})
 	}
 }
@@ -211,23 +203,18 @@ func TestCopiesOnAStandardQueue(t *testing.T) {
 		{fault.Rule{Nth: 1, Times: 2, Do: fault.LoseReply}, "", 3},
 		{fault.Rule{Nth: 1, Times: 20, Do: fault.FailEntries}, "", 1},
 	} {
-		t.Run(fmt.Sprintf("%v/%d", tt.fault.Do, tt.fault.Times), func(t *testing.T) {
-			t.Parallel()
-			tt.fault.Op = "SendMessageBatch"
-			inBubble(t, standard, func(x *fixture) {
-				_, err := x.publisher().Publish(x.Context(), event("g", 1))
-				if reason(err) != tt.want || tt.want == "" && err != nil {
-					x.Errorf("Publish: %v, want %q", err, tt.want)
-				}
-				if tt.want != "" && errors.Is(err, fifo.ErrNotSent) {
-					x.Errorf("Publish: %v, want no ErrNotSent", err)
-				}
-				time.Sleep(10 * time.Minute)
-				if n := len(x.queued("g")); n != tt.copies {
-					x.Errorf("%d copies, want %d", n, tt.copies)
-				}
-			}, tt.fault)
-		})
+		tt.fault.Op = "SendMessageBatch"
+		runIn(t, fmt.Sprintf("%v/%d", tt.fault.Do, tt.fault.Times), standard, func(x *fixture) {
+			_, err := x.publisher().Publish(x.Context(), event("g", 1))
+			if reason(err) != tt.want || tt.want == "" && err != nil {
+				x.Errorf("Publish: %v, want %q", err, tt.want)
+			}
+			if tt.want != "" && errors.Is(err, fifo.ErrNotSent) {
+				x.Errorf("Publish: %v, want no ErrNotSent", err)
+			}
+			time.Sleep(10 * time.Minute)
+			x.expect("copies", tt.copies, len(x.queued("g")))
+		}, tt.fault)
 	}
 }
 
@@ -248,9 +235,7 @@ func TestWindowStartsWithTheFirstUnknownOutcome(t *testing.T) {
 		if err != nil || r.Attempts < 10 {
 			x.Errorf("Publish: %+v, %v, want success after 400 s", r, err)
 		}
-		if n := len(x.queued("g")); n != 1 {
-			x.Errorf("%d copies, want 1", n)
-		}
+		x.expect("copies", 1, len(x.queued("g")))
 	})
 	inBubble(t, orders, func(x *fixture) {
 		failThenLose(x)
@@ -268,11 +253,7 @@ func TestLongOutageIsLogged(t *testing.T) {
 		x.outage(10*time.Minute+30*time.Second, fault.Rule{Do: fault.Error, Code: "RequestThrottled"})
 		var book logBook
 		p := x.publisher(book.option)
-		var es []fifo.Event
-		for n := range 30 {
-			es = append(es, event(fmt.Sprint("g", n), n))
-		}
-		must.Get(p.PublishAll(x.Context(), es))(x)
+		must.Get(p.PublishAll(x.Context(), each(30, 1)))(x)
 		if n := book.count("WARN", "no attempt has succeeded"); n < 9 || n > 10 {
 			x.Errorf("%d lines in ten minutes, want one a minute: %s", n, book.String())
 		}

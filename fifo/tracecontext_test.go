@@ -107,11 +107,9 @@ func TestCarry(t *testing.T) {
 		{"two hooks", event("g", 1), []fifo.Carry{{TraceParent: "first"}, allContext}, fifo.Carry{TraceHeader: traceHeader, TraceParent: "first"}},
 	} {
 		for _, queue := range []string{orders, standard} {
-			t.Run(tt.name+" "+queue, func(t *testing.T) {
-				bubble(t, queue, func(x *fixture) {
-					must.Get(x.publisher(carrying(tt.carry...)).Publish(x.Context(), tt.event))(x)
-					x.expect("carried", tt.want, x.carriedBy(tt.event.ID))
-				})
+			runIn(t, tt.name+" "+queue, queue, func(x *fixture) {
+				must.Get(x.publisher(carrying(tt.carry...)).Publish(x.Context(), tt.event))(x)
+				x.expect("carried", tt.want, x.carriedBy(tt.event.ID))
 			})
 		}
 	}
@@ -135,34 +133,32 @@ func TestCarryAtTheLongestMessage(t *testing.T) {
 		{"the smallest of a queue", map[string]string{"MaximumMessageSize": "1024"}, true, 1024, 1024},
 		{"not known", map[string]string{"MaximumMessageSize": "2048"}, false, 1024, 2048},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, "unused", func(x *fixture) {
-				x.url = testaws.Queue(x, x.sqs, orders, tt.attrs)
-				p := must.Get(fifo.NewPublisher(limitClient{x.sent, tt.known}, x.url, "orders", carrying(allContext)))(x)
-				_, _ = p.Publish(x.Context(), sized("first", 1025)) // has the limit read
-				time.Sleep(time.Second)
-				for bytes, want := range map[int]fifo.Carry{
-					tt.room - parentBytes - stateBytes - 1: allContext,
-					tt.room - parentBytes - stateBytes:     allContext,
-					tt.room - parentBytes - stateBytes + 1: parentOnly,
-					tt.room - parentBytes - 1:              parentOnly,
-					tt.room - parentBytes:                  parentOnly,
-					tt.room - parentBytes + 1:              headerOnly,
-					tt.most - 1:                            headerOnly,
-					tt.most:                                headerOnly,
-				} {
-					e := sized(fmt.Sprint("g", bytes), bytes)
-					if _, err := p.Publish(x.Context(), e); err != nil {
-						x.Errorf("%d bytes: %v", bytes, err)
-					}
-					if diff := cmp.Diff(want, x.carriedBy(e.ID)); diff != "" {
-						x.Errorf("%d bytes, carried (-want +got):\n%s", bytes, diff)
-					}
+		runIn(t, tt.name, "unused", func(x *fixture) {
+			x.url = testaws.Queue(x, x.sqs, orders, tt.attrs)
+			p := must.Get(fifo.NewPublisher(limitClient{x.sent, tt.known}, x.url, "orders", carrying(allContext)))(x)
+			_, _ = p.Publish(x.Context(), sized("first", 1025)) // has the limit read
+			time.Sleep(time.Second)
+			for bytes, want := range map[int]fifo.Carry{
+				tt.room - parentBytes - stateBytes - 1: allContext,
+				tt.room - parentBytes - stateBytes:     allContext,
+				tt.room - parentBytes - stateBytes + 1: parentOnly,
+				tt.room - parentBytes - 1:              parentOnly,
+				tt.room - parentBytes:                  parentOnly,
+				tt.room - parentBytes + 1:              headerOnly,
+				tt.most - 1:                            headerOnly,
+				tt.most:                                headerOnly,
+			} {
+				e := sized(fmt.Sprint("g", bytes), bytes)
+				if _, err := p.Publish(x.Context(), e); err != nil {
+					x.Errorf("%d bytes: %v", bytes, err)
 				}
-				if _, err := p.Publish(x.Context(), sized("h", tt.most+1)); tt.known == (len(testaws.Fields(err)) == 0) {
-					x.Errorf("%d bytes: %v", tt.most+1, err)
+				if diff := cmp.Diff(want, x.carriedBy(e.ID)); diff != "" {
+					x.Errorf("%d bytes, carried (-want +got):\n%s", bytes, diff)
 				}
-			})
+			}
+			if _, err := p.Publish(x.Context(), sized("h", tt.most+1)); tt.known == (len(testaws.Fields(err)) == 0) {
+				x.Errorf("%d bytes: %v", tt.most+1, err)
+			}
 		})
 	}
 }

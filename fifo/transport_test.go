@@ -77,24 +77,22 @@ func TestErrorThatLooksLikeNoConnection(t *testing.T) {
 			return refuse(r)
 		}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				x.sent.Client = testaws.SQS(roundTripper(func(r *http.Request) (*http.Response, error) { return tt.do(x, r) }))
-				ctx, cancel := context.WithTimeout(x.Context(), 10*time.Second)
-				defer cancel()
-				if _, err := x.publisher().PublishAll(ctx, []fifo.Event{event("g", 1)}); reason(err) != "unknown" {
-					x.Errorf("PublishAll: %v, want an unknown outcome", err)
-				}
-			})
+		runIn(t, tt.name, orders, func(x *fixture) {
+			x.sent.Client = testaws.SQS(roundTripper(func(r *http.Request) (*http.Response, error) { return tt.do(x, r) }))
+			ctx, cancel := context.WithTimeout(x.Context(), 10*time.Second)
+			defer cancel()
+			if _, err := x.publisher().PublishAll(ctx, []fifo.Event{event("g", 1)}); reason(err) != "unknown" {
+				x.Errorf("PublishAll: %v, want an unknown outcome", err)
+			}
 		})
 	}
 }
 
 // withCredentials returns a client whose fetches of credentials fail where provide does.
-func withCredentials(c *sqs.Client, provide func() error) *sqs.Client {
+func withCredentials(c *sqs.Client, provide func(context.Context) error) *sqs.Client {
 	return sqs.New(c.Options(), func(o *sqs.Options) {
-		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, provide()
+		o.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, provide(ctx)
 		})
 	})
 }
@@ -105,7 +103,7 @@ func TestNoCredentials(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
 		noCredentials := &smithy.GenericAPIError{Code: "InternalFailure"} // of the service that gives them, and not of SQS
 		var there atomic.Bool
-		x.sent.Client = withCredentials(x.sqs, func() error {
+		x.sent.Client = withCredentials(x.sqs, func(context.Context) error {
 			if there.Load() {
 				return nil
 			}
@@ -150,17 +148,14 @@ func TestForeignClient(t *testing.T) {
 // A fetch of credentials that the caller ends says nothing about the next one.
 func TestCancelledCredentials(t *testing.T) {
 	bubble(t, orders, func(x *fixture) {
-		slow := sqs.New(x.sqs.Options(), func(o *sqs.Options) {
-			o.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-				select {
-				case <-time.After(time.Second):
-					return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-				case <-ctx.Done():
-					return aws.Credentials{}, ctx.Err()
-				}
-			})
+		x.sent.Client = withCredentials(x.sqs, func(ctx context.Context) error {
+			select {
+			case <-time.After(time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		})
-		x.sent.Client = slow
 		p := x.publisher()
 		for n := range 100 {
 			ctx, cancel := context.WithTimeout(x.Context(), 100*time.Millisecond)
@@ -170,7 +165,7 @@ func TestCancelledCredentials(t *testing.T) {
 			cancel()
 		}
 		failed := false
-		x.sent.Client = withCredentials(x.sqs, func() error {
+		x.sent.Client = withCredentials(x.sqs, func(context.Context) error {
 			if !failed {
 				failed = true
 				return errors.New("once")
@@ -218,18 +213,16 @@ func answer(r *http.Request, status int, code string, now time.Time) *http.Respo
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"InvalidSignature", "InvalidSignatureException", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "RequestExpired"} {
-		t.Run(code, func(t *testing.T) {
-			bubble(t, orders, func(x *fixture) {
-				c := &clock{next: x.srv, ahead: 10 * time.Minute, code: code}
-				x.sent.Client = testaws.SQS(c)
-				p := x.publisher()
-				for n, ahead := range []time.Duration{10 * time.Minute, -time.Hour, 0} {
-					c.ahead = ahead
-					if r, err := p.Publish(x.Context(), event("g", n)); err != nil || r.Attempts != 2 {
-						x.Errorf("clock off by %v: %+v, %v, want success by the second attempt", ahead, r, err)
-					}
+		runIn(t, code, orders, func(x *fixture) {
+			c := &clock{next: x.srv, ahead: 10 * time.Minute, code: code}
+			x.sent.Client = testaws.SQS(c)
+			p := x.publisher()
+			for n, ahead := range []time.Duration{10 * time.Minute, -time.Hour, 0} {
+				c.ahead = ahead
+				if r, err := p.Publish(x.Context(), event("g", n)); err != nil || r.Attempts != 2 {
+					x.Errorf("clock off by %v: %+v, %v, want success by the second attempt", ahead, r, err)
 				}
-			})
+			}
 		})
 	}
 	inBubble(t, orders, func(x *fixture) {

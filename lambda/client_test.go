@@ -3,6 +3,7 @@ package lambda
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -204,24 +207,17 @@ func TestFunctionOfTheREADME(t *testing.T) {
 	defer srv.Close()
 	ts := httptest.NewServer(srv)
 	defer ts.Close()
-	x := &fixture{T: t, srv: srv, arn: standardARN, c: sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: &ts.URL, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-		}),
-	})}
-	x.url, x.dlq = x.create("jobs", map[string]string{"VisibilityTimeout": "180"}), x.create("jobs-dlq", nil)
+	x := &fixture{T: t, srv: srv, arn: standardARN, c: testaws.SQS(http.DefaultTransport, func(o *sqs.Options) { o.BaseEndpoint = &ts.URL })}
+	x.createQueues("")
 	x.redrive(5)
 	x.send("later", "bad", "good")
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var output logBook
-	f, err := runtimeapi.Start(ctx, os.Args[0], func(o *runtimeapi.Options) {
+	f := must.Get(runtimeapi.Start(ctx, os.Args[0], func(o *runtimeapi.Options) {
 		o.Env, o.Timeout, o.Stderr = []string{mode + "=delays and rejects", "AWS_ENDPOINT_URL=" + ts.URL}, 30*time.Second, &output
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	mapping, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -43,11 +41,7 @@ func broken(do fault.Rule) []fault.Rule {
 // TestDroppedAttributesAreLogged: a copy that the dead-letter queue has no room for goes there without the host's attributes.
 func TestDroppedAttributesAreLogged(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
-		if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
-			QueueUrl: &x.dlq, Attributes: map[string]string{"MaximumMessageSize": "2048"},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		x.set(x.dlq, "MaximumMessageSize", "2048")
 		x.send(strings.Repeat("x", 2048))
 		if got := x.failed(x.wrap(fails(sqsonce.Reject(errTest))), 30*time.Second, x.receive()); got != "" || len(x.srv.Messages(x.dlq)) != 1 {
 			t.Errorf("failed %.10q, want none, and the message in the dead-letter queue", got)

@@ -41,14 +41,12 @@ func TestDelays(t *testing.T) {
 		{"lease lost: not changed for RetryAfter either", fails(sqsonce.RetryAfter(time.Second, sqsonce.ErrLeaseLost)), visibility},
 		{"success: not changed", fails(nil), visibility},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			withQueue(t, false, nil, func(x *fixture) {
-				x.send("1")
-				x.failed(x.wrap(tt.h), 30*time.Second, x.receive())
-				if got := x.visibleIn()["1"]; got != tt.want {
-					t.Errorf("visible in %v, want %v\n%s", got, tt.want, &x.log)
-				}
-			})
+		runWithQueue(t, tt.name, false, nil, func(x *fixture) {
+			x.send("1")
+			x.failed(x.wrap(tt.h), 30*time.Second, x.receive())
+			if got := x.visibleIn()["1"]; got != tt.want {
+				x.Errorf("visible in %v, want %v\n%s", got, tt.want, &x.log)
+			}
 		})
 	}
 }
@@ -143,31 +141,29 @@ func TestDelayFaults(t *testing.T) {
 		{"GetQueueUrl is not allowed", fault.Rule{Op: opURL, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}, all, "made from its ARN"},
 		{"GetQueueUrl fails", fault.Rule{Op: opURL, Prob: 1, Do: fault.Error, Code: "QueueDoesNotExist"}, none, "URL is not known"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			withQueue(t, false, []fault.Rule{tt.rule}, func(x *fixture) {
-				x.send("1", "2", "3")
-				f := x.wrap(byBody(handlers{"1": fails(errTest), "2": fails(errTest)}))
-				e := x.receive()
-				at := time.Now()
-				if got := x.failed(f, 30*time.Second, e); got != "1 2" {
-					t.Errorf("failed: got %q, want 1 2", got)
+		runWithQueue(t, tt.name, false, []fault.Rule{tt.rule}, func(x *fixture) {
+			x.send("1", "2", "3")
+			f := x.wrap(byBody(handlers{"1": fails(errTest), "2": fails(errTest)}))
+			e := x.receive()
+			at := time.Now()
+			if got := x.failed(f, 30*time.Second, e); got != "1 2" {
+				x.Errorf("failed: got %q, want 1 2", got)
+			}
+			got := x.visibleIn()
+			for body := range got {
+				got[body] += time.Since(at) // the SDK's retries take time
+			}
+			for body, want := range tt.want {
+				if d := got[body] - want; d < 0 || d > callTimeout {
+					x.Errorf("%s: visible in %v, want %v", body, got[body], want)
 				}
-				got := x.visibleIn()
-				for body := range got {
-					got[body] += time.Since(at) // the SDK's retries take time
-				}
-				for body, want := range tt.want {
-					if d := got[body] - want; d < 0 || d > callTimeout {
-						t.Errorf("%s: visible in %v, want %v", body, got[body], want)
-					}
-				}
-				if x.log.count(tt.log) == 0 {
-					t.Errorf("the log does not say %q:\n%s", tt.log, &x.log)
-				}
-				if noResult := "no result for some"; tt.log != noResult && x.log.count(noResult) > 0 {
-					t.Errorf("the log says %q:\n%s", noResult, &x.log)
-				}
-			})
+			}
+			if x.log.count(tt.log) == 0 {
+				x.Errorf("the log does not say %q:\n%s", tt.log, &x.log)
+			}
+			if noResult := "no result for some"; tt.log != noResult && x.log.count(noResult) > 0 {
+				x.Errorf("the log says %q:\n%s", noResult, &x.log)
+			}
 		})
 	}
 }

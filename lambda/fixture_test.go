@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,8 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -36,28 +37,31 @@ func withQueue(t *testing.T, fifo bool, faults []fault.Rule, f func(*fixture), o
 	synctest.Test(t, func(t *testing.T) {
 		srv := memsqs.New(append(optFns, func(o *memsqs.Options) { o.Faults = fault.Plan{Seed: 1, Rules: faults} })...)
 		defer srv.Close()
-		x := &fixture{T: t, srv: srv, arn: standardARN, c: sqs.New(sqs.Options{
-			Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: srv},
-			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-				return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-			}),
-		})}
-		suffix, attrs := "", map[string]string{"VisibilityTimeout": "180"}
+		x := &fixture{T: t, srv: srv, arn: standardARN, c: testaws.SQS(srv)}
+		suffix := ""
 		if fifo {
-			suffix, x.arn, attrs["FifoQueue"] = ".fifo", fifoARN, "true"
+			suffix, x.arn = ".fifo", fifoARN
 		}
-		x.url, x.dlq = x.create("jobs"+suffix, attrs), x.create("jobs-dlq"+suffix, attrs)
+		x.createQueues(suffix)
 		f(x)
 	})
 }
 
-func (x *fixture) create(name string, attrs map[string]string) string {
+// runWithQueue is a subtest of withQueue.
+func runWithQueue(t *testing.T, name string, fifo bool, faults []fault.Rule, f func(*fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { withQueue(t, fifo, faults, f) })
+}
+
+func (x *fixture) createQueues(suffix string) {
+	attrs := map[string]string{"VisibilityTimeout": "180"}
+	x.url, x.dlq = testaws.Queue(x, x.c, "jobs"+suffix, attrs), testaws.Queue(x, x.c, "jobs-dlq"+suffix, attrs)
+}
+
+// set sets an attribute of a queue.
+func (x *fixture) set(url, name, value string) {
 	x.Helper()
-	out, err := x.c.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attrs})
-	if err != nil {
-		x.Fatalf("CreateQueue: %v", err)
-	}
-	return *out.QueueUrl
+	must.Get(x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{name: value}}))(x)
 }
 
 // send sends bodies. On a FIFO queue a body begins with its group.
@@ -68,9 +72,7 @@ func (x *fixture) send(bodies ...string) {
 		if strings.HasSuffix(x.arn, ".fifo") {
 			in.MessageGroupId, in.MessageDeduplicationId = aws.String(b[:1]), &b
 		}
-		if _, err := x.c.SendMessage(context.Background(), in); err != nil {
-			x.Fatalf("SendMessage: %v", err)
-		}
+		must.Get(x.c.SendMessage(context.Background(), in))(x)
 	}
 }
 
@@ -79,13 +81,10 @@ func (x *fixture) receive() events.SQSEvent {
 	x.Helper()
 	var e events.SQSEvent
 	for {
-		out, err := x.c.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{
+		out := must.Get(x.c.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{
 			QueueUrl: &x.url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"},
 			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
-		})
-		if err != nil {
-			x.Fatalf("ReceiveMessage: %v", err)
-		}
+		}))(x)
 		if len(out.Messages) == 0 {
 			return e
 		}

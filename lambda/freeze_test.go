@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,9 +9,8 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -30,12 +28,7 @@ func TestAcquiresAreReleasedInTheMargin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := memdynamodb.New()
 		defer srv.Close()
-		client := dynamodb.New(dynamodb.Options{
-			Region: "us-east-1", BaseEndpoint: aws.String("http://dynamodb.local"), HTTPClient: &http.Client{Transport: srv},
-			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-			}),
-		})
+		client := testaws.DynamoDB(srv)
 		must.Do(t, dynamostore.CreateTable(t.Context(), client, "dedup"))
 		store := must.Get(dynamostore.New(client, "dedup"))(t)
 		o := must.Get(dedup.New(store, "billing", func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock }))(t)
@@ -77,26 +70,24 @@ func TestConnectionsThatDiedInTheFreeze(t *testing.T) {
 		"dead-letter queue": {reject, reject},
 		"queue URL":         {reject, retry},
 	} {
-		t.Run(name, func(t *testing.T) {
-			withQueue(t, false, nil, func(x *fixture) {
-				n := thawtest.New(x.T, x.srv)
-				client := sqs.New(x.c.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
-				i := 0
-				f := x.wrap(func(context.Context, *sqsonce.Message) error { return errs[i] }, func(o *Options) { o.Client = client })
-				x.send("1", "2", "3") // nobody deletes them: both invocations get all three
-				for i = range errs {
-					start := time.Now()
-					x.failed(f, 30*time.Second, x.receive())
-					if took := time.Since(start); took > 10*thawtest.Latency {
-						t.Errorf("invocation %d took %s", i, took)
-					}
-					n.Kill()
-					time.Sleep(10 * time.Minute) // frozen
+		runWithQueue(t, name, false, nil, func(x *fixture) {
+			n := thawtest.New(x.T, x.srv)
+			client := sqs.New(x.c.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
+			i := 0
+			f := x.wrap(func(context.Context, *sqsonce.Message) error { return errs[i] }, func(o *Options) { o.Client = client })
+			x.send("1", "2", "3") // nobody deletes them: both invocations get all three
+			for i = range errs {
+				start := time.Now()
+				x.failed(f, 30*time.Second, x.receive())
+				if took := time.Since(start); took > 10*thawtest.Latency {
+					x.Errorf("invocation %d took %s", i, took)
 				}
-				if got := x.log.count("not changed") + x.log.count("not sent"); got != 0 {
-					t.Errorf("%d calls failed, want none:\n%s", got, &x.log)
-				}
-			})
+				n.Kill()
+				time.Sleep(10 * time.Minute) // frozen
+			}
+			if got := x.log.count("not changed") + x.log.count("not sent"); got != 0 {
+				x.Errorf("%d calls failed, want none:\n%s", got, &x.log)
+			}
 		})
 	}
 }

@@ -164,52 +164,50 @@ func TestEndOfEveryHandler(t *testing.T) {
 			want: sqsonce.Return{Delay: -1}, outcomes: map[sqsonce.OutcomeKind]int{sqsonce.OutcomeAbandoned: 1},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			withQueue(t, false, nil, func(x *fixture) {
-				x.send("a", "ok")
-				var book hookBook
-				f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
-					if m.Body == "ok" {
-						return nil
-					}
-					sqsonce.OnSettled(ctx, func(bool) { book.step("settled") })
-					return tc.h(ctx, m)
-				}, book.option, func(o *Options) {
-					o.Margin = 2 * time.Second
-					if tc.set != nil {
-						tc.set(o)
-					}
-				})
-				e := x.receive()
-				id := e.Records[0].MessageId
-				begun := time.Now()
-				x.failed(f, 20*time.Second, e)
-				want := tc.outcomes
-				if want == nil {
-					want = map[sqsonce.OutcomeKind]int{tc.want.Outcome: 1}
+		runWithQueue(t, name, false, nil, func(x *fixture) {
+			x.send("a", "ok")
+			var book hookBook
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body == "ok" {
+					return nil
 				}
-				want[sqsonce.OutcomeDone]++
-				r := book.wantOutcomes(t, tc.sent, want)
-				if r.QueueARN != standardARN || r.Elapsed != time.Since(begun) || r.Remaining != 20*time.Second-r.Elapsed || r.Err != nil {
-					t.Errorf("report %+v", r)
-				}
-				time.Sleep(2 * time.Hour) // what was abandoned returns
-				book.wantOutcomes(t, tc.sent, want)
-
-				got, text := book.ends[id], ""
-				if got.Err != nil {
-					text = got.Err.Error()
-				}
-				if got.Err = nil; got != tc.want || text != tc.text {
-					t.Errorf("got %+v with error %q, want %+v with %q", got, text, tc.want, tc.text)
-				}
-				if end, settled := slices.Index(book.steps, "End "+id+" "+got.Outcome.String()), slices.Index(book.steps, "settled"); end < 0 || settled < end {
-					t.Errorf("steps: %q, want the end before the message is settled", book.steps)
-				}
-				if i := slices.IndexFunc(book.starts, func(d sqsonce.Delivery) bool { return d.Message.ID == id }); !book.starts[i].Received.Equal(begun) || book.starts[i].Run != 1 {
-					t.Errorf("Start got %+v", book.starts[i])
+				sqsonce.OnSettled(ctx, func(bool) { book.step("settled") })
+				return tc.h(ctx, m)
+			}, book.option, func(o *Options) {
+				o.Margin = 2 * time.Second
+				if tc.set != nil {
+					tc.set(o)
 				}
 			})
+			e := x.receive()
+			id := e.Records[0].MessageId
+			begun := time.Now()
+			x.failed(f, 20*time.Second, e)
+			want := tc.outcomes
+			if want == nil {
+				want = map[sqsonce.OutcomeKind]int{tc.want.Outcome: 1}
+			}
+			want[sqsonce.OutcomeDone]++
+			r := book.wantOutcomes(x.T, tc.sent, want)
+			if r.QueueARN != standardARN || r.Elapsed != time.Since(begun) || r.Remaining != 20*time.Second-r.Elapsed || r.Err != nil {
+				x.Errorf("report %+v", r)
+			}
+			time.Sleep(2 * time.Hour) // what was abandoned returns
+			book.wantOutcomes(x.T, tc.sent, want)
+
+			got, text := book.ends[id], ""
+			if got.Err != nil {
+				text = got.Err.Error()
+			}
+			if got.Err = nil; got != tc.want || text != tc.text {
+				x.Errorf("got %+v with error %q, want %+v with %q", got, text, tc.want, tc.text)
+			}
+			if end, settled := slices.Index(book.steps, "End "+id+" "+got.Outcome.String()), slices.Index(book.steps, "settled"); end < 0 || settled < end {
+				x.Errorf("steps: %q, want the end before the message is settled", book.steps)
+			}
+			if i := slices.IndexFunc(book.starts, func(d sqsonce.Delivery) bool { return d.Message.ID == id }); !book.starts[i].Received.Equal(begun) || book.starts[i].Run != 1 {
+				x.Errorf("Start got %+v", book.starts[i])
+			}
 		})
 	}
 }

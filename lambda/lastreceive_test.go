@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -18,12 +19,13 @@ import (
 // redrive gives the queue a redrive policy to its dead-letter queue.
 func (x *fixture) redrive(maxReceives int) {
 	x.Helper()
-	policy := fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, strings.Replace(x.arn, ":jobs", ":jobs-dlq", 1), maxReceives)
-	if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
-		QueueUrl: &x.url, Attributes: map[string]string{"RedrivePolicy": policy},
-	}); err != nil {
-		x.Fatal(err)
-	}
+	x.redriveTo("jobs-dlq", maxReceives)
+}
+
+func (x *fixture) redriveTo(dlq string, maxReceives int) {
+	x.Helper()
+	policy := `{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`
+	x.set(x.url, "RedrivePolicy", fmt.Sprintf(policy, strings.Replace(x.arn, ":jobs", ":"+dlq, 1), maxReceives))
 }
 
 // dead returns the bodies in the dead-letter queue with the reasons that the host gave, in order.
@@ -42,9 +44,7 @@ func (x *fixture) deleteOthers(e events.SQSEvent, failed string) {
 		if strings.Contains(failed, r.Body) {
 			continue
 		}
-		if _, err := x.c.DeleteMessage(context.Background(), &sqs.DeleteMessageInput{QueueUrl: &x.url, ReceiptHandle: &r.ReceiptHandle}); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(x.c.DeleteMessage(context.Background(), &sqs.DeleteMessageInput{QueueUrl: &x.url, ReceiptHandle: &r.ReceiptHandle}))(x)
 	}
 }
 
@@ -173,39 +173,37 @@ func TestOnlyFailuresAreDeadLettered(t *testing.T) {
 			o.Client, o.DeadLetterQueue, o.Backoff = nil, "", nil
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			withQueue(t, !tt.standard, tt.faults, func(x *fixture) {
-				switch {
-				case tt.receives == 0:
-					x.redrive(1)
-				case tt.receives > 0:
-					x.redrive(tt.receives)
+		runWithQueue(t, name, !tt.standard, tt.faults, func(x *fixture) {
+			switch {
+			case tt.receives == 0:
+				x.redrive(1)
+			case tt.receives > 0:
+				x.redrive(tt.receives)
+			}
+			x.send("a1", "a2")
+			var r runs
+			// Another group, or an invocation in which all are unavailable is an error.
+			x.send("b1")
+			want, sent := "a1 a2", 3
+			if name == "a claim in an outage" {
+				x.send("c1")
+				want, sent = "a1 a2 c1", 4
+			}
+			f := x.wrap(r.wrap(byBody(handlers{"a1": tt.h, "a2": tt.h, "c1": outage})), func(o *Options) {
+				if tt.set != nil {
+					tt.set(o, x)
 				}
-				x.send("a1", "a2")
-				var r runs
-				// Another group, or an invocation in which all are unavailable is an error.
-				x.send("b1")
-				want, sent := "a1 a2", 3
-				if name == "a claim in an outage" {
-					x.send("c1")
-					want, sent = "a1 a2 c1", 4
-				}
-				f := x.wrap(r.wrap(byBody(handlers{"a1": tt.h, "a2": tt.h, "c1": outage})), func(o *Options) {
-					if tt.set != nil {
-						tt.set(o, x)
-					}
-				})
-				if got := x.failed(f, 30*time.Second, x.receive()); got != want {
-					t.Errorf("failed %q, want %s", got, want)
-				}
-				if got := x.dead(); got != "" || x.calls(opSend) != sent {
-					t.Errorf("in the dead-letter queue: %q, %d sends", got, x.calls(opSend)-sent)
-				}
-				if got := x.calls(opAttributes); got > 1 || name == "no client" && got > 0 {
-					t.Errorf("%d calls of GetQueueAttributes", got)
-				}
-				time.Sleep(2 * time.Hour)
 			})
+			if got := x.failed(f, 30*time.Second, x.receive()); got != want {
+				x.Errorf("failed %q, want %s", got, want)
+			}
+			if got := x.dead(); got != "" || x.calls(opSend) != sent {
+				x.Errorf("in the dead-letter queue: %q, %d sends", got, x.calls(opSend)-sent)
+			}
+			if got := x.calls(opAttributes); got > 1 || name == "no client" && got > 0 {
+				x.Errorf("%d calls of GetQueueAttributes", got)
+			}
+			time.Sleep(2 * time.Hour)
 		})
 	}
 }

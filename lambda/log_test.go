@@ -65,34 +65,32 @@ func TestBrokenLog(t *testing.T) {
 		{name: "refused event", h: fails(nil), arn: "arn:aws:sqs:jobs", refused: true},
 	} {
 		for _, method := range []string{"Enabled", "Handle"} {
-			t.Run(tt.name+" in "+method, func(t *testing.T) {
-				withQueue(t, false, nil, func(x *fixture) {
-					opened := make(chan struct{})
-					f := x.wrap(tt.h, x.log.option(method, func(context.Context) { <-opened }))
-					x.send("a")
-					event := x.receive()
+			runWithQueue(t, tt.name+" in "+method, false, nil, func(x *fixture) {
+				opened := make(chan struct{})
+				f := x.wrap(tt.h, x.log.option(method, func(context.Context) { <-opened }))
+				x.send("a")
+				event := x.receive()
+				if tt.refused {
+					event.Records[0].EventSourceARN = tt.arn
+				}
+				for range 2 { // the line of the first invocation still blocks the second one's
+					begun := time.Now()
 					if tt.refused {
-						event.Records[0].EventSourceARN = tt.arn
-					}
-					for range 2 { // the line of the first invocation still blocks the second one's
-						begun := time.Now()
-						if tt.refused {
-							if _, err := f(timeout(x.T, 20*time.Second), event); err == nil {
-								x.Error("not refused")
-							}
-						} else if got := x.failed(f, 20*time.Second, event); got != tt.failed {
-							x.Errorf("failed %q, want %q", got, tt.failed)
+						if _, err := f(timeout(x.T, 20*time.Second), event); err == nil {
+							x.Error("not refused")
 						}
-						if took := time.Since(begun); took != tt.took+logFlush {
-							x.Errorf("answered after %v, want %v", took, tt.took+logFlush)
-						}
+					} else if got := x.failed(f, 20*time.Second, event); got != tt.failed {
+						x.Errorf("failed %q, want %q", got, tt.failed)
 					}
-					if n := len(x.srv.Messages(x.dlq)); n != 2*tt.dead {
-						x.Errorf("%d messages in the dead-letter queue, want %d", n, 2*tt.dead)
+					if took := time.Since(begun); took != tt.took+logFlush {
+						x.Errorf("answered after %v, want %v", took, tt.took+logFlush)
 					}
-					close(opened)
-					time.Sleep(2 * time.Hour) // the abandoned handlers return
-				})
+				}
+				if n := len(x.srv.Messages(x.dlq)); n != 2*tt.dead {
+					x.Errorf("%d messages in the dead-letter queue, want %d", n, 2*tt.dead)
+				}
+				close(opened)
+				time.Sleep(2 * time.Hour) // the abandoned handlers return
 			})
 		}
 	}

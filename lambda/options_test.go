@@ -1,8 +1,6 @@
 package lambda
 
 import (
-	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -10,30 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 )
-
-// fields are the fields of the joined FieldErrors.
-func fields(t *testing.T, err error) []string {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		t.Fatalf("not joined errors: %v", err)
-	}
-	var names []string
-	for _, e := range joined.Unwrap() {
-		f, ok := errors.AsType[*sqsonce.OptionError](e)
-		if !ok || f.Package != "lambda" || f.Problem == "" {
-			t.Errorf("got %v, want a OptionError of lambda", e)
-			continue
-		}
-		names = append(names, f.Field)
-	}
-	slices.Sort(names)
-	return names
-}
 
 func TestWrapReportsEveryBadField(t *testing.T) {
 	t.Parallel()
@@ -52,7 +28,7 @@ func TestWrapReportsEveryBadField(t *testing.T) {
 		{"nil client", handler, func(o *Options) { o.Client = (*sqs.Client)(nil) }, []string{"Options.Client"}},
 		{"no client", handler, func(o *Options) {
 			o.DeadLetterQueue, o.Backoff = "https://sqs.us-east-1.amazonaws.com/0/q", func(int) time.Duration { return 0 }
-		}, []string{"Options.Backoff", "Options.DeadLetterQueue"}},
+		}, []string{"Options.DeadLetterQueue", "Options.Backoff"}},
 		{"an ARN for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = &sqs.Client{}, standardARN }, []string{"Options.DeadLetterQueue"}},
 		{"a name for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = &sqs.Client{}, "jobs-dlq" }, []string{"Options.DeadLetterQueue"}},
 		{"another nil client", handler, func(o *Options) { o.Client = (*stubClient)(nil) }, []string{"Options.Client"}},
@@ -62,10 +38,10 @@ func TestWrapReportsEveryBadField(t *testing.T) {
 		{"a client alone", handler, func(o *Options) { o.Client = &sqs.Client{} }, nil},
 		{"all at once", nil, func(o *Options) {
 			o.Concurrency, o.Margin, o.DeadLetterQueue = -5, -time.Second, "x"
-		}, []string{"Options.Concurrency", "Options.DeadLetterQueue", "Options.DeadLetterQueue", "Options.Margin", "handler"}},
+		}, []string{"handler", "Options.Concurrency", "Options.Margin", "Options.DeadLetterQueue", "Options.DeadLetterQueue"}},
 	} {
 		f, err := Wrap(tt.h, tt.set)
-		if diff := cmp.Diff(tt.want, fields(t, err)); diff != "" {
+		if diff := cmp.Diff(tt.want, testaws.Fields(err)); diff != "" {
 			t.Errorf("%s: fields (-want +got):\n%s", tt.name, diff)
 		}
 		if (f == nil) != (err != nil) {

@@ -37,46 +37,44 @@ func TestQuestionThatMisbehaves(t *testing.T) {
 		"Goexit":                        {func(context.Context) error { runtime.Goexit(); return nil }, 30 * time.Second, true, 2},
 		"passes, and the message fails": {passes, 30 * time.Second, false, 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			withQueue(t, false, nil, func(x *fixture) {
-				var asked, ran atomic.Int32
-				f := x.wrap(func(context.Context, *sqsonce.Message) error {
-					ran.Add(1)
-					return sqsonce.UnavailableUntil(errRefused, func(ctx context.Context) error {
-						asked.Add(1)
-						return tt.ask(ctx)
-					})
-				}, func(o *Options) { o.Concurrency = 1 })
-				x.send("1", "2")
-				for n := range 2 {
-					ctx, cancel := context.WithTimeout(context.Background(), tt.timeout)
-					_, err := f(ctx, x.receive())
-					if late := ctx.Err() != nil; late || (err == nil) != (name == "passes, and the message fails") {
-						t.Errorf("late %t, error %v", late, err)
-					}
-					cancel()
-					changed, want, most := 0, 1, time.Minute<<(2*n)
-					for _, in := range x.visibleIn() {
-						if in <= most && in > most-15*time.Second {
-							changed++
-						}
-					}
-					if tt.timeout == 30*time.Second {
-						want = 2
-					}
-					if changed < want {
-						t.Errorf("visible in %v, want %d hidden for %s", x.visibleIn(), want, most)
-					}
-					time.Sleep(5 * time.Minute)
+		runWithQueue(t, name, false, nil, func(x *fixture) {
+			var asked, ran atomic.Int32
+			f := x.wrap(func(context.Context, *sqsonce.Message) error {
+				ran.Add(1)
+				return sqsonce.UnavailableUntil(errRefused, func(ctx context.Context) error {
+					asked.Add(1)
+					return tt.ask(ctx)
+				})
+			}, func(o *Options) { o.Concurrency = 1 })
+			x.send("1", "2")
+			for n := range 2 {
+				ctx, cancel := context.WithTimeout(context.Background(), tt.timeout)
+				_, err := f(ctx, x.receive())
+				if late := ctx.Err() != nil; late || (err == nil) != (name == "passes, and the message fails") {
+					x.Errorf("late %t, error %v", late, err)
 				}
-				if passes := strings.HasPrefix(name, "passes"); ran.Load() > 2 != passes || ran.Load() > 4 {
-					t.Errorf("%d runs", ran.Load())
+				cancel()
+				changed, want, most := 0, 1, time.Minute<<(2*n)
+				for _, in := range x.visibleIn() {
+					if in <= most && in > most-15*time.Second {
+						changed++
+					}
 				}
-				if down := x.log.count("is down") > 0; asked.Load() != tt.asked || down != tt.down {
-					t.Errorf("asked %d times, want %d; down %t, want %t:\n%s", asked.Load(), tt.asked, down, tt.down, &x.log)
+				if tt.timeout == 30*time.Second {
+					want = 2
 				}
-				time.Sleep(2 * time.Hour)
-			})
+				if changed < want {
+					x.Errorf("visible in %v, want %d hidden for %s", x.visibleIn(), want, most)
+				}
+				time.Sleep(5 * time.Minute)
+			}
+			if passes := strings.HasPrefix(name, "passes"); ran.Load() > 2 != passes || ran.Load() > 4 {
+				x.Errorf("%d runs", ran.Load())
+			}
+			if down := x.log.count("is down") > 0; asked.Load() != tt.asked || down != tt.down {
+				x.Errorf("asked %d times, want %d; down %t, want %t:\n%s", asked.Load(), tt.asked, down, tt.down, &x.log)
+			}
+			time.Sleep(2 * time.Hour)
 		})
 	}
 }

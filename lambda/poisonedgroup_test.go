@@ -60,36 +60,34 @@ func TestPoisonedGroups(t *testing.T) {
 		{"slow", handlers{"a0": share(60)}, "", "", []string{"a0:1", "a0:1", "a0:1"}},
 	} {
 		for i, receives := range []int{2, 3, 5} {
-			t.Run(fmt.Sprintf("%s/%d receives", tt.name, receives), func(t *testing.T) {
-				withQueue(t, true, nil, func(x *fixture) {
-					x.redrive(receives)
-					want := map[string]int{}
-					for _, r := range strings.Fields(tt.runs[i]) {
-						want[r[:2]] = int(r[3] - '0')
+			runWithQueue(t, fmt.Sprintf("%s/%d receives", tt.name, receives), true, nil, func(x *fixture) {
+				x.redrive(receives)
+				want := map[string]int{}
+				for _, r := range strings.Fields(tt.runs[i]) {
+					want[r[:2]] = int(r[3] - '0')
+				}
+				for n := range 10 {
+					body := fmt.Sprintf("a%d", n)
+					x.send(body)
+					if tt.bad[body] == nil {
+						want[body] = 1
 					}
-					for n := range 10 {
-						body := fmt.Sprintf("a%d", n)
-						x.send(body)
-						if tt.bad[body] == nil {
-							want[body] = 1
-						}
-					}
-					ran := map[string]int{}
-					x.mapping(x.wrap(bodies(ran, byBody(tt.bad))), 2*time.Hour)
-					dead := tt.dead
-					if tt.two != "" && receives == 2 {
-						dead = tt.two
-					}
-					if got := x.dead(); got != dead {
-						t.Errorf("in the dead-letter queue: %q, want %q", got, dead)
-					}
-					if fmt.Sprint(ran) != fmt.Sprint(want) {
-						t.Errorf("runs: %v, want %v", ran, want)
-					}
-					if left := x.srv.Messages(x.url); len(left) > 0 {
-						t.Errorf("%d messages in the queue", len(left))
-					}
-				})
+				}
+				ran := map[string]int{}
+				x.mapping(x.wrap(bodies(ran, byBody(tt.bad))), 2*time.Hour)
+				dead := tt.dead
+				if tt.two != "" && receives == 2 {
+					dead = tt.two
+				}
+				if got := x.dead(); got != dead {
+					x.Errorf("in the dead-letter queue: %q, want %q", got, dead)
+				}
+				if fmt.Sprint(ran) != fmt.Sprint(want) {
+					x.Errorf("runs: %v, want %v", ran, want)
+				}
+				if left := x.srv.Messages(x.url); len(left) > 0 {
+					x.Errorf("%d messages in the queue", len(left))
+				}
 			})
 		}
 	}
@@ -122,20 +120,18 @@ func TestOutageDeadLettersNothing(t *testing.T) {
 		"over before the last receive": {until: 4}, "longer": {until: 5, dead: 10},
 		"too late, over before the last receive": {until: 4, answers: true}, "too late, longer": {until: 5, dead: 10, answers: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			withQueue(t, true, nil, func(x *fixture) {
-				x.redrive(5)
-				once := must.Get(dedup.New(hangingStore{memstore.New(), tt.until, tt.answers}, "test", func(o *dedup.Options) { o.CallTimeout = time.Minute }))(t)
-				ran := map[string]int{}
-				for n := range 10 {
-					x.send(fmt.Sprintf("a%d", n))
-				}
-				x.mapping(x.wrap(once.Handler(bodies(ran, byBody(handlers{})))), 2*time.Hour)
-				dead := x.srv.Messages(x.dlq)
-				if len(dead) != tt.dead || len(ran) != 10-tt.dead || x.calls(opSend) != 10 {
-					t.Errorf("%d dead-lettered, %d ran, the function sent %d; want %d, %d, 0", len(dead), len(ran), x.calls(opSend)-10, tt.dead, 10-tt.dead)
-				}
-			})
+		runWithQueue(t, name, true, nil, func(x *fixture) {
+			x.redrive(5)
+			once := must.Get(dedup.New(hangingStore{memstore.New(), tt.until, tt.answers}, "test", func(o *dedup.Options) { o.CallTimeout = time.Minute }))(x)
+			ran := map[string]int{}
+			for n := range 10 {
+				x.send(fmt.Sprintf("a%d", n))
+			}
+			x.mapping(x.wrap(once.Handler(bodies(ran, byBody(handlers{})))), 2*time.Hour)
+			dead := x.srv.Messages(x.dlq)
+			if len(dead) != tt.dead || len(ran) != 10-tt.dead || x.calls(opSend) != 10 {
+				x.Errorf("%d dead-lettered, %d ran, the function sent %d; want %d, %d, 0", len(dead), len(ran), x.calls(opSend)-10, tt.dead, 10-tt.dead)
+			}
 		})
 	}
 }
@@ -156,21 +152,19 @@ func TestSendAfterTheMargin(t *testing.T) {
 		"slow calls":        {0, delayed(200*time.Millisecond, opSend, opURL, opAttributes)},
 		"a late end of run": {240 * time.Millisecond, delayed(50*time.Millisecond, opSend)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			withQueue(t, true, tt.faults, func(x *fixture) {
-				x.redrive(3)
-				x.send("a1", "a2")
-				for i, want := range []string{"a1 a2", "a2"} {
-					f := x.wrap(byBody(handlers{"a1": func(ctx context.Context, m *sqsonce.Message) error {
-						defer time.Sleep(tt.returns)
-						return waits(ctx, m)
-					}}), func(o *Options) { o.DeadLetterQueue = "" }) // another process: it knows nothing of the queues
-					if got := x.failed(f, 10*time.Second, x.receive()); got != want {
-						t.Errorf("receive %d: failed %q, want %q", i+1, got, want)
-					}
-					time.Sleep(time.Hour)
+		runWithQueue(t, name, true, tt.faults, func(x *fixture) {
+			x.redrive(3)
+			x.send("a1", "a2")
+			for i, want := range []string{"a1 a2", "a2"} {
+				f := x.wrap(byBody(handlers{"a1": func(ctx context.Context, m *sqsonce.Message) error {
+					defer time.Sleep(tt.returns)
+					return waits(ctx, m)
+				}}), func(o *Options) { o.DeadLetterQueue = "" }) // another process: it knows nothing of the queues
+				if got := x.failed(f, 10*time.Second, x.receive()); got != want {
+					x.Errorf("receive %d: failed %q, want %q", i+1, got, want)
 				}
-			})
+				time.Sleep(time.Hour)
+			}
 		})
 	}
 }

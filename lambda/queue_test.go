@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -37,19 +38,6 @@ func TestPolicyIsAttached(t *testing.T) {
 	})
 }
 
-// A receive count that began in another queue makes no receive the last one.
-func TestMovedMessageIsNotSpent(t *testing.T) {
-	withQueue(t, true, nil, func(x *fixture) {
-		x.redrive(1)
-		x.send("a1")
-		e := x.receive()
-		e.Records[0].Attributes["DeadLetterQueueSourceArn"] = standardARN
-		if got := x.failed(x.wrap(fails(errTest)), 30*time.Second, e); got != "a1" || x.dead() != "" {
-			t.Errorf("failed %q, dead-lettered %q; want a failure as any other", got, x.dead())
-		}
-	})
-}
-
 // TestContradictedAttributes: what was read of the queue is read again at once where SQS answers against it, but not sooner than 30 s
 // after the last time.
 func TestContradictedAttributes(t *testing.T) {
@@ -71,28 +59,26 @@ func TestContradictedAttributes(t *testing.T) {
 			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opSend, Nth: 2, Times: 9, Do: fault.Reset}}})
 		}, 1, time.Minute, 0, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			withQueue(t, true, nil, func(x *fixture) {
-				x.redrive(1)
-				f := x.wrap(fails(errTest), func(o *Options) { o.DeadLetterQueue = "" })
-				x.send("a1")
-				x.failed(f, 30*time.Second, x.receive())
-				tt.change(x)
-				time.Sleep(tt.after)
-				x.send("b1")
-				e := x.receive()
-				e.Records[0].Attributes["ApproximateReceiveCount"] = strconv.Itoa(tt.receive)
-				if moved := tt.name == "a count of another queue"; moved {
-					e.Records[0].Attributes["DeadLetterQueueSourceArn"] = standardARN
-				}
-				failed := x.failed(f, 30*time.Second, e)
-				if got := len(x.srv.Messages(x.otherDLQ())); got != tt.dead || x.calls(opAttributes) != tt.reads {
-					t.Errorf("%d in the other dead-letter queue, want %d; %d reads, want %d\n%s", got, tt.dead, x.calls(opAttributes), tt.reads, &x.log)
-				}
-				if spent := failed == ""; spent == slices.Contains([]string{"received too often", "another one, too soon", "a count of another queue", "a send without an answer"}, tt.name) {
-					t.Errorf("failed %q\n%s", failed, &x.log)
-				}
-			})
+		runWithQueue(t, tt.name, true, nil, func(x *fixture) {
+			x.redrive(1)
+			f := x.wrap(fails(errTest), func(o *Options) { o.DeadLetterQueue = "" })
+			x.send("a1")
+			x.failed(f, 30*time.Second, x.receive())
+			tt.change(x)
+			time.Sleep(tt.after)
+			x.send("b1")
+			e := x.receive()
+			e.Records[0].Attributes["ApproximateReceiveCount"] = strconv.Itoa(tt.receive)
+			if moved := tt.name == "a count of another queue"; moved {
+				e.Records[0].Attributes["DeadLetterQueueSourceArn"] = standardARN
+			}
+			failed := x.failed(f, 30*time.Second, e)
+			if got := len(x.srv.Messages(x.otherDLQ())); got != tt.dead || x.calls(opAttributes) != tt.reads {
+				x.Errorf("%d in the other dead-letter queue, want %d; %d reads, want %d\n%s", got, tt.dead, x.calls(opAttributes), tt.reads, &x.log)
+			}
+			if spent := failed == ""; spent == slices.Contains([]string{"received too often", "another one, too soon", "a count of another queue", "a send without an answer"}, tt.name) {
+				x.Errorf("failed %q\n%s", failed, &x.log)
+			}
 		})
 	}
 }
@@ -102,14 +88,7 @@ func (x *fixture) otherDLQ() string { return strings.Replace(x.dlq, "jobs-dlq", 
 // replaceDLQ deletes the dead-letter queue and makes another one.
 func (x *fixture) replaceDLQ(receives int) {
 	x.Helper()
-	x.create("jobs-other.fifo", map[string]string{"FifoQueue": "true"})
-	policy := fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, strings.Replace(x.arn, ":jobs", ":jobs-other", 1), receives)
-	if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
-		QueueUrl: &x.url, Attributes: map[string]string{"RedrivePolicy": policy},
-	}); err != nil {
-		x.Fatal(err)
-	}
-	if _, err := x.c.DeleteQueue(context.Background(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}); err != nil {
-		x.Fatal(err)
-	}
+	testaws.Queue(x, x.c, "jobs-other.fifo", nil)
+	x.redriveTo("jobs-other", receives)
+	must.Get(x.c.DeleteQueue(context.Background(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(x)
 }

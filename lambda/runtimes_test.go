@@ -44,29 +44,27 @@ func TestRunTimes(t *testing.T) {
 // reported as failed with the rest of its group. The delays of others are not theirs: they keep their visibility timeout.
 func TestNoStartWithoutTimeToEnd(t *testing.T) {
 	for name, fifo := range map[string]bool{"standard": false, "fifo": true} {
-		t.Run(name, func(t *testing.T) {
-			withQueue(t, fifo, nil, func(x *fixture) {
-				x.send("a1", "a2", "a3", "a4")
-				var r runs
-				var longest time.Duration
-				f := x.wrap(r.wrap(func(ctx context.Context, m *sqsonce.Message) error {
-					defer func(begun time.Time) { longest = max(longest, time.Since(begun)) }(time.Now())
-					return takes(8*time.Second)(ctx, m)
-				}), func(o *Options) { o.Concurrency = 1 })
-				begun := time.Now()
-				if got := x.failed(f, 20*time.Second, x.receive()); got != "a3 a4" || r.count() != 2 {
-					t.Errorf("failed %q, %d started; want a3 a4 and 2", got, r.count())
-				}
-				if took := time.Since(begun); took != 16*time.Second || longest != 8*time.Second {
-					t.Errorf("returned after %v, the longest run %v; want 16s: no handler is cut off", took, longest)
-				}
-				if got := x.visibleIn()["a3"]; got != visibility-16*time.Second {
-					t.Errorf("visible in %v, want the visibility timeout", got)
-				}
-				if x.log.count("not_started=2") != 1 {
-					t.Errorf("not counted as not started:\n%s", &x.log)
-				}
-			})
+		runWithQueue(t, name, fifo, nil, func(x *fixture) {
+			x.send("a1", "a2", "a3", "a4")
+			var r runs
+			var longest time.Duration
+			f := x.wrap(r.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				defer func(begun time.Time) { longest = max(longest, time.Since(begun)) }(time.Now())
+				return takes(8*time.Second)(ctx, m)
+			}), func(o *Options) { o.Concurrency = 1 })
+			begun := time.Now()
+			if got := x.failed(f, 20*time.Second, x.receive()); got != "a3 a4" || r.count() != 2 {
+				x.Errorf("failed %q, %d started; want a3 a4 and 2", got, r.count())
+			}
+			if took := time.Since(begun); took != 16*time.Second || longest != 8*time.Second {
+				x.Errorf("returned after %v, the longest run %v; want 16s: no handler is cut off", took, longest)
+			}
+			if got := x.visibleIn()["a3"]; got != visibility-16*time.Second {
+				x.Errorf("visible in %v, want the visibility timeout", got)
+			}
+			if x.log.count("not_started=2") != 1 {
+				x.Errorf("not counted as not started:\n%s", &x.log)
+			}
 		})
 	}
 }

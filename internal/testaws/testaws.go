@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -22,17 +23,25 @@ var Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credent
 })
 
 // SQS returns a client whose network is transport, for example a memsqs.Server.
-func SQS(transport http.RoundTripper) *sqs.Client {
+func SQS(transport http.RoundTripper, optFns ...func(*sqs.Options)) *sqs.Client {
 	return sqs.New(sqs.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: transport}, Credentials: Credentials,
-	})
+	}, optFns...)
 }
 
 // DynamoDB returns a client whose network is transport, for example a memdynamodb.Server.
-func DynamoDB(transport http.RoundTripper) *dynamodb.Client {
+func DynamoDB(transport http.RoundTripper, optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://dynamodb.local"), HTTPClient: &http.Client{Transport: transport}, Credentials: Credentials,
-	})
+	}, optFns...)
+}
+
+// Streams returns a client of DynamoDB's streams that sends each request once.
+func Streams(transport http.RoundTripper, optFns ...func(*dynamodbstreams.Options)) *dynamodbstreams.Client {
+	return dynamodbstreams.New(dynamodbstreams.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://dynamodb.local"), HTTPClient: &http.Client{Transport: transport},
+		Credentials: Credentials, Retryer: aws.NopRetryer{},
+	}, optFns...)
 }
 
 // Queue creates a queue, a FIFO queue by its name, and returns its URL.

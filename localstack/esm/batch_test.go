@@ -44,65 +44,57 @@ func TestBatchSize(t *testing.T) {
 }
 
 func TestWindow(t *testing.T) {
-	t.Run("runs from the first message", func(t *testing.T) {
-		onQueue(t, "jobs", func(x *fixture) {
-			f := always(t, nil, nil)
-			x.run(esm.Config{BatchSize: 100, BatchingWindow: 10 * time.Second}, f.invoke)
-			time.Sleep(7 * time.Second)
-			x.send("a")
-			time.Sleep(4 * time.Second)
-			x.send("b")
-			time.Sleep(5 * time.Second)
-			x.send("c")
-			time.Sleep(5 * time.Second)
-			x.send("d") // 14 s after a
-			time.Sleep(20 * time.Second)
-			x.mustStop()
-			f.wantBatches([]string{"a", "b", "c"}, []string{"d"})
-			if got, want := f.at[0].Sub(x.start), 17*time.Second; got != want {
-				t.Errorf("invoked after %s, want %s", got, want)
-			}
-		})
+	runOnQueue(t, "runs from the first message", "jobs", func(x *fixture) {
+		f := always(x.T, nil, nil)
+		x.run(esm.Config{BatchSize: 100, BatchingWindow: 10 * time.Second}, f.invoke)
+		time.Sleep(7 * time.Second)
+		x.send("a")
+		time.Sleep(4 * time.Second)
+		x.send("b")
+		time.Sleep(5 * time.Second)
+		x.send("c")
+		time.Sleep(5 * time.Second)
+		x.send("d") // 14 s after a
+		time.Sleep(20 * time.Second)
+		x.mustStop()
+		f.wantBatches([]string{"a", "b", "c"}, []string{"d"})
+		if got, want := f.at[0].Sub(x.start), 17*time.Second; got != want {
+			x.Errorf("invoked after %s, want %s", got, want)
+		}
 	})
-	t.Run("ends when the batch is full", func(t *testing.T) {
-		onQueue(t, "jobs", func(x *fixture) {
-			x.send(numbered(30)...)
-			f := always(t, nil, nil)
-			x.during(10*time.Second, esm.Config{BatchSize: 25, BatchingWindow: 5 * time.Second}, f.invoke)
-			f.wantBatches(numbered(30)[:25], numbered(30)[25:])
-			if got := f.at[0].Sub(x.start); got != 0 {
-				t.Errorf("the full batch was invoked after %s, want at once", got)
-			}
-			if got := f.at[1].Sub(x.start); got != 5*time.Second {
-				t.Errorf("the other batch was invoked after %s, want 5s", got)
-			}
-		})
+	runOnQueue(t, "ends when the batch is full", "jobs", func(x *fixture) {
+		x.send(numbered(30)...)
+		f := always(x.T, nil, nil)
+		x.during(10*time.Second, esm.Config{BatchSize: 25, BatchingWindow: 5 * time.Second}, f.invoke)
+		f.wantBatches(numbered(30)[:25], numbered(30)[25:])
+		if got := f.at[0].Sub(x.start); got != 0 {
+			x.Errorf("the full batch was invoked after %s, want at once", got)
+		}
+		if got := f.at[1].Sub(x.start); got != 5*time.Second {
+			x.Errorf("the other batch was invoked after %s, want 5s", got)
+		}
 	})
-	t.Run("ends between whole seconds", func(t *testing.T) {
-		onQueue(t, "jobs", func(x *fixture) {
-			x.send("a")
-			f := always(t, nil, nil)
-			x.run(esm.Config{BatchSize: 100, BatchingWindow: 2 * time.Second}, f.invoke)
-			time.Sleep(1500 * time.Millisecond)
-			x.send("b")
-			time.Sleep(10 * time.Second)
-			x.mustStop()
-			f.wantBatches([]string{"a", "b"})
-			// The last receive waits for a whole second: a shorter wait would be 0, in a busy loop.
-			if got, want := f.at[0].Sub(x.start), 2500*time.Millisecond; got != want {
-				t.Errorf("invoked after %s, want %s", got, want)
-			}
-		})
+	runOnQueue(t, "ends between whole seconds", "jobs", func(x *fixture) {
+		x.send("a")
+		f := always(x.T, nil, nil)
+		x.run(esm.Config{BatchSize: 100, BatchingWindow: 2 * time.Second}, f.invoke)
+		time.Sleep(1500 * time.Millisecond)
+		x.send("b")
+		time.Sleep(10 * time.Second)
+		x.mustStop()
+		f.wantBatches([]string{"a", "b"})
+		// The last receive waits for a whole second: a shorter wait would be 0, in a busy loop.
+		if got, want := f.at[0].Sub(x.start), 2500*time.Millisecond; got != want {
+			x.Errorf("invoked after %s, want %s", got, want)
+		}
 	})
-	t.Run("ends when a receive fails", func(t *testing.T) {
-		onQueue(t, "jobs", func(x *fixture) {
-			x.send("a")
-			x.inject(fault.Rule{Op: "ReceiveMessage", Nth: 2, Times: 50, Do: fault.Error, Code: "AccessDenied"})
-			f := always(t, nil, nil)
-			x.run(esm.Config{BatchSize: 25, BatchingWindow: 300 * time.Second}, f.invoke)
-			time.Sleep(time.Second)
-			f.wantBatches([]string{"a"})
-		})
+	runOnQueue(t, "ends when a receive fails", "jobs", func(x *fixture) {
+		x.send("a")
+		x.inject(fault.Rule{Op: "ReceiveMessage", Nth: 2, Times: 50, Do: fault.Error, Code: "AccessDenied"})
+		f := always(x.T, nil, nil)
+		x.run(esm.Config{BatchSize: 25, BatchingWindow: 300 * time.Second}, f.invoke)
+		time.Sleep(time.Second)
+		f.wantBatches([]string{"a"})
 	})
 }
 
@@ -113,15 +105,13 @@ func TestWindowExtendsVisibility(t *testing.T) {
 		{window: visibility - 10*time.Second, want: visibility},
 		{window: visibility, want: visibility + 10*time.Second + 30*time.Second},
 	} {
-		t.Run(tt.window.String(), func(t *testing.T) {
-			onQueue(t, "jobs", func(x *fixture) {
-				x.send("a")
-				x.run(esm.Config{BatchSize: 1, BatchingWindow: tt.window, FunctionTimeout: 10 * time.Second}, always(t, nil, fmt.Errorf("no")).invoke)
-				time.Sleep(time.Second)
-				if got := x.srv.Messages(x.url)[0].VisibleAt.Sub(x.start); got != tt.want {
-					t.Errorf("received with a visibility of %s, want %s", got, tt.want)
-				}
-			})
+		runOnQueue(t, tt.window.String(), "jobs", func(x *fixture) {
+			x.send("a")
+			x.run(esm.Config{BatchSize: 1, BatchingWindow: tt.window, FunctionTimeout: 10 * time.Second}, always(x.T, nil, fmt.Errorf("no")).invoke)
+			time.Sleep(time.Second)
+			if got := x.srv.Messages(x.url)[0].VisibleAt.Sub(x.start); got != tt.want {
+				x.Errorf("received with a visibility of %s, want %s", got, tt.want)
+			}
 		})
 	}
 }
@@ -129,28 +119,26 @@ func TestWindowExtendsVisibility(t *testing.T) {
 // An event of exactly 6 MB is sent, one byte more is not: the last record starts the next one.
 func TestPayloadLimit(t *testing.T) {
 	for _, tt := range []struct{ extra, want int }{{0, 1}, {1, 2}} {
-		t.Run(fmt.Sprint(tt.extra), func(t *testing.T) {
-			onQueue(t, "jobs", func(x *fixture) {
-				f := always(t, nil, nil)
-				x.send("x")
-				x.during(time.Second, esm.Config{}, f.invoke)
-				// A seventh message fills the event exactly; the records differ only in size.
-				const size = 900_000
-				frame := len(`{"Records":[]}`)
-				fill := 6<<20 - frame - 6 - 7*(f.sizes[0]-frame-1) - 6*size + tt.extra
-				for range 6 {
-					x.send(strings.Repeat("x", size))
-				}
-				x.send(strings.Repeat("x", fill))
-				f = always(t, nil, nil)
-				x.during(time.Second, esm.Config{}, f.invoke)
-				if len(f.sizes) != tt.want || len(slices.Concat(f.got()...)) != 7 {
-					t.Errorf("events of %d bytes, want %d of them with all messages", f.sizes, tt.want)
-				}
-				if tt.extra == 0 && f.sizes[0] != 6<<20 {
-					t.Errorf("event of %d bytes, want %d", f.sizes[0], 6<<20)
-				}
-			})
+		runOnQueue(t, fmt.Sprint(tt.extra), "jobs", func(x *fixture) {
+			f := always(x.T, nil, nil)
+			x.send("x")
+			x.during(time.Second, esm.Config{}, f.invoke)
+			// A seventh message fills the event exactly; the records differ only in size.
+			const size = 900_000
+			frame := len(`{"Records":[]}`)
+			fill := 6<<20 - frame - 6 - 7*(f.sizes[0]-frame-1) - 6*size + tt.extra
+			for range 6 {
+				x.send(strings.Repeat("x", size))
+			}
+			x.send(strings.Repeat("x", fill))
+			f = always(x.T, nil, nil)
+			x.during(time.Second, esm.Config{}, f.invoke)
+			if len(f.sizes) != tt.want || len(slices.Concat(f.got()...)) != 7 {
+				x.Errorf("events of %d bytes, want %d of them with all messages", f.sizes, tt.want)
+			}
+			if tt.extra == 0 && f.sizes[0] != 6<<20 {
+				x.Errorf("event of %d bytes, want %d", f.sizes[0], 6<<20)
+			}
 		})
 	}
 }

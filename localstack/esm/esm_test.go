@@ -52,6 +52,12 @@ func onQueue(t *testing.T, name string, f func(x *fixture), optFns ...func(*mems
 	})
 }
 
+// runOnQueue is a subtest of onQueue.
+func runOnQueue(t *testing.T, name, queue string, f func(x *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { onQueue(t, queue, f) })
+}
+
 // send sends to a standard queue.
 func (x *fixture) send(bodies ...string) {
 	x.Helper()

@@ -116,30 +116,28 @@ func TestEvent(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			onQueue(t, tt.queue, func(x *fixture) {
-				id := x.sendInput(tt.in)
-				event := x.firstEvent(tt.cfg)
-				var e events.SQSEvent
-				if err := json.Unmarshal(event, &e); err != nil || len(e.Records) != 1 {
-					t.Fatalf("aws-lambda-go reads %d records, error %v", len(e.Records), err)
-				}
-				r := e.Records[0]
-				if r.MessageId != id {
-					t.Errorf("messageId is %q, want %q", r.MessageId, id)
-				}
-				if r.ReceiptHandle == "" || r.Attributes["SenderId"] == "" || len(r.Md5OfBody) != 32 {
-					t.Errorf("receiptHandle %q, SenderId %q, md5OfBody %q", r.ReceiptHandle, r.Attributes["SenderId"], r.Md5OfBody)
-				}
-				if has := len(tt.in.MessageAttributes) > 0; has != (len(r.Md5OfMessageAttributes) == 32) {
-					t.Errorf("md5OfMessageAttributes is %q", r.Md5OfMessageAttributes)
-				}
-				want := strings.NewReplacer("ID\"", r.MessageId+`"`, "HANDLE", r.ReceiptHandle, "SENDER", r.Attributes["SenderId"],
-					"SEQUENCE", r.Attributes["SequenceNumber"], "BODYMD5", r.Md5OfBody, "ATTRMD5", r.Md5OfMessageAttributes).Replace(tt.want)
-				if d := cmp.Diff(parse(t, `{"Records":[`+want+`]}`), parse(t, string(event))); d != "" {
-					t.Errorf("event (-want +got):\n%s", d)
-				}
-			})
+		runOnQueue(t, tt.name, tt.queue, func(x *fixture) {
+			id := x.sendInput(tt.in)
+			event := x.firstEvent(tt.cfg)
+			var e events.SQSEvent
+			if err := json.Unmarshal(event, &e); err != nil || len(e.Records) != 1 {
+				x.Fatalf("aws-lambda-go reads %d records, error %v", len(e.Records), err)
+			}
+			r := e.Records[0]
+			if r.MessageId != id {
+				x.Errorf("messageId is %q, want %q", r.MessageId, id)
+			}
+			if r.ReceiptHandle == "" || r.Attributes["SenderId"] == "" || len(r.Md5OfBody) != 32 {
+				x.Errorf("receiptHandle %q, SenderId %q, md5OfBody %q", r.ReceiptHandle, r.Attributes["SenderId"], r.Md5OfBody)
+			}
+			if has := len(tt.in.MessageAttributes) > 0; has != (len(r.Md5OfMessageAttributes) == 32) {
+				x.Errorf("md5OfMessageAttributes is %q", r.Md5OfMessageAttributes)
+			}
+			want := strings.NewReplacer("ID\"", r.MessageId+`"`, "HANDLE", r.ReceiptHandle, "SENDER", r.Attributes["SenderId"],
+				"SEQUENCE", r.Attributes["SequenceNumber"], "BODYMD5", r.Md5OfBody, "ATTRMD5", r.Md5OfMessageAttributes).Replace(tt.want)
+			if d := cmp.Diff(parse(x.T, `{"Records":[`+want+`]}`), parse(x.T, string(event))); d != "" {
+				x.Errorf("event (-want +got):\n%s", d)
+			}
 		})
 	}
 }

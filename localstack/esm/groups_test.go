@@ -113,43 +113,41 @@ func TestFIFOOrderAcrossThePayloadLimit(t *testing.T) {
 		{name: "failure", want: [][]string{names[:6], names[:6], names[6:]}},
 		{name: "failure known before the rest has a slot", busy: true, want: [][]string{{"10s"}, {"4s"}, names[:6], names[:6], names[6:]}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			onQueue(t, "jobs.fifo", func(x *fixture) {
-				failed := false
-				f := watch(t, func(_ context.Context, e events.SQSEvent) (any, error) {
-					if d, err := time.ParseDuration(e.Records[0].Body); err == nil {
-						time.Sleep(d)
-						return nil, nil
-					}
-					time.Sleep(2 * time.Second)
-					if !failed {
-						failed = true
-						return nil, errors.New("failed")
-					}
+		runOnQueue(t, tt.name, "jobs.fifo", func(x *fixture) {
+			failed := false
+			f := watch(x.T, func(_ context.Context, e events.SQSEvent) (any, error) {
+				if d, err := time.ParseDuration(e.Records[0].Body); err == nil {
+					time.Sleep(d)
 					return nil, nil
-				})
-				cfg := esm.Config{MaximumConcurrency: 2, FunctionTimeout: 20 * time.Second}
-				if tt.busy {
-					x.run(cfg, f.invoke)
-					x.sendGroup("other", "10s")
-					time.Sleep(time.Second)
-					x.sendGroup("another", "4s")
-					time.Sleep(time.Second)
-					x.sendGroup("g", large(names)...)
-				} else {
-					x.sendGroup("g", large(names)...)
-					x.run(cfg, f.invoke)
 				}
-				time.Sleep(4 * visibility)
-				x.mustStop()
-				if d := cmp.Diff(tt.want, short(f.got())); d != "" {
-					t.Errorf("batches (-want +got):\n%s", d)
+				time.Sleep(2 * time.Second)
+				if !failed {
+					failed = true
+					return nil, errors.New("failed")
 				}
-				x.wantEmpty()
-				if took := f.at[len(f.at)-1].Sub(f.at[len(f.at)-2]); took != 2*time.Second {
-					t.Errorf("the rest was invoked %s after the first part, want when that had ended", took)
-				}
+				return nil, nil
 			})
+			cfg := esm.Config{MaximumConcurrency: 2, FunctionTimeout: 20 * time.Second}
+			if tt.busy {
+				x.run(cfg, f.invoke)
+				x.sendGroup("other", "10s")
+				time.Sleep(time.Second)
+				x.sendGroup("another", "4s")
+				time.Sleep(time.Second)
+				x.sendGroup("g", large(names)...)
+			} else {
+				x.sendGroup("g", large(names)...)
+				x.run(cfg, f.invoke)
+			}
+			time.Sleep(4 * visibility)
+			x.mustStop()
+			if d := cmp.Diff(tt.want, short(f.got())); d != "" {
+				x.Errorf("batches (-want +got):\n%s", d)
+			}
+			x.wantEmpty()
+			if took := f.at[len(f.at)-1].Sub(f.at[len(f.at)-2]); took != 2*time.Second {
+				x.Errorf("the rest was invoked %s after the first part, want when that had ended", took)
+			}
 		})
 	}
 }

@@ -100,16 +100,14 @@ func TestDeleteIsRetried(t *testing.T) {
 		{"call fails", fault.Rule{Do: fault.Error, Times: 4}},
 		{"reply lost", fault.Rule{Do: fault.LoseReply}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			onQueue(t, "jobs", func(x *fixture) {
-				x.send("a", "b", "c")
-				tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
-				x.inject(tt.rule)
-				f := always(t, nil, nil)
-				x.during(2*visibility, esm.Config{}, f.invoke)
-				f.wantBatches([]string{"a", "b", "c"})
-				x.wantEmpty()
-			})
+		runOnQueue(t, tt.name, "jobs", func(x *fixture) {
+			x.send("a", "b", "c")
+			tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
+			x.inject(tt.rule)
+			f := always(x.T, nil, nil)
+			x.during(2*visibility, esm.Config{}, f.invoke)
+			f.wantBatches([]string{"a", "b", "c"})
+			x.wantEmpty()
 		})
 	}
 }
@@ -123,24 +121,22 @@ func TestDeleteFailsForGood(t *testing.T) {
 		{"entry refused", fault.Rule{Do: fault.FailEntries, Entries: []int{1}, Code: "ReceiptHandleIsInvalid"}},
 		{"entry fails every time", fault.Rule{Do: fault.FailEntries, Entries: []int{0}, Times: 5}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			onQueue(t, "jobs", func(x *fixture) {
-				x.send("a", "b")
-				tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
-				if tt.rule.Times > 1 {
-					tt.rule.Entries = nil // every retry has fewer entries
-				}
-				x.inject(tt.rule)
-				f := always(t, nil, nil)
-				x.during(2*visibility, esm.Config{}, f.invoke)
-				if got := f.got(); len(got) != 2 {
-					t.Errorf("invoked with %q, want a second time", got)
-				}
-				x.wantEmpty()
-				if !strings.Contains(x.log.String(), "could not be deleted") {
-					t.Errorf("log does not say that a message was not deleted:\n%s", x.log.String())
-				}
-			})
+		runOnQueue(t, tt.name, "jobs", func(x *fixture) {
+			x.send("a", "b")
+			tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
+			if tt.rule.Times > 1 {
+				tt.rule.Entries = nil // every retry has fewer entries
+			}
+			x.inject(tt.rule)
+			f := always(x.T, nil, nil)
+			x.during(2*visibility, esm.Config{}, f.invoke)
+			if got := f.got(); len(got) != 2 {
+				x.Errorf("invoked with %q, want a second time", got)
+			}
+			x.wantEmpty()
+			if !strings.Contains(x.log.String(), "could not be deleted") {
+				x.Errorf("log does not say that a message was not deleted:\n%s", x.log.String())
+			}
 		})
 	}
 }

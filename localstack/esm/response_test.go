@@ -148,29 +148,27 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 		{"error at its deadline", func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, esm.ErrThrottled }, "Task timed out after 5.00 seconds"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			onQueue(t, "jobs", func(x *fixture) {
-				x.send("a")
-				var invocations atomic.Int64 // a function still runs after its timeout
-				x.run(esm.Config{FunctionTimeout: timeout}, func(ctx context.Context, e []byte) ([]byte, error) {
-					invocations.Add(1)
-					if d, ok := ctx.Deadline(); !ok || time.Until(d) != timeout {
-						t.Errorf("deadline is in %s, want %s", time.Until(d), timeout)
-					}
-					return tt.f(ctx, e)
-				})
-				time.Sleep(timeout + time.Second)
-				if got := x.bodies(); len(got) != 1 {
-					t.Errorf("still in the queue: %q, want the message", got)
+		runOnQueue(t, tt.name, "jobs", func(x *fixture) {
+			x.send("a")
+			var invocations atomic.Int64 // a function still runs after its timeout
+			x.run(esm.Config{FunctionTimeout: timeout}, func(ctx context.Context, e []byte) ([]byte, error) {
+				invocations.Add(1)
+				if d, ok := ctx.Deadline(); !ok || time.Until(d) != timeout {
+					x.Errorf("deadline is in %s, want %s", time.Until(d), timeout)
 				}
-				x.mustStop()
-				if got := invocations.Load(); got != 1 {
-					t.Errorf("%d invocations, want 1", got)
-				}
-				if !strings.Contains(x.log.String(), tt.warn) {
-					t.Errorf("log does not contain %q:\n%s", tt.warn, x.log.String())
-				}
+				return tt.f(ctx, e)
 			})
+			time.Sleep(timeout + time.Second)
+			if got := x.bodies(); len(got) != 1 {
+				x.Errorf("still in the queue: %q, want the message", got)
+			}
+			x.mustStop()
+			if got := invocations.Load(); got != 1 {
+				x.Errorf("%d invocations, want 1", got)
+			}
+			if !strings.Contains(x.log.String(), tt.warn) {
+				x.Errorf("log does not contain %q:\n%s", tt.warn, x.log.String())
+			}
 		})
 	}
 }

@@ -21,31 +21,29 @@ import (
 // of the poll are released, not invoked.
 func TestStopReleasesWhatThePollBrings(t *testing.T) {
 	for _, queue := range []string{"jobs", "jobs.fifo"} {
-		t.Run(queue, func(t *testing.T) {
-			onQueue(t, queue, func(x *fixture) {
-				f := always(t, nil, nil)
-				x.run(esm.Config{}, f.invoke)
-				time.Sleep(3 * time.Second)
-				stopped := make(chan error, 1)
-				go func() { stopped <- x.stop() }()
-				time.Sleep(time.Second)
-				if queue == "jobs" {
-					x.send("a")
-				} else {
-					x.sendGroup("g", "a")
-				}
-				must.Do(t, <-stopped)
-				if len(f.got()) != 0 {
-					t.Errorf("invoked with %q after the stop", f.got())
-				}
-				m := x.srv.Messages(x.url)[0]
-				if m.InFlight || m.ReceiveCount != 1 {
-					t.Errorf("in flight: %t, received %d times; want it received once and released", m.InFlight, m.ReceiveCount)
-				}
-				if got := x.since(); got != 4*time.Second {
-					t.Errorf("stopped after %s, want the end of the poll", got)
-				}
-			})
+		runOnQueue(t, queue, queue, func(x *fixture) {
+			f := always(x.T, nil, nil)
+			x.run(esm.Config{}, f.invoke)
+			time.Sleep(3 * time.Second)
+			stopped := make(chan error, 1)
+			go func() { stopped <- x.stop() }()
+			time.Sleep(time.Second)
+			if queue == "jobs" {
+				x.send("a")
+			} else {
+				x.sendGroup("g", "a")
+			}
+			must.Do(x, <-stopped)
+			if len(f.got()) != 0 {
+				x.Errorf("invoked with %q after the stop", f.got())
+			}
+			m := x.srv.Messages(x.url)[0]
+			if m.InFlight || m.ReceiveCount != 1 {
+				x.Errorf("in flight: %t, received %d times; want it received once and released", m.InFlight, m.ReceiveCount)
+			}
+			if got := x.since(); got != 4*time.Second {
+				x.Errorf("stopped after %s, want the end of the poll", got)
+			}
 		})
 	}
 }

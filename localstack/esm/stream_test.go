@@ -50,9 +50,7 @@ type streamFixture struct {
 }
 
 func dynamoClients(srv http.RoundTripper) (*dynamodb.Client, *dynamodbstreams.Client) {
-	db := testaws.DynamoDB(srv)
-	o := db.Options()
-	return db, dynamodbstreams.New(dynamodbstreams.Options{Region: o.Region, BaseEndpoint: o.BaseEndpoint, HTTPClient: o.HTTPClient, Credentials: o.Credentials, Retryer: aws.NopRetryer{}})
+	return testaws.DynamoDB(srv), testaws.Streams(srv)
 }
 
 func onStream(t *testing.T, f func(x *streamFixture)) {

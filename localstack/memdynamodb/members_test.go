@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
@@ -73,7 +74,7 @@ func TestEveryMember(t *testing.T) {
 	srv, c := start(t)
 	left := maps.Clone(implemented)
 	everyMember(t, srv, c, "DynamoDB_20120810", left)
-	everyMember(t, srv, streamClient(srv), "DynamoDBStreams_20120810", left)
+	everyMember(t, srv, testaws.Streams(srv), "DynamoDBStreams_20120810", left)
 	for name := range left {
 		t.Errorf("the SDK has no operation %s", name)
 	}

@@ -1,7 +1,6 @@
 package memdynamodb_test
 
 import (
-	"context"
 	"encoding/json"
 	"hash/crc32"
 	"io"
@@ -17,20 +16,13 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
 // client returns a real SDK client of the server. It makes one attempt a call, so that the test sees every fault.
 func client(srv *memdynamodb.Server) *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{
-		Region:       "us-east-1",
-		HTTPClient:   &http.Client{Transport: srv},
-		BaseEndpoint: aws.String("http://dynamodb.local"),
-		Retryer:      aws.NopRetryer{},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-		}),
-	})
+	return testaws.DynamoDB(srv, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
 // start returns a server with the table "orders", whose key is the string "id", and a client of the server.
@@ -55,9 +47,7 @@ func createTable(t testing.TB, c *dynamodb.Client, name, partition, sort string)
 		in.AttributeDefinitions = append(in.AttributeDefinitions, ddbtypes.AttributeDefinition{AttributeName: &sort, AttributeType: "N"})
 		in.KeySchema = append(in.KeySchema, ddbtypes.KeySchemaElement{AttributeName: &sort, KeyType: "RANGE"})
 	}
-	if _, err := c.CreateTable(t.Context(), in); err != nil {
-		t.Fatalf("CreateTable(%s): %v", name, err)
-	}
+	must.Get(c.CreateTable(t.Context(), in))(t)
 }
 
 type item = map[string]ddbtypes.AttributeValue

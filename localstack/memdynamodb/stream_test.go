@@ -1,10 +1,8 @@
 package memdynamodb_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -20,23 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
 // What a client sees of a stream is in ddbtest. Here is what needs the server's clock, its seed or its methods.
-
-func streamClient(srv *memdynamodb.Server) *dynamodbstreams.Client {
-	return dynamodbstreams.New(dynamodbstreams.Options{
-		Region:       "us-east-1",
-		HTTPClient:   &http.Client{Transport: srv},
-		BaseEndpoint: aws.String("http://dynamodb.local"),
-		Retryer:      aws.NopRetryer{},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-		}),
-	})
-}
 
 // streamed is the stream of the table "orders" of a server.
 type streamed struct {
@@ -50,7 +37,7 @@ type streamed struct {
 func startStream(t *testing.T, optFns ...func(*memdynamodb.Options)) *streamed {
 	t.Helper()
 	srv, c := start(t, optFns...)
-	s := &streamed{t: t, srv: srv, db: c, c: streamClient(srv)}
+	s := &streamed{t: t, srv: srv, db: c, c: testaws.Streams(srv)}
 	s.enable(true)
 	return s
 }
@@ -61,10 +48,7 @@ func (s *streamed) enable(on bool) {
 	if on {
 		spec.StreamViewType = ddbtypes.StreamViewTypeKeysOnly
 	}
-	out, err := s.db.UpdateTable(s.t.Context(), &dynamodb.UpdateTableInput{TableName: orders, StreamSpecification: spec})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	out := must.Get(s.db.UpdateTable(s.t.Context(), &dynamodb.UpdateTableInput{TableName: orders, StreamSpecification: spec}))(s.t)
 	s.arn = out.TableDescription.LatestStreamArn
 }
 
@@ -77,10 +61,7 @@ func (s *streamed) put(ids ...string) {
 
 func (s *streamed) shards() []streamtypes.Shard {
 	s.t.Helper()
-	out, err := s.c.DescribeStream(s.t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: s.arn})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	out := must.Get(s.c.DescribeStream(s.t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: s.arn}))(s.t)
 	return out.StreamDescription.Shards
 }
 
@@ -103,10 +84,7 @@ func (s *streamed) records(iterator *string) ([]streamtypes.Record, *string, err
 // read returns the ids of the shard's records, and whether the shard has ended.
 func (s *streamed) read(sh streamtypes.Shard) (ids []string, all []streamtypes.Record, ended bool) {
 	s.t.Helper()
-	it, err := s.iterator(sh.ShardId, "TRIM_HORIZON", nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	it := must.Get(s.iterator(sh.ShardId, "TRIM_HORIZON", nil))(s.t)
 	for it != nil {
 		page, next, err := s.records(it)
 		if err != nil {
@@ -155,15 +133,12 @@ func TestStreamKeepsADay(t *testing.T) {
 		}
 		shard := s.shards()[0].ShardId
 		time.Sleep(23*time.Hour - 10*time.Minute)
-		horizon, err := s.iterator(shard, "TRIM_HORIZON", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		horizon := must.Get(s.iterator(shard, "TRIM_HORIZON", nil))(t)
 		time.Sleep(10*time.Minute - time.Nanosecond)
 		s.wantIDs("a", "b", "c")
 		time.Sleep(time.Nanosecond)
 		s.wantIDs("b", "c")
-		_, _, err = s.records(horizon) // it stands for "a", which has gone since
+		_, _, err := s.records(horizon) // it stands for "a", which has gone since
 		wantCode(t, "an iterator of what is gone", err, "TrimmedDataAccessException")
 		for _, kind := range []streamtypes.ShardIteratorType{"AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER"} {
 			_, err = s.iterator(shard, kind, all[0].Dynamodb.SequenceNumber)
@@ -375,11 +350,8 @@ func TestStreamFaults(t *testing.T) {
 		o.Faults.Rules = []fault.Rule{{Op: "GetRecords", Nth: 1, Do: fault.Error, Code: "LimitExceededException"}}
 	})
 	s.put("a")
-	it, err := s.iterator(s.shards()[0].ShardId, "TRIM_HORIZON", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = s.records(it)
+	it := must.Get(s.iterator(s.shards()[0].ShardId, "TRIM_HORIZON", nil))(t)
+	_, _, err := s.records(it)
 	wantCode(t, "the first", err, "LimitExceededException")
 	if page, _, err := s.records(it); err != nil || len(page) != 1 {
 		t.Errorf("the second: %d records, %v", len(page), err)

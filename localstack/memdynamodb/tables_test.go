@@ -134,18 +134,13 @@ func wantRefusal(t *testing.T, what string, err error, want string) {
 
 func putItem(t *testing.T, c *dynamodb.Client, table string, i item) {
 	t.Helper()
-	if _, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: i}); err != nil {
-		t.Fatalf("PutItem: %v", err)
-	}
+	must.Get(c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: i}))(t)
 }
 
 // get returns the item with the id, nil if there is none.
 func get(t *testing.T, c *dynamodb.Client, id string) item {
 	t.Helper()
-	out, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: item{"id": str(id)}, ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		t.Fatalf("GetItem: %v", err)
-	}
+	out := must.Get(c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: item{"id": str(id)}, ConsistentRead: aws.Bool(true)}))(t)
 	return out.Item
 }
 

@@ -44,48 +44,40 @@ func TestDropEntries(t *testing.T) {
 
 func TestDuplicate(t *testing.T) {
 	rule := faults(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.Duplicate, Entries: []int{0}})
-	t.Run("standard", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			x.send("b")
-			first := x.want("a", "b")[0]
-			second := x.want("a")[0]
-			if *first.MessageId != *second.MessageId || count(second) != 2 {
-				x.Errorf("the copy has ID %s, count %d, want %s, 2", *second.MessageId, count(second), *first.MessageId)
-			}
-			x.ok(x.visibility(first, 100)) // both deliveries are in flight
-			x.ok(x.visibility(second, 100))
-			x.ok(x.delete(first))
-			x.ok(x.delete(second))
-		}, rule)
-	})
-	t.Run("FIFO", func(t *testing.T) {
-		fifo(t, func(x *fixture) {
-			for _, b := range []string{"a1", "a2", "b1"} {
-				x.send(b, b[:1])
-			}
-			x.same(x.receive(2), "a1", "a2")
-			second := x.want("a1", "b1")[0] // the first delivery of a1 blocks a2
-			x.ok(x.delete(second))
-			x.want()
-		}, rule)
-	})
-	t.Run("has the position of its original", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			x.send("b")
-			x.same(x.receive(1), "a")
-			x.want("a", "b")
-		}, rule)
-	})
-	t.Run("of a poll that waited", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.after(time.Second, func() { x.send("a") })
-			x.same(x.receive(1, func(in *sqs.ReceiveMessageInput) { in.WaitTimeSeconds = 5 }), "a")
-			x.want("a")
-			x.want()
-		}, rule)
-	})
+	onStandard(t, "standard", func(x *fixture) {
+		x.send("a")
+		x.send("b")
+		first := x.want("a", "b")[0]
+		second := x.want("a")[0]
+		if *first.MessageId != *second.MessageId || count(second) != 2 {
+			x.Errorf("the copy has ID %s, count %d, want %s, 2", *second.MessageId, count(second), *first.MessageId)
+		}
+		x.ok(x.visibility(first, 100)) // both deliveries are in flight
+		x.ok(x.visibility(second, 100))
+		x.ok(x.delete(first))
+		x.ok(x.delete(second))
+	}, rule)
+	onFIFO(t, "FIFO", func(x *fixture) {
+		for _, b := range []string{"a1", "a2", "b1"} {
+			x.send(b, b[:1])
+		}
+		x.same(x.receive(2), "a1", "a2")
+		second := x.want("a1", "b1")[0] // the first delivery of a1 blocks a2
+		x.ok(x.delete(second))
+		x.want()
+	}, rule)
+	onStandard(t, "has the position of its original", func(x *fixture) {
+		x.send("a")
+		x.send("b")
+		x.same(x.receive(1), "a")
+		x.want("a", "b")
+	}, rule)
+	onStandard(t, "of a poll that waited", func(x *fixture) {
+		x.after(time.Second, func() { x.send("a") })
+		x.same(x.receive(1, func(in *sqs.ReceiveMessageInput) { in.WaitTimeSeconds = 5 }), "a")
+		x.want("a")
+		x.want()
+	}, rule)
 }
 
 func TestExpireEarly(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -62,6 +63,15 @@ func fifo(t *testing.T, f func(*fixture), optFns ...func(*memsqs.Options)) {
 	run(t, "jobs.fifo", attrs{"FifoQueue": "true"}, f, optFns...)
 }
 
+// onStandard and onFIFO are subtests of the kinds of queues.
+func onStandard(t *testing.T, name string, f func(*fixture), optFns ...func(*memsqs.Options)) {
+	t.Run(name, func(t *testing.T) { standard(t, f, optFns...) })
+}
+
+func onFIFO(t *testing.T, name string, f func(*fixture), optFns ...func(*memsqs.Options)) {
+	t.Run(name, func(t *testing.T) { fifo(t, f, optFns...) })
+}
+
 func strictHandles(o *memsqs.Options) { o.StrictHandles = true }
 
 func client(transport http.RoundTripper, endpoint string) *sqs.Client {
@@ -83,10 +93,7 @@ func (x *fixture) create(name string, a attrs) string {
 		}
 		a = merged
 	}
-	out, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: a})
-	if err != nil {
-		x.Fatalf("CreateQueue: %v", err)
-	}
+	out := must.Get(x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: a}))(x)
 	return *out.QueueUrl
 }
 
@@ -114,10 +121,7 @@ func (x *fixture) receive(n int32, optFns ...func(*sqs.ReceiveMessageInput)) []t
 	for _, f := range optFns {
 		f(in)
 	}
-	out, err := x.c.ReceiveMessage(x.Context(), in)
-	if err != nil {
-		x.Fatalf("ReceiveMessage: %v", err)
-	}
+	out := must.Get(x.c.ReceiveMessage(x.Context(), in))(x)
 	return out.Messages
 }
 

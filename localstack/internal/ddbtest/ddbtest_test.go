@@ -1,7 +1,6 @@
 package ddbtest
 
 import (
-	"context"
 	"flag"
 	"net/http"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -27,28 +27,12 @@ func TestMain(m *testing.M) {
 	testserver.Main(m)
 }
 
-func client(url string, rt http.RoundTripper) *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: &url,
-		HTTPClient:   &http.Client{Transport: rt},
-		Retryer:      aws.NopRetryer{},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-		}),
-	})
-}
-
-func streams(url string, rt http.RoundTripper) *dynamodbstreams.Client {
-	return dynamodbstreams.New(dynamodbstreams.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: &url,
-		HTTPClient:   &http.Client{Transport: rt},
-		Retryer:      aws.NopRetryer{},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-		}),
-	})
+// accountAt returns an account whose calls go through rt to url.
+func accountAt(url string, rt http.RoundTripper) Account {
+	return Account{
+		Client:  testaws.DynamoDB(rt, func(o *dynamodb.Options) { o.BaseEndpoint, o.Retryer = &url, aws.NopRetryer{} }),
+		Streams: testaws.Streams(rt, func(o *dynamodbstreams.Options) { o.BaseEndpoint = &url }),
+	}
 }
 
 func TestMemDynamoDB(t *testing.T) {
@@ -57,11 +41,9 @@ func TestMemDynamoDB(t *testing.T) {
 		New: func(t *testing.T) Account {
 			srv := memdynamodb.New()
 			t.Cleanup(srv.Close)
-			return Account{
-				Client:   client("http://dynamodb.local", srv),
-				Streams:  streams("http://dynamodb.local", srv),
-				SweepTTL: func() error { srv.SweepTTL(); return nil },
-			}
+			a := accountAt("http://dynamodb.local", srv)
+			a.SweepTTL = func() error { srv.SweepTTL(); return nil }
+			return a
 		},
 		Known: map[string]string{"wire/members it does not know are skipped": "refuses them by name: a test must not seem to use what is not there"},
 	})
@@ -70,7 +52,7 @@ func TestMemDynamoDB(t *testing.T) {
 func TestDynoxide(t *testing.T) {
 	t.Parallel()
 	url := testserver.Dynoxide.Shared(t).URL
-	account := Account{Client: client(url, http.DefaultTransport), Streams: streams(url, http.DefaultTransport)}
+	account := accountAt(url, http.DefaultTransport)
 	Run(t, Backend{
 		New:      func(*testing.T) Account { return account },
 		RealTime: true,

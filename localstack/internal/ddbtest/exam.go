@@ -45,10 +45,13 @@ func (x *exam) sweep() {
 func (x *exam) newName() string { return x.prefix + "ddbtest-" + rand.Text() }
 
 // use creates a table with the key attributes, written "id:S" and "pos:N". It is the table of later calls.
-func (x *exam) use(keys ...string) string {
-	in := &dynamodb.CreateTableInput{}
-	in.KeySchema, in.AttributeDefinitions = schema(keys...)
-	return x.create(in)
+func (x *exam) use(keys ...string) string { return x.create(&dynamodb.CreateTableInput{}, keys...) }
+
+// addGlobal adds a global index to a table that is to be created.
+func addGlobal(in *dynamodb.CreateTableInput, name string, p ddbtypes.Projection, keys ...string) {
+	elements, definitions := schema(keys...)
+	in.AttributeDefinitions = append(in.AttributeDefinitions, definitions...)
+	in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, ddbtypes.GlobalSecondaryIndex{IndexName: &name, KeySchema: elements, Projection: &p})
 }
 
 func schema(keys ...string) (elements []ddbtypes.KeySchemaElement, definitions []ddbtypes.AttributeDefinition) {
@@ -62,8 +65,11 @@ func schema(keys ...string) (elements []ddbtypes.KeySchemaElement, definitions [
 }
 
 // create creates a table, by default billed on demand under a random name, waits until it exists, and deletes it when the case
-// ends. It is the table of later calls.
-func (x *exam) create(in *dynamodb.CreateTableInput) string {
+// ends. It is the table of later calls. Key attributes that in does not have are written as in use.
+func (x *exam) create(in *dynamodb.CreateTableInput, keys ...string) string {
+	if len(keys) > 0 {
+		in.KeySchema, in.AttributeDefinitions = schema(keys...)
+	}
 	if in.TableName == nil {
 		in.TableName = aws.String(x.newName())
 	}

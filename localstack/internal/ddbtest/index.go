@@ -14,9 +14,7 @@ import (
 func (x *exam) useIndexed(p ddbtypes.Projection) {
 	in := &dynamodb.CreateTableInput{}
 	in.KeySchema, in.AttributeDefinitions = schema("id:S")
-	elements, definitions := schema("owner:S", "pos:N")
-	in.AttributeDefinitions = append(in.AttributeDefinitions, definitions...)
-	in.GlobalSecondaryIndexes = []ddbtypes.GlobalSecondaryIndex{{IndexName: aws.String("by_owner"), KeySchema: elements, Projection: &p}}
+	addGlobal(in, "by_owner", p, "owner:S", "pos:N")
 	x.create(in)
 }
 

@@ -15,10 +15,8 @@ import (
 func (x *exam) useStrings(p ddbtypes.Projection) {
 	in := &dynamodb.CreateTableInput{}
 	in.KeySchema, in.AttributeDefinitions = schema("id:S", "pos:S")
-	elements, definitions := schema("owner:S", "rank:S")
+	addGlobal(in, "gsi", p, "owner:S", "rank:S")
 	local, _ := schema("id:S", "rank:S")
-	in.AttributeDefinitions = append(in.AttributeDefinitions, definitions...)
-	in.GlobalSecondaryIndexes = []ddbtypes.GlobalSecondaryIndex{{IndexName: aws.String("gsi"), KeySchema: elements, Projection: &p}}
 	in.LocalSecondaryIndexes = []ddbtypes.LocalSecondaryIndex{{IndexName: aws.String("lsi"), KeySchema: local, Projection: &p}}
 	x.create(in)
 }
@@ -52,9 +50,7 @@ var indexRuleCases = []testCase{
 	{name: "index/no empty bytes as key", run: func(x *exam) { // test_gsi.py, test_gsi_empty_value_binary
 		in := &dynamodb.CreateTableInput{}
 		in.KeySchema, in.AttributeDefinitions = schema("id:S")
-		elements, definitions := schema("owner:B")
-		in.AttributeDefinitions = append(in.AttributeDefinitions, definitions...)
-		in.GlobalSecondaryIndexes = []ddbtypes.GlobalSecondaryIndex{{IndexName: aws.String("gsi"), KeySchema: elements, Projection: &everything}}
+		addGlobal(in, "gsi", everything, "owner:B")
 		x.create(in)
 		x.refused(x.put(m{"id": "a", "owner": []byte{}}).err, invalid, "cannot contain an empty binary value. IndexName: gsi, IndexKey: owner")
 	}},

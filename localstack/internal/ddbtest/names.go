@@ -15,10 +15,8 @@ func longName(bytes int) string { return strings.Repeat("n", bytes) }
 func (x *exam) createIndexed(change func(*dynamodb.CreateTableInput)) error {
 	return x.tryCreate(func(in *dynamodb.CreateTableInput) {
 		in.KeySchema, in.AttributeDefinitions = schema("a:S", "b:S")
-		global, definitions := schema("c:S")
-		in.AttributeDefinitions = append(in.AttributeDefinitions, definitions...)
+		addGlobal(in, "gsi", everything, "c:S")
 		local, _ := schema("a:S", "c:S")
-		in.GlobalSecondaryIndexes = []ddbtypes.GlobalSecondaryIndex{{IndexName: aws.String("gsi"), KeySchema: global, Projection: &everything}}
 		in.LocalSecondaryIndexes = []ddbtypes.LocalSecondaryIndex{{IndexName: aws.String("lsi"), KeySchema: local, Projection: &everything}}
 		change(in)
 	})
@@ -60,9 +58,7 @@ var nameCases = []testCase{
 		long := [4]string{"1" + longName(254), "2" + longName(254), "3" + longName(254), "4" + longName(254)}
 		in := &dynamodb.CreateTableInput{}
 		in.KeySchema, in.AttributeDefinitions = schema(long[0]+":S", long[1]+":S")
-		elements, definitions := schema(long[2]+":S", long[3]+":S")
-		in.AttributeDefinitions = append(in.AttributeDefinitions, definitions...)
-		in.GlobalSecondaryIndexes = []ddbtypes.GlobalSecondaryIndex{{IndexName: aws.String("gsi"), KeySchema: elements, Projection: &everything}}
+		addGlobal(in, "gsi", everything, long[2]+":S", long[3]+":S")
 		x.create(in)
 		i := m{long[0]: "a", long[1]: "b", long[2]: "c", long[3]: "d"}
 		x.fill(i)

@@ -35,9 +35,7 @@ func streamOf(view ddbtypes.StreamViewType) *ddbtypes.StreamSpecification {
 // useStream creates a table with the key "id" and a stream, and returns the stream's ARN when it is enabled.
 func (x *exam) useStream(view ddbtypes.StreamViewType) string {
 	x.streams()
-	in := &dynamodb.CreateTableInput{StreamSpecification: streamOf(view)}
-	in.KeySchema, in.AttributeDefinitions = schema("id:S")
-	x.create(in)
+	x.create(&dynamodb.CreateTableInput{StreamSpecification: streamOf(view)}, "id:S")
 	return x.latestStream()
 }
 
@@ -216,9 +214,7 @@ var streamRecordCases = []testCase{
 	// https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
 	{name: "stream/sizes", run: func(x *exam) {
 		x.streams()
-		in := &dynamodb.CreateTableInput{StreamSpecification: streamOf("NEW_AND_OLD_IMAGES")}
-		in.KeySchema, in.AttributeDefinitions = schema("Id:N")
-		x.create(in)
+		x.create(&dynamodb.CreateTableInput{StreamSpecification: streamOf("NEW_AND_OLD_IMAGES")}, "Id:N")
 		x.fill(m{"Id": 101, "Message": "New item!"}, m{"Id": 101, "Message": "This item has changed"})
 		got := x.all(x.latestStream(), 2)
 		equal(x, "of the insert", *got[0].Dynamodb.SizeBytes, 26)

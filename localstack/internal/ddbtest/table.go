@@ -88,9 +88,7 @@ var tableCases = []testCase{
 			o.MinDelay, o.MaxDelay = 20*time.Millisecond, time.Second
 		})
 		x.ok(wait.Wait(x.ctx, &dynamodb.DescribeTableInput{TableName: &name}, time.Minute))
-		in := &dynamodb.CreateTableInput{TableName: &name}
-		in.KeySchema, in.AttributeDefinitions = schema("id:S")
-		x.create(in)
+		x.create(&dynamodb.CreateTableInput{TableName: &name}, "id:S")
 		x.stored(m{"id": "a"}, nil)
 	}},
 	{name: "table/unknown", run: func(x *exam) {

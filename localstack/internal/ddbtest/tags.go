@@ -72,9 +72,7 @@ var tagCases = []testCase{
 		x.tagged(map[string]string{"string": "another"})
 	}},
 	{name: "tag/at creation", run: func(x *exam) { // test_list_tags_from_creation
-		in := &dynamodb.CreateTableInput{Tags: tags(map[string]string{"a": "1", "b": "2"})}
-		in.KeySchema, in.AttributeDefinitions = schema("id:S")
-		x.create(in)
+		x.create(&dynamodb.CreateTableInput{Tags: tags(map[string]string{"a": "1", "b": "2"})}, "id:S")
 		x.tagged(map[string]string{"a": "1", "b": "2"})
 	}},
 	{name: "tag/fifty", run: func(x *exam) { // test_tag_resource_incorrect, DDB-TABLE-108

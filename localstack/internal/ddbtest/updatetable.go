@@ -81,9 +81,8 @@ func bill(mode ddbtypes.BillingMode, p *ddbtypes.ProvisionedThroughput) func(*dy
 func (x *exam) useProvisioned() {
 	in := &dynamodb.CreateTableInput{BillingMode: ddbtypes.BillingModeProvisioned, ProvisionedThroughput: unitsOf(5, 5)}
 	in.KeySchema, in.AttributeDefinitions = schema("id:S")
-	elements, definitions := schema("owner:S")
-	in.AttributeDefinitions = append(in.AttributeDefinitions, definitions...)
-	in.GlobalSecondaryIndexes = []ddbtypes.GlobalSecondaryIndex{{IndexName: aws.String("by_owner"), KeySchema: elements, Projection: &everything, ProvisionedThroughput: unitsOf(2, 3)}}
+	addGlobal(in, "by_owner", everything, "owner:S")
+	in.GlobalSecondaryIndexes[0].ProvisionedThroughput = unitsOf(2, 3)
 	x.create(in)
 }
 
@@ -276,15 +275,11 @@ var settingCases = []testCase{
 		equal(x, "changed", class(), ddbtypes.TableClassStandardInfrequentAccess)
 		x.refused(set("DOG"), invalid, "Invalid table-class parameter provided.")
 		x.refused(x.tryCreate(func(in *dynamodb.CreateTableInput) { in.TableClass = "DOG" }), invalid)
-		in := &dynamodb.CreateTableInput{TableClass: ddbtypes.TableClassStandardInfrequentAccess}
-		in.KeySchema, in.AttributeDefinitions = schema("id:S")
-		x.create(in)
+		x.create(&dynamodb.CreateTableInput{TableClass: ddbtypes.TableClassStandardInfrequentAccess}, "id:S")
 		equal(x, "created", class(), ddbtypes.TableClassStandardInfrequentAccess)
 	}},
 	{name: "setting/encryption", run: func(x *exam) {
-		in := &dynamodb.CreateTableInput{SSESpecification: &ddbtypes.SSESpecification{Enabled: aws.Bool(true)}}
-		in.KeySchema, in.AttributeDefinitions = schema("id:S")
-		x.create(in)
+		x.create(&dynamodb.CreateTableInput{SSESpecification: &ddbtypes.SSESpecification{Enabled: aws.Bool(true)}}, "id:S")
 		t := suite.Get(x.describe(x.table))
 		equal(x, "status", t.SSEDescription.Status, ddbtypes.SSEStatusEnabled)
 		equal(x, "type", t.SSEDescription.SSEType, ddbtypes.SSETypeKms)
@@ -313,9 +308,7 @@ var settingCases = []testCase{
 		x.use("id:S")
 		off := &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(false)}
 		x.refused(x.change(func(in *dynamodb.UpdateTableInput) { in.StreamSpecification = off }), invalid, "Table has no stream to disable")
-		in := &dynamodb.CreateTableInput{StreamSpecification: off}
-		in.KeySchema, in.AttributeDefinitions = schema("id:S")
-		x.create(in)
+		x.create(&dynamodb.CreateTableInput{StreamSpecification: off}, "id:S")
 		err := x.tryCreate(func(in *dynamodb.CreateTableInput) {
 			in.StreamSpecification = &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(false), StreamViewType: "NEW_IMAGE"}
 		})

@@ -9,12 +9,57 @@ import (
 )
 
 var moveCases = []testCase{
-	{name: "move/back to the source", passes: 2 * time.Second, run: moveBack},
-	{name: "move/to another queue", passes: 2 * time.Second, run: moveElsewhere},
-	{name: "move/is listed", passes: 2 * time.Second, run: moveListed},
-	{name: "move/unknown source refused", run: moveUnknown},
-	{name: "move/cancel of an unknown task refused", run: moveCancelUnknown},
-	{name: "move/receive count starts anew", passes: 2 * time.Second, run: moveCount},
+	// API StartMessageMoveTask: without a destination "the messages will be redriven back to their respective original source
+	// queues". Guide sqs-configure-dead-letter-queue-redrive: redriven messages are new ones, with a new messageID and
+	// enqueueTime.
+	{name: "move/back to the source", passes: 2 * time.Second, run: func(x *exam) {
+		q, dlq, id := x.dead()
+		x.move(dlq, nil)
+		if m := x.one(q, "a"); *m.MessageId == id {
+			x.fatalf("the moved message has its old ID %s", id)
+		}
+		x.none(dlq)
+	}},
+	// API StartMessageMoveTask, DestinationArn.
+	{name: "move/to another queue", passes: 2 * time.Second, run: func(x *exam) {
+		q, dlq, _ := x.dead()
+		other := x.standard()
+		x.move(dlq, ptr(x.arn(other)))
+		x.one(other, "a")
+		x.none(q)
+	}},
+	// API ListMessageMoveTasksResultEntry: TaskHandle "is only populated for tasks that are in RUNNING status". Recorded:
+	// test_basic_move_task_workflow has no speed that nobody asked for.
+	{name: "move/is listed", passes: 2 * time.Second, run: func(x *exam) {
+		_, dlq, _ := x.dead()
+		x.move(dlq, nil)
+		out := suite.Get(x.c.ListMessageMoveTasks(x.ctx, &sqs.ListMessageMoveTasksInput{SourceArn: ptr(x.arn(dlq))}))
+		if len(out.Results) != 1 {
+			x.fatalf("%d tasks, want 1", len(out.Results))
+		}
+		r := out.Results[0]
+		if str(r.Status) != "COMPLETED" || r.ApproximateNumberOfMessagesMoved != 1 || r.TaskHandle != nil || r.MaxNumberOfMessagesPerSecond != nil {
+			x.fatalf("status %s, %d moved, handle %s, speed %v, want COMPLETED, 1 and none", str(r.Status), r.ApproximateNumberOfMessagesMoved, str(r.TaskHandle), r.MaxNumberOfMessagesPerSecond)
+		}
+	}},
+	// API StartMessageMoveTask, errors: ResourceNotFoundException.
+	{name: "move/unknown source refused", run: func(x *exam) {
+		arn := x.arn(x.standard())
+		_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(arn + "-unknown")})
+		x.fails("an unknown queue", err, "ResourceNotFound")
+	}},
+	// API CancelMessageMoveTask, errors: ResourceNotFoundException.
+	{name: "move/cancel of an unknown task refused", run: func(x *exam) {
+		_, err := x.c.CancelMessageMoveTask(x.ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: ptr("eyJ0YXNrSWQiOiJub25lIn0=")})
+		x.fails("an unknown task", err, "ResourceNotFound", invalidValue)
+	}},
+	// Guide sqs-configure-dead-letter-queue-redrive: a new message, so it is received maxReceiveCount times again.
+	{name: "move/receive count starts anew", passes: 2 * time.Second, run: func(x *exam) {
+		q, dlq, _ := x.dead()
+		x.move(dlq, nil)
+		x.exhaust(q, "a", 1)
+		x.one(dlq, "a")
+	}},
 }
 
 // dead returns a queue, its dead-letter queue, and the ID of the only message, which is in the dead-letter queue.
@@ -29,61 +74,4 @@ func (x *exam) dead() (q, dlq *queue, id string) {
 func (x *exam) move(dlq *queue, destination *string) {
 	suite.Get(x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(x.arn(dlq)), DestinationArn: destination}))
 	x.pass(2 * time.Second)
-}
-
-// API StartMessageMoveTask: without a destination "the messages will be redriven back to their respective original source
-// queues". Guide sqs-configure-dead-letter-queue-redrive: redriven messages are new ones, with a new messageID and
-// enqueueTime.
-func moveBack(x *exam) {
-	q, dlq, id := x.dead()
-	x.move(dlq, nil)
-	if m := x.one(q, "a"); *m.MessageId == id {
-		x.fatalf("the moved message has its old ID %s", id)
-	}
-	x.none(dlq)
-}
-
-// API StartMessageMoveTask, DestinationArn.
-func moveElsewhere(x *exam) {
-	q, dlq, _ := x.dead()
-	other := x.standard()
-	x.move(dlq, ptr(x.arn(other)))
-	x.one(other, "a")
-	x.none(q)
-}
-
-// API ListMessageMoveTasksResultEntry: TaskHandle "is only populated for tasks that are in RUNNING status". Recorded:
-// test_basic_move_task_workflow has no speed that nobody asked for.
-func moveListed(x *exam) {
-	_, dlq, _ := x.dead()
-	x.move(dlq, nil)
-	out := suite.Get(x.c.ListMessageMoveTasks(x.ctx, &sqs.ListMessageMoveTasksInput{SourceArn: ptr(x.arn(dlq))}))
-	if len(out.Results) != 1 {
-		x.fatalf("%d tasks, want 1", len(out.Results))
-	}
-	r := out.Results[0]
-	if str(r.Status) != "COMPLETED" || r.ApproximateNumberOfMessagesMoved != 1 || r.TaskHandle != nil || r.MaxNumberOfMessagesPerSecond != nil {
-		x.fatalf("status %s, %d moved, handle %s, speed %v, want COMPLETED, 1 and none", str(r.Status), r.ApproximateNumberOfMessagesMoved, str(r.TaskHandle), r.MaxNumberOfMessagesPerSecond)
-	}
-}
-
-// API StartMessageMoveTask, errors: ResourceNotFoundException.
-func moveUnknown(x *exam) {
-	arn := x.arn(x.standard())
-	_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(arn + "-unknown")})
-	x.fails("an unknown queue", err, "ResourceNotFound")
-}
-
-// API CancelMessageMoveTask, errors: ResourceNotFoundException.
-func moveCancelUnknown(x *exam) {
-	_, err := x.c.CancelMessageMoveTask(x.ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: ptr("eyJ0YXNrSWQiOiJub25lIn0=")})
-	x.fails("an unknown task", err, "ResourceNotFound", invalidValue)
-}
-
-// Guide sqs-configure-dead-letter-queue-redrive: a new message, so it is received maxReceiveCount times again.
-func moveCount(x *exam) {
-	q, dlq, _ := x.dead()
-	x.move(dlq, nil)
-	x.exhaust(q, "a", 1)
-	x.one(dlq, "a")
 }

@@ -1,13 +1,13 @@
 package sqstest_test
 
 import (
-	"context"
 	"net/http"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/internal/sqstest"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -26,7 +26,7 @@ func on(t *testing.T, e *testserver.Emulator, known map[string]string) sqstest.B
 			transport := http.DefaultTransport.(*http.Transport).Clone()
 			transport.MaxIdleConnsPerHost = 64
 			t.Cleanup(transport.CloseIdleConnections)
-			return newClient(p.URL, transport)
+			return testaws.SQS(transport, once, func(o *sqs.Options) { o.BaseEndpoint = &p.URL })
 		},
 	}
 }
@@ -79,16 +79,10 @@ func inMemory(optFns ...func(*memsqs.Options)) sqstest.Backend {
 		New: func(t *testing.T) *sqs.Client {
 			srv := memsqs.New(optFns...)
 			t.Cleanup(srv.Close)
-			return newClient("http://sqs.memory", srv)
+			return testaws.SQS(srv, once)
 		},
 	}
 }
 
-func newClient(endpoint string, transport http.RoundTripper) *sqs.Client {
-	return sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: &endpoint, HTTPClient: &http.Client{Transport: transport}, Retryer: aws.NopRetryer{},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-		}),
-	})
-}
+// once has the client send each request once.
+func once(o *sqs.Options) { o.Retryer = aws.NopRetryer{} }

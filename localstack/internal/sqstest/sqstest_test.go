@@ -1,11 +1,7 @@
 package sqstest
 
 import (
-	"context"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -33,47 +30,25 @@ func TestCaseNames(t *testing.T) {
 	}
 }
 
-// Every case names its source: each function that takes an exam, or returns one that does, has a comment.
+// Every case names its source, in a comment that ends on the line before it.
 func TestEveryCaseNamesItsSource(t *testing.T) {
 	t.Parallel()
-	files := must.Get(filepath.Glob("*.go"))(t)
 	checked := 0
-	for _, file := range files {
-		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments))(t)
-		for _, d := range f.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok || fn.Recv != nil || !isCase(fn.Type) {
-				continue
+	for _, file := range must.Get(filepath.Glob("*.go"))(t) {
+		before := ""
+		for line := range strings.Lines(string(must.Get(os.ReadFile(file))(t))) {
+			if name, is := strings.CutPrefix(line, "\t{name: "); is {
+				checked++
+				if !strings.HasPrefix(before, "\t// ") {
+					t.Errorf("%s: no comment names the source of %s", file, name)
+				}
 			}
-			checked++
-			if len(strings.TrimSpace(fn.Doc.Text())) < len("As above.") {
-				t.Errorf("%s: %s has no comment that names its source", file, fn.Name)
-			}
+			before = line
 		}
 	}
-	// The factories make several cases each.
-	if checked < len(cases())-10 {
-		t.Errorf("%d functions checked for %d cases", checked, len(cases()))
+	if checked != len(cases()) {
+		t.Errorf("%d rows checked for %d cases", checked, len(cases()))
 	}
-}
-
-// isCase: func(x *exam), or a function that returns func(*exam).
-func isCase(f *ast.FuncType) bool {
-	if f.Results != nil && len(f.Results.List) == 1 {
-		if made, ok := f.Results.List[0].Type.(*ast.FuncType); ok {
-			return isCase(made)
-		}
-		return false
-	}
-	if f.Results != nil || len(f.Params.List) != 1 {
-		return false
-	}
-	p, ok := f.Params.List[0].Type.(*ast.StarExpr)
-	if !ok {
-		return false
-	}
-	name, ok := p.X.(*ast.Ident)
-	return ok && name.Name == "exam"
 }
 
 func TestPassesMoreThanItDeclares(t *testing.T) {
@@ -128,11 +103,6 @@ func examine(t *testing.T, optFn func(*memsqs.Options), c testCase) error {
 	return Backend{Virtual: true}.suiteCase(c, func(t *testing.T) *sqs.Client {
 		srv := memsqs.New(optFn)
 		t.Cleanup(srv.Close)
-		return sqs.New(sqs.Options{
-			Region: "us-east-1", BaseEndpoint: ptr("http://sqs.memory"), HTTPClient: &http.Client{Transport: srv}, Retryer: aws.NopRetryer{},
-			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-			}),
-		})
+		return testaws.SQS(srv, func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
 	}).Examine(t, true)
 }

@@ -92,8 +92,8 @@ func newAccount(t testing.TB, queues ...localstack.Queue) *account {
 	t.Helper()
 	stack := testworld.Start(t, func(o *localstack.Options) { o.InMemory, o.Queues = true, queues })
 	a := &account{
-		TB: t, stack: stack, sqs: &fake{server: true}, dynamodb: &fake{server: true}, lambda: &fake{}, iam: &fake{}, cloudwatch: &fake{},
-		sts:       &fake{},
+		TB: t, stack: stack, sqs: newFake(true), dynamodb: newFake(true), lambda: newFake(false), iam: newFake(false), cloudwatch: newFake(false),
+		sts:       newFake(false),
 		functions: map[string]*lambda.GetFunctionConfigurationOutput{}, reserved: map[string]int32{},
 		metric: map[string]*cwtypes.MetricAlarm{}, ages: map[string]time.Duration{},
 	}

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -42,9 +42,7 @@ func TestDefects(t *testing.T) {
 			seen[d.id] = map[Verdict]bool{}
 		}
 		seen[d.id][d.verdict] = true
-		t.Run(d.id+"/"+d.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { d.run(t) })
-		})
+		must.Run(t, d.id+"/"+d.name, d.run)
 	}
 	for _, id := range queueSide {
 		if !seen[id][Warn] && !seen[id][Fail] {
@@ -179,20 +177,14 @@ func TestClockWithout(t *testing.T) {
 	t.Parallel()
 	a := healthy(t, "orders")
 	a.stack.MemSQS().Set(deniedPlan("GetQueueAttributes"))
-	if f := a.of("C1"); f.Verdict != OK {
-		t.Error(f)
-	}
+	a.says("C1", OK, "")
 	a = healthy(t, "orders")
 	a.deployment = Deployment{Table: "dedup"}
-	if f := a.of("C2"); f.Verdict != OK || !strings.HasPrefix(f.Text, "DynamoDB answers in ") {
-		t.Error(f)
-	}
+	a.says("C2", OK, "DynamoDB answers in ")
 	a = healthy(t, "orders")
 	a.dynamodb.set("DescribeTable", func(any) (any, error) { return &dynamodb.DescribeTableOutput{}, nil })
 	a.deployment = Deployment{Table: "dedup"}
-	if f := a.of("C1"); f.Verdict != Skip || !strings.Contains(f.Text, "no HTTP response") {
-		t.Error(f)
-	}
+	a.says("C1", Skip, "no HTTP response")
 }
 
 func deniedPlan(op string) fault.Plan {

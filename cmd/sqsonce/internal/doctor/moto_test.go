@@ -108,11 +108,11 @@ func clientsOf(moto string) Clients {
 		return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 	}
 	c := aws.Config{Region: "us-east-1", BaseEndpoint: &moto, Credentials: aws.CredentialsProviderFunc(keys)}
-	tasks := &fake{server: true}
+	tasks := newFake(true)
 	answer(tasks, func(*sqs.ListMessageMoveTasksInput) (*sqs.ListMessageMoveTasksOutput, error) {
 		return &sqs.ListMessageMoveTasksOutput{}, nil
 	})
-	simulation := &fake{server: true}
+	simulation := newFake(true)
 	answer(simulation, simulateIn(iam.NewFromConfig(c)))
 	return Clients{
 		SQS:      sqs.NewFromConfig(c, func(o *sqs.Options) { o.APIOptions = append(o.APIOptions, tasks.add) }),

@@ -66,31 +66,19 @@ func TestRoleUnseen(t *testing.T) {
 	t.Parallel()
 	a := healthy(t, "orders")
 	a.dynamodb.deny("DescribeTable")
-	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "dynamodb:DescribeTable is denied") {
-		t.Error(f)
-	}
+	a.says("I2", Skip, "dynamodb:DescribeTable is denied")
 	a.role.without("sqs:SendMessage")
-	if f := a.of("I2"); f.Verdict != Fail || !strings.Contains(f.Text, "not all was seen: dynamodb:DescribeTable is denied") {
-		t.Error(f)
-	}
+	a.says("I2", Fail, "not all was seen: dynamodb:DescribeTable is denied")
 	a.deployment = Deployment{Role: roleARN}
-	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "depends on --queue and --table") {
-		t.Error(f)
-	}
+	a.says("I2", Skip, "depends on --queue and --table")
 	a = healthy(t, "orders")
 	alter(a.sqs, func(o *sqs.GetQueueAttributesOutput) { o.Attributes["RedrivePolicy"] = "none" })
-	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "the redrive policy of orders cannot be read") {
-		t.Error(f)
-	}
+	a.says("I2", Skip, "the redrive policy of orders cannot be read")
 	alter(a.sqs, func(o *sqs.GetQueueAttributesOutput) { delete(o.Attributes, "RedrivePolicy") }) // Q2 has that
-	if f := a.of("I2"); f.Verdict != OK || !strings.Contains(f.Text, "the 8 actions") {
-		t.Error(f)
-	}
+	a.says("I2", OK, "the 8 actions")
 	a = healthy(t, "orders")
 	a.lambda.deny("GetFunctionConfiguration")
-	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "lambda:GetFunctionConfiguration is denied") {
-		t.Error(f)
-	}
+	a.says("I2", Skip, "lambda:GetFunctionConfiguration is denied")
 }
 
 // The actions are those of the table of docs/deploy.md, but for sqs:GetQueueUrl, which has a substitute.

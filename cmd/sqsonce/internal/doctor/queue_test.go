@@ -25,7 +25,7 @@ func lie(queue, attribute, value string) func(*account) {
 	}
 }
 
-func truth(a *account) { a.sqs.alters = nil }
+func truth(a *account) { clear(a.sqs.alters) }
 
 func with(queue, attribute, value string) func(*account) {
 	return func(a *account) { a.setQueue(queue, map[string]string{attribute: value}) }

@@ -172,6 +172,14 @@ func (a *account) of(id string) Finding {
 	return f
 }
 
+// says checks the verdict of a check, and a part of its text.
+func (a *account) says(id string, want Verdict, text string) {
+	a.Helper()
+	if f := a.of(id); f.Verdict != want || !strings.Contains(f.Text, text) {
+		a.Errorf("%s: want %s with %q", f, want, text)
+	}
+}
+
 func (a *account) paste(fix string) {
 	a.Helper()
 	paste(a.TB.(*testing.T), a.clients, fix)
@@ -189,6 +197,12 @@ type fake struct {
 	calls    []string                   // operations, in their order
 }
 
+func newFake(server bool) *fake {
+	return &fake{
+		server: server, answers: map[string]func(any) (any, error){}, alters: map[string]func(any){}, refusals: map[string]func(any) error{},
+	}
+}
+
 // answer sets the answer to the operation whose input and output these are.
 func answer[I, O any](f *fake, do func(*I) (*O, error)) {
 	f.set(strings.TrimSuffix(reflect.TypeFor[I]().Name(), "Input"), func(in any) (any, error) { return do(in.(*I)) })
@@ -197,9 +211,6 @@ func answer[I, O any](f *fake, do func(*I) (*O, error)) {
 func (f *fake) set(operation string, do func(any) (any, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.answers == nil {
-		f.answers = map[string]func(any) (any, error){}
-	}
 	f.answers[operation] = do
 }
 
@@ -207,9 +218,6 @@ func (f *fake) set(operation string, do func(any) (any, error)) {
 func alter[O any](f *fake, do func(*O)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.alters == nil {
-		f.alters = map[string]func(any){}
-	}
 	f.alters[strings.TrimSuffix(reflect.TypeFor[O]().Name(), "Output")] = func(out any) { do(out.(*O)) }
 }
 
@@ -217,9 +225,6 @@ func alter[O any](f *fake, do func(*O)) {
 func (f *fake) refuse(operation string, with func(in any) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.refusals == nil {
-		f.refusals = map[string]func(any) error{}
-	}
 	f.refusals[operation] = with
 }
 
