@@ -52,5 +52,5 @@
 // # Hooks
 //
 // [Options.Hooks] are for telemetry. They show the decision about each delivery, each call of the store, and rare incidents.
-// They don't change the result, and without them nothing is measured. [Once.Stats] has the counts alone.
+// They don't change the result. Without them dedup keeps only the counts of [Once.Stats].
 package dedup

@@ -182,7 +182,7 @@ func untilLost(t *testing.T) sqsonce.Handler {
 	}
 }
 
-// A lost lease cancels the context of its own handler and no other: not the host's, and not that of another event of the
+// A lost lease cancels the context of its own handler only: not the host's, and not that of another event of the
 // same message.
 func TestLostLeaseCancelsItsOwnContextOnly(t *testing.T) {
 	t.Parallel()
@@ -220,7 +220,7 @@ func TestLostLeaseCancelsItsOwnContextOnly(t *testing.T) {
 			f.fail("renew", sqsonce.ErrLeaseLost)
 			ctx, done := settle.New(t.Context())
 			defer done(false)
-			// The store accepts the complete: nobody has taken over.
+			// The store accepts the complete: the event was not taken over.
 			if err := c.run(ctx, newOnce(t, f), newOnce(t, newFaults())); err != nil {
 				t.Error(err)
 			}

@@ -154,7 +154,7 @@ func onMortalConnections(t *testing.T, f func(x *fixture, p *fifo.Publisher, n *
 	})
 }
 
-// During a freeze all idle connections of the client break, and the client is not informed. After it no request waits for an
+// During a freeze all idle connections of the client break, and the client is not informed. After it requests do not wait for an
 // answer on one of them.
 func TestConnectionsThatDiedInAFreeze(t *testing.T) {
 	onMortalConnections(t, func(x *fixture, p *fifo.Publisher, n *thawtest.Network) {

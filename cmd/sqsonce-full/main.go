@@ -39,7 +39,7 @@ const (
 	prefixParameter = "prefix"
 )
 
-// open opens the store behind a URL, and connects to nothing. No driver sees the URL's password before its parser has ended: parsers
+// open opens the store behind a URL, and connects only when it is used. A driver sees the URL's password after its parser has ended: parsers
 // repeat in their errors what they cannot read.
 func open(_ context.Context, u *url.URL) (cli.Store, error) {
 	bare := *u

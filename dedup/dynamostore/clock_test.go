@@ -257,7 +257,7 @@ func (b *bed) stripped(header string) Client {
 	}))
 }
 
-// Without DynamoDB's time no lease is ever over. Check and every acquire say so, whatever the record is, and leave no lease.
+// Without DynamoDB's time leases do not end. Check and every acquire say so, whatever the record is, and leave no lease.
 func TestAnswersWithoutTime(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]func(*bed) Client{

@@ -217,7 +217,7 @@ func TestRefusedSignatureOfAWrongClock(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// After a call that no attempt answered dedup's calls are one request each, until one is answered.
+// After an unanswered call dedup's calls are one request each, until one is answered.
 func TestRetriesAfterAnOutage(t *testing.T) {
 	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		l := b.acquire(s, claim("a"))

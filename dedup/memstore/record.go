@@ -13,8 +13,6 @@ const (
 	// afterLease is how long a record is retained after its lease's end at least, so that a short retention deletes no live
 	// lease.
 	afterLease = time.Hour
-	// maxError is how much of the text of a release's cause is stored, in bytes.
-	maxError = 256
 	// minSweep is the number of records below which nothing is swept.
 	minSweep = 1024
 )

@@ -135,7 +135,7 @@ func readCommand(r *bufio.Reader) (command string, err error) {
 	return command, nil
 }
 
-// Whatever a server answers to the login, to the question for its configuration or to a script costs the message no attempt.
+// Whatever a server answers to the login, to the question for its configuration or to a script is not an attempt of the message.
 func TestUnlistedTexts(t *testing.T) {
 	t.Parallel()
 	texts := []string{

@@ -148,7 +148,7 @@ func TestDeferredOperators(t *testing.T) {
 	})
 }
 
-// A row that the database refuses takes no neighbour with it. Above SQS's own limit it fails by itself, also where the refusal ends the
+// A row that the database refuses fails alone. Above SQS's own limit it fails by itself, also where the refusal ends the
 // connection.
 func TestDeferredRefusedRow(t *testing.T) {
 	t.Parallel()

@@ -74,7 +74,7 @@ func ExampleNew() {
 	}
 	// Above Concurrency of the worker, or the batch of a function, because each handler may have a connection. If handlers of one process
 	// also run in a Processor, add its Concurrency. All processes together stay below the server's max_connections (PostgreSQL: 100).
-	// MaxInFlight needs none: messages that wait have no connection.
+	// MaxInFlight does not count: messages that wait have no connection.
 	db.SetMaxOpenConns(20)
 	dialect := sqlstore.PostgreSQL.WithPrefix("shop.once_")
 	if err := sqlstore.Migrate(ctx, db, dialect); err != nil {

@@ -196,7 +196,7 @@ func throughPgBouncer(t *testing.T, b *Bed) *Bed {
 	return b.with(t, pooler.DSN(b.Name))
 }
 
-// A pooler in transaction mode needs no setting: the store's statements have no names, which another connection would not know.
+// A pooler in transaction mode works as it is: the store's statements have no names, which another connection would not know.
 func TestPoolerInTransactionMode(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "PostgreSQL")

@@ -304,7 +304,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// An interrupt ends a restore in part; the command that it prints does the rest, and sends nothing twice.
+// An interrupt ends a restore in part; the command that it prints does the rest, and sends each message once.
 func TestInterruptedRestore(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.deadLetters(60)

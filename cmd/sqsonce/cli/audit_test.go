@@ -141,7 +141,7 @@ func TestStateFolder(t *testing.T) {
 	}
 }
 
-// The pages of a console, and the commands that they run, use one store, and none of them writes the URL's secrets anywhere.
+// The pages of a console, and the commands that they run, use one store, and keep the URL's secrets to themselves.
 func TestConsoleStoreURL(t *testing.T) {
 	bubble(t, func(w *world) {
 		key, opened := w.put("e", dedup.StateCrashed), 0

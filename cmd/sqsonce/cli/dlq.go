@@ -101,7 +101,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	return err
 }
 
-// hintStockKeys says what is known of keys, where records were not found. It proves nothing of the others: a key function may make the
+// hintStockKeys says what is known of keys, where records were not found. The others stay unknown: a key function may make the
 // default key of some messages.
 func (a *app) hintStockKeys(found []*ops.Message) {
 	missing, there := 0, 0

@@ -19,7 +19,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
-// note prints something that is no result. Others decide what a text in it is: a line end of theirs begins no line.
+// note prints something other than the result. Others decide what a text in it is: a line end of theirs begins no line.
 func (a *app) note(format string, args ...any) {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {

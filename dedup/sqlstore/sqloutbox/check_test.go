@@ -222,7 +222,7 @@ func TestDDLAndPrefix(t *testing.T) {
 
 var _ outbox.Store = (*conformed)(nil)
 
-// What a handler leaves in a session moves no event: 20 that were added on such sessions, each after another, are read once,
+// What a handler leaves in a session does not move events: 20 that were added on such sessions, each after another, are read once,
 // and what is deleted on such a session is not read again on another. The first Add does not look in its transaction for the
 // tables.
 func TestSessionMovesNoEvent(t *testing.T) {

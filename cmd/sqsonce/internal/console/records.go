@@ -12,7 +12,7 @@ import (
 // mostListed is how many records the page of a record lists before a key is typed.
 const mostListed = 20
 
-// seenRecords are those of the newest looks: they cost nothing.
+// seenRecords are those of the newest looks, which were read already.
 func (s *Server) seenRecords() (list []ops.Record) {
 	for _, q := range s.opts.Queues {
 		k := s.looks.of(q).Look
