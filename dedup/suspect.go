@@ -88,9 +88,11 @@ func crashesOf(lastError string) int {
 // Crashes returns how often the event's consumers have crashed since its last other outcome, as far as the record shows it at now. It
 // may have been more often, because dedup writes a crash into the record from the third receive on.
 func (r Record) Crashes(now time.Time) int {
-	n := crashesOf(r.LastError)
-	if r.State(now) == StateCrashed {
-		n++
+	switch r.State(now) {
+	case StateCompleted:
+		return 0
+	case StateCrashed:
+		return crashesOf(r.LastError) + 1
 	}
-	return n
+	return crashesOf(r.LastError)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrAlreadyRun is the error of a second call of Run.
-var ErrAlreadyRun = errors.New("sqsworker: Run was called before: a worker runs once, make another one with New")
+var ErrAlreadyRun = errors.New("Run was called before: a worker runs once, make another one with New")
 
 // StopError counts the work that a stop could not finish. Messages aren't lost, because SQS delivers them again.
 type StopError struct {
@@ -26,7 +26,7 @@ type StopError struct {
 }
 
 func (e *StopError) Error() string {
-	return fmt.Sprintf("sqsworker: unclean stop: %d handlers still run, %d messages stay hidden until their visibility timeout ends, %d finished messages are not deleted",
+	return fmt.Sprintf("unclean stop: %d handlers still run, %d messages stay hidden until their visibility timeout ends, %d finished messages are not deleted",
 		e.Stuck, e.Abandoned, e.Undeleted)
 }
 

@@ -38,7 +38,7 @@ func (p *lostPolls) delay(visibility time.Duration) time.Duration {
 	if p.n < manyLost {
 		return 0
 	}
-	return min(visibility<<(2*min(p.n-manyLost, 5)), max(mostAfterLost, visibility))
+	return min(visibility<<(2*min(p.n-manyLost, 5)), mostAfterLost)
 }
 
 // askForAnswer returns nil when SQS answers, whatever it says. Without a client that passes options on that is not known.

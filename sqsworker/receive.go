@@ -281,6 +281,8 @@ func (l *loop) receiveFailed(e receiveFailed) {
 	if sdkhttp.Unanswered(e.err) && !isUnsent(e.err) {
 		l.polling.lost.add(e.poll.sent, l.now())
 		delay = max(delay, l.polling.lost.delay(l.opts.VisibilityTimeout))
+	} else if sdkhttp.Answered(e.err) {
+		l.polling.lost = lostPolls{}
 	}
 	if l.absent(e.err, e.poll.sent) || isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
 		l.stopBecause(e.err)
@@ -297,7 +299,7 @@ func (l *loop) receiveFailed(e receiveFailed) {
 		l.after(delay, func() { l.receive(p) })
 		return
 	}
-	if unknown {
+	if unknown && !isUnsent(e.err) {
 		l.counters.unanswered.Add(1)
 	}
 	l.polling.active--

@@ -178,7 +178,7 @@ func lifeOf(t *testing.T, s *Store, pool *sql.DB, name string) {
 	again := claim(key, "b")
 	again.ReceiveCount = 2
 	l = mustAcquire(t, s, again)
-	if l.LastError != `zażółć 🂡 '\` || l.Takeover {
+	if l.LastError != `zażółć 🂡 '\�` || l.Takeover {
 		t.Errorf("%s: got %+v, want the error that was stored", name, l)
 	}
 	for range 2 {

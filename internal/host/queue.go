@@ -29,8 +29,11 @@ func QueueURLProblem(s string) string {
 
 // WithoutSecrets returns a URL, or a text that should be one, without user name, password, query and fragment, for an error.
 func WithoutSecrets(s string) string {
-	s, _, _ = strings.Cut(s, "?")
-	s, _, _ = strings.Cut(s, "#")
+	if i := strings.IndexAny(s, "?#"); i >= 0 && !strings.Contains(s[i:], "@") {
+		s = s[:i]
+	} else if i >= 0 { // where a password ends is a guess
+		return "xxxxx"
+	}
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
 		scheme, _, found := strings.Cut(s[:i], "://")
 		if found {

@@ -10,7 +10,7 @@ var (
 	// ErrState says that a message is left because of the state of its event.
 	ErrState         = errors.New("not sent in the state of its event")
 	ErrCrashed       = errors.New("its last run ended with its process")
-	ErrCrashLoop     = errors.New("its process crashed each time it ran: --crash-loops")
+	ErrCrashLoop     = errors.New("its process crashed twice or more often: --crash-loops")
 	ErrNotSelected   = errors.New("not selected")
 	ErrNoDestination = errors.New("the queue that it came from is not known, or does not name this one as its dead-letter queue: --source")
 	ErrTooOften      = errors.New("redriven too often before: --max-redriven")

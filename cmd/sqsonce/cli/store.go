@@ -76,7 +76,7 @@ func shownArgs(args []string) []string {
 func shownURL(text string) string {
 	const secret = "xxxxx"
 	u, err := url.Parse(text)
-	if err != nil {
+	if err != nil || u.Scheme == "" || u.Opaque != "" && u.Scheme != "dynamodb" { // postgres:user:password@host has forgotten //
 		return secret
 	}
 	if u.RawQuery != "" {

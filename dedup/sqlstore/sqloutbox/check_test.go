@@ -123,9 +123,9 @@ func TestDeleteDenied(t *testing.T) {
 		b.commit(t, b.outbox(t), events("g", 3)...)
 		user, login := "u"+b.Name, "v"+b.Name
 		create, drop := b.Writer(user, b.Name)
-		if b.Label == "PostgreSQL" { // others know an account, and not for which databases
-			create = append(create, "CREATE ROLE "+login+" LOGIN", "REVOKE CONNECT ON DATABASE "+b.Name+" FROM PUBLIC", "GRANT CONNECT ON DATABASE "+b.Name+" TO "+user)
-			drop = append(drop, "DROP ROLE "+login)
+		if b.Stranger != nil {
+			more, end := b.Stranger(login, user, b.Name)
+			create, drop = append(create, more...), append(drop, end)
 		}
 		for _, text := range create {
 			b.exec(t, text)

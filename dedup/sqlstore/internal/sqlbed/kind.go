@@ -52,7 +52,10 @@ type Kind struct {
 	// Writer returns the statements that make a login which may not delete, and those that remove it. Login is the login of the
 	// data source names.
 	Writer func(login, database string) (create, drop []string)
-	Login  string
+	// Stranger returns the statements that make a login which, unlike another one, may not connect to the database. nil: a login is
+	// one for all databases.
+	Stranger func(login, other, database string) (create []string, drop string)
+	Login    string
 	// What sqloutbox sends and expects. OutboxGroup is the name of a group, of the number n and %d groups. OutboxLock and
 	// OutboxHeads begin the statements by which Add locks, and by which Claim finds. OutboxGroupsPlan is in the plan for all groups.
 	OutboxGroup, OutboxGroupsPlan string
@@ -124,6 +127,10 @@ var postgresql = Kind{
 	Writer: func(login, _ string) (create, drop []string) {
 		return []string{"CREATE ROLE " + login + " LOGIN", "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO " + login},
 			[]string{"DROP OWNED BY " + login, "DROP ROLE " + login}
+	},
+	Stranger: func(login, other, database string) (create []string, drop string) {
+		return []string{"CREATE ROLE " + login + " LOGIN", "REVOKE CONNECT ON DATABASE " + database + " FROM PUBLIC", "GRANT CONNECT ON DATABASE " + database + " TO " + other},
+			"DROP ROLE " + login
 	},
 	Login:       "postgres",
 	OutboxGroup: "'g' || lpad(CAST(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END AS text), 6, '0')",

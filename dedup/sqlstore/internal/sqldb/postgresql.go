@@ -160,8 +160,8 @@ func isPostgreSQLLogin(err error) bool {
 	if !ok {
 		return false
 	}
-	if code := e.SQLState(); strings.HasPrefix(code, "28") || code == "3D000" {
-		return true
+	if code := e.SQLState(); code != "42501" {
+		return strings.HasPrefix(code, "28") || code == "3D000"
 	}
 	v := reflect.Indirect(reflect.ValueOf(e))
 	return v.Kind() == reflect.Struct && v.FieldByName("Severity").IsValid() && v.FieldByName("Severity").String() == "FATAL"
