@@ -55,5 +55,6 @@ func TestLoneSuspect(t *testing.T) {
 		if err := h(settle.RunningSuspect(t.Context()), &sqsonce.Message{ID: "1", ReceiveCount: 3}); err != nil || !ran {
 			t.Errorf("error %v, ran %t", err, ran)
 		}
+		crashes(0)
 	})
 }

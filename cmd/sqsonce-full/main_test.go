@@ -147,6 +147,7 @@ func TestBadURLs(t *testing.T) {
 	for address, says := range map[string]string{
 		"host/database":                            "not a URL",
 		"postgres://u:s3cret@[host/d":              "not a URL",
+		"postgres:u:s3cret@host/d":                 "not a URL",
 		"mysql://u:s3cret%@host/d":                 "not a URL",
 		"sqlite://u:s3cret@host/d":                 "none of dynamodb, postgres, mysql and redis",
 		"postgres://u:s3cret@host:x/d":             "not a URL",

@@ -24,6 +24,8 @@ func TestQueueURLProblem(t *testing.T) {
 		"https://host/1/orders#top":                           "must be a URL",
 		"https://ann:secret@host/1/orders":                    "must be a URL",
 		"ann:sec/secret@host":                                 "must be a URL",
+		"https://ann:secret?x@host/1/orders":                  "must be a URL",
+		"https://ann#secret@host/1/orders":                    "must be a URL",
 		"https://host/1/orders#secret":                        "must be a URL",
 		"https://host/1/orders?token=secret":                  "must be a URL",
 		"https://host":                                        "must end in a queue's name",

@@ -44,9 +44,9 @@ func (a *app) newStore(ctx context.Context) (Store, error) {
 const storeFlag = "--store"
 
 func (a *app) openURL(ctx context.Context) (Store, error) {
-	u, err := url.Parse(a.flags.store)
+	u := parsedStore(a.flags.store)
 	switch {
-	case err != nil || u.Scheme == "": // the parser's error may have the password
+	case u == nil:
 		return nil, fail(exitUsage, storeFlag+": not a URL. Escape special characters of a password: %%40 is @")
 	case a.opts.StoreURL == nil:
 		return nil, fail(exitUsage, storeFlag+": %s reads dynamodb:TABLE only. sqsonce-full also reads PostgreSQL, MySQL and Redis", a.name())
@@ -56,6 +56,15 @@ func (a *app) openURL(ctx context.Context) (Store, error) {
 		return nil, fail(exitUsage, storeFlag+": %s: %w", shownURL(a.flags.store), err)
 	}
 	return store, nil
+}
+
+// parsedStore is nil for a text that is not a URL, such as postgres:user:password@host. A parser's error may have the password.
+func parsedStore(text string) *url.URL {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" || u.Opaque != "" && u.Scheme != "dynamodb" {
+		return nil
+	}
+	return u
 }
 
 // shownArgs are the arguments of a command as the audit and printed commands have them: URLs of stores without their secrets.
@@ -75,8 +84,8 @@ func shownArgs(args []string) []string {
 // shownURL is a store's URL with xxxxx for its password, and for its parameters, which may have others.
 func shownURL(text string) string {
 	const secret = "xxxxx"
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme == "" || u.Opaque != "" && u.Scheme != "dynamodb" { // postgres:user:password@host has forgotten //
+	u := parsedStore(text)
+	if u == nil {
 		return secret
 	}
 	if u.RawQuery != "" {
