@@ -80,7 +80,7 @@ var again = map[dedup.RecordState]func(x *fixture, url string){
 func TestEveryCauseAndState(t *testing.T) {
 	t.Parallel()
 	reasons := map[dedup.RecordState]string{
-		noRecord: never, dedup.StateReleased: "no stock", dedup.StateCompleted: "done: the delete failed, or a second copy",
+		noRecord: never, dedup.StateReleased: "no stock", dedup.StateCompleted: "done: its message is a second copy, or was not deleted",
 	}
 	for cause := range bring {
 		for state := range again {

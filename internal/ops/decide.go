@@ -54,7 +54,7 @@ func (r *run) whyLeft(ctx context.Context, m *Message) error {
 // stateLeft is the decision by the state of the event.
 func (o *RedriveOptions) stateLeft(m *Message) error {
 	switch {
-	case m.crashed():
+	case m.State == dedup.StateCrashed:
 		if !o.Crashed {
 			return fmt.Errorf("%w: %s: %w: %s", ErrState, m.State, ErrCrashed, Do(dedup.StateCrashed))
 		} else if m.Crashes > 1 && !o.CrashLoops {

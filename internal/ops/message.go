@@ -216,6 +216,9 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 		return err
 	default:
 		m.Record, m.State, m.Crashes = &r, r.State(now), r.Crashes(now)
+		if m.State == dedup.StateReleased && m.Crashes > 0 && !m.reopened() { // put aside after a crash, and not run since
+			m.State = dedup.StateCrashed
+		}
 	}
 	return nil
 }
@@ -238,17 +241,12 @@ func (d *DLQ) neverStarted(m *Message) bool {
 	return err == nil && key == m.RecordKey
 }
 
-// crashed reports whether the event's last run ended with its process, as far as is known, and no operator has looked since.
-func (m *Message) crashed() bool {
-	return m.State == dedup.StateCrashed || m.State == dedup.StateReleased && m.Crashes > 0 && !m.reopened()
-}
-
 // explain sets the reason. The last error of a completed record is not why the message is here.
 func (m *Message) explain() {
 	switch {
 	case m.Cause == CauseRejected && m.Attributes[sqsonce.AttrRejectReason].String != "":
 		m.Reason = m.Attributes[sqsonce.AttrRejectReason].String
-	case m.crashed() && (m.Crashes > 1 || m.State == dedup.StateReleased || m.Record.LastError == ""):
+	case m.State == dedup.StateCrashed && (m.Crashes > 1 || m.Record.State(time.Now()) == dedup.StateReleased || m.Record.LastError == ""):
 		m.Reason = fmt.Sprintf("its process crashed %s at least", times(m.Crashes))
 	case m.Record != nil && m.State != dedup.StateCompleted && m.Record.LastError != "":
 		m.Reason = m.Record.LastError

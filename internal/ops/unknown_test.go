@@ -71,7 +71,7 @@ func TestCrashLoop(t *testing.T) {
 			}
 			d := x.redriver()
 			m := x.one(d)
-			if want := 3; m.Crashes < want || released != (m.State == dedup.StateReleased) || !strings.Contains(m.Reason, fmt.Sprint(m.Crashes)) {
+			if want := 3; m.Crashes < want || m.State != dedup.StateCrashed || !strings.Contains(m.Reason, fmt.Sprint(m.Crashes)) {
 				x.Fatalf("%s, %d crashes, %q; want %d at least", m.State, m.Crashes, m.Reason, want)
 			}
 			for _, o := range []ops.RedriveOptions{{}, {Crashed: true}, {CrashLoops: true}, {Crashed: true, CrashLoops: true}} {

@@ -37,7 +37,7 @@ func (a *app) dlqLs() *cobra.Command {
 	f := dlqLsFlags{state: states{of: ops.States()}}
 	c := a.command("ls", "List a dead-letter queue by reason", looking+`
 
-A class is the messages with the same reason, apart from its details, and the same state of their events. LAST is when the newest
+A class is the messages with the same reason, apart from its details. It has a row for each state of their events. LAST is when the newest
 message was sent, TEXTS how many different reasons there are: --class shows ten of them on a terminal.
 
 `+unknowing+`
@@ -114,7 +114,7 @@ func (a *app) hintStockKeys(found []*ops.Message) {
 		}
 	}
 	if missing > 0 && there > 0 && a.opts.Key == nil {
-		a.note("%d messages have no record, %d have one under the default key. If the consumer has no key function, look again with --stock-keys", missing, there)
+		a.note("%d messages have no record, %d have one under the default key. If the consumer has no key function, and nobody deleted records, look again with --stock-keys", missing, there)
 	}
 }
 
