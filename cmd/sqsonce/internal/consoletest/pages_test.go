@@ -93,10 +93,10 @@ func TestPages(t *testing.T) {
 	b.check("run")
 	w.visit(b, "/runs")
 	b.check("runs")
-	w.plan(b, "done: the delete failed", "delete", fmt.Sprintf("Delete %d messages", completedMessages))
+	w.plan(b, "done: its message is a second copy", "delete", fmt.Sprintf("Delete %d messages", completedMessages))
 	b.check("plan-delete")
 
-	for name, reason := range map[string]string{"crashed": "no reason known", "none": "no record under", "hostile": "<script>"} {
+	for name, reason := range map[string]string{"crashed": "its process crashed", "none": "no record under", "hostile": "<script>"} {
 		w.visit(b, "/dlq/"+queue)
 		b.load(chromedp.Click(chromedp.JSPath(rowLink(reason))))
 		b.check(name)
