@@ -247,8 +247,8 @@ func why(res *ops.Result) string {
 		return strings.ReplaceAll(res.Err.Error(), res.ID, "*")
 	case errors.Is(res.Err, ops.ErrCrashLoop):
 		return "its process crashed twice or more often: fix the cause first. --crash-loops sends it anyway"
-	case errors.Is(res.Err, ops.ErrCrashed), res.State == dedup.StateCrashed:
-		return string(dedup.StateCrashed) + ": " + ops.Do(res.State) + ". --crashed sends it anyway"
+	case res.State == dedup.StateCrashed:
+		return string(res.State) + ": " + ops.Do(res.State) + ". --crashed sends it anyway"
 	case errors.Is(res.Err, ops.ErrExpired):
 		return "no record under its key, and its record may have expired: find out whether the event was done. --expired sends it anyway"
 	case errors.Is(res.Err, ops.ErrNoRecord):
