@@ -18,7 +18,7 @@ var acquireCases = []testCase{
 		c := x.claim("a")
 		c.ReceiveCount, c.Validation = 3, "hash"
 		l := x.acquire(c)
-		x.near("Until of a fresh lease", l.Until, before.Add(x.Lease))
+		x.near("Until of a fresh lease", l.Until, before.Add(x.Lease), time.Since(before))
 		// An owner with a later end than the store's would still run when another owner takes over.
 		if latest := time.Now().Add(x.Lease); l.Until.After(latest) {
 			x.fatalf("Until: got %s, later than now + Lease (%s)", l.Until.UTC(), latest.UTC())
@@ -36,7 +36,7 @@ var acquireCases = []testCase{
 	{name: "acquire/held", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
 		until := x.inProgress(x.claim("b"), "during a's lease")
-		x.near("Grant.Until", until, l.Until)
+		x.near("Grant.Until", until, l.Until, 0)
 		x.Advance(x.Lease / 2)
 		x.inProgress(x.claim("c"), "in the middle of a's lease")
 	}},

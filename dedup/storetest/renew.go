@@ -14,7 +14,7 @@ var renewCases = []testCase{
 		d := 2 * (x.Lease + x.Grace) // the second end is as far behind the wait below as the first one is before it
 		sent := time.Now()
 		got := x.renew(l, d)
-		x.near("Until after a renewal", got.Until, sent.Add(d))
+		x.near("Until after a renewal", got.Until, sent.Add(d), time.Since(sent))
 		if latest := time.Now().Add(d); got.Until.After(latest) {
 			x.fatalf("Until after a renewal: got %s, later than now + d (%s)", got.Until.UTC(), latest.UTC())
 		}
@@ -34,7 +34,7 @@ var renewCases = []testCase{
 		c.Lease = 4 * x.Lease
 		l := x.acquire(c)
 		got := x.renew(l, x.Lease/2)
-		x.near("Until after a shorter renewal", got.Until, l.Until)
+		x.near("Until after a shorter renewal", got.Until, l.Until, 0)
 		x.expire(x.Lease)
 		x.inProgress(x.claim("b"), "after a renewal that would have shortened the lease")
 	}},

@@ -151,7 +151,7 @@ var reopenCases = []testCase{
 		if !ok {
 			x.fatalf("Reopen of a live lease: got error %v, want *InProgressError", err)
 		}
-		x.near("InProgressError.Until", in.Until, l.Until)
+		x.near("InProgressError.Until", in.Until, l.Until, 0)
 		x.renew(l, x.Lease)
 		x.reopen(x.inspect(), force)
 		_, err = x.Renew(x.ctx, l, x.Lease)

@@ -107,7 +107,7 @@ var retryCases = []testCase{
 		if again.Fence != first.Fence {
 			x.fatalf("Fence of the same claim again: got %d, want %d", again.Fence, first.Fence)
 		}
-		x.near("Until of the same claim again", again.Until, first.Until)
+		x.near("Until of the same claim again", again.Until, first.Until, 0)
 		if !again.OwnRetry || again.Takeover {
 			x.fatalf("same claim again: got %+v, want OwnRetry and no Takeover", again)
 		}
@@ -172,7 +172,7 @@ var retryCases = []testCase{
 		case g.Verdict == dedup.VerdictGranted && g.Lease.Fence != first.Fence:
 			x.fatalf("Fence of the same claim after a renewal: got %d, want %d", g.Lease.Fence, first.Fence)
 		case g.Verdict == dedup.VerdictGranted:
-			x.near("Until of the same claim after a renewal", g.Lease.Until, renewed.Until)
+			x.near("Until of the same claim after a renewal", g.Lease.Until, renewed.Until, 0)
 		case g.Verdict != dedup.VerdictLost:
 			x.fatalf("same claim after a renewal: got %+v, want the renewed lease or VerdictLost", g)
 		}
