@@ -20,7 +20,7 @@ type deployed struct {
 	OrdersQueueUrl, OrdersDLQUrl, OrdersFifoQueueUrl, OrdersFifoDLQUrl, DedupTableName, LedgerTableName string
 }
 
-// readDeployed reads the file that STACK_OUTPUTS names: a JSON object with the values by name. nil: there is no stack.
+// readDeployed reads the file that STACK_OUTPUTS names. nil: there is no stack.
 func readDeployed() (*deployed, error) {
 	file := os.Getenv("STACK_OUTPUTS")
 	if file == "" {
@@ -30,11 +30,17 @@ func readDeployed() (*deployed, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &deployed{}
-	if err := json.Unmarshal(text, d); err != nil {
+	var outputs []struct{ OutputKey, OutputValue string }
+	if err := json.Unmarshal(text, &outputs); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	d := &deployed{}
 	for field, value := range reflect.ValueOf(d).Elem().Fields() {
+		for _, o := range outputs {
+			if o.OutputKey == field.Name {
+				value.SetString(o.OutputValue)
+			}
+		}
 		if value.IsZero() {
 			return nil, fmt.Errorf("%s has no output %s: is it of a stack of template.yaml?", file, field.Name)
 		}

@@ -12,7 +12,7 @@
 // STORE names another store for the records: postgres, mariadb and sqlite, which then have the ledger and the outbox too, or redis, whose orders are published at once, without an outbox. The
 // demo starts the server, from the packages of the system. SQLite needs none: it is a file, and its outage is left out.
 //
-// STACK_OUTPUTS names a JSON file with the outputs of a stack of template.yaml. The demo then uses its queues and tables on
+// STACK_OUTPUTS names a file with the answer of `sam list stack-outputs --output json` for a stack of template.yaml. The demo then uses its queues and tables on
 // AWS, beside its functions, with publishers and workers of its own, one of which it kills. It causes no outage, kills no
 // function, has no order rejected, and does not count deliveries there; the calls of the functions are not known to it.
 //

@@ -173,7 +173,11 @@ func TestDeployed(t *testing.T) {
 	lines := strings.SplitAfter(string(all), "\n")[:200]
 	must.Do(t, os.WriteFile(few, []byte(strings.Join(lines, "")), 0o600))
 	demo := func(outputs map[string]string) (string, error) {
-		text := must.Get(json.Marshal(outputs))(t)
+		var list []map[string]string
+		for key, value := range outputs {
+			list = append(list, map[string]string{"OutputKey": key, "OutputValue": value})
+		}
+		text := must.Get(json.Marshal(list))(t)
 		file := filepath.Join(dir, "outputs.json")
 		must.Do(t, os.WriteFile(file, text, 0o600))
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "demo"))

@@ -15,11 +15,10 @@ import (
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// resource is a stack, bucket, table or queue of a run.
+// resource is a stack, table or queue of a run.
 type resource struct {
 	kind, name string
 	delete     func(context.Context) error // nil: it is being deleted
@@ -61,7 +60,7 @@ func clean(ctx context.Context, cfg aws.Config, prefix string, out io.Writer) er
 
 // find returns everything with the prefix, stacks first. One kind that cannot be listed does not keep the others from the result.
 func find(ctx context.Context, cfg aws.Config, prefix string) (all []resource, err error) {
-	for _, list := range []func(context.Context, aws.Config) ([]resource, error){stacks, buckets, tables, queues} {
+	for _, list := range []func(context.Context, aws.Config) ([]resource, error){stacks, tables, queues} {
 		some, listErr := list(ctx, cfg)
 		all, err = append(all, some...), errors.Join(err, listErr)
 	}
@@ -91,41 +90,6 @@ func stacks(ctx context.Context, cfg aws.Config) (found []resource, err error) {
 		}
 	}
 	return found, nil
-}
-
-func newS3(cfg aws.Config) *s3.Client {
-	return s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
-}
-
-func buckets(ctx context.Context, cfg aws.Config) (found []resource, err error) {
-	client := newS3(cfg)
-	for pages := s3.NewListBucketsPaginator(client, &s3.ListBucketsInput{BucketRegion: &cfg.Region}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return found, err
-		}
-		for _, b := range page.Buckets {
-			found = append(found, resource{"bucket", *b.Name, func(ctx context.Context) error { return deleteBucket(ctx, client, b.Name) }})
-		}
-	}
-	return found, nil
-}
-
-// deleteBucket deletes a bucket and its objects. Our buckets have no versions.
-func deleteBucket(ctx context.Context, client *s3.Client, name *string) error {
-	for pages := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: name}); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return err
-		}
-		for _, o := range page.Contents {
-			if _, err := client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: name, Key: o.Key}); err != nil {
-				return err
-			}
-		}
-	}
-	_, err := client.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: name})
-	return err
 }
 
 func tables(ctx context.Context, cfg aws.Config) (found []resource, err error) {

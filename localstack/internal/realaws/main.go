@@ -1,7 +1,7 @@
 // Command realaws runs the conformance suites, both hosts and the demo on AWS. `make aws` starts it, and `make aws-clean`
 // deletes everything that a killed run left behind.
 //
-// Use an AWS account without anything else in it: the program deletes every queue, table, bucket and stack whose name begins
+// Use an AWS account without anything else in it: the program deletes every queue, table and stack whose name begins
 // with "sqsonce-aws-". It needs SQSONCE_AWS_ACCOUNT, AWS_REGION and credentials of that account; docs/aws.md has the permissions.
 package main
 
@@ -47,14 +47,7 @@ func main() {
 	flag.StringVar(&o.run, "run", ".", "the tests of the suites to run, as go test -run")
 	flag.StringVar(&o.report, "report", "aws-report.txt", "file for the report")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, func() {
-		time.Sleep(2 * time.Second) // make passes on the signal that the program got as well
-		stop()                      // from now on a second signal ends the program
-	})
-	// A closed pipe (`| tee` after Ctrl-C) must not end the program before the deletion.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	if err := o.main(ctx, flag.Args(), os.Stdin, os.Stdout); err != nil {
+	if err := o.main(context.Background(), flag.Args(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "realaws:", err)
 		os.Exit(1)
 	}
@@ -84,9 +77,10 @@ func (o options) main(ctx context.Context, rest []string, in io.Reader, out io.W
 	for _, r := range left {
 		fmt.Fprintln(out, "to delete:", r)
 	}
-	if err := o.confirm(ctx, in, out); err != nil {
+	if err := o.confirm(in, out); err != nil {
 		return err
 	}
+	ctx = catchSignals(ctx)
 	if !o.clean {
 		err = o.perform(ctx, cfg, prefix, out)
 		fmt.Fprintln(out, "deleting everything with the prefix; a second interrupt leaves it to make aws-clean")
@@ -116,25 +110,29 @@ func open(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// confirm asks. An interrupt is a no.
-func (o options) confirm(ctx context.Context, in io.Reader, out io.Writer) error {
+// confirm asks, before signals are caught: an interrupt ends the program, which has done nothing.
+func (o options) confirm(in io.Reader, out io.Writer) error {
 	if o.yes {
 		return nil
 	}
 	fmt.Fprint(out, "go on? yes or no: ")
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(in).ReadString('\n') // an error is not a yes
-		answer <- strings.TrimSpace(line)
-	}()
-	select {
-	case a := <-answer:
-		if a == "yes" && ctx.Err() == nil {
-			return nil
-		}
-	case <-ctx.Done():
+	line, _ := bufio.NewReader(in).ReadString('\n') // an error is not a yes
+	if strings.TrimSpace(line) != "yes" {
+		return errors.New("the answer was not yes: nothing was done (YES=1 does not ask)")
 	}
-	return errors.New("the answer was not yes: nothing was done (YES=1 does not ask)")
+	return nil
+}
+
+// catchSignals returns a context that the first signal ends; a second one ends the program.
+func catchSignals(ctx context.Context) context.Context {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, func() {
+		time.Sleep(2 * time.Second) // make passes on the signal that the program got as well
+		stop()
+	})
+	// A closed pipe (`| tee` after Ctrl-C) must not end the program before the deletion.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return ctx
 }
 
 // perform runs the suites and the demo, and writes their output into the report, also after an interrupt.
@@ -145,7 +143,8 @@ func (o options) perform(ctx context.Context, cfg aws.Config, prefix string, out
 	}
 	defer os.RemoveAll(dir)
 	var text bytes.Buffer
-	r := runner{cfg: cfg, prefix: prefix, dir: dir, out: io.MultiWriter(out, &text)}
+	both := io.MultiWriter(out, &text)
+	r := runner{cfg: cfg, prefix: prefix, dir: dir, out: both, errors: both}
 	err = o.suites(ctx, r)
 	if o.demo && ctx.Err() == nil {
 		err = errors.Join(err, r.demo(ctx))
@@ -173,12 +172,12 @@ func (o options) suites(ctx context.Context, r runner) error {
 type runner struct {
 	cfg         aws.Config
 	prefix, dir string
-	out         io.Writer
+	out, errors io.Writer
 }
 
 func (r runner) command(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, r.out, r.out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, r.out, r.errors
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
@@ -87,8 +86,6 @@ func createAll(t *testing.T, cfg aws.Config, prefix string) {
 	ddb := dynamodb.NewFromConfig(cfg)
 	must.Do(t, dynamostore.CreateTable(t.Context(), ddb, prefix+"table"))
 	must.Get(ddb.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String(prefix + "table"), DeletionProtectionEnabled: aws.Bool(true)}))(t)
-	must.Get(newS3(cfg).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(prefix + "bucket")}))(t)
-	must.Get(newS3(cfg).PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(prefix + "bucket"), Key: aws.String("a/b c"), Body: strings.NewReader("x")}))(t)
 	must.Get(cloudformation.NewFromConfig(cfg).CreateStack(t.Context(), &cloudformation.CreateStackInput{
 		StackName: aws.String(prefix + "stack"), TemplateBody: aws.String(`{"Resources":{"Q":{"Type":"AWS::SQS::Queue","Properties":{"QueueName":"` + prefix + `of-stack"}}}}`),
 	}))(t)
