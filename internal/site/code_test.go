@@ -16,6 +16,7 @@ func TestCodeIsFromExamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ page, language, files string }{
 		{"README.md", "go", "*/*/example_test.go examples/quickstart/main.go"},
+		{"docs/concepts.md", "go", "examples/quickstart/main.go"},
 		{"docs/migrate.md", "go", "bench/migrate/*.go bench/migrate/*/*.go"},
 		{"docs/migrate.md", "js", "bench/migrate/*/*.mjs"},
 		{"docs/migrate.md", "python", "bench/migrate/*/*.py"},
