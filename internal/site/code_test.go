@@ -17,6 +17,7 @@ func TestCodeIsFromExamples(t *testing.T) {
 	for _, c := range []struct{ page, language, files string }{
 		{"README.md", "go", "*/*/example_test.go examples/quickstart/main.go"},
 		{"docs/concepts.md", "go", "examples/quickstart/main.go"},
+		{"docs/choose.md", "go", "*/*/example_test.go examples/quickstart/main.go"},
 		{"docs/migrate.md", "go", "bench/migrate/*.go bench/migrate/*/*.go"},
 		{"docs/migrate.md", "js", "bench/migrate/*/*.mjs"},
 		{"docs/migrate.md", "python", "bench/migrate/*/*.py"},
