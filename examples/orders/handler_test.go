@@ -211,7 +211,7 @@ func TestHandlerWithStore(t *testing.T) {
 		}
 		other := message("not json")
 		other.ID = "m-2"
-		err = handler(t.Context(), other)
+		err := handler(t.Context(), other)
 		if _, rejected := errors.AsType[*sqsonce.RejectError](err); !rejected {
 			t.Errorf("a body that is not JSON: got %v, want a reject", err)
 		}
