@@ -6,19 +6,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// SQS delivers an order twice, and DynamoDB is down for a quarter of an hour. The order is charged once, and stays out of the
-// dead-letter queue.
+// A producer sends an order twice, SQS delivers a message twice, and DynamoDB is down for a quarter of an hour. The order is charged
+// once, and stays out of the dead-letter queue.
 func TestChargesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in virtual time: the test takes milliseconds
 		stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
@@ -39,8 +37,12 @@ func TestChargesOnce(t *testing.T) {
 		noError(t, err)
 		worker, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], once.Handler(charge))
 		noError(t, err)
-		_, err = stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(stack.QueueURL["orders"]), MessageBody: aws.String("order 1")})
+		publisher, err := fifo.NewPublisher(stack.SQS, stack.QueueURL["orders"], "orders")
 		noError(t, err)
+		for range 2 {
+			_, err = publisher.Publish(t.Context(), fifo.Event{ID: "ord-42/v1", Body: `{"id":"ord-42"}`})
+			noError(t, err)
+		}
 
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer stop()
