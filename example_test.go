@@ -100,7 +100,7 @@ var (
 
 // The record of each event is in DynamoDB.
 func newHandler() (sqsonce.Handler, error) {
-	store, err := dynamostore.New(dynamodb.NewFromConfig(cfg), "dedup") // table
+	store, err := dynamostore.New(dynamodb.NewFromConfig(cfg), os.Getenv("DEDUP_TABLE"))
 	if err != nil {
 		return nil, err
 	}

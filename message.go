@@ -92,8 +92,9 @@ func newContext(ctx context.Context, m *Message) context.Context {
 	return context.WithValue(ctx, messageContextKey{}, m)
 }
 
-// FromContext returns the message for which a handler made by [JSON] is called. Behind [OpenEnvelope] it returns the
-// unwrapped message, and [Original] the delivered one.
+// FromContext returns the message for which a handler made by [JSON] is called. [Message.Key] is the idempotency key for
+// a service that the handler calls. Behind [OpenEnvelope] FromContext returns the unwrapped message, and [Original] the
+// delivered one.
 func FromContext(ctx context.Context) (*Message, bool) {
 	m, ok := ctx.Value(messageContextKey{}).(*Message)
 	return m, ok

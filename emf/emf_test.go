@@ -59,14 +59,8 @@ func newFunction(t *testing.T, h sqsonce.Handler, optFns ...func(*emf.Options)) 
 	if h == nil {
 		return f // for its hooks
 	}
-	once, err := dedup.New(memstore.New(), "billing", m.Once)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.invoke, err = lambda.Wrap(once.Handler(h), m.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, slog.New(slog.DiscardHandler) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(dedup.New(memstore.New(), "billing", m.Once))(t)
+	f.invoke = must.Get(lambda.Wrap(once.Handler(h), m.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, slog.New(slog.DiscardHandler) }))(t)
 	return f
 }
 

@@ -8,7 +8,6 @@ import (
 	"log"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
 	"github.com/sqsonce/sqsonce"
@@ -64,48 +63,12 @@ func Example() {
 	// Output: charged
 }
 
-// At start: create the tables, make a store, and run the sweeper until the process's context ends. Check finds problems
-// before the first message does.
-func ExampleNew() {
-	ctx := context.Background()
-	db, err := sql.Open("pgx", "postgres://app@db.internal/shop")
-	if err != nil {
-		log.Fatal(err)
-	}
-	// Above Concurrency of the worker, or the batch of a function, because each handler may have a connection. If handlers of one process
-	// also run in a Processor, add its Concurrency. All processes together stay below the server's max_connections (PostgreSQL: 100).
-	// MaxInFlight does not count: messages that wait have no connection.
-	db.SetMaxOpenConns(20)
-	dialect := sqlstore.PostgreSQL.WithPrefix("shop.once_")
-	if err := sqlstore.Migrate(ctx, db, dialect); err != nil {
-		log.Fatal(err)
-	}
-	store, err := sqlstore.New(db, dialect)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := store.Check(ctx); err != nil {
-		log.Fatal(err) // a *sqlstore.DatabaseError names the problem
-	}
-	go func() {
-		if err := store.SweepEvery(ctx, time.Hour); err != nil {
-			log.Print(err)
-		}
-	}()
-}
-
 // What an operator sees of an event, and how to make its next delivery run the handler again.
 func ExampleStore_Inspect() {
 	ctx := context.Background()
 	db := openDB()
 	defer db.Close()
-	if err := sqlstore.Migrate(ctx, db, sqlstore.SQLite); err != nil {
-		log.Fatal(err)
-	}
-	store, err := sqlstore.New(db, sqlstore.SQLite)
-	if err != nil {
-		log.Fatal(err)
-	}
+	store := newStore(db)
 	once, err := dedup.New(store, "billing")
 	if err != nil {
 		log.Fatal(err)
@@ -129,16 +92,6 @@ func ExampleStore_Inspect() {
 	// dedup: no record
 }
 
-var paid = &sqsonce.Message{
-	ID:           "6f2c",
-	Body:         `{"order":"42"}`,
-	ReceiveCount: 1,
-	Attributes: map[string]sqsonce.Attribute{
-		sqsonce.AttrEventSource: {Type: "String", String: "orders"},
-		sqsonce.AttrEventID:     {Type: "String", String: "42"},
-	},
-}
-
 func newStore(db *sql.DB) *sqlstore.Store {
 	if err := sqlstore.Migrate(context.Background(), db, sqlstore.SQLite); err != nil {
 		log.Fatal(err)
@@ -154,7 +107,8 @@ func newStore(db *sql.DB) *sqlstore.Store {
 func ExampleInbox_Handler() {
 	db := scratch("CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER)", "INSERT INTO account VALUES ('alice', 0)")
 	defer db.Close()
-	inbox, err := sqlstore.NewInbox(newStore(db), "billing")
+	store := newStore(db)
+	inbox, err := sqlstore.NewInbox(store, "billing") // store: of sqlstore.New
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -163,7 +117,7 @@ func ExampleInbox_Handler() {
 		return err
 	})
 	for range 10 {
-		if err := handler(context.Background(), paid); err != nil {
+		if err := handler(context.Background(), message); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -185,7 +139,7 @@ func ExampleProcessor_Run() {
 	}
 	receive := sqsonce.Batch(inbox.ReceiveBatch) // the handler of a worker or a Lambda function
 	for range 2 {
-		fmt.Println("acknowledged:", receive(context.Background(), paid))
+		fmt.Println("acknowledged:", receive(context.Background(), message))
 	}
 
 	processor, err := sqlstore.NewProcessor(inbox, func(o *sqlstore.ProcessorOptions) {
@@ -214,6 +168,6 @@ func ExampleProcessor_Run() {
 	// acknowledged: <nil>
 	// acknowledged: <nil>
 	// stopped: <nil>
-	// parked: billing#orders|42 after 1 attempt: sqsonce: rejected: no such account
+	// parked: billing#orders|order-42 after 1 attempt: sqsonce: rejected: no such account
 	// unparked: <nil>
 }

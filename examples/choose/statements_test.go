@@ -117,9 +117,7 @@ func TestStatements(t *testing.T) {
 			batch = append(batch, event(fmt.Sprint(i+j)))
 		}
 		for _, err := range deferred.ReceiveBatch(t.Context(), batch) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -158,12 +158,9 @@ func TestUnknownArticle(t *testing.T) {
 			must.Do(t, os.WriteFile(c.Unknown, []byte("TEA-1\nTEA-2\n"), 0o600))
 			synctest.Test(t, func(t *testing.T) {
 				_, stack := newHandler(t, "")
-				handler, err := newHandlerOf(stack, c)
-				if err != nil {
-					t.Fatal(err)
-				}
+				handler := must.Get(newHandlerOf(stack, c))(t)
 				m := message(`{"id":"ord-1/placed","account":"acct-1","amount":250,"lines":[{"sku":"MUG-1"},{"sku":"TEA-2"}]}`)
-				err = handler(t.Context(), m)
+				err := handler(t.Context(), m)
 				if _, rejected := errors.AsType[*sqsonce.RejectError](err); !rejected || !strings.Contains(err.Error(), "TEA-2") {
 					t.Errorf("got %v, want a reject that names the article", err)
 				}
@@ -196,7 +193,7 @@ func TestHandlerWithStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, stack := newHandler(t, "")
 		failures := 2
-		handler, err := NewHandlerWithStore(memstore.New(), Config{Consumer: "billing", Calls: calls, Lease: 6 * time.Second},
+		handler := must.Get(NewHandlerWithStore(memstore.New(), Config{Consumer: "billing", Calls: calls, Lease: 6 * time.Second},
 			sqsonce.JSON(func(ctx context.Context, o Order) error {
 				if err := BookOnce(ctx, stack.DynamoDB, "ledger", o); err != nil {
 					return err
@@ -205,10 +202,7 @@ func TestHandlerWithStore(t *testing.T) {
 					return errors.New("failed after the booking")
 				}
 				return nil
-			}))
-		if err != nil {
-			t.Fatal(err)
-		}
+			})))(t)
 		for i := range 4 {
 			m := message(`{"id":"ord-1/placed","account":"acct-1","amount":250,"review":"10s"}`)
 			if err := handler(t.Context(), m); (err == nil) != (i >= 2) {
@@ -217,7 +211,7 @@ func TestHandlerWithStore(t *testing.T) {
 		}
 		other := message("not json")
 		other.ID = "m-2"
-		err = handler(t.Context(), other)
+		err := handler(t.Context(), other)
 		if _, rejected := errors.AsType[*sqsonce.RejectError](err); !rejected {
 			t.Errorf("a body that is not JSON: got %v, want a reject", err)
 		}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
@@ -77,34 +76,11 @@ func TestOwnHandlerAfterACrash(t *testing.T) {
 			t.Fatalf("received %d messages (%v), want 1", len(out.Messages), err)
 		}
 		m := &sqsonce.Message{ID: *out.Messages[0].MessageId, Body: *out.Messages[0].Body, QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders", ReceiveCount: 1}
-		if err := once(t, store, charge)(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, once(t, store, charge)(t.Context(), m))
 
 		runWorkers(t, stack, store, charge, 5*time.Minute)
 		if remaining := stack.MemSQS().Messages("orders"); charged != 1 || len(remaining) > 0 {
 			t.Errorf("charged %d times, %d messages remain, want 1 and 0", charged, len(remaining))
-		}
-	})
-}
-
-// The table of the records is down for a quarter of an hour. Meanwhile orders aren't charged, and stay out of the dead-letter queue.
-func TestOwnHandlerInAnOutage(t *testing.T) {
-	withQueue(t, func(t *testing.T, stack *localstack.Stack) {
-		var charged atomic.Int32
-		charge := func(context.Context, *sqsonce.Message) error { charged.Add(1); return nil }
-		store, err := dynamostore.New(stack.DynamoDB, "dedup")
-		if err != nil {
-			t.Fatal(err)
-		}
-		stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Prob: 1, Do: fault.Error}}})
-		time.AfterFunc(15*time.Minute, func() { stack.MemDynamoDB().Set(fault.Plan{}) })
-		for i := range 10 {
-			send(t, stack, fmt.Sprintf("order %d", i))
-		}
-		runWorkers(t, stack, store, charge, 20*time.Minute)
-		if n, dead := charged.Load(), stack.MemSQS().Messages("orders-dlq"); n != 10 || len(dead) > 0 {
-			t.Errorf("charged %d times, %d messages in the dead-letter queue, want 10 and 0", n, len(dead))
 		}
 	})
 }
@@ -139,9 +115,7 @@ func withQueue(t *testing.T, f func(*testing.T, *localstack.Stack)) {
 			o.InMemory = true // although AWS_ENDPOINT_URL may be set
 			o.Queues, o.Tables = []localstack.Queue{{Name: "orders"}}, []string{"dedup"}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		f(t, stack)
 		if err := stack.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -152,9 +126,7 @@ func withQueue(t *testing.T, f func(*testing.T, *localstack.Stack)) {
 // once returns h with its records in store. Each process has its own; in production the store outlives the processes.
 func once(t *testing.T, store dedup.Store, h sqsonce.Handler) sqsonce.Handler {
 	o, err := dedup.New(store, "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return o.Handler(h)
 }
 
@@ -171,9 +143,7 @@ func runWorkers(t *testing.T, stack *localstack.Stack, store dedup.Store, h sqso
 	var wg sync.WaitGroup
 	for range 2 {
 		w, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], once(t, store, h))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		wg.Go(func() {
 			if err := w.Run(ctx); err != nil {
 				t.Error(err)
@@ -186,9 +156,7 @@ func runWorkers(t *testing.T, stack *localstack.Stack, store dedup.Store, h sqso
 // runFunction runs a function behind a mapping for d.
 func runFunction(t *testing.T, stack *localstack.Stack, store dedup.Store, h sqsonce.Handler, d time.Duration) {
 	function, err := lambda.Wrap(once(t, store, h), func(o *lambda.Options) { o.Client = stack.SQS })
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	invoke := func(ctx context.Context, event []byte) ([]byte, error) {
 		var e events.SQSEvent
 		if err := json.Unmarshal(event, &e); err != nil {

@@ -58,11 +58,7 @@ func compile(t *testing.T, files ...string) program {
 // run returns the output of a script.
 func (p program) run(t *testing.T, stdin string, env []string, args ...string) []byte {
 	t.Helper()
-	out, err := p.try(t, stdin, env, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return must.Get(p.try(t, stdin, env, args...))(t)
 }
 
 // try does the same for a script that may fail.

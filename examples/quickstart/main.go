@@ -23,7 +23,12 @@ type Order struct {
 	Cents int    `json:"cents"`
 }
 
-func chargeCard(ctx context.Context, o Order) error { return nil } // your code
+func chargeCard(ctx context.Context, o Order) error {
+	m, _ := sqsonce.FromContext(ctx)
+	key, _, err := m.Key() // the event's key: the idempotency key for your payment API
+	log.Print("charge ", o.Cents, " cents, idempotency key ", key)
+	return err
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,13 +16,15 @@ func TestCodeIsFromExamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ page, language, files string }{
 		{"README.md", "go", "*/*/example_test.go examples/quickstart/main.go"},
+		{"docs/concepts.md", "go", "examples/quickstart/main.go"},
+		{"docs/choose.md", "go", "*/*/example_test.go examples/quickstart/main.go"},
 		{"docs/migrate.md", "go", "bench/migrate/*.go bench/migrate/*/*.go"},
 		{"docs/migrate.md", "js", "bench/migrate/*/*.mjs"},
 		{"docs/migrate.md", "python", "bench/migrate/*/*.py"},
 		{"docs/worker.md", "go", "sqsworker/example_test.go status/example_test.go example_test.go"},
 		{"docs/lambda.md", "go", "lambda/example_test.go example_test.go"},
 		{"docs/lambda.md", "yaml", "template.yaml deploy/function.yaml"},
-		{"docs/stores.md", "go", "example_test.go dedup/*/example_test.go"},
+		{"docs/stores.md", "go", "example_test.go dedup/*/example_test.go examples/quickstart/postgres/main.go"},
 		{"docs/testing.md", "go", "dedup/example_test.go outcome_test.go localstack/example_test.go examples/orders/own_*_test.go dedup/memstore/memstore_test.go"},
 		{"docs/publisher.md", "go", "fifo/example_test.go example_test.go s3payload/example_test.go"},
 		{"docs/outbox.md", "go", "fifo/outbox/*/example*_test.go dedup/sqlstore/sqloutbox/example*_test.go"},
@@ -49,7 +49,7 @@ func codeProblems(t *testing.T, text, language string, patterns ...string) (foun
 	var sources [][]string
 	for _, pattern := range patterns {
 		for _, name := range must.Get(filepath.Glob(filepath.Join(repository, pattern)))(t) {
-			sources = append(sources, exampleLines(t, name))
+			sources = append(sources, trimmedLines(string(must.Get(os.ReadFile(name))(t))))
 		}
 	}
 	blocks := codeBlocks(text, language)
@@ -62,22 +62,6 @@ func codeProblems(t *testing.T, text, language string, patterns ...string) (foun
 		}
 	}
 	return found
-}
-
-// exampleLines returns the lines of a file, of a test without its imports.
-func exampleLines(t *testing.T, name string) []string {
-	t.Helper()
-	text := must.Get(os.ReadFile(name))(t)
-	if !strings.HasSuffix(name, "_test.go") {
-		return trimmedLines(string(text))
-	}
-	fset := token.NewFileSet()
-	file := must.Get(parser.ParseFile(fset, name, text, parser.SkipObjectResolution))(t)
-	last := file.Name.End()
-	if n := len(file.Imports); n > 0 {
-		last = file.Imports[n-1].End()
-	}
-	return trimmedLines(string(text[fset.Position(last).Offset:]))
 }
 
 func codeBlocks(text, language string) (blocks [][]string) {

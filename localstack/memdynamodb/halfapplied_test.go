@@ -87,9 +87,7 @@ func TestHalfApplied(t *testing.T) {
 		if err := transactGet(t, c, "a", "b", "c", "d"); err != nil {
 			t.Error(err)
 		}
-		if err := transact(t, c, txPut("b", "7"), txPut("e", "7")); err != nil { // the rule was for one call
-			t.Fatal(err)
-		}
+		must.Do(t, transact(t, c, txPut("b", "7"), txPut("e", "7"))) // the rule was for one call
 		wantSeen(t, c, "b e", "b", "e")
 	})
 }

@@ -87,9 +87,7 @@ func (s *streamed) read(sh streamtypes.Shard) (ids []string, all []streamtypes.R
 	it := must.Get(s.iterator(sh.ShardId, "TRIM_HORIZON", nil))(s.t)
 	for it != nil {
 		page, next, err := s.records(it)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Do(s.t, err)
 		for _, r := range page {
 			ids = append(ids, r.Dynamodb.Keys["id"].(*streamtypes.AttributeValueMemberS).Value)
 		}
@@ -162,9 +160,7 @@ func TestStreamIteratorsExpire(t *testing.T) {
 		first := must.Get(s.iterator(s.shards()[0].ShardId, "TRIM_HORIZON", nil))(t)
 		time.Sleep(15*time.Minute - time.Nanosecond)
 		_, next, err := s.records(first)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		time.Sleep(time.Nanosecond)
 		_, _, err = s.records(first)
 		wantCode(t, "after 15 minutes", err, "ExpiredIteratorException")
@@ -333,9 +329,7 @@ func TestStreamPagesBySize(t *testing.T) {
 	var pages []int
 	for range 3 {
 		page, next, err := s.records(it)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		pages, it = append(pages, len(page)), next
 	}
 	if want := []int{1, 1, 1}; !slices.Equal(pages, want) {

@@ -44,9 +44,7 @@ func TestStatements(t *testing.T) {
 			if err == nil {
 				err = tx.Commit()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 		spy.take()
 		add(o, 1)
@@ -161,9 +159,7 @@ func TestPlans(t *testing.T) {
 		}
 		if !b.Dialect.OneWriter() {
 			text, args, err := o.headsQuery([]string{"g000000", "g000007"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			// MySQL reads the first and the last entry of the index when it plans.
 			all = append(all, statement{"heads", text, args, `outbox_group|select tables optimized away`})
 		}

@@ -56,9 +56,7 @@ func TestBootstrap(t *testing.T) {
 		}}))(t)
 		must.Get(f.Invoke(t.Context(), event))(t)
 	}
-	if err := f.Close(t.Context()); err != nil { // all of its output is there
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close(t.Context())) // all of its output is there
 
 	var metrics []map[string]any
 	for text := range strings.Lines(out.String()) {

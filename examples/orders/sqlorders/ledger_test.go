@@ -29,9 +29,7 @@ func bookedOnce(t *testing.T, store, dsn string) {
 	var consumers sync.WaitGroup
 	for range 5 {
 		l := open(t, store, dsn)
-		if err := l.setup(t.Context()); err != nil { // does nothing after the first
-			t.Fatal(err)
-		}
+		must.Do(t, l.setup(t.Context())) // does nothing after the first
 		handler := must.Get(l.handler(orders.Config{Consumer: "billing", Calls: calls, Lease: 6 * time.Second}))(t)
 		consumers.Go(func() {
 			for i, body := range messages {

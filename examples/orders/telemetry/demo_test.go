@@ -61,9 +61,7 @@ scrape_configs:
 	cmd.Dir, cmd.Env = "..", append(os.Environ(), "TMPDIR="+workers.folder)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p.end = time.Now()
 	for _, panel := range readDashboard(t).Panels {
 		for _, target := range panel.Targets {
@@ -104,9 +102,7 @@ func startPublisher(t *testing.T) (addr string) {
 	t.Helper()
 	var log bytes.Buffer
 	tel, _, stop, err := Start(t.Context(), "orders-publisher", slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	addr = serving.FindStringSubmatch(log.String())[1]
 	stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) { o.Queues = []localstack.Queue{{Name: "orders.fifo"}} }))(t)
 	p := must.Get(fifo.NewPublisher(stack.SQS, stack.QueueURL["orders.fifo"], "orders", tel.Publisher))(t)

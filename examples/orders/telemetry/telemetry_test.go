@@ -26,9 +26,7 @@ func TestStart(t *testing.T) {
 	t.Setenv("PROMETHEUS_ADDR", "127.0.0.1:0")
 	var log bytes.Buffer
 	tel, mux, stop, err := Start(t.Context(), "orders-worker", slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	once := must.Get(dedup.New(memstore.New(), "orders", tel.Once))(t)
 	handler := tel.Handler("https://sqs.us-east-1.amazonaws.com/000000000000/orders", once.Handler(func(context.Context, *sqsonce.Message) error { return nil }))
 	must.Do(t, handler(t.Context(), &sqsonce.Message{ID: "1", QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders"}))
@@ -63,9 +61,7 @@ func TestStartWithoutExporters(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 	t.Setenv("PROMETHEUS_ADDR", "")
 	_, _, stop, err := Start(t.Context(), "orders-worker", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

@@ -26,12 +26,12 @@ import (
 // A producer: the order and its event are one transaction, and the process that has committed rings the doorbell itself.
 func Example() {
 	ctx := context.Background()
-	c := newClients(ctx)
-	box, err := dynamooutbox.New(c.ddb, "outbox", "orders", "shop")
+	c := newClients(ctx)                                            // of DynamoDB and SQS
+	box, err := dynamooutbox.New(c.ddb, "outbox", "orders", "shop") // a table, the outbox in it, the publisher's namespace
 	if err != nil {
 		log.Fatal(err)
 	}
-	relay, err := outbox.NewRelay(box, c.publisher("shop"))
+	relay, err := outbox.NewRelay(box, c.publisher("shop")) // a fifo.Publisher
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func Example() {
 			return err
 		}
 		_, err = c.ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{
-			{Update: nextVersion("orders", order, version)},
+			{Update: nextVersion("orders", order, version)}, // SET version = 2 IF version = 1, in your table
 			{Put: event},
 		}})
 		if err != nil {
