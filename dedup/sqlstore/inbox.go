@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/inboxkit"
 )
 
@@ -133,10 +134,10 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
 		return inboxkit.Guard(i.once, ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
-			switch o := sqsonce.OutcomeOf(err); {
-			case o.Kind == sqsonce.OutcomeSkipped:
+			switch {
+			case host.Void(err):
 				return d.skip(ctx, err)
-			case o.Reject == nil:
+			case sqsonce.OutcomeOf(err).Reject == nil:
 				err = d.tx.abort(ctx, err)
 			}
 			return err == nil, err
