@@ -6,9 +6,9 @@
 // # Response
 //
 // The event source mapping deletes every message that the response doesn't name. So each message counts as failed until its
-// handler has returned nil or [sqsonce.Skip], or the dead-letter queue has confirmed it. The response names a message if its
-// handler was not started, panicked, called [runtime.Goexit], or still runs when the time is up. It also names those behind a
-// failed one of its FIFO group. An event that is not from SQS, or has an empty list of records, is an error.
+// handler has returned nil or another success such as [sqsonce.Skip], or the dead-letter queue has confirmed it. The response
+// names a message if its handler was not started, panicked, called [runtime.Goexit], or still runs when the time is up. It also
+// names those behind a failed one of its FIFO group. An event that is not from SQS, or has an empty list of records, is an error.
 //
 // The mapping must have ReportBatchItemFailures in its FunctionResponseTypes. Without it Lambda ignores the response and
 // deletes the failed messages too. The function can't see this in the event, so set Options.AllOrNothing then.

@@ -89,7 +89,8 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //
 //   - nil if h returned nil and its writes are committed with the record. It is also nil if the event was completed before.
 //     The inbox then doesn't call h and doesn't write.
-//   - a [sqsonce.Skip] of h. The transaction was rolled back, and another transaction completed the record.
+//   - a success without an effect, such as a [sqsonce.Skip] of h. The transaction was rolled back, and another transaction
+//     completed the record.
 //   - h's own error, unchanged. The transaction was rolled back. The record stores the error's text and the receive count.
 //     A panic is a [*sqsonce.PanicError]. After a [sqsonce.Reject] the transaction stays open and the event locked until
 //     the host has settled the message.
