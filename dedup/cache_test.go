@@ -3,7 +3,6 @@ package dedup_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -13,9 +12,7 @@ import (
 
 // A success that the store has not confirmed is this process's alone: the store is asked again, and after a takeover the event runs.
 func TestUnconfirmedCompleteIsNotRemembered(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.down(errStore, "complete")
 		var e effects
 		h := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.OnCompleteFailedAcknowledge }).Handler(e.handler)
@@ -39,9 +36,7 @@ func TestUnconfirmedCompleteIsNotRemembered(t *testing.T) {
 }
 
 func TestCompletedKeysAreRememberedForAMinute(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		h := newOnce(t, f).Handler(hang(0))
 		deliver := func() {
 			t.Helper()
@@ -65,9 +60,7 @@ func TestCompletedKeysAreRememberedForAMinute(t *testing.T) {
 }
 
 func TestCacheKeepsTheMostRecent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		h := newOnce(t, f, func(o *dedup.Options) { o.CacheSize = 2 }).Handler(hang(0))
 		for _, step := range []struct {
 			id       string
@@ -82,9 +75,7 @@ func TestCacheKeepsTheMostRecent(t *testing.T) {
 }
 
 func TestCacheOfOne(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		h := newOnce(t, f, func(o *dedup.Options) { o.CacheSize = 1 }).Handler(hang(0))
 		for range 2 {
 			if err := h(t.Context(), message("1")); err != nil || f.seen("acquire") != 1 {

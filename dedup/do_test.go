@@ -161,9 +161,7 @@ func TestDoCompleteFailed(t *testing.T) {
 }
 
 func TestDoEdges(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		o := newOnce(t, f)
 		one := func(context.Context) (int, error) { return 1, nil }
 		if _, err := dedup.Do(t.Context(), o, "", one); err == nil || f.log() != "[]" {

@@ -8,14 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 var errStore = errors.New("store unreachable")
@@ -36,6 +36,13 @@ type faults struct {
 }
 
 func newFaults() *faults { return &faults{Store: memstore.New(), count: make(map[string]int)} }
+
+// withFaults runs a test with such a store, in virtual time.
+func withFaults(t *testing.T, run func(t *testing.T, f *faults)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { run(t, newFaults()) })
+}
 
 // failing fails the calls of op that are listed, counted from 1, or all of them.
 func failing(op string, err error, nth ...int) func(context.Context, string, int) error {

@@ -328,9 +328,7 @@ func TestCalled(t *testing.T) {
 
 // A call takes as long as the store does.
 func TestCalledElapsed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.after = func(_ context.Context, op string, _ int) error {
 			time.Sleep(map[string]time.Duration{"acquire": 1, "renew": 2, "complete": 3, "release": 4}[op])
 			return nil
@@ -441,9 +439,7 @@ func TestIncidents(t *testing.T) {
 
 // No hook is called under a lock: all may ask for the lease, and leave work to the host.
 func TestHooksMayAskForTheLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.fail("renew", sqsonce.ErrLeaseLost)
 		var fences []int64
 		ask := func(ctx context.Context) {
@@ -533,9 +529,7 @@ func TestHookThatPanics(t *testing.T) {
 
 // A slow hook is covered by the lease's renewals.
 func TestSlowDecidedHook(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		o := newOnce(t, f, func(o *dedup.Options) {
 			o.Hooks = []dedup.Hooks{{Decided: func(context.Context, dedup.Decision) { time.Sleep(65 * time.Second) }}}
 		})

@@ -108,9 +108,7 @@ func TestStopRenewal(t *testing.T) {
 // A renewal in flight would make the transaction fail with a conflict. StopRenewal waits for it, also in a cancelled
 // handler.
 func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.after = slow("renew", 3*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		err := inboxkit.Guard(newOnce(t, f), ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
@@ -215,9 +213,7 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 
 // The lease outlasts the process: it is not renewed, whatever least is.
 func TestStopRenewalWithKillAt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		m := message("1")
 		m.KillAt = time.Now().Add(20 * time.Second)
 		err := inboxkit.Guard(newOnce(t, f), t.Context(), m, func(ctx context.Context, _ dedup.Lease) (bool, error) {

@@ -15,9 +15,7 @@ import (
 )
 
 func TestLongHandlerKeepsItsLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		go func() {
 			for range 9 {
 				time.Sleep(time.Minute)
@@ -36,9 +34,7 @@ func TestLongHandlerKeepsItsLease(t *testing.T) {
 
 // A handler that does not notice its cancellation still runs: no other delivery may start.
 func TestRenewedUntilTheHandlerHasReturned(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		go func() {
 			time.Sleep(time.Second)
@@ -136,9 +132,7 @@ func TestUnprovenLeaseCancelsTheHandler(t *testing.T) {
 
 // The process ends at a known instant: the lease outlasts it and is not renewed.
 func TestKillAt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		m := message("1")
 		m.KillAt = time.Now().Add(15 * time.Minute)
 		err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {

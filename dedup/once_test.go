@@ -176,9 +176,7 @@ func TestNestedOnce(t *testing.T) {
 
 // A copy of a message whose delivery still sends its complete, under a lease that is over, does not run the event again.
 func TestCopyOfASuccessThatIsNotRecorded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.down(sqsonce.Unavailable(errStore), "complete", "renew")
 		var e effects
 		h := newOnce(t, f).Handler(e.handler)

@@ -26,7 +26,7 @@ const (
 
 // Options configure [New].
 type Options struct {
-	// The options that most users set first.
+	// Most users set these first.
 
 	// Key returns the event's key. It must return the same key for every delivery of an event.
 	// Default: Message.Key.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -17,9 +16,7 @@ import (
 
 // A second copy makes no request while a peer runs, nor after its success.
 func TestSecondCopyInThisProcess(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		o := newOnce(t, f)
 		h := o.Handler(hang(5 * time.Second))
 		first := make(chan error, 1)
@@ -48,9 +45,7 @@ func TestSecondCopyInThisProcess(t *testing.T) {
 // A peer that lost its lease and does not return must not block the event in this process. When it returns, the lease of
 // the delivery that replaced it must stay.
 func TestLostPeerDoesNotBlockItsProcess(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.before = func(ctx context.Context, op string, n int) error {
 			if op == "renew" && n == 1 { // at 10 s
 				return f.Store.(*memstore.Store).Delete(ctx, recordKey("1"))
@@ -95,9 +90,7 @@ func TestLostPeerDoesNotBlockItsProcess(t *testing.T) {
 // Copies of a completed event that reach a process together need one request: the others wait for the first one's answer.
 // If they were refused as in progress, each would spend a receive.
 func TestCopiesOfACompletedEventShareAnAnswer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		h := newOnce(t, f).Handler(hang(0))
 		must.Do(t, h(t.Context(), message("1")))
 		time.Sleep(2 * time.Minute) // no longer remembered
@@ -120,9 +113,7 @@ func TestCopiesOfACompletedEventShareAnAnswer(t *testing.T) {
 // A copy waits for another one's answer until its own context is cancelled. If the other one's acquire failed, it asks the
 // store itself.
 func TestCopyThatWaitsForAnAnswer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		down := errors.New("store down")
 		f.before = func(_ context.Context, _ string, n int) error {
 			time.Sleep(2 * time.Second)

@@ -17,9 +17,7 @@ import (
 
 // After a failure the next copy runs, one at a time.
 func TestCopiesRunOneAtATime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		declined := errors.New("declined")
 		var runs, running atomic.Int64
 		h := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
@@ -94,9 +92,7 @@ func TestWaitHasABound(t *testing.T) {
 
 // The bound is one for a peer and for the delivery that replaced it after its lease.
 func TestWaitHasOneBoundForAReplacedPeer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.fail("renew", errStore)
 		h := newOnce(t, f).Handler(hang(time.Minute))
 		var wg sync.WaitGroup

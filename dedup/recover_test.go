@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/sqsonce/sqsonce/internal/must"
 
@@ -86,9 +85,7 @@ func TestStoreWithoutAVerdict(t *testing.T) {
 
 // A verdict beside an error is none: nothing is remembered of it.
 func TestVerdictWithAnError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.answer = func(dedup.Grant, error) (dedup.Grant, error) {
 			return dedup.Grant{Verdict: dedup.VerdictCompleted}, errStore
 		}

@@ -96,7 +96,7 @@ func (o *Once) finish(ctx context.Context, rl *recordLease, e ending) error {
 		return e.err
 	case e.err == nil:
 		return o.complete(ctx, rl, e.result)
-	case rl.task.replay == nil && sqsonce.OutcomeOf(e.err).Kind == sqsonce.OutcomeSkipped: // for Do it is an error like any other
+	case rl.task.replay == nil && host.Void(e.err): // for Do it is an error like any other
 		e.result.Skipped = host.Described(o.o.ErrorText, e.err)
 		if err := o.complete(ctx, rl, e.result); err != nil {
 			return handlerReturned(err, e.err)

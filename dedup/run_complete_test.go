@@ -167,9 +167,7 @@ func TestCompleteIsTriedWhileTheHostHasTheMessage(t *testing.T) {
 
 // While complete is tried the lease is renewed: nobody takes the event over.
 func TestLeaseIsRenewedWhileCompleting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		start := time.Now()
 		f.before = func(_ context.Context, op string, _ int) error {
 			if op == "complete" && time.Since(start) < 5*time.Minute {
@@ -199,9 +197,7 @@ func TestLeaseIsRenewedWhileCompleting(t *testing.T) {
 
 // A renewal was in flight when the handler returned, and complete failed at first: the renewals start again, once.
 func TestRenewalsWhileCompletingAreOneRow(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		start := time.Now()
 		var renewals []time.Duration
 		f.before = func(ctx context.Context, op string, _ int) error {
@@ -270,9 +266,7 @@ func TestRenewalIsRefusedWhileCompleting(t *testing.T) {
 
 // A short lease is renewed often. While the store is away it gets a renewal a second.
 func TestFailedRenewalsOfAShortLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.fail("renew", errStore)
 		_ = newOnce(t, f, func(o *dedup.Options) { o.LeaseDuration = 6 * time.Second }).Handler(hang(time.Minute))(context.Background(), message("1"))
 		if n := f.seen("renew"); n < 50 || n > 60 {
@@ -283,9 +277,7 @@ func TestFailedRenewalsOfAShortLease(t *testing.T) {
 
 // What a refused renewal says holds while complete is not answered: another owner may run.
 func TestRefusedRenewalEndsTheCompletes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.before = func(_ context.Context, op string, _ int) error {
 			switch op {
 			case "complete":
@@ -305,9 +297,7 @@ func TestRefusedRenewalEndsTheCompletes(t *testing.T) {
 }
 
 func TestCompleteRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.fail("complete", sqsonce.ErrLeaseLost)
 		o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.OnCompleteFailedAcknowledge })
 		err := o.Handler(hang(0))(t.Context(), message("1"))
@@ -319,9 +309,7 @@ func TestCompleteRefused(t *testing.T) {
 
 // The lease is over and nobody took over: the owner may still complete.
 func TestCompleteAfterTheLeaseWithoutTakeover(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.fail("renew", errStore)
 		err := newOnce(t, f).Handler(hang(time.Hour/2))(t.Context(), message("1"))
 		if err != nil || !completed(t, f.Store, "1") {

@@ -78,9 +78,7 @@ func TestRejectReleasesWhenSettled(t *testing.T) {
 
 // When the host cancels the handler, the record is still released.
 func TestReleaseHasItsOwnContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
 			cancel(sqsonce.ErrShutdown)
@@ -132,9 +130,7 @@ func TestLeaseIsLiveAtTheStart(t *testing.T) {
 }
 
 func TestTakenOverBeforeTheStart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.after = func(_ context.Context, op string, _ int) error {
 			if op == "acquire" {
 				time.Sleep(31 * time.Second)
@@ -158,9 +154,7 @@ func TestTakenOverBeforeTheStart(t *testing.T) {
 
 // A store that always answers after the lease's end starts no handler, and is not asked for ever.
 func TestStoreSlowerThanTheLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.after = func(context.Context, string, int) error { time.Sleep(40 * time.Second); return nil }
 		var e effects
 		err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1"))
@@ -176,9 +170,7 @@ func TestStoreSlowerThanTheLease(t *testing.T) {
 // TestSkip: a skipped event is completed with the reason, and its copies are duplicates. Where the complete fails the event is not
 // skipped yet: the failure decides. For Do it is an error like any other.
 func TestSkip(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		o := newOnce(t, f, custom("k"), func(o *dedup.Options) { o.CacheSize = -1 })
 		runs := 0
 		h := o.Handler(func(context.Context, *sqsonce.Message) error { runs++; return sqsonce.Skip("order is void") })

@@ -112,7 +112,7 @@ type Lease struct {
 type Result struct {
 	Data       []byte
 	Validation string
-	// Skipped is why the event is completed without an effect: an error of [sqsonce.Skip]. It is nil if the event had its
-	// effect. Acquire and Inspect don't return Skipped, but the record's LastError has its text.
+	// Skipped is why the event is completed without an effect, such as an error of [sqsonce.Skip]. It is nil if the event had
+	// its effect. Acquire and Inspect don't return Skipped, but the record's LastError has its text.
 	Skipped error
 }

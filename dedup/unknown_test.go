@@ -59,9 +59,7 @@ func TestUnknownAcquireIsReleased(t *testing.T) {
 
 // A store that does not answer the release either delays the delivery by a moment only, also where the host has cancelled it.
 func TestUnknownAcquireIsReleasedInTheBackground(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		ctx, cancel := context.WithCancel(context.Background())
 		f.before = slow("release", 3*time.Second)
 		f.after = func(_ context.Context, op string, _ int) error {
@@ -85,9 +83,7 @@ func TestUnknownAcquireIsReleasedInTheBackground(t *testing.T) {
 
 // A handler that fails without a record leaves none that looks like a crash.
 func TestRunAnywayReleasesAfterAFailure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
+	withFaults(t, func(t *testing.T, f *faults) {
 		f.after = failing("acquire", dedup.ErrOutcomeUnknown)
 		why := errors.New("why")
 		o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })

@@ -13,7 +13,7 @@ import (
 
 // Options configure [NewPublisher].
 type Options struct {
-	// What most users set first.
+	// Most users set these first.
 
 	// OnFailure is called for each accepted event that fails, whichever method published it, except for an event whose own
 	// caller's context ended. The calls come one after the other, in the order of the failures. A call that blocks delays only

@@ -6,9 +6,9 @@
 // # Response
 //
 // The event source mapping deletes every message that the response doesn't name. So each message counts as failed until its
-// handler has returned nil. The response names a message if its handler was not started, panicked, called [runtime.Goexit], or
-// still runs when the time is up. It also names those behind a failed one of its FIFO group. An event that is not from SQS, or
-// has an empty list of records, is an error.
+// handler has returned nil or another success such as [sqsonce.Skip], or the dead-letter queue has confirmed it. The response
+// names a message if its handler was not started, panicked, called [runtime.Goexit], or still runs when the time is up. It also
+// names those behind a failed one of its FIFO group. An event that is not from SQS, or has an empty list of records, is an error.
 //
 // The mapping must have ReportBatchItemFailures in its FunctionResponseTypes. Without it Lambda ignores the response and
 // deletes the failed messages too. The function can't see this in the event, so set Options.AllOrNothing then.
@@ -26,8 +26,8 @@
 //	 3/16                 the context of Finish hooks ends
 //	 2/16                 the answer is returned, whatever hooks do
 //
-// These times bound a client that ignores its context too. So the answer is ready at the latest a quarter of the margin before
-// the deadline. Options.Abandoned describes handlers and calls that never return.
+// These times bound a client that ignores its context too. So the function answers a quarter of the margin before the deadline
+// at the latest, or an eighth if a Finish hook hangs. Options.Abandoned describes handlers and calls that never return.
 //
 // # Order
 //

@@ -11,9 +11,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// state of a record. Every state but succeeded is reported as a failure, the zero value too.
+// state of a record. Every state but succeeded and deadLettered is reported as a failure, the zero value too.
 //
-//	unstarted -> running -> succeeded                           the handler has returned nil, or a Skip
+//	unstarted -> running -> succeeded                           the handler has succeeded: host.Outcomes
 //	                     -> unstarted                           a suspect, which runs later
 //	                     -> settling -> unstarted               it runs again in this invocation: see tryAgain
 //	                     -> settling -> failed                  an error, perhaps after a question

@@ -48,7 +48,7 @@ type Options struct {
 	// needs a client. The delay counts from the failure and is rounded up to whole seconds.
 	// Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more. Limits: at least 1 s from the visibility
 	// change, at most 11 h 30 min.
-	Backoff func(try int) time.Duration
+	Backoff func(attempt int) time.Duration
 
 	// The invocation.
 

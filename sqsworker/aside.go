@@ -191,54 +191,5 @@ func (l *loop) wake() {
 	}
 }
 
-// again are the messages that were unavailable and are run once more. They get a quarter of the slots, so that long attempts
-// keep slots for the others, and a slot more with each that gets through.
-type again struct {
-	slots int
-	taken int
-	due   []*delivery // those that wait for one of them, held meanwhile
-}
-
-// tryAgain has a held message run again.
-func (l *loop) tryAgain(d *delivery) {
-	switch a := &l.again; {
-	case d.due:
-	case l.mayTryAgain():
-		d.again = true
-		a.taken++
-		l.makeReady(d)
-	default:
-		d.due = true
-		a.due = append(a.due, d)
-	}
-}
-
-// mayTryAgain says that there is a slot for a message that was unavailable. None is run while the answer to its question may be that
-// the store is down.
-func (l *loop) mayTryAgain() bool {
-	return l.stopping.begun || l.again.taken < l.again.slots && !l.needs.unsure(l.now())
-}
-
-// runDue has those run again that waited for a slot.
-func (l *loop) runDue() {
-	for a := &l.again; len(a.due) > 0 && l.mayTryAgain(); {
-		d := a.due[0]
-		a.due[0] = nil
-		a.due = a.due[1:]
-		if d.due && d.state == held {
-			d.due = false
-			l.tryAgain(d)
-		}
-	}
-}
-
-// endAgain frees the slot of a message that was tried again.
-func (l *loop) endAgain(d *delivery) {
-	if d.again {
-		d.again = false
-		l.again.taken--
-	}
-}
-
 // around is d, a quarter more or less.
 func around(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2) }

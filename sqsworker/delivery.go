@@ -21,7 +21,7 @@ type delivery struct {
 	lease   lease
 	state   state
 	group   *group // nil on a standard queue
-	slot    bool   // has one: its handler runs and is not stuck
+	slot
 
 	received time.Time
 	runs     int // of the handler
@@ -43,8 +43,6 @@ type delivery struct {
 	unavailable      int       // outcomes in a row; only unavailable and forgetUnavailable change it
 	unavailableSince time.Time // of the first of them
 	refuted          bool      // its claim: others could be handled
-	again            bool      // it is tried once more, with a slot of loop.again
-	due              bool      // it waits for one of them
 
 	expiring     bool // it was logged that its retention ends soon
 	suspect      bool // runs apart, or waits for it

@@ -10,9 +10,9 @@
 //
 // # Guarantees
 //
-// The worker deletes a message only if its handler returned nil or [sqsonce.Skip], an earlier delivery of it was done, or the
-// dead-letter queue has confirmed it. In every other case (not started, panic, timeout, process killed) SQS delivers the
-// message again.
+// The worker deletes a message only if its handler returned nil or another success such as [sqsonce.Skip], an earlier delivery
+// of it was done, or the dead-letter queue has confirmed it. In every other case (not started, panic, timeout, process killed)
+// SQS delivers the message again.
 //
 // SQS delivers at least once, and a worker can die between a handler's effect and the delete. Package dedup makes a handler
 // run once per event. A worker without it knows only the last 10,000 messages that it has finished itself, and deletes

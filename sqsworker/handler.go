@@ -9,43 +9,6 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// makeReady queues a delivery for a handler. A message that is finished is deleted without a run.
-func (l *loop) makeReady(d *delivery) {
-	l.setState(d, ready)
-	if l.finished.has(d.m.ID) {
-		l.counters.repeated.Add(1)
-		l.delete(d)
-		return
-	}
-	l.ready = append(l.ready, d)
-}
-
-// startReady starts handlers while slots are free. It does not start a message whose lease it cannot prove: another
-// worker may have it. One whose answer was late waits for its extension.
-func (l *loop) startReady() {
-	var later []*delivery // unproven, or not to be started at present
-	for len(l.ready) > 0 && l.freeSlots() > 0 {
-		d := l.ready[0]
-		l.ready[0] = nil
-		l.ready = l.ready[1:]
-		if d.state != ready {
-			continue // lost or given back since
-		}
-		if !d.lease.live(l.now()) {
-			l.loseLease(d, "visibility timeout passed before the start", nil)
-			continue
-		}
-		if d.lease.unproven || !l.mayStart(d) {
-			later = append(later, d)
-			continue
-		}
-		l.start(d)
-	}
-	if len(later) > 0 {
-		l.ready = append(later, l.ready...)
-	}
-}
-
 func (l *loop) start(d *delivery) {
 	l.takeSlot(d)
 	d.began = l.now()
@@ -122,7 +85,7 @@ func (w *Worker) newResult(d *delivery, err error, try int, settleMessage func(b
 	if o.Retry != nil {
 		r.asked = max(time.Second, o.Retry.After)
 		r.delay = r.asked
-	} else if err != nil && o.Skip == nil {
+	} else if !host.Outcomes[o.Kind].Done {
 		r.delay = w.backoff(d, try)
 	}
 	return r

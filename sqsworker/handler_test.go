@@ -53,7 +53,12 @@ func TestRetryAfterAndBackoff(t *testing.T) {
 				}
 				return nil
 			}, func(o *Options) {
-				o.Backoff = func(n int) time.Duration { return time.Duration(n) * 7 * time.Second }
+				o.Backoff = func(n int) time.Duration {
+					if n != 1 {
+						x.Errorf("Backoff of the success at receive %d", n)
+					}
+					return 7 * time.Second
+				}
 			})
 			first, second := <-again, <-again
 			if got := second.Sub(first); got < max(time.Second, tc.want-3*time.Second) || got > tc.want+time.Second {

@@ -64,7 +64,7 @@ type Options struct {
 	// to the rest of the 12 h that SQS hides a message. With a maxReceiveCount of 5 the default doesn't dead-letter a message
 	// for a failure of less than eleven minutes.
 	// Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more.
-	Backoff func(try int) time.Duration
+	Backoff func(attempt int) time.Duration
 	// MaxAttempts is how often this process runs the head of a FIFO group. Then the worker sends it to the dead-letter queue
 	// with its last error. Between its attempts it waits for Backoff, and its followers wait behind it. Then the next message is
 	// the head. SQS does not count receives of the group meanwhile, so a follower doesn't reach the dead-letter queue without a

@@ -69,10 +69,6 @@ func (l *loop) wanted() int {
 	return n
 }
 
-// anyWaitsForSlot says that a message could be started if there were a slot. While slots are free, what is ready waits for the proof
-// of its lease, or may not start at present: see mayStart.
-func (l *loop) anyWaitsForSlot() bool { return l.waitForSlots() > 0 && l.freeSlots() <= 0 }
-
 // toReceive is how many messages a receive may ask for, if one is to be started; else 0. Receives for ten cost least. One
 // for fewer is started only while nothing else is to be had: no message waits for a slot and no receive is under way. If
 // it is MaxInFlight or MaxBytes that leaves no room for ten, it is also started only when nothing under way will free some.

@@ -31,8 +31,8 @@
 //	receive_count           N  receive count at the last acquire
 //	error                   S  the last failure, at most 256 bytes
 //	note                    S  an operator's, of the last reopen
-//	data, validation        S  result and payload hash, if used
-//	tx                      S  token of the transaction that completed the record
+//
+// docs/protocol.md, section 2, has the result attributes, which a complete writes.
 //
 // A global table doesn't work with consumers in several Regions, because a condition is checked against its own Region's
 // copy.

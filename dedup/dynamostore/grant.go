@@ -119,9 +119,11 @@ func (s *Store) refuse(c dedup.Claim, r record, state recordState) dedup.Grant {
 		return dedup.Grant{Verdict: dedup.VerdictCrashed, Foreign: foreign}
 	case done:
 		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: r.result, Foreign: foreign}
-	default:
+	case live:
 		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: s.liveUntil(r), Foreign: foreign}
+	case free:
 	}
+	return dedup.Grant{} // no answer: see refused
 }
 
 // liveUntil is the time from which another acquire makes sense, by the host's clock. It is zero if the record does

@@ -14,20 +14,17 @@ import (
 // TTLAttribute is the table's TTL attribute. It holds the end of a record's retention in seconds of the epoch.
 const TTLAttribute = "expiration"
 
-// The other attributes of a record. Those marked P have the names and the meanings that Powertools for AWS Lambda gives
-// them.
+// The other attributes of a record, but for those of its result: see result.go. Those marked P have the names and the meanings
+// that Powertools for AWS Lambda gives them.
 const (
 	attrID           = "id"                     // P: S, the key
 	attrStatus       = "status"                 // P: S, INPROGRESS or COMPLETED
 	attrUntil        = "in_progress_expiration" // P: N, end of the lease in ms; 0: released
-	attrData         = "data"                   // P: the result
-	attrValidation   = "validation"             // P: S, hash of the payload
 	attrOwner        = "owner"                  // S, the delivery attempt that holds or held the record
 	attrFence        = "fence"                  // N, grows with every owner
 	attrReceiveCount = "receive_count"          // N, receive count of the last acquire
 	attrError        = "error"                  // S, the last failure, or why the event was skipped
 	attrNote         = "note"                   // S, an operator's, of the last reopen
-	attrTx           = "tx"                     // S, token of the transaction that completed the record
 )
 
 const (

@@ -17,6 +17,12 @@ type outcome struct {
 	tx     string // token of an inbox's transaction
 }
 
+const (
+	attrData       = "data"       // P: the result
+	attrValidation = "validation" // P: S, hash of the payload
+	attrTx         = "tx"         // S, token of the transaction that completed the record
+)
+
 // resultAttributes are the attributes that a complete writes, and an acquire and a reopen remove. encode returns nil where there
 // is nothing to write: a complete without any of them may be part of a batch.
 var resultAttributes = []struct {

@@ -44,12 +44,11 @@
 //	receive_count          receive count at the last acquire
 //	error                  the last failure, at most 256 bytes
 //	note                   an operator's, of the last reopen
-//	data, validation       result and payload hash, if used
 //
-// The hash expires at the end of retention, and at least an hour after the lease's end. It must outlive its lease to show
-// that its owner has crashed, and to refuse that owner. With the default retention of 29 days, a thousand events per second
-// are 2.5 billion records. Shorten dedup.Options.Retention to the time that your queues need, or use a store that keeps its
-// records on disk.
+// The other fields are the result attributes of docs/protocol.md, section 2, if used. The hash expires at the end of
+// retention, and at least an hour after the lease's end. It must outlive its lease to show that its owner has crashed,
+// and to refuse that owner. With the default retention of 29 days, a thousand events per second are 2.5 billion records.
+// Shorten dedup.Options.Retention to the time that your queues need, or use a store that keeps its records on disk.
 //
 // # Permissions and versions
 //

@@ -32,11 +32,10 @@
 //	receive_count receive count at the last acquire
 //	error         the last failure, at most 256 bytes
 //	note          an operator's, of the last reopen
-//	validation    payload hash, if used
-//	result        result, if used
 //
-// Times are milliseconds since the Unix epoch, so that time zones of drivers, sessions and columns don't matter. On MySQL
-// the text columns hold bytes. CONVERT(id USING utf8mb4) shows them.
+// The other columns are those of the result, if used. Times are milliseconds since the Unix epoch, so that time zones of
+// drivers, sessions and columns don't matter. On MySQL the text columns hold bytes. CONVERT(id USING utf8mb4) shows
+// them.
 //
 // Only [Store.Sweep] deletes expired rows. Run [Store.SweepEvery] in one of the processes, or Sweep from a job.
 //

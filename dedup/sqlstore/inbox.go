@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/inboxkit"
 )
 
@@ -88,7 +89,8 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //
 //   - nil if h returned nil and its writes are committed with the record. It is also nil if the event was completed before.
 //     The inbox then doesn't call h and doesn't write.
-//   - a [sqsonce.Skip] of h. The transaction was rolled back, and another transaction completed the record.
+//   - a success without an effect, such as a [sqsonce.Skip] of h. The transaction was rolled back, and another transaction
+//     completed the record.
 //   - h's own error, unchanged. The transaction was rolled back. The record stores the error's text and the receive count.
 //     A panic is a [*sqsonce.PanicError]. After a [sqsonce.Reject] the transaction stays open and the event locked until
 //     the host has settled the message.
@@ -133,10 +135,10 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
 		return inboxkit.Guard(i.once, ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
-			switch o := sqsonce.OutcomeOf(err); {
-			case o.Kind == sqsonce.OutcomeSkipped:
+			switch {
+			case host.Void(err):
 				return d.skip(ctx, err)
-			case o.Reject == nil:
+			case sqsonce.OutcomeOf(err).Reject == nil:
 				err = d.tx.abort(ctx, err)
 			}
 			return err == nil, err

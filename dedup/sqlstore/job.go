@@ -50,7 +50,7 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 		})
 	}
 	skipped := err
-	if sqsonce.OutcomeOf(err).Kind == sqsonce.OutcomeSkipped {
+	if host.Void(err) {
 		row.skipped = errors.New(p.inbox.textOf(err))
 		err = t.skip(ctx, err)
 	}
@@ -60,7 +60,8 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 	case err == nil, errors.Is(err, errOwnCommit):
 		p.counters.done.Add(1)
 		if row.skipped != nil {
-			p.o.Logger.InfoContext(ctx, "sqlstore: processor: event skipped", "key", j.key, "attempt", j.message.ReceiveCount, "error", skipped)
+			line := host.Outcomes[sqsonce.OutcomeOf(skipped).Kind].Line
+			p.o.Logger.InfoContext(ctx, "sqlstore: processor: "+line, "key", j.key, "attempt", j.message.ReceiveCount, "error", skipped)
 		}
 	case errors.Is(err, sqsonce.ErrLeaseLost) && !byHandler:
 		p.counters.lost.Add(1)

@@ -13,15 +13,23 @@ import (
 
 // Options configure [NewRelay].
 type Options struct {
-	// Groups is how many groups are published at once. A request of ten entries needs ten groups.
-	// Default: 64. Limits: 1 to 1,000.
-	Groups int
-	// Page is how many events of a group are read, sent one after the other, and deleted at once.
-	// Default: 10. Limits: 1 to 1,000.
-	Page int
+	// Most users set these first.
+
+	// OnRefused decides about a group whose next event SQS refuses for good.
+	// Default: Halt.
+	OnRefused Policy
 	// Poll is how often Run looks for groups while it is idle. Each poll is up to a tenth earlier or later.
 	// Default: 1 s. Limits: 10 ms to 1 h.
 	Poll time.Duration
+	// Groups is how many groups are published at once. A request of ten entries needs ten groups.
+	// Default: 64. Limits: 1 to 1,000.
+	Groups int
+
+	// Reads and claims.
+
+	// Page is how many events of a group are read, sent one after the other, and deleted at once.
+	// Default: 10. Limits: 1 to 1,000.
+	Page int
 	// Settle is how old a group's oldest event must be for a sweep to visit it, so that doorbells come first. A negative Settle
 	// means that a sweep visits events of any age.
 	// Default: any age in Run, 30 s in Sweep.
@@ -33,9 +41,9 @@ type Options struct {
 	// clocks counts.
 	// Default: 30 s. Limits: 10 s to 2 min.
 	MaxAge time.Duration
-	// OnRefused decides about a group whose next event SQS refuses for good.
-	// Default: Halt.
-	OnRefused Policy
+
+	// Hooks and logs.
+
 	// Hooks are called for telemetry, see [Hooks].
 	// Default: none.
 	Hooks []Hooks

@@ -22,3 +22,7 @@ var Outcomes = [...]struct {
 	sqsonce.OutcomeAbandoned:   {Metric: "Abandoned", Failure: true},
 	sqsonce.OutcomeNotStarted:  {Metric: "NotStarted"},
 }
+
+// Void reports whether an error ends its message as a success without an effect, as [sqsonce.Skip] does: the event is completed, and
+// its record says why.
+func Void(err error) bool { return err != nil && Outcomes[sqsonce.OutcomeOf(err).Kind].Done }

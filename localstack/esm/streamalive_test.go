@@ -86,8 +86,6 @@ func TestStreamParentsFirst(t *testing.T) {
 				x.Errorf("records %v, want %v", got, want)
 			}
 		}
-		x.mustStop()
-		x.wantDropped()
 	})
 }
 
@@ -148,8 +146,6 @@ func TestStreamOutage(t *testing.T) {
 			x.put("a3")
 			time.Sleep(2 * time.Minute)
 			x.wantBatches("a1", "a2", "a3")
-			x.mustStop()
-			x.wantDropped()
 		})
 	}
 }
@@ -164,8 +160,6 @@ func TestStreamIteratorExpires(t *testing.T) {
 		})
 		time.Sleep(57 * time.Minute)
 		x.wantBatches("a1", "a2", "a3", "a4")
-		x.mustStop()
-		x.wantDropped()
 	})
 }
 
@@ -202,13 +196,8 @@ func TestStreamStop(t *testing.T) {
 			return nil, ctx.Err()
 		})
 		time.Sleep(25 * time.Second)
-		began := time.Now()
-		x.mustStop()
-		if waited := time.Since(began); waited != 15*time.Second {
-			x.Errorf("the stop took %s, want the 15 s of the running invocation", waited)
-		}
+		x.wantStopTakes(15 * time.Second)
 		x.wantBatches("a1", "b1")
-		x.wantDropped()
 	})
 }
 
@@ -218,11 +207,7 @@ func TestStreamStopWhileReading(t *testing.T) {
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetRecords", Nth: 10, Times: 5, Do: fault.Error}, {Op: "GetRecords", Nth: 20, Do: fault.Error}, {Op: "GetRecords", Nth: 30, Do: fault.Delay, Delay: time.Hour}}})
 		x.run(esm.StreamConfig{}, succeed)
 		time.Sleep(50 * time.Second)
-		began := time.Now()
-		x.mustStop()
-		if waited := time.Since(began); waited != 0 {
-			x.Errorf("the stop took %s", waited)
-		}
+		x.wantStopTakes(0)
 		if n := strings.Count(x.log.String(), "cannot be read"); n != 6 {
 			x.Errorf("%d failures are logged, want the six before the stop", n)
 		}
@@ -238,12 +223,7 @@ func TestStreamStopWhileFailing(t *testing.T) {
 		x.put("a1", "b1", "c1")
 		x.run(esm.StreamConfig{BatchSize: 2, BatchingWindow: 300 * time.Second, MaximumRetryAttempts: 1000, BisectOnError: true}, fails("a1", "b1"))
 		time.Sleep(time.Hour)
-		began := time.Now()
-		x.mustStop()
-		if waited := time.Since(began); waited != 0 {
-			x.Errorf("the stop took %s", waited)
-		}
-		x.wantDropped()
+		x.wantStopTakes(0)
 	})
 }
 
@@ -270,8 +250,6 @@ func TestStreamFunctionErrors(t *testing.T) {
 				x.Errorf("the log has no %q", want)
 			}
 		}
-		x.mustStop()
-		x.wantDropped()
 	})
 }
 

@@ -51,14 +51,12 @@ var batchWriteCases = []testCase{
 		x.table = two
 		x.stored(m{"id": "new", "pos": 1}, m{"id": "new", "pos": 1})
 	}},
-	{name: "batch write/25 requests", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch write/25 requests", keys: "id:S", run: func(x *exam) {
 		x.ok(x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: many(25)}))
 		x.stored(m{"id": "item 24"}, m{"id": "item 24"})
 		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: many(26)}), invalid)
 	}},
-	{name: "batch write/refused as a whole", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch write/refused as a whole", keys: "id:S", run: func(x *exam) {
 		good := putRequest(m{"id": "good"})
 		for what, requests := range map[string][]ddbtypes.WriteRequest{
 			"none":                {},
@@ -75,8 +73,7 @@ var batchWriteCases = []testCase{
 		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{}), invalid)
 		x.stored(m{"id": "good"}, nil)
 	}},
-	{name: "batch write/no table", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch write/no table", keys: "id:S", run: func(x *exam) {
 		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: many(1), x.newName(): many(1)}), notFound)
 		x.stored(m{"id": "item 0"}, nil)
 	}},
@@ -113,8 +110,7 @@ var batchGetCases = []testCase{
 		x.list("the first", got[one], m{"id": "a", "of": "one"}, m{"id": "b", "of": "one"})
 		x.list("the second", got[two], m{"id": "a", "of": "two"})
 	}},
-	{name: "batch get/projection", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch get/projection", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1, "status": "x", "w": 2})
 		k := keys(m{"id": "a"})
 		expression := "v, #status"
@@ -122,8 +118,7 @@ var batchGetCases = []testCase{
 		got := suite.Get(x.getBatch(map[string]ddbtypes.KeysAndAttributes{x.table: k}))
 		x.list("projected", got[x.table], m{"v": 1, "status": "x"})
 	}},
-	{name: "batch get/100 keys", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch get/100 keys", keys: "id:S", run: func(x *exam) {
 		get := func(n int) error {
 			var all []m
 			for i := range n {
@@ -135,8 +130,7 @@ var batchGetCases = []testCase{
 		x.ok(get(100))
 		x.refused(get(101), invalid)
 	}},
-	{name: "batch get/refused", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch get/refused", keys: "id:S", run: func(x *exam) {
 		for what, k := range map[string]ddbtypes.KeysAndAttributes{"none": keys(), "a key twice": keys(m{"id": "a"}, m{"id": "a"}), "a wrong key": keys(m{"id": 1})} {
 			if k.Keys == nil {
 				k.Keys = []item{}

@@ -37,8 +37,7 @@ func (x *exam) getUnits(key m, consistent bool) float64 {
 
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 var capacityCases = []testCase{
-	{name: "capacity/only where asked for", run: func(x *exam) {
-		x.use("id:S")
+	{name: "capacity/only where asked for", keys: "id:S", run: func(x *exam) {
 		equal(x, "default", x.put(m{"id": "a"}).capacity, nil)
 		equal(x, "NONE", x.put(m{"id": "a"}, args{capacity: "NONE"}).capacity, nil)
 		c := x.put(m{"id": "a"}, args{capacity: total}).capacity
@@ -48,16 +47,14 @@ var capacityCases = []testCase{
 		equal(x, "of the table", aws.ToFloat64(c.Table.CapacityUnits), 1)
 		x.refused(x.put(m{"id": "a"}, args{capacity: "DOG"}).err, invalid)
 	}},
-	{name: "capacity/a put by the larger item, in KB", run: func(x *exam) {
-		x.use("id:S")
+	{name: "capacity/a put by the larger item, in KB", keys: "id:S", run: func(x *exam) {
 		equal(x, "1,024 bytes", x.putUnits(sized("a", 1024)), 1)
 		equal(x, "1,025 bytes", x.putUnits(sized("a", 1025)), 2)
 		equal(x, "a small one over 1,025 bytes", x.putUnits(m{"id": "a"}), 2)
 		equal(x, "a small one over a small one", x.putUnits(m{"id": "a"}), 1)
 		equal(x, "10 KB", x.putUnits(sized("b", 10<<10)), 10)
 	}},
-	{name: "capacity/an update by the larger item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "capacity/an update by the larger item", keys: "id:S", run: func(x *exam) {
 		x.fill(sized("a", 3<<10))
 		update := func(u string, values m) float64 {
 			a := x.update(m{"id": "a"}, args{update: u, values: values, capacity: total})
@@ -68,8 +65,7 @@ var capacityCases = []testCase{
 		equal(x, "removing most", update("REMOVE v", nil), 4)
 		equal(x, "what is left", update("SET w = :w", m{":w": 2}), 1)
 	}},
-	{name: "capacity/a delete by the item deleted", run: func(x *exam) {
-		x.use("id:S")
+	{name: "capacity/a delete by the item deleted", keys: "id:S", run: func(x *exam) {
 		x.fill(sized("a", 2500))
 		for what, want := range map[string]float64{"an item": 3, "none": 1} {
 			id := map[string]string{"an item": "a", "none": "none"}[what]
@@ -78,8 +74,7 @@ var capacityCases = []testCase{
 			equal(x, what, units(a.capacity), want)
 		}
 	}},
-	{name: "capacity/a read by 4 KB, half if it may be stale", run: func(x *exam) {
-		x.use("id:S")
+	{name: "capacity/a read by 4 KB, half if it may be stale", keys: "id:S", run: func(x *exam) {
 		x.fill(sized("a", 4096), sized("b", 4097))
 		equal(x, "4 KB", x.getUnits(m{"id": "a"}, true), 1)
 		equal(x, "4 KB, stale", x.getUnits(m{"id": "a"}, false), 0.5)
@@ -88,8 +83,7 @@ var capacityCases = []testCase{
 		equal(x, "none", x.getUnits(m{"id": "none"}, true), 1)
 		equal(x, "none, stale", x.getUnits(m{"id": "none"}, false), 0.5)
 	}},
-	{name: "capacity/a query by the sum of its items", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "capacity/a query by the sum of its items", keys: "id:S pos:N", run: func(x *exam) {
 		for i := range 3 {
 			x.fill(m{"id": "p", "pos": i + 1, "v": strings.Repeat("v", 2000)})
 		}
@@ -158,8 +152,7 @@ var capacityCases = []testCase{
 			equal(x, c.update+", only what it costs", len(a.capacity.GlobalSecondaryIndexes) == 1, c.global > 0)
 		}
 	}},
-	{name: "capacity/a batch by its parts", run: func(x *exam) {
-		x.use("id:S")
+	{name: "capacity/a batch by its parts", keys: "id:S", run: func(x *exam) {
 		out := suite.Get(x.client().BatchWriteItem(x.ctx, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]ddbtypes.WriteRequest{x.table: {putRequest(sized("a", 1500)), putRequest(m{"id": "b"})}}, ReturnConsumedCapacity: total,
 		}))
@@ -168,8 +161,7 @@ var capacityCases = []testCase{
 		got := suite.Get(x.client().BatchGetItem(x.ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]ddbtypes.KeysAndAttributes{x.table: k}, ReturnConsumedCapacity: total}))
 		equal(x, "reads", units(&got.ConsumedCapacity[0]), 3)
 	}},
-	{name: "capacity/statements as calls", run: func(x *exam) {
-		x.use("id:S")
+	{name: "capacity/statements as calls", keys: "id:S", run: func(x *exam) {
 		out := suite.Get(x.client().BatchExecuteStatement(x.ctx, &dynamodb.BatchExecuteStatementInput{
 			Statements: []ddbtypes.BatchStatementRequest{x.statement(`INSERT INTO "T" VALUE {'id': 'a'}`), x.statement(`INSERT INTO "T" VALUE {'id': 'b', 'v': ?}`, strings.Repeat("v", 1500))}, ReturnConsumedCapacity: total,
 		}))
@@ -178,8 +170,7 @@ var capacityCases = []testCase{
 }
 
 var transactCapacityCases = []testCase{
-	{name: "capacity/a transaction twice its parts", run: func(x *exam) {
-		x.use("id:S")
+	{name: "capacity/a transaction twice its parts", keys: "id:S", run: func(x *exam) {
 		out := suite.Get(x.client().TransactWriteItems(x.ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems: []ddbtypes.TransactWriteItem{x.txPut(sized("a", 1500)), x.txPut(m{"id": "b"}), x.txCheck(m{"id": "c"}, always)}, ReturnConsumedCapacity: total,
 		}))
@@ -187,8 +178,7 @@ var transactCapacityCases = []testCase{
 		got := suite.Get(x.client().TransactGetItems(x.ctx, &dynamodb.TransactGetItemsInput{TransactItems: []ddbtypes.TransactGetItem{x.txGet(m{"id": "a"}, ""), x.txGet(m{"id": "none"}, "")}, ReturnConsumedCapacity: total}))
 		equal(x, "reads", units(&got.ConsumedCapacity[0]), 2*1+2*1)
 	}},
-	{name: "capacity/a repeated token reads", run: func(x *exam) {
-		x.use("id:S")
+	{name: "capacity/a repeated token reads", keys: "id:S", run: func(x *exam) {
 		in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("again"), TransactItems: []ddbtypes.TransactWriteItem{x.txPut(sized("a", 3000))}, ReturnConsumedCapacity: total}
 		out := suite.Get(x.client().TransactWriteItems(x.ctx, in))
 		equal(x, "the first time", units(&out.ConsumedCapacity[0]), 6)

@@ -35,8 +35,7 @@ func holds(group string, conditions map[string]bool) []testCase {
 	var all []testCase
 	for _, condition := range slices.Sorted(maps.Keys(conditions)) {
 		want := conditions[condition]
-		all = append(all, testCase{name: group + "/" + condition, run: func(x *exam) {
-			x.use("id:S")
+		all = append(all, testCase{name: group + "/" + condition, keys: "id:S", run: func(x *exam) {
 			x.fill(sample)
 			err := x.put(sample, args{condition: condition, names: names, values: operands}).err
 			if want {
@@ -112,8 +111,7 @@ func refusedConditionCases() []testCase {
 		"attribute_exists(num) = :true", "attribute_type(num, :dog)", "attribute_type(num, :five)", "begins_with(str, :five)", "num < :true", "num > :list", "num BETWEEN :true AND :true", "num BETWEEN :six AND :five", "num BETWEEN :one AND :x", "size(:five) = :five",
 		"num = num", "((num = :five))", "((num)) = :five", "if_not_exists(num, :five) = :five", "SET num = :five",
 	} {
-		all = append(all, testCase{name: "refused condition/" + condition, run: func(x *exam) {
-			x.use("id:S")
+		all = append(all, testCase{name: "refused condition/" + condition, keys: "id:S", run: func(x *exam) {
 			x.fill(sample)
 			empty := condition
 			a := args{condition: condition, names: names, values: operands}
@@ -170,8 +168,7 @@ func placeholderCases() []testCase {
 	}
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		c := requests[name]
-		all = append(all, testCase{name: "placeholder/" + name, run: func(x *exam) {
-			x.use("id:S")
+		all = append(all, testCase{name: "placeholder/" + name, keys: "id:S", run: func(x *exam) {
 			x.fill(sample)
 			err := send(x, c.request)
 			switch {
@@ -185,21 +182,18 @@ func placeholderCases() []testCase {
 		}})
 	}
 	return append(all,
-		testCase{name: "placeholder/a hundred operands of IN", run: func(x *exam) {
-			x.use("id:S")
+		testCase{name: "placeholder/a hundred operands of IN", keys: "id:S", run: func(x *exam) {
 			x.fill(sample)
 			x.ok(send(x, request{condition: "num IN (" + list(100) + ")", values: numbered(100)}))
 			x.refused(send(x, request{condition: "num IN (" + list(101) + ")", values: numbered(101)}), invalid)
 		}},
-		testCase{name: "placeholder/an expression of 4 KB", run: func(x *exam) {
-			x.use("id:S")
+		testCase{name: "placeholder/an expression of 4 KB", keys: "id:S", run: func(x *exam) {
 			x.fill(sample)
 			pad := strings.Repeat(" ", 4096-len("num=:v"))
 			x.ok(send(x, request{condition: "num=:v" + pad, values: m{":v": 5}}))
 			x.refused(send(x, request{condition: "num=:v" + pad + " ", values: m{":v": 5}}), invalid)
 		}},
-		testCase{name: "placeholder/three hundred operators of a condition", run: func(x *exam) {
-			x.use("id:S")
+		testCase{name: "placeholder/three hundred operators of a condition", keys: "id:S", run: func(x *exam) {
 			x.fill(sample)
 			chain := func(comparisons int) string { // each an operator, and an OR between two
 				return strings.TrimSuffix(strings.Repeat("a<:v OR ", comparisons), " OR ")
@@ -207,8 +201,7 @@ func placeholderCases() []testCase {
 			x.refused(send(x, request{condition: chain(150), values: m{":v": 5}}), conditionFailed)
 			x.refused(send(x, request{condition: chain(151), values: m{":v": 5}}), invalid)
 		}},
-		testCase{name: "placeholder/three hundred operators of an update", run: func(x *exam) {
-			x.use("id:S")
+		testCase{name: "placeholder/three hundred operators of an update", keys: "id:S", run: func(x *exam) {
 			x.fill(sample)
 			sums := func(n int) string {
 				var all []string
@@ -241,8 +234,7 @@ func numbered(n int) m {
 
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 var reservedCases = []testCase{
-	{name: "reserved words/refused in any case", run: func(x *exam) {
-		x.use("id:S")
+	{name: "reserved words/refused in any case", keys: "id:S", run: func(x *exam) {
 		x.fill(sample)
 		for _, word := range []string{"status", "Status", "STATUS", "data", "owner", "ttl", "error", "name", "value", "size", "set", "abort", "zone", "url", "hash", "comment", "timestamp", "year", "counter", "users"} {
 			x.refused(x.put(sample, args{condition: "attribute_not_exists(" + word + ")"}).err, invalid)
@@ -250,13 +242,11 @@ var reservedCases = []testCase{
 			x.refused(x.update(m{"id": "a"}, args{update: "SET doc." + word + " = :five", values: operands}).err, invalid)
 		}
 	}},
-	{name: "reserved words/by placeholder", run: func(x *exam) {
-		x.use("id:S")
+	{name: "reserved words/by placeholder", keys: "id:S", run: func(x *exam) {
 		x.ok(x.update(m{"id": "a"}, args{update: "SET #status = :five", names: names, values: operands}).err)
 		x.stored(m{"id": "a"}, m{"id": "a", "status": 5})
 	}},
-	{name: "reserved words/others are free", run: func(x *exam) {
-		x.use("id:S")
+	{name: "reserved words/others are free", keys: "id:S", run: func(x *exam) {
 		for _, word := range []string{"id", "expiration", "fence", "attempts", "tx", "validation", "in_progress_expiration", "statuses", "a1"} {
 			x.ok(x.put(m{"id": "new " + word}, args{condition: "attribute_not_exists(" + word + ")"}).err)
 		}

@@ -11,6 +11,7 @@ package ddbtest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -60,7 +61,11 @@ func Run(t *testing.T, b Backend) {
 // suiteCase gives the case an account of its own.
 func (b Backend) suiteCase(c testCase) suite.Case {
 	out := suite.Case{Name: c.name, Run: func(t *testing.T) {
-		c.run(&exam{t: t, ctx: t.Context(), account: b.New(t), prefix: b.Prefix})
+		x := &exam{t: t, ctx: t.Context(), account: b.New(t), prefix: b.Prefix}
+		if c.keys != "" {
+			x.use(strings.Fields(c.keys)...)
+		}
+		c.run(x)
 	}}
 	if c.minutes && b.RealTime {
 		out.Skip = "needs ten minutes of the backend's clock"
@@ -71,7 +76,8 @@ func (b Backend) suiteCase(c testCase) suite.Case {
 // testCase is one rule of DynamoDB.
 type testCase struct {
 	name    string
-	minutes bool // lets ten minutes pass on the backend's clock
+	minutes bool   // lets ten minutes pass on the backend's clock
+	keys    string // of the table that it uses: see use. "": it makes its own
 	run     func(x *exam)
 }
 

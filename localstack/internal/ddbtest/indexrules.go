@@ -270,8 +270,7 @@ var startKeyCases = []testCase{
 			equal(x, "the rest", len(rest.Items), len(out.Items)-1)
 		}
 	}},
-	{name: "start key/of a scan refused", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "start key/of a scan refused", keys: "id:S pos:N", run: func(x *exam) {
 		for _, start := range []m{{"id": "a"}, {"id": "a", "pos": "1"}, {"id": "", "pos": 1}, {"id": "a", "pos": 1, "v": 1}} {
 			_, err := x.scanned(func(in *dynamodb.ScanInput) { in.ExclusiveStartKey = attributes(start) })
 			x.refused(err, invalid, "The provided starting key is invalid")

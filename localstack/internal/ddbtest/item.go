@@ -10,19 +10,16 @@ import (
 const isNew = "attribute_not_exists(id)"
 
 var putCases = []testCase{
-	{name: "put/replaces the whole item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "put/replaces the whole item", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "old": 1, "both": 1}, m{"id": "a", "new": 2, "both": 2})
 		x.stored(m{"id": "a"}, m{"id": "a", "new": 2, "both": 2})
 	}},
-	{name: "put/condition on no item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "put/condition on no item", keys: "id:S", run: func(x *exam) {
 		x.ok(x.put(m{"id": "a", "v": 1}, args{condition: isNew}).err)
 		x.refused(x.put(m{"id": "a", "v": 2}, args{condition: isNew}).err, conditionFailed)
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 1})
 	}},
-	{name: "put/condition is on the stored item, not on the new one", run: func(x *exam) {
-		x.use("id:S")
+	{name: "put/condition is on the stored item, not on the new one", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1})
 		x.refused(x.put(m{"id": "a", "v": 2}, args{condition: "v = :v", values: m{":v": 2}}).err, conditionFailed)
 		x.ok(x.put(m{"id": "a", "v": 2}, args{condition: "v = :v", values: m{":v": 1}}).err)
@@ -30,16 +27,14 @@ var putCases = []testCase{
 }
 
 var getCases = []testCase{
-	{name: "get/an item of every type", run: func(x *exam) {
-		x.use("id:S")
+	{name: "get/an item of every type", keys: "id:S", run: func(x *exam) {
 		x.fill(sample)
 		x.stored(m{"id": "a"}, sample)
 	}},
 }
 
 var projectionCases = []testCase{
-	{name: "projection/names, paths and elements", run: func(x *exam) {
-		x.use("id:S")
+	{name: "projection/names, paths and elements", keys: "id:S", run: func(x *exam) {
 		x.fill(sample)
 		for expression, want := range map[string]m{
 			"num":                      {"num": 5},
@@ -62,8 +57,7 @@ var projectionCases = []testCase{
 			x.same(expression, out, want)
 		}
 	}},
-	{name: "projection/refused", run: func(x *exam) {
-		x.use("id:S")
+	{name: "projection/refused", keys: "id:S", run: func(x *exam) {
 		x.fill(sample)
 		for _, expression := range []string{"status", "num,", ", num", "num num", "num = num", ":five", "doc, doc.kid", "num, num", "els[0], els[0]", "#undefined", "size(str)", "doc.kid, doc[0]", "num[", "*"} {
 			_, err := x.project(expression)
@@ -83,23 +77,20 @@ func (x *exam) project(expression string) (item, error) {
 }
 
 var updateCases = []testCase{
-	{name: "update/SET and ADD make an item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "update/SET and ADD make an item", keys: "id:S", run: func(x *exam) {
 		for _, word := range []string{"SET v = :v", "ADD v :v"} {
 			x.ok(x.update(m{"id": word}, args{update: word, values: m{":v": 1}}).err)
 			x.stored(m{"id": word}, m{"id": word, "v": 1})
 		}
 	}},
-	{name: "update/without an expression makes an item of the key", run: func(x *exam) {
-		x.use("id:S")
+	{name: "update/without an expression makes an item of the key", keys: "id:S", run: func(x *exam) {
 		x.ok(x.update(m{"id": "a"}, args{}).err)
 		x.stored(m{"id": "a"}, m{"id": "a"})
 		x.fill(m{"id": "b", "v": 1})
 		x.ok(x.update(m{"id": "b"}, args{}).err)
 		x.stored(m{"id": "b"}, m{"id": "b", "v": 1})
 	}},
-	{name: "update/REMOVE and DELETE of no item make none", run: func(x *exam) {
-		x.use("id:S")
+	{name: "update/REMOVE and DELETE of no item make none", keys: "id:S", run: func(x *exam) {
 		for _, update := range []string{"REMOVE v", "REMOVE v.w", "REMOVE v[0]", "DELETE v :v"} {
 			a := x.update(m{"id": "a"}, args{update: update, values: m{":v": ss{"x"}}, returns: "ALL_NEW"})
 			x.ok(a.err)
@@ -107,18 +98,15 @@ var updateCases = []testCase{
 			x.stored(m{"id": "a"}, nil)
 		}
 	}},
-	{name: "update/a failed condition makes no item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "update/a failed condition makes no item", keys: "id:S", run: func(x *exam) {
 		x.refused(x.update(m{"id": "a"}, args{update: "SET v = :v", condition: "v = :v", values: m{":v": 1}}).err, conditionFailed)
 		x.stored(m{"id": "a"}, nil)
 	}},
-	{name: "update/condition before an operand that is missing", run: func(x *exam) {
-		x.use("id:S")
+	{name: "update/condition before an operand that is missing", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a"})
 		x.refused(x.update(m{"id": "a"}, args{update: "SET v = gone", condition: "v = :v", values: m{":v": 1}}).err, conditionFailed)
 	}},
-	{name: "update/of the record of an idempotency store", run: func(x *exam) {
-		x.use("id:S")
+	{name: "update/of the record of an idempotency store", keys: "id:S", run: func(x *exam) {
 		names := map[string]string{"#id": "id", "#status": "status", "#owner": "owner", "#until": "in_progress_expiration", "#fence": "fence", "#data": "data"}
 		acquire := args{
 			update: "SET #status=:p, #owner=:me, #fence=:fence, #until=:until REMOVE #data",
@@ -156,15 +144,13 @@ var deleteCases = []testCase{
 			x.refusedAs(call, err, notFound)
 		}
 	}},
-	{name: "delete/an item, and none", run: func(x *exam) {
-		x.use("id:S")
+	{name: "delete/an item, and none", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a"})
 		x.ok(x.remove(m{"id": "a"}).err)
 		x.stored(m{"id": "a"}, nil)
 		x.ok(x.remove(m{"id": "a"}).err)
 	}},
-	{name: "delete/condition", run: func(x *exam) {
-		x.use("id:S")
+	{name: "delete/condition", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1})
 		x.refused(x.remove(m{"id": "a"}, args{condition: "v = :v", values: m{":v": 2}}).err, conditionFailed)
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 1})
@@ -178,8 +164,7 @@ const allOld = ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
 
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html#DDB-UpdateItem-request-ReturnValues
 var returnCases = []testCase{
-	{name: "return values/put", run: func(x *exam) {
-		x.use("id:S")
+	{name: "return values/put", keys: "id:S", run: func(x *exam) {
 		x.same("NONE", x.put(m{"id": "a", "v": 1}).attributes, nil)
 		x.same("ALL_OLD", x.put(m{"id": "a", "v": 2}, args{returns: "ALL_OLD"}).attributes, m{"id": "a", "v": 1})
 		x.same("ALL_OLD of none", x.put(m{"id": "b"}, args{returns: "ALL_OLD"}).attributes, nil)
@@ -187,8 +172,7 @@ var returnCases = []testCase{
 			x.refused(x.put(m{"id": "a"}, args{returns: wrong}).err, invalid)
 		}
 	}},
-	{name: "return values/delete", run: func(x *exam) {
-		x.use("id:S")
+	{name: "return values/delete", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1})
 		x.same("ALL_OLD", x.remove(m{"id": "a"}, args{returns: "ALL_OLD"}).attributes, m{"id": "a", "v": 1})
 		x.same("ALL_OLD of none", x.remove(m{"id": "a"}, args{returns: "ALL_OLD"}).attributes, nil)
@@ -196,8 +180,7 @@ var returnCases = []testCase{
 			x.refused(x.remove(m{"id": "a"}, args{returns: wrong}).err, invalid)
 		}
 	}},
-	{name: "return values/update, the whole item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "return values/update, the whole item", keys: "id:S", run: func(x *exam) {
 		set := func(v int, r ddbtypes.ReturnValue) item {
 			a := x.update(m{"id": "a"}, args{update: "SET v = :v", values: m{":v": v}, returns: r})
 			x.ok(a.err)
@@ -208,8 +191,7 @@ var returnCases = []testCase{
 		x.same("ALL_OLD", set(3, "ALL_OLD"), m{"id": "a", "v": 2})
 		x.same("ALL_NEW", set(4, "ALL_NEW"), m{"id": "a", "v": 4})
 	}},
-	{name: "return values/update, what it touched", run: func(x *exam) {
-		x.use("id:S")
+	{name: "return values/update, what it touched", keys: "id:S", run: func(x *exam) {
 		for _, c := range []struct {
 			update   string
 			old, new m
@@ -234,8 +216,7 @@ var returnCases = []testCase{
 			}
 		}
 	}},
-	{name: "return values/a failed condition's item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "return values/a failed condition's item", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1})
 		for name, call := range map[string]func(args) result{
 			"put":    func(a args) result { return x.put(m{"id": "a"}, a) },
@@ -253,8 +234,7 @@ var returnCases = []testCase{
 			x.refused(call(a).err, invalid)
 		}
 	}},
-	{name: "return values/a failed condition on no item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "return values/a failed condition on no item", keys: "id:S", run: func(x *exam) {
 		got := x.put(m{"id": "a"}, args{condition: "v = :v", values: m{":v": 2}, onFailure: allOld})
 		x.refused(got.err, conditionFailed)
 		x.same("the item", got.failed, nil)

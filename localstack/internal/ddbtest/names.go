@@ -46,8 +46,7 @@ var nameCases = []testCase{
 		}
 		x.stored(m{"id": "a"}, nil)
 	}},
-	{name: "name/none in a statement", run: func(x *exam) {
-		x.use("id:S")
+	{name: "name/none in a statement", keys: "id:S", run: func(x *exam) {
 		for _, statement := range []string{`INSERT INTO "T" VALUE {'id': 'a', '': 1}`, `INSERT INTO "T" VALUE {'id': 'a', 'v': {'': 1}}`, `UPDATE "T" SET "" = 1 WHERE id = 'a'`} {
 			_, err := x.execute(statement)
 			x.refused(err, invalid)

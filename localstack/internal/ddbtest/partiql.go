@@ -43,54 +43,46 @@ func (x *exam) run(statement string, parameters []any, want ...m) {
 
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.html
 var statementCases = []testCase{
-	{name: "statement/insert", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/insert", keys: "id:S", run: func(x *exam) {
 		x.run(`INSERT INTO "T" VALUE {'id': ?, 'v': ?, 'status': 'x', 'l': [1, 'y', null], 'm': {'kid': true}, 's': <<'a', 'b'>>}`, l{"a", 1})
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 1, "status": "x", "l": l{1, "y", nil}, "m": m{"kid": true}, "s": ss{"a", "b"}})
 	}},
-	{name: "statement/insert where an item is", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/insert where an item is", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1})
 		_, err := x.execute(`INSERT INTO "T" VALUE {'id': 'a'}`)
 		x.refused(err, "DuplicateItemException")
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 1})
 	}},
-	{name: "statement/update", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "statement/update", keys: "id:S pos:N", run: func(x *exam) {
 		x.fill(m{"id": "a", "pos": 1, "v": 1, "w": 1})
 		x.run(`UPDATE "T" SET v=? WHERE id=? AND pos=?`, l{2, "a", 1})
 		x.stored(m{"id": "a", "pos": 1}, m{"id": "a", "pos": 1, "v": 2, "w": 1})
 	}},
-	{name: "statement/update, documented clauses", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/update, documented clauses", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1, "w": 1, "l": l{1}, "m": m{"kid": 1}, "s": ss{"x", "y"}})
 		x.run(`UPDATE "T" SET v=? SET m.kid=? REMOVE w WHERE id=?`, l{2, 3, "a"})
 		x.run(`UPDATE "T" SET l=list_append(l, ?) WHERE id=?`, l{l{2}, "a"})
 		x.run(`UPDATE "T" SET v=v+? WHERE id=?`, l{5, "a"})
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 7, "l": l{1, 2}, "m": m{"kid": 3}, "s": ss{"x", "y"}})
 	}},
-	{name: "statement/update of no item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/update of no item", keys: "id:S", run: func(x *exam) {
 		_, err := x.execute(`UPDATE "T" SET v=1 WHERE id='a'`)
 		x.refused(err, conditionFailed)
 		x.stored(m{"id": "a"}, nil)
 	}},
-	{name: "statement/update with a condition", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/update with a condition", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1, "owner": "me"})
 		_, err := x.execute(`UPDATE "T" SET v=2 WHERE id=? AND "owner"=?`, "a", "you")
 		x.refused(err, conditionFailed)
 		x.run(`UPDATE "T" SET v=2 WHERE id=? AND "owner"=? AND v < 5`, l{"a", "me"})
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 2, "owner": "me"})
 	}},
-	{name: "statement/quoted reserved words", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/quoted reserved words", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "status": "INPROGRESS", "owner": "me"})
 		x.run(`UPDATE "T" SET "status"=? WHERE "id"=? AND "owner"=?`, l{"COMPLETED", "a", "me"})
 		x.stored(m{"id": "a"}, m{"id": "a", "status": "COMPLETED", "owner": "me"})
 	}},
-	{name: "statement/a failed condition's item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/a failed condition's item", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1})
 		_, err := x.executeWith(&dynamodb.ExecuteStatementInput{ReturnValuesOnConditionCheckFailure: allOld}, `UPDATE "T" SET w=1 WHERE id='a' AND v=2`)
 		x.refused(err, conditionFailed)
@@ -98,8 +90,7 @@ var statementCases = []testCase{
 		_, err = x.executeWith(&dynamodb.ExecuteStatementInput{ReturnValuesOnConditionCheckFailure: "DOG"}, `UPDATE "T" SET w=1 WHERE id='a'`)
 		x.refused(err, invalid)
 	}},
-	{name: "statement/returning", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/returning", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1, "w": 1})
 		x.run(`UPDATE "T" SET v=2 WHERE id='a' RETURNING ALL OLD *`, nil, m{"id": "a", "v": 1, "w": 1})
 		x.run(`UPDATE "T" SET v=3 WHERE id='a' RETURNING ALL NEW *`, nil, m{"id": "a", "v": 3, "w": 1})
@@ -108,8 +99,7 @@ var statementCases = []testCase{
 		x.run(`DELETE FROM "T" WHERE id='a' RETURNING ALL OLD *`, nil, m{"id": "a", "v": 5, "w": 1})
 		x.stored(m{"id": "a"}, nil)
 	}},
-	{name: "statement/select", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/select", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1, "m": m{"kid": 2}})
 		x.run(`SELECT * FROM "T" WHERE id='a'`, nil, m{"id": "a", "v": 1, "m": m{"kid": 2}})
 		x.run(`SELECT v FROM "T" WHERE id=?`, l{"a"}, m{"v": 1})
@@ -117,16 +107,14 @@ var statementCases = []testCase{
 		x.run(`SELECT v FROM "T" WHERE id='a' AND v=1`, nil, m{"v": 1})
 		x.run(`SELECT v FROM "T" WHERE id='a' AND v=2`, nil)
 	}},
-	{name: "statement/delete", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/delete", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1})
 		_, err := x.execute(`DELETE FROM "T" WHERE id='a' AND v=2`)
 		x.refused(err, conditionFailed)
 		x.run(`DELETE FROM "T" WHERE id='a' AND v=1`, nil)
 		x.stored(m{"id": "a"}, nil)
 	}},
-	{name: "statement/conditions", run: func(x *exam) {
-		x.use("id:S")
+	{name: "statement/conditions", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 5, "s": "hello", "l": l{1}})
 		for condition, want := range map[string]bool{
 			"v = 5": true, "v <> 5": false, "v < 6": true, "v >= 6": false, "v BETWEEN 1 AND 5": true, "v IN [1, 5]": true, "v IN [1]": false,
@@ -159,8 +147,7 @@ func refusedStatementCases() []testCase {
 		{`DELETE FROM "T"`, nil}, {`DELETE FROM "T" WHERE v=1`, nil}, {`SELECT * FROM "T" WHERE id=`, nil},
 		{`SELECT * FROM "T" WHERE id=?`, nil}, {`SELECT * FROM "T" WHERE id=?`, l{"a", "b"}}, {`DELETE FROM "T" WHERE id='a' garbage`, nil},
 	} {
-		all = append(all, testCase{name: fmt.Sprint("refused statement/", c.statement, " ", c.parameters), run: func(x *exam) {
-			x.use("id:S")
+		all = append(all, testCase{name: fmt.Sprint("refused statement/", c.statement, " ", c.parameters), keys: "id:S", run: func(x *exam) {
 			_, err := x.execute(c.statement, c.parameters...)
 			x.refused(err, invalid)
 		}})
@@ -194,8 +181,7 @@ func (x *exam) failed(r ddbtypes.BatchStatementResponse, code ddbtypes.BatchStat
 }
 
 var batchStatementCases = []testCase{
-	{name: "batch statement/each its own answer", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch statement/each its own answer", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "there", "v": 1}, m{"id": "mine", "owner": "me"}, m{"id": "yours", "owner": "you"})
 		got := suite.Get(x.executeBatch(
 			x.statement(`INSERT INTO "T" VALUE {'id': ?}`, "new"),
@@ -217,16 +203,14 @@ var batchStatementCases = []testCase{
 		x.stored(m{"id": "mine"}, m{"id": "mine", "owner": "me", "v": 1})
 		x.stored(m{"id": "yours"}, m{"id": "yours", "owner": "you"})
 	}},
-	{name: "batch statement/reads", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch statement/reads", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1}, m{"id": "b", "v": 2})
 		got := suite.Get(x.executeBatch(x.statement(`SELECT v FROM "T" WHERE id='b'`), x.statement(`SELECT * FROM "T" WHERE id='none'`), x.statement(`SELECT * FROM "T" WHERE id='a'`)))
 		x.same("the first", got[0].Item, m{"v": 2})
 		x.same("the second", got[1].Item, nil)
 		x.same("the third", got[2].Item, m{"id": "a", "v": 1})
 	}},
-	{name: "batch statement/a failed condition's item", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch statement/a failed condition's item", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1})
 		r := x.statement(`UPDATE "T" SET w=1 WHERE id='a' AND v=2`)
 		r.ReturnValuesOnConditionCheckFailure = allOld
@@ -234,8 +218,7 @@ var batchStatementCases = []testCase{
 		x.failed(got[0], ddbtypes.BatchStatementErrorCodeEnumConditionalCheckFailed)
 		x.same("the item", got[0].Error.Item, m{"id": "a", "v": 1})
 	}},
-	{name: "batch statement/25 statements", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch statement/25 statements", keys: "id:S", run: func(x *exam) {
 		var all []ddbtypes.BatchStatementRequest
 		for i := range 26 {
 			all = append(all, x.statement(`INSERT INTO "T" VALUE {'id': ?}`, fmt.Sprint(i)))
@@ -246,20 +229,17 @@ var batchStatementCases = []testCase{
 		suite.Get(x.executeBatch(all[:25]...))
 		x.stored(m{"id": "24"}, m{"id": "24"})
 	}},
-	{name: "batch statement/reads and writes", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch statement/reads and writes", keys: "id:S", run: func(x *exam) {
 		_, err := x.executeBatch(x.statement(`INSERT INTO "T" VALUE {'id': 'a'}`), x.statement(`SELECT * FROM "T" WHERE id='b'`))
 		x.refused(err, invalid)
 		x.stored(m{"id": "a"}, nil)
 	}},
-	{name: "batch statement/one item twice", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch statement/one item twice", keys: "id:S", run: func(x *exam) {
 		_, err := x.executeBatch(x.statement(`INSERT INTO "T" VALUE {'id': 'a'}`), x.statement(`INSERT INTO "T" VALUE {'id': 'b'}`), x.statement(`UPDATE "T" SET v=1 WHERE id='a'`))
 		x.refused(err, invalid)
 		x.stored(m{"id": "b"}, nil)
 	}},
-	{name: "batch statement/a statement that is wrong fails alone", run: func(x *exam) {
-		x.use("id:S")
+	{name: "batch statement/a statement that is wrong fails alone", keys: "id:S", run: func(x *exam) {
 		got := suite.Get(x.executeBatch(x.statement(`INSERT INTO "T" VALUE {'id': 'a'}`), x.statement(`INSERT INTO "T" VALUE {'v': 1}`), x.statement(`INSERT INTO "`+x.newName()+`" VALUE {'id': 'a'}`)))
 		x.failed(got[1], ddbtypes.BatchStatementErrorCodeEnumValidationError)
 		x.failed(got[2], ddbtypes.BatchStatementErrorCodeEnumResourceNotFound)

@@ -51,8 +51,7 @@ func (x *exam) line(numbers ...int) {
 }
 
 var queryCases = []testCase{
-	{name: "query/sort key conditions, in order", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "query/sort key conditions, in order", keys: "id:S pos:N", run: func(x *exam) {
 		x.line(30, 4, 100, -2, 21)
 		for _, c := range []struct {
 			condition string
@@ -76,8 +75,7 @@ var queryCases = []testCase{
 		out := suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ScanIndexForward = aws.Bool(false) }))
 		equal(x, "backwards", at(out.Items), "100 30 21 4 -2")
 	}},
-	{name: "query/strings sort by bytes, and begin", run: func(x *exam) {
-		x.use("id:S", "pos:S")
+	{name: "query/strings sort by bytes, and begin", keys: "id:S pos:S", run: func(x *exam) {
 		for _, s := range []string{"b", "a", "B", "é", "ab", "10", "9"} {
 			x.fill(m{"id": "p", "pos": s})
 		}
@@ -86,8 +84,7 @@ var queryCases = []testCase{
 		out = suite.Get(x.find("id = :p AND begins_with(pos, :a)", m{":a": "a"}))
 		equal(x, "begins_with", at(out.Items), `"a" "ab"`)
 	}},
-	{name: "query/pages", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "query/pages", keys: "id:S pos:N", run: func(x *exam) {
 		x.line(1, 2, 3, 4, 5)
 		var got []string
 		pages := dynamodb.NewQueryPaginator(x.client(), &dynamodb.QueryInput{
@@ -99,8 +96,7 @@ var queryCases = []testCase{
 		}
 		equal(x, "pages", strings.Join(got, "|"), "1 2|3 4|5")
 	}},
-	{name: "query/the last key", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "query/the last key", keys: "id:S pos:N", run: func(x *exam) {
 		x.line(1, 2)
 		out := suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(1) }))
 		x.same("LastEvaluatedKey", out.LastEvaluatedKey, m{"id": "p", "pos": 1})
@@ -108,8 +104,7 @@ var queryCases = []testCase{
 		equal(x, "after it", at(out.Items), "2")
 		x.same("LastEvaluatedKey at the end", out.LastEvaluatedKey, nil)
 	}},
-	{name: "query/filter after the limit", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "query/filter after the limit", keys: "id:S pos:N", run: func(x *exam) {
 		x.line(1, 11, 2, 12)
 		filter := func(in *dynamodb.QueryInput) {
 			in.FilterExpression = aws.String("v = :v")
@@ -123,16 +118,14 @@ var queryCases = []testCase{
 		equal(x, "counts of the first two", fmt.Sprint(out.Count, out.ScannedCount), "0 2")
 		x.same("LastEvaluatedKey", out.LastEvaluatedKey, m{"id": "p", "pos": 2})
 	}},
-	{name: "query/count and projection", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "query/count and projection", keys: "id:S pos:N", run: func(x *exam) {
 		x.line(1, 2)
 		out := suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.Select = "COUNT" }))
 		equal(x, "count", fmt.Sprint(out.Count, len(out.Items)), "2 0")
 		out = suite.Get(x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ProjectionExpression = aws.String("pos") }))
 		x.list("projected", out.Items, m{"pos": 1}, m{"pos": 2})
 	}},
-	{name: "query/refused", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "query/refused", keys: "id:S pos:N", run: func(x *exam) {
 		for condition, values := range map[string]m{
 			"pos = :a": {":a": 1}, "id > :p": {}, "id = :p OR pos = :a": {":a": 1}, "id <> :p": {}, "id = :p AND NOT pos = :a": {":a": 1}, "id = :p AND pos <> :a": {":a": 1}, "id = :p AND pos IN (:a)": {":a": 1},
 			"id = :p AND v = :a": {":a": 1}, "id = :p AND pos = :a AND pos < :a": {":a": 1}, "id = :a": {":a": 1}, "id = :p AND pos = :a": {":a": "1"}, "id = :p AND contains(pos, :a)": {":a": 1}, "id = :p AND attribute_exists(pos)": {},
@@ -173,8 +166,7 @@ func (x *exam) scan(change ...func(*dynamodb.ScanInput)) []item {
 }
 
 var scanCases = []testCase{
-	{name: "scan/every item once, page by page", run: func(x *exam) {
-		x.use("id:S")
+	{name: "scan/every item once, page by page", keys: "id:S", run: func(x *exam) {
 		var want []m
 		for i := range 9 {
 			want = append(want, m{"id": fmt.Sprint(i)})
@@ -183,8 +175,7 @@ var scanCases = []testCase{
 		x.list("at once", x.scan(), want...)
 		x.list("two at a time", x.scan(func(in *dynamodb.ScanInput) { in.Limit = aws.Int32(2) }), want...)
 	}},
-	{name: "scan/filter and projection", run: func(x *exam) {
-		x.use("id:S", "pos:N")
+	{name: "scan/filter and projection", keys: "id:S pos:N", run: func(x *exam) {
 		x.line(1, 11, 12)
 		got := x.scan(func(in *dynamodb.ScanInput) {
 			in.FilterExpression, in.ProjectionExpression = aws.String("pos > :a"), aws.String("pos")
@@ -192,8 +183,7 @@ var scanCases = []testCase{
 		})
 		x.list("items", got, m{"pos": 12})
 	}},
-	{name: "scan/segments", run: func(x *exam) {
-		x.use("id:S")
+	{name: "scan/segments", keys: "id:S", run: func(x *exam) {
 		var want []m
 		for i := range 9 {
 			want = append(want, m{"id": fmt.Sprint(i)})
@@ -206,8 +196,7 @@ var scanCases = []testCase{
 		slices.SortFunc(got, func(a, b item) int { return strings.Compare(showItem(a), showItem(b)) })
 		x.list("of all segments", got, want...)
 	}},
-	{name: "scan/refused", run: func(x *exam) {
-		x.use("id:S")
+	{name: "scan/refused", keys: "id:S", run: func(x *exam) {
 		for what, in := range map[string]*dynamodb.ScanInput{
 			"a bad filter":              {FilterExpression: aws.String("=")},
 			"a segment beyond":          {Segment: aws.Int32(2), TotalSegments: aws.Int32(2)},

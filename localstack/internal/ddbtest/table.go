@@ -142,28 +142,24 @@ func (x *exam) ttl() string {
 
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
 var ttlCases = []testCase{
-	{name: "ttl/enabled and described", run: func(x *exam) {
-		x.use("id:S")
+	{name: "ttl/enabled and described", keys: "id:S", run: func(x *exam) {
 		equal(x, "before", x.ttl(), "DISABLED")
 		x.ok(x.setTTL("expires", true))
 		equal(x, "after", x.ttl(), "ENABLED expires")
 		x.refused(x.setTTL("expires", true), invalid)
 		x.refused(x.setTTL("other", true), invalid)
 	}},
-	{name: "ttl/disabled already", run: func(x *exam) {
-		x.use("id:S")
+	{name: "ttl/disabled already", keys: "id:S", run: func(x *exam) {
 		x.refused(x.setTTL("expires", false), invalid)
 	}},
-	{name: "ttl/an expired item stands until it is deleted", run: func(x *exam) {
-		x.use("id:S")
+	{name: "ttl/an expired item stands until it is deleted", keys: "id:S", run: func(x *exam) {
 		x.ok(x.setTTL("expires", true))
 		old := m{"id": "a", "expires": int(time.Now().Unix()) - 1000}
 		x.fill(old)
 		x.stored(m{"id": "a"}, old)
 		x.refused(x.put(m{"id": "a"}, args{condition: isNew}).err, conditionFailed)
 	}},
-	{name: "ttl/deletes what is expired and nothing else", run: func(x *exam) {
-		x.use("id:S")
+	{name: "ttl/deletes what is expired and nothing else", keys: "id:S", run: func(x *exam) {
 		x.ok(x.setTTL("expires", true))
 		now := int(time.Now().Unix())
 		keep := []m{

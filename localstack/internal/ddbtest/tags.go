@@ -160,8 +160,7 @@ func (x *exam) recoverable() *ddbtypes.PointInTimeRecoveryDescription {
 // Recorded: localstack/localstack tests/aws/services/dynamodb/test_dynamodb.snapshot.json, test_continuous_backup_update. Texts
 // and the period: ack-api-quirks, "RecoveryPeriodInDays: defaults to 35".
 var backupCases = []testCase{
-	{name: "backup/point-in-time recovery is switched", run: func(x *exam) {
-		x.use("id:S")
+	{name: "backup/point-in-time recovery is switched", keys: "id:S", run: func(x *exam) {
 		equal(x, "before", x.recoverable().PointInTimeRecoveryStatus, "DISABLED")
 		equal(x, "times before", x.recoverable().EarliestRestorableDateTime, nil)
 		d := suite.Get(x.recovery(true, nil))
@@ -179,8 +178,7 @@ var backupCases = []testCase{
 		suite.Get(x.recovery(true, nil))
 		equal(x, "the old period is forgotten", aws.ToInt32(x.recoverable().RecoveryPeriodInDays), 35)
 	}},
-	{name: "backup/refused", run: func(x *exam) {
-		x.use("id:S")
+	{name: "backup/refused", keys: "id:S", run: func(x *exam) {
 		_, err := x.recovery(true, aws.Int32(36))
 		x.refused(err, invalid, "Member must have value less than or equal to 35")
 		_, err = x.recovery(true, aws.Int32(0))

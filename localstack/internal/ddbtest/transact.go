@@ -84,8 +84,7 @@ var (
 )
 
 var transactWriteCases = []testCase{
-	{name: "transaction/all four actions", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transaction/all four actions", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "updated", "v": 1}, m{"id": "deleted"}, m{"id": "checked", "v": 1})
 		x.ok(x.transact(
 			x.txPut(m{"id": "put"}, args{condition: isNew}),
@@ -98,8 +97,7 @@ var transactWriteCases = []testCase{
 		x.stored(m{"id": "deleted"}, nil)
 		x.stored(m{"id": "checked"}, m{"id": "checked", "v": 1})
 	}},
-	{name: "transaction/all or nothing", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transaction/all or nothing", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "b", "v": 1})
 		err := x.transact(x.txPut(m{"id": "a"}), x.txUpdate(m{"id": "b"}, args{update: "ADD v :v", values: m{":v": 1}}), x.txPut(m{"id": "c"}, never))
 		x.reasons(err, none, none, unmet)
@@ -115,20 +113,17 @@ var transactWriteCases = []testCase{
 		x.table = one
 		x.stored(m{"id": "a"}, m{"id": "a"})
 	}},
-	{name: "transaction/conditions are on the items before it", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transaction/conditions are on the items before it", keys: "id:S", run: func(x *exam) {
 		x.reasons(x.transact(x.txPut(m{"id": "a"}), x.txCheck(m{"id": "b"}, args{condition: "attribute_exists(id)"})), none, unmet)
 		x.ok(x.transact(x.txPut(m{"id": "a"}), x.txPut(m{"id": "b"}, args{condition: isNew})))
 	}},
-	{name: "transaction/one item twice", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transaction/one item twice", keys: "id:S", run: func(x *exam) {
 		for _, second := range []ddbtypes.TransactWriteItem{x.txPut(m{"id": "a", "v": 1}), x.txDelete(m{"id": "a"}), x.txCheck(m{"id": "a"}, always), x.txUpdate(m{"id": "a"}, args{update: "SET v = :v", values: m{":v": 1}})} {
 			x.refused(x.transact(x.txPut(m{"id": "a"}), second), invalid)
 		}
 		x.stored(m{"id": "a"}, nil)
 	}},
-	{name: "transaction/100 actions", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transaction/100 actions", keys: "id:S", run: func(x *exam) {
 		actions := func(n int) []ddbtypes.TransactWriteItem {
 			var all []ddbtypes.TransactWriteItem
 			for i := range n {
@@ -140,8 +135,7 @@ var transactWriteCases = []testCase{
 		x.stored(m{"id": "99"}, m{"id": "99"})
 		x.refused(x.transact(actions(101)...), invalid)
 	}},
-	{name: "transaction/refused as a whole", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transaction/refused as a whole", keys: "id:S", run: func(x *exam) {
 		good := x.txPut(m{"id": "good"})
 		both := x.txPut(m{"id": "x"})
 		both.Delete = x.txDelete(m{"id": "x"}).Delete
@@ -165,8 +159,7 @@ var transactWriteCases = []testCase{
 		}
 		x.stored(m{"id": "good"}, nil)
 	}},
-	{name: "transaction/no table", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transaction/no table", keys: "id:S", run: func(x *exam) {
 		good := x.txPut(m{"id": "good"})
 		here := x.table
 		x.table = x.newName()
@@ -174,8 +167,7 @@ var transactWriteCases = []testCase{
 		x.table = here
 		x.stored(m{"id": "good"}, nil)
 	}},
-	{name: "transaction/4 MB", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transaction/4 MB", keys: "id:S", run: func(x *exam) {
 		var all []ddbtypes.TransactWriteItem
 		for i := range 11 {
 			all = append(all, x.txPut(m{"id": fmt.Sprint(i), "v": strings.Repeat("v", 390<<10)}))
@@ -187,8 +179,7 @@ var transactWriteCases = []testCase{
 
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 var reasonCases = []testCase{
-	{name: "reasons/with the item where it was asked for", run: func(x *exam) {
-		x.use("id:S")
+	{name: "reasons/with the item where it was asked for", keys: "id:S", run: func(x *exam) {
 		for _, id := range []string{"a", "b", "c", "d"} {
 			x.fill(m{"id": id, "v": 1})
 		}
@@ -202,8 +193,7 @@ var reasonCases = []testCase{
 		), withItem("a"), withItem("b"), withItem("c"), withItem("d"), unmet, none)
 		x.reasons(x.transact(x.txPut(m{"id": "a"}, never)), unmet)
 	}},
-	{name: "reasons/an update that the item does not allow", run: func(x *exam) {
-		x.use("id:S")
+	{name: "reasons/an update that the item does not allow", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "str": "x", "num": 1})
 		for update, text := range map[string]string{
 			"SET v = gone":       "The provided expression refers to an attribute that does not exist in the item",
@@ -215,8 +205,7 @@ var reasonCases = []testCase{
 		}
 		x.stored(m{"id": "b"}, nil)
 	}},
-	{name: "reasons/an item grown over 400 KB", run: func(x *exam) {
-		x.use("id:S")
+	{name: "reasons/an item grown over 400 KB", keys: "id:S", run: func(x *exam) {
 		half := strings.Repeat("v", itemLimit/2)
 		x.fill(m{"id": "a", "v": half})
 		err := x.transact(x.txUpdate(m{"id": "a"}, args{update: "SET w = :v", values: m{":v": half}}))
@@ -225,8 +214,7 @@ var reasonCases = []testCase{
 }
 
 var tokenCases = []testCase{
-	{name: "token/makes a repetition do nothing, though its condition would fail now", run: func(x *exam) {
-		x.use("id:S")
+	{name: "token/makes a repetition do nothing, though its condition would fail now", keys: "id:S", run: func(x *exam) {
 		add := func() error {
 			return x.transactToken("token-1", x.txUpdate(m{"id": "a"}, args{update: "ADD v :v SET w = :w, y = :w", condition: isNew, values: m{":v": 1, ":w": "x"}}))
 		}
@@ -238,22 +226,19 @@ var tokenCases = []testCase{
 		x.ok(add())
 		x.stored(m{"id": "a"}, nil)
 	}},
-	{name: "token/with another transaction", run: func(x *exam) {
-		x.use("id:S")
+	{name: "token/with another transaction", keys: "id:S", run: func(x *exam) {
 		x.ok(x.transactToken("token-3", x.txPut(m{"id": "a", "v": 1})))
 		x.refused(x.transactToken("token-3", x.txPut(m{"id": "a", "v": 2})), "IdempotentParameterMismatchException")
 		x.refused(x.transactToken("token-3", x.txPut(m{"id": "a", "v": 1}), x.txPut(m{"id": "b"})), "IdempotentParameterMismatchException")
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 1})
 	}},
-	{name: "token/others are others", run: func(x *exam) {
-		x.use("id:S")
+	{name: "token/others are others", keys: "id:S", run: func(x *exam) {
 		for _, token := range []string{"token-4", "token-5", "", ""} {
 			x.ok(x.transactToken(token, x.txUpdate(m{"id": "a"}, args{update: "ADD v :v", values: m{":v": 1}})))
 		}
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 4})
 	}},
-	{name: "token/of a cancelled transaction is free", run: func(x *exam) {
-		x.use("id:S")
+	{name: "token/of a cancelled transaction is free", keys: "id:S", run: func(x *exam) {
 		try := func() error {
 			return x.transactToken("token-6", x.txPut(m{"id": "a", "w": 1}, args{condition: "v = :v", values: m{":v": 1}}))
 		}
@@ -262,13 +247,11 @@ var tokenCases = []testCase{
 		x.ok(try())
 		x.stored(m{"id": "a"}, m{"id": "a", "w": 1})
 	}},
-	{name: "token/over 36 characters", run: func(x *exam) {
-		x.use("id:S")
+	{name: "token/over 36 characters", keys: "id:S", run: func(x *exam) {
 		x.ok(x.transactToken(strings.Repeat("t", 36), x.txPut(m{"id": "a"})))
 		x.refused(x.transactToken(strings.Repeat("t", 37), x.txPut(m{"id": "a"})), invalid)
 	}},
-	{name: "token/for ten minutes", minutes: true, run: func(x *exam) {
-		x.use("id:S")
+	{name: "token/for ten minutes", minutes: true, keys: "id:S", run: func(x *exam) {
 		add := func() {
 			x.ok(x.transactToken("token-7", x.txUpdate(m{"id": "a"}, args{update: "ADD v :v", values: m{":v": 1}})))
 		}
@@ -280,8 +263,7 @@ var tokenCases = []testCase{
 		add()
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 2})
 	}},
-	{name: "token/for ten minutes beside others", minutes: true, run: func(x *exam) {
-		x.use("id:S")
+	{name: "token/for ten minutes beside others", minutes: true, keys: "id:S", run: func(x *exam) {
 		add := func(token string) {
 			x.ok(x.transactToken(token, x.txUpdate(m{"id": token}, args{update: "ADD v :v", values: m{":v": 1}})))
 		}
@@ -315,14 +297,12 @@ func (x *exam) transactGet(gets ...ddbtypes.TransactGetItem) ([]item, error) {
 }
 
 var transactGetCases = []testCase{
-	{name: "transact get/in the order asked for, missing ones too", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transact get/in the order asked for, missing ones too", keys: "id:S", run: func(x *exam) {
 		x.fill(m{"id": "a", "v": 1}, m{"id": "b", "v": 2, "status": "x"})
 		got := suite.Get(x.transactGet(x.txGet(m{"id": "b"}, "#status"), x.txGet(m{"id": "none"}, ""), x.txGet(m{"id": "a"}, "")))
 		x.list("items", got, m{"status": "x"}, nil, m{"id": "a", "v": 1})
 	}},
-	{name: "transact get/refused", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transact get/refused", keys: "id:S", run: func(x *exam) {
 		for _, gets := range [][]ddbtypes.TransactGetItem{{}, {x.txGet(m{"id": "a"}, ""), x.txGet(m{"id": "a"}, "v")}, {x.txGet(m{"id": "a"}, "status")}} {
 			_, err := x.transactGet(gets...)
 			x.refused(err, invalid)
@@ -331,8 +311,7 @@ var transactGetCases = []testCase{
 		_, err := x.transactGet(x.txGet(m{"id": "a"}, ""))
 		x.refused(err, notFound)
 	}},
-	{name: "transact get/100 items", run: func(x *exam) {
-		x.use("id:S")
+	{name: "transact get/100 items", keys: "id:S", run: func(x *exam) {
 		var gets []ddbtypes.TransactGetItem
 		for i := range 101 {
 			gets = append(gets, x.txGet(m{"id": fmt.Sprint(i)}, ""))

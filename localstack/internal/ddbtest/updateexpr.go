@@ -89,8 +89,7 @@ func updateExpressionCases() []testCase {
 	}
 	var all []testCase
 	for _, update := range slices.Sorted(maps.Keys(updates)) {
-		all = append(all, testCase{name: "update expression/" + update, run: func(x *exam) {
-			x.use("id:S")
+		all = append(all, testCase{name: "update expression/" + update, keys: "id:S", run: func(x *exam) {
 			x.fill(updateBase)
 			x.ok(x.update(m{"id": "a"}, args{update: update, names: names, values: updateOperands}).err)
 			x.stored(m{"id": "a"}, changed(updates[update]))
@@ -124,8 +123,7 @@ func refusedUpdateCases() []testCase {
 	}
 	var all []testCase
 	for _, update := range slices.Sorted(maps.Keys(updates)) {
-		all = append(all, testCase{name: "refused update/" + update, run: func(x *exam) {
-			x.use("id:S")
+		all = append(all, testCase{name: "refused update/" + update, keys: "id:S", run: func(x *exam) {
 			x.fill(updateBase)
 			x.refused(x.update(m{"id": "a"}, args{update: update, names: names, values: updateOperands}).err, invalid, updates[update])
 			x.stored(m{"id": "a"}, updateBase)

@@ -258,8 +258,7 @@ var updateTableCases = []testCase{
 
 // Recorded: nubo-db/dynamodb-conformance, createTable/config.test.ts and updateTable/config.test.ts; texts: DDB-TABLE-442.
 var settingCases = []testCase{
-	{name: "setting/table class", run: func(x *exam) {
-		x.use("id:S")
+	{name: "setting/table class", keys: "id:S", run: func(x *exam) {
 		class := func() ddbtypes.TableClass {
 			t := suite.Get(x.describe(x.table))
 			if t.TableClassSummary == nil {
@@ -304,8 +303,7 @@ var settingCases = []testCase{
 			x.refused(x.tryCreate(func(in *dynamodb.CreateTableInput) { in.SSESpecification = &s }), invalid, text)
 		}
 	}},
-	{name: "setting/no stream", run: func(x *exam) {
-		x.use("id:S")
+	{name: "setting/no stream", keys: "id:S", run: func(x *exam) {
 		off := &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(false)}
 		x.refused(x.change(func(in *dynamodb.UpdateTableInput) { in.StreamSpecification = off }), invalid, "Table has no stream to disable")
 		x.create(&dynamodb.CreateTableInput{StreamSpecification: off}, "id:S")

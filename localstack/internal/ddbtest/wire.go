@@ -93,14 +93,12 @@ func wireCases() []testCase {
 				}
 			}
 		}},
-		{name: "wire/members it does not know are skipped", run: func(x *exam) {
-			x.use("id:S")
+		{name: "wire/members it does not know are skipped", keys: "id:S", run: func(x *exam) {
 			r := x.send("PutItem", `{"TableName":"`+x.table+`","Item":{"id":{"S":"a"}},"Unknown":{"x":[1,2]}}`)
 			equal(x, "status", r.status, http.StatusOK)
 			x.stored(m{"id": "a"}, m{"id": "a"})
 		}},
-		{name: "wire/an answer without an item has no member for it", run: func(x *exam) {
-			x.use("id:S")
+		{name: "wire/an answer without an item has no member for it", keys: "id:S", run: func(x *exam) {
 			r := x.send("GetItem", `{"TableName":"`+x.table+`","Key":{"id":{"S":"a"}}}`)
 			equal(x, "body", string(bytes.TrimSpace(r.body)), "{}")
 		}},
@@ -158,8 +156,7 @@ func wireCases() []testCase {
 		{"no key of an update", "UpdateItem", `{"TableName":"T"}`, invalid}, {"no key of a delete", "DeleteItem", `{"TableName":"T"}`, invalid}, {"no requests", "BatchWriteItem", `{}`, invalid}, {"no keys", "BatchGetItem", `{}`, invalid}, {"no actions", "TransactWriteItems", `{}`, invalid}, {"no statement", "ExecuteStatement", `{}`, invalid},
 		{"an expression that is a map", "PutItem", `{"TableName":"T","Item":{"id":{"S":"a"}},"ConditionExpression":{}}`, syntax}, {"a limit that is a string", "Scan", `{"TableName":"T","Limit":"x"}`, syntax},
 	} {
-		all = append(all, testCase{name: "wire/" + c.op + " with " + c.what, run: func(x *exam) {
-			x.use("id:S")
+		all = append(all, testCase{name: "wire/" + c.op + " with " + c.what, keys: "id:S", run: func(x *exam) {
 			r := x.send(c.op, strings.NewReplacer(`"T"`, `"`+x.table+`"`, `"NEW"`, `"`+x.newName()+`"`, `"ARN"`, `"`+*x.arn()+`"`).Replace(c.body))
 			equal(x, "code", r.code(), c.code)
 			equal(x, "status", r.status, http.StatusBadRequest)
@@ -171,8 +168,7 @@ func wireCases() []testCase {
 // What AWS says of a transaction with two faults. Recorded: paritysuite/dynamodb-conformance,
 // validation-ordering/transactions.test.ts.
 var orderCases = []testCase{
-	{name: "order/members before tables and items", run: func(x *exam) {
-		x.use("id:S")
+	{name: "order/members before tables and items", keys: "id:S", run: func(x *exam) {
 		const capacity = "Value 'DOG' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"
 		const metrics = "Value 'CAT' at 'returnItemCollectionMetrics' failed to satisfy constraint: Member must satisfy enum value set: [SIZE, NONE]"
 		twice := []ddbtypes.TransactWriteItem{x.txPut(m{"id": "a"}), x.txDelete(m{"id": "a"})}
@@ -197,8 +193,7 @@ var orderCases = []testCase{
 			x.refused(err, invalid, "1 validation error detected: "+capacity)
 		}
 	}},
-	{name: "order/expressions before tables and items", run: func(x *exam) {
-		x.use("id:S")
+	{name: "order/expressions before tables and items", keys: "id:S", run: func(x *exam) {
 		bad := x.txCheck(m{"id": "b"}, args{condition: "attribute_not_exists("})
 		const syntax = "Invalid ConditionExpression: Syntax error"
 		unused := x.txCheck(m{"id": "b"}, args{condition: "attribute_not_exists(id)"})

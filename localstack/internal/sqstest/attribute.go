@@ -19,8 +19,7 @@ var attributeCases = []testCase{
 	{name: "attributes/system attributes", run: func(x *exam) {
 		q := x.standard()
 		before := time.Now().Add(-time.Minute) // two clocks
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		if m.Attributes["SenderId"] == "" {
 			x.fatalf("no SenderId in %v", m.Attributes)
 		}

@@ -66,8 +66,7 @@ var dedupCases = []testCase{
 	// API SendMessage: as above, also when the first message is no longer in the queue.
 	{name: "dedup/while in flight", run: func(x *exam) {
 		q := x.fifo()
-		x.send(q, "a1")
-		m := x.one(q, "a1")
+		m := x.sendOne(q, "a1")
 		x.send(q, "a1")
 		x.delete(q, m)
 		x.none(q)

@@ -207,8 +207,7 @@ var groupLockCases = []testCase{
 	// Guide FIFO-queues-understanding-logic: no more of the group, whenever it was sent.
 	{name: "group lock/new message waits", run: func(x *exam) {
 		q := x.fifo()
-		x.send(q, "a1")
-		m := x.one(q, "a1")
+		m := x.sendOne(q, "a1")
 		x.send(q, "a2")
 		x.none(q)
 		x.delete(q, m)
@@ -243,8 +242,7 @@ var groupHandleCases = []testCase{
 	// say which of the two errors for a handle it returns.
 	{name: "FIFO handle/delete with a superseded one refused", run: func(x *exam) {
 		q := x.fifo()
-		x.send(q, "a1")
-		first := x.one(q, "a1")
+		first := x.sendOne(q, "a1")
 		x.visibility(q, first, 0)
 		second := x.one(q, "a1")
 		x.fails("a delete with a superseded handle", x.tryDelete(q, first.ReceiptHandle), invalidValue, invalidHandle)
@@ -267,8 +265,7 @@ var groupHandleCases = []testCase{
 	// API DeleteMessage: deleting a deleted message succeeds, on every queue.
 	{name: "FIFO handle/delete twice", run: func(x *exam) {
 		q := x.fifo()
-		x.send(q, "a1")
-		m := x.one(q, "a1")
+		m := x.sendOne(q, "a1")
 		x.delete(q, m, m)
 	}},
 	// As on a standard queue.

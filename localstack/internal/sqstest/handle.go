@@ -13,8 +13,7 @@ var handleCases = []testCase{
 	// errors for a handle it returns.
 	{name: "handle/change with another queue's", run: func(x *exam) {
 		q, other := x.standard(), x.standard()
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.fails("another queue's handle", x.tryVisibility(other, m.ReceiptHandle, 0), invalidHandle, invalidValue)
 		x.none(q)
 	}},
@@ -29,16 +28,14 @@ var handleCases = []testCase{
 	// API DeleteMessage: a handle is of a message of the queue. AWS does not say which of the two errors for a handle it returns.
 	{name: "handle/delete with another queue's", run: func(x *exam) {
 		q, other := x.standard(), x.standard()
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.fails("another queue's handle", x.tryDelete(other, m.ReceiptHandle), invalidHandle, invalidValue)
 		x.delete(q, m)
 	}},
 	// API DeleteMessage: "If you use an old ReceiptHandle, the request will succeed, but the message might not be deleted."
 	{name: "handle/delete with a superseded one succeeds", run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		first := x.one(q, "a")
+		first := x.sendOne(q, "a")
 		x.visibility(q, first, 0)
 		second := x.one(q, "a")
 		x.delete(q, first)
@@ -48,8 +45,7 @@ var handleCases = []testCase{
 	// again if that consumer ends: a server for tests has to show this case.
 	{name: "handle/delete with a superseded one deletes nothing", passes: time.Second, run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		first := x.one(q, "a")
+		first := x.sendOne(q, "a")
 		x.visibility(q, first, 0)
 		x.one(q, "a", visible(1))
 		if err := x.tryDelete(q, first.ReceiptHandle); err != nil {
@@ -61,8 +57,7 @@ var handleCases = []testCase{
 }
 
 func (x *exam) changeSuperseded(q *queue) {
-	x.send(q, "a1")
-	first := x.one(q, "a1")
+	first := x.sendOne(q, "a1")
 	x.visibility(q, first, 0)
 	x.one(q, "a1")
 	if err := x.tryVisibility(q, first.ReceiptHandle, 0); err != nil {
@@ -86,8 +81,7 @@ var deleteCases = []testCase{
 	// API DeleteMessage is idempotent: a handle whose message is gone succeeds.
 	{name: "delete/twice", run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.delete(q, m, m)
 		out := x.deleteBatch(q, deleteEntries(m.ReceiptHandle))
 		if len(out.Successful) != 1 {
@@ -97,8 +91,7 @@ var deleteCases = []testCase{
 	// API DeleteMessage: the handle stays the newest until the message is received again, and deletes it.
 	{name: "delete/after expiry, not received again", passes: 2 * time.Second, run: func(x *exam) {
 		q := x.standard(attrs{"VisibilityTimeout": "1"})
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.pass(2 * time.Second)
 		x.delete(q, m)
 		x.none(q)

@@ -53,8 +53,7 @@ var messageCases = []testCase{
 	// Guide sqs-queue-message-identifiers: every time you receive a message, you get a different receipt handle.
 	{name: "message/same ID and new handle when received again", passes: time.Second, run: func(x *exam) {
 		q := x.standard(attrs{"VisibilityTimeout": "1"})
-		x.send(q, "a")
-		first := x.one(q, "a")
+		first := x.sendOne(q, "a")
 		x.hidden(q, time.Second)
 		second := x.one(q, "a")
 		if *first.MessageId != *second.MessageId {

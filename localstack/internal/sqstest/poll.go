@@ -44,8 +44,7 @@ var pollCases = []testCase{
 	// As above, and Guide sqs-visibility-timeout: a timeout of 0 ends it at once.
 	{name: "poll/wakes on a change to 0", run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		changed := x.after(time.Second, func() error { return x.tryVisibility(q, m.ReceiptHandle, 0) })
 		x.pollFor(q, time.Second, "a")
 		changed()

@@ -133,8 +133,7 @@ var recordedTextCases = []testCase{
 	// Recorded: test_change_visibility_on_deleted_message_raises_invalid_parameter_value.
 	{name: "recorded text/handle of a deleted message", run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.delete(q, m)
 		x.says(x.tryVisibility(q, m.ReceiptHandle, 42), invalidValue,
 			"Value "+*m.ReceiptHandle+" for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.")
@@ -142,8 +141,7 @@ var recordedTextCases = []testCase{
 	// Recorded: test_fifo_delete_after_visibility_timeout, test_fifo_delete_message_with_expired_receipt_handle.
 	{name: "recorded text/expired handle of a FIFO queue", passes: 2 * time.Second, run: func(x *exam) {
 		q := x.fifo(attrs{"VisibilityTimeout": "1"})
-		x.send(q, "a1")
-		m := x.one(q, "a1")
+		m := x.sendOne(q, "a1")
 		x.pass(2 * time.Second)
 		x.says(x.tryDelete(q, m.ReceiptHandle), invalidValue, "Value "+*m.ReceiptHandle+" for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.")
 		x.one(q, "a1")
@@ -169,16 +167,14 @@ var recordedHandleCases = []testCase{
 	// Recorded: test_change_message_visibility_after_visibility_timeout_expiration. Whether the message is hidden again was not.
 	{name: "recorded/change after expiry succeeds", passes: 2 * time.Second, run: func(x *exam) {
 		q := x.standard(attrs{"VisibilityTimeout": "1"})
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.pass(2 * time.Second)
 		x.visibility(q, m, 2)
 	}},
 	// Recorded: test_terminate_visibility_timeout_after_receive.
 	{name: "recorded/change with a superseded handle is performed", run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		first := x.one(q, "a")
+		first := x.sendOne(q, "a")
 		x.visibility(q, first, 0)
 		x.one(q, "a")
 		x.visibility(q, first, 0)

@@ -37,6 +37,12 @@ func (x *exam) sendAll(q *queue, bodies ...string) {
 	}
 }
 
+// sendOne sends a message and receives it.
+func (x *exam) sendOne(q *queue, body string) types.Message {
+	x.send(q, body)
+	return x.one(q, body)
+}
+
 // receive receives up to n messages with all attributes, without waiting.
 func (x *exam) receive(q *queue, n int32, optFns ...func(*sqs.ReceiveMessageInput)) []types.Message {
 	in := &sqs.ReceiveMessageInput{

@@ -58,8 +58,7 @@ var visibilityCases = []testCase{
 	// Guide sqs-visibility-timeout: the new timeout period begins from the time you make the call.
 	{name: "visibility/change counts from the change", passes: 3 * time.Second, run: func(x *exam) {
 		q := x.standard(attrs{"VisibilityTimeout": "2"})
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.pass(time.Second)
 		x.visibility(q, m, 2)
 		x.hidden(q, 2*time.Second)
@@ -69,8 +68,7 @@ var visibilityCases = []testCase{
 	// the queue's.
 	{name: "visibility/change lasts for one receive", passes: time.Second, run: func(x *exam) {
 		q := x.standard(attrs{"VisibilityTimeout": "1"})
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.visibility(q, m, 100)
 		x.visibility(q, m, 0)
 		x.one(q, "a")
@@ -93,8 +91,7 @@ var visibilityCases = []testCase{
 }
 
 func (x *exam) changeExpired(q *queue) {
-	x.send(q, "a1")
-	m := x.one(q, "a1")
+	m := x.sendOne(q, "a1")
 	x.pass(2 * time.Second) // some servers round to a second
 	if err := x.tryVisibility(q, m.ReceiptHandle, 100); err != nil {
 		x.fails("a change after expiry", err, notInFlight, invalidValue)
@@ -126,8 +123,7 @@ var visibilityLimitCases = []testCase{
 	// remaining time." Guide sqs-visibility-timeout: 12 hours from the receive.
 	{name: "visibility/12 h in all, counted from the receive", passes: 2 * time.Second, run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.pass(2 * time.Second)
 		x.visibility(q, m, 43190)
 		x.fails("43200 s two seconds after the receive", x.tryVisibility(q, m.ReceiptHandle, 43200), invalidValue)
@@ -135,8 +131,7 @@ var visibilityLimitCases = []testCase{
 	// Guide sqs-visibility-timeout, as above.
 	{name: "visibility/12 h are not renewed by changes", passes: 11 * time.Hour, run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.visibility(q, m, 11*3600+1800)
 		x.pass(11 * time.Hour)
 		x.visibility(q, m, 3600-10)
@@ -145,8 +140,7 @@ var visibilityLimitCases = []testCase{
 	// Guide sqs-visibility-timeout: 12 hours from the time Amazon SQS receives the ReceiveMessage request.
 	{name: "visibility/12 h begin anew with a receive", passes: 2 * time.Second, run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.pass(2 * time.Second)
 		x.visibility(q, m, 0)
 		// One second less: the two requests take time.
@@ -155,8 +149,7 @@ var visibilityLimitCases = []testCase{
 	// API ChangeMessageVisibility, as above: an error means that nothing was changed.
 	{name: "visibility/more than 12 h refused, changes nothing", passes: 2 * time.Second, run: func(x *exam) {
 		q := x.standard(attrs{"VisibilityTimeout": "2"})
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.fails("43201 s", x.tryVisibility(q, m.ReceiptHandle, 43201), invalidValue)
 		x.pass(2 * time.Second)
 		x.one(q, "a")
@@ -164,8 +157,7 @@ var visibilityLimitCases = []testCase{
 	// API ChangeMessageVisibilityBatch: each entry follows the rules of ChangeMessageVisibility.
 	{name: "visibility/change in a batch beyond 12 h fails by entry", passes: 2 * time.Second, run: func(x *exam) {
 		q := x.standard()
-		x.send(q, "a")
-		m := x.one(q, "a")
+		m := x.sendOne(q, "a")
 		x.pass(2 * time.Second)
 		out := x.visibilityBatch(q, visibilityEntries(43200, m.ReceiptHandle))
 		x.failed(out.Failed, "0", invalidValue)
