@@ -218,10 +218,7 @@ func TestUnwrapHiddenEnvelopes(t *testing.T) {
 
 func TestUnwrapReadsAttributes(t *testing.T) {
 	t.Parallel()
-	got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: envelope(t, "sns")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(unwrapped(t, &sqsonce.Message{ID: msgID, Body: envelope(t, "sns")}))(t)
 	want := map[string]sqsonce.Attribute{
 		"event-type": {Type: "String", String: "order.placed"},
 		"photo":      {Type: "Binary", Binary: []byte{1, 2}},

@@ -20,6 +20,9 @@ type Handler func(ctx context.Context, m *Message) error
 // middleware for a single run, such as a timeout or a trace.
 func Chain(h Handler, middleware ...func(Handler) Handler) Handler {
 	for i := len(middleware) - 1; i >= 0 && h != nil; i-- {
+		if middleware[i] == nil {
+			return nil
+		}
 		h = middleware[i](h)
 	}
 	return h

@@ -241,6 +241,7 @@ func TestNilHandler(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]sqsonce.Handler{
 		"OpenEnvelope": sqsonce.OpenEnvelope(nil), "JSON": sqsonce.JSON[int](nil), "Batch": sqsonce.Batch(nil),
+		"Chain of nil middleware": sqsonce.Chain(func(context.Context, *sqsonce.Message) error { return nil }, nil),
 		"Chain": sqsonce.Chain(nil, func(sqsonce.Handler) sqsonce.Handler {
 			return func(context.Context, *sqsonce.Message) error { return nil }
 		}),

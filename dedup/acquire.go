@@ -184,7 +184,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 		err = fmt.Errorf("dedup: acquire: %s", g.Verdict)
 	}
 	if err != nil {
-		o.o.Logger.WarnContext(ctx, "dedup: message dead-lettered after a crash, record not released: reopen it before a redrive", "key", t.key, "error", err)
+		o.o.Logger.WarnContext(ctx, "dedup: message dead-lettered after a crash, record not released: reopen it before a redrive", about(ctx, t.key, "error", err)...)
 		o.incident(ctx, Incident{Key: t.key, Kind: IncidentNotReleased, Err: err})
 		return
 	}
@@ -194,7 +194,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 // runWithoutRecord runs the handler while the store cannot be reached, under the policy OnStoreDownRunAnyway. It
 // attempts one complete, because the acquire may have been granted and only its answer lost.
 func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, cause error) (err error) {
-	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", "key", t.key, "error", cause)
+	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", about(ctx, t.key, "error", cause)...)
 	o.decided(ctx, t, Decision{Outcome: DecidedUnguarded, Err: cause})
 	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, ReceiveCount: t.attempt, Validation: t.validation}
 	var e ending
@@ -210,7 +210,7 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 			return
 		}
 		if err := o.callComplete(context.WithoutCancel(ctx), success{lease: l, result: e.result}); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
-			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record: a duplicate runs again", "key", t.key, "error", err)
+			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record: a duplicate runs again", about(ctx, t.key, "error", err)...)
 		}
 	})
 	return err

@@ -33,7 +33,7 @@ func pause(try int) time.Duration {
 // next delivery repeat the effect at once. The lease gives an answer that is slow or lost the time to be confirmed.
 func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	r.Validation = rl.task.validation
-	s := success{lease: rl.current(), result: r, since: time.Now()}
+	s := success{lease: rl.current(), result: r, since: time.Now(), message: settle.MessageID(ctx)}
 	own := context.WithoutCancel(ctx)
 	err := o.callComplete(own, s)
 	if refusesValue(err) && !s.isBare() {
@@ -42,7 +42,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	}
 	if retryable(err) {
 		// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
-		o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, record not completed: the store is asked again", "key", s.lease.Key, "error", err)
+		o.o.Logger.Log(ctx, o.outageLevel(), "dedup: handler succeeded, record not completed: the store is asked again", about(ctx, s.lease.Key, "error", err)...)
 		o.unrecorded.keep(s) // a copy of the event in this process completes it too, where the lease is over
 		s, err = o.completeAgain(ctx, rl, s, err)
 		if !retryable(err) {
@@ -65,7 +65,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 		o.unrecorded.add(s, o.recordLater)
 	}
 	if o.o.OnCompleteFailed == OnCompleteFailedAcknowledge {
-		o.o.Logger.ErrorContext(ctx, "dedup: handler succeeded, record not completed, message acknowledged: a duplicate would run again", "key", s.lease.Key, "error", err)
+		o.o.Logger.ErrorContext(ctx, "dedup: handler succeeded, record not completed, message acknowledged: a duplicate would run again", about(ctx, s.lease.Key, "error", err)...)
 		return nil
 	}
 	err = fmt.Errorf("dedup: handler succeeded, record not completed %s: another process that takes the event over runs it again (Options.OnCompleteFailed): %w",

@@ -57,7 +57,7 @@ func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context)
 		// &v: methods with a pointer receiver are used too.
 		data, err := o.encodeResult(&v)
 		if err != nil {
-			o.o.Logger.WarnContext(ctx, "dedup: result not stored: the call that made it returns it, later ones cannot", "key", t.key, "error", err)
+			o.o.Logger.WarnContext(ctx, "dedup: result not stored: the call that made it returns it, later ones cannot", about(ctx, t.key, "error", err)...)
 		}
 		return ending{result: Result{Data: data}}
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // InProgressError says that another owner has the event's record. Deliveries return it, and so do a store's Reopen and, except
@@ -92,4 +94,27 @@ func (o *Once) lostError(key string, refusal error) error {
 // record names a record in an error's text.
 func (o *Once) record(key string) string {
 	return fmt.Sprintf("(consumer %s, key %s)", o.consumer, key)
+}
+
+// outageLevel is the level of a line about a call of the store that failed and loses nothing: WARN once a minute, because an outage
+// gives each handler of the host several such lines.
+func (o *Once) outageLevel() slog.Level {
+	last, now := o.warned.Load(), time.Now().UnixNano()
+	if now-last >= int64(time.Minute) && o.warned.CompareAndSwap(last, now) {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// about returns the attributes of a log line about a record, in a delivery: its key, that of its message, and others.
+func about(ctx context.Context, key string, others ...any) []any {
+	return named(settle.MessageID(ctx), key, others...)
+}
+
+func named(messageID, key string, others ...any) []any {
+	attrs := append([]any{"key", key}, others...)
+	if messageID != "" { // else dedup.Do runs without a message
+		attrs = append(attrs, "message_id", messageID)
+	}
+	return attrs
 }

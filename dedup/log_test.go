@@ -3,8 +3,10 @@ package dedup_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,7 +36,9 @@ func TestBlockedLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked := &blockedLog{open: make(chan struct{})}
 		f := newFaults()
-		o := newOnce(t, f, func(o *dedup.Options) { o.Logger, o.PeerWait = slog.New(slog.NewTextHandler(blocked, nil)), -1 })
+		o := newOnce(t, f, func(o *dedup.Options) {
+			o.Logger, o.PeerWait = slog.New(slog.NewTextHandler(blocked, &slog.HandlerOptions{Level: slog.LevelDebug})), -1
+		})
 		var e effects
 		h := o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
 			time.Sleep(time.Minute) // renewals fail meanwhile
@@ -63,6 +67,43 @@ func TestBlockedLog(t *testing.T) {
 			if !strings.Contains(blocked.String(), line) {
 				t.Errorf("no line %q:\n%s", line, &blocked.Buffer)
 			}
+		}
+	})
+}
+
+// TestOutageIsOneLine: ten handlers whose renewals, completes and releases fail have one line a minute between them, and each line that
+// there is has its record and its message.
+func TestOutageIsOneLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFaults()
+		f.before = func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				return nil
+			}
+			return errStore
+		}
+		o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		h := o.Handler(func(_ context.Context, m *sqsonce.Message) error {
+			time.Sleep(15 * time.Second)
+			return map[bool]error{true: errStore}[strings.HasSuffix(m.ID, "0")]
+		})
+		for round := range 2 {
+			var all sync.WaitGroup
+			for i := range 10 {
+				all.Go(func() {
+					ctx, settle := hosted(20 * time.Second)
+					_ = h(ctx, message(fmt.Sprintf("%d-%b", round, i)))
+					_ = settle(false)
+				})
+			}
+			all.Wait()
+			time.Sleep(time.Minute)
+		}
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 2 || strings.Count(log.String(), "key=billing#orders|")+strings.Count(log.String(), "message_id=") != 4 {
+			t.Errorf("got, in two minutes:\n%s", &log)
 		}
 	})
 }

@@ -26,7 +26,10 @@ type Once struct {
 	asker      asker // nil: the store takes any record
 	asking     asking
 	handlers   atomic.Int64
-	tooShort   sync.Once // logs a retention that is shorter than a message can take to come back
+	tooShort   sync.Once    // logs a retention that is shorter than a message can take to come back
+	pool       pooled       // nil: the store has none
+	warned     atomic.Int64 // see outageLevel
+	tooFew     sync.Once    // logs a pool that is smaller than the host's concurrency
 }
 
 // New returns a Once that keeps its records in s under the consumer's name.
@@ -48,6 +51,7 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 	}
 	once := &Once{store: recoveringStore{s}, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}
 	once.asker, _ = s.(asker)
+	once.pool, _ = s.(pooled)
 	if once.hooks = newHooks(o.Logger, o.Hooks); once.hooks != nil {
 		once.store = hookedStore{once.store, consumer, once.hooks}
 	}
@@ -112,6 +116,7 @@ type task struct {
 
 func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
 	settle.Ran(ctx, false)
+	settle.ShowMessage(ctx, m.ID)
 	t := task{came: o.hooks.arrival(), attempt: m.ReceiveCount, killAt: m.KillAt}
 	var err error
 	if t.key, t.source, err = o.keyOf(ctx, m); err != nil {
@@ -124,8 +129,20 @@ func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
 	return t, nil
 }
 
-// checkRetention warns where a message of the host's queue can come back after its event's record was deleted.
-func (o *Once) checkRetention(ctx context.Context) {
+// pooled is a store whose handlers or calls share a pool of connections.
+type pooled interface {
+	MaxOpenConnections() int // 0: no limit
+}
+
+// checkHost warns where a message of the host's queue can come back after its event's record was deleted, and where handlers wait for
+// each other's connections.
+func (o *Once) checkHost(ctx context.Context) {
+	if n, most := settle.Concurrency(ctx), o.connections(); most > 0 && n > most {
+		o.tooFew.Do(func() {
+			o.o.Logger.WarnContext(ctx, "dedup: the pool has fewer connections than the host runs handlers: set SetMaxOpenConns above Concurrency, or lower Concurrency",
+				"consumer", o.consumer, "connections", most, "concurrency", n)
+		})
+	}
 	if longest := settle.LongestReturn(ctx); longest > o.o.Retention {
 		o.tooShort.Do(func() {
 			o.o.Logger.WarnContext(ctx, "dedup: Options.Retention is shorter than a message of this queue can take to come back, by the retention of the queue and its dead-letter queue: an event that comes back later runs again",
@@ -134,10 +151,17 @@ func (o *Once) checkRetention(ctx context.Context) {
 	}
 }
 
+func (o *Once) connections() int {
+	if o.pool == nil {
+		return 0
+	}
+	return o.pool.MaxOpenConnections()
+}
+
 // do is the whole way of one delivery.
 func (o *Once) do(ctx context.Context, t task) error {
 	settle.Before(ctx)
-	o.checkRetention(ctx)
+	o.checkHost(ctx)
 	rl := newRecordLease(o, t)
 	if known, err := o.joinPeers(ctx, t, rl); known {
 		return err

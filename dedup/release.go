@@ -84,7 +84,7 @@ func (o *Once) releaseUnused(ctx context.Context, l Lease, cause error) {
 	err := o.callRelease(context.WithoutCancel(ctx), l, cause)
 	if errors.Is(err, sqsonce.ErrLeaseLost) {
 		o.counts.leasesLost.Add(1)
-		o.o.Logger.WarnContext(ctx, "dedup: record not released: another owner has taken the record over, or it was deleted", "key", l.Key, "fence", l.Fence)
+		o.o.Logger.WarnContext(ctx, "dedup: record not released: another owner has taken the record over, or it was deleted", about(ctx, l.Key, "fence", l.Fence)...)
 		o.incident(ctx, Incident{Key: l.Key, Kind: lostKind(err), Fence: l.Fence, Err: err})
 	}
 	o.logRelease(ctx, l, err)
@@ -102,7 +102,7 @@ func (o *Once) callRelease(ctx context.Context, l Lease, cause error) error {
 
 func (o *Once) logRelease(ctx context.Context, l Lease, err error) {
 	if err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) { // a lost lease leaves nothing that waits
-		o.o.Logger.WarnContext(ctx, "dedup: record not released, the event waits until its lease ends", "key", l.Key, "until", l.Until.Format(time.RFC3339), "error", err)
+		o.o.Logger.Log(ctx, o.outageLevel(), "dedup: record not released, the event waits until its lease ends", about(ctx, l.Key, "until", l.Until.Format(time.RFC3339), "error", err)...)
 		o.incident(ctx, Incident{Key: l.Key, Kind: IncidentNotReleased, Fence: l.Fence, Err: err})
 	}
 }

@@ -65,7 +65,7 @@ func (rl *recordLease) renew(ctx context.Context) error {
 		rl.renewalRefused(err)
 	case ctx.Err() == nil: // else the handler has returned, and the renewal was abandoned
 		rl.once.counts.storeErrors.Add(1)
-		rl.once.o.Logger.WarnContext(ctx, "dedup: renewal failed", "key", rl.task.key, "error", err)
+		rl.once.o.Logger.Log(ctx, rl.once.outageLevel(), "dedup: renewal failed", about(ctx, rl.task.key, "error", err)...)
 	}
 	return err
 }
@@ -223,7 +223,7 @@ func (rl *recordLease) cancelHandler(kind IncidentKind, why string, refusal erro
 		rl.mu.Unlock()
 		defer cancel(sqsonce.ErrLeaseLost)
 		rl.once.counts.leasesLost.Add(1)
-		rl.once.o.Logger.WarnContext(ctx, "dedup: lease lost", "key", l.Key, "fence", l.Fence, "reason", why)
+		rl.once.o.Logger.WarnContext(ctx, "dedup: lease lost", about(ctx, l.Key, "fence", l.Fence, "reason", why)...)
 		rl.once.incident(ctx, Incident{Key: l.Key, Kind: kind, Fence: l.Fence, Err: refusal})
 	})
 }

@@ -80,7 +80,7 @@ func (o *Once) started(ctx context.Context, l Lease) DecisionOutcome {
 		return DecidedFirst
 	}
 	o.counts.takeovers.Add(1)
-	o.o.Logger.WarnContext(ctx, "dedup: event taken over from an owner whose lease has ended", "key", l.Key, "fence", l.Fence, "receive_count", l.ReceiveCount)
+	o.o.Logger.WarnContext(ctx, "dedup: event taken over from an owner whose lease has ended", about(ctx, l.Key, "fence", l.Fence, "receive_count", l.ReceiveCount)...)
 	return DecidedTakeover
 }
 

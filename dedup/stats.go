@@ -18,6 +18,7 @@ type Stats struct {
 	StoreErrors    int64 // store calls that failed
 	ForeignWriters int64 // deliveries whose record was written by a program that does not check ownership: Grant.Foreign
 	CacheHits      int64 // duplicates that were decided without a request
+	Connections    int64 // the limit of the store's pool (sql.DB.SetMaxOpenConns); 0: none
 	KeySources     KeySources
 }
 
@@ -56,6 +57,7 @@ func (o *Once) Stats() Stats {
 		StoreErrors:    c.storeErrors.Load(),
 		CacheHits:      c.cacheHits.Load(),
 		ForeignWriters: c.foreign.Load(),
+		Connections:    int64(o.connections()),
 		KeySources: KeySources{
 			Attribute:   keys(sqsonce.KeyFromAttribute),
 			EventID:     keys(sqsonce.KeyFromEventID),

@@ -18,9 +18,10 @@ const (
 
 // success is a handler's success, and the record that is to be completed with it.
 type success struct {
-	lease  Lease
-	result Result
-	since  time.Time
+	lease   Lease
+	result  Result
+	since   time.Time
+	message string // its ID, for log lines
 }
 
 // bare is the success without what a store could refuse to keep.
@@ -149,10 +150,10 @@ func (o *Once) recordLater(s success) (done bool) {
 func (o *Once) recorded(s success, err error) {
 	if err == nil {
 		o.cache.add(s.lease.Key, s.result.Validation)
-		o.o.Logger.InfoContext(context.Background(), "dedup: record of an earlier success completed", "key", s.lease.Key, "after", time.Since(s.since).Round(time.Millisecond))
+		o.o.Logger.InfoContext(context.Background(), "dedup: record of an earlier success completed", named(s.message, s.lease.Key, "after", time.Since(s.since).Round(time.Millisecond))...)
 		return
 	}
-	o.o.Logger.WarnContext(context.Background(), "dedup: record of an earlier success not completed: its event may run again", "key", s.lease.Key, "error", err)
+	o.o.Logger.WarnContext(context.Background(), "dedup: record of an earlier success not completed: its event may run again", named(s.message, s.lease.Key, "error", err)...)
 }
 
 // completeEarlier decides a delivery of an event that succeeded here, and whose record is not completed yet. known is false where

@@ -85,6 +85,7 @@ func (v *invocation) handle(chain []int) (next bool) {
 	m := &s.message
 	convert(m, &v.records[chain[0]], v.killAt)
 	base, settled := settle.New(v.withSuspects(v.ctx, chain[0]))
+	settle.RunsAtOnce(base, min(v.opts.Concurrency, len(v.records)))
 	s.ctx = base
 	if !s.change(unstarted, running) { // the handlers are closed
 		v.endChain()
@@ -241,7 +242,7 @@ func (v *invocation) logFailure(f failure) {
 func (f failure) about() []any {
 	m := f.message
 	attrs := []any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}
-	if key := settle.KeptKey(f.ctx); key != "" {
+	if key := settle.KnownKey(f.ctx); key != "" {
 		attrs = append(attrs, keyEvent, key)
 	}
 	return append(attrs, host.ErrorAttrs(f.err)...)

@@ -266,11 +266,14 @@ func TestQuestionableSettings(t *testing.T) {
 	}{
 		{30 * time.Second, 5, nil}, // 6 x 30 s is the queue's visibility timeout
 		{30 * time.Second, 4, []string{"maxReceiveCount value=4"}},
+		{30 * time.Second, 0, []string{`RedrivePolicy value="none`}},
 		{31 * time.Second, 5, []string{"VisibilityTimeout value=3m0s"}},
 		{60 * time.Second, 1, []string{"maxReceiveCount value=1", "VisibilityTimeout value=3m0s"}},
 	} {
 		withQueue(t, true, nil, func(x *fixture) {
-			x.redrive(tt.maxReceives)
+			if tt.maxReceives > 0 {
+				x.redrive(tt.maxReceives)
+			}
 			f := x.wrap(fails(sqsonce.RetryAfter(0, errTest)))
 			for range 2 {
 				x.send("a1", "b1")

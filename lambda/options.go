@@ -130,7 +130,7 @@ func (o *Options) setDefaults() {
 func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
 	p := host.Problems{Package: "lambda"}
 	add := p.Add
-	add(h == nil, "handler", "is nil, or was made of a nil handler")
+	add(h == nil, "handler", "is nil, or was made of a nil handler or middleware")
 	add(o.Concurrency < 0, "Options.Concurrency", "is %d, must be at least 1", o.Concurrency)
 	add(o.Margin < 0 || o.Margin > maxTimeout, "Options.Margin",
 		"is %s, must be positive and at most 15 min: at its deadline a function loses its response", o.Margin)

@@ -153,6 +153,9 @@ func (v *invocation) checkQueue(a queueAttributes) {
 	if least := leastVisibility * v.remaining; a.visibility > 0 && a.visibility < least {
 		warn("queue.VisibilityTimeout", a.visibility, "less than 6 times the function's timeout: messages are received again while an invocation has them")
 	}
+	if a.visibility > 0 && a.maxReceives == 0 { // else the attributes are not known
+		warn("queue.RedrivePolicy", "none that can be read", "a message that always fails is delivered again until its retention ends: sqsonce doctor --queue "+v.records[0].EventSourceARN+" prints the command that sets one")
+	}
 	if a.maxReceives > 0 && a.maxReceives < leastReceives {
 		warn("queue.RedrivePolicy.maxReceiveCount", a.maxReceives, "less than 5: a throttled invocation, a crash or an outage costs a receive, and messages reach the dead-letter queue untried")
 	}

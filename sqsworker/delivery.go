@@ -131,7 +131,7 @@ func (l *loop) addDelivery(in incoming, le lease) *delivery {
 	}
 	// A message that is given back may be received again before the answer to the release. The new delivery replaces the
 	// old one here, which only waits for that answer.
-	d := &delivery{m: in.m, key: in.key, damaged: in.damaged, moved: in.moved, size: in.size, lease: le, state: following}
+	d := &delivery{m: in.m, damaged: in.damaged, moved: in.moved, size: in.size, lease: le, state: following}
 	l.counts[following]++
 	l.deliveries[in.m.ID] = d
 	l.capacity.use(d.amount())

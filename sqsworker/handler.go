@@ -15,10 +15,11 @@ func (l *loop) start(d *delivery) {
 	d.run = l.pace.began(d.began)
 	l.setState(d, running)
 	if d.m.QueueARN == "" { // it may be known by now
-		d.m.QueueARN, d.key.queueARN = l.queue.arn, l.queue.arn
+		d.m.QueueARN = l.queue.arn
 	}
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
 	ctx, _ = settle.New(l.withSuspects(ctx, d))
+	settle.RunsAtOnce(ctx, l.opts.Concurrency)
 	d.cancel, d.key.handler = cancel, ctx
 	l.proveBy(d)
 	l.counters.running.add(d)

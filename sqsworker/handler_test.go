@@ -12,16 +12,14 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestPanicError(t *testing.T) {
 	t.Parallel()
-	w, err := New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", func(context.Context, *sqsonce.Message) error { panic(errTest) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", func(context.Context, *sqsonce.Message) error { panic(errTest) }))(t)
 	got := make(chan result, 1)
 	ctx, _ := settle.New(t.Context())
 	w.invoke(ctx, &delivery{m: &sqsonce.Message{}}, 1, nil, func(v result) { got <- v })
@@ -233,30 +231,27 @@ func TestTwiceInOneAnswer(t *testing.T) {
 // returned.
 func TestOrphanIsWaitedFor(t *testing.T) {
 	for name, result := range map[string]error{"succeeds": nil, "fails": errTest} {
-		t.Run(name, func(t *testing.T) {
-			rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				var r runs
-				j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-					defer r.begin(m.Body)()
-					if m.ReceiveCount == 1 {
-						time.Sleep(2 * time.Minute) // ignores its context
-						return result
-					}
-					return nil
-				})
-				time.Sleep(3 * time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				want := 2
-				if result == nil {
-					want = 1 // done: the second delivery is deleted
+		run(t, name, setup{faults: []fault.Rule{{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}}}, func(x *fixture) {
+			x.send("a")
+			var r runs
+			j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+				defer r.begin(m.Body)()
+				if m.ReceiveCount == 1 {
+					time.Sleep(2 * time.Minute) // ignores its context
+					return result
 				}
-				if len(r.list()) != want || len(r.twice) != 0 {
-					t.Errorf("%d runs, at once: %v; want %d, none", len(r.list()), r.twice, want)
-				}
+				return nil
 			})
+			time.Sleep(3 * time.Minute)
+			j.stopClean()
+			x.wantEmpty()
+			want := 2
+			if result == nil {
+				want = 1 // done: the second delivery is deleted
+			}
+			if len(r.list()) != want || len(r.twice) != 0 {
+				x.Errorf("%d runs, at once: %v; want %d, none", len(r.list()), r.twice, want)
+			}
 		})
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -49,25 +47,23 @@ func (d *delivery) about(others ...any) []any {
 	return append(attrs, others...)
 }
 
-// eventKey is the key of an event in a log line. It is the key that deduplication used, else the key of the message as it was
-// received, because handlers may change theirs. It costs as much as the body is long, so it is derived only when a line is
-// written. A message without a key has no attribute.
+// eventKey is the key of an event in a log line: the one that deduplication used, which a key function may have made. Before
+// deduplication has it, and without deduplication, the line has no key, because a key from the message may be another event's.
 type eventKey struct {
-	raw      *sqstypes.Message
-	queueARN string
-	handler  context.Context // of settle.New for the last run; nil: none has begun
+	handler context.Context // of settle.New for the last run; nil: none has begun
+}
+
+func (k eventKey) String() string {
+	if k.handler == nil {
+		return ""
+	}
+	return settle.KnownKey(k.handler)
 }
 
 // LogValue implements [slog.LogValuer].
 func (k eventKey) LogValue() slog.Value {
-	if k.handler != nil {
-		if key := settle.KeptKey(k.handler); key != "" {
-			return slog.StringValue(key)
-		}
+	if key := k.String(); key != "" {
+		return slog.StringValue(key)
 	}
-	key, _, err := decode(k.raw, k.queueARN).Key()
-	if err != nil {
-		return slog.GroupValue()
-	}
-	return slog.StringValue(key)
+	return slog.GroupValue()
 }

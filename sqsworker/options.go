@@ -219,7 +219,7 @@ func validate(c Client, queueURL string, h sqsonce.Handler, given, o *Options) e
 	}
 	sdk, isSDK := c.(*sqs.Client)
 	add(c == nil || isSDK && sdk == nil, "client", "is nil")
-	add(h == nil, "handler", "is nil, or was made of a nil handler")
+	add(h == nil, "handler", "is nil, or was made of a nil handler or middleware")
 	add(host.QueueURLProblem(queueURL) != "", "queueURL", "%s", host.QueueURLProblem(queueURL))
 
 	whole := func(d time.Duration) bool { return d%time.Second == 0 }

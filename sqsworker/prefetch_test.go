@@ -12,7 +12,7 @@ import (
 )
 
 // untilDone waits for n deliveries to be done by all the workers together, and returns how long that took.
-func untilDone(t *testing.T, n int64, jobs ...*job) time.Duration {
+func untilDone(t testing.TB, n int64, jobs ...*job) time.Duration {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < time.Hour; time.Sleep(10 * time.Millisecond) {
 		done := int64(0)
@@ -31,31 +31,29 @@ func untilDone(t *testing.T, n int64, jobs ...*job) time.Duration {
 // when nothing is known of the handlers nor later.
 func TestSlowMessagesAreShared(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo}, func(x *fixture) {
-				const n = 30
-				send := func(round int) {
-					for i := range n {
-						x.send(fmt.Sprintf("g%d:%d", i, round))
-					}
+		run(t, fmt.Sprintf("fifo=%t", fifo), setup{fifo: fifo}, func(x *fixture) {
+			const n = 30
+			send := func(round int) {
+				for i := range n {
+					x.send(fmt.Sprintf("g%d:%d", i, round))
 				}
-				send(0)
-				var r runs
-				jobs := []*job{x.start(r.take(6 * time.Second)), x.start(r.take(6 * time.Second)), x.start(r.take(6 * time.Second))}
-				for round := range 3 {
-					if round > 0 {
-						send(round)
-					}
-					if took := untilDone(t, int64(n*(round+1)), jobs...); took > 8*time.Second {
-						t.Errorf("round %d: 30 messages of 6 s took three workers %s, want at most 8 s", round, took)
-					}
-					time.Sleep(30 * time.Second)
+			}
+			send(0)
+			var r runs
+			jobs := []*job{x.start(r.take(6 * time.Second)), x.start(r.take(6 * time.Second)), x.start(r.take(6 * time.Second))}
+			for round := range 3 {
+				if round > 0 {
+					send(round)
 				}
-				for _, j := range jobs {
-					j.stopClean()
+				if took := untilDone(x, int64(n*(round+1)), jobs...); took > 8*time.Second {
+					x.Errorf("round %d: 30 messages of 6 s took three workers %s, want at most 8 s", round, took)
 				}
-				x.wantEmpty()
-			})
+				time.Sleep(30 * time.Second)
+			}
+			for _, j := range jobs {
+				j.stopClean()
+			}
+			x.wantEmpty()
 		})
 	}
 }
@@ -134,19 +132,16 @@ func TestWaitingMessagesAreLimited(t *testing.T) {
 		"one second of work": {500 * time.Millisecond, 25*20 + 25*2 + 10},
 		"slots":              {time.Hour, 25}, // also with two receives at once
 	} {
-		t.Run(name, func(t *testing.T) {
-			rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 50 * time.Millisecond}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.sendMany(2000)
-				var r runs
-				j := x.start(r.take(tc.takes), func(o *Options) { o.Concurrency, o.MaxInFlight = 25, 2000 })
-				time.Sleep(10 * time.Second)
-				if s := j.Stats(); s.Received > tc.most || s.Running < 25 {
-					t.Errorf("%d received, want at most %d; %d run, want 25", s.Received, tc.most, s.Running)
-				}
-				j.Shutdown()
-				j.stopClean()
-			})
+		run(t, name, setup{faults: []fault.Rule{{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 50 * time.Millisecond}}}, func(x *fixture) {
+			x.sendMany(2000)
+			var r runs
+			j := x.start(r.take(tc.takes), func(o *Options) { o.Concurrency, o.MaxInFlight = 25, 2000 })
+			time.Sleep(10 * time.Second)
+			if s := j.Stats(); s.Received > tc.most || s.Running < 25 {
+				x.Errorf("%d received, want at most %d; %d run, want 25", s.Received, tc.most, s.Running)
+			}
+			j.Shutdown()
+			j.stopClean()
 		})
 	}
 }

@@ -86,9 +86,7 @@ func (x *fixture) questionable(optFns ...func(*Options)) (settings []string) {
 	j.stopClean()
 	for lines := bufio.NewScanner(strings.NewReader(book.text.String())); lines.Scan(); {
 		var line map[string]any
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, json.Unmarshal(lines.Bytes(), &line))
 		if line["msg"] != "sqsworker: questionable setting" {
 			continue
 		}
@@ -174,11 +172,9 @@ func TestHandlersKnowTheLongestReturn(t *testing.T) {
 		"queue not read":             {setup: setup{maxReceives: 5, faults: denied(1)}},
 	} {
 		run(t, name, tc.setup, func(x *fixture) {
-			if _, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{
+			must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{
 				QueueUrl: &x.dlq, Attributes: map[string]string{"MessageRetentionPeriod": "1209600"},
-			}); err != nil {
-				x.Fatal(err)
-			}
+			}))(x)
 			x.send("a:1")
 			got := make(chan time.Duration, 1)
 			j := x.start(func(ctx context.Context, _ *sqsonce.Message) error { got <- settle.LongestReturn(ctx); return nil })

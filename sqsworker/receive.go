@@ -131,8 +131,7 @@ func (l *loop) receive(p *poll) {
 			if lacksAttributes(&out.Messages[i], l.fifo) {
 				lacking++
 			}
-			key := eventKey{raw: &out.Messages[i], queueARN: arn}
-			batch = append(batch, incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), moved: wasMoved(&out.Messages[i]), size: size(m)})
+			batch = append(batch, incoming{m: m, damaged: !bodyMatches(&out.Messages[i]), moved: wasMoved(&out.Messages[i]), size: size(m)})
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
 		return received{p, batch, len(out.Messages) - len(batch), lacking, arrival, date}
@@ -152,7 +151,6 @@ type received struct {
 // incoming is one message of a receive.
 type incoming struct {
 	m       *sqsonce.Message
-	key     eventKey
 	damaged bool // the body is not what was sent
 	moved   bool // by SQS, from the queue whose dead-letter queue this is
 	size    int64

@@ -3,14 +3,9 @@ package sqsworker
 import (
 	"sync"
 	"time"
-
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
-	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// RunningHandler is a handler that runs, as [Worker.Running] saw it. It holds its message with the body, so don't keep it.
+// RunningHandler is a handler that runs, as [Worker.Running] saw it. It holds the handler's context, so don't keep it.
 type RunningHandler struct {
 	MessageID    string
 	Group        string // of the message. Messages of standard queues may have one too
@@ -24,19 +19,9 @@ type RunningHandler struct {
 	key eventKey
 }
 
-// Key returns the key of the event. This is the key that deduplication uses, without the consumer, else the key in the
-// message's attributes, else "". Key does not read the body. The key may be personal.
-func (h RunningHandler) Key() string {
-	if key := settle.KnownKey(h.key.handler); key != "" {
-		return key
-	}
-	raw := sqstypes.Message{MessageId: h.key.raw.MessageId, MessageAttributes: h.key.raw.MessageAttributes}
-	key, source, err := decode(&raw, h.key.queueARN).Key()
-	if err != nil || source == sqsonce.KeyFromMessageID { // whether it is the event's, only the body says
-		return ""
-	}
-	return key
-}
+// Key returns the key of the event that deduplication uses, without the consumer. It is "" before deduplication has the key, and
+// without deduplication. The key may be personal.
+func (h RunningHandler) Key() string { return h.key.String() }
 
 // Running returns the handlers that run, stuck ones included, the oldest first and at most limit, and their total number.
 // Handlers that the stop has abandoned are among them until they return, also after Run. You may call it at any time, from

@@ -10,10 +10,6 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/must"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
@@ -104,39 +100,19 @@ func TestRunningLost(t *testing.T) {
 	})
 }
 
-// TestRunningKey: of the middleware, else of the attributes; never of the body or the message ID, which the event may not have.
+// TestRunningKey: that of the middleware, and no other, which could be another record's.
 func TestRunningKey(t *testing.T) {
-	const cloudEvent = `{"specversion":"1.0","id":"1","source":"shop","type":"placed"}`
-	for _, tt := range []struct {
-		name, attribute, body string
-		tell                  func(context.Context)
-		want                  string
-	}{
-		{name: "nothing", body: "b"},
-		{name: "only the body knows", body: cloudEvent},
-		{name: "attribute", attribute: "orders|1", body: cloudEvent, want: "orders|1"},
-		{name: "kept", attribute: "orders|1", body: "b", tell: func(ctx context.Context) { settle.KeepKey(ctx, "sqs-message|q|m") }, want: "sqs-message|q|m"},
-		{name: "of a function", attribute: "orders|1", body: "b", tell: func(ctx context.Context) { settle.ShowKey(ctx, "own", "billing#own") }, want: "own"},
-	} {
-		run(t, tt.name, setup{}, func(x *fixture) {
-			in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &tt.body}
-			if tt.attribute != "" {
-				in.MessageAttributes = map[string]sqstypes.MessageAttributeValue{
-					sqsonce.AttrEventKey: {DataType: aws.String("String"), StringValue: &tt.attribute},
-				}
-			}
-			must.Get(x.c.SendMessage(x.Context(), in))(x)
+	for _, want := range []string{"", "own"} {
+		run(t, want, setup{}, func(x *fixture) {
+			x.sendEvents("orders|1")
 			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-				m.Attributes = nil // a handler may change its message
-				if tt.tell != nil {
-					tt.tell(ctx)
-				}
+				settle.ShowKey(ctx, want, "billing#"+want)
 				time.Sleep(5 * time.Second)
 				return nil
 			})
 			time.Sleep(time.Second)
-			if all, _ := j.Running(1); len(all) != 1 || all[0].Key() != tt.want {
-				x.Errorf("got %v, want one with the key %q", all, tt.want)
+			if all, _ := j.Running(1); len(all) != 1 || all[0].Key() != want {
+				x.Errorf("got %v, want one with the key %q", all, want)
 			}
 			time.Sleep(time.Minute)
 			j.stopClean()

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 const (
@@ -42,7 +43,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		case isMissing(err):
 			return queue{}, fmt.Errorf("%s: create the queue, or fix its URL: %w", w.missing(), err)
 		case isUnsent(err) && w.noRegion():
-			return queue{}, fmt.Errorf("the client has no Region: set AWS_REGION: %w", err)
+			return queue{}, fmt.Errorf("%s: %w", sdkhttp.Cure(""), err)
 		case isCredentialsRefused(err), signed.ends(err, asked, w.now()):
 			return queue{}, err
 		case ctx.Err() != nil:
@@ -53,10 +54,14 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 			q.denied = true
 			return q, nil
 		}
-		sent = sent || !isUnsent(err)
+		if isUnsent(err) {
+			err = fmt.Errorf("%s: %w", sdkhttp.Cure("of the URL"), err)
+		} else {
+			sent = true
+		}
 		left := attributesPatience - elapsed(w.now(), began)
 		if left <= 0 && !sent {
-			return queue{}, fmt.Errorf("no request to SQS could be sent for %v: check %s, and the endpoint (AWS_REGION, AWS_ENDPOINT_URL): %w", attributesPatience, credentialsChain, err)
+			return queue{}, fmt.Errorf("no request to SQS could be sent for %v: %w", attributesPatience, err)
 		}
 		w.waitFor(fmt.Sprintf("GetQueueAttributes fails: %v", err))
 		delay := host.Jitter(100*time.Millisecond, mostDelayAfter(err), try)
@@ -80,10 +85,6 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		}
 	}
 }
-
-// credentialsChain is what an SDK without credentials has tried.
-const credentialsChain = "the credentials (the SDK tries the environment, AWS_PROFILE and the files in ~/.aws, a web identity, the container's role, " +
-	"the instance's role: https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html)"
 
 // missing says which queue does not exist.
 func (w *Worker) missing() string {

@@ -15,25 +15,22 @@ const opAttributes = "GetQueueAttributes"
 // TestAttributesNotReadable: a denied read delays nothing, and is repeated every 5 min. The ARN is that of the URL.
 func TestAttributesNotReadable(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "AccessDeniedException"} {
-		t.Run(code, func(t *testing.T) {
-			rule := fault.Rule{Op: opAttributes, Prob: 1, Do: fault.Error, Code: code}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				arn := make(chan string, 1)
-				began := time.Now()
-				j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-					arn <- m.QueueARN
-					return nil
-				})
-				if got, want := <-arn, "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want || time.Since(began) > 0 {
-					t.Errorf("QueueARN after %s: got %q, want %q", time.Since(began), got, want)
-				}
-				time.Sleep(11 * time.Minute)
-				j.stopClean()
-				if n := x.calls(opAttributes); n != 3 || x.log.count("queue attributes cannot be read") != 1 {
-					t.Errorf("%d reads of the attributes, want three, with one line", n)
-				}
+		run(t, code, setup{faults: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: code}}}, func(x *fixture) {
+			x.send("a")
+			arn := make(chan string, 1)
+			began := time.Now()
+			j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+				arn <- m.QueueARN
+				return nil
 			})
+			if got, want := <-arn, "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want || time.Since(began) > 0 {
+				x.Errorf("QueueARN after %s: got %q, want %q", time.Since(began), got, want)
+			}
+			time.Sleep(11 * time.Minute)
+			j.stopClean()
+			if n := x.calls(opAttributes); n != 3 || x.log.count("queue attributes cannot be read") != 1 {
+				x.Errorf("%d reads of the attributes, want three, with one line", n)
+			}
 		})
 	}
 }

@@ -33,40 +33,37 @@ func TestExtensionsAreBatched(t *testing.T) {
 
 func TestLostHandleCancelsTheHandler(t *testing.T) {
 	for _, code := range []string{"ReceiptHandleIsInvalid", "AWS.SimpleQueueService.MessageNotInflight", "InvalidParameterValue", "SomethingNew"} {
-		t.Run(code, func(t *testing.T) {
-			rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: code}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				cause := make(chan error, 10)
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					if m.ReceiveCount > 1 {
-						return nil
-					}
-					<-ctx.Done()
-					cause <- context.Cause(ctx)
-					return ctx.Err()
-				})
-				began := time.Now()
-				if err := <-cause; !errors.Is(err, sqsonce.ErrLeaseLost) {
-					t.Errorf("cause: got %v, want ErrLeaseLost", err)
+		run(t, code, setup{faults: []fault.Rule{{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: code}}}, func(x *fixture) {
+			x.send("a")
+			cause := make(chan error, 10)
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.ReceiveCount > 1 {
+					return nil
 				}
-				if took := time.Since(began); took > 16*time.Second {
-					t.Errorf("cancelled after %s, want at the first extension", took)
-				}
-				time.Sleep(time.Second)
-				if n := x.calls("DeleteMessageBatch"); n != 0 {
-					t.Errorf("%d deletes with a lost lease", n)
-				}
-				if n := x.calls(opChange); n != 1 {
-					t.Errorf("%d visibility changes, want only the refused one", n)
-				}
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				if got := j.Stats().LeasesLost; got != 1 {
-					t.Errorf("LeasesLost: got %d, want 1", got)
-				}
+				<-ctx.Done()
+				cause <- context.Cause(ctx)
+				return ctx.Err()
 			})
+			began := time.Now()
+			if err := <-cause; !errors.Is(err, sqsonce.ErrLeaseLost) {
+				x.Errorf("cause: got %v, want ErrLeaseLost", err)
+			}
+			if took := time.Since(began); took > 16*time.Second {
+				x.Errorf("cancelled after %s, want at the first extension", took)
+			}
+			time.Sleep(time.Second)
+			if n := x.calls("DeleteMessageBatch"); n != 0 {
+				x.Errorf("%d deletes with a lost lease", n)
+			}
+			if n := x.calls(opChange); n != 1 {
+				x.Errorf("%d visibility changes, want only the refused one", n)
+			}
+			time.Sleep(time.Minute)
+			j.stopClean()
+			x.wantEmpty()
+			if got := j.Stats().LeasesLost; got != 1 {
+				x.Errorf("LeasesLost: got %d, want 1", got)
+			}
 		})
 	}
 }

@@ -18,6 +18,8 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -49,38 +51,27 @@ func newFixture(t testing.TB) *fixture {
 
 func (x *fixture) queue(name string, attributes map[string]string) (url string) {
 	x.Helper()
-	out, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
-	if err != nil {
-		x.Fatal(err)
-	}
+	out := must.Get(x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes}))(x)
 	return *out.QueueUrl
 }
 
-func (x *fixture) send(url, body, group, key string) {
+func (x *fixture) send(url, body, group string) {
 	x.Helper()
 	in := &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}
 	if group != "" {
 		in.MessageGroupId, in.MessageDeduplicationId = &group, aws.String(rand.Text())
 	}
-	if key != "" {
-		in.MessageAttributes = map[string]sqstypes.MessageAttributeValue{
-			sqsonce.AttrEventKey: {DataType: aws.String("String"), StringValue: &key},
-		}
-	}
-	if _, err := x.c.SendMessage(x.Context(), in); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(x.c.SendMessage(x.Context(), in))(x)
 }
 
-// sendMany sends 10 n messages with keys.
+// sendMany sends 10 n messages.
 func (x *fixture) sendMany(url string, n int) {
 	x.Helper()
 	for i := range n {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &url}
 		for k := range 10 {
 			key := strconv.Itoa(10*i + k)
-			in.Entries = append(in.Entries, sqstypes.SendMessageBatchRequestEntry{Id: &key, MessageBody: &key,
-				MessageAttributes: map[string]sqstypes.MessageAttributeValue{sqsonce.AttrEventKey: {DataType: aws.String("String"), StringValue: &key}}})
+			in.Entries = append(in.Entries, sqstypes.SendMessageBatchRequestEntry{Id: &key, MessageBody: &key})
 		}
 		if out, err := x.c.SendMessageBatch(x.Context(), in); err != nil || len(out.Failed) > 0 {
 			x.Fatal(out, err)
@@ -91,11 +82,12 @@ func (x *fixture) sendMany(url string, n int) {
 func (x *fixture) worker(url string, h sqsonce.Handler, optFns ...func(*sqsworker.Options)) *sqsworker.Worker {
 	x.Helper()
 	quiet := func(o *sqsworker.Options) { o.Logger = slog.New(slog.DiscardHandler) }
-	w, err := sqsworker.New(x.c, url, h, append(optFns, quiet)...)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return w
+	return must.Get(sqsworker.New(x.c, url, h, append(optFns, quiet)...))(x)
+}
+
+// keeps is middleware that tells a key, as dedup does.
+func keeps(key string, h sqsonce.Handler) sqsonce.Handler {
+	return func(ctx context.Context, m *sqsonce.Message) error { settle.KeepKey(ctx, key); return h(ctx, m) }
 }
 
 // run starts a worker, and returns what stops it.
@@ -111,11 +103,7 @@ func (x *fixture) run(w *sqsworker.Worker) (stop func() error) {
 
 func (x *fixture) handler(optFns ...func(*Options)) http.Handler {
 	x.Helper()
-	h, err := Handler(optFns...)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return h
+	return must.Get(Handler(optFns...))(x)
 }
 
 func workers(ws ...*sqsworker.Worker) func(*Options) { return func(o *Options) { o.Workers = ws } }

@@ -74,7 +74,7 @@ func TestProbes(t *testing.T) {
 			t.Error(err)
 		}
 		look("one has ended", "running", "ended")
-		x.send(orders, "a", "", "")
+		x.send(orders, "a", "")
 		time.Sleep(time.Second)
 		stopped := make(chan error)
 		go func() { stopped <- stopOrders() }()
@@ -139,13 +139,8 @@ func everything(x *fixture, o *Options) {
 	store, err1 := dynamostore.New(ddb, "dedup")
 	box, err2 := dynamooutbox.New(ddb, "outbox", "orders", "shop")
 	events, err3 := fifo.NewPublisher(x.c, x.queue("events.fifo", map[string]string{"FifoQueue": "true"}), "shop")
-	if err := errors.Join(err1, err2, err3); err != nil {
-		x.Fatal(err)
-	}
-	relay, err := outbox.NewRelay(box, events)
-	if err != nil {
-		x.Fatal(err)
-	}
+	must.Do(x, errors.Join(err1, err2, err3))
+	relay := must.Get(outbox.NewRelay(box, events))(x)
 	o.Name, o.Version = "shop", "v1.2.3"
 	o.Workers = []*sqsworker.Worker{x.worker(x.queue("orders", nil), sleeps(0), func(o *sqsworker.Options) { o.DeleteLinger = -1 })}
 	o.Consumers = map[string]Consumer{

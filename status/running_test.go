@@ -29,16 +29,16 @@ func TestRunning(t *testing.T) {
 		orders, refunds := x.queue("orders.fifo", map[string]string{"FifoQueue": "true"}), x.queue("refunds", nil)
 		over := make(chan struct{})
 		once := must.Get(dedup.New(memstore.New(), "billing", func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) }))(t)
-		stuck := x.worker(orders, func(context.Context, *sqsonce.Message) error { <-over; return nil }, func(o *sqsworker.Options) {
+		stuck := x.worker(orders, keeps("orders|1", func(context.Context, *sqsonce.Message) error { <-over; return nil }), func(o *sqsworker.Options) {
 			o.Timeout = func(*sqsonce.Message) time.Duration { return 10 * time.Second }
 		})
 		slow := x.worker(refunds, once.Handler(sleeps(time.Minute)))
 		plain := x.handler(workers(slow, stuck))
 		named := x.handler(workers(slow, stuck), func(o *Options) { o.Identifiers = true })
 		stopStuck, stopSlow := x.run(stuck), x.run(slow)
-		x.send(orders, secret, "customer-7", "orders|1")
+		x.send(orders, secret, "customer-7")
 		time.Sleep(2 * time.Second)
-		x.send(refunds, secret, "", "")
+		x.send(refunds, secret, "")
 		time.Sleep(12 * time.Second)
 		synctest.Wait() // a lease that is renewed at this moment is
 
@@ -139,11 +139,11 @@ func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {
 		url := x.queue("orders.fifo", map[string]string{"FifoQueue": "true"})
-		w := x.worker(url, sleeps(time.Minute))
+		const group, key = `<script>alert(1)</script>`, "</td>\u202egpj.exe'\"&"
+		w := x.worker(url, keeps(key, sleeps(time.Minute)))
 		h := x.handler(workers(w), func(o *Options) { o.Identifiers, o.Name = true, "<b>shop</b>" })
 		stop := x.run(w)
-		const group, key = `<script>alert(1)</script>`, "</td>\u202egpj.exe'\"&"
-		x.send(url, "a", group, key)
+		x.send(url, "a", group)
 		time.Sleep(time.Second)
 		page := ask(h, "GET", "/")
 		text := page.Body.String()

@@ -109,6 +109,7 @@ func TestStores(t *testing.T) {
 				{"dlq redrive --queue orders --all --yes --canary 0 --store " + u.String(), "redriven\t1"},
 				{"record complete --yes " + key, "released\tcompleted"},
 				{"record ls --state completed", key + "\tcompleted"},
+				{"doctor", "ok\tS1\t"},
 			} {
 				if code, out, errs := run(t, env, strings.Fields(test.args)...); code != 0 || !strings.Contains(out, test.says) {
 					t.Errorf("%s: exit %d, want %q: %s%s", test.args, code, test.says, out, errs)
@@ -125,6 +126,10 @@ func TestStores(t *testing.T) {
 			}
 			if code, out, errs := run(t, env, "record", "show", "a", "--store", wrong.String()); code != 1 || strings.Count(errs, "\n") != 1 {
 				t.Errorf("a wrong user: exit %d: %s%s", code, out, errs)
+			}
+			wrong.Host = "127.0.0.1:1"
+			if code, out, errs := run(t, env, "doctor", "--store", wrong.String()); code != 4 || !strings.HasPrefix(out, "unknown\tS1\tcould not look: ") || !strings.Contains(out, "refused") {
+				t.Errorf("no connection: exit %d: %s%s", code, out, errs)
 			}
 		})
 	}

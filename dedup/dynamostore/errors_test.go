@@ -228,6 +228,10 @@ func TestKindsOfMissingCredentials(t *testing.T) {
 			s := must.Get(New(dynamodb.New(tt.o), testTable))(t)
 			start := time.Now()
 			(&bed{T: t}).wantKinds(s, tt.want)
+			cure := map[string]string{"": "set AWS_REGION", "us-east-1": "check the credentials"}[tt.o.Region]
+			if err := s.Check(t.Context()); tt.want == misconfigured && !strings.Contains(err.Error(), cure) {
+				t.Errorf("%v does not name the cure", err)
+			}
 			if took := time.Since(start); sent > 0 || took > time.Second && tt.err != nil {
 				t.Errorf("%d requests in %s, want none, and no retries", sent, took)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 // tableWait limits how long CreateTable waits for the table. DynamoDB takes seconds.
@@ -260,7 +261,13 @@ func (s *Store) named(op string, err error) error {
 	}
 	unsent, _ := errors.AsType[*unsentError](err)
 	switch {
-	case unsent != nil && unsent.misconfigured(), isAPI && endpointCodes[api.ErrorCode()]:
+	case unsent != nil && unsent.misconfigured():
+		region := "of a client that does not say"
+		if c, ok := s.client.(*dynamodb.Client); ok {
+			region = c.Options().Region
+		}
+		return fmt.Errorf("%w: dynamostore: %s: no request could be sent: %s: %w", sqsonce.ErrMisconfigured, op, sdkhttp.Cure(region), err)
+	case isAPI && endpointCodes[api.ErrorCode()]:
 		return fmt.Errorf("%w: dynamostore: %s: %w", sqsonce.ErrMisconfigured, op, err)
 	case problem != nil:
 		return &tableError{Table: s.table, Problem: problem, Detail: op, Err: err}

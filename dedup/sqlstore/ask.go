@@ -17,6 +17,9 @@ func (s inboxStore) Ask(ctx context.Context, c dedup.Claim) error {
 	return explain(store.dialect, "question", s.inbox.ask(ctx, c))
 }
 
+// MaxOpenConnections is that of the inbox's store.
+func (s inboxStore) MaxOpenConnections() int { return s.inbox.store.MaxOpenConnections() }
+
 func (i *Inbox) ask(ctx context.Context, c dedup.Claim) error {
 	tx, err := i.store.pool.begin(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/inboxkit"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // Inbox runs a handler in the transaction that writes its event's record, so that both are committed or neither is. A crash
@@ -190,11 +191,11 @@ func (s inboxStore) Release(ctx context.Context, _ dedup.Lease, cause error) err
 	d := deliveryFrom(ctx)
 	// The transaction is open after a Reject, a panic and runtime.Goexit, whose errors have been returned.
 	if err := d.tx.abort(ctx, cause); errors.Is(err, ErrImplicitCommit) && !errors.Is(cause, ErrImplicitCommit) {
-		s.inbox.store.logger.WarnContext(ctx, "sqlstore: inbox: event failed after an implicit commit", "key", d.claim.Key, "error", err)
+		s.inbox.store.logger.WarnContext(ctx, "sqlstore: inbox: event failed after an implicit commit", "key", d.claim.Key, "message_id", settle.MessageID(ctx), "error", err)
 	}
 	if err := d.recordFailure(ctx, cause); err != nil {
 		// The rollback has released the event. After an implicit commit its lease ends after CallTimeout.
-		s.inbox.store.logger.WarnContext(ctx, "sqlstore: inbox: failure not recorded", "key", d.claim.Key, "error", err)
+		s.inbox.store.logger.WarnContext(ctx, "sqlstore: inbox: failure not recorded", "key", d.claim.Key, "message_id", settle.MessageID(ctx), "error", err)
 	}
 	return nil
 }

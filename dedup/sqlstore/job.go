@@ -61,11 +61,11 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 		p.counters.done.Add(1)
 		if row.skipped != nil {
 			line := host.Outcomes[sqsonce.OutcomeOf(skipped).Kind].Line
-			p.o.Logger.InfoContext(ctx, "sqlstore: processor: "+line, "key", j.key, "attempt", j.message.ReceiveCount, "error", skipped)
+			p.o.Logger.InfoContext(ctx, "sqlstore: processor: "+line, "key", j.key, "message_id", j.message.ID, "attempt", j.message.ReceiveCount, "error", skipped)
 		}
 	case errors.Is(err, sqsonce.ErrLeaseLost) && !byHandler:
 		p.counters.lost.Add(1)
-		p.o.Logger.WarnContext(ctx, "sqlstore: processor: lease lost, and the attempt was rolled back: another process has the event", "key", j.key, "attempt", j.message.ReceiveCount)
+		p.o.Logger.WarnContext(ctx, "sqlstore: processor: lease lost, and the attempt was rolled back: another process has the event", "key", j.key, "message_id", j.message.ID, "attempt", j.message.ReceiveCount)
 	default:
 		p.fail(ctx, j, err)
 	}
@@ -95,7 +95,7 @@ const maxUnavailable = 30 * time.Second
 // again records a failure after which the event runs again.
 func (p *Processor) again(ctx context.Context, j job, cause error, delay time.Duration, text string) {
 	p.counters.failed.Add(1)
-	p.o.Logger.WarnContext(ctx, "sqlstore: processor: attempt failed", "key", j.key, "attempt", j.message.ReceiveCount, "again_in", delay, "error", cause)
+	p.o.Logger.WarnContext(ctx, "sqlstore: processor: attempt failed", "key", j.key, "message_id", j.message.ID, "attempt", j.message.ReceiveCount, "again_in", delay, "error", cause)
 	p.record(ctx, j, "record failure", text, p.inbox.textOf(cause), delay.Milliseconds(), j.seq, j.owner)
 }
 
@@ -110,7 +110,7 @@ func (p *Processor) backoff(ctx context.Context, attempt int) (delay time.Durati
 
 func (p *Processor) park(ctx context.Context, j job, cause error) {
 	p.counters.parked.Add(1)
-	p.o.Logger.ErrorContext(ctx, "sqlstore: processor: event parked", "key", j.key, "attempt", j.message.ReceiveCount, "error", cause)
+	p.o.Logger.ErrorContext(ctx, "sqlstore: processor: event parked", "key", j.key, "message_id", j.message.ID, "attempt", j.message.ReceiveCount, "error", cause)
 	p.record(ctx, j, "park", p.inbox.stmts().park, p.inbox.textOf(cause), j.seq, j.owner)
 }
 
@@ -125,7 +125,7 @@ func (p *Processor) record(ctx context.Context, j job, op, text string, args ...
 			return
 		}
 		if isPermanent(err) || time.Now().After(end) || !host.Wait(ctx, sqldb.MaxPause) {
-			p.o.Logger.ErrorContext(ctx, "sqlstore: processor: outcome not recorded: the event runs again after its lease ends", "key", j.key, "error", err)
+			p.o.Logger.ErrorContext(ctx, "sqlstore: processor: outcome not recorded: the event runs again after its lease ends", "key", j.key, "message_id", j.message.ID, "error", err)
 			return
 		}
 	}

@@ -242,7 +242,7 @@ func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, e
 		jobs, err = p.claimSuspect(ctx)
 		*t = turn{alone: len(jobs) > 0, look: now.Add(p.o.Poll), patience: p.o.LeaseDuration}
 		for _, j := range jobs {
-			p.o.Logger.WarnContext(ctx, "sqlstore: processor: the last attempt ended without an outcome: the event runs alone", "key", j.key, "attempt", j.message.ReceiveCount)
+			p.o.Logger.WarnContext(ctx, "sqlstore: processor: the last attempt ended without an outcome: the event runs alone", "key", j.key, "message_id", j.message.ID, "attempt", j.message.ReceiveCount)
 		}
 		if t.alone || err != nil {
 			return jobs, err

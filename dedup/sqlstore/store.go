@@ -93,6 +93,10 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 	}, nil
 }
 
+// MaxOpenConnections returns the limit of the pool (sql.DB.SetMaxOpenConns), or 0 where there is none. Package dedup compares it with the
+// host's Concurrency.
+func (s *Store) MaxOpenConnections() int { return s.db.Stats().MaxOpenConnections }
+
 // The lengths of MySQL's columns in bytes. Keys of package dedup have at most 1,024.
 const (
 	maxKey   = 2048

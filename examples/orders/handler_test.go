@@ -96,34 +96,32 @@ func TestUnavailable(t *testing.T) {
 		"throttled":                                   {fault.Rule{Nth: 1, Times: attempts, Do: fault.Error, Code: "ThrottlingException"}, false},
 		"DynamoDB refuses the booking of the message": {fault.Rule{Nth: 1, Times: attempts, Do: fault.Error, Code: "ValidationException"}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				handler, stack := newHandler(t, "")
-				order := Order{ID: "ord-1/placed", Account: "acct-1", Amount: 250}
-				for op, book := range map[string]func() error{
-					"TransactWriteItems": func() error {
-						return handler(t.Context(), message(`{"id":"ord-1/placed","account":"acct-1","amount":250}`))
-					},
-					"UpdateItem": func() error { return BookOnce(t.Context(), stack.DynamoDB, "ledger2", order) },
-				} {
-					must.Do(t, CreateLedger(t.Context(), stack.DynamoDB, "ledger2"))
-					tt.fault.Op = op
-					stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{tt.fault}})
-					if err := book(); err == nil || errors.Is(err, sqsonce.ErrUnavailable) == tt.available {
-						t.Errorf("%s: got %v, want an error that matches ErrUnavailable: %t", op, err, !tt.available)
-					}
-					stack.MemDynamoDB().Set(fault.Plan{})
-					if err := book(); err != nil {
-						t.Errorf("%s: %v afterwards, want nil", op, err)
-					}
+		must.Run(t, name, func(t *testing.T) {
+			handler, stack := newHandler(t, "")
+			order := Order{ID: "ord-1/placed", Account: "acct-1", Amount: 250}
+			for op, book := range map[string]func() error{
+				"TransactWriteItems": func() error {
+					return handler(t.Context(), message(`{"id":"ord-1/placed","account":"acct-1","amount":250}`))
+				},
+				"UpdateItem": func() error { return BookOnce(t.Context(), stack.DynamoDB, "ledger2", order) },
+			} {
+				must.Do(t, CreateLedger(t.Context(), stack.DynamoDB, "ledger2"))
+				tt.fault.Op = op
+				stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{tt.fault}})
+				if err := book(); err == nil || errors.Is(err, sqsonce.ErrUnavailable) == tt.available {
+					t.Errorf("%s: got %v, want an error that matches ErrUnavailable: %t", op, err, !tt.available)
 				}
-				for _, table := range []string{"ledger", "ledger2"} {
-					ledger := must.Get(ReadLedger(t.Context(), stack.DynamoDB, table))(t)
-					if got := ledger["acct-1"]; got.Balance != 250 || !slices.Equal(got.Entries, []string{order.ID}) {
-						t.Errorf("%s: the account holds %+v, want one booking of 250", table, got)
-					}
+				stack.MemDynamoDB().Set(fault.Plan{})
+				if err := book(); err != nil {
+					t.Errorf("%s: %v afterwards, want nil", op, err)
 				}
-			})
+			}
+			for _, table := range []string{"ledger", "ledger2"} {
+				ledger := must.Get(ReadLedger(t.Context(), stack.DynamoDB, table))(t)
+				if got := ledger["acct-1"]; got.Balance != 250 || !slices.Equal(got.Entries, []string{order.ID}) {
+					t.Errorf("%s: the account holds %+v, want one booking of 250", table, got)
+				}
+			}
 		})
 	}
 }

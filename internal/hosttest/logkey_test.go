@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,33 +33,51 @@ func (s spans) Handle(ctx context.Context, r slog.Record) error {
 
 func (s spans) WithAttrs(attrs []slog.Attr) slog.Handler { return spans{s.Handler.WithAttrs(attrs)} }
 
-// A host's line about a handler has the key of dedup's lines, also where that is from an envelope: without the consumer. Each line about
-// a message whose handler was started has the context of the Start hooks.
+// keepsFirst is a store that refuses the first release.
+type keepsFirst struct {
+	*memstore.Store
+	released atomic.Bool
+}
+
+func (k *keepsFirst) Release(ctx context.Context, l dedup.Lease, cause error) error {
+	if !k.released.Swap(true) {
+		return &sqsonce.OptionError{Package: "store", Field: "error", Problem: "is refused"}
+	}
+	return k.Store.Release(ctx, l, cause)
+}
+
+// A host's line about a handler has the key of dedup's lines, without the consumer, also where that is from an envelope or a key
+// function. All have the message's ID, so that either line leads to the other. Each line about a message whose handler was started has
+// the context of the Start hooks.
 func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 	t.Parallel()
-	for name, body := range map[string]string{"CloudEvent in SNS": inSNS(cloudEventBody), "EventBridge": eventBridgeBody, "none": "{}"} {
+	for name, body := range map[string]string{"CloudEvent in SNS": inSNS(cloudEventBody), "EventBridge": eventBridgeBody, "none": "{}", "function": eventBridgeBody} {
 		for _, host := range []string{worker, function} {
 			must.RunParallel(t, name+"/"+host, func(t *testing.T) {
-				w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
+				w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 9, quiet: true})
 				var book bytes.Buffer
 				w.log = slog.New(spans{slog.NewJSONHandler(&book, nil)})
-				once, err := dedup.New(memstore.New(), consumer)
-				if err != nil {
-					t.Fatal(err)
-				}
+				once, err := dedup.New(&keepsFirst{Store: memstore.New()}, consumer, func(o *dedup.Options) {
+					if o.Logger = w.log; name == "function" {
+						o.Key = func(m *sqsonce.Message) (string, error) { return "own|" + m.ID, nil }
+					}
+				})
+				must.Do(t, err)
 				var record string
+				runs := 0
 				stop := w.start(host, sqsonce.OpenEnvelope(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
 					if record, err = once.Key(m); err != nil {
 						return err
 					}
-					return []error{errCard, sqsonce.ErrLeaseLost, sqsonce.Reject(errCard)}[m.ReceiveCount-1]
+					runs++
+					return []error{errCard, sqsonce.ErrLeaseLost, sqsonce.Reject(errCard)}[runs-1]
 				})), sqsonce.Hooks{Start: func(ctx context.Context, _ sqsonce.Delivery) context.Context {
 					return context.WithValue(ctx, spanKey{}, true)
 				}})
 				must.Get(w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}))(t)
 				time.Sleep(time.Hour)
 				stop()
-				seen := map[string]bool{"handler failed": false, "message sent to the dead-letter queue": false}
+				seen := map[string]bool{"handler failed": false, "message sent to the dead-letter queue": false, "record not released, the event waits until its lease ends": false}
 				for d := json.NewDecoder(&book); d.More(); {
 					var line struct {
 						Msg, Key string
@@ -68,19 +88,54 @@ func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 					if line.Message != "" && !line.Span {
 						t.Errorf("without the context of Start: %s", line.Msg)
 					}
-					_, text, _ := strings.Cut(line.Msg, ": ")
+					pkg, text, _ := strings.Cut(line.Msg, ": ")
 					if _, ok := seen[text]; !ok {
 						continue
 					}
 					seen[text] = true
-					if consumer+"#"+line.Key != record {
-						t.Errorf("%s: key %q, want that of the record %q", line.Msg, line.Key, record)
+					if pkg != "dedup" {
+						line.Key = consumer + "#" + line.Key
+					}
+					if line.Key != record || line.Message == "" {
+						t.Errorf("%s: key %q of message %q, want that of the record %q", line.Msg, line.Key, line.Message, record)
 					}
 				}
 				for text, ok := range seen {
 					if !ok {
 						t.Errorf("no line %q", text)
 					}
+				}
+			})
+		}
+	}
+}
+
+// narrow is a store with a pool of connections.
+type narrow struct {
+	*memstore.Store
+	most int
+}
+
+func (n narrow) MaxOpenConnections() int { return n.most }
+
+// One line says that a pool has fewer connections than its host runs handlers.
+func TestSmallPoolIsSaid(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int]int{0: 0, 1: 1, 10: 0} {
+		for _, host := range []string{worker, function} {
+			must.RunParallel(t, fmt.Sprintf("%d/%s", most, host), func(t *testing.T) {
+				w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
+				var book bytes.Buffer
+				w.log = slog.New(slog.NewTextHandler(&book, nil))
+				once := must.Get(dedup.New(narrow{memstore.New(), most}, consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
+				for range 2 {
+					must.Get(w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String("{}")}))(t)
+				}
+				stop := w.start(host, once.Handler(func(context.Context, *sqsonce.Message) error { return nil }))
+				time.Sleep(time.Minute)
+				stop()
+				if got := strings.Count(book.String(), "connections=1 concurrency="); got != want || once.Stats().Connections != int64(most) {
+					t.Errorf("%d lines, want %d; %+v\n%s", got, want, once.Stats(), &book)
 				}
 			})
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -139,14 +140,8 @@ func (c successCase) play(t *testing.T, fifo bool) {
 func (c successCase) newWorker(w *fixture, handler sqsonce.Handler) *sqsworker.Worker {
 	p := w.newProcess()
 	w.Cleanup(p.kill)
-	store, err := dynamostore.New(p.ddb, table)
-	if err != nil {
-		w.Fatal(err)
-	}
-	once, err := dedup.New(store, consumer, func(o *dedup.Options) { o.OnCrash, o.Logger = c.onCrash, w.log })
-	if err != nil {
-		w.Fatal(err)
-	}
+	store := must.Get(dynamostore.New(p.ddb, table))(w)
+	once := must.Get(dedup.New(store, consumer, func(o *dedup.Options) { o.OnCrash, o.Logger = c.onCrash, w.log }))(w)
 	handler = once.Handler(handler)
 	if c.middleware > 0 {
 		inner := handler
@@ -156,14 +151,11 @@ func (c successCase) newWorker(w *fixture, handler sqsonce.Handler) *sqsworker.W
 			return inner(ctx, m)
 		}
 	}
-	k, err := sqsworker.New(p.sqs, w.url, handler, func(o *sqsworker.Options) {
+	k := must.Get(sqsworker.New(p.sqs, w.url, handler, func(o *sqsworker.Options) {
 		o.Concurrency, o.Logger = 10, w.log
 		if c.timeout > 0 {
 			o.Timeout = func(*sqsonce.Message) time.Duration { return c.timeout }
 		}
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	}))(w)
 	return k
 }

@@ -24,10 +24,7 @@ import (
 // archived returns the messages of an archive, of which a last line may be torn.
 func (x *fixture) archived(path string) (all []*ops.Message) {
 	x.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		x.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(x)
 	if all, err = readArchive(string(text)); err != nil {
 		x.Fatal(err)
 	}

@@ -261,12 +261,9 @@ func hangs(ctx context.Context, _ *sqsonce.Message) error { <-ctx.Done(); return
 func (x *fixture) worker(url string, h makeHandler) host {
 	x.Helper()
 	p := x.newProcess()
-	w, err := sqsworker.New(p.sqs, url, h(p), func(o *sqsworker.Options) {
+	w := must.Get(sqsworker.New(p.sqs, url, h(p), func(o *sqsworker.Options) {
 		o.Logger, o.VisibilityTimeout = x.quiet, visibility
-	})
-	if err != nil {
-		x.Fatal(err)
-	}
+	}))(x)
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.Run(ctx) }()

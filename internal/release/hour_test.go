@@ -105,11 +105,11 @@ func lookInBrowser(t *testing.T, address string, classes []string) {
 func TestAny(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{
-		"ok    Q1  queue orders (standard) reachable, 17 ms": true,
-		"FAIL  Q1  queue orders (standard) reachable, 17 ms": false,
-		"ok  Q1  queue orders (standard) reachable, x ms":    false,
+		"ok       Q1  queue orders (standard) reachable, 17 ms": true,
+		"FAIL     Q1  queue orders (standard) reachable, 17 ms": false,
+		"ok  Q1  queue orders (standard) reachable, x ms":       false,
 	} {
-		if got := pattern("ok    Q1  queue orders (standard) reachable, 2 ms", true).MatchString(line); got != want {
+		if got := pattern("ok       Q1  queue orders (standard) reachable, 2 ms", true).MatchString(line); got != want {
 			t.Errorf("%q: %t, want %t", line, got, want)
 		}
 	}

@@ -4,7 +4,9 @@ package release
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -147,10 +149,18 @@ func TestInstallSeesBrokenRequires(t *testing.T) {
 	}
 }
 
+// copiedTree returns a copy of what git has or would add of the repository, with its changes. A tree without a repository is copied as it
+// is, but for build output.
 func copiedTree(t *testing.T) string {
 	t.Helper()
 	tree := t.TempDir()
-	must.Do(t, copyTree(tree, repository))
+	list := `git -c safe.directory='*' ls-files -z --cached --others --exclude-standard` // in a container it is another user's
+	if _, err := os.Stat(filepath.Join(repository, ".git")); errors.Is(err, fs.ErrNotExist) {
+		list = `find . -type f -not -regex '.*/\(bin\|dist\|\.aws-sam\|node_modules\)/.*' -print0`
+	}
+	cmd := exec.Command("bash", "-o", "pipefail", "-c", list+` | tar --null --ignore-failed-read -chT - | tar -xC "$0"`, tree)
+	cmd.Dir = repository
+	must.Get(output(cmd))(t)
 	return tree
 }
 
@@ -205,7 +215,7 @@ func newConsumer(t *testing.T, tree, version string) consumer {
 // publish adds a version to the proxy. When the test ends it is taken out of the user's cache.
 func (c consumer) publish(t *testing.T, tree string, m module, version string) {
 	t.Helper()
-	must.Do(t, writeModule(c.proxy, tree, m, version))
+	writeModule(t, c.proxy, tree, m, version)
 	t.Cleanup(func() {
 		name := must.Get(modversion.EscapePath(m.path))(t)
 		files := must.Get(filepath.Glob(filepath.Join(c.cache, "cache/download", name, "@v", version+".*")))(t)
@@ -225,37 +235,21 @@ func (c consumer) another(t *testing.T) consumer {
 }
 
 // writeModule adds version of m to the module proxy in the folder proxy.
-func writeModule(proxy, tree string, m module, version string) error {
-	escaped, err := modversion.EscapePath(m.path)
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(proxy, escaped, "@v")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	goMod, err := os.ReadFile(filepath.Join(tree, m.dir, "go.mod"))
-	if err != nil {
-		return err
-	}
-	file, err := os.Create(filepath.Join(dir, version+".zip"))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err := zip.CreateFromDir(file, modversion.Version{Path: m.path, Version: version}, filepath.Join(tree, m.dir)); err != nil {
-		return err
-	}
+func writeModule(t *testing.T, proxy, tree string, m module, version string) {
+	t.Helper()
+	dir := filepath.Join(proxy, must.Get(modversion.EscapePath(m.path))(t), "@v")
+	must.Do(t, os.MkdirAll(dir, 0o755))
+	goMod := must.Get(os.ReadFile(filepath.Join(tree, m.dir, "go.mod")))(t)
+	file := must.Get(os.Create(filepath.Join(dir, version+".zip")))(t)
+	must.Do(t, zip.CreateFromDir(file, modversion.Version{Path: m.path, Version: version}, filepath.Join(tree, m.dir)))
+	must.Do(t, file.Close())
 	for name, text := range map[string]string{
 		"list":            version + "\n",
 		version + ".info": fmt.Sprintf(`{"Version":%q,"Time":%q}`, version, time.Now().UTC().Format(time.RFC3339)),
 		version + ".mod":  string(goMod),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return err
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	return file.Close()
 }
 
 // run runs the go command in the consumer.

@@ -79,6 +79,8 @@ check_version
 if [ -n "$last" ]; then compare; else echo "there is no tag to compare with"; fi
 prepare "$version"
 tags=$(published | sed "s#\$#/$version#; s#^\./##")
+# GitHub starts no workflow for a push of more than three tags: the one that the workflow is for is pushed alone, when it finds the others.
+# https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#push
 cat <<END
 
 The go.mod files are prepared. What remains, after a look at git diff:
@@ -86,5 +88,6 @@ The go.mod files are prepared. What remains, after a look at git diff:
   git commit -am 'release $version'
 $(sed 's/^/  git tag /' <<<"$tags")
   git revert --no-edit HEAD
-  git push --atomic origin main $(echo $tags)
+  git push --atomic origin main $(grep -vx "$version" <<<"$tags" | xargs)
+  git push origin $version
 END

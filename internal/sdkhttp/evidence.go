@@ -59,6 +59,15 @@ func Unsent(err error) bool {
 	return ok && !e.sent
 }
 
+// Cure says what to do where a client could not send a request, by its Region.
+func Cure(region string) string {
+	if region == "" {
+		return "the client has no Region: set AWS_REGION"
+	}
+	return "check the credentials (the SDK tries the environment, AWS_PROFILE and the files in ~/.aws, a web identity, the container's role, the instance's role: " +
+		"https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html), and the endpoint (AWS_REGION, AWS_ENDPOINT_URL)"
+}
+
 // Answered reports that err is the service's own answer. It is false for a call without [Evidence], of a client that does not pass
 // options on: then it is not known.
 func Answered(err error) bool {

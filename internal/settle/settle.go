@@ -108,69 +108,71 @@ type settlement struct {
 
 	mu      sync.Mutex
 	settled bool
-	key     string // for the copy in the dead-letter queue
-	known   string // of the event
-	record  string // the key of its record, which only a key function knows
+	facts   facts
 	later   []func(deadLettered bool)
 }
 
-// KeepKey tells the host the event's key where a copy of the message would not have it by itself: one that middleware made
-// of what the copy does not keep. The host writes it into the copy for the dead-letter queue. The first key counts, that of
-// the outermost middleware. It does nothing where ctx is not from a host.
-func KeepKey(ctx context.Context, key string) {
+// facts are what a host and middleware tell each other. The first of each counts, that of the outermost middleware.
+type facts struct {
+	message     string // its ID
+	kept        string // the key of its event, for the copy in the dead-letter queue
+	event       string // the key of its event
+	record      string // the key of its record, which only a key function knows
+	concurrency int    // of the host
+}
+
+// tell does nothing where ctx is not from a host.
+func tell(ctx context.Context, f facts) {
 	s, ok := ctx.Value(settlementKey{}).(*settlement)
 	if !ok {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.key, s.known = cmp.Or(s.key, key), cmp.Or(s.known, key)
+	s.facts = facts{
+		cmp.Or(s.facts.message, f.message), cmp.Or(s.facts.kept, f.kept), cmp.Or(s.facts.event, f.event), cmp.Or(s.facts.record, f.record),
+		cmp.Or(s.facts.concurrency, f.concurrency),
+	}
 }
+
+func told(ctx context.Context) facts {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return facts{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.facts
+}
+
+// RunsAtOnce tells middleware how many handlers the host runs at once at most.
+func RunsAtOnce(ctx context.Context, n int) { tell(ctx, facts{concurrency: n}) }
+
+// Concurrency returns the number of [RunsAtOnce], or 0.
+func Concurrency(ctx context.Context) int { return told(ctx).concurrency }
+
+// ShowMessage has [MessageID] return a message's ID: for log lines about its record.
+func ShowMessage(ctx context.Context, id string) { tell(ctx, facts{message: id}) }
+
+// MessageID returns the ID of [ShowMessage], or "". ctx is that of New, or derived from it.
+func MessageID(ctx context.Context) string { return told(ctx).message }
+
+// KeepKey tells the host the event's key where a copy of the message would not have it by itself: one that middleware made
+// of what the copy does not keep. The host writes it into the copy for the dead-letter queue.
+func KeepKey(ctx context.Context, key string) { tell(ctx, facts{kept: key, event: key}) }
 
 // KeptKey returns the key of [KeepKey], or "". ctx is that of New.
-func KeptKey(ctx context.Context) string {
-	s, ok := ctx.Value(settlementKey{}).(*settlement)
-	if !ok {
-		return ""
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.key
-}
+func KeptKey(ctx context.Context) string { return told(ctx).kept }
 
 // ShowKey tells the host the event's key where [KeepKey] does not, because a key function finds it in the copy: for those who look
-// at what runs, and with its record's key for those who look into the dead-letter queue without the function. The first one counts.
-func ShowKey(ctx context.Context, key, record string) {
-	s, ok := ctx.Value(settlementKey{}).(*settlement)
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known, s.record = cmp.Or(s.known, key), cmp.Or(s.record, record)
-}
+// at what runs, and with its record's key for those who look into the dead-letter queue without the function.
+func ShowKey(ctx context.Context, key, record string) { tell(ctx, facts{event: key, record: record}) }
 
 // RecordKey returns the record's key of [ShowKey], or "". ctx is that of New.
-func RecordKey(ctx context.Context) string {
-	s, ok := ctx.Value(settlementKey{}).(*settlement)
-	if !ok {
-		return ""
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.record
-}
+func RecordKey(ctx context.Context) string { return told(ctx).record }
 
 // KnownKey returns the first key of [KeepKey] and [ShowKey], or "". ctx is that of New.
-func KnownKey(ctx context.Context) string {
-	s, ok := ctx.Value(settlementKey{}).(*settlement)
-	if !ok {
-		return ""
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known
-}
+func KnownKey(ctx context.Context) string { return told(ctx).event }
 
 func (s *settlement) add(f func(bool)) bool {
 	s.mu.Lock()

@@ -68,6 +68,7 @@ var Fields = []Field{
 	{"consumer", "StoreErrors", "store_errors", Counter, "Store calls that failed."},
 	{"consumer", "ForeignWriters", "foreign_writers", Counter, "Deliveries whose record a program wrote that does not check ownership."},
 	{"consumer", "CacheHits", "cache_hits", Counter, "Duplicates that were decided without a request."},
+	{"consumer", "Connections", "connections", Gauge, "The limit of the store's pool of connections. 0: none."},
 	{"consumer", "KeySources.Attribute", "key_sources_attribute", Counter, "Keys of the attribute event-key, or of event-id with event-source."},
 	{"consumer", "KeySources.EventID", "key_sources_event_id", Counter, "Keys of the queue's ARN and the attribute event-id: another one in another queue."},
 	{"consumer", "KeySources.CloudEvents", "key_sources_cloud_events", Counter, "Keys of a CloudEvents source and id."},

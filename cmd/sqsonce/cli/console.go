@@ -226,6 +226,7 @@ func (p *pages) doctor(ctx context.Context, q console.Queue, own consoleFlags) [
 		SQS: s.sqs, DynamoDB: s.dynamo, Lambda: s.lambda, IAM: s.iam, CloudWatch: s.cloudwatch, STS: s.sts, HTTP: http.DefaultClient,
 	}, doctor.Deployment{
 		QueueURL: q.URL, Function: own.function, Table: f.table, Consumer: f.consumer, Workers: own.workers, Retention: time.Duration(f.retention),
+		Store: p.sub(io.Discard, io.Discard).storeCheck(),
 	})
 }
 

@@ -32,11 +32,11 @@ that you name by flags. docs/operating.md describes each check.
 It changes nothing and receives no message. With --probe it also makes calls that cannot succeed: run it with the role's own
 credentials. DynamoDB bills two write units for them. With --worker it asks the workers twice, 2 s apart.
 
-A finding is ok, warn, FAIL or skip. A check that could not look, for example without a permission, is a skip and never ok. Lines in a
-pipe: verdict, check, text, fix.
+A finding is ok, warn, FAIL, unknown or skip. A check that could not look, for example without a permission or a connection, is
+unknown and never ok. Lines in a pipe: verdict, check, text, fix.
 
-Exit codes: 3 if a check is a FAIL, or with --strict a warn. If no check of the deployment could look: 6 if permissions are missing,
-else 1. Otherwise 0. Checks of the caller and the clock (I1, C1, C2) don't count. Look at the number of skips.`,
+Exit codes: 3 if a check is a FAIL, or with --strict a warn. Otherwise, if a check could not look or saw only a part: 6 if permissions
+are missing, else 4. Otherwise 0.`,
 		`  sqsonce doctor --queue orders --function billing --table dedup
   sqsonce doctor --queue orders --table dedup --worker http://billing:8080 --strict --json`,
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.diagnose(ctx, f) })
@@ -57,18 +57,23 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 		Function: f.function, Table: a.flags.table, Consumer: a.flags.consumer, Role: f.role, Workers: f.workers, Retention: a.flags.retention.orDefault(),
 		LongestHandler: time.Duration(f.longest), AllOrNothing: f.allOrNothing, Probe: f.probe,
 	}
-	if a.opts.Store != nil {
+	if d.Store = a.storeCheck(); d.Store != nil {
 		d.Table = "" // SQSONCE_TABLE: the records are elsewhere
 	}
 	inAWS := cmp.Or(a.flags.queue, d.Function, d.Table, d.Role) != ""
 	switch {
-	case !inAWS && len(d.Workers) == 0:
-		return fail(exitUsage, "nothing to check: set --queue, --function, --table, --role or --worker")
+	case !inAWS && len(d.Workers) == 0 && d.Store == nil:
+		return fail(exitUsage, "nothing to check: set --queue, --function, --table, --store, --role or --worker")
 	case d.Retention < 0 || d.LongestHandler < 0:
 		return fail(exitUsage, "--retention and --longest-handler must not be negative")
 	}
 	if err := (&fleet.Fleet{Targets: d.Workers}).Check(); err != nil {
 		return err
+	}
+	if a.flags.store != "" {
+		if _, err := a.openStore(ctx); err != nil { // its URL; it connects later
+			return err
+		}
 	}
 	clients := doctor.Clients{HTTP: a.http}
 	s, err := a.connect(ctx)
@@ -133,6 +138,7 @@ type diagnosis struct {
 	OK       int              `json:"ok"`
 	Warnings int              `json:"warnings"`
 	Failures int              `json:"failures"`
+	Unknown  int              `json:"unknown"`
 	Skipped  int              `json:"skipped"`
 }
 
@@ -145,6 +151,8 @@ func (r *diagnosis) count() {
 			r.Warnings++
 		case doctor.Fail:
 			r.Failures++
+		case doctor.Unknown:
+			r.Unknown++
 		default:
 			r.Skipped++
 		}
@@ -158,7 +166,7 @@ func (r *diagnosis) summary() string {
 		}
 		return fmt.Sprintf("%d %ss", n, what)
 	}
-	return fmt.Sprintf("%d ok, %s, %s, %d skipped", r.OK, several(r.Warnings, "warning"), several(r.Failures, "failure"), r.Skipped)
+	return fmt.Sprintf("%d ok, %s, %s, %d unknown", r.OK, several(r.Warnings, "warning"), several(r.Failures, "failure"), r.Unknown)
 }
 
 // exit returns an error where the findings have an exit code.
@@ -166,18 +174,11 @@ func (r *diagnosis) exit(strict bool) error {
 	if r.Failures > 0 || strict && r.Warnings > 0 {
 		return &exitError{code: exitFound}
 	}
-	blind, code := true, exitFailed
-	for _, f := range r.Findings {
-		if slices.Contains([]string{"I1", "C1", "C2"}, f.ID) { // known of any caller
-			continue
-		}
-		blind = blind && f.Verdict == doctor.Skip
-		if f.Denied {
-			code = exitDenied
-		}
-	}
-	if blind {
-		return fail(code, "no check of the deployment could look")
+	switch missed := func(f doctor.Finding) bool { return f.Missed }; {
+	case slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Denied }):
+		return fail(exitDenied, "not all was seen: permissions are missing")
+	case slices.ContainsFunc(r.Findings, missed):
+		return fail(exitPart, "not all was seen")
 	}
 	return nil
 }
@@ -187,9 +188,9 @@ func (a *app) printFinding(f doctor.Finding) error {
 	text, fix := escaped(f.Text), escaped(f.Fix)
 	line := strings.Join([]string{string(f.Verdict), f.ID, text, fix}, "\t")
 	if a.width > 0 {
-		line = fmt.Sprintf("%-4s  %-2s  %s", f.Verdict, f.ID, text)
+		line = fmt.Sprintf("%-7s  %-2s  %s", f.Verdict, f.ID, text)
 		if fix != "" {
-			line += "\n          fix: " + fix
+			line += "\n             fix: " + fix
 		}
 	}
 	if _, err := fmt.Fprintln(a.out, line); err != nil {

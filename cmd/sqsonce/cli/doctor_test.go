@@ -23,7 +23,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -69,15 +71,15 @@ func TestDoctorExitCodes(t *testing.T) {
 		says   string // standard error
 		shows  string // standard output
 	}{
-		"all is ok":         {args: "--queue orders --function billing --table dedup --strict", says: " ok, 0 warnings, 0 failures, 0 skipped"},
+		"all is ok":         {args: "--queue orders --function billing --table dedup --strict", says: " ok, 0 warnings, 0 failures, 0 unknown"},
 		"a warning":         {change: warned, args: "--table dedup", says: "1 warning, 0 failures", shows: "warn\tT4\t"},
 		"a warning, strict": {change: warned, args: "--table dedup --strict", code: exitFound, says: "1 warning, 0 failures", shows: "warn\tT4\t"},
 		"a failure":         {change: (*world).noTTL, args: "--table dedup", code: exitFound, says: "0 warnings, 1 failure,", shows: "FAIL\tT2\t"},
-		"one is skipped":    {change: func(w *world) { w.stack.MemDynamoDB().Set(denyDynamo("DescribeContinuousBackups")) }, args: "--table dedup --strict", says: "1 skipped", shows: "skip\tT3\tdynamodb:DescribeContinuousBackups is denied\t\n"},
-		"all are denied":    {change: func(w *world) { w.stack.MemDynamoDB().Set(denyDynamo("")) }, args: "--table dedup", code: exitDenied, says: "5 skipped\nsqsonce: no check of the deployment could look"},
+		"one is unknown":    {change: func(w *world) { w.stack.MemDynamoDB().Set(denyDynamo("DescribeContinuousBackups")) }, args: "--table dedup --strict", code: exitDenied, says: "1 unknown", shows: "unknown\tT3\tdynamodb:DescribeContinuousBackups is denied\t\n"},
+		"all are denied":    {change: func(w *world) { w.stack.MemDynamoDB().Set(denyDynamo("")) }, args: "--table dedup", code: exitDenied, says: "5 unknown\nsqsonce: not all was seen: permissions are missing"},
 		"nothing answers": {change: func(w *world) {
 			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Do: fault.Error, Code: "ValidationException"}}})
-		}, args: "--table dedup", code: exitFailed, says: "no check of the deployment could look"},
+		}, args: "--table dedup", code: exitPart, says: "not all was seen"},
 		"nothing is named":   {code: exitUsage, says: "set --queue, --function"},
 		"negative":           {args: "--table dedup --longest-handler -3s", code: exitUsage, says: "--longest-handler must not be negative"},
 		"negative retention": {args: "--table dedup --retention -3s", code: exitUsage, says: "must not be negative"},
@@ -86,25 +88,33 @@ func TestDoctorExitCodes(t *testing.T) {
 		"another Region":     {args: "--queue arn:aws:sqs:eu-west-1:000000000000:orders", code: exitFound, shows: "FAIL\tQ1\tqueue arn:aws:sqs:eu-west-1:000000000000:orders is in eu-west-1"},
 		"the URL is denied": {change: func(w *world) {
 			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Do: fault.Error, Code: "AccessDenied"}}})
-		}, args: "--queue orders", code: exitDenied, shows: "skip\tQ1\tsqs:GetQueueUrl is denied\t\n"},
+		}, args: "--queue orders", code: exitDenied, shows: "unknown\tQ1\tsqs:GetQueueUrl is denied\t\n"},
 		"no connection": {change: func(w *world) {
 			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Do: fault.Reset}}})
 		}, args: "--queue orders --function billing", code: exitFound, says: "1 failure", shows: "FAIL\tQ1\tqueue orders is not reachable: sqs does not answer at http"},
 		"a queue that has no URL": {change: func(w *world) {
 			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Do: fault.Error, Code: "ThrottlingException"}}})
-		}, args: "--queue orders --table dedup", says: " skipped", shows: "skip\tA1\tsqs:GetQueueUrl: Throttling"},
+		}, args: "--queue orders --table dedup", code: exitPart, says: " unknown", shows: "unknown\tA1\tsqs:GetQueueUrl: Throttling"},
 		"a URL that ends in a slash": {args: "--queue http://sqs.memory/000000000000/orders/", code: exitUsage, says: "must end in a queue's name"},
 		"by environment":             {change: func(w *world) { w.env["SQSONCE_TABLE"] = "dedup" }, says: " ok, 0 warnings", shows: "ok\tT1\t"},
 		"a store of its own": {change: func(w *world) {
 			w.env["SQSONCE_TABLE"] = "dedup"
-			w.opts.Store = func(context.Context) (Store, error) { return nil, errors.New("not asked") }
-		}, args: "--queue orders --function billing", says: " ok, 0 warnings, 0 failures, 0 skipped"},
+			w.opts.Store = func(context.Context) (Store, error) { return memstore.New(), nil }
+		}, args: "--queue orders --function billing", says: " ok, 0 warnings, 0 failures, 0 unknown", shows: "ok\tS1\t"},
+		"a store that refuses connections": {change: func(w *world) {
+			w.opts.Store = func(context.Context) (Store, error) { return nil, errors.New("connection refused") }
+		}, args: "--queue orders --strict", code: exitPart, says: "1 unknown", shows: "unknown\tS1\tcould not look: connection refused\t\n"},
+		"a store that cannot be used": {change: func(w *world) {
+			w.opts.Store = func(context.Context) (Store, error) {
+				return nil, fmt.Errorf("%w: it evicts", sqsonce.ErrMisconfigured)
+			}
+		}, code: exitFound, shows: "FAIL\tS1\tthe store cannot be used: "},
 		"not connected":       {change: func(w *world) { w.noAWS = fail(exitDenied, "no credentials") }, args: "--table dedup", code: exitDenied, says: "no credentials"},
 		"workers without AWS": {change: func(w *world) { w.noAWS = fail(exitDenied, "no credentials") }, args: "--worker http://one", code: exitFound, says: "AWS is not asked: no credentials", shows: "FAIL\tW1\tno answer from http://one (connection refused)"},
 		"it takes too long": {change: func(w *world) {
 			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Do: fault.Delay, Delay: 5 * time.Second}}})
 		}, args: "--table dedup --timeout 2s", code: exitFailed, says: "deadline"},
-		"the probe is no policy": {args: "--queue orders --table dedup --probe", says: "0 failures, 2 skipped", shows: "ok\tI3\tthe caller has sqs:DeleteMessage on queue orders\t\n"},
+		"the probe is no policy": {args: "--queue orders --table dedup --probe", says: "0 failures, 0 unknown", shows: "ok\tI3\tthe caller has sqs:DeleteMessage on queue orders\t\n"},
 	} {
 		run(t, name, func(w *world) {
 			w.deploy()
@@ -153,7 +163,7 @@ func TestDoctorEscapes(t *testing.T) {
 		}
 		got := w.run("doctor", "--worker", "http://one", "--json")
 		var v diagnosis
-		if err := json.Unmarshal([]byte(got.out), &v); err != nil || strings.Count(got.out, "\n") != 1 || v.V != 1 || v.Failures != 1 || len(v.Findings) != v.OK+v.Warnings+v.Failures+v.Skipped {
+		if err := json.Unmarshal([]byte(got.out), &v); err != nil || strings.Count(got.out, "\n") != 1 || v.V != 1 || v.Failures != 1 || len(v.Findings) != v.OK+v.Warnings+v.Failures+v.Unknown+v.Skipped {
 			t.Errorf("%v: %s", err, got.out)
 		}
 	})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 
@@ -39,6 +40,24 @@ func (a *app) newStore(ctx context.Context) (Store, error) {
 		return nil, err
 	}
 	return dynamostore.New(s.dynamo, a.flags.table)
+}
+
+// storeCheck asks a store that is no table whether it can be used; nil: the records are in a table, or nobody said where.
+func (a *app) storeCheck() func(context.Context) error {
+	if a.opts.Store == nil && a.flags.store == "" {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		store, err := a.openStore(ctx)
+		if err != nil {
+			return err
+		}
+		checked, ok := store.(interface{ Check(context.Context) error })
+		if !ok {
+			return errors.New("the store has no method Check")
+		}
+		return checked.Check(ctx)
+	}
 }
 
 const storeFlag = "--store"

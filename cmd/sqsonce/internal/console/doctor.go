@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// doctorTimeout ends an examination: what it could not look at by then are skips.
+	// doctorTimeout ends an examination: what it could not look at by then is unknown.
 	doctorTimeout = 2 * time.Minute
 	// doctorWait is how long its answer is awaited before the page is shown without it.
 	doctorWait = 20 * time.Second
@@ -88,7 +88,7 @@ type examination struct {
 }
 
 // gravity is the order of findings: what must be mended comes first.
-var gravity = []doctor.Verdict{doctor.Fail, doctor.Warn, doctor.Skip, doctor.OK}
+var gravity = []doctor.Verdict{doctor.Fail, doctor.Warn, doctor.Unknown, doctor.OK}
 
 // Sorted returns the findings, the gravest first.
 func (e examination) Sorted() []doctor.Finding {

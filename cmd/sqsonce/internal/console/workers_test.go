@@ -111,7 +111,7 @@ func TestDoctor(t *testing.T) {
 				return nil
 			}
 			return []doctor.Finding{
-				{ID: "Q1", Verdict: doctor.OK, Text: "reachable"}, {ID: "T3", Verdict: doctor.Skip, Text: "denied"},
+				{ID: "Q1", Verdict: doctor.OK, Text: "reachable"}, {ID: "T3", Verdict: doctor.Unknown, Text: "denied"},
 				{ID: "L2", Verdict: doctor.Fail, Text: "no <b>ReportBatchItemFailures", Fix: "aws lambda update " + q.Name}, {ID: "Q4", Verdict: doctor.Warn, Text: "4 d"},
 			}
 		}
@@ -121,12 +121,12 @@ func TestDoctor(t *testing.T) {
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/doctor#doctor-0" {
 		t.Errorf("got %d to %s", w.Code, w.Header().Get("Location"))
 	}
-	body := f.has("/doctor", "1 FAIL, 1 warn, 1 skip, 1 ok", "As of ", "no &lt;b&gt;ReportBatchItemFailures", "aws lambda update orders", "Not examined yet")
+	body := f.has("/doctor", "1 FAIL, 1 warn, 1 unknown, 1 ok", "As of ", "no &lt;b&gt;ReportBatchItemFailures", "aws lambda update orders", "Not examined yet")
 	if fail, warn, skip, ok := strings.Index(body, ">L2<"), strings.Index(body, ">Q4<"), strings.Index(body, ">T3<"), strings.Index(body, ">Q1<"); fail > warn || warn > skip || skip > ok {
 		t.Error("what must be mended is not the first")
 	}
 	f.post("/doctor", "queue=jobs.fifo")
-	f.has("/doctor", "0 FAIL, 0 warn, 0 skip, 0 ok", "No check applies")
+	f.has("/doctor", "0 FAIL, 0 warn, 0 unknown, 0 ok", "No check applies")
 	for form, want := range map[string]int{"queue=none": 404, "": 404, "queue=%zz": 400} {
 		if w := f.post("/doctor", form); w.Code != want {
 			t.Errorf("%q: got %d, want %d", form, w.Code, want)
@@ -143,7 +143,7 @@ func TestDoctorIsBounded(t *testing.T) {
 				most.Store(max(most.Load(), running.Add(1)))
 				defer running.Add(-1)
 				<-ctx.Done()
-				return []doctor.Finding{{ID: "Q1", Verdict: doctor.Skip, Text: "could not look"}}
+				return []doctor.Finding{{ID: "Q1", Verdict: doctor.Unknown, Text: "could not look"}}
 			}
 		})
 		begun := time.Now()

@@ -60,7 +60,7 @@ func TestNoAnswer(t *testing.T) {
 			"Q6": "lambda does not answer: nothing within 10s", "Q7": "lambda does not answer", "L1": "lambda does not answer",
 			"A1": "cloudwatch does not answer",
 		} {
-			if f := found[id]; f.Verdict != Skip || !strings.Contains(f.Text, text) {
+			if f := found[id]; f.Verdict != Unknown || !strings.Contains(f.Text, text) {
 				t.Errorf("%s", f)
 			}
 		}
@@ -68,7 +68,7 @@ func TestNoAnswer(t *testing.T) {
 		a.clients.SQS = silent.SQS
 		start = time.Now()
 		for id, f := range a.examine(queueSideChecks()...) {
-			if f.Verdict != Skip && (id != "Q1" || f.Verdict != Fail) || !strings.Contains(f.Text, "sqs does not answer") {
+			if f.Verdict != Unknown && (id != "Q1" || f.Verdict != Fail) || !strings.Contains(f.Text, "sqs does not answer") {
 				t.Errorf("%s", f)
 			}
 		}
@@ -118,7 +118,7 @@ func TestNoConnection(t *testing.T) {
 		}).Lambda
 		start := time.Now()
 		found := a.examine(queueSideChecks()...)
-		if f := found["L2"]; f.Verdict != Skip || !strings.Contains(f.Text, "connection refused") {
+		if f := found["L2"]; f.Verdict != Unknown || !strings.Contains(f.Text, "connection refused") {
 			t.Errorf("%s", f)
 		}
 		if n := asked.Load(); n != 3 { // the SDK's tries of one call
@@ -141,20 +141,20 @@ func TestSlowPages(t *testing.T) {
 		})
 		start := time.Now()
 		f := a.examine(queueSideChecks()...)["A1"]
-		if took := time.Since(start); f.Verdict != Skip || took > questionTimeout+callTimeout {
+		if took := time.Since(start); f.Verdict != Unknown || took > questionTimeout+callTimeout {
 			t.Errorf("%s after %v", f, took)
 		}
 	})
 }
 
-// A check that panics is skipped, with each of its IDs, and the others are made.
+// A check that panics is unknown, with each of its IDs, and the others are made.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	found := examine(t.Context(), &examination{}, []check{
+	found := examine(t.Context(), &examination{Deployment: Deployment{Table: "dedup"}}, []check{
 		{[]string{"X1", "X2"}, func(context.Context, *examination) []Finding { panic("boom") }},
 		{[]string{"X3"}, func(context.Context, *examination) []Finding { return []Finding{{ID: "X3", Verdict: OK}} }},
 	})
-	if len(found) != 3 || found[0].Verdict != Skip || found[1].ID != "X2" || !strings.Contains(found[1].Text,
+	if len(found) != 3 || found[0].Verdict != Unknown || found[1].ID != "X2" || !strings.Contains(found[1].Text,
 		"the check panicked: boom") || found[2].Verdict != OK {
 		t.Errorf("%v", found)
 	}
@@ -173,7 +173,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A queue that is named and has no URL is a finding, and what needs it is a skip that says why.
+// A queue that is named and has no URL is a finding, and what needs it is unknown and says why.
 func TestNoQueue(t *testing.T) {
 	t.Parallel()
 	refused := func(*http.Request) (*http.Response, error) {
@@ -190,7 +190,7 @@ func TestNoQueue(t *testing.T) {
 		text    string
 	}{
 		"refused":   {away, Fail, "queue orders is not reachable: sqs does not answer at https://sqs.us-east-1.amazonaws.com: connect: connection refused"},
-		"throttled": {busy, Skip, "sqs:GetQueueUrl: ThrottlingException"},
+		"throttled": {busy, Unknown, "sqs:GetQueueUrl: ThrottlingException"},
 		"no answer": {errors.New("the answer has no URL"), Fail, "not reachable: could not look: the answer has no URL"},
 		"missing":   {&NoSuchQueue{errors.New("there is no queue orders")}, Fail, "there is no queue orders"},
 	} {
@@ -199,7 +199,7 @@ func TestNoQueue(t *testing.T) {
 			a.sqs.calls = nil
 			found := a.examine(queueSideChecks()...)
 			for _, id := range []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "L1", "L2", "L3", "L4", "A1"} {
-				verdict, text := Skip, reason(test.err)
+				verdict, text := Unknown, reason(test.err)
 				if id == "Q1" {
 					verdict, text = test.verdict, test.text
 				}
@@ -232,7 +232,7 @@ func TestNotAWS(t *testing.T) {
 				})
 				start := time.Now()
 				for id, f := range a.examine() {
-					if f.Verdict != Skip && (id != "Q1" || f.Verdict != Fail) && (id[0] != 'C' || body != "" && body != "{}" || status != 200) {
+					if f.Verdict != Unknown && (id != "Q1" || f.Verdict != Fail) && (id[0] != 'C' || body != "" && body != "{}" || status != 200) {
 						t.Errorf("%s", f)
 					}
 				}

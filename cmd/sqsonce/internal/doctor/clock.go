@@ -108,7 +108,7 @@ func checkClock(ctx context.Context, e *examination) []Finding {
 		Text: fmt.Sprintf("%s answers in %s: the median of %d requests", service, trips[len(trips)/2].Round(100*time.Microsecond), len(trips)),
 	}
 	if len(aheads) == 0 {
-		return []Finding{{ID: "C1", Verdict: Skip, Text: fmt.Sprintf("could not look: the answers of %s have no Date", service)}, latency}
+		return []Finding{{ID: "C1", Verdict: Unknown, Text: fmt.Sprintf("could not look: the answers of %s have no Date", service)}, latency}
 	}
 	return []Finding{clockFinding(service, aheads), latency}
 }

@@ -62,7 +62,7 @@ func (d *defect) run(t *testing.T) {
 	for id, f := range found {
 		switch {
 		case id == d.id:
-		case f.Verdict == OK, f.Verdict == Skip && slices.Contains(d.also, id):
+		case f.Verdict == OK, f.Verdict == Unknown && slices.Contains(d.also, id):
 		default:
 			t.Errorf("beside it: %s", f)
 		}
@@ -135,8 +135,8 @@ func TestClock(t *testing.T) {
 		"nearly":       {elsewhere{ahead: 238 * time.Second}, Warn, "behind"},
 		"far ahead":    {elsewhere{ahead: -10 * time.Minute}, Fail, "ahead of that of SQS: AWS refuses"},
 		"far behind":   {elsewhere{ahead: 10 * time.Minute}, Fail, "behind that of SQS: AWS refuses"},
-		"no Date":      {elsewhere{drop: true}, Skip, "have no Date"},
-		"from a cache": {elsewhere{ahead: -time.Hour, age: true}, Skip, "have no Date"},
+		"no Date":      {elsewhere{drop: true}, Unknown, "have no Date"},
+		"from a cache": {elsewhere{ahead: -time.Hour, age: true}, Unknown, "have no Date"},
 	} {
 		run(t, name, func(a *account) {
 			a.through(&test.by)
@@ -184,7 +184,7 @@ func TestClockWithout(t *testing.T) {
 	a = healthy(t, "orders")
 	a.dynamodb.set("DescribeTable", func(any) (any, error) { return &dynamodb.DescribeTableOutput{}, nil })
 	a.deployment = Deployment{Table: "dedup"}
-	a.says("C1", Skip, "no HTTP response")
+	a.says("C1", Unknown, "no HTTP response")
 }
 
 func deniedPlan(op string) fault.Plan {

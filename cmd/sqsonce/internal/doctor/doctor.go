@@ -29,12 +29,13 @@ import (
 // Verdict is what a check came to.
 type Verdict string
 
-// The verdicts. A check that could not look is a Skip, never OK.
+// The verdicts. A check that could not look is Unknown, never OK.
 const (
-	OK   Verdict = "ok"
-	Warn Verdict = "warn"
-	Fail Verdict = "FAIL"
-	Skip Verdict = "skip"
+	OK      Verdict = "ok"
+	Warn    Verdict = "warn"
+	Fail    Verdict = "FAIL"
+	Unknown Verdict = "unknown"
+	Skip    Verdict = "skip" // never looked at: the text says what to use instead
 )
 
 // Finding is what a check found.
@@ -43,7 +44,8 @@ type Finding struct {
 	Verdict Verdict `json:"verdict"`
 	Text    string  `json:"text"`             // a sentence
 	Fix     string  `json:"fix,omitempty"`    // a command, or what else to do
-	Denied  bool    `json:"denied,omitempty"` // something was not seen for want of a permission
+	Missed  bool    `json:"missed,omitempty"` // something was not seen
+	Denied  bool    `json:"denied,omitempty"` // of that, for want of a permission
 }
 
 // Clients are AWS's, in one Region. One that is nil skips the checks that need it.
@@ -64,8 +66,9 @@ type Deployment struct {
 	Function string // name or ARN of the function behind an event source mapping
 	Table    string // of the records
 	Consumer string
-	Role     string   // ARN of the role of the consumer. Default: the function's
-	Workers  []string // as fleet.Fleet.Targets
+	Role     string                      // ARN of the role of the consumer. Default: the function's
+	Workers  []string                    // as fleet.Fleet.Targets
+	Store    func(context.Context) error // the check of the store that has the records in place of Table
 
 	Retention      time.Duration // of the consumer's records. Default: host.DefaultRetention
 	LongestHandler time.Duration
@@ -91,7 +94,7 @@ func checks() []check {
 }
 
 // Examine makes all checks that apply. A call of AWS takes callTimeout at most, and a service that has not answered is not
-// asked again. A check that panics is a Skip.
+// asked again. A check that panics is Unknown.
 func Examine(ctx context.Context, c Clients, d Deployment) []Finding {
 	return slices.Collect(Each(ctx, c, d))
 }
@@ -115,11 +118,11 @@ func each(ctx context.Context, e *examination, checks []check) iter.Seq[Finding]
 			if err := host.Recover(func() { found = check.look(ctx, e) }); err != nil {
 				found = nil
 				for _, id := range check.ids {
-					found = append(found, Finding{ID: id, Verdict: Skip, Text: "the check " + err.Error() + ": please report it"})
+					found = append(found, Finding{ID: id, Verdict: Unknown, Text: "the check " + err.Error() + ": please report it"})
 				}
 			}
 			for _, f := range found {
-				if !yield(f) {
+				if f.Missed = f.Missed || f.Verdict == Unknown; !yield(f) {
 					return
 				}
 			}
@@ -136,10 +139,12 @@ func (d *Deployment) has(id string) bool {
 		return d.Function != ""
 	case 'T':
 		return d.Table != ""
+	case 'S':
+		return d.Store != nil
 	case 'W':
 		return len(d.Workers) > 0
-	default:
-		return true
+	default: // of the caller and the clock
+		return d.QueueURL != "" || d.Function != "" || d.Table != "" || d.Role != ""
 	}
 }
 
@@ -215,7 +220,7 @@ func (e *examination) configuration(ctx context.Context) (*lambda.GetFunctionCon
 
 // unseen is the finding of a check that could not look.
 func unseen(id string, err error) Finding {
-	return Finding{ID: id, Verdict: Skip, Text: reason(err), Denied: awserr.Denied(err)}
+	return Finding{ID: id, Verdict: Unknown, Text: reason(err), Denied: awserr.Denied(err)}
 }
 
 // reason is why a question has no answer, with the action that was asked for.
@@ -266,11 +271,11 @@ func (r *report) miss(err error) {
 
 // finding is what was found. Only where nothing was, and all was seen, it is OK, with that text.
 func (r *report) finding(format string, args ...any) Finding {
-	f := Finding{ID: r.id, Verdict: r.verdict, Text: strings.Join(r.texts, "; "), Fix: joinFixes(r.fixes), Denied: r.denied}
+	f := Finding{ID: r.id, Verdict: r.verdict, Text: strings.Join(r.texts, "; "), Fix: joinFixes(r.fixes), Denied: r.denied, Missed: len(r.missed) > 0}
 	missed := strings.Join(r.missed, ", ")
 	switch {
 	case r.verdict == "" && missed != "":
-		f.Verdict, f.Text = Skip, missed
+		f.Verdict, f.Text = Unknown, missed
 	case r.verdict == "":
 		f.Verdict, f.Text = OK, fmt.Sprintf(format, args...)
 	case missed != "":

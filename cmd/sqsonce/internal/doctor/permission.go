@@ -82,7 +82,7 @@ func checkRole(ctx context.Context, e *examination) []Finding {
 	case err == nil && id.Service == "sts" && kind == "assumed-role":
 		name, _, _ = strings.Cut(name, "/")
 		return []Finding{{
-			ID: "I2", Verdict: Skip, Text: fmt.Sprintf("could not look: %s is a session of the role %s, and the ARN of the role itself is needed", role, name),
+			ID: "I2", Verdict: Unknown, Text: fmt.Sprintf("could not look: %s is a session of the role %s, and the ARN of the role itself is needed", role, name),
 			Fix: awsCommand("iam", "get-role", "--role-name", name, "--query", "Role.Arn", "--output", "text") + " prints what --role needs",
 		}}
 	case err != nil || id.Service != "iam" || kind != "role" || name == "":

@@ -66,19 +66,19 @@ func TestRoleUnseen(t *testing.T) {
 	t.Parallel()
 	a := healthy(t, "orders")
 	a.dynamodb.deny("DescribeTable")
-	a.says("I2", Skip, "dynamodb:DescribeTable is denied")
+	a.says("I2", Unknown, "dynamodb:DescribeTable is denied")
 	a.role.without("sqs:SendMessage")
 	a.says("I2", Fail, "not all was seen: dynamodb:DescribeTable is denied")
 	a.deployment = Deployment{Role: roleARN}
-	a.says("I2", Skip, "depends on --queue and --table")
+	a.says("I2", Unknown, "depends on --queue and --table")
 	a = healthy(t, "orders")
 	alter(a.sqs, func(o *sqs.GetQueueAttributesOutput) { o.Attributes["RedrivePolicy"] = "none" })
-	a.says("I2", Skip, "the redrive policy of orders cannot be read")
+	a.says("I2", Unknown, "the redrive policy of orders cannot be read")
 	alter(a.sqs, func(o *sqs.GetQueueAttributesOutput) { delete(o.Attributes, "RedrivePolicy") }) // Q2 has that
 	a.says("I2", OK, "the 8 actions")
 	a = healthy(t, "orders")
 	a.lambda.deny("GetFunctionConfiguration")
-	a.says("I2", Skip, "lambda:GetFunctionConfiguration is denied")
+	a.says("I2", Unknown, "lambda:GetFunctionConfiguration is denied")
 }
 
 // The actions are those of the table of docs/deploy.md, but for sqs:GetQueueUrl, which has a substitute.
@@ -180,7 +180,7 @@ func TestProbeVerdicts(t *testing.T) {
 		of(a).set(op, func(any) (any, error) {
 			return nil, &smithy.GenericAPIError{Code: "ValidationException", Message: "odd"}
 		})
-		if f := a.probes()[i]; f.Verdict != Skip || !strings.Contains(f.Text, "ValidationException: odd") {
+		if f := a.probes()[i]; f.Verdict != Unknown || !strings.Contains(f.Text, "ValidationException: odd") {
 			t.Error(f)
 		}
 	}
@@ -201,7 +201,7 @@ func TestProbeAnsweredByNothing(t *testing.T) {
 	})
 	found := a.probes()
 	for _, i := range []int{0, 2} {
-		if found[i].Verdict != Skip || !strings.Contains(found[i].Text, "cannot succeed") {
+		if found[i].Verdict != Unknown || !strings.Contains(found[i].Text, "cannot succeed") {
 			t.Error(found[i])
 		}
 	}

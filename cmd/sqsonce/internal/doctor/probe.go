@@ -120,7 +120,7 @@ func (a attempt) make(ctx context.Context) Finding {
 	case a.expected(err):
 		f.Verdict, f.Text = OK, fmt.Sprintf("the caller has %s on %s", a.action, a.on)
 	case err == nil:
-		f.Verdict, f.Text = Skip, fmt.Sprintf("could not look: %s on %s reports success for a call that cannot succeed, so it is not AWS", a.action, a.on)
+		f.Verdict, f.Text = Unknown, fmt.Sprintf("could not look: %s on %s reports success for a call that cannot succeed, so it is not AWS", a.action, a.on)
 	case awserr.Denied(err):
 		api, _ := errors.AsType[smithy.APIError](err)
 		f.Verdict, f.Text = Fail, fmt.Sprintf("the caller is denied %s on %s: %s", a.action, a.on, api.ErrorMessage())

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 )
 
@@ -20,7 +21,21 @@ func tableChecks() []check {
 	}
 	return []check{
 		one("T1", checkTable), one("T2", checkTTL), one("T3", checkBackups), one("T4", checkProtection), one("T5", checkCapacity),
+		one("S1", checkStore),
 	}
+}
+
+// checkStore is S1.
+func checkStore(ctx context.Context, e *examination) Finding {
+	r := report{id: "S1"}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := e.Store(ctx); errors.Is(err, sqsonce.ErrMisconfigured) {
+		r.fail("docs/stores.md, Set up and Permissions: the text names the problem", "the store cannot be used: %v", err)
+	} else {
+		r.miss(err)
+	}
+	return r.finding("the store can be used")
 }
 
 // described is the description of the table.

@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// A check that was not allowed to look is skipped, names the action, and no other check is less than ok.
+// A check that was not allowed to look is unknown, names the action, and no other check is less than ok.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	everything := []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "L1", "L2", "L3", "L4", "A1"}
@@ -67,8 +67,8 @@ func TestDenied(t *testing.T) {
 			for _, id := range slices.Sorted(maps.Keys(found)) {
 				f := found[id]
 				switch skipped := slices.Contains(test.skipped, id); {
-				case skipped && (f.Verdict != Skip || !strings.Contains(f.Text, test.text) || f.Fix != ""):
-					a.Errorf("got %s, want a skip with %q", f, test.text)
+				case skipped && (f.Verdict != Unknown || !strings.Contains(f.Text, test.text) || f.Fix != ""):
+					a.Errorf("got %s, want unknown with %q", f, test.text)
 				case !skipped && f.Verdict != OK:
 					a.Errorf("beside it: %s", f)
 				}
@@ -207,7 +207,7 @@ func TestEmptyAnswers(t *testing.T) {
 	})
 	alter(a.sqs, func(out *sqs.ListMessageMoveTasksOutput) { out.Results = append(out.Results, out.Results...) })
 	letters(1, day)(a)
-	want := map[string]Verdict{"Q4": Skip, "Q6": Fail, "Q7": Skip, "L1": Fail, "L2": Fail, "L3": Warn, "A1": Warn}
+	want := map[string]Verdict{"Q4": Unknown, "Q6": Fail, "Q7": Unknown, "L1": Fail, "L2": Fail, "L3": Warn, "A1": Warn}
 	for id, f := range a.examine(queueSideChecks()...) {
 		if f.Verdict != want[id] && (f.Verdict != OK || want[id] != "") || strings.Contains(f.Text, "panicked") {
 			t.Errorf("%s, want %q", f, want[id])
@@ -215,7 +215,7 @@ func TestEmptyAnswers(t *testing.T) {
 	}
 	alter(a.sqs, func(out *sqs.GetQueueAttributesOutput) { out.Attributes = nil })
 	for id, f := range a.examine(queueSideChecks()...) {
-		if f.Verdict != Skip && (id != "Q1" || f.Verdict != Fail) || strings.Contains(f.Text, "panicked") {
+		if f.Verdict != Unknown && (id != "Q1" || f.Verdict != Fail) || strings.Contains(f.Text, "panicked") {
 			t.Errorf("no attributes: %s", f)
 		}
 	}
@@ -243,17 +243,17 @@ func TestAnotherAccount(t *testing.T) {
 			found := a.examine(queueSideChecks()...)
 			want := map[string]Verdict{"Q3": OK, "Q4": Warn, "A1": OK}
 			if missing {
-				want["Q3"], want["Q4"] = Fail, Skip
+				want["Q3"], want["Q4"] = Fail, Unknown
 			}
 			if account == "999999999999" {
-				want = map[string]Verdict{"Q3": OK, "Q4": Skip, "A1": Skip}
+				want = map[string]Verdict{"Q3": OK, "Q4": Unknown, "A1": Unknown}
 				if missing {
-					want["Q3"] = Skip
+					want["Q3"] = Unknown
 				}
 			}
 			for id, verdict := range want {
 				f := found[id]
-				if f.Verdict != verdict || verdict == Skip && (f.Fix != "" || !missing && !strings.Contains(f.Text, "of account 000000000000 cannot be seen")) {
+				if f.Verdict != verdict || verdict == Unknown && (f.Fix != "" || !missing && !strings.Contains(f.Text, "of account 000000000000 cannot be seen")) {
 					t.Errorf("credentials of %q, missing %t: %s, want %s", account, missing, f, verdict)
 				}
 			}
@@ -270,13 +270,14 @@ func TestCalls(t *testing.T) {
 		for _, f := range []*fake{a.sqs, a.dynamodb, a.lambda, a.iam, a.cloudwatch, a.sts} {
 			f.calls = nil
 		}
-		a.examine(queueSideChecks()...)
+		a.examine(slices.Concat(queueSideChecks(), tableChecks(), permissionChecks())...)
 		for f, want := range map[*fake]map[string]int{
 			a.sqs:        {"GetQueueAttributes": 2, "ListMessageMoveTasks": 1},
 			a.lambda:     {"ListEventSourceMappings": 2, "GetFunctionConfiguration": 1, "GetFunctionConcurrency": 1},
 			a.cloudwatch: {"GetMetricData": 1, "DescribeAlarms": 1},
 			a.sts:        {"GetCallerIdentity": 1},
-			a.iam:        {}, a.dynamodb: {},
+			a.iam:        {"SimulatePrincipalPolicy": 9},
+			a.dynamodb:   {"DescribeTable": 1, "DescribeTimeToLive": 1, "DescribeContinuousBackups": 1},
 		} {
 			got := map[string]int{}
 			for _, c := range f.calls {

@@ -21,6 +21,8 @@ const (
 	unanswered     = "unanswered"
 	messageIDKeys  = "key_sources_message_id"
 	foreignWriters = "foreign_writers"
+	connections    = "connections"
+	runsAtOnce     = "concurrency"
 )
 
 // betweenReads is the time between the two reads that show what grows.
@@ -53,7 +55,7 @@ func checkWorkers(ctx context.Context, e *examination) []Finding {
 	return []Finding{
 		ready.finding("%d of %d processes answer, with %d workers that are ready, and no handler is stuck", len(second), len(second), workersOf(second)),
 		growing.finding("no receive without an answer and no lease lost within %s", betweenReads),
-		settings.finding("no key is a message ID, no other program writes the records, and each message whose handler runs is hidden"),
+		settings.finding("no key is a message ID, no other program writes the records, no pool is too small, and each message whose handler runs is hidden"),
 	}
 }
 
@@ -169,7 +171,7 @@ func lookAtGrowth(r *report, first, second []fleet.Worker) {
 }
 
 func lookAtSettings(r *report, workers []fleet.Worker, running []fleet.Running) {
-	var keys, foreign, visible symptoms
+	var keys, foreign, pools, visible symptoms
 	for _, w := range workers {
 		if w.Err != nil {
 			r.miss(fmt.Errorf("%s: %w", w.URL, w.Err))
@@ -181,6 +183,12 @@ func lookAtSettings(r *report, workers []fleet.Worker, running []fleet.Running) 
 			}
 			if n := r.stat(c.Stats, foreignWriters, w.URL); n > 0 {
 				foreign.add("%s, consumer %s (%.0f)", w.URL, c.Name, n)
+			}
+			most := r.stat(c.Stats, connections, w.URL)
+			for _, one := range w.Report.Workers {
+				if n := r.stat(one.Stats, runsAtOnce, w.URL); most > 0 && n > most {
+					pools.add("%s, consumer %s has %.0f connections, worker of %s runs %.0f handlers", w.URL, c.Name, most, one.Queue, n)
+				}
 			}
 		}
 	}
@@ -201,6 +209,9 @@ func lookAtSettings(r *report, workers []fleet.Worker, running []fleet.Running) 
 	}
 	if len(foreign) > 0 {
 		r.warn("give each program its own consumer name: docs/troubleshooting.md, dedup.ErrForeignWriter", "another program writes the records: %s", foreign)
+	}
+	if len(pools) > 0 {
+		r.warn("set SetMaxOpenConns above Concurrency, or lower Concurrency: docs/stores.md, Set up", "the pool has fewer connections than the host runs handlers: %s", pools)
 	}
 	if len(visible) > 0 {
 		r.warn("the runbook, Lease lost: raise sqsworker.Options.VisibilityTimeout, or MaxExtension if a handler runs longer. The role needs sqs:ChangeMessageVisibility",

@@ -38,9 +38,9 @@ func newProc(name string) *proc {
 			Workers: []statusreport.Worker{{
 				Queue: "orders", URL: "https://sqs/1/orders", State: "running", Intake: "open",
 				Options: map[string]float64{"visibility_timeout_seconds": 30},
-				Stats:   statusreport.Stats{fleet.Stuck: 0, unanswered: 7, fleet.LeasesLost: 2},
+				Stats:   statusreport.Stats{fleet.Stuck: 0, unanswered: 7, fleet.LeasesLost: 2, runsAtOnce: 10},
 			}},
-			Consumers: []statusreport.Component{{Name: "billing", Stats: statusreport.Stats{messageIDKeys: 0, foreignWriters: 0, fleet.LeasesLost: 1}}},
+			Consumers: []statusreport.Component{{Name: "billing", Stats: statusreport.Stats{messageIDKeys: 0, foreignWriters: 0, fleet.LeasesLost: 1, connections: 10}}},
 		},
 		running: statusreport.RunningReport{V: 1, Total: 1, Running: []statusreport.Running{{Queue: "orders", MessageID: "m1", Seconds: 95, Lease: 20}}},
 	}
@@ -113,12 +113,14 @@ func TestWorkers(t *testing.T) {
 		}, "W2", Warn, "consumer billing: 1 record leases lost"},
 		"restarted": {func(p *proc) {
 			p.change = func(p *proc, n int) { p.report.Started = time.Now() }
-		}, "W2", Skip, "http://one:80 has answered once, or was another process"},
+		}, "W2", Unknown, "http://one:80 has answered once, or was another process"},
 		"message IDs":     {func(p *proc) { p.report.Consumers[0].Stats[messageIDKeys] = 12 }, "W3", Warn, "keys are message IDs: http://one:80, consumer billing (12)"},
 		"foreign writers": {func(p *proc) { p.report.Consumers[0].Stats[foreignWriters] = 1 }, "W3", Warn, "another program writes the records: http://one:80, consumer billing (1)"},
+		"a small pool": {func(p *proc) { p.report.Workers[0].Stats[runsAtOnce] = 11 }, "W3", Warn,
+			"http://one:80, consumer billing has 10 connections, worker of orders runs 11 handlers"},
 		"visible": {func(p *proc) { p.running.Running[0].Lease = 0 }, "W3", Warn,
 			"http://one:80, message m1 of orders: its handler has run for 95s, the visibility timeout is 30s"},
-		"running is not said": {func(p *proc) { p.mute = true }, "W3", Skip, "connection reset"},
+		"running is not said": {func(p *proc) { p.mute = true }, "W3", Unknown, "connection reset"},
 	} {
 		must.Run(t, name, func(t *testing.T) {
 			a, ps := watched(t)
@@ -135,7 +137,7 @@ func TestWorkersAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, ps := watched(t)
 		ps["one:80"].away = true
-		for id, want := range map[string]Verdict{"W1": Fail, "W2": Skip, "W3": Skip} {
+		for id, want := range map[string]Verdict{"W1": Fail, "W2": Unknown, "W3": Unknown} {
 			if f := a.of(id); f.Verdict != want || !strings.Contains(f.Text, "http://one:80") || !strings.Contains(f.Text, "connection refused") {
 				t.Errorf("%s: want %s", f, want)
 			}
@@ -146,21 +148,21 @@ func TestWorkersAway(t *testing.T) {
 			t.Error(f, "after", time.Since(start))
 		}
 		a.deployment.Workers = []string{"ftp://one"}
-		a.says("W1", Skip, "must be a URL")
+		a.says("W1", Unknown, "must be a URL")
 	})
 }
 
 // A number that a process does not report is not zero.
 func TestWorkersOfAnotherVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, name := range []string{fleet.Stuck, unanswered, messageIDKeys, foreignWriters} {
+		for _, name := range []string{fleet.Stuck, unanswered, messageIDKeys, foreignWriters, connections, runsAtOnce} {
 			a, ps := watched(t)
 			p := ps["two:80"]
 			delete(p.report.Workers[0].Stats, name)
 			delete(p.report.Consumers[0].Stats, name)
 			skipped := 0
 			for _, f := range a.all() {
-				if f.Verdict == Skip && strings.Contains(f.Text, "http://two:80 does not report "+name) {
+				if f.Verdict == Unknown && strings.Contains(f.Text, "http://two:80 does not report "+name) {
 					skipped++
 				} else if f.Verdict != OK {
 					t.Error(f)
@@ -187,7 +189,7 @@ func TestManyWorkers(t *testing.T) {
 func TestNamesOfStats(t *testing.T) {
 	t.Parallel()
 	for _, want := range []struct{ of, name string }{
-		{"worker", unanswered}, {"worker", fleet.Stuck}, {"worker", fleet.LeasesLost}, {"consumer", messageIDKeys}, {"consumer", foreignWriters}, {"consumer", fleet.LeasesLost},
+		{"worker", unanswered}, {"worker", fleet.Stuck}, {"worker", fleet.LeasesLost}, {"consumer", messageIDKeys}, {"consumer", foreignWriters}, {"consumer", fleet.LeasesLost}, {"consumer", connections}, {"worker", runsAtOnce},
 	} {
 		if !slices.ContainsFunc(statusreport.Fields, func(f statusreport.Field) bool { return f.Of == want.of && f.Name == want.name }) {
 			t.Errorf("statusreport.Fields has no %s of a %s", want.name, want.of)
