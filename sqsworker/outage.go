@@ -73,7 +73,7 @@ func (l *loop) setNeeds(s needsState) {
 	case needsDoubted:
 		reason = fmt.Sprintf("the last %d outcomes were unavailable: %v", doubtAfter, l.needs.err)
 		l.notReady.Store(&reason)
-	default:
+	case needsProven, needsUnproven:
 		l.notReady.Store(nil)
 	}
 }

@@ -180,9 +180,10 @@ func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim
 		return dedup.Grant{Verdict: dedup.VerdictCrashed}, nil
 	case done:
 		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: r.result}, nil
-	default:
+	case free:
 		return s.take(ctx, q, c, r)
 	}
+	return dedup.Grant{}, nil // no answer, which dedup refuses
 }
 
 func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (g dedup.Grant, inserted bool, err error) {
