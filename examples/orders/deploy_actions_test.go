@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -29,7 +30,7 @@ import (
 
 // workerActions are the actions that the worker's policy must allow, and no others, with the queue or table of each.
 var workerActions = []string{
-	"dedup dynamodb:GetItem", "dedup dynamodb:PartiQLInsert", "dedup dynamodb:PartiQLUpdate", "dedup dynamodb:UpdateItem",
+	"dedup dynamodb:DescribeTable", "dedup dynamodb:DescribeTimeToLive", "dedup dynamodb:GetItem", "dedup dynamodb:PartiQLInsert", "dedup dynamodb:PartiQLUpdate", "dedup dynamodb:UpdateItem",
 	"ledger dynamodb:UpdateItem",
 	"orders sqs:ChangeMessageVisibility", "orders sqs:DeleteMessage", "orders sqs:GetQueueAttributes", "orders sqs:ReceiveMessage",
 	"orders-dlq sqs:GetQueueAttributes", "orders-dlq sqs:GetQueueUrl", "orders-dlq sqs:SendMessage",
@@ -71,11 +72,12 @@ type actionRecorder struct {
 	actions map[string]bool
 }
 
-// runWorker runs a new process for a minute: a worker and a handler with clients of their own.
+// runWorker runs a new process for a minute: Check, as README's program calls it, a worker and a handler with clients of their own.
 func (r *actionRecorder) runWorker(t *testing.T, stack *localstack.Stack, url string) {
 	t.Helper()
 	ddb := dynamodb.New(stack.DynamoDB.Options(), func(o *dynamodb.Options) { o.HTTPClient = recorded{r, o.HTTPClient} })
 	handler := must.Get(NewHandler(ddb, Config{DedupTable: "dedup", LedgerTable: "ledger", Consumer: "orders"}))(t)
+	must.Do(t, must.Get(dynamostore.New(ddb, "dedup"))(t).Check(t.Context()))
 	client := sqs.New(stack.SQS.Options(), func(o *sqs.Options) { o.HTTPClient = recorded{r, o.HTTPClient} })
 	w := must.Get(sqsworker.New(client, url, handler, func(o *sqsworker.Options) {
 		o.Logger = slog.New(slog.DiscardHandler)
