@@ -31,7 +31,7 @@
 //	expires_at    end of retention
 //	receive_count receive count at the last acquire
 //	error         the last failure, at most 256 bytes
-//	note          an operator's, of the last reopen
+//	note          an operator's, of the last reopen or complete
 //	validation    payload hash, if used
 //	result        result, if used
 //
