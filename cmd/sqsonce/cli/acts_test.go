@@ -112,20 +112,22 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// A freed record says who did it and why; the next owner sees it.
-func TestFreeLeavesNote(t *testing.T) {
-	bubble(t, func(w *world) {
-		key := w.put("e", dedup.StateCrashed)
-		w.run("record", "free", key, "--table", "dedup", "--yes", "--note", "looked: no charge", "--retention", "60d")
-		r := must.Get(w.store.Inspect(context.Background(), key))(w)
-		days := time.Until(r.ExpiresAt).Hours() / 24
-		if shown := w.run("record", "show", key, "--table", "dedup").out; !strings.Contains(shown, "note\tlooked: no charge\n") {
-			t.Errorf("record show: %q", shown)
-		}
-		if r.Note != "looked: no charge" || r.LastError != "" || !strings.HasPrefix(r.Owner, "operator/ann/") || days < 59 {
-			t.Errorf("record %+v, retained for %.0f days", r, days)
-		}
-	})
+// A freed or completed record says who did it and why; the next owner sees it.
+func TestActLeavesNote(t *testing.T) {
+	for _, verb := range []string{"free", "complete"} {
+		run(t, verb, func(w *world) {
+			key := w.put("e", dedup.StateCrashed)
+			w.run("record", verb, key, "--table", "dedup", "--yes", "--note", "looked: no charge", "--retention", "60d")
+			r := must.Get(w.store.Inspect(context.Background(), key))(w)
+			days := time.Until(r.ExpiresAt).Hours() / 24
+			if shown := w.run("record", "show", key, "--table", "dedup").out; !strings.Contains(shown, "note\tlooked: no charge\n") {
+				w.Errorf("record show: %q", shown)
+			}
+			if r.Note != "looked: no charge" || r.LastError != "" || !strings.HasPrefix(r.Owner, "operator/ann/") || days < 59 {
+				w.Errorf("record %+v, retained for %.0f days", r, days)
+			}
+		})
+	}
 }
 
 // A record that is made by hand is retained as the consumer's are.

@@ -73,7 +73,7 @@ func TestConsoleRedrive(t *testing.T) {
 		if _, journal, _ := strings.Cut(lines[0].Note, "journal "); !exists(journal) {
 			t.Errorf("no journal %q", journal)
 		}
-		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "Something was done to this queue after this look") {
+		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "This look is older than an act on this queue") {
 			t.Errorf("%s", got.text)
 		}
 		if got := b.get("/runs"); !strings.Contains(got.text, "Redrive class bb9381 (released) of orders-dlq done") {
@@ -285,6 +285,13 @@ func TestConsoleRecordFails(t *testing.T) {
 		})
 		if got := b.get("/record?key=x"); got.code != http.StatusBadRequest || !strings.Contains(got.text, "no record's key") {
 			t.Errorf("a wrong key: %d: %s", got.code, got.text)
+		}
+	})
+	bubble(t, func(w *world) { // what a command says is shown without the program's name
+		w.opts.Name = "sqsonce-full"
+		got := w.browse(true).get("/record?key=" + url.QueryEscape(w.put("e", dedup.StateRunning)))
+		if got.code != http.StatusOK || !strings.Contains(got.text, "a consumer runs it") || strings.Contains(got.text, w.opts.Name) {
+			t.Errorf("%d: %s", got.code, got.text)
 		}
 	})
 	bubble(t, func(w *world) {

@@ -166,6 +166,9 @@ func (a *app) summary(l ops.Listing, url string) {
 	}
 	if lost := classes.LostAt(l.Messages); !lost.IsZero() {
 		text += ". SQS deletes the oldest in " + shown.Brief(time.Until(lost), true)
+		if kind == "FIFO" { // it counts from its own move, which no message tells
+			text += ", or later"
+		}
 	}
 	text += ". As of " + l.AsOf.UTC().Format(time.TimeOnly) + " UTC"
 	if len(l.Messages) > 0 {
@@ -246,7 +249,7 @@ func why(res *ops.Result) string {
 	case !errors.Is(res.Err, ops.ErrState):
 		return strings.ReplaceAll(res.Err.Error(), res.ID, "*")
 	case errors.Is(res.Err, ops.ErrCrashLoop):
-		return "its process crashed twice or more often: fix the cause first. --crash-loops sends it anyway"
+		return ops.ErrCrashLoop.Error()
 	case res.State == dedup.StateCrashed:
 		return string(res.State) + ": " + ops.Do(res.State) + ". --crashed sends it anyway"
 	case errors.Is(res.Err, ops.ErrExpired):

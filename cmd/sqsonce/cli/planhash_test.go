@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -117,21 +116,6 @@ func TestPlanRedrivesOnlyPlanned(t *testing.T) {
 	})
 }
 
-// A copy that fails and comes back is that, though its message is in no plan and its reason in another class.
-func TestPlanCameBack(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(33)
-		w.hide("orders-dlq") // the run finds another in its place
-		w.consume("orders", func(context.Context, *sqsonce.Message) error { return sqsonce.Reject(errors.New("not this one")) })
-		args := append(slices.Clone(redriveLine), "--class", "bb9381", "--json", "--rate", "5", "--canary", "0")
-		p := w.dryRun(args)
-		got := w.run(append(args, "--yes", "--plan", p.Hash)...)
-		if n := strings.Count(got.out, `"came_back":true`); got.code != exitPart || n != 1 || strings.Contains(got.err, "the plan has not seen") {
-			t.Errorf("%d came back: %+v", n, got)
-		}
-	})
-}
-
 // An interrupt ends a redrive in part: what it has not sent is visible, and the command that it prints does the rest, by the same
 // journal. It has no plan: what is left is another one.
 func TestPlanResume(t *testing.T) {
@@ -210,24 +194,6 @@ func TestPlanOfRecord(t *testing.T) {
 			}
 		})
 	}
-}
-
-// What a person would be asked to type is said by the same rule that asks.
-func TestPlanTyped(t *testing.T) {
-	bubble(t, func(w *world) {
-		args := []string{"dlq", "delete", "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--all", "--archive", w.archive()}
-		for _, test := range []struct {
-			more  int
-			typed string
-		}{{10, ""}, {1, "orders-dlq"}} {
-			for range test.more {
-				w.send("orders-dlq", "e", "b")
-			}
-			if p := w.dryRun(args); p.Typed != test.typed {
-				t.Errorf("%d more: types %q", test.more, p.Typed)
-			}
-		}
-	})
 }
 
 // --plan is no consent, and an empty one is no plan.

@@ -209,14 +209,7 @@ func (a *app) confirmReplay(ctx context.Context, r seen) error {
 func (a *app) callReplay(ctx context.Context, d *ops.DLQ, url string, m *ops.Message, f replayFlags) (ops.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	event := func(v any) {
-		if !a.flags.json {
-			return
-		}
-		if err := a.printEvent(v); err != nil {
-			cancel(err)
-		}
-	}
+	event := a.eventsOr(cancel)
 	event(struct {
 		V         int    `json:"v"`
 		Event     string `json:"event"`

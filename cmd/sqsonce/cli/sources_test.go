@@ -52,9 +52,13 @@ func TestStockKeys(t *testing.T) {
 		if got := w.run("dlq", "ls", "--messages"); !strings.Contains(got.out, "\tunknown\t") || !strings.Contains(got.err, "--stock-keys") {
 			t.Errorf("%s%s", got.out, got.err)
 		}
-		if got := w.run("dlq", "ls", "--messages", "--stock-keys"); !strings.Contains(got.out, "\tnone\t") || strings.Contains(got.out, "unknown") {
-			t.Errorf("%s%s", got.out, got.err)
+		for name, want := range map[string]string{consumer: "\tnone\t", "biling": "no record of consumer biling was found in this store: is the name right?"} {
+			w.env["SQSONCE_CONSUMER"] = name
+			if got := w.run("dlq", "ls", "--messages", "--stock-keys"); !strings.Contains(got.out, want) || strings.Contains(got.out, "unknown") == (name == consumer) {
+				t.Errorf("%s: %s%s", name, got.out, got.err)
+			}
 		}
+		w.env["SQSONCE_CONSUMER"] = consumer
 		for _, run := range []struct {
 			args string
 			left int

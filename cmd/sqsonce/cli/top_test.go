@@ -244,6 +244,25 @@ func TestTopExitCodes(t *testing.T) {
 	}
 }
 
+// Queues that workers name are found side by side. One that is not found is in a row that says why.
+func TestTopFindsQueues(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.noURLs = true
+		w.workers = map[string]func() statusreport.Report{"a": func() statusreport.Report {
+			r := w.working("a", "orders", 1)()
+			for i := range 20 {
+				r.Workers = append(r.Workers, statusreport.Worker{Queue: fmt.Sprint("gone-", i), State: "running", Stats: statusreport.Stats{}})
+			}
+			return r
+		}}
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Delay, Delay: time.Second}}})
+		q := w.snapshots(9*time.Second, "--worker", "http://a")[1].Queues
+		if len(q) != 21 || q[0].Visible == nil || q[20].Visible != nil || !strings.Contains(q[20].Error, "queue gone-19 does not exist") || !strings.Contains(q[20].Error, "Options.Identifiers") {
+			t.Errorf("%+v", q)
+		}
+	})
+}
+
 // An age that CloudWatch does not give is said, and is no zero; it is no failure.
 func TestTopWithoutAges(t *testing.T) {
 	bubble(t, func(w *world) {
