@@ -68,9 +68,9 @@ func (r *run) wantsCanary(class string) bool {
 // awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.
 func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err error) {
 	if res.After, err = r.d.awaitEnd(ctx, m, res.Canary, nil); err != nil {
-		do := "fix the cause"
+		do := "Fix the cause"
 		if res.After == StateUnknown {
-			do = "--canary 0 sends the others without one"
+			do = "--canary-timeout waits longer, --canary 0 sends the others without one"
 		}
 		return fmt.Errorf("%w: %w. %s", ErrCanary, err, do)
 	}

@@ -31,6 +31,8 @@ var (
 	// ErrNoRecord says that the event's record was not found. The event may still have run, because a consumer with another key
 	// function or store has its record elsewhere.
 	ErrNoRecord = errors.New("no record")
+	// ErrNoConsumer comes with ErrNoRecord, where the store has no record of the consumer at all.
+	ErrNoConsumer = errors.New("no record of the consumer was found in this store: is its name right?")
 	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
 	ErrExpired = errors.New("or the record has expired")
 	// ErrOtherConsumer says that the host's copy names the record of another consumer.

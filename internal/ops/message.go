@@ -228,18 +228,18 @@ func (d *DLQ) judge(ctx context.Context, m *Message) {
 		return
 	}
 	consumer, _, _ := strings.Cut(m.RecordKey, "#")
-	if why := d.consumerMissing(ctx, consumer); why != "" {
-		m.Problem = fmt.Errorf("%w under %q: %s", ErrNoRecord, m.RecordKey, why)
+	if err := d.consumerMissing(ctx, consumer); err != nil {
+		m.Problem = fmt.Errorf("%w under %q: %w", ErrNoRecord, m.RecordKey, err)
 		return
 	}
 	m.State, m.Problem = StateNone, nil
 }
 
-// consumerMissing returns "" where the store has a record of the consumer. Of a mistyped name it has none, and misses every event.
-// The store is asked once.
-func (d *DLQ) consumerMissing(ctx context.Context, consumer string) string {
+// consumerMissing returns nil where the store has a record of the consumer. Of a mistyped name it has none, and misses every event. The
+// store is asked once.
+func (d *DLQ) consumerMissing(ctx context.Context, consumer string) error {
 	d.ask.Do(func() {
-		d.missing = fmt.Sprintf("no record of consumer %s was found in this store: is the name right?", consumer)
+		d.missing = ErrNoConsumer
 		lister, ok := d.opts.Store.(dedup.Lister)
 		if d.proven.Load() || !ok {
 			return
@@ -255,11 +255,11 @@ func (d *DLQ) consumerMissing(ctx context.Context, consumer string) string {
 			return err
 		})
 		if err != nil {
-			d.missing += " They were not all read: " + err.Error()
+			d.missing = fmt.Errorf("%w Not all were read: %v", ErrNoConsumer, err)
 		}
 	})
 	if d.proven.Load() {
-		return ""
+		return nil
 	}
 	return d.missing
 }

@@ -36,7 +36,7 @@ type DLQ struct {
 
 	proven  atomic.Bool // the store has a record of the consumer
 	ask     sync.Once   // whether it has
-	missing string      // why that is not proven
+	missing error       // why that is not proven
 
 	wrap func(appender) appender // of journals and archives, in tests
 }

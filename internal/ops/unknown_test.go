@@ -51,7 +51,7 @@ func TestNeverStarted(t *testing.T) {
 			if m.State != tt.want || (m.Problem == nil) != (tt.want == ops.StateNone) || tt.want == ops.StateNone && m.Reason != ops.Means(ops.StateNone) {
 				x.Errorf("%s, %q, problem %v; want %s", m.State, m.Reason, m.Problem, tt.want)
 			}
-			if asks := strings.Contains(m.Reason, "is the name right?"); asks != (name == mistyped) {
+			if asks := errors.Is(m.Problem, ops.ErrNoConsumer); asks != (name == mistyped) {
 				x.Errorf("asks for the name: %q", m.Reason)
 			}
 			r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Unknown = false })

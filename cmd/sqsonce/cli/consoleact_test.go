@@ -156,7 +156,7 @@ func TestConsoleStop(t *testing.T) {
 		"ended":   func(b *browser, _ string) answer { b.server.Close(); return answer{code: http.StatusSeeOther} },
 	} {
 		run(t, name, func(w *world) {
-			w.deadLetters(500)
+			w.deadLetters(300)
 			w.consume("orders", succeeds)
 			var logs strings.Builder
 			b := w.browse(true, func(o *console.Options) { o.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
@@ -173,8 +173,8 @@ func TestConsoleStop(t *testing.T) {
 				w.Fatalf("what is to do is not said: %s", run.text)
 			}
 			done, _ := strconv.Atoi(toDo[1])
-			if n, _ := strconv.Atoi(toDo[2]); n != 500-done {
-				w.Errorf("%d are done of 500, and %d to do", done, n)
+			if n, _ := strconv.Atoi(toDo[2]); n != 300-done {
+				w.Errorf("%d are done of 300, and %d to do", done, n)
 			}
 			for _, refused := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.post("/plan", deleteForm...)} {
 				if refused.code != http.StatusConflict || !strings.Contains(refused.text, "a redrive at orders-dlq is under way since") {
@@ -195,7 +195,7 @@ func TestConsoleStop(t *testing.T) {
 			if said := strings.Contains(logs.String(), "to go on: sqsonce dlq redrive"); said != (name == "ended") {
 				w.Errorf("the log says with which command it goes on: %t\n%s", said, &logs)
 			}
-			if n := left(w); n == 0 || n == 500 || w.hidden("orders-dlq") != 0 {
+			if n := left(w); n == 0 || n == 300 || w.hidden("orders-dlq") != 0 {
 				w.Errorf("%d left, %d hidden", n, w.hidden("orders-dlq"))
 			}
 			if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" {

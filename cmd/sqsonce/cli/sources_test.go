@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -52,7 +53,7 @@ func TestStockKeys(t *testing.T) {
 		if got := w.run("dlq", "ls", "--messages"); !strings.Contains(got.out, "\tunknown\t") || !strings.Contains(got.err, "--stock-keys") {
 			t.Errorf("%s%s", got.out, got.err)
 		}
-		for name, want := range map[string]string{consumer: "\tnone\t", "biling": "no record of consumer biling was found in this store: is the name right?"} {
+		for name, want := range map[string]string{consumer: "\tnone\t", "biling": ops.ErrNoConsumer.Error()} {
 			w.env["SQSONCE_CONSUMER"] = name
 			if got := w.run("dlq", "ls", "--messages", "--stock-keys"); !strings.Contains(got.out, want) || strings.Contains(got.out, "unknown") == (name == consumer) {
 				t.Errorf("%s: %s%s", name, got.out, got.err)
