@@ -104,27 +104,19 @@ func TestConsole(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// A queue without a dead-letter queue is shown, and why.
+// A queue without a dead-letter queue is shown, and why. A dead-letter queue that could not be asked for is not shown as none.
 func TestConsoleWithoutDeadLetterQueue(t *testing.T) {
-	clearEnvironment(t)
-	w := newWorld(t, false)
-	s, err := w.connect(t.Context())
-	must.Do(w, err)
-	var notes strings.Builder
-	a := w.app("")
-	a.err = &notes
-	q, err := a.consoleQueue(t.Context(), s, "orders-dlq")
-	if err != nil || q.Name != "orders-dlq" || q.DLQURL != "" || !strings.Contains(notes.String(), "is shown without a dead-letter queue") {
-		t.Errorf("got %+v, %v, %s", q, err, notes.String())
-	}
-}
-
-// A dead-letter queue that could not be asked for is not shown as none.
-func TestConsoleDeadLetterQueueNotRead(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "InternalFailure"}}})
 		s := must.Get(w.connect(w.Context()))(w)
-		if q, err := w.app("").consoleQueue(w.Context(), s, "orders"); err == nil {
+		var notes strings.Builder
+		a := w.app("")
+		a.err = &notes
+		q, err := a.consoleQueue(w.Context(), s, "orders-dlq")
+		if err != nil || q.Name != "orders-dlq" || q.DLQURL != "" || !strings.Contains(notes.String(), "is shown without a dead-letter queue") {
+			t.Errorf("got %+v, %v, %s", q, err, notes.String())
+		}
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "InternalFailure"}}})
+		if q, err := a.consoleQueue(w.Context(), s, "orders"); err == nil {
 			t.Errorf("got %+v", q)
 		}
 	})

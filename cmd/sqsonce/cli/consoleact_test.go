@@ -203,7 +203,7 @@ func TestConsoleStop(t *testing.T) {
 			}
 			_, command, _ := strings.Cut(run.text, "to go on: sqsonce ")
 			command, _, _ = strings.Cut(command, ".jsonl")
-			if got := w.run(words(command + ".jsonl")...); got.code != exitDone || left(w) != 0 {
+			if got := w.run(words(command + ".jsonl")...); got.code != exitDone || left(w) != 0 || strings.Contains(command, "--plan") {
 				w.Errorf("%s: %+v", command, got)
 			}
 			if strings.Contains(run.body, got.to+"/stop") {

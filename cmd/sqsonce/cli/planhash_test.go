@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,40 +115,8 @@ func TestPlanRedrivesOnlyPlanned(t *testing.T) {
 	})
 }
 
-// An interrupt ends a redrive in part: what it has not sent is visible, and the command that it prints does the rest, by the same
-// journal. It has no plan: what is left is another one.
-func TestPlanResume(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(200)
-		w.consume("orders", succeeds)
-		args := append(slices.Clone(redriveLine), "--all", "--rate", "10")
-		p := w.dryRun(args)
-		ctx, cancel := context.WithCancelCause(context.Background())
-		defer cancel(nil)
-		w.caller = func(context.Context) (string, error) {
-			time.AfterFunc(5*time.Second, func() { cancel(errInterrupted) })
-			return callerARN, nil
-		}
-		got := w.runIn(ctx, append(args, "--yes", "--plan", p.Hash, "--expect=200")...)
-		w.caller = func(context.Context) (string, error) { return callerARN, nil }
-		command, found := got.goOn()
-		if got.code != exitPart || !found || strings.Contains(command, "--plan") || strings.Contains(command, p.Hash) {
-			t.Fatalf("goes on by %q: %+v", command, got)
-		}
-		if sent := 200 - left(w); sent < 40 || sent > 70 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "sqsonce: interrupted") {
-			t.Errorf("%d sent, %d hidden: %s", sent, w.hidden("orders-dlq"), got.err)
-		}
-		if got := w.run(words(command)...); got.code != exitDone || left(w) != 0 {
-			t.Errorf("%s: %+v", command, got)
-		}
-		journals, err := filepath.Glob(filepath.Join(w.folder, "sqsonce", "redrive-orders-dlq-*.jsonl"))
-		if err != nil || len(journals) != 1 {
-			t.Errorf("journals %q, %v", journals, err)
-		}
-		if lines := w.audited(); len(lines) != 4 || lines[1].Error != "interrupted" || lines[3].Error != "" {
-			t.Errorf("audit %+v", lines)
-		}
-	})
+// The command that goes on has no plan: what is left is another one.
+func TestWithoutFlag(t *testing.T) {
 	for _, test := range [][]string{{"dlq", "--plan", "h", "--yes"}, {"dlq", "--yes", "--plan=h"}, {"dlq", "--yes"}} {
 		if got := withoutFlag(test, "--plan"); !slices.Equal(got, []string{"dlq", "--yes"}) {
 			t.Errorf("%q is %q", test, got)

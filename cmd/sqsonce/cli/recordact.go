@@ -182,10 +182,16 @@ func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) e
 		a.note("its last error: %s", p.LastError)
 	}
 	a.note("%s: %s", p.verb, p.effect)
-	if err := a.confirm(ctx, p.question()); err != nil {
+	line := auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after}
+	return a.carryOut(ctx, p.question(), line, p.Key, do, func() error { return a.printAct(p, p.after) })
+}
+
+// carryOut asks, and makes a change between its two lines in the audit.
+func (a *app) carryOut(ctx context.Context, q question, line auditLine, of string, do func(context.Context) error, printed func() error) error {
+	if err := a.confirm(ctx, q); err != nil {
 		return err
 	}
-	change, err := a.audit(ctx, auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after})
+	change, err := a.audit(ctx, line)
 	if err != nil {
 		return err
 	}
@@ -195,9 +201,9 @@ func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) e
 		if codeOf(ctx, err) == exitFailed {
 			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
 		}
-		return errors.Join(fmt.Errorf("%s %s: %w", p.verb, p.Key, err), change.end(nil, err))
+		return errors.Join(fmt.Errorf("%s %s: %w", q.verb, of, err), change.end(nil, err))
 	}
-	return errors.Join(a.printAct(p, p.after), change.end(p.after, nil))
+	return errors.Join(printed(), change.end(line.After, nil))
 }
 
 func (p *plan) question() question {

@@ -117,18 +117,6 @@ func (w *world) shareDLQ(name string) {
 	must.Get(w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{"RedrivePolicy": policy}}))(w)
 }
 
-// A variable that is not set is no selection.
-func TestEmptySelection(t *testing.T) {
-	bubble(t, func(w *world) {
-		for _, flag := range []string{"--class", "--id", "--key", "--group"} {
-			got := w.run("dlq", "redrive", "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--yes", flag, "")
-			if got.code != exitUsage || !strings.Contains(got.err, "is empty") {
-				t.Errorf("%s: exit %d: %s", flag, got.code, got.err)
-			}
-		}
-	})
-}
-
 // A queue whose messages are hidden is not taken for an empty one.
 func TestExitCodeOfHiddenMessages(t *testing.T) {
 	bubble(t, func(w *world) {
