@@ -216,7 +216,9 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	case err != nil:
 		return err
 	default:
-		d.proven.Store(true)
+		if byConsumer(r) {
+			d.proven.Store(true)
+		}
 		m.Record, m.State, m.Crashes = &r, StateOf(r, now), r.Crashes(now)
 	}
 	return nil
@@ -247,9 +249,10 @@ func (d *DLQ) consumerMissing(ctx context.Context, consumer string) error {
 		ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 		defer cancel()
 		err := host.Contain(func() (err error) {
-			for r, listErr := range lister.List(ctx, func(o *dedup.ListOptions) { o.Consumer, o.Limit = consumer, 1 }) {
-				if err = listErr; r.Key != "" { // also one that cannot be read
+			for r, listErr := range lister.List(ctx, func(o *dedup.ListOptions) { o.Consumer = consumer }) {
+				if err = listErr; r.Key != "" && (err != nil || byConsumer(r)) { // one that cannot be read is one
 					d.proven.Store(true)
+					break
 				}
 			}
 			return err
@@ -263,6 +266,9 @@ func (d *DLQ) consumerMissing(ctx context.Context, consumer string) error {
 	}
 	return d.missing
 }
+
+// byConsumer reports whether a consumer has written the record, and not an operator, who may have mistyped its name.
+func byConsumer(r dedup.Record) bool { return !strings.HasPrefix(r.Owner, dedup.OperatorPrefix) }
 
 // neverStarted reports whether a missing record proves that the event never started, if the store has the consumer's records. That
 // the consumer makes such keys is what Options say. It does not where a copy of the queue names the record of a key function, where

@@ -17,7 +17,7 @@ import (
 // That an event never started is said where somebody has said that its consumer would have a record, and nothing contradicts that.
 func TestNeverStarted(t *testing.T) {
 	t.Parallel()
-	const mistyped = "by a consumer without any record"
+	const mistyped = "by a consumer without any record of its own"
 	stock := func(o *ops.Options) { o.Consumer, o.StockKeys = consumer, true }
 	named := map[string]string{sqsonce.AttrEventID: "1", sqsonce.AttrEventSource: "orders"}
 	moved := func(x *fixture) { bring[ops.CauseReceivesUsedUp](x) }
@@ -43,9 +43,11 @@ func TestNeverStarted(t *testing.T) {
 	} {
 		run(t, name, setup{}, func(x *fixture) {
 			tt.bring(x)
-			if name != mistyped {
-				must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: consumer + "#another", Owner: "o", Lease: time.Minute, Retention: time.Hour}))(x)
+			owner := "o"
+			if name == mistyped { // by an operator too
+				owner = dedup.OperatorPrefix + "ann/1"
 			}
+			must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: consumer + "#another", Owner: owner, Lease: time.Minute, Retention: time.Hour}))(x)
 			d := x.redriver(tt.opts...)
 			m := x.mustList(d)["a1"]
 			if m.State != tt.want || (m.Problem == nil) != (tt.want == ops.StateNone) || tt.want == ops.StateNone && m.Reason != ops.Means(ops.StateNone) {

@@ -104,8 +104,14 @@ func TestRedriveCrashLoop(t *testing.T) {
 		if !strings.Contains(shown.out, "crashes\t2 at least\n") {
 			t.Errorf("record show: %q", shown.out)
 		}
+		if got := w.run("record", "ls", "--table", "dedup", "--state", "crashed"); !strings.Contains(got.out, "#loop\tcrashed") {
+			t.Errorf("record ls: %+v", got)
+		}
 		if got := redrive(true, "y\ny", "--crashed"); left(w) != 0 || strings.Count(got.err, "[y/N]") != 2 {
 			t.Errorf("exit %d, %d left: %s", got.code, left(w), got.err)
+		}
+		if got := w.run("record", "free", consumer+"#loop", "--table", "dedup", "--yes"); !strings.Contains(got.out, "crashed\treleased") { // as dlq ls advises
+			t.Errorf("record free: %+v", got)
 		}
 	})
 }

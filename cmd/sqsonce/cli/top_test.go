@@ -244,25 +244,6 @@ func TestTopExitCodes(t *testing.T) {
 	}
 }
 
-// Queues that workers name are found side by side. One that is not found is in a row that says why.
-func TestTopFindsQueues(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.noURLs = true
-		w.workers = map[string]func() statusreport.Report{"a": func() statusreport.Report {
-			r := w.working("a", "orders", 1)()
-			for i := range 20 {
-				r.Workers = append(r.Workers, statusreport.Worker{Queue: fmt.Sprint("gone-", i), State: "running", Stats: statusreport.Stats{}})
-			}
-			return r
-		}}
-		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Delay, Delay: time.Second}}})
-		q := w.snapshots(9*time.Second, "--worker", "http://a")[1].Queues
-		if len(q) != 21 || q[0].Visible == nil || q[20].Visible != nil || !strings.Contains(q[20].Error, "queue gone-19 does not exist") || !strings.Contains(q[20].Error, "Options.Identifiers") {
-			t.Errorf("%+v", q)
-		}
-	})
-}
-
 // An age that CloudWatch does not give is said, and is no zero; it is no failure.
 func TestTopWithoutAges(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -377,7 +358,8 @@ func TestTopRealWorker(t *testing.T) {
 	})
 }
 
-// A queue of another Region is another queue, and is not asked for.
+// A queue of another Region is another queue, and is not asked for. Those that workers name are found side by side, and one that is not
+// found is in a row that says why.
 func TestTopOtherRegion(t *testing.T) {
 	bubble(t, func(w *world) {
 		here := w.working("a", "orders", 1)
@@ -386,11 +368,15 @@ func TestTopOtherRegion(t *testing.T) {
 			there := r.Workers[0]
 			there.URL = strings.ReplaceAll(there.URL, "us-east-1", "eu-west-1")
 			r.Workers = append(r.Workers, there)
+			for i := range 20 {
+				r.Workers = append(r.Workers, statusreport.Worker{Queue: fmt.Sprint("gone-", i), Stats: statusreport.Stats{}})
+			}
 			return r
 		}}
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Delay, Delay: time.Second}}})
 		got := w.run("top", "--worker", "http://a")
 		here1, there1 := strings.Count(got.out, "queue\torders\t0\t"), strings.Count(got.out, "queue\torders\t-\t")
-		if got.code != exitDone || here1 != 1 || there1 != 1 || !strings.Contains(got.out, "is in eu-west-1") {
+		if got.code != exitDone || here1 != 1 || there1 != 1 || !strings.Contains(got.out, "is in eu-west-1") || strings.Count(got.out, "another account, set Options.Identifiers") != 20 {
 			t.Errorf("%+v", got)
 		}
 		got = w.run("top", "--worker", "http://a,http://away")

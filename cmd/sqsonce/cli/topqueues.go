@@ -124,7 +124,7 @@ func (w *queueWatch) find(ctx context.Context, name string, named bool) *queueRo
 	row := &queueRow{Queue: host.QueueName(name), named: named}
 	if row.URL, row.err = w.url(ctx, name); row.err == nil {
 		row.Queue = host.QueueName(row.URL)
-	} else if _, none := errors.AsType[*exitError](row.err); none && !named {
+	} else if _, none := errors.AsType[*exitError](row.err); none && !named && !strings.Contains(name, "/") {
 		row.err = fmt.Errorf("%w. If it is of another account, set Options.Identifiers of the worker's status handler", row.err)
 	}
 	return row
