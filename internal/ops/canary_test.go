@@ -57,6 +57,7 @@ func TestCanaryFails(t *testing.T) {
 		handler sqsonce.Handler
 		opts    []func(*dedup.Options)
 		dies    bool // its process
+		down    bool // the store
 		after   dedup.RecordState
 		within  time.Duration
 		text    string
@@ -65,6 +66,7 @@ func TestCanaryFails(t *testing.T) {
 		"crashes":     {handler: hangs, dies: true, after: dedup.StateCrashed, within: 45 * time.Second, text: "is crashed"},
 		"is rejected": {handler: fails(sqsonce.Reject(errCard)), after: dedup.StateReleased, within: 10 * time.Second, text: "card declined"},
 		"hangs":       {handler: hangs, after: ops.StateUnknown, within: 45 * time.Second, text: "unknown within 40s"},
+		"not read":    {down: true, after: ops.StateUnknown, within: time.Minute, text: "not read"},
 		"no consumer": {after: ops.StateUnknown, within: 45 * time.Second, text: "unknown within 40s"},
 		"has its record elsewhere": {handler: fails(nil), opts: []func(*dedup.Options){func(o *dedup.Options) {
 			o.Key = func(m *sqsonce.Message) (string, error) { return "f" + m.Body, nil }
@@ -89,6 +91,11 @@ func TestCanaryFails(t *testing.T) {
 					}
 				}
 				start := time.Now()
+				if tt.down {
+					time.AfterFunc(10*time.Second, func() {
+						x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
+					})
+				}
 				r, err := x.redriver().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.CanaryTimeout = true, 40*time.Second })
 				took := time.Since(start)
 				if !errors.Is(err, ops.ErrCanary) || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error(), "earlier") || took > tt.within {

@@ -39,7 +39,7 @@ func TestNeverStarted(t *testing.T) {
 			moved(x)
 			x.sendWith(x.dlq, "b", map[string]string{sqsonce.AttrRejectReason: "r", sqsonce.AttrRecordKey: consumer + "#own"})
 		}, []func(*ops.Options){stock}, ops.StateUnknown},
-		mistyped: {moved, []func(*ops.Options){stock}, ops.StateUnknown},
+		mistyped: {func(x *fixture) { moved(x); x.send(x.dlq, "b1") }, []func(*ops.Options){stock}, ops.StateUnknown},
 	} {
 		run(t, name, setup{}, func(x *fixture) {
 			tt.bring(x)
@@ -47,7 +47,7 @@ func TestNeverStarted(t *testing.T) {
 			if name == mistyped { // by an operator too
 				owner = dedup.OperatorPrefix + "ann/1"
 			}
-			must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: consumer + "#another", Owner: owner, Lease: time.Minute, Retention: time.Hour}))(x)
+			must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: consumer + "#orders|b1", Owner: owner, Lease: time.Minute, Retention: time.Hour}))(x)
 			d := x.redriver(tt.opts...)
 			m := x.mustList(d)["a1"]
 			if m.State != tt.want || (m.Problem == nil) != (tt.want == ops.StateNone) || tt.want == ops.StateNone && m.Reason != ops.Means(ops.StateNone) {

@@ -172,17 +172,7 @@ func (a *app) planReplay(r seen, f replayFlags) error {
 
 // againCommand is the command line with the fence of the record.
 func (a *app) againCommand(r seen) string {
-	var words []string
-	args := a.args
-	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == "--again":
-			i++
-		case strings.HasPrefix(args[i], "--again="), strings.HasPrefix(args[i], "--committed"):
-		default:
-			words = append(words, args[i])
-		}
-	}
+	words := slices.DeleteFunc(withoutFlag(a.args, "--again"), func(arg string) bool { return strings.HasPrefix(arg, "--committed") })
 	words = append(words, "--again", strconv.FormatInt(r.Fence, 10))
 	if r.Committed {
 		words = append(words, "--committed")
