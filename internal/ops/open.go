@@ -33,10 +33,9 @@ type DLQ struct {
 	opts      Options
 	delays    sync.Map    // by URL: see delayOf
 	functions atomic.Bool // a message named the record of a key function
-
-	proven  atomic.Bool // the store has a record of the consumer
-	ask     sync.Once   // whether it has
-	missing error       // why that is not proven
+	proven    atomic.Bool // the store has a record of the consumer
+	ask       sync.Once   // whether it has
+	missing   error       // why that is not proven
 
 	wrap func(appender) appender // of journals and archives, in tests
 }
