@@ -16,7 +16,7 @@ type Record struct {
 	Committed bool
 	Result    Result
 	ExpiresAt time.Time // the end of retention
-	Note      string    // the operator's, of the last [Reopener] call
+	Note      string    // the operator's, of the last [Reopener] call, or of the complete ([Result])
 }
 
 // RecordState is the meaning of a record for the event's next delivery.
@@ -59,7 +59,8 @@ type Reopener interface {
 	Inspector
 	// Reopen releases a record that was completed, or whose owner crashed, so that the event's next delivery runs it. It makes
 	// a takeover and a release in one write. seen is the record as Inspect or List returned it. The note replaces the record's
-	// Note: its first 256 bytes, in whole characters. LastError stays. The result is deleted, and a greater fence is stored.
+	// Note: its first 256 bytes, in whole characters. LastError stays, unless it counts crashes ([Record.Crashes]): these end with
+	// the reopen. The result is deleted, and a greater fence is stored.
 	//
 	// The record has a new owner: [OperatorPrefix], the operator's name, '/' and 128 random bits. So earlier owners get
 	// [sqsonce.ErrLeaseLost] from Renew, Complete and Release, even while their handlers run. Late copies of their requests

@@ -115,4 +115,7 @@ type Result struct {
 	// Skipped is why the event is completed without an effect, such as an error of [sqsonce.Skip]. It is nil if the event had
 	// its effect. Acquire and Inspect don't return Skipped, but the record's LastError has its text.
 	Skipped error
+	// Note is why an operator completes the record: its first 256 bytes, in whole characters, replace the record's Note. Without it
+	// that stays. Acquire and Inspect don't return it here.
+	Note string
 }

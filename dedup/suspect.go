@@ -85,8 +85,8 @@ func crashesOf(lastError string) int {
 	return max(1, n)
 }
 
-// Crashes returns how often the event's consumers have crashed since its last other outcome, as far as the record shows it at now. It
-// may have been more often, because dedup writes a crash into the record from the third receive on.
+// Crashes returns how often the event's consumers have crashed since its last other outcome or reopen, as far as the record shows it
+// at now. It may have been more often, because dedup writes a crash into the record from the third receive on.
 func (r Record) Crashes(now time.Time) int {
 	switch r.State(now) {
 	case StateCompleted:

@@ -30,7 +30,7 @@
 //	fence                   N  grows with every owner
 //	receive_count           N  receive count at the last acquire
 //	error                   S  the last failure, at most 256 bytes
-//	note                    S  an operator's, of the last reopen
+//	note                    S  an operator's, of the last reopen or complete
 //
 // docs/protocol.md, section 2, has the result attributes, which a complete writes.
 //

@@ -106,6 +106,9 @@ func reopening(v values) expression {
 	} else {
 		remove += ", #note"
 	}
+	if v[":e"] != nil {
+		update += ", #error=:e"
+	}
 	if v[":now"] != nil {
 		condition += " AND " + isReopenable
 	}

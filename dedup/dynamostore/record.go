@@ -24,7 +24,7 @@ const (
 	attrFence        = "fence"                  // N, grows with every owner
 	attrReceiveCount = "receive_count"          // N, receive count of the last acquire
 	attrError        = "error"                  // S, the last failure, or why the event was skipped
-	attrNote         = "note"                   // S, an operator's, of the last reopen
+	attrNote         = "note"                   // S, an operator's, of the last reopen or complete
 )
 
 const (

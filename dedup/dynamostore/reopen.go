@@ -31,6 +31,9 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 		if o.Note != "" {
 			v[":note"] = text(o.Note)
 		}
+		if o.EndCrashes {
+			v[":e"] = text("")
+		}
 		if !o.Force {
 			v[":d"], v[":now"] = text(completed), number(s.clock.taker(m))
 		}

@@ -78,6 +78,9 @@ func (o outcome) values() values {
 	if o.result.Skipped != nil {
 		v[":e"] = text(cut.Cause(o.result.Skipped))
 	}
+	if o.result.Note != "" {
+		v[":note"] = text(cut.Text(o.result.Note, cut.MostCause))
+	}
 	return v
 }
 
@@ -88,7 +91,7 @@ func (o outcome) isPlain() bool {
 			return false
 		}
 	}
-	return o.result.Skipped == nil
+	return o.result.Skipped == nil && o.result.Note == ""
 }
 
 // completion is the update that completes a record with the values. Its condition doesn't depend on time. A holder whose lease
@@ -102,6 +105,9 @@ func completion(condition string, v values) expression {
 	}
 	if v[":e"] != nil {
 		update += ", #error=:e"
+	}
+	if v[":note"] != nil {
+		update += ", #note=:note"
 	}
 	return newExpression(update, condition)
 }

@@ -131,6 +131,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if res.Skipped != nil {
 		r.lastError, res.Skipped = cut.Cause(res.Skipped), nil
 	}
+	r.note, res.Note = cmp.Or(cut.Text(res.Note, cut.MostCause), r.note), ""
 	r.completed, r.result = true, clone(res)
 	return nil
 }

@@ -55,7 +55,11 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	if least := now.Add(o.Retention); least.After(expires) {
 		expires = least
 	}
-	s.records[seen.Key] = &record{lease: l, released: true, lastError: r.lastError, note: o.Note, expires: expires}
+	lastError := r.lastError
+	if o.EndCrashes {
+		lastError = ""
+	}
+	s.records[seen.Key] = &record{lease: l, released: true, lastError: lastError, note: o.Note, expires: expires}
 	return nil
 }
 

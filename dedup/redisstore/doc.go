@@ -43,7 +43,7 @@
 //	lease_length           milliseconds of the lease, for a server's clock that was ahead
 //	receive_count          receive count at the last acquire
 //	error                  the last failure, at most 256 bytes
-//	note                   an operator's, of the last reopen
+//	note                   an operator's, of the last reopen or complete
 //
 // The other fields are the result attributes of docs/protocol.md, section 2, if used. The hash expires at the end of
 // retention, and at least an hour after the lease's end. It must outlive its lease to show that its owner has crashed,

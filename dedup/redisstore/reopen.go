@@ -21,6 +21,9 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	for _, f := range resultFields {
 		args = append(args, f.name)
 	}
+	if o.EndCrashes {
+		args = append(args, "error")
+	}
 	r, err := s.call(ctx, reopenScript, seen.Key, args...)
 	if err != nil {
 		return explain("reopen", err)

@@ -155,6 +155,9 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if text := cut.Cause(res.Skipped); text != "" {
 		args = append(args, "error", text)
 	}
+	if note := cut.Text(res.Note, cut.MostCause); note != "" {
+		args = append(args, "note", note)
+	}
 	r, err := s.call(ctx, completeScript, l.Key, args...)
 	if err != nil {
 		return explain("complete", err)

@@ -31,7 +31,7 @@
 //	expires_at    end of retention
 //	receive_count receive count at the last acquire
 //	error         the last failure, at most 256 bytes
-//	note          an operator's, of the last reopen
+//	note          an operator's, of the last reopen or complete
 //
 // The other columns are those of the result, if used. Times are milliseconds since the Unix epoch, so that time zones of
 // drivers, sessions and columns don't matter. On MySQL the text columns hold bytes. CONVERT(id USING utf8mb4) shows

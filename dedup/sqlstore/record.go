@@ -139,7 +139,7 @@ const isFree = "(status = 'INPROGRESS' AND lease_until < {now} OR status = 'COMP
 
 // reopen releases the record that was seen to a new owner. On MySQL an assignment sees the values of those before it.
 var reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0," +
-	" expires_at = {greatest}(expires_at, {now} + ?), note = ?, " + emptyResult + ", status = 'INPROGRESS'" +
+	" expires_at = {greatest}(expires_at, {now} + ?), note = ?, error = COALESCE(?, error), " + emptyResult + ", status = 'INPROGRESS'" +
 	" WHERE id = ? AND owner = ? AND fence = ? AND status = ?"
 
 func insertArgs(c dedup.Claim) []any {

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/operate"
@@ -26,7 +27,7 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 		if o.Force {
 			text = s.stmts().reopenAny
 		}
-		written, err := s.dialect.Write(ctx, s.db, text, o.Owner, o.Retention.Milliseconds(), o.Note, seen.Key, seen.Owner, seen.Fence, status)
+		written, err := s.dialect.Write(ctx, s.db, text, o.Owner, o.Retention.Milliseconds(), o.Note, sql.NullString{Valid: o.EndCrashes}, seen.Key, seen.Owner, seen.Fence, status)
 		if written || err != nil {
 			return err
 		}

@@ -45,6 +45,14 @@ func (x *exam) changed(seen dedup.Record, why string) {
 	}
 }
 
+// noted checks the record's note, and that it is not the last error.
+func (x *exam) noted(after, note string) {
+	r := x.inspect()
+	if got := strings.ReplaceAll(note, "\x00", ""); r.LastError != "failed" || r.Note != got && (len(got) <= 256 || len(r.Note) < 128 || len(r.Note) > 256 || !strings.HasPrefix(got, r.Note) || !utf8.ValidString(r.Note)) {
+		x.fatalf("record after %s with the note %.20q: got %d bytes, %.20q, and the error %q, want it, at most 256 bytes of whole characters, and %q", after, note, len(r.Note), r.Note, r.LastError, "failed")
+	}
+}
+
 // crashed is the record of an owner whose lease has expired.
 func (x *exam) crashed() (dedup.Lease, dedup.Record) {
 	l := x.acquire(x.claim("a"))
@@ -101,27 +109,33 @@ var reopenCases = []testCase{
 	{name: "reopen/the note", run: func(x *exam) {
 		x.release(x.acquire(x.claim("a")), errors.New("failed"))
 		note := "n" + strings.Repeat("ż", 1000) // 256 bytes end in the middle of a character
-		for _, note := range []string{note, "", "nul\x00nul"} {
+		for i, note := range []string{note, "", "nul\x00nul"} {
 			if err := x.reopener().Reopen(x.ctx, x.inspect(), note); err != nil {
 				x.fatalf("Reopen with the note %.20q: got error %v, want nil", note, err)
 			}
-			r := x.inspect()
-			if r.LastError != "failed" {
-				x.fatalf("LastError after a reopen with the note %.20q: got %q, want %q", note, r.LastError, "failed")
-			}
-			got := r.Note
-			want := note
-			if len(note) > 256 {
-				want = note[:min(len(got), 256)]
-			}
-			if strings.ReplaceAll(want, "\x00", "") != strings.ReplaceAll(got, "\x00", "") || len(note) > 256 && len(got) < 128 || !utf8.ValidString(got) {
-				x.fatalf("Note after a reopen with the note %.20q: got %d bytes, %.20q, want it, at most 256 bytes of whole characters", note, len(got), got)
+			x.noted("a reopen", note)
+			if note != "" {
+				x.complete(x.acquire(x.claim(strings.Repeat("n", i+1))), dedup.Result{Note: "c" + note})
+				x.noted("a complete", "c"+note)
 			}
 		}
 		x.reopen(x.inspect())
 		x.release(x.acquire(x.claim("b")), errors.New("again"))
+		x.complete(x.acquire(x.claim("c")), dedup.Result{})
 		if r := x.inspect(); r.LastError != "again" || r.Note != "note" {
-			x.fatalf("record after a reopen and a failure: got error %q and note %q, want %q and %q", r.LastError, r.Note, "again", "note")
+			x.fatalf("record after a reopen, a failure and a complete: got error %q and note %q, want %q and %q", r.LastError, r.Note, "again", "note")
+		}
+	}},
+	{name: "reopen/crashes end", run: func(x *exam) {
+		x.release(x.acquire(x.claim("a")), errors.New("dedup: was running in a process that crashed, started at 1767222000000, crash 2: it runs apart"))
+		seen := x.inspect()
+		if seen.Crashes(time.Now()) != 2 {
+			x.fatalf("record after two crashes: got %+v, which counts %d, want 2", seen, seen.Crashes(time.Now()))
+		}
+		x.reopen(seen)
+		l := x.acquire(x.claim("b"))
+		if r := x.inspect(); l.LastError != "" || r.LastError != "" || r.Crashes(time.Now()) != 0 {
+			x.fatalf("record and lease after a reopen: got the errors %q and %q, want none: the crashes were before it", r.LastError, l.LastError)
 		}
 	}},
 	{name: "reopen/earlier owners are refused", run: func(x *exam) {

@@ -68,13 +68,17 @@ func (r *run) wantsCanary(class string) bool {
 // awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.
 func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err error) {
 	if res.After, err = r.d.awaitEnd(ctx, m, res.Canary, nil); err != nil {
-		return fmt.Errorf("%w: %w", ErrCanary, err)
+		do := "Fix the cause"
+		if res.After == StateUnknown {
+			do = "--canary-timeout waits longer, --canary 0 sends the others without one"
+		}
+		return fmt.Errorf("%w: %w. %s", ErrCanary, err, do)
 	}
 	return nil
 }
 
 // awaitEnd waits until the delivery of a copy has ended, and returns what after does, with no error for a completed event, and
-// when ctx has ended. The error says so where the delivery has not ended within the timeout. tick is called before each wait, and
+// when ctx has ended. Where the delivery has not ended within the timeout, the state is unknown. tick is called before each wait, and
 // ends it by an error.
 func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, tick func(left time.Duration) error) (dedup.RecordState, error) {
 	for end := time.Now().Add(timeout); ; {
@@ -86,7 +90,7 @@ func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, t
 		case state != "":
 			return state, why
 		case left <= 0:
-			return "", fmt.Errorf("record %s within %s: does a consumer run whose records have such keys?", m.RecordKey, timeout)
+			return StateUnknown, fmt.Errorf("unknown within %s whether its event is completed: %w", timeout, why)
 		}
 		if tick != nil {
 			if err := tick(left); err != nil {
@@ -119,18 +123,26 @@ func (d *DLQ) delayOf(ctx context.Context, url string) time.Duration {
 	return delay
 }
 
-// after returns the state in which the delivery of a copy has left its event's record, and an error that says so; "" as long as
-// it has not ended, or where the record cannot be read. m is the message as it was when the copy was sent.
+// after returns the state in which the delivery of a copy has left its event's record; "" as long as it has not ended, or where the
+// record cannot be read. The error says how it is. m is the message as it was when the copy was sent.
 func (d *DLQ) after(ctx context.Context, m *Message) (dedup.RecordState, error) {
 	now := Message{Message: m.Message, RecordKey: m.RecordKey}
-	if err := d.inspect(ctx, &now); err != nil || now.Record == nil {
-		return "", nil
+	switch err := d.inspect(ctx, &now); {
+	case err != nil:
+		return "", fmt.Errorf("record %s not read: %w", m.RecordKey, err)
+	case now.Record == nil:
+		return "", fmt.Errorf("%w. See that a consumer runs, and read its records by your own program with cli/, or by sqsonce-full --store", now.Problem)
 	}
 	delivered := m.Record == nil || now.Record.Fence > m.Record.Fence
-	if now.State == dedup.StateCompleted || delivered && (now.State == dedup.StateReleased || now.State == dedup.StateCrashed) {
+	switch {
+	case now.State == dedup.StateCompleted || delivered && now.State == dedup.StateReleased:
 		return now.State, fmt.Errorf("record %s is %s: %s", m.RecordKey, now.State, now.Record.LastError)
+	case delivered && now.State == dedup.StateCrashed: // its last error is of an earlier run
+		return now.State, fmt.Errorf("record %s is %s", m.RecordKey, now.State)
+	case !delivered:
+		return "", fmt.Errorf("record %s is %s as before: see that a consumer runs", m.RecordKey, now.State)
 	}
-	return "", nil
+	return "", fmt.Errorf("record %s is %s", m.RecordKey, now.State)
 }
 
 // watched is a message that was sent, and whose event has not ended.

@@ -55,14 +55,22 @@ func TestCanaryFails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		handler sqsonce.Handler
+		opts    []func(*dedup.Options)
+		dies    bool // its process
+		down    bool // the store
 		after   dedup.RecordState
 		within  time.Duration
 		text    string
 	}{
 		"fails":       {handler: fails(errCard), after: dedup.StateReleased, within: 10 * time.Second, text: "card declined"},
+		"crashes":     {handler: hangs, dies: true, after: dedup.StateCrashed, within: 45 * time.Second, text: "is crashed"},
 		"is rejected": {handler: fails(sqsonce.Reject(errCard)), after: dedup.StateReleased, within: 10 * time.Second, text: "card declined"},
-		"hangs":       {handler: hangs, within: 45 * time.Second, text: "within 40s"},
-		"no consumer": {within: 45 * time.Second, text: "within 40s"},
+		"hangs":       {handler: hangs, after: ops.StateUnknown, within: 45 * time.Second, text: "unknown within 40s"},
+		"not read":    {down: true, after: ops.StateUnknown, within: time.Minute, text: "not read"},
+		"no consumer": {after: ops.StateUnknown, within: 45 * time.Second, text: "unknown within 40s"},
+		"has its record elsewhere": {handler: fails(nil), opts: []func(*dedup.Options){func(o *dedup.Options) {
+			o.Key = func(m *sqsonce.Message) (string, error) { return "f" + m.Body, nil }
+		}}, after: ops.StateUnknown, within: 45 * time.Second, text: "unknown within 40s"},
 	} {
 		for _, before := range []bool{false, true} { // the redrive the event has failed, or never ran
 			run(t, fmt.Sprintf("%s/before=%t", name, before), setup{}, func(x *fixture) {
@@ -76,9 +84,18 @@ func TestCanaryFails(t *testing.T) {
 				}
 				stop := func() {}
 				if tt.handler != nil {
-					stop = x.worker(x.url, x.guarded(tt.handler, func(o *dedup.Options) { o.LeaseDuration = time.Minute })).stop
+					h := x.worker(x.url, x.guarded(tt.handler, tt.opts...))
+					if stop = h.stop; tt.dies {
+						time.AfterFunc(5*time.Second, h.kill)
+						stop = func() {}
+					}
 				}
 				start := time.Now()
+				if tt.down {
+					time.AfterFunc(10*time.Second, func() {
+						x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
+					})
+				}
 				r, err := x.redriver().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.CanaryTimeout = true, 40*time.Second })
 				took := time.Since(start)
 				if !errors.Is(err, ops.ErrCanary) || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error(), "earlier") || took > tt.within {
@@ -132,20 +149,6 @@ func (c noDelay) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttribu
 	return c.Client.GetQueueAttributes(ctx, in, o...)
 }
 
-// A crash is a failure of a canary too.
-func TestCanaryCrashes(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(5)
-		h := x.worker(x.url, x.guarded(hangs))
-		time.AfterFunc(5*time.Second, h.kill)
-		r, err := x.redriver().Redrive(context.Background(), withUnknown)
-		if !errors.Is(err, ops.ErrCanary) || r.Results[0].After != dedup.StateCrashed || r.Count(ops.ActionRedriven) != 1 {
-			t.Errorf("%v, %+v", err, r.Results[0])
-		}
-	})
-}
-
 // What waits for a canary is looked at again after it, and given back when the context ends.
 func TestRestAfterCanary(t *testing.T) {
 	t.Parallel()
@@ -176,9 +179,18 @@ func TestRestAfterCanary(t *testing.T) {
 	})
 }
 
-// Every 50th event is watched, and the third of these that fails ends the redrive.
+// Every 50th event is watched, and the third of these that fails ends the redrive. What waits in the source is looked at once a
+// second, not with every receive.
 func TestWatched(t *testing.T) {
 	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(500)
+		p := x.newProcess()
+		x.redriveAll(x.openIn(p))
+		if n := p.requests("GetItem"); n > 500+30+10*10 {
+			t.Errorf("%d reads for 500 messages", n)
+		}
+	})
 	for _, mended := range []bool{false, true} {
 		bubble(t, setup{}, func(x *fixture) {
 			x.fill(500)
@@ -207,19 +219,6 @@ func TestWatched(t *testing.T) {
 			}
 		})
 	}
-}
-
-// What waits in the source is looked at once a second, not with every receive.
-func TestWatchedIsNotReadAllTheTime(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(500)
-		p := x.newProcess()
-		x.redriveAll(x.openIn(p))
-		if n := p.requests("GetItem"); n > 500+30+10*10 {
-			t.Errorf("%d reads for 500 messages", n)
-		}
-	})
 }
 
 // A canary that cannot be deleted ends the redrive, and the report says what became of the others.

@@ -134,7 +134,7 @@ type Result struct {
 	Err         error             // why Action is not Redriven, Replayed, Exported, Deleted, Restored or Planned
 	SentID      string            // the message ID of its copy
 	Canary      time.Duration     // how long the redrive waits for the copy's delivery; 0: the message was no canary
-	After       dedup.RecordState // how the copy's delivery ended, if it was watched: Completed, Released or Crashed
+	After       dedup.RecordState // how the copy's delivery ended, if it was watched: Completed, Released, Crashed, or Unknown after the wait
 }
 
 // Report is the result of a redrive, an export, a delete or a restore. It has one result for each message that the operation saw.

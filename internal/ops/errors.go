@@ -10,7 +10,7 @@ var (
 	// ErrState says that a message is left because of the state of its event.
 	ErrState         = errors.New("not sent in the state of its event")
 	ErrCrashed       = errors.New("its last run ended with its process")
-	ErrCrashLoop     = errors.New("its process crashed twice or more often: --crash-loops")
+	ErrCrashLoop     = errors.New("its process crashed twice or more often: fix the cause first. --crash-loops sends it anyway")
 	ErrNotSelected   = errors.New("not selected")
 	ErrNoDestination = errors.New("the queue that it came from is not known, or does not name this one as its dead-letter queue: --source")
 	ErrTooOften      = errors.New("redriven too often before: --max-redriven")
@@ -31,6 +31,8 @@ var (
 	// ErrNoRecord says that the event's record was not found. The event may still have run, because a consumer with another key
 	// function or store has its record elsewhere.
 	ErrNoRecord = errors.New("no record")
+	// ErrNoConsumer comes with ErrNoRecord, where the store has no record of the consumer at all.
+	ErrNoConsumer = errors.New("no record of the consumer was found in this store: is its name right?")
 	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
 	ErrExpired = errors.New("or the record has expired")
 	// ErrOtherConsumer says that the host's copy names the record of another consumer.
@@ -67,7 +69,7 @@ var (
 var (
 	// ErrStopped is one of the next two. Messages that the redrive has not sent stay in the dead-letter queue.
 	ErrStopped  = errors.New("ops: the redrive has stopped")
-	ErrCanary   = fmt.Errorf("%w, since the event that was sent first was not completed: fix the cause, or see that a consumer runs", ErrStopped)
+	ErrCanary   = fmt.Errorf("%w after its canary", ErrStopped)
 	ErrFailsYet = fmt.Errorf("%w, since redriven events fail again: fix the cause", ErrStopped)
 )
 
@@ -80,7 +82,7 @@ var (
 	ErrOtherKey  = errors.New("the message gives another key than when it was listed or archived: are the consumer's name and its options right?")
 	// ErrReopened says that a replay has stopped after the reopen. A consumer may not have run the event yet.
 	ErrReopened     = errors.New("ops: the event's record is reopened, and SQS has acknowledged no copy: any delivery runs it; replay the message again to go on")
-	ErrNotCompleted = errors.New("ops: the replayed event was not completed: fix the cause, or see that a consumer runs")
+	ErrNotCompleted = errors.New("ops: the copy was sent, and the event was not seen to complete")
 )
 
 // Why a message of an archive is left.

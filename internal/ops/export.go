@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"time"
 )
@@ -40,14 +39,10 @@ func (d *DLQ) export(ctx context.Context, operation string, file string, optFns 
 	if err := d.refuseChained(operation); err != nil {
 		return Report{}, err
 	}
-	if err := d.checkMoveTasks(ctx, operation); err != nil {
-		return Report{}, err
-	}
-	visible, hidden, err := d.count(ctx)
+	report, err := d.newReport(ctx, operation)
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Run: rand.Text(), Total: visible + hidden}
 	e := &export{drain: drain}
 	if !o.DryRun {
 		if e.archive, err = openArchive(file); err != nil {

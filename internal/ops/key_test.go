@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,7 +192,7 @@ func TestSeveralSources(t *testing.T) {
 	})
 }
 
-// The consumer of envelopes without sqsonce.OpenEnvelope has other keys.
+// The consumer of envelopes without sqsonce.OpenEnvelope has other keys. One that nobody understands has no key.
 func TestNoUnwrap(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
@@ -202,6 +203,11 @@ func TestNoUnwrap(t *testing.T) {
 		}
 		if m := x.one(x.open(func(o *ops.Options) { o.NoUnwrap = true })); m.State != dedup.StateReleased || m.Problem != nil {
 			t.Errorf("NoUnwrap: %s, %v", m.State, m.Problem)
+		}
+		x.purge()
+		x.sendWith(x.dlq, strings.Replace(inSNS, "Notification", "SubscriptionConfirmation", 1), nil)
+		if m := x.one(x.open()); !errors.Is(m.Problem, sqsonce.ErrEnvelope) || m.State != ops.StateUnknown {
+			t.Errorf("unreadable: %s, problem %v", m.State, m.Problem)
 		}
 	})
 }
@@ -231,17 +237,6 @@ func TestKeyFunctions(t *testing.T) {
 		m = x.one(x.open(func(o *ops.Options) { o.Store, o.Key = nil, nil }))
 		if m.State != ops.StateUnknown || m.Problem != nil || m.RecordKey != "" {
 			t.Errorf("without a key function: %s, key %q, problem %v", m.State, m.RecordKey, m.Problem)
-		}
-	})
-}
-
-// An envelope that nobody understands has no key.
-func TestUnreadableEnvelope(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.sendWith(x.dlq, `{"Type":"SubscriptionConfirmation","MessageId":"m","TopicArn":"arn:aws:sns:us-east-1:1:t","Message":"m","Timestamp":"t"}`, nil)
-		if m := x.one(x.open()); !errors.Is(m.Problem, sqsonce.ErrEnvelope) || m.State != ops.StateUnknown {
-			t.Errorf("%s, problem %v", m.State, m.Problem)
 		}
 	})
 }

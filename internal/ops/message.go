@@ -158,8 +158,8 @@ func (d *DLQ) callWith(m sqsonce.Message, of func(*sqsonce.Message) (string, err
 	return key, nil
 }
 
-// join finds the records of the messages. A store that is away is asked no more after as many failures as there are reads at
-// once, so that a listing does not wait for each of a thousand messages.
+// join finds the records of the messages, and then says of those without one whether they never started. A store that is down is asked
+// no more after as many failures as there are reads at once, so that a listing does not wait for each of a thousand messages.
 func (d *DLQ) join(ctx context.Context, messages []*Message) {
 	var away atomic.Int64
 	host.InParallel(len(messages), inspectsAtOnce, func(i int) {
@@ -177,7 +177,10 @@ func (d *DLQ) join(ctx context.Context, messages []*Message) {
 				}
 			}
 		}
-		m.explain()
+	})
+	host.InParallel(len(messages), inspectsAtOnce, func(i int) {
+		d.judge(ctx, messages[i])
+		messages[i].explain()
 	})
 }
 
@@ -209,23 +212,68 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 		m.Problem = fmt.Errorf("%w under %q: the consumer may use a key function or another store", ErrNoRecord, m.RecordKey)
 		if m.Expired = now.Sub(m.firstSent()) > d.opts.Retention-expiryMargin; m.Expired {
 			m.Problem = fmt.Errorf("%w, %w", m.Problem, ErrExpired)
-		} else if d.neverStarted(m) {
-			m.State, m.Problem = StateNone, nil
 		}
 	case err != nil:
 		return err
 	default:
-		m.Record, m.State, m.Crashes = &r, r.State(now), r.Crashes(now)
-		if m.State == dedup.StateReleased && m.Crashes > 0 && !m.reopened() { // put aside after a crash, and not run since
-			m.State = dedup.StateCrashed
+		if byConsumer(r) {
+			d.proven.Store(true)
 		}
+		m.Record, m.State, m.Crashes = &r, StateOf(r, now), r.Crashes(now)
 	}
 	return nil
 }
 
-// neverStarted reports whether a missing record proves that the event never started. That the consumer makes such keys is what
-// Options say. It does not where a copy of the queue names the record of a key function, where the message is perhaps another
-// consumer's, or where the key depends on what a copy has lost: SQS's own move alone keeps the message ID.
+// judge says of a message without a record that its event never started, where that is proven.
+func (d *DLQ) judge(ctx context.Context, m *Message) {
+	if !m.noRecord() || m.Expired || !d.neverStarted(m) {
+		return
+	}
+	consumer, _, _ := strings.Cut(m.RecordKey, "#")
+	if err := d.consumerMissing(ctx, consumer); err != nil {
+		m.Problem = fmt.Errorf("%w under %q: %w", ErrNoRecord, m.RecordKey, err)
+		return
+	}
+	m.State, m.Problem = StateNone, nil
+}
+
+// consumerMissing returns nil where the store has a record of the consumer. Of a mistyped name it has none, and misses every event. The
+// store is asked once.
+func (d *DLQ) consumerMissing(ctx context.Context, consumer string) error {
+	d.ask.Do(func() {
+		d.missing = ErrNoConsumer
+		lister, ok := d.opts.Store.(dedup.Lister)
+		if d.proven.Load() || !ok {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+		defer cancel()
+		err := host.Contain(func() (err error) {
+			for r, listErr := range lister.List(ctx, func(o *dedup.ListOptions) { o.Consumer = consumer }) {
+				if err = listErr; r.Key != "" && (err != nil || byConsumer(r)) { // one that cannot be read is one
+					d.proven.Store(true)
+					break
+				}
+			}
+			return err
+		})
+		if err != nil {
+			d.missing = fmt.Errorf("%w Not all were read: %v", ErrNoConsumer, err)
+		}
+	})
+	if d.proven.Load() {
+		return nil
+	}
+	return d.missing
+}
+
+// byConsumer reports whether a consumer has written the record, and not an operator, who may have mistyped its name.
+func byConsumer(r dedup.Record) bool { return !strings.HasPrefix(r.Owner, dedup.OperatorPrefix) }
+
+// neverStarted reports whether a missing record proves that the event never started, if the store has the consumer's records. That
+// the consumer makes such keys is what Options say. It does not where a copy of the queue names the record of a key function, where
+// the message is perhaps another consumer's, or where the key depends on what a copy has lost: SQS's own move alone keeps the
+// message ID.
 func (d *DLQ) neverStarted(m *Message) bool {
 	if !d.opts.StockKeys || d.functions.Load() || len(d.urls) != 1 && len(d.opts.Sources) == 0 {
 		return false

@@ -33,6 +33,9 @@ type DLQ struct {
 	opts      Options
 	delays    sync.Map    // by URL: see delayOf
 	functions atomic.Bool // a message named the record of a key function
+	proven    atomic.Bool // the store has a record of the consumer
+	ask       sync.Once   // whether it has
+	missing   error       // why that is not proven
 
 	wrap func(appender) appender // of journals and archives, in tests
 }
@@ -188,7 +191,8 @@ type Options struct {
 	// Default: empty.
 	Consumer string
 	// StockKeys says that the consumer has no key function, that its records are in Store, and that they are kept for Retention. A
-	// message without a record is then StateNone, unless the message or the queue contradicts that.
+	// message without a record is then StateNone, unless the message, the queue, or a Store without a record of the consumer
+	// contradicts that.
 	// Default: false, it is StateUnknown.
 	StockKeys bool
 	// NoUnwrap says that the consumer's handler runs without sqsonce.OpenEnvelope, so Key gets an envelope as it is.

@@ -3,7 +3,6 @@ package ops
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -144,14 +143,11 @@ func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Rep
 		}
 		defer unlock()
 	}
-	if err := d.checkMoveTasks(ctx, "Redrive"); err != nil {
-		return Report{}, err
-	}
-	visible, hidden, err := d.count(ctx)
+	report, err := d.newReport(ctx, "Redrive")
 	if err != nil {
 		return Report{}, err
 	}
-	r := newRun(d, o, Report{Run: rand.Text(), Total: visible + hidden})
+	r := newRun(d, o, report)
 	if o.Journal != "" {
 		err := r.keepJournal(o.Journal, false)
 		defer r.journal.close()

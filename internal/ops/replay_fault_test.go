@@ -107,39 +107,28 @@ func TestReplayIsCancelled(t *testing.T) {
 	}
 }
 
-// A context that ends just before the reopen lets nothing be reopened.
-func TestReplayIsCancelledBeforeTheReopen(t *testing.T) {
+// A context that ends just before the reopen lets nothing be reopened. A reopen that is under way is awaited: the error says that it was done.
+func TestReplayIsCancelledAtTheReopen(t *testing.T) {
 	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		e := x.doneEvent(true)
-		again := e.again()
-		d := x.redriver()
-		e.worker.stop()
-		e.m.Body = strings.Repeat("x", 2<<10) // for which the queue's limit is read
-		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}}})
-		ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, errCard)
-		defer cancel()
-		if res, err := d.Replay(ctx, e.m, note, again); !errors.Is(err, errCard) || errors.Is(err, ops.ErrReopened) || !e.record().Completed {
-			t.Errorf("%+v, %v", res, err)
-		}
-	})
-}
-
-// A reopen that is under way when the context ends is awaited: the error says that it was done.
-func TestReplayIsCancelledInTheReopen(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		e := x.doneEvent(true)
-		again := e.again()
-		d := x.redriver()
-		e.worker.stop()
-		x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}}})
-		ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, errCard)
-		defer cancel()
-		if res, err := d.Replay(ctx, e.m, note, again); !errors.Is(err, errCard) || !errors.Is(err, ops.ErrReopened) || e.record().Completed {
-			t.Errorf("%+v, %v", res, err)
-		}
-	})
+	for _, under := range []bool{false, true} {
+		bubble(t, setup{}, func(x *fixture) {
+			e := x.doneEvent(true)
+			again := e.again()
+			d := x.redriver()
+			e.worker.stop()
+			if under {
+				x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}}})
+			} else {
+				e.m.Body = strings.Repeat("x", 2<<10) // for which the queue's limit is read
+				x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}}})
+			}
+			ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, errCard)
+			defer cancel()
+			if res, err := d.Replay(ctx, e.m, note, again); !errors.Is(err, errCard) || errors.Is(err, ops.ErrReopened) != under || e.record().Completed == under {
+				t.Errorf("%+v, %v", res, err)
+			}
+		})
+	}
 }
 
 // A Progress that panics ends the replay where it is.
@@ -223,7 +212,7 @@ func TestReplayOutcomes(t *testing.T) {
 	}{
 		"fails":       {func(e *done) func() { e.fails = errCard; return e.worker.stop }, dedup.StateReleased, "is released: card declined", 70 * time.Second},
 		"crashes":     {(*done).crash, dedup.StateCrashed, "is crashed", 2 * time.Minute},
-		"no consumer": {func(e *done) func() { e.worker.stop(); return func() {} }, "", "within 1m30s", 160 * time.Second},
+		"no consumer": {func(e *done) func() { e.worker.stop(); return func() {} }, ops.StateUnknown, "unknown within 1m30s", 160 * time.Second},
 	} {
 		bubble(t, setup{maxReceives: 100}, func(x *fixture) {
 			e := x.doneEvent(false)

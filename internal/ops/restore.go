@@ -138,12 +138,7 @@ func (s *restore) add(a *archived) bool {
 
 // sendAll sends the messages of a batch, those of a FIFO group one after the other.
 func (s *restore) sendAll(ctx context.Context, batch []*Message) error {
-	lines := s.inLine(batch)
-	host.InParallel(len(lines), len(lines), func(i int) {
-		for _, m := range lines[i] {
-			s.one(ctx, m, s.results[m.ID])
-		}
-	})
+	s.sendInLines(ctx, batch)
 	clear(s.from)
 	return s.failed
 }

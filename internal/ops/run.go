@@ -3,6 +3,7 @@ package ops
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -48,6 +49,15 @@ func newRun(d *DLQ, o RedriveOptions, report Report) *run {
 		stopped: map[string]error{}, publishers: map[string]*fifo.Publisher{}}
 	r.handle, r.attempt = r.process, r.try
 	return r
+}
+
+// newReport is that of an operation which begins, where no move task does.
+func (d *DLQ) newReport(ctx context.Context, operation string) (Report, error) {
+	if err := d.checkMoveTasks(ctx, operation); err != nil {
+		return Report{}, err
+	}
+	visible, hidden, err := d.count(ctx)
+	return Report{Run: rand.Text(), Total: visible + hidden}, err
 }
 
 // redrive ends with everything that was not deleted given back.

@@ -1,6 +1,10 @@
 package ops
 
-import "github.com/sqsonce/sqsonce/dedup"
+import (
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
 
 // StateUnknown is a [Message].State in addition to those of package dedup. It says that the record was not found, or not read.
 // Message.Problem says why.
@@ -10,12 +14,21 @@ const StateUnknown dedup.RecordState = "unknown"
 // would have one.
 const StateNone dedup.RecordState = "none"
 
+// StateOf is the state of a record for an operator: one that was put aside after a crash, and has not run since, is crashed.
+func StateOf(r dedup.Record, now time.Time) dedup.RecordState {
+	s := r.State(now)
+	if s == dedup.StateReleased && r.Crashes(now) > 0 {
+		return dedup.StateCrashed
+	}
+	return s
+}
+
 // states is the one table of what a state means, and of what to do with a message whose event is in it.
 var states = []struct {
 	state     dedup.RecordState
 	means, do string
 }{
-	{dedup.StateReleased, "failed: its next delivery runs it", "redrive it when you have fixed the cause"},
+	{dedup.StateReleased, "free: its next delivery runs it", "redrive it when you have fixed the cause"},
 	{dedup.StateRunning, "a consumer is running it", "wait until it has ended, and look again"},
 	{dedup.StateCrashed, "its consumer died, or lost its store, while it ran; the effect may have happened", "find out whether the effect happened: then complete the record, else free it and redrive"},
 	{dedup.StateCompleted, "done: its message is a second copy, or was not deleted", "delete the message: only a replay runs the event again"},

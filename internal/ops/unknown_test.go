@@ -17,6 +17,7 @@ import (
 // That an event never started is said where somebody has said that its consumer would have a record, and nothing contradicts that.
 func TestNeverStarted(t *testing.T) {
 	t.Parallel()
+	const mistyped = "by a consumer without any record of its own"
 	stock := func(o *ops.Options) { o.Consumer, o.StockKeys = consumer, true }
 	named := map[string]string{sqsonce.AttrEventID: "1", sqsonce.AttrEventSource: "orders"}
 	moved := func(x *fixture) { bring[ops.CauseReceivesUsedUp](x) }
@@ -38,13 +39,22 @@ func TestNeverStarted(t *testing.T) {
 			moved(x)
 			x.sendWith(x.dlq, "b", map[string]string{sqsonce.AttrRejectReason: "r", sqsonce.AttrRecordKey: consumer + "#own"})
 		}, []func(*ops.Options){stock}, ops.StateUnknown},
+		mistyped: {func(x *fixture) { moved(x); x.send(x.dlq, "b1") }, []func(*ops.Options){stock}, ops.StateUnknown},
 	} {
 		run(t, name, setup{}, func(x *fixture) {
 			tt.bring(x)
+			owner := "o"
+			if name == mistyped { // by an operator too
+				owner = dedup.OperatorPrefix + "ann/1"
+			}
+			must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: consumer + "#orders|b1", Owner: owner, Lease: time.Minute, Retention: time.Hour}))(x)
 			d := x.redriver(tt.opts...)
 			m := x.mustList(d)["a1"]
 			if m.State != tt.want || (m.Problem == nil) != (tt.want == ops.StateNone) || tt.want == ops.StateNone && m.Reason != ops.Means(ops.StateNone) {
 				x.Errorf("%s, %q, problem %v; want %s", m.State, m.Reason, m.Problem, tt.want)
+			}
+			if asks := errors.Is(m.Problem, ops.ErrNoConsumer); asks != (name == mistyped) {
+				x.Errorf("asks for the name: %q", m.Reason)
 			}
 			r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Unknown = false })
 			if redriven := r.Count(ops.ActionRedriven) > 0; redriven != (tt.want == ops.StateNone) {
@@ -58,7 +68,8 @@ func TestNeverStarted(t *testing.T) {
 // say so.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
-	for name, released := range map[string]bool{"crashed": false, "released": true} {
+	const reopened = "reopened"
+	for name, released := range map[string]bool{"crashed": false, "released": true, reopened: false} {
 		run(t, name, setup{maxReceives: 6}, func(x *fixture) {
 			x.send(x.url, "a1")
 			for len(x.sqs.Messages(x.dlq)) == 0 {
@@ -73,6 +84,18 @@ func TestCrashLoop(t *testing.T) {
 			m := x.one(d)
 			if want := 3; m.Crashes < want || m.State != dedup.StateCrashed || !strings.Contains(m.Reason, fmt.Sprint(m.Crashes)) {
 				x.Fatalf("%s, %d crashes, %q; want %d at least", m.State, m.Crashes, m.Reason, want)
+			}
+			if name == reopened { // crashes before that count no more
+				must.Do(x, x.store(x.admin).Reopen(context.Background(), *m.Record, note))
+				if m := x.one(d); m.Crashes != 0 || m.State != dedup.StateReleased {
+					x.Errorf("reopened: %s, %d crashes", m.State, m.Crashes)
+				}
+				must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: m.RecordKey, Owner: "late", Lease: time.Second, Retention: time.Hour}))(x)
+				time.Sleep(time.Minute)
+				if m := x.one(d); m.Crashes != 1 || m.State != dedup.StateCrashed {
+					x.Errorf("crashed since: %s, %d crashes", m.State, m.Crashes)
+				}
+				return
 			}
 			for _, o := range []ops.RedriveOptions{{}, {Crashed: true}, {CrashLoops: true}, {Crashed: true, CrashLoops: true}} {
 				r := x.redriveAll(d, func(to *ops.RedriveOptions) { to.Crashed, to.CrashLoops = o.Crashed, o.CrashLoops })

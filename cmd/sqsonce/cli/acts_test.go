@@ -112,34 +112,26 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// A freed record says who did it and why; the next owner sees it.
-func TestFreeLeavesNote(t *testing.T) {
-	bubble(t, func(w *world) {
-		key := w.put("e", dedup.StateCrashed)
-		w.run("record", "free", key, "--table", "dedup", "--yes", "--note", "looked: no charge", "--retention", "60d")
-		r := must.Get(w.store.Inspect(context.Background(), key))(w)
-		days := time.Until(r.ExpiresAt).Hours() / 24
-		if shown := w.run("record", "show", key, "--table", "dedup").out; !strings.Contains(shown, "note\tlooked: no charge\n") {
-			t.Errorf("record show: %q", shown)
-		}
-		if r.Note != "looked: no charge" || r.LastError != "" || !strings.HasPrefix(r.Owner, "operator/ann/") || days < 59 {
-			t.Errorf("record %+v, retained for %.0f days", r, days)
-		}
-	})
-}
-
-// A record that is made by hand is retained as the consumer's are.
-func TestCompleteRetention(t *testing.T) {
-	for flag, want := range map[string]float64{"--retention=60d": 60, "--retention=": 29} {
-		bubble(t, func(w *world) {
-			args := []string{"record", "complete", "--create", "--yes", "--table", "dedup", "billing#e"}
-			if !strings.HasSuffix(flag, "=") {
-				args = append(args, flag)
+// A freed or completed record says who did it and why; the next owner sees it. It is retained as the consumer's are.
+func TestActLeavesNote(t *testing.T) {
+	for _, test := range []struct {
+		command string
+		state   dedup.RecordState
+		days    float64
+	}{
+		{"free --retention=60d", dedup.StateCrashed, 60}, {"complete --retention=60d", dedup.StateCrashed, 60},
+		{"complete --create --retention=60d", ops.StateUnknown, 60}, {"complete --create", ops.StateUnknown, 29},
+	} {
+		run(t, test.command, func(w *world) {
+			key := w.put("e", test.state)
+			w.run(slices.Concat([]string{"record"}, strings.Fields(test.command), []string{key, "--table", "dedup", "--yes", "--note", "looked: no charge"})...)
+			if shown := w.run("record", "show", key, "--table", "dedup").out; !strings.Contains(shown, "note\tlooked: no charge\n") {
+				w.Errorf("record show: %q", shown)
 			}
-			w.run(args...)
-			r := must.Get(w.store.Inspect(context.Background(), "billing#e"))(w)
-			if days := time.Until(r.ExpiresAt).Hours() / 24; days < want-0.1 || days > want+0.1 {
-				t.Errorf("%s: retained for %.1f days", flag, days)
+			r := must.Get(w.store.Inspect(context.Background(), key))(w)
+			days := time.Until(r.ExpiresAt).Hours() / 24
+			if r.LastError != "" || !strings.HasPrefix(r.Owner, "operator/ann/") || days < test.days-0.1 || days > test.days+0.1 {
+				w.Errorf("record %+v, retained for %.1f days", r, days)
 			}
 		})
 	}
@@ -163,38 +155,35 @@ func TestInterruptedWrite(t *testing.T) {
 	}
 }
 
-// What has changed while the question was open is not changed again, and the audit has that.
+// What has changed while the question was open is not changed again, and the audit has that. A consumer that only looked dead, and
+// renews its lease meanwhile, keeps the record.
 func TestChangedMeanwhile(t *testing.T) {
 	for _, command := range []string{"free", "complete"} {
-		run(t, command, func(w *world) {
-			key := w.put("e", dedup.StateCrashed)
-			w.meddle(func(r dedup.Record) error { return w.store.Reopen(context.Background(), r, "another operator") })
-			if got := w.run("record", command, key, "--yes"); got.code != exitRefused || got.out != "" {
-				w.Errorf("%+v", got)
-			}
-			r := must.Get(w.store.Inspect(context.Background(), key))(w)
-			if w.state(key) != dedup.StateReleased || r.Note != "another operator" {
-				w.Errorf("record %+v", r)
-			}
-			if lines := w.audited(); len(lines) != 2 || !strings.Contains(lines[1].Error, "changed") || lines[1].After != nil {
-				w.Errorf("audit %+v", lines)
-			}
-		})
-	}
-}
-
-// A consumer that only looked dead, and renews its lease while the question is open, keeps the record.
-func TestFreeRefusedToLateRenewal(t *testing.T) {
-	bubble(t, func(w *world) {
-		key := w.put("e", dedup.StateCrashed)
-		w.meddle(func(r dedup.Record) error {
-			_, err := w.store.Renew(context.Background(), r.Lease, time.Hour)
-			return err
-		})
-		if got := w.run("record", "free", key, "--yes"); got.code != exitRefused || w.state(key) != dedup.StateRunning {
-			t.Errorf("%+v, and the record is %s", got, w.state(key))
+		for _, renewed := range []bool{false, true} {
+			run(t, fmt.Sprintf("%s/renewed=%t", command, renewed), func(w *world) {
+				key, after, note := w.put("e", dedup.StateCrashed), dedup.StateReleased, "another operator"
+				if renewed {
+					after, note = dedup.StateRunning, ""
+				}
+				w.meddle(func(r dedup.Record) error {
+					if !renewed {
+						return w.store.Reopen(context.Background(), r, note)
+					}
+					_, err := w.store.Renew(context.Background(), r.Lease, time.Hour)
+					return err
+				})
+				if got := w.run("record", command, key, "--yes"); got.code != exitRefused || got.out != "" {
+					w.Errorf("%+v", got)
+				}
+				if r := must.Get(w.store.Inspect(context.Background(), key))(w); w.state(key) != after || r.Note != note {
+					w.Errorf("record %+v", r)
+				}
+				if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" || lines[1].After != nil {
+					w.Errorf("audit %+v", lines)
+				}
+			})
 		}
-	})
+	}
 }
 
 // meddling is a store whose record somebody changes after the first look at it.

@@ -90,10 +90,13 @@ func (a *app) export(ctx context.Context, f archiveFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.drain && (!a.flags.yes || a.flags.expect >= 0) || a.flags.dryRun || a.flags.expect >= 0 {
+	if f.drain && (!a.flags.yes || e.byClass) || a.flags.dryRun || a.flags.expect >= 0 {
 		ask := func(p *queuePlan) error {
-			if err := a.expected(p.Count); err != nil || !f.drain {
-				return err
+			switch {
+			case !f.drain:
+				return nil
+			case p.mixed != "":
+				return e.confirmNumber(ctx, p)
 			}
 			a.showPlan(p)
 			return a.confirm(ctx, question{verb: "drain"})
@@ -117,23 +120,33 @@ func (a *app) delete(ctx context.Context, f archiveFlags) error {
 	if err != nil {
 		return err
 	}
-	ready, err := e.plan(ctx, func(p *queuePlan) error {
-		a.showPlan(p)
-		return a.confirmNumber(ctx, "delete", p.Count, p.Queue)
-	})
+	ready, err := e.plan(ctx, func(p *queuePlan) error { return e.confirmNumber(ctx, p) })
 	if !ready {
 		return err
 	}
 	return e.run(ctx)
 }
 
+// confirmNumber asks before what cannot be undone. Where nobody can be asked the number must have been said beforehand.
+func (e *export) confirmNumber(ctx context.Context, p *queuePlan) error {
+	if p.mixed != "" {
+		e.a.note("%s", p.mixed)
+	}
+	if !e.a.asks && e.a.flags.expect < 0 {
+		return fail(exitRefused, "without a terminal %s needs --yes and --expect %d", p.Operation, p.Count)
+	}
+	e.a.showPlan(p)
+	return e.a.confirm(ctx, p.numberQuestion())
+}
+
 // export is an export, or a delete.
 type export struct {
 	*work
-	d      *ops.DLQ
-	o      ops.ExportOptions
-	drain  bool
-	states []dedup.RecordState // nil: all
+	d       *ops.DLQ
+	o       ops.ExportOptions
+	drain   bool
+	states  []dedup.RecordState // nil: all
+	byClass bool                // a class was named, and no state
 
 	mu       sync.Mutex
 	selected []*ops.Message  // of the last call, but for their states
@@ -174,7 +187,7 @@ func (a *app) newExport(ctx context.Context, f archiveFlags, operation string) (
 		done = ops.ActionDeleted
 	}
 	w := &work{a: a, operation: operation, done: done, url: url, archive: f.archive}
-	e := &export{work: w, d: d, states: selection.States}
+	e := &export{work: w, d: d, states: selection.States, byClass: selection.Classes != nil && selection.States == nil && a.flags.consumer != ""}
 	selection.States, selection.Filter = nil, with(selection.Filter, e.selects)
 	e.o, e.drain = ops.ExportOptions{Selection: selection}, f.drain
 	return e, nil
@@ -191,6 +204,9 @@ func (e *export) plan(ctx context.Context, ask func(*queuePlan) error) (ready bo
 		return false, err
 	}
 	p := newQueuePlan(e.operation, e.done, e.url, report)
+	if e.byClass {
+		p.mixed = p.mixedClass()
+	}
 	if e.operation == "delete" {
 		e.bind(p, report)
 	}
@@ -200,8 +216,11 @@ func (e *export) plan(ctx context.Context, ask func(*queuePlan) error) (ready bo
 	if e.a.flags.dryRun {
 		return false, e.a.printPlan(p)
 	}
+	if err := e.a.expected(p.Count); err != nil {
+		return false, err
+	}
 	if p.Count == 0 {
-		return false, errors.Join(e.a.expected(0), e.a.printPlan(p), p.none(false))
+		return false, errors.Join(e.a.printPlan(p), p.none(false))
 	}
 	if err := ask(p); err != nil {
 		return false, err
@@ -216,7 +235,7 @@ func (e *export) bind(p *queuePlan, report ops.Report) {
 	for _, m := range e.selected {
 		seen.add(m)
 	}
-	p.Hash, p.Typed = p.hash(e.url, report, seen), numberQuestion(e.operation, p.Count, p.Queue).typed
+	p.Hash, p.Typed = p.hash(e.url, report, seen), p.numberQuestion().typed
 }
 
 func (e *export) call(ctx context.Context, file string, optFns ...func(*ops.ExportOptions)) (ops.Report, error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
@@ -113,6 +114,38 @@ func TestExportAndDelete(t *testing.T) {
 			}
 			if lines := w.audited(); (len(lines) == 2) != (left(w) < test.messages+1) || len(lines) == 1 {
 				w.Errorf("audit %+v", lines)
+			}
+		})
+	}
+}
+
+// A class has one cause, and its messages several states: its ID alone does not let a y, or a --yes, delete all of them.
+func TestDeleteClassOfSeveralStates(t *testing.T) {
+	const both = "1 completed, 1 released. --state"
+	for _, test := range []struct {
+		command, answer string
+		code            exitCode
+		left            int
+		says            string
+	}{
+		{"delete --archive ARCHIVE", "y", exitRefused, 2, both},
+		{"delete --archive ARCHIVE", "orders-dlq", exitDone, 0, both},
+		{"delete --archive ARCHIVE --yes --expect 2", "", exitDone, 0, both},
+		{"delete --archive ARCHIVE --state completed", "y", exitDone, 1, asksYesNo},
+		{"export ARCHIVE --drain --yes", "", exitRefused, 2, "--expect 2"},
+		{"export ARCHIVE --drain --yes --expect 2", "", exitDone, 0, both},
+		{"export ARCHIVE --drain --yes --state released", "", exitDone, 1, ""},
+	} {
+		run(t, test.command+test.answer, func(w *world) {
+			for event, state := range map[string]dedup.RecordState{"done": dedup.StateCompleted, "failed": dedup.StateReleased} {
+				w.put(event, state)
+				w.send("orders-dlq", event, "b", sqsonce.AttrRejectReason, "declined")
+			}
+			class, _, _ := strings.Cut(w.dlq("ls").out, "\t")
+			w.terminal, w.answer = test.answer != "", test.answer
+			got := w.dlq(test.command + " --class " + class)
+			if got.code != test.code || !strings.Contains(got.err, test.says) || left(w) != test.left || len(w.archived()) != 2-test.left {
+				w.Errorf("%d left, want %d, exit %d with %q: %+v", left(w), test.left, test.code, test.says, got)
 			}
 		})
 	}

@@ -83,7 +83,7 @@ func (a *app) who(ctx context.Context) *who {
 	}
 	if err != nil {
 		w.Unknown = err.Error()
-		a.note("the audit does not say whose credentials these are: %v", err)
+		a.note("the audit does not say whose credentials these are: %s", reason(err))
 	}
 	return w
 }

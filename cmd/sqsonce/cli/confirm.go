@@ -45,56 +45,45 @@ func isYes(answer string) bool {
 
 // askMore asks about messages that the plan leaves, and that may have had their effect or kill their consumer, whether they are to be
 // sent too, and plans again. Where there is no terminal --unknown and --crash-loops are needed.
-func (a *app) askMore(ctx context.Context, p *queuePlan, options func(*ops.RedriveOptions), plan func(func(*ops.RedriveOptions)) (*queuePlan, error)) (*queuePlan, func(*ops.RedriveOptions), error) {
-	if !a.asks || a.flags.yes || a.flags.dryRun {
-		return p, options, nil
+func (r *redrive) askMore(ctx context.Context, p *queuePlan) (*queuePlan, error) {
+	if !r.a.asks || r.a.flags.yes || r.a.flags.dryRun {
+		return p, nil
 	}
 	for _, more := range []struct {
-		left int
-		text string
-		set  func(*ops.RedriveOptions)
+		left      int
+		why, risk string
+		set       func(*ops.RedriveOptions)
 	}{
-		{p.unknown, "have no record under their key: the consumer may use a key function or another store.\nTheir events may have had their effect, and run again", func(o *ops.RedriveOptions) { o.Unknown = true }},
-		{p.loops, "crashed their consumers twice or more often.\nTheir events may have had their effect, and may crash the next one", func(o *ops.RedriveOptions) { o.CrashLoops = true }},
+		{p.unknown, noRecord, "run again", func(o *ops.RedriveOptions) { o.Unknown = true }},
+		{p.loops, "they crashed their consumers at least twice", "may crash the next one", func(o *ops.RedriveOptions) { o.CrashLoops = true }},
 	} {
 		if more.left == 0 {
 			continue
 		}
-		fmt.Fprintf(a.err, "%d selected messages %s. Send these too? [y/N] ", more.left, more.text)
-		answer, err := a.readLine(ctx)
+		fmt.Fprintf(r.a.err, "%d selected messages would be left: %s.\nTheir events may have had their effect, and %s. Send these too? [y/N] ", more.left, more.why, more.risk)
+		answer, err := r.a.readLine(ctx)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if isYes(answer) {
-			before := options
-			options = func(o *ops.RedriveOptions) { before(o); more.set(o) }
-			if p, err = plan(options); err != nil {
-				return nil, nil, err
+			before := r.options
+			r.options = func(o *ops.RedriveOptions) { before(o); more.set(o) }
+			if p, err = r.plan(ctx); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return p, options, nil
+	return p, nil
 }
 
 // mostByYes is how many messages a y is enough for.
 const mostByYes = 10
 
-// confirmNumber asks before what cannot be undone: y for a few messages, else the queue's name. Where nobody can be asked the
-// number must have been said beforehand.
-func (a *app) confirmNumber(ctx context.Context, verb string, n int, queue string) error {
-	if err := a.expected(n); err != nil {
-		return err
-	}
-	if !a.asks && a.flags.expect < 0 {
-		return fail(exitRefused, "without a terminal %s needs --yes and --expect %d", verb, n)
-	}
-	return a.confirm(ctx, numberQuestion(verb, n, queue))
-}
-
-func numberQuestion(verb string, n int, queue string) question {
-	q := question{verb: verb}
-	if n > mostByYes {
-		q.typed, q.what = queue, "the queue's name"
+// numberQuestion is asked before a delete: y for a few messages of one state, else the queue's name.
+func (p *queuePlan) numberQuestion() question {
+	q := question{verb: p.Operation}
+	if p.Count > mostByYes || p.mixed != "" {
+		q.typed, q.what = p.Queue, "the queue's name"
 	}
 	return q
 }

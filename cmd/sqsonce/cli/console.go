@@ -157,7 +157,7 @@ func (p *pages) sub(out, err io.Writer) *app {
 		"SQSONCE_CONSUMER": a.flags.consumer, "SQSONCE_TABLE": a.flags.table, "SQSONCE_STORE": a.flags.store, "SQSONCE_QUEUE": "", "USER": a.flags.operator,
 	}
 	sub := &app{
-		opts: a.opts, in: strings.NewReader(""), out: out, err: err,
+		opts: a.opts, in: strings.NewReader(""), out: out, err: err, behind: true,
 		getenv: func(name string) string {
 			if value, own := env[name]; own {
 				return value

@@ -73,7 +73,7 @@ func TestConsoleRedrive(t *testing.T) {
 		if _, journal, _ := strings.Cut(lines[0].Note, "journal "); !exists(journal) {
 			t.Errorf("no journal %q", journal)
 		}
-		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "Something was done to this queue after this look") {
+		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "This look is older than an act on this queue") {
 			t.Errorf("%s", got.text)
 		}
 		if got := b.get("/runs"); !strings.Contains(got.text, "Redrive class bb9381 (released) of orders-dlq done") {
@@ -156,7 +156,7 @@ func TestConsoleStop(t *testing.T) {
 		"ended":   func(b *browser, _ string) answer { b.server.Close(); return answer{code: http.StatusSeeOther} },
 	} {
 		run(t, name, func(w *world) {
-			w.deadLetters(500)
+			w.deadLetters(300)
 			w.consume("orders", succeeds)
 			var logs strings.Builder
 			b := w.browse(true, func(o *console.Options) { o.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
@@ -173,8 +173,8 @@ func TestConsoleStop(t *testing.T) {
 				w.Fatalf("what is to do is not said: %s", run.text)
 			}
 			done, _ := strconv.Atoi(toDo[1])
-			if n, _ := strconv.Atoi(toDo[2]); n != 500-done {
-				w.Errorf("%d are done of 500, and %d to do", done, n)
+			if n, _ := strconv.Atoi(toDo[2]); n != 300-done {
+				w.Errorf("%d are done of 300, and %d to do", done, n)
 			}
 			for _, refused := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.post("/plan", deleteForm...)} {
 				if refused.code != http.StatusConflict || !strings.Contains(refused.text, "a redrive at orders-dlq is under way since") {
@@ -195,7 +195,7 @@ func TestConsoleStop(t *testing.T) {
 			if said := strings.Contains(logs.String(), "to go on: sqsonce dlq redrive"); said != (name == "ended") {
 				w.Errorf("the log says with which command it goes on: %t\n%s", said, &logs)
 			}
-			if n := left(w); n == 0 || n == 500 || w.hidden("orders-dlq") != 0 {
+			if n := left(w); n == 0 || n == 300 || w.hidden("orders-dlq") != 0 {
 				w.Errorf("%d left, %d hidden", n, w.hidden("orders-dlq"))
 			}
 			if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" {
@@ -203,7 +203,7 @@ func TestConsoleStop(t *testing.T) {
 			}
 			_, command, _ := strings.Cut(run.text, "to go on: sqsonce ")
 			command, _, _ = strings.Cut(command, ".jsonl")
-			if got := w.run(words(command + ".jsonl")...); got.code != exitDone || left(w) != 0 {
+			if got := w.run(words(command + ".jsonl")...); got.code != exitDone || left(w) != 0 || strings.Contains(command, "--plan") {
 				w.Errorf("%s: %+v", command, got)
 			}
 			if strings.Contains(run.body, got.to+"/stop") {
@@ -285,6 +285,13 @@ func TestConsoleRecordFails(t *testing.T) {
 		})
 		if got := b.get("/record?key=x"); got.code != http.StatusBadRequest || !strings.Contains(got.text, "no record's key") {
 			t.Errorf("a wrong key: %d: %s", got.code, got.text)
+		}
+	})
+	bubble(t, func(w *world) { // what a command says is shown without the program's name
+		w.opts.Name = "sqsonce-full"
+		got := w.browse(true).get("/record?key=" + url.QueryEscape(w.put("e", dedup.StateRunning)))
+		if got.code != http.StatusOK || !strings.Contains(got.text, "a consumer runs it") || strings.Contains(got.text, w.opts.Name) {
+			t.Errorf("%d: %s", got.code, got.text)
 		}
 	})
 	bubble(t, func(w *world) {

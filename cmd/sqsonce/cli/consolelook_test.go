@@ -175,7 +175,7 @@ func TestConsoleOneLook(t *testing.T) {
 		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "30 messages, all that there are") {
 			t.Errorf("%s", got.text)
 		}
-		if got := b.get("/fragment/look/orders"); !strings.Contains(got.text, "It has ended") {
+		if got := b.get("/fragment/look/orders"); !strings.Contains(got.text, "The look has ended") {
 			t.Errorf("%s", got.text)
 		}
 	})
@@ -231,7 +231,7 @@ func TestConsoleSharedDLQ(t *testing.T) {
 		if got := b.get("/dlq/orders/" + other); got.code != http.StatusNotFound || !strings.Contains(got.text, "look again") {
 			t.Errorf("%d: %s", got.code, got.text)
 		}
-		if got := b.plan("op", "redrive", "queue", "orders", "id", other); !strings.Contains(got.text, "Nothing would be done") {
+		if got := b.plan("op", "redrive", "queue", "orders", "id", other); !strings.Contains(got.text, "There is nothing to do") {
 			t.Errorf("%s", got.text)
 		}
 	})

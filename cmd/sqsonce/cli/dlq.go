@@ -104,7 +104,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 // hintStockKeys says what is known of keys, where records were not found. The others stay unknown: a key function may make the
 // default key of some messages.
 func (a *app) hintStockKeys(found []*ops.Message) {
-	missing, there := 0, 0
+	missing, there, none := 0, 0, true
 	for _, m := range found {
 		switch {
 		case errors.Is(m.Problem, ops.ErrNoRecord) && !m.Expired:
@@ -112,8 +112,13 @@ func (a *app) hintStockKeys(found []*ops.Message) {
 		case m.Record != nil && m.Attributes[sqsonce.AttrRecordKey].String == "":
 			there++
 		}
+		none = none && m.Record == nil
 	}
-	if missing > 0 && there > 0 && a.opts.Key == nil {
+	switch {
+	case missing == 0:
+	case none:
+		a.note("none of the %d messages has a record of consumer %s: are its name, and the store, right?", len(found), a.flags.consumer)
+	case there > 0 && a.opts.Key == nil:
 		a.note("%d messages have no record, %d have one under the default key. If the consumer has no key function, and nobody deleted records, look again with --stock-keys", missing, there)
 	}
 }
@@ -166,6 +171,9 @@ func (a *app) summary(l ops.Listing, url string) {
 	}
 	if lost := classes.LostAt(l.Messages); !lost.IsZero() {
 		text += ". SQS deletes the oldest in " + shown.Brief(time.Until(lost), true)
+		if kind == "FIFO" { // it counts from its own move, which no message tells
+			text += ", or later"
+		}
 	}
 	text += ". As of " + l.AsOf.UTC().Format(time.TimeOnly) + " UTC"
 	if len(l.Messages) > 0 {
@@ -246,11 +254,13 @@ func why(res *ops.Result) string {
 	case !errors.Is(res.Err, ops.ErrState):
 		return strings.ReplaceAll(res.Err.Error(), res.ID, "*")
 	case errors.Is(res.Err, ops.ErrCrashLoop):
-		return "its process crashed twice or more often: fix the cause first. --crash-loops sends it anyway"
+		return ops.ErrCrashLoop.Error()
 	case res.State == dedup.StateCrashed:
 		return string(res.State) + ": " + ops.Do(res.State) + ". --crashed sends it anyway"
 	case errors.Is(res.Err, ops.ErrExpired):
 		return "no record under its key, and its record may have expired: find out whether the event was done. --expired sends it anyway"
+	case errors.Is(res.Err, ops.ErrNoConsumer):
+		return ops.ErrNoConsumer.Error() + " --unknown sends it anyway"
 	case errors.Is(res.Err, ops.ErrNoRecord):
 		return "no record under its key: the consumer may use a key function or another store, and dlq ls --help says how to read it. --unknown sends it anyway"
 	default:

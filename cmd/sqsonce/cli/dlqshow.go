@@ -55,7 +55,7 @@ func (a *app) showMessage(ctx context.Context, id string, body bool) error {
 		{"source", m.QueueARN}, {"group", m.Group}, {"sequence", m.Sequence}, {"dedup id", m.DedupID}, {"trace", m.TraceHeader},
 	}
 	if m.Expired {
-		pairs = append(pairs, pair{"expired", "the record may have been there: the message is older than its retention"})
+		pairs = append(pairs, pair{"expired", "its record may have expired, because the message is older than the retention of records"})
 	}
 	if m.Problem != nil {
 		pairs = append(pairs, pair{"problem", m.Problem.Error()})

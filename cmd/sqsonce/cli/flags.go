@@ -79,7 +79,7 @@ func (a *app) queueFlags(c *cobra.Command) *cobra.Command {
 
 // stockKeysFlag is never an environment variable: it is said of a queue, by somebody who has looked.
 func (a *app) stockKeysFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&a.flags.stockKeys, "stock-keys", false, "you know that the consumer has no key function, that these are its records, and that --retention is its retention: messages without a record never started")
+	c.Flags().BoolVar(&a.flags.stockKeys, "stock-keys", false, "you know that the consumer has no key function, that these are its records, and that --retention is its retention: messages without a record never started, if the store has other records of the consumer")
 }
 
 func (a *app) limitFlag(c *cobra.Command) {
@@ -203,7 +203,7 @@ func newSelection() selection { return selection{state: states{of: ops.States()}
 
 func (s *selection) flags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringArrayVar(&s.classes, "class", nil, "only the class with this `ID` (repeatable, like --id, --key and --group)")
+	flags.StringArrayVar(&s.classes, "class", nil, "only the class with this `ID`, in all states without --state (repeatable, like --id, --key and --group)")
 	s.state.add(c, "only events in this state")
 	flags.StringArrayVar(&s.ids, "id", nil, "only the message with this `ID`")
 	flags.StringArrayVar(&s.keys, "key", nil, "only messages of the event with this `key`")

@@ -72,11 +72,11 @@ type Options struct {
 // a write that is under way is awaited. A second one ends it at once, with 128 and its number: messages may stay hidden for a
 // minute, of a long list for one for each 10,000, or for --hold.
 func Main(optFns ...func(*Options)) {
-	ctx := interruptible()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, connect: connect}
 	for _, fn := range optFns {
 		fn(&a.opts)
 	}
+	ctx := interruptible(a.name())
 	a.bars = term.IsTerminal(int(os.Stderr.Fd()))
 	a.asks = a.bars && term.IsTerminal(int(os.Stdin.Fd()))
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
@@ -94,13 +94,13 @@ func Main(optFns ...func(*Options)) {
 
 var errInterrupted = errors.New("interrupted")
 
-func interruptible() context.Context {
+func interruptible(name string) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		fmt.Fprintln(os.Stderr, "sqsonce: interrupted: finishing the running step. Interrupt again to end at once")
+		fmt.Fprintln(os.Stderr, name+": interrupted: finishing the running step. Interrupt again to end at once")
 		cancel(errInterrupted)
 		if s, ok := (<-signals).(syscall.Signal); ok {
 			os.Exit(128 + int(s))
@@ -122,6 +122,7 @@ type app struct {
 	getenv   func(string) string
 	connect  func(context.Context) (*services, error)
 	http     *http.Client // for workers. Nil: a new one
+	behind   bool         // a page shows what is said, which has not the program's name
 
 	flags flags
 	args  []string // of the command line
@@ -153,7 +154,11 @@ func (a *app) run(ctx context.Context, args []string) exitCode {
 		code = exitUsage
 	}
 	if silent, ok := errors.AsType[*exitError](err); err != nil && !(ok && silent.err == nil) {
-		fmt.Fprintf(a.err, "%s: %s\n", a.name(), escapedLines(explain(err)))
+		text := escapedLines(explain(err))
+		if !a.behind {
+			text = a.name() + ": " + text
+		}
+		fmt.Fprintln(a.err, text)
 	}
 	if code == exitUsage {
 		fmt.Fprintf(a.err, "see: %s --help\n", cmd.CommandPath())
@@ -240,7 +245,7 @@ func (a *app) version() *cobra.Command {
 		if a.flags.json {
 			return a.printJSON(out)
 		}
-		_, err := fmt.Fprintf(a.out, "sqsonce %s, %s, %s\n", out.Version, out.Go, out.System)
+		_, err := fmt.Fprintf(a.out, "%s %s, %s, %s\n", a.name(), out.Version, out.Go, out.System)
 		return err
 	})
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -69,22 +68,9 @@ func (a *app) actOnParked(ctx context.Context, verb string, args []string, of fu
 		return a.printActOnParked(verb, e, before, after)
 	}
 	a.note("%s: %s", verb, effect)
-	if err := a.confirm(ctx, q); err != nil {
-		return err
-	}
-	change, err := a.audit(ctx, auditLine{What: "outbox " + verb, Outbox: a.flags.outbox, Group: e.Group, Seq: e.Seq, EventID: e.ID, Before: before, After: after})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
-	defer cancel()
-	if err := of(store)(ctx, e); err != nil {
-		if codeOf(ctx, err) == exitFailed {
-			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
-		}
-		return errors.Join(fmt.Errorf("%s event %d of group %s: %w", verb, e.Seq, escaped(e.Group), err), change.end(nil, err))
-	}
-	return errors.Join(a.printActOnParked(verb, e, before, after), change.end(after, nil))
+	line := auditLine{What: "outbox " + verb, Outbox: a.flags.outbox, Group: e.Group, Seq: e.Seq, EventID: e.ID, Before: before, After: after}
+	return a.carryOut(ctx, q, line, fmt.Sprintf("event %d of group %s", e.Seq, escaped(e.Group)),
+		func(ctx context.Context) error { return of(store)(ctx, e) }, func() error { return a.printActOnParked(verb, e, before, after) })
 }
 
 func (a *app) printActOnParked(verb string, e outbox.Entry, before, after outboxState) error {

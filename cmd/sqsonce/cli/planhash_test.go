@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -117,55 +115,8 @@ func TestPlanRedrivesOnlyPlanned(t *testing.T) {
 	})
 }
 
-// A copy that fails and comes back is that, though its message is in no plan and its reason in another class.
-func TestPlanCameBack(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(33)
-		w.hide("orders-dlq") // the run finds another in its place
-		w.consume("orders", func(context.Context, *sqsonce.Message) error { return sqsonce.Reject(errors.New("not this one")) })
-		args := append(slices.Clone(redriveLine), "--class", "bb9381", "--json", "--rate", "5", "--canary", "0")
-		p := w.dryRun(args)
-		got := w.run(append(args, "--yes", "--plan", p.Hash)...)
-		if n := strings.Count(got.out, `"came_back":true`); got.code != exitPart || n != 1 || strings.Contains(got.err, "the plan has not seen") {
-			t.Errorf("%d came back: %+v", n, got)
-		}
-	})
-}
-
-// An interrupt ends a redrive in part: what it has not sent is visible, and the command that it prints does the rest, by the same
-// journal. It has no plan: what is left is another one.
-func TestPlanResume(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.deadLetters(200)
-		w.consume("orders", succeeds)
-		args := append(slices.Clone(redriveLine), "--all", "--rate", "10")
-		p := w.dryRun(args)
-		ctx, cancel := context.WithCancelCause(context.Background())
-		defer cancel(nil)
-		w.caller = func(context.Context) (string, error) {
-			time.AfterFunc(5*time.Second, func() { cancel(errInterrupted) })
-			return callerARN, nil
-		}
-		got := w.runIn(ctx, append(args, "--yes", "--plan", p.Hash, "--expect=200")...)
-		w.caller = func(context.Context) (string, error) { return callerARN, nil }
-		command, found := got.goOn()
-		if got.code != exitPart || !found || strings.Contains(command, "--plan") || strings.Contains(command, p.Hash) {
-			t.Fatalf("goes on by %q: %+v", command, got)
-		}
-		if sent := 200 - left(w); sent < 40 || sent > 70 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "sqsonce: interrupted") {
-			t.Errorf("%d sent, %d hidden: %s", sent, w.hidden("orders-dlq"), got.err)
-		}
-		if got := w.run(words(command)...); got.code != exitDone || left(w) != 0 {
-			t.Errorf("%s: %+v", command, got)
-		}
-		journals, err := filepath.Glob(filepath.Join(w.folder, "sqsonce", "redrive-orders-dlq-*.jsonl"))
-		if err != nil || len(journals) != 1 {
-			t.Errorf("journals %q, %v", journals, err)
-		}
-		if lines := w.audited(); len(lines) != 4 || lines[1].Error != "interrupted" || lines[3].Error != "" {
-			t.Errorf("audit %+v", lines)
-		}
-	})
+// The command that goes on has no plan: what is left is another one.
+func TestWithoutFlag(t *testing.T) {
 	for _, test := range [][]string{{"dlq", "--plan", "h", "--yes"}, {"dlq", "--yes", "--plan=h"}, {"dlq", "--yes"}} {
 		if got := withoutFlag(test, "--plan"); !slices.Equal(got, []string{"dlq", "--yes"}) {
 			t.Errorf("%q is %q", test, got)
@@ -210,24 +161,6 @@ func TestPlanOfRecord(t *testing.T) {
 			}
 		})
 	}
-}
-
-// What a person would be asked to type is said by the same rule that asks.
-func TestPlanTyped(t *testing.T) {
-	bubble(t, func(w *world) {
-		args := []string{"dlq", "delete", "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--all", "--archive", w.archive()}
-		for _, test := range []struct {
-			more  int
-			typed string
-		}{{10, ""}, {1, "orders-dlq"}} {
-			for range test.more {
-				w.send("orders-dlq", "e", "b")
-			}
-			if p := w.dryRun(args); p.Typed != test.typed {
-				t.Errorf("%d more: types %q", test.more, p.Typed)
-			}
-		}
-	})
 }
 
 // --plan is no consent, and an empty one is no plan.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,7 +87,7 @@ func read(ctx context.Context, store Store, key string) (seen, error) {
 	return seen{r, stateOf(r)}, err
 }
 
-func stateOf(r dedup.Record) dedup.RecordState { return dedup.RecordState(r.State(time.Now())) }
+func stateOf(r dedup.Record) dedup.RecordState { return ops.StateOf(r, time.Now()) }
 
 // recordPairs are what a record says beside its state.
 func (a *app) recordPairs(r ops.Record) (pairs []pair) {
@@ -139,9 +140,9 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 	}
 	records, unreadable := []ops.Record{}, 0
 	for r, listErr := range store.List(ctx, func(o *dedup.ListOptions) {
-		o.Consumer, o.After, o.Limit, o.ReadUnits = a.flags.consumer, f.after, f.limit, f.readUnits
-		for _, s := range f.state.values {
-			o.States = append(o.States, dedup.RecordState(s))
+		o.Consumer, o.After, o.ReadUnits, o.States = a.flags.consumer, f.after, f.readUnits, f.state.values
+		if slices.Contains(o.States, dedup.StateCrashed) { // some of these were released, see ops.StateOf
+			o.States = append(slices.Clone(o.States), dedup.StateReleased)
 		}
 	}) {
 		if listErr != nil && r.Key != "" {
@@ -152,7 +153,12 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 		if err = listErr; err != nil {
 			break
 		}
-		records = append(records, ops.NewRecord(r, stateOf(r)))
+		if state := stateOf(r); slices.Contains(f.state.values, state) {
+			records = append(records, ops.NewRecord(r, state))
+		}
+		if len(records) == f.limit {
+			break
+		}
 	}
 	if a.flags.json {
 		err = errors.Join(err, a.printJSON(struct {

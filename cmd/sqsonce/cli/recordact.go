@@ -45,10 +45,7 @@ happened. The command sends nothing: a message of the event must still exist.
 		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.freeRecord(ctx, args[0], f) })
 	c.Flags().BoolVar(&f.take, "take", false, "also while a consumer runs the event. Its handler is cancelled, but may run on alongside the next")
 	c.Flags().BoolVar(&f.again, "again", false, "also where the event is completed: it runs a second time")
-	c.Flags().StringVar(&f.note, "note", "", "the reason, shown with the record: `text`")
-	a.actFlags(c)
-	a.planFlag(c)
-	return c
+	return a.recordActFlags(c, &f.note)
 }
 
 func (a *app) freeRecord(ctx context.Context, arg string, f freeFlags) error {
@@ -94,23 +91,30 @@ func planFree(r seen, f freeFlags) plan {
 }
 
 func (a *app) recordComplete() *cobra.Command {
-	create := false
+	create, note := false, ""
 	c := a.command("complete KEY", "Say that an event is done, so that it never runs again", `Completes the record of an event whose effect has happened. Its deliveries are then acknowledged without a run.
 
-`+keyArgument, "  sqsonce record complete --table dedup 'billing#orders|ord-42'",
-		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.completeRecord(ctx, args[0], create) })
+`+keyArgument, "  sqsonce record complete --table dedup --note 'the provider has charge ch_1' 'billing#orders|ord-42'",
+		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.completeRecord(ctx, args[0], create, note) })
 	c.Flags().BoolVar(&create, "create", false, "also if no record exists under the key. The event then never runs")
+	return a.recordActFlags(c, &note)
+}
+
+func (a *app) recordActFlags(c *cobra.Command, note *string) *cobra.Command {
+	c.Flags().StringVar(note, "note", "", "the reason, shown with the record: `text`")
 	a.actFlags(c)
 	a.planFlag(c)
 	return c
 }
 
-func (a *app) completeRecord(ctx context.Context, arg string, create bool) error {
+func (a *app) completeRecord(ctx context.Context, arg string, create bool, note string) error {
 	store, r, err := a.inspect(ctx, arg)
 	if err != nil {
 		return err
 	}
-	return a.act(ctx, planComplete(r, create), func(ctx context.Context) error { return a.complete(ctx, store, r) })
+	p := planComplete(r, create)
+	p.note = note
+	return a.act(ctx, p, func(ctx context.Context) error { return a.complete(ctx, store, p) })
 }
 
 func planComplete(r seen, create bool) plan {
@@ -132,7 +136,7 @@ func planComplete(r seen, create bool) plan {
 
 // complete acquires the record as one more owner, and completes it. It looks again first: the answer to a question may have
 // taken minutes. Where the complete has no answer, the record is not released: what looks crashed stays so.
-func (a *app) complete(ctx context.Context, store Store, before seen) error {
+func (a *app) complete(ctx context.Context, store Store, before plan) error {
 	now, err := read(ctx, store, before.Key)
 	if err != nil {
 		return err
@@ -152,7 +156,7 @@ func (a *app) complete(ctx context.Context, store Store, before seen) error {
 	case g.Verdict != dedup.VerdictGranted:
 		return dedup.ErrChanged
 	}
-	if err := store.Complete(ctx, g.Lease, dedup.Result{}); err != nil {
+	if err := store.Complete(ctx, g.Lease, dedup.Result{Note: before.note}); err != nil {
 		return fmt.Errorf("acquired, and perhaps not completed: look again when the lease ends, in %s: %w", completeLease, err)
 	}
 	return nil
@@ -178,10 +182,16 @@ func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) e
 		a.note("its last error: %s", p.LastError)
 	}
 	a.note("%s: %s", p.verb, p.effect)
-	if err := a.confirm(ctx, p.question()); err != nil {
+	line := auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after}
+	return a.carryOut(ctx, p.question(), line, p.Key, do, func() error { return a.printAct(p, p.after) })
+}
+
+// carryOut asks, and makes a change between its two lines in the audit.
+func (a *app) carryOut(ctx context.Context, q question, line auditLine, of string, do func(context.Context) error, printed func() error) error {
+	if err := a.confirm(ctx, q); err != nil {
 		return err
 	}
-	change, err := a.audit(ctx, auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after})
+	change, err := a.audit(ctx, line)
 	if err != nil {
 		return err
 	}
@@ -191,9 +201,9 @@ func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) e
 		if codeOf(ctx, err) == exitFailed {
 			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
 		}
-		return errors.Join(fmt.Errorf("%s %s: %w", p.verb, p.Key, err), change.end(nil, err))
+		return errors.Join(fmt.Errorf("%s %s: %w", q.verb, of, err), change.end(nil, err))
 	}
-	return errors.Join(a.printAct(p, p.after), change.end(p.after, nil))
+	return errors.Join(printed(), change.end(line.After, nil))
 }
 
 func (p *plan) question() question {

@@ -75,13 +75,13 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 	if err != nil {
 		return err
 	}
-	w := &work{a: a, operation: "redrive", done: ops.ActionRedriven, url: url, journal: f.journal}
+	r := &redrive{&work{a: a, operation: "redrive", done: ops.ActionRedriven, url: url, journal: f.journal}, d, options}
 	if !a.flags.yes || a.flags.expect >= 0 || a.flags.dryRun || a.flags.plan != "" {
-		p, err := a.planRedrive(ctx, d, url, options)
+		p, err := r.plan(ctx)
 		if err != nil {
 			return err
 		}
-		if p, options, err = a.askMore(ctx, p, options, func(o func(*ops.RedriveOptions)) (*queuePlan, error) { return a.planRedrive(ctx, d, url, o) }); err != nil {
+		if p, err = r.askMore(ctx, p); err != nil {
 			return err
 		}
 		if err := a.asPlanned(p.Hash); err != nil {
@@ -97,13 +97,12 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 		if err := a.confirm(ctx, question{verb: "redrive"}); err != nil {
 			return err
 		}
-		w.total = p.Count
+		r.total = p.Count
 		if a.flags.plan != "" { // what has come since was on no list
-			options = w.onlyPlanned(options, p.planned)
+			r.options = r.onlyPlanned(r.options, p.planned)
 		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // a result that nobody reads is an error, after which all is given back
-	r := &redrive{w, d, options}
 	return r.withJournal(ctx, r.redrive)
 }
 
@@ -170,14 +169,7 @@ func (r *redrive) redrive(ctx context.Context) (ops.Report, error) {
 	defer cancel(nil)
 	p := a.newProgress(r.total)
 	defer p.stop()
-	event := func(v any) {
-		if !a.flags.json {
-			return
-		}
-		if err := a.printEvent(v); err != nil {
-			cancel(err)
-		}
-	}
+	event := a.eventsOr(cancel)
 	event(r.start())
 	return r.d.Redrive(ctx, r.options, func(o *ops.RedriveOptions) {
 		o.Journal = r.journal
@@ -246,6 +238,18 @@ func (a *app) printEvent(v any) error {
 		return err
 	}
 	return a.flush()
+}
+
+// eventsOr returns what prints a line of --json, and cancels where it cannot.
+func (a *app) eventsOr(cancel func(error)) func(any) {
+	return func(v any) {
+		if !a.flags.json {
+			return
+		}
+		if err := a.printEvent(v); err != nil {
+			cancel(err)
+		}
+	}
 }
 
 func (a *app) flush() error {

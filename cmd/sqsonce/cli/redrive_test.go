@@ -100,6 +100,10 @@ func TestRedrive(t *testing.T) {
 		{"--all --consumer= --without-records --canary 1", "y", "", exitUsage, 0, "Canary"},
 		{"--state released --consumer= --without-records", "y", "", exitUsage, 0, "need --consumer"},
 		{"--key e1 --consumer= --without-records", "y", "", exitUsage, 0, "need --consumer"},
+		{"--class= --yes", "", "", exitUsage, 0, "is empty"}, // a variable that is not set is no selection
+		{"--id= --yes", "", "", exitUsage, 0, "is empty"},
+		{"--key= --yes", "", "", exitUsage, 0, "is empty"},
+		{"--group= --yes", "", "", exitUsage, 0, "is empty"},
 		{"--all --hold 1s --yes", "", "", exitUsage, 0, "Hold"},
 		{"--all --queue nothing --yes", "", "", exitFailed, 0, "queue nothing does not exist"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,7 @@ type queuePlan struct {
 	Typed string   `json:"typed,omitempty"`
 
 	done    ops.Action
+	mixed   string            // a named class, with its messages by state, where their states differ
 	unknown int               // left, which --unknown sends
 	loops   int               // left, which --crash-loops sends
 	planned map[string]bool   // message IDs
@@ -68,12 +70,12 @@ type planGroup struct {
 	Why    string            `json:"why,omitempty"`
 }
 
-func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options func(*ops.RedriveOptions)) (*queuePlan, error) {
+func (r *redrive) plan(ctx context.Context) (*queuePlan, error) {
 	var o ops.RedriveOptions
-	options(&o)
+	r.options(&o)
 	var mu sync.Mutex
 	seen := owners{}
-	report, err := d.Redrive(ctx, options, only(func(m *ops.Message) bool {
+	report, err := r.d.Redrive(ctx, r.options, only(func(m *ops.Message) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		seen.add(m)
@@ -85,13 +87,13 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 	if err != nil {
 		return nil, err
 	}
-	p := newQueuePlan("redrive", ops.ActionRedriven, url, report)
-	p.Hash = p.hash(url, report, seen)
+	p := newQueuePlan(r.operation, r.done, r.url, report)
+	p.Hash = p.hash(r.url, report, seen)
 	if p.Rate, p.Canary = max(o.Rate, 0), max(o.Canary, 0); p.Canary > 0 {
 		p.CanaryTimeout = o.CanaryTimeout.Seconds()
 	}
 	for i := range p.Destinations {
-		if p.Destinations[i].Waiting, err = a.waiting(ctx, p.Destinations[i].Queue); err != nil {
+		if p.Destinations[i].Waiting, err = r.a.waiting(ctx, p.Destinations[i].Queue); err != nil {
 			return nil, err
 		}
 		p.Destinations[i].Queue = host.QueueName(p.Destinations[i].Queue)
@@ -150,6 +152,22 @@ func (p *queuePlan) add(res *ops.Result) {
 		p.index[g], p.Groups = i, append(p.Groups, g)
 	}
 	p.Groups[i].Count++
+}
+
+// mixedClass says of which class messages in several states are meant, which need not be treated alike. The ID says nothing of states.
+func (p *queuePlan) mixedClass() string {
+	states := map[string][]string{}
+	for _, g := range p.Groups {
+		if g.Action == ops.ActionPlanned {
+			states[g.Class] = append(states[g.Class], fmt.Sprintf("%d %s", g.Count, g.State))
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(states)) {
+		if of := states[class]; len(of) > 1 {
+			return "class " + class + " has messages of several states: " + strings.Join(of, ", ") + ". --state selects one"
+		}
+	}
+	return ""
 }
 
 // waiting returns how many messages a queue has, about.
@@ -228,7 +246,7 @@ func (p *queuePlan) String() string {
 		text += "As fast as SQS accepts them"
 	}
 	if p.Canary > 0 {
-		text += fmt.Sprintf(", the first %d of each class as a canary, which must be completed within %s", p.Canary, shown.Brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
+		text += fmt.Sprintf(", the first %d of each class as a canary, which must be completed within %s after the queue's delay", p.Canary, shown.Brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
 	} else {
 		text += ", without a canary"
 	}

@@ -172,17 +172,7 @@ func (a *app) planReplay(r seen, f replayFlags) error {
 
 // againCommand is the command line with the fence of the record.
 func (a *app) againCommand(r seen) string {
-	var words []string
-	args := a.args
-	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == "--again":
-			i++
-		case strings.HasPrefix(args[i], "--again="), strings.HasPrefix(args[i], "--committed"):
-		default:
-			words = append(words, args[i])
-		}
-	}
+	words := slices.DeleteFunc(withoutFlag(a.args, "--again"), func(arg string) bool { return strings.HasPrefix(arg, "--committed") })
 	words = append(words, "--again", strconv.FormatInt(r.Fence, 10))
 	if r.Committed {
 		words = append(words, "--committed")
@@ -209,14 +199,7 @@ func (a *app) confirmReplay(ctx context.Context, r seen) error {
 func (a *app) callReplay(ctx context.Context, d *ops.DLQ, url string, m *ops.Message, f replayFlags) (ops.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	event := func(v any) {
-		if !a.flags.json {
-			return
-		}
-		if err := a.printEvent(v); err != nil {
-			cancel(err)
-		}
-	}
+	event := a.eventsOr(cancel)
 	event(struct {
 		V         int    `json:"v"`
 		Event     string `json:"event"`

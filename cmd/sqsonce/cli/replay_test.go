@@ -179,7 +179,7 @@ func TestReplayFails(t *testing.T) {
 		"send fails":       {sqs: refuse("SendMessageBatch", "InvalidAddress"), code: exitPart, says: "reopened", resumes: true},
 		"record not read":  {dynamo: refuse("GetItem", "InternalServerError"), code: exitFailed},
 		"record denied":    {dynamo: refuse("GetItem", "AccessDeniedException"), code: exitDenied, says: "dynamodb:GetItem"},
-		"fails again":      {fails: true, code: exitPart, says: "not completed"},
+		"fails again":      {fails: true, code: exitPart, says: "not seen to complete"},
 		"delete is denied": {sqs: refuse("DeleteMessageBatch", "AccessDeniedException"), code: exitDenied, says: "sqs:DeleteMessage"},
 	} {
 		run(t, name, func(w *world) {

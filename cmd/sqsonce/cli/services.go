@@ -187,17 +187,18 @@ func (s *services) deadLetterURL(ctx context.Context, queue, dlq string) (url, s
 func (s *services) queueURL(ctx context.Context, queue string) (string, error) {
 	in := &sqs.GetQueueUrlInput{QueueName: &queue}
 	arn, err := host.ParseQueueARN(queue)
-	isARN, isURL := err == nil, strings.Contains(queue, "://")
+	isARN := err == nil
+	isURL := !isARN && (strings.Contains(queue, "/") || host.QueueURLProblem("https://sqs/"+queue) != "") // what cannot be a name
 	if isURL {
+		if problem := host.QueueURLProblem(queue); problem != "" {
+			return "", fail(exitUsage, "the queue's URL %s", problem)
+		}
 		arn, _ = host.ARNOfURL(queue) // an emulator's has no Region
 	}
 	if arn.Region != "" && arn.Region != s.region {
 		return "", fail(exitFailed, "queue %s is in %s, and the configured Region is %s: set AWS_REGION", queue, arn.Region, s.region)
 	}
 	if isURL {
-		if problem := host.QueueURLProblem(queue); problem != "" {
-			return "", fail(exitUsage, "the queue's URL %s", problem)
-		}
 		return queue, nil
 	}
 	if isARN {

@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -52,9 +53,13 @@ func TestStockKeys(t *testing.T) {
 		if got := w.run("dlq", "ls", "--messages"); !strings.Contains(got.out, "\tunknown\t") || !strings.Contains(got.err, "--stock-keys") {
 			t.Errorf("%s%s", got.out, got.err)
 		}
-		if got := w.run("dlq", "ls", "--messages", "--stock-keys"); !strings.Contains(got.out, "\tnone\t") || strings.Contains(got.out, "unknown") {
-			t.Errorf("%s%s", got.out, got.err)
+		for name, want := range map[string]string{consumer: "\tnone\t", "biling": ops.ErrNoConsumer.Error()} {
+			w.env["SQSONCE_CONSUMER"] = name
+			if got := w.run("dlq", "ls", "--messages", "--stock-keys"); !strings.Contains(got.out, want) || strings.Contains(got.out, "unknown") == (name == consumer) {
+				t.Errorf("%s: %s%s", name, got.out, got.err)
+			}
 		}
+		w.env["SQSONCE_CONSUMER"] = consumer
 		for _, run := range []struct {
 			args string
 			left int
@@ -99,8 +104,14 @@ func TestRedriveCrashLoop(t *testing.T) {
 		if !strings.Contains(shown.out, "crashes\t2 at least\n") {
 			t.Errorf("record show: %q", shown.out)
 		}
+		if got := w.run("record", "ls", "--table", "dedup", "--state", "crashed"); !strings.Contains(got.out, "#loop\tcrashed") {
+			t.Errorf("record ls: %+v", got)
+		}
 		if got := redrive(true, "y\ny", "--crashed"); left(w) != 0 || strings.Count(got.err, "[y/N]") != 2 {
 			t.Errorf("exit %d, %d left: %s", got.code, left(w), got.err)
+		}
+		if got := w.run("record", "free", consumer+"#loop", "--table", "dedup", "--yes"); !strings.Contains(got.out, "crashed\treleased") { // as dlq ls advises
+			t.Errorf("record free: %+v", got)
 		}
 	})
 }
@@ -110,18 +121,6 @@ func (w *world) shareDLQ(name string) {
 	w.Helper()
 	policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`
 	must.Get(w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{"RedrivePolicy": policy}}))(w)
-}
-
-// A variable that is not set is no selection.
-func TestEmptySelection(t *testing.T) {
-	bubble(t, func(w *world) {
-		for _, flag := range []string{"--class", "--id", "--key", "--group"} {
-			got := w.run("dlq", "redrive", "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--yes", flag, "")
-			if got.code != exitUsage || !strings.Contains(got.err, "is empty") {
-				t.Errorf("%s: exit %d: %s", flag, got.code, got.err)
-			}
-		}
-	})
 }
 
 // A queue whose messages are hidden is not taken for an empty one.

@@ -34,6 +34,8 @@ func (a *app) newStore(ctx context.Context) (Store, error) {
 		return a.openURL(ctx)
 	case a.flags.table == "":
 		return nil, fail(exitUsage, "which table has the records? Set --table or SQSONCE_TABLE, or --store or SQSONCE_STORE")
+	case strings.Contains(a.flags.table, "://"): // with a password, perhaps
+		return nil, fail(exitUsage, "--table is a URL: set --store or SQSONCE_STORE")
 	}
 	s, err := a.connect(ctx)
 	if err != nil {

@@ -266,6 +266,9 @@ func workerRows(workers []fleet.Worker, rates map[fleet.Of]fleet.Rate) []*worker
 	return rows
 }
 
+// queueName is how the worker names its queue: by a URL, by a name, or not.
+func (w *workerRow) queueName() string { return cmp.Or(w.QueueURL, w.Queue) }
+
 // why is what somebody should look at.
 func (w *workerRow) why() string {
 	var all []string

@@ -358,7 +358,8 @@ func TestTopRealWorker(t *testing.T) {
 	})
 }
 
-// A queue of another Region is another queue, and is not asked for.
+// A queue of another Region is another queue, and is not asked for. Those that workers name are found side by side, and one that is not
+// found is in a row that says why.
 func TestTopOtherRegion(t *testing.T) {
 	bubble(t, func(w *world) {
 		here := w.working("a", "orders", 1)
@@ -367,11 +368,15 @@ func TestTopOtherRegion(t *testing.T) {
 			there := r.Workers[0]
 			there.URL = strings.ReplaceAll(there.URL, "us-east-1", "eu-west-1")
 			r.Workers = append(r.Workers, there)
+			for i := range 20 {
+				r.Workers = append(r.Workers, statusreport.Worker{Queue: fmt.Sprint("gone-", i), Stats: statusreport.Stats{}})
+			}
 			return r
 		}}
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Delay, Delay: time.Second}}})
 		got := w.run("top", "--worker", "http://a")
 		here1, there1 := strings.Count(got.out, "queue\torders\t0\t"), strings.Count(got.out, "queue\torders\t-\t")
-		if got.code != exitDone || here1 != 1 || there1 != 1 || !strings.Contains(got.out, "is in eu-west-1") {
+		if got.code != exitDone || here1 != 1 || there1 != 1 || !strings.Contains(got.out, "is in eu-west-1") || strings.Count(got.out, "another account, set Options.Identifiers") != 20 {
 			t.Errorf("%+v", got)
 		}
 		got = w.run("top", "--worker", "http://a,http://away")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,53 +70,31 @@ func (w *queueWatch) read(ctx context.Context, workers []*workerRow) (rows []*qu
 	}
 	within, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
-	byKey := map[string]*queueRow{}
-	add := func(row *queueRow) bool {
-		key := w.key(row.URL)
-		if byKey[key] != nil {
-			return false
-		}
-		if rows = append(rows, row); row.URL != "" {
-			byKey[key] = row
-		}
-		return true
-	}
-	host.InParallel(len(w.named), asksAtOnce, func(i int) { _, _ = w.url(within, w.named[i]) }) // side by side; the next one has the answers
-	for _, name := range w.named {
-		row := &queueRow{Queue: host.QueueName(name), named: true}
-		if row.URL, row.err = w.url(within, name); row.err == nil {
-			row.Queue = host.QueueName(row.URL)
-		}
-		add(row)
-	}
-	reported := 0
-	urls := map[*workerRow]string{} // a worker without Options.Identifiers says the queue's name only: that of this account is meant
+	names := slices.Clone(w.named)
 	for _, of := range workers {
-		if urls[of] = of.QueueURL; of.QueueURL == "" && of.Queue != "" {
-			if urls[of], _ = w.url(within, of.Queue); urls[of] == "" {
-				notes = append(notes, fmt.Sprintf("queue %s of a worker is not found by its name: set Options.Identifiers of its status handler", of.Queue))
-			}
+		switch name := of.queueName(); {
+		case name == "" || slices.Contains(names, name):
+		case len(names) == len(w.named)+mostReported:
+			notes = []string{fmt.Sprintf("the workers name more queues than the %d that are asked", mostReported)}
+		default:
+			names = append(names, name)
 		}
-		queueURL := urls[of]
-		if queueURL == "" || byKey[w.key(queueURL)] != nil {
-			continue
+	}
+	asked := make([]*queueRow, len(names))
+	host.InParallel(len(names), asksAtOnce, func(i int) { asked[i] = w.find(within, names[i], i < len(w.named)) })
+	byName, byKey := map[string]*queueRow{}, map[string]*queueRow{}
+	for i, row := range asked {
+		key := names[i]
+		if row.URL != "" {
+			key = w.key(row.URL)
 		}
-		if reported == mostReported {
-			notes = append(notes, fmt.Sprintf("the workers name more queues than the %d that are asked", mostReported))
-			break
+		if byKey[key] == nil {
+			rows, byKey[key] = append(rows, row), row
 		}
-		row := &queueRow{Queue: host.QueueName(queueURL), URL: queueURL}
-		if problem := host.QueueURLProblem(queueURL); problem != "" {
-			row.err = errors.New("the queue's URL " + problem)
-		} else {
-			_, row.err = w.s.queueURL(within, queueURL) // of another Region?
-		}
-		if add(row) {
-			reported++
-		}
+		byName[names[i]] = byKey[key]
 	}
 	for _, of := range workers {
-		if row := byKey[w.key(urls[of])]; row != nil && of.Done != nil {
+		if row := byName[of.queueName()]; row != nil && of.Done != nil {
 			sum := *of.Done
 			if row.Done != nil {
 				sum += *row.Done
@@ -137,6 +116,18 @@ func (w *queueWatch) read(ctx context.Context, workers []*workerRow) (rows []*qu
 		w.finish(row)
 	}
 	return rows, notes
+}
+
+// find finds the queue that a flag or a worker names. A worker without Options.Identifiers says its name only: that of this account is
+// meant.
+func (w *queueWatch) find(ctx context.Context, name string, named bool) *queueRow {
+	row := &queueRow{Queue: host.QueueName(name), named: named}
+	if row.URL, row.err = w.url(ctx, name); row.err == nil {
+		row.Queue = host.QueueName(row.URL)
+	} else if _, none := errors.AsType[*exitError](row.err); none && !named && !strings.Contains(name, "/") {
+		row.err = fmt.Errorf("%w. If it is of another account, set Options.Identifiers of the worker's status handler", row.err)
+	}
+	return row
 }
 
 // key is the same for all URLs of a queue: those of VPC endpoints and of emulators have other hosts. All queues are asked in one

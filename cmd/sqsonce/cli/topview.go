@@ -242,7 +242,7 @@ func (s *snapshot) frame(a *app, width int) []string {
 			away++
 		}
 	}
-	head := fmt.Sprintf("sqsonce top  %s UTC  every %s", s.At.Format(time.TimeOnly), topEvery)
+	head := fmt.Sprintf("%s top  %s UTC  every %s", a.name(), s.At.Format(time.TimeOnly), topEvery)
 	if away > 0 {
 		head += fmt.Sprintf("  no answer from %d processes", away)
 	}

@@ -27,6 +27,7 @@ type Reopening struct {
 	Owner, Note string
 	Retention   time.Duration
 	Force       bool
+	EndCrashes  bool // the last error counts crashes, and is removed
 }
 
 // NewReopening checks the arguments of Reopen. pkg is the store's package, for the errors.
@@ -43,11 +44,13 @@ func NewReopening(pkg string, seen dedup.Record, note string, optFns []func(*ded
 	refuse(o.Retention < leastRetention, "ReopenOptions.Retention", "is less than 1 h")
 	refuse(len(o.Name) > mostName || !utf8.ValidString(o.Name) || strings.ContainsFunc(o.Name, unicode.IsControl),
 		"ReopenOptions.Name", "is longer than 128 bytes, or not UTF-8 text without control characters")
+	released := dedup.Record{Lease: dedup.Lease{Owner: seen.Owner, LastError: seen.LastError}}
 	return Reopening{
-		Owner:     dedup.OperatorPrefix + o.Name + "/" + rand.Text(),
-		Note:      cut.Text(note, cut.MostCause),
-		Retention: o.Retention,
-		Force:     o.Force,
+		Owner:      dedup.OperatorPrefix + o.Name + "/" + rand.Text(),
+		Note:       cut.Text(note, cut.MostCause),
+		Retention:  o.Retention,
+		Force:      o.Force,
+		EndCrashes: released.Crashes(time.Time{}) > 0,
 	}, p.Err()
 }
 

@@ -1,5 +1,5 @@
 -- KEYS: record. ARGV: owner, fence and status as they were seen, the new owner, retention ms, the note or '', 1 to take a live
--- lease away, then the fields of a result.
+-- lease away, then the fields of a result, and error where it ends.
 local now = clock()
 local status, owner, fence, ends, length = unpack(redis.call('HMGET', KEYS[1], 'status', 'owner', 'fence', 'until', 'lease_length'))
 if owner == ARGV[4] then return {'done'} end -- the reply was lost

@@ -30,7 +30,7 @@ const (
 	mostReasonBytes = 500
 )
 
-// Of returns the classes, the largest first. It is never nil.
+// Of returns the classes, the largest first. The states of one follow each other. It is never nil.
 func Of(messages []*ops.Message) []Class {
 	type id struct {
 		class string
@@ -42,6 +42,7 @@ func Of(messages []*ops.Message) []Class {
 	}
 	at := map[id]int{}
 	texts := map[text]bool{}
+	total := map[string]int{} // of a class
 	classes := []Class{}
 	for _, m := range messages {
 		i, seen := at[id{m.Class.ID, m.State}]
@@ -51,6 +52,7 @@ func Of(messages []*ops.Message) []Class {
 			classes = append(classes, Class{ID: m.Class.ID, Reason: m.Class.Text, State: m.State, Do: ops.Do(m.State)})
 		}
 		c := &classes[i]
+		total[c.ID]++
 		if t := (text{i, m.Reason}); !texts[t] {
 			texts[t] = true
 			if c.Texts++; c.Texts <= mostReasons {
@@ -62,7 +64,7 @@ func Of(messages []*ops.Message) []Class {
 		}
 	}
 	slices.SortFunc(classes, func(a, b Class) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ID, b.ID), cmp.Compare(a.State, b.State))
+		return cmp.Or(cmp.Compare(total[b.ID], total[a.ID]), cmp.Compare(a.ID, b.ID), cmp.Compare(b.Count, a.Count), cmp.Compare(a.State, b.State))
 	})
 	return classes
 }

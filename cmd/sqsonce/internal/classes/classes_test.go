@@ -28,8 +28,8 @@ func TestOf(t *testing.T) {
 		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: ops.Do(s), Texts: 1, Reasons: []string{"order " + string(s)}}
 	}
 	want := []classes.Class{
-		class("cc", dedup.StateCrashed, 2, day.Add(time.Hour)), class("aa", dedup.StateReleased, 1, day), class("bb", dedup.StateReleased, 1, day),
-		class("cc", dedup.StateReleased, 1, day), class("dd", ops.StateUnknown, 1, time.Time{}),
+		class("cc", dedup.StateCrashed, 2, day.Add(time.Hour)), class("cc", dedup.StateReleased, 1, day),
+		class("aa", dedup.StateReleased, 1, day), class("bb", dedup.StateReleased, 1, day), class("dd", ops.StateUnknown, 1, time.Time{}),
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)

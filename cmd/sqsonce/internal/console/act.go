@@ -239,16 +239,11 @@ func (s *Server) wouldDo(ctx context.Context, act recordAct, key string) recordA
 	var p planJSON
 	switch err := json.Unmarshal(out.Bytes(), &p); {
 	case code != 0 || err != nil:
-		act.Not = strings.TrimPrefix(said(notes.String()), act.Op+" "+key+": ")
+		act.Not = strings.TrimPrefix(strings.TrimSpace(notes.String()), act.Op+" "+key+": ")
 	case p.Before == p.After:
 		act.Not = "nothing to do: it is " + string(p.Before)
 	default:
 		act.Does = p.Effect
 	}
 	return act
-}
-
-// said is what a command has said on standard error, without its name.
-func said(text string) string {
-	return strings.TrimSpace(strings.ReplaceAll("\n"+text, "\nsqsonce: ", "\n"))
 }

@@ -158,7 +158,6 @@ type plan struct {
 
 func (p *plan) PageTitle() string { return verbs[p.name] + " " + p.what }
 func (p *plan) Name() string      { return p.name }
-func (p *plan) Verb() string      { return verbs[p.name] }
 func (p *plan) Back() string      { return p.back }
 func (p *plan) Deletes() bool     { return p.name == "delete" }
 
@@ -274,9 +273,9 @@ func (s *Server) makePlan(ctx context.Context, o operation) (*plan, error) {
 	defer context.AfterFunc(s.ctx, cancel)()
 	var out, notes bytes.Buffer
 	if code := s.opts.Command(ctx, &out, &notes, o.command("--dry-run", "--json")...); code != exitDone {
-		return nil, refusal(code, said(notes.String()))
+		return nil, refusal(code, strings.TrimSpace(notes.String()))
 	}
-	p := &plan{operation: o, Token: rand.Text(), Made: time.Now().Round(0), Notes: strings.Split(said(notes.String()), "\n")}
+	p := &plan{operation: o, Token: rand.Text(), Made: time.Now().Round(0), Notes: strings.Split(strings.TrimSpace(notes.String()), "\n")}
 	if err := json.Unmarshal(out.Bytes(), &p.planJSON); err != nil {
 		return nil, fmt.Errorf("the plan cannot be read: %w", err)
 	}

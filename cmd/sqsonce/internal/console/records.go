@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
@@ -33,7 +34,7 @@ func (s *Server) seenRecords() (list []ops.Record) {
 func (s *Server) listRecords(ctx context.Context) (list []ops.Record, words string, err error) {
 	var out, notes bytes.Buffer
 	code := s.opts.Command(ctx, &out, &notes, "record", "ls", "--limit="+strconv.Itoa(mostListed), "--json")
-	words = said(notes.String())
+	words = strings.TrimSpace(notes.String())
 	var listed struct {
 		Records []ops.Record `json:"records"`
 	}

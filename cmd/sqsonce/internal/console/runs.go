@@ -262,7 +262,7 @@ func (r *run) view() runView {
 		ID: r.id, Title: verbs[r.name] + " " + r.what, Back: r.back, Began: r.began, End: r.end, Code: r.code, Total: r.total,
 		Stopping: r.stopped && r.end.IsZero(), CameBack: r.cameBack, Journal: r.journal, Archive: r.archive,
 	}
-	if text := said(string(r.notes)); text != "" {
+	if text := strings.TrimSpace(string(r.notes)); text != "" {
 		v.Notes = strings.Split(text, "\n")
 	}
 	for o, n := range r.counts {

@@ -101,7 +101,7 @@ func TestWorkers(t *testing.T) {
 }
 
 func TestNoWorkers(t *testing.T) {
-	newFixture(t).has("/workers", "No worker is named")
+	newFixture(t).has("/workers", "The console watches no workers")
 }
 
 func TestDoctor(t *testing.T) {

@@ -104,8 +104,8 @@ func TestPages(t *testing.T) {
 		b.check(name + "-message")
 		b.do(b.click("Body"))
 		b.check(name + "-body")
-		if b.has("The record now") {
-			b.load(b.click("The record now"))
+		if b.has("See the record as it is now") {
+			b.load(b.click("See the record as it is now"))
 			b.check(name + "-record")
 		}
 	}
