@@ -22,13 +22,9 @@ import (
 )
 
 // archived returns the messages of an archive, of which a last line may be torn.
-func (x *fixture) archived(path string) (all []*ops.Message) {
+func (x *fixture) archived(path string) []*ops.Message {
 	x.Helper()
-	text := must.Get(os.ReadFile(path))(x)
-	if all, err = readArchive(string(text)); err != nil {
-		x.Fatal(err)
-	}
-	return all
+	return must.Get(readArchive(string(must.Get(os.ReadFile(path))(x))))(x)
 }
 
 // An export makes a listing's calls, and what it writes is what a listing shows.
