@@ -13,23 +13,23 @@ import (
 // Once runs a handler once per event, with one record per event in a store. It is safe for concurrent use and does not need a
 // Close.
 type Once struct {
-	store      Store
-	consumer   string
-	o          Options // with defaults
-	hooks      hooks
-	peers      peers
-	cache      cache
-	counts     counters
-	noSource   sync.Once // logs an event-id without an event-source
-	noID       sync.Once // the warning about messages without an event ID
-	unrecorded unrecorded
-	asker      asker // nil: the store takes any record
-	asking     asking
-	handlers   atomic.Int64
-	tooShort   sync.Once    // logs a retention that is shorter than a message can take to come back
-	pool       pooled       // nil: the store has none
-	warned     atomic.Int64 // see outageLevel
-	tooFew     sync.Once    // logs a pool that is smaller than the host's concurrency
+	store       Store
+	consumer    string
+	o           Options // with defaults
+	hooks       hooks
+	peers       peers
+	cache       cache
+	counts      counters
+	noSource    sync.Once // logs an event-id without an event-source
+	noID        sync.Once // the warning about messages without an event ID
+	unrecorded  unrecorded
+	asker       asker // nil: the store takes any record
+	asking      asking
+	handlers    atomic.Int64
+	tooShort    sync.Once    // logs a retention that is shorter than a message can take to come back
+	connections func() int   // of the store's pool at most; 0: no limit
+	warned      atomic.Int64 // see outageLevel
+	tooFew      sync.Once    // logs a pool that is smaller than the host's concurrency
 }
 
 // New returns a Once that keeps its records in s under the consumer's name.
@@ -51,7 +51,10 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 	}
 	once := &Once{store: recoveringStore{s}, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}
 	once.asker, _ = s.(asker)
-	once.pool, _ = s.(pooled)
+	once.connections = func() int { return 0 }
+	if p, ok := s.(pooled); ok {
+		once.connections = p.MaxOpenConnections
+	}
 	if once.hooks = newHooks(o.Logger, o.Hooks); once.hooks != nil {
 		once.store = hookedStore{once.store, consumer, once.hooks}
 	}
@@ -149,13 +152,6 @@ func (o *Once) checkHost(ctx context.Context) {
 				"consumer", o.consumer, "retention", o.o.Retention, "longest_return", longest)
 		})
 	}
-}
-
-func (o *Once) connections() int {
-	if o.pool == nil {
-		return 0
-	}
-	return o.pool.MaxOpenConnections()
 }
 
 // do is the whole way of one delivery.

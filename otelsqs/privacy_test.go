@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -21,7 +22,6 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/must"
 	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -155,58 +155,61 @@ func TestNothingPrivate(t *testing.T) {
 	}
 	for _, queue := range []string{"orders", "orders.fifo"} {
 		for host, consume := range consumers {
-			must.RunParallel(t, queue+" "+host, func(t *testing.T) {
-				f := newFixture(t, queue)
-				log, wire := &tap{}, &tap{RoundTripper: f.server}
-				f.quiet = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-				f.sqs = sqs.New(f.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: wire} })
-				dead := f.create(strings.Replace(queue, "orders", "dead", 1), nil)
-				f.publishSecrets(ids)
-				f.server.Set(fault.Plan{Rules: []fault.Rule{
-					{Op: "SendMessage", Nth: 1, Times: 2, Do: fault.Error, Code: "InvalidMessageContents"},
-					{Op: "DeleteMessageBatch", Nth: 2, Times: 2, Do: fault.FailEntries, Code: "InternalError"},
-					{Op: "ChangeMessageVisibilityBatch", Nth: 1, Times: 2, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"},
-					{Op: "ChangeMessageVisibilityBatch", Nth: 4, Do: fault.Error, Code: "InternalError"},
-					{Op: "ReceiveMessage", Nth: 3, Do: fault.LoseReply},
-				}})
-				store := &failing{Store: memstore.New(), renew: sqsonce.Unavailable(errCard), complete: sqsonce.Unavailable(errCard)}
-				consume(f, f.onceOn(store, func(o *dedup.Options) { o.LeaseDuration = 5 * time.Second }).Handler(secretHandler), dead)
-				consume(f, f.once().Handler(secretHandler), dead)
-				time.Sleep(time.Hour)
+			t.Run(queue+" "+host, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := newFixture(t, queue)
+					log, wire := &tap{}, &tap{RoundTripper: f.server}
+					f.quiet = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+					f.sqs = sqs.New(f.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: wire} })
+					dead := f.create(strings.Replace(queue, "orders", "dead", 1), nil)
+					f.publishSecrets(ids)
+					f.server.Set(fault.Plan{Rules: []fault.Rule{
+						{Op: "SendMessage", Nth: 1, Times: 2, Do: fault.Error, Code: "InvalidMessageContents"},
+						{Op: "DeleteMessageBatch", Nth: 2, Times: 2, Do: fault.FailEntries, Code: "InternalError"},
+						{Op: "ChangeMessageVisibilityBatch", Nth: 1, Times: 2, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"},
+						{Op: "ChangeMessageVisibilityBatch", Nth: 4, Do: fault.Error, Code: "InternalError"},
+						{Op: "ReceiveMessage", Nth: 3, Do: fault.LoseReply},
+					}})
+					store := &failing{Store: memstore.New(), renew: sqsonce.Unavailable(errCard), complete: sqsonce.Unavailable(errCard)}
+					consume(f, f.onceOn(store, func(o *dedup.Options) { o.LeaseDuration = 5 * time.Second }).Handler(secretHandler), dead)
+					consume(f, f.once().Handler(secretHandler), dead)
+					time.Sleep(time.Hour)
 
-				log.mu.Lock()
-				defer log.mu.Unlock()
-				all := map[string]string{"log": log.text.String(), "spans": fmt.Sprintf("%+v", f.spans.GetSpans()), "metrics": fmt.Sprintf("%+v", f.collect())}
-				private := []string{
-					bodyMark, numberMark, valueMark,
-					base64.StdEncoding.EncodeToString([]byte(valueMark)), strings.Trim(fmt.Sprint([]byte(valueMark)), "[]"),
-				}
-				marks := len(private)
-				wire.mu.Lock()
-				defer wire.mu.Unlock()
-				for _, m := range regexp.MustCompile(`"ReceiptHandle":"([^"]+)"`).FindAllStringSubmatch(wire.text.String(), -1) {
-					private = append(private, m[1])
-				}
-				if n := len(private) - marks; n < len(ids) {
-					t.Errorf("%d receipt handles, want at least %d", n, len(ids))
-				}
-				for where, text := range all {
-					for _, p := range private {
-						if i := strings.Index(text, p); i >= 0 {
-							t.Errorf("%s: %s in ...%s", where, p, text[max(0, i-300):i+len(p)])
+					log.mu.Lock()
+					defer log.mu.Unlock()
+					all := map[string]string{"log": log.text.String(), "spans": fmt.Sprintf("%+v", f.spans.GetSpans()), "metrics": fmt.Sprintf("%+v", f.collect())}
+					private := []string{
+						bodyMark, numberMark, valueMark,
+						base64.StdEncoding.EncodeToString([]byte(valueMark)), strings.Trim(fmt.Sprint([]byte(valueMark)), "[]"),
+					}
+					marks := len(private)
+					wire.mu.Lock()
+					defer wire.mu.Unlock()
+					for _, m := range regexp.MustCompile(`"ReceiptHandle":"([^"]+)"`).FindAllStringSubmatch(wire.text.String(), -1) {
+						private = append(private, m[1])
+					}
+					if n := len(private) - marks; n < len(ids) {
+						t.Errorf("%d receipt handles, want at least %d", n, len(ids))
+					}
+					for where, text := range all {
+						for _, p := range private {
+							if i := strings.Index(text, p); i >= 0 {
+								t.Errorf("%s: %s in ...%s", where, p, text[max(0, i-300):i+len(p)])
+							}
 						}
 					}
-				}
-				for _, level := range []string{"DEBUG", "WARN", "ERROR"} {
-					if !strings.Contains(all["log"], "level="+level) {
-						t.Errorf("no line at %s", level)
+					for _, level := range []string{"DEBUG", "WARN", "ERROR"} {
+						if !strings.Contains(all["log"], "level="+level) {
+							t.Errorf("no line at %s", level)
+						}
 					}
-				}
-				for _, component := range []string{"fifo: ", "dedup: ", map[string]string{"worker": "sqsworker: ", "function": "lambda: "}[host]} {
-					if strings.Count(all["log"], component) < 3 {
-						t.Errorf("%d lines of %q", strings.Count(all["log"], component), component)
+					for _, component := range []string{"fifo: ", "dedup: ", map[string]string{"worker": "sqsworker: ", "function": "lambda: "}[host]} {
+						if strings.Count(all["log"], component) < 3 {
+							t.Errorf("%d lines of %q", strings.Count(all["log"], component), component)
+						}
 					}
-				}
+				})
 			})
 		}
 	}

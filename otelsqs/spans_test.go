@@ -29,7 +29,6 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/granted"
-	"github.com/sqsonce/sqsonce/internal/must"
 	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/lambda"
@@ -370,14 +369,17 @@ func TestSpans(t *testing.T) {
 // testSpans compares the spans of each run with a file.
 func testSpans(t *testing.T, prefix string, runs map[string]func(f *fixture)) {
 	for name, run := range runs {
-		must.RunParallel(t, name, func(t *testing.T) {
-			queue := "orders"
-			if strings.HasSuffix(name, ".fifo") {
-				queue = "orders.fifo"
-			}
-			f := newFixture(t, queue)
-			run(f)
-			f.golden(prefix + strings.ReplaceAll(name, " ", "-"))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				queue := "orders"
+				if strings.HasSuffix(name, ".fifo") {
+					queue = "orders.fifo"
+				}
+				f := newFixture(t, queue)
+				run(f)
+				f.golden(prefix + strings.ReplaceAll(name, " ", "-"))
+			})
 		})
 	}
 }

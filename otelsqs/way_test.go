@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/must"
 	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 )
 
@@ -52,42 +52,45 @@ func TestLinksOnTheWholeWay(t *testing.T) {
 	for host, consume := range consumers {
 		for name, failure := range map[string]error{"rejected": sqsonce.Reject(errCard), "moved by SQS": sqsonce.RetryAfter(time.Second, errCard)} {
 			for _, attributes := range []int{0, 7} { // seven leave no room for traceparent
-				must.RunParallel(t, fmt.Sprint(host, " ", name, " ", attributes), func(t *testing.T) {
-					f := newFixture(t, "orders")
-					dead := f.create("orders-dlq", nil)
-					f.set(f.url, "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":2}`)
-					e := fifo.Event{ID: "1", Body: "{}", Type: "paid", Attributes: map[string]sqsonce.Attribute{}}
-					for i := range attributes {
-						e.Attributes[fmt.Sprint("a", i)] = sqsonce.Attribute{Type: "String", String: "x"}
-					}
-					p := f.publisher()
-					need.Get(p.Publish(context.Background(), e))(t)
-					need.Do(t, p.Close(context.Background()))
-					created := ""
-					for _, s := range f.spans.GetSpans() {
-						if s.SpanKind == trace.SpanKindProducer {
-							created = s.SpanContext.TraceID().String() + "-" + s.SpanContext.SpanID().String()
+				t.Run(fmt.Sprint(host, " ", name, " ", attributes), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						f := newFixture(t, "orders")
+						dead := f.create("orders-dlq", nil)
+						f.set(f.url, "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":2}`)
+						e := fifo.Event{ID: "1", Body: "{}", Type: "paid", Attributes: map[string]sqsonce.Attribute{}}
+						for i := range attributes {
+							e.Attributes[fmt.Sprint("a", i)] = sqsonce.Attribute{Type: "String", String: "x"}
 						}
-					}
-					f.spans.Reset()
-					// One delivery that is rejected, or two that fail; the third receive moves the message.
-					runs := 1
-					if name != "rejected" {
-						runs = 2
-					}
-					consume(f, 20*time.Second, f.once().Handler(takes(0, failure, failure)))
-					f.wantLinks("at first", runs, created)
-					atDead := *f
-					atDead.url = dead
-					consume(&atDead, 10*time.Second, takes(0, sqsonce.RetryAfter(time.Hour, errCard)))
-					f.wantLinks("in the dead-letter queue", 1, created)
-					time.Sleep(2 * time.Hour)
-					need.Get(f.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
-						SourceArn: aws.String("arn:aws:sqs:us-east-1:000000000000:orders-dlq"), DestinationArn: aws.String("arn:aws:sqs:us-east-1:000000000000:orders"),
-					}))(t)
-					time.Sleep(time.Minute)
-					consume(f, 10*time.Second, f.once().Handler(takes(0)))
-					f.wantLinks("after the redrive", 1, created)
+						p := f.publisher()
+						need.Get(p.Publish(context.Background(), e))(t)
+						need.Do(t, p.Close(context.Background()))
+						created := ""
+						for _, s := range f.spans.GetSpans() {
+							if s.SpanKind == trace.SpanKindProducer {
+								created = s.SpanContext.TraceID().String() + "-" + s.SpanContext.SpanID().String()
+							}
+						}
+						f.spans.Reset()
+						// One delivery that is rejected, or two that fail; the third receive moves the message.
+						runs := 1
+						if name != "rejected" {
+							runs = 2
+						}
+						consume(f, 20*time.Second, f.once().Handler(takes(0, failure, failure)))
+						f.wantLinks("at first", runs, created)
+						atDead := *f
+						atDead.url = dead
+						consume(&atDead, 10*time.Second, takes(0, sqsonce.RetryAfter(time.Hour, errCard)))
+						f.wantLinks("in the dead-letter queue", 1, created)
+						time.Sleep(2 * time.Hour)
+						need.Get(f.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+							SourceArn: aws.String("arn:aws:sqs:us-east-1:000000000000:orders-dlq"), DestinationArn: aws.String("arn:aws:sqs:us-east-1:000000000000:orders"),
+						}))(t)
+						time.Sleep(time.Minute)
+						consume(f, 10*time.Second, f.once().Handler(takes(0)))
+						f.wantLinks("after the redrive", 1, created)
+					})
 				})
 			}
 		}
@@ -117,28 +120,31 @@ func TestForeignProducers(t *testing.T) {
 			"malformed":          {parent[1:], header[1:], nil},
 			"1 KB with a parent": {"", header + strings.Repeat(";Self=1", 134), []string{one}},
 		} {
-			must.RunParallel(t, host+" "+name, func(t *testing.T) {
-				f := newFixture(t, "orders")
-				in := &sqs.SendMessageInput{
-					QueueUrl: &f.url, MessageBody: aws.String("{}"), MessageAttributes: map[string]sqstypes.MessageAttributeValue{},
-					MessageSystemAttributes: map[string]sqstypes.MessageSystemAttributeValue{},
-				}
-				for name, value := range map[string]string{sqsonce.AttrEventID: "1", sqsonce.AttrEventSource: "shop", "traceparent": tt.parent} {
-					if value != "" {
-						in.MessageAttributes[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(value)}
+			t.Run(host+" "+name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := newFixture(t, "orders")
+					in := &sqs.SendMessageInput{
+						QueueUrl: &f.url, MessageBody: aws.String("{}"), MessageAttributes: map[string]sqstypes.MessageAttributeValue{},
+						MessageSystemAttributes: map[string]sqstypes.MessageSystemAttributeValue{},
 					}
-				}
-				if tt.header != "" {
-					in.MessageSystemAttributes["AWSTraceHeader"] = sqstypes.MessageSystemAttributeValue{DataType: aws.String("String"), StringValue: aws.String(tt.header)}
-				}
-				need.Get(f.sqs.SendMessage(context.Background(), in))(t)
-				consume(f, 30*time.Second, f.once().Handler(takes(0)))
-				for _, s := range f.spans.GetSpans() {
-					if s.Status.Code != 0 {
-						t.Errorf("%s: %v", s.Name, s.Status)
+					for name, value := range map[string]string{sqsonce.AttrEventID: "1", sqsonce.AttrEventSource: "shop", "traceparent": tt.parent} {
+						if value != "" {
+							in.MessageAttributes[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(value)}
+						}
 					}
-				}
-				f.wantLinks(name, 1, tt.want...)
+					if tt.header != "" {
+						in.MessageSystemAttributes["AWSTraceHeader"] = sqstypes.MessageSystemAttributeValue{DataType: aws.String("String"), StringValue: aws.String(tt.header)}
+					}
+					need.Get(f.sqs.SendMessage(context.Background(), in))(t)
+					consume(f, 30*time.Second, f.once().Handler(takes(0)))
+					for _, s := range f.spans.GetSpans() {
+						if s.Status.Code != 0 {
+							t.Errorf("%s: %v", s.Name, s.Status)
+						}
+					}
+					f.wantLinks(name, 1, tt.want...)
+				})
 			})
 		}
 	}

@@ -36,20 +36,18 @@ func TestFindingTheDLQ(t *testing.T) {
 		"refused":       {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "InvalidParameterValue"}, dead: 1, log: "URL of the dead-letter queue not read"},
 		"not there":     {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "QueueDoesNotExist"}, log: "the dead-letter queue of the redrive policy does not exist"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tc.rule.Op = "GetQueueUrl"
-			bubble(t, setup{maxReceives: 1000, faults: []fault.Rule{tc.rule}}, func(x *fixture) {
-				x.send("bad")
-				j := x.start(rejectBad)
-				time.Sleep(2 * time.Minute)
-				j.stopClean()
-				if dead, left := len(x.dead()), len(x.queued()); dead != tc.dead || left != 1-tc.dead {
-					t.Errorf("%d in the dead-letter queue, %d left", dead, left)
-				}
-				if !x.log.has(tc.log) {
-					t.Errorf("not logged: %s", tc.log)
-				}
-			})
+		tc.rule.Op = "GetQueueUrl"
+		run(t, name, setup{maxReceives: 1000, faults: []fault.Rule{tc.rule}}, func(x *fixture) {
+			x.send("bad")
+			j := x.start(rejectBad)
+			time.Sleep(2 * time.Minute)
+			j.stopClean()
+			if dead, left := len(x.dead()), len(x.queued()); dead != tc.dead || left != 1-tc.dead {
+				x.Errorf("%d in the dead-letter queue, %d left", dead, left)
+			}
+			if !x.log.has(tc.log) {
+				x.Errorf("not logged: %s", tc.log)
+			}
 		})
 	}
 }
@@ -218,17 +216,15 @@ func TestQueueMissing(t *testing.T) {
 func TestQueueARNOfTheOptions(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:sqs:us-east-1:000000000000:jobs"
-	for _, given := range []string{"", arn} {
-		bubble(t, setup{faults: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}}, func(x *fixture) {
-			x.url = strings.Replace(x.url, "https://sqs.us-east-1.amazonaws.com", "https://proxy.internal", 1)
-			x.send("a")
-			var got atomic.Value
-			j := x.start(func(_ context.Context, m *sqsonce.Message) error { got.Store(m.QueueARN); return nil }, func(o *Options) { o.QueueARN = given })
-			time.Sleep(2 * time.Minute)
-			j.stopClean()
-			if given == arn && got.Load() != arn {
-				t.Errorf("the message has %v, want %s", got.Load(), arn)
-			}
-		})
-	}
+	bubble(t, setup{faults: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}}, func(x *fixture) {
+		x.url = x.proxied()
+		x.send("a")
+		var got atomic.Value
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error { got.Store(m.QueueARN); return nil }, func(o *Options) { o.QueueARN = arn })
+		time.Sleep(2 * time.Minute)
+		j.stopClean()
+		if got.Load() != arn {
+			t.Errorf("the message has %v, want %s", got.Load(), arn)
+		}
+	})
 }

@@ -36,8 +36,7 @@ func TestAttributesNotReadable(t *testing.T) {
 }
 
 func TestStartWaitsForAttributes(t *testing.T) {
-	rule := fault.Rule{Op: opAttributes, Nth: 1, Times: 5, Do: fault.Error}
-	bubble(t, setup{maxReceives: 7, faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{maxReceives: 7, faults: []fault.Rule{{Op: opAttributes, Nth: 1, Times: 5, Do: fault.Error}}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
 		time.Sleep(2 * time.Minute)
@@ -59,37 +58,35 @@ func TestAttributesNotAnswered(t *testing.T) {
 		"credentials": {Do: fault.Error, Code: "ExpiredToken"},
 		"a new code":  {Do: fault.Error, Code: "SomethingNew"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		run(t, name, setup{fifo: true, maxReceives: 7}, func(x *fixture) {
 			rule.Op, rule.Prob = opAttributes, 1
-			bubble(t, setup{fifo: true, maxReceives: 7}, func(x *fixture) {
-				x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
-				x.send("g:0")
-				p := &poison{}
-				j := x.start(p.handle, func(o *Options) { o.Backoff = func(int) time.Duration { return time.Second } })
-				time.Sleep(5 * time.Second)
-				if rule.Do == fault.Delay {
-					j.wantReason("/ready", "GetQueueAttributes has not been answered yet")
-				}
-				time.Sleep(20 * time.Second)
-				j.wantReason("/ready", "GetQueueAttributes fails: ")
-				time.Sleep(16 * time.Second)
-				if len(p.handled()) != 1 {
-					t.Fatal("nothing is received without the attributes")
-				}
-				j.wantHealth("without the attributes", 200, 200)
-				x.srv.Set(fault.Plan{})
-				time.Sleep(3 * time.Minute)
-				x.send("g:1bad")
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				if n := p.count("g:1bad"); n != 7 || len(x.dead()) != 1 {
-					t.Errorf("%d runs, %d dead-lettered; want 7 and 1, by the queue's attributes", n, len(x.dead()))
-				}
-				if n := x.log.count("receiving without it"); n != 1 {
-					t.Errorf("%d lines, want one", n)
-				}
-			})
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
+			x.send("g:0")
+			p := &poison{}
+			j := x.start(p.handle, func(o *Options) { o.Backoff = func(int) time.Duration { return time.Second } })
+			time.Sleep(5 * time.Second)
+			if rule.Do == fault.Delay {
+				j.wantReason("/ready", "GetQueueAttributes has not been answered yet")
+			}
+			time.Sleep(20 * time.Second)
+			j.wantReason("/ready", "GetQueueAttributes fails: ")
+			time.Sleep(16 * time.Second)
+			if len(p.handled()) != 1 {
+				x.Fatal("nothing is received without the attributes")
+			}
+			j.wantHealth("without the attributes", 200, 200)
+			x.srv.Set(fault.Plan{})
+			time.Sleep(3 * time.Minute)
+			x.send("g:1bad")
+			time.Sleep(time.Minute)
+			j.stopClean()
+			x.wantEmpty()
+			if n := p.count("g:1bad"); n != 7 || len(x.dead()) != 1 {
+				x.Errorf("%d runs, %d dead-lettered; want 7 and 1, by the queue's attributes", n, len(x.dead()))
+			}
+			if n := x.log.count("receiving without it"); n != 1 {
+				x.Errorf("%d lines, want one", n)
+			}
 		})
 	}
 }

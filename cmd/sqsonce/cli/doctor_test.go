@@ -77,9 +77,9 @@ func TestDoctorExitCodes(t *testing.T) {
 		"a failure":         {change: (*world).noTTL, args: "--table dedup", code: exitFound, says: "0 warnings, 1 failure,", shows: "FAIL\tT2\t"},
 		"one is unknown":    {change: func(w *world) { w.stack.MemDynamoDB().Set(denyDynamo("DescribeContinuousBackups")) }, args: "--table dedup --strict", code: exitDenied, says: "1 unknown", shows: "unknown\tT3\tdynamodb:DescribeContinuousBackups is denied\t\n"},
 		"all are denied":    {change: func(w *world) { w.stack.MemDynamoDB().Set(denyDynamo("")) }, args: "--table dedup", code: exitDenied, says: "5 unknown\nsqsonce: not all was seen: permissions are missing"},
-		"nothing answers": {change: func(w *world) {
-			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Do: fault.Error, Code: "ValidationException"}}})
-		}, args: "--table dedup", code: exitPart, says: "not all was seen"},
+		"one is refused": {change: func(w *world) {
+			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "DescribeTimeToLive", Do: fault.Error, Code: "ValidationException"}}})
+		}, args: "--table dedup", code: exitPart, says: "1 unknown\nsqsonce: not all was seen"},
 		"nothing is named":   {code: exitUsage, says: "set --queue, --function"},
 		"negative":           {args: "--table dedup --longest-handler -3s", code: exitUsage, says: "--longest-handler must not be negative"},
 		"negative retention": {args: "--table dedup --retention -3s", code: exitUsage, says: "must not be negative"},
