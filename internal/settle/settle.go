@@ -139,7 +139,8 @@ func KeptKey(ctx context.Context) string {
 }
 
 // ShowKey tells the host the event's key where [KeepKey] does not, because a key function finds it in the copy: for those who look
-// at what runs, and with its record's key for those who look into the dead-letter queue without the function. The first one counts.
+// at what runs, and with its record's key for those who look into the dead-letter queue without the function. The first key counts, which is that of
+// the outermost consumer: an inner one has its record under another name.
 func ShowKey(ctx context.Context, key, record string) {
 	s, ok := ctx.Value(settlementKey{}).(*settlement)
 	if !ok {
@@ -147,7 +148,9 @@ func ShowKey(ctx context.Context, key, record string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known, s.record = cmp.Or(s.known, key), cmp.Or(s.record, record)
+	if s.known == "" {
+		s.known, s.record = key, record
+	}
 }
 
 // RecordKey returns the record's key of [ShowKey], or "". ctx is that of New.
