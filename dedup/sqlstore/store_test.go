@@ -47,6 +47,7 @@ func TestStore(t *testing.T) {
 				Attributes: attributes,
 				Unlisted:   func(t *testing.T) dedup.Store { return newRefuser(t, sqlbed.KindOf(name), false).store },
 				ReadOnly:   func(t *testing.T) dedup.Store { return readOnlyStore(t, NewBed(t, name)) },
+				NoRecord:   noRecords(sqlbed.KindOf(name)),
 				Inbox:      guardByInbox,
 				Lease:      unit,
 				Grace:      time.Second,
@@ -93,6 +94,23 @@ var attributes = &storetest.Attributes{
 		}
 		return got, rows.Err()
 	},
+}
+
+// noRecords are rows that no store writes.
+func noRecords(k sqlbed.Kind) map[string]func(context.Context, dedup.Store, string) error {
+	row := func(status, fence string) func(context.Context, dedup.Store, string) error {
+		return func(ctx context.Context, s dedup.Store, key string) error {
+			store := s.(*Store)
+			_, err := store.q.ExecContext(ctx, store.dialect.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, lease_length, expires_at, receive_count)"+
+				" VALUES (?, "+status+", 'x', "+fence+", 1, 1, {now} + 3600000, 1)"), key)
+			return err
+		}
+	}
+	all := map[string]func(context.Context, dedup.Store, string) error{"another status": row("'EXPIRED'", "1")}
+	if k.Dialect.OneWriter() { // others keep no text in the column
+		all["a text in a number"] = row("'INPROGRESS'", "'seven'")
+	}
+	return all
 }
 
 func guardByInbox(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {

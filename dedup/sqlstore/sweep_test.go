@@ -43,7 +43,9 @@ func count(t testing.TB, b *Bed, from string) int {
 
 func TestSweep(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
-		mustAcquire(t, s, claim("live", "a"))
+		live := claim("live", "a")
+		live.Retention = time.Millisecond
+		mustAcquire(t, s, live)
 		mustComplete(t, s, mustAcquire(t, s, claim("completed", "a")))
 		mustAcquire(t, s, claim("crashed", "a"))
 		age(t, b, "crashed", 2*time.Hour) // its lease is over, its retention is not
