@@ -185,7 +185,7 @@ func TestConformanceOnDynoxide(t *testing.T) {
 			return s
 		},
 		RealTime: true,
-		Lease:    2 * time.Second,
+		Lease:    4 * time.Second, // longer than an attempt of a request
 		Grace:    4 * time.Second, // the takeover margin, a Date's second, and the delay of a busy machine
 	})
 }

@@ -48,7 +48,8 @@ type Harness struct {
 	// Default: time.Sleep, which is immediate in a bubble.
 	Advance func(d time.Duration)
 	// Lease is the length of the leases of the cases. The times that the cases let pass are multiples of it.
-	// Default: 1 minute. Limits: in real time 2 s or more, since a store may round expiry times to seconds.
+	// Default: 1 minute. Limits: in real time 2 s or more, since a store may round expiry times to seconds, and longer than the
+	// store waits for an answer before it sends a request again.
 	Lease time.Duration
 	// Grace is how long after a lease's end the store may still refuse a takeover.
 	// Default: 5 s.
