@@ -89,7 +89,5 @@ func TestBadTexts(t *testing.T) {
 		}
 		longest := claim(strings.Repeat("é", 1024), strings.Repeat("o", 255))
 		mustComplete(t, s, mustAcquire(t, s, longest))
-		large := mustAcquire(t, s, claim("large", "a"))
-		must.Do(t, s.Complete(t.Context(), large, dedup.Result{Data: make([]byte, 350<<10)}))
 	})
 }
