@@ -85,6 +85,7 @@ var rerenewCases = []testCase{
 		a := x.acquire(x.claim("a"))
 		x.expire(x.Lease)
 		x.complete(x.acquire(x.claim("b")), dedup.Result{Data: []byte("b's")})
+		x.lost("Complete by a, after b's complete", x.Complete(x.ctx, a, dedup.Result{Data: []byte("a's")}))
 		x.lost("Release by a, after b's complete", x.Release(x.ctx, a, errors.New("a failed")))
 		if r := x.completed(x.claim("c"), "after b's complete and a's release"); string(r.Data) != "b's" {
 			x.fatalf("Result.Data: got %q, want %q", r.Data, "b's")
