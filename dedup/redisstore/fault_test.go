@@ -283,17 +283,6 @@ func TestEndsEarly(t *testing.T) {
 	}
 }
 
-// A record of which another program has deleted the lease's end is reopened.
-func TestReopenWithoutAnEnd(t *testing.T) {
-	t.Parallel()
-	client := connect(t, testserver.Redis.Shared(t))
-	s := newStore(t, client, func(o *redisstore.Options) { o.Prefix = t.Name() + ":" })
-	acquire(t, s, claim("a"))
-	seen := must.Get(s.Inspect(t.Context(), claim("a").Key))(t)
-	must.Do(t, client.HDel(t.Context(), t.Name()+":"+seen.Key, "until").Err())
-	must.Do(t, s.Reopen(t.Context(), seen, "note"))
-}
-
 func TestFlushedScripts(t *testing.T) {
 	t.Parallel()
 	server := testserver.Redis.Start(t) // its own, because other tests would lose their scripts too

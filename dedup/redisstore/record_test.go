@@ -24,7 +24,11 @@ func TestExpiryIsRetention(t *testing.T) {
 	t.Parallel()
 	client := connect(t, testserver.Redis.Shared(t))
 	s := newStore(t, client, func(o *redisstore.Options) { o.Prefix = t.Name() + ":" })
-	l := acquire(t, s, claim("a"))
+	acquire(t, s, claim("a"))
+	seen := must.Get(s.Inspect(t.Context(), claim("a").Key))(t)
+	must.Do(t, client.HDel(t.Context(), t.Name()+":"+seen.Key, "until").Err()) // by another program
+	must.Do(t, s.Reopen(t.Context(), seen, "note"))
+	l := acquire(t, s, claim("done"))
 	must.Do(t, s.Complete(t.Context(), l, dedup.Result{}))
 	// The end of retention, without the wait.
 	must.Do(t, client.PExpire(t.Context(), t.Name()+":"+l.Key, time.Millisecond).Err())
@@ -202,11 +206,8 @@ func TestMemoryFull(t *testing.T) {
 	}
 	completed, replayed, released, renewed, deleted := lease("completed"), lease("replayed"), lease("released"), lease("renewed"), lease("deleted")
 	stuck := must.Get(s.Inspect(ctx, lease("reopened").Key))(t)
-	set := func(maxmemory string) {
-		t.Helper()
-		must.Do(t, client.ConfigSet(ctx, "maxmemory", maxmemory).Err())
-	}
-	set("1")
+	set := setting(t, client)
+	set("maxmemory", "1")
 	if err := client.Set(ctx, "other", strings.Repeat("x", 100), 0).Err(); err == nil {
 		t.Fatal("the server's memory is not full")
 	}
@@ -226,7 +227,7 @@ func TestMemoryFull(t *testing.T) {
 	must.Do(t, s.Reopen(ctx, stuck, strings.Repeat("x", 256), func(o *dedup.ReopenOptions) { o.Force = true }))
 	must.Do(t, s.Delete(ctx, deleted.Key, func(o *redisstore.DeleteOptions) { o.Force = true }))
 
-	set("0")
+	set("maxmemory", "0")
 	again := claim("b")
 	for _, l := range []dedup.Lease{completed, replayed} {
 		again.Key = l.Key
