@@ -83,13 +83,6 @@ var completeCases = []testCase{
 			x.fatalf("Result.Data: got %q, want b's", r.Data)
 		}
 	}},
-	{name: "complete/stale owner refused after release", run: func(x *exam) {
-		a := x.acquire(x.claim("a"))
-		x.expire(x.Lease)
-		x.release(x.acquire(x.claim("b")), nil)
-		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{}))
-		x.acquire(x.claim("c"))
-	}},
 	{name: "complete/without a record refused", run: func(x *exam) {
 		l := dedup.Lease{Key: key, Owner: "a", Fence: 1, Until: time.Now().Add(x.Lease), Retention: time.Hour}
 		x.lost("Complete without a record", x.Complete(x.ctx, l, dedup.Result{}))

@@ -70,6 +70,7 @@ var rerenewCases = []testCase{
 		x.lost("Release by a, whose record b took over", x.Release(x.ctx, a, errors.New("a failed")))
 		x.inProgress(x.claim("c"), "during b's lease, after the stale owner's release")
 		x.release(b, errors.New("b failed"))
+		x.lost("Complete by a, after b's release", x.Complete(x.ctx, a, dedup.Result{}))
 		if c := x.acquire(x.claim("c")); c.LastError != "b failed" {
 			x.fatalf("LastError: got %q, want b's", c.LastError)
 		}
