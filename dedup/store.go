@@ -58,8 +58,8 @@ type Store interface {
 
 	// Release ends the lease, so that the next delivery can acquire the record. It stores the first 256 bytes of cause's text,
 	// in whole characters. A nil cause stores no text. It is allowed after the lease's end while another owner has not taken
-	// over. It returns nil if this owner has released the record before, and nil without a change if this owner has completed
-	// it. It returns [sqsonce.ErrLeaseLost], and does not change the record, if the record has another owner or doesn't exist
+	// over. It returns nil if this owner has released or completed the record before, and keeps a completed record as it is. It
+	// returns [sqsonce.ErrLeaseLost], and keeps the record as it is, if the record has another owner or doesn't exist
 	// any more. The owner can't acquire the key again: see Acquire.
 	//
 	// A lease without a fence is that of an acquire with an unknown outcome, which may still be carried out. Release prevents

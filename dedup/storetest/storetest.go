@@ -38,8 +38,8 @@ type Harness struct {
 	// ReadOnly returns an empty store that answers reads and refuses every write. If it is nil, because the store has no such
 	// state, the case is reported as skipped.
 	ReadOnly func(t *testing.T) dedup.Store
-	// NoRecord are kinds of data that another program may have left under a key, and that are no records. Each function writes its
-	// kind. If there is none, because no other program can write there, the case is reported as skipped.
+	// NoRecord are kinds of another program's data, which the store can find under a key. Each function writes its kind. If the map is
+	// empty, because only the store writes there, the case is reported as skipped.
 	NoRecord map[string]func(ctx context.Context, s dedup.Store, key string) error
 	// Inbox guards the handler with an inbox of the store. Where the message's body is "refused" the server refuses a write of the
 	// handler's transaction. If it is nil, because the store has no inbox, its cases are reported as skipped.
