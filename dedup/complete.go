@@ -76,11 +76,15 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	return err
 }
 
-// completeAgain sends a complete until it is answered, while the host has the message. If the store has refused it
-// twice with an answer, and renews the same record, it goes on without payload hash and result: the store may refuse to
-// keep these.
+// mostRefusals is how often in a row a store may fail a complete and renew the same record.
+const mostRefusals = 3
+
+// completeAgain sends a complete until it is answered, while the host has the message. The store may refuse to keep the payload
+// hash or the result, and its answer need not say so. A renewal of the same record is the control: if the complete fails again
+// after some that pass, it goes out without these. A renewal that fails takes the place of a complete: a store that is down gets
+// no more requests because of it.
 func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, err error) (success, error) {
-	own, refusals, refusal := context.WithoutCancel(ctx), 0, error(nil)
+	own, refusals, renews, refusal := context.WithoutCancel(ctx), 0, true, error(nil)
 	retry, cancel := o.retryContext(ctx, rl, s.since)
 	defer cancel()
 	rl.startCompleting(func(err error) {
@@ -89,12 +93,16 @@ func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, er
 	})
 	defer rl.leave(phaseReturned)
 	for try := 1; retryable(err) && host.Wait(retry, pause(try)); try++ {
-		if answered(err) {
-			refusals++
+		if renews && !s.isBare() {
+			if renews = o.takesRenewal(retry, s.lease); !renews {
+				refusals = 0
+				continue
+			}
+			if refusals++; refusals == mostRefusals {
+				s = s.bare()
+			}
 		}
-		if refusals >= 2 && !s.isBare() && o.takesRenewal(retry, rl) {
-			s = s.bare()
-		}
+		renews = true
 		err = o.callComplete(retry, s)
 	}
 	rl.leave(phaseReturned)
@@ -118,15 +126,12 @@ func refusesValue(err error) bool {
 	return unusable
 }
 
-func (o *Once) takesRenewal(ctx context.Context, rl *recordLease) bool {
-	_, err := rl.callRenew(ctx)
+// takesRenewal reports whether the store renews the lease, to the end that it has.
+func (o *Once) takesRenewal(ctx context.Context, l Lease) bool {
+	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
+	defer cancel()
+	_, err := o.store.Renew(ctx, l, max(time.Until(l.Until), time.Second))
 	return err == nil
-}
-
-// answered reports whether the error of a complete is an answer of the store, and not an outage.
-func answered(err error) bool {
-	return !errors.Is(err, sqsonce.ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown) &&
-		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
 // retryContext returns the context of a complete's retries. It ends when the host has no more time for the message, or no longer

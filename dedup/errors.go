@@ -41,8 +41,8 @@ var (
 	// See [Store].
 	ErrOutcomeUnknown = errors.New("dedup: acquire: outcome unknown")
 	// ErrRecord says that the data under a key is not a record of the store, because another program has written it.
-	// The store does not change the data. To run the event again, delete it. A store's errors match ErrRecord only
-	// after the data was read.
+	// The store does not change the data. To run the event again, delete it, with Force. A store's errors match ErrRecord only
+	// after the data was read. An owner whose record was overwritten so gets [sqsonce.ErrLeaseLost].
 	ErrRecord = errors.New("dedup: not a record")
 	// ErrNotFound is the error of a store's Inspect for a key without a record.
 	ErrNotFound = errors.New("dedup: no record")
@@ -52,7 +52,7 @@ var (
 	// Options.MaxResult. Only that call got the result.
 	ErrResultTooLarge = errors.New("dedup: result too large to store")
 	// ErrNoResult says that the key was completed without a result for [Do] to replay. A [Once.Handler] completed it,
-	// or a call of Do whose value could not become JSON.
+	// or a call of Do whose value could not become JSON or whose result the store refused.
 	ErrNoResult = errors.New("dedup: completed without a result")
 )
 

@@ -15,7 +15,8 @@ import (
 // that the outcome is unknown. The caller must not act as if the call had succeeded.
 //
 // Only two errors are the message's own failure: a [*sqsonce.OptionError], for a value that the store refuses by itself, and
-// an error that matches [ErrRecord], for data that was read and is not a record. Any other error matches
+// an error that matches [ErrRecord], for data that was read and is not a record. Renew, Complete and Release return
+// [sqsonce.ErrLeaseLost] for such data, because the owner's record is gone. Any other error matches
 // [sqsonce.ErrUnavailable], whatever the server answered, and also [sqsonce.ErrMisconfigured] if retries don't help. If an
 // acquire's error matches none of these, dedup treats it as unavailable. A delivery whose handler did not run does not count
 // as an attempt of its message.
@@ -57,9 +58,9 @@ type Store interface {
 
 	// Release ends the lease, so that the next delivery can acquire the record. It stores the first 256 bytes of cause's text,
 	// in whole characters. A nil cause stores no text. It is allowed after the lease's end while another owner has not taken
-	// over. It returns nil, and does not change the record, if this owner has released or completed the record before. It
-	// returns [sqsonce.ErrLeaseLost], and does not change the record, if the record has another owner or doesn't exist any
-	// more. The owner can't acquire the key again: see Acquire.
+	// over. It returns nil if this owner has released or completed the record before, and keeps a completed record as it is. It
+	// returns [sqsonce.ErrLeaseLost], and keeps the record as it is, if the record has another owner or doesn't exist
+	// any more. The owner can't acquire the key again: see Acquire.
 	//
 	// A lease without a fence is that of an acquire with an unknown outcome, which may still be carried out. Release prevents
 	// that as far as the store can. The store's documentation lists the cases that remain.
@@ -87,7 +88,8 @@ type Claim struct {
 // Lease is a record lease, with the owner's knowledge of the record.
 type Lease struct {
 	Key, Owner string
-	// Fence is greater than every earlier fence of the key while its record is retained.
+	// Fence is the store's time of the acquire in milliseconds since 1970, or more where the key had such a fence before: while
+	// the record is retained each owner's is greater than those of earlier owners.
 	Fence int64
 	// Until is the lease's end in the caller's clock, never later than the store's.
 	Until time.Time
@@ -95,8 +97,7 @@ type Lease struct {
 	Retention time.Duration
 	// Takeover says that the last owner crashed: its lease ended without a complete or a release.
 	Takeover bool
-	// TakenFrom is the fence of that owner. It is about the time at which that owner acquired the record, in milliseconds
-	// since 1970.
+	// TakenFrom is the fence of that owner, and so about the time at which it acquired the record.
 	TakenFrom int64
 	// OwnRetry says that the store had granted the same claim before, and that its first answer was lost.
 	OwnRetry bool

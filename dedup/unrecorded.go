@@ -138,7 +138,14 @@ func (u *unrecorded) drop(key string) {
 
 // recordLater completes a record in the background, and reports whether the store has answered.
 func (o *Once) recordLater(s success) (done bool) {
-	err := o.callComplete(context.Background(), s)
+	ctx := context.Background()
+	err := o.callComplete(ctx, s)
+	for n := 1; retryable(err) && !s.isBare() && o.takesRenewal(ctx, s.lease); n++ { // as in completeAgain
+		if n == mostRefusals {
+			s = s.bare()
+		}
+		err = o.callComplete(ctx, s)
+	}
 	if retryable(err) {
 		return false
 	}

@@ -103,30 +103,57 @@ func TestHashOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// A store that refuses to keep a hash or a result has its record completed without them: the effect has happened.
+// A store that refuses to keep a hash or a result has its record completed without them, whatever it answers: the event has had
+// its effect. A store that is down, or that fails twice, keeps them.
 func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 	t.Parallel()
-	tooLarge := errors.New("item size has exceeded the maximum allowed size")
-	for name, refusal := range map[string]error{
-		"by its own code": &sqsonce.OptionError{Package: "store", Field: "Result.Data", Problem: "is too large"},
-		"by the server":   tooLarge,
+	tooLarge := sqsonce.Unavailable(errors.New("item size has exceeded the maximum allowed size"))
+	for name, tt := range map[string]struct {
+		refusal        error
+		until, renewed time.Duration // from the start: of the refusals, and of failing renewals
+		host           time.Duration // has the message for so long
+		policy         dedup.CompletePolicy
+		kept           bool
+	}{
+		"by its own code":              {refusal: &sqsonce.OptionError{Package: "store", Field: "Result.Data", Problem: "is too large"}, host: time.Hour},
+		"by the server":                {refusal: tooLarge, host: time.Hour},
+		"by the server, after the end": {refusal: tooLarge, host: time.Second},
+		"by the server, acknowledged":  {refusal: tooLarge, host: time.Hour, policy: dedup.OnCompleteFailedAcknowledge},
+		"is down":                      {refusal: tooLarge, until: 15 * time.Minute, renewed: 15 * time.Minute, host: time.Hour, kept: true},
+		"is down, after the end":       {refusal: tooLarge, until: 15 * time.Minute, renewed: 15 * time.Minute, host: time.Second, kept: true},
+		"fails twice":                  {refusal: tooLarge, until: time.Second, host: time.Hour, kept: true},
 	} {
 		must.Run(t, name, func(t *testing.T) {
-			s := &strictStore{faults: newFaults(), refuse: func(l dedup.Lease, r dedup.Result) error {
-				if r.Data != nil || r.Validation != "" || l.Validation != "" {
-					return refusal
+			s := &strictStore{faults: newFaults()}
+			begun := time.Now()
+			s.refuse = func(l dedup.Lease, r dedup.Result) error {
+				if (r.Validation != "" || l.Validation != "") && (tt.until == 0 || time.Since(begun) < tt.until) {
+					return tt.refusal
 				}
 				return nil
-			}}
-			once := newOnce(t, s, func(o *dedup.Options) { o.PayloadHash = func(*sqsonce.Message) string { return "hash" } })
+			}
+			s.before = func(_ context.Context, op string, _ int) error {
+				if op == "renew" && time.Since(begun) < tt.renewed {
+					return errStore
+				}
+				return nil
+			}
+			once := newOnce(t, s, func(o *dedup.Options) {
+				o.PayloadHash, o.OnCompleteFailed = func(*sqsonce.Message) string { return "hash" }, tt.policy
+			})
 			var e effects
-			ctx, _ := hosted(time.Hour)
-			begun := time.Now()
-			if err := once.Handler(e.handler)(ctx, message("1")); err != nil {
+			ctx, _ := hosted(tt.host)
+			if err := once.Handler(e.handler)(ctx, message("1")); err != nil && tt.host == time.Hour {
 				t.Errorf("got error %v, want nil", err)
 			}
-			if took := time.Since(begun); took > 20*time.Second || !completed(t, s.Store, "1") || e.got() != 1 {
-				t.Errorf("took %s, completed %v, %d runs, want it completed within 20 s, and 1", took, completed(t, s.Store, "1"), e.got())
+			time.Sleep(time.Until(begun.Add(tt.until + time.Minute)))
+			synctest.Wait()
+			g, err := s.Acquire(t.Context(), dedup.Claim{Key: recordKey("1"), Owner: "later", Lease: time.Minute, Retention: time.Hour})
+			if err != nil || g.Verdict != dedup.VerdictCompleted || (g.Result.Validation == "hash") != tt.kept || e.got() != 1 {
+				t.Errorf("got %+v, %v after %d runs, want it completed after one, with the hash: %t", g, err, e.got(), tt.kept)
+			}
+			if n := float64(s.refused + s.seen("renew")); tt.renewed > 0 && n > tt.until.Seconds() {
+				t.Errorf("%v calls in %s, want one a second at most", n, tt.until)
 			}
 		})
 	}

@@ -279,66 +279,52 @@ func TestKindsOfAnswers(t *testing.T) {
 	}
 }
 
-func TestNoAnswer(t *testing.T) {
-	t.Parallel()
-	store := newS3("payloads")
-	store.answer = func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }
-	cut := func(*http.Request) (*http.Response, error) {
-		resp := reply(http.StatusOK, "hel")
-		resp.ContentLength, resp.Header = 5, http.Header{"Content-Length": {"5"}}
-		return resp, nil
-	}
-	client := store.client(func(o *s3.Options) { o.Retryer = aws.NopRetryer{} })
-	_, err := resolve(t, t.Context(), client, pointerTo("payloads", "k"))
-	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable {
-		t.Errorf("no connection: got %v, want Unavailable", err)
-	}
-	store.answerWith(cut)
-	_, err = resolve(t, t.Context(), client, pointerTo("payloads", "k"))
-	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a body that breaks off: got %v, want Unavailable", err)
-	}
-	reset := errors.New("connection reset")
-	_, err = resolve(t, t.Context(), getter(func(context.Context) (*s3.GetObjectOutput, error) {
-		return &s3.GetObjectOutput{Body: io.NopCloser(io.MultiReader(strings.NewReader("hel"), iotest.ErrReader(reset))), ContentLength: aws.Int64(5)}, nil
-	}), pointerTo("payloads", "k"))
-	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, reset) {
-		t.Errorf("a body that fails: got %v, want Unavailable", err)
-	}
-}
-
 // The size is the sender's, and the content the object's: what is wrong with them fails their message, and holds back no other.
-// An object has not broken off where S3's own Content-Length does not say so.
+// An object has not broken off where S3's own Content-Length does not say so. Where S3 has not answered, no message is at fault.
 func TestFaultsOfOneObject(t *testing.T) {
 	t.Parallel()
 	store := newS3("payloads")
 	store.buckets["payloads"]["k"] = []byte("hell")
-	checksum := newS3("payloads")
-	checksum.answerWith(func(*http.Request) (*http.Response, error) {
-		resp := reply(http.StatusOK, "hello")
-		resp.Header.Set("X-Amz-Checksum-Crc32", "AAAAAA==")
-		return resp, nil
-	})
+	answers := func(answer func() (*http.Response, error)) s3payload.Getter {
+		faulty := newS3("payloads")
+		faulty.answerWith(func(*http.Request) (*http.Response, error) { return answer() })
+		return faulty.client(func(o *s3.Options) {
+			o.Retryer, o.ResponseChecksumValidation = aws.NopRetryer{}, aws.ResponseChecksumValidationWhenSupported
+		})
+	}
 	answer := func(length *int64, body ...io.Reader) getter {
 		return func(context.Context) (*s3.GetObjectOutput, error) {
 			return &s3.GetObjectOutput{Body: io.NopCloser(io.MultiReader(body...)), ContentLength: length}, nil
 		}
 	}
 	failure := errors.New("differs")
+	const failed, unavailable = sqsonce.OutcomeFailed, sqsonce.OutcomeUnavailable
 	for name, tt := range map[string]struct {
 		client s3payload.Getter
+		want   sqsonce.OutcomeKind
 		text   string
 	}{
-		"size":                          {store.client(), s3payload.ErrSize.Error()},
-		"size, no Content-Length":       {answer(nil, strings.NewReader("hell")), s3payload.ErrSize.Error()},
-		"size, Content-Length -1":       {answer(aws.Int64(-1), strings.NewReader("hell")), s3payload.ErrSize.Error()},
-		"checksum":                      {checksum.client(func(o *s3.Options) { o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported }), "checksum did not match"},
-		"read fails at the end":         {answer(aws.Int64(5), strings.NewReader("hello"), iotest.ErrReader(failure)), failure.Error()},
-		"read fails, no Content-Length": {answer(nil, strings.NewReader("hel"), iotest.ErrReader(failure)), failure.Error()},
+		"size":                     {store.client(), failed, s3payload.ErrSize.Error()},
+		"size, no Content-Length":  {answer(nil, strings.NewReader("hell")), failed, s3payload.ErrSize.Error()},
+		"size, Content-Length -1":  {answer(aws.Int64(-1), strings.NewReader("hell")), failed, s3payload.ErrSize.Error()},
+		"fails at the end":         {answer(aws.Int64(5), strings.NewReader("hello"), iotest.ErrReader(failure)), failed, failure.Error()},
+		"fails, no Content-Length": {answer(nil, strings.NewReader("hel"), iotest.ErrReader(failure)), failed, failure.Error()},
+		"fails before the end":     {answer(aws.Int64(5), strings.NewReader("hel"), iotest.ErrReader(failure)), unavailable, failure.Error()},
+		"checksum": {answers(func() (*http.Response, error) {
+			resp := reply(http.StatusOK, "hello")
+			resp.Header.Set("X-Amz-Checksum-Crc32", "AAAAAA==")
+			return resp, nil
+		}), failed, "checksum did not match"},
+		"no connection": {answers(func() (*http.Response, error) { return nil, failure }), unavailable, failure.Error()},
+		"breaks off": {answers(func() (*http.Response, error) {
+			resp := reply(http.StatusOK, "hel")
+			resp.ContentLength, resp.Header = 5, http.Header{"Content-Length": {"5"}}
+			return resp, nil
+		}), unavailable, io.ErrUnexpectedEOF.Error()},
 	} {
 		_, err := resolve(t, t.Context(), tt.client, pointerTo("payloads", "k"))
-		if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed || !strings.Contains(fmt.Sprint(err), tt.text) {
-			t.Errorf("%s: got %v, want a failure with %q", name, err, tt.text)
+		if sqsonce.OutcomeOf(err).Kind != tt.want || !strings.Contains(fmt.Sprint(err), tt.text) {
+			t.Errorf("%s: got %v, outcome %v, want %v with %q", name, err, sqsonce.OutcomeOf(err).Kind, tt.want, tt.text)
 		}
 	}
 }

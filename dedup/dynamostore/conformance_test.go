@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -37,6 +38,7 @@ func TestConformance(t *testing.T) {
 			return s
 		},
 		Attributes: attributes,
+		NoRecord:   noRecords,
 		Inbox:      guardByInbox,
 		Unlisted: func(t *testing.T) dedup.Store {
 			b := newBed(t)
@@ -72,13 +74,25 @@ var attributes = &storetest.Attributes{
 		return plain, nil
 	},
 	Commit: []string{attrTx},
-	Foreign: func(ctx context.Context, s dedup.Store, key string) error {
-		_, err := storeOf(s).client.(*dynamodb.Client).PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: values{
-			attrID: text(key), attrStatus: text(inProgress), attrValidation: text("hash"), attrData: text("{}"),
-			TTLAttribute: number(1), attrUntil: number(1000),
-		}})
+	Foreign: left(values{
+		attrStatus: text(inProgress), attrValidation: text("hash"), attrData: text("{}"), TTLAttribute: number(1), attrUntil: number(1000),
+	}),
+}
+
+// left puts another program's item under a key.
+func left(item values) func(context.Context, dedup.Store, string) error {
+	return func(ctx context.Context, s dedup.Store, key string) error {
+		item := maps.Clone(item)
+		item[attrID] = text(key)
+		_, err := storeOf(s).client.(*dynamodb.Client).PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: item})
 		return err
-	},
+	}
+}
+
+// noRecords are items that neither a store nor Powertools writes.
+var noRecords = map[string]func(context.Context, dedup.Store, string) error{
+	"another status":      left(values{attrStatus: text("EXPIRED"), TTLAttribute: number(1)}),
+	"a text for a number": left(values{attrStatus: text(completed), TTLAttribute: text("soon")}),
 }
 
 func guardByInbox(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
@@ -147,6 +161,7 @@ func TestConformanceInBatches(t *testing.T) {
 				return withCompanion{s, new(atomic.Int64)}
 			},
 			Attributes: attributes,
+			NoRecord:   noRecords,
 			Inbox:      guardByInbox,
 		})
 	})
@@ -170,7 +185,7 @@ func TestConformanceOnDynoxide(t *testing.T) {
 			return s
 		},
 		RealTime: true,
-		Lease:    2 * time.Second,
+		Lease:    4 * time.Second, // longer than an attempt of a request
 		Grace:    4 * time.Second, // the takeover margin, a Date's second, and the delay of a busy machine
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -46,6 +45,12 @@ var calls = []struct {
 }{
 	{"acquire", "UpdateItem", func(ctx context.Context, s *Store, _ dedup.Lease) (dedup.Lease, error) {
 		return granted.Lease(s.Acquire(ctx, claim("a")))
+	}},
+	{"first acquire", "UpdateItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
+		if err := s.Delete(ctx, l.Key, func(o *DeleteOptions) { o.Force = true }); err != nil {
+			return l, err
+		}
+		return granted.Lease(s.Acquire(ctx, claim("b")))
 	}},
 	{"renew", "UpdateItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
 		return s.Renew(ctx, l, 2*lease)
@@ -119,30 +124,6 @@ func (b *bed) withFaults(run func(context.Context, *Store, dedup.Lease) (dedup.L
 	}
 	time.Sleep(10 * time.Second) // what was delayed has arrived
 	return l, b.item(testTable)
-}
-
-// The first acquire of a key is granted under every fault of one attempt and its retries.
-func TestAcquireWithFaultsIsGranted(t *testing.T) {
-	t.Parallel()
-	for _, trouble := range troubles {
-		for times := 1; times <= 3; times++ {
-			rule := trouble
-			rule.Op, rule.Nth, rule.Times = "UpdateItem", 1, times
-			runStore(t, describe(rule), func(t *testing.T, b *bed, s *Store) {
-				b.faults(rule)
-				l := b.acquire(s, claim("a"))
-				time.Sleep(10 * time.Second)
-				item := b.item(testTable)
-				if got, want := item[attrFence], fmt.Sprint(l.Fence); got != want {
-					t.Errorf("fence of the record: got %s, want the lease's %s", got, want)
-				}
-				if _, err := granted.Lease(b.store().Acquire(t.Context(), claim("b"))); !errors.Is(err, sqsonce.ErrInProgress) {
-					t.Errorf("Acquire by b: got error %v, want in progress", err)
-				}
-				b.complete(s, l)
-			})
-		}
-	}
 }
 
 // The condition itself recognises the request whose reply was lost. No refusal has to be read, since not every

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,29 +89,6 @@ func TestListOfOpenRecords(t *testing.T) {
 		}
 		if !errors.Is(last, context.DeadlineExceeded) {
 			t.Errorf("cancelled between two requests: got error %v, want DeadlineExceeded", last)
-		}
-	})
-}
-
-// An item that is no record is reported with its key, and the list goes on.
-func TestListOfOtherItems(t *testing.T) {
-	onStore(t, func(t *testing.T, b *bed, s *Store) {
-		for _, c := range claimsOf(3) {
-			b.acquire(s, c)
-		}
-		b.foreign(values{attrStatus: text("EXPIRED")})
-		var got []string
-		for r, err := range s.List(t.Context()) {
-			if errors.Is(err, dedup.ErrRecord) {
-				r.Key += ": no record"
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, r.Key)
-		}
-		slices.Sort(got)
-		if want := []string{"billing#event-0", "billing#event-1", "billing#event-2", testKey + ": no record"}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }

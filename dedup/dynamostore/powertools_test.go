@@ -14,7 +14,6 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
 )
@@ -72,16 +71,6 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 		{"completed, retention over, with a fence far ahead", func() values {
 			return values{attrStatus: text(completed), TTLAttribute: seconds(-time.Minute), attrFence: millisIn(time.Hour)}
 		}, func(g dedup.Grant, _ error) bool { return g.Lease.Fence > time.Now().Add(59*time.Minute).UnixMilli() }},
-		{"neither", func() values {
-			return values{attrStatus: text("EXPIRED"), TTLAttribute: seconds(-time.Hour)}
-		}, func(_ dedup.Grant, err error) bool {
-			return errors.Is(err, dedup.ErrRecord) && !errors.Is(err, sqsonce.ErrUnavailable)
-		}},
-		{"another program's number", func() values {
-			return values{attrStatus: text(completed), TTLAttribute: text("soon")}
-		}, func(_ dedup.Grant, err error) bool {
-			return errors.Is(err, dedup.ErrRecord) && !errors.Is(err, sqsonce.ErrUnavailable)
-		}},
 	} {
 		for _, dated := range []bool{true, false} {
 			name := c.name

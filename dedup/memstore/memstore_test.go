@@ -23,7 +23,6 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// The cases that look at whole records.
 func TestAttributes(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, storetest.Harness{
@@ -73,16 +72,6 @@ func TestDelete(t *testing.T) {
 	}
 	if l, err := granted.Lease(s.Acquire(ctx, claim("k", "c"))); err != nil || l.Takeover {
 		t.Errorf("after a delete: got %+v, %v, want a new lease", l, err)
-	}
-}
-
-func TestEmptyNamesAreTyped(t *testing.T) {
-	t.Parallel()
-	for _, c := range []dedup.Claim{claim("", "a"), claim("k", "")} {
-		_, err := granted.Lease(memstore.New().Acquire(t.Context(), c))
-		if _, ok := errors.AsType[*sqsonce.OptionError](err); !ok {
-			t.Errorf("key %q, owner %q: got error %v, want *sqsonce.OptionError", c.Key, c.Owner, err)
-		}
 	}
 }
 

@@ -28,10 +28,7 @@ func TestCheck(t *testing.T) {
 	client := connect(t, testserver.Redis.Start(t, testserver.AppendOnly))
 	s := newStore(t, client, durable)
 	must.Do(t, s.Check(ctx))
-	set := func(name, value string) {
-		t.Helper()
-		must.Do(t, client.ConfigSet(ctx, name, value).Err())
-	}
+	set := setting(t, client)
 	want := func(when string, want error, not ...error) {
 		t.Helper()
 		err := s.Check(ctx)
@@ -63,6 +60,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// setting sets a server's parameters.
+func setting(t *testing.T, client *redis.Client) func(name, value string) {
+	return func(name, value string) {
+		t.Helper()
+		must.Do(t, client.ConfigSet(t.Context(), name, value).Err())
+	}
+}
+
 func durable(o *redisstore.Options) { o.Volatile = false }
 
 // The first acquire refuses a server that loses records, and says which setting is wrong.
@@ -70,10 +75,7 @@ func TestFirstAcquireChecks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	client := connect(t, testserver.Redis.Start(t))
-	set := func(name, value string) {
-		t.Helper()
-		must.Do(t, client.ConfigSet(ctx, name, value).Err())
-	}
+	set := setting(t, client)
 	refused := func(s *redisstore.Store, want error, setting string) {
 		t.Helper()
 		l, err := granted.Lease(s.Acquire(ctx, claim("a")))

@@ -116,6 +116,14 @@ func explain(op string, err error) error {
 	return sqsonce.Unavailable(fmt.Errorf("redisstore: %s: %w", op, err))
 }
 
+// explainOwners is explain for a call of an owner. Where the data is no record, the owner's record is gone.
+func explainOwners(op string, err error) error {
+	if err = explain(op, err); errors.Is(err, dedup.ErrRecord) {
+		return sqsonce.ErrLeaseLost
+	}
+	return err
+}
+
 // transientCodes are the errors of a server that is starting, that was the master until now or whose replicas are down, and
 // of a cluster that moves slots or hasn't agreed on its nodes yet.
 var transientCodes = []string{"LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "ERR max number of clients"}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce/dedup"
 )
 
 // Ahead has scripts see a clock of the server that is an hour ahead while on is set.
@@ -43,6 +45,17 @@ func (s *Store) Attributes(ctx context.Context, key string) (map[string]string, 
 		got["expiration"] = ttl.String()
 	}
 	return got, err
+}
+
+// Leave leaves another program's data under a key: a text, or the fields of a hash and their values.
+func Leave(data ...any) func(context.Context, dedup.Store, string) error {
+	return func(ctx context.Context, s dedup.Store, key string) error {
+		c, at := s.(*Store).client.(redis.UniversalClient), s.(*Store).prefix+key
+		if len(data) == 1 {
+			return c.Set(ctx, at, data[0], time.Minute).Err()
+		}
+		return c.HSet(ctx, at, data...).Err()
+	}
 }
 
 // ShiftClock makes the store believe that the server's clock differs by d from what the server said.

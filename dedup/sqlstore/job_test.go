@@ -58,7 +58,7 @@ func TestProcessorCannotBegin(t *testing.T) {
 		if b.kind.Dialect.OneWriter() {
 			t.Skip("one transaction locks the file")
 		}
-		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond })
+		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) { o.CallTimeout = 3 * time.Second })
 		p := newProcessor(t, d, func(o *ProcessorOptions) { o.MaxAttempts = 1 })
 		receive(t, d, order(orderID, 1))
 		j := claimOf(t, p, p.due)[0]
@@ -73,7 +73,7 @@ func TestProcessorCannotBegin(t *testing.T) {
 				return nil
 			})
 		}()
-		time.Sleep(700 * time.Millisecond) // longer than CallTimeout, in which the transaction has to begin
+		time.Sleep(4 * time.Second) // longer than CallTimeout, in which the transaction has to begin
 		must.Do(t, tx.Rollback())
 		<-handled
 		if e, err := d.Inspect(t.Context(), orderKey); err != nil || e.Attempts != 0 || e.Parked || e.Error == "" {
@@ -102,7 +102,7 @@ func TestProcessorRecordsLate(t *testing.T) {
 		if b.kind.Dialect.OneWriter() {
 			t.Skip("one transaction locks the file")
 		}
-		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond })
+		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) { o.CallTimeout = 3 * time.Second })
 		p := newProcessor(t, d, func(o *ProcessorOptions) { o.LeaseDuration = time.Hour })
 		var wg sync.WaitGroup
 		e := attempt(t, d, p, func(context.Context, *sqsonce.Message, *sql.Tx) error {
@@ -117,7 +117,7 @@ func TestProcessorRecordsLate(t *testing.T) {
 				if _, err := tx.ExecContext(t.Context(), b.Dialect.sql("UPDATE {inbox} SET error = 'locked'")); err != nil {
 					t.Error(err)
 				}
-				time.Sleep(1500 * time.Millisecond)
+				time.Sleep(4 * time.Second)
 			})
 			time.Sleep(200 * time.Millisecond)
 			return errBoom

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -62,7 +63,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 func (s *Store) expectOwn(ctx context.Context, l dedup.Lease, is func(record) bool) error {
 	r, err := s.find(ctx, s.db, l.Key)
 	switch {
-	case isMissing(err):
+	case isMissing(err), errors.Is(err, dedup.ErrRecord):
 		return sqsonce.ErrLeaseLost
 	case err != nil:
 		return err

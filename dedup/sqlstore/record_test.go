@@ -1,8 +1,8 @@
 package sqlstore
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -38,35 +38,6 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// A record is retained for an hour after its lease's end, whatever the claim's retention. A renewal shortens nothing.
-func TestRetentionCoversTheLease(t *testing.T) {
-	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
-		expect := func(when string, want time.Duration) {
-			t.Helper()
-			r := must.Get(s.Inspect(t.Context(), "k"))(t)
-			if got := time.Until(r.ExpiresAt); got > want || got < want-time.Minute {
-				t.Errorf("%s: the record is retained for %v, want %v", when, got, want)
-			}
-		}
-		c := claim("k", "a")
-		c.Retention, c.Lease = time.Second, 4*time.Hour
-		l := mustAcquire(t, s, c)
-		expect("a lease of 4 h", 5*time.Hour)
-		for _, d := range []time.Duration{8 * time.Hour, time.Second} {
-			l = must.Get(s.Renew(t.Context(), l, d))(t)
-			expect("renewed to 8 h", 9*time.Hour)
-		}
-		must.Do(t, s.Release(t.Context(), l, nil))
-		again := mustAcquire(t, s, func() dedup.Claim { c := c; c.Owner, c.ReceiveCount = "b", 2; return c }())
-		expect("taken again for 4 h", 5*time.Hour)
-		// Sweep deletes no lease that is longer than its retention.
-		if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
-			t.Errorf("Sweep: got %d, %v, want nothing deleted", n, err)
-		}
-		mustComplete(t, s, again)
-	})
-}
-
 // A record's fence is ahead of the database's clock, as after a failover to a server whose clock is behind.
 func TestFenceAheadOfTheClock(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
@@ -79,30 +50,17 @@ func TestFenceAheadOfTheClock(t *testing.T) {
 	})
 }
 
-// A row that another program has changed is not a record: it is neither taken nor reported as completed.
-func TestForeignRow(t *testing.T) {
-	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
-		l := mustAcquire(t, s, claim("k", "a"))
-		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET status = 'EXPIRED', lease_until = 1"))
-		if err := s.Reopen(t.Context(), dedup.Record{Lease: l}, "note"); !errors.Is(err, dedup.ErrRecord) {
-			t.Errorf("Reopen: got error %v, want dedup.ErrRecord", err)
-		}
-		mustAcquire(t, s, claim("l", "a"))
-		listed := ""
-		for r, err := range s.List(t.Context()) {
-			listed += fmt.Sprint(r.Key, " is no record: ", errors.Is(err, dedup.ErrRecord), "; ")
-		}
-		if want := "k is no record: true; l is no record: false; "; listed != want {
-			t.Errorf("List: got %q, want %q", listed, want)
-		}
-		if b.kind.Dialect.OneWriter() { // others keep no text in the column
-			exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET fence = 'seven' WHERE id = 'k'"))
-		}
-		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); !errors.Is(err, dedup.ErrRecord) || kind(err) != "the rest" {
-			t.Errorf("Acquire: got error %v, want dedup.ErrRecord, and neither unavailable nor misconfigured", err)
-		}
-		if _, err := s.Inspect(t.Context(), "k"); !errors.Is(err, dedup.ErrRecord) {
-			t.Errorf("Inspect: got error %v, want dedup.ErrRecord", err)
+// A table that refuses a result, like one with a shorter column, gets the record without it: the effect does not happen again.
+func TestRefusedResult(t *testing.T) {
+	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+		exec(t, b.DB, b.Dialect.sql("ALTER TABLE {records} ADD CONSTRAINT short CHECK (length(result) < 8)"))
+		once := must.Get(dedup.New(newStore(t, b), "billing"))(t)
+		effects := 0
+		for _, want := range []error{nil, dedup.ErrNoResult} {
+			_, err := dedup.Do(t.Context(), once, "order-1", func(context.Context) (string, error) { effects++; return "a long result", nil })
+			if !errors.Is(err, want) || effects != 1 {
+				t.Errorf("got error %v and %d effects, want %v and 1", err, effects, want)
+			}
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -47,6 +46,7 @@ func TestStore(t *testing.T) {
 				Attributes: attributes,
 				Unlisted:   func(t *testing.T) dedup.Store { return newRefuser(t, sqlbed.KindOf(name), false).store },
 				ReadOnly:   func(t *testing.T) dedup.Store { return readOnlyStore(t, NewBed(t, name)) },
+				NoRecord:   noRecord(sqlbed.KindOf(name)),
 				Inbox:      guardByInbox,
 				Lease:      unit,
 				Grace:      time.Second,
@@ -68,31 +68,32 @@ var attributes = &storetest.Attributes{
 	Of: func(ctx context.Context, s dedup.Store, key string) (map[string]string, error) {
 		names := map[string]string{"lease_until": "in_progress_expiration", "expires_at": "expiration", "result": "data"}
 		store := s.(*Store)
-		rows, err := store.db.QueryContext(ctx, store.dialect.SQL("SELECT * FROM {records} WHERE id = ?"), key)
-		if err != nil {
-			return nil, err
-		}
-		defer rows.Close()
-		columns, err := rows.Columns()
-		if err != nil || !rows.Next() {
-			return nil, errors.Join(err, rows.Err())
-		}
-		raw := make([]sql.RawBytes, len(columns))
-		into := make([]any, len(columns))
-		for i := range raw {
-			into[i] = &raw[i]
-		}
-		if err := rows.Scan(into...); err != nil {
+		rows, err := sqlbed.Rows(ctx, store.db, store.dialect.SQL("SELECT * FROM {records} WHERE id = ?"), key)
+		if err != nil || len(rows) == 0 {
 			return nil, err
 		}
 		got := map[string]string{}
-		for i, c := range columns {
-			if len(raw[i]) > 0 && c != "lease_length" { // no attribute of the protocol
-				got[cmp.Or(names[c], c)] = string(raw[i])
+		for column, value := range rows[0] {
+			if value != "" && column != "lease_length" { // no attribute of the protocol
+				got[cmp.Or(names[column], column)] = value
 			}
 		}
-		return got, rows.Err()
+		return got, nil
 	},
+}
+
+// noRecord is a row that no store writes.
+func noRecord(k sqlbed.Kind) map[string]func(context.Context, dedup.Store, string) error {
+	values := "'EXPIRED', 1"
+	if k.Dialect.OneWriter() { // others keep no text in the column
+		values = "'INPROGRESS', 'seven'"
+	}
+	return map[string]func(context.Context, dedup.Store, string) error{"another program's row": func(ctx context.Context, s dedup.Store, key string) error {
+		store := s.(*Store)
+		_, err := store.q.ExecContext(ctx, store.dialect.SQL("INSERT INTO {records} (id, owner, lease_until, lease_length, expires_at, receive_count, status, fence)"+
+			" VALUES (?, 'x', 1, 1, {now} + 3600000, 1, "+values+")"), key)
+		return err
+	}}
 }
 
 func guardByInbox(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/must"
 )
@@ -247,8 +246,7 @@ func TestInboxAutocommitSwitched(t *testing.T) {
 				l := mustAcquire(t, s, claim("k", "a"))
 				must.Get(storeOn(t, other, b.Dialect).Inspect(t.Context(), "k"))(t)
 				mustComplete(t, s, l)
-				short := func(o *dedup.Options) { o.CallTimeout = 2e9 }
-				must.Do(t, newInbox(t, storeOn(t, other, b.Dialect), short).Handler(book)(t.Context(), order(orderID, 2)))
+				must.Do(t, newInbox(t, storeOn(t, other, b.Dialect)).Handler(book)(t.Context(), order(orderID, 2)))
 				expectBalance(t, other, c.final)
 			})
 		}

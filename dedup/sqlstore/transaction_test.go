@@ -166,7 +166,7 @@ func TestInboxUnknownOutcome(t *testing.T) {
 	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		p, proxied := throughProxy(t, b)
-		h := newInbox(t, newStore(t, proxied), func(o *dedup.Options) { o.CallTimeout = 1e9 }).Handler(
+		h := newInbox(t, newStore(t, proxied), func(o *dedup.Options) { o.CallTimeout = 3e9 }).Handler(
 			func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 				p.loseReply(b.kind.Commit)
 				_ = p.listen.Close() // no new connection

@@ -211,7 +211,7 @@ func TestInboxDatabaseGoesAway(t *testing.T) {
 	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
 		p, proxied := throughProxy(t, b)
-		short := func(o *dedup.Options) { o.CallTimeout = time.Second }
+		short := func(o *dedup.Options) { o.CallTimeout = 3 * time.Second }
 		log, lines := &bytes.Buffer{}, &host.Lines{}
 		i := newInbox(t, newStore(t, proxied, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) }), short)
 		fails := i.Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom })

@@ -18,7 +18,7 @@ var acquireCases = []testCase{
 		c := x.claim("a")
 		c.ReceiveCount, c.Validation = 3, "hash"
 		l := x.acquire(c)
-		x.near("Until of a fresh lease", l.Until, before.Add(x.Lease), time.Since(before))
+		x.near("Until of a fresh lease", l.Until, before.Add(x.Lease))
 		// An owner with a later end than the store's would still run when another owner takes over.
 		if latest := time.Now().Add(x.Lease); l.Until.After(latest) {
 			x.fatalf("Until: got %s, later than now + Lease (%s)", l.Until.UTC(), latest.UTC())
@@ -26,22 +26,32 @@ var acquireCases = []testCase{
 		if l.Takeover || l.OwnRetry || l.LastError != "" {
 			x.fatalf("fresh lease: got %+v, want neither Takeover nor OwnRetry nor LastError", l)
 		}
-		if l.Fence <= 0 {
-			x.fatalf("Fence: got %d, want more than 0", l.Fence)
+		// Hosts read from it when an owner that crashed had started.
+		if at := time.UnixMilli(l.Fence); at.Sub(before).Abs() > time.Hour {
+			x.fatalf("Fence: got %d, which is %s, want about the time in milliseconds", l.Fence, at.UTC())
 		}
 		if l.ReceiveCount != 3 || l.Retention != c.Retention || l.Validation != "hash" {
 			x.fatalf("fresh lease: got %+v, want the claim's ReceiveCount, Retention and Validation", l)
 		}
+		if _, ok := x.Store.(dedup.Reopener); ok {
+			r := x.inspect()
+			if r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.ReceiveCount != 3 {
+				x.fatalf("Inspect: got %+v, want the owner, fence and receive count of %+v", r, l)
+			}
+			x.near("Record.Until", r.Until, l.Until)
+		}
 	}},
 	{name: "acquire/held", run: func(x *exam) {
-		l := x.acquire(x.claim("a"))
+		l := x.acquire(x.long("a"))
 		until := x.inProgress(x.claim("b"), "during a's lease")
-		x.near("Grant.Until", until, l.Until, 0)
+		x.near("Grant.Until", until, l.Until)
 		x.Advance(x.Lease / 2)
 		x.inProgress(x.claim("c"), "in the middle of a's lease")
 	}},
 	{name: "acquire/held until says when", run: func(x *exam) {
-		x.acquire(x.claim("a"))
+		c := x.claim("a")
+		c.Lease = 3 * x.Lease
+		x.acquire(c)
 		until := x.inProgress(x.claim("b"), "during a's lease")
 		if !until.After(time.Now()) {
 			x.fatalf("Grant.Until: got %s, want it ahead", until.UTC())
@@ -53,7 +63,7 @@ var acquireCases = []testCase{
 	{name: "acquire/takeover after expiry", run: func(x *exam) {
 		a := x.acquire(x.claim("a"))
 		x.expire(x.Lease)
-		c := x.claim("b")
+		c := x.long("b")
 		c.ReceiveCount = 2
 		b := x.acquire(c)
 		if !b.Takeover {
@@ -85,6 +95,32 @@ var acquireCases = []testCase{
 		if l := x.acquire(x.claim("b")); l.Takeover {
 			x.fatalf("a cancelled Acquire has stored a record: %+v", l)
 		}
+	}},
+	{name: "owner/cancelled before the call changes nothing", run: func(x *exam) {
+		c := x.long("a")
+		l := x.acquire(c)
+		ctx, cancel := context.WithCancel(x.ctx)
+		cancel()
+		_, err := x.Renew(ctx, l, 2*c.Lease)
+		errs := map[string]error{"Renew": err, "Complete": x.Complete(ctx, l, dedup.Result{}), "Release": x.Release(ctx, l, nil)}
+		if r, ok := x.Store.(dedup.Reopener); ok {
+			errs["Reopen"] = r.Reopen(ctx, x.inspect(), "note", force)
+		}
+		if list, ok := x.Store.(dedup.Lister); ok {
+			errs["List"] = nil
+			for r, err := range list.List(ctx) {
+				if errs["List"] = err; r.Key != "" {
+					x.fatalf("List with an ended context: got %+v, %v, want an error without a key", r, err)
+				}
+			}
+		}
+		for method, err := range errs {
+			if err == nil {
+				x.fatalf("%s with an ended context: got nil, want an error", method)
+			}
+		}
+		x.inProgress(x.claim("b"), "after cancelled calls")
+		x.near("Until after cancelled calls", x.acquire(c).Until, l.Until)
 	}},
 	{name: "acquire/given up leaves no crash", run: func(x *exam) {
 		given := func(i int) dedup.Claim {
@@ -120,12 +156,14 @@ var acquireCases = []testCase{
 		}
 	}},
 	{name: "acquire/no takeover of a crashed holder", run: func(x *exam) {
-		x.acquire(x.claim("a"))
-		blocked := x.claim("b")
-		blocked.NoTakeover = true
+		blocked := x.long("a")
+		blocked.Key += " leased"
+		x.acquire(blocked)
+		blocked.Owner, blocked.NoTakeover = "b", true
 		x.inProgress(blocked, "with NoTakeover during a's lease")
+		x.acquire(x.claim("a"))
 		x.expire(x.Lease)
-		blocked.Owner = "c"
+		blocked.Key, blocked.Owner = key, "c"
 		x.answer(blocked, dedup.VerdictCrashed, "with NoTakeover after a's expiry")
 		x.acquire(x.claim("d")) // the policy is the claim's, not the record's
 	}},
@@ -214,7 +252,7 @@ func race(x *exam, n int) {
 	for i := range n {
 		wg.Go(func() {
 			<-start
-			grants[i], errs[i] = x.Acquire(x.ctx, x.claim("racer-"+string(rune('A'+i))))
+			grants[i], errs[i] = x.Acquire(x.ctx, x.long("racer-"+string(rune('A'+i))))
 		})
 	}
 	close(start)

@@ -169,7 +169,9 @@ var attributeCases = func() (cases []testCase) {
 			x.needAttributes()
 			completed, running := attributeConsumer+"#completed", attributeConsumer+"#running"
 			x.complete(x.acquire(x.claimOf(completed)), dedup.Result{Data: []byte("1"), Validation: "hash"})
-			x.acquire(x.claimOf(running))
+			c := x.long("a")
+			c.Key = running
+			x.acquire(c)
 			for _, key := range []string{completed, running} {
 				before := x.attributes(key)
 				c := x.claimOf(key)
@@ -261,7 +263,7 @@ func (x *exam) slow(err error) sqsonce.Handler {
 // options make the message's body its event's key, and remember nothing.
 func (x *exam) options(o *dedup.Options) {
 	o.Key = func(m *sqsonce.Message) (string, error) { return m.Body, nil }
-	o.CacheSize, o.LeaseDuration, o.Logger = -1, max(x.Lease, time.Second), slog.New(slog.DiscardHandler)
+	o.CacheSize, o.LeaseDuration, o.Logger = -1, x.long("").Lease, slog.New(slog.DiscardHandler)
 }
 
 func (x *exam) once(optFns ...func(*dedup.Options)) *dedup.Once {

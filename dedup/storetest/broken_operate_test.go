@@ -25,6 +25,9 @@ func (s *switchable) Inspect(ctx context.Context, key string) (dedup.Record, err
 	if r == nil {
 		return dedup.Record{}, dedup.ErrNotFound
 	}
+	if r.foreign && !s.has("inspects what is no record") {
+		return dedup.Record{Lease: dedup.Lease{Key: key}}, dedup.ErrRecord
+	}
 	rec := dedup.Record{Lease: r.Lease, Completed: r.done, Result: r.result, ExpiresAt: r.expires, Note: r.note}
 	rec.LastError = r.err
 	if r.released {
@@ -134,7 +137,13 @@ func (s *switchable) List(ctx context.Context, optFns ...func(*dedup.ListOptions
 			if key <= o.After && !s.has("ignores After") && (key < o.After || !s.has("begins with After")) {
 				continue
 			}
-			r, _ := s.Inspect(context.Background(), key)
+			r, err := s.Inspect(context.Background(), key)
+			if err != nil {
+				if !yield(r, err) || s.has("ends a list at what is no record") {
+					return
+				}
+				continue
+			}
 			if s.has("lists without the errors") {
 				r.LastError = ""
 			}

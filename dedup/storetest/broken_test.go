@@ -24,6 +24,7 @@ type switchable struct {
 type row struct {
 	dedup.Lease
 	released, done bool
+	foreign        bool // data that is no record
 	err, note      string
 	result         dedup.Result
 	expires        time.Time
@@ -137,6 +138,12 @@ func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (g dedup.Grant,
 	r := s.rows[c.Key]
 	if r == nil {
 		return grantOf(s.grant(c, nil, now)), nil
+	}
+	if r.foreign && !s.has("takes over what is no record") {
+		if s.has("takes what is no record for an outage") {
+			return dedup.Grant{}, sqsonce.Unavailable(dedup.ErrRecord)
+		}
+		return dedup.Grant{}, dedup.ErrRecord
 	}
 	expired := !now.Before(r.expires)
 	if expired && s.has("frees a live lease when retention ends") {
@@ -320,6 +327,9 @@ func (s *switchable) Complete(ctx context.Context, l dedup.Lease, res dedup.Resu
 	}
 	if r == nil && s.has("hides a refused complete") {
 		return nil
+	}
+	if r == nil && s.rows[l.Key] != nil && s.rows[l.Key].foreign && s.has("tells an owner of what is no record") {
+		return dedup.ErrRecord
 	}
 	if r == nil || !time.Now().Before(r.Until) && s.has("refuses a late complete") || r.done && s.has("completes once only") {
 		return sqsonce.ErrLeaseLost

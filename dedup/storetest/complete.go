@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"context"
 	"strings"
 	"time"
 
@@ -19,14 +18,10 @@ var completeCases = []testCase{
 	{name: "complete/stays after the lease's end", run: func(x *exam) {
 		x.complete(x.acquire(x.claim("a")), dedup.Result{})
 		x.expire(2 * x.Lease)
-		x.completed(x.claim("b"), "long after a complete")
-	}},
-	{name: "complete/stays with no takeover", run: func(x *exam) {
-		x.complete(x.acquire(x.claim("a")), dedup.Result{})
-		x.expire(x.Lease)
 		c := x.claim("b")
+		x.completed(c, "long after a complete")
 		c.NoTakeover = true
-		x.completed(c, "with NoTakeover after a complete")
+		x.completed(c, "with NoTakeover long after a complete")
 	}},
 	{name: "complete/result is replayed", run: func(x *exam) {
 		// The longest that dedup gives to a store: the event has had its effect when they are stored.
@@ -80,29 +75,13 @@ var completeCases = []testCase{
 	{name: "complete/stale owner refused", run: func(x *exam) {
 		a := x.acquire(x.claim("a"))
 		x.expire(x.Lease)
-		b := x.acquire(x.claim("b"))
+		b := x.acquire(x.long("b"))
 		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{Data: []byte("a")}))
 		x.inProgress(x.claim("c"), "during b's lease, after the stale owner's complete")
 		x.complete(b, dedup.Result{Data: []byte("b")})
 		if r := x.completed(x.claim("c"), "after b's complete"); string(r.Data) != "b" {
 			x.fatalf("Result.Data: got %q, want b's", r.Data)
 		}
-	}},
-	{name: "complete/stale owner refused after completion", run: func(x *exam) {
-		a := x.acquire(x.claim("a"))
-		x.expire(x.Lease)
-		x.complete(x.acquire(x.claim("b")), dedup.Result{Data: []byte("b")})
-		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{Data: []byte("a")}))
-		if r := x.completed(x.claim("c"), "after b's complete"); string(r.Data) != "b" {
-			x.fatalf("Result.Data: got %q, want b's", r.Data)
-		}
-	}},
-	{name: "complete/stale owner refused after release", run: func(x *exam) {
-		a := x.acquire(x.claim("a"))
-		x.expire(x.Lease)
-		x.release(x.acquire(x.claim("b")), nil)
-		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{}))
-		x.acquire(x.claim("c"))
 	}},
 	{name: "complete/without a record refused", run: func(x *exam) {
 		l := dedup.Lease{Key: key, Owner: "a", Fence: 1, Until: time.Now().Add(x.Lease), Retention: time.Hour}
@@ -111,14 +90,27 @@ var completeCases = []testCase{
 		x.lost("Renew without a record", err)
 		x.acquire(x.claim("b"))
 	}},
-	{name: "complete/cancelled before the call changes nothing", run: func(x *exam) {
-		l := x.acquire(x.claim("a"))
-		ctx, cancel := context.WithCancel(x.ctx)
-		cancel()
-		if err := x.Complete(ctx, l, dedup.Result{}); err == nil {
-			x.fatalf("Complete with an ended context: got nil, want an error")
+	{name: "retention/covers the lease", run: func(x *exam) {
+		expect := func(when string, want time.Duration) {
+			if left := time.Until(x.inspect().ExpiresAt); (left - want).Abs() > 2*time.Minute {
+				x.fatalf("%s: the record is retained for %s, want %s", when, left, want)
+			}
 		}
-		x.inProgress(x.claim("b"), "after a cancelled complete")
+		c := x.claim("a")
+		c.Retention, c.Lease = time.Second, 4*time.Hour
+		l := x.acquire(c)
+		expect("a lease of 4 h", 5*time.Hour)
+		for _, d := range []time.Duration{8 * time.Hour, time.Second} {
+			l = x.renew(l, d)
+			expect("renewed for 8 h", 9*time.Hour)
+		}
+		x.release(l, nil)
+		expect("released", 9*time.Hour)
+		c.Owner = "b"
+		l = x.acquire(c)
+		expect("acquired again", 5*time.Hour)
+		x.complete(l, dedup.Result{})
+		expect("completed", 5*time.Hour)
 	}},
 	{name: "retention/ends", hours: true, run: func(x *exam) {
 		c := x.claim("a")

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -198,20 +197,6 @@ var listCases = []testCase{
 		}
 		if n != 1 {
 			x.fatalf("List, left after the first record: got %d", n)
-		}
-	}},
-	{name: "list/cancelled", run: func(x *exam) {
-		x.listed()
-		ctx, cancel := context.WithCancel(x.ctx)
-		cancel()
-		n := 0
-		for r, err := range x.lister().List(ctx) {
-			if n++; err == nil || r.Key != "" {
-				x.fatalf("List with an ended context: got %+v, %v, want an error without a key", r, err)
-			}
-		}
-		if n != 1 {
-			x.fatalf("List with an ended context: got %d errors, want 1", n)
 		}
 	}},
 }

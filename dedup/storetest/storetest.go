@@ -12,6 +12,7 @@
 package storetest
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -37,6 +38,9 @@ type Harness struct {
 	// ReadOnly returns an empty store that answers reads and refuses every write. If it is nil, because the store has no such
 	// state, the case is reported as skipped.
 	ReadOnly func(t *testing.T) dedup.Store
+	// NoRecord are kinds of another program's data, which the store can find under a key. Each function writes its kind. If the map is
+	// empty, because only the store writes there, the case is reported as skipped.
+	NoRecord map[string]func(ctx context.Context, s dedup.Store, key string) error
 	// Inbox guards the handler with an inbox of the store. Where the message's body is "refused" the server refuses a write of the
 	// handler's transaction. If it is nil, because the store has no inbox, its cases are reported as skipped.
 	Inbox func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error)
@@ -44,7 +48,8 @@ type Harness struct {
 	// Default: time.Sleep, which is immediate in a bubble.
 	Advance func(d time.Duration)
 	// Lease is the length of the leases of the cases. The times that the cases let pass are multiples of it.
-	// Default: 1 minute. Limits: in real time 2 s or more, since a store may round expiry times to seconds.
+	// Default: 1 minute. Limits: in real time 2 s or more, since a store may round expiry times to seconds, and longer than the
+	// store waits for an answer before it sends a request again.
 	Lease time.Duration
 	// Grace is how long after a lease's end the store may still refuse a takeover.
 	// Default: 5 s.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -24,6 +25,12 @@ func harness(defect string) Harness {
 	return Harness{
 		New: with(nil), Away: with(sqsonce.Unavailable(errors.New("no answer"))), Misconfigured: with(sqsonce.ErrMisconfigured),
 		Unlisted: with(sqsonce.Unavailable(errUnlisted)), ReadOnly: with(errReadOnly), Inbox: refusedInbox,
+		NoRecord: map[string]func(context.Context, dedup.Store, string) error{
+			"another text": func(_ context.Context, s dedup.Store, key string) error {
+				s.(*switchable).rows[key] = &row{foreign: true}
+				return nil
+			},
+		},
 	}.withDefaults()
 }
 
@@ -38,7 +45,7 @@ var defects = []suite.Defect{
 	{"returns the end of a shorter renewal", "renew/never back"},
 	{"blocks a released key with NoTakeover", "acquire/no takeover, released is free"},
 	{"checks before it locks", "acquire/one winner of 32"},
-	{"completes for a cancelled caller", "complete/cancelled before the call changes nothing"},
+	{"completes for a cancelled caller", "owner/cancelled before the call changes nothing"},
 	{"completes for anyone", "complete/stale owner refused"},
 	{"completes once only", "complete/twice"},
 	{"completes without a record", "complete/without a record refused"},
@@ -84,12 +91,12 @@ var defects = []suite.Defect{
 	{"refuses a late complete", "complete/late, none took over"},
 	{"refuses a late renewal", "renew/after expiry while none took over"},
 	{"releases a completed record", "release/after complete keeps it"},
-	{"releases for a cancelled caller", "release/cancelled before the call changes nothing"},
+	{"releases for a cancelled caller", "owner/cancelled before the call changes nothing"},
 	{"releases for anyone", "release/stale owner is told and touches nothing"},
 	{"renews after complete", "renew/after complete refused"},
 	{"renews after release", "renew/after release refused"},
 	{"renews backwards", "renew/never back"},
-	{"renews for a cancelled caller", "renew/cancelled before the call changes nothing"},
+	{"renews for a cancelled caller", "owner/cancelled before the call changes nothing"},
 	{"renews for anyone", "renew/stale owner refused"},
 	{"renews for ever", "renew/ends later too"},
 	{"renews nothing", "renew/moves the end"},
@@ -108,6 +115,11 @@ var defects = []suite.Defect{
 	{"takes an unknown answer for a misconfiguration", "unavailable/an answer that the store does not know"},
 	{"takes an unknown answer for a refused value", "unavailable/an answer that the store does not know"},
 	{"takes a refused write for a refused value", "unavailable/a store that only answers reads"},
+	{"takes over what is no record", "unavailable/not for data that is no record"},
+	{"takes what is no record for an outage", "unavailable/not for data that is no record"},
+	{"tells an owner of what is no record", "unavailable/not for data that is no record"},
+	{"inspects what is no record", "unavailable/not for data that is no record"},
+	{"ends a list at what is no record", "unavailable/not for data that is no record"},
 	{"takes a refused value for an outage", "key/empty refused"},
 	{"takes a handler's refused write for an outage", "unavailable/not for a write of an inbox's handler"},
 	{"completes an event whose write was refused", "unavailable/not for a write of an inbox's handler"},
@@ -140,7 +152,7 @@ var defects = []suite.Defect{
 	{"leaves the result of a reopened record", "reopen/leaves a released record of the operator"},
 	{"lists a record that is not there", "list/no record"},
 	{"lists consumers whose names begin so", "list/special characters in the consumer's name"},
-	{"lists for a cancelled caller", "list/cancelled"},
+	{"lists for a cancelled caller", "owner/cancelled before the call changes nothing"},
 	{"lists questions", "list/no record of a question"},
 	{"lists nothing", "list/ends with its caller's loop"},
 	{"lists one consumer only", "list/all consumers"},
@@ -148,7 +160,7 @@ var defects = []suite.Defect{
 	{"looks before it locks, at Reopen", "reopen/one of 16 operators"},
 	{"reopens any fence", "reopen/another owner or fence"},
 	{"reopens any owner's record", "reopen/another owner or fence"},
-	{"reopens for a cancelled caller", "reopen/cancelled before the call changes nothing"},
+	{"reopens for a cancelled caller", "owner/cancelled before the call changes nothing"},
 	{"reopens in any status", "reopen/completed meanwhile by its owner"},
 	{"reopens live leases", "reopen/a live lease"},
 	{"says nothing of a server that is away, at Inspect", "unavailable/no server"},

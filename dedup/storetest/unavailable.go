@@ -3,11 +3,14 @@ package storetest
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/question"
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 var unavailableCases = []testCase{
@@ -33,6 +36,46 @@ var unavailableCases = []testCase{
 		}
 		x.accusesNoMessage()
 	}},
+	{name: "unavailable/not for data that is no record", run: func(x *exam) {
+		if len(x.NoRecord) == 0 {
+			suite.Unsupported("no other program writes the store's data")
+		}
+		x.acquire(x.claim("a"))
+		for kind, write := range x.NoRecord {
+			c := x.claimOf(attributeConsumer + "#" + kind)
+			if err := write(x.ctx, x.Store, c.Key); err != nil {
+				x.fatalf("writing %s: %v", kind, err)
+			}
+			l := dedup.Lease{Key: c.Key, Owner: c.Owner, Fence: 1, Retention: c.Retention}
+			x.isNoRecord("Acquire of "+kind, x.fails(x.ctx, c, "of "+kind))
+			_, err := x.Renew(x.ctx, l, x.Lease)
+			x.lost("Renew of "+kind, err)
+			x.lost("Complete of "+kind, x.Complete(x.ctx, l, dedup.Result{}))
+			x.lost("Release of "+kind, x.Release(x.ctx, l, nil))
+			if r, ok := x.Store.(dedup.Reopener); ok {
+				_, err := r.Inspect(x.ctx, c.Key)
+				x.isNoRecord("Inspect of "+kind, err)
+				if err := r.Reopen(x.ctx, dedup.Record{Lease: l}, "note", force); !errors.Is(err, dedup.ErrChanged) {
+					x.isNoRecord("Reopen of "+kind, err)
+				}
+			}
+			err = x.once().Handler(func(context.Context, *sqsonce.Message) error { return nil })(x.ctx, x.message(c.Key))
+			if x.isNoRecord("a delivery of "+kind, err); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed {
+				x.fatalf("a delivery of %s: got error %v, want a failed attempt", kind, err)
+			}
+		}
+		if list, ok := x.Store.(dedup.Lister); ok {
+			listed := map[string]bool{key: false}
+			for r, err := range list.List(x.ctx, func(o *dedup.ListOptions) { o.Consumer = attributeConsumer }) {
+				if listed[r.Key] = true; r.Key != key {
+					x.isNoRecord("List of "+r.Key, err)
+				}
+			}
+			if len(listed) != 1+len(x.NoRecord) || !listed[key] {
+				x.fatalf("List: got %v, want %s, and an error for each kind of %v", listed, key, slices.Collect(maps.Keys(x.NoRecord)))
+			}
+		}
+	}},
 	{name: "unavailable/not for a write of an inbox's handler", run: func(x *exam) {
 		x.needInbox()
 		ran := false
@@ -56,6 +99,13 @@ var unavailableCases = []testCase{
 			}
 		})
 	}},
+}
+
+// isNoRecord expects the error of data that was read and is no record, which is the event's own.
+func (x *exam) isNoRecord(what string, err error) {
+	if !errors.Is(err, dedup.ErrRecord) || errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, dedup.ErrOutcomeUnknown) {
+		x.fatalf("%s: got error %v, want dedup.ErrRecord, and neither ErrUnavailable nor ErrOutcomeUnknown", what, err)
+	}
 }
 
 // accusesNoMessage delivers a message, which costs no attempt, and asks the question of its error, which says that the store works
@@ -107,7 +157,7 @@ var retryCases = []testCase{
 		if again.Fence != first.Fence {
 			x.fatalf("Fence of the same claim again: got %d, want %d", again.Fence, first.Fence)
 		}
-		x.near("Until of the same claim again", again.Until, first.Until, 0)
+		x.near("Until of the same claim again", again.Until, first.Until)
 		if !again.OwnRetry || again.Takeover {
 			x.fatalf("same claim again: got %+v, want OwnRetry and no Takeover", again)
 		}
@@ -167,12 +217,12 @@ var retryCases = []testCase{
 	{name: "zombie acquire/after renew", run: func(x *exam) {
 		c := x.claim("a")
 		first := x.acquire(c)
-		renewed := x.renew(first, 4*x.Lease)
+		renewed := x.renew(first, x.long("a").Lease)
 		switch g := x.ask(c, "again after a renewal"); {
 		case g.Verdict == dedup.VerdictGranted && g.Lease.Fence != first.Fence:
 			x.fatalf("Fence of the same claim after a renewal: got %d, want %d", g.Lease.Fence, first.Fence)
 		case g.Verdict == dedup.VerdictGranted:
-			x.near("Until of the same claim after a renewal", g.Lease.Until, renewed.Until, 0)
+			x.near("Until of the same claim after a renewal", g.Lease.Until, renewed.Until)
 		case g.Verdict != dedup.VerdictLost:
 			x.fatalf("same claim after a renewal: got %+v, want the renewed lease or VerdictLost", g)
 		}
@@ -184,7 +234,7 @@ var retryCases = []testCase{
 		c := x.claim("a")
 		x.acquire(c)
 		x.expire(x.Lease)
-		b := x.acquire(x.claim("b"))
+		b := x.acquire(x.long("b"))
 		if g := x.ask(c, "again after a takeover"); g.Verdict != dedup.VerdictInProgress && g.Verdict != dedup.VerdictLost {
 			x.fatalf("Acquire again after a takeover: got %+v, want in progress or lost", g)
 		}

@@ -115,10 +115,18 @@ func TestRecordOfAKeyFunction(t *testing.T) {
 	own := func(o *dedup.Options) {
 		o.Key = func(m *sqsonce.Message) (string, error) { return "f" + m.Body, nil }
 	}
+	name := func(consumer string) func(*ops.Options) { return func(o *ops.Options) { o.Consumer = consumer } }
+	eachKind(t, "of an inner consumer", setup{}, func(x *fixture) { // the copy is the outer one's
+		x.send(x.url, "a1")
+		inner := must.Get(dedup.New(x.store(x.admin), "charges", own))(x)
+		x.worker(x.url, x.guarded(inner.Handler(fails(sqsonce.Reject(errCard))))).stopAfter(time.Minute)
+		if m := x.one(x.open(name(consumer))); m.State != dedup.StateReleased || m.RecordKey != consumer+"#orders|a1" || m.Problem != nil {
+			x.Errorf("%s, key %q, problem %v", m.State, m.RecordKey, m.Problem)
+		}
+	})
 	eachKind(t, "key function", setup{}, func(x *fixture) {
 		x.send(x.url, "a1")
 		x.worker(x.url, x.guarded(fails(sqsonce.Reject(errCard)), own)).stopAfter(time.Minute)
-		name := func(consumer string) func(*ops.Options) { return func(o *ops.Options) { o.Consumer = consumer } }
 		if m := x.one(x.open(name("refunds"))); m.State != ops.StateUnknown || !errors.Is(m.Problem, ops.ErrOtherConsumer) {
 			x.Errorf("by another name: %s, %v", m.State, m.Problem)
 		}

@@ -129,10 +129,11 @@ func tell(ctx context.Context, f facts) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.facts = facts{
-		cmp.Or(s.facts.message, f.message), cmp.Or(s.facts.kept, f.kept), cmp.Or(s.facts.event, f.event), cmp.Or(s.facts.record, f.record),
-		cmp.Or(s.facts.concurrency, f.concurrency),
+	if s.facts.event == "" {
+		s.facts.event, s.facts.record = f.event, f.record
 	}
+	s.facts.message, s.facts.kept = cmp.Or(s.facts.message, f.message), cmp.Or(s.facts.kept, f.kept)
+	s.facts.concurrency = cmp.Or(s.facts.concurrency, f.concurrency)
 }
 
 func told(ctx context.Context) facts {
@@ -165,7 +166,8 @@ func KeepKey(ctx context.Context, key string) { tell(ctx, facts{kept: key, event
 func KeptKey(ctx context.Context) string { return told(ctx).kept }
 
 // ShowKey tells the host the event's key where [KeepKey] does not, because a key function finds it in the copy: for those who look
-// at what runs, and with its record's key for those who look into the dead-letter queue without the function.
+// at what runs, and with its record's key for those who look into the dead-letter queue without the function. The first key counts, which is that of
+// the outermost consumer: an inner one has its record under another name.
 func ShowKey(ctx context.Context, key, record string) { tell(ctx, facts{event: key, record: record}) }
 
 // RecordKey returns the record's key of [ShowKey], or "". ctx is that of New.

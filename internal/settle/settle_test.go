@@ -66,7 +66,7 @@ func TestKnownKey(t *testing.T) {
 		known, kept, record string
 	}{
 		{nil, "", "", ""},
-		{[]func(context.Context, string){KeepKey, show}, "0", "0", "c#1"},
+		{[]func(context.Context, string){KeepKey, show}, "0", "0", ""},
 		{[]func(context.Context, string){show, KeepKey, KeepKey}, "0", "1", "c#0"},
 		{[]func(context.Context, string){show, show}, "0", "", "c#0"},
 	} {

@@ -1,7 +1,6 @@
 package sqloutbox
 
 import (
-	"database/sql"
 	"fmt"
 	"math"
 	"regexp"
@@ -89,33 +88,6 @@ func TestStatements(t *testing.T) {
 	})
 }
 
-// plan returns the database's plan of a statement, in lower case.
-func plan(t *testing.T, b *bed, text string, args ...any) string {
-	t.Helper()
-	rows, err := b.db.QueryContext(t.Context(), b.Explain+text, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	defer func() { _ = rows.Close() }()
-	columns := must.Get(rows.Columns())(t)
-	var all strings.Builder
-	for rows.Next() {
-		values := make([]any, len(columns))
-		for i := range values {
-			values[i] = new(sql.NullString)
-		}
-		must.Do(t, rows.Scan(values...))
-		for i, v := range values {
-			if s := v.(*sql.NullString); s.Valid {
-				fmt.Fprintf(&all, "%s=%s ", columns[i], s.String)
-			}
-		}
-		all.WriteString("\n")
-	}
-	must.Do(t, rows.Err())
-	return strings.ToLower(all.String())
-}
-
 // backlog fills the outbox with rows of groups g000000 and on, of which the first one has half.
 func backlog(t testing.TB, b *bed, rows, groups int) {
 	t.Helper()
@@ -166,7 +138,7 @@ func TestPlans(t *testing.T) {
 		text, args := o.deletion([]outbox.Entry{{Event: event("g000000", "x"), Seq: 1}, {Event: event("g000000", "y"), Seq: 2}})
 		all = append(all, statement{"delete", text, args, row})
 		for _, st := range all {
-			got := plan(t, b, st.text, st.args...)
+			got := b.Plan(t, b.db, st.text, st.args...)
 			if !regexp.MustCompile(st.uses).MatchString(got) {
 				t.Errorf("%s: the plan has no %q:\n%s", st.name, st.uses, got)
 			}
@@ -181,7 +153,7 @@ func TestPlans(t *testing.T) {
 				}
 			}
 		}
-		if got := plan(t, b, s.groups, s.groupArgs("box", "", 64)...); !strings.Contains(got, b.OutboxGroupsPlan) {
+		if got := b.Plan(t, b.db, s.groups, s.groupArgs("box", "", 64)...); !strings.Contains(got, b.OutboxGroupsPlan) {
 			t.Errorf("groups: the plan reads each row of a group:\n%s", got)
 		}
 	})

@@ -2,10 +2,15 @@
 package sqlbed
 
 import (
+	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"flag"
+	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,4 +88,41 @@ func Exec(t testing.TB, db *sql.DB, text string, args ...any) {
 	if _, err := db.ExecContext(t.Context(), text, args...); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
+}
+
+// Rows are the rows of a query, with their columns that are not NULL.
+func Rows(ctx context.Context, db *sql.DB, text string, args ...any) (all []map[string]string, err error) {
+	rows, err := db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", text, err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors
+	columns, err := rows.Columns()
+	for err == nil && rows.Next() {
+		values, into, row := make([]sql.NullString, len(columns)), make([]any, len(columns)), map[string]string{}
+		for i := range values {
+			into[i] = &values[i]
+		}
+		err = rows.Scan(into...)
+		for i, v := range values {
+			if v.Valid {
+				row[columns[i]] = v.String
+			}
+		}
+		all = append(all, row)
+	}
+	return all, errors.Join(err, rows.Err())
+}
+
+// Plan is a statement's plan in small letters, with a line for each of its rows.
+func (k Kind) Plan(t testing.TB, db *sql.DB, text string, args ...any) string {
+	t.Helper()
+	all := ""
+	for _, row := range must.Get(Rows(t.Context(), db, k.Explain+text, args...))(t) {
+		for _, column := range slices.Sorted(maps.Keys(row)) {
+			all += column + "=" + row[column] + " "
+		}
+		all += "\n"
+	}
+	return strings.ToLower(all)
 }

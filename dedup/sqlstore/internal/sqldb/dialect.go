@@ -91,6 +91,9 @@ func (d Dialect) LargestStatement() (query string, ok bool) {
 	return d.engine.largestStatement, d.engine.largestStatement != none
 }
 
+// LargestBlob is how many bytes a blob of the tables keeps.
+func (d Dialect) LargestBlob() int { return d.engine.largestBlob }
+
 // OneWriter says that one transaction writes at a time.
 func (d Dialect) OneWriter() bool { return d.engine.oneWriter == yes }
 

@@ -79,6 +79,8 @@ type engine struct {
 	autocommit string
 	// largestStatement is a query for how many bytes a statement may have. none: more than an event has.
 	largestStatement string
+	// largestBlob is how many bytes a blob of the tables keeps.
+	largestBlob int
 
 	outbox Outbox
 }

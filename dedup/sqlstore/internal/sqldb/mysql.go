@@ -59,6 +59,7 @@ var mysql = &engine{
 	autocommit: "SELECT @@session.autocommit",
 
 	largestStatement: "SELECT @@max_allowed_packet",
+	largestBlob:      1<<24 - 1, // a session that is not strict cuts the rest off
 
 	outbox: Outbox{
 		// The index is read group by group, the first and the last row of each. MySQL does so only if the grouping begins with the

@@ -63,6 +63,7 @@ var postgresql = &engine{
 	autocommit: none,
 
 	largestStatement: none,
+	largestBlob:      1<<30 - 1,
 
 	outbox: Outbox{
 		// The recursion goes from the first row of a group to the first row of the next one.

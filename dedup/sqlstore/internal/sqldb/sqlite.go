@@ -53,6 +53,7 @@ var sqlite = &engine{
 	autocommit: none,
 
 	largestStatement: none,
+	largestBlob:      1_000_000_000,
 
 	outbox: Outbox{
 		Groups: "WITH RECURSIVE g (name, n) AS (" +
