@@ -188,9 +188,7 @@ func TestSetConcurrency(t *testing.T) {
 			if tc.to < tc.from {
 				wantRunning("later", tc.to)
 			}
-			time.Sleep(2 * time.Hour)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(2 * time.Hour)
 		})
 	}
 }

@@ -31,9 +31,7 @@ func TestDeleteOutlivesTheStop(t *testing.T) {
 			}
 			return nil
 		}, func(o *Options) { o.DeleteLinger = 100 * time.Millisecond })
-		time.Sleep(500 * time.Millisecond)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(500 * time.Millisecond)
 		if s := j.Stats(); s.Drained != 1 || s.Done != 6 {
 			t.Errorf("stats: %+v", s)
 		}
@@ -51,9 +49,7 @@ func TestFinishedWithoutDelete(t *testing.T) {
 		if got := j.Stats().Undeleted; got == 0 {
 			x.Error("the refused delete is not counted")
 		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		for _, b := range []string{"g:a", "g:b"} {
 			if got := r.count(b); got != 1 {
 				x.Errorf("%s: %d runs, want 1", b, got)
@@ -183,8 +179,7 @@ func TestExtensionsBesideDeletes(t *testing.T) {
 				j := x.start(r.take(14*time.Second), func(o *Options) { o.Concurrency = 50 })
 				time.Sleep(5 * time.Minute)
 				x.srv.Set(fault.Plan{})
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(0)
 				if s := j.Stats(); s.LeasesLost != 0 || s.Undeleted != 0 || len(r.list()) != 50 || s.Extensions == 0 {
 					x.Errorf("%d runs; %+v", len(r.list()), s)
 				}
@@ -225,9 +220,7 @@ func TestFailedDeletesAreLoggedOnce(t *testing.T) {
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		if n := x.log.count("delete failed"); n != 1 {
 			t.Errorf("%d lines, want 1", n)
 		}

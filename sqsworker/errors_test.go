@@ -46,21 +46,19 @@ func TestErrorKinds(t *testing.T) {
 
 func TestFatalErrorsEndRun(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "AccessDeniedException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "KmsDisabled"} {
-		t.Run(code, func(t *testing.T) {
-			rule := fault.Rule{Op: opReceive, Nth: 2, Times: 100, Do: fault.Error, Code: code}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				var r runs
-				j := x.start(r.take(5 * time.Second))
-				err := j.wait()
-				if !isFatal(err) && !isMissing(err) {
-					t.Errorf("Run: got %v, want %s", err, code)
-				}
-				x.wantEmpty() // what is in flight is finished first
-				if n := x.log.count("sqsworker: stopping"); n != 1 {
-					t.Errorf("%d lines with the reason, want one", n)
-				}
-			})
+		rule := fault.Rule{Op: opReceive, Nth: 2, Times: 100, Do: fault.Error, Code: code}
+		run(t, code, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+			x.send("a")
+			var r runs
+			j := x.start(r.take(5 * time.Second))
+			err := j.wait()
+			if !isFatal(err) && !isMissing(err) {
+				x.Errorf("Run: got %v, want %s", err, code)
+			}
+			x.wantEmpty() // what is in flight is finished first
+			if n := x.log.count("sqsworker: stopping"); n != 1 {
+				x.Errorf("%d lines with the reason, want one", n)
+			}
 		})
 	}
 }
@@ -68,20 +66,18 @@ func TestFatalErrorsEndRun(t *testing.T) {
 // TestDeniedCalls: a call that is not allowed ends Run with that answer, and no message is lost.
 func TestDeniedCalls(t *testing.T) {
 	for _, op := range []string{opReceive, opDelete, opChange} {
-		t.Run(op, func(t *testing.T) {
-			rule := fault.Rule{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDenied"}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				var r runs
-				j := x.start(r.take(20 * time.Second))
-				if err := j.wait(); !isAccessDenied(err) {
-					t.Errorf("Run: got %v, want AccessDenied", err)
-				}
-				if len(x.queued()) != 1 && op != opChange {
-					t.Error("the message is lost")
-				}
-				j.wantHealth("after a fatal error", 503, 503)
-			})
+		rule := fault.Rule{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDenied"}
+		run(t, op, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+			x.send("a")
+			var r runs
+			j := x.start(r.take(20 * time.Second))
+			if err := j.wait(); !isAccessDenied(err) {
+				x.Errorf("Run: got %v, want AccessDenied", err)
+			}
+			if len(x.queued()) != 1 && op != opChange {
+				x.Error("the message is lost")
+			}
+			j.wantHealth("after a fatal error", 503, 503)
 		})
 	}
 }
@@ -102,9 +98,7 @@ func TestUnknownCodeIsAnAnswer(t *testing.T) {
 	bubble(t, setup{fifo: true, faults: []fault.Rule{{Op: opReceive, Nth: 1, Times: 1, Do: fault.Error, Code: "SomethingNew"}}}, func(x *fixture) {
 		x.send("g:a")
 		j := x.start(ok)
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		if s := j.Stats(); s.Unanswered != 0 {
 			t.Errorf("%d receives unanswered, want none", s.Unanswered)
 		}

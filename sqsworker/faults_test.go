@@ -169,59 +169,56 @@ func TestRejectedWhileSendsFail(t *testing.T) {
 	for _, row := range undelivered {
 		row.rule.Op = opSend
 		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s fifo=%t", row.name, fifo), func(t *testing.T) {
-				bubble(t, setup{fifo: fifo, maxReceives: 1000}, func(x *fixture) {
-					const groups, perGroup = 3, 8
-					bodies := map[string]bool{}
-					for n := range perGroup {
-						for g := range groups {
-							body := fmt.Sprintf("g%d:%d", g, n)
-							bodies[body] = true
-							x.send(body)
-						}
+			run(t, fmt.Sprintf("%s fifo=%t", row.name, fifo), setup{fifo: fifo, maxReceives: 1000}, func(x *fixture) {
+				const groups, perGroup = 3, 8
+				bodies := map[string]bool{}
+				for n := range perGroup {
+					for g := range groups {
+						body := fmt.Sprintf("g%d:%d", g, n)
+						bodies[body] = true
+						x.send(body)
 					}
-					x.srv.Set(fault.Plan{Seed: 5, Rules: []fault.Rule{row.rule}})
-					j := x.start(func(context.Context, *sqsonce.Message) error { return sqsonce.Reject(errTest) }, func(o *Options) {
-						o.Backoff = func(int) time.Duration { return time.Second }
-					})
-					if row.length > 0 {
-						time.AfterFunc(row.length, func() { x.srv.Set(fault.Plan{}) })
-					}
-					for end := time.Now().Add(time.Hour); len(x.queued()) > 0 && time.Now().Before(end); {
-						x.wantSomewhere(bodies)
-						time.Sleep(time.Second)
-					}
-					x.srv.Set(fault.Plan{})
-					j.stopClean()
-					x.wantEmpty()
-
-					var order []string // of the first copies
-					copies := map[string]int{}
-					for _, m := range x.dead() {
-						if copies[m.Body]++; copies[m.Body] == 1 {
-							order = append(order, m.Body)
-						}
-					}
-					if fifo {
-						inOrder(t, order)
-					}
-					lost, more := 0, len(x.dead())-len(bodies)
-					for _, c := range x.srv.Calls() {
-						if c.Op == opSend && c.Fault != nil {
-							lost++
-						}
-					}
-					if len(copies) != len(bodies) || more > 0 && (fifo || !row.copies) || more > lost {
-						t.Errorf("%d of %d messages in the dead-letter queue, %d second copies; %d sends met the fault", len(copies), len(bodies), more, lost)
-					}
-					s := j.Stats()
-					if row.rule.Prob >= 0.1 && lost == 0 && s.Failed == int64(len(bodies)) {
-						t.Error("no send met the fault")
-					}
-					if s.Rejected != int64(len(bodies)) || s.LeasesLost != 0 || s.Undeleted != 0 {
-						t.Errorf("%+v", s)
-					}
+				}
+				x.srv.Set(fault.Plan{Seed: 5, Rules: []fault.Rule{row.rule}})
+				j := x.start(func(context.Context, *sqsonce.Message) error { return sqsonce.Reject(errTest) }, func(o *Options) {
+					o.Backoff = func(int) time.Duration { return time.Second }
 				})
+				if row.length > 0 {
+					time.AfterFunc(row.length, func() { x.srv.Set(fault.Plan{}) })
+				}
+				for end := time.Now().Add(time.Hour); len(x.queued()) > 0 && time.Now().Before(end); {
+					x.wantSomewhere(bodies)
+					time.Sleep(time.Second)
+				}
+				x.srv.Set(fault.Plan{})
+				j.stopEmptyAfter(0)
+
+				var order []string // of the first copies
+				copies := map[string]int{}
+				for _, m := range x.dead() {
+					if copies[m.Body]++; copies[m.Body] == 1 {
+						order = append(order, m.Body)
+					}
+				}
+				if fifo {
+					inOrder(x.T, order)
+				}
+				lost, more := 0, len(x.dead())-len(bodies)
+				for _, c := range x.srv.Calls() {
+					if c.Op == opSend && c.Fault != nil {
+						lost++
+					}
+				}
+				if len(copies) != len(bodies) || more > 0 && (fifo || !row.copies) || more > lost {
+					x.Errorf("%d of %d messages in the dead-letter queue, %d second copies; %d sends met the fault", len(copies), len(bodies), more, lost)
+				}
+				s := j.Stats()
+				if row.rule.Prob >= 0.1 && lost == 0 && s.Failed == int64(len(bodies)) {
+					x.Error("no send met the fault")
+				}
+				if s.Rejected != int64(len(bodies)) || s.LeasesLost != 0 || s.Undeleted != 0 {
+					x.Errorf("%+v", s)
+				}
 			})
 		}
 	}

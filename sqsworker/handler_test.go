@@ -12,16 +12,14 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestPanicError(t *testing.T) {
 	t.Parallel()
-	w, err := New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", func(context.Context, *sqsonce.Message) error { panic(errTest) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", func(context.Context, *sqsonce.Message) error { panic(errTest) }))(t)
 	got := make(chan result, 1)
 	ctx, _ := settle.New(t.Context())
 	w.invoke(ctx, &delivery{m: &sqsonce.Message{}}, 1, nil, func(v result) { got <- v })
@@ -115,9 +113,7 @@ func TestInProgressIsNoFailure(t *testing.T) {
 		x.send("a")
 		var r runs
 		j := x.start(elsewhere(&r, time.Now().Add(100*time.Second)))
-		time.Sleep(104 * time.Second)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(104 * time.Second)
 		if s := j.Stats(); len(r.list()) != 2 || s.Received != 1 || s.Failed != 0 || s.Done != 1 || s.Retried != 1 {
 			t.Errorf("%v; %+v", r.list(), s)
 		}
@@ -136,9 +132,7 @@ func TestInProgressAfterTheLeasesEnd(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(10 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(10 * time.Minute)
 		wait := 500 * time.Millisecond
 		for i := range len(at) - 1 {
 			if got := at[i+1].Sub(at[i]); got < wait || got > wait+100*time.Millisecond {
@@ -166,9 +160,7 @@ func TestInProgressNearTheDLQIsHeld(t *testing.T) {
 		if !fifo && r.count("g:free") != 1 {
 			x.Error("a held message occupies a slot")
 		}
-		time.Sleep(12 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(12 * time.Minute)
 		if n := len(x.dead()); n != 0 {
 			x.Errorf("%d in the dead-letter queue", n)
 		}
@@ -193,9 +185,7 @@ func TestInProgressTakesNoLocalRetry(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(2 * time.Minute)
 		if n != 8 || received != 1 {
 			t.Errorf("%d runs, receive %d; want 8 in one receive", n, received)
 		}
@@ -215,9 +205,7 @@ func TestTwiceInOneAnswer(t *testing.T) {
 			}
 			return out, err
 		}}, r.take(20*time.Second))
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		if s := j.Stats(); len(r.list()) != 5 || s.LeasesLost != 0 || s.Received != 10 {
 			t.Errorf("%v; %+v", r.list(), s)
 		}
@@ -228,30 +216,26 @@ func TestTwiceInOneAnswer(t *testing.T) {
 // returned.
 func TestOrphanIsWaitedFor(t *testing.T) {
 	for name, result := range map[string]error{"succeeds": nil, "fails": errTest} {
-		t.Run(name, func(t *testing.T) {
-			rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				var r runs
-				j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-					defer r.begin(m.Body)()
-					if m.ReceiveCount == 1 {
-						time.Sleep(2 * time.Minute) // ignores its context
-						return result
-					}
-					return nil
-				})
-				time.Sleep(3 * time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				want := 2
-				if result == nil {
-					want = 1 // done: the second delivery is deleted
+		rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}
+		run(t, name, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+			x.send("a")
+			var r runs
+			j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+				defer r.begin(m.Body)()
+				if m.ReceiveCount == 1 {
+					time.Sleep(2 * time.Minute) // ignores its context
+					return result
 				}
-				if len(r.list()) != want || len(r.twice) != 0 {
-					t.Errorf("%d runs, at once: %v; want %d, none", len(r.list()), r.twice, want)
-				}
+				return nil
 			})
+			j.stopEmptyAfter(3 * time.Minute)
+			want := 2
+			if result == nil {
+				want = 1 // done: the second delivery is deleted
+			}
+			if len(r.list()) != want || len(r.twice) != 0 {
+				x.Errorf("%d runs, at once: %v; want %d, none", len(r.list()), r.twice, want)
+			}
 		})
 	}
 }

@@ -20,7 +20,7 @@ import (
 // dot: "a.1" and "g:a.2" are copies of "a". A copy that waited in its handler would do so for ten minutes.
 func (x *fixture) deduplicate(h sqsonce.Handler) (*dedup.Once, sqsonce.Handler) {
 	x.Helper()
-	o, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
+	o := must.Get(dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
 		o.PeerWait = 10 * time.Minute
 		o.Key = func(m *sqsonce.Message) (string, error) {
 			_, name, grouped := strings.Cut(m.Body, ":")
@@ -30,10 +30,7 @@ func (x *fixture) deduplicate(h sqsonce.Handler) (*dedup.Once, sqsonce.Handler) 
 			event, _, _ := strings.Cut(name, ".")
 			return event, nil
 		}
-	})
-	if err != nil {
-		x.Fatal(err)
-	}
+	}))(x)
 	return o, o.Handler(h)
 }
 
@@ -88,12 +85,9 @@ func TestCopyOfAnotherProcessIsHeld(t *testing.T) {
 		x.send("a.1")
 		store := memstore.New()
 		must.Get(granted.Lease(store.Acquire(t.Context(), dedup.Claim{Key: "billing#a", Owner: "elsewhere", Lease: time.Minute, Retention: time.Hour})))(t)
-		once, err := dedup.New(store, "billing", func(o *dedup.Options) {
+		once := must.Get(dedup.New(store, "billing", func(o *dedup.Options) {
 			o.Key = func(*sqsonce.Message) (string, error) { return "a", nil }
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		j := x.start(once.Handler(ok))
 		time.Sleep(59 * time.Second)
 		if n := len(x.queued()); n != 1 {
@@ -126,12 +120,9 @@ func TestHeldCopiesAreLimited(t *testing.T) {
 					x.send(fmt.Sprintf("%s.%d%s", event, i, filler))
 				}
 			}
-			o, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
+			o := must.Get(dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
 				o.Key = func(m *sqsonce.Message) (string, error) { return m.Body[:1], nil }
-			})
-			if err != nil {
-				x.Fatal(err)
-			}
+			}))(x)
 			var r runs
 			j := x.start(o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
 				if m.Body[0] != 'a' {

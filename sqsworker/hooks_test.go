@@ -182,58 +182,56 @@ func TestEndOfEveryHandler(t *testing.T) {
 			want: sqsonce.Return{Outcome: sqsonce.OutcomeAbandoned, Elapsed: 7 * time.Second, Delay: -1},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-				x.srv.Set(tc.faults)
-				var book hookBook
-				var steps []string
-				step := func(s string) { book.locked(func() { steps = append(steps, s) }) }
-				begun := time.Now()
-				x.send("a")
-				first := true
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					if !first {
-						return nil
+		run(t, name, setup{maxReceives: 5}, func(x *fixture) {
+			x.srv.Set(tc.faults)
+			var book hookBook
+			var steps []string
+			step := func(s string) { book.locked(func() { steps = append(steps, s) }) }
+			begun := time.Now()
+			x.send("a")
+			first := true
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if !first {
+					return nil
+				}
+				first = false
+				sqsonce.OnSettled(ctx, func(bool) { step("settled") })
+				return tc.h(ctx, m)
+			}, book.option, func(o *Options) {
+				o.Hooks[0].End = func(end func(context.Context, sqsonce.Delivery, sqsonce.Return)) func(context.Context, sqsonce.Delivery, sqsonce.Return) {
+					return func(ctx context.Context, d sqsonce.Delivery, r sqsonce.Return) {
+						step("end")
+						end(ctx, d, r)
 					}
-					first = false
-					sqsonce.OnSettled(ctx, func(bool) { step("settled") })
-					return tc.h(ctx, m)
-				}, book.option, func(o *Options) {
-					o.Hooks[0].End = func(end func(context.Context, sqsonce.Delivery, sqsonce.Return)) func(context.Context, sqsonce.Delivery, sqsonce.Return) {
-						return func(ctx context.Context, d sqsonce.Delivery, r sqsonce.Return) {
-							step("end")
-							end(ctx, d, r)
-						}
-					}(o.Hooks[0].End)
-					o.VisibilityTimeout, o.Backoff = 20*time.Second, func(int) time.Duration { return backoff }
-					if tc.set != nil {
-						tc.set(o)
-					}
-				})
-				if time.Sleep(5 * time.Second); tc.stopAt > 0 {
-					time.Sleep(tc.stopAt - 5*time.Second)
-				}
-				_ = j.stop()
-				time.Sleep(2 * time.Hour)
-				book.outcomes(t)
-				got := book.ends[0]
-				if tc.want.Outcome == sqsonce.OutcomeLeaseLost {
-					got.Elapsed = 0 // an extension's time is drawn
-				}
-				text := ""
-				if got.Err != nil {
-					text = got.Err.Error()
-				}
-				if got.Err = nil; got != tc.want || text != tc.text {
-					t.Errorf("got %+v with error %q, want %+v with %q", got, text, tc.want, tc.text)
-				}
-				if len(steps) < 2 || steps[0] != "end" || steps[1] != "settled" {
-					t.Errorf("steps: %v, want the end before the message is settled", steps)
-				}
-				if d := book.starts[0]; d.Message.Body != "a" || d.QueueURL != x.url || d.Run != 1 || !d.Received.Equal(begun) {
-					t.Errorf("Start got %+v", d)
+				}(o.Hooks[0].End)
+				o.VisibilityTimeout, o.Backoff = 20*time.Second, func(int) time.Duration { return backoff }
+				if tc.set != nil {
+					tc.set(o)
 				}
 			})
+			if time.Sleep(5 * time.Second); tc.stopAt > 0 {
+				time.Sleep(tc.stopAt - 5*time.Second)
+			}
+			_ = j.stop()
+			time.Sleep(2 * time.Hour)
+			book.outcomes(x.T)
+			got := book.ends[0]
+			if tc.want.Outcome == sqsonce.OutcomeLeaseLost {
+				got.Elapsed = 0 // an extension's time is drawn
+			}
+			text := ""
+			if got.Err != nil {
+				text = got.Err.Error()
+			}
+			if got.Err = nil; got != tc.want || text != tc.text {
+				x.Errorf("got %+v with error %q, want %+v with %q", got, text, tc.want, tc.text)
+			}
+			if len(steps) < 2 || steps[0] != "end" || steps[1] != "settled" {
+				x.Errorf("steps: %v, want the end before the message is settled", steps)
+			}
+			if d := book.starts[0]; d.Message.Body != "a" || d.QueueURL != x.url || d.Run != 1 || !d.Received.Equal(begun) {
+				x.Errorf("Start got %+v", d)
+			}
 		})
 	}
 }
@@ -262,9 +260,7 @@ func TestHooksOfCalls(t *testing.T) {
 			return nil
 		}, book.option, func(o *Options) { o.WaitTime, given = time.Second, o.Hooks })
 		clear(given)
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 
 		for purpose, want := range map[Purpose]struct {
 			operation, url string
@@ -384,9 +380,7 @@ func TestHooksThatPanic(t *testing.T) {
 			}
 			return nil
 		}, panics)
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(2 * time.Minute)
 		if s := j.Stats(); s.Done != 3 || s.Rejected != 1 || s.Received != 4 || s.LeasesLost != 0 || len(r.list()) != 4 {
 			t.Errorf("%+v, runs %v", s, r.list())
 		}
@@ -474,9 +468,7 @@ func TestHookThatBlocks(t *testing.T) {
 			if n := len(x.queued()); n > 10 || !blocked.Load() {
 				x.Errorf("%d of 50 messages are left while a hook blocks (%t), want those of its call at most", n, blocked.Load())
 			}
-			time.Sleep(time.Minute)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(time.Minute)
 		})
 	}
 }

@@ -109,9 +109,7 @@ func TestWallClockSetBack(t *testing.T) {
 		if took := <-cancelled; took < 28*time.Second || took >= 30*time.Second {
 			t.Errorf("cancelled after %s, want just before the 30 s are over", took)
 		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 	})
 }
 

@@ -61,20 +61,18 @@ func (b *jsonLog) wantLine(t *testing.T, text string, want map[string]any) {
 
 func TestStartIsLogged(t *testing.T) {
 	for kind, s := range map[string]setup{"standard": {}, "FIFO": {fifo: true, maxReceives: 5}} {
-		t.Run(kind, func(t *testing.T) {
-			bubble(t, s, func(x *fixture) {
-				var book jsonLog
-				j := x.start(ok, book.option, func(o *Options) { o.Concurrency, o.MaxInFlight = 3, 7 })
-				time.Sleep(time.Second)
-				j.stopClean()
-				dlq := ""
-				if s.maxReceives > 0 {
-					dlq = x.dlq
-				}
-				book.wantLine(t, "sqsworker: started", map[string]any{
-					"level": "INFO", "queue": x.url, "kind": kind, "concurrency": 3.0, "in_flight": 7.0,
-					"visibility": 3e10, "dlq": dlq, "max_receive_count": float64(s.maxReceives),
-				})
+		run(t, kind, s, func(x *fixture) {
+			var book jsonLog
+			j := x.start(ok, book.option, func(o *Options) { o.Concurrency, o.MaxInFlight = 3, 7 })
+			time.Sleep(time.Second)
+			j.stopClean()
+			dlq := ""
+			if s.maxReceives > 0 {
+				dlq = x.dlq
+			}
+			book.wantLine(x.T, "sqsworker: started", map[string]any{
+				"level": "INFO", "queue": x.url, "kind": kind, "concurrency": 3.0, "in_flight": 7.0,
+				"visibility": 3e10, "dlq": dlq, "max_receive_count": float64(s.maxReceives),
 			})
 		})
 	}
@@ -90,27 +88,23 @@ func (x *fixture) sendEvents(keys ...string) {
 		if host.IsFIFO(x.url) {
 			in.MessageGroupId, in.MessageDeduplicationId = &key, &key
 		}
-		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
-			x.Fatal(err)
-		}
+		must.Get(x.c.SendMessage(x.Context(), in))(x)
 	}
 }
 
 func TestDeadLetteringIsLogged(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
-				x.sendEvents("bad", "good")
-				var book jsonLog
-				j := x.start(rejectBad, book.option)
-				time.Sleep(time.Minute)
-				j.stopClean()
-				want := map[string]any{"level": "INFO", "key": "bad", "receive_count": 1.0, "reason": sqsonce.Reject(errTest).Error(), keyGroup: nil}
-				if fifo {
-					want[keyGroup] = "bad"
-				}
-				book.wantLine(t, "sqsworker: message sent to the dead-letter queue", want)
-			})
+		run(t, fmt.Sprintf("fifo=%t", fifo), setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
+			x.sendEvents("bad", "good")
+			var book jsonLog
+			j := x.start(rejectBad, book.option)
+			time.Sleep(time.Minute)
+			j.stopClean()
+			want := map[string]any{"level": "INFO", "key": "bad", "receive_count": 1.0, "reason": sqsonce.Reject(errTest).Error(), keyGroup: nil}
+			if fifo {
+				want[keyGroup] = "bad"
+			}
+			book.wantLine(x.T, "sqsworker: message sent to the dead-letter queue", want)
 		})
 	}
 }
@@ -118,26 +112,24 @@ func TestDeadLetteringIsLogged(t *testing.T) {
 // TestLastReceiveIsLogged: one line for the delivery after which SQS moves the message, and none for those before it.
 func TestLastReceiveIsLogged(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
-		t.Run(fmt.Sprintf("stopped=%t", stopped), func(t *testing.T) {
-			bubble(t, setup{maxReceives: 3}, func(x *fixture) {
-				x.sendEvents("a")
-				var book jsonLog
-				runs := 0
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					if runs++; stopped && runs == 3 {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					return sqsonce.RetryAfter(time.Second, errTest)
-				}, book.option)
-				time.Sleep(time.Minute)
-				j.stopClean()
-				if runs != 3 {
-					t.Errorf("%d runs, want 3", runs)
+		run(t, fmt.Sprintf("stopped=%t", stopped), setup{maxReceives: 3}, func(x *fixture) {
+			x.sendEvents("a")
+			var book jsonLog
+			runs := 0
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if runs++; stopped && runs == 3 {
+					<-ctx.Done()
+					return ctx.Err()
 				}
-				book.wantLine(t, "sqsworker: given back at its last receive", map[string]any{
-					"level": "WARN", "key": "a", "receive_count": 3.0,
-				})
+				return sqsonce.RetryAfter(time.Second, errTest)
+			}, book.option)
+			time.Sleep(time.Minute)
+			j.stopClean()
+			if runs != 3 {
+				x.Errorf("%d runs, want 3", runs)
+			}
+			book.wantLine(x.T, "sqsworker: given back at its last receive", map[string]any{
+				"level": "WARN", "key": "a", "receive_count": 3.0,
 			})
 		})
 	}

@@ -36,20 +36,18 @@ func TestFindingTheDLQ(t *testing.T) {
 		"refused":       {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "InvalidParameterValue"}, dead: 1, log: "URL of the dead-letter queue not read"},
 		"not there":     {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "QueueDoesNotExist"}, log: "the dead-letter queue of the redrive policy does not exist"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tc.rule.Op = "GetQueueUrl"
-			bubble(t, setup{maxReceives: 1000, faults: []fault.Rule{tc.rule}}, func(x *fixture) {
-				x.send("bad")
-				j := x.start(rejectBad)
-				time.Sleep(2 * time.Minute)
-				j.stopClean()
-				if dead, left := len(x.dead()), len(x.queued()); dead != tc.dead || left != 1-tc.dead {
-					t.Errorf("%d in the dead-letter queue, %d left", dead, left)
-				}
-				if !x.log.has(tc.log) {
-					t.Errorf("not logged: %s", tc.log)
-				}
-			})
+		tc.rule.Op = "GetQueueUrl"
+		run(t, name, setup{maxReceives: 1000, faults: []fault.Rule{tc.rule}}, func(x *fixture) {
+			x.send("bad")
+			j := x.start(rejectBad)
+			time.Sleep(2 * time.Minute)
+			j.stopClean()
+			if dead, left := len(x.dead()), len(x.queued()); dead != tc.dead || left != 1-tc.dead {
+				x.Errorf("%d in the dead-letter queue, %d left", dead, left)
+			}
+			if !x.log.has(tc.log) {
+				x.Errorf("not logged: %s", tc.log)
+			}
 		})
 	}
 }
@@ -86,9 +84,7 @@ func (x *fixture) questionable(optFns ...func(*Options)) (settings []string) {
 	j.stopClean()
 	for lines := bufio.NewScanner(strings.NewReader(book.text.String())); lines.Scan(); {
 		var line map[string]any
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, json.Unmarshal(lines.Bytes(), &line))
 		if line["msg"] != "sqsworker: questionable setting" {
 			continue
 		}
@@ -174,11 +170,9 @@ func TestHandlersKnowTheLongestReturn(t *testing.T) {
 		"queue not read":             {setup: setup{maxReceives: 5, faults: denied(1)}},
 	} {
 		run(t, name, tc.setup, func(x *fixture) {
-			if _, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{
+			must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{
 				QueueUrl: &x.dlq, Attributes: map[string]string{"MessageRetentionPeriod": "1209600"},
-			}); err != nil {
-				x.Fatal(err)
-			}
+			}))(x)
 			x.send("a:1")
 			got := make(chan time.Duration, 1)
 			j := x.start(func(ctx context.Context, _ *sqsonce.Message) error { got <- settle.LongestReturn(ctx); return nil })

@@ -19,10 +19,7 @@ import (
 func (x *fixture) workers(h sqsonce.Handler, names ...string) (ws []*Worker) {
 	x.Helper()
 	for _, name := range names {
-		w, err := New(x.c, x.create(name, nil), h)
-		if err != nil {
-			x.Fatal(err)
-		}
+		w := must.Get(New(x.c, x.create(name, nil), h))(x)
 		ws = append(ws, w)
 	}
 	return ws

@@ -15,25 +15,23 @@ const opAttributes = "GetQueueAttributes"
 // TestAttributesNotReadable: a denied read delays nothing, and is repeated every 5 min. The ARN is that of the URL.
 func TestAttributesNotReadable(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "AccessDeniedException"} {
-		t.Run(code, func(t *testing.T) {
-			rule := fault.Rule{Op: opAttributes, Prob: 1, Do: fault.Error, Code: code}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				arn := make(chan string, 1)
-				began := time.Now()
-				j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-					arn <- m.QueueARN
-					return nil
-				})
-				if got, want := <-arn, "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want || time.Since(began) > 0 {
-					t.Errorf("QueueARN after %s: got %q, want %q", time.Since(began), got, want)
-				}
-				time.Sleep(11 * time.Minute)
-				j.stopClean()
-				if n := x.calls(opAttributes); n != 3 || x.log.count("queue attributes cannot be read") != 1 {
-					t.Errorf("%d reads of the attributes, want three, with one line", n)
-				}
+		rule := fault.Rule{Op: opAttributes, Prob: 1, Do: fault.Error, Code: code}
+		run(t, code, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+			x.send("a")
+			arn := make(chan string, 1)
+			began := time.Now()
+			j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+				arn <- m.QueueARN
+				return nil
 			})
+			if got, want := <-arn, "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want || time.Since(began) > 0 {
+				x.Errorf("QueueARN after %s: got %q, want %q", time.Since(began), got, want)
+			}
+			time.Sleep(11 * time.Minute)
+			j.stopClean()
+			if n := x.calls(opAttributes); n != 3 || x.log.count("queue attributes cannot be read") != 1 {
+				x.Errorf("%d reads of the attributes, want three, with one line", n)
+			}
 		})
 	}
 }
@@ -43,9 +41,7 @@ func TestStartWaitsForAttributes(t *testing.T) {
 	bubble(t, setup{maxReceives: 7, faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(2 * time.Minute)
 		if !x.log.has("max_receive_count=7") || x.log.has("receiving without it") {
 			t.Error("the worker began without the attributes")
 		}
@@ -62,37 +58,33 @@ func TestAttributesNotAnswered(t *testing.T) {
 		"credentials": {Do: fault.Error, Code: "ExpiredToken"},
 		"a new code":  {Do: fault.Error, Code: "SomethingNew"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			rule.Op, rule.Prob = opAttributes, 1
-			bubble(t, setup{fifo: true, maxReceives: 7}, func(x *fixture) {
-				x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
-				x.send("g:0")
-				p := &poison{}
-				j := x.start(p.handle, func(o *Options) { o.Backoff = func(int) time.Duration { return time.Second } })
-				time.Sleep(5 * time.Second)
-				if rule.Do == fault.Delay {
-					j.wantReason("/ready", "GetQueueAttributes has not been answered yet")
-				}
-				time.Sleep(20 * time.Second)
-				j.wantReason("/ready", "GetQueueAttributes fails: ")
-				time.Sleep(16 * time.Second)
-				if len(p.handled()) != 1 {
-					t.Fatal("nothing is received without the attributes")
-				}
-				j.wantHealth("without the attributes", 200, 200)
-				x.srv.Set(fault.Plan{})
-				time.Sleep(3 * time.Minute)
-				x.send("g:1bad")
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				if n := p.count("g:1bad"); n != 7 || len(x.dead()) != 1 {
-					t.Errorf("%d runs, %d dead-lettered; want 7 and 1, by the queue's attributes", n, len(x.dead()))
-				}
-				if n := x.log.count("receiving without it"); n != 1 {
-					t.Errorf("%d lines, want one", n)
-				}
-			})
+		rule.Op, rule.Prob = opAttributes, 1
+		run(t, name, setup{fifo: true, maxReceives: 7}, func(x *fixture) {
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
+			x.send("g:0")
+			p := &poison{}
+			j := x.start(p.handle, func(o *Options) { o.Backoff = func(int) time.Duration { return time.Second } })
+			time.Sleep(5 * time.Second)
+			if rule.Do == fault.Delay {
+				j.wantReason("/ready", "GetQueueAttributes has not been answered yet")
+			}
+			time.Sleep(20 * time.Second)
+			j.wantReason("/ready", "GetQueueAttributes fails: ")
+			time.Sleep(16 * time.Second)
+			if len(p.handled()) != 1 {
+				x.Fatal("nothing is received without the attributes")
+			}
+			j.wantHealth("without the attributes", 200, 200)
+			x.srv.Set(fault.Plan{})
+			time.Sleep(3 * time.Minute)
+			x.send("g:1bad")
+			j.stopEmptyAfter(time.Minute)
+			if n := p.count("g:1bad"); n != 7 || len(x.dead()) != 1 {
+				x.Errorf("%d runs, %d dead-lettered; want 7 and 1, by the queue's attributes", n, len(x.dead()))
+			}
+			if n := x.log.count("receiving without it"); n != 1 {
+				x.Errorf("%d lines, want one", n)
+			}
 		})
 	}
 }

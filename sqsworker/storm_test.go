@@ -221,9 +221,7 @@ func TestFailedEntriesGoTogether(t *testing.T) {
 			if n := x.calls(op); n > 16 {
 				t.Errorf("%s: %d calls for 100 messages and 10 entries that failed once", op, n)
 			}
-			time.Sleep(time.Minute)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(time.Minute)
 		})
 	}
 }

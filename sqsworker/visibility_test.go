@@ -33,40 +33,36 @@ func TestExtensionsAreBatched(t *testing.T) {
 
 func TestLostHandleCancelsTheHandler(t *testing.T) {
 	for _, code := range []string{"ReceiptHandleIsInvalid", "AWS.SimpleQueueService.MessageNotInflight", "InvalidParameterValue", "SomethingNew"} {
-		t.Run(code, func(t *testing.T) {
-			rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: code}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				cause := make(chan error, 10)
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					if m.ReceiveCount > 1 {
-						return nil
-					}
-					<-ctx.Done()
-					cause <- context.Cause(ctx)
-					return ctx.Err()
-				})
-				began := time.Now()
-				if err := <-cause; !errors.Is(err, sqsonce.ErrLeaseLost) {
-					t.Errorf("cause: got %v, want ErrLeaseLost", err)
+		rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: code}
+		run(t, code, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+			x.send("a")
+			cause := make(chan error, 10)
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.ReceiveCount > 1 {
+					return nil
 				}
-				if took := time.Since(began); took > 16*time.Second {
-					t.Errorf("cancelled after %s, want at the first extension", took)
-				}
-				time.Sleep(time.Second)
-				if n := x.calls("DeleteMessageBatch"); n != 0 {
-					t.Errorf("%d deletes with a lost lease", n)
-				}
-				if n := x.calls(opChange); n != 1 {
-					t.Errorf("%d visibility changes, want only the refused one", n)
-				}
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				if got := j.Stats().LeasesLost; got != 1 {
-					t.Errorf("LeasesLost: got %d, want 1", got)
-				}
+				<-ctx.Done()
+				cause <- context.Cause(ctx)
+				return ctx.Err()
 			})
+			began := time.Now()
+			if err := <-cause; !errors.Is(err, sqsonce.ErrLeaseLost) {
+				x.Errorf("cause: got %v, want ErrLeaseLost", err)
+			}
+			if took := time.Since(began); took > 16*time.Second {
+				x.Errorf("cancelled after %s, want at the first extension", took)
+			}
+			time.Sleep(time.Second)
+			if n := x.calls("DeleteMessageBatch"); n != 0 {
+				x.Errorf("%d deletes with a lost lease", n)
+			}
+			if n := x.calls(opChange); n != 1 {
+				x.Errorf("%d visibility changes, want only the refused one", n)
+			}
+			j.stopEmptyAfter(time.Minute)
+			if got := j.Stats().LeasesLost; got != 1 {
+				x.Errorf("LeasesLost: got %d, want 1", got)
+			}
 		})
 	}
 }
@@ -92,9 +88,7 @@ func TestHandlerIsCancelledBeforeTheProvenEnd(t *testing.T) {
 		if !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("cause: got %v, want ErrLeaseLost", err)
 		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 	})
 }
 
@@ -149,9 +143,7 @@ func TestSlowAnswersLoseNothing(t *testing.T) {
 					j := x.start(r.take(100 * time.Second))
 					time.Sleep(20 * time.Minute)
 					x.srv.Set(fault.Plan{}) // the stop waits for 5 s
-					time.Sleep(time.Minute)
-					j.stopClean()
-					x.wantEmpty()
+					j.stopEmptyAfter(time.Minute)
 					if s := j.Stats(); s.LeasesLost != 0 || s.Undeleted != 0 || len(r.list()) != messages {
 						x.Errorf("%d runs of %d messages; %+v", len(r.list()), messages, s)
 					}
@@ -174,9 +166,7 @@ func TestExtensionsOverlap(t *testing.T) {
 		if n := x.calls(opChange); n != 1 || c.changes.mostSoFar() != 2 {
 			t.Errorf("%d extensions answered, %d at once; want 1 and 2", n, c.changes.most)
 		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		if s := j.Stats(); s.LeasesLost != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -203,9 +193,7 @@ func TestFailedExtensionsAreLoggedOnce(t *testing.T) {
 		x.send("a", "b")
 		var r runs
 		j := x.start(r.take(time.Hour), func(o *Options) { o.VisibilityTimeout = 2 * time.Minute })
-		time.Sleep(2 * time.Hour)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(2 * time.Hour)
 		if n := strings.Count(x.log.text.String(), "extension failed"); n != 2 || j.Stats().Extensions < 90 {
 			t.Errorf("%d lines for two leases, %d calls", n, j.Stats().Extensions)
 		}

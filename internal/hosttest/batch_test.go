@@ -7,12 +7,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -202,10 +202,7 @@ func TestBatches(t *testing.T) {
 	t.Parallel()
 	for _, c := range batchCases {
 		for _, host := range []string{worker, function} {
-			t.Run(c.name+"/"+host, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { c.play(t, host) })
-			})
+			must.RunParallel(t, c.name+"/"+host, func(t *testing.T) { c.play(t, host) })
 		}
 	}
 }
@@ -245,14 +242,8 @@ func (c *batchCase) play(t *testing.T, host string) {
 
 // batchHandler is dedup around a batch: each message has its own record.
 func (w *fixture) batchHandler(p *process, c *batchCase, b *batches) sqsonce.Handler {
-	store, err := dynamostore.New(p.ddb, table)
-	if err != nil {
-		w.Fatal(err)
-	}
-	once, err := dedup.New(store, consumer)
-	if err != nil {
-		w.Fatal(err)
-	}
+	store := must.Get(dynamostore.New(p.ddb, table))(w)
+	once := must.Get(dedup.New(store, consumer))(w)
 	return once.Handler(sqsonce.Batch(func(ctx context.Context, ms []*sqsonce.Message) []error {
 		bodies := make([]string, len(ms))
 		for i, m := range ms {
@@ -270,15 +261,12 @@ func (c *batchCase) start(w *fixture, host string, p *process, h sqsonce.Handler
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	if host == worker {
-		k, err := sqsworker.New(p.sqs, w.url, h, func(o *sqsworker.Options) {
+		k := must.Get(sqsworker.New(p.sqs, w.url, h, func(o *sqsworker.Options) {
 			o.Logger, o.Concurrency = w.log, 40
 			if c.worker != nil {
 				c.worker(o)
 			}
-		})
-		if err != nil {
-			w.Fatal(err)
-		}
+		}))(w)
 		go func() { stopped <- k.Run(ctx) }()
 	} else {
 		e := newEnvironment(w.T, p, h, func(l *lambda.Options) {

@@ -16,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -43,10 +44,7 @@ func runPlans(t *testing.T, draw func(uint64) *fleetPlan, seeds uint64, counted 
 		seeds, enough = 1<<32, soak
 	}
 	if s := os.Getenv("SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("SEED: %v", err)
-		}
+		n := must.Get(strconv.ParseUint(s, 10, 64))(t)
 		from, seeds, variety = n, 1, nil
 	}
 	total := tally{}
@@ -185,14 +183,8 @@ func (f *fleet) handler(n *node) sqsonce.Handler {
 	if !f.plan.inbox {
 		return f.counted(n, f.dedupHandler(n.process, try))
 	}
-	store, err := dynamostore.New(n.ddb, table)
-	if err != nil {
-		f.Fatal(err)
-	}
-	inbox, err := dynamostore.NewInbox(store, consumer, func(o *dedup.Options) { o.Logger = f.log })
-	if err != nil {
-		f.Fatal(err)
-	}
+	store := must.Get(dynamostore.New(n.ddb, table))(f)
+	inbox := must.Get(dynamostore.NewInbox(store, consumer, func(o *dedup.Options) { o.Logger = f.log }))(f)
 	return f.counted(n, f.checker.delivered(n.process, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 		return f.checker.run(ctx, func(ctx context.Context, r *run) error {
 			tx.Update(appendTo(f.lane(r.event), r.event))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	publish "github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -35,12 +36,9 @@ func (f *fleet) live(index int) {
 // liveOnce runs one process, and reports whether it was ended before the end of its life.
 func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced bool) {
 	n := f.newNode(name, index)
-	k, err := sqsworker.New(n.sqs, f.url, f.handler(n), f.hooks.worker, func(o *sqsworker.Options) {
+	k := must.Get(sqsworker.New(n.sqs, f.url, f.handler(n), f.hooks.worker, func(o *sqsworker.Options) {
 		o.Concurrency, o.MaxInFlight, o.Logger = w.concurrency, w.inFlight, f.log
-	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	}))(f)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stopped := make(chan error, 1)
@@ -176,9 +174,7 @@ func (f *fleet) publisher(index int) {
 	var mine []eventPlan
 	for _, e := range f.plan.events {
 		var group int
-		if _, err := fmt.Sscanf(groupOf(e.name), "g%d", &group); err != nil {
-			f.Fatal(err)
-		}
+		must.Get(fmt.Sscanf(groupOf(e.name), "g%d", &group))(f)
 		if group%f.plan.publishers == index {
 			mine = append(mine, e)
 		}
@@ -194,10 +190,7 @@ func (f *fleet) publisher(index int) {
 // publishUntilFailure publishes what is due, again and again, and returns what is not published when a call has failed. A
 // part of that may be: the next process publishes all of it again.
 func (f *fleet) publishUntilFailure(n *node, es []eventPlan) (rest []eventPlan) {
-	p, err := publish.NewPublisher(n.sqs, f.url, source, func(o *publish.Options) { o.Logger = f.log })
-	if err != nil {
-		f.Fatal(err)
-	}
+	p := must.Get(publish.NewPublisher(n.sqs, f.url, source, func(o *publish.Options) { o.Logger = f.log }))(f)
 	for len(es) > 0 && f.at(es[0].at) {
 		var due []publish.Event
 		for len(due) < len(es) && es[len(due)].at <= f.now() {

@@ -118,6 +118,7 @@ const (
 	forbids   mode = "denies access" // of the store: it is misconfigured
 	unlisted  mode = "answers with an unknown code"
 	loses     mode = "does what it is asked, and its answers are lost"
+	swallows  mode = "does what it is asked, and never answers"
 )
 
 func (w *window) end() time.Duration { return w.at + w.length }

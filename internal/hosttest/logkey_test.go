@@ -41,11 +41,9 @@ func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 				w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
 				var book bytes.Buffer
 				w.log = slog.New(spans{slog.NewJSONHandler(&book, nil)})
-				once, err := dedup.New(memstore.New(), consumer)
-				if err != nil {
-					t.Fatal(err)
-				}
+				once := must.Get(dedup.New(memstore.New(), consumer))(t)
 				var record string
+				var err error
 				stop := w.start(host, sqsonce.OpenEnvelope(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
 					if record, err = once.Key(m); err != nil {
 						return err

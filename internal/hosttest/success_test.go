@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -64,10 +64,7 @@ func TestWhatASuccessIsWorth(t *testing.T) {
 	}
 	for name, c := range cases {
 		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { c.play(t, fifo) })
-			})
+			must.RunParallel(t, fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) { c.play(t, fifo) })
 		}
 	}
 }
@@ -139,14 +136,8 @@ func (c successCase) play(t *testing.T, fifo bool) {
 func (c successCase) newWorker(w *fixture, handler sqsonce.Handler) *sqsworker.Worker {
 	p := w.newProcess()
 	w.Cleanup(p.kill)
-	store, err := dynamostore.New(p.ddb, table)
-	if err != nil {
-		w.Fatal(err)
-	}
-	once, err := dedup.New(store, consumer, func(o *dedup.Options) { o.OnCrash, o.Logger = c.onCrash, w.log })
-	if err != nil {
-		w.Fatal(err)
-	}
+	store := must.Get(dynamostore.New(p.ddb, table))(w)
+	once := must.Get(dedup.New(store, consumer, func(o *dedup.Options) { o.OnCrash, o.Logger = c.onCrash, w.log }))(w)
 	handler = once.Handler(handler)
 	if c.middleware > 0 {
 		inner := handler
@@ -156,14 +147,11 @@ func (c successCase) newWorker(w *fixture, handler sqsonce.Handler) *sqsworker.W
 			return inner(ctx, m)
 		}
 	}
-	k, err := sqsworker.New(p.sqs, w.url, handler, func(o *sqsworker.Options) {
+	k := must.Get(sqsworker.New(p.sqs, w.url, handler, func(o *sqsworker.Options) {
 		o.Concurrency, o.Logger = 10, w.log
 		if c.timeout > 0 {
 			o.Timeout = func(*sqsonce.Message) time.Duration { return c.timeout }
 		}
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	}))(w)
 	return k
 }
