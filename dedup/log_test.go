@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // What is logged without a logger of the test's own is not printed.
@@ -65,4 +66,37 @@ func TestBlockedLog(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEndOfAnOutageIsLogged: lines that say that the store fails are followed by one when it works again, whichever call finds it out.
+func TestEndOfAnOutageIsLogged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from, to, takes time.Duration
+		err             error
+	}{
+		"a renewal":                    {9 * time.Second, 25 * time.Second, time.Minute, nil},
+		"a complete":                   {55 * time.Second, 70 * time.Second, time.Minute, nil},
+		"the first complete":           {9 * time.Second, 12 * time.Second, 12 * time.Second, nil},
+		"a release":                    {9 * time.Second, 12 * time.Second, 12 * time.Second, errStore},
+		"a complete in the background": {9 * time.Second, 2 * time.Minute, 12 * time.Second, nil},
+	} {
+		must.Run(t, name, func(t *testing.T) {
+			var log bytes.Buffer
+			f, start := newFaults(), time.Now()
+			f.before = func(_ context.Context, op string, _ int) error {
+				if at := time.Since(start); op != "acquire" && at >= c.from && at < c.to {
+					return errStore
+				}
+				return nil
+			}
+			o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			_ = o.Handler(func(context.Context, *sqsonce.Message) error { time.Sleep(c.takes); return c.err })(t.Context(), message("1"))
+			time.Sleep(10 * time.Minute)
+			ends := strings.Count(log.String(), "store works again") + strings.Count(log.String(), "record of an earlier success completed")
+			if began := strings.Count(log.String(), "level=WARN"); began == 0 || ends != 1 {
+				t.Errorf("%d warnings, %d lines of the end, want one:\n%s", began, ends, &log)
+			}
+		})
+	}
 }

@@ -42,7 +42,8 @@ func (l *loop) unavailable(d *delivery, r result) {
 	}
 	l.needs.err = r.err
 	l.countTrouble()
-	l.needs.took = max(l.needs.took, elapsed(l.now(), d.began))
+	took := elapsed(l.now(), d.began)
+	l.needs.took, d.took = max(l.needs.took, took), max(d.took, took)
 	l.again.slots = max(1, l.opts.Concurrency/4)
 	q, asks := question.Of(r.err)
 	switch {

@@ -40,11 +40,12 @@ type delivery struct {
 	running  runningDelivery
 
 	// While it is unavailable:
-	unavailable      int       // outcomes in a row; only unavailable and forgetUnavailable change it
-	unavailableSince time.Time // of the first of them
-	refuted          bool      // its claim: others could be handled
-	again            bool      // it is tried once more, with a slot of loop.again
-	due              bool      // it waits for one of them
+	unavailable      int           // outcomes in a row; only unavailable and forgetUnavailable change it
+	unavailableSince time.Time     // of the first of them
+	took             time.Duration // by the longest of its runs that was unavailable
+	refuted          bool          // its claim: others could be handled
+	again            bool          // it is tried once more, with a slot of loop.again
+	due              bool          // it waits for one of them
 
 	expiring     bool // it was logged that its retention ends soon
 	suspect      bool // runs apart, or waits for it

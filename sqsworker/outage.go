@@ -327,16 +327,20 @@ func (l *loop) available(d *delivery, ran bool) {
 // is there: it may run for hours.
 func (l *loop) proveBy(d *delivery) {
 	n := &l.needs
-	if n.state == needsProven || n.state == needsDown && n.trial.message != d {
+	if d.unavailable == 0 && (n.state == needsProven || n.state == needsDown && n.trial.message != d) {
 		return
 	}
 	state, since, run := n.state, n.since, d.run // a message may run again meanwhile
-	proves := max(provenRun, 2*n.took)
+	proves := max(provenRun, 2*n.took, 2*d.took)
 	l.after(d.began.Add(proves).Sub(l.now()), func() {
+		same := n.state == state && n.since.Equal(since)
 		switch {
-		case n.state != state || !n.since.Equal(since) || d.state != running || d.run != run:
+		case d.state != running || d.run != run:
+			return
 		case 2*n.took > proves:
 			l.proveBy(d)
+			return
+		case !same || state == needsProven || state == needsDown && n.trial.message != d:
 		case state == needsDown:
 			l.disbelieve()
 		default:
@@ -344,5 +348,6 @@ func (l *loop) proveBy(d *delivery) {
 			l.refute()
 			n.claims, n.last = 0, l.now()
 		}
+		l.forgetUnavailable(d)
 	})
 }

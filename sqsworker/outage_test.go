@@ -88,9 +88,7 @@ func TestOutage(t *testing.T) {
 					x.Errorf("%d questions in 50 s", asked)
 				}
 				d.set(nil)
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(time.Minute)
 				if n := d.handled(); n != messages || j.notReady.Load() != nil || len(x.dead()) > 0 {
 					x.Errorf("%d of %d done, not ready: %q, %d dead-lettered", n, messages, j.NotReady(), len(x.dead()))
 				}
@@ -252,6 +250,9 @@ func TestOutageOfADay(t *testing.T) {
 			d.set(sqsonce.Unavailable(errRefused))
 			j := x.start(d.handle, func(o *Options) { o.VisibilityTimeout, o.WaitTime = time.Hour, 20*time.Second })
 			time.Sleep(24 * time.Hour)
+			if a := d.asked.Load() / (24 * 60); asks && (a < 6 || a > 8) {
+				x.Errorf("%d questions a minute, want 6 to 8", a)
+			}
 			if n := d.runs.Load(); n < 100 || n > 600 {
 				x.Errorf("asks=%t: %d runs in a day", asks, n)
 			}
@@ -296,26 +297,24 @@ func TestCutOffGivesBack(t *testing.T) {
 func TestStopInAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, asks := range []bool{false, true} {
-		for _, fifo := range []bool{false, true} {
-			bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
-				for i := range 20 {
-					x.send(fmt.Sprintf("g%d:%d", i%4, i))
+		bothKinds(t, setup{maxReceives: 5}, func(x *fixture) {
+			for i := range 20 {
+				x.send(fmt.Sprintf("g%d:%d", i%4, i))
+			}
+			d := dependency{asks: asks}
+			d.set(sqsonce.Unavailable(errRefused))
+			j := x.start(d.handle)
+			time.Sleep(45 * time.Second)
+			j.stopClean()
+			for _, m := range x.queued() {
+				if !m.VisibleAt.Before(time.Now().Add(time.Second)) {
+					x.Errorf("%s is hidden for %s after the stop", m.Body, time.Until(m.VisibleAt))
 				}
-				d := dependency{asks: asks}
-				d.set(sqsonce.Unavailable(errRefused))
-				j := x.start(d.handle)
-				time.Sleep(45 * time.Second)
-				j.stopClean()
-				for _, m := range x.queued() {
-					if !m.VisibleAt.Before(time.Now().Add(time.Second)) {
-						t.Errorf("%s is hidden for %s after the stop", m.Body, time.Until(m.VisibleAt))
-					}
-				}
-				if len(x.queued()) != 20 || len(x.dead()) > 0 {
-					t.Errorf("%d in the queue, %d in the dead-letter queue, want 20 and none", len(x.queued()), len(x.dead()))
-				}
-			})
-		}
+			}
+			if len(x.queued()) != 20 || len(x.dead()) > 0 {
+				x.Errorf("%d in the queue, %d in the dead-letter queue, want 20 and none", len(x.queued()), len(x.dead()))
+			}
+		})
 	}
 }
 
@@ -371,6 +370,27 @@ func TestMayHandOver(t *testing.T) {
 			t.Errorf("%s, of a follower: got %t, want %t", name, got, c.want)
 		}
 	}
+}
+
+// An outage that hit one handler has ended when its next run goes on, which may be for hours.
+func TestLongRunAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("a")
+		var runs atomic.Int32
+		j := x.start(func(ctx context.Context, _ *sqsonce.Message) error {
+			if runs.Add(1) < 5 {
+				return sqsonce.UnavailableUntil(errRefused, func(context.Context) error { return nil })
+			}
+			until(ctx, time.Hour)
+			return nil
+		})
+		time.Sleep(30 * time.Minute)
+		if n := x.log.count("unavailable: messages are held"); n != 1 || !x.log.has("available again") || j.Stats().Running != 1 {
+			t.Errorf("%d lines of an outage of half a minute, its end is logged: %t", n, x.log.has("available again"))
+		}
+		j.stopClean()
+	})
 }
 
 // A message whose second run succeeds is unavailable for a second only, as where the pool of the store is too small: the line of each
