@@ -19,8 +19,7 @@ const opDelete = "DeleteMessageBatch"
 
 // TestDeleteOutlivesTheStop: cancelling the worker's context does not cancel a delete under way, and one that lingers is sent.
 func TestDeleteOutlivesTheStop(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}}}, func(x *fixture) {
 		for i := range 5 {
 			x.send(fmt.Sprint(i))
 		}
@@ -40,8 +39,7 @@ func TestDeleteOutlivesTheStop(t *testing.T) {
 
 // TestFinishedWithoutDelete: the handler succeeded and the delete was refused. The next delivery is deleted without a run.
 func TestFinishedWithoutDelete(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}
-	bothKinds(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bothKinds(t, setup{faults: []fault.Rule{{Op: opDelete, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}}}, func(x *fixture) {
 		x.send("g:a", "g:b")
 		var r runs
 		j := x.start(r.take(time.Second))
@@ -62,8 +60,7 @@ func TestFinishedWithoutDelete(t *testing.T) {
 }
 
 func TestUndeletedIsReported(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Prob: 1, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Error, Code: "InternalError"}}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
 		time.Sleep(2 * time.Second)
@@ -216,8 +213,7 @@ func TestFinishedForgetsTheOldest(t *testing.T) {
 
 // A message whose deletes fail again and again is one line.
 func TestFailedDeletesAreLoggedOnce(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opDelete, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
 		j.stopEmptyAfter(time.Minute)

@@ -46,8 +46,7 @@ func TestErrorKinds(t *testing.T) {
 
 func TestFatalErrorsEndRun(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "AccessDeniedException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "KmsDisabled"} {
-		rule := fault.Rule{Op: opReceive, Nth: 2, Times: 100, Do: fault.Error, Code: code}
-		run(t, code, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		run(t, code, setup{faults: []fault.Rule{{Op: opReceive, Nth: 2, Times: 100, Do: fault.Error, Code: code}}}, func(x *fixture) {
 			x.send("a")
 			var r runs
 			j := x.start(r.take(5 * time.Second))
@@ -66,8 +65,7 @@ func TestFatalErrorsEndRun(t *testing.T) {
 // TestDeniedCalls: a call that is not allowed ends Run with that answer, and no message is lost.
 func TestDeniedCalls(t *testing.T) {
 	for _, op := range []string{opReceive, opDelete, opChange} {
-		rule := fault.Rule{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDenied"}
-		run(t, op, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		run(t, op, setup{faults: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}}, func(x *fixture) {
 			x.send("a")
 			var r runs
 			j := x.start(r.take(20 * time.Second))

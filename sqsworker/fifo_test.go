@@ -33,8 +33,7 @@ func inOrder(t testing.TB, done []string) {
 
 // TestNextStartsAfterTheDelete: if the next message started earlier, a redelivery of the one before could run after it.
 func TestNextStartsAfterTheDelete(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{fifo: true, faults: []fault.Rule{{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}}}, func(x *fixture) {
 		x.send("g:0", "g:1")
 		bad := make(chan int, 2)
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {

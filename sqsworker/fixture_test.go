@@ -315,12 +315,8 @@ func (r *runs) count(body string) (n int) {
 func (r *runs) take(d time.Duration) sqsonce.Handler {
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		defer r.begin(m.Body)()
-		select {
-		case <-time.After(d):
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		until(ctx, d)
+		return context.Cause(ctx)
 	}
 }
 

@@ -216,8 +216,7 @@ func TestTwiceInOneAnswer(t *testing.T) {
 // returned.
 func TestOrphanIsWaitedFor(t *testing.T) {
 	for name, result := range map[string]error{"succeeds": nil, "fails": errTest} {
-		rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}
-		run(t, name, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		run(t, name, setup{faults: []fault.Rule{{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}}}, func(x *fixture) {
 			x.send("a")
 			var r runs
 			j := x.start(func(_ context.Context, m *sqsonce.Message) error {

@@ -91,8 +91,7 @@ func TestSuspendEndsTheLease(t *testing.T) {
 
 // TestWallClockSetBack: the monotonic clock goes on, and no lease lasts longer.
 func TestWallClockSetBack(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}}}, func(x *fixture) {
 		x.send("a")
 		m := newMachine()
 		cancelled := make(chan time.Duration, 1)

@@ -128,8 +128,7 @@ func TestWaitingMessagesAreLimited(t *testing.T) {
 		"one second of work": {500 * time.Millisecond, 25*20 + 25*2 + 10},
 		"slots":              {time.Hour, 25}, // also with two receives at once
 	} {
-		rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 50 * time.Millisecond}
-		run(t, name, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		run(t, name, setup{faults: []fault.Rule{{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 50 * time.Millisecond}}}, func(x *fixture) {
 			x.sendMany(2000)
 			var r runs
 			j := x.start(r.take(tc.takes), func(o *Options) { o.Concurrency, o.MaxInFlight = 25, 2000 })

@@ -69,8 +69,7 @@ func TestBytesAreTheLimit(t *testing.T) {
 }
 
 func TestTransientReceiveErrorsBackOff(t *testing.T) {
-	rule := fault.Rule{Op: opReceive, Nth: 1, Times: 30, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opReceive, Nth: 1, Times: 30, Do: fault.Error, Code: "InternalError"}}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
 		time.Sleep(time.Second)

@@ -15,8 +15,7 @@ const opAttributes = "GetQueueAttributes"
 // TestAttributesNotReadable: a denied read delays nothing, and is repeated every 5 min. The ARN is that of the URL.
 func TestAttributesNotReadable(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "AccessDeniedException"} {
-		rule := fault.Rule{Op: opAttributes, Prob: 1, Do: fault.Error, Code: code}
-		run(t, code, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		run(t, code, setup{faults: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: code}}}, func(x *fixture) {
 			x.send("a")
 			arn := make(chan string, 1)
 			began := time.Now()
@@ -37,8 +36,7 @@ func TestAttributesNotReadable(t *testing.T) {
 }
 
 func TestStartWaitsForAttributes(t *testing.T) {
-	rule := fault.Rule{Op: opAttributes, Nth: 1, Times: 5, Do: fault.Error}
-	bubble(t, setup{maxReceives: 7, faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{maxReceives: 7, faults: []fault.Rule{{Op: opAttributes, Nth: 1, Times: 5, Do: fault.Error}}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
 		j.stopEmptyAfter(2 * time.Minute)

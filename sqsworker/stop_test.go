@@ -191,8 +191,7 @@ func TestStuckHandlersAreReported(t *testing.T) {
 }
 
 func TestReleasesAreRetried(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}}}, func(x *fixture) {
 		var r runs
 		j := x.startPrefetching(r.take(3*time.Second), func(o *Options) { o.Concurrency, o.WaitTime = 1, time.Second })
 		x.send("a", "b")
