@@ -91,8 +91,15 @@ func TestEndOfAnOutageIsLogged(t *testing.T) {
 				return nil
 			}
 			o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-			_ = o.Handler(func(context.Context, *sqsonce.Message) error { time.Sleep(c.takes); return c.err })(t.Context(), message("1"))
+			_ = o.Handler(func(context.Context, *sqsonce.Message) error {
+				time.Sleep(c.takes)
+				if synctest.Wait(); name == "a renewal" && !strings.Contains(log.String(), "store works again") {
+					t.Error("not logged while the handler runs")
+				}
+				return c.err
+			})(t.Context(), message("1"))
 			time.Sleep(10 * time.Minute)
+			synctest.Wait()
 			ends := strings.Count(log.String(), "store works again") + strings.Count(log.String(), "record of an earlier success completed")
 			if began := strings.Count(log.String(), "level=WARN"); began == 0 || ends != 1 {
 				t.Errorf("%d warnings, %d lines of the end, want one:\n%s", began, ends, &log)

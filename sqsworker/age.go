@@ -32,7 +32,6 @@ func (l *loop) absent(err error, start time.Time) bool {
 	case !isMissing(err):
 	case l.reads.absent.IsZero():
 		l.reads.absent = l.now()
-		l.readAgainIn(absentFor)
 	default:
 		return elapsed(l.now(), l.reads.absent) >= absentFor
 	}

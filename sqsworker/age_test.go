@@ -211,21 +211,6 @@ func TestReadsWithoutReceives(t *testing.T) {
 	}
 }
 
-// Also in an outage, without receives, the answer to a release that the queue does not exist has the queue read soon.
-func TestQueueDeletedInAnOutage(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-		x.sendMany(3)
-		j := x.start(func(context.Context, *sqsonce.Message) error { return sqsonce.UnavailableUntil(errRefused, refused) })
-		time.Sleep(handOver - time.Second)
-		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}))(x)
-		began := time.Now()
-		if err := j.wait(); !isMissing(err) || time.Since(began) > 20*time.Second {
-			t.Errorf("Run: got %v after %s, want that the queue does not exist", err, time.Since(began))
-		}
-	})
-}
-
 // The receive count of a message that SQS has moved from another queue counts the receives there: it says nothing about the last one here,
 // and no group overtakes its head.
 func TestRetryQueue(t *testing.T) {
