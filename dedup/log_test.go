@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 )
 
@@ -73,13 +74,15 @@ func TestEndOfAnOutageIsLogged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		from, to, takes time.Duration
+		completed       bool // by an inbox's transaction
 		err             error
 	}{
-		"a renewal":                    {9 * time.Second, 25 * time.Second, time.Minute, nil},
-		"a complete":                   {55 * time.Second, 70 * time.Second, time.Minute, nil},
-		"the first complete":           {9 * time.Second, 12 * time.Second, 12 * time.Second, nil},
-		"a release":                    {9 * time.Second, 12 * time.Second, 12 * time.Second, errStore},
-		"a complete in the background": {9 * time.Second, 2 * time.Minute, 12 * time.Second, nil},
+		"a renewal":                    {9 * time.Second, 25 * time.Second, time.Minute, false, nil},
+		"a complete":                   {55 * time.Second, 70 * time.Second, time.Minute, false, nil},
+		"the first complete":           {9 * time.Second, 12 * time.Second, 12 * time.Second, false, nil},
+		"a commit":                     {9 * time.Second, 12 * time.Second, 12 * time.Second, true, nil},
+		"a release":                    {9 * time.Second, 12 * time.Second, 12 * time.Second, false, errStore},
+		"a complete in the background": {9 * time.Second, 2 * time.Minute, 12 * time.Second, false, nil},
 	} {
 		must.Run(t, name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -91,13 +94,13 @@ func TestEndOfAnOutageIsLogged(t *testing.T) {
 				return nil
 			}
 			o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-			_ = o.Handler(func(context.Context, *sqsonce.Message) error {
+			_ = inboxkit.Guard(o, t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) {
 				time.Sleep(c.takes)
 				if synctest.Wait(); name == "a renewal" && !strings.Contains(log.String(), "store works again") {
 					t.Error("not logged while the handler runs")
 				}
-				return c.err
-			})(t.Context(), message("1"))
+				return c.completed, c.err
+			})
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
 			ends := strings.Count(log.String(), "store works again") + strings.Count(log.String(), "record of an earlier success completed")

@@ -20,9 +20,7 @@ const opDelete = "DeleteMessageBatch"
 // TestDeleteOutlivesTheStop: cancelling the worker's context does not cancel a delete under way, and one that lingers is sent.
 func TestDeleteOutlivesTheStop(t *testing.T) {
 	bubble(t, setup{faults: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}}}, func(x *fixture) {
-		for i := range 5 {
-			x.send(fmt.Sprint(i))
-		}
+		x.sendMany(5)
 		x.send("later")
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
 			if m.Body == "later" {

@@ -16,9 +16,7 @@ const opReceive = "ReceiveMessage"
 
 func TestIdleIsOnePollPerWait(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
-		for i := range 200 {
-			x.send(fmt.Sprint(i))
-		}
+		x.sendMany(200)
 		j := x.start(ok, func(o *Options) { o.Concurrency = 50 })
 		time.Sleep(2*time.Minute + 7*time.Second) // the receivers that joined are gone
 		before := x.calls(opReceive)
@@ -36,9 +34,7 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 func TestInFlightIsTheLimit(t *testing.T) {
 	for _, limit := range []int{1, 3, 12, 25} {
 		run(t, fmt.Sprint(limit), setup{}, func(x *fixture) {
-			for i := range 60 {
-				x.send(fmt.Sprint(i))
-			}
+			x.sendMany(60)
 			most := 0 // in flight when a receive is sent, what it asks for included; there is one at a time
 			c := &countedClient{Client: receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
 				most = max(most, int(in.MaxNumberOfMessages)+x.inFlight())

@@ -2,7 +2,6 @@ package sqsworker
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -121,9 +120,7 @@ func TestNoStartWithoutAnARN(t *testing.T) {
 func TestRequestsPerMessage(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		const n = 1000
-		for i := range n {
-			x.send(fmt.Sprint(i))
-		}
+		x.sendMany(n)
 		before := len(x.srv.Calls())
 		j := x.start(func(context.Context, *sqsonce.Message) error {
 			time.Sleep(20 * time.Millisecond)

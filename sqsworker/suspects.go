@@ -149,12 +149,6 @@ func (l *loop) mayStartSuspect() bool {
 // waitsForSuspects says that a message does not run now, since suspects do or wait for what runs. For what is unavailable they would wait
 // for ever: it is tried again and again.
 func (l *loop) waitsForSuspects(d *delivery) bool {
-	switch l.suspects.state {
-	case suspectsWait:
-		return d.unavailable > 0
-	case suspectsStarted:
-		return d != l.suspects.current
-	case noSuspects:
-	}
-	return false
+	s := &l.suspects
+	return s.state == suspectsWait && d.unavailable > 0 || s.state == suspectsStarted && d != s.current
 }

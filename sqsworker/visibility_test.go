@@ -17,9 +17,7 @@ const opChange = "ChangeMessageVisibilityBatch"
 
 func TestExtensionsAreBatched(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
-		for i := range 10 {
-			x.send(fmt.Sprint(i))
-		}
+		x.sendMany(10)
 		var r runs
 		j := x.start(r.take(100 * time.Second))
 		time.Sleep(3 * time.Minute)
