@@ -192,6 +192,14 @@ func (l *loop) wake() {
 	}
 }
 
+// gotThrough has more of what is aside tried: a message that was unavailable is not any more.
+func (l *loop) gotThrough() {
+	l.again.slots = min(l.again.slots+1, l.opts.Concurrency)
+	if l.needs.state != needsDown && elapsed(l.now(), l.needs.woken) >= wakeEvery {
+		l.wake()
+	}
+}
+
 // again are the messages that were unavailable and are run once more. They get a quarter of the slots, so that long attempts
 // keep slots for the others, and a slot more with each that gets through.
 type again struct {

@@ -212,11 +212,7 @@ func TestClientThatPanics(t *testing.T) {
 				j := x.startWith(c, rejectBad, func(o *Options) { o.VisibilityTimeout = 30 * time.Second })
 				time.Sleep(10 * time.Minute)
 				x.send("d:d")
-				time.Sleep(20 * time.Minute)
-				if err := j.stop(); err != nil {
-					x.Errorf("Run: got %v", err)
-				}
-				x.wantEmpty()
+				j.stopEmptyAfter(20 * time.Minute)
 				if len(x.dead()) != 1 {
 					x.Errorf("%d dead-lettered, want one", len(x.dead()))
 				}

@@ -176,9 +176,7 @@ func TestReasons(t *testing.T) {
 		j.cancel()
 		time.Sleep(time.Millisecond)
 		j.wantReason("/ready", "does not run")
-		if err := j.wait(); err != nil {
-			t.Error(err)
-		}
+		j.stopClean()
 		j.wantReason("/live", "has ended")
 	})
 }

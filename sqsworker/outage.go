@@ -297,9 +297,6 @@ func (l *loop) available(d *delivery, ran bool) {
 		return
 	}
 	l.refute()
-	if wasAside {
-		l.again.slots = min(l.again.slots+1, l.opts.Concurrency)
-	}
 	n.proven, n.last, n.took = true, l.now(), 0
 	switch began := d.began; n.state {
 	case needsDown:
@@ -318,8 +315,8 @@ func (l *loop) available(d *delivery, ran bool) {
 	case needsProven:
 	}
 	n.claims = 0
-	if wasAside && elapsed(l.now(), n.woken) >= wakeEvery {
-		l.wake()
+	if wasAside {
+		l.gotThrough()
 	}
 }
 
@@ -348,6 +345,10 @@ func (l *loop) proveBy(d *delivery) {
 			l.refute()
 			n.claims, n.last = 0, l.now()
 		}
-		l.forgetUnavailable(d)
+		if d.unavailable > 0 {
+			l.forgetUnavailable(d)
+			l.endAgain(d) // its run may take hours
+			l.gotThrough()
+		}
 	})
 }

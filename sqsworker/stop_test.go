@@ -38,9 +38,7 @@ func TestStopWaitsForThePoll(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(time.Second)
 			x.send("a")
-			if err := j.wait(); err != nil {
-				t.Errorf("Run: %v", err)
-			}
+			j.stopClean()
 			if got := j.Stats(); got.Received != received || got.Released != received || got.Abandoned != 0 {
 				t.Errorf("stats: %+v, want %d received and released", got, received)
 			}
@@ -68,9 +66,7 @@ func TestStopReleasesWhatWasNotStarted(t *testing.T) {
 		if n := x.inFlight(); n != 2 {
 			x.Errorf("%d in flight right after the stop began, want the two running", n)
 		}
-		if err := j.wait(); err != nil {
-			x.Errorf("Run: %v", err)
-		}
+		j.stopClean()
 		// The poll under way may receive what was given back, and give it back once more.
 		if s := j.Stats(); s.Released < 8 || s.Drained != 2 || s.Done != 2+paceMin {
 			x.Errorf("stats: %+v", s)
@@ -220,9 +216,7 @@ func TestHeartbeatGoesOnInTheStop(t *testing.T) {
 		j.cancel()
 		time.Sleep(2 * time.Second)
 		other := x.start(r.take(45 * time.Second))
-		if err := j.wait(); err != nil {
-			x.Errorf("Run: %v", err)
-		}
+		j.stopClean()
 		time.Sleep(time.Minute)
 		other.stopClean()
 		x.wantEmpty()

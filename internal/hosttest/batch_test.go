@@ -281,8 +281,6 @@ func (c *batchCase) start(w *fixture, host string, p *process, h sqsonce.Handler
 	}
 	return func() {
 		cancel()
-		if err := <-stopped; err != nil {
-			w.Errorf("%s: %v", host, err)
-		}
+		must.Do(w, <-stopped)
 	}
 }

@@ -76,9 +76,7 @@ func decideInWorker(t *testing.T, err error, want values.Outcome) values.Outcome
 	slices.Sort(counted)
 	got.Counted = strings.Join(counted, " ")
 	stop()
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-stopped)
 	p.kill()
 	w.admin.kill()
 	return got

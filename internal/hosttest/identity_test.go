@@ -37,9 +37,7 @@ func (w *fixture) runWorker(c *sqs.Client, url string, once *dedup.Once, h sqson
 	go func() { stopped <- k.Run(ctx) }()
 	return func() {
 		cancel()
-		if err := <-stopped; err != nil {
-			w.Errorf("Run: %v", err)
-		}
+		must.Do(w, <-stopped)
 	}
 }
 

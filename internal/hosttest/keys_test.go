@@ -172,9 +172,7 @@ func (w *fixture) start(host string, h sqsonce.Handler, hooks ...sqsonce.Hooks) 
 	}
 	return func() {
 		cancel()
-		if err := <-stopped; err != nil {
-			w.Errorf("%s: %v", host, err)
-		}
+		must.Do(w, <-stopped)
 		p.kill()
 	}
 }

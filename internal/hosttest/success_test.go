@@ -116,9 +116,7 @@ func (c successCase) play(t *testing.T, fifo bool) {
 	time.Sleep(20 * time.Minute)
 	cancel()
 	for range workers {
-		if err := <-stopped; err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		must.Do(t, <-stopped)
 	}
 	w.admin.kill()
 	for i := range events {
