@@ -43,6 +43,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	if retryable(err) {
 		// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
 		o.o.Logger.Log(ctx, o.outageLevel(), "dedup: handler succeeded, record not completed: the store is asked again", about(ctx, s.lease.Key, "error", err)...)
+		rl.failing.Store(true)
 		o.unrecorded.keep(s) // a copy of the event in this process completes it too, where the lease is over
 		s, err = o.completeAgain(ctx, rl, s, err)
 		if !retryable(err) {
@@ -52,6 +53,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 
 	switch {
 	case err == nil:
+		rl.logAnswer(ctx)
 		o.cache.add(rl.task.key, r.Validation)
 		return nil
 	case errors.Is(err, sqsonce.ErrLeaseLost):

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -62,6 +63,7 @@ type recordLease struct {
 	base, ctx context.Context         // the renewals', and the handler's
 	cancel    context.CancelCauseFunc // of what needs the lease: the handler, or the retries of the complete
 	cancelled sync.Once               // the handler, because of the lease; not under mu
+	failing   atomic.Bool             // a line says so of a renewal or the complete
 
 	timer   *time.Timer // tick
 	due     time.Time   // of the next renewal

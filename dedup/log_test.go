@@ -13,6 +13,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // What is logged without a logger of the test's own is not printed.
@@ -106,4 +108,46 @@ func TestOutageIsOneLine(t *testing.T) {
 			t.Errorf("got, in two minutes:\n%s", &log)
 		}
 	})
+}
+
+// TestEndOfAnOutageIsLogged: lines that say that the store fails are followed by one when it works again, whichever call finds it out.
+func TestEndOfAnOutageIsLogged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from, to, takes time.Duration
+		completed       bool // by an inbox's transaction
+		err             error
+	}{
+		"a renewal":                    {9 * time.Second, 25 * time.Second, time.Minute, false, nil},
+		"a complete":                   {55 * time.Second, 70 * time.Second, time.Minute, false, nil},
+		"the first complete":           {9 * time.Second, 12 * time.Second, 12 * time.Second, false, nil},
+		"a commit":                     {9 * time.Second, 12 * time.Second, 12 * time.Second, true, nil},
+		"a release":                    {9 * time.Second, 12 * time.Second, 12 * time.Second, false, errStore},
+		"a complete in the background": {9 * time.Second, 2 * time.Minute, 12 * time.Second, false, nil},
+	} {
+		must.Run(t, name, func(t *testing.T) {
+			var log bytes.Buffer
+			f, start := newFaults(), time.Now()
+			f.before = func(_ context.Context, op string, _ int) error {
+				if at := time.Since(start); op != "acquire" && at >= c.from && at < c.to {
+					return errStore
+				}
+				return nil
+			}
+			o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			_ = inboxkit.Guard(o, t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) {
+				time.Sleep(c.takes)
+				if synctest.Wait(); name == "a renewal" && !strings.Contains(log.String(), "store works again") {
+					t.Error("not logged while the handler runs")
+				}
+				return c.completed, c.err
+			})
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			ends := strings.Count(log.String(), "store works again") + strings.Count(log.String(), "record of an earlier success completed")
+			if began := strings.Count(log.String(), "level=WARN"); began == 0 || ends != 1 {
+				t.Errorf("%d warnings, %d lines of the end, want one:\n%s", began, ends, &log)
+			}
+		})
+	}
 }

@@ -66,6 +66,9 @@ func (o *Once) release(ctx context.Context, rl *recordLease, cause error) error 
 	retry, cancel := context.WithTimeout(hosts, rl.left())
 	defer cancel()
 	err := o.releaseAgain(retry, l, cause)
+	if err == nil {
+		rl.logAnswer(ctx)
+	}
 	o.logRelease(ctx, l, err)
 	return err
 }

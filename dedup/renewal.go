@@ -61,13 +61,22 @@ func (rl *recordLease) renew(ctx context.Context) error {
 	switch {
 	case err == nil:
 		rl.setUntil(l.Until)
+		rl.logAnswer(ctx)
 	case errors.Is(err, sqsonce.ErrLeaseLost):
 		rl.renewalRefused(err)
 	case ctx.Err() == nil: // else the handler has returned, and the renewal was abandoned
 		rl.once.counts.storeErrors.Add(1)
+		rl.failing.Store(true)
 		rl.once.o.Logger.Log(ctx, rl.once.outageLevel(), "dedup: renewal failed", about(ctx, rl.task.key, "error", err)...)
 	}
 	return err
+}
+
+// logAnswer has a line end those that said that the store fails.
+func (rl *recordLease) logAnswer(ctx context.Context) {
+	if rl.failing.Swap(false) {
+		rl.once.o.Logger.InfoContext(ctx, "dedup: the store works again", "key", rl.task.key)
+	}
 }
 
 // startHandler begins to renew the lease, at a third of its length, and cancels the handler when the lease has expired. The

@@ -92,6 +92,7 @@ func (o *Once) finish(ctx context.Context, rl *recordLease, e ending) error {
 	}
 	switch {
 	case e.completed:
+		rl.logAnswer(ctx)
 		o.cache.add(rl.task.key, l.Validation)
 		return e.err
 	case e.err == nil:

@@ -18,12 +18,9 @@ import (
 func TestLoneSuspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		once, err := dedup.New(store, "test", func(o *dedup.Options) {
+		once := must.Get(dedup.New(store, "test", func(o *dedup.Options) {
 			o.Key = func(*sqsonce.Message) (string, error) { return "event", nil }
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		ran := false
 		h := once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })
 		crash := func(owner string) {

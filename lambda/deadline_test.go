@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -231,9 +229,7 @@ func TestRetentionEnds(t *testing.T) {
 		for age, want := range map[time.Duration]time.Duration{30 * time.Minute: tt.first, 54 * time.Minute: tt.second} {
 			t.Run(fmt.Sprintf("%s/%s", name, age), func(t *testing.T) {
 				withQueue(t, tt.fifo, tt.faults, func(x *fixture) {
-					must.Get(x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
-						QueueUrl: &x.url, Attributes: map[string]string{"MessageRetentionPeriod": "3600"},
-					}))(t)
+					x.set(x.url, "MessageRetentionPeriod", "3600")
 					x.send("a1")
 					time.Sleep(age)
 					ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -125,10 +125,7 @@ func (x *fixture) failed(f function, timeout time.Duration, e events.SQSEvent) s
 	x.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	r, err := f(ctx, e)
-	if err != nil {
-		x.Fatalf("invoke: %v", err)
-	}
+	r := must.Get(f(ctx, e))(x)
 	if ctx.Err() != nil {
 		x.Error("returned after the deadline")
 	}

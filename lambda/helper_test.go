@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const (
@@ -61,10 +62,7 @@ func numbered(n int) []string {
 
 func wrap(t testing.TB, h sqsonce.Handler, optFns ...func(*Options)) function {
 	t.Helper()
-	f, err := Wrap(h, optFns...)
-	if err != nil {
-		t.Fatalf("Wrap: %v", err)
-	}
+	f := must.Get(Wrap(h, optFns...))(t)
 	return f
 }
 
@@ -80,10 +78,7 @@ func failures(r events.SQSEventResponse) string {
 // invoke calls f, wants no error and returns the failed IDs.
 func invoke(t testing.TB, f function, ctx context.Context, e events.SQSEvent) string {
 	t.Helper()
-	r, err := f(ctx, e)
-	if err != nil {
-		t.Fatalf("invoke: %v", err)
-	}
+	r := must.Get(f(ctx, e))(t)
 	if r.BatchItemFailures == nil {
 		t.Error("BatchItemFailures is nil, which is null in JSON")
 	}

@@ -3,15 +3,18 @@ package lambda
 import (
 	"context"
 	"fmt"
+	"maps"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -44,7 +47,7 @@ func TestPoisonedGroups(t *testing.T) {
 		bad  handlers
 		dead string
 		two  string   // the same with two receives, where it differs
-		runs []string // of the bad ones, with 2, 3 and 5 receives
+		runs []string // of the bad ones, with 2, 3 and 5 receives, and without a redrive policy
 	}{
 		{"error", handlers{"a0": fails(errTest)}, "a0: it failed", "", []string{"a0:2", "a0:2", "a0:4"}},
 		{"panic", handlers{"a0": panics("boom")}, "a0: sqsonce: handler panicked: boom", "", []string{"a0:2", "a0:2", "a0:4"}},
@@ -57,41 +60,64 @@ func TestPoisonedGroups(t *testing.T) {
 			[]string{"a0:2 a1:1", "a0:2 a1:2", "a0:4 a1:2"}},
 		{"the margin, in the middle and at the end", handlers{"a2": waits, "a9": waits}, "a2: " + deadline + ", a9: " + deadline,
 			"a2: " + canceled + ", a9: " + deadline, []string{"a2:2 a9:1", "a2:2 a9:1", "a2:4 a9:1"}},
-		{"slow", handlers{"a0": share(60)}, "", "", []string{"a0:1", "a0:1", "a0:1"}},
+		{"slow", handlers{"a0": share(60)}, "", "", []string{"a0:1", "a0:1", "a0:1", "a0:1"}},
 	} {
-		for i, receives := range []int{2, 3, 5} {
-			runWithQueue(t, fmt.Sprintf("%s/%d receives", tt.name, receives), true, nil, func(x *fixture) {
-				x.redrive(receives)
-				want := map[string]int{}
-				for _, r := range strings.Fields(tt.runs[i]) {
-					want[r[:2]] = int(r[3] - '0')
+		for i, receives := range []int{2, 3, 5, 0}[:len(tt.runs)] {
+			for _, how := range []string{"one process", "new processes", "refused"} {
+				var faults []fault.Rule
+				if how == "refused" {
+					faults = []fault.Rule{{Op: opSend, Nth: 11, Times: 1000, Do: fault.Error, Code: "AccessDenied"}}
 				}
-				for n := range 10 {
-					body := fmt.Sprintf("a%d", n)
-					x.send(body)
-					if tt.bad[body] == nil {
-						want[body] = 1
+				runWithQueue(t, fmt.Sprintf("%s/%d receives/%s", tt.name, receives, how), true, faults, func(x *fixture) {
+					if receives > 0 {
+						x.redrive(receives)
 					}
-				}
-				ran := map[string]int{}
-				x.mapping(x.wrap(bodies(ran, byBody(tt.bad))), 2*time.Hour)
-				dead := tt.dead
-				if tt.two != "" && receives == 2 {
-					dead = tt.two
-				}
-				if got := x.dead(); got != dead {
-					x.Errorf("in the dead-letter queue: %q, want %q", got, dead)
-				}
-				if fmt.Sprint(ran) != fmt.Sprint(want) {
-					x.Errorf("runs: %v, want %v", ran, want)
-				}
-				if left := x.srv.Messages(x.url); len(left) > 0 {
-					x.Errorf("%d messages in the queue", len(left))
-				}
-			})
+					want := map[string]int{}
+					for _, r := range strings.Fields(tt.runs[i]) {
+						want[r[:2]] = int(r[3] - '0')
+					}
+					for n := range 10 {
+						body := fmt.Sprintf("a%d", n)
+						x.send(body)
+						if tt.bad[body] == nil {
+							want[body] = 1
+						}
+					}
+					ran := map[string]int{}
+					h := bodies(ran, byBody(tt.bad))
+					f := x.wrap(h)
+					if how == "new processes" {
+						f = func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+							return x.wrap(h)(ctx, e)
+						}
+					}
+					x.mapping(f, 2*time.Hour)
+					dead := tt.dead
+					if tt.two != "" && receives == 2 {
+						dead = tt.two
+					}
+					if how == "refused" { // SQS moves them, after their last receive
+						dead = reasons.ReplaceAllString(dead, ": $1")
+						maps.DeleteFunc(ran, func(body string, _ int) bool { return tt.bad[body] != nil })
+						maps.DeleteFunc(want, func(body string, _ int) bool { return tt.bad[body] != nil })
+					}
+					if got := x.dead(); got != dead {
+						x.Errorf("in the dead-letter queue: %q, want %q", got, dead)
+					}
+					if fmt.Sprint(ran) != fmt.Sprint(want) {
+						x.Errorf("runs: %v, want %v", ran, want)
+					}
+					if left := x.srv.Messages(x.url); len(left) > 0 {
+						x.Errorf("%d messages in the queue", len(left))
+					}
+				})
+			}
 		}
 	}
 }
+
+// reasons are those of the texts of dead, up to the next message.
+var reasons = regexp.MustCompile(`: .*?(, a\d|$)`)
 
 // hangingStore does not answer acquires up to a receive count before their context has ended.
 type hangingStore struct {

@@ -88,8 +88,10 @@ type queueRead struct {
 
 func (l *loop) queueRead(e queueRead) {
 	l.reads.underWay = false
-	// An answer to a read refutes none to a receive, which goes on to fail. While the worker is paused there are no receives.
-	if (e.err != nil || l.control.paused.Load()) && l.absent(e.err, l.reads.began) {
+	// An answer to a read refutes none to a receive, which goes on to fail. A worker that is paused or full, or whose store is down,
+	// does not receive.
+	idle := l.polling.active == 0 && l.toReceive() == 0
+	if (e.err != nil || idle) && l.absent(e.err, l.reads.began) {
 		l.stopBecause(e.err)
 		return
 	}

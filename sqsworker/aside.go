@@ -42,7 +42,8 @@ func (l *loop) unavailable(d *delivery, r result) {
 	}
 	l.needs.err = r.err
 	l.countTrouble()
-	l.needs.took = max(l.needs.took, elapsed(l.now(), d.began))
+	took := elapsed(l.now(), d.began)
+	l.needs.took, d.took = max(l.needs.took, took), max(d.took, took)
 	l.again.slots = max(1, l.opts.Concurrency/4)
 	q, asks := question.Of(r.err)
 	switch {
@@ -188,6 +189,14 @@ func (l *loop) wake() {
 		if l.isAside(d) {
 			l.tryAgain(d)
 		}
+	}
+}
+
+// gotThrough has more of what is aside tried: a message that was unavailable is not any more.
+func (l *loop) gotThrough() {
+	l.again.slots = min(l.again.slots+1, l.opts.Concurrency)
+	if l.needs.state != needsDown && elapsed(l.now(), l.needs.woken) >= wakeEvery {
+		l.wake()
 	}
 }
 

@@ -233,8 +233,6 @@ func TestEndOfAnOutage(t *testing.T) {
 		if s := j.Stats(); s.Received != 2 || s.Running != 2 {
 			t.Errorf("%d received, %d running; want the two that were held", s.Received, s.Running)
 		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 	})
 }

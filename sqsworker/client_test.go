@@ -46,9 +46,7 @@ func TestDeletesAtOnce(t *testing.T) {
 				synctest.Wait()
 			}
 			close(done)
-			time.Sleep(time.Minute)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(time.Minute)
 			if tc.stop {
 				if calls.deletes.most < messages/host.MaxBatch {
 					t.Errorf("%d deletes at once in a stop, want all", calls.deletes.most)
@@ -124,9 +122,7 @@ func TestTimeoutThatFails(t *testing.T) {
 		if s := j.Stats(); s.Failed != 1 || s.Running != 1 || r.count("bad") != 0 || !x.log.has("client_test.go") {
 			t.Errorf("runs %v, %+v, want the bad one failed with its stack, and the other one running", r.list(), s)
 		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		if r.count("bad") != 1 || r.count("good") != 1 {
 			t.Errorf("runs: %v, want each once", r.list())
 		}
@@ -210,28 +206,22 @@ func TestClientThatPanics(t *testing.T) {
 		"a typed error": func() error { var e *fs.PathError; return e },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, fifo := range []bool{false, true} {
-				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
-					c := &brokenClient{Client: x.c, fail: fail, calls: map[string]int{}}
-					x.send("a:a", "bad", "c:c")
-					j := x.startWith(c, rejectBad, func(o *Options) { o.VisibilityTimeout = 30 * time.Second })
-					time.Sleep(10 * time.Minute)
-					x.send("d:d")
-					time.Sleep(20 * time.Minute)
-					if err := j.stop(); err != nil {
-						t.Errorf("Run: got %v", err)
+			bothKinds(t, setup{maxReceives: 100}, func(x *fixture) {
+				c := &brokenClient{Client: x.c, fail: fail, calls: map[string]int{}}
+				x.send("a:a", "bad", "c:c")
+				j := x.startWith(c, rejectBad, func(o *Options) { o.VisibilityTimeout = 30 * time.Second })
+				time.Sleep(10 * time.Minute)
+				x.send("d:d")
+				j.stopEmptyAfter(20 * time.Minute)
+				if len(x.dead()) != 1 {
+					x.Errorf("%d dead-lettered, want one", len(x.dead()))
+				}
+				for _, op := range []string{"receive", "delete", "send", "attributes", "url"} {
+					if c.calls[op] == 0 {
+						x.Errorf("no %s", op)
 					}
-					x.wantEmpty()
-					if len(x.dead()) != 1 {
-						t.Errorf("%d dead-lettered, want one", len(x.dead()))
-					}
-					for _, op := range []string{"receive", "delete", "send", "attributes", "url"} {
-						if c.calls[op] == 0 {
-							t.Errorf("no %s", op)
-						}
-					}
-				})
-			}
+				}
+			})
 		})
 	}
 }

@@ -259,9 +259,7 @@ func TestDatesCostNothing(t *testing.T) {
 					time.Sleep(time.Duration(rand.Int64N(int64(30 * time.Second))))
 					x.send(fmt.Sprint(i))
 				}
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(time.Minute)
 				most := int64(0)
 				if visibility == 5*time.Second {
 					most = messages / 4 // half of it is little more than the Dates' resolution

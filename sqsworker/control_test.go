@@ -90,8 +90,7 @@ func TestPauseBeforeRun(t *testing.T) {
 // repetition were a long poll, it would receive what comes later.
 func TestPauseRepeatsAnAttempt(t *testing.T) {
 	for name, received := range map[string]int64{"hidden": 2, "later": 0} {
-		rule := fault.Rule{Op: opReceive, Nth: 1, Do: fault.LoseReply}
-		run(t, name, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+		run(t, name, setup{fifo: true, faults: []fault.Rule{{Op: opReceive, Nth: 1, Do: fault.LoseReply}}}, func(x *fixture) {
 			if name == "hidden" {
 				x.send("g:0", "g:1")
 			}
@@ -188,9 +187,7 @@ func TestSetConcurrency(t *testing.T) {
 			if tc.to < tc.from {
 				wantRunning("later", tc.to)
 			}
-			time.Sleep(2 * time.Hour)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(2 * time.Hour)
 		})
 	}
 }
@@ -198,8 +195,7 @@ func TestSetConcurrency(t *testing.T) {
 // TestReceiversFollowConcurrency: with one slot there are at most two receives at once.
 func TestReceiversFollowConcurrency(t *testing.T) {
 	for _, receivers := range []int{0, 2} {
-		rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 100 * time.Millisecond}
-		bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		bubble(t, setup{faults: []fault.Rule{{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 100 * time.Millisecond}}}, func(x *fixture) {
 			x.sendMany(1000)
 			c := &countedClient{Client: x.c}
 			j := x.newJob(c, ok, func(o *Options) { o.Concurrency, o.MaxReceivers = 1, receivers })
@@ -216,8 +212,7 @@ func TestReceiversFollowConcurrency(t *testing.T) {
 
 // TestDeletesFollowConcurrency: with sixteen at once, they would take 4 s.
 func TestDeletesFollowConcurrency(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}}}, func(x *fixture) {
 		x.sendMany(500)
 		j := x.start(ok, func(o *Options) { o.Concurrency = 1 })
 		must.Do(t, j.SetConcurrency(500))

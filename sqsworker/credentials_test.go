@@ -94,9 +94,7 @@ func TestFailedCredentialsDecideNothing(t *testing.T) {
 					time.Sleep(outage)
 					p.set(0)
 				}
-				time.Sleep(10 * time.Minute)
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(10 * time.Minute)
 				if n := len(x.dead()); n > 0 || len(r.twice) > 0 || !x.log.has("max_receive_count=7") {
 					x.Errorf("%d dead-lettered, at once twice %v, runs %v; want all run by the queue's attributes", n, r.twice, r.list())
 				}
@@ -132,7 +130,7 @@ func TestNoRequestSent(t *testing.T) {
 				began := time.Now()
 				j := x.startWith(sqs.New(x.c.Options(), opt), ok)
 				err := j.wait()
-				patience, cure := attributesPatience, "check the credentials (the SDK tries the environment"
+				patience, cure := 30*time.Second, "check the credentials (the SDK tries the environment"
 				if name == "no Region" { // which a wait gives nobody
 					patience, cure = 0, "AWS_REGION"
 				}
@@ -185,9 +183,7 @@ func TestPageOfAProxy(t *testing.T) {
 			j := x.startWith(c, r.take(10*time.Second))
 			time.Sleep(85 * time.Second) // it runs
 			block(2 * time.Minute)
-			time.Sleep(10 * time.Minute)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(10 * time.Minute)
 			if n := len(x.dead()); n > 0 || r.count("a") != 1 || !x.log.has("max_receive_count=3") {
 				x.Errorf("%d dead-lettered, %d runs; want one run by the queue's attributes", n, r.count("a"))
 			}

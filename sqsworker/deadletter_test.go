@@ -34,9 +34,7 @@ func TestRejectGoesToTheDLQ(t *testing.T) {
 		j := x.start(withKey(rejectBad), func(o *Options) {
 			o.ErrorText = func(err error) string { return fmt.Sprint("private: ", errors.Is(err, errTest)) }
 		})
-		time.Sleep(5 * time.Second)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(5 * time.Second)
 		dead := x.dead()
 		if len(dead) != 1 || dead[0].Body != "g:bad" {
 			x.Fatalf("dead-letter queue: %+v, want the bad one", dead)
@@ -84,9 +82,7 @@ func TestRejectToTheQueueGiven(t *testing.T) {
 		other := x.create("elsewhere", nil)
 		x.send("bad")
 		j := x.start(rejectBad, func(o *Options) { o.DeadLetterQueue = other })
-		time.Sleep(5 * time.Second)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(5 * time.Second)
 		if n := len(x.srv.Messages("elsewhere")); n != 1 {
 			t.Errorf("%d messages in the queue given, want 1", n)
 		}

@@ -19,11 +19,8 @@ const opDelete = "DeleteMessageBatch"
 
 // TestDeleteOutlivesTheStop: cancelling the worker's context does not cancel a delete under way, and one that lingers is sent.
 func TestDeleteOutlivesTheStop(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		for i := range 5 {
-			x.send(fmt.Sprint(i))
-		}
+	bubble(t, setup{faults: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}}}, func(x *fixture) {
+		x.sendMany(5)
 		x.send("later")
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
 			if m.Body == "later" {
@@ -31,9 +28,7 @@ func TestDeleteOutlivesTheStop(t *testing.T) {
 			}
 			return nil
 		}, func(o *Options) { o.DeleteLinger = 100 * time.Millisecond })
-		time.Sleep(500 * time.Millisecond)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(500 * time.Millisecond)
 		if s := j.Stats(); s.Drained != 1 || s.Done != 6 {
 			t.Errorf("stats: %+v", s)
 		}
@@ -42,8 +37,7 @@ func TestDeleteOutlivesTheStop(t *testing.T) {
 
 // TestFinishedWithoutDelete: the handler succeeded and the delete was refused. The next delivery is deleted without a run.
 func TestFinishedWithoutDelete(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}
-	bothKinds(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bothKinds(t, setup{faults: []fault.Rule{{Op: opDelete, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}}}, func(x *fixture) {
 		x.send("g:a", "g:b")
 		var r runs
 		j := x.start(r.take(time.Second))
@@ -51,9 +45,7 @@ func TestFinishedWithoutDelete(t *testing.T) {
 		if got := j.Stats().Undeleted; got == 0 {
 			x.Error("the refused delete is not counted")
 		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		for _, b := range []string{"g:a", "g:b"} {
 			if got := r.count(b); got != 1 {
 				x.Errorf("%s: %d runs, want 1", b, got)
@@ -66,8 +58,7 @@ func TestFinishedWithoutDelete(t *testing.T) {
 }
 
 func TestUndeletedIsReported(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Prob: 1, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Error, Code: "InternalError"}}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
 		time.Sleep(2 * time.Second)
@@ -183,8 +174,7 @@ func TestExtensionsBesideDeletes(t *testing.T) {
 				j := x.start(r.take(14*time.Second), func(o *Options) { o.Concurrency = 50 })
 				time.Sleep(5 * time.Minute)
 				x.srv.Set(fault.Plan{})
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(0)
 				if s := j.Stats(); s.LeasesLost != 0 || s.Undeleted != 0 || len(r.list()) != 50 || s.Extensions == 0 {
 					x.Errorf("%d runs; %+v", len(r.list()), s)
 				}
@@ -221,13 +211,10 @@ func TestFinishedForgetsTheOldest(t *testing.T) {
 
 // A message whose deletes fail again and again is one line.
 func TestFailedDeletesAreLoggedOnce(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opDelete, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		if n := x.log.count("delete failed"); n != 1 {
 			t.Errorf("%d lines, want 1", n)
 		}

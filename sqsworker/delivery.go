@@ -40,9 +40,10 @@ type delivery struct {
 	running  runningDelivery
 
 	// While it is unavailable:
-	unavailable      int       // outcomes in a row; only unavailable and forgetUnavailable change it
-	unavailableSince time.Time // of the first of them
-	refuted          bool      // its claim: others could be handled
+	unavailable      int           // outcomes in a row; only unavailable and forgetUnavailable change it
+	unavailableSince time.Time     // of the first of them
+	took             time.Duration // by the longest of its runs that was unavailable
+	refuted          bool          // its claim: others could be handled
 
 	expiring     bool // it was logged that its retention ends soon
 	suspect      bool // runs apart, or waits for it

@@ -95,9 +95,7 @@ func TestUnknownCodeIsAnAnswer(t *testing.T) {
 	bubble(t, setup{fifo: true, faults: []fault.Rule{{Op: opReceive, Nth: 1, Times: 1, Do: fault.Error, Code: "SomethingNew"}}}, func(x *fixture) {
 		x.send("g:a")
 		j := x.start(ok)
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		if s := j.Stats(); s.Unanswered != 0 {
 			t.Errorf("%d receives unanswered, want none", s.Unanswered)
 		}

@@ -191,8 +191,7 @@ func TestRejectedWhileSendsFail(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				x.srv.Set(fault.Plan{})
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(0)
 
 				var order []string // of the first copies
 				copies := map[string]int{}

@@ -89,9 +89,7 @@ func runOrderPlan(t *testing.T, p orderPlan) string {
 	var done []string
 	failed := map[string]int{}
 	handler := func(ctx context.Context, m *sqsonce.Message) error {
-		select {
-		case <-time.After(time.Second + p.Slow[m.Body]):
-		case <-ctx.Done():
+		if until(ctx, time.Second+p.Slow[m.Body]); ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		mu.Lock()

@@ -33,8 +33,7 @@ func inOrder(t testing.TB, done []string) {
 
 // TestNextStartsAfterTheDelete: if the next message started earlier, a redelivery of the one before could run after it.
 func TestNextStartsAfterTheDelete(t *testing.T) {
-	rule := fault.Rule{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{fifo: true, faults: []fault.Rule{{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}}}, func(x *fixture) {
 		x.send("g:0", "g:1")
 		bad := make(chan int, 2)
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
@@ -76,9 +75,7 @@ func TestFairQueueGroupsStayParallel(t *testing.T) {
 		}
 		var r runs
 		j := x.start(r.take(time.Second))
-		time.Sleep(5 * time.Second)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(5 * time.Second)
 		if r.most != 3 {
 			t.Errorf("%d at once, want 3: a group on a standard queue orders nothing", r.most)
 		}
@@ -99,9 +96,7 @@ func TestHeadIsRetriedInProcess(t *testing.T) {
 			}
 			return nil
 		}, book.option, func(o *Options) { o.MaxAttempts = 3 })
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(2 * time.Minute)
 		want := []string{"g:0", "g:0", "g:0", "g:1", "g:2"}
 		if got := r.list(); !slices.Equal(got, want) {
 			t.Errorf("runs: %v, want %v", got, want)
@@ -128,9 +123,7 @@ func TestFailingGroupIsGivenBackInOrder(t *testing.T) {
 			}
 			return nil
 		}, func(o *Options) { o.MaxAttempts = 1 })
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		var g []string
 		for _, b := range r.list() {
 			if strings.HasPrefix(b, "g") {
@@ -160,9 +153,7 @@ func TestFollowersNeverReachTheDLQUntried(t *testing.T) {
 					}
 					return nil
 				}, func(o *Options) { o.MaxAttempts = tries })
-				time.Sleep(10 * time.Minute)
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(10 * time.Minute)
 				dead := x.dead()
 				if len(dead) != 1 || dead[0].Body != "g:bad" {
 					x.Errorf("dead-letter queue: %+v, want only the bad one", dead)
@@ -199,9 +190,7 @@ func TestLostHandleStopsTheGroup(t *testing.T) {
 		if got := r.list(); len(got) != 1 {
 			t.Errorf("runs: %v, want only the head", got)
 		}
-		time.Sleep(3 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(3 * time.Minute)
 		if want := []string{"g:0", "g:0", "g:1", "g:2"}; !slices.Equal(r.list(), want) || len(r.twice) != 0 {
 			t.Errorf("runs: %v (at once: %v), want %v", r.list(), r.twice, want)
 		}
@@ -248,7 +237,6 @@ func TestStuckHeadRunsAgain(t *testing.T) {
 		if s := j.Stats(); s.Stuck != 0 || s.Running != 0 {
 			t.Errorf("in the end: got %+v, want none stuck", s)
 		}
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(0)
 	})
 }

@@ -100,10 +100,7 @@ func newFixture(t *testing.T, srv *memsqs.Server, s setup) *fixture {
 
 func (x *fixture) create(name string, attrs map[string]string) string {
 	x.Helper()
-	out, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attrs})
-	if err != nil {
-		x.Fatalf("CreateQueue: %v", err)
-	}
+	out := must.Get(x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attrs}))(x)
 	return *out.QueueUrl
 }
 
@@ -116,9 +113,7 @@ func (x *fixture) send(bodies ...string) {
 			group, _, _ := strings.Cut(b, ":")
 			in.MessageGroupId, in.MessageDeduplicationId = &group, &b
 		}
-		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
-			x.Fatalf("SendMessage: %v", err)
-		}
+		must.Get(x.c.SendMessage(x.Context(), in))(x)
 	}
 }
 
@@ -175,10 +170,7 @@ func (x *fixture) startWith(c Client, h sqsonce.Handler, optFns ...func(*Options
 func (x *fixture) newJob(c Client, h sqsonce.Handler, optFns ...func(*Options)) *job {
 	x.Helper()
 	optFns = append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) }}, optFns...)
-	w, err := New(c, x.url, h, optFns...)
-	if err != nil {
-		x.Fatalf("New: %v", err)
-	}
+	w := must.Get(New(c, x.url, h, optFns...))(x)
 	w.warm = !x.slowStart
 	j := &job{Worker: w, x: x, result: make(chan error, 1)}
 	j.ctx, j.cancel = context.WithCancel(context.Background()) // the context of the test is cancelled outside the bubble
@@ -232,6 +224,14 @@ func (j *job) stopClean() {
 	if err := j.stop(); err != nil {
 		j.x.Errorf("Run: got %v, want nil", err)
 	}
+}
+
+// stopEmptyAfter stops the worker after d. The stop is clean, and the queue is empty then.
+func (j *job) stopEmptyAfter(d time.Duration) {
+	j.x.Helper()
+	time.Sleep(d)
+	j.stopClean()
+	j.x.wantEmpty()
 }
 
 // calls counts requests of an operation that the server has answered.
@@ -315,12 +315,8 @@ func (r *runs) count(body string) (n int) {
 func (r *runs) take(d time.Duration) sqsonce.Handler {
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		defer r.begin(m.Body)()
-		select {
-		case <-time.After(d):
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		until(ctx, d)
+		return context.Cause(ctx)
 	}
 }
 
@@ -359,12 +355,9 @@ var errTest = errors.New("it failed")
 // receive is another consumer: it receives what is visible.
 func (x *fixture) receive(visibility time.Duration) []sqstypes.Message {
 	x.Helper()
-	out, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{
+	out := must.Get(x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{
 		QueueUrl: &x.url, MaxNumberOfMessages: 10, VisibilityTimeout: int32(visibility / time.Second),
-	})
-	if err != nil {
-		x.Fatalf("ReceiveMessage: %v", err)
-	}
+	}))(x)
 	return out.Messages
 }
 

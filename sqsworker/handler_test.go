@@ -118,9 +118,7 @@ func TestInProgressIsNoFailure(t *testing.T) {
 		x.send("a")
 		var r runs
 		j := x.start(elsewhere(&r, time.Now().Add(100*time.Second)))
-		time.Sleep(104 * time.Second)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(104 * time.Second)
 		if s := j.Stats(); len(r.list()) != 2 || s.Received != 1 || s.Failed != 0 || s.Done != 1 || s.Retried != 1 {
 			t.Errorf("%v; %+v", r.list(), s)
 		}
@@ -139,9 +137,7 @@ func TestInProgressAfterTheLeasesEnd(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(10 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(10 * time.Minute)
 		wait := 500 * time.Millisecond
 		for i := range len(at) - 1 {
 			if got := at[i+1].Sub(at[i]); got < wait || got > wait+100*time.Millisecond {
@@ -169,9 +165,7 @@ func TestInProgressNearTheDLQIsHeld(t *testing.T) {
 		if !fifo && r.count("g:free") != 1 {
 			x.Error("a held message occupies a slot")
 		}
-		time.Sleep(12 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(12 * time.Minute)
 		if n := len(x.dead()); n != 0 {
 			x.Errorf("%d in the dead-letter queue", n)
 		}
@@ -196,9 +190,7 @@ func TestInProgressTakesNoLocalRetry(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(2 * time.Minute)
 		if n != 8 || received != 1 {
 			t.Errorf("%d runs, receive %d; want 8 in one receive", n, received)
 		}
@@ -218,9 +210,7 @@ func TestTwiceInOneAnswer(t *testing.T) {
 			}
 			return out, err
 		}}, r.take(20*time.Second))
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 		if s := j.Stats(); len(r.list()) != 5 || s.LeasesLost != 0 || s.Received != 10 {
 			t.Errorf("%v; %+v", r.list(), s)
 		}
@@ -242,9 +232,7 @@ func TestOrphanIsWaitedFor(t *testing.T) {
 				}
 				return nil
 			})
-			time.Sleep(3 * time.Minute)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(3 * time.Minute)
 			want := 2
 			if result == nil {
 				want = 1 // done: the second delivery is deleted

@@ -112,11 +112,8 @@ func TestProgress(t *testing.T) {
 		n := 0
 		j := x.start(func(ctx context.Context, _ *sqsonce.Message) error {
 			if n++; n == 4 { // the others take a minute
-				select {
-				case <-time.After(time.Hour):
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+				until(ctx, time.Hour)
+				return ctx.Err()
 			}
 			time.Sleep(time.Minute)
 			return nil
@@ -179,9 +176,7 @@ func TestReasons(t *testing.T) {
 		j.cancel()
 		time.Sleep(time.Millisecond)
 		j.wantReason("/ready", "does not run")
-		if err := j.wait(); err != nil {
-			t.Error(err)
-		}
+		j.stopClean()
 		j.wantReason("/live", "has ended")
 	})
 }

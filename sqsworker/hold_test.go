@@ -183,9 +183,7 @@ func TestHeldCopyAtTheStop(t *testing.T) {
 				j.Shutdown()
 			}
 			begun := time.Now()
-			if err := j.stop(); err != nil {
-				x.Errorf("Run: got %v, want nil", err)
-			}
+			j.stopClean()
 			left := append(x.queued(), x.dead()...) // a poll under way may receive again what was cancelled at its last receive
 			if len(left) != tc.left || len(r.list()) != 1 {
 				x.Errorf("%d left, %d runs; want %d, one", len(left), len(r.list()), tc.left)

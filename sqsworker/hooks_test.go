@@ -260,9 +260,7 @@ func TestHooksOfCalls(t *testing.T) {
 			return nil
 		}, book.option, func(o *Options) { o.WaitTime, given = time.Second, o.Hooks })
 		clear(given)
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 
 		for purpose, want := range map[Purpose]struct {
 			operation, url string
@@ -382,9 +380,7 @@ func TestHooksThatPanic(t *testing.T) {
 			}
 			return nil
 		}, panics)
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(2 * time.Minute)
 		if s := j.Stats(); s.Done != 3 || s.Rejected != 1 || s.Received != 4 || s.LeasesLost != 0 || len(r.list()) != 4 {
 			t.Errorf("%+v, runs %v", s, r.list())
 		}
@@ -472,9 +468,7 @@ func TestHookThatBlocks(t *testing.T) {
 			if n := len(x.queued()); n > 10 || !blocked.Load() {
 				x.Errorf("%d of 50 messages are left while a hook blocks (%t), want those of its call at most", n, blocked.Load())
 			}
-			time.Sleep(time.Minute)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(time.Minute)
 		})
 	}
 }

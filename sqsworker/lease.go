@@ -97,6 +97,13 @@ func elapsed(now, since time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // isDue reports whether that much time has passed since last, which is now then. The zero time is long ago.
 func isDue(last *time.Time, now time.Time, every time.Duration) bool {
 	if elapsed(now, *last) < every {

@@ -91,8 +91,7 @@ func TestSuspendEndsTheLease(t *testing.T) {
 
 // TestWallClockSetBack: the monotonic clock goes on, and no lease lasts longer.
 func TestWallClockSetBack(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}}}, func(x *fixture) {
 		x.send("a")
 		m := newMachine()
 		cancelled := make(chan time.Duration, 1)
@@ -109,9 +108,7 @@ func TestWallClockSetBack(t *testing.T) {
 		if took := <-cancelled; took < 28*time.Second || took >= 30*time.Second {
 			t.Errorf("cancelled after %s, want just before the 30 s are over", took)
 		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(time.Minute)
 	})
 }
 

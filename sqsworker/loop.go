@@ -171,6 +171,8 @@ func (l *loop) handle(e event) {
 		l.received(e)
 	case receiveFailed:
 		l.receiveFailed(e)
+	case pollAsked:
+		l.pollAsked(e)
 	case timeoutBegan:
 		l.markStuckAfter(e.d, e.timeout)
 	case handlerReturned:

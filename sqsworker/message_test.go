@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 func TestDecode(t *testing.T) {
@@ -51,15 +52,12 @@ func TestDecode(t *testing.T) {
 func TestSystemAttributesArrive(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		const name = string(sqstypes.MessageSystemAttributeNameForSendsAWSTraceHeader)
-		_, err := x.c.SendMessage(x.Context(), &sqs.SendMessageInput{
+		must.Get(x.c.SendMessage(x.Context(), &sqs.SendMessageInput{
 			QueueUrl: &x.url, MessageBody: aws.String("body"), MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("d"),
 			MessageSystemAttributes: map[string]sqstypes.MessageSystemAttributeValue{
 				name: {DataType: aws.String("String"), StringValue: aws.String("Root=1-5759e988-bd862e3fe1be46a994272793")},
 			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		x.receive(time.Second) // the worker's is the second receive
 		got := make(chan *sqsonce.Message, 1)
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
@@ -118,9 +116,7 @@ func TestDamagedBodyFailsItsMessageOnly(t *testing.T) {
 		j := x.startWith(c, r.take(time.Millisecond), book.option, func(o *Options) {
 			o.Backoff = func(int) time.Duration { return 5 * time.Second }
 		})
-		time.Sleep(20 * time.Second)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(20 * time.Second)
 		if got := book.outcomes(t); len(got) != 3 {
 			t.Errorf("hooks of %v, want those of three handlers that ran", got)
 		}
@@ -137,6 +133,7 @@ func TestDamagedBodyFailsItsMessageOnly(t *testing.T) {
 // hand is never run nor sent to the dead-letter queue in place of the message, and the group stays in order.
 func TestDamagedHeadIsNeitherTriedNorRejected(t *testing.T) {
 	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.setAttribute("MessageRetentionPeriod", "60") // which leaves no time for delays
 		x.send("g:a", "g:b", "g:c")
 		damaged := 0
 		c := x.tapped(func(text []byte) []byte {
@@ -150,9 +147,7 @@ func TestDamagedHeadIsNeitherTriedNorRejected(t *testing.T) {
 		j := x.startWith(c, r.take(time.Millisecond), func(o *Options) {
 			o.MaxAttempts, o.Backoff = 1, func(int) time.Duration { return 5 * time.Second }
 		})
-		time.Sleep(40 * time.Second)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(40 * time.Second)
 		if got := r.list(); !slices.Equal(got, []string{"g:a", "g:b", "g:c"}) || damaged != 2 {
 			t.Errorf("runs %v after %d damaged answers, want each once in order, after 2", got, damaged)
 		}

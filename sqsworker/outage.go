@@ -297,9 +297,6 @@ func (l *loop) available(d *delivery, ran bool) {
 		return
 	}
 	l.refute()
-	if wasAside {
-		l.again.slots = min(l.again.slots+1, l.opts.Concurrency)
-	}
 	n.proven, n.last, n.took = true, l.now(), 0
 	switch began := d.began; n.state {
 	case needsDown:
@@ -318,8 +315,8 @@ func (l *loop) available(d *delivery, ran bool) {
 	case needsProven:
 	}
 	n.claims = 0
-	if wasAside && elapsed(l.now(), n.woken) >= wakeEvery {
-		l.wake()
+	if wasAside {
+		l.gotThrough()
 	}
 }
 
@@ -327,22 +324,31 @@ func (l *loop) available(d *delivery, ran bool) {
 // is there: it may run for hours.
 func (l *loop) proveBy(d *delivery) {
 	n := &l.needs
-	if n.state == needsProven || n.state == needsDown && n.trial.message != d {
+	if d.unavailable == 0 && (n.state == needsProven || n.state == needsDown && n.trial.message != d) {
 		return
 	}
 	state, since, run := n.state, n.since, d.run // a message may run again meanwhile
-	proves := max(provenRun, 2*n.took)
+	proves := max(provenRun, 2*n.took, 2*d.took)
 	l.after(d.began.Add(proves).Sub(l.now()), func() {
+		same := n.state == state && n.since.Equal(since)
 		switch {
-		case n.state != state || !n.since.Equal(since) || d.state != running || d.run != run:
+		case d.state != running || d.run != run:
+			return
 		case 2*n.took > proves:
 			l.proveBy(d)
+			return
+		case !same || state == needsProven || state == needsDown && n.trial.message != d:
 		case state == needsDown:
 			l.disbelieve()
 		default:
 			l.setNeeds(needsProven)
 			l.refute()
 			n.claims, n.last = 0, l.now()
+		}
+		if d.unavailable > 0 {
+			l.forgetUnavailable(d)
+			l.endAgain(d) // its run may take hours
+			l.gotThrough()
 		}
 	})
 }

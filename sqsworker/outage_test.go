@@ -88,9 +88,7 @@ func TestOutage(t *testing.T) {
 					x.Errorf("%d questions in 50 s", asked)
 				}
 				d.set(nil)
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(time.Minute)
 				if n := d.handled(); n != messages || j.notReady.Load() != nil || len(x.dead()) > 0 {
 					x.Errorf("%d of %d done, not ready: %q, %d dead-lettered", n, messages, j.NotReady(), len(x.dead()))
 				}
@@ -252,6 +250,9 @@ func TestOutageOfADay(t *testing.T) {
 			d.set(sqsonce.Unavailable(errRefused))
 			j := x.start(d.handle, func(o *Options) { o.VisibilityTimeout, o.WaitTime = time.Hour, 20*time.Second })
 			time.Sleep(24 * time.Hour)
+			if a := d.asked.Load() / (24 * 60); asks && (a < 6 || a > 8) {
+				x.Errorf("%d questions a minute, want 6 to 8", a)
+			}
 			if n := d.runs.Load(); n < 100 || n > 600 {
 				x.Errorf("asks=%t: %d runs in a day", asks, n)
 			}
@@ -296,26 +297,24 @@ func TestCutOffGivesBack(t *testing.T) {
 func TestStopInAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, asks := range []bool{false, true} {
-		for _, fifo := range []bool{false, true} {
-			bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
-				for i := range 20 {
-					x.send(fmt.Sprintf("g%d:%d", i%4, i))
+		bothKinds(t, setup{maxReceives: 5}, func(x *fixture) {
+			for i := range 20 {
+				x.send(fmt.Sprintf("g%d:%d", i%4, i))
+			}
+			d := dependency{asks: asks}
+			d.set(sqsonce.Unavailable(errRefused))
+			j := x.start(d.handle)
+			time.Sleep(45 * time.Second)
+			j.stopClean()
+			for _, m := range x.queued() {
+				if !m.VisibleAt.Before(time.Now().Add(time.Second)) {
+					x.Errorf("%s is hidden for %s after the stop", m.Body, time.Until(m.VisibleAt))
 				}
-				d := dependency{asks: asks}
-				d.set(sqsonce.Unavailable(errRefused))
-				j := x.start(d.handle)
-				time.Sleep(45 * time.Second)
-				j.stopClean()
-				for _, m := range x.queued() {
-					if !m.VisibleAt.Before(time.Now().Add(time.Second)) {
-						t.Errorf("%s is hidden for %s after the stop", m.Body, time.Until(m.VisibleAt))
-					}
-				}
-				if len(x.queued()) != 20 || len(x.dead()) > 0 {
-					t.Errorf("%d in the queue, %d in the dead-letter queue, want 20 and none", len(x.queued()), len(x.dead()))
-				}
-			})
-		}
+			}
+			if len(x.queued()) != 20 || len(x.dead()) > 0 {
+				x.Errorf("%d in the queue, %d in the dead-letter queue, want 20 and none", len(x.queued()), len(x.dead()))
+			}
+		})
 	}
 }
 
@@ -370,6 +369,53 @@ func TestMayHandOver(t *testing.T) {
 		if got := l.mayHandOver(head); got != c.want {
 			t.Errorf("%s, of a follower: got %t, want %t", name, got, c.want)
 		}
+	}
+}
+
+// An outage that hit some messages has ended when the next run of one goes on, which may be for hours: then the others run too. Each run of
+// one whose dependency is down may take long too.
+func TestLongRunAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	for own, ends := range map[int]bool{10: true, 1: false} {
+		runParallel(t, fmt.Sprint("ends=", ends), setup{maxReceives: 5}, func(x *fixture) {
+			var runs atomic.Int32
+			var first, last atomic.Int64 // start of a long run
+			var once sync.Once
+			began, passes := time.Now(), sqsonce.UnavailableUntil(errRefused, func(context.Context) error { return nil })
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				switch runs.Add(1); {
+				case m.Body == "other":
+					if runs.Add(-1); time.Since(began) > 20*time.Minute {
+						err := error(nil)
+						once.Do(func() { err = passes })
+						return err
+					}
+				case ends && time.Since(began) > 10*time.Minute:
+					last.Store(int64(time.Since(began)))
+					first.CompareAndSwap(0, last.Load())
+					until(ctx, time.Hour)
+				default:
+					if !ends {
+						until(ctx, 20*time.Second)
+					}
+					return passes
+				}
+				return nil
+			}, func(o *Options) { o.Concurrency = 12 })
+			x.sendMany(own)
+			for range 360 {
+				x.send("other")
+				time.Sleep(5 * time.Second)
+			}
+			lines, ended := x.log.count("unavailable: messages are held"), x.log.count("available again")
+			if (lines > 16) == ends || (ended == 2) != ends || ends && j.Stats().Running != 10 || len(x.queued()) != own || !ends && runs.Load() > 15 {
+				x.Errorf("%d lines, %d of the end, %d runs; %+v", lines, ended, runs.Load(), j.Stats())
+			}
+			if spread := time.Duration(last.Load() - first.Load()); spread > time.Minute {
+				x.Errorf("the last run began %s after the first one", spread)
+			}
+			j.stopClean()
+		})
 	}
 }
 

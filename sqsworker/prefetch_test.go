@@ -30,61 +30,57 @@ func untilDone(t testing.TB, n int64, jobs ...*job) time.Duration {
 // TestSlowMessagesAreShared: with slots for all messages in three workers no message waits behind another one, neither
 // when nothing is known of the handlers nor later.
 func TestSlowMessagesAreShared(t *testing.T) {
-	for _, fifo := range []bool{false, true} {
-		run(t, fmt.Sprintf("fifo=%t", fifo), setup{fifo: fifo}, func(x *fixture) {
-			const n = 30
-			send := func(round int) {
-				for i := range n {
-					x.send(fmt.Sprintf("g%d:%d", i, round))
-				}
+	bothKinds(t, setup{}, func(x *fixture) {
+		const n = 30
+		send := func(round int) {
+			for i := range n {
+				x.send(fmt.Sprintf("g%d:%d", i, round))
 			}
-			send(0)
-			var r runs
-			jobs := []*job{x.start(r.take(6 * time.Second)), x.start(r.take(6 * time.Second)), x.start(r.take(6 * time.Second))}
-			for round := range 3 {
-				if round > 0 {
-					send(round)
-				}
-				if took := untilDone(x, int64(n*(round+1)), jobs...); took > 8*time.Second {
-					x.Errorf("round %d: 30 messages of 6 s took three workers %s, want at most 8 s", round, took)
-				}
-				time.Sleep(30 * time.Second)
+		}
+		send(0)
+		var r runs
+		jobs := []*job{x.start(r.take(6 * time.Second)), x.start(r.take(6 * time.Second)), x.start(r.take(6 * time.Second))}
+		for round := range 3 {
+			if round > 0 {
+				send(round)
 			}
-			for _, j := range jobs {
-				j.stopClean()
+			if took := untilDone(x.T, int64(n*(round+1)), jobs...); took > 8*time.Second {
+				x.Errorf("round %d: 30 messages of 6 s took three workers %s, want at most 8 s", round, took)
 			}
-			x.wantEmpty()
-		})
-	}
+			time.Sleep(30 * time.Second)
+		}
+		for _, j := range jobs {
+			j.stopClean()
+		}
+		x.wantEmpty()
+	})
 }
 
 // TestQuickHandlersGetFullReceives: a receive of ten costs as much as one of one message.
 func TestQuickHandlersGetFullReceives(t *testing.T) {
 	for _, concurrency := range []int{1, 10, 50} {
-		t.Run(strconv.Itoa(concurrency), func(t *testing.T) {
-			rule := fault.Rule{Prob: 1, Do: fault.Delay, Delay: 15 * time.Millisecond}
-			bubble(t, setup{}, func(x *fixture) {
-				const n = 1000
-				x.sendMany(n)
-				x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
-				var r runs
-				j := x.start(r.take(5*time.Millisecond), func(o *Options) { o.Concurrency = concurrency })
-				untilDone(t, n, j)
-				time.Sleep(time.Second)
-				full, fewer := 0, 0
-				for _, c := range x.srv.Calls() {
-					switch {
-					case c.Op == opReceive && c.Entries == 10:
-						full++
-					case c.Op == opReceive && c.Entries > 0:
-						fewer++
-					}
+		rule := fault.Rule{Prob: 1, Do: fault.Delay, Delay: 15 * time.Millisecond}
+		run(t, strconv.Itoa(concurrency), setup{}, func(x *fixture) {
+			const n = 1000
+			x.sendMany(n)
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
+			var r runs
+			j := x.start(r.take(5*time.Millisecond), func(o *Options) { o.Concurrency = concurrency })
+			untilDone(x.T, n, j)
+			time.Sleep(time.Second)
+			full, fewer := 0, 0
+			for _, c := range x.srv.Calls() {
+				switch {
+				case c.Op == opReceive && c.Entries == 10:
+					full++
+				case c.Op == opReceive && c.Entries > 0:
+					fewer++
 				}
-				if full < n/10-1 || fewer > 3 { // fewer: before anything is known, and at the end
-					t.Errorf("%d receives of ten and %d of fewer, want %d of ten", full, fewer, n/10)
-				}
-				j.stopClean()
-			})
+			}
+			if full < n/10-1 || fewer > 3 { // fewer: before anything is known, and at the end
+				x.Errorf("%d receives of ten and %d of fewer, want %d of ten", full, fewer, n/10)
+			}
+			j.stopClean()
 		})
 	}
 }

@@ -27,7 +27,8 @@ type polling struct {
 	lacking  time.Time // when the worker last warned of messages without system attributes
 	long     longPoll
 	resume   time.Time // after an error
-	waits    time.Time // until then SQS may hand out messages to those that are active
+	waits    time.Time // until then SQS may hand out messages to those that were sent
+	repeats  time.Time // until then a FIFO attempt is sent again
 	failures int       // in a row
 	failed   time.Time // when the first of them ended
 	lost     lostPolls
@@ -38,9 +39,10 @@ type polling struct {
 // visibility timeout, and it costs them a receive.
 type poll struct {
 	reserved amount
-	attempt  string // ReceiveRequestAttemptId, FIFO only
-	began    time.Time
+	attempt  string    // ReceiveRequestAttemptId, FIFO only
+	began    time.Time // when it was first sent; zero: it was not yet
 	sent     time.Time // the last time, of an attempt that is repeated
+	lost     bool      // it was sent, and SQS may have handed out messages that did not arrive
 	wait     time.Duration
 }
 
@@ -62,23 +64,35 @@ func (l *loop) startReceives() {
 			full = l.polling.active == 0
 			break
 		}
-		p := &poll{reserved: l.capacity.reserve(n), began: l.now()}
+		p := &poll{reserved: l.capacity.reserve(n)}
 		if l.fifo {
 			p.attempt = rand.Text()
 		}
 		l.polling.active++
 		l.polling.asked += n
 		l.probed()
-		l.receive(p)
+		l.beginPoll(p)
 	}
 	l.noteFull(full)
+}
+
+// endPoll frees what a poll has reserved.
+func (l *loop) endPoll(p *poll) {
+	if p.lost {
+		l.counters.unanswered.Add(1)
+	}
+	l.polling.active--
+	l.polling.asked -= p.reserved.messages
+	l.capacity.free(p.reserved)
 }
 
 func (l *loop) receive(p *poll) {
 	l.counters.receives.Add(1)
 	p.sent = l.now()
+	if p.began.IsZero() {
+		p.began = p.sent
+	}
 	wait, timeout := l.polling.long.wait, l.opts.WaitTime+receiveMargin
-	ask := l.polling.lost.n > 0
 	switch {
 	case l.stopping.begun || l.control.paused.Load(): // only to have the answer to an attempt repeated
 		wait, timeout = shortReceive, shortReceive+receiveMargin
@@ -86,9 +100,7 @@ func (l *loop) receive(p *poll) {
 		wait = shortReceive
 	}
 	p.wait = wait
-	if until := p.sent.Add(wait + time.Second); until.After(l.polling.waits) {
-		l.polling.waits = until
-	}
+	l.polling.waits = later(l.polling.waits, p.sent.Add(wait+time.Second))
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl:                    &l.queueURL,
 		MaxNumberOfMessages:         int32(p.reserved.messages),
@@ -102,11 +114,6 @@ func (l *loop) receive(p *poll) {
 	}
 	arn := l.queue.arn
 	l.call(func() event {
-		if ask {
-			if err := l.askForAnswer(l.pollCtx); err != nil {
-				return receiveFailed{p, &unsentError{err}}
-			}
-		}
 		ctx, cancel := context.WithTimeout(l.pollCtx, timeout)
 		defer cancel()
 		ctx, done := l.hooks.begin(ctx, Call{
@@ -157,10 +164,11 @@ type incoming struct {
 }
 
 func (l *loop) received(e received) {
-	l.polling.active--
-	l.polling.asked -= e.poll.reserved.messages
+	e.poll.lost = false
+	l.endPoll(e.poll)
 	if l.polling.failures > 0 {
 		l.letOthersComplete(l.polling.failed)
+		l.log.Info("sqsworker: receives are answered again", "tried_for", elapsed(e.arrival, l.polling.failed))
 	}
 	l.polling.failures, l.polling.lost = 0, lostPolls{}
 	l.polling.long.answered(l.opts.WaitTime, e.arrival)
@@ -170,7 +178,6 @@ func (l *loop) received(e received) {
 	l.polling.answered++
 	l.counters.received.Add(int64(len(e.batch)))
 	l.counters.lastPoll.Store(aws.Time(e.arrival))
-	l.capacity.free(e.poll.reserved)
 	l.pauseIfUseless(e)
 
 	switch n := len(e.batch); {
@@ -275,9 +282,10 @@ func (l *loop) receiveFailed(e receiveFailed) {
 	}
 	l.polling.target = 1
 	delay := host.Jitter(100*time.Millisecond, mostDelayAfter(e.err), l.polling.failures)
-	unknown := isOutcomeUnknown(e.err)
-	if sdkhttp.Unanswered(e.err) && !isUnsent(e.err) {
-		l.polling.lost.add(e.poll.sent, l.now())
+	unknown := isOutcomeUnknown(e.err) && !isUnsent(e.err)
+	e.poll.lost = e.poll.lost || unknown
+	if sdkhttp.Unanswered(e.err) && unknown {
+		l.polling.lost.add(e.poll.sent, l.now(), l.opts.VisibilityTimeout)
 		delay = max(delay, l.polling.lost.delay(l.opts.VisibilityTimeout))
 	} else if sdkhttp.Answered(e.err) {
 		l.polling.lost = lostPolls{}
@@ -287,22 +295,16 @@ func (l *loop) receiveFailed(e receiveFailed) {
 	} else {
 		l.log.Warn("sqsworker: receive failed", keyError, e.err, keyDelay, delay)
 	}
-	if age := elapsed(l.now(), e.poll.sent); unknown && !isUnsent(e.err) && l.polling.long.unanswered(e.poll.wait, age, l.now()) {
+	if age := elapsed(l.now(), e.poll.sent); unknown && l.polling.long.unanswered(e.poll.wait, age, l.now()) {
 		l.log.Warn("sqsworker: long polls are cut, and messages in them stay hidden: receives wait shorter now. Set Options.WaitTime below the HTTP client's and proxies' timeouts",
 			"cut_after", age, "wait", l.polling.long.wait)
 	}
-	// On FIFO an attempt without an answer may have hidden messages, and with them their groups. Repeated with its ID it
-	// gets the same messages. After an answer the ID cannot be used again.
-	if p := e.poll; p.attempt != "" && unknown && l.now().Sub(p.began) < attemptWindow && l.polling.lost.n < manyLost && l.pollCtx.Err() == nil {
-		l.after(delay, func() { l.receive(p) })
+	if isOutcomeUnknown(e.err) && l.mayRepeat(e.poll, delay) {
+		l.polling.repeats = later(l.polling.repeats, l.now().Add(delay+callTimeout))
+		l.after(delay, func() { l.beginPoll(e.poll) })
 		return
 	}
-	if unknown && !isUnsent(e.err) {
-		l.counters.unanswered.Add(1)
-	}
-	l.polling.active--
-	l.polling.asked -= e.poll.reserved.messages
-	l.capacity.free(e.poll.reserved)
+	l.endPoll(e.poll)
 	l.polling.resume = l.now().Add(delay)
 	l.wakeAfter(delay)
 }

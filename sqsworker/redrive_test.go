@@ -82,9 +82,7 @@ func TestDeadLetterQueueIsMissing(t *testing.T) {
 				if c.denied == "" {
 					x.create("jobs-dlq.fifo", map[string]string{"FifoQueue": "true"})
 				}
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(time.Minute)
 				if want := []string{"g:2", "g:3"}; !slices.Equal(p.handled(), want) || len(x.dead()) != 1 || x.dead()[0].Body != "g:1bad" {
 					x.Errorf("done: %v, dead-lettered: %+v; want %v, and the first one", p.handled(), x.dead(), want)
 				}
@@ -111,9 +109,7 @@ func TestWaitingHeadSucceeds(t *testing.T) {
 		}, func(o *Options) { o.Backoff = func(int) time.Duration { return 2 * time.Minute } })
 		time.Sleep(3 * time.Minute)
 		x.create("jobs-dlq.fifo", map[string]string{"FifoQueue": "true"})
-		time.Sleep(5 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(5 * time.Minute)
 		if want := []string{"g:1", "g:1", "g:2"}; !slices.Equal(r.list(), want) || len(x.dead()) > 0 {
 			t.Errorf("runs: %v, want %v; %d dead-lettered, want none", r.list(), want, len(x.dead()))
 		}

@@ -76,9 +76,7 @@ func TestClockOff(t *testing.T) {
 						time.Sleep(30 * time.Second)
 					}
 				}
-				time.Sleep(15 * time.Minute)
-				j.stopClean()
-				x.wantEmpty()
+				j.stopEmptyAfter(15 * time.Minute)
 				if len(x.dead()) > 0 {
 					x.Errorf("%d dead-lettered", len(x.dead()))
 				}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const soakHeap = 1 << 20 // a leak of a few bytes for each message is more
@@ -138,9 +139,7 @@ func TestSoak(t *testing.T) {
 		n = 1_000_000
 	}
 	for _, url := range []string{goodURL, goodURL + ".fifo"} {
-		t.Run(url[strings.LastIndexByte(url, '/')+1:], func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { soak(t, url, n) })
-		})
+		must.Run(t, url[strings.LastIndexByte(url, '/')+1:], func(t *testing.T) { soak(t, url, n) })
 	}
 }
 

@@ -2,7 +2,6 @@ package sqsworker
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -39,9 +38,7 @@ func TestStartWaitsForAttributes(t *testing.T) {
 	bubble(t, setup{maxReceives: 7, faults: []fault.Rule{{Op: opAttributes, Nth: 1, Times: 5, Do: fault.Error}}}, func(x *fixture) {
 		x.send("a")
 		j := x.start(ok)
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(2 * time.Minute)
 		if !x.log.has("max_receive_count=7") || x.log.has("receiving without it") {
 			t.Error("the worker began without the attributes")
 		}
@@ -78,9 +75,7 @@ func TestAttributesNotAnswered(t *testing.T) {
 			x.srv.Set(fault.Plan{})
 			time.Sleep(3 * time.Minute)
 			x.send("g:1bad")
-			time.Sleep(time.Minute)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(time.Minute)
 			if n := p.count("g:1bad"); n != 7 || len(x.dead()) != 1 {
 				x.Errorf("%d runs, %d dead-lettered; want 7 and 1, by the queue's attributes", n, len(x.dead()))
 			}
@@ -125,9 +120,7 @@ func TestNoStartWithoutAnARN(t *testing.T) {
 func TestRequestsPerMessage(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		const n = 1000
-		for i := range n {
-			x.send(fmt.Sprint(i))
-		}
+		x.sendMany(n)
 		before := len(x.srv.Calls())
 		j := x.start(func(context.Context, *sqsonce.Message) error {
 			time.Sleep(20 * time.Millisecond)

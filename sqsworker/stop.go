@@ -149,7 +149,8 @@ func (l *loop) hiddenInStop(d *delivery) time.Duration {
 	if !l.stopping.begun || l.polling.active == 0 || l.hasReceives(d) && d.received.Before(l.stopping.at) {
 		return 0
 	}
-	return l.polling.waits.Sub(l.now())
+	repeated := l.polling.repeats.Add(shortReceive + time.Second)
+	return max(0, later(l.polling.waits, repeated).Sub(l.now()))
 }
 
 // abandonRunning ends the deliveries of handlers that did not return. Their messages stay hidden until the visibility

@@ -17,29 +17,39 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// TestStopWaitsForThePoll: a poll that is under way is not cancelled, and what it still brings is given back.
+// lostThenSlow has the next receive fail, and the question that follows take 4 s.
+var lostThenSlow = fault.Plan{Rules: []fault.Rule{{Op: opReceive, Nth: 1, Do: fault.Reset}, {Op: opAttributes, Prob: 1, Do: fault.Delay, Delay: 4 * time.Second}}}
+
+// TestStopWaitsForThePoll: a poll that is under way is not cancelled, and what it still brings is given back. One that waits for the answer
+// to its question is not sent.
 func TestStopWaitsForThePoll(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		var r runs
-		j := x.start(r.take(time.Second))
-		time.Sleep(5 * time.Second)
-		j.cancel()
-		synctest.Wait()
-		time.Sleep(5 * time.Second)
-		x.send("a")
-		if err := j.wait(); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		if got := j.Stats(); got.Received != 1 || got.Released != 1 || got.Abandoned != 0 {
-			t.Errorf("stats: %+v, want one received and released", got)
-		}
-		if got := x.receive(time.Minute); len(got) != 1 {
-			t.Errorf("another consumer got %d messages right after the stop, want 1", len(got))
-		}
-		if n := len(r.list()); n != 0 {
-			t.Errorf("%d handlers started during the stop", n)
-		}
-	})
+	for _, asking := range []bool{false, true} {
+		bubble(t, setup{}, func(x *fixture) {
+			var r runs
+			j := x.start(r.take(time.Second))
+			time.Sleep(5 * time.Second)
+			received := int64(1)
+			if asking {
+				x.srv.Set(lostThenSlow)
+				time.Sleep(j.opts.WaitTime - 3*time.Second)
+				received = 0
+			}
+			j.cancel()
+			synctest.Wait()
+			time.Sleep(time.Second)
+			x.send("a")
+			j.stopClean()
+			if got := j.Stats(); got.Received != received || got.Released != received || got.Abandoned != 0 {
+				t.Errorf("stats: %+v, want %d received and released", got, received)
+			}
+			if got := x.receive(time.Minute); len(got) != 1 {
+				t.Errorf("another consumer got %d messages right after the stop, want 1", len(got))
+			}
+			if n := len(r.list()); n != 0 {
+				t.Errorf("%d handlers started during the stop", n)
+			}
+		})
+	}
 }
 
 func TestStopReleasesWhatWasNotStarted(t *testing.T) {
@@ -56,9 +66,7 @@ func TestStopReleasesWhatWasNotStarted(t *testing.T) {
 		if n := x.inFlight(); n != 2 {
 			x.Errorf("%d in flight right after the stop began, want the two running", n)
 		}
-		if err := j.wait(); err != nil {
-			x.Errorf("Run: %v", err)
-		}
+		j.stopClean()
 		// The poll under way may receive what was given back, and give it back once more.
 		if s := j.Stats(); s.Released < 8 || s.Drained != 2 || s.Done != 2+paceMin {
 			x.Errorf("stats: %+v", s)
@@ -76,9 +84,7 @@ func TestStopRunsLastReceives(t *testing.T) {
 		j := x.startPrefetching(r.take(time.Second), func(o *Options) { o.Concurrency, o.WaitTime = 1, time.Second })
 		x.send("g:a", "g:b", "g:c")
 		j.Resume()
-		time.Sleep(500 * time.Millisecond)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(500 * time.Millisecond)
 		if n := len(x.dead()); n != 0 || len(r.list()) != 3 {
 			x.Errorf("%d in the dead-letter queue, %v run; want 0 and all", n, r.list())
 		}
@@ -86,24 +92,37 @@ func TestStopRunsLastReceives(t *testing.T) {
 }
 
 // TestStopKeepsLastReceives: the stop's own receives don't get a message whose next receive is its last one. It would be given back at its
-// last receive when handlers are cancelled, and go to the dead-letter queue unrun.
+// last receive when handlers are cancelled, and go to the dead-letter queue unrun. On FIFO an attempt whose answer was lost is repeated.
 func TestStopKeepsLastReceives(t *testing.T) {
-	bothKinds(t, setup{maxReceives: 2}, func(x *fixture) {
-		var r runs
-		j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.MaxInFlight = 1, 20 })
-		x.send("a:runs")
-		j.Resume()
-		time.Sleep(time.Second)
-		x.send("b:waits")
-		time.Sleep(5 * time.Second)
-		if s := j.Stats(); s.Waiting != 1 || s.Receiving == 0 {
-			x.Fatalf("stats: %+v, want a message that waits beside a receive", s)
-		}
-		j.stopClean()
-		if got := x.receive(time.Minute); len(got) != 2 || len(x.dead()) != 0 {
-			x.Errorf("%d visible after the stop, %d in the dead-letter queue; want 2 and 0", len(got), len(x.dead()))
-		}
-	})
+	for name, repeats := range map[string]bool{"standard": false, ".fifo": false, ".fifo repeats": true} {
+		run(t, name, setup{fifo: name[0] == '.', maxReceives: 2}, func(x *fixture) {
+			wait := 15 * time.Second
+			if repeats {
+				wait = 2 * time.Second // which is over when the question is answered
+			}
+			var r runs
+			j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.MaxInFlight, o.WaitTime = 1, 20, wait })
+			x.send("a:runs")
+			j.Resume()
+			time.Sleep(time.Second)
+			if repeats {
+				x.srv.Set(lostThenSlow)
+			}
+			x.send("b:waits")
+			time.Sleep(3500 * time.Millisecond)
+			if s := j.Stats(); s.Waiting != 1 || s.Receiving == 0 {
+				x.Fatalf("stats: %+v, want a message that waits beside a receive", s)
+			}
+			before := x.calls(opReceive)
+			j.stopClean()
+			if n := x.calls(opReceive) - before; n != 1 {
+				x.Errorf("%d receives ended in the stop, want one", n)
+			}
+			if got := x.receive(time.Minute); len(got) != 2 || len(x.dead()) != 0 {
+				x.Errorf("%d visible after the stop, %d in the dead-letter queue; want 2 and 0", len(got), len(x.dead()))
+			}
+		})
+	}
 }
 
 // TestStopsOwnReceives: a message that the stop gives back is received by the worker once more at most, whatever receives are under way.
@@ -168,8 +187,7 @@ func TestStuckHandlersAreReported(t *testing.T) {
 }
 
 func TestReleasesAreRetried(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}}}, func(x *fixture) {
 		var r runs
 		j := x.startPrefetching(r.take(3*time.Second), func(o *Options) { o.Concurrency, o.WaitTime = 1, time.Second })
 		x.send("a", "b")
@@ -198,9 +216,7 @@ func TestHeartbeatGoesOnInTheStop(t *testing.T) {
 		j.cancel()
 		time.Sleep(2 * time.Second)
 		other := x.start(r.take(45 * time.Second))
-		if err := j.wait(); err != nil {
-			x.Errorf("Run: %v", err)
-		}
+		j.stopClean()
 		time.Sleep(time.Minute)
 		other.stopClean()
 		x.wantEmpty()

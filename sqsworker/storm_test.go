@@ -212,8 +212,7 @@ func TestSlowdown(t *testing.T) {
 func TestFailedEntriesGoTogether(t *testing.T) {
 	t.Parallel()
 	for op, take := range map[string]time.Duration{opDelete: time.Second, opChange: 25 * time.Second} {
-		rule := fault.Rule{Op: op, Nth: 1, Times: 10, Do: fault.FailEntries, Entries: []int{0}}
-		bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		bubble(t, setup{faults: []fault.Rule{{Op: op, Nth: 1, Times: 10, Do: fault.FailEntries, Entries: []int{0}}}}, func(x *fixture) {
 			x.sendMany(100)
 			var r runs
 			j := x.start(r.take(take), func(o *Options) { o.Concurrency, o.MaxInFlight, o.DeleteLinger = 100, 100, time.Second })
@@ -221,9 +220,7 @@ func TestFailedEntriesGoTogether(t *testing.T) {
 			if n := x.calls(op); n > 16 {
 				t.Errorf("%s: %d calls for 100 messages and 10 entries that failed once", op, n)
 			}
-			time.Sleep(time.Minute)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(time.Minute)
 		})
 	}
 }

@@ -70,8 +70,12 @@ func (l *loop) suspected(d *delivery, r result, s *settle.Suspect) {
 		l.giveBack(d, 0)
 		return
 	}
+	delay := suspectHeld
+	if !l.inTime(d, &delay) {
+		return
+	}
 	d.suspect, d.suspectStart = true, s.Started
-	l.holdParked(d, heldSuspect, suspectHeld, nil)
+	l.holdParked(d, heldSuspect, delay, nil)
 	l.suspects.waiting = append(l.suspects.waiting, d)
 	slices.SortStableFunc(l.suspects.waiting, func(a, b *delivery) int { return a.suspectStart.Compare(b.suspectStart) })
 	if l.suspects.state == noSuspects {
@@ -145,12 +149,6 @@ func (l *loop) mayStartSuspect() bool {
 // waitsForSuspects says that a message does not run now, since suspects do or wait for what runs. For what is unavailable they would wait
 // for ever: it is tried again and again.
 func (l *loop) waitsForSuspects(d *delivery) bool {
-	switch l.suspects.state {
-	case suspectsWait:
-		return d.unavailable > 0
-	case suspectsStarted:
-		return d != l.suspects.current
-	case noSuspects:
-	}
-	return false
+	s := &l.suspects
+	return s.state == suspectsWait && d.unavailable > 0 || s.state == suspectsStarted && d != s.current
 }

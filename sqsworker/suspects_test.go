@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // Messages that are tried again and again keep no suspect from its turn, and a suspect hides no question that fails wrongly. hosttest
@@ -50,37 +51,102 @@ func TestSuspectBesideUnavailable(t *testing.T) {
 	}
 }
 
-// A handler that hangs holds up neither suspects nor the messages that wait for them for long.
+// A handler that hangs holds up neither suspects nor the messages that wait for them for long, and not beyond their retention.
 func TestSuspectBesideHungHandler(t *testing.T) {
 	t.Parallel()
-	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-		var found, done atomic.Int32
-		free := make(chan struct{})
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			switch {
-			case m.Body == "hangs":
-				<-free
-			case m.Body == "suspect" && found.Add(1) == 1:
-				return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now())
-			default:
-				done.Add(1)
+	for retention, patience := range map[string]time.Duration{"345600": suspectPatience, "600": 9 * time.Minute} {
+		runParallel(t, retention, setup{maxReceives: 5}, func(x *fixture) {
+			x.setAttribute("MessageRetentionPeriod", retention)
+			var found, done atomic.Int32
+			free := make(chan struct{})
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				switch {
+				case m.Body == "hangs":
+					<-free
+				case m.Body == "suspect" && found.Add(1) == 1:
+					return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now())
+				default:
+					done.Add(1)
+				}
+				return nil
+			})
+			x.send("hangs", "suspect")
+			time.Sleep(time.Minute)
+			x.send("other")
+			time.Sleep(patience - 2*time.Minute)
+			if done.Load() != 0 {
+				x.Errorf("%d done beside a handler that runs for less than %s", done.Load(), patience)
 			}
-			return nil
+			time.Sleep(90 * time.Second)
+			if done.Load() != 2 {
+				x.Errorf("%d of 2 done beside a handler that hangs", done.Load())
+			}
+			close(free)
+			j.stopClean()
 		})
-		x.send("hangs", "suspect")
-		time.Sleep(time.Minute)
-		x.send("other")
-		time.Sleep(13 * time.Minute)
-		if done.Load() != 0 {
-			t.Errorf("%d done beside a handler that runs for less than %s", done.Load(), suspectPatience)
+	}
+}
+
+// A suspect waits for all that is here: messages that wait for a slot, deletes, and heads whose next attempt is less than 40 s away.
+func TestSuspectWaits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fifo bool
+		err  error         // of the others' first runs, which take 2 s each
+		want time.Duration // until the suspect runs
+	}{
+		"slots":           {err: sqsonce.RetryAfter(time.Hour, errTest), want: 4 * time.Second},
+		"deletes":         {want: 9 * time.Second},
+		"an attempt soon": {fifo: true, err: sqsonce.RetryAfter(38*time.Second, errTest), want: 47 * time.Second},
+		"a later attempt": {fifo: true, err: sqsonce.RetryAfter(50*time.Second, errTest), want: 4 * time.Second},
+	} {
+		runParallel(t, name, setup{fifo: c.fifo, maxReceives: 5}, func(x *fixture) {
+			var began, ran time.Time // one handler at a time
+			failed := map[string]bool{}
+			j := x.startPrefetching(func(ctx context.Context, m *sqsonce.Message) error {
+				switch {
+				case m.Body == "s:suspect" && began.IsZero():
+					time.Sleep(time.Second)
+					began = time.Now()
+					return settle.NewSuspect(sqsonce.Unavailable(errTest), began)
+				case m.Body == "s:suspect":
+					ran = time.Now()
+				case !failed[m.Body]:
+					failed[m.Body] = true
+					time.Sleep(2 * time.Second)
+					return c.err
+				}
+				return nil
+			}, func(o *Options) { o.Concurrency, o.MaxInFlight, o.WaitTime = 1, 20, time.Second })
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: 5 * time.Second}}})
+			x.send("s:suspect")
+			j.Resume()
+			time.Sleep(100 * time.Millisecond)
+			x.send("a:1", "b:1")
+			time.Sleep(5 * time.Minute)
+			if got := ran.Sub(began); got < c.want || got > c.want+2*time.Second {
+				x.Errorf("the suspect ran after %s, want %s", got, c.want)
+			}
+			j.stopClean()
+		})
+	}
+}
+
+// Until the suspect that was started last has run for a while no other one starts, also where it waits for a slot.
+func TestProving(t *testing.T) {
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	d.began = l.now()
+	for s := deciding; s <= gone; s++ {
+		l.setState(d, s)
+		if got := l.proving(d); got != (s == ready || s == running) {
+			t.Errorf("state %d: got %t", s, got)
 		}
-		time.Sleep(2 * time.Minute)
-		if done.Load() != 2 {
-			t.Errorf("%d of 2 done beside a handler that hangs", done.Load())
-		}
-		close(free)
-		j.stopClean()
-	})
+	}
+	l.setState(d, running)
+	if d.began = l.now().Add(-suspectProves); l.proving(d) || l.proving(nil) {
+		t.Error("a suspect that has run for a while, or none, is waited for")
+	}
 }
 
 // A head that has crashed a process alone leaves its group, unrun, when another crash could be the last for those behind it. One that SQS

@@ -80,9 +80,7 @@ func TestPoisonedGroups(t *testing.T) {
 			if got := p.handled(); !slices.Equal(got, []string{"h:0"}) {
 				t.Errorf("done while %d groups wait: %v, want the message of another group", groups, got)
 			}
-			time.Sleep(time.Hour)
-			j.stopClean()
-			x.wantEmpty()
+			j.stopEmptyAfter(time.Hour)
 			p.checkOrder(t)
 			for _, m := range x.dead() {
 				if n := p.count(m.Body); !strings.HasSuffix(m.Body, "bad") || n < 5 || n > 5 && groups == 20 || m.Attributes[sqsonce.AttrRejectReason] != errTest.Error() {
@@ -125,9 +123,7 @@ func TestRefusingDeadLetterQueue(t *testing.T) {
 		if asked := x.log.count("not sent to the dead-letter queue") - first; asked < 5 || asked > 7 {
 			t.Errorf("asked %d times in 200 s, want once in 30 s", asked)
 		}
-		time.Sleep(5 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(5 * time.Minute)
 		p.checkOrder(t)
 		if len(x.dead()) != 5 || len(p.handled()) != 5 {
 			t.Errorf("%d dead-lettered, %d done; want 5 each", len(x.dead()), len(p.handled()))
@@ -172,9 +168,7 @@ func TestDelayBeyondMaxExtension(t *testing.T) {
 			}
 			return p.handle(ctx, m)
 		}, func(o *Options) { o.MaxExtension = 2 * time.Minute })
-		time.Sleep(11 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
+		j.stopEmptyAfter(11 * time.Minute)
 		if s := j.Stats(); s.LeasesLost != 0 || len(p.handled()) != 2 {
 			t.Errorf("%v; %+v", p.handled(), s)
 		}
@@ -204,39 +198,34 @@ func TestTriesWithoutADeadLetterQueue(t *testing.T) {
 func TestHeldGroupsAreTrimmed(t *testing.T) {
 	t.Parallel()
 	for _, maxReceives := range []int{1, 5} {
-		t.Run(fmt.Sprint(maxReceives), func(t *testing.T) {
-			t.Parallel()
-			bubble(t, setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
-				for g := range 8 {
-					x.send(fmt.Sprintf("g%d:0bad", g), fmt.Sprintf("g%d:1", g), fmt.Sprintf("g%d:2", g))
-				}
-				p := &poison{}
-				j := x.start(p.handle, func(o *Options) {
-					o.MaxHeld, o.MaxAttempts = 10, 5
-					o.Backoff = func(try int) time.Duration { return 2 * time.Minute }
-				})
-				time.Sleep(time.Minute)
-				inFlight := x.inFlight()
-				least, most := 10, 10
-				if maxReceives == 1 {
-					least, most = 20, 24 // nothing may go back: beyond twice Held nothing is received
-				}
-				if inFlight < least || inFlight > most {
-					t.Errorf("%d in flight while all wait, want %d to %d", inFlight, least, most)
-				}
-				x.send("h:0")
-				time.Sleep(30 * time.Second)
-				if got := p.count("h:0"); got == 1 == (maxReceives == 1) {
-					t.Errorf("%d runs of another group's message", got)
-				}
-				time.Sleep(time.Hour)
-				j.stopClean()
-				x.wantEmpty()
-				p.checkOrder(t)
-				if len(p.handled()) != 17 || len(x.dead()) != 8 {
-					t.Errorf("%d done, %d dead-lettered; want 17, 8", len(p.handled()), len(x.dead()))
-				}
+		runParallel(t, fmt.Sprint(maxReceives), setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
+			for g := range 8 {
+				x.send(fmt.Sprintf("g%d:0bad", g), fmt.Sprintf("g%d:1", g), fmt.Sprintf("g%d:2", g))
+			}
+			p := &poison{}
+			j := x.start(p.handle, func(o *Options) {
+				o.MaxHeld, o.MaxAttempts = 10, 5
+				o.Backoff = func(try int) time.Duration { return 2 * time.Minute }
 			})
+			time.Sleep(time.Minute)
+			inFlight := x.inFlight()
+			least, most := 10, 10
+			if maxReceives == 1 {
+				least, most = 20, 24 // nothing may go back: beyond twice Held nothing is received
+			}
+			if inFlight < least || inFlight > most {
+				x.Errorf("%d in flight while all wait, want %d to %d", inFlight, least, most)
+			}
+			x.send("h:0")
+			time.Sleep(30 * time.Second)
+			if got := p.count("h:0"); got == 1 == (maxReceives == 1) {
+				x.Errorf("%d runs of another group's message", got)
+			}
+			j.stopEmptyAfter(time.Hour)
+			p.checkOrder(x.T)
+			if len(p.handled()) != 17 || len(x.dead()) != 8 {
+				x.Errorf("%d done, %d dead-lettered; want 17, 8", len(p.handled()), len(x.dead()))
+			}
 		})
 	}
 }

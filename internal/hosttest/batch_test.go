@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -203,10 +202,7 @@ func TestBatches(t *testing.T) {
 	t.Parallel()
 	for _, c := range batchCases {
 		for _, host := range []string{worker, function} {
-			t.Run(c.name+"/"+host, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { c.play(t, host) })
-			})
+			must.RunParallel(t, c.name+"/"+host, func(t *testing.T) { c.play(t, host) })
 		}
 	}
 }
@@ -285,8 +281,6 @@ func (c *batchCase) start(w *fixture, host string, p *process, h sqsonce.Handler
 	}
 	return func() {
 		cancel()
-		if err := <-stopped; err != nil {
-			w.Errorf("%s: %v", host, err)
-		}
+		must.Do(w, <-stopped)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/inboxkit"
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 // checker sees every start and end of the handler, in all processes, and checks the guarantees.
@@ -169,13 +170,11 @@ func (c *checker) report() []string {
 const ledger = "ledger"
 
 func (w *fixture) createLedger() {
-	if _, err := w.admin.ddb.CreateTable(context.Background(), &dynamodb.CreateTableInput{
+	must.Get(w.admin.ddb.CreateTable(context.Background(), &dynamodb.CreateTableInput{
 		TableName: aws.String(ledger), BillingMode: ddbtypes.BillingModePayPerRequest,
 		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("event"), AttributeType: "S"}},
 		KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String("event"), KeyType: "HASH"}},
-	}); err != nil {
-		w.Fatal(err)
-	}
+	}))(w)
 }
 
 // appendTo is an effect: it appends the event to the ledger's list of the lane.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/values"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -29,14 +29,12 @@ func TestEachOutcomeIsDecided(t *testing.T) {
 			return
 		}
 		for host, decide := range map[string]func(*testing.T, error, values.Outcome) values.Outcome{"worker": decideInWorker, "function": decideInFunction} {
-			t.Run(host+"/"+kind.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					want := o
-					want.Err = nil
-					if d := cmp.Diff(want, decide(t, o.Err, want)); d != "" {
-						t.Errorf("(-want +got):\n%s", d)
-					}
-				})
+			must.Run(t, host+"/"+kind.String(), func(t *testing.T) {
+				want := o
+				want.Err = nil
+				if d := cmp.Diff(want, decide(t, o.Err, want)); d != "" {
+					t.Errorf("(-want +got):\n%s", d)
+				}
 			})
 		}
 	})
@@ -78,9 +76,7 @@ func decideInWorker(t *testing.T, err error, want values.Outcome) values.Outcome
 	slices.Sort(counted)
 	got.Counted = strings.Join(counted, " ")
 	stop()
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-stopped)
 	p.kill()
 	w.admin.kill()
 	return got

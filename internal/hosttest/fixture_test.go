@@ -90,10 +90,7 @@ func (w *fixture) named(name string) string {
 
 func (w *fixture) create(name string, attrs map[string]string) string {
 	w.Helper()
-	out, err := w.admin.sqs.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: aws.String(w.named(name)), Attributes: attrs})
-	if err != nil {
-		w.Fatalf("CreateQueue: %v", err)
-	}
+	out := must.Get(w.admin.sqs.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: aws.String(w.named(name)), Attributes: attrs}))(w)
 	return *out.QueueUrl
 }
 
@@ -138,11 +135,9 @@ func (w *fixture) send(ms ...message) {
 // redrive moves the messages of the dead-letter queue to the queue, as an operator does.
 func (w *fixture) redrive() {
 	w.Helper()
-	if _, err := w.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+	must.Get(w.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 		SourceArn: aws.String(w.named(dlqARN)), DestinationArn: aws.String(w.named(queueARN)),
-	}); err != nil {
-		w.Fatalf("StartMessageMoveTask: %v", err)
-	}
+	}))(w)
 }
 
 func (m message) text() string {

@@ -44,10 +44,7 @@ func runPlans(t *testing.T, draw func(uint64) *fleetPlan, seeds uint64, counted 
 		seeds, enough = 1<<32, soak
 	}
 	if s := os.Getenv("SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("SEED: %v", err)
-		}
+		n := must.Get(strconv.ParseUint(s, 10, 64))(t)
 		from, seeds, variety = n, 1, nil
 	}
 	total := tally{}

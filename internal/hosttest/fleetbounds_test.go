@@ -223,32 +223,37 @@ func TestBoundAnswers(t *testing.T) {
 	for _, c := range []struct {
 		kind  kind
 		what  faultKind
+		mode  mode
 		at    time.Duration
-		spent int // receives
+		spent int // messages that lose a receive
+		again int // further receives that they lose
 		late  time.Duration
 	}{
-		{standard, queueAway, 0, 1, time.Minute},
-		{fifo, queueAway, time.Second, 10, time.Minute},
-		{standard, receivesAway, time.Second, 15, 10 * time.Minute},
-		{fifo, receivesAway, time.Second, 13, 10 * time.Minute},
+		{standard, queueAway, loses, 0, 1, 0, time.Minute},
+		{fifo, queueAway, loses, time.Second, 10, 0, time.Minute},
+		{fifo, queueAway, swallows, time.Second, 30, 0, time.Minute},
+		{standard, receivesAway, loses, time.Second, 15, 4, 10 * time.Minute},
+		{fifo, receivesAway, loses, time.Second, 13, 4, 10 * time.Minute},
+		{fifo, receivesAway, swallows, time.Second, 30, 4, 10 * time.Minute},
 	} {
-		t.Run(fmt.Sprintf("%s, %s, from %s on", c.kind, c.what, c.at), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s, %s, %s, from %s on", c.kind, c.what, c.mode, c.at), func(t *testing.T) {
 			t.Parallel()
 			const length = 11 * time.Minute
 			p := load{c.kind, 1, 200 * time.Millisecond}.plan()
 			p.events, p.calm = p.events[:200], c.at+length
-			p.faults = []window{{kind: c.what, mode: loses, at: c.at, length: length, host: everyone}}
+			p.faults = []window{{kind: c.what, mode: c.mode, at: c.at, length: length, host: everyone}}
 			play(t, p, func(f *fleet) {
-				spent := map[string]bool{}
+				spent, again := map[string]bool{}, map[string]bool{}
 				for id, all := range f.receipts {
 					for _, r := range all {
 						if r.lost {
-							spent[fmt.Sprint(id, r.count)] = true
+							spent[id] = true
+							again[fmt.Sprint(id, r.count)] = true
 						}
 					}
 				}
-				if n := len(spent); n == 0 || n > c.spent {
-					f.Errorf("%d receives of messages were lost, want 1 to %d", n, c.spent)
+				if n, further := len(spent), len(again)-len(spent); n == 0 || n > c.spent || further > c.again {
+					f.Errorf("%d messages lost receives, and %d further ones, want 1 to %d, and %d", n, further, c.spent, c.again)
 				}
 				f.wantNoneDead()
 				f.wantAllDoneBy(p.calm + c.late + time.Minute)

@@ -165,7 +165,8 @@ func (f *fleet) failedEnough(event string) bool {
 	}
 	failed := map[hold]int{}
 	for _, r := range f.checker.runs(event) {
-		if !r.failed {
+		abandoned := f.nodes[r.process].index == notAWorker && !r.effect // and the process died later
+		if !r.failed && !abandoned {
 			continue
 		}
 		h := hold{r.process, r.m.ID, r.m.ReceiveCount}

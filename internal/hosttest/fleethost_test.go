@@ -233,9 +233,7 @@ func (f *fleet) startFunction() (stop func()) {
 	}()
 	return func() {
 		cancel()
-		if err := <-stopped; err != nil {
-			f.Errorf("mapping: %v", err)
-		}
+		must.Do(f, <-stopped)
 		f.pool.kill()
 	}
 }

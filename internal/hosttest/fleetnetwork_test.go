@@ -166,7 +166,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w != nil && !n.hits(w, r) {
 		w = nil
 	}
-	if w != nil && w.mode != loses {
+	if w != nil && w.mode != loses && w.mode != swallows {
 		return w.refuse(r, l.store)
 	}
 	if d := n.late(); d > 0 && op != "ReceiveMessage" {
@@ -177,6 +177,9 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case !n.awake():
 		err = errDead
+	case w != nil && w.mode == swallows:
+		<-r.Context().Done()
+		err = r.Context().Err()
 	case w != nil:
 		err = errReset
 	}

@@ -118,6 +118,7 @@ const (
 	forbids   mode = "denies access" // of the store: it is misconfigured
 	unlisted  mode = "answers with an unknown code"
 	loses     mode = "does what it is asked, and its answers are lost"
+	swallows  mode = "does what it is asked, and never answers"
 )
 
 func (w *window) end() time.Duration { return w.at + w.length }
@@ -209,6 +210,7 @@ func drawFleet(seed uint64) *fleetPlan {
 	}
 	p.drawEvents(r, 400)
 	p.drawPartial(rand.New(rand.NewPCG(seed, 0x7061727469616c)))
+	p.drawLost(rand.New(rand.NewPCG(seed, 0x6c6f7374)))
 	p.limit = p.longest()
 	return p
 }
@@ -266,6 +268,21 @@ func (p *fleetPlan) drawPartial(r *rand.Rand) {
 		if p.functions > 0 {
 			p.timeout = 20 * time.Second
 		}
+	}
+}
+
+// drawLost draws times in which SQS does what it is asked, and its answers are lost, and batches of one message.
+func (p *fleetPlan) drawLost(r *rand.Rand) {
+	for range r.IntN(3) {
+		w := window{
+			kind: []faultKind{queueAway, receivesAway, receivesAway}[r.IntN(3)], mode: []mode{loses, swallows}[r.IntN(2)],
+			at: seconds(r, int(p.calm/time.Second)), length: seconds(r, 1<<(2+r.IntN(6))), host: r.IntN(4) - 1,
+		}
+		w.length = min(w.length, p.calm-w.at)
+		p.faults = append(p.faults, w)
+	}
+	if p.functions > 0 && r.IntN(3) == 0 {
+		p.batch = 1
 	}
 }
 
@@ -438,6 +455,9 @@ func (p *fleetPlan) longest() time.Duration {
 	wait := 6*time.Minute + 30*time.Second
 	if slices.ContainsFunc(p.faults, func(w window) bool { return w.isPartial() }) {
 		wait += 16 * time.Minute // of what is aside, beyond MaxHeld: 17.5
+	}
+	if slices.ContainsFunc(p.faults, func(w window) bool { return w.kind == receivesAway }) {
+		wait += 10 * time.Minute // until the next receive: 17.15f
 	}
 	var load, most time.Duration
 	lanes := map[string]time.Duration{} // what runs one after the other

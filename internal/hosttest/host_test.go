@@ -8,6 +8,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -47,14 +48,8 @@ type order struct {
 
 // dedupHandler returns the same handler for every host: dedup with the process's own client, then JSON, then the script.
 func (w *fixture) dedupHandler(p *process, s script) sqsonce.Handler {
-	store, err := dynamostore.New(p.ddb, table)
-	if err != nil {
-		w.Fatal(err)
-	}
-	once, err := dedup.New(store, consumer)
-	if err != nil {
-		w.Fatal(err)
-	}
+	store := must.Get(dynamostore.New(p.ddb, table))(w)
+	once := must.Get(dedup.New(store, consumer))(w)
 	return w.checker.delivered(p, once.Handler(sqsonce.JSON(func(ctx context.Context, _ order) error {
 		return w.checker.run(ctx, s)
 	})))

@@ -31,32 +31,24 @@ func (w *fixture) byProxy() string {
 // runWorker runs a worker with a record for each event until stop.
 func (w *fixture) runWorker(c *sqs.Client, url string, once *dedup.Once, h sqsonce.Handler) (stop func()) {
 	w.Helper()
-	k, err := sqsworker.New(c, url, once.Handler(h), func(o *sqsworker.Options) { o.Logger = w.log })
-	if err != nil {
-		w.Fatal(err)
-	}
+	k := must.Get(sqsworker.New(c, url, once.Handler(h), func(o *sqsworker.Options) { o.Logger = w.log }))(w)
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- k.Run(ctx) }()
 	return func() {
 		cancel()
-		if err := <-stopped; err != nil {
-			w.Errorf("Run: %v", err)
-		}
+		must.Do(w, <-stopped)
 	}
 }
 
 // sendBare sends the event 1 with its ID alone, as a producer without sqsonce does.
 func (w *fixture) sendBare() {
 	w.Helper()
-	_, err := w.admin.sqs.SendMessage(context.Background(), &sqs.SendMessageInput{
+	must.Get(w.admin.sqs.SendMessage(context.Background(), &sqs.SendMessageInput{
 		QueueUrl: &w.url, MessageBody: aws.String("{}"), MessageAttributes: map[string]types.MessageAttributeValue{
 			sqsonce.AttrEventID: {DataType: aws.String("String"), StringValue: aws.String("1")},
 		},
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	}))(w)
 }
 
 // Two workers, of which one could not fetch its credentials at first: they give an event the same key, and its effect is there once.

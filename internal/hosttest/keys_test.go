@@ -147,15 +147,12 @@ func (w *fixture) start(host string, h sqsonce.Handler, hooks ...sqsonce.Hooks) 
 	stopped := make(chan error, 1)
 	p := w.newProcess()
 	if host == worker {
-		k, err := sqsworker.New(p.sqs, w.url, h, func(o *sqsworker.Options) {
+		k := must.Get(sqsworker.New(p.sqs, w.url, h, func(o *sqsworker.Options) {
 			o.Logger = w.log
 			for _, h := range hooks {
 				o.Hooks = append(o.Hooks, sqsworker.Hooks{Hooks: h})
 			}
-		})
-		if err != nil {
-			w.Fatal(err)
-		}
+		}))(w)
 		go func() { stopped <- k.Run(ctx) }()
 	} else {
 		e := &pool{newEnvironment: func() *environment {
@@ -175,9 +172,7 @@ func (w *fixture) start(host string, h sqsonce.Handler, hooks ...sqsonce.Hooks) 
 	}
 	return func() {
 		cancel()
-		if err := <-stopped; err != nil {
-			w.Errorf("%s: %v", host, err)
-		}
+		must.Do(w, <-stopped)
 		p.kill()
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -83,10 +83,7 @@ func TestScenarios(t *testing.T) {
 		sc.checkDifferences(t)
 		for _, k := range orDefault(sc.kinds, standard, fifo) {
 			for _, h := range hosts {
-				t.Run(fmt.Sprintf("%s/%s/%s", sc.name, k, h.name), func(t *testing.T) {
-					t.Parallel()
-					synctest.Test(t, func(t *testing.T) { sc.play(t, h, k) })
-				})
+				must.RunParallel(t, fmt.Sprintf("%s/%s/%s", sc.name, k, h.name), func(t *testing.T) { sc.play(t, h, k) })
 			}
 		}
 	}

@@ -10,8 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
 )
 
 const (
@@ -74,30 +75,27 @@ func TestRequestsOfABrokenStore(t *testing.T) {
 				"complete": func(context.Context, *run) error { time.Sleep(takes); return nil },
 				"release":  func(context.Context, *run) error { time.Sleep(takes); return errCard },
 			} {
-				t.Run(fmt.Sprintf("hangs=%t/%s/%s", hangs, h.name, call), func(t *testing.T) {
-					t.Parallel()
-					synctest.Test(t, func(t *testing.T) {
-						w := newFixture(t, setup{quiet: true, maxReceives: maxReceives, visibility: 3 * time.Minute})
-						b := &brokenStore{hangs: hangs, requests: map[string][]time.Time{}}
-						w.net.broken = b
-						host := h.start(w, &scenario{script: s})
-						w.send(message{name: "warm"}) // a worker begins with one message
-						time.Sleep(2 * takes)
-						b.down.Store(call == "acquire")
-						for n := range calledEvents {
-							w.send(message{name: calledEvent(n)})
-						}
-						time.Sleep(takes / 2)
-						b.down.Store(true)
-						time.Sleep(30 * time.Second)
-						b.down.Store(false)
-						time.Sleep(time.Minute)
-						host.stop()
-						w.admin.kill()
-						if len(b.requests) == 0 || b.quick() > quickRequests {
-							t.Errorf("requests for %d events, for one of them %d more than one a second, want %d at most", len(b.requests), b.quick(), quickRequests)
-						}
-					})
+				must.RunParallel(t, fmt.Sprintf("hangs=%t/%s/%s", hangs, h.name, call), func(t *testing.T) {
+					w := newFixture(t, setup{quiet: true, maxReceives: maxReceives, visibility: 3 * time.Minute})
+					b := &brokenStore{hangs: hangs, requests: map[string][]time.Time{}}
+					w.net.broken = b
+					host := h.start(w, &scenario{script: s})
+					w.send(message{name: "warm"}) // a worker begins with one message
+					time.Sleep(2 * takes)
+					b.down.Store(call == "acquire")
+					for n := range calledEvents {
+						w.send(message{name: calledEvent(n)})
+					}
+					time.Sleep(takes / 2)
+					b.down.Store(true)
+					time.Sleep(30 * time.Second)
+					b.down.Store(false)
+					time.Sleep(time.Minute)
+					host.stop()
+					w.admin.kill()
+					if len(b.requests) == 0 || b.quick() > quickRequests {
+						t.Errorf("requests for %d events, for one of them %d more than one a second, want %d at most", len(b.requests), b.quick(), quickRequests)
+					}
 				})
 			}
 		}

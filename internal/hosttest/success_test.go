@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -65,10 +64,7 @@ func TestWhatASuccessIsWorth(t *testing.T) {
 	}
 	for name, c := range cases {
 		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { c.play(t, fifo) })
-			})
+			must.RunParallel(t, fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) { c.play(t, fifo) })
 		}
 	}
 }
@@ -120,9 +116,7 @@ func (c successCase) play(t *testing.T, fifo bool) {
 	time.Sleep(20 * time.Minute)
 	cancel()
 	for range workers {
-		if err := <-stopped; err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		must.Do(t, <-stopped)
 	}
 	w.admin.kill()
 	for i := range events {

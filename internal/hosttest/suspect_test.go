@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -16,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -29,19 +29,14 @@ type crashing struct {
 	mu    sync.Mutex
 	kills int
 	done  map[string]bool
+	most  int // receive count of one that is done
 	ends  bool
 }
 
 // handler is the handler of a process, with a record for each event.
 func (c *crashing) handler(p *process) sqsonce.Handler {
-	store, err := dynamostore.New(p.ddb, table, func(o *dynamostore.Options) { o.Logger = c.log })
-	if err != nil {
-		c.Error(err)
-	}
-	once, err := dedup.New(store, consumer, func(o *dedup.Options) { o.Logger = c.log })
-	if err != nil {
-		c.Error(err)
-	}
+	store := must.Get(dynamostore.New(p.ddb, table, func(o *dynamostore.Options) { o.Logger = c.log }))(c)
+	once := must.Get(dedup.New(store, consumer, func(o *dedup.Options) { o.Logger = c.log }))(c)
 	return once.Handler(func(_ context.Context, m *sqsonce.Message) error { return c.handle(p, m) })
 }
 
@@ -49,11 +44,7 @@ func (c *crashing) handler(p *process) sqsonce.Handler {
 func (c *crashing) live() {
 	for !c.ended() {
 		p := c.newProcess()
-		k, err := sqsworker.New(p.sqs, c.url, c.handler(p),
-			func(o *sqsworker.Options) { o.Logger = c.log })
-		if err != nil {
-			c.Error(err)
-		}
+		k := must.Get(sqsworker.New(p.sqs, c.url, c.handler(p), func(o *sqsworker.Options) { o.Logger = c.log }))(c)
 		ctx, cancel := context.WithCancel(context.Background())
 		stopped := make(chan struct{})
 		go func() {
@@ -95,6 +86,7 @@ func (c *crashing) handle(p *process, m *sqsonce.Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done[event] = true
+	c.most = max(c.most, m.ReceiveCount)
 	return nil
 }
 
@@ -102,16 +94,12 @@ func (c *crashing) handle(p *process, m *sqsonce.Message) error {
 func (c *crashing) liveFunction() {
 	for !c.ended() {
 		p := c.newProcess()
-		f, err := lambda.Wrap(c.handler(p),
-			func(o *lambda.Options) {
-				o.Logger = c.log
-				if !c.crash.noClient {
-					o.Client = p.sqs
-				}
-			})
-		if err != nil {
-			c.Error(err)
-		}
+		f := must.Get(lambda.Wrap(c.handler(p), func(o *lambda.Options) {
+			o.Logger = c.log
+			if !c.crash.noClient {
+				o.Client = p.sqs
+			}
+		}))(c)
 		for p.alive() && !c.ended() {
 			c.invoke(p, f)
 		}
@@ -163,9 +151,7 @@ func (c *crashing) invoke(p *process, f func(context.Context, events.SQSEvent) (
 		if !p.alive() || failed[m.MessageId] {
 			continue
 		}
-		if _, err := c.admin.sqs.DeleteMessage(context.Background(), &sqs.DeleteMessageInput{QueueUrl: &c.url, ReceiptHandle: &m.ReceiptHandle}); err != nil {
-			c.Error(err)
-		}
+		must.Get(c.admin.sqs.DeleteMessage(context.Background(), &sqs.DeleteMessageInput{QueueUrl: &c.url, ReceiptHandle: &m.ReceiptHandle}))(c)
 	}
 }
 
@@ -213,10 +199,7 @@ func TestCrashingMessage(t *testing.T) {
 		{kind: fifo, maxReceives: 5, hosts: 1, takes: quick, behind: 9, function: true, refuses: true},
 		{kind: fifo, maxReceives: 5, hosts: 1, takes: quick, behind: 5, function: true, times: 2},
 	} {
-		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { c.check(t) })
-		})
+		must.RunParallel(t, fmt.Sprintf("%+v", c), func(t *testing.T) { c.check(t) })
 	}
 }
 
@@ -268,6 +251,9 @@ func (c crash) check(t *testing.T) {
 	}
 	if len(w.done) != want {
 		t.Errorf("%d of %d done", len(w.done), want)
+	}
+	if most := min(c.maxReceives, 4); w.most > most && !c.refuses {
+		t.Errorf("a message was done in its %d. receive, want the %d. at the latest", w.most, most)
 	}
 	if w.kills < least {
 		t.Errorf("%d processes killed, want %d at least", w.kills, least)
