@@ -175,7 +175,7 @@ func (t *Telemetry) around(ctx context.Context, calls []context.Context, ms []*s
 		defer span.End()
 		failed := 0
 		for _, err := range errs {
-			if err != nil {
+			if host.Outcomes[sqsonce.OutcomeOf(err).Kind].Failure {
 				failed++
 			}
 		}
