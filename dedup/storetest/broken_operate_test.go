@@ -98,6 +98,9 @@ func (s *switchable) Reopen(ctx context.Context, seen dedup.Record, note string,
 	}
 	r.done, r.released = false, !s.has("leaves a reopened record leased")
 	s.note(r, note)
+	if seen.Crashes(time.Time{}) > 0 && !s.has("keeps the count of crashes at a reopen") {
+		r.err = ""
+	}
 	expires := now.Add(o.Retention)
 	if expires.After(r.expires) && !s.has("does not move retention with a reopen") || s.has("shortens retention with a reopen") {
 		r.expires = expires
@@ -106,6 +109,9 @@ func (s *switchable) Reopen(ctx context.Context, seen dedup.Record, note string,
 }
 
 func (s *switchable) note(r *row, note string) {
+	if !s.has("keeps a NUL of a note") {
+		note = strings.ReplaceAll(note, "\x00", "")
+	}
 	switch whole := strings.ToValidUTF8(note[:min(len(note), 256)], ""); {
 	case s.has("drops the note"), note == "" && s.has("keeps an earlier note for want of one"):
 	case s.has("stores the note as the last error"):

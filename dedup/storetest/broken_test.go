@@ -341,6 +341,10 @@ func (s *switchable) Complete(ctx context.Context, l dedup.Lease, res dedup.Resu
 	if res.Validation == "" && !s.has("forgets the claim's validation") {
 		res.Validation = r.Validation
 	}
+	if res.Note != "" && !s.has("drops the note of a complete") {
+		s.note(r, res.Note)
+	}
+	res.Note = ""
 	r.done, r.result = true, res
 	return nil
 }
