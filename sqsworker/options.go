@@ -148,7 +148,7 @@ type Options struct {
 	// Logger gets the events that errors don't report. docs/logs.md lists the lines. If its slog.Handler blocks, the worker drops
 	// lines and goes on.
 	//
-	// The line "sqsworker: started" has the settings in force. Each line about a message has message_id, and key if the message
+	// The line "sqsworker: started" has the main settings. Each line about a message has message_id, and key if the message
 	// has one. This is the key that package dedup has used, and logs after the consumer and "#". Before the handler has come so
 	// far, and with a dedup.Options.Key, it is the key of [sqsonce.Message.Key] without [sqsonce.OpenEnvelope]. One line names
 	// each message that is sent to the dead-letter queue, with the reason. One line names each message that is given back at its

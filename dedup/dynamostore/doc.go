@@ -29,7 +29,7 @@
 //	owner                   S  the delivery, kept after a release to refuse late copies of its requests
 //	fence                   N  grows with every owner
 //	receive_count           N  receive count at the last acquire
-//	error                   S  the last failure, at most 256 bytes
+//	error                   S  the last failure, or why the event was skipped, at most 256 bytes
 //	note                    S  an operator's, of the last reopen or complete
 //
 // docs/protocol.md, section 2, has the result attributes, which a complete writes.

@@ -42,7 +42,7 @@
 //	until                  end of the lease, milliseconds of the server's clock, or 0 after a release
 //	lease_length           milliseconds of the lease, for a server's clock that was ahead
 //	receive_count          receive count at the last acquire
-//	error                  the last failure, at most 256 bytes
+//	error                  the last failure, or why the event was skipped, at most 256 bytes
 //	note                   an operator's, of the last reopen or complete
 //
 // The other fields are the result attributes of docs/protocol.md, section 2, if used. The hash expires at the end of

@@ -30,7 +30,7 @@
 //	lease_length  how long the lease was when it was written
 //	expires_at    end of retention
 //	receive_count receive count at the last acquire
-//	error         the last failure, at most 256 bytes
+//	error         the last failure, or why the event was skipped, at most 256 bytes
 //	note          an operator's, of the last reopen or complete
 //
 // The other columns are those of the result, if used. Times are milliseconds since the Unix epoch, so that time zones of
