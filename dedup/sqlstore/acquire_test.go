@@ -41,8 +41,8 @@ func releaseUnknown(t *testing.T, s *Store, c dedup.Claim, acquireErr error) <-c
 }
 
 // giveUp acquires a record whose INSERT waits for a lock, and gives it up after a while: after more on a machine on which the INSERT has
-// not begun by then. It returns the error, and how long after its context's end Acquire returned.
-func giveUp(t *testing.T, s *Store, c dedup.Claim, after time.Duration) (err error, late time.Duration) {
+// not begun by then. It returns how long after its context's end Acquire returned, and the error.
+func giveUp(t *testing.T, s *Store, c dedup.Claim, after time.Duration) (late time.Duration, err error) {
 	t.Helper()
 	for ; ; after *= 4 {
 		start := time.Now()
@@ -53,7 +53,7 @@ func giveUp(t *testing.T, s *Store, c dedup.Claim, after time.Duration) (err err
 			t.Fatalf("Acquire: got error %v, want the deadline", err)
 		}
 		if errors.Is(err, dedup.ErrOutcomeUnknown) || after > time.Minute {
-			return err, late
+			return late, err
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestAcquireCancelled(t *testing.T) {
 		s := storeOn(t, db, b.Dialect)
 		must.Do(t, s.Check(t.Context()))
 		tx := blocked(t, b, "k")
-		err, late := giveUp(t, s, claim("k", "gone"), 200*time.Millisecond)
+		late, err := giveUp(t, s, claim("k", "gone"), 200*time.Millisecond)
 		released := releaseUnknown(t, s, claim("k", "gone"), err)
 		if late > defaultTimeout-time.Second {
 			t.Errorf("the caller waited %v", late)
@@ -132,7 +132,7 @@ func TestAcquireCancelledAfterTimeout(t *testing.T) {
 		s := newStore(t, b, func(o *Options) { o.Timeout = 200 * time.Millisecond })
 		eventually(t, "check", func() bool { return s.Check(t.Context()) == nil }) // a busy machine takes longer at times
 		tx := blocked(t, b, "k")
-		err, _ := giveUp(t, s, claim("k", "gone"), 500*time.Millisecond)
+		_, err := giveUp(t, s, claim("k", "gone"), 500*time.Millisecond)
 		released := releaseUnknown(t, s, claim("k", "gone"), err)
 		time.Sleep(200 * time.Millisecond)
 		must.Do(t, tx.Rollback())

@@ -499,6 +499,7 @@ func TestStreamThrottled(t *testing.T) {
 			return nil, nil
 		})
 		time.Sleep(11 * time.Minute)
+		x.mustStop()
 		if last := x.at[len(x.at)-1]; last < 10*time.Minute || last > 10*time.Minute+30*time.Second {
 			x.Errorf("the last invocation came after %s", last)
 		}
