@@ -92,7 +92,8 @@ func planFree(r seen, f freeFlags) plan {
 
 func (a *app) recordComplete() *cobra.Command {
 	create, note := false, ""
-	c := a.command("complete KEY", "Say that an event is done, so that it never runs again", `Completes the record of an event whose effect has happened. Its deliveries are then acknowledged without a run.
+	c := a.command("complete KEY", "Say that an event is done, so that it never runs again", `Completes the record of an event whose effect has happened. Its deliveries are then acknowledged without a run. The writes of an inbox
+did not happen while its record is not completed: free that record instead.
 
 `+keyArgument, "  sqsonce record complete --table dedup --note 'the provider has charge ch_1' 'billing#orders|ord-42'",
 		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.completeRecord(ctx, args[0], create, note) })
