@@ -42,8 +42,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	}
 	if retryable(err) {
 		// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
-		o.o.Logger.Log(ctx, o.outageLevel(), "dedup: handler succeeded, record not completed: the store is asked again", about(ctx, s.lease.Key, "error", err)...)
-		rl.failing.Store(true)
+		rl.logFailure(ctx, "dedup: handler succeeded, record not completed: the store is asked again", err)
 		o.unrecorded.keep(s) // a copy of the event in this process completes it too, where the lease is over
 		s, err = o.completeAgain(ctx, rl, s, err)
 		if !retryable(err) {

@@ -66,16 +66,21 @@ func (rl *recordLease) renew(ctx context.Context) error {
 		rl.renewalRefused(err)
 	case ctx.Err() == nil: // else the handler has returned, and the renewal was abandoned
 		rl.once.counts.storeErrors.Add(1)
-		rl.failing.Store(true)
-		rl.once.o.Logger.Log(ctx, rl.once.outageLevel(), "dedup: renewal failed", about(ctx, rl.task.key, "error", err)...)
+		rl.logFailure(ctx, "dedup: renewal failed", err)
 	}
 	return err
 }
 
-// logAnswer has a line end those that said that the store fails.
+// logFailure logs a call of the store that failed. logAnswer logs its end.
+func (rl *recordLease) logFailure(ctx context.Context, text string, err error) {
+	rl.failing.Store(true)
+	rl.once.o.Logger.Log(ctx, rl.once.outageLevel(), text, about(ctx, rl.task.key, "error", err)...)
+}
+
+// logAnswer has a line end those of logFailure.
 func (rl *recordLease) logAnswer(ctx context.Context) {
 	if rl.failing.Swap(false) {
-		rl.once.o.Logger.InfoContext(ctx, "dedup: the store works again", "key", rl.task.key)
+		rl.once.o.Logger.InfoContext(ctx, "dedup: the store works again", about(ctx, rl.task.key)...)
 	}
 }
 
