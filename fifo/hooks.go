@@ -123,7 +123,9 @@ func (p *Publisher) unlock() {
 	p.answered = nil
 	p.mu.Unlock()
 	for _, e := range answered {
-		p.answer(e.hooked, e.pending.receipt, e.pending.err, e.accepted)
+		if e.hooked != nil {
+			p.answer(e.hooked, e.pending.receipt, e.pending.err, e.accepted)
+		}
 		close(e.pending.done)
 	}
 }

@@ -32,7 +32,7 @@ type Publisher struct {
 	mu       sync.Mutex
 	closed   bool
 	stats    Stats    // its counters
-	answered []*entry // that got their results under this lock, and have hooks: see unlock
+	answered []*entry // that got their results under this lock, and failed or have hooks: see unlock
 	serial   uint64
 	capacity capacity
 	limit    sizeLimit

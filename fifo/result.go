@@ -52,12 +52,12 @@ func (p *Publisher) finish(e *entry, r Receipt, err error) {
 	p.recent.end(e, maybeSent, r.Sequence, time.Now())
 	p.capacity.free(e.size)
 	p.stats.count(e.pending.err)
-	if e.hooked != nil {
-		p.answered = append(p.answered, e)
-		if e.lane != p.shared {
-			e.lane.answering = append(slices.DeleteFunc(e.lane.answering, (*PublishResult).isDone), e.pending)
-		}
-	} else {
+	if e.hooked == nil && err == nil {
 		close(e.pending.done)
+		return
+	}
+	p.answered = append(p.answered, e) // its caller may exit: hooks and the log have the failure first
+	if e.lane != p.shared {
+		e.lane.answering = append(slices.DeleteFunc(e.lane.answering, (*PublishResult).isDone), e.pending)
 	}
 }
