@@ -142,7 +142,7 @@ func known(name string, value any) any {
 	case error:
 		value = v.Error()
 	}
-	if strings.HasSuffix(name, ",omitzero") && reflect.ValueOf(value).IsZero() {
+	if value != nil && strings.HasSuffix(name, ",omitzero") && reflect.ValueOf(value).IsZero() {
 		return nil
 	}
 	return value
