@@ -1,4 +1,4 @@
-// Command sqsonce-full is the command sqsonce, also for records in PostgreSQL, MySQL, MariaDB and Redis:
+// Command sqsonce-full is the command sqsonce, also for records in SQL databases and Redis:
 //
 //	sqsonce-full --store postgres://user@host/database record ls
 //
@@ -11,8 +11,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +41,13 @@ const (
 	prefixParameter = "prefix"
 )
 
+// openers open a store, by the scheme of its URL. They get the URL without its password and prefix.
+var openers = map[string]func(u *url.URL, password, prefix string) (cli.Store, error){
+	"postgres": openPostgreSQL, "postgresql": openPostgreSQL,
+	"mysql": openMySQL, "mariadb": openMySQL,
+	"redis": openRedis, "rediss": openRedis,
+}
+
 // open opens the store behind a URL, and connects only when it is used. A driver sees the URL's password after its parser has ended: parsers
 // repeat in their errors what they cannot read.
 func open(_ context.Context, u *url.URL) (cli.Store, error) {
@@ -52,15 +61,10 @@ func open(_ context.Context, u *url.URL) (cli.Store, error) {
 	if bare.User != nil {
 		bare.User = url.User(u.User.Username())
 	}
-	switch u.Scheme {
-	case "postgres", "postgresql":
-		return openPostgreSQL(bare.String(), password, prefix)
-	case "mysql", "mariadb":
-		return openMySQL(&bare, password, prefix)
-	case "redis", "rediss":
-		return openRedis(bare.String(), password, prefix)
+	if opener := openers[u.Scheme]; opener != nil {
+		return opener(&bare, password, prefix)
 	}
-	return nil, fmt.Errorf("%s is none of dynamodb, postgres, mysql and redis", u.Scheme)
+	return nil, fmt.Errorf("%s is none of dynamodb, %s", u.Scheme, strings.Join(slices.Sorted(maps.Keys(openers)), ", "))
 }
 
 // parameters takes the prefix out of a URL's parameters. The rest stays as it is written: drivers read some without unescaping.
@@ -84,8 +88,8 @@ func parameters(query string) (prefix, rest string, err error) {
 	return prefix, strings.Join(others, "&"), nil
 }
 
-func openPostgreSQL(address, password, prefix string) (cli.Store, error) {
-	config, err := pgx.ParseConfig(address)
+func openPostgreSQL(u *url.URL, password, prefix string) (cli.Store, error) {
+	config, err := pgx.ParseConfig(u.String())
 	if err != nil {
 		_, problem, _ := strings.Cut(err.Error(), "`: ") // behind the whole URL
 		return nil, errors.New(cmp.Or(problem, "it cannot be parsed"))
@@ -122,9 +126,9 @@ func openSQL(db *sql.DB, dialect sqlstore.Dialect, prefix string) (cli.Store, er
 	return sqlstore.New(db, dialect)
 }
 
-func openRedis(address, password, prefix string) (cli.Store, error) {
+func openRedis(u *url.URL, password, prefix string) (cli.Store, error) {
 	logging.Disable() // what matters is in the errors
-	options, err := redis.ParseURL(address)
+	options, err := redis.ParseURL(u.String())
 	if err != nil {
 		return nil, err
 	}

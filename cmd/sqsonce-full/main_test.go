@@ -154,7 +154,7 @@ func TestBadURLs(t *testing.T) {
 		"postgres://u:s3cret@[host/d":              "not a URL",
 		"postgres:u:s3cret@host/d":                 "not a URL",
 		"mysql://u:s3cret%@host/d":                 "not a URL",
-		"sqlite://u:s3cret@host/d":                 "none of dynamodb, postgres, mysql and redis",
+		"sqlite://u:s3cret@host/d":                 "none of dynamodb, mariadb, mysql, postgres, postgresql, redis, rediss",
 		"postgres://u:s3cret@host:x/d":             "not a URL",
 		"postgres://u:s3cret@host/d?sslmode=x":     "sslmode",
 		"postgres://host/d?user=u&password=s3cret": "user:password@host",

@@ -1,5 +1,5 @@
-// Package sqlstore keeps the records of package dedup in PostgreSQL, MySQL, MariaDB or SQLite, and commits a handler's own
-// writes together with them.
+// Package sqlstore keeps the records of package dedup in an SQL database, and commits a handler's own writes together with
+// them. Each kind of database has a [Dialect].
 //
 // There are three ways to use it. The first asks least of a handler, and the last guarantees most:
 //
@@ -12,10 +12,8 @@
 //
 // # Drivers
 //
-// Your program imports the driver. The package is tested with github.com/jackc/pgx/v5/stdlib,
-// github.com/go-sql-driver/mysql and modernc.org/sqlite, on PostgreSQL 15, MariaDB 10.11, MySQL 9.7 and SQLite 3.5x. It is
-// written for MySQL 8.0 as well, but not tested on it. See [PostgreSQL], [MySQL] and [SQLite] for the settings that each
-// needs. docs/stores.md lists the connection poolers.
+// Your program imports the driver. Each [Dialect] says which one, with the versions and the settings of its database.
+// docs/stores.md lists the connection poolers.
 //
 // # Tables
 //
@@ -34,8 +32,7 @@
 //	note          an operator's, of the last reopen or complete
 //
 // The other columns are those of the result, if used. Times are milliseconds since the Unix epoch, so that time zones of
-// drivers, sessions and columns don't matter. On MySQL the text columns hold bytes. CONVERT(id USING utf8mb4) shows
-// them.
+// drivers, sessions and columns don't matter.
 //
 // Only [Store.Sweep] deletes expired rows. Run [Store.SweepEvery] in one of the processes, or Sweep from a job.
 //
@@ -48,8 +45,6 @@
 // servers on NTP.
 //
 // A record is as durable as its database's commits. These can lose the last completions in a failover to an asynchronous
-// replica. In a power failure, these settings lose them: PostgreSQL's synchronous_commit = off, MySQL's
-// innodb_flush_log_at_trx_commit other than 1, and SQLite's synchronous other than FULL in WAL mode. An event whose
-// completion was lost runs again when it is delivered again. Every statement goes to the server of the pool, which must be
-// the primary.
+// replica, and in a power failure with the setting that the [Dialect] names. An event whose completion was lost runs again
+// when it is delivered again. Every statement goes to the server of the pool, which must be the primary.
 package sqlstore

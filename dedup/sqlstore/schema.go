@@ -31,8 +31,8 @@ func DDL(d Dialect) string {
 // and at every start. If the tables are up to date, it only reads. It doesn't change a schema of a later version.
 //
 // Migrate needs the right to create tables, which the rest of the package doesn't need. A deployment may call it with
-// another user. On PostgreSQL and SQLite a migration that fails doesn't change the database. MySQL can't roll back the
-// statements of a schema. The first statements stay there, and the next call continues after them.
+// another user. A migration that fails doesn't change the database, except MySQL, which can't roll back the statements of a
+// schema. The first statements stay there, and the next call continues after them.
 //
 // The error is a [*DatabaseError] if the database is of another kind than the dialect's, is read-only, refuses access or
 // its pool is closed.

@@ -28,8 +28,8 @@ import (
 // Message is a message of a dead-letter queue, with the known facts about its event.
 type Message struct {
 	// Message is the message as the source's consumer would receive it, in its envelope: QueueARN is the source's, or "" where
-	// nothing says which queue that is. ID, SentAt, the receive count and the receipt handle are the dead-letter queue's. The
-	// handle is of no use after a listing.
+	// nothing says which queue that is. ID, SentAt, the receive count and the receipt handle are the dead-letter queue's. SQS's
+	// own move keeps the ID, and on a standard queue SentAt. The handle is of no use after a listing.
 	sqsonce.Message
 	// Cause is how the message came to the dead-letter queue.
 	Cause Cause

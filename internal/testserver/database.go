@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -132,8 +133,13 @@ var PgBouncer = &Database{
 	dsn:       PostgreSQL.dsn,
 }
 
+// databases are all. PgBouncer is the last: it needs another server.
+var databases = []*Database{PostgreSQL, MariaDB, MySQL, Redis, PgBouncer}
+
 // Databases returns every database that can be installed.
-func Databases() []*Database { return []*Database{PostgreSQL, MariaDB, Redis, PgBouncer} }
+func Databases() []*Database {
+	return slices.DeleteFunc(slices.Clone(databases), func(d *Database) bool { return d.packages == nil })
+}
 
 // The functions below use as much of each protocol as tells a server that is ready from one that still recovers after a
 // crash, which accepts connections already. Drivers would be dependencies of the whole module.

@@ -2,7 +2,7 @@
 //
 //   - an [Emulator] of SQS or DynamoDB that others wrote. The in-memory services are compared with emulators: they share
 //     no code, so an emulator does not share our misreadings of AWS's text.
-//   - a [Database]: PostgreSQL, MariaDB, MySQL or Redis, and the pooler [PgBouncer]. [Server.Kill] ends its server with SIGKILL, and [Server.Restart]
+//   - a [Database], or the pooler [PgBouncer]. [Server.Kill] ends its server with SIGKILL, and [Server.Restart]
 //     starts it again on the same files and port, which is what a crash looks like to a client. SIGKILL loses what a
 //     process has in memory, not what it has written to the operating system: a power failure is not tested.
 //   - stubs of servers, for their errors: [Serve], [Refusals].

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	Main(m)
 }
 
-// everyDatabase has MySQL too, which is skipped where the environment does not name it, and not PgBouncer, which needs another server.
-func everyDatabase() []*Database { return []*Database{PostgreSQL, MariaDB, Redis, MySQL} }
+// everyDatabase has MySQL too, which is skipped where the environment does not name it, and not PgBouncer.
+func everyDatabase() []*Database { return databases[:len(databases)-1] }
 
 func TestServersRestart(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ Nothing else changes.`
 
 const unknowing = `A message without a record is unknown: it may have run. A host's copy names the record of a key function, where there was room. For other
 messages of such a consumer build your own program with the package cmd/sqsonce/cli, see examples/operate. For records in SQL or Redis:
-sqsonce-full --store postgres://..., mysql://... or redis://....`
+sqsonce-full --store URL.`
 
 type dlqLsFlags struct {
 	class    string
@@ -78,7 +78,15 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	a.hintStockKeys(found)
 	switch {
 	case a.flags.json:
-		err = errors.Join(err, a.printJSON(newListingJSON(listing, url, found, f.messages)))
+		out := object{
+			{"v", 1}, {"queue", url}, {"as_of", listing.AsOf}, {"total", listing.Total}, {"read", len(listing.Messages)}, {"hidden", listing.Hidden},
+			{"behind", listing.Behind}, {"complete", listing.Complete}, {"lost_at,omitzero", classes.LostAt(listing.Messages)},
+			{"classes", objectsOf(classColumns, classes.Of(found))},
+		}
+		if f.messages {
+			out = append(out, member{"messages", objectsOf(messageColumns, found)})
+		}
+		err = errors.Join(err, a.printJSON(out))
 	case f.messages:
 		err = errors.Join(err, printColumns(a, messageColumns, found), a.printStates(found))
 	default:
@@ -182,24 +190,45 @@ func (a *app) summary(l ops.Listing, url string) {
 	a.note("%s", text)
 }
 
-var classColumns = []shownColumn[classes.Class]{
-	{"CLASS", "class", func(_ *app, c classes.Class) string { return c.ID }},
-	{"COUNT", "count", func(_ *app, c classes.Class) string { return strconv.Itoa(c.Count) }},
-	{"STATE", "state", func(_ *app, c classes.Class) string { return string(c.State) }},
-	{"LAST", "last", func(a *app, c classes.Class) string { return a.when(c.Last) }},
-	{"TEXTS", "texts", func(_ *app, c classes.Class) string { return strconv.Itoa(c.Texts) }},
-	{"REASON", "reason", func(_ *app, c classes.Class) string { return c.Reason }},
-	{"", "what to do", func(_ *app, c classes.Class) string { return c.Do }},
+var classColumns = []column[classes.Class]{
+	{"CLASS", "class", "", "class", func(c classes.Class) any { return c.ID }},
+	{"COUNT", "count", "", "count", func(c classes.Class) any { return c.Count }},
+	{"STATE", "state", "", "state", func(c classes.Class) any { return c.State }},
+	{"LAST", "last", "", "last,omitzero", func(c classes.Class) any { return c.Last }},
+	{"TEXTS", "texts", "", "texts", func(c classes.Class) any { return c.Texts }},
+	{"REASON", "reason", "", "reason", func(c classes.Class) any { return c.Reason }},
+	{"", "what to do", "", "do", func(c classes.Class) any { return c.Do }},
+	{"", "", "", "reasons", func(c classes.Class) any { return c.Reasons }},
 }
 
-var messageColumns = []shownColumn[*ops.Message]{
-	{"MESSAGE", "ID", func(_ *app, m *ops.Message) string { return m.ID }},
-	{"STATE", "state", func(_ *app, m *ops.Message) string { return string(m.State) }},
-	{"CLASS", "class", func(_ *app, m *ops.Message) string { return m.Class.ID }},
-	{"SENT", "sent", func(a *app, m *ops.Message) string { return a.when(m.SentAt) }},
-	{"KEY", "key", func(_ *app, m *ops.Message) string { return m.RecordKey }},
-	{"CAUSE", "cause", func(_ *app, m *ops.Message) string { return string(m.Cause) }},
-	{"REASON", "reason", func(_ *app, m *ops.Message) string { return m.Reason }},
+// messageColumns has no bodies: they are shown on request.
+var messageColumns = []column[*ops.Message]{
+	{"MESSAGE", "ID", "message", "id", func(m *ops.Message) any { return m.ID }},
+	{"STATE", "state", "state", "state", func(m *ops.Message) any { return m.State }},
+	{"", "", "means", "", func(m *ops.Message) any { return ops.Means(m.State) }},
+	{"", "", "do", "do", func(m *ops.Message) any { return ops.Do(m.State) }},
+	{"CLASS", "class", "class", "class", func(m *ops.Message) any { return m.Class.ID }},
+	{"SENT", "sent", "sent", "sent_at,omitzero", func(m *ops.Message) any { return m.SentAt }},
+	{"", "", "lost", "lost_at,omitzero", func(m *ops.Message) any { return m.LostAt }},
+	{"KEY", "key", "key", "key,omitzero", func(m *ops.Message) any { return m.RecordKey }},
+	{"CAUSE", "cause", "cause", "cause", func(m *ops.Message) any { return m.Cause }},
+	{"REASON", "reason", "reason", "reason", func(m *ops.Message) any { return m.Reason }},
+	{"", "", "receives", "receives", func(m *ops.Message) any { return m.ReceiveCount }},
+	{"", "", "source", "source,omitzero", func(m *ops.Message) any { return m.QueueARN }},
+	{"", "", "group", "group,omitzero", func(m *ops.Message) any { return m.Group }},
+	{"", "", "sequence", "sequence,omitzero", func(m *ops.Message) any { return m.Sequence }},
+	{"", "", "dedup id", "dedup_id,omitzero", func(m *ops.Message) any { return m.DedupID }},
+	{"", "", "trace", "trace,omitzero", func(m *ops.Message) any { return m.TraceHeader }},
+	{"", "", "expired", "expired,omitzero", func(m *ops.Message) any { return expired(m.Expired) }},
+	{"", "", "problem", "problem", func(m *ops.Message) any { return m.Problem }},
+	{"", "", "record", "record", func(m *ops.Message) any {
+		if m.Record == nil {
+			return nil
+		}
+		return ops.NewRecord(*m.Record, m.State)
+	}},
+	{"", "", "attribute", "attributes,omitzero", func(m *ops.Message) any { return attributesOf(m.Attributes) }},
+	{"", "", "body", "body_bytes", func(m *ops.Message) any { return size(len(m.Body)) }},
 }
 
 // printTexts lists under a table on a terminal the reasons of classes.

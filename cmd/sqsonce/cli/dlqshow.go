@@ -7,14 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
-	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
@@ -43,30 +39,13 @@ func (a *app) showMessage(ctx context.Context, id string, body bool) error {
 	}
 	m := listing.Messages[i]
 	if a.flags.json {
-		return errors.Join(err, a.printJSON(struct {
-			V       int         `json:"v"`
-			Message messageJSON `json:"message"`
-		}{1, newMessageJSON(m, body)}), unread(listing.Messages[i:i+1]))
+		columns := messageColumns
+		if body {
+			columns = append(slices.Clip(columns), column[*ops.Message]{json: "body,omitzero", value: func(m *ops.Message) any { return m.Body }})
+		}
+		return errors.Join(err, a.printJSON(object{{"v", 1}, {"message", objectOf(columns, m)}}), unread(listing.Messages[i:i+1]))
 	}
-	pairs := []pair{
-		{"message", m.ID}, {"state", string(m.State)}, {"means", ops.Means(m.State)}, {"do", ops.Do(m.State)},
-		{"cause", string(m.Cause)}, {"class", m.Class.ID}, {"reason", m.Reason}, {"key", m.RecordKey},
-		{"sent", a.when(m.SentAt)}, {"lost", a.when(m.LostAt)}, {"receives", strconv.Itoa(m.ReceiveCount)},
-		{"source", m.QueueARN}, {"group", m.Group}, {"sequence", m.Sequence}, {"dedup id", m.DedupID}, {"trace", m.TraceHeader},
-	}
-	if m.Expired {
-		pairs = append(pairs, pair{"expired", "its record may have expired, because the message is older than the retention of records"})
-	}
-	if m.Problem != nil {
-		pairs = append(pairs, pair{"problem", m.Problem.Error()})
-	}
-	if m.Record != nil {
-		pairs = append(pairs, a.recordPairs(ops.NewRecord(*m.Record, m.State))...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.Attributes)) {
-		pairs = append(pairs, pair{"attribute " + name, attributeText(m.Attributes[name])})
-	}
-	pairs = append(pairs, pair{"body", fmt.Sprintf("%d bytes", len(m.Body))})
+	pairs := pairsOf(a, messageColumns, m)
 	if body && a.width == 0 {
 		pairs[len(pairs)-1].value = m.Body
 	}
@@ -78,97 +57,45 @@ func (a *app) showMessage(ctx context.Context, id string, body bool) error {
 	return err
 }
 
-func attributeText(attr sqsonce.Attribute) string {
-	if attr.Binary != nil {
-		return base64.StdEncoding.EncodeToString(attr.Binary)
-	}
-	return attr.String
+// expired is true of a message whose missing record may have expired.
+type expired bool
+
+func (expired) String() string {
+	return "its record may have expired, because the message is older than the retention of records"
 }
 
-// listingJSON is what dlq ls prints.
-type listingJSON struct {
-	V        int             `json:"v"`
-	Queue    string          `json:"queue"`
-	AsOf     time.Time       `json:"as_of"`
-	Total    int             `json:"total"`
-	Read     int             `json:"read"`
-	Hidden   int             `json:"hidden"`
-	Behind   int             `json:"behind"`
-	Complete bool            `json:"complete"`
-	LostAt   time.Time       `json:"lost_at,omitzero"`
-	Classes  []classes.Class `json:"classes"`
-	Messages []messageJSON   `json:"messages,omitzero"`
-}
+// size is how long a body is.
+type size int
 
-func newListingJSON(l ops.Listing, url string, found []*ops.Message, messages bool) listingJSON {
-	out := listingJSON{
-		V: 1, Queue: url, AsOf: l.AsOf.UTC(), Total: l.Total, Read: len(l.Messages), Hidden: l.Hidden, Behind: l.Behind,
-		Complete: l.Complete, LostAt: classes.LostAt(l.Messages).UTC(), Classes: classes.Of(found),
-	}
-	if messages {
-		out.Messages = []messageJSON{}
-		for _, m := range found {
-			out.Messages = append(out.Messages, newMessageJSON(m, false))
-		}
-	}
-	return out
-}
+func (s size) String() string { return fmt.Sprintf("%d bytes", int(s)) }
 
-// messageJSON is a message without its body, unless that was asked for.
-type messageJSON struct {
-	ID         string                   `json:"id"`
-	State      dedup.RecordState        `json:"state"`
-	Do         string                   `json:"do"`
-	Cause      ops.Cause                `json:"cause"`
-	Class      string                   `json:"class"`
-	Reason     string                   `json:"reason"`
-	Key        string                   `json:"key,omitempty"`
-	Problem    string                   `json:"problem,omitempty"`
-	Expired    bool                     `json:"expired,omitempty"`
-	SentAt     time.Time                `json:"sent_at,omitzero"`
-	LostAt     time.Time                `json:"lost_at,omitzero"`
-	Receives   int                      `json:"receives"`
-	Source     string                   `json:"source,omitempty"`
-	Group      string                   `json:"group,omitempty"`
-	Sequence   string                   `json:"sequence,omitempty"`
-	DedupID    string                   `json:"dedup_id,omitempty"`
-	Trace      string                   `json:"trace,omitempty"`
-	Attributes map[string]attributeJSON `json:"attributes,omitempty"`
-	Record     *ops.Record              `json:"record,omitempty"`
-	BodyBytes  int                      `json:"body_bytes"`
-	Body       string                   `json:"body,omitempty"`
-}
+type attributes map[string]attribute
 
-type attributeJSON struct {
+type attribute struct {
 	Type   string `json:"type"`
-	Value  string `json:"value,omitempty"`
+	String string `json:"value,omitempty"`
 	Binary []byte `json:"binary,omitempty"` // in base64
 }
 
-func newMessageJSON(m *ops.Message, body bool) messageJSON {
-	out := messageJSON{
-		ID: m.ID, State: m.State, Do: ops.Do(m.State), Cause: m.Cause, Class: m.Class.ID, Reason: m.Reason, Key: m.RecordKey,
-		Expired: m.Expired, SentAt: m.SentAt.UTC(), LostAt: m.LostAt.UTC(), Receives: m.ReceiveCount, Source: m.QueueARN,
-		Group: m.Group, Sequence: m.Sequence, DedupID: m.DedupID, Trace: m.TraceHeader, BodyBytes: len(m.Body),
-		Attributes: newAttributesJSON(m.Attributes),
-	}
-	if m.Problem != nil {
-		out.Problem = m.Problem.Error()
-	}
-	if m.Record != nil {
-		r := ops.NewRecord(*m.Record, m.State)
-		out.Record = &r
-	}
-	if body {
-		out.Body = m.Body
+// attributesOf is nil where there are none.
+func attributesOf(all map[string]sqsonce.Attribute) (out attributes) {
+	for name, attr := range all {
+		if out == nil {
+			out = attributes{}
+		}
+		out[name] = attribute(attr)
 	}
 	return out
 }
 
-func newAttributesJSON(attributes map[string]sqsonce.Attribute) map[string]attributeJSON {
-	out := map[string]attributeJSON{}
-	for name, attr := range attributes {
-		out[name] = attributeJSON{attr.Type, attr.String, attr.Binary}
+// pairs are a line for each.
+func (all attributes) pairs(label string) (pairs []pair) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		text := all[name].String
+		if binary := all[name].Binary; binary != nil {
+			text = base64.StdEncoding.EncodeToString(binary)
+		}
+		pairs = append(pairs, pair{label + " " + name, text})
 	}
-	return out
+	return pairs
 }

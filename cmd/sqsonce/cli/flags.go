@@ -58,7 +58,7 @@ func (a *app) recordFlags(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&a.flags.consumer, "consumer", "", "the consumer's `name`")
 	if a.opts.Store == nil {
 		c.Flags().StringVar(&a.flags.table, "table", "", "the DynamoDB `table` of its records")
-		c.Flags().StringVar(&a.flags.store, "store", "", "the `URL` of its records: dynamodb:TABLE; with sqsonce-full also postgres://, mysql:// and redis://, and ?prefix= for other names of tables or keys")
+		c.Flags().StringVar(&a.flags.store, "store", "", "the `URL` of its records: dynamodb:TABLE; with sqsonce-full also URLs of SQL databases and Redis, like postgres://user@host/database, and ?prefix= for other names of tables or keys")
 		c.MarkFlagsMutuallyExclusive("table", "store")
 	}
 	return c

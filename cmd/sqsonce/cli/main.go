@@ -236,16 +236,11 @@ const modulePath = "github.com/sqsonce/sqsonce/cmd/sqsonce"
 
 func (a *app) version() *cobra.Command {
 	return a.command("version", "Show the version", "", "  sqsonce version --json", cobra.NoArgs, func(context.Context, []string) error {
-		out := struct {
-			V       int    `json:"v"`
-			Version string `json:"version"`
-			Go      string `json:"go"`
-			System  string `json:"system"`
-		}{1, moduleVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+		version, system := moduleVersion(), runtime.GOOS+"/"+runtime.GOARCH
 		if a.flags.json {
-			return a.printJSON(out)
+			return a.printJSON(object{{"v", 1}, {"version", version}, {"go", runtime.Version()}, {"system", system}})
 		}
-		_, err := fmt.Fprintf(a.out, "%s %s, %s, %s\n", a.name(), out.Version, out.Go, out.System)
+		_, err := fmt.Fprintf(a.out, "%s %s, %s, %s\n", a.name(), version, runtime.Version(), system)
 		return err
 	})
 }

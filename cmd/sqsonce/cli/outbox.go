@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,23 +75,17 @@ Lines in a pipe: `+inWords(groupColumns)+". With --parked: "+inWords(entryColumn
 // outboxPage is how many groups, or events, one call of the store returns.
 const outboxPage = 100
 
-type groupJSON struct {
-	Group       string      `json:"group"`
-	State       outboxState `json:"state"`
-	CommittedAt time.Time   `json:"committed_at,omitzero"`
-	Last        int64       `json:"last_seq,omitempty"`
+// seenGroup is a group as it was read.
+type seenGroup struct {
+	outbox.Group
+	committed time.Time
 }
 
-var groupColumns = []shownColumn[groupJSON]{
-	{"GROUP", "group", func(_ *app, g groupJSON) string { return g.Group }},
-	{"STATE", "state of its first event", func(_ *app, g groupJSON) string { return string(g.State) }},
-	{"COMMITTED", "when that was committed", func(a *app, g groupJSON) string { return a.when(g.CommittedAt) }},
-	{"LAST", "last number", func(_ *app, g groupJSON) string {
-		if g.Last == 0 {
-			return "" // not known
-		}
-		return strconv.FormatInt(g.Last, 10)
-	}},
+var groupColumns = []column[seenGroup]{
+	{"GROUP", "group", "", "group", func(g seenGroup) any { return g.Name }},
+	{"STATE", "state of its first event", "", "state", func(g seenGroup) any { return parkedAs(g.Parked) }},
+	{"COMMITTED", "when that was committed", "", "committed_at,omitzero", func(g seenGroup) any { return g.committed }},
+	{"LAST", "last number", "", "last_seq,omitzero", func(g seenGroup) any { return g.Last }},
 }
 
 func (a *app) listGroups(ctx context.Context, limit int) error {
@@ -101,7 +93,7 @@ func (a *app) listGroups(ctx context.Context, limit int) error {
 	if err != nil {
 		return err
 	}
-	groups, more := []groupJSON{}, true
+	groups, more := []seenGroup{}, true
 	for after := ""; more && (limit < 0 || len(groups) < limit); more = after != "" {
 		var found []outbox.Group
 		if found, after, err = store.Groups(ctx, after, outboxPage); err != nil {
@@ -111,14 +103,11 @@ func (a *app) listGroups(ctx context.Context, limit int) error {
 			if limit >= 0 && len(groups) == limit {
 				break
 			}
-			groups = append(groups, groupJSON{g.Name, parkedAs(g.Parked), committedAt(g.Age), g.Last})
+			groups = append(groups, seenGroup{g, committedAt(g.Age)})
 		}
 	}
 	if a.flags.json {
-		err = errors.Join(err, a.printJSON(struct {
-			V      int         `json:"v"`
-			Groups []groupJSON `json:"groups"`
-		}{1, groups}))
+		err = errors.Join(err, a.printJSON(object{{"v", 1}, {"groups", objectsOf(groupColumns, groups)}}))
 	} else {
 		err = errors.Join(err, printColumns(a, groupColumns, groups))
 	}
@@ -134,32 +123,6 @@ func committedAt(age time.Duration) time.Time {
 		return time.Time{} // not known
 	}
 	return time.Now().Add(-age).UTC()
-}
-
-// entryJSON is an event of an outbox.
-type entryJSON struct {
-	Group       string                   `json:"group"`
-	Seq         int64                    `json:"seq"`
-	ID          string                   `json:"id"`
-	Type        string                   `json:"type,omitempty"`
-	Source      string                   `json:"source"`
-	State       outboxState              `json:"state"`
-	CommittedAt time.Time                `json:"committed_at,omitzero"`
-	Reason      string                   `json:"reason,omitempty"`
-	BodyBytes   int                      `json:"body_bytes"`
-	Attributes  map[string]attributeJSON `json:"attributes,omitempty"`
-	Body        string                   `json:"body,omitempty"`
-}
-
-func newEntryJSON(e outbox.Entry, body bool) entryJSON {
-	out := entryJSON{
-		Group: e.Group, Seq: e.Seq, ID: e.ID, Type: e.Type, Source: e.Source, State: parkedAs(e.Parked), CommittedAt: committedAt(e.Age),
-		Reason: e.Reason, BodyBytes: len(e.Body), Attributes: newAttributesJSON(e.Attributes),
-	}
-	if body {
-		out.Body = e.Body
-	}
-	return out
 }
 
 func (a *app) listParked(ctx context.Context, limit int) error {
@@ -182,27 +145,27 @@ func (a *app) listParked(ctx context.Context, limit int) error {
 	return nil
 }
 
-var entryColumns = []shownColumn[entryJSON]{
-	{"GROUP", "group", func(_ *app, e entryJSON) string { return e.Group }},
-	{"SEQ", "number", func(_ *app, e entryJSON) string { return strconv.FormatInt(e.Seq, 10) }},
-	{"EVENT", "event ID", func(_ *app, e entryJSON) string { return e.ID }},
-	{"STATE", "state", func(_ *app, e entryJSON) string { return string(e.State) }},
-	{"COMMITTED", "when it was committed", func(a *app, e entryJSON) string { return a.when(e.CommittedAt) }},
-	{"REASON", "reason", func(_ *app, e entryJSON) string { return e.Reason }},
+// entryColumns begin with the group, which one group's table leaves out. They have no bodies: they are shown on request.
+var entryColumns = []column[outbox.Entry]{
+	{"GROUP", "group", "group", "group", func(e outbox.Entry) any { return e.Group }},
+	{"SEQ", "number", "seq", "seq", func(e outbox.Entry) any { return e.Seq }},
+	{"EVENT", "event ID", "event", "id", func(e outbox.Entry) any { return e.ID }},
+	{"", "", "type", "type,omitzero", func(e outbox.Entry) any { return e.Type }},
+	{"", "", "source", "source", func(e outbox.Entry) any { return e.Source }},
+	{"STATE", "state", "state", "state", func(e outbox.Entry) any { return parkedAs(e.Parked) }},
+	{"", "", "means", "", func(e outbox.Entry) any { return parkedAs(e.Parked).means() }},
+	{"", "", "do", "", func(e outbox.Entry) any { return parkedAs(e.Parked).do() }},
+	{"COMMITTED", "when it was committed", "committed", "committed_at,omitzero", func(e outbox.Entry) any { return committedAt(e.Age) }},
+	{"REASON", "reason", "reason", "reason,omitzero", func(e outbox.Entry) any { return e.Reason }},
+	{"", "", "bytes", "body_bytes", func(e outbox.Entry) any { return len(e.Body) }},
+	{"", "", "attribute", "attributes,omitzero", func(e outbox.Entry) any { return attributesOf(e.Attributes) }},
 }
 
-func (a *app) printEntries(entries []outbox.Entry, columns []shownColumn[entryJSON]) error {
-	out := make([]entryJSON, 0, len(entries))
-	for _, e := range entries {
-		out = append(out, newEntryJSON(e, false))
-	}
+func (a *app) printEntries(entries []outbox.Entry, columns []column[outbox.Entry]) error {
 	if a.flags.json {
-		return a.printJSON(struct {
-			V      int         `json:"v"`
-			Events []entryJSON `json:"events"`
-		}{1, out})
+		return a.printJSON(object{{"v", 1}, {"events", objectsOf(entryColumns, entries)}})
 	}
-	return printColumns(a, columns, out)
+	return printColumns(a, columns, entries)
 }
 
 func (a *app) outboxShow() *cobra.Command {
@@ -254,24 +217,14 @@ func (a *app) showEntry(ctx context.Context, group string, seq int64, body bool)
 	if err != nil {
 		return err
 	}
-	j := newEntryJSON(e, body)
-	if a.flags.json {
-		return a.printJSON(struct {
-			V     int       `json:"v"`
-			Event entryJSON `json:"event"`
-		}{1, j})
-	}
-	pairs := []pair{
-		{"event", e.ID}, {"group", e.Group}, {"seq", strconv.FormatInt(e.Seq, 10)}, {"state", string(j.State)}, {"means", j.State.means()}, {"do", j.State.do()},
-		{"reason", e.Reason}, {"committed", a.when(j.CommittedAt)}, {"type", e.Type}, {"source", e.Source}, {"bytes", strconv.Itoa(len(e.Body))},
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.Attributes)) {
-		pairs = append(pairs, pair{"attribute " + name, attributeText(e.Attributes[name])})
-	}
+	columns := entryColumns
 	if body {
-		pairs = append(pairs, pair{"body", e.Body})
+		columns = append(slices.Clip(columns), column[outbox.Entry]{label: "body", json: "body,omitzero", value: func(e outbox.Entry) any { return e.Body }})
 	}
-	return a.printPairs(pairs)
+	if a.flags.json {
+		return a.printJSON(object{{"v", 1}, {"event", objectOf(columns, e)}})
+	}
+	return a.printPairs(pairsOf(a, columns, e))
 }
 
 // findEntry looks among the first events of the group, where a halted one is, and then among all parked ones.

@@ -75,16 +75,9 @@ func (a *app) actOnParked(ctx context.Context, verb string, args []string, of fu
 
 func (a *app) printActOnParked(verb string, e outbox.Entry, before, after outboxState) error {
 	if a.flags.json {
-		return a.printJSON(struct {
-			V         int         `json:"v"`
-			Operation string      `json:"operation"`
-			DryRun    bool        `json:"dry_run"`
-			Group     string      `json:"group"`
-			Seq       int64       `json:"seq"`
-			ID        string      `json:"id"`
-			Before    outboxState `json:"before"`
-			After     outboxState `json:"after"`
-		}{1, verb, a.flags.dryRun, e.Group, e.Seq, e.ID, before, after})
+		return a.printJSON(object{
+			{"v", 1}, {"operation", verb}, {"dry_run", a.flags.dryRun}, {"group", e.Group}, {"seq", e.Seq}, {"id", e.ID}, {"before", before}, {"after", after},
+		})
 	}
 	return a.printTable([]string{"GROUP", "SEQ", "EVENT", "BEFORE", "AFTER"}, [][]string{
 		{e.Group, strconv.FormatInt(e.Seq, 10), e.ID, string(before), string(after)},

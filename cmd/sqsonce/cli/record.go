@@ -119,12 +119,13 @@ Lines in a pipe: `+inWords(recordColumns)+".",
 	return a.recordFlags(c)
 }
 
-var recordColumns = []shownColumn[ops.Record]{
-	{"KEY", "key", func(_ *app, r ops.Record) string { return r.Key }},
-	{"STATE", "state", func(_ *app, r ops.Record) string { return string(r.State) }},
-	{"LEASE", "when its lease ends", func(a *app, r ops.Record) string { return a.when(r.LeaseUntil) }},
-	{"EXPIRES", "when it expires", func(a *app, r ops.Record) string { return a.when(r.ExpiresAt) }},
-	{"LAST ERROR", "last error", func(_ *app, r ops.Record) string { return r.LastError }},
+// recordColumns are those of a table: [ops.Record] is the list for the rest.
+var recordColumns = []column[ops.Record]{
+	{"KEY", "key", "", "", func(r ops.Record) any { return r.Key }},
+	{"STATE", "state", "", "", func(r ops.Record) any { return r.State }},
+	{"LEASE", "when its lease ends", "", "", func(r ops.Record) any { return r.LeaseUntil }},
+	{"EXPIRES", "when it expires", "", "", func(r ops.Record) any { return r.ExpiresAt }},
+	{"LAST ERROR", "last error", "", "", func(r ops.Record) any { return r.LastError }},
 }
 
 func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
@@ -161,10 +162,7 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 		}
 	}
 	if a.flags.json {
-		err = errors.Join(err, a.printJSON(struct {
-			V       int          `json:"v"`
-			Records []ops.Record `json:"records"`
-		}{1, records}))
+		err = errors.Join(err, a.printJSON(object{{"v", 1}, {"records", records}}))
 	} else {
 		err = errors.Join(err, printColumns(a, recordColumns, records))
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
@@ -175,38 +174,19 @@ func (r *redrive) redrive(ctx context.Context) (ops.Report, error) {
 		o.Journal = r.journal
 		o.OnResult = func(res *ops.Result) {
 			p.result(res)
-			event(newResultJSON(res))
+			event(resultOf(res))
 		}
 	})
 }
 
-// resultJSON is what became of a message.
-type resultJSON struct {
-	V           int               `json:"v"`
-	Event       string            `json:"event"` // "result"
-	ID          string            `json:"id"`
-	Action      ops.Action        `json:"action"`
-	Why         string            `json:"why,omitempty"`
-	Error       string            `json:"error,omitempty"`
-	State       dedup.RecordState `json:"state,omitempty"`
-	Class       string            `json:"class,omitempty"`
-	Key         string            `json:"key,omitempty"`
-	Group       string            `json:"group,omitempty"`
-	Destination string            `json:"destination,omitempty"`
-	SentID      string            `json:"sent_id,omitempty"`
-	After       dedup.RecordState `json:"after,omitempty"`
-	CameBack    bool              `json:"came_back,omitempty"` // this run has sent it before
-}
-
-func newResultJSON(res *ops.Result) resultJSON {
-	out := resultJSON{
-		V: 1, Event: "result", ID: res.ID, Action: res.Action, Why: why(res), State: res.State, Class: res.Class.ID, Key: res.RecordKey, Group: res.Group,
-		Destination: host.QueueName(res.Destination), SentID: res.SentID, After: res.After, CameBack: errors.Is(res.Err, ops.ErrCameBack),
+// resultOf is what became of a message. It came back if this run has sent it before.
+func resultOf(res *ops.Result) object {
+	return object{
+		{"v", 1}, {"event", "result"}, {"id", res.ID}, {"action", res.Action}, {"why,omitzero", why(res)}, {"error", res.Err},
+		{"state,omitzero", res.State}, {"class,omitzero", res.Class.ID}, {"key,omitzero", res.RecordKey}, {"group,omitzero", res.Group},
+		{"destination,omitzero", host.QueueName(res.Destination)}, {"sent_id,omitzero", res.SentID}, {"after,omitzero", res.After},
+		{"came_back,omitzero", errors.Is(res.Err, ops.ErrCameBack)},
 	}
-	if res.Err != nil {
-		out.Error = res.Err.Error()
-	}
-	return out
 }
 
 // count is how many messages had the same end.

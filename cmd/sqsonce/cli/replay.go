@@ -200,14 +200,9 @@ func (a *app) callReplay(ctx context.Context, d *ops.DLQ, url string, m *ops.Mes
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	event := a.eventsOr(cancel)
-	event(struct {
-		V         int    `json:"v"`
-		Event     string `json:"event"`
-		Operation string `json:"operation"`
-		Queue     string `json:"queue"`
-		ID        string `json:"id"`
-		Key       string `json:"key"`
-	}{1, "start", "replay", host.QueueName(url), m.ID, m.RecordKey})
+	event(object{
+		{"v", 1}, {"event", "start"}, {"operation", "replay"}, {"queue", host.QueueName(url)}, {"id", m.ID}, {"key", m.RecordKey},
+	})
 	c := countdown{a: a}
 	res, err := d.Replay(ctx, m, f.note, func(o *ops.ReplayOptions) {
 		o.Again, o.Committed, o.Name, o.Timeout = f.again, f.committed, a.flags.operator, f.wait
@@ -237,7 +232,7 @@ func (a *app) callReplay(ctx context.Context, d *ops.DLQ, url string, m *ops.Mes
 // printReplay prints what was done.
 func (a *app) printReplay(res ops.Result) error {
 	if a.flags.json {
-		return a.printEvent(newResultJSON(&res))
+		return a.printEvent(resultOf(&res))
 	}
 	return a.printTable([]string{"MESSAGE", "KEY", "ACTION", "AFTER"}, [][]string{{res.ID, res.RecordKey, string(res.Action), string(res.After)}})
 }

@@ -70,7 +70,7 @@ func (a *app) openURL(ctx context.Context) (Store, error) {
 	case u == nil:
 		return nil, fail(exitUsage, storeFlag+": not a URL. Escape special characters of a password: %%40 is @")
 	case a.opts.StoreURL == nil:
-		return nil, fail(exitUsage, storeFlag+": %s reads dynamodb:TABLE only. sqsonce-full also reads PostgreSQL, MySQL and Redis", a.name())
+		return nil, fail(exitUsage, storeFlag+": %s reads dynamodb:TABLE only. sqsonce-full also reads SQL databases and Redis", a.name())
 	}
 	store, err := a.opts.StoreURL(ctx, u)
 	if err != nil {

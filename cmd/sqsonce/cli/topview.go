@@ -14,52 +14,44 @@ import (
 
 // The columns of top, and the heads of those that are left out on a narrow terminal, in this order.
 var (
-	workerColumns = []shownColumn[*workerRow]{
-		{"", `"worker"`, func(_ *app, w *workerRow) string { return "worker" }},
-		{"", "name", func(_ *app, w *workerRow) string { return w.Name }},
-		{"WORKER", "URL", func(a *app, w *workerRow) string { return a.screen(strings.TrimPrefix(w.URL, "http://"), w.URL) }},
-		{"NAME", "", func(_ *app, w *workerRow) string { return orDash(w.Name) }},
-		{"QUEUE", "queue", func(a *app, w *workerRow) string { return a.screen(orDash(w.Queue), w.Queue) }},
-		{"STATE", "state", func(a *app, w *workerRow) string { return a.screen(orDash(w.State), w.State) }},
-		{"DONE/S", "done a second", func(_ *app, w *workerRow) string { return rate(w.Done) }},
-		{"FAILED/S", "failed a second", func(_ *app, w *workerRow) string { return rate(w.Failed) }},
-		{"RECEIVED/S", "received a second", func(_ *app, w *workerRow) string { return rate(w.Received) }},
-		{"RUNNING", "running", func(a *app, w *workerRow) string { return a.screen(w.ofConcurrency(), whole(w.Running)) }},
-		{"", "concurrency", func(_ *app, w *workerRow) string { return whole(w.Concurrency) }},
-		{"IN FLIGHT", "in flight", func(_ *app, w *workerRow) string { return whole(w.InFlight) }},
-		{"HELD", "held", func(_ *app, w *workerRow) string { return whole(w.Held) }},
-		{"OLDEST", "oldest running in seconds", func(a *app, w *workerRow) string { return a.screen(long(w.OldestRunning), whole(w.OldestRunning)) }},
-		{"STUCK", "stuck", func(_ *app, w *workerRow) string { return whole(w.Stuck) }},
-		{"LOST", "leases lost", func(_ *app, w *workerRow) string { return whole(w.LeasesLost) }},
-		{"WHY", "why", func(_ *app, w *workerRow) string { return w.why() }},
+	workerColumns = []column[*workerRow]{
+		{"", `"worker"`, "", "", func(w *workerRow) any { return "worker" }},
+		{"", "name", "", "", func(w *workerRow) any { return w.Name }},
+		{"WORKER", "URL", "", "", func(w *workerRow) any { return onScreen{strings.TrimPrefix(w.URL, "http://"), w.URL} }},
+		{"NAME", "", "", "", func(w *workerRow) any { return orDash(w.Name) }},
+		{"QUEUE", "queue", "", "", func(w *workerRow) any { return onScreen{orDash(w.Queue), w.Queue} }},
+		{"STATE", "state", "", "", func(w *workerRow) any { return onScreen{orDash(w.State), w.State} }},
+		{"DONE/S", "done a second", "", "", func(w *workerRow) any { return rate(w.Done) }},
+		{"FAILED/S", "failed a second", "", "", func(w *workerRow) any { return rate(w.Failed) }},
+		{"RECEIVED/S", "received a second", "", "", func(w *workerRow) any { return rate(w.Received) }},
+		{"RUNNING", "running", "", "", func(w *workerRow) any { return onScreen{w.ofConcurrency(), whole(w.Running)} }},
+		{"", "concurrency", "", "", func(w *workerRow) any { return whole(w.Concurrency) }},
+		{"IN FLIGHT", "in flight", "", "", func(w *workerRow) any { return whole(w.InFlight) }},
+		{"HELD", "held", "", "", func(w *workerRow) any { return whole(w.Held) }},
+		{"OLDEST", "oldest running in seconds", "", "", func(w *workerRow) any { return onScreen{long(w.OldestRunning), whole(w.OldestRunning)} }},
+		{"STUCK", "stuck", "", "", func(w *workerRow) any { return whole(w.Stuck) }},
+		{"LOST", "leases lost", "", "", func(w *workerRow) any { return whole(w.LeasesLost) }},
+		{"WHY", "why", "", "", func(w *workerRow) any { return w.why() }},
 	}
 	workersLeaveOut = []string{"NAME", "RECEIVED/S", "HELD", "IN FLIGHT", "LOST", "STATE", "OLDEST", "FAILED/S", "STUCK", "RUNNING"}
 
-	queueColumns = []shownColumn[*queueRow]{
-		{"", `"queue"`, func(_ *app, q *queueRow) string { return "queue" }},
-		{"QUEUE", "name", func(a *app, q *queueRow) string { return a.screen(orDash(q.Queue), q.Queue) }},
-		{"VISIBLE", "visible", func(_ *app, q *queueRow) string { return whole(q.Visible) }},
-		{"IN FLIGHT", "in flight", func(_ *app, q *queueRow) string { return whole(q.InFlight) }},
-		{"DELAYED", "delayed", func(_ *app, q *queueRow) string { return whole(q.Delayed) }},
-		{"OLDEST", "oldest in seconds", func(a *app, q *queueRow) string { return a.screen(long(q.Oldest), whole(q.Oldest)) }},
-		{"DONE/S", "done a second", func(_ *app, q *queueRow) string { return rate(q.Done) }},
-		{"CHANGE/S", "change a second", func(_ *app, q *queueRow) string { return rate(q.Change) }},
-		{"EMPTY IN", "seconds until it is empty", func(a *app, q *queueRow) string { return a.screen(q.emptyIn(), whole(q.EmptyIn)) }},
-		{"", "DLQ", func(_ *app, q *queueRow) string { return orDash(q.DLQ) }},
-		{"IN DLQ", "messages of the DLQ", func(_ *app, q *queueRow) string { return whole(q.InDLQ) }},
-		{"DLQ", "", func(_ *app, q *queueRow) string { return orDash(q.DLQ) }},
-		{"WHY", "why", func(_ *app, q *queueRow) string { return q.why() }},
+	queueColumns = []column[*queueRow]{
+		{"", `"queue"`, "", "", func(q *queueRow) any { return "queue" }},
+		{"QUEUE", "name", "", "", func(q *queueRow) any { return onScreen{orDash(q.Queue), q.Queue} }},
+		{"VISIBLE", "visible", "", "", func(q *queueRow) any { return whole(q.Visible) }},
+		{"IN FLIGHT", "in flight", "", "", func(q *queueRow) any { return whole(q.InFlight) }},
+		{"DELAYED", "delayed", "", "", func(q *queueRow) any { return whole(q.Delayed) }},
+		{"OLDEST", "oldest in seconds", "", "", func(q *queueRow) any { return onScreen{long(q.Oldest), whole(q.Oldest)} }},
+		{"DONE/S", "done a second", "", "", func(q *queueRow) any { return rate(q.Done) }},
+		{"CHANGE/S", "change a second", "", "", func(q *queueRow) any { return rate(q.Change) }},
+		{"EMPTY IN", "seconds until it is empty", "", "", func(q *queueRow) any { return onScreen{q.emptyIn(), whole(q.EmptyIn)} }},
+		{"", "DLQ", "", "", func(q *queueRow) any { return orDash(q.DLQ) }},
+		{"IN DLQ", "messages of the DLQ", "", "", func(q *queueRow) any { return whole(q.InDLQ) }},
+		{"DLQ", "", "", "", func(q *queueRow) any { return orDash(q.DLQ) }},
+		{"WHY", "why", "", "", func(q *queueRow) any { return q.why() }},
 	}
 	queuesLeaveOut = []string{"DLQ", "DELAYED", "DONE/S", "CHANGE/S", "IN FLIGHT", "OLDEST", "EMPTY IN"}
 )
-
-// screen returns the cell of a terminal, and that of a pipe in a pipe.
-func (a *app) screen(terminal, pipe string) string {
-	if a.width == 0 {
-		return pipe
-	}
-	return terminal
-}
 
 func (w *workerRow) ofConcurrency() string {
 	if w.Concurrency == nil {

@@ -34,14 +34,9 @@ type work struct {
 
 // start is the first line of --json.
 func (r *work) start() any {
-	return struct {
-		V         int    `json:"v"`
-		Event     string `json:"event"`
-		Operation string `json:"operation"`
-		Queue     string `json:"queue"`
-		Journal   string `json:"journal,omitempty"`
-		Archive   string `json:"archive,omitempty"`
-	}{1, "start", r.operation, host.QueueName(r.url), r.journal, r.archive}
+	return object{
+		{"v", 1}, {"event", "start"}, {"operation", r.operation}, {"queue", host.QueueName(r.url)}, {"journal,omitzero", r.journal}, {"archive,omitzero", r.archive},
+	}
 }
 
 // events prints what has become of each message, where that is known only now.
@@ -51,11 +46,10 @@ func (r *work) events(report ops.Report, err error) (ops.Report, error) {
 	}
 	events := []any{r.start()}
 	for _, res := range report.Results {
-		e := newResultJSON(res)
 		if r.done == ops.ActionRestored {
-			e.Destination = host.QueueName(r.url)
+			res.Destination = r.url
 		}
-		events = append(events, e)
+		events = append(events, resultOf(res))
 	}
 	for _, event := range events {
 		if printErr := r.a.printEvent(event); printErr != nil {
@@ -112,21 +106,10 @@ func (r *work) print(report ops.Report, counts []count, failed error) error {
 	}
 	var err error
 	if a.flags.json {
-		out := struct {
-			V       int     `json:"v"`
-			Event   string  `json:"event"`
-			Run     string  `json:"run,omitempty"`
-			Total   int     `json:"total"`
-			Counts  []count `json:"counts"`
-			Journal string  `json:"journal,omitempty"`
-			Archive string  `json:"archive,omitempty"`
-			Torn    int     `json:"torn,omitempty"`
-			Error   string  `json:"error,omitempty"`
-		}{1, "end", report.Run, report.Total, counts, r.journal, r.archive, report.Torn, ""}
-		if failed != nil {
-			out.Error = failed.Error()
-		}
-		err = a.printEvent(out)
+		err = a.printEvent(object{
+			{"v", 1}, {"event", "end"}, {"run,omitzero", report.Run}, {"total", report.Total}, {"counts", counts}, {"journal,omitzero", r.journal},
+			{"archive,omitzero", r.archive}, {"torn,omitzero", report.Torn}, {"error", failed},
+		})
 	} else {
 		var rows [][]string
 		for _, c := range counts {

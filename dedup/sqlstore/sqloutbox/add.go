@@ -25,8 +25,8 @@ const (
 // it once, and last. One call locks its groups in an order of its own. Two calls in one transaction may meet those of another
 // transaction in a deadlock, which is the database's error. On SQLite the transaction has the file anyway.
 //
-// On PostgreSQL and MySQL an event costs two statements, and one with [Options.GroupLocked]. On SQLite it costs one. Up to 100
-// events share a statement.
+// An event costs two statements, the lock of its group and the INSERT. With [Options.GroupLocked] and on SQLite it costs one. Up
+// to 100 events share a statement.
 //
 // After any error you must roll back the transaction, because it may hold a part of the events. The errors are:
 //

@@ -1,13 +1,12 @@
-// Package sqloutbox keeps an outbox in a table of PostgreSQL, MySQL, MariaDB or SQLite. An [outbox.Relay] publishes an event
-// that your transaction commits with [Outbox.Add], in its group's order.
+// Package sqloutbox keeps an outbox in a table of an SQL database. An [outbox.Relay] publishes an event that your transaction
+// commits with [Outbox.Add], in its group's order.
 //
 // # Order
 //
 // The order of a group is that of the commits. The number of a row, which the database makes, is that order only because
-// transactions with events of one group exclude one another from before the INSERT to the commit. For that, Add locks an
-// advisory lock on PostgreSQL and a row of the table outbox_locks on MySQL and MariaDB. On SQLite the transaction has the file.
-// See [Options.GroupLocked] for transactions that exclude one another already. Keep a transaction short after Add, because
-// others of its group wait for it.
+// transactions with events of one group exclude one another from before the INSERT to the commit. For that, Add locks the group
+// to the end of the transaction. Clause 3.3a of docs/protocol-outbox.md has the lock of each database. See [Options.GroupLocked]
+// for transactions that exclude one another already. Keep a transaction short after Add, because others of its group wait for it.
 //
 // One server must make the numbers, one after the other. The sequence's cache stays 1, AUTOINCREMENT stays on, and only one
 // primary accepts writes. Galera and Group Replication with several writers are not supported.
@@ -15,9 +14,9 @@
 // # Tables
 //
 // [Migrate] creates the tables, [DDL] returns their statements, and [Outbox.Check] reports their problems. Their names begin
-// with the dialect's prefix: outbox, outbox_schema, and on MySQL outbox_locks. They are apart from those of package sqlstore,
-// whose prefix they may share. The table outbox holds only unconfirmed events. Apart from the relay's deletes, only
-// [Outbox.Discard] removes a row. Any number of outboxes share the table by name, with one outbox for each queue.
+// with the dialect's prefix: outbox, outbox_schema, and outbox_locks where groups are locked by rows. They are apart from those
+// of package sqlstore, whose prefix they may share. The table outbox holds only unconfirmed events. Apart from the relay's
+// deletes, only [Outbox.Discard] removes a row. Any number of outboxes share the table by name, with one outbox for each queue.
 //
 //	seq            the order of a group; the primary key
 //	aggregatetype  the outbox's name

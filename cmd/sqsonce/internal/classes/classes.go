@@ -14,15 +14,15 @@ import (
 
 // Class is the messages with one class of reasons and one state.
 type Class struct {
-	ID     string            `json:"class"`
-	Reason string            `json:"reason"`
-	State  dedup.RecordState `json:"state"`
-	Count  int               `json:"count"`
-	Last   time.Time         `json:"last,omitzero"` // when the newest was sent; zero: not known
-	Do     string            `json:"do"`
+	ID     string
+	Reason string
+	State  dedup.RecordState
+	Count  int
+	Last   time.Time // when the newest was sent; zero: not known
+	Do     string
 	// Texts is how many different reasons the messages have. Reasons are the first bytes of the first of them.
-	Texts   int      `json:"texts"`
-	Reasons []string `json:"reasons"`
+	Texts   int
+	Reasons []string
 }
 
 const (

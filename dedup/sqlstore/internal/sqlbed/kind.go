@@ -18,6 +18,8 @@ type Kind struct {
 	Label   string
 	Dialect sqldb.Dialect
 	Driver  string
+	// without names the fields that the kind leaves empty. TestKinds finds those that were forgotten.
+	without string
 
 	server *testserver.Database // nil: the database is a file
 	// existing is a database on a new server, and parameters end each data source name.
@@ -106,7 +108,8 @@ func KindOf(label string) Kind {
 
 var postgresql = Kind{
 	Label: "PostgreSQL", Dialect: sqldb.PostgreSQL, Driver: "pgx",
-	server: testserver.PostgreSQL, existing: "postgres",
+	without: "parameters SessionStatus OldClock Procedures Commits OutboxGroupsPlan",
+	server:  testserver.PostgreSQL, existing: "postgres",
 	ReadOnly:    "SET default_transaction_read_only = on",
 	ReadOnlyDSN: func(dsn string) string { return dsn + "&default_transaction_read_only=on" },
 	LockWait:    50 * time.Millisecond,
@@ -150,7 +153,8 @@ var postgresql = Kind{
 func mysqlOn(server *testserver.Database) Kind {
 	return Kind{
 		Label: server.Name, Dialect: sqldb.MySQL, Driver: "mysql",
-		server: server, existing: "test", parameters: "?interpolateParams=true",
+		without: "ReadOnlyDSN OnePacket RollsBack Stranger",
+		server:  server, existing: "test", parameters: "?interpolateParams=true",
 		ReadOnly:      "SET SESSION TRANSACTION READ ONLY",
 		LockWait:      time.Second,
 		ShortLocks:    func(dsn string) string { return dsn + "&innodb_lock_wait_timeout=1" },
@@ -202,6 +206,8 @@ func mysqlOn(server *testserver.Database) Kind {
 
 var sqlite = Kind{
 	Label: "SQLite", Dialect: sqldb.SQLite, Driver: "sqlite",
+	without: "server existing EndSession Kill SessionStatus OldClock Procedures Commits Address OnePacket Writer Stranger Login" +
+		" OutboxGroupsPlan OutboxLock OutboxHeads refuse",
 	parameters: "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate",
 	ReadOnly:   "PRAGMA query_only = 1",
 	ReadOnlyDSN: func(dsn string) string {
