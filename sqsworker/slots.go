@@ -66,9 +66,22 @@ func (l *loop) startReady() {
 	}
 }
 
-func (l *loop) takeSlot(d *delivery) {
+// handlerBegins counts a handler among those that run, until handlerEnds.
+func (l *loop) handlerBegins(d *delivery) {
 	d.hasSlot = true
 	l.slots.taken++
+	d.began = l.now()
+	d.run = l.pace.began(d.began)
+	l.setState(d, running)
+}
+
+func (l *loop) handlerEnds(d *delivery) {
+	l.pace.returned(d.run, l.now(), d.stuck)
+	l.endSlot(d)
+	if d.stuck {
+		d.stuck = false // the head of a group may run again
+		l.counters.stuck.Add(-1)
+	}
 }
 
 // endSlot gives the slot of a handler to another one: it has returned, or is stuck.

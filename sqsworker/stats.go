@@ -80,13 +80,19 @@ type turn struct {
 
 func (l *loop) noteTurn() {
 	n := func(s state) int64 { return int64(l.counts[s]) }
-	l.counters.turn.mu.Lock()
-	defer l.counters.turn.mu.Unlock()
-	l.counters.turn.now = Stats{
+	now := Stats{
 		InFlight: int64(l.capacity.used.messages - l.polling.asked + l.parked.messages), Receiving: int64(l.polling.active),
-		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Aside: int64(l.heldAs[heldAside]), InDoubt: int64(l.heldAs[heldClaim]), Suspect: int64(l.heldAs[heldSuspect]), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
+		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
 		Concurrency: int64(l.opts.Concurrency), MaxInFlight: int64(l.opts.MaxInFlight),
 	}
+	for why, count := range l.heldAs {
+		if why.stat != nil {
+			*why.stat(&now) = count
+		}
+	}
+	l.counters.turn.mu.Lock()
+	defer l.counters.turn.mu.Unlock()
+	l.counters.turn.now = now
 }
 
 func (t *turn) read() Stats {
