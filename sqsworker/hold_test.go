@@ -248,15 +248,14 @@ func TestMessageBeyondHeldComesBackOnce(t *testing.T) {
 }
 
 // A message that has not run is released and not retried, however it waited, and expires without the error of another one, except in an
-// outage.
+// outage. A suspect stays where there is no room.
 func TestUnrunMessage(t *testing.T) {
 	t.Parallel()
 	for state, told := range map[needsState]bool{needsProven: false, needsDoubted: true, needsDown: true} {
 		l, ds := newGroup(t, 1)
-		l.needs.state, l.needs.err = state, errTest
+		l.needs.state, l.needs.err, l.opts.MaxHeld = state, errTest, 0
 		l.holdParked(ds[0], heldSuspect, time.Hour, nil)
-		l.expire(ds[0])
-		l.giveBack(ds[0], 0)
+		l.expire(ds[0]) // which is no suspect any more
 		if s := l.Stats(); s.Retried != 0 || s.Released != 1 || errors.Is(ds[0].result.err, errTest) != told {
 			t.Errorf("state %d: %d retried, %d released, expired by %v", state, s.Retried, s.Released, ds[0].result.err)
 		}
