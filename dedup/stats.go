@@ -8,30 +8,30 @@ import (
 
 // Stats counts the work of a Once since New.
 type Stats struct {
-	First          int64 // handlers started for a new record, or after a release
-	Completed      int64 // deliveries of completed events, which are acknowledged and not run
-	InProgress     int64 // deliveries refused because another delivery of the event is in progress
-	Takeovers      int64 // handlers started after the last owner crashed
-	LeasesLost     int64 // deliveries whose record was taken over, or whose lease ended before it could be renewed
-	OwnRetries     int64 // acquires granted before, whose first answer was lost
-	CompleteFailed int64 // handlers that succeeded but whose record could not be completed, except for lost leases
-	StoreErrors    int64 // store calls that failed
-	ForeignWriters int64 // deliveries whose record was written by a program that does not check ownership: Grant.Foreign
-	CacheHits      int64 // duplicates that were decided without a request
-	Connections    int64 // the limit of the store's pool (sql.DB.SetMaxOpenConns); 0: none
+	First          int64 `help:"Handlers started for a new record, or after a release."`
+	Completed      int64 `help:"Deliveries of completed events: acknowledged, not run."`
+	InProgress     int64 `help:"Deliveries refused because another delivery of the event is in progress."`
+	Takeovers      int64 `help:"Handlers started after the last owner crashed."`
+	LeasesLost     int64 `help:"Deliveries whose record was taken over, or whose lease ended before it could be renewed."`
+	OwnRetries     int64 `help:"Acquires granted before, whose first answer was lost."`
+	CompleteFailed int64 `help:"Handlers that succeeded and whose record could not be completed. Lost leases do not count."`
+	StoreErrors    int64 `help:"Store calls that failed."`
+	ForeignWriters int64 `help:"Deliveries whose record a program wrote that does not check ownership."`
+	CacheHits      int64 `help:"Duplicates that were decided without a request."`
+	Connections    int64 `help:"The limit of the store's pool of connections (sql.DB.SetMaxOpenConns). 0: none."`
 	KeySources     KeySources
 }
 
 // KeySources counts where the keys of deliveries came from: see [sqsonce.KeySource].
 type KeySources struct {
-	Attribute   int64 // the event-key attribute, or event-id with event-source
-	EventID     int64 // event-id without event-source, and the queue's ARN: another one in another queue
-	CloudEvents int64 // a CloudEvents source and id
-	SNS         int64 // the topic's ARN and SNS's message ID: sqsonce.OpenEnvelope
-	EventBridge int64 // the source and ID of EventBridge's event: sqsonce.OpenEnvelope
-	MessageID   int64 // the message ID: a redrive or a second send of the event has another one
-	DedupID     int64 // the MessageDeduplicationId: Options.TrustDedupID
-	Function    int64 // Options.Key
+	Attribute   int64 `help:"Keys of the attribute event-key, or of event-id with event-source."`
+	EventID     int64 `help:"Keys of the queue's ARN and the attribute event-id: another one in another queue."`
+	CloudEvents int64 `help:"Keys of a CloudEvents source and id."`
+	SNS         int64 `help:"Keys of the topic's ARN and SNS's message ID."`
+	EventBridge int64 `help:"Keys of the source and ID of EventBridge's event."`
+	MessageID   int64 `help:"Keys of the message ID: a redrive or a second send of the event has another one."`
+	DedupID     int64 `help:"Keys of the MessageDeduplicationId: Options.TrustDedupID."`
+	Function    int64 `help:"Keys of Options.Key."`
 }
 
 // counters are the fields of Stats while they are counted.

@@ -7,18 +7,19 @@ import (
 
 // Stats counts events and requests since NewPublisher, and describes the Publisher's present load.
 type Stats struct {
-	Published, Failed int64 // events that have their results. Events that were not accepted have failed
-	Unknown           int64 // of the failed: may be in the queue
-	Halted            int64 // of the failed: behind another one of their group
-	Repeated          int64 // attempts after an event's first
-	Throttled         int64 // requests in which SQS throttled the queue
-	Requests          int64
+	Published int64 `help:"Events that SQS accepted."`
+	Failed    int64 `help:"Events that were not accepted."`
+	Unknown   int64 `help:"Failed events that may be in the queue."`
+	Halted    int64 `help:"Failed events behind another one of their group."`
+	Repeated  int64 `help:"Attempts after an event's first."`
+	Throttled int64 `help:"Requests in which SQS throttled the queue."`
+	Requests  int64 `help:"Requests to SQS."`
 
-	Pending      int64         // now: events that are accepted and have no result
-	PendingBytes int64         // now: of them, as Options.MaxBytes counts
-	Waiting      int64         // now: events that wait for capacity
-	Active       int64         // now: requests under way
-	Oldest       time.Duration // now: since the oldest pending event was accepted
+	Pending      int64         `help:"Events that the publisher accepted and that have no result yet."`
+	PendingBytes int64         `help:"Bytes of the pending events, as Options.MaxBytes counts."`
+	Waiting      int64         `help:"Events that wait for capacity."`
+	Active       int64         `help:"Requests under way."`
+	Oldest       time.Duration `help:"How long ago the oldest pending event was accepted. 0: none is pending."`
 }
 
 // Stats returns the counters and gauges. It looks at each pending event.

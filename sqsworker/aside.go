@@ -47,10 +47,8 @@ func (l *loop) unavailable(d *delivery, r result) {
 	l.again.slots = max(1, l.opts.Concurrency/4)
 	q, asks := question.Of(r.err)
 	switch {
-	case l.stopping.begun && l.mustEndInStop(d):
-		l.holdParked(d, heldAside, unavailableFirst, nil)
 	case l.stopping.begun:
-		l.giveBack(d, 0)
+		l.holdOrGiveBack(d, heldAside, unavailableFirst, 0, nil)
 	case asks:
 		l.setAside(d)
 		l.ask(q)
@@ -68,7 +66,7 @@ func (l *loop) unavailable(d *delivery, r result) {
 
 // setAside holds a message whose failure says nothing about others.
 func (l *loop) setAside(d *delivery) {
-	l.holdUnavailable(d, heldAside, around(host.Double(unavailableFirst, asideMost, d.unavailable)), l.asideHidden(d))
+	l.holdOrGiveBack(d, heldAside, around(host.Double(unavailableFirst, asideMost, d.unavailable)), l.asideHidden(d), nil)
 }
 
 // asideHidden is how long a message is hidden that finds no room: 1, 4 or 16 min by its receives, and at least half as long as it
@@ -88,21 +86,8 @@ func (l *loop) claim(d *delivery) {
 	if n.state == needsDoubted && elapsed(l.now(), n.since) >= claimLong {
 		most = asideMost
 	}
-	l.holdUnavailable(d, heldClaim, around(host.Double(unavailableFirst, most, d.unavailable)), 0)
+	l.holdOrGiveBack(d, heldClaim, around(host.Double(unavailableFirst, most, d.unavailable)), 0, nil)
 	l.noteTrouble()
-}
-
-// holdUnavailable holds a message and its group, or gives them back, hidden for a while, where there is no room and each has
-// receives left.
-func (l *loop) holdUnavailable(d *delivery, why heldFor, delay, hidden time.Duration) {
-	if !l.inTime(d, &delay) {
-		return
-	}
-	if d.group == nil && !l.roomToPark(d.amount()) && l.mayHandOver(d) && l.inTime(d, &hidden) {
-		l.giveBack(d, hidden)
-		return
-	}
-	l.holdParked(d, why, delay, nil)
 }
 
 // refute notes that a message had another outcome: what others say is unavailable is so for them only, or is available again.
@@ -124,7 +109,7 @@ func (l *loop) refute() {
 }
 
 func (l *loop) isAside(d *delivery) bool {
-	return d.state == held && (d.heldFor == heldAside || d.heldFor == heldClaim)
+	return d.state == held && d.heldFor.unavailable
 }
 
 // beginDoubt has the worker receive one message a second, until one of them has another outcome. What it receives it keeps for

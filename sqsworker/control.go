@@ -74,7 +74,7 @@ type Intake string
 
 const (
 	IntakeOpen   Intake = "open"   // a receive is under way, or soon will be
-	IntakeFull   Intake = "full"   // the worker has enough messages for its handlers, or MaxInFlight or MaxBytes are used up
+	IntakeFull   Intake = "full"   // the worker has enough messages, by its handlers or its limits, or waits for the end of an outage or of suspects
 	IntakePaused Intake = "paused" // the worker starts no receive, see [Worker.Pause]
 )
 

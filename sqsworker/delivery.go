@@ -51,7 +51,7 @@ type delivery struct {
 	crashes      bool // it crashed a process alone, and is for the dead-letter queue
 
 	// While it is held, or behind a head that is:
-	heldFor  heldFor
+	heldFor  *reason
 	parked   bool // takes no place in MaxInFlight
 	retry    *timer
 	stopWait context.CancelFunc // nil: nobody knows when the peer ends
@@ -78,24 +78,11 @@ const (
 	following              // behind another message of its group, or an orphan
 	ready                  // for a slot
 	running                // its handler
-	held                   // in flight without a slot, until its timer runs or the peer has ended: see heldFor
+	held                   // in flight without a slot: see reason
 	rejecting              // sent to the dead-letter queue
 	deleting               // done, delete not confirmed
 	releasing              // given back, not confirmed, and no longer extended
 	gone
-)
-
-// heldFor is the reason why a message is held.
-type heldFor int
-
-const (
-	heldAttempt   heldFor = iota // the head of a FIFO group, for its next attempt
-	heldElsewhere                // its event is in progress elsewhere
-	heldAside                    // its dependency is unavailable, while others run: see aside.go
-	heldClaim                    // the same, and it is not known whether others do
-	heldDLQ                      // the head of a FIFO group, for a dead-letter queue that accepts it: see awaitDLQ
-	heldSuspect                  // for its turn to run apart: see suspects.go
-	heldForCount                 // how many there are
 )
 
 func (l *loop) setState(d *delivery, s state) {

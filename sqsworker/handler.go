@@ -10,10 +10,7 @@ import (
 )
 
 func (l *loop) start(d *delivery) {
-	l.takeSlot(d)
-	d.began = l.now()
-	d.run = l.pace.began(d.began)
-	l.setState(d, running)
+	l.handlerBegins(d)
 	if d.m.QueueARN == "" { // it may be known by now
 		d.m.QueueARN = l.queue.arn
 	}
@@ -143,12 +140,7 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	d, r := e.d, e.d.result
 	l.schedule.cancel(d.watchdog)
 	l.noteProgress()
-	l.pace.returned(d.run, l.now(), d.stuck)
-	l.endSlot(d)
-	if d.stuck {
-		d.stuck = false // the head of a group may run again
-		l.counters.stuck.Add(-1)
-	}
+	l.handlerEnds(d)
 	l.countResult(d, r)
 	if d.lease.lost || d.state == gone {
 		l.orphanReturned(d, r)

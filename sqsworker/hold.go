@@ -8,13 +8,53 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Messages are held, under the heartbeat and without a slot, for the reasons of heldFor. They are parked meanwhile, and take no place in MaxInFlight,
-// which a few poisoned groups or long handlers elsewhere would use up.
+// Held messages wait in flight, under the heartbeat and without a slot. They and the followers in their groups are parked meanwhile: they
+// take no place in MaxInFlight, which a few poisoned groups or long handlers elsewhere would use up.
 
-// hold keeps a message in flight. It is tried again after delay, or when its peer has ended; ended is nil if that cannot be
-// known.
-func (l *loop) hold(d *delivery, why heldFor, delay time.Duration, ended <-chan struct{}) {
-	l.counters.retried.Add(1)
+// reason is why a message is held.
+type reason struct {
+	stat        func(*Stats) *int64 // the number of such messages; nil: only Stats.Held counts them
+	unavailable bool                // see isAside
+	keepsDelay  bool                // given back by a stop, the message stays hidden for the rest of its delay; else others may run it at once
+	spare       int                 // receives that it must have left to be given back for want of room; 0: it stays
+}
+
+var (
+	// heldAttempt: the head of a FIFO group, for its next attempt.
+	heldAttempt = &reason{keepsDelay: true, spare: 1}
+	// heldElsewhere: its event is in progress elsewhere.
+	heldElsewhere = &reason{keepsDelay: true, spare: 1}
+	// heldAside: its dependency is unavailable, while others run.
+	heldAside = &reason{stat: func(s *Stats) *int64 { return &s.Aside }, unavailable: true, spare: leftReceives}
+	// heldClaim: the same, and it is not known whether others do.
+	heldClaim = &reason{stat: func(s *Stats) *int64 { return &s.InDoubt }, unavailable: true, spare: leftReceives}
+	// heldDLQ: the head of a FIFO group, for a dead-letter queue that accepts it.
+	heldDLQ = &reason{keepsDelay: true, spare: 1}
+	// heldSuspect: for its turn to run apart. Given back, it would only crash another process.
+	heldSuspect = &reason{stat: func(s *Stats) *int64 { return &s.Suspect }}
+)
+
+// holdOrGiveBack holds a message, with its group. In a stop, and beyond Options.MaxHeld, they are given back, hidden for a while, if each
+// message keeps enough receives. It returns false if the message is not held.
+func (l *loop) holdOrGiveBack(d *delivery, why *reason, delay, hidden time.Duration, ended <-chan struct{}) bool {
+	// An event in progress elsewhere may succeed there: so it does not expire.
+	if why != heldElsewhere && !(l.inTime(d, &delay) && l.inTime(d, &hidden)) {
+		return false
+	}
+	if l.stopping.begun && !l.mustEndInStop(d) || d.group == nil && !l.roomToPark(d.amount()) && l.mayTrim(why, d) {
+		l.giveBack(d, hidden)
+		return false
+	}
+	l.holdParked(d, why, delay, ended)
+	return true
+}
+
+// holdParked holds a message, with its group, outside MaxInFlight, and gives back what is then beyond Options.MaxHeld. The message is tried
+// again after delay, or when its peer has ended; ended is nil if that cannot be known.
+func (l *loop) holdParked(d *delivery, why *reason, delay time.Duration, ended <-chan struct{}) {
+	if d.runs > 0 {
+		l.counters.retried.Add(1)
+	}
 	l.setState(d, held)
 	d.heldFor = why
 	l.heldAs[why]++
@@ -25,18 +65,24 @@ func (l *loop) hold(d *delivery, why heldFor, delay time.Duration, ended <-chan 
 			l.makeReady(d)
 		}
 	})
-	if ended == nil {
-		return
+	if ended != nil {
+		ctx, cancel := context.WithCancel(l.callCtx)
+		d.stopWait = cancel
+		l.calls.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-ended:
+				l.post(peerEnded{d})
+			}
+		})
 	}
-	ctx, cancel := context.WithCancel(l.callCtx)
-	d.stopWait = cancel
-	l.calls.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-ended:
-			l.post(peerEnded{d})
+	l.park(d)
+	if d.group != nil {
+		for _, f := range d.group.followers {
+			l.park(f)
 		}
-	})
+	}
+	l.trimParked()
 }
 
 // peerEnded says that the delivery in this process that a held message waits for has ended.
@@ -65,18 +111,6 @@ func (l *loop) endHold(d *delivery) {
 		d.stopWait()
 		d.stopWait = nil
 	}
-}
-
-// holdParked holds a message, with its group, outside MaxInFlight, and gives back what is then beyond Options.MaxHeld.
-func (l *loop) holdParked(d *delivery, why heldFor, delay time.Duration, ended <-chan struct{}) {
-	l.hold(d, why, delay, ended)
-	l.park(d)
-	if d.group != nil {
-		for _, f := range d.group.followers {
-			l.park(f)
-		}
-	}
-	l.trimParked()
 }
 
 func (l *loop) park(d *delivery) {
@@ -118,14 +152,14 @@ func (l *loop) trimParked() {
 	slices.SortFunc(heads, func(a, b *delivery) int { return b.retry.at.Compare(a.retry.at) })
 	for _, d := range heads {
 		g := d.group
-		for n := len(g.followers); n > 0 && !l.roomToPark(amount{}) && l.mayTrim(d, g.followers[n-1]); n-- {
+		for n := len(g.followers); n > 0 && !l.roomToPark(amount{}) && l.mayTrim(d.heldFor, g.followers[n-1]); n-- {
 			f := g.followers[n-1]
 			g.followers, f.group = g.followers[:n-1], nil
 			l.releaseUnstarted(f)
 		}
 	}
 	for _, d := range heads {
-		if !l.roomToPark(amount{}) && len(d.group.followers) == 0 && l.mayTrim(d, d) {
+		if !l.roomToPark(amount{}) && len(d.group.followers) == 0 && l.mayTrim(d.heldFor, d) {
 			delay := d.retry.at.Sub(l.now())
 			if d.heldFor == heldAside {
 				delay = l.asideHidden(d)
@@ -135,15 +169,9 @@ func (l *loop) trimParked() {
 	}
 }
 
-// mayTrim says whether a message of the head's group can be given back.
-func (l *loop) mayTrim(head, d *delivery) bool {
-	switch {
-	case head.suspect: // it would only crash another process
-		return false
-	case l.isAside(head):
-		return l.hasReceives(d)
-	}
-	return !l.atLastReceive(d)
+// mayTrim says whether a message can be given back that is held for that reason, or whose head is.
+func (l *loop) mayTrim(why *reason, d *delivery) bool {
+	return why.spare > 0 && (l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-why.spare)
 }
 
 // inProgress holds a message whose event is in progress elsewhere. SQS counts every receive: a copy that came back again
@@ -152,14 +180,7 @@ func (l *loop) mayTrim(head, d *delivery) bool {
 func (l *loop) inProgress(d *delivery, r result) {
 	d.bounces++
 	delay := l.holdTime(r, d.bounces)
-	switch {
-	case l.stopping.begun && !l.mustEndInStop(d):
-		l.giveBack(d, delay+afterHolder)
-	case d.group == nil && !l.atLastReceive(d) && !l.roomToPark(d.amount()):
-		l.giveBack(d, delay+afterHolder)
-	default:
-		l.holdParked(d, heldElsewhere, delay, r.peerEnded)
-	}
+	l.holdOrGiveBack(d, heldElsewhere, delay, delay+afterHolder, r.peerEnded)
 }
 
 const (
@@ -180,12 +201,16 @@ func (l *loop) holdTime(r result, bounces int) time.Duration {
 	return max(r.asked-time.Second, host.Double(holdAgain, holdAgainMost, bounces-4))
 }
 
-// giveBack gives back a message that has been run, with its group.
+// giveBack gives back a message, with its group.
 func (l *loop) giveBack(d *delivery, delay time.Duration) {
 	if d.group != nil {
 		l.releaseGroup(d.group, delay)
 		return
 	}
-	l.counters.retried.Add(1)
+	if d.runs > 0 {
+		l.counters.retried.Add(1)
+	} else {
+		l.counters.released.Add(1)
+	}
 	l.release(d, delay)
 }

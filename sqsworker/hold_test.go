@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -244,6 +245,36 @@ func TestMessageBeyondHeldComesBackOnce(t *testing.T) {
 			t.Errorf("%d runs of three messages, %d receives; want two runs of each, and two receives of the two that were not held", len(r.list()), s.Received)
 		}
 	})
+}
+
+// A message that has not run is released and not retried, however it waited, and expires without the error of another one, except in an
+// outage. A suspect stays where there is no room.
+func TestUnrunMessage(t *testing.T) {
+	t.Parallel()
+	for state, told := range map[needsState]bool{needsProven: false, needsDoubted: true, needsDown: true} {
+		l, ds := newGroup(t, 1)
+		l.needs.state, l.needs.err, l.opts.MaxHeld = state, errTest, 0
+		l.holdParked(ds[0], heldSuspect, time.Hour, nil)
+		l.expire(ds[0]) // which is no suspect any more
+		if s := l.Stats(); s.Retried != 0 || s.Released != 1 || errors.Is(ds[0].result.err, errTest) != told {
+			t.Errorf("state %d: %d retried, %d released, expired by %v", state, s.Retried, s.Released, ds[0].result.err)
+		}
+	}
+}
+
+// What has failed keeps the rest of its delay in a stop. Anything else may be run elsewhere at once.
+func TestDelayOfHeldMessageInStop(t *testing.T) {
+	t.Parallel()
+	for why, keeps := range map[*reason]bool{
+		heldAttempt: true, heldElsewhere: true, heldDLQ: true, heldAside: false, heldClaim: false, heldSuspect: false,
+	} {
+		l, ds := newGroup(t, 1)
+		l.holdParked(ds[0], why, time.Minute, nil)
+		l.beginStop(nil)
+		if got := ds[0].delay; ds[0].state != releasing || got > 30*time.Second != keeps {
+			t.Errorf("%+v: given back for %s", *why, got)
+		}
+	}
 }
 
 func TestHoldTime(t *testing.T) {

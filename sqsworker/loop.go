@@ -39,7 +39,7 @@ type handling struct {
 	orphans    map[string]*delivery // by message ID: their handlers still run after the lease was lost
 	groups     map[string]*group
 	counts     [gone + 1]int // deliveries by state
-	heldAs     [heldForCount]int
+	heldAs     map[*reason]int64
 	ready      []*delivery // to start, in this order; those that have another state by now are passed over
 	slots      slots
 	startAfter time.Time // the end of an outage: see letOthersComplete
@@ -90,7 +90,8 @@ func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 		Worker: w, queue: q, opts: w.opts,
 		receiving: receiving{polling: polling{target: 1, long: longPoll{wait: w.opts.WaitTime}}, capacity: newCapacity(w.opts.MaxInFlight, w.opts.MaxBytes), needs: newNeeds(w.warm)},
 		handling: handling{
-			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, tries: q.tries(w.opts.MaxAttempts),
+			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, heldAs: map[*reason]int64{},
+			tries: q.tries(w.opts.MaxAttempts),
 		},
 		life: life{
 			events: make(chan event, min(w.opts.MaxInFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),

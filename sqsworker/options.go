@@ -98,9 +98,9 @@ type Options struct {
 	//
 	// Default: 2 x Concurrency + 10, at most 120,000. Limits: 1 to 120,000.
 	MaxInFlight int
-	// MaxHeld is how many messages may wait in this process outside MaxInFlight. They wait for the next attempt of their FIFO
-	// group, or for the end of another delivery of their event. Beyond it they are given back, except at their last receive.
-	// While twice as many wait the worker doesn't receive.
+	// MaxHeld is how many messages may wait in this process outside MaxInFlight until they run again. They wait for the next
+	// attempt of their FIFO group, for example, for the end of another delivery of their event, or for an unavailable dependency.
+	// Beyond it they are given back, except near their last receive. While twice as many wait the worker doesn't receive.
 	//
 	// A held message stays hidden, extended by the heartbeat, and uses neither a slot nor a place in MaxInFlight. After
 	// [sqsonce.ErrInProgress] it runs again when the other delivery of this process has ended, else when the lease of the other

@@ -78,6 +78,9 @@ func (l *loop) setNeeds(s needsState) {
 	}
 }
 
+// keepUnrun says that messages wait because of an outage, or of a doubt.
+func (n *needs) keepUnrun() bool { return n.state == needsDown || n.state == needsDoubted }
+
 func (l *loop) beginOutage() {
 	l.setNeeds(needsDown)
 	l.whileNeeds(handOver, lookAgain, func() {

@@ -4,19 +4,19 @@ package sqsworker
 // keeps a message from starting at all: see mayStart.
 type slots struct{ taken int }
 
+// slot is what a delivery has of them.
+type slot struct {
+	hasSlot bool // its handler runs and is not stuck
+	again   bool // it is tried once more, with a slot of loop.again
+	due     bool // it waits for one of those
+}
+
 // again are the messages that were unavailable and are run once more. They get a quarter of the slots, so that long attempts
 // keep slots for the others, and a slot more with each that gets through.
 type again struct {
 	slots int
 	taken int
 	due   []*delivery // those that wait for one of them, held meanwhile
-}
-
-// slot is what a delivery has of them.
-type slot struct {
-	hasSlot bool // its handler runs and is not stuck
-	again   bool // it is tried once more, with a slot of loop.again
-	due     bool // it waits for one of those
 }
 
 // freeSlots is how many handlers may start. It is negative after Concurrency was lowered.
@@ -66,9 +66,22 @@ func (l *loop) startReady() {
 	}
 }
 
-func (l *loop) takeSlot(d *delivery) {
+// handlerBegins counts a handler among those that run, until handlerEnds.
+func (l *loop) handlerBegins(d *delivery) {
 	d.hasSlot = true
 	l.slots.taken++
+	d.began = l.now()
+	d.run = l.pace.began(d.began)
+	l.setState(d, running)
+}
+
+func (l *loop) handlerEnds(d *delivery) {
+	l.pace.returned(d.run, l.now(), d.stuck)
+	l.endSlot(d)
+	if d.stuck {
+		d.stuck = false // the head of a group may run again
+		l.counters.stuck.Add(-1)
+	}
 }
 
 // endSlot gives the slot of a handler to another one: it has returned, or is stuck.

@@ -11,53 +11,53 @@ import (
 
 // Stats counts the work of a worker since Run began. After Run it is the report of the stop.
 type Stats struct {
-	Received    int64 // messages received, second copies included
-	Done        int64 // handlers that returned nil
-	Skipped     int64 // handlers that returned sqsonce.Skip
-	Failed      int64 // handlers that failed, without events in progress elsewhere
-	Retried     int64 // deliveries given back, held, or run again in this process, after their handler had run
-	Rejected    int64 // messages sent to the dead-letter queue
-	Unavailable int64 // handlers that returned sqsonce.ErrUnavailable, which is not a failure of their messages
-	LeasesLost  int64 // messages that another consumer may have had while they were in flight here
-	Stuck       int64 // handlers that, now, have not returned within StopGrace after their context was cancelled
+	Received    int64 `help:"Messages received, second copies included."`
+	Done        int64 `help:"Handlers that returned nil."`
+	Skipped     int64 `help:"Handlers that returned Skip: messages that needed no effect."`
+	Failed      int64 `help:"Handlers that failed. An event in progress elsewhere is not a failure."`
+	Retried     int64 `help:"Deliveries given back, held, or run again in this process, after their handler had run."`
+	Rejected    int64 `help:"Messages sent to the dead-letter queue."`
+	Unavailable int64 `help:"Handlers that returned ErrUnavailable: not a failure of their messages."`
+	LeasesLost  int64 `help:"Messages that another consumer may have had while they were in flight here."`
+	Stuck       int64 `help:"Handlers that did not return within StopGrace after their context was cancelled."`
 
 	// The following numbers are those of now, as of the worker's last decision. Running, Waiting, Held, Rejecting, Deleting and
 	// Releasing add up to InFlight. Held messages don't count in Options.MaxInFlight.
-	InFlight  int64 // messages received and not yet deleted, given back, lost or abandoned by the stop
-	Running   int64 // messages whose handlers run, stuck ones included, unless the stop has abandoned them
-	Waiting   int64 // messages that wait for a slot, or for the end of another message of their group
-	Held      int64 // messages kept in flight without a slot until they run again
-	Aside     int64 // of Held, messages whose dependency is unavailable, while other messages run
-	Suspect   int64 // of Held, messages that were running in a process that crashed. They run apart from other messages soon
-	InDoubt   int64 // of Held, messages whose dependency is unavailable, while it is not known whether other messages can run
-	Rejecting int64 // messages on their way to the dead-letter queue
-	Deleting  int64 // done messages whose deletes are not confirmed
-	Releasing int64 // messages given back without a confirmation yet
-	Receiving int64 // receives under way
+	InFlight  int64 `help:"Messages received and not yet deleted, given back, lost or abandoned by the stop."`
+	Running   int64 `help:"Messages whose handlers run, stuck ones included, unless the stop has abandoned them."`
+	Waiting   int64 `help:"Messages that wait for a slot, or for the end of another message of their group."`
+	Held      int64 `help:"Messages held in flight without a slot until they run again."`
+	Aside     int64 `help:"Held messages whose needs are unavailable while others are handled."`
+	Suspect   int64 `help:"Held messages that were running in a process that crashed, and run apart from others soon."`
+	InDoubt   int64 `help:"Held messages whose store or dependency is unavailable, while the worker does not know whether it is down for all."`
+	Rejecting int64 `help:"Messages on their way to the dead-letter queue."`
+	Deleting  int64 `help:"Messages that are done and whose deletes are not confirmed."`
+	Releasing int64 `help:"Messages given back, which is not confirmed."`
+	Receiving int64 `help:"Receives under way."`
 
 	// The limits in force, 0 before Run begins to receive. See [Worker.SetConcurrency].
-	Concurrency int64 // of Running, which may be above it for a while after it was lowered
-	MaxInFlight int64 // Options.MaxInFlight
+	Concurrency int64 `help:"The limit of running, which may be above it for a while after it was lowered. 0 before the worker begins to receive."`
+	MaxInFlight int64 `help:"The limit of in_flight. 0 before the worker begins to receive."`
 
 	Intake Intake // whether the worker starts receives now, or "" while Run does not receive at all
 
-	Drained   int64 // handlers that returned during the stop
-	Released  int64 // messages given back without having been started
-	Abandoned int64 // messages that the stop left hidden until their visibility timeout ends
-	Undeleted int64 // done messages whose delete is not confirmed and not repeated
+	Drained   int64 `help:"Handlers that returned during the stop."`
+	Released  int64 `help:"Messages given back without having been started."`
+	Abandoned int64 `help:"Messages that the stop left hidden until their visibility timeout ends."`
+	Undeleted int64 `help:"Messages that are done but were not deleted. SQS may deliver them again."`
 
-	Extended    int64 // extensions of messages that SQS confirmed in time
-	NotExtended int64 // extensions that failed, or were confirmed too late
-	Damaged     int64 // messages received with a body that differs from the sent one
-	Repeated    int64 // messages deleted without a run, because this worker had handled them before
+	Extended    int64 `help:"Extensions of messages that SQS confirmed in time."`
+	NotExtended int64 `help:"Extensions of messages that failed, or were confirmed too late."`
+	Damaged     int64 `help:"Messages received with another body than was sent."`
+	Repeated    int64 `help:"Messages deleted without a run, since this worker had handled them before."`
 
-	Receives   int64 // ReceiveMessage calls
-	Unanswered int64 // ReceiveMessage calls without an answer. Messages that they hid come back after the visibility timeout
-	Deletes    int64 // DeleteMessageBatch calls
-	Extensions int64 // ChangeMessageVisibilityBatch calls, including those that give messages back
+	Receives   int64 `help:"ReceiveMessage calls."`
+	Unanswered int64 `help:"ReceiveMessage calls without an answer. Their messages return after the visibility timeout."`
+	Deletes    int64 `help:"DeleteMessageBatch calls."`
+	Extensions int64 `help:"ChangeMessageVisibilityBatch calls, those that give messages back included."`
 
-	LastPoll      time.Time     // when a receive last succeeded, zero before the first one
-	OldestRunning time.Duration // how long the oldest running handler has run, 0 without a running handler
+	LastPoll      time.Time     `help:"When a receive last succeeded. 0: never."`
+	OldestRunning time.Duration `help:"How long the oldest running handler has run. 0: none runs."`
 }
 
 type counters struct {
@@ -80,13 +80,19 @@ type turn struct {
 
 func (l *loop) noteTurn() {
 	n := func(s state) int64 { return int64(l.counts[s]) }
-	l.counters.turn.mu.Lock()
-	defer l.counters.turn.mu.Unlock()
-	l.counters.turn.now = Stats{
+	now := Stats{
 		InFlight: int64(l.capacity.used.messages - l.polling.asked + l.parked.messages), Receiving: int64(l.polling.active),
-		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Aside: int64(l.heldAs[heldAside]), InDoubt: int64(l.heldAs[heldClaim]), Suspect: int64(l.heldAs[heldSuspect]), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
+		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
 		Concurrency: int64(l.opts.Concurrency), MaxInFlight: int64(l.opts.MaxInFlight),
 	}
+	for why, count := range l.heldAs {
+		if why.stat != nil {
+			*why.stat(&now) = count
+		}
+	}
+	l.counters.turn.mu.Lock()
+	defer l.counters.turn.mu.Unlock()
+	l.counters.turn.now = now
 }
 
 func (t *turn) read() Stats {

@@ -127,19 +127,13 @@ func (l *loop) releaseAllUnstarted() {
 	}
 }
 
-// releaseUnstarted gives back a message that waits or is held. A held one has been run before; it keeps the rest of its
-// delay.
+// releaseUnstarted gives back a message that waits or is held.
 func (l *loop) releaseUnstarted(d *delivery) {
-	if d.state == held {
-		delay := d.retry.at.Sub(l.now())
-		if d.unavailable > 0 || d.suspect {
-			delay = 0 // it has not failed, and others may be able to run it
-		}
-		l.giveBack(d, delay)
-		return
+	delay := time.Duration(0)
+	if d.state == held && d.heldFor.keepsDelay {
+		delay = d.retry.at.Sub(l.now())
 	}
-	l.counters.released.Add(1)
-	l.release(d, 0)
+	l.giveBack(d, delay)
 }
 
 // hiddenInStop is how long a message stays hidden that the stop gives back. The worker's own receives could get it again: one that they

@@ -66,16 +66,10 @@ func (l *loop) suspected(d *delivery, r result, s *settle.Suspect) {
 		l.reject(d, r)
 		return
 	}
-	if l.stopping.begun && !l.mustEndInStop(d) {
-		l.giveBack(d, 0)
-		return
-	}
-	delay := suspectHeld
-	if !l.inTime(d, &delay) {
+	if !l.holdOrGiveBack(d, heldSuspect, suspectHeld, 0, nil) {
 		return
 	}
 	d.suspect, d.suspectStart = true, s.Started
-	l.holdParked(d, heldSuspect, delay, nil)
 	l.suspects.waiting = append(l.suspects.waiting, d)
 	slices.SortStableFunc(l.suspects.waiting, func(a, b *delivery) int { return a.suspectStart.Compare(b.suspectStart) })
 	if l.suspects.state == noSuspects {

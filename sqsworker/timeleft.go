@@ -53,7 +53,10 @@ func (l *loop) expire(d *delivery) {
 	r := d.result
 	why := r.err
 	if d.runs == 0 {
-		r.settle, why = func(bool) error { return nil }, l.needs.err
+		r.settle = func(bool) error { return nil }
+		if l.needs.keepUnrun() {
+			why = l.needs.err
+		}
 	}
 	r.outcome, r.err = sqsonce.OutcomeRejected, errExpires
 	if why != nil {
@@ -68,9 +71,8 @@ func (l *loop) expireHeld() {
 	if !l.queue.hasDLQ() {
 		return
 	}
-	down := l.needs.state == needsDown || l.needs.state == needsDoubted
 	for _, d := range l.kept() {
-		if left, known := l.timeLeft(d); known && left <= 0 && (down || d.due) {
+		if left, known := l.timeLeft(d); known && left <= 0 && (l.needs.keepUnrun() || d.due) {
 			l.expire(d)
 		}
 	}

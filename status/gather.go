@@ -72,7 +72,7 @@ func (h *handler) report() statusreport.Report {
 		stats := w.Stats()
 		one := statusreport.Worker{
 			Queue: host.QueueName(w.QueueURL()), State: w.State(), NotLive: h.shown(w.NotLive()), NotReady: h.shown(w.NotReady()),
-			Intake: string(stats.Intake), Options: optionsOf(w.Options()), Stats: statsOf("worker", stats),
+			Intake: string(stats.Intake), Options: optionsOf(w.Options()), Stats: statsOf(stats),
 		}
 		if h.opts.Identifiers {
 			one.URL = w.QueueURL()
@@ -80,7 +80,7 @@ func (h *handler) report() statusreport.Report {
 		r.Workers = append(r.Workers, one)
 	}
 	for _, c := range h.components {
-		counted := statusreport.Component{Name: h.shown(c.name), Stats: statsOf(c.of, c.stats())}
+		counted := statusreport.Component{Name: h.shown(c.name), Stats: statsOf(c.stats())}
 		switch c.of {
 		case "consumer":
 			r.Consumers = append(r.Consumers, counted)
@@ -99,9 +99,7 @@ func (h *handler) report() statusreport.Report {
 // the queue.
 func optionsOf(o sqsworker.Options) map[string]float64 {
 	out := map[string]float64{}
-	for field, v := range reflect.ValueOf(o).Fields() {
-		eachNumber("", v, func(_ string, value float64) { out[nameOf(field)] = max(value, 0) })
-	}
+	eachNumber("", reflect.ValueOf(o), func(f reflect.StructField, value float64) { out[nameOf(f)] = max(value, 0) })
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,17 +53,17 @@ func (h *handler) page() (answer, error) {
 
 // row is one number of the page.
 type row struct {
-	statusreport.Field
-	Value float64
+	Name, Help string
+	Value      float64
 }
 
-// rows are the numbers in the order of Fields.
+// rows are the numbers in the order of Go's fields.
 func rows(of string, s statusreport.Stats) (all []row) {
-	for _, f := range statusreport.Fields {
-		if v, ok := s[f.Name]; ok && f.Of == of {
-			all = append(all, row{f, v})
+	eachNumber("", reflect.ValueOf(counted[of]), func(f reflect.StructField, _ float64) {
+		if v, ok := s[nameOf(f)]; ok {
+			all = append(all, row{nameOf(f), f.Tag.Get("help"), v})
 		}
-	}
+	})
 	return all
 }
 

@@ -179,9 +179,11 @@ func TestPage(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		h := x.handler(func(o *Options) { everything(x, o) })
 		text := ask(h, "GET", "/").Body.String()
-		for _, f := range statusreport.Fields {
-			if !strings.Contains(text, `<th scope="row">`+f.Name+`</th>`) {
-				t.Errorf("no row of %s %s", f.Of, f.Name)
+		for of, zero := range counted {
+			for name := range statsOf(zero) {
+				if !strings.Contains(text, `<th scope="row">`+name+`</th>`) {
+					t.Errorf("no row of %s %s", of, name)
+				}
 			}
 		}
 		for _, want := range []string{"shop v1.2.3", "<h2>Queue orders</h2>", "<strong>Not ready, queue orders</strong>: the worker does not run: new.", `href="stats"`, "0 of 0"} {

@@ -8,25 +8,26 @@ import (
 
 // Stats counts since NewRelay.
 type Stats struct {
-	Published int64 // events that SQS confirmed, including copies
-	Deleted   int64 // events that were deleted after that
-	Copies    int64 // sends over 285 s after an unanswered one of the same event
-	Unknown   int64 // sends without an answer
-	Refused   int64 // refusals of events for good, one per attempt
-	Halted    int64 // visits that ended at a halted event
-	Unsettled int64 // reads that could not vouch for the events that follow
-	Rounds    int64 // of Run and Sweep: looks for all groups
-	Reads     int64
-	Probes    int64 // requests of the store for the event before the first one, if it makes such requests
-	Stale     int64 // pages of which a part was too old to be sent
-	Undeleted int64 // now: confirmed, and the delete is still owed
+	Published int64 `help:"Events that SQS confirmed. A copy counts again."`
+	Deleted   int64 `help:"Events that were deleted after SQS had confirmed them."`
+	Copies    int64 `help:"Sends over 285 s after an unanswered one of the same event."`
+	Unknown   int64 `help:"Sends without an answer."`
+	Refused   int64 `help:"Events that SQS refused. Each attempt counts."`
+	Halted    int64 `help:"Visits that ended at a halted event."`
+	Unsettled int64 `help:"Reads that could not confirm the events that follow."`
+	Rounds    int64 `help:"Looks for all groups, by Run and Sweep."`
+	Reads     int64 `help:"Reads of a group's events."`
+	Probes    int64 `help:"Requests of the store for the event before the first one, where it has any."`
+	Stale     int64 `help:"Pages of which a part was too old to be sent."`
+	Undeleted int64 `help:"Events that SQS confirmed, and whose delete is still owed."`
 	// WrongSource counts visits that ended at an event of another namespace.
-	WrongSource int64
+	WrongSource int64 `help:"Visits that ended at an event of another namespace."`
 	// Began is when the Run that is under way began, or zero if Run is not under way. Swept is when a sweep, of Sweep or of
 	// Run, last came to the end of the store. It is zero before the first such sweep, and again after a Run begins or ends. In
 	// Run one of them is always young. If Swept, or before it Began, is minutes old, the store doesn't answer, or many groups
 	// wait and every one fails, and Backlog is as old.
-	Began, Swept time.Time
+	Began time.Time `help:"When the running Run began. 0: none runs."`
+	Swept time.Time `help:"When a sweep last reached the end of the store. 0: none has since Run began or ended."`
 }
 
 // Stats returns the counters.
@@ -50,9 +51,10 @@ func (r *Relay) count(f func(*Stats)) {
 
 // Backlog is the state of the outbox that a sweep saw before it published.
 type Backlog struct {
-	Groups          int
-	Oldest          time.Duration // age of the oldest event that is not skipped, or 0 without one
-	Halted, Skipped int           // parked events that were seen: the first halted one of a group, and the skipped ones before it
+	Groups  int           `help:"Groups with events, as the last sweep saw them."`
+	Oldest  time.Duration `help:"Age of the oldest event that is not skipped, at the last sweep. 0: none."`
+	Halted  int           `help:"First halted events of their groups that the last sweep saw."`
+	Skipped int           `help:"Skipped events before these that the last sweep saw."`
 }
 
 // Backlog returns the state that the last complete sweep saw, of Sweep or of Run. A sweep is complete if it came to the end of

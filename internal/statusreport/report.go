@@ -54,7 +54,8 @@ type Component struct {
 	Stats Stats  `json:"stats"`
 }
 
-// Stats are counters and gauges by their names: those of [Fields], where each has its kind and what it means.
+// Stats are counters and gauges by their names. Package status makes them of the fields of the components' Stats, of which the tag help says
+// what each means.
 type Stats map[string]float64
 
 // RunningReport is the JSON of /running.

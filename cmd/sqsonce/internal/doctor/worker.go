@@ -16,7 +16,7 @@ func workerChecks() []check {
 	return []check{{[]string{"W1", "W2", "W3"}, checkWorkers}}
 }
 
-// Names of statusreport.Fields that fleet has no use for.
+// Names of statusreport.Stats that fleet has no use for.
 const (
 	unanswered     = "unanswered"
 	messageIDKeys  = "key_sources_message_id"

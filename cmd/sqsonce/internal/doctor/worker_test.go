@@ -2,20 +2,26 @@ package doctor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"slices"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
+	"github.com/sqsonce/sqsonce/sqsworker"
+	"github.com/sqsonce/sqsonce/status"
 )
 
 // processes answer as a status.Handler does, by host.
@@ -185,14 +191,32 @@ func TestManyWorkers(t *testing.T) {
 	})
 }
 
+type consumer struct{}
+
+func (consumer) Stats() (s dedup.Stats) { return s }
+
 // The names are those of package status.
 func TestNamesOfStats(t *testing.T) {
 	t.Parallel()
-	for _, want := range []struct{ of, name string }{
-		{"worker", unanswered}, {"worker", fleet.Stuck}, {"worker", fleet.LeasesLost}, {"consumer", messageIDKeys}, {"consumer", foreignWriters}, {"consumer", fleet.LeasesLost}, {"consumer", connections}, {"worker", runsAtOnce},
+	w := must.Get(sqsworker.New(sqs.New(sqs.Options{Region: "eu-west-1"}), "http://sqs/1/orders", func(context.Context, *sqsonce.Message) error { return nil }))(t)
+	h := must.Get(status.Handler(func(o *status.Options) {
+		o.Workers, o.Consumers = []*sqsworker.Worker{w}, map[string]status.Consumer{"billing": consumer{}}
+	}))(t)
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/stats", nil))
+	var r statusreport.Report
+	must.Do(t, json.Unmarshal(answer.Body.Bytes(), &r))
+	for _, want := range []struct {
+		stats statusreport.Stats
+		names []string
+	}{
+		{r.Workers[0].Stats, []string{unanswered, fleet.Stuck, fleet.LeasesLost, runsAtOnce}},
+		{r.Consumers[0].Stats, []string{messageIDKeys, foreignWriters, fleet.LeasesLost, connections}},
 	} {
-		if !slices.ContainsFunc(statusreport.Fields, func(f statusreport.Field) bool { return f.Of == want.of && f.Name == want.name }) {
-			t.Errorf("statusreport.Fields has no %s of a %s", want.name, want.of)
+		for _, name := range want.names {
+			if _, ok := want.stats[name]; !ok {
+				t.Errorf("there is no %s in %v", name, want.stats)
+			}
 		}
 	}
 }
