@@ -33,7 +33,6 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Grant, error) {
 		Lease:        rl.length,
 		Retention:    o.o.Retention,
 		ReceiveCount: rl.task.attempt,
-		Validation:   rl.task.validation,
 		NoTakeover:   o.o.OnCrash != OnCrashRerun,
 	})
 	if g.Lease.OwnRetry {
@@ -196,7 +195,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, cause error) (err error) {
 	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", about(ctx, t.key, "error", cause)...)
 	o.decided(ctx, t, Decision{Outcome: DecidedUnguarded, Err: cause})
-	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, ReceiveCount: t.attempt, Validation: t.validation}
+	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, ReceiveCount: t.attempt}
 	var e ending
 	host.Run(func() error {
 		settle.Ran(ctx, true)
@@ -209,7 +208,7 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 			}
 			return
 		}
-		if err := o.callComplete(context.WithoutCancel(ctx), success{lease: l, result: e.result}); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
+		if err := o.callComplete(context.WithoutCancel(ctx), success{lease: l, result: rl.result(e.data, nil)}); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
 			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record: a duplicate runs again", about(ctx, t.key, "error", err)...)
 		}
 	})

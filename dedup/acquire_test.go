@@ -149,6 +149,7 @@ func TestRunAnywayCompletesItsOwnRecord(t *testing.T) {
 			var lines bytes.Buffer
 			o := newOnce(t, f, func(o *dedup.Options) {
 				o.OnStoreDown, o.Logger = dedup.OnStoreDownRunAnyway, slog.New(slog.NewTextHandler(&lines, nil))
+				o.PayloadHash = func(*sqsonce.Message) string { return "hash" }
 			})
 			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
 				t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
@@ -157,8 +158,8 @@ func TestRunAnywayCompletesItsOwnRecord(t *testing.T) {
 			if strings.Contains(lines.String(), "handler succeeded without a record") {
 				t.Errorf("owned %t: the log says that no record was completed:\n%s", owned, lines.String())
 			}
-			if completed(t, f.Store, "1") != owned {
-				t.Errorf("completed %t, want %t", !owned, owned)
+			if r := must.Get(f.Store.(dedup.Inspector).Inspect(t.Context(), recordKey("1")))(t); r.Completed != owned || (r.Result.Validation == "hash") != owned {
+				t.Errorf("got %+v, want it completed with the hash: %t", r, owned)
 			}
 		})
 	}
@@ -259,7 +260,6 @@ func TestClaim(t *testing.T) {
 	for range 50 {
 		c, _ := claimFor(t, m, func(o *dedup.Options) {
 			o.LeaseDuration, o.Retention, o.OnCrash = 2e9, 3600e9, dedup.OnCrashBlock
-			o.PayloadHash = func(m *sqsonce.Message) string { return "hash of " + m.Body }
 		})
 		// 26 base32 characters carry 130 bits.
 		if len(c.Owner) < 26 || owners[c.Owner] {
@@ -267,7 +267,7 @@ func TestClaim(t *testing.T) {
 		}
 		owners[c.Owner] = true
 		c.Owner = ""
-		want := dedup.Claim{Key: recordKey("1"), Lease: 2e9, Retention: 3600e9, ReceiveCount: 4, Validation: "hash of {}", NoTakeover: true}
+		want := dedup.Claim{Key: recordKey("1"), Lease: 2e9, Retention: 3600e9, ReceiveCount: 4, NoTakeover: true}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Fatalf("claim (-want +got):\n%s", diff)
 		}

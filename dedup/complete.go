@@ -32,7 +32,6 @@ func pause(try int) time.Duration {
 // The record is never released here, whatever the store answers: the event has had its effect. A release would let the
 // next delivery repeat the effect at once. The lease gives an answer that is slow or lost the time to be confirmed.
 func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
-	r.Validation = rl.task.validation
 	s := success{lease: rl.current(), result: r, since: time.Now(), message: settle.MessageID(ctx)}
 	own := context.WithoutCancel(ctx)
 	err := o.callComplete(own, s)

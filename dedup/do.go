@@ -59,7 +59,7 @@ func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context)
 		if err != nil {
 			o.o.Logger.WarnContext(ctx, "dedup: result not stored: the call that made it returns it, later ones cannot", about(ctx, t.key, "error", err)...)
 		}
-		return ending{result: Result{Data: data}}
+		return ending{data: data}
 	}
 	t.replay = func(r Result) error {
 		if err := decodeResult(r.Data, &out); err != nil {

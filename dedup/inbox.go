@@ -14,7 +14,8 @@ import (
 
 func init() {
 	hook.Offer(map[string]any{
-		"dedup.guard": (*Once).guard, "dedup.countHandler": (*Once).countHandler, "dedup.leaseFrom": leaseFrom, "dedup.stopRenewal": stopRenewal,
+		"dedup.guard": (*Once).guard, "dedup.countHandler": (*Once).countHandler, "dedup.leaseFrom": leaseFrom,
+		"dedup.stopRenewal": stopRenewal, "dedup.handlerResult": handlerResult,
 	})
 }
 
@@ -67,6 +68,12 @@ func leaseFrom(ctx context.Context) (Lease, bool) {
 		return Lease{}, false
 	}
 	return rl.current(), true
+}
+
+// handlerResult returns the result that an inbox's transaction completes the record with, after a handler under ctx's lease has
+// returned err: nil, or a success without an effect.
+func handlerResult(ctx context.Context, err error) Result {
+	return ctx.Value(leaseContextKey{}).(*recordLease).result(nil, err)
 }
 
 // stopRenewal ends the renewals of the record lease under which ctx's handler runs. Call

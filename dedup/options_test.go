@@ -75,7 +75,7 @@ func TestNewLimits(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	c, _ := claimFor(t, message("1"))
-	if c.Lease != 30*time.Second || c.Retention != 29*24*time.Hour || c.NoTakeover || c.Validation != "" {
-		t.Errorf("default claim: got %+v, want a lease of 30 s, a retention of 29 days, takeovers and no hash", c)
+	if c.Lease != 30*time.Second || c.Retention != 29*24*time.Hour || c.NoTakeover {
+		t.Errorf("default claim: got %+v, want a lease of 30 s, a retention of 29 days and takeovers", c)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // ending is how a handler's run ended.
 type ending struct {
-	result    Result // that its record is completed with, without the validation
+	data      []byte // that a later Do replays
 	completed bool   // by the handler's own transaction
 	err       error
 }
@@ -86,20 +86,21 @@ func (o *Once) started(ctx context.Context, l Lease) DecisionOutcome {
 
 // finish records how the handler's run ended.
 func (o *Once) finish(ctx context.Context, rl *recordLease, e ending) error {
-	l, lost := rl.current(), rl.lostError()
+	lost := rl.lostError()
 	if errors.Is(e.err, ErrForeignWriter) && lost == nil {
 		o.counts.foreign.Add(1) // an inbox's commit was refused
 	}
-	switch {
-	case e.completed:
+	if e.completed {
 		rl.logAnswer(ctx)
-		o.cache.add(rl.task.key, l.Validation)
+		o.cache.add(rl.task.key, rl.task.validation)
 		return e.err
+	}
+	r := rl.result(e.data, e.err)
+	switch {
 	case e.err == nil:
-		return o.complete(ctx, rl, e.result)
-	case rl.task.replay == nil && host.Void(e.err): // for Do it is an error like any other
-		e.result.Skipped = host.Described(o.o.ErrorText, e.err)
-		if err := o.complete(ctx, rl, e.result); err != nil {
+		return o.complete(ctx, rl, r)
+	case r.Skipped != nil:
+		if err := o.complete(ctx, rl, r); err != nil {
 			return handlerReturned(err, e.err)
 		}
 		return e.err
@@ -107,6 +108,15 @@ func (o *Once) finish(ctx context.Context, rl *recordLease, e ending) error {
 		return handlerReturned(lost, e.err)
 	}
 	return o.fail(ctx, rl, e.err)
+}
+
+// result is all that the record is completed with after a handler that returned err. An inbox gets it by handlerResult.
+func (rl *recordLease) result(data []byte, err error) Result {
+	r := Result{Data: data, Validation: rl.task.validation}
+	if rl.task.replay == nil && host.Void(err) { // for Do it is an error like any other
+		r.Skipped = host.Described(rl.once.o.ErrorText, err)
+	}
+	return r
 }
 
 // handlerReturned is the error of a delivery that does not decide about its event. What the handler returned is text only:

@@ -79,8 +79,6 @@ type Claim struct {
 	Retention time.Duration
 	// ReceiveCount is the message's receive count, or 0 if it isn't known.
 	ReceiveCount int
-	// Validation is a hash of the payload. Payloads are not compared if it is empty.
-	Validation string
 	// NoTakeover refuses a record whose lease has expired and was not released (OnCrashBlock and OnCrashDeadLetter).
 	NoTakeover bool
 }
@@ -105,13 +103,13 @@ type Lease struct {
 	ReceiveCount int
 	// LastError is the text of the last release, or of the complete of a skipped event.
 	LastError string
-	// Validation is the claim's payload hash. It is written with the completed record.
-	Validation string
 }
 
-// Result is the stored result of a completed record. Data is empty for messages, and the JSON of a result for [Do].
+// Result is the stored result of a completed record.
 type Result struct {
-	Data       []byte
+	// Data is the JSON of a result for [Do]. It is empty for messages.
+	Data []byte
+	// Validation is a hash of the payload. Payloads are not compared if it is empty.
 	Validation string
 	// Skipped is why the event is completed without an effect, such as an error of [sqsonce.Skip]. It is nil if the event had
 	// its effect. Acquire and Inspect don't return Skipped, but the record's LastError has its text.

@@ -26,7 +26,7 @@ type success struct {
 
 // bare is the success without what a store could refuse to keep.
 func (s success) bare() success {
-	s.lease.Validation, s.result = "", Result{}
+	s.result = Result{}
 	return s
 }
 

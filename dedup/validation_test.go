@@ -19,20 +19,16 @@ import (
 type strictStore struct {
 	*faults
 	refused int
-	refuse  func(dedup.Lease, dedup.Result) error // of a complete
-}
-
-func (s *strictStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
-	if len(c.Validation) > 128 || strings.ContainsFunc(c.Validation, func(r rune) bool { return r < ' ' || r > '~' }) {
-		s.refused++
-		return dedup.Grant{}, sqsonce.Unavailable(errors.New("value too long for type character varying(128)"))
-	}
-	return s.faults.Acquire(ctx, c)
+	refuse  func(dedup.Result) error // of a complete
 }
 
 func (s *strictStore) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
+	if len(r.Validation) > 128 || strings.ContainsFunc(r.Validation, func(r rune) bool { return r < ' ' || r > '~' }) {
+		s.refused++
+		return sqsonce.Unavailable(errors.New("value too long for type character varying(128)"))
+	}
 	if s.refuse != nil {
-		if err := s.refuse(l, r); err != nil {
+		if err := s.refuse(r); err != nil {
 			s.refused++
 			return err
 		}
@@ -92,7 +88,7 @@ func TestHashOfAnEarlierVersion(t *testing.T) {
 	m := message("1")
 	m.Body = strings.Repeat("x", 200)
 	key := must.Get(once.Key(m))(t)
-	l := must.Get(granted.Lease(s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "before", Validation: m.Body, Lease: time.Minute, Retention: time.Hour, ReceiveCount: 1})))(t)
+	l := must.Get(granted.Lease(s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "before", Lease: time.Minute, Retention: time.Hour, ReceiveCount: 1})))(t)
 	must.Do(t, s.Complete(t.Context(), l, dedup.Result{Validation: m.Body}))
 	if err := once.Handler(e.handler)(t.Context(), m); err != nil || e.got() != 0 {
 		t.Errorf("the same payload: error %v, %d runs, want a duplicate", err, e.got())
@@ -126,8 +122,8 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 		must.Run(t, name, func(t *testing.T) {
 			s := &strictStore{faults: newFaults()}
 			begun := time.Now()
-			s.refuse = func(l dedup.Lease, r dedup.Result) error {
-				if (r.Validation != "" || l.Validation != "") && (tt.until == 0 || time.Since(begun) < tt.until) {
+			s.refuse = func(r dedup.Result) error {
+				if r.Validation != "" && (tt.until == 0 || time.Since(begun) < tt.until) {
 					return tt.refusal
 				}
 				return nil

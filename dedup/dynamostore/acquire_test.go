@@ -242,13 +242,13 @@ func TestRecordStaysUnder1KB(t *testing.T) {
 	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		c := claim("0123456789abcdef0123456789")
 		c.Key = "a-consumer-of-64-characters-0123456789012345678901234567890123456#" + string(make([]byte, 128))
-		c.Validation = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 		l := b.acquire(s, c)
-		must.Do(t, s.Release(t.Context(), l, errors.New(string(make([]byte, 1000)))))
+		must.Do(t, s.Release(t.Context(), l, errors.New(strings.Repeat("e", 1000))))
 		time.Sleep(time.Second)
 		c.Owner = "0123456789abcdef012345678B"
 		before := len(b.srv.Calls())
-		b.complete(s, b.acquire(s, c))
+		hash := "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+		must.Do(t, s.Complete(t.Context(), b.acquire(s, c), dedup.Result{Validation: hash, Note: strings.Repeat("n", 1000)}))
 		if got := b.units(before); got != 2 {
 			t.Errorf("a retry with the largest record: got %v units, want 2", got)
 		}

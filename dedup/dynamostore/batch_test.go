@@ -28,7 +28,8 @@ func TestRequestsPerMessage(t *testing.T) {
 	for _, c := range []struct {
 		handlers int
 		most     float64
-	}{{64, 0.12}, {100, 0.10}} {
+		result   dedup.Result
+	}{{64, 0.12, dedup.Result{}}, {100, 0.10, dedup.Result{Validation: "hash", Skipped: errors.New("void"), Note: "note"}}} {
 		runStore(t, fmt.Sprint(c.handlers, " handlers"), func(t *testing.T, b *bed, s *Store) {
 			// The way there and back.
 			b.faults(
@@ -54,7 +55,7 @@ func TestRequestsPerMessage(t *testing.T) {
 							t.Errorf("Acquire: got error %v, want a lease", err)
 							continue
 						}
-						if err := s.Complete(t.Context(), l, dedup.Result{}); err != nil {
+						if err := s.Complete(t.Context(), l, c.result); err != nil {
 							t.Errorf("Complete: got error %v, want nil", err)
 						}
 					}

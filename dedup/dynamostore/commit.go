@@ -47,7 +47,7 @@ var transientReasons = map[string]bool{
 
 // commit writes the record's completion and the handler's writes in one transaction. It returns nil if that was
 // committed: by the last attempt, or by an earlier one whose reply was lost.
-func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.TransactWriteItem) error {
+func (s *Store) commit(ctx context.Context, l dedup.Lease, res dedup.Result, writes []ddbtypes.TransactWriteItem) error {
 	var (
 		token          string
 		tokens         = map[string]bool{} // of all attempts
@@ -68,7 +68,7 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 		}
 		var result attemptResult
 		result, err = s.attempt(ctx, n, func(ctx context.Context, options func(*dynamodb.Options)) error {
-			out, err := s.client.TransactWriteItems(ctx, s.transaction(l, token, writes), options)
+			out, err := s.client.TransactWriteItems(ctx, s.transaction(outcome{l, res, token}, writes), options)
 			if err == nil {
 				s.meter.wrote(out.ConsumedCapacity...)
 			}
@@ -136,13 +136,12 @@ func writtenByOthers(reasons []ddbtypes.CancellationReason, owner string) bool {
 }
 
 // transaction returns a new input for each attempt, since the SDK writes into its inputs.
-func (s *Store) transaction(l dedup.Lease, token string, writes []ddbtypes.TransactWriteItem) *dynamodb.TransactWriteItemsInput {
-	v := outcome{lease: l, tx: token}.values()
-	v[":p"], v[":zero"] = text(inProgress), number(0)
-	e := completion(isCommittable, v)
+func (s *Store) transaction(o outcome, writes []ddbtypes.TransactWriteItem) *dynamodb.TransactWriteItemsInput {
+	v := values{":p": text(inProgress), ":zero": number(0)}
+	e := o.completion(isCommittable, v)
 	record := ddbtypes.TransactWriteItem{Update: &ddbtypes.Update{
 		TableName:                           aws.String(s.table),
-		Key:                                 values{attrID: text(l.Key)},
+		Key:                                 values{attrID: text(o.lease.Key)},
 		UpdateExpression:                    e.update,
 		ConditionExpression:                 e.condition,
 		ExpressionAttributeNames:            e.names,
@@ -150,7 +149,7 @@ func (s *Store) transaction(l dedup.Lease, token string, writes []ddbtypes.Trans
 		ReturnValuesOnConditionCheckFailure: ddbtypes.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 	return &dynamodb.TransactWriteItemsInput{
-		ClientRequestToken:     aws.String(token),
+		ClientRequestToken:     aws.String(o.tx),
 		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
 		TransactItems:          append([]ddbtypes.TransactWriteItem{record}, writes...),
 	}

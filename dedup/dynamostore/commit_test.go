@@ -85,7 +85,7 @@ func TestInboxTokens(t *testing.T) {
 		if len(k[0]) > 36 {
 			t.Errorf("token %q is longer than 36 characters", k[0])
 		}
-		if got := b.item(testTable)[attrTx]; got != k[len(k)-1] {
+		if got := b.item(testTable)["tx"]; got != k[len(k)-1] {
 			t.Errorf("token of the record: got %q, want the last one", got)
 		}
 	})

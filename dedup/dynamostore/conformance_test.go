@@ -73,9 +73,9 @@ var attributes = &storetest.Attributes{
 		}
 		return plain, nil
 	},
-	Commit: []string{attrTx},
+	Commit: []string{"tx"},
 	Foreign: left(values{
-		attrStatus: text(inProgress), attrValidation: text("hash"), attrData: text("{}"), TTLAttribute: number(1), attrUntil: number(1000),
+		attrStatus: text(inProgress), "validation": text("hash"), "data": text("{}"), TTLAttribute: number(1), attrUntil: number(1000),
 	}),
 }
 

@@ -64,7 +64,7 @@ func TestForeignWriterOverwritesARecord(t *testing.T) {
 		"renew":    func(s *Store, ctx context.Context, l dedup.Lease) error { _, err := s.Renew(ctx, l, lease); return err },
 		"complete": func(s *Store, ctx context.Context, l dedup.Lease) error { return s.Complete(ctx, l, dedup.Result{}) },
 		"commit": func(s *Store, ctx context.Context, l dedup.Lease) error {
-			return s.commit(ctx, l, []ddbtypes.TransactWriteItem{write})
+			return s.commit(ctx, l, dedup.Result{}, []ddbtypes.TransactWriteItem{write})
 		},
 	} {
 		runStore(t, name, func(t *testing.T, b *bed, s *Store) {
@@ -86,7 +86,7 @@ func (b *bed) powertoolsCompletes(retention time.Duration) {
 	if _, err := b.client(b.srv).UpdateItem(b.Context(), &dynamodb.UpdateItemInput{
 		TableName: aws.String(testTable), Key: values{attrID: text(testKey)},
 		UpdateExpression:          aws.String("SET #d=:d, #e=:e, #s=:s"),
-		ExpressionAttributeNames:  map[string]string{"#d": attrData, "#e": TTLAttribute, "#s": attrStatus},
+		ExpressionAttributeNames:  map[string]string{"#d": "data", "#e": TTLAttribute, "#s": attrStatus},
 		ExpressionAttributeValues: values{":d": text(`{"by":"powertools"}`), ":e": seconds(retention), ":s": text(completed)},
 	}); err != nil {
 		b.Fatal(err)

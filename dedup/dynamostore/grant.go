@@ -96,7 +96,7 @@ func (s *Store) granted(a acquisition, before record) (_ dedup.Grant, enough boo
 func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {
 	return dedup.Lease{
 		Key: c.Key, Owner: c.Owner, Fence: fence, Retention: c.Retention,
-		ReceiveCount: c.ReceiveCount, LastError: lastError, Validation: c.Validation,
+		ReceiveCount: c.ReceiveCount, LastError: lastError,
 	}
 }
 

@@ -100,7 +100,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 			// with the lease, when the next delivery may start.
 			ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Until)
 			defer cancel()
-			if err := i.store.commit(ctx, l, writes); err != nil {
+			if err := i.store.commit(ctx, l, inboxkit.ResultOf(ctx, nil), writes); err != nil {
 				return false, question.FromStore(err)
 			}
 			return true, nil

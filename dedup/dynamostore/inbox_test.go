@@ -199,7 +199,7 @@ func TestInboxHandlerErrorWritesNothing(t *testing.T) {
 			}
 			b.balance("")
 			item := b.item(testTable)
-			if item[attrUntil] != "0" || !strings.Contains(item[attrError], "boom") {
+			if item[attrUntil] != "0" || !strings.Contains(item["error"], "boom") {
 				t.Errorf("record: got %v, want it released with the error", item)
 			}
 			if err := i.Handler(bookAlice)(t.Context(), order(2)); err != nil {

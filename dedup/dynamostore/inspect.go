@@ -40,7 +40,6 @@ func (s *Store) public(key string, r record) dedup.Record {
 	rec := dedup.Record{
 		Lease: dedup.Lease{
 			Key: key, Owner: r.owner, Fence: valueOf(r.fence), ReceiveCount: int(r.receiveCount), LastError: r.lastError,
-			Validation: r.result.Validation,
 		},
 		Completed: r.status == completed,
 		Committed: r.tx != "",

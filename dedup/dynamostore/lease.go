@@ -46,11 +46,11 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	}
 	o := outcome{lease: l, result: res}
 	decided, err := false, error(nil)
-	if o.isPlain() {
-		decided, err = s.completeInBatch(ctx, l)
+	if res.Data == nil { // which may be long
+		decided, err = s.completeInBatch(ctx, o)
 	}
 	if !decided {
-		err = s.completeSingly(ctx, l, o.values())
+		err = s.completeSingly(ctx, o)
 	}
 	if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
 		s.peers.leave(l.Owner)
@@ -61,8 +61,9 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 
 // completeSingly completes a record by an update. A record that a program without ownership checks has completed under this
 // owner gets the end of its retention back: such a program sets its own, of an hour by default.
-func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) error {
-	in := s.updateInput(l.Key, completion(isMine, v), v)
+func (s *Store) completeSingly(ctx context.Context, o outcome) error {
+	l, v := o.lease, values{}
+	in := s.updateInput(l.Key, o.completion(isMine, v), v)
 	in.ReturnValues = ddbtypes.ReturnValueAllOld
 	before, refusal, err := s.write(ctx, in)
 	switch {
@@ -84,15 +85,15 @@ func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) err
 
 // completeInBatch completes a record in a batch. decided is false if the update has to do it: there are no peers,
 // the outcome is unknown and the update repeats the write, or the statement was refused: the update says why.
-func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
+func (s *Store) completeInBatch(ctx context.Context, o outcome) (decided bool, err error) {
 	for n := range maxAttempts {
-		if s.batcher.off() || !s.peers.others(l.Owner, s.clock.look().host) {
+		if s.batcher.off() || !s.peers.others(o.lease.Owner, s.clock.look().host) {
 			break
 		}
 		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
 			return true, because(context.Cause(ctx), err)
 		}
-		st := s.batcher.texts.completeOf(l.Key, l.Owner)
+		st := s.batcher.texts.completeOf(o)
 		if !s.batcher.add(st) {
 			return false, nil
 		}

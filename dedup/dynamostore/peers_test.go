@@ -53,7 +53,7 @@ func TestWhoIsAPeer(t *testing.T) {
 		{"has completed", func(b *bed, s *Store, c dedup.Claim) { b.complete(s, b.acquire(s, c)) }, false},
 		{"has released", func(b *bed, s *Store, c dedup.Claim) { b.release(s, b.acquire(s, c)) }, false},
 		{"has committed", func(b *bed, s *Store, c dedup.Claim) {
-			must.Do(b, s.commit(b.Context(), b.acquire(s, c), nil))
+			must.Do(b, s.commit(b.Context(), b.acquire(s, c), dedup.Result{}, nil))
 		}, false},
 		{"was refused", func(b *bed, s *Store, c dedup.Claim) {
 			b.acquire(b.store(), c)

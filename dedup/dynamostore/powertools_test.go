@@ -57,16 +57,16 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 			return values{attrStatus: text(inProgress), TTLAttribute: seconds(-time.Minute)}
 		}, isTakenOver},
 		{"completed, Python", func() values {
-			return values{attrStatus: text(completed), TTLAttribute: seconds(time.Hour), attrData: text(`{"id":1}`), attrValidation: text("hash")}
+			return values{attrStatus: text(completed), TTLAttribute: seconds(time.Hour), "data": text(`{"id":1}`), "validation": text("hash")}
 		}, isDone(`{"id":1}`)},
 		{"completed, TypeScript", func() values {
-			return values{attrStatus: text(completed), TTLAttribute: seconds(time.Hour), attrData: &ddbtypes.AttributeValueMemberM{Value: values{
+			return values{attrStatus: text(completed), TTLAttribute: seconds(time.Hour), "data": &ddbtypes.AttributeValueMemberM{Value: values{
 				"id":    number(1),
 				"items": &ddbtypes.AttributeValueMemberL{Value: []ddbtypes.AttributeValue{text("a"), &ddbtypes.AttributeValueMemberBOOL{Value: true}, &ddbtypes.AttributeValueMemberNULL{Value: true}}},
-			}}, attrValidation: text("hash")}
+			}}, "validation": text("hash")}
 		}, isDone(`{"id":1,"items":["a",true,null]}`)},
 		{"completed, retention over", func() values {
-			return values{attrStatus: text(completed), TTLAttribute: seconds(-time.Minute), attrData: text(`{}`), attrUntil: millisIn(-time.Hour)}
+			return values{attrStatus: text(completed), TTLAttribute: seconds(-time.Minute), "data": text(`{}`), attrUntil: millisIn(-time.Hour)}
 		}, func(g dedup.Grant, _ error) bool { return g.Verdict == dedup.VerdictGranted && !g.Lease.Takeover }},
 		{"completed, retention over, with a fence far ahead", func() values {
 			return values{attrStatus: text(completed), TTLAttribute: seconds(-time.Minute), attrFence: millisIn(time.Hour)}

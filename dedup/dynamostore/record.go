@@ -14,7 +14,7 @@ import (
 // TTLAttribute is the table's TTL attribute. It holds the end of a record's retention in seconds of the epoch.
 const TTLAttribute = "expiration"
 
-// The other attributes of a record, but for those of its result: see result.go. Those marked P have the names and the meanings
+// The other attributes of a record, but for those that a complete writes: see result.go. Those marked P have the names and the meanings
 // that Powertools for AWS Lambda gives them.
 const (
 	attrID           = "id"                     // P: S, the key
@@ -23,8 +23,6 @@ const (
 	attrOwner        = "owner"                  // S, the delivery attempt that holds or held the record
 	attrFence        = "fence"                  // N, grows with every owner
 	attrReceiveCount = "receive_count"          // N, receive count of the last acquire
-	attrError        = "error"                  // S, the last failure, or why the event was skipped
-	attrNote         = "note"                   // S, an operator's, of the last reopen or complete
 )
 
 const (
@@ -48,15 +46,13 @@ func decode(item map[string]ddbtypes.AttributeValue) (record, error) {
 	r := record{
 		status:       d.text(attrStatus),
 		owner:        d.text(attrOwner),
-		lastError:    d.text(attrError),
-		note:         d.text(attrNote),
 		until:        d.number(attrUntil),
 		expiration:   d.number(TTLAttribute),
 		fence:        d.number(attrFence),
 		receiveCount: valueOf(d.number(attrReceiveCount)),
 	}
-	for _, a := range resultAttributes {
-		a.decode(&d, &r)
+	for _, a := range completeAttributes {
+		a.decode(&d, a.name, &r)
 	}
 	if d.err == nil && r.status != inProgress && r.status != completed {
 		d.err = fmt.Errorf("%w: status is %q", dedup.ErrRecord, r.status)

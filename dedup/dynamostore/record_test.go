@@ -151,7 +151,7 @@ func (p packet) kind() string {
 		return "acquire"
 	case strings.HasPrefix(p.update, "SET #in_progress_expiration=:until"):
 		return "renew"
-	case strings.HasPrefix(p.update, "SET #status=:d"):
+	case strings.HasPrefix(p.update, "SET #status=:status"):
 		return "complete"
 	case strings.HasPrefix(p.update, "SET #in_progress_expiration=:zero"):
 		return "release"

@@ -105,7 +105,7 @@ func TestCommitted(t *testing.T) {
 		}
 		tx := &Tx{}
 		tx.Update(book("alice"))
-		must.Do(t, s.commit(t.Context(), l, tx.close()))
+		must.Do(t, s.commit(t.Context(), l, dedup.Result{}, tx.close()))
 		r := b.seen(s)
 		if !r.Completed || !r.Committed {
 			t.Errorf("after the commit: got %+v, want Completed and Committed", r)
@@ -136,8 +136,10 @@ func TestRunbookReopens(t *testing.T) {
 	for _, name := range strings.Split(removed, ", ") {
 		got = append(got, names[name])
 	}
-	for _, a := range resultAttributes {
-		want = append(want, a.name)
+	for _, a := range completeAttributes {
+		if a.ofResult {
+			want = append(want, a.name)
+		}
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the runbook's reopen removes %q, want %q", got, want)

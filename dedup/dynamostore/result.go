@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"cmp"
 	"strings"
 
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -17,99 +16,92 @@ type outcome struct {
 	tx     string // token of an inbox's transaction
 }
 
-const (
-	attrData       = "data"       // P: the result
-	attrValidation = "validation" // P: S, hash of the payload
-	attrTx         = "tx"         // S, token of the transaction that completed the record
-)
-
-// resultAttributes are the attributes that a complete writes, and an acquire and a reopen remove. encode returns nil where there
-// is nothing to write: a complete without any of them may be part of a batch.
-var resultAttributes = []struct {
-	name, placeholder string
-	encode            func(outcome) ddbtypes.AttributeValue
-	decode            func(*decoder, *record)
+// completeAttributes are the attributes that a complete writes besides the status. encode returns nil where there is nothing to
+// write. An acquire and a reopen remove those of the result. P: see record.go.
+var completeAttributes = []struct {
+	name     string
+	ofResult bool
+	encode   func(outcome) ddbtypes.AttributeValue
+	decode   func(d *decoder, name string, r *record)
 }{
 	{
-		attrData, ":r",
+		"data", true, // P: the result
 		func(o outcome) ddbtypes.AttributeValue {
 			if o.result.Data == nil {
 				return nil
 			}
 			return encodeData(o.result.Data)
 		},
-		func(d *decoder, r *record) {
+		func(d *decoder, name string, r *record) {
 			if r.status == completed {
-				r.result.Data = d.data(attrData)
+				r.result.Data = d.data(name)
 			}
 		},
 	},
 	{
-		attrValidation, ":v",
-		func(o outcome) ddbtypes.AttributeValue {
-			return textOrNone(cmp.Or(o.result.Validation, o.lease.Validation))
-		},
-		func(d *decoder, r *record) { r.result.Validation = d.text(attrValidation) },
+		"validation", true, // P: S, hash of the payload
+		func(o outcome) ddbtypes.AttributeValue { return textOrNone(o.result.Validation) },
+		func(d *decoder, name string, r *record) { r.result.Validation = d.text(name) },
 	},
 	{
-		attrTx, ":token",
+		"tx", true, // S, token of the transaction that completed the record
 		func(o outcome) ddbtypes.AttributeValue { return textOrNone(o.tx) },
-		func(d *decoder, r *record) { r.tx = d.text(attrTx) },
+		func(d *decoder, name string, r *record) { r.tx = d.text(name) },
+	},
+	{
+		"error", false, // S, the last failure, or why the event was skipped
+		func(o outcome) ddbtypes.AttributeValue {
+			if o.result.Skipped == nil {
+				return nil
+			}
+			return text(cut.Cause(o.result.Skipped))
+		},
+		func(d *decoder, name string, r *record) { r.lastError = d.text(name) },
+	},
+	{
+		"note", false, // S, an operator's, of the last reopen or complete
+		func(o outcome) ddbtypes.AttributeValue { return textOrNone(cut.Text(o.result.Note, cut.MostCause)) },
+		func(d *decoder, name string, r *record) { r.note = d.text(name) },
 	},
 }
 
 // removeResult is the end of an update after which the record has no result.
 var removeResult = func() string {
 	var names []string
-	for _, a := range resultAttributes {
-		names = append(names, "#"+a.name)
+	for _, a := range completeAttributes {
+		if a.ofResult {
+			names = append(names, "#"+a.name)
+		}
 	}
 	return " REMOVE " + strings.Join(names, ", ")
 }()
 
-// values are those of a completion.
-func (o outcome) values() values {
-	v := values{":me": text(o.lease.Owner), ":d": text(completed)}
-	for _, a := range resultAttributes {
-		if value := a.encode(o); value != nil {
-			v[a.placeholder] = value
-		}
-	}
-	if o.result.Skipped != nil {
-		v[":e"] = text(cut.Cause(o.result.Skipped))
-	}
-	if o.result.Note != "" {
-		v[":note"] = text(cut.Text(o.result.Note, cut.MostCause))
-	}
-	return v
+// assignment is one of a completion.
+type assignment struct {
+	name  string
+	value ddbtypes.AttributeValue
 }
 
-// isPlain reports whether a completion writes the status alone. It makes no values: that is the completion of most messages.
-func (o outcome) isPlain() bool {
-	for _, a := range resultAttributes {
-		if a.encode(o) != nil {
-			return false
+func (o outcome) assignments() []assignment {
+	all := []assignment{{attrStatus, text(completed)}}
+	for _, a := range completeAttributes {
+		if v := a.encode(o); v != nil {
+			all = append(all, assignment{a.name, v})
 		}
 	}
-	return o.result.Skipped == nil && o.result.Note == ""
+	return all
 }
 
-// completion is the update that completes a record with the values. Its condition doesn't depend on time. A holder whose lease
-// has ended may still complete if no other owner took over.
-func completion(condition string, v values) expression {
-	update := "SET #status=:d"
-	for _, a := range resultAttributes {
-		if v[a.placeholder] != nil {
-			update += ", #" + a.name + "=" + a.placeholder
-		}
+// completion is the update that completes a record. It adds its values to those of the condition, which doesn't depend on time. A
+// holder whose lease has ended may still complete if no other owner took over.
+func (o outcome) completion(condition string, v values) expression {
+	v[":me"] = text(o.lease.Owner)
+	var sets []string
+	for _, a := range o.assignments() {
+		sets = append(sets, "#"+a.name+"=:"+a.name)
+		v[":"+a.name] = a.value
 	}
-	if v[":e"] != nil {
-		update += ", #error=:e"
-	}
-	if v[":note"] != nil {
-		update += ", #note=:note"
-	}
-	return newExpression(update, condition)
+	return newExpression("SET "+strings.Join(sets, ", "), condition)
 }
 
 func textOrNone(s string) ddbtypes.AttributeValue {

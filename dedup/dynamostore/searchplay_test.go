@@ -212,7 +212,9 @@ func (m *machine) complete(s *state, mv move) error {
 func (m *machine) commit(s *state, mv move) error {
 	o := &s.owners[mv.who]
 	before := s.facts
-	err := m.act(mv, func(ctx context.Context, store *Store) error { return store.commit(ctx, o.lease, effect()) })
+	err := m.act(mv, func(ctx context.Context, store *Store) error {
+		return store.commit(ctx, o.lease, dedup.Result{}, effect())
+	})
 	m.mistaken(err)
 	s.facts.attempted = s.facts.attempted || s.facts.owner == mv.who
 	o.phase = unsure

@@ -39,15 +39,13 @@ func (st *statement) finish(r statementResult) {
 }
 
 // statementTexts are the PartiQL texts for a table. The attribute names are quoted, since several are reserved words.
-type statementTexts struct{ insert, complete string }
+type statementTexts struct{ insert, update string }
 
 func newStatementTexts(table string) statementTexts {
 	names := []string{attrID, attrStatus, attrOwner, attrFence, attrUntil, TTLAttribute, attrReceiveCount}
 	return statementTexts{
 		insert: `INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`,
-		// One SET only: a result or a payload hash is written by UpdateItem. A record that is completed is refused: the update
-		// that follows sees by whom.
-		complete: `UPDATE "` + table + `" SET "` + attrStatus + `"=? WHERE "` + attrID + `"=? AND "` + attrOwner + `"=? AND "` + attrStatus + `"=?`,
+		update: `UPDATE "` + table + `"`,
 	}
 }
 
@@ -66,13 +64,17 @@ func (t statementTexts) insertOf(a acquisition) *statement {
 	}
 }
 
-func (t statementTexts) completeOf(key, owner string) *statement {
-	return &statement{
-		key:    key,
-		text:   t.complete,
-		values: []ddbtypes.AttributeValue{text(completed), text(key), text(owner), text(inProgress)},
-		done:   make(chan struct{}),
+// completeOf is the complete of a record in progress. One that is completed refuses it, and the update that follows sees by whom.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
+func (t statementTexts) completeOf(o outcome) *statement {
+	st := &statement{key: o.lease.Key, text: t.update, done: make(chan struct{})}
+	for _, a := range o.assignments() {
+		st.text += ` SET "` + a.name + `"=?`
+		st.values = append(st.values, a.value)
 	}
+	st.text += ` WHERE "` + attrID + `"=? AND "` + attrOwner + `"=? AND "` + attrStatus + `"=?`
+	st.values = append(st.values, text(o.lease.Key), text(o.lease.Owner), text(inProgress))
+	return st
 }
 
 // resultOf reads a statement's own error. It says nothing about the other statements of the batch.

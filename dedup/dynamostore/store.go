@@ -69,8 +69,8 @@ const defaultLinger = time.Millisecond
 // BatchExecuteStatement with up to 25 statements. With 64 busy handlers a message costs about a tenth of a request instead
 // of two, and less CPU time in the client. The write units are the same.
 //
-//   - The store sends a delivery with a receive count above 1, a completion with a result or a payload hash, a renewal and
-//     a release singly. It also sends the only statement of a batch singly.
+//   - The store sends a delivery with a receive count above 1, a completion with a result, a renewal and a release singly.
+//     It also sends the only statement of a batch singly.
 //   - A delivery doesn't wait for others if the store has no other delivery in progress.
 //   - A duplicate in a batch costs one read unit and one request more than a duplicate that is sent singly.
 //   - An error of a statement is returned to its own caller only. After an unknown outcome the store sends each write again

@@ -150,7 +150,7 @@ func TestInboxRefusedTransaction(t *testing.T) {
 			if got := kindOf(err); got != c.want {
 				t.Errorf("got %v, which is %s, want %s", err, got, c.want)
 			}
-			if item := b.item(testTable); c.want == ofTheMessage && (item[attrUntil] != "0" || item[attrError] == "") {
+			if item := b.item(testTable); c.want == ofTheMessage && (item[attrUntil] != "0" || item["error"] == "") {
 				t.Errorf("record: got %v, want it released with the error", item)
 			}
 		})

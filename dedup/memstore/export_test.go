@@ -1,8 +1,10 @@
 package memstore
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // Len is the number of records in memory, including those whose retention is over.
@@ -14,13 +16,12 @@ func (s *Store) Len() int {
 
 // notStored are fields of a record that say the same as another one, or are the claim's alone.
 var notStored = map[string]bool{
-	"lease.Retention": true, "lease.Takeover": true, "lease.TakenFrom": true, "lease.OwnRetry": true, "lease.LastError": true, "lease.Validation": true,
+	"lease.Retention": true, "lease.Takeover": true, "lease.TakenFrom": true, "lease.OwnRetry": true, "lease.LastError": true,
 }
 
-// attributeNames are DynamoDB's.
+// attributeNames are DynamoDB's, where they differ from the fields'.
 var attributeNames = map[string]string{
-	"lease.Key": "id", "lease.Owner": "owner", "lease.Fence": "fence", "lease.Until": "in_progress_expiration", "lease.ReceiveCount": "receive_count",
-	"lastError": "error", "note": "note", "result.Data": "data", "result.Validation": "validation", "expires": "expiration",
+	"lease.Key": "id", "lease.Until": "in_progress_expiration", "lease.ReceiveCount": "receive_count", "lastError": "error", "expires": "expiration",
 }
 
 // Attributes are the fields of the key's record that are not zero. It finds new fields by itself.
@@ -40,10 +41,8 @@ func (s *Store) Attributes(key string) map[string]string {
 			case name == "lease" || name == "result":
 				add(name+".", v.Field(i))
 			case name == "released" || name == "completed" || notStored[name] || v.Field(i).IsZero():
-			case attributeNames[name] != "":
-				got[attributeNames[name]] = fmt.Sprint(v.Field(i))
 			default:
-				got[name] = fmt.Sprint(v.Field(i))
+				got[cmp.Or(attributeNames[name], strings.ToLower(v.Type().Field(i).Name))] = fmt.Sprint(v.Field(i))
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 	r, note := s.findLocked(c.Key, now), ""
 	l := dedup.Lease{
 		Key: c.Key, Owner: c.Owner, Fence: now.UnixMilli(), Until: now.Add(c.Lease),
-		Retention: c.Retention, ReceiveCount: c.ReceiveCount, Validation: c.Validation,
+		Retention: c.Retention, ReceiveCount: c.ReceiveCount,
 	}
 	if r != nil {
 		switch {
@@ -127,7 +127,6 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if r.completed {
 		return nil // a late copy must not replace the first result
 	}
-	res.Validation = cmp.Or(res.Validation, l.Validation)
 	if res.Skipped != nil {
 		r.lastError, res.Skipped = cut.Cause(res.Skipped), nil
 	}

@@ -90,7 +90,7 @@ func readGrant(c dedup.Claim, r *reply) dedup.Grant {
 	case "granted", "own":
 		l := dedup.Lease{
 			Key: c.Key, Owner: c.Owner, Fence: r.number(1), Until: r.ownerEnd(2), LastError: r.text(3),
-			Retention: c.Retention, ReceiveCount: c.ReceiveCount, Validation: c.Validation,
+			Retention: c.Retention, ReceiveCount: c.ReceiveCount,
 		}
 		if l.OwnRetry = r.status() == "own"; !l.OwnRetry {
 			l.TakenFrom = r.number(4)

@@ -47,7 +47,7 @@ func readRecord(key string, r *reply) (dedup.Record, error) {
 	}
 	for _, f := range resultFields {
 		if value := fields[f.name]; value != "" {
-			f.read(&rec, value)
+			f.read(&rec.Result, value)
 		}
 	}
 	if until != 0 {

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +147,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	}
 	args := []any{l.Owner}
 	for _, f := range resultFields {
-		if value := f.of(l, res); value != "" {
+		if value := f.of(res); value != "" {
 			args = append(args, f.name, value)
 		}
 	}
@@ -174,18 +173,18 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 // resultFields are the fields that a complete writes where they have a value, and a reopen removes.
 var resultFields = []struct {
 	name string
-	of   func(dedup.Lease, dedup.Result) string
-	read func(r *dedup.Record, value string)
+	of   func(dedup.Result) string
+	read func(res *dedup.Result, value string)
 }{
 	{
 		"data",
-		func(_ dedup.Lease, res dedup.Result) string { return string(res.Data) },
-		func(r *dedup.Record, value string) { r.Result.Data = []byte(value) },
+		func(res dedup.Result) string { return string(res.Data) },
+		func(res *dedup.Result, value string) { res.Data = []byte(value) },
 	},
 	{
 		"validation",
-		func(l dedup.Lease, res dedup.Result) string { return cmp.Or(res.Validation, l.Validation) },
-		func(r *dedup.Record, value string) { r.Validation, r.Result.Validation = value, value },
+		func(res dedup.Result) string { return res.Validation },
+		func(res *dedup.Result, value string) { res.Validation = value },
 	},
 }
 

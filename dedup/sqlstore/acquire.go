@@ -224,7 +224,7 @@ func (s *Store) shorten(ctx context.Context, q sqldb.Queryer, r record) error {
 func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {
 	return dedup.Lease{
 		Key: c.Key, Owner: c.Owner, Fence: fence, Retention: c.Retention,
-		ReceiveCount: c.ReceiveCount, LastError: lastError, Validation: c.Validation,
+		ReceiveCount: c.ReceiveCount, LastError: lastError,
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/cut"
-	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 )
 
 // skip completes the record of an event that its handler skipped.
 func (d *delivery) skip(ctx context.Context, skipped error) (completed bool, err error) {
-	d.skipped = host.Described(d.inbox.errorText, skipped)
+	d.skipped = skipped
 	err = d.tx.skip(ctx, skipped)
 	if _, completed := errors.AsType[*doneError](err); err == nil || completed { // else by another delivery since
 		return true, skipped
@@ -138,7 +138,7 @@ func (d *delivery) noteStart(ctx context.Context) error {
 
 // finish completes the record, if it is this owner's: see [eventRow].
 func (d *delivery) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
-	return d.inbox.complete.write(ctx, tx, completeArgs(d.lease, dedup.Result{Skipped: d.skipped})...)
+	return d.inbox.complete.write(ctx, tx, completeArgs(d.lease, inboxkit.ResultOf(ctx, d.skipped))...)
 }
 
 func (d *delivery) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {

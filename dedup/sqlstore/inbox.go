@@ -41,8 +41,6 @@ type Inbox struct {
 	complete prepared
 	once     *dedup.Once
 	wait     time.Duration // for a lock, a connection, a commit
-	// errorText is Options.ErrorText.
-	errorText func(error) string
 }
 
 // NewInbox returns an inbox for the consumer: see [dedup.New]. It shares the table and the keys with a [dedup.Once] of the
@@ -73,7 +71,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	if o.OnCrash == dedup.OnCrashBlock || o.OnCrash == dedup.OnCrashDeadLetter {
 		errs = append(errs, fieldError("Options.OnCrash", "must be OnCrashRerun: a crash is rolled back"))
 	}
-	i := &Inbox{store: s, stmts: sqldb.Statements(s.place, newInboxStatements), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout), errorText: o.ErrorText}
+	i := &Inbox{store: s, stmts: sqldb.Statements(s.place, newInboxStatements), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout)}
 	i.insert.store, i.insert.text = s, func() string { return s.stmts().insert }
 	i.complete.store, i.complete.text = s, func() string { return i.stmts().complete }
 	once, err := dedup.New(inboxStore{i}, consumer, optFns...)

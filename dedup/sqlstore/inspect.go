@@ -35,7 +35,6 @@ func (r record) public(sent time.Time) dedup.Record {
 	rec := dedup.Record{
 		Lease: dedup.Lease{
 			Key: r.key, Owner: r.owner, Fence: r.fence, ReceiveCount: r.receiveCount, LastError: r.lastError,
-			Validation: r.result.Validation,
 		},
 		Completed: r.status == completed,
 		Result:    r.result,

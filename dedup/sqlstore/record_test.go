@@ -16,9 +16,9 @@ import (
 func TestRetention(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		c := claim("k", "a")
-		c.Retention, c.Validation = 3*time.Hour, "old"
+		c.Retention = 3 * time.Hour
 		a := mustAcquire(t, s, c)
-		must.Do(t, s.Complete(t.Context(), a, dedup.Result{Data: []byte("old")}))
+		must.Do(t, s.Complete(t.Context(), a, dedup.Result{Data: []byte("old"), Validation: "old"}))
 		age(t, b, "k", 3*time.Hour-time.Minute)
 		if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); resultOf(err) != "completed" {
 			t.Fatalf("just before the retention's end: got %s, want completed", resultOf(err))

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -11,14 +10,11 @@ import (
 // resultColumns are the columns of a record's result: a complete writes all of them, and a new owner empties them.
 var resultColumns = []struct {
 	name, empty string
-	arg         func(dedup.Lease, dedup.Result) any
+	arg         func(dedup.Result) any
 	target      func(*dedup.Result) any
 }{
-	{"result", "NULL", func(_ dedup.Lease, r dedup.Result) any { return r.Data }, func(r *dedup.Result) any { return &r.Data }},
-	{
-		"validation", "''", func(l dedup.Lease, r dedup.Result) any { return cmp.Or(r.Validation, l.Validation) },
-		func(r *dedup.Result) any { return &r.Validation },
-	},
+	{"result", "NULL", func(r dedup.Result) any { return r.Data }, func(r *dedup.Result) any { return &r.Data }},
+	{"validation", "''", func(r dedup.Result) any { return r.Validation }, func(r *dedup.Result) any { return &r.Validation }},
 }
 
 // The columns in a SELECT, and the assignments of a new owner.
@@ -42,7 +38,7 @@ var complete = "UPDATE {records} SET " + assignResult + ", error = COALESCE(NULL
 // completeArgs are the arguments of complete.
 func completeArgs(l dedup.Lease, res dedup.Result) (args []any) {
 	for _, c := range resultColumns {
-		args = append(args, c.arg(l, res))
+		args = append(args, c.arg(res))
 	}
 	return append(args, cut.Cause(res.Skipped), cut.Text(res.Note, cut.MostCause), l.Key, l.Owner)
 }

@@ -94,7 +94,7 @@ func (s *switchable) Reopen(ctx context.Context, seen dedup.Record, note string,
 		r.Fence = max(r.Fence+1, now.UnixMilli())
 	}
 	if !s.has("leaves the result of a reopened record") {
-		r.result, r.Validation = dedup.Result{}, ""
+		r.result = dedup.Result{}
 	}
 	r.done, r.released = false, !s.has("leaves a reopened record leased")
 	s.note(r, note)

@@ -212,7 +212,7 @@ func (s *switchable) ownRetry(r *row) dedup.Lease {
 
 func (s *switchable) grant(c dedup.Claim, old *row, now time.Time) dedup.Lease {
 	l := dedup.Lease{Key: c.Key, Owner: c.Owner, Fence: now.UnixMilli(), Until: now.Add(c.Lease), Retention: c.Retention,
-		ReceiveCount: c.ReceiveCount, Validation: c.Validation}
+		ReceiveCount: c.ReceiveCount}
 	if s.has("promises more than it leases") {
 		l.Until = l.Until.Add(time.Second)
 	}
@@ -237,9 +237,6 @@ func (s *switchable) grant(c dedup.Claim, old *row, now time.Time) dedup.Lease {
 	r := &row{Lease: l, err: l.LastError, expires: now.Add(c.Retention)}
 	if least := l.Until.Add(time.Hour); least.After(r.expires) && !s.has("frees a live lease when retention ends") {
 		r.expires = least
-	}
-	if old != nil && s.has("keeps an old attempt's validation") {
-		r.Validation = old.Validation
 	}
 	if old != nil && !s.has("loses the note at an acquire") {
 		r.note = old.note
@@ -335,11 +332,11 @@ func (s *switchable) Complete(ctx context.Context, l dedup.Lease, res dedup.Resu
 		return sqsonce.ErrLeaseLost
 	}
 	longest, limited := map[string]int{"keeps hashes of 64 bytes": 64, "keeps results of 64 KB": 64 << 10}[s.defect]
-	if limited && max(len(l.Validation), len(res.Data)) > longest || s.has("refuses a reason with a NUL") && res.Skipped != nil {
+	if limited && max(len(res.Validation), len(res.Data)) > longest || s.has("refuses a reason with a NUL") && res.Skipped != nil {
 		return errors.New("value too long, or not text")
 	}
-	if res.Validation == "" && !s.has("forgets the claim's validation") {
-		res.Validation = r.Validation
+	if len(res.Data) == 0 && s.has("forgets a hash without a result") {
+		res.Validation = ""
 	}
 	if res.Note != "" && !s.has("drops the note of a complete") {
 		s.note(r, res.Note)

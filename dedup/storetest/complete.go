@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"time"
 
@@ -27,9 +28,7 @@ var completeCases = []testCase{
 		// The longest that dedup gives to a store: the event has had its effect when they are stored.
 		data := []byte(`{"note":"zażółć ` + "\u2028" + strings.Repeat("x", 350<<10-26) + `"}`)
 		hash := strings.Repeat(`a'"\%_ ~`, 16)
-		c := x.claim("a")
-		c.Validation = hash
-		x.complete(x.acquire(c), dedup.Result{Data: bytes.Clone(data), Validation: hash})
+		x.complete(x.acquire(x.claim("a")), dedup.Result{Data: bytes.Clone(data), Validation: hash})
 		for _, owner := range []string{"b", "c"} {
 			r := x.completed(x.claim(owner), "after a complete with a result")
 			if !bytes.Equal(r.Data, data) {
@@ -40,21 +39,10 @@ var completeCases = []testCase{
 			}
 		}
 	}},
-	{name: "complete/the claim's validation is kept", run: func(x *exam) {
-		c := x.claim("a")
-		c.Validation = "hash"
-		x.complete(x.acquire(c), dedup.Result{})
-		if r := x.completed(x.claim("b"), "after a complete"); r.Validation != "hash" {
-			x.fatalf("Result.Validation: got %q, want the claim's %q", r.Validation, "hash")
-		}
-	}},
-	{name: "complete/a failed attempt's validation is not kept", run: func(x *exam) {
-		c := x.claim("a")
-		c.Validation = "first"
-		x.release(x.acquire(c), nil)
-		x.complete(x.acquire(x.claim("b")), dedup.Result{})
-		if r := x.completed(x.claim("c"), "after b's complete"); r.Validation != "" {
-			x.fatalf("Result.Validation: got %q of an earlier attempt, want none", r.Validation)
+	{name: "complete/a hash without a result is kept", run: func(x *exam) {
+		x.complete(x.acquire(x.claim("a")), dedup.Result{Validation: "hash", Skipped: errors.New("void"), Note: "note"})
+		if r := x.completed(x.claim("b"), "after a complete"); len(r.Data) != 0 || r.Validation != "hash" {
+			x.fatalf("Grant.Result: got %+v, want the hash alone", r)
 		}
 	}},
 	{name: "complete/twice", run: func(x *exam) {

@@ -67,10 +67,8 @@ func force(o *dedup.ReopenOptions) { o.Force = true }
 
 var reopenCases = []testCase{
 	{name: "reopen/a completed event runs again", run: func(x *exam) {
-		c := x.claim("a")
-		c.Validation = "hash"
-		a := x.acquire(c)
-		x.complete(a, dedup.Result{Data: []byte("1")})
+		a := x.acquire(x.claim("a"))
+		x.complete(a, dedup.Result{Data: []byte("1"), Validation: "hash"})
 		x.reopen(x.inspect())
 		b := x.acquire(x.claim("b"))
 		if b.Takeover || b.LastError != "" || b.Fence <= a.Fence+1 {

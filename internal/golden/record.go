@@ -70,7 +70,7 @@ func CheckRecords(t *testing.T, s Store, age func(key string, by time.Duration))
 }
 
 func claim(key, owner string) dedup.Claim {
-	return dedup.Claim{Key: key, Owner: owner, Lease: lease, Retention: retention, ReceiveCount: 2, Validation: result.Validation}
+	return dedup.Claim{Key: key, Owner: owner, Lease: lease, Retention: retention, ReceiveCount: 2}
 }
 
 func acquire(t *testing.T, s Store, c dedup.Claim) dedup.Lease {

@@ -33,7 +33,7 @@ type Record struct {
 func NewRecord(r dedup.Record, s dedup.RecordState) Record {
 	return Record{
 		Key: r.Key, State: s, Do: Do(s), LastError: r.LastError, Note: r.Note, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount, Crashes: r.Crashes(time.Now()),
-		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Validation,
+		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Result.Validation,
 		ResultBytes: len(r.Result.Data),
 	}
 }

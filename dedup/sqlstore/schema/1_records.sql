@@ -13,8 +13,8 @@ CREATE TABLE IF NOT EXISTS {records} (
     lease_length  bigint NOT NULL DEFAULT 0,          -- of the lease when it was written, in milliseconds
     expires_at    bigint NOT NULL,                    -- end of retention, milliseconds of the epoch
     receive_count integer NOT NULL,                   -- receive count at the last acquire
-    error         {string 256} NOT NULL DEFAULT '',   -- the last failure
-    note          {string 256} NOT NULL DEFAULT '',   -- an operator's, of the last reopen
+    error         {string 256} NOT NULL DEFAULT '',   -- the last failure, or why the event was skipped
+    note          {string 256} NOT NULL DEFAULT '',   -- an operator's, of the last reopen or complete
     validation    {string 255} NOT NULL DEFAULT '',   -- hash of the payload, where used
     result        {blob}                              -- what dedup.Do replays
 ) {keyed table};
