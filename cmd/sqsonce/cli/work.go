@@ -17,7 +17,10 @@ import (
 // mostNamed is how many messages are named of which something has failed. --json names all.
 const mostNamed = 20
 
-const notSeen = "hidden, by another consumer or a killed redrive, or behind others of their group"
+const (
+	notReceived = "not received before the end, and perhaps not selected"
+	notSeen     = "hidden, by another consumer or a killed redrive, or behind others of their group"
+)
 
 // work is an operation on many messages that is under way.
 type work struct {
@@ -98,7 +101,7 @@ func (r *work) audited(ctx context.Context, note string, do func(context.Context
 		return err
 	}
 	report, err := do(ctx)
-	counts := countsOf(report)
+	counts := countsOf(report, err)
 	return errors.Join(err, r.print(report, counts, err), change.end(counts, err))
 }
 
