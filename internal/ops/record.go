@@ -17,7 +17,7 @@ type Record struct {
 	State        dedup.RecordState `json:"state"`
 	Do           string            `json:"do,omitempty"`
 	LastError    string            `json:"last_error,omitempty" shown:"last error"`
-	EarlierError string            `json:"earlier_error,omitempty" shown:"earlier error"` // of an attempt before the event was done
+	EarlierError string            `json:"earlier_error,omitempty" shown:"earlier error"` // before the event crashed or was done
 	Note         string            `json:"note,omitempty" shown:"note"`                   // an operator's
 	Owner        string            `json:"owner,omitempty" shown:"owner" look:"mono"`
 	Fence        int64             `json:"fence,omitempty" shown:"fence" look:"mono"`
@@ -38,7 +38,7 @@ func NewRecord(r dedup.Record, s dedup.RecordState) Record {
 		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Validation,
 		ResultBytes: len(r.Result.Data),
 	}
-	if s == dedup.StateCompleted && !strings.Contains(r.LastError, sqsonce.Skip("").Error()) {
+	if s == dedup.StateCrashed || s == dedup.StateCompleted && !strings.Contains(r.LastError, sqsonce.Skip("").Error()) {
 		shown.LastError, shown.EarlierError = "", r.LastError
 	}
 	return shown

@@ -44,6 +44,7 @@ func TestNeverStarted(t *testing.T) {
 	} {
 		run(t, name, setup{}, func(x *fixture) {
 			tt.bring(x)
+			x.fill(12) // so that the next one is of a later receive
 			x.sendWith(x.dlq, "b1", map[string]string{sqsonce.AttrEventID: "b1", sqsonce.AttrEventSource: "orders", sqsonce.AttrDeadLetterSource: arnPrefix + "jobs"})
 			key, owner := consumer+"#orders|b1", "o"
 			switch name {
@@ -58,8 +59,8 @@ func TestNeverStarted(t *testing.T) {
 			if m.State != tt.want || (m.Problem == nil) != (tt.want == ops.StateNone) || tt.want == ops.StateNone && m.Reason != ops.Means(ops.StateNone) {
 				x.Errorf("%s, %q, problem %v; want %s", m.State, m.Reason, m.Problem, tt.want)
 			}
-			r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Unknown = false })
-			if redriven := r.Count(ops.ActionRedriven) > 0; redriven != (tt.want == ops.StateNone) {
+			r := x.redriveAll(x.redriver(tt.opts...), func(o *ops.RedriveOptions) { o.Unknown, o.IDs = false, []string{m.ID} })
+			if redriven := r.Count(ops.ActionRedriven) == 1; redriven != (tt.want == ops.StateNone) {
 				x.Errorf("redriven: %t", redriven)
 			}
 		})

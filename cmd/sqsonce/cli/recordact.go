@@ -218,7 +218,7 @@ func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do fun
 	for _, p := range plans {
 		a.note("%s is %s: %s", p.Key, p.state, p.means())
 		if p.LastError != "" {
-			a.note("its last error: %s", p.LastError)
+			a.note("the error of an earlier attempt: %s", p.LastError)
 		}
 		if p.effect != effect {
 			effect = p.effect
@@ -287,5 +287,10 @@ func (a *app) printAct(p plan, after dedup.RecordState) error {
 		}
 		return a.printJSON(out)
 	}
-	return a.printTable([]string{"KEY", "BEFORE", "AFTER"}, [][]string{{p.Key, string(p.state), string(after)}})
+	header := []string{"KEY", "BEFORE", "AFTER"}
+	if a.acted {
+		header = nil
+	}
+	a.acted = true
+	return a.printTable(header, [][]string{{p.Key, string(p.state), string(after)}})
 }
