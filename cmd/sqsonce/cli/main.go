@@ -128,7 +128,6 @@ type app struct {
 	args   []string // of the command line
 	store  Store    // nil: not opened
 	caller *who     // nil: not asked
-	acted  bool     // printAct has printed a header
 }
 
 // run runs one command.

@@ -287,10 +287,5 @@ func (a *app) printAct(p plan, after dedup.RecordState) error {
 		}
 		return a.printJSON(out)
 	}
-	header := []string{"KEY", "BEFORE", "AFTER"}
-	if a.acted {
-		header = nil
-	}
-	a.acted = true
-	return a.printTable(header, [][]string{{p.Key, string(p.state), string(after)}})
+	return a.printTable(nil, [][]string{{p.Key, string(p.state), string(after)}})
 }

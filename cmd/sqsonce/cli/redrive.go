@@ -233,7 +233,7 @@ func countsOf(r ops.Report, failed error) []count {
 		counts[i].Count++
 	}
 	if unseen := r.Total - len(r.Results); failed != nil && unseen > 0 {
-		counts = append(counts, count{ops.ActionLeft, unseen, notReceived})
+		counts = append(counts, count{ops.ActionLeft, unseen, "not received before the end, and perhaps not selected"})
 	}
 	slices.SortStableFunc(counts, func(a, b count) int {
 		return cmp.Or(-cmp.Compare(a.Action, b.Action), b.Count-a.Count, cmp.Compare(a.Why, b.Why))

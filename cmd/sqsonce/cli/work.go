@@ -17,10 +17,7 @@ import (
 // mostNamed is how many messages are named of which something has failed. --json names all.
 const mostNamed = 20
 
-const (
-	notReceived = "not received before the end, and perhaps not selected"
-	notSeen     = "hidden, by another consumer or a killed redrive, or behind others of their group"
-)
+const notSeen = "hidden, by another consumer or a killed redrive, or behind others of their group"
 
 // work is an operation on many messages that is under way.
 type work struct {
