@@ -85,7 +85,7 @@ func TestStartMakesAClient(t *testing.T) {
 		"nothing set":            {func(*Options) {}, nil, true, stub},
 		"options need it":        {needs, nil, true, stub},
 		"the environment is bad": {needs, errTest, true, nil},
-		"a client":               {func(o *Options) { o.Client = &sqs.Client{} }, nil, false, &sqs.Client{}},
+		"a client":               {func(o *Options) { o.Client = sqs.New(sqs.Options{Region: "us-east-1"}) }, nil, false, &sqs.Client{}},
 		"no client":              {func(o *Options) { o.Client = NoClient }, nil, false, nil},
 	} {
 		var book logBook

@@ -7,8 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 // Options configure [Wrap] and [Start]. The zero value of each field is its default.
@@ -76,7 +79,7 @@ type Options struct {
 	// AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. It also reads AWS_ENDPOINT_URL_SQS and
 	// AWS_ENDPOINT_URL, and ignores the other settings of the SDK.
 	//
-	// Default: in Start that client, in [Wrap] nil.
+	// Default: in Start that client, in [Wrap] nil. Limits: an *sqs.Client has a Region or an endpoint.
 	Client Client
 	// Abandoned is how many abandoned goroutines that have not returned the process may have. These are handlers after the
 	// margin, calls of Client, and hooks, that ignore their context. Beyond this number an invocation doesn't start handlers and
@@ -136,6 +139,9 @@ func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
 		"is %s, must be positive and at most 15 min: at its deadline a function loses its response", o.Margin)
 	noClient := o.Client == nil && !makesClient
 	add(o.Client != nil && host.IsNil(o.Client), "Options.Client", "is a nil %T", o.Client)
+	if c, ok := o.Client.(*sqs.Client); ok && c != nil {
+		add(c.Options().Region == "" && c.Options().BaseEndpoint == nil, "Options.Client", "%s", sdkhttp.Cure(""))
+	}
 	add(noClient && o.DeadLetterQueue != "", "Options.DeadLetterQueue", "needs a client: set Options.Client")
 	add(noClient && o.Backoff != nil, "Options.Backoff", "needs a client: set Options.Client")
 	if o.DeadLetterQueue != "" {

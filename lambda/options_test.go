@@ -13,7 +13,7 @@ import (
 
 func TestWrapReportsEveryBadField(t *testing.T) {
 	t.Parallel()
-	handler := fails(nil)
+	handler, client := fails(nil), sqs.New(sqs.Options{Region: "us-east-1"})
 	for _, tt := range []struct {
 		name string
 		h    sqsonce.Handler
@@ -29,13 +29,14 @@ func TestWrapReportsEveryBadField(t *testing.T) {
 		{"no client", handler, func(o *Options) {
 			o.DeadLetterQueue, o.Backoff = "https://sqs.us-east-1.amazonaws.com/0/q", func(int) time.Duration { return 0 }
 		}, []string{"Options.DeadLetterQueue", "Options.Backoff"}},
-		{"an ARN for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = &sqs.Client{}, standardARN }, []string{"Options.DeadLetterQueue"}},
-		{"a name for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = &sqs.Client{}, "jobs-dlq" }, []string{"Options.DeadLetterQueue"}},
+		{"an ARN for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = client, standardARN }, []string{"Options.DeadLetterQueue"}},
+		{"a name for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = client, "jobs-dlq" }, []string{"Options.DeadLetterQueue"}},
 		{"another nil client", handler, func(o *Options) { o.Client = (*stubClient)(nil) }, []string{"Options.Client"}},
 		{"no client wanted", handler, func(o *Options) {
 			o.Client, o.DeadLetterQueue = NoClient, "https://sqs.us-east-1.amazonaws.com/0/q"
 		}, []string{"Options.DeadLetterQueue"}},
-		{"a client alone", handler, func(o *Options) { o.Client = &sqs.Client{} }, nil},
+		{"no Region", handler, func(o *Options) { o.Client = sqs.New(sqs.Options{}) }, []string{"Options.Client"}},
+		{"a client alone", handler, func(o *Options) { o.Client = client }, nil},
 		{"all at once", nil, func(o *Options) {
 			o.Concurrency, o.Margin, o.DeadLetterQueue = -5, -time.Second, "x"
 		}, []string{"handler", "Options.Concurrency", "Options.Margin", "Options.DeadLetterQueue", "Options.DeadLetterQueue"}},

@@ -161,7 +161,7 @@ func forward(ctx context.Context, p *fifo.Publisher, c *sqsonce.Message, dedupID
 	case errors.Is(err, fifo.ErrUnknownOutcome):
 		return ActionUnknownOutcome, "", err
 	case !isOfMessage(err):
-		err = fmt.Errorf("ops: sqs:SendMessage to %s: %w", p.QueueURL(), err)
+		err = fmt.Errorf("sqs:SendMessage to %s: %w", p.QueueURL(), err)
 	}
 	return ActionSendFailed, "", err
 }

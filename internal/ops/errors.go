@@ -31,8 +31,6 @@ var (
 	// ErrNoRecord says that the event's record was not found. The event may still have run, because a consumer with another key
 	// function or store has its record elsewhere.
 	ErrNoRecord = errors.New("no record")
-	// ErrNoConsumer comes with ErrNoRecord, where the store has no record of the consumer at all.
-	ErrNoConsumer = errors.New("no record of the consumer was found in this store: is its name right?")
 	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
 	ErrExpired = errors.New("or the record has expired")
 	// ErrOtherConsumer says that the host's copy names the record of another consumer.
@@ -50,7 +48,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("ops: %s refused for %s: %v", e.Operation, e.Queue, e.Err)
+	return fmt.Sprintf("%s refused for %s: %v", e.Operation, e.Queue, e.Err)
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
@@ -68,7 +66,7 @@ var (
 // Why a redrive has stopped.
 var (
 	// ErrStopped is one of the next two. Messages that the redrive has not sent stay in the dead-letter queue.
-	ErrStopped  = errors.New("ops: the redrive has stopped")
+	ErrStopped  = errors.New("the redrive has stopped")
 	ErrCanary   = fmt.Errorf("%w after its canary", ErrStopped)
 	ErrFailsYet = fmt.Errorf("%w, since redriven events fail again: fix the cause", ErrStopped)
 )
@@ -81,8 +79,8 @@ var (
 	ErrNotShown  = errors.New("the dead-letter queue does not show the message: it was deleted, another process has it (for a minute if that process was killed), or other messages of its group are before it")
 	ErrOtherKey  = errors.New("the message gives another key than when it was listed or archived: are the consumer's name and its options right?")
 	// ErrReopened says that a replay has stopped after the reopen. A consumer may not have run the event yet.
-	ErrReopened     = errors.New("ops: the event's record is reopened, and SQS has acknowledged no copy: any delivery runs it; replay the message again to go on")
-	ErrNotCompleted = errors.New("ops: the copy was sent, and the event was not seen to complete")
+	ErrReopened     = errors.New("the event's record is reopened, and SQS has acknowledged no copy: any delivery runs it; replay the message again to go on")
+	ErrNotCompleted = errors.New("the copy was sent, and the event was not seen to complete")
 )
 
 // Why a message of an archive is left.
@@ -97,7 +95,7 @@ var (
 	ErrArchive     = errors.New("not an archive, or not one of a version that this program reads: give the file that Export or Delete wrote")
 	ErrNotArchived = errors.New("the archive cannot hold the message as it is: its text is not UTF-8")
 	// ErrJournal says that a journal is not one of this queue, or cannot be read.
-	ErrJournal = errors.New("ops: not a journal of this operation on this queue: give another file")
+	ErrJournal = errors.New("not a journal of this operation on this queue: give another file")
 	// ErrInUse says that the file is open in another process, or in this one. Windows does not tell.
 	ErrInUse = errors.New("something else writes to the file: wait until that has ended, or give another file")
 )
@@ -108,6 +106,6 @@ type ArchiveError struct {
 	Err  error
 }
 
-func (e *ArchiveError) Error() string { return fmt.Sprintf("ops: archive, line %d: %v", e.Line, e.Err) }
+func (e *ArchiveError) Error() string { return fmt.Sprintf("archive, line %d: %v", e.Line, e.Err) }
 
 func (e *ArchiveError) Unwrap() error { return e.Err }

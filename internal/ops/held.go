@@ -90,7 +90,7 @@ func (h *held) giveBackThese(ctx context.Context, messages []*heldMessage) error
 	h.forget(done)
 	if len(open) > 0 {
 		last := slices.MaxFunc(open, func(a, b *heldMessage) int { return a.until.Compare(b.until) }).until
-		return fmt.Errorf("ops: %d messages stay hidden until %s: %w", len(open), last.UTC().Format(time.RFC3339), h.d.failed("ChangeMessageVisibility", err))
+		return fmt.Errorf("%d messages stay hidden until %s: %w", len(open), last.UTC().Format(time.RFC3339), h.d.failed("ChangeMessageVisibility", err))
 	}
 	return nil
 }

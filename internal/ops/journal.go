@@ -124,12 +124,12 @@ func (d *DLQ) lockIn(operation, folder string) (unlock func(), err error) {
 	name := strings.Join([]string{"sqsonce", queue.Partition, queue.Region, queue.Account, queue.Name}, "-") + ".lock"
 	file, err := os.OpenFile(filepath.Join(folder, name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("ops: lock: %w", err)
+		return nil, fmt.Errorf("lock: %w", err)
 	}
 	locked, err := host.TryLock(file)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("ops: lock: %s: %w", file.Name(), err)
+		err = fmt.Errorf("lock: %s: %w", file.Name(), err)
 	case !locked:
 		err = d.refused(operation, fmt.Errorf("%w: %s is locked", ErrTwoAtOnce, file.Name()))
 	default:
@@ -212,7 +212,7 @@ func (d *DLQ) wrapped(file appender) appender {
 func openLines(what, path, head string, read func(line) error) (*lineFile, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("ops: %s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	f := &lineFile{what: what, file: file}
 	info, err := file.Stat()
@@ -288,7 +288,7 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-func (f *lineFile) failed(err error) error { return fmt.Errorf("ops: %s: %w", f.what, err) }
+func (f *lineFile) failed(err error) error { return fmt.Errorf("%s: %w", f.what, err) }
 
 // write appends lines, which are on the disk when it returns.
 func (f *lineFile) write(lines ...any) error {

@@ -243,7 +243,7 @@ func TestNotGivenBack(t *testing.T) {
 			x.sqs.Set(fault.Plan{Rules: []fault.Rule{rule}})
 			until := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 			l, err := d.List(context.Background(), 0)
-			if err == nil || len(l.Messages) != 25 || !strings.Contains(err.Error(), "25 messages stay hidden until "+until+": ops: sqs:ChangeMessageVisibility of ") {
+			if err == nil || len(l.Messages) != 25 || !strings.Contains(err.Error(), "25 messages stay hidden until "+until+": sqs:ChangeMessageVisibility of ") {
 				t.Errorf("%s: %d messages, error %v", name, len(l.Messages), err)
 			}
 		})

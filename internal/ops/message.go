@@ -33,8 +33,8 @@ type Message struct {
 	sqsonce.Message
 	// Cause is how the message came to the dead-letter queue.
 	Cause Cause
-	// Reason is why the message came here: the reject-reason of a rejected message, else the last error of the event's record,
-	// else the reason that the state implies. Class groups the reasons.
+	// Reason is why the message came here: the reject-reason of a rejected message, else that its process crashed, or that an operator
+	// has freed it with a note, else the last error of the event's record, or the reason that the state implies. Class groups them.
 	Reason string
 	Class  Class
 	// RecordKey is the key of the event's record, or "" if the key is not known.
@@ -150,10 +150,10 @@ func (d *DLQ) callWith(m sqsonce.Message, of func(*sqsonce.Message) (string, err
 		get = sqsonce.OpenEnvelope(get)
 	}
 	if err := host.Contain(func() error { return get(context.Background(), &m) }); err != nil {
-		return "", fmt.Errorf("ops: the key of message %s: %w", m.ID, err)
+		return "", fmt.Errorf("the key of message %s: %w", m.ID, err)
 	}
 	if key == "" {
-		return "", fmt.Errorf("ops: the key of message %s: %w", m.ID, sqsonce.ErrNoEventID)
+		return "", fmt.Errorf("the key of message %s: %w", m.ID, sqsonce.ErrNoEventID)
 	}
 	return key, nil
 }
@@ -169,9 +169,9 @@ func (d *DLQ) join(ctx context.Context, messages []*Message) {
 		}
 		if d.opts.Store != nil && m.RecordKey != "" {
 			if away.Load() >= inspectsAtOnce {
-				m.Problem = fmt.Errorf("ops: record %s not read: %w", m.RecordKey, sqsonce.ErrUnavailable)
+				m.Problem = fmt.Errorf("record %s not read: %w", m.RecordKey, sqsonce.ErrUnavailable)
 			} else if err := d.inspect(ctx, m); err != nil {
-				m.Problem = fmt.Errorf("ops: record %s not read: %w", m.RecordKey, err)
+				m.Problem = fmt.Errorf("record %s not read: %w", m.RecordKey, err)
 				if errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 					away.Add(1)
 				}
@@ -179,8 +179,11 @@ func (d *DLQ) join(ctx context.Context, messages []*Message) {
 		}
 	})
 	host.InParallel(len(messages), inspectsAtOnce, func(i int) {
-		d.judge(ctx, messages[i])
-		messages[i].explain()
+		m := messages[i]
+		if m.noRecord() && !m.Expired && d.neverStarted(m) {
+			m.State, m.Problem = StateNone, nil
+		}
+		m.explain()
 	})
 }
 
@@ -224,58 +227,25 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	return nil
 }
 
-// judge says of a message without a record that its event never started, where that is proven.
-func (d *DLQ) judge(ctx context.Context, m *Message) {
-	if !m.noRecord() || m.Expired || !d.neverStarted(m) {
-		return
-	}
-	consumer, _, _ := strings.Cut(m.RecordKey, "#")
-	if err := d.consumerMissing(ctx, consumer); err != nil {
-		m.Problem = fmt.Errorf("%w under %q: %w", ErrNoRecord, m.RecordKey, err)
-		return
-	}
-	m.State, m.Problem = StateNone, nil
-}
-
-// consumerMissing returns nil where the store has a record of the consumer. Of a mistyped name it has none, and misses every event. The
-// store is asked once.
-func (d *DLQ) consumerMissing(ctx context.Context, consumer string) error {
-	d.ask.Do(func() {
-		d.missing = ErrNoConsumer
-		lister, ok := d.opts.Store.(dedup.Lister)
-		if d.proven.Load() || !ok {
-			return
-		}
-		ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
-		defer cancel()
-		err := host.Contain(func() (err error) {
-			for r, listErr := range lister.List(ctx, func(o *dedup.ListOptions) { o.Consumer = consumer }) {
-				if err = listErr; r.Key != "" && (err != nil || byConsumer(r)) { // one that cannot be read is one
-					d.proven.Store(true)
-					break
-				}
-			}
-			return err
-		})
-		if err != nil {
-			d.missing = fmt.Errorf("%w Not all were read: %v", ErrNoConsumer, err)
-		}
-	})
-	if d.proven.Load() {
+// prove lists the queue for StockKeys until a message is known to have a record. An operation then judges its first messages like its last
+// ones.
+func (d *DLQ) prove(ctx context.Context) error {
+	if !d.opts.StockKeys || d.proven.Load() {
 		return nil
 	}
-	return d.missing
+	_, err := d.List(ctx, 0)
+	return err
 }
 
 // byConsumer reports whether a consumer has written the record, and not an operator, who may have mistyped its name.
 func byConsumer(r dedup.Record) bool { return !strings.HasPrefix(r.Owner, dedup.OperatorPrefix) }
 
-// neverStarted reports whether a missing record proves that the event never started, if the store has the consumer's records. That
-// the consumer makes such keys is what Options say. It does not where a copy of the queue names the record of a key function, where
+// neverStarted reports whether a missing record proves that the event never started. The consumer makes such keys: Options say so, and
+// it has made that of another message. It proves nothing where a copy of the queue names the record of a key function, where
 // the message is perhaps another consumer's, or where the key depends on what a copy has lost: SQS's own move alone keeps the
 // message ID.
 func (d *DLQ) neverStarted(m *Message) bool {
-	if !d.opts.StockKeys || d.functions.Load() || len(d.urls) != 1 && len(d.opts.Sources) == 0 {
+	if !d.opts.StockKeys || !d.proven.Load() || d.functions.Load() || len(d.urls) != 1 && len(d.opts.Sources) == 0 {
 		return false
 	}
 	if m.Cause == CauseReceivesUsedUp && originOf(m.Attributes).cause == "" {
@@ -289,13 +259,17 @@ func (d *DLQ) neverStarted(m *Message) bool {
 	return err == nil && key == m.RecordKey
 }
 
-// explain sets the reason. The last error of a completed record is not why the message is here.
+// explain sets the reason. The last error of a record is that of an earlier run where the event has crashed since, or is completed. An
+// operator's note is no cause, and makes no class.
 func (m *Message) explain() {
+	note := ""
 	switch {
 	case m.Cause == CauseRejected && m.Attributes[sqsonce.AttrRejectReason].String != "":
 		m.Reason = m.Attributes[sqsonce.AttrRejectReason].String
-	case m.State == dedup.StateCrashed && (m.Crashes > 1 || m.Record.State(time.Now()) == dedup.StateReleased || m.Record.LastError == ""):
+	case m.State == dedup.StateCrashed:
 		m.Reason = fmt.Sprintf("its process crashed %s at least", times(m.Crashes))
+	case m.reopened():
+		m.Reason, note = "an operator freed it", m.Record.Note
 	case m.Record != nil && m.State != dedup.StateCompleted && m.Record.LastError != "":
 		m.Reason = m.Record.LastError
 	case m.noRecord():
@@ -305,7 +279,9 @@ func (m *Message) explain() {
 	default:
 		m.Reason = "no reason known"
 	}
-	m.Class = classOf(m.Reason)
+	if m.Class = classOf(m.Reason); note != "" {
+		m.Reason += ": " + note
+	}
 }
 
 // times is a number in words where it is one, so that a crash and a crash loop are two classes.

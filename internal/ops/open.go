@@ -33,9 +33,7 @@ type DLQ struct {
 	opts      Options
 	delays    sync.Map    // by URL: see delayOf
 	functions atomic.Bool // a message named the record of a key function
-	proven    atomic.Bool // the store has a record of the consumer
-	ask       sync.Once   // whether it has
-	missing   error       // why that is not proven
+	proven    atomic.Bool // a message has a record of the consumer under its default key
 
 	wrap func(appender) appender // of journals and archives, in tests
 }
@@ -159,7 +157,7 @@ func (d *DLQ) refuseChained(operation string) error {
 
 // failed names the action, as policies do, and the queue.
 func (d *DLQ) failed(action string, err error) error {
-	return fmt.Errorf("ops: sqs:%s of %s: %w", action, d.url, err)
+	return fmt.Errorf("sqs:%s of %s: %w", action, d.url, err)
 }
 
 // Client is the part of SQS that this package uses. *sqs.Client implements it. Retries are those that you configure for the
@@ -191,7 +189,7 @@ type Options struct {
 	// Default: empty.
 	Consumer string
 	// StockKeys says that the consumer has no key function, that its records are in Store, and that they are kept for Retention. A
-	// message without a record is then StateNone, unless the message, the queue, or a Store without a record of the consumer
+	// message without a record is then StateNone if another message of the queue has one, unless the message or the queue
 	// contradicts that.
 	// Default: false, it is StateUnknown.
 	StockKeys bool

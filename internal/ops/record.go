@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
@@ -16,7 +17,8 @@ type Record struct {
 	State        dedup.RecordState `json:"state"`
 	Do           string            `json:"do,omitempty"`
 	LastError    string            `json:"last_error,omitempty" shown:"last error"`
-	Note         string            `json:"note,omitempty" shown:"note"` // an operator's
+	EarlierError string            `json:"earlier_error,omitempty" shown:"earlier error"` // before the event crashed or was done
+	Note         string            `json:"note,omitempty" shown:"note"`                   // an operator's
 	Owner        string            `json:"owner,omitempty" shown:"owner" look:"mono"`
 	Fence        int64             `json:"fence,omitempty" shown:"fence" look:"mono"`
 	ReceiveCount int               `json:"receive_count,omitempty" shown:"receive count"`
@@ -31,11 +33,15 @@ type Record struct {
 
 // NewRecord returns what is shown of a record, without its result.
 func NewRecord(r dedup.Record, s dedup.RecordState) Record {
-	return Record{
+	shown := Record{
 		Key: r.Key, State: s, Do: Do(s), LastError: r.LastError, Note: r.Note, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount, Crashes: r.Crashes(time.Now()),
 		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Result.Validation,
 		ResultBytes: len(r.Result.Data),
 	}
+	if s == dedup.StateCrashed || s == dedup.StateCompleted && !strings.Contains(r.LastError, sqsonce.Skip("").Error()) {
+		shown.LastError, shown.EarlierError = "", r.LastError
+	}
+	return shown
 }
 
 // Field is one of a record's: a label, and a time or a text.

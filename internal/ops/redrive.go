@@ -78,6 +78,10 @@ type RedriveOptions struct {
 	// result, and don't read it after the call.
 	// Default: nil.
 	OnResult func(*Result)
+	// OnWait is called before the redrive waits until no consumer can remember that the events of n messages were done, because their
+	// records have been reopened.
+	// Default: nil.
+	OnWait func(n int, wait time.Duration)
 }
 
 func (o *RedriveOptions) resolve(hasStore bool) error {
@@ -179,6 +183,9 @@ func (r *run) awaitReopened(ctx context.Context, batch []*Message) {
 		}
 		if len(reopened) == 0 {
 			return
+		}
+		if r.o.OnWait != nil {
+			r.o.OnWait(len(reopened), wait)
 		}
 		host.Wait(ctx, wait)
 		r.d.join(ctx, reopened)

@@ -106,7 +106,13 @@ func TestRedriveAfterReopen(t *testing.T) {
 			if took := time.Since(start); took > 10*time.Second {
 				t.Errorf("a dry run took %s", took)
 			}
-			x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Canary = tt.canary })
+			var told time.Duration
+			x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) {
+				o.Canary, o.OnWait = tt.canary, func(n int, wait time.Duration) { told += time.Duration(n) * wait }
+			})
+			if told < tt.after-15*time.Second {
+				t.Errorf("%s: told of a wait of %s", name, told)
+			}
 			time.Sleep(20 * time.Second)
 			mu.Lock()
 			defer mu.Unlock()

@@ -73,11 +73,14 @@ func TestReplayRefuses(t *testing.T) {
 		want   error
 		state  dedup.RecordState
 		text   string
+		asked  int // reopens
 	}{
-		"completed":       {record: record(func(*dedup.Record) {}), want: ops.ErrNotAgain, state: dedup.StateCompleted, text: "fence 7"},
-		"an earlier run":  {record: record(func(r *dedup.Record) { r.Fence = 8 }), set: again, want: ops.ErrRanAgain, state: dedup.StateCompleted, text: "fence 8"},
-		"no such run":     {record: record(func(r *dedup.Record) { r.Fence = 6 }), set: again, want: ops.ErrNotAgain, state: dedup.StateCompleted},
-		"committed":       {record: record(func(r *dedup.Record) { r.Committed = true }), set: again, want: ops.ErrCommitted, state: dedup.StateCompleted},
+		"completed":      {record: record(func(*dedup.Record) {}), want: ops.ErrNotAgain, state: dedup.StateCompleted, text: "fence 7"},
+		"an earlier run": {record: record(func(r *dedup.Record) { r.Fence = 8 }), set: again, want: ops.ErrRanAgain, state: dedup.StateCompleted, text: "fence 8"},
+		"no such run":    {record: record(func(r *dedup.Record) { r.Fence = 6 }), set: again, want: ops.ErrNotAgain, state: dedup.StateCompleted},
+		"committed":      {record: record(func(r *dedup.Record) { r.Committed = true }), set: again, want: ops.ErrCommitted, state: dedup.StateCompleted},
+		"committed, and meant": {record: record(func(r *dedup.Record) { r.Committed = true }), set: func(o *ops.ReplayOptions) { o.Again, o.Committed = 7, true },
+			want: dedup.ErrChanged, state: dedup.StateCompleted, asked: 1},
 		"released":        {record: record(func(r *dedup.Record) { r.Completed = false }), set: again, want: ops.ErrState, state: dedup.StateReleased, text: "redrive it"},
 		"crashed":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Unix(1, 0) }), set: again, want: ops.ErrState, state: dedup.StateCrashed},
 		"running":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Now().Add(time.Hour*9e5) }), set: again, want: ops.ErrState, state: dedup.StateRunning, text: "wait"},
@@ -88,7 +91,7 @@ func TestReplayRefuses(t *testing.T) {
 		bubble(t, setup{}, func(x *fixture) {
 			x.send(x.dlq, "a-1")
 			m := x.mustList(x.open())["a-1"]
-			s := &reopener{inspector: func(context.Context, string) (dedup.Record, error) { return tt.record, tt.err }}
+			s := &reopener{err: dedup.ErrChanged, inspector: func(context.Context, string) (dedup.Record, error) { return tt.record, tt.err }}
 			d := x.redriver(func(o *ops.Options) { o.Store = s })
 			res, err := d.Replay(context.Background(), m, note, func(o *ops.ReplayOptions) {
 				if tt.set != nil {
@@ -98,7 +101,7 @@ func TestReplayRefuses(t *testing.T) {
 			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) || res.Action != ops.ActionLeft || res.State != tt.state || !errors.Is(res.Err, tt.want) {
 				t.Errorf("%s: %+v, %v", name, res, err)
 			}
-			if n := x.sqs.Messages(x.dlq)[0].ReceiveCount; s.calls != 0 || n != 1 {
+			if n := x.sqs.Messages(x.dlq)[0].ReceiveCount; s.calls != tt.asked || n != 1+tt.asked || errors.Is(err, ops.ErrReopened) || len(x.bodies(x.url)) != 0 {
 				t.Errorf("%s: %d reopens, %d receives", name, s.calls, n)
 			}
 		})
@@ -172,23 +175,6 @@ func TestReplayRefusesMessages(t *testing.T) {
 	}
 }
 
-// Effects that were committed with their record are made again only where that is asked for.
-func TestReplayCommitted(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		s := &reopener{err: dedup.ErrChanged, inspector: func(context.Context, string) (dedup.Record, error) {
-			return dedup.Record{Lease: dedup.Lease{Key: recordKey, Owner: "w1", Fence: 7}, Completed: true, Committed: true}, nil
-		}}
-		x.send(x.dlq, "a-1")
-		m := x.mustList(x.open())["a-1"]
-		_, err := x.redriver(func(o *ops.Options) { o.Store = s }).Replay(context.Background(), m, note, func(o *ops.ReplayOptions) { o.Again, o.Committed = 7, true })
-		if s.calls != 1 || !errors.Is(err, dedup.ErrChanged) || errors.Is(err, ops.ErrReopened) {
-			t.Errorf("%d reopens, %v", s.calls, err)
-		}
-		x.wantBodies(x.url, "")
-	})
-}
-
 // The 65 s after a reopen are those of this process's clock, whatever the store's says.
 func TestReplayWithAnotherClock(t *testing.T) {
 	t.Parallel()
@@ -225,26 +211,6 @@ func TestReplayFindsItsMessage(t *testing.T) {
 		})
 		if err != nil || len(x.bodies(x.dlq)) != 35 {
 			x.Errorf("%+v, %v, %d left", res, err, len(x.bodies(x.dlq)))
-		}
-		e.wantRuns(2)
-	})
-}
-
-// A message of an archive is replayed though the dead-letter queue does not have it.
-func TestReplayFromAnArchive(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		e := x.doneEvent(true)
-		line := fmt.Sprintf(`{"queue":"%[1]sjobs-dlq","run":"R","at":"2026-11-23T14:02:11Z","id":"1","state":"completed","cause":"rejected","class":"a41f09",`+
-			`"reason":"r","key":"%[2]s","source":"%[1]sjobs","receives":1,"attributes":{"event-id":{"type":"String","value":"a-1"},`+
-			`"event-source":{"type":"String","value":"orders"}},"body":"a-1"}`+"\n", arnPrefix, recordKey)
-		all, err := readArchive(archiveHead + line)
-		if err != nil || len(all) != 1 {
-			t.Fatalf("%d messages, %v", len(all), err)
-		}
-		res, err := x.redriver().Replay(context.Background(), all[0], note, e.again())
-		if err != nil || res.After != dedup.StateCompleted || res.ID != "1" {
-			t.Errorf("%+v, %v", res, err)
 		}
 		e.wantRuns(2)
 	})

@@ -200,7 +200,7 @@ func (r *replay) callReopen(ctx context.Context) error {
 	if err == nil || badField || errors.Is(err, dedup.ErrChanged) {
 		return err
 	}
-	return fmt.Errorf("ops: unknown whether record %s was reopened. Nothing was sent: replay the message again: %w", r.m.RecordKey, err)
+	return fmt.Errorf("unknown whether record %s was reopened. Nothing was sent: replay the message again: %w", r.m.RecordKey, err)
 }
 
 // changed is the error for a record that is no longer as the reopen left it.

@@ -56,6 +56,9 @@ func (d *DLQ) newReport(ctx context.Context, operation string) (Report, error) {
 	if err := d.checkMoveTasks(ctx, operation); err != nil {
 		return Report{}, err
 	}
+	if err := d.prove(ctx); err != nil {
+		return Report{}, err
+	}
 	visible, hidden, err := d.count(ctx)
 	return Report{Run: rand.Text(), Total: visible + hidden}, err
 }
@@ -155,7 +158,7 @@ func (r *run) tell(results []*Result) {
 		r.told[res] = *res
 		if err := host.Contain(func() error { r.o.OnResult(res); return nil }); err != nil {
 			r.o.OnResult = nil
-			r.fail(fmt.Errorf("ops: RedriveOptions.OnResult: %w", err))
+			r.fail(fmt.Errorf("RedriveOptions.OnResult: %w", err))
 		}
 	}
 }

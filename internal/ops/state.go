@@ -28,7 +28,7 @@ var states = []struct {
 	state     dedup.RecordState
 	means, do string
 }{
-	{dedup.StateReleased, "free: its next delivery runs it", "redrive it when you have fixed the cause"},
+	{dedup.StateReleased, "free: its next delivery runs it; a run that failed may have had its effect", "redrive it when you have fixed the cause"},
 	{dedup.StateRunning, "a consumer is running it", "wait until it has ended, and look again"},
 	{dedup.StateCrashed, "its consumer died, or lost its store, while it ran; the effect may have happened", "find out whether the effect happened: then complete the record, else free it and redrive"},
 	{dedup.StateCompleted, "done: its message is a second copy, or was not deleted", "delete the message: only a replay runs the event again"},

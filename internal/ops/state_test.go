@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/must"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/values"
 )
@@ -18,6 +19,11 @@ func TestStates(t *testing.T) {
 	for _, s := range values.Of[dedup.RecordState](t, "../../dedup", "RecordState") {
 		if Means(s) == "" || Do(s) == "" {
 			t.Errorf("state %s: decide what it means for a message and what to do", s)
+		}
+	}
+	for text, label := range map[string]string{"declined": "earlier error", sqsonce.Skip("test order").Error(): "last error"} {
+		if f := NewRecord(dedup.Record{Lease: dedup.Lease{LastError: text}}, dedup.StateCompleted).Fields(); len(f) != 1 || f[0].Label != label {
+			t.Errorf("the error of a completed record: %+v, want %s", f, label)
 		}
 	}
 	manual := must.Get(os.ReadFile("../../docs/operating.md"))(t)

@@ -17,7 +17,7 @@ import (
 // That an event never started is said where somebody has said that its consumer would have a record, and nothing contradicts that.
 func TestNeverStarted(t *testing.T) {
 	t.Parallel()
-	const mistyped = "by a consumer without any record of its own"
+	const mistyped, elsewhere = "by a consumer without any record of its own", "by a consumer with records under other keys"
 	stock := func(o *ops.Options) { o.Consumer, o.StockKeys = consumer, true }
 	named := map[string]string{sqsonce.AttrEventID: "1", sqsonce.AttrEventSource: "orders"}
 	moved := func(x *fixture) { bring[ops.CauseReceivesUsedUp](x) }
@@ -39,25 +39,28 @@ func TestNeverStarted(t *testing.T) {
 			moved(x)
 			x.sendWith(x.dlq, "b", map[string]string{sqsonce.AttrRejectReason: "r", sqsonce.AttrRecordKey: consumer + "#own"})
 		}, []func(*ops.Options){stock}, ops.StateUnknown},
-		mistyped: {func(x *fixture) { moved(x); x.send(x.dlq, "b1") }, []func(*ops.Options){stock}, ops.StateUnknown},
+		mistyped:  {moved, []func(*ops.Options){stock}, ops.StateUnknown},
+		elsewhere: {moved, []func(*ops.Options){stock}, ops.StateUnknown},
 	} {
 		run(t, name, setup{}, func(x *fixture) {
 			tt.bring(x)
-			owner := "o"
-			if name == mistyped { // by an operator too
+			x.fill(12) // so that the next one is of a later receive
+			x.sendWith(x.dlq, "b1", map[string]string{sqsonce.AttrEventID: "b1", sqsonce.AttrEventSource: "orders", sqsonce.AttrDeadLetterSource: arnPrefix + "jobs"})
+			key, owner := consumer+"#orders|b1", "o"
+			switch name {
+			case mistyped: // by an operator too
 				owner = dedup.OperatorPrefix + "ann/1"
+			case elsewhere:
+				key = consumer + "#orders|b2"
 			}
-			must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: consumer + "#orders|b1", Owner: owner, Lease: time.Minute, Retention: time.Hour}))(x)
+			must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: key, Owner: owner, Lease: time.Minute, Retention: time.Hour}))(x)
 			d := x.redriver(tt.opts...)
 			m := x.mustList(d)["a1"]
 			if m.State != tt.want || (m.Problem == nil) != (tt.want == ops.StateNone) || tt.want == ops.StateNone && m.Reason != ops.Means(ops.StateNone) {
 				x.Errorf("%s, %q, problem %v; want %s", m.State, m.Reason, m.Problem, tt.want)
 			}
-			if asks := errors.Is(m.Problem, ops.ErrNoConsumer); asks != (name == mistyped) {
-				x.Errorf("asks for the name: %q", m.Reason)
-			}
-			r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Unknown = false })
-			if redriven := r.Count(ops.ActionRedriven) > 0; redriven != (tt.want == ops.StateNone) {
+			r := x.redriveAll(x.redriver(tt.opts...), func(o *ops.RedriveOptions) { o.Unknown, o.IDs = false, []string{m.ID} })
+			if redriven := r.Count(ops.ActionRedriven) == 1; redriven != (tt.want == ops.StateNone) {
 				x.Errorf("redriven: %t", redriven)
 			}
 		})
@@ -87,13 +90,15 @@ func TestCrashLoop(t *testing.T) {
 			}
 			if name == reopened { // crashes before that count no more
 				must.Do(x, x.store(x.admin).Reopen(context.Background(), *m.Record, note))
-				if m := x.one(d); m.Crashes != 0 || m.State != dedup.StateReleased {
-					x.Errorf("reopened: %s, %d crashes", m.State, m.Crashes)
+				if m := x.one(d); m.Crashes != 0 || m.State != dedup.StateReleased || !strings.Contains(m.Reason, note) || strings.Contains(m.Class.Text, note) {
+					x.Errorf("reopened: %s, %d crashes, %q of class %q", m.State, m.Crashes, m.Reason, m.Class.Text)
 				}
+				g := must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: m.RecordKey, Owner: "failing", Lease: time.Minute, Retention: time.Hour}))(x)
+				must.Do(x, x.store(x.admin).Release(context.Background(), g.Lease, errCard))
 				must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: m.RecordKey, Owner: "late", Lease: time.Second, Retention: time.Hour}))(x)
 				time.Sleep(time.Minute)
-				if m := x.one(d); m.Crashes != 1 || m.State != dedup.StateCrashed {
-					x.Errorf("crashed since: %s, %d crashes", m.State, m.Crashes)
+				if m := x.one(d); m.Crashes != 1 || m.State != dedup.StateCrashed || strings.Contains(m.Reason, errCard.Error()) {
+					x.Errorf("failed and crashed since: %s, %d crashes, %q", m.State, m.Crashes, m.Reason)
 				}
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,70 @@ func TestActs(t *testing.T) {
 			}
 			if printed := strings.Contains(got.out, key); printed != (got.code == exitDone) {
 				w.Errorf("exit %d prints %q", got.code, got.out)
+			}
+		})
+	}
+}
+
+// Several records have one question, each its line and its two lines in the audit. What would be refused is left, and after a write with
+// an unknown outcome nothing is written.
+func TestActsOnSeveral(t *testing.T) {
+	for _, test := range []struct {
+		command string // of so many crashed records, others, or those of standard input
+		answer  string // on a terminal, or standard input
+		code    exitCode
+		done    int
+	}{
+		{"free 3", "y", exitDone, 3},
+		{"free 3", "n", exitRefused, 0},
+		{"free 3", "", exitRefused, 0},
+		{"free 11", "y", exitRefused, 0}, // a number is asked for
+		{"free 11", "11", exitDone, 11},
+		{"free 11 --timeout 9h", "11", exitPart, 1}, // the second write fails
+		{"complete 3 0 --yes", "", exitDone, 3},
+		{"free 3 completed running --yes", "", exitPart, 3},
+		{"free completed running --yes", "", exitRefused, 0},
+		{"free 3 --again --yes", "", exitUsage, 0},
+		{"free 3 --yes --plan " + strings.Repeat("0", 64), "", exitUsage, 0},
+		{"free - --yes", "billing#orders|0\r\norders|1\norders|2\norders|1\n", exitDone, 3},
+		{"free - --yes", "", exitUsage, 0},
+		{"free - --dry-run", "orders|0\norders|1", exitDone, 0},
+		{"free -", "orders|0\norders|1\ny", exitUsage, 0},
+	} {
+		run(t, test.command+"/"+test.answer, func(w *world) {
+			args, crashed := []string{"record"}, 0
+			for _, word := range strings.Fields(test.command) {
+				switch n, err := strconv.Atoi(word); {
+				case word == "completed" || word == "running":
+					args = append(args, w.put(word, dedup.RecordState(word)))
+				case err != nil || len(word) > 2:
+					args = append(args, word)
+				case n == 0:
+					args = append(args, consumer+"#orders|0")
+				default:
+					for ; crashed < n; crashed++ {
+						args = append(args, w.put(strconv.Itoa(crashed), dedup.StateCrashed))
+					}
+				}
+			}
+			for ; crashed < 3; crashed++ {
+				w.put(strconv.Itoa(crashed), dedup.StateCrashed)
+			}
+			w.terminal, w.answer = test.answer != "" && !strings.Contains(test.command, "--yes"), test.answer
+			if strings.Contains(test.command, "--timeout") {
+				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 2, Times: 99, Do: fault.Reset}}})
+			}
+			got := w.run(append(args, "--table", "dedup", "--consumer", consumer)...)
+			w.stack.MemDynamoDB().Set(fault.Plan{})
+			done := 0
+			for i := range crashed {
+				if w.state(consumer+"#orders|"+strconv.Itoa(i)) != dedup.StateCrashed {
+					done++
+				}
+			}
+			lines := len(w.audited())
+			if got.code != test.code || done != test.done || (lines != 2*done) != (test.done == 1) || done > 0 && strings.Count(got.out, "\tcrashed\t") != done {
+				w.Errorf("exit %d, %d done, %d lines in the audit: %s%s", got.code, done, lines, got.out, got.err)
 			}
 		})
 	}

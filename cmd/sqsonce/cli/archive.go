@@ -257,7 +257,7 @@ func (e *export) run(ctx context.Context) error {
 		return errors.Join(e.audited(ctx, "archive "+e.archive, do), unread(e.selected))
 	}
 	report, err := do(ctx)
-	return errors.Join(err, e.print(report, countsOf(report), err), unread(e.selected))
+	return errors.Join(err, e.print(report, countsOf(report, err), err), unread(e.selected))
 }
 
 type restoreFlags struct {

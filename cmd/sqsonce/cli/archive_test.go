@@ -181,7 +181,7 @@ func (w *world) app(answer string) *app {
 			if name == "XDG_STATE_HOME" {
 				return w.folder
 			}
-			return ""
+			return w.env[name]
 		},
 	}
 }

@@ -64,7 +64,10 @@ func (a *app) audit(ctx context.Context, line auditLine) (*change, error) {
 		return nil, err
 	}
 	line.V, line.ID, line.Event, line.Args = 1, rand.Text(), "begin", a.args
-	line.Who = a.who(ctx)
+	if a.caller == nil { // one for all changes of the command
+		a.caller = a.who(ctx)
+	}
+	line.Who = a.caller
 	c := &change{filepath.Join(folder, auditFile), line}
 	if err := c.write(); err != nil {
 		return nil, noState(err)

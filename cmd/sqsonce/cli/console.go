@@ -216,7 +216,7 @@ func (p *pages) open(ctx context.Context, q console.Queue) (*ops.DLQ, error) {
 }
 
 func (p *pages) record(ctx context.Context, key string) (dedup.Record, dedup.RecordState, error) {
-	_, r, err := p.sub(io.Discard, io.Discard).inspect(ctx, key)
+	r, err := p.sub(io.Discard, io.Discard).inspect(ctx, key)
 	return r.Record, r.state, err
 }
 

@@ -265,7 +265,7 @@ func (a *app) printStates(found []*ops.Message) error {
 
 // alike are the reasons to leave a message that are the same for all messages of which they are so.
 var alike = []error{
-	ops.ErrNotSelected, ops.ErrNoDestination, ops.ErrNoSource, ops.ErrTooOften, ops.ErrArrivedLater, ops.ErrCameBack, ops.ErrOtherQueue, ops.ErrHeldBehind,
+	ops.ErrNotSelected, ops.ErrStopped, ops.ErrNoDestination, ops.ErrNoSource, ops.ErrTooOften, ops.ErrArrivedLater, ops.ErrCameBack, ops.ErrOtherQueue, ops.ErrHeldBehind,
 }
 
 var notSelected = ops.ErrNotSelected.Error()
@@ -288,8 +288,6 @@ func why(res *ops.Result) string {
 		return string(res.State) + ": " + ops.Do(res.State) + ". --crashed sends it anyway"
 	case errors.Is(res.Err, ops.ErrExpired):
 		return "no record under its key, and its record may have expired: find out whether the event was done. --expired sends it anyway"
-	case errors.Is(res.Err, ops.ErrNoConsumer):
-		return ops.ErrNoConsumer.Error() + " --unknown sends it anyway"
 	case errors.Is(res.Err, ops.ErrNoRecord):
 		return "no record under its key: the consumer may use a key function or another store, and dlq ls --help says how to read it. --unknown sends it anyway"
 	default:

@@ -103,16 +103,8 @@ func (w *world) run(args ...string) result { return w.runIn(context.Background()
 func (w *world) runIn(ctx context.Context, args ...string) result {
 	var out, err bytes.Buffer
 	w.calls.begin(args)
-	a := &app{
-		opts: w.opts, in: strings.NewReader(w.answer + "\n"), out: &out, err: &err, asks: w.terminal, width: w.width,
-		bars: w.bars, connect: w.connect, size: w.size, http: &http.Client{Transport: workersOf{w}},
-		getenv: func(name string) string {
-			if name == "XDG_STATE_HOME" {
-				return w.folder
-			}
-			return w.env[name]
-		},
-	}
+	a := w.app(w.answer)
+	a.out, a.err, a.asks, a.width, a.bars, a.size, a.http = &out, &err, w.terminal, w.width, w.bars, w.size, &http.Client{Transport: workersOf{w}}
 	code := a.run(ctx, args)
 	return result{code, out.String(), err.String()}
 }

@@ -79,7 +79,7 @@ func (a *app) queueFlags(c *cobra.Command) *cobra.Command {
 
 // stockKeysFlag is never an environment variable: it is said of a queue, by somebody who has looked.
 func (a *app) stockKeysFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&a.flags.stockKeys, "stock-keys", false, "you know that the consumer has no key function, that these are its records, and that --retention is its retention: messages without a record never started, if the store has other records of the consumer")
+	c.Flags().BoolVar(&a.flags.stockKeys, "stock-keys", false, "you know that the consumer has no key function, that these are its records, and that --retention is its retention: messages without a record never started, if another message of the queue has one")
 }
 
 func (a *app) limitFlag(c *cobra.Command) {

@@ -124,9 +124,10 @@ type app struct {
 	http     *http.Client // for workers. Nil: a new one
 	behind   bool         // a page shows what is said, which has not the program's name
 
-	flags flags
-	args  []string // of the command line
-	store Store    // nil: not opened
+	flags  flags
+	args   []string // of the command line
+	store  Store    // nil: not opened
+	caller *who     // nil: not asked
 }
 
 // run runs one command.

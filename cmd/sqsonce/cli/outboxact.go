@@ -69,7 +69,10 @@ func (a *app) actOnParked(ctx context.Context, verb string, args []string, of fu
 	}
 	a.note("%s: %s", verb, effect)
 	line := auditLine{What: "outbox " + verb, Outbox: a.flags.outbox, Group: e.Group, Seq: e.Seq, EventID: e.ID, Before: before, After: after}
-	return a.carryOut(ctx, q, line, fmt.Sprintf("event %d of group %s", e.Seq, escaped(e.Group)),
+	if err := a.confirm(ctx, q); err != nil {
+		return err
+	}
+	return a.change(ctx, verb, line, fmt.Sprintf("event %d of group %s", e.Seq, escaped(e.Group)),
 		func(ctx context.Context) error { return of(store)(ctx, e) }, func() error { return a.printActOnParked(verb, e, before, after) })
 }
 

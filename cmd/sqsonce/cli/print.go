@@ -197,6 +197,9 @@ func (p *progress) showCanary(res *ops.Result, seen bool) {
 	case res.After == "" && !seen:
 		p.sent = time.Now()
 		p.line("canary %s sent, %s: waiting for its end, %s at most", res.ID, res.RecordKey, shown.Brief(res.Canary, true))
+		if res.State == ops.StateUnknown {
+			p.line("a consumer with a key function or another store writes no record under this key: --canary 0 sends without a canary")
+		}
 	case res.After != "":
 		p.line("canary %s is %s, after %.1f s", res.ID, res.After, time.Since(p.sent).Seconds())
 	}

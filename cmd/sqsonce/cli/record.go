@@ -27,7 +27,7 @@ func (a *app) recordShow() *cobra.Command {
 }
 
 func (a *app) showRecord(ctx context.Context, arg string, result bool) error {
-	_, r, err := a.inspect(ctx, arg)
+	r, err := a.inspect(ctx, arg)
 	if err != nil {
 		return err
 	}
@@ -66,17 +66,16 @@ func (s seen) means() string {
 }
 
 // inspect reads the record that an argument names.
-func (a *app) inspect(ctx context.Context, arg string) (Store, seen, error) {
+func (a *app) inspect(ctx context.Context, arg string) (seen, error) {
 	store, err := a.openStore(ctx)
 	if err != nil {
-		return nil, seen{}, err
+		return seen{}, err
 	}
 	key, err := a.recordKey(store, arg)
 	if err != nil {
-		return nil, seen{}, err
+		return seen{}, err
 	}
-	r, err := read(ctx, store, key)
-	return store, r, err
+	return read(ctx, store, key)
 }
 
 func read(ctx context.Context, store Store, key string) (seen, error) {

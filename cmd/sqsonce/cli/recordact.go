@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,32 +39,32 @@ type freeFlags struct {
 
 func (a *app) recordFree() *cobra.Command {
 	var f freeFlags
-	c := a.command("free KEY", "Let the next delivery of an event run it", `Frees the record of an event whose consumer died, so that the next delivery of the event runs it. Find out first whether the effect
-happened. The command sends nothing: a message of the event must still exist.
+	c := a.command("free KEY...", "Let the next delivery of an event run it", `Frees the record of an event whose consumer died, so that the next delivery of the event runs it. Find out first whether the effect
+happened. The command sends nothing: redrive a message of the event, which is sent 65 s after this command at the earliest.
 
-`+keyArgument, "  sqsonce record free --table dedup --note 'looked: no charge' 'billing#orders|ord-42'",
-		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.freeRecord(ctx, args[0], f) })
+`+keyArgument+severalKeys, "  sqsonce record free --table dedup --note 'looked: no charge' 'billing#orders|ord-42'",
+		cobra.MinimumNArgs(1), func(ctx context.Context, args []string) error { return a.freeRecords(ctx, args, f) })
 	c.Flags().BoolVar(&f.take, "take", false, "also while a consumer runs the event. Its handler is cancelled, but may run on alongside the next")
 	c.Flags().BoolVar(&f.again, "again", false, "also where the event is completed: it runs a second time")
 	return a.recordActFlags(c, &f.note)
 }
 
-func (a *app) freeRecord(ctx context.Context, arg string, f freeFlags) error {
-	store, r, err := a.inspect(ctx, arg)
-	if err != nil {
-		return err
-	}
-	p := planFree(r, f)
-	p.note = f.note
-	return a.act(ctx, p, func(ctx context.Context) error {
-		return store.Reopen(ctx, r.Record, f.note, func(o *dedup.ReopenOptions) {
-			o.Name, o.Retention, o.Force = a.flags.operator, time.Duration(a.flags.retention), r.state == dedup.StateRunning
+const severalKeys = `
+
+The command asks once for all KEYs. It leaves the records that it would refuse, and changes the others. - reads KEYs from standard
+input, one a line: sqsonce dlq ls --messages --class CLASS | cut -f5 | sqsonce record free --yes -`
+
+func (a *app) freeRecords(ctx context.Context, args []string, f freeFlags) error {
+	planOf := func(r seen) plan { return planFree(r, f) }
+	return a.act(ctx, args, f.take || f.again, f.note, planOf, func(ctx context.Context, store Store, p plan) error {
+		return store.Reopen(ctx, p.Record, f.note, func(o *dedup.ReopenOptions) {
+			o.Name, o.Retention, o.Force = a.flags.operator, time.Duration(a.flags.retention), p.state == dedup.StateRunning
 		})
 	})
 }
 
 func planFree(r seen, f freeFlags) plan {
-	p := plan{seen: r, verb: "free", after: dedup.StateReleased, effect: "its next delivery runs it"}
+	p := plan{seen: r, verb: "free", after: dedup.StateReleased, effect: "its next delivery runs it. A redrive sends it 65 s from now at the earliest"}
 	switch r.state {
 	case ops.StateUnknown:
 		p.refusal = noRecord
@@ -92,11 +93,14 @@ func planFree(r seen, f freeFlags) plan {
 
 func (a *app) recordComplete() *cobra.Command {
 	create, note := false, ""
-	c := a.command("complete KEY", "Say that an event is done, so that it never runs again", `Completes the record of an event whose effect has happened. Its deliveries are then acknowledged without a run. The writes of an inbox
+	c := a.command("complete KEY...", "Say that an event is done, so that it never runs again", `Completes the record of an event whose effect has happened. Its deliveries are then acknowledged without a run. The writes of an inbox
 did not happen while its record is not completed: free that record instead.
 
-`+keyArgument, "  sqsonce record complete --table dedup --note 'the provider has charge ch_1' 'billing#orders|ord-42'",
-		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.completeRecord(ctx, args[0], create, note) })
+`+keyArgument+severalKeys, "  sqsonce record complete --table dedup --note 'the provider has charge ch_1' 'billing#orders|ord-42'",
+		cobra.MinimumNArgs(1), func(ctx context.Context, args []string) error {
+			planOf := func(r seen) plan { return planComplete(r, create) }
+			return a.act(ctx, args, create, note, planOf, a.complete)
+		})
 	c.Flags().BoolVar(&create, "create", false, "also if no record exists under the key. The event then never runs")
 	return a.recordActFlags(c, &note)
 }
@@ -106,16 +110,6 @@ func (a *app) recordActFlags(c *cobra.Command, note *string) *cobra.Command {
 	a.actFlags(c)
 	a.planFlag(c)
 	return c
-}
-
-func (a *app) completeRecord(ctx context.Context, arg string, create bool, note string) error {
-	store, r, err := a.inspect(ctx, arg)
-	if err != nil {
-		return err
-	}
-	p := planComplete(r, create)
-	p.note = note
-	return a.act(ctx, p, func(ctx context.Context) error { return a.complete(ctx, store, p) })
 }
 
 func planComplete(r seen, create bool) plan {
@@ -163,35 +157,94 @@ func (a *app) complete(ctx context.Context, store Store, before plan) error {
 	return nil
 }
 
-// act carries out a plan after its question, and prints what was done.
-func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) error {
-	if err := a.asPlanned(p.hash()); err != nil {
+// act plans for each record that args name, asks once, carries the plans out, and prints what was done. What it refuses is left. alone
+// says that a flag is for one record.
+func (a *app) act(ctx context.Context, args []string, alone bool, note string, planOf func(seen) plan, do func(context.Context, Store, plan) error) error {
+	store, err := a.openStore(ctx)
+	if err != nil {
 		return err
 	}
-	switch {
-	case p.refusal != "":
-		return fail(exitRefused, "%s %s: %s", p.verb, p.Key, p.refusal)
-	case p.after == "":
-		a.note("nothing to do: %s is %s: %s", p.Key, p.state, p.means())
-		return a.printAct(p, p.state)
-	case a.flags.dryRun:
-		a.note("would %s %s: %s", p.verb, p.Key, p.effect)
-		return a.printAct(p, p.after)
+	keys, err := a.recordKeys(store, args)
+	if err != nil {
+		return err
 	}
-	a.note("%s is %s: %s", p.Key, p.state, p.means())
-	if p.LastError != "" {
-		a.note("its last error: %s", p.LastError)
+	if len(keys) > 1 && (alone || a.flags.plan != "") {
+		return fail(exitUsage, "--take, --again, --create and --plan are for one KEY")
 	}
-	a.note("%s: %s", p.verb, p.effect)
-	line := auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after}
-	return a.carryOut(ctx, p.question(), line, p.Key, do, func() error { return a.printAct(p, p.after) })
+	var ready []plan
+	var refused []error
+	for _, key := range keys {
+		r, err := read(ctx, store, key)
+		if err != nil {
+			return err
+		}
+		p := planOf(r)
+		p.note = note
+		switch err = a.asPlanned(p.hash()); {
+		case err != nil:
+		case p.refusal != "":
+			refused = append(refused, fmt.Errorf("%s %s: %s", p.verb, p.Key, p.refusal))
+		case p.after != "" && !a.flags.dryRun:
+			ready = append(ready, p)
+		case p.after == "":
+			a.note("nothing to do: %s is %s: %s", p.Key, p.state, p.means())
+			err = a.printAct(p, p.state)
+		default:
+			a.note("would %s %s: %s", p.verb, p.Key, p.effect)
+			err = a.printAct(p, p.after)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(refused) == len(keys) {
+		return fail(exitRefused, "%w", errors.Join(refused...))
+	}
+	for _, err := range refused {
+		a.note("left: %s", err.Error())
+	}
+	if len(ready) > 0 {
+		err = a.carryOutAll(ctx, store, ready, do)
+	}
+	if len(refused) > 0 {
+		err = errors.Join(err, fail(exitPart, "%d of %d records were left", len(refused), len(keys)))
+	}
+	return err
 }
 
-// carryOut asks, and makes a change between its two lines in the audit.
-func (a *app) carryOut(ctx context.Context, q question, line auditLine, of string, do func(context.Context) error, printed func() error) error {
+// carryOutAll asks once, and ends at the first write of which it is not known whether it was carried out.
+func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do func(context.Context, Store, plan) error) (err error) {
+	effect := ""
+	for _, p := range plans {
+		a.note("%s is %s: %s", p.Key, p.state, p.means())
+		if p.LastError != "" {
+			a.note("the error of an earlier attempt: %s", p.LastError)
+		}
+		if p.effect != effect {
+			effect = p.effect
+			a.note("%s: %s", p.verb, effect)
+		}
+	}
+	q := plans[0].question()
+	if n := len(plans); n > mostByYes {
+		q.typed, q.what = strconv.Itoa(n), "the number of records"
+	}
 	if err := a.confirm(ctx, q); err != nil {
 		return err
 	}
+	for i, p := range plans {
+		line := auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after}
+		failed := a.change(ctx, p.verb, line, p.Key, func(ctx context.Context) error { return do(ctx, store, p) }, func() error { return a.printAct(p, p.after) })
+		err = errors.Join(err, failed)
+		if left := len(plans) - i - 1; left > 0 && (ctx.Err() != nil || failed != nil && codeOf(ctx, failed) != exitRefused) {
+			return errors.Join(err, fail(exitPart, "%d records were not reached: the same again", left))
+		}
+	}
+	return err
+}
+
+// change makes a change between its two lines in the audit.
+func (a *app) change(ctx context.Context, verb string, line auditLine, of string, do func(context.Context) error, printed func() error) error {
 	change, err := a.audit(ctx, line)
 	if err != nil {
 		return err
@@ -202,7 +255,7 @@ func (a *app) carryOut(ctx context.Context, q question, line auditLine, of strin
 		if codeOf(ctx, err) == exitFailed {
 			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
 		}
-		return errors.Join(fmt.Errorf("%s %s: %w", q.verb, of, err), change.end(nil, err))
+		return errors.Join(fmt.Errorf("%s %s: %w", verb, of, err), change.end(nil, err))
 	}
 	return errors.Join(printed(), change.end(line.After, nil))
 }
@@ -234,5 +287,5 @@ func (a *app) printAct(p plan, after dedup.RecordState) error {
 		}
 		return a.printJSON(out)
 	}
-	return a.printTable([]string{"KEY", "BEFORE", "AFTER"}, [][]string{{p.Key, string(p.state), string(after)}})
+	return a.printTable(nil, [][]string{{p.Key, string(p.state), string(after)}})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
@@ -27,7 +28,8 @@ type redriveFlags struct {
 func (a *app) dlqRedrive() *cobra.Command {
 	f := redriveFlags{selection: newSelection()}
 	c := a.command("redrive", "Send messages of a dead-letter queue back, as the same events", `Sends messages back to their source queues as the same events, and deletes each one once SQS has its copy. It leaves events that run,
-have run or have no record: see --crashed, --unknown, --expired and --stock-keys. Select the messages, if only with --all.
+have run or have no record: see --crashed, --unknown, --expired and --stock-keys. A released event may have had its effect before it
+failed, and runs again from the beginning. Select the messages, if only with --all.
 
 The command first receives the messages, like dlq ls, shows a plan and asks you, unless you give --yes without --expect. The first
 message sent is a canary: the others wait until its event is completed. A journal records sends and deletes: an interrupted redrive
@@ -176,6 +178,9 @@ func (r *redrive) redrive(ctx context.Context) (ops.Report, error) {
 			p.result(res)
 			event(resultOf(res))
 		}
+		o.OnWait = func(n int, wait time.Duration) {
+			p.line("waiting %s: %d records were freed, and for so long a consumer may remember that their events were done", shown.Brief(wait, true), n)
+		}
 	})
 }
 
@@ -196,7 +201,8 @@ type count struct {
 	Why    string     `json:"why,omitempty"`
 }
 
-func countsOf(r ops.Report) []count {
+// countsOf counts what a report knows. A run that has failed has left what it had not received by then.
+func countsOf(r ops.Report, failed error) []count {
 	counts := []count{} // [] in JSON
 	for _, res := range r.Results {
 		i := slices.IndexFunc(counts, func(c count) bool { return c.Action == res.Action && c.Why == why(res) })
@@ -205,6 +211,9 @@ func countsOf(r ops.Report) []count {
 			counts = append(counts, count{Action: res.Action, Why: why(res)})
 		}
 		counts[i].Count++
+	}
+	if unseen := r.Total - len(r.Results); failed != nil && unseen > 0 {
+		counts = append(counts, count{ops.ActionLeft, unseen, "not received before the end, and perhaps not selected"})
 	}
 	slices.SortStableFunc(counts, func(a, b count) int {
 		return cmp.Or(-cmp.Compare(a.Action, b.Action), b.Count-a.Count, cmp.Compare(a.Why, b.Why))

@@ -183,8 +183,12 @@ func TestRedriveFails(t *testing.T) {
 					w.Errorf("no %q in %s", text, got.err)
 				}
 			}
-			if w.hidden("orders-dlq") != 0 {
-				w.Errorf("%d are hidden", w.hidden("orders-dlq"))
+			counted := 0
+			for line := range strings.Lines(got.out) {
+				counted += must.Get(strconv.Atoi(strings.Split(line, "\t")[1]))(w)
+			}
+			if w.hidden("orders-dlq") != 0 || counted != 60 && test.code != exitDenied || strings.Contains(got.out+got.err, "ops:") || strings.Count(got.out+got.err, "card provider") > 1 {
+				w.Errorf("%d are hidden, %d counted: %s%s", w.hidden("orders-dlq"), counted, got.out, got.err)
 			}
 			command, resumes := got.goOn()
 			if resumes != test.resumes {

@@ -250,6 +250,9 @@ func (p *queuePlan) String() string {
 	} else {
 		text += ", without a canary"
 	}
+	if slices.ContainsFunc(p.Groups, func(g planGroup) bool { return g.Action == ops.ActionPlanned && g.State == dedup.StateReleased }) {
+		text += ". A released event may have had its effect before it failed, and runs again from the beginning"
+	}
 	return text + "."
 }
 

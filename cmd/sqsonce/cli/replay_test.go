@@ -206,30 +206,6 @@ func TestReplayFails(t *testing.T) {
 	}
 }
 
-// What has run again while the question was open is refused, and does not run once more.
-func TestReplayRanMeanwhile(t *testing.T) {
-	bubble(t, func(w *world) {
-		id, key := w.send("orders-dlq", "e", "b"), w.put("e", dedup.StateCompleted)
-		var errs strings.Builder
-		a := w.app(key)
-		a.err, a.in = &errs, onRead{func() {
-			ctx := context.Background()
-			time.Sleep(time.Second)
-			r := must.Get(w.store.Inspect(ctx, key))(w)
-			must.Do(w, w.store.Reopen(ctx, r, "by another operator"))
-			time.Sleep(time.Second)
-			w.put("e", dedup.StateCompleted)
-		}, a.in}
-		code := a.run(context.Background(), w.replayLine(id, key, "ID"+noted+" --again FENCE"))
-		if code != exitRefused || !strings.Contains(errs.String(), "has run again") || strings.Contains(errs.String(), "to go on") || len(w.stack.MemSQS().Messages("orders")) != 0 {
-			t.Errorf("exit %d: %s", code, errs.String())
-		}
-		if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" {
-			t.Errorf("audit %+v", lines)
-		}
-	})
-}
-
 // An effect that was committed with the record is made again by a flag of its own, and a second answer.
 func TestReplayCommitted(t *testing.T) {
 	bubble(t, func(w *world) {

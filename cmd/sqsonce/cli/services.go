@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,6 +106,32 @@ func (a *app) recordKey(store Store, arg string) (string, error) {
 		return "", err
 	}
 	return once.Key(&sqsonce.Message{})
+}
+
+// recordKeys returns the keys of records that arguments name, each once. One that is - stands for the lines of standard input.
+func (a *app) recordKeys(store Store, args []string) (keys []string, err error) {
+	if len(args) == 1 && args[0] == "-" {
+		if !a.flags.yes && !a.flags.dryRun {
+			return nil, fail(exitUsage, "standard input has the keys, and cannot answer: set --yes or --dry-run")
+		}
+		text, err := io.ReadAll(a.in)
+		if err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		if args = strings.Split(strings.TrimSpace(string(text)), "\n"); args[0] == "" {
+			return nil, fail(exitUsage, "standard input has no keys")
+		}
+	}
+	for _, arg := range args {
+		key, err := a.recordKey(store, strings.TrimSuffix(arg, "\r"))
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
 }
 
 // openDLQ opens the dead-letter queue that the flags name, joined with records where a consumer is named.

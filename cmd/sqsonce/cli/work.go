@@ -92,7 +92,7 @@ func (r *work) audited(ctx context.Context, note string, do func(context.Context
 		return err
 	}
 	report, err := do(ctx)
-	counts := countsOf(report)
+	counts := countsOf(report, err)
 	return errors.Join(err, r.print(report, counts, err), change.end(counts, err))
 }
 
