@@ -141,7 +141,7 @@ func TestInitTimeout(t *testing.T) {
 
 func TestKillOne(t *testing.T) {
 	t.Parallel()
-	x := start(t, func(o *runtimeapi.Options) { o.Timeout = time.Minute })
+	x := start(t)
 	if _, err := x.KillOne(); err == nil {
 		t.Error("KillOne without a process returned no error")
 	}
@@ -193,7 +193,7 @@ func TestClose(t *testing.T) {
 	})
 	t.Run("kills when its context ends", func(t *testing.T) {
 		t.Parallel()
-		x := start(t, func(o *runtimeapi.Options) { o.Timeout = time.Minute })
+		x := start(t)
 		pid := x.must(request{}).PID
 		done := x.begin(time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

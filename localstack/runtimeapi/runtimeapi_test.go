@@ -70,7 +70,7 @@ func start(t *testing.T, optFns ...func(*runtimeapi.Options)) *fixture {
 	t.Helper()
 	x := &fixture{T: t}
 	f := must.Get(runtimeapi.Start(context.Background(), bootstrap, append([]func(*runtimeapi.Options){func(o *runtimeapi.Options) {
-		o.Stdout, o.Stderr = &x.out, &x.out
+		o.Stdout, o.Stderr, o.Timeout = &x.out, &x.out, time.Minute
 	}}, optFns...)...))(t)
 	x.Function = f
 	t.Cleanup(func() {
