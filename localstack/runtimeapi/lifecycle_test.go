@@ -244,7 +244,7 @@ func TestInvokeContext(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Processes = 1 })
 	pid := x.must(request{}).PID
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := x.Invoke(ctx, []byte(`{"Sleep":1500000000}`)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Invoke returned %v, want DeadlineExceeded", err)
