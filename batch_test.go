@@ -353,7 +353,7 @@ func ExampleBatch() {
 		}
 		fmt.Printf("one write for %d messages\n", len(ms))
 		return errs
-	}, func(o *sqsonce.BatchOptions) { o.Size = 2 })
+	}, func(o *sqsonce.BatchOptions) { o.Size, o.Linger = 2, time.Second })
 
 	var wg sync.WaitGroup
 	errs := make([]error, 2)

@@ -270,7 +270,7 @@ func TestTooManyAbandonedEndTheProcess(t *testing.T) {
 			return
 		}
 		w.Header().Set("Lambda-Runtime-Aws-Request-Id", "1")
-		w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(time.Second).UnixMilli()))
+		w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(3*time.Second).UnixMilli()))
 		fmt.Fprint(w, payload)
 	}))
 	defer api.Close()

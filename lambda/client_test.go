@@ -232,15 +232,15 @@ func TestFunctionOfTheREADME(t *testing.T) {
 	for !settled() && ctx.Err() == nil {
 		time.Sleep(20 * time.Millisecond)
 	}
-	if got := x.calls(opChange); !settled() || got != 1 {
+	stop()
+	if err := errors.Join(<-ended, f.Close(ctx)); err != nil {
+		t.Error(err)
+	}
+	if got := x.calls(opChange); !settled() || got != 1 { // a call is counted after its effect: when all have ended
 		t.Errorf("%d visibility changes, want 1; in the queue %v", got, srv.Messages(x.url))
 	}
 	if got, want := x.dead(), "bad: sqsonce: rejected: it failed"; got != want {
 		t.Errorf("in the dead-letter queue %q, want %q", got, want)
-	}
-	stop()
-	if err := errors.Join(<-ended, f.Close(ctx)); err != nil {
-		t.Error(err)
 	}
 	if t.Failed() {
 		t.Logf("the function's output:\n%s", &output)

@@ -69,7 +69,7 @@ func TestReleaseThatOvertakesItsAcquire(t *testing.T) {
 	warm(t, a)
 	network.Stall()
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
+	time.AfterFunc(150*time.Millisecond, cancel) // after the request was sent, and before ReadTimeout would repeat it
 	if l, err := granted.Lease(a.Acquire(ctx, claim("a"))); !errors.Is(err, dedup.ErrOutcomeUnknown) {
 		t.Fatalf("got %+v, %v, want ErrOutcomeUnknown", l, err)
 	}

@@ -6,11 +6,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // session is a shell that gets the commands of a page one after the other, as somebody types them who reads the output.
@@ -37,8 +38,11 @@ type session struct {
 func newSession(t *testing.T, shell *exec.Cmd, dir string, env []string, ports ...string) *session {
 	t.Helper()
 	var replace []string
-	for _, port := range ports {
-		replace = append(replace, ":"+port, ":"+freePort(t))
+	for _, page := range ports {
+		port, reserved, err := testserver.ReservePort()
+		must.Do(t, err)
+		t.Cleanup(func() { _ = reserved.Close() })
+		replace = append(replace, ":"+page, ":"+strconv.Itoa(port))
 	}
 	var err error
 	s := &session{cmd: shell, ports: strings.NewReplacer(replace...), ended: make(chan error, 1)}
@@ -55,14 +59,6 @@ func newSession(t *testing.T, shell *exec.Cmd, dir string, env []string, ports .
 	}
 	t.Cleanup(func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) }) // what a failed test left
 	return s
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close() // somebody else may take it: the test fails then
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 func (s *session) Write(p []byte) (int, error) {

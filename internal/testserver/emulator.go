@@ -171,7 +171,7 @@ func (e *Emulator) launch(ctx context.Context) (*Service, error) {
 }
 
 func (s *Service) start(ctx context.Context, e *Emulator, dir string) error {
-	port, reserved, err := reservePort()
+	port, reserved, err := ReservePort()
 	if err != nil {
 		return err
 	}

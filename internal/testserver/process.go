@@ -142,10 +142,10 @@ const (
 	portSamples = 200
 )
 
-// reservePort returns a port that nothing listens on. Every process that takes a port here first opens the UDP port of the
+// ReservePort returns a port that nothing listens on. Every process that takes a port here first opens the UDP port of the
 // same number, which no server uses, and keeps it open until reserved is closed: no other process takes the port while the
 // server is down.
-func reservePort() (port int, reserved io.Closer, err error) {
+func ReservePort() (port int, reserved io.Closer, err error) {
 	var last error
 	for range portSamples {
 		port := firstPort + rand.IntN(portCount)

@@ -38,7 +38,7 @@ func startPrometheus(t testing.TB, program, config string) (url string, err erro
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		return "", err
 	}
-	port, reserved, err := reservePort()
+	port, reserved, err := ReservePort()
 	if err != nil {
 		return "", err
 	}

@@ -112,7 +112,7 @@ func (d *Database) Launch(ctx context.Context, optFns ...func(*Options)) (*Serve
 		fn(&s.options)
 	}
 	var err error
-	if s.Port, s.reserved, err = reservePort(); err != nil {
+	if s.Port, s.reserved, err = ReservePort(); err != nil {
 		return nil, fmt.Errorf("testserver: %w", err)
 	}
 	if err := s.prepare(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
@@ -64,14 +65,11 @@ func TestScaleOut(t *testing.T) {
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Processes = 1 })
-	x.must(request{})
-	var wg sync.WaitGroup
-	wg.Go(func() { x.must(request{Sleep: 400 * time.Millisecond}) })
-	time.Sleep(100 * time.Millisecond)
+	running := x.begin(time.Second)
 	if _, err := x.do(request{}); !errors.Is(err, runtimeapi.ErrThrottled) {
 		t.Errorf("Invoke returned %v, want ErrThrottled", err)
 	}
-	wg.Wait()
+	must.Do(t, <-running)
 	// When Invoke has returned, the process has already asked for its next invocation, so nothing is throttled.
 	for range 50 {
 		x.must(request{})
@@ -99,19 +97,15 @@ func TestPerProcess(t *testing.T) {
 func TestPerProcessTimeout(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) {
-		o.Processes, o.PerProcess, o.Timeout = 1, 2, 400*time.Millisecond
+		o.Processes, o.PerProcess, o.Timeout = 1, 2, 2*time.Second
 	})
-	x.must(request{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if e := x.fail(request{Sleep: time.Minute}); e.Type != runtimeapi.TypeTimeout {
-			t.Errorf("error is %+v, want %s", e, runtimeapi.TypeTimeout)
-		}
-	})
-	time.Sleep(200 * time.Millisecond)
+	first := x.begin(time.Minute)
+	time.Sleep(time.Second)
 	if e := x.fail(request{Sleep: time.Minute}); e.Type != runtimeapi.TypeExit {
 		t.Errorf("the other invocation's error is %+v, want %s", e, runtimeapi.TypeExit)
 	}
-	wg.Wait()
+	if e, ok := errors.AsType[*runtimeapi.FunctionError](<-first); !ok || e.Type != runtimeapi.TypeTimeout {
+		t.Errorf("error is %+v, want %s", e, runtimeapi.TypeTimeout)
+	}
 	x.must(request{})
 }

@@ -3,12 +3,14 @@ package runtimeapi_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -68,7 +70,7 @@ func start(t *testing.T, optFns ...func(*runtimeapi.Options)) *fixture {
 	t.Helper()
 	x := &fixture{T: t}
 	f := must.Get(runtimeapi.Start(context.Background(), bootstrap, append([]func(*runtimeapi.Options){func(o *runtimeapi.Options) {
-		o.Stdout, o.Stderr = &x.out, &x.out
+		o.Stdout, o.Stderr, o.Timeout = &x.out, &x.out, time.Minute
 	}}, optFns...)...))(t)
 	x.Function = f
 	t.Cleanup(func() {
@@ -114,6 +116,20 @@ func (x *fixture) fail(r request) *runtimeapi.FunctionError {
 		x.Fatalf("Invoke(%+v) returned %+v, %v; want a FunctionError", r, out, err)
 	}
 	return e
+}
+
+// begin returns when a process works on an invocation, with what will be its error.
+func (x *fixture) begin(takes time.Duration) <-chan error {
+	begun := "begun " + rand.Text()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := x.do(request{Do: "announce", Value: begun, Sleep: takes})
+		ended <- err
+	}()
+	for !strings.Contains(x.out.String(), begun) && len(ended) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return ended
 }
 
 // buffer is safe to read while processes write to it.

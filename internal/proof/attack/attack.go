@@ -168,7 +168,7 @@ func play(t *testing.T, target Target, inbox bool) {
 	b.running.Wait()
 	runs := b.check()
 	t.Logf("%d events, %d runs, %d hosts cut off for good", len(b.events), runs, b.cuts)
-	if runs == len(b.events) {
+	if runs == len(b.events) && target.Addr != "" {
 		t.Error("no event ran twice: the network was too good")
 	}
 }
