@@ -3,6 +3,8 @@ package ops_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,4 +65,29 @@ func TestRestoreFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A restore that is cancelled sends no more, and says what was not sent.
+func TestRestoreCancelled(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		for i := range 30 {
+			x.send(x.dlq, fmt.Sprintf("a-%02d", i))
+		}
+		d := x.redriver()
+		archive := x.drained(d)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		n := 0
+		r, err := d.Restore(ctx, bytes.NewReader(archive), func(o *ops.RestoreOptions) {
+			o.Filter = func(*ops.Message) bool {
+				if n++; n == 15 {
+					cancel(errCard)
+				}
+				return true
+			}
+		})
+		if !errors.Is(err, errCard) || r.Count(ops.ActionRestored) != 14 || len(x.bodies(x.dlq)) != 14 || len(r.Results) != 20 {
+			t.Errorf("%v, %d restored, %d there, %d results", err, r.Count(ops.ActionRestored), len(x.bodies(x.dlq)), len(r.Results))
+		}
+	})
 }
