@@ -45,7 +45,7 @@ func (o *Once) guard(ctx context.Context, m *sqsonce.Message, f func(ctx context
 	}
 	t.run = func(ctx context.Context, l Lease) ending {
 		completed, err := f(ctx, l)
-		return ending{completed: completed, err: o.questioned(err)}
+		return ending{completed: completed, err: o.questioned(ctx, err)}
 	}
 	return o.do(ctx, t)
 }
