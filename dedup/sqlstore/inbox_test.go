@@ -76,21 +76,6 @@ func TestInboxFailureIsRecorded(t *testing.T) {
 	}
 }
 
-// A completed record whose retention has ended does not stop the handler, and a failure keeps nothing of it.
-func TestInboxAfterRetention(t *testing.T) {
-	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
-		must.Do(t, s.Complete(t.Context(), mustAcquire(t, s, claim(orderKey, "a")), dedup.Result{Data: []byte("1"), Validation: "hash"}))
-		age(t, b, orderKey, 48*time.Hour)
-		err := newInbox(t, s).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom })(t.Context(), order(orderID, 1))
-		if !errors.Is(err, errBoom) {
-			t.Fatalf("got error %v, want the handler's", err)
-		}
-		if r, err := s.Inspect(t.Context(), orderKey); err != nil || len(r.Result.Data) > 0 || r.Result.Validation != "" || r.LastError == "" {
-			t.Errorf("record: got %+v and error %v, want the failure alone", r, err)
-		}
-	})
-}
-
 // Each attempt's fence is greater than every earlier one's, also of attempts whose transactions were rolled back.
 func TestInboxFenceGrows(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
@@ -175,21 +160,6 @@ func TestInboxHandlerEndsItsTx(t *testing.T) {
 		})(t.Context(), order(orderID, 2))
 		if err != nil {
 			t.Errorf("delivery that committed: got error %v, want nil", err)
-		}
-		expectBalance(t, b.DB, 10)
-	})
-}
-
-func TestInboxPayloadMismatch(t *testing.T) {
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		body := func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return m.Body } }
-		must.Do(t, newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), order(orderID, 1)))
-		m := order(orderID, 1)
-		m.Body = "something else"
-		err := newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), m)
-		if sqsonce.OutcomeOf(err).Reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) {
-			t.Errorf("other payload: got error %v, want a Reject of ErrPayloadMismatch", err)
 		}
 		expectBalance(t, b.DB, 10)
 	})

@@ -51,6 +51,9 @@ func TestStore(t *testing.T) {
 				Lease:      unit,
 				Grace:      time.Second,
 				RealTime:   true,
+				Age: func(ctx context.Context, s dedup.Store, d time.Duration) error {
+					return ageAll(ctx, s.(*Store).q, s.(*Store).dialect, d, "TRUE")
+				},
 			})
 		})
 	}
