@@ -115,7 +115,7 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 		until, renewed time.Duration // from the start: of the refusals, and of failing renewals
 		host           time.Duration // has the message for so long
 		policy         dedup.CompletePolicy
-		kept           bool
+		flaps, kept    bool
 	}{
 		"by its own code":              {refusal: &sqsonce.OptionError{Package: "store", Field: "Result.Data", Problem: "is too large"}, host: time.Hour},
 		"by the server":                {refusal: tooLarge, host: time.Hour},
@@ -124,6 +124,7 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 		"is down":                      {refusal: tooLarge, until: 15 * time.Minute, renewed: 15 * time.Minute, host: time.Hour, kept: true},
 		"is down, after the end":       {refusal: tooLarge, until: 15 * time.Minute, renewed: 15 * time.Minute, host: time.Second, kept: true},
 		"fails twice":                  {refusal: tooLarge, until: time.Second, host: time.Hour, kept: true},
+		"is down at times":             {refusal: tooLarge, until: 15 * time.Minute, host: time.Hour, flaps: true, kept: true},
 	} {
 		must.Run(t, name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -136,7 +137,7 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 				return nil
 			}
 			s.before = func(_ context.Context, op string, _ int) error {
-				if op == "renew" && time.Since(begun) < tt.renewed {
+				if op == "renew" && (time.Since(begun) < tt.renewed || tt.flaps && s.refused%2 == 0) {
 					return errStore
 				}
 				return nil
