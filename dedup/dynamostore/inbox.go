@@ -80,36 +80,33 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 	if h == nil {
 		return nil
 	}
-	inboxkit.CountHandler(i.once)
-	return func(ctx context.Context, m *sqsonce.Message) error {
-		return inboxkit.Guard(i.once, ctx, m, func(ctx context.Context, l dedup.Lease) (bool, error) {
-			writes, err := i.collect(ctx, m, h)
-			if err != nil {
-				return false, err
-			}
-			if err := i.store.checkWrites(l.Key, writes); err != nil {
-				return false, err
-			}
-			if len(writes) == 0 {
-				return false, nil // dedup completes the record by an update, which costs half of a transaction
-			}
-			// A renewal during the transaction would make one of them fail with a conflict.
-			l, err = inboxkit.StopRenewal(ctx, leastLease)
-			if err != nil {
-				return false, err
-			}
-			// The commit does not end when the host stops or the receipt handle is lost: the record's owner decides. It ends
-			// with the lease, when the next delivery may start.
-			ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Until)
-			defer cancel()
-			err = i.store.commit(ctx, l, writes)
-			_, condition := errors.AsType[*ConditionError](err)
-			if _, write := errors.AsType[*WriteError](err); !condition && !write { // these are the handler's
-				err = question.FromStore(err)
-			}
-			return err == nil, err
-		})
-	}
+	return inboxkit.Guard(i.once, func(ctx context.Context, m *sqsonce.Message, l dedup.Lease) (bool, error) {
+		writes, err := i.collect(ctx, m, h)
+		if err != nil {
+			return false, err
+		}
+		if err := i.store.checkWrites(l.Key, writes); err != nil {
+			return false, err
+		}
+		if len(writes) == 0 {
+			return false, nil // dedup completes the record by an update, which costs half of a transaction
+		}
+		// A renewal during the transaction would make one of them fail with a conflict.
+		l, err = inboxkit.StopRenewal(ctx, leastLease)
+		if err != nil {
+			return false, err
+		}
+		// The commit does not end when the host stops or the receipt handle is lost: the record's owner decides. It ends
+		// with the lease, when the next delivery may start.
+		ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Until)
+		defer cancel()
+		err = i.store.commit(ctx, l, writes)
+		_, condition := errors.AsType[*ConditionError](err)
+		if _, write := errors.AsType[*WriteError](err); !condition && !write { // these are the handler's
+			err = question.FromStore(err)
+		}
+		return err == nil, err
+	})
 }
 
 // inboxStore is a store whose transactions dedup asks about.

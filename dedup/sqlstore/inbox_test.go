@@ -1,15 +1,12 @@
 package sqlstore
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
-	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/inboxkit"
@@ -181,23 +178,5 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 	}
 	if newInbox(t, s).Handler(nil) != nil {
 		t.Error("Handler(nil) is a handler")
-	}
-}
-
-// Two handlers of one inbox share their events, as two of one Once do.
-func TestInboxHandlersShareTheirEvents(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, NewBed(t, "SQLite"))
-	for handlers, want := range map[int]int{1: 0, 2: 1} {
-		var lines bytes.Buffer
-		synctest.Test(t, func(t *testing.T) {
-			i := newInbox(t, s, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
-			for range handlers {
-				i.Handler(book)
-			}
-		}) // it waits for the log
-		if got := lines.String(); strings.Count(got, "share their events") != want {
-			t.Errorf("%d handlers: log has %q, want %d warnings", handlers, got, want)
-		}
 	}
 }
