@@ -20,6 +20,13 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, storetest.Harness{
 		New: func(*testing.T) dedup.Store { return memstore.New() },
+	})
+}
+
+func TestAttributes(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, storetest.Harness{
+		New: func(*testing.T) dedup.Store { return memstore.New() },
 		Attributes: &storetest.Attributes{
 			Of: func(_ context.Context, s dedup.Store, key string) (map[string]string, error) {
 				return s.(*memstore.Store).Attributes(key), nil
