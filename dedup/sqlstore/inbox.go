@@ -171,6 +171,7 @@ func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, er
 		return d.refused(ctx, err)
 	}
 	if err := d.tx.begin(ctx); err != nil {
+		d.withdrawStart(ctx, err)
 		return d.refused(ctx, err)
 	}
 	l, err := s.Renew(ctx, d.lease, c.Lease)
