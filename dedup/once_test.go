@@ -59,7 +59,7 @@ func TestHandlersOfOneOnce(t *testing.T) {
 			t.Errorf("one handler: log has %q, want nothing", lines.String())
 		}
 		for range 2 {
-			must.Do(t, guard(o, t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) { return false, e.handler(nil, nil) }))
+			must.Do(t, guard(o, t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) { return false, e.handler(t.Context(), nil) }))
 			synctest.Wait()
 			got := lines.String()
 			if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "share their events") || !strings.Contains(got, "consumer=billing") || e.got() != 2 {
