@@ -208,7 +208,7 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 			}
 			return
 		}
-		if err := o.callComplete(context.WithoutCancel(ctx), success{lease: l, result: rl.result(e.data, nil)}); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
+		if err := o.attempt(context.WithoutCancel(ctx), &success{lease: l, result: rl.result(e.data, nil), message: settle.MessageID(ctx)}); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
 			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record: a duplicate runs again", about(ctx, t.key, "error", err)...)
 		}
 	})

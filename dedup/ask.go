@@ -48,10 +48,17 @@ func (o *Once) withQuestion(err error) error {
 // unavailable is the error of a delivery that the store keeps from an outcome.
 func (o *Once) unavailable(err error) error { return o.withQuestion(sqsonce.Unavailable(err)) }
 
-// questioned adds the question to an error of an inbox's store.
-func (o *Once) questioned(err error) error {
-	if err != nil && question.IsFromStore(err) && errors.Is(err, sqsonce.ErrUnavailable) {
+// questioned gives the error of an inbox's store, after a handler's run, its question. If the store refused the transaction with
+// an answer, the question decides whose fault that is.
+func (o *Once) questioned(ctx context.Context, err error) error {
+	switch {
+	case !question.IsFromStore(err), errors.Is(err, sqsonce.ErrLeaseLost), errors.Is(err, sqsonce.ErrInProgress):
+		return err
+	case errors.Is(err, sqsonce.ErrUnavailable):
 		return o.withQuestion(err)
+	}
+	if down := o.ask(context.WithoutCancel(ctx)); down != nil {
+		return o.unavailable(fmt.Errorf("%w: other writes are refused too: %w", err, down))
 	}
 	return err
 }

@@ -33,18 +33,12 @@ func pause(try int) time.Duration {
 // next delivery repeat the effect at once. The lease gives an answer that is slow or lost the time to be confirmed.
 func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	s := success{lease: rl.current(), result: r, since: time.Now(), message: settle.MessageID(ctx)}
-	own := context.WithoutCancel(ctx)
-	err := o.callComplete(own, s)
-	if refusesValue(err) && !s.isBare() {
-		s = s.bare()
-		err = o.callComplete(own, s)
-	}
+	err := o.attempt(context.WithoutCancel(ctx), &s)
 	if retryable(err) {
 		// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
 		rl.logFailure(ctx, "dedup: handler succeeded, record not completed: the store is asked again", err)
 		o.unrecorded.keep(s) // a copy of the event in this process completes it too, where the lease is over
-		s, err = o.completeAgain(ctx, rl, s, err)
-		if !retryable(err) {
+		if err = o.completeAgain(ctx, rl, &s); !retryable(err) {
 			o.unrecorded.remove(s)
 		}
 	}
@@ -76,15 +70,9 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	return err
 }
 
-// mostRefusals is how often in a row a store may fail a complete and renew the same record.
-const mostRefusals = 3
-
-// completeAgain sends a complete until it is answered, while the host has the message. The store may refuse to keep the payload
-// hash or the result, and its answer need not say so. A renewal of the same record is the control: if the complete fails again
-// after some that pass, it goes out without these. A renewal that fails takes the place of a complete: a store that is down gets
-// no more requests because of it.
-func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, err error) (success, error) {
-	own, refusals, renews, refusal := context.WithoutCancel(ctx), 0, true, error(nil)
+// completeAgain sends a complete until it is answered, while the host has the message.
+func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s *success) error {
+	err, refusal := s.failed, error(nil)
 	retry, cancel := o.retryContext(ctx, rl, s.since)
 	defer cancel()
 	rl.startCompleting(func(err error) {
@@ -93,26 +81,16 @@ func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, er
 	})
 	defer rl.leave(phaseReturned)
 	for try := 1; retryable(err) && host.Wait(retry, pause(try)); try++ {
-		if renews && !s.isBare() {
-			if renews = o.takesRenewal(retry, s.lease); !renews {
-				refusals = 0
-				continue
-			}
-			if refusals++; refusals == mostRefusals {
-				s = s.bare()
-			}
-		}
-		renews = true
-		err = o.callComplete(retry, s)
+		err = o.attempt(retry, s)
 	}
 	rl.leave(phaseReturned)
 	// The store refuses a renewal also when an earlier complete, whose answer was lost, has reached it: ask for that answer.
 	if refusal != nil && retryable(err) {
-		if err = o.callComplete(own, s); retryable(err) {
+		if err = o.callComplete(context.WithoutCancel(ctx), *s); retryable(err) {
 			err = refusal
 		}
 	}
-	return s, err
+	return err
 }
 
 // retryable reports whether a complete may succeed when it is sent again.
@@ -126,12 +104,46 @@ func refusesValue(err error) bool {
 	return unusable
 }
 
-// takesRenewal reports whether the store renews the lease, to the end that it has.
-func (o *Once) takesRenewal(ctx context.Context, l Lease) bool {
+// mostRefusals is how often in a row a store may fail a complete and renew the same record.
+const mostRefusals = 3
+
+// attempt sends the complete of a success, once or again. The store may refuse to keep the payload hash or the result, and its
+// answer need not say so. A renewal of the same record is the control: if the complete fails again after some that pass, it goes out
+// without these. A renewal that fails takes the place of a complete: a store that is down gets no more requests because of it.
+func (o *Once) attempt(ctx context.Context, s *success) error {
+	if s.failed != nil && !s.isBare() {
+		failed := s.failed
+		switch err := o.renewAsControl(ctx, s.lease); {
+		case err == nil:
+			if s.refusals++; s.refusals == mostRefusals {
+				o.strip(ctx, s)
+			}
+		case !errors.Is(err, sqsonce.ErrLeaseLost): // else an earlier complete may have reached the store: only a complete asks that
+			s.refusals, s.failed = 0, nil
+			return failed
+		}
+	}
+	s.failed = o.callComplete(ctx, *s)
+	if refusesValue(s.failed) && !s.isBare() {
+		o.strip(ctx, s)
+		s.failed = o.callComplete(ctx, *s)
+	}
+	return s.failed
+}
+
+// strip takes from a success what the store refuses to keep.
+func (o *Once) strip(ctx context.Context, s *success) {
+	o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, the store refused the payload hash or the result: record completed without them, later calls of Do return ErrNoResult, and payloads are not compared",
+		named(s.message, s.lease.Key, "error", s.failed)...)
+	*s = s.bare()
+}
+
+// renewAsControl renews the lease to the end that it has.
+func (o *Once) renewAsControl(ctx context.Context, l Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
 	defer cancel()
 	_, err := o.store.Renew(ctx, l, max(time.Until(l.Until), time.Second))
-	return err == nil
+	return err
 }
 
 // retryContext returns the context of a complete's retries. It ends when the host has no more time for the message, or no longer

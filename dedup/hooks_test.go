@@ -240,13 +240,13 @@ func TestDecidedOfDoAndGuard(t *testing.T) {
 			called, _ = dedup.FenceFrom(ctx)
 			return 1, nil
 		}
-		guard := func(_ context.Context, l dedup.Lease) (bool, error) {
+		commits := func(_ context.Context, l dedup.Lease) (bool, error) {
 			guarded = l.Fence
 			return false, nil
 		}
 		for range 2 {
 			must.Get(dedup.Do(t.Context(), o, "orders|1", call))(t)
-			must.Do(t, inboxkit.Guard(o, t.Context(), message("2"), guard))
+			must.Do(t, guard(o, t.Context(), message("2"), commits))
 		}
 		want := []dedup.Decision{
 			{Consumer: "billing", Key: recordKey("1"), Outcome: dedup.DecidedFirst, Fence: called},

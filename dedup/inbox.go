@@ -14,8 +14,7 @@ import (
 
 func init() {
 	hook.Offer(map[string]any{
-		"dedup.guard": (*Once).guard, "dedup.countHandler": (*Once).countHandler, "dedup.leaseFrom": leaseFrom,
-		"dedup.stopRenewal": stopRenewal, "dedup.handlerResult": handlerResult,
+		"dedup.guard": (*Once).guard, "dedup.leaseFrom": leaseFrom, "dedup.stopRenewal": stopRenewal, "dedup.handlerResult": handlerResult,
 	})
 }
 
@@ -39,16 +38,19 @@ var errNoLease = errors.New("dedup: the context carries no record lease: pass th
 //
 // Under the policy OnStoreDownRunAnyway, f is called with the zero Lease while the store can't be reached. f must not
 // write to the record then.
-func (o *Once) guard(ctx context.Context, m *sqsonce.Message, f func(ctx context.Context, l Lease) (completed bool, err error)) error {
-	t, err := o.task(ctx, m)
-	if err != nil {
-		return err
+func (o *Once) guard(f func(ctx context.Context, m *sqsonce.Message, l Lease) (completed bool, err error)) sqsonce.Handler {
+	o.countHandler()
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		t, err := o.task(ctx, m)
+		if err != nil {
+			return err
+		}
+		t.run = func(ctx context.Context, l Lease) ending {
+			completed, err := f(ctx, m, l)
+			return ending{completed: completed, err: o.questioned(ctx, err)}
+		}
+		return o.do(ctx, t)
 	}
-	t.run = func(ctx context.Context, l Lease) ending {
-		completed, err := f(ctx, l)
-		return ending{completed: completed, err: o.questioned(err)}
-	}
-	return o.do(ctx, t)
 }
 
 // countHandler is called for each handler that is made of the Once. The second call logs a warning, because two handlers of one Once share their events, and each event runs in only one of

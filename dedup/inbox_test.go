@@ -15,6 +15,10 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
+func guard(o *dedup.Once, ctx context.Context, m *sqsonce.Message, f func(context.Context, dedup.Lease) (bool, error)) error {
+	return inboxkit.Guard(o, func(ctx context.Context, _ *sqsonce.Message, l dedup.Lease) (bool, error) { return f(ctx, l) })(ctx, m)
+}
+
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")
@@ -32,7 +36,7 @@ func TestGuard(t *testing.T) {
 		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
 			o := newOnce(t, f)
-			err := inboxkit.Guard(o, t.Context(), message("1"), func(ctx context.Context, l dedup.Lease) (bool, error) {
+			err := guard(o, t.Context(), message("1"), func(ctx context.Context, l dedup.Lease) (bool, error) {
 				if got, ok := inboxkit.LeaseFrom(ctx); !ok || got != l || l.Owner == "" || l.Key != recordKey("1") {
 					t.Errorf("lease: got %+v, LeaseFrom %+v, want the record's", l, got)
 				}
@@ -54,7 +58,7 @@ func TestForeignCommitIsCounted(t *testing.T) {
 			f := newFaults()
 			f.fail("renew", foreign)
 			o := newOnce(t, f)
-			err := inboxkit.Guard(o, t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) {
+			err := guard(o, t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) {
 				if lost {
 					time.Sleep(time.Minute)
 				}
@@ -83,7 +87,7 @@ func TestStopRenewal(t *testing.T) {
 	} {
 		must.Run(t, tt.name, func(t *testing.T) {
 			f := newFaults()
-			err := inboxkit.Guard(newOnce(t, f), t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+			err := guard(newOnce(t, f), t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 				time.Sleep(tt.after)
 				l, err := inboxkit.StopRenewal(ctx, tt.least)
 				if err != nil || f.seen("renew") != tt.renewed || time.Until(l.Until) != tt.left {
@@ -111,7 +115,7 @@ func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
 	withFaults(t, func(t *testing.T, f *faults) {
 		f.after = slow("renew", 3*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
-		err := inboxkit.Guard(newOnce(t, f), ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+		err := guard(newOnce(t, f), ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			time.Sleep(11 * time.Second) // a second into the first renewal
 			cancel()
 			start := time.Now()
@@ -141,7 +145,7 @@ func TestNoRenewalAfterStopRenewal(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
 				f.after = slow("renew", 3*time.Second)
-				err := inboxkit.Guard(newOnce(t, f), t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+				err := guard(newOnce(t, f), t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 					time.Sleep(at)
 					if _, err := inboxkit.StopRenewal(ctx, 0); err != nil {
 						t.Errorf("after %s: got error %v, want nil", at, err)
@@ -177,13 +181,13 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		f.fail("renew", sqsonce.ErrLeaseLost)
-		if err := inboxkit.Guard(newOnce(t, f), t.Context(), message("1"), stop); !errors.Is(err, sqsonce.ErrLeaseLost) {
+		if err := guard(newOnce(t, f), t.Context(), message("1"), stop); !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("refused: got error %v, want ErrLeaseLost", err)
 		}
 		if f.seen("renew") != 1 || f.seen("release") != 0 {
 			t.Errorf("refused: calls %s, want one renewal and no release", f.log())
 		}
-		err := inboxkit.Guard(newOnce(t, f), t.Context(), message("2"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+		err := guard(newOnce(t, f), t.Context(), message("2"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			time.Sleep(11 * time.Second) // refused at 10 s
 			_, err := inboxkit.StopRenewal(ctx, 0)
 			return err == nil, err
@@ -195,10 +199,10 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		f.fail("renew", errStore)
-		if err := inboxkit.Guard(newOnce(t, f), t.Context(), message("1"), stop); err != nil {
+		if err := guard(newOnce(t, f), t.Context(), message("1"), stop); err != nil {
 			t.Errorf("store down with 21 s left: got error %v, want nil: the lease is still ahead", err)
 		}
-		err := inboxkit.Guard(newOnce(t, f), t.Context(), message("2"), func(ctx context.Context, l dedup.Lease) (bool, error) {
+		err := guard(newOnce(t, f), t.Context(), message("2"), func(ctx context.Context, l dedup.Lease) (bool, error) {
 			time.Sleep(time.Minute)
 			return stop(ctx, l)
 		})
@@ -216,7 +220,7 @@ func TestStopRenewalWithKillAt(t *testing.T) {
 	withFaults(t, func(t *testing.T, f *faults) {
 		m := message("1")
 		m.KillAt = time.Now().Add(20 * time.Second)
-		err := inboxkit.Guard(newOnce(t, f), t.Context(), m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
+		err := guard(newOnce(t, f), t.Context(), m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			time.Sleep(19 * time.Second)
 			l, err := inboxkit.StopRenewal(ctx, 10*time.Second)
 			if err != nil || !l.Until.Equal(m.KillAt.Add(2*time.Second)) {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"unicode/utf8"
 
-	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,7 +105,7 @@ func TestKeyIsKept(t *testing.T) {
 	} {
 		o := newOnce(t, memstore.New(), tt.opt)
 		guard := func(ctx context.Context, m *sqsonce.Message) error {
-			return inboxkit.Guard(o, ctx, m, func(context.Context, dedup.Lease) (bool, error) { return false, nil })
+			return guard(o, ctx, m, func(context.Context, dedup.Lease) (bool, error) { return false, nil })
 		}
 		for _, h := range []sqsonce.Handler{o.Handler(hang(0)), guard} {
 			ctx, _ := settle.New(t.Context())

@@ -206,7 +206,7 @@ func TestLostLeaseCancelsItsOwnContextOnly(t *testing.T) {
 			return err
 		}},
 		{"inbox", func(ctx context.Context, o, _ *dedup.Once) error {
-			return inboxkit.Guard(o, ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) { return false, waits(ctx) })
+			return guard(o, ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) { return false, waits(ctx) })
 		}},
 	} {
 		must.Run(t, c.name, func(t *testing.T) {

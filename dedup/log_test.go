@@ -13,7 +13,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
 )
 
@@ -135,7 +134,7 @@ func TestEndOfAnOutageIsLogged(t *testing.T) {
 				return nil
 			}
 			o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-			_ = inboxkit.Guard(o, t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) {
+			_ = guard(o, t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) {
 				time.Sleep(c.takes)
 				if synctest.Wait(); name == "a renewal" && !strings.Contains(log.String(), "store works again") {
 					t.Error("not logged while the handler runs")

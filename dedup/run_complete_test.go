@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -314,6 +315,33 @@ func TestCompleteAfterTheLeaseWithoutTakeover(t *testing.T) {
 		err := newOnce(t, f).Handler(hang(time.Hour/2))(t.Context(), message("1"))
 		if err != nil || !completed(t, f.Store, "1") {
 			t.Errorf("got error %v, completed %t, want nil and true", err, completed(t, f.Store, "1"))
+		}
+	})
+}
+
+// Completes that the store carried out, and whose answers were lost, are told from others by a complete each: a renewal is refused then.
+func TestLostAnswersOfSuccesses(t *testing.T) {
+	withFaults(t, func(t *testing.T, f *faults) {
+		start := time.Now()
+		f.after = func(_ context.Context, op string, _ int) error {
+			if op == "complete" && time.Since(start) < 10*time.Second {
+				return errStore
+			}
+			return nil
+		}
+		var log bytes.Buffer
+		h := newOnce(t, f, func(o *dedup.Options) {
+			o.PayloadHash = func(*sqsonce.Message) string { return "hash" }
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		}).Handler(hang(0))
+		for n := range 50 {
+			ctx, _ := hosted(time.Second)
+			go func() { _ = h(ctx, message(strconv.Itoa(n))) }()
+		}
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		if n := strings.Count(log.String(), "record of an earlier success completed"); n != 50 {
+			t.Errorf("%d of 50 records are known to be completed 5 s after the last lost answer", n)
 		}
 	})
 }

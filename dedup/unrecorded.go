@@ -22,6 +22,9 @@ type success struct {
 	result  Result
 	since   time.Time
 	message string // its ID, for log lines
+
+	failed   error // the last complete's, which is to be sent again
+	refusals int   // completes that failed in a row, each with a renewal that passed after it
 }
 
 // bare is the success without what a store could refuse to keep.
@@ -34,7 +37,7 @@ func (s success) bare() success {
 func (s success) size() int { return 1024 + len(s.lease.Key) + len(s.result.Data) }
 
 func (s success) isBare() bool {
-	return reflect.DeepEqual(s, s.bare())
+	return reflect.DeepEqual(s.result, s.bare().result)
 }
 
 // unrecorded are the successes whose records the store did not complete while their hosts had the messages. The process goes
@@ -62,7 +65,7 @@ func (u *unrecorded) keep(s success) {
 }
 
 // add keeps a success. work is called with one after the other, with a pause after each that returns false.
-func (u *unrecorded) add(s success, work func(success) (done bool)) {
+func (u *unrecorded) add(s success, work func(*success) (done bool)) {
 	u.keep(s)
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -78,13 +81,14 @@ func (u *unrecorded) add(s success, work func(success) (done bool)) {
 
 // run attempts one after the other while they succeed. Each that fails goes to the end: a record that cannot be completed
 // holds up no other.
-func (u *unrecorded) run(work func(success) bool) {
+func (u *unrecorded) run(work func(*success) bool) {
 	for {
 		s, ok := u.next()
 		if !ok {
 			return
 		}
-		if !work(s) {
+		if !work(&s) {
+			u.update(s)
 			time.AfterFunc(max(firstBackoff, min(30*time.Second, time.Since(s.since)/60)), func() { u.run(work) })
 			return
 		}
@@ -120,6 +124,16 @@ func (u *unrecorded) get(key string) (success, bool) {
 	return s, ok
 }
 
+// update notes what an attempt has changed, unless a later success of the event is kept.
+func (u *unrecorded) update(s success) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if old := u.byKey[s.lease.Key]; old.lease.Owner == s.lease.Owner {
+		u.byKey[s.lease.Key] = s
+		u.size += s.size() - old.size()
+	}
+}
+
 // remove forgets a success, unless a later one of its event is kept.
 func (u *unrecorded) remove(s success) {
 	u.mu.Lock()
@@ -137,19 +151,12 @@ func (u *unrecorded) drop(key string) {
 }
 
 // recordLater completes a record in the background, and reports whether the store has answered.
-func (o *Once) recordLater(s success) (done bool) {
-	ctx := context.Background()
-	err := o.callComplete(ctx, s)
-	for n := 1; retryable(err) && !s.isBare() && o.takesRenewal(ctx, s.lease); n++ { // as in completeAgain
-		if n == mostRefusals {
-			s = s.bare()
-		}
-		err = o.callComplete(ctx, s)
-	}
+func (o *Once) recordLater(s *success) (done bool) {
+	err := o.attempt(context.Background(), s)
 	if retryable(err) {
 		return false
 	}
-	o.recorded(s, err)
+	o.recorded(*s, err)
 	return true
 }
 

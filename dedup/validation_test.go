@@ -1,8 +1,10 @@
 package dedup_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,7 +102,7 @@ func TestHashOfAnEarlierVersion(t *testing.T) {
 }
 
 // A store that refuses to keep a hash or a result has its record completed without them, whatever it answers: the event has had
-// its effect. A store that is down, or that fails twice, keeps them.
+// its effect. A line says so, once. A store that is down, or that fails twice, keeps them.
 func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 	t.Parallel()
 	tooLarge := sqsonce.Unavailable(errors.New("item size has exceeded the maximum allowed size"))
@@ -109,7 +111,7 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 		until, renewed time.Duration // from the start: of the refusals, and of failing renewals
 		host           time.Duration // has the message for so long
 		policy         dedup.CompletePolicy
-		kept           bool
+		flaps, kept    bool
 	}{
 		"by its own code":              {refusal: &sqsonce.OptionError{Package: "store", Field: "Result.Data", Problem: "is too large"}, host: time.Hour},
 		"by the server":                {refusal: tooLarge, host: time.Hour},
@@ -118,8 +120,10 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 		"is down":                      {refusal: tooLarge, until: 15 * time.Minute, renewed: 15 * time.Minute, host: time.Hour, kept: true},
 		"is down, after the end":       {refusal: tooLarge, until: 15 * time.Minute, renewed: 15 * time.Minute, host: time.Second, kept: true},
 		"fails twice":                  {refusal: tooLarge, until: time.Second, host: time.Hour, kept: true},
+		"is down at times":             {refusal: tooLarge, until: 15 * time.Minute, host: time.Hour, flaps: true, kept: true},
 	} {
 		must.Run(t, name, func(t *testing.T) {
+			var log bytes.Buffer
 			s := &strictStore{faults: newFaults()}
 			begun := time.Now()
 			s.refuse = func(r dedup.Result) error {
@@ -129,13 +133,14 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 				return nil
 			}
 			s.before = func(_ context.Context, op string, _ int) error {
-				if op == "renew" && time.Since(begun) < tt.renewed {
+				if op == "renew" && (time.Since(begun) < tt.renewed || tt.flaps && s.refused%2 == 0) {
 					return errStore
 				}
 				return nil
 			}
 			once := newOnce(t, s, func(o *dedup.Options) {
 				o.PayloadHash, o.OnCompleteFailed = func(*sqsonce.Message) string { return "hash" }, tt.policy
+				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			})
 			var e effects
 			ctx, _ := hosted(tt.host)
@@ -147,6 +152,9 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 			g, err := s.Acquire(t.Context(), dedup.Claim{Key: recordKey("1"), Owner: "later", Lease: time.Minute, Retention: time.Hour})
 			if err != nil || g.Verdict != dedup.VerdictCompleted || (g.Result.Validation == "hash") != tt.kept || e.got() != 1 {
 				t.Errorf("got %+v, %v after %d runs, want it completed after one, with the hash: %t", g, err, e.got(), tt.kept)
+			}
+			if lines := strings.Count(log.String(), "completed without them"); lines != 1 && !tt.kept || lines > 0 && tt.kept || s.refused > 3 && !tt.kept {
+				t.Errorf("%d lines after %d refusals, want one after 3 at most, and none where the hash is kept:\n%s", lines, s.refused, &log)
 			}
 			if n := float64(s.refused + s.seen("renew")); tt.renewed > 0 && n > tt.until.Seconds() {
 				t.Errorf("%v calls in %s, want one a second at most", n, tt.until)

@@ -68,11 +68,8 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, res dedup.Result, wri
 		}
 		var result attemptResult
 		result, err = s.attempt(ctx, n, func(ctx context.Context, options func(*dynamodb.Options)) error {
-			out, err := s.client.TransactWriteItems(ctx, s.transaction(outcome{l, res, token}, writes), options)
-			if err == nil {
-				s.meter.wrote(out.ConsumedCapacity...)
-			}
-			return err
+			v := values{":p": text(inProgress), ":zero": number(0)}
+			return s.transact(ctx, l.Key, token, outcome{l, res, token}.completion(isCommittable, v), v, writes, options)
 		})
 		if err == nil {
 			s.peers.leave(l.Owner)
@@ -105,24 +102,13 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, res dedup.Result, wri
 	if api, ok := errors.AsType[smithy.APIError](err); ok && strings.Contains(api.ErrorMessage(), "multiple operations on one item") {
 		return &WriteError{Index: -1, Err: ErrSameItem}
 	}
-	if refused {
-		return s.explainRefusal(ctx, l, err)
+	if refused { // as a whole, or the SDK could not send it: dedup's question decides whose fault that is
+		return fmt.Errorf("dynamostore: transaction: %w", err)
 	}
 	if _, cancelled := errors.AsType[*ddbtypes.TransactionCanceledException](err); cancelled { // conflicts or throttling, each time
 		return sqsonce.Unavailable(fmt.Errorf("dynamostore: transaction: %w", err))
 	}
 	return s.explain("transaction", err)
-}
-
-// explainRefusal returns the error of a transaction that was refused as a whole, or that could not be sent. The answer does
-// not say whether the record or one of the handler's writes is the reason, so the record is written alone: if that works,
-// the handler's writes are the reason, and the failure is the event's.
-func (s *Store) explainRefusal(ctx context.Context, l dedup.Lease, err error) error {
-	_, recordErr := s.Renew(ctx, l, leastLease)
-	if recordErr != nil {
-		return fmt.Errorf("%w: after dynamostore: transaction: %w", recordErr, err)
-	}
-	return fmt.Errorf("dynamostore: transaction: %w", err)
 }
 
 // writtenByOthers reports whether a program that does not check ownership has completed the record under this owner, or
@@ -135,24 +121,27 @@ func writtenByOthers(reasons []ddbtypes.CancellationReason, owner string) bool {
 	return err == nil && (r.status == completed && r.owner == owner || r.owner == "")
 }
 
-// transaction returns a new input for each attempt, since the SDK writes into its inputs.
-func (s *Store) transaction(o outcome, writes []ddbtypes.TransactWriteItem) *dynamodb.TransactWriteItemsInput {
-	v := values{":p": text(inProgress), ":zero": number(0)}
-	e := o.completion(isCommittable, v)
+// transact sends an update of the record and the handler's writes in one transaction. Each attempt has a new input, since the SDK
+// writes into its inputs.
+func (s *Store) transact(ctx context.Context, key, token string, e expression, v values, writes []ddbtypes.TransactWriteItem, options func(*dynamodb.Options)) error {
 	record := ddbtypes.TransactWriteItem{Update: &ddbtypes.Update{
 		TableName:                           aws.String(s.table),
-		Key:                                 values{attrID: text(o.lease.Key)},
+		Key:                                 values{attrID: text(key)},
 		UpdateExpression:                    e.update,
 		ConditionExpression:                 e.condition,
 		ExpressionAttributeNames:            e.names,
 		ExpressionAttributeValues:           v,
 		ReturnValuesOnConditionCheckFailure: ddbtypes.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
-	return &dynamodb.TransactWriteItemsInput{
-		ClientRequestToken:     aws.String(o.tx),
+	out, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+		ClientRequestToken:     aws.String(token),
 		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
 		TransactItems:          append([]ddbtypes.TransactWriteItem{record}, writes...),
+	}, options)
+	if err == nil {
+		s.meter.wrote(out.ConsumedCapacity...)
 	}
+	return err
 }
 
 // readCancellation returns why a transaction was cancelled. Where that is not final the transaction is sent again with a

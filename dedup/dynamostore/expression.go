@@ -70,6 +70,9 @@ var (
 	renewExpr = newExpression("SET #in_progress_expiration=:until, #expiration=:exp",
 		"#owner=:me AND #status=:p AND #in_progress_expiration BETWEEN :one AND :until")
 
+	// The record of a question: see inboxStore.
+	askExpr = newExpression(acquireUpdate, anyOf(isNew, isMine))
+
 	// Never shorter.
 	retainExpr = newExpression("SET #expiration=:exp", "#owner=:me AND #status=:d AND #expiration < :exp")
 
@@ -148,15 +151,19 @@ func retainUntil(fence int64, retention time.Duration, until int64) int64 {
 	return (end + 999) / 1000
 }
 
+// values are those of acquireUpdate.
+func (a acquisition) values() values {
+	return values{
+		":p": text(inProgress), ":me": text(a.claim.Owner), ":fence": number(a.fence), ":until": number(a.until),
+		":exp": number(a.expiration()), ":n": number(int64(a.claim.ReceiveCount)),
+	}
+}
+
 // acquireInput is the acquire as the conditional update. It decides every case, while an INSERT decides only the first
 // clause.
 func (s *Store) acquireInput(a acquisition) *dynamodb.UpdateItemInput {
-	v := values{
-		":p": text(inProgress), ":d": text(completed),
-		":me": text(a.claim.Owner), ":fence": number(a.fence), ":until": number(a.until),
-		":exp": number(a.expiration()), ":n": number(int64(a.claim.ReceiveCount)),
-		":nows": number(a.taker / 1000),
-	}
+	v := a.values()
+	v[":d"], v[":nows"] = text(completed), number(a.taker/1000)
 	e := acquireExpr
 	if a.claim.NoTakeover {
 		e = acquireReleasedExpr

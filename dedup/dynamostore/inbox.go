@@ -2,10 +2,12 @@ package dynamostore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce"
@@ -35,7 +37,7 @@ type Inbox struct {
 func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox, error) {
 	var store dedup.Store // nil if s is
 	if s != nil {
-		store = s
+		store = inboxStore{s}
 	}
 	o := dedup.Options{}
 	for _, fn := range optFns {
@@ -68,8 +70,8 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 // With every error other than ErrOutcomeUnknown the transaction was not written. For a condition that will fail again, wrap
 // the handler in one that returns [sqsonce.Reject].
 //
-// If DynamoDB refuses the whole transaction, for example because one of h's tables doesn't exist, the inbox renews the
-// record. If that works, h's writes are the reason, and the delivery counts as an attempt. Otherwise the error matches
+// If DynamoDB refuses the whole transaction, for example because one of h's tables doesn't exist, the inbox writes another
+// record in a transaction. If that works, h's writes are the reason, and the delivery counts as an attempt. Otherwise the error matches
 // [sqsonce.ErrUnavailable], as it does after throttling or without an answer.
 //
 // The inbox retries throttling and conflicts with other transactions. After an error or a crash h may be called again for
@@ -78,34 +80,45 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 	if h == nil {
 		return nil
 	}
-	inboxkit.CountHandler(i.once)
-	return func(ctx context.Context, m *sqsonce.Message) error {
-		return inboxkit.Guard(i.once, ctx, m, func(ctx context.Context, l dedup.Lease) (bool, error) {
-			writes, err := i.collect(ctx, m, h)
-			if err != nil {
-				return false, err
-			}
-			if err := i.store.checkWrites(l.Key, writes); err != nil {
-				return false, err
-			}
-			if len(writes) == 0 {
-				return false, nil // dedup completes the record by an update, which costs half of a transaction
-			}
-			// A renewal during the transaction would make one of them fail with a conflict.
-			l, err = inboxkit.StopRenewal(ctx, leastLease)
-			if err != nil {
-				return false, err
-			}
-			// The commit does not end when the host stops or the receipt handle is lost: the record's owner decides. It ends
-			// with the lease, when the next delivery may start.
-			ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Until)
-			defer cancel()
-			if err := i.store.commit(ctx, l, inboxkit.ResultOf(ctx, nil), writes); err != nil {
-				return false, question.FromStore(err)
-			}
-			return true, nil
-		})
-	}
+	return inboxkit.Guard(i.once, func(ctx context.Context, m *sqsonce.Message, l dedup.Lease) (bool, error) {
+		writes, err := i.collect(ctx, m, h)
+		if err != nil {
+			return false, err
+		}
+		if err := i.store.checkWrites(l.Key, writes); err != nil {
+			return false, err
+		}
+		if len(writes) == 0 {
+			return false, nil // dedup completes the record by an update, which costs half of a transaction
+		}
+		// A renewal during the transaction would make one of them fail with a conflict.
+		l, err = inboxkit.StopRenewal(ctx, leastLease)
+		if err != nil {
+			return false, err
+		}
+		// The commit does not end when the host stops or the receipt handle is lost: the record's owner decides. It ends
+		// with the lease, when the next delivery may start.
+		ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Until)
+		defer cancel()
+		err = i.store.commit(ctx, l, inboxkit.ResultOf(ctx, nil), writes)
+		_, condition := errors.AsType[*ConditionError](err)
+		if _, write := errors.AsType[*WriteError](err); !condition && !write { // these are the handler's
+			err = question.FromStore(err)
+		}
+		return err == nil, err
+	})
+}
+
+// inboxStore is a store whose transactions dedup asks about.
+type inboxStore struct{ *Store }
+
+// Ask tells dedup whether inboxes can work. It writes the claim's record in a transaction, as if it was released.
+func (s inboxStore) Ask(ctx context.Context, c dedup.Claim) error {
+	return s.explain("question", s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) error {
+		a := s.newAcquisition(c, 0, s.clock.look())
+		a.until = 0
+		return s.transact(ctx, c.Key, rand.Text(), askExpr, a.values(), nil, options)
+	}))
 }
 
 // Stats returns the inbox's counters: see [dedup.Once.Stats].

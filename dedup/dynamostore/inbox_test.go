@@ -1,15 +1,12 @@
 package dynamostore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -301,24 +298,4 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "OnStoreDownRunAnyway") || !strings.Contains(err.Error(), "consumer") {
 		t.Errorf("NewInbox: got error %v, want it to name the policy and the consumer", err)
 	}
-}
-
-// Two handlers of one inbox share their events, as two of one Once do.
-func TestInboxHandlersShareTheirEvents(t *testing.T) {
-	onLedger(t, func(t *testing.T, b *bed) {
-		var lines bytes.Buffer
-		i := b.inbox(b.store(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
-		for range 2 {
-			synctest.Wait() // for the log
-			if lines.Len() > 0 {
-				t.Errorf("one handler: log has %q, want nothing", lines.String())
-			}
-			must.Do(t, i.Handler(bookAlice)(t.Context(), order(1)))
-		}
-		synctest.Wait()
-		if got := lines.String(); strings.Count(got, "share their events") != 1 {
-			t.Errorf("two handlers: log has %q, want one warning", got)
-		}
-		b.balance("10")
-	})
 }

@@ -141,7 +141,7 @@ func TestRunbookReopens(t *testing.T) {
 			want = append(want, a.name)
 		}
 	}
-	if want = append(want, attrError, attrNote); !slices.Equal(got, want) {
+	if want = append(want, "error", "note"); !slices.Equal(got, want) {
 		t.Errorf("the runbook's reopen removes %q, want %q", got, want)
 	}
 }

@@ -119,7 +119,7 @@ func TestTxAfterTheHandlerIsLogged(t *testing.T) {
 }
 
 // A transaction that DynamoDB refuses, or that the SDK cannot send, because of the handler's writes is a failure of its
-// event. It is no outage of the store, which still writes the record alone.
+// event. It is no outage of the store, which still writes the record in a transaction alone.
 func TestInboxRefusedTransaction(t *testing.T) {
 	t.Parallel()
 	item := &ddbtypes.Put{TableName: aws.String(ledgerTable), Item: values{"account": text("alice")}}
@@ -131,8 +131,12 @@ func TestInboxRefusedTransaction(t *testing.T) {
 		"no such table":          {write: &ddbtypes.Put{TableName: aws.String("nosuch"), Item: item.Item}, want: ofTheMessage},
 		"no key in the item":     {write: &ddbtypes.Put{TableName: aws.String(ledgerTable), Item: values{"name": text("alice")}}, want: ofTheMessage},
 		"a value that is nil":    {write: &ddbtypes.Put{TableName: aws.String(ledgerTable), Item: values{"account": nil}}, want: ofTheMessage},
-		"denied":                 {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}, want: ofTheMessage},
-		"unknown code":           {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "SomethingNew"}, want: ofTheMessage},
+		"denied":                 {write: item, fault: fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.Error, Code: "AccessDeniedException"}, want: ofTheMessage},
+		"unknown code":           {write: item, fault: fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.Error, Code: "SomethingNew"}, want: ofTheMessage},
+		"unknown reason":         {write: item, fault: fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.FailEntries, Entries: []int{0}, Code: "SomethingNew"}, want: ofTheMessage},
+		"unknown code, for all":  {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "SomethingNew"}, want: unavailable},
+		"unknown reason for all": {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.FailEntries, Entries: []int{0}, Code: "SomethingNew"}, want: unavailable},
+		"no transactions":        {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "UnknownOperationException"}, want: misconfigured},
 		"denied, the record too": {write: item, fault: fault.Rule{Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}, want: misconfigured},
 		"throttled":              {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "ThrottlingException"}, want: unavailable},
 		"a write throttled":      {write: item, fault: fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.FailEntries, Entries: []int{1}, Code: "ThrottlingError"}, want: unavailable},
@@ -150,7 +154,7 @@ func TestInboxRefusedTransaction(t *testing.T) {
 			if got := kindOf(err); got != c.want {
 				t.Errorf("got %v, which is %s, want %s", err, got, c.want)
 			}
-			if item := b.item(testTable); c.want == ofTheMessage && (item[attrUntil] != "0" || item["error"] == "") {
+			if item := b.records()["billing#orders|42"]; c.want == ofTheMessage && (item[attrUntil] != "0" || item["error"] == "") {
 				t.Errorf("record: got %v, want it released with the error", item)
 			}
 		})

@@ -43,11 +43,12 @@ var errLate = errors.New("the request came late each time: the server, or the ne
 // server refuses one that is older than its caller's patience. It also refuses one whose sender does not know its time, or
 // knows another server's. Its refusal tells the time, and the claim is sent again at once.
 func (s *Store) acquire(ctx context.Context, c dedup.Claim) (r *reply, unknown bool, err error) {
-	clock := s.clock.Load()
 	for range lateTries {
+		clock, sent := s.clock.Load(), int64(0)
 		noReply, err := retry(ctx, func() (err error) {
+			sent = clock.now(look())
 			r, err = s.run(ctx, acquireScript, c.Key, c.Owner, c.Lease.Milliseconds(), c.Retention.Milliseconds(), c.ReceiveCount,
-				flag(c.NoTakeover), clock.now(look()), patience(ctx).Milliseconds())
+				flag(c.NoTakeover), sent, patience(ctx).Milliseconds())
 			return err
 		})
 		unknown = unknown || noReply
@@ -56,11 +57,10 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim) (r *reply, unknown b
 		}
 		switch r.status() {
 		case "granted":
-			s.clock.Store(&reading{server: r.number(5), at: r.at})
+			s.clock.Store(clock.newer(reading{server: r.number(5), at: r.at}, sent))
 			return r, unknown, nil
 		case "late":
-			clock = &reading{server: r.number(1), at: r.at}
-			s.clock.Store(clock)
+			s.clock.Store(clock.newer(reading{server: r.number(1), at: r.at}, sent))
 		default:
 			return r, unknown, nil
 		}

@@ -24,6 +24,15 @@ func (r *reading) now(at moment) int64 {
 	return r.server + min(at.monotonic-r.at.monotonic, at.wall-r.at.wall).Milliseconds()
 }
 
+// newer returns the reading of a reply, or r if that says a later time: the reply was long under way then. A server that says an
+// earlier time than the request has another clock by now.
+func (r *reading) newer(of reading, sent int64) *reading {
+	if r == nil || of.server < sent || r.now(of.at) < of.server {
+		return &of
+	}
+	return r
+}
+
 // moment is an instant of this process, on both of its clocks: one stands still while the machine is suspended, the other
 // one can be set.
 type moment struct{ monotonic, wall time.Duration }

@@ -11,6 +11,9 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
+// A list of the conformance suite takes several SCANs.
+func init() { scanCount = 10 }
+
 // Ahead has scripts see a clock of the server that is an hour ahead while on is set.
 func Ahead(on *atomic.Bool) func(args []any) {
 	texts := map[any]string{}
@@ -56,6 +59,35 @@ func Leave(data ...any) func(context.Context, dedup.Store, string) error {
 		}
 		return c.HSet(ctx, at, data...).Err()
 	}
+}
+
+// Age moves the times in all records of the store into the past.
+func Age(ctx context.Context, s dedup.Store, by time.Duration) error {
+	store, keys := s.(*Store), map[string]bool{} // a list may have a key twice
+	for r, err := range store.List(ctx) {
+		if err != nil {
+			return err
+		}
+		keys[r.Key] = true
+	}
+	for key := range keys {
+		if err := AgeHash(ctx, store.client.(redis.UniversalClient), store.prefix+key, by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AgeHash moves a record's times into the past. Redis deletes a key whose expiry is not positive.
+func AgeHash(ctx context.Context, c redis.UniversalClient, key string, by time.Duration) error {
+	until, err := c.HGet(ctx, key, "until").Int64()
+	if err == nil && until > 0 { // else it is released
+		err = c.HIncrBy(ctx, key, "until", -by.Milliseconds()).Err()
+	}
+	if err != nil {
+		return err
+	}
+	return c.PExpire(ctx, key, c.PTTL(ctx, key).Val()-by).Err()
 }
 
 // ShiftClock makes the store believe that the server's clock differs by d from what the server said.

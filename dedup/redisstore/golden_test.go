@@ -72,12 +72,9 @@ func writeHash(t *testing.T, client *redis.Client, key string, hash goldenHash) 
 	must.Do(t, client.PExpire(t.Context(), key, duration(t, hash.Expiry)).Err())
 }
 
-// ageHash moves a record's times into the past. Redis deletes a key whose expiry is not positive.
 func ageHash(t *testing.T, client *redis.Client, key string, by time.Duration) {
 	t.Helper()
-	must.Do(t, client.HIncrBy(t.Context(), key, "until", -by.Milliseconds()).Err())
-	expiry := must.Get(client.PTTL(t.Context(), key).Result())(t)
-	must.Do(t, client.PExpire(t.Context(), key, expiry-by).Err())
+	must.Do(t, redisstore.AgeHash(t.Context(), client, key, by))
 }
 
 func rounded(d time.Duration) string { return d.Round(10 * time.Minute).String() }

@@ -14,8 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/internal/operate"
 )
 
-// scanCount is how many keys of the server a SCAN looks at.
-const scanCount = 1000
+// scanCount is how many keys of the server a SCAN looks at. Tests have a smaller one.
+var scanCount int64 = 1000
 
 // List implements [dedup.Lister]. It uses SCAN, on every master of a cluster, and one request for each record. It always
 // walks the server's whole keyspace, including other data, other prefixes and other consumers. A record may come more than

@@ -110,7 +110,8 @@ func TestServersClock(t *testing.T) {
 	requests := 0
 	warm(t, newStore(t, client)) // the server knows the script
 	s := newStore(t, client)
-	client.AddHook(&fault{before: func() error { requests++; return nil }})
+	takes := time.Duration(0) // the reply
+	client.AddHook(&fault{before: func() error { requests++; return nil }, after: func() error { time.Sleep(takes); return nil }})
 	c := claim("a")
 	lease := func(what string, want int) {
 		t.Helper()
@@ -132,6 +133,10 @@ func TestServersClock(t *testing.T) {
 	lease("known again, from a refusal", 1)
 	s.ShiftClock(redisstore.ClockSlack / 2)
 	lease("nearly right", 1)
+	takes = redisstore.MaxAge + redisstore.ClockSlack
+	lease("slow", 1)
+	takes = 0
+	lease("known better than from a slow reply", 1)
 }
 
 // The estimate is not ahead of the server's clock after a suspend, which one clock of the host does not count, or a jump of

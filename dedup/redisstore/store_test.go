@@ -84,7 +84,7 @@ func conformance(t *testing.T, client redisstore.Client) {
 			"no owner":                  redisstore.Leave("status", "INPROGRESS"),
 			"texts in place of numbers": redisstore.Leave("status", "INPROGRESS", "owner", "x", "fence", "x", "until", "x"),
 		},
-		RealTime: true, Lease: 2 * time.Second, Grace: time.Second,
+		RealTime: true, Lease: 2 * time.Second, Grace: time.Second, Age: redisstore.Age,
 	})
 }
 

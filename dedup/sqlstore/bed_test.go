@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"strings"
@@ -167,9 +168,14 @@ func resultOf(err error) string {
 // age moves a record's times into the past, as if it had been written earlier.
 func age(t testing.TB, b *Bed, key string, by time.Duration) {
 	t.Helper()
+	must.Do(t, ageAll(t.Context(), b.DB, sqldb.Dialect(b.Dialect), by, "id = ?", key))
+}
+
+func ageAll(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect, by time.Duration, where string, args ...any) error {
 	ms := by.Milliseconds()
-	exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET lease_until = CASE WHEN lease_until = 0 THEN 0 ELSE lease_until - ? END,"+
-		" expires_at = expires_at - ? WHERE id = ?"), ms, ms, key)
+	_, err := d.In(q).ExecContext(ctx, d.SQL("UPDATE {records} SET lease_until = CASE WHEN lease_until = 0 THEN 0 ELSE lease_until - ? END,"+
+		" expires_at = expires_at - ? WHERE "+where), append([]any{ms, ms}, args...)...)
+	return err
 }
 
 func replaceUser(dsn, old, name string) string { return strings.Replace(dsn, old+"@", name+"@", 1) }

@@ -72,7 +72,7 @@ func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {
 // a handler of it. It returns an error for each message. Messages of one group are stored in the slice's order.
 //
 // If the database refuses a statement, ReceiveBatch repeats it in halves, down to one message. If the statement of a single
-// message above 1 MiB fails while the database answers, the error is a [*sqsonce.OptionError]. That is an ordinary failure,
+// message above 1 MiB fails while the database takes a small row, the error is a [*sqsonce.OptionError]. That is an ordinary failure,
 // for example of a body above max_allowed_packet. A body of 16 MiB or more is refused on MySQL.
 func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []error {
 	errs := make([]error, len(ms))

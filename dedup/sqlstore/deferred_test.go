@@ -167,7 +167,7 @@ func TestDeferredRefusedRow(t *testing.T) {
 				exec(t, b.DB, "SET GLOBAL max_allowed_packet = 1048576")
 				var p *proxy
 				p, b = throughProxy(t, b)
-				p.loseStatement("\x01\x00\x00\x00\x0e") // a ping: it meets a connection that the refusal has ended
+				p.loseStatement("START TRANSACTION") // it meets a connection that the refusal has ended
 			default:
 				b = NewBed(t, "SQLite")
 				exec(t, b.DB, b.Dialect.sql(fmt.Sprintf(
@@ -197,7 +197,7 @@ func TestDeferredRefusedRow(t *testing.T) {
 	}
 }
 
-// While the database answers nothing a batch is one call, and no row is to blame for its size.
+// While the database answers nothing, or takes no row at all, no row is to blame for its size.
 func TestDeferredBatchInAnOutage(t *testing.T) {
 	t.Parallel()
 	large := order("1", 1)
@@ -208,6 +208,11 @@ func TestDeferredBatchInAnOutage(t *testing.T) {
 		if err := newDeferred(t, s).Receive(t.Context(), large); !errors.Is(err, sqsonce.ErrUnavailable) {
 			t.Errorf("%s: %v, want unavailable", k.Label, err)
 		}
+	}
+	b := NewBed(t, "SQLite")
+	exec(t, b.DB, b.Dialect.sql("CREATE TRIGGER refuse BEFORE INSERT ON {inbox} BEGIN SELECT RAISE(ABORT, 'refused'); END"))
+	if err := newDeferred(t, newStore(t, b)).Receive(t.Context(), large); !errors.Is(err, sqsonce.ErrUnavailable) {
+		t.Errorf("no row is taken: %v, want unavailable", err)
 	}
 }
 

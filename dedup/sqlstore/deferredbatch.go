@@ -2,9 +2,12 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/question"
 )
 
 const (
@@ -49,7 +52,7 @@ func all(rows []row, err error) []error {
 }
 
 // insertHalves stores rows in one statement. One row may be the reason why it fails, so it is repeated in halves: no row fails
-// with another one's error. Where the database does not answer otherwise either, no row is the reason.
+// with another one's error. Where the database takes no other row either, none of these is the reason.
 func (d *Deferred) insertHalves(ctx context.Context, rows []row) []error {
 	inserted, err := d.insertBatch(ctx, rows)
 	switch {
@@ -63,7 +66,7 @@ func (d *Deferred) insertHalves(ctx context.Context, rows []row) []error {
 			errs[i] = d.insertOne(ctx, r)
 		}
 		return errs
-	case isDatabaseError(err), d.store.dialect.RolledBack(err), !d.answers(ctx):
+	case isDatabaseError(err), d.store.dialect.RolledBack(err), !d.takesRows(ctx):
 		return all(rows, explain(d.store.dialect, "receive", err))
 	case len(rows) > 1:
 		half := (len(rows) + 1) / 2
@@ -74,8 +77,17 @@ func (d *Deferred) insertHalves(ctx context.Context, rows []row) []error {
 	return []error{explain(d.store.dialect, "receive", err)}
 }
 
-// answers reports whether the database takes a small statement. A row that is too large for MySQL ends the connection, which the
-// pool then has for the next statement: only another failure counts.
-func (d *Deferred) answers(ctx context.Context) bool {
-	return d.store.retry(ctx, "ask", d.store.db.PingContext) == nil
+// takesRows reports whether the database takes a small row, which is rolled back. A row that is too large for MySQL ends the
+// connection, which the pool then has for the next statement: only another failure counts.
+func (d *Deferred) takesRows(ctx context.Context) bool {
+	small := row{key: d.consumer + question.KeyPrefix + rand.Text(), message: &sqsonce.Message{}, attributes: []byte("{}")}
+	return d.store.retry(ctx, "ask", func(ctx context.Context) error {
+		tx, err := d.store.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		_, err = d.store.dialect.In(tx).ExecContext(ctx, d.stmts().insert(1), small.args(d)...)
+		return err
+	}) == nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/inboxkit"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // skip completes the record of an event that its handler skipped.
@@ -134,6 +135,23 @@ func (d *delivery) noteStart(ctx context.Context) error {
 	}
 	d.start = &note.lease
 	return nil
+}
+
+// withdrawStart releases the note of a start that did not follow, which would look like a crash. An earlier crash stays.
+func (d *delivery) withdrawStart(ctx context.Context, cause error) {
+	if d.start == nil || d.start.Takeover || isRefusal(cause) {
+		return
+	}
+	s := d.inbox.store
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.tx.wait)
+	defer cancel()
+	err := s.retry(ctx, "withdraw start", func(ctx context.Context) error {
+		_, err := s.dialect.Write(ctx, s.db, s.stmts().release, d.start.LastError, d.start.Key, d.start.Owner)
+		return err
+	})
+	if err != nil {
+		s.logger.WarnContext(ctx, "sqlstore: inbox: failure not recorded", "key", d.claim.Key, "message_id", settle.MessageID(ctx), "error", err)
+	}
 }
 
 // finish completes the record, if it is this owner's: see [eventRow].

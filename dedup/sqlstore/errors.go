@@ -82,5 +82,8 @@ func isDatabaseError(err error) bool {
 	return is
 }
 
-// isPermanent reports whether no retry helps, also not after a failover.
-func isPermanent(err error) bool { return isDatabaseError(err) && !errors.Is(err, ErrReadOnly) }
+// isPermanent reports whether no retry helps, also not after a failover or a change of a password.
+func isPermanent(err error) bool {
+	e, is := errors.AsType[*DatabaseError](err)
+	return is && e.Problem != ErrReadOnly && !sqldb.Dialect(e.Dialect).IsLogin(e.Err)
+}

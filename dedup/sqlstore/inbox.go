@@ -127,21 +127,21 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 	if h == nil {
 		return nil
 	}
-	inboxkit.CountHandler(i.once)
+	guarded := inboxkit.Guard(i.once, func(ctx context.Context, m *sqsonce.Message, _ dedup.Lease) (bool, error) {
+		d := deliveryFrom(ctx)
+		err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
+		switch {
+		case host.Void(err):
+			return d.skip(ctx, err)
+		case sqsonce.OutcomeOf(err).Reject == nil:
+			err = d.tx.abort(ctx, err)
+		}
+		return err == nil, err
+	})
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		d := &delivery{inbox: i}
 		d.tx = eventTx{store: i.store, wait: i.wait, row: d}
-		ctx = context.WithValue(ctx, deliveryKey{}, d)
-		return inboxkit.Guard(i.once, ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
-			err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
-			switch {
-			case host.Void(err):
-				return d.skip(ctx, err)
-			case sqsonce.OutcomeOf(err).Reject == nil:
-				err = d.tx.abort(ctx, err)
-			}
-			return err == nil, err
-		})
+		return guarded(context.WithValue(ctx, deliveryKey{}, d), m)
 	}
 }
 
@@ -169,6 +169,7 @@ func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, er
 		return d.refused(ctx, err)
 	}
 	if err := d.tx.begin(ctx); err != nil {
+		d.withdrawStart(ctx, err)
 		return d.refused(ctx, err)
 	}
 	l, err := s.Renew(ctx, d.lease, c.Lease)

@@ -1,15 +1,12 @@
 package sqlstore
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
-	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/inboxkit"
@@ -74,21 +71,6 @@ func TestInboxFailureIsRecorded(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A completed record whose retention has ended does not stop the handler, and a failure keeps nothing of it.
-func TestInboxAfterRetention(t *testing.T) {
-	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
-		must.Do(t, s.Complete(t.Context(), mustAcquire(t, s, claim(orderKey, "a")), dedup.Result{Data: []byte("1"), Validation: "hash"}))
-		age(t, b, orderKey, 48*time.Hour)
-		err := newInbox(t, s).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom })(t.Context(), order(orderID, 1))
-		if !errors.Is(err, errBoom) {
-			t.Fatalf("got error %v, want the handler's", err)
-		}
-		if r, err := s.Inspect(t.Context(), orderKey); err != nil || len(r.Result.Data) > 0 || r.Result.Validation != "" || r.LastError == "" {
-			t.Errorf("record: got %+v and error %v, want the failure alone", r, err)
-		}
-	})
 }
 
 // Each attempt's fence is greater than every earlier one's, also of attempts whose transactions were rolled back.
@@ -180,21 +162,6 @@ func TestInboxHandlerEndsItsTx(t *testing.T) {
 	})
 }
 
-func TestInboxPayloadMismatch(t *testing.T) {
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		newLedger(t, b)
-		body := func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return m.Body } }
-		must.Do(t, newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), order(orderID, 1)))
-		m := order(orderID, 1)
-		m.Body = "something else"
-		err := newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), m)
-		if sqsonce.OutcomeOf(err).Reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) {
-			t.Errorf("other payload: got error %v, want a Reject of ErrPayloadMismatch", err)
-		}
-		expectBalance(t, b.DB, 10)
-	})
-}
-
 func TestNewInboxChecksItsOptions(t *testing.T) {
 	t.Parallel()
 	if _, err := NewInbox(nil, "billing"); !hasField(err, "store") {
@@ -211,23 +178,5 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 	}
 	if newInbox(t, s).Handler(nil) != nil {
 		t.Error("Handler(nil) is a handler")
-	}
-}
-
-// Two handlers of one inbox share their events, as two of one Once do.
-func TestInboxHandlersShareTheirEvents(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, NewBed(t, "SQLite"))
-	for handlers, want := range map[int]int{1: 0, 2: 1} {
-		var lines bytes.Buffer
-		synctest.Test(t, func(t *testing.T) {
-			i := newInbox(t, s, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
-			for range handlers {
-				i.Handler(book)
-			}
-		}) // it waits for the log
-		if got := lines.String(); strings.Count(got, "share their events") != want {
-			t.Errorf("%d handlers: log has %q, want %d warnings", handlers, got, want)
-		}
 	}
 }

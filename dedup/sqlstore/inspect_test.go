@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,32 +26,6 @@ func TestDelete(t *testing.T) {
 		}
 		if l := mustAcquire(t, s, claim("k", "c")); l.Takeover || l.LastError != "" {
 			t.Errorf("after a delete: got %+v, want a fresh lease", l)
-		}
-	})
-}
-
-// A list takes several statements, and nothing is open between them: a pool of one connection is enough for its caller's own
-// calls.
-func TestListPages(t *testing.T) {
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		b.DB.SetMaxOpenConns(1)
-		s := newStore(t, b)
-		const n = 2*listPage + 1
-		for i := range n {
-			mustAcquire(t, s, claim(fmt.Sprint("k", i), "a"))
-		}
-		seen := map[string]bool{}
-		for r, err := range s.List(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen[r.Key] = true
-			if again, err := s.Inspect(t.Context(), r.Key); err != nil || again.Fence != r.Fence {
-				t.Fatalf("Inspect: got %+v, %v, want %+v", again, err, r)
-			}
-		}
-		if len(seen) != n {
-			t.Errorf("%d records are listed, want %d", len(seen), n)
 		}
 	})
 }

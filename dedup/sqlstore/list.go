@@ -12,8 +12,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
-// listPage is how many rows a statement of List reads. They may have large results.
-const listPage = 100
+// listPage is how many rows a statement of List reads. They may have large results. Tests have a smaller one.
+var listPage = 100
 
 // List implements [dedup.Lister]. It lists the records in the order of their keys' bytes. A statement reads 100 rows, by
 // the primary key. While its caller's loop runs, List doesn't keep a statement or a transaction open.

@@ -19,6 +19,14 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
+// untilCalled delivers a message until its handler is called: others wait for that, and a slow machine may take longer than CallTimeout.
+func untilCalled(t *testing.T, i *Inbox, m *sqsonce.Message, h func(context.Context, *sqsonce.Message, *sql.Tx) error) (err error) {
+	for called := false; !called && t.Context().Err() == nil; {
+		err = i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error { called = true; return h(ctx, m, tx) })(t.Context(), m)
+	}
+	return err
+}
+
 func shortCalls(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond }
 
 // Handlers read through the pool, and their transactions have all of its connections. One of them ends with an error that
@@ -37,7 +45,7 @@ func TestInboxPoolTooSmallForNestedReads(t *testing.T) {
 		errs := make([]error, limit)
 		for n := range limit {
 			ended.Go(func() {
-				errs[n] = h.Handler(func(ctx context.Context, _ *sqsonce.Message, _ *sql.Tx) error {
+				errs[n] = untilCalled(t, h, order(string(rune('a'+n)), 1), func(ctx context.Context, _ *sqsonce.Message, _ *sql.Tx) error {
 					begun.Done()
 					begun.Wait()
 					err := b.DB.QueryRowContext(ctx, "SELECT balance FROM ledger").Scan(new(int64))
@@ -45,7 +53,7 @@ func TestInboxPoolTooSmallForNestedReads(t *testing.T) {
 						time.Sleep(3 * (lookAfter + 500*time.Millisecond)) // the others are not cancelled before this one has returned
 					}
 					return err
-				})(t.Context(), order(string(rune('a'+n)), 1))
+				})
 			})
 		}
 		ended.Wait()
@@ -77,12 +85,12 @@ func TestInboxPoolIsFullLater(t *testing.T) {
 		errs := make([]error, 2)
 		begun := make(chan struct{}, 2)
 		deliver := func(n int) {
-			errs[n] = i.Handler(func(ctx context.Context, _ *sqsonce.Message, _ *sql.Tx) error {
+			errs[n] = untilCalled(t, i, order(string(rune('a'+n)), 1), func(ctx context.Context, _ *sqsonce.Message, _ *sql.Tx) error {
 				begun <- struct{}{}
 				both.Done()
 				both.Wait()
 				return b.DB.QueryRowContext(ctx, "SELECT balance FROM ledger").Scan(new(int64))
-			})(t.Context(), order(string(rune('a'+n)), 1))
+			})
 		}
 		ended.Go(func() { deliver(0) })
 		<-begun
@@ -118,7 +126,7 @@ func slowHandlerKeepsThePool(t *testing.T, b *Bed, waited bool) {
 	begun := make(chan struct{})
 	slow := make(chan error, 1)
 	go func() {
-		slow <- i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+		slow <- untilCalled(t, i, order(orderID, 1), func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 			close(begun)
 			select {
 			case <-ctx.Done():
@@ -126,7 +134,7 @@ func slowHandlerKeepsThePool(t *testing.T, b *Bed, waited bool) {
 			case <-time.After(4 * (lookAfter + 500*time.Millisecond)):
 				return book(ctx, m, tx)
 			}
-		})(t.Context(), order(orderID, 1))
+		})
 	}()
 	<-begun
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

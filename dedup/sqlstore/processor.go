@@ -117,8 +117,8 @@ func defaultBackoff(attempt int) time.Duration {
 
 // Run claims the events that are due, the longest due first, and runs h for each in a transaction that also marks the event
 // as done. It blocks until ctx ends and all handlers have returned, and then returns nil. A [*DatabaseError] ends Run too
-// and is returned, except [ErrReadOnly], which a failover causes for a while. Run logs other errors of the database, and
-// looks at the table again after Poll. Only one call of Run at a time is allowed.
+// and is returned, except [ErrReadOnly] and a refused login, which a failover and a change of the password cause for a while. Run
+// logs other errors of the database, and looks at the table again after Poll. Only one call of Run at a time is allowed.
 //
 // Of a FIFO queue's group, Run claims only the oldest event that is neither done nor parked. The next event waits until
 // that one is done or parked, also while it backs off.

@@ -307,6 +307,29 @@ func TestProcessorStops(t *testing.T) {
 	})
 }
 
+// A login that is refused for a while, as between two passwords, does not end Run.
+func TestProcessorLoginRefused(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "PostgreSQL")
+	login := "w" + b.Name
+	create, drop := b.kind.Writer(login, b.Name)
+	for _, text := range append(create, "ALTER ROLE "+login+" NOLOGIN") {
+		exec(t, b.DB, text)
+	}
+	t.Cleanup(func() {
+		for _, text := range drop {
+			_, _ = b.DB.Exec(text)
+		}
+	})
+	db := open(t, b.Driver, replaceUser(b.DSN, b.kind.Login, login))
+	receive(t, newDeferred(t, newStore(t, b)), order("1", 1))
+	done := make(chan struct{}, 10)
+	process(t, newDeferred(t, storeOn(t, db, b.Dialect)), func(context.Context, *sqsonce.Message, *sql.Tx) error { done <- struct{}{}; return nil })
+	time.Sleep(300 * time.Millisecond)
+	exec(t, b.DB, "ALTER ROLE "+login+" LOGIN")
+	await(t, "the event does not run", done)
+}
+
 // The numbers are those of the comments of Options and ProcessorOptions, which docs/stores.md is compared with.
 func TestDefaults(t *testing.T) {
 	t.Parallel()

@@ -51,6 +51,9 @@ func TestStore(t *testing.T) {
 				Lease:      unit,
 				Grace:      time.Second,
 				RealTime:   true,
+				Age: func(ctx context.Context, s dedup.Store, d time.Duration) error {
+					return ageAll(ctx, s.(*Store).q, s.(*Store).dialect, d, "TRUE")
+				},
 			})
 		})
 	}
@@ -213,7 +216,10 @@ func lifeOf(t *testing.T, s *Store, pool *sql.DB, name string) {
 	}
 }
 
-// A pool of one connection serves any number of handlers: no call keeps it while it waits for something else.
+func init() { listPage = 10 } // a list of the conformance suite takes several statements
+
+// A pool of one connection serves any number of handlers: no call keeps it while it waits for something else, and no list between
+// its statements.
 func TestOneConnection(t *testing.T) {
 	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
 		b.DB.SetMaxOpenConns(1)
@@ -235,5 +241,16 @@ func TestOneConnection(t *testing.T) {
 			})
 		}
 		handlers.Wait()
+		listed := 0
+		for r, err := range s.List(ctx) {
+			if err == nil {
+				_, err = s.Inspect(ctx, r.Key)
+			}
+			must.Do(t, err)
+			listed++
+		}
+		if listed != 80 {
+			t.Errorf("%d records are listed, want 80", listed)
+		}
 	})
 }

@@ -62,12 +62,23 @@ var earlierStates = map[string]func(x *exam, key string){
 	},
 }
 
-// attributeOperations are the ways in which a free record can change: the attributes after the operation, and those that it
-// adds to the acquire's.
-var attributeOperations = map[string]struct {
+type attributeOperation struct {
 	run  func(x *exam, key string)
 	adds func(x *exam) []string
-}{
+}
+
+// attributes are those that a record has after the operation.
+func (o attributeOperation) attributes(x *exam, before map[string]string) []string {
+	names := acquired(before)
+	if o.adds != nil {
+		names = append(names, o.adds(x)...)
+	}
+	return names
+}
+
+// attributeOperations are the ways in which a free record can change: the attributes after the operation, and those that it
+// adds to the acquire's.
+var attributeOperations = map[string]attributeOperation{
 	"a handler that succeeds": {
 		run: func(x *exam, key string) { x.handle(key, x.slow(nil)) },
 	},
@@ -120,11 +131,8 @@ var attributeCases = func() (cases []testCase) {
 			for _, state := range slices.Sorted(maps.Keys(earlierStates)) {
 				key := attributeConsumer + "#" + state + ", " + name
 				earlierStates[state](x, key)
-				want := acquired(x.attributes(key))
+				want := op.attributes(x, x.attributes(key))
 				op.run(x, key)
-				if op.adds != nil {
-					want = append(want, op.adds(x)...)
-				}
 				x.hasExactly(key, state, want)
 			}
 		}})
@@ -159,11 +167,16 @@ var attributeCases = func() (cases []testCase) {
 		}},
 		testCase{name: "attributes/retention over", hours: true, run: func(x *exam) {
 			x.needAttributes()
-			key := attributeConsumer + "#old"
-			x.complete(x.acquire(x.claimOf(key)), dedup.Result{Data: []byte("1"), Validation: "hash"})
+			for name := range attributeOperations {
+				x.complete(x.acquire(x.claimOf(attributeConsumer+"#"+name)), dedup.Result{Data: []byte("1"), Validation: "hash"})
+			}
 			x.Advance(25*time.Hour + x.Grace)
-			x.handle(key, x.slow(nil))
-			x.hasExactly(key, "completed", recordAttributes())
+			for name, op := range attributeOperations {
+				if x.Inbox != nil || !strings.Contains(name, "inbox") {
+					op.run(x, attributeConsumer+"#"+name)
+					x.hasExactly(attributeConsumer+"#"+name, "completed, "+name, op.attributes(x, nil))
+				}
+			}
 		}},
 		testCase{name: "attributes/a refused acquire changes none", run: func(x *exam) {
 			x.needAttributes()

@@ -129,6 +129,15 @@ func (x *exam) renew(l dedup.Lease, d time.Duration) dedup.Lease {
 // expire lets a lease of d end, and the store's grace.
 func (x *exam) expire(d time.Duration) { x.Advance(d + x.Grace) }
 
+// ageOrWait is Advance on a clock that can't be moved.
+func (x *exam) ageOrWait(d time.Duration) {
+	if d < 10*x.Lease {
+		time.Sleep(d)
+	} else if err := x.Age(x.ctx, x.Store, d); err != nil {
+		x.fatalf("Age: %v", err)
+	}
+}
+
 // near expects a lease's end, which a store may round to seconds or set later by its grace. The calls' own time counts for nothing: a
 // store can't know when a slow call was carried out.
 func (x *exam) near(what string, got, want time.Time) {

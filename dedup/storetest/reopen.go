@@ -134,7 +134,7 @@ var reopenCases = []testCase{
 			x.fatalf("record after two crashes: got %+v, which counts %d, want 2", seen, seen.Crashes(time.Now()))
 		}
 		x.reopen(seen)
-		l := x.acquire(x.claim("b"))
+		l := x.acquire(x.long("b"))
 		if r := x.inspect(); l.LastError != "" || r.LastError != "" || r.Crashes(time.Now()) != 0 {
 			x.fatalf("record and lease after a reopen: got the errors %q and %q, want none: the crashes were before it", r.LastError, l.LastError)
 		}

@@ -92,6 +92,19 @@ var unavailableCases = []testCase{
 			}
 		}
 	}},
+	{name: "inbox/another payload is rejected", run: func(x *exam) {
+		x.needInbox()
+		hash := "hash"
+		h := x.inbox(func(context.Context, *sqsonce.Message) error { return nil }, func(o *dedup.Options) {
+			o.PayloadHash = func(*sqsonce.Message) string { return hash }
+		})
+		for _, hash = range []string{"hash", "other"} {
+			err := h(x.ctx, x.message("other"))
+			if want := hash == "other"; errors.Is(err, dedup.ErrPayloadMismatch) != want || (sqsonce.OutcomeOf(err).Reject != nil) != want {
+				x.fatalf("a delivery to an inbox with the hash %q: got error %v, want it rejected: %t", hash, err, want)
+			}
+		}
+	}},
 	{name: "unavailable/misconfigured", on: misconfigured, run: func(x *exam) {
 		x.eachMethod(func(method string, err error) {
 			if !errors.Is(err, sqsonce.ErrMisconfigured) {

@@ -13,9 +13,7 @@ import (
 
 var (
 	// Guard is the Once's Handler for a function whose own transaction may complete the record.
-	Guard = hook.Take[func(*dedup.Once, context.Context, *sqsonce.Message, func(context.Context, dedup.Lease) (bool, error)) error]("dedup.guard")
-	// CountHandler is called for each handler that is made of the Once, as Handler does.
-	CountHandler = hook.Take[func(*dedup.Once)]("dedup.countHandler")
+	Guard = hook.Take[func(*dedup.Once, func(context.Context, *sqsonce.Message, dedup.Lease) (bool, error)) sqsonce.Handler]("dedup.guard")
 	// LeaseFrom returns the record lease under which ctx's handler runs.
 	LeaseFrom = hook.Take[func(context.Context) (dedup.Lease, bool)]("dedup.leaseFrom")
 	// StopRenewal ends the renewals of that lease, before the commit. At least so much of the lease is left then.

@@ -8,88 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
-	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testaws"
 )
-
-// What is added is read again, with all that an event has, and deleted after that.
-func TestAddReadDelete(t *testing.T) {
-	eachOutbox(t, func(t *testing.T, b *bed, o *Outbox) {
-		want := []fifo.Event{
-			{ID: "ord-42/v3 \U0001F4E6 ", Group: "ord-42!~", Body: "{\"a\": \"\\é\u2028'\U0001F4E6\"}\r\n\t", Type: "order.päid", TraceHeader: "Root=1-5759e988-bd862e3fe1be46a994272793", Attributes: map[string]sqsonce.Attribute{
-				"s": {Type: "String", String: "é\"\n"}, "n": {Type: "Number.int", String: "42"}, "b": {Type: "Binary", Binary: []byte{0, 255, '\''}},
-			}},
-			{ID: strings.Repeat("é", 3000), Group: "ord-42!~", Body: strings.Repeat("x", 900<<10)},
-		}
-		b.commit(t, o, want...)
-		b.commit(t, b.named(t, "box2"), event("ord-42!~", "other"), event("z", "other"))
-		got := read(t, o, "ord-42!~", 10)
-		if len(got) != len(want) {
-			t.Fatalf("read %d events, want %d", len(got), len(want))
-		}
-		for i := range want {
-			if diff := cmp.Diff(want[i], got[i].Event, cmpopts.EquateErrors()); diff != "" {
-				t.Errorf("event %d (-want +got):\n%s", i, diff)
-			}
-			if got[i].Source != source || got[i].Seq < 1 || got[i].Age < 0 || got[i].Age > time.Minute || got[i].Parked != 0 || got[i].Reason != "" {
-				t.Errorf("event %d: got %+v", i, got[i])
-			}
-		}
-		if got[0].Seq >= got[1].Seq {
-			t.Errorf("numbers %d and %d, want them in the slice's order", got[0].Seq, got[1].Seq)
-		}
-		if left, err := o.Delete(t.Context(), got); err != nil || len(left) > 0 {
-			t.Fatalf("Delete: %d left, %v", len(left), err)
-		}
-		if left := read(t, o, "ord-42!~", 10); len(left) > 0 {
-			t.Errorf("after Delete: %s", ids(left))
-		}
-		if left, err := o.Delete(t.Context(), got); err != nil || len(left) > 0 {
-			t.Errorf("Delete of what is gone: %d left, %v", len(left), err)
-		}
-		if other := read(t, b.named(t, "box2"), "ord-42!~", 10); ids(other) != " other" {
-			t.Errorf("another outbox has%s, want other", ids(other))
-		}
-	})
-}
-
-// A number alone is not the event: another ID, another group, another outbox.
-func TestDeleteNamesTheEvent(t *testing.T) {
-	eachOutbox(t, func(t *testing.T, b *bed, o *Outbox) {
-		b.commit(t, o, event("g", "a"), event("g", "b"))
-		es := read(t, o, "g", 10)
-		for name, change := range map[string]func(*outbox.Entry){
-			"ID":    func(e *outbox.Entry) { e.ID = "A" },
-			"blank": func(e *outbox.Entry) { e.ID = "a " },
-			"group": func(e *outbox.Entry) { e.Group = "h" },
-			"seq":   func(e *outbox.Entry) { e.Seq += 1000 },
-		} {
-			e := es[0]
-			change(&e)
-			if left, err := o.Delete(t.Context(), []outbox.Entry{e}); err != nil || len(left) > 0 {
-				t.Errorf("%s: %d left, %v", name, len(left), err)
-			}
-		}
-		if left, err := b.named(t, "other").Delete(t.Context(), es); err != nil || len(left) > 0 {
-			t.Errorf("by another outbox: %d left, %v", len(left), err)
-		}
-		if got := ids(read(t, o, "g", 10)); got != " a b" {
-			t.Errorf("left%s, want a b", got)
-		}
-		// A late delete of an earlier run of events is not one of a range.
-		must.Get(o.Delete(t.Context(), es[1:]))(t)
-		if got := ids(read(t, o, "g", 10)); got != " a" {
-			t.Errorf("after the delete of b:%s, want a", got)
-		}
-	})
-}
 
 // A claim names its groups once each, those that have events, and ends with its row. The suite shows the rest.
 func TestClaim(t *testing.T) {

@@ -294,31 +294,3 @@ func TestLyingClient(t *testing.T) {
 		})
 	}
 }
-
-// A context that has ended calls nothing: the client here panics.
-func TestEndedContext(t *testing.T) {
-	bubble(t, func(b *bed) {
-		b.put("g", 1)
-		b.box = b.outbox(struct{ Client }{}, testBox)
-		ctx, cancel := context.WithCancel(b.Context())
-		cancel()
-		e := entries("g", 1)[0]
-		b.wantOps("", func() {
-			for name, f := range map[string]func() error{
-				"Groups":  func() error { _, _, err := b.box.Groups(ctx, "", 1); return err },
-				"Claim":   func() error { _, err := b.box.Claim(ctx, []string{"g"}, time.Second); return err },
-				"Read":    func() error { _, err := b.box.Read(ctx, outbox.Group{Name: "g"}, outbox.Known{}, 1); return err },
-				"Delete":  func() error { _, err := b.box.Delete(ctx, []outbox.Entry{e}); return err },
-				"Park":    func() error { return b.box.Park(ctx, e, outbox.Halt, "") },
-				"Unpark":  func() error { return b.box.Unpark(ctx, e) },
-				"Discard": func() error { return b.box.Discard(ctx, e) },
-				"Parked":  func() error { _, err := b.box.Parked(ctx, 1); return err },
-				"Check":   func() error { return b.box.Check(ctx) },
-			} {
-				if err := f(); !errors.Is(err, context.Canceled) {
-					t.Errorf("%s: got %v, want context.Canceled", name, err)
-				}
-			}
-		})
-	})
-}

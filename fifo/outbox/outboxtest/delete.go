@@ -1,6 +1,7 @@
 package outboxtest
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
@@ -51,6 +52,17 @@ var deleteCases = []testCase{
 	{name: "delete/another event in its place stays", needs: replace, run: func(x *exam) {
 		x.commit("g", 2)
 		es := x.read("g", 10)
+		for _, change := range []func(*outbox.Entry){
+			func(e *outbox.Entry) { e.ID = strings.ToUpper(e.ID) },
+			func(e *outbox.Entry) { e.ID += " " },
+			func(e *outbox.Entry) { e.Group = "other" },
+			func(e *outbox.Entry) { e.Seq += 1000 },
+		} {
+			e := es[0]
+			change(&e)
+			x.delete(e)
+		}
+		x.ids("g", "after deletes of others", 1, 2)
 		e := x.events("g", 1)[0]
 		x.Replace(x.t, x.Store, es[0], e)
 		x.delete(es[0])

@@ -21,16 +21,17 @@ var readCases = []testCase{
 	}},
 	{name: "read/the whole event", run: func(x *exam) {
 		e := fifo.Event{
-			ID: "id ✓ '\"\\", Group: "Group-!#$%&'()*+,-./:;<=>?@[]^_`{|}~", Body: `{"text":"ü \"x\" 鍵"}` + "\n", Type: "charged",
+			ID: "id ✓ '\"\\ \U0001F4E6 ", Group: "Group-!#$%&'()*+,-./:;<=>?@[]^_`{|}~", Body: `{"text":"ü \"x\" 鍵"}` + "\n", Type: "charged",
 			TraceHeader: "Root=1-67891233-abcdef012345678912345678", Attributes: map[string]sqsonce.Attribute{
 				"text": {Type: "String.label", String: "ü"}, "number": {Type: "Number", String: "-1.5e10"},
 				"bytes": {Type: "Binary", Binary: []byte{0, 1, 255}},
 			},
 		}
-		x.commitTx(x.t, e)
+		long := fifo.Event{ID: strings.Repeat("é", 3000), Group: e.Group, Body: "\u2028\U0001F4E6\r\n\t"}
+		x.commitTx(x.t, e, long)
 		got := x.read(e.Group, 10)
-		if len(got) != 1 || !reflect.DeepEqual(got[0].Event, e) {
-			x.fatalf("Read: got %+v, want event %+v", got, e)
+		if len(got) != 2 || !reflect.DeepEqual(got[0].Event, e) || !reflect.DeepEqual(got[1].Event, long) {
+			x.fatalf("Read: got %+v, want events %+v and %+v", got, e, long)
 		}
 		if got[0].Source != x.Source || got[0].Parked != 0 || got[0].Reason != "" {
 			x.fatalf("Read: got %+v, want source %q and neither mark nor reason", got[0], x.Source)
