@@ -180,7 +180,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 			}
 			return nil
 		}, func(o *ProcessorOptions) { o.Concurrency = 4 })
-		await(t, "the suspects did not run within a minute", allRan)
+		await(t, "the suspects did not run", allRan)
 		stop()
 		if overlaps > 0 || most < 2 {
 			t.Errorf("%d handlers ran with a suspect, and at most %d at once; want none, and several", overlaps, most)

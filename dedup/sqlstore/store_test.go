@@ -36,7 +36,8 @@ func TestStore(t *testing.T) {
 					// A new database would take a server half a second.
 					d := b.Dialect.WithPrefix(fmt.Sprintf("case%d_", tables.Add(1)))
 					must.Do(t, Migrate(t.Context(), b.DB, d))
-					return storeOn(t, b.DB, d)
+					// A statement that a busy server had for seconds would be sent again, and its lease is an own retry's.
+					return storeOn(t, b.DB, d, func(o *Options) { o.Timeout = time.Minute })
 				},
 				Away: func(t *testing.T) dedup.Store { return awayStore(t, EmptyBed(t, name)) },
 				Misconfigured: func(t *testing.T) dedup.Store {

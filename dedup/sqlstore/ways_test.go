@@ -164,12 +164,12 @@ func process(t testing.TB, d *Deferred, h func(context.Context, *sqsonce.Message
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if is() {
 			return
 		}
 	}
-	t.Fatalf("not within a minute: %s", what)
+	t.Fatalf("not within five minutes: %s", what)
 }
 
 func awaitCounts(t testing.TB, d *Deferred, pending, parked int64) {
@@ -208,7 +208,7 @@ func await[T any](t testing.TB, otherwise string, c <-chan T) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatal(otherwise)
 	}
 }
