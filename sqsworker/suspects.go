@@ -13,7 +13,7 @@ import (
 )
 
 // A message that crashes its process takes a receive from all that is in flight there. So a message whose event was running in a crash is
-// a suspect, as dedup finds by the record. At its second receive the worker starts it beside what runs, but no other message shortly
+// a suspect, as dedup finds by the record. At its second receive the worker starts it alongside running handlers, but no other message shortly
 // before or after it: the next crash tells which one started last. Later it runs suspects apart: it receives nothing, lets end what runs,
 // and then starts them one by one, the one last that had started last before its crash. What is not guilty is done and deleted by then.
 // The head of a FIFO group that has crashed a process alone leaves its group while the messages behind it have a receive left.
@@ -24,7 +24,7 @@ var errCrashes = errors.New("sqsworker: the message has crashed a process that r
 const (
 	suspectFirst  = 2 // dedup tells of suspects from this receive on
 	suspectProves = 10 * time.Second
-	// suspectsBeside is in what time all suspects start that run beside other messages: a kill of a fleet makes many.
+	// suspectsBeside is in what time all suspects start that run alongside other messages: a kill of a fleet makes many.
 	suspectsBeside = 2 * time.Second
 	suspectWaits   = 40 * time.Second // for messages held for less
 	suspectHeld    = 12 * time.Hour
@@ -147,7 +147,7 @@ func (l *loop) proving(d *delivery) bool {
 }
 
 // mayStartSuspect says whether the next suspect may start: the first one and the last one when nothing else runs, so that they crash
-// no other message. A head whose crash would be held against it runs alone. Those that run beside others start when nothing has just
+// no other message. A head whose crash would be held against it runs alone. Those that run alongside others start when nothing has just
 // started.
 func (l *loop) mayStartSuspect() bool {
 	s := &l.suspects

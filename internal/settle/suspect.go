@@ -8,7 +8,7 @@ import (
 
 // WithSuspects marks the contexts of a host that runs suspects apart from other messages. A suspect is a message whose event was
 // running in a process that crashed. Middleware that finds one does not run it, and returns an error of [NewSuspect]. One that was
-// received less often than from may run beside other messages.
+// received less often than from may run alongside other messages.
 func WithSuspects(ctx context.Context, from int) context.Context {
 	return context.WithValue(ctx, suspectsKey{}, from)
 }
