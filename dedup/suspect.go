@@ -18,14 +18,15 @@ import (
 
 const (
 	suspectNote = "dedup: was running in a process that crashed, started at "
-	aloneNote   = " and alone" // behind the time: it was running apart from others
-	crashNote   = ", crash "   // behind that: a number
+	aloneNote   = " and alone"  // behind the time: it was running apart from others
+	besideNote  = ", not apart" // behind the time: it runs now, beside others, which may crash the process too
+	crashNote   = ", crash "    // behind that: a number
 )
 
 // suspect returns the error of a delivery that is to run apart from others; nil: it runs now.
 func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
 	from := settle.Suspects(ctx)
-	if from == 0 || t.attempt < from {
+	if from == 0 {
 		return nil
 	}
 	started, alone, noted := startOf(l)
@@ -36,8 +37,11 @@ func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
 		return nil
 	}
 	how := ""
-	if alone {
+	switch {
+	case alone:
 		how = aloneNote
+	case t.attempt < from:
+		how = besideNote
 	}
 	crashes := crashesOf(l.LastError)
 	if l.Takeover {
@@ -60,10 +64,10 @@ func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
 func startOf(l Lease) (started time.Time, alone, noted bool) {
 	ms, _, noted := noteOf(l.LastError)
 	if l.Takeover {
-		return time.UnixMilli(l.TakenFrom), noted, noted
+		return time.UnixMilli(l.TakenFrom), noted && !strings.HasSuffix(ms, besideNote), noted
 	}
 	ms, alone = strings.CutSuffix(ms, aloneNote)
-	n, err := strconv.ParseInt(ms, 10, 64)
+	n, err := strconv.ParseInt(strings.TrimSuffix(ms, besideNote), 10, 64)
 	return time.UnixMilli(n), alone, noted && err == nil
 }
 
@@ -86,7 +90,7 @@ func crashesOf(lastError string) int {
 }
 
 // Crashes returns how often the event's consumers have crashed since its last other outcome or reopen, as far as the record shows it
-// at now. It may have been more often, because dedup writes a crash into the record from the third receive on.
+// at now. It may have been more often, because dedup writes a crash into the record from the second receive on.
 func (r Record) Crashes(now time.Time) int {
 	switch r.State(now) {
 	case StateCompleted:

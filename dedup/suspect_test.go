@@ -14,7 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// TestLoneSuspect: a suspect that crashed the process which ran it apart is one that was alone, until it runs again.
+// TestLoneSuspect: a suspect that crashed the process which ran it apart is one that was alone, until it runs again. Before the receive
+// from which suspects run apart, others may have crashed the process.
 func TestLoneSuspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -36,18 +37,18 @@ func TestLoneSuspect(t *testing.T) {
 			}
 		}
 		crashes(1)
-		for i, alone := range []bool{false, true, true} {
-			if i == 1 {
-				crash("second")
-				crashes(2)
+		for i, alone := range []bool{false, false, true, true} {
+			if i == 1 || i == 2 {
+				crash("next")
+				crashes(i + 1)
 			}
 			ctx, settled := settle.New(settle.WithSuspects(t.Context(), 3))
-			s, ok := settle.SuspectOf(h(ctx, &sqsonce.Message{ID: "1", ReceiveCount: 3}))
+			s, ok := settle.SuspectOf(h(ctx, &sqsonce.Message{ID: "1", ReceiveCount: i + 2}))
 			if !ok || s.Alone != alone || ran {
 				t.Errorf("delivery %d: suspect %v, want alone %t; ran %t", i+1, s, alone, ran)
 			}
 			_ = settled(false)
-			crashes(min(i+1, 2)) // no crash before the third delivery
+			crashes(min(i+1, 3)) // no crash before the fourth delivery
 		}
 		if err := h(settle.RunningSuspect(t.Context()), &sqsonce.Message{ID: "1", ReceiveCount: 3}); err != nil || !ran {
 			t.Errorf("error %v, ran %t", err, ran)

@@ -16,7 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// A message that crashes its process takes a receive from its whole batch. So one whose event was running in two crashes, as dedup
+// A message that crashes its process takes a receive from its whole batch. So one whose event was running in a crash, as dedup
 // finds by the record, is a suspect. Suspects run when the others of the batch have ended and the function has deleted them: one at a
 // time, each deleted before the next one starts, the one last that had started last before its crash. One that has crashed a process
 // alone leaves its FIFO group while the messages behind it have a receive left. Protocol, 17.8.
@@ -38,21 +38,14 @@ type suspect struct {
 
 // withSuspects returns the context of a record's handler, so that dedup tells of a suspect.
 func (v *invocation) withSuspects(ctx context.Context, record int) context.Context {
-	received := receiveCount(&v.records[record])
+	const from = 2
 	switch {
 	case v.slots[record].suspect:
 		return settle.RunningSuspect(ctx)
-	case received < 2: // and SQS is not asked for maxReceiveCount
-		return ctx
+	case receiveCount(&v.records[record]) >= from:
+		return settle.WithSuspects(ctx, from)
 	}
-	from := host.SuspectFrom(0)
-	if received < from && v.opts.Client != nil {
-		from = host.SuspectFrom(v.attributes(v.sendCtx).maxReceives)
-	}
-	if received < from {
-		return ctx
-	}
-	return settle.WithSuspects(ctx, from)
+	return ctx
 }
 
 // holdSuspect keeps a suspect until the others have ended. It reports false for an ordinary failure, and where the handlers are closed.

@@ -92,8 +92,8 @@ func (l *loop) headFailed(d *delivery, r result) {
 	switch {
 	case l.stopping.cancelled, l.stopping.begun && !l.followerAtLastReceive(d.group):
 		l.releaseGroup(d.group, r.delay)
-	case !tooLate && (!spent || l.stopping.begun):
-		l.holdParked(d, heldAttempt, r.delay, nil)
+	case !tooLate && !spent:
+		l.holdParked(d, heldAttempt, l.delayInStop(r.delay), nil)
 	case spent && l.queue.hasDLQ() && !r.sendFailed:
 		l.reject(d, r)
 	case r.sendFailed && l.movedNext(d):

@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,5 +31,27 @@ func TestUnavailableAtLastReceiveInStop(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A head that fails again and again in a stop leaves its group before the time is over, where messages behind it are at their last
+// receive.
+func TestFailingHeadInStop(t *testing.T) {
+	t.Parallel()
+	for maxReceives, runs := range map[int]time.Duration{1: 100 * time.Millisecond, 3: time.Second, 5: 100 * time.Millisecond} {
+		runParallel(t, fmt.Sprint(maxReceives), setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
+			x.send("g:1bad", "g:2", "g:3")
+			for range maxReceives - 1 {
+				x.receive(time.Second)
+				time.Sleep(2 * time.Second)
+			}
+			p := &poison{took: 200 * time.Millisecond}
+			j := x.start(p.handle, func(o *Options) { o.Backoff = func(int) time.Duration { return 10 * time.Minute } })
+			time.Sleep(runs)
+			j.stopClean()
+			if dead := x.dead(); !slices.Equal(p.handled(), []string{"g:2", "g:3"}) || len(dead) != 1 || dead[0].Body != "g:1bad" || len(x.queued()) > 0 {
+				x.Errorf("done: %v, dead-lettered: %+v, %d left; want those behind the head done, and the head dead-lettered", p.handled(), dead, len(x.queued()))
+			}
+		})
 	}
 }

@@ -92,6 +92,11 @@ func (l *loop) beginStop(reason error) {
 	})
 	l.releaseAllUnstarted()
 	l.wake() // what is left of it has no other time
+	for _, d := range l.sorted() {
+		if d.state == held && d.heldFor == heldAttempt {
+			l.makeReady(d)
+		}
+	}
 }
 
 // cancelHandlers cancels the contexts of the handlers, and gives back everything that has not been started.
@@ -114,6 +119,14 @@ func (l *loop) mustRunInStop(d *delivery) bool {
 // mustEndInStop says the same of a message that was tried, and of those behind it.
 func (l *loop) mustEndInStop(d *delivery) bool {
 	return l.mustRunInStop(d) || !l.stopping.cancelled && d.group != nil && l.followerAtLastReceive(d.group)
+}
+
+// delayInStop has attempts in a stop follow soon, so that the last one leaves time for the messages behind it.
+func (l *loop) delayInStop(delay time.Duration) time.Duration {
+	if l.stopping.begun {
+		return min(delay, (l.opts.StopTimeout-elapsed(l.now(), l.stopping.at))/4)
+	}
+	return delay
 }
 
 func (l *loop) releaseAllUnstarted() {

@@ -12,18 +12,22 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// A message that crashes its process takes a receive from all that is in flight there. So a message whose event was running in two
-// crashes is a suspect, as dedup finds by the record: the worker runs it apart. It receives nothing, lets end what runs, and then starts
-// the suspects one by one, the one last that had started last before its crash. What is not guilty is done and deleted by then.
+// A message that crashes its process takes a receive from all that is in flight there. So a message whose event was running in a crash is
+// a suspect, as dedup finds by the record. At its second receive the worker starts it alongside running handlers, but no other message shortly
+// before or after it: the next crash tells which one started last. Later it runs suspects apart: it receives nothing, lets end what runs,
+// and then starts them one by one, the one last that had started last before its crash. What is not guilty is done and deleted by then.
 // The head of a FIFO group that has crashed a process alone leaves its group while the messages behind it have a receive left.
 // Protocol, 17.7.
 
 var errCrashes = errors.New("sqsworker: the message has crashed a process that ran it apart from other messages")
 
 const (
+	suspectFirst  = 2 // dedup tells of suspects from this receive on
 	suspectProves = 10 * time.Second
-	suspectWaits  = 40 * time.Second // for messages held for less
-	suspectHeld   = 12 * time.Hour
+	// suspectsBeside is in what time all suspects start that run alongside other messages: a kill of a fleet makes many.
+	suspectsBeside = 2 * time.Second
+	suspectWaits   = 40 * time.Second // for messages held for less
+	suspectHeld    = 12 * time.Hour
 	// suspectPatience is how long suspects wait for running handlers. A handler that has hung since would keep all others from
 	// running.
 	suspectPatience = 15 * time.Minute
@@ -32,6 +36,8 @@ const (
 // suspects are the messages that run apart.
 type suspects struct {
 	state   suspectsState
+	apart   bool        // one of them runs apart: so all do
+	most    int         // waited at once
 	waiting []*delivery // in the order in which they start
 	current *delivery   // the one that was started last
 	since   time.Time   // when it was, or when the first one was found
@@ -42,19 +48,26 @@ type suspectsState int
 const (
 	noSuspects      suspectsState = iota
 	suspectsWait                  // for what runs
-	suspectsStarted               // only they run
+	suspectsStarted               // only they start
 )
 
-// suspectFrom is from which receive on dedup tells of suspects.
-func (l *loop) suspectFrom() int { return host.SuspectFrom(l.queue.maxReceives) }
+// apartFrom is from which receive on suspects run apart.
+func (l *loop) apartFrom() int {
+	const from = 3
+	if l.queue.maxReceives == 0 {
+		return from
+	}
+	return max(1, min(from, l.queue.maxReceives-1))
+}
 
 // withSuspects returns the context of a handler that is about to start, so that dedup tells of a suspect.
 func (l *loop) withSuspects(ctx context.Context, d *delivery) context.Context {
-	switch {
+	switch from := l.apartFrom(); {
 	case d.suspect:
+		l.wakeAfter(l.proves())
 		return settle.RunningSuspect(ctx)
-	case d.lease.count >= l.suspectFrom():
-		return settle.WithSuspects(ctx, l.suspectFrom())
+	case d.lease.count >= min(suspectFirst, from):
+		return settle.WithSuspects(ctx, from)
 	}
 	return ctx
 }
@@ -70,12 +83,26 @@ func (l *loop) suspected(d *delivery, r result, s *settle.Suspect) {
 		return
 	}
 	d.suspect, d.suspectStart = true, s.Started
-	l.suspects.waiting = append(l.suspects.waiting, d)
-	slices.SortStableFunc(l.suspects.waiting, func(a, b *delivery) int { return a.suspectStart.Compare(b.suspectStart) })
-	if l.suspects.state == noSuspects {
-		l.suspects.state, l.suspects.since = suspectsWait, l.now()
+	w := &l.suspects
+	w.waiting = append(w.waiting, d)
+	slices.SortStableFunc(w.waiting, func(a, b *delivery) int { return a.suspectStart.Compare(b.suspectStart) })
+	w.most = max(w.most, len(w.waiting))
+	switch {
+	case !w.apart && d.m.ReceiveCount >= l.apartFrom():
+		w.apart, w.state, w.since = true, suspectsWait, l.now()
 		l.wakeAfter(suspectPatience)
+	case w.state == noSuspects:
+		w.state = suspectsStarted
 	}
+	l.wakeAfter(l.proves())
+}
+
+// proves is how long a suspect runs before the next one starts.
+func (l *loop) proves() time.Duration {
+	if l.suspects.apart {
+		return suspectProves
+	}
+	return suspectsBeside / time.Duration(max(1, l.suspects.most))
 }
 
 // costsFollowers is [host.CrashCosts], also for so many receives later.
@@ -105,19 +132,27 @@ func (l *loop) runSuspects() {
 	}
 	s.state, s.current, s.since = suspectsStarted, s.waiting[0], l.now()
 	l.makeReady(s.current)
-	l.wakeAfter(suspectProves)
 	l.wakeAfter(suspectPatience)
 }
 
 // proving says that a suspect has to run for a while yet, before it counts as innocent.
 func (l *loop) proving(d *delivery) bool {
-	return d != nil && (d.state == ready || d.state == running && elapsed(l.now(), d.began) < suspectProves)
+	return d != nil && (d.state == ready || d.state == running && elapsed(l.now(), d.began) < l.proves())
 }
 
 // mayStartSuspect says whether the next suspect may start: the first one and the last one when nothing else runs, so that they crash
-// no other message. A head whose crash would be held against it runs alone.
+// no other message. A head whose crash would be held against it runs alone. Those that run alongside others start when nothing has just
+// started.
 func (l *loop) mayStartSuspect() bool {
 	s := &l.suspects
+	if !s.apart {
+		for _, d := range l.deliveries {
+			if d.state == running && elapsed(l.now(), d.began) < l.proves() {
+				return false
+			}
+		}
+		return true
+	}
 	judged := l.costsFollowers(s.waiting[0], 1) || s.current != nil && s.current.state == running && l.costsFollowers(s.current, 1)
 	if s.state == suspectsStarted && len(s.waiting) > 1 && !judged {
 		return true

@@ -3,6 +3,8 @@ package sqsworker
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,7 +57,7 @@ func TestSuspectBesideUnavailable(t *testing.T) {
 func TestSuspectBesideHungHandler(t *testing.T) {
 	t.Parallel()
 	for retention, patience := range map[string]time.Duration{"345600": suspectPatience, "600": 9 * time.Minute} {
-		runParallel(t, retention, setup{maxReceives: 5}, func(x *fixture) {
+		runParallel(t, retention, setup{maxReceives: 2}, func(x *fixture) {
 			x.setAttribute("MessageRetentionPeriod", retention)
 			var found, done atomic.Int32
 			free := make(chan struct{})
@@ -100,7 +102,7 @@ func TestSuspectWaits(t *testing.T) {
 		"an attempt soon": {fifo: true, err: sqsonce.RetryAfter(38*time.Second, errTest), want: 47 * time.Second},
 		"a later attempt": {fifo: true, err: sqsonce.RetryAfter(50*time.Second, errTest), want: 4 * time.Second},
 	} {
-		runParallel(t, name, setup{fifo: c.fifo, maxReceives: 5}, func(x *fixture) {
+		runParallel(t, name, setup{fifo: c.fifo, maxReceives: 2}, func(x *fixture) {
 			var began, ran time.Time // one handler at a time
 			failed := map[string]bool{}
 			j := x.startPrefetching(func(ctx context.Context, m *sqsonce.Message) error {
@@ -130,6 +132,35 @@ func TestSuspectWaits(t *testing.T) {
 			j.stopClean()
 		})
 	}
+}
+
+// Before suspects run apart they start beside what runs, within 2 s, and nothing else starts shortly before or after one of them.
+func TestSuspectsBeside(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		var mu sync.Mutex
+		var starts []string
+		found, begun := map[string]bool{}, time.Time{}
+		j := x.startPrefetching(func(_ context.Context, m *sqsonce.Message) error {
+			mu.Lock()
+			if m.Body[0] == 's' && !found[m.Body] {
+				defer mu.Unlock()
+				found[m.Body] = true
+				return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now())
+			}
+			starts = append(starts, fmt.Sprint(m.Body[:1], time.Since(begun).Round(100*time.Millisecond)))
+			mu.Unlock()
+			time.Sleep(5 * time.Second)
+			return nil
+		}, func(o *Options) { o.Concurrency, o.MaxInFlight = 4, 20 })
+		x.send("other", "s1", "s2", "s3", "waits")
+		begun = time.Now()
+		j.Resume()
+		j.stopEmptyAfter(time.Minute)
+		if want := []string{"o0s", "s700ms", "s1.3s", "s2s", "w5s"}; !slices.Equal(starts, want) {
+			t.Errorf("starts: %q, want %q", starts, want)
+		}
+	})
 }
 
 // Until the suspect that was started last has run for a while no other one starts, also where it waits for a slot.

@@ -175,24 +175,6 @@ func TestDelayBeyondMaxExtension(t *testing.T) {
 	})
 }
 
-// Without a dead-letter queue a group whose head fails is given back after its tries, and stays in order.
-func TestTriesWithoutADeadLetterQueue(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{fifo: true}, func(x *fixture) {
-		x.send("g:0bad", "g:1")
-		var counts []int // one handler at a time, and read after the stop
-		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-			counts = append(counts, m.ReceiveCount)
-			return errTest
-		})
-		time.Sleep(8 * time.Minute)
-		j.stopClean()
-		if want := []int{1, 1, 1, 2}; !slices.Equal(counts[:min(4, len(counts))], want) {
-			t.Errorf("receive counts of the runs: %v, want three tries in the first receive", counts)
-		}
-	})
-}
-
 // Beyond Options.MaxHeld followers go back, those of the group whose next try is farthest first, and the last of a group first.
 // Their heads stay, and so does what is at its last receive.
 func TestHeldGroupsAreTrimmed(t *testing.T) {

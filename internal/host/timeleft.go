@@ -10,16 +10,6 @@ const Believed = 5 * time.Minute
 // message when its retention is over, also one that waits for its next attempt, and tells nobody. Protocol, 17.15.
 func LeastLeft(visibility time.Duration) time.Duration { return max(2*visibility, time.Minute) }
 
-// SuspectFrom is from which receive on a message whose last owner crashed is a suspect, by the queue's maxReceiveCount; 0: not known.
-// Protocol, 17.7.
-func SuspectFrom(maxReceives int) int {
-	const from = 3
-	if maxReceives == 0 {
-		return from
-	}
-	return max(1, min(from, maxReceives-1))
-}
-
 // CrashCosts says whether a crash by the head of a FIFO group at that receive costs messages behind it their last receive but one: SQS
 // moves the messages that it has delivered maxReceiveCount times, 0: not known. behind is the highest receive count of those behind the
 // head, 0: none. With two receives the first crash would be the last, so the first receive costs nothing, and neither does that of a

@@ -8,15 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/lambda"
+	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -25,12 +22,13 @@ type crashing struct {
 	*fixture
 	crash  crash
 	poison string
+	lives  context.Context // until the end
 
 	mu    sync.Mutex
 	kills int
 	done  map[string]bool
 	most  int // receive count of one that is done
-	ends  bool
+	late  int // done after the third receive
 }
 
 // handler is the handler of a process, with a record for each event.
@@ -61,11 +59,7 @@ func (c *crashing) live() {
 	}
 }
 
-func (c *crashing) ended() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ends
-}
+func (c *crashing) ended() bool { return c.lives.Err() != nil }
 
 func (c *crashing) handle(p *process, m *sqsonce.Message) error {
 	event := m.Attributes[sqsonce.AttrEventID].String
@@ -87,72 +81,26 @@ func (c *crashing) handle(p *process, m *sqsonce.Message) error {
 	defer c.mu.Unlock()
 	c.done[event] = true
 	c.most = max(c.most, m.ReceiveCount)
+	if m.ReceiveCount > 3 {
+		c.late++
+	}
 	return nil
 }
 
-// liveFunction runs processes of a function, one invocation after the other, as an event source mapping does with MaximumConcurrency 1.
+// liveFunction runs a mapping and processes of a function.
 func (c *crashing) liveFunction() {
-	for !c.ended() {
+	all := &pool{newEnvironment: func() *environment {
 		p := c.newProcess()
-		f := must.Get(lambda.Wrap(c.handler(p), func(o *lambda.Options) {
-			o.Logger = c.log
-			if !c.crash.noClient {
+		return newEnvironment(c.T, p, c.handler(p), func(o *lambda.Options) {
+			if o.Logger = c.log; !c.crash.noClient {
 				o.Client = p.sqs
 			}
-		}))(c)
-		for p.alive() && !c.ended() {
-			c.invoke(p, f)
-		}
-		p.kill()
-	}
-}
-
-// invoke receives a batch and invokes the function with it. What the response does not name is deleted.
-func (c *crashing) invoke(p *process, f func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)) {
-	out, err := c.admin.sqs.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{
-		QueueUrl: &c.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 20,
-		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
-	})
-	if err != nil || len(out.Messages) == 0 {
-		return
-	}
-	var e events.SQSEvent
-	for _, m := range out.Messages {
-		attributes := map[string]events.SQSMessageAttribute{}
-		for name, a := range m.MessageAttributes {
-			attributes[name] = events.SQSMessageAttribute{DataType: *a.DataType, StringValue: a.StringValue}
-		}
-		e.Records = append(e.Records, events.SQSMessage{
-			MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attributes: m.Attributes, MessageAttributes: attributes,
-			EventSource: "aws:sqs", EventSourceARN: c.named(queueARN),
 		})
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
-	defer cancel()
-	ended := make(chan struct{})
-	failed := map[string]bool{}
-	go func() {
-		defer close(ended)
-		r, err := f(ctx, e)
-		for _, m := range e.Records {
-			failed[m.MessageId] = err != nil
-		}
-		for _, m := range r.BatchItemFailures {
-			failed[m.ItemIdentifier] = true
-		}
-	}()
-	select {
-	case <-ended:
-	case <-p.dead:
-		<-ended // of a process that died nothing counts
-		return
-	}
-	for _, m := range e.Records {
-		if !p.alive() || failed[m.MessageId] {
-			continue
-		}
-		must.Get(c.admin.sqs.DeleteMessage(context.Background(), &sqs.DeleteMessageInput{QueueUrl: &c.url, ReceiptHandle: &m.ReceiptHandle}))(c)
-	}
+	}}
+	must.Do(c, esm.Run(c.lives, c.admin.sqs, esm.Config{
+		QueueURL: c.url, FunctionTimeout: 4 * time.Minute, MaximumConcurrency: 2, ReportBatchItemFailures: true, Logger: c.log,
+	}, all.invoke))
+	all.kill()
 }
 
 // crash is a case of TestCrashingMessage.
@@ -208,9 +156,10 @@ func (c crash) check(t *testing.T) {
 	if c.function {
 		visibility = 5 * time.Minute
 	}
+	ctx, end := context.WithCancel(context.Background())
 	w := &crashing{
 		fixture: newFixture(t, setup{fifo: c.kind == fifo, visibility: visibility, maxReceives: c.maxReceives, quiet: true}),
-		crash:   c, poison: "g1-0", done: map[string]bool{},
+		crash:   c, poison: "g1-0", lives: ctx, done: map[string]bool{},
 	}
 	w.net.dlqRefuses = c.refuses
 	live := w.live
@@ -233,9 +182,7 @@ func (c crash) check(t *testing.T) {
 		time.Sleep(time.Second)
 	}
 	time.Sleep(time.Hour + 20*c.takes)
-	w.mu.Lock()
-	w.ends = true
-	w.mu.Unlock()
+	end()
 	lives.Wait()
 	w.admin.kill()
 
@@ -251,6 +198,9 @@ func (c crash) check(t *testing.T) {
 	}
 	if len(w.done) != want {
 		t.Errorf("%d of %d done", len(w.done), want)
+	}
+	if w.late > 2 && c.behind == 0 { // those behind a head are received with it
+		t.Errorf("%d messages were done after their third receive, want two at most", w.late)
 	}
 	if most := min(c.maxReceives, 4); w.most > most && !c.refuses {
 		t.Errorf("a message was done in its %d. receive, want the %d. at the latest", w.most, most)

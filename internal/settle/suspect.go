@@ -7,8 +7,8 @@ import (
 )
 
 // WithSuspects marks the contexts of a host that runs suspects apart from other messages. A suspect is a message whose event was
-// running in a process that crashed, and that has been received for the from-th time or more often. Middleware that finds one does not
-// run it, and returns an error of [NewSuspect].
+// running in a process that crashed. Middleware that finds one does not run it, and returns an error of [NewSuspect]. One that was
+// received less often than from may run alongside other messages.
 func WithSuspects(ctx context.Context, from int) context.Context {
 	return context.WithValue(ctx, suspectsKey{}, from)
 }
@@ -16,7 +16,7 @@ func WithSuspects(ctx context.Context, from int) context.Context {
 // RunningSuspect marks the context of a suspect that its host runs now.
 func RunningSuspect(ctx context.Context) context.Context { return WithSuspects(ctx, 0) }
 
-// Suspects returns from which receive on the host of ctx wants to be told of suspects, and 0 where it does not.
+// Suspects returns from which receive on the host of ctx runs suspects apart, and 0 where it does not want to be told of them.
 func Suspects(ctx context.Context) (from int) {
 	from, _ = ctx.Value(suspectsKey{}).(int)
 	return from
