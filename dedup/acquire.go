@@ -202,13 +202,15 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 		e = t.run(ctx, Lease{})
 		return e.err
 	}, func(handlerErr error) {
-		if err = handlerErr; err != nil {
+		err = handlerErr
+		r := rl.result(e.data, err)
+		if err != nil && r.Skipped == nil {
 			if errors.Is(cause, ErrOutcomeUnknown) {
 				o.releaseUnknown(ctx, rl, err)
 			}
 			return
 		}
-		if err := o.attempt(context.WithoutCancel(ctx), &success{lease: l, result: rl.result(e.data, nil), message: settle.MessageID(ctx)}); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
+		if err := o.attempt(context.WithoutCancel(ctx), &success{lease: l, result: r, message: settle.MessageID(ctx)}); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
 			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record: a duplicate runs again", about(ctx, t.key, "error", err)...)
 		}
 	})
