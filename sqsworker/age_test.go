@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -307,4 +308,27 @@ func (x *fixture) shortRetention(retention time.Duration, h sqsonce.Handler, now
 			x.Errorf("%s has the reason %q", m.Body, reason)
 		}
 	}
+}
+
+// A copy of an event in progress elsewhere waits for it for as long as its retention allows, and is not dead-lettered after that.
+func TestRetentionOfHeldCopy(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.setAttribute("MessageRetentionPeriod", "600")
+		x.send("ends", "goes on")
+		begun := time.Now()
+		var ran atomic.Int32
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			if m.Body == "goes on" || time.Since(begun) < 5*time.Minute {
+				return sqsonce.RetryAfter(time.Hour, sqsonce.ErrInProgress)
+			}
+			ran.Add(1)
+			return nil
+		})
+		time.Sleep(20 * time.Minute)
+		j.stopClean()
+		if ran.Load() != 1 || len(x.dead())+len(x.queued()) > 0 {
+			t.Errorf("%d of 1 ran, %d dead-lettered, %d left", ran.Load(), len(x.dead()), len(x.queued()))
+		}
+	})
 }
