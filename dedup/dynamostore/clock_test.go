@@ -79,6 +79,31 @@ func TestHolderIsNeverBehind(t *testing.T) {
 	}
 }
 
+// Each answer sets the clock back, and an event that starts later has a greater fence all the same. After a wrong Date fences are a second
+// ahead at most.
+func TestFencesTellWhichStartedLast(t *testing.T) {
+	t.Parallel()
+	c := learned(0, 0, day)
+	last := int64(0)
+	answer := func(n int, date int64) {
+		m := at(time.Duration(n) * 200 * time.Millisecond)
+		if f := c.fence(m); f <= last && date == day {
+			t.Errorf("start %d has the fence %d, the one before has %d", n, f, last)
+		} else {
+			last = f
+		}
+		c.learn(sending{m, uint64(n + 2)}, m, time.UnixMilli(date))
+	}
+	for n := range 5 {
+		answer(n, day)
+	}
+	answer(5, day+time.Hour.Milliseconds())
+	answer(6, day)
+	if m := at(2 * time.Second); c.fence(m) != c.holder(m)+1000 {
+		t.Errorf("the fence %d is far from the clock's %d", c.fence(m), c.holder(m))
+	}
+}
+
 // For every behaviour of the host's clocks, as long as one of them counts the time that passes, and for every latency.
 func TestClocksEncloseTheServers(t *testing.T) {
 	t.Parallel()
