@@ -38,13 +38,10 @@ func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
 	}
 	how, line := "", "dedup: event was running in a process that crashed: it runs apart from other messages"
 	if t.attempt < from {
-		line = "dedup: event was running in a process that crashed: no other message starts shortly before or after it"
+		how, line = besideNote, "dedup: event was running in a process that crashed: no other message starts shortly before or after it"
 	}
-	switch {
-	case alone:
+	if alone {
 		how = aloneNote
-	case t.attempt < from:
-		how = besideNote
 	}
 	crashes := crashesOf(l.LastError)
 	if l.Takeover {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -317,18 +316,16 @@ func TestRetentionOfHeldCopy(t *testing.T) {
 		x.setAttribute("MessageRetentionPeriod", "600")
 		x.send("ends", "goes on")
 		begun := time.Now()
-		var ran atomic.Int32
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
 			if m.Body == "goes on" || time.Since(begun) < 5*time.Minute {
 				return sqsonce.RetryAfter(time.Hour, sqsonce.ErrInProgress)
 			}
-			ran.Add(1)
 			return nil
 		})
 		time.Sleep(20 * time.Minute)
 		j.stopClean()
-		if ran.Load() != 1 || len(x.dead())+len(x.queued()) > 0 {
-			t.Errorf("%d of 1 ran, %d dead-lettered, %d left", ran.Load(), len(x.dead()), len(x.queued()))
+		if s := j.Stats(); s.Done != 1 || len(x.dead())+len(x.queued()) > 0 {
+			t.Errorf("%d of 1 done, %d dead-lettered, %d left", s.Done, len(x.dead()), len(x.queued()))
 		}
 	})
 }

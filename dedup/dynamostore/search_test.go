@@ -130,12 +130,11 @@ func (s *search) run(t *testing.T) {
 	m := newMachine(t, s.scope, s.broken)
 	defer m.close()
 	s.known = map[string]bool{}
-	all := soak || s.broken != nil && s.broken.clause == fenceGrows
 	s.find(m.initial())
 	for len(s.next) > 0 && s.violation == nil {
 		states := s.next
 		s.next = nil
-		if len(states) > width && !all {
+		if len(states) > width && !soak && (s.broken == nil || s.broken.clause != fenceGrows) {
 			slices.SortFunc(states, func(a, b *state) int { return cmp.Compare(a.draw, b.draw) })
 			states = states[:width]
 		}
@@ -227,9 +226,8 @@ func (o *owner) live(now time.Time) bool {
 
 // clockState is what a store knows of the server's time.
 type clockState struct {
-	lower, upper anchor
-	synced       bool
-	fenced       anchor
+	lower, upper, fenced anchor
+	synced               bool
 }
 
 // sent is a packet that the network may deliver again.

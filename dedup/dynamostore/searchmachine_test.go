@@ -75,7 +75,7 @@ func (m *machine) initial() *state {
 }
 
 func (m *machine) clockOf(s *Store) clockState {
-	return clockState{s.clock.lower, s.clock.upper, s.clock.synced, s.clock.fenced}
+	return clockState{s.clock.lower, s.clock.upper, s.clock.fenced, s.clock.synced}
 }
 
 // restore makes the server and the stores what the state says.
