@@ -47,6 +47,7 @@ type delivery struct {
 
 	expiring     bool // it was logged that its retention ends soon
 	suspect      bool // runs apart, or waits for it
+	suspectAlone bool // and was running apart in a crash
 	suspectStart time.Time
 	crashes      bool // it crashed a process alone, and is for the dead-letter queue
 

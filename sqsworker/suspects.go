@@ -24,6 +24,8 @@ var errCrashes = errors.New("sqsworker: the message has crashed a process that r
 const (
 	suspectFirst  = 2 // dedup tells of suspects from this receive on
 	suspectProves = 10 * time.Second
+	// suspectProvesAgain is for one that was running apart in a crash: it may kill its process later than the others prove themselves.
+	suspectProvesAgain = 2 * time.Minute
 	// suspectsBeside is in what time all suspects start that run alongside other messages: a kill of a fleet makes many.
 	suspectsBeside = 2 * time.Second
 	suspectWaits   = 40 * time.Second // for messages held for less
@@ -64,7 +66,7 @@ func (l *loop) apartFrom() int {
 func (l *loop) withSuspects(ctx context.Context, d *delivery) context.Context {
 	switch from := l.apartFrom(); {
 	case d.suspect:
-		l.wakeAfter(l.proves())
+		l.wakeAfter(l.proves(d))
 		return settle.RunningSuspect(ctx)
 	case d.lease.count >= min(suspectFirst, from):
 		return settle.WithSuspects(ctx, from)
@@ -82,7 +84,7 @@ func (l *loop) suspected(d *delivery, r result, s *settle.Suspect) {
 	if !l.holdOrGiveBack(d, heldSuspect, suspectHeld, 0, nil) {
 		return
 	}
-	d.suspect, d.suspectStart = true, s.Started
+	d.suspect, d.suspectAlone, d.suspectStart = true, s.Alone, s.Started
 	w := &l.suspects
 	w.waiting = append(w.waiting, d)
 	slices.SortStableFunc(w.waiting, func(a, b *delivery) int { return a.suspectStart.Compare(b.suspectStart) })
@@ -94,12 +96,15 @@ func (l *loop) suspected(d *delivery, r result, s *settle.Suspect) {
 	case w.state == noSuspects:
 		w.state = suspectsStarted
 	}
-	l.wakeAfter(l.proves())
+	l.wakeAfter(l.proves(d))
 }
 
 // proves is how long a suspect runs before the next one starts.
-func (l *loop) proves() time.Duration {
-	if l.suspects.apart {
+func (l *loop) proves(d *delivery) time.Duration {
+	switch {
+	case d.suspectAlone:
+		return suspectProvesAgain
+	case l.suspects.apart:
 		return suspectProves
 	}
 	return suspectsBeside / time.Duration(max(1, l.suspects.most))
@@ -137,7 +142,7 @@ func (l *loop) runSuspects() {
 
 // proving says that a suspect has to run for a while yet, before it counts as innocent.
 func (l *loop) proving(d *delivery) bool {
-	return d != nil && (d.state == ready || d.state == running && elapsed(l.now(), d.began) < l.proves())
+	return d != nil && (d.state == ready || d.state == running && elapsed(l.now(), d.began) < l.proves(d))
 }
 
 // mayStartSuspect says whether the next suspect may start: the first one and the last one when nothing else runs, so that they crash
@@ -147,7 +152,7 @@ func (l *loop) mayStartSuspect() bool {
 	s := &l.suspects
 	if !s.apart {
 		for _, d := range l.deliveries {
-			if d.state == running && elapsed(l.now(), d.began) < l.proves() {
+			if d.state == running && elapsed(l.now(), d.began) < l.proves(d) {
 				return false
 			}
 		}
