@@ -177,6 +177,32 @@ func TestActsOnSeveral(t *testing.T) {
 	}
 }
 
+// The command that is named next does the rest.
+func TestNextAfterAct(t *testing.T) {
+	for _, test := range []struct {
+		command string
+		n       int
+	}{{"free", 1}, {"free", 2}, {"complete", 2}} {
+		run(t, fmt.Sprintf("%s %d", test.command, test.n), func(w *world) {
+			args := []string{"record", test.command, "--table", "dedup", "--yes"}
+			for i := range test.n {
+				event := strconv.Itoa(i)
+				args = append(args, w.put(event, dedup.StateCrashed))
+				w.send("orders-dlq", event, "b")
+			}
+			w.consume("orders", succeeds)
+			_, next, _ := strings.Cut(w.run(args...).err, "next: sqsonce dlq ")
+			next = strings.NewReplacer("FILE", "ARCHIVE", "'", "").Replace(next) + " --yes"
+			if test.command == "complete" {
+				next += " --expect 2"
+			}
+			if got := w.dlq(next); got.code != exitDone || left(w) != 0 {
+				w.Errorf("%s: %d left, %+v", next, left(w), got)
+			}
+		})
+	}
+}
+
 // A freed or completed record says who did it and why; the next owner sees it. It is retained as the consumer's are.
 func TestActLeavesNote(t *testing.T) {
 	for _, test := range []struct {

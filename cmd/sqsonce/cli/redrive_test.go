@@ -16,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -67,7 +68,7 @@ func TestRedrive(t *testing.T) {
 		{"--all", "", "", exitRefused, 0, "--yes"},
 		{"--all --yes", "", "", exitPart, 3, "journal /"},
 		{"--all --yes", "n", "", exitPart, 3, ""},
-		{"--all --crashed", "y", asks, exitDone, 4, ""},
+		{"--all --crashed", "y", asks, exitDone, 4, "OnCrashBlock"},
 		{"--all --crashed --yes --expect 4", "", "", exitDone, 4, ""},
 		{"--all --crashed --yes --expect 5", "", "", exitRefused, 0, "--expect is 5, but the plan has 4"},
 		{"--all --expect 4", "y", "", exitRefused, 0, "--expect is 4, but the plan has 3"},
@@ -229,6 +230,30 @@ func TestOneRedriveAtATime(t *testing.T) {
 		}
 		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || strings.Contains(got.err, "killed") {
 			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A crashed canary that waits in vain may be refused by its consumer: free it.
+func TestRedriveOfBlocked(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.put("crashed", dedup.StateCrashed)
+		w.send("orders-dlq", "crashed", "b")
+		if got := w.redrive("--all", "--crashed", "--yes"); got.code != exitPart || !strings.Contains(got.err, "record free 'billing#orders|crashed'") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// The lines of a canary follow one another, however late it is sent.
+func TestProgressOfCanary(t *testing.T) {
+	bubble(t, func(*world) {
+		var lines strings.Builder
+		p := (&app{err: &lines}).newProgress(0)
+		time.Sleep(time.Minute)
+		p.result(&ops.Result{Action: ops.ActionRedriven, Canary: time.Minute})
+		if strings.Count(lines.String(), "\n") != 1 {
+			t.Errorf("%q", lines.String())
 		}
 	})
 }
