@@ -35,13 +35,10 @@ func (a *app) confirm(ctx context.Context, q question) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case q.typed != "" && answer == q.typed, q.typed == "" && isYes(answer):
+	if q.typed != "" && answer == q.typed || q.typed == "" && isYes(answer) {
 		return nil
-	case q.typed != "":
-		return fail(exitRefused, "not confirmed: the answer is not %s. Nothing was changed", q.typed)
 	}
-	return fail(exitRefused, "not confirmed: nothing was changed")
+	return fail(exitRefused, "not confirmed, which is %s: nothing was changed", cmp.Or(q.typed, "y"))
 }
 
 func isYes(answer string) bool {

@@ -237,20 +237,19 @@ func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do fun
 		}
 	}
 	if err == nil && !a.flags.json {
-		a.note("next: %s", a.commandLine(plans[0].next(len(plans))))
+		a.note("next: %s", a.commandLine(next(plans)))
 	}
 	return err
 }
 
-// next is the command for the messages of n events.
-func (p *plan) next(n int) []string {
-	switch {
-	case p.after == dedup.StateCompleted:
+// next is the command for the messages of these events.
+func next(plans []plan) []string {
+	if plans[0].after == dedup.StateCompleted {
 		return []string{"dlq", "delete", "--completed", "--archive", "FILE"}
-	case n == 1:
-		return []string{"dlq", "redrive", "--key", p.Key}
+	} else if len(plans) > 1 {
+		return []string{"dlq", "redrive", "--class", ops.Freed.ID}
 	}
-	return []string{"dlq", "redrive", "--class", ops.Freed.ID}
+	return []string{"dlq", "redrive", "--key", plans[0].Key}
 }
 
 // change makes a change between its two lines in the audit.
