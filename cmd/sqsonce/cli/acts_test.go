@@ -68,8 +68,6 @@ func TestActs(t *testing.T) {
 		// complete
 		{"complete", ops.StateUnknown, "y", "", exitRefused, looked, ops.StateUnknown},
 		{"complete --create", ops.StateUnknown, "y", asksYesNo, exitDone, completed, dedup.StateCompleted},
-		{"complete --create", ops.StateUnknown, "n", asksYesNo, exitRefused, looked, ops.StateUnknown},
-		{"complete --create", ops.StateUnknown, "", "", exitRefused, looked, ops.StateUnknown},
 		{"complete --create --yes", ops.StateUnknown, "", "", exitDone, completed, dedup.StateCompleted},
 		{"complete", dedup.StateReleased, "y", asksYesNo, exitDone, completed, dedup.StateCompleted},
 		{"complete", dedup.StateCrashed, "y", asksYesNo, exitDone, completed, dedup.StateCompleted},

@@ -72,7 +72,6 @@ func TestExportAndDelete(t *testing.T) {
 		{"export ARCHIVE --drain --all", 3, "n", yesNo, exitRefused, 0, 4, "nothing was changed"},
 		{"export ARCHIVE --drain --all", 3, "", "", exitRefused, 0, 4, "--yes"},
 		{"export ARCHIVE --drain --all --yes", 3, "", "", exitDone, 4, 0, ""},
-		{"export ARCHIVE --drain --all --yes --expect 5", 3, "", "", exitRefused, 0, 4, "--expect is 5"},
 		{"export ARCHIVE --drain --state released --yes", 3, "", "", exitDone, 3, 1, ""},
 		{"export ARCHIVE --drain --all --yes --hold 1s", 3, "", "", exitUsage, 0, 4, "Hold"},
 		{"export FOLDER --all", 3, "", "", exitFailed, 0, 4, "directory"},

@@ -257,7 +257,7 @@ func (p *queuePlan) String() string {
 		text += ". A released event may have had its effect before it failed, and runs again from the beginning"
 	}
 	if sends(dedup.StateCrashed) {
-		text += ". A crashed event may have had its effect, and runs again. Under dedup.OnCrashBlock a consumer refuses it until record free KEY"
+		text += ". A crashed event may have had its effect, and runs again, but under dedup.OnCrashBlock a consumer refuses it until record free KEY"
 	}
 	return text + "."
 }
