@@ -36,12 +36,12 @@ func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
 	case !noted:
 		return nil
 	}
-	how := ""
-	switch {
-	case alone:
+	how, line := "", "dedup: event was running in a process that crashed: it runs apart from other messages"
+	if t.attempt < from {
+		how, line = besideNote, "dedup: event was running in a process that crashed: no other message starts shortly before or after it"
+	}
+	if alone {
 		how = aloneNote
-	case t.attempt < from:
-		how = besideNote
 	}
 	crashes := crashesOf(l.LastError)
 	if l.Takeover {
@@ -49,7 +49,7 @@ func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
 	}
 	err := sqsonce.Unavailable(fmt.Errorf("%s%d%s%s%d: runs apart from other messages %s", suspectNote, started.UnixMilli(), how, crashNote, crashes, o.record(t.key)))
 	o.decided(ctx, t, Decision{Outcome: DecidedSuspect, Fence: l.Fence})
-	o.o.Logger.WarnContext(ctx, "dedup: event was running in a process that crashed: it runs apart from other messages", about(ctx, l.Key, "fence", l.Fence, "receive_count", l.ReceiveCount, "started", started)...)
+	o.o.Logger.WarnContext(ctx, line, about(ctx, l.Key, "fence", l.Fence, "receive_count", l.ReceiveCount, "started", started)...)
 	released, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
 	defer cancel()
 	o.logRelease(ctx, l, o.store.Release(released, l, err)) // not by Options.ErrorText: the note is read again

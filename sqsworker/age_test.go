@@ -308,3 +308,24 @@ func (x *fixture) shortRetention(retention time.Duration, h sqsonce.Handler, now
 		}
 	}
 }
+
+// A copy of an event in progress elsewhere waits for it for as long as its retention allows, and is not dead-lettered after that.
+func TestRetentionOfHeldCopy(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.setAttribute("MessageRetentionPeriod", "600")
+		x.send("ends", "goes on")
+		begun := time.Now()
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			if m.Body == "goes on" || time.Since(begun) < 5*time.Minute {
+				return sqsonce.RetryAfter(time.Hour, sqsonce.ErrInProgress)
+			}
+			return nil
+		})
+		time.Sleep(20 * time.Minute)
+		j.stopClean()
+		if s := j.Stats(); s.Done != 1 || len(x.dead())+len(x.queued()) > 0 {
+			t.Errorf("%d of 1 done, %d dead-lettered, %d left", s.Done, len(x.dead()), len(x.queued()))
+		}
+	})
+}

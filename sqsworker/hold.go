@@ -37,8 +37,7 @@ var (
 // holdOrGiveBack holds a message, with its group. In a stop, and beyond Options.MaxHeld, they are given back, hidden for a while, if each
 // message keeps enough receives. It returns false if the message is not held.
 func (l *loop) holdOrGiveBack(d *delivery, why *reason, delay, hidden time.Duration, ended <-chan struct{}) bool {
-	// An event in progress elsewhere may succeed there: so it does not expire.
-	if why != heldElsewhere && !(l.inTime(d, &delay) && l.inTime(d, &hidden)) {
+	if !l.inTime(d, &delay) || !l.inTime(d, &hidden) {
 		return false
 	}
 	if l.stopping.begun && !l.mustEndInStop(d) || d.group == nil && !l.roomToPark(d.amount()) && l.mayTrim(why, d) {

@@ -27,7 +27,7 @@ func (l *loop) timeLeft(d *delivery) (left time.Duration, known bool) {
 }
 
 // inTime shortens a delay, so that the message can run once more. It returns false where that is too late and the message is on its way
-// to the dead-letter queue.
+// to the dead-letter queue: all but an event in progress elsewhere, which may succeed there.
 func (l *loop) inTime(d *delivery, delay *time.Duration) bool {
 	left, known := l.timeLeft(d)
 	switch {
@@ -36,7 +36,7 @@ func (l *loop) inTime(d *delivery, delay *time.Duration) bool {
 	case left > 0:
 		*delay = left
 		return true
-	case l.queue.hasDLQ() && !d.result.sendFailed:
+	case l.queue.hasDLQ() && !d.result.sendFailed && d.result.outcome != sqsonce.OutcomeInProgress:
 		l.expire(d)
 		return false
 	}

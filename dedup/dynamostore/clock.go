@@ -40,6 +40,7 @@ type clock struct {
 	lower  anchor // for the taker: that answer's Date, and when it was received
 	upper  anchor // for the holder: that Date, and when its request was sent
 	synced bool   // an answer has brought a Date
+	fenced anchor // a fence, and when it was taken
 }
 
 // sending is the start of a request: when, and after how many others.
@@ -126,6 +127,20 @@ func (c *clock) holder(m moment) int64 {
 		return m.host.UnixMilli()
 	}
 	return c.upper.holder(m)
+}
+
+// fence is the holder's clock without its steps back, so that hosts read from the fences of a process which event started last. Each answer
+// sets the clock back by a Date's resolution at most, and the fence is ahead of it by no more than that.
+func (c *clock) fence(m moment) int64 {
+	now := c.holder(m)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	goesOn := c.fenced.date + (m.mono - c.fenced.at.mono).Milliseconds()
+	f := min(max(now, goesOn), now+dateResolution.Milliseconds())
+	if f != goesOn && c.synced {
+		c.fenced = anchor{f, m}
+	}
+	return f
 }
 
 // ahead reports whether the end of this host's lease is certainly in the future.

@@ -79,6 +79,22 @@ func TestHolderIsNeverBehind(t *testing.T) {
 	}
 }
 
+// Each answer sets the clock back, and an event that starts later has a greater fence all the same. After a wrong Date fences are a second
+// ahead at most.
+func TestFencesTellWhichStartedLast(t *testing.T) {
+	t.Parallel()
+	c, last := learned(0, 0, day), int64(0)
+	for n, date := range []int64{day, day, day + time.Hour.Milliseconds(), day, day} {
+		m := at(time.Duration(n) * 200 * time.Millisecond)
+		f, most := c.fence(m), c.holder(m)+1000
+		if n < 4 && f <= last || f > most {
+			t.Errorf("start %d has the fence %d, the one before has %d, and the clock says %d", n, f, last, most-1000)
+		}
+		last = f
+		c.learn(sending{m, uint64(n + 2)}, m, time.UnixMilli(date))
+	}
+}
+
 // For every behaviour of the host's clocks, as long as one of them counts the time that passes, and for every latency.
 func TestClocksEncloseTheServers(t *testing.T) {
 	t.Parallel()

@@ -134,7 +134,7 @@ type acquisition struct {
 // one.
 func (s *Store) newAcquisition(c dedup.Claim, above int64, m moment) acquisition {
 	now := s.clock.holder(m)
-	return acquisition{claim: c, until: now + c.Lease.Milliseconds(), fence: max(now, above+1), taker: s.clock.taker(m)}
+	return acquisition{claim: c, until: now + c.Lease.Milliseconds(), fence: max(s.clock.fence(m), above+1), taker: s.clock.taker(m)}
 }
 
 // expiration is the end of retention.

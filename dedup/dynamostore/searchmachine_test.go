@@ -75,7 +75,7 @@ func (m *machine) initial() *state {
 }
 
 func (m *machine) clockOf(s *Store) clockState {
-	return clockState{s.clock.lower, s.clock.upper, s.clock.synced}
+	return clockState{s.clock.lower, s.clock.upper, s.clock.fenced, s.clock.synced}
 }
 
 // restore makes the server and the stores what the state says.
@@ -99,7 +99,7 @@ func (m *machine) restore(s *state) {
 	}
 	for i, store := range m.stores {
 		c := s.owners[i].clock
-		store.clock.lower, store.clock.upper, store.clock.synced = c.lower, c.upper, c.synced
+		store.clock.lower, store.clock.upper, store.clock.synced, store.clock.fenced = c.lower, c.upper, c.synced, c.fenced
 	}
 	m.sent = nil
 }

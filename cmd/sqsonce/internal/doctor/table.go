@@ -31,7 +31,7 @@ func checkStore(ctx context.Context, e *examination) Finding {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := e.Store(ctx); errors.Is(err, sqsonce.ErrMisconfigured) {
-		r.fail("docs/stores.md, Set up and Permissions: the text names the problem", "the store cannot be used: %v", err)
+		r.fail("docs/stores.md, Permissions: the text names the problem", "the store cannot be used: %v", err)
 	} else {
 		r.miss(err)
 	}

@@ -211,7 +211,7 @@ func lookAtSettings(r *report, workers []fleet.Worker, running []fleet.Running) 
 		r.warn("give each program its own consumer name: docs/troubleshooting.md, dedup.ErrForeignWriter", "another program writes the records: %s", foreign)
 	}
 	if len(pools) > 0 {
-		r.warn("set SetMaxOpenConns above Concurrency, or lower Concurrency: docs/stores.md, Set up", "the pool has fewer connections than the host runs handlers: %s", pools)
+		r.warn("set SetMaxOpenConns above Concurrency, or lower Concurrency: docs/limits.md, Numbers that must fit", "the pool has fewer connections than the host runs handlers: %s", pools)
 	}
 	if len(visible) > 0 {
 		r.warn("the runbook, Lease lost: raise sqsworker.Options.VisibilityTimeout, or MaxExtension if a handler runs longer. The role needs sqs:ChangeMessageVisibility",
