@@ -69,7 +69,10 @@ func (r *run) wantsCanary(class string) bool {
 func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err error) {
 	if res.After, err = r.d.awaitEnd(ctx, m, res.Canary, nil); err != nil {
 		do := "Fix the cause"
-		if res.After == StateUnknown {
+		switch {
+		case res.After == StateUnknown && m.State == dedup.StateCrashed:
+			do = fmt.Sprintf("Under dedup.OnCrashBlock a consumer refuses it until record free '%s'. Else --canary-timeout waits longer", m.RecordKey)
+		case res.After == StateUnknown:
 			do = "--canary-timeout waits longer, --canary 0 sends the others without one"
 		}
 		return fmt.Errorf("%w: %w. %s", ErrCanary, err, do)

@@ -269,7 +269,7 @@ func (m *Message) explain() {
 	case m.State == dedup.StateCrashed:
 		m.Reason = fmt.Sprintf("its process crashed %s at least", times(m.Crashes))
 	case m.reopened():
-		m.Reason, note = "an operator freed it", m.Record.Note
+		m.Reason, note = Freed.Text, m.Record.Note
 	case m.Record != nil && m.State != dedup.StateCompleted && m.Record.LastError != "":
 		m.Reason = m.Record.LastError
 	case m.noRecord():
@@ -291,6 +291,9 @@ func times(n int) string {
 	}
 	return fmt.Sprintf("%d times", n)
 }
+
+// Freed is the class of events whose records an operator has freed.
+var Freed = classOf("an operator freed it")
 
 // Class groups reasons that differ in details only, such as an order's number.
 type Class struct {

@@ -50,8 +50,8 @@ func (a *app) dlqDelete() *cobra.Command {
 	c := a.command("delete", "Delete messages of a dead-letter queue, into a file", `Writes whole messages to the file of --archive and deletes each one once its line is on the disk. Select the messages, if only with
 --all. dlq restore sends archived messages to the dead-letter queue again.
 
-The command first receives the messages, like dlq ls, shows a plan and asks you. It leaves messages that were not in the plan. Without
-a terminal, give --yes and --expect. A FIFO queue shows ten messages of a group at a time: run the command again for the next ten.
+The command first receives the messages, like dlq ls, shows a plan and asks you. It leaves messages that were not in the plan. --yes
+needs --expect, and then nothing is asked. A FIFO queue shows ten messages of a group at a time: run the command again for the next ten.
 
 Lines in a pipe: action, number of messages, reason. With --json: an object for each message, for the start and for the end.`,
 		`  sqsonce dlq delete --queue orders --consumer billing --table dedup --completed --archive done.jsonl
@@ -127,13 +127,13 @@ func (a *app) delete(ctx context.Context, f archiveFlags) error {
 	return e.run(ctx)
 }
 
-// confirmNumber asks before what cannot be undone. Where nobody can be asked the number must have been said beforehand.
+// confirmNumber asks before what cannot be undone. Where nobody is asked the number must have been said beforehand.
 func (e *export) confirmNumber(ctx context.Context, p *queuePlan) error {
 	if p.mixed != "" {
 		e.a.note("%s", p.mixed)
 	}
-	if !e.a.asks && e.a.flags.expect < 0 {
-		return fail(exitRefused, "without a terminal %s needs --yes and --expect %d", p.Operation, p.Count)
+	if e.a.flags.expect < 0 && (e.a.flags.yes || !e.a.asks) {
+		return fail(exitRefused, "without a question %s needs --yes and --expect %d", p.Operation, p.Count)
 	}
 	e.a.showPlan(p)
 	return e.a.confirm(ctx, p.numberQuestion())

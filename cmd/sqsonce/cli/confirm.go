@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -14,18 +15,19 @@ type question struct {
 	verb  string // "free"
 	typed string // what must be typed; "": y
 	what  string // what that is: "the key"
+	these string // of how many: "these 12 messages"; "": of one
 }
 
 // confirm asks: y, or what must be typed. Where nobody can be asked --yes is needed; where somebody can, --yes does not stand for
-// what must be typed.
+// the name of the one thing that is changed.
 func (a *app) confirm(ctx context.Context, q question) error {
 	switch typed := q.typed != ""; {
-	case a.flags.yes && !(typed && a.asks):
+	case a.flags.yes && !(typed && q.these == "" && a.asks):
 		return nil
 	case !a.asks:
 		return fail(exitRefused, "without a terminal %s needs --yes", q.verb)
 	case typed:
-		fmt.Fprintf(a.err, "Type %s to %s it: ", q.what, q.verb)
+		fmt.Fprintf(a.err, "Type %s to %s %s: ", q.what, q.verb, cmp.Or(q.these, "it"))
 	default:
 		fmt.Fprintf(a.err, "Do it? [y/N] ")
 	}
@@ -36,7 +38,7 @@ func (a *app) confirm(ctx context.Context, q question) error {
 	if q.typed != "" && answer == q.typed || q.typed == "" && isYes(answer) {
 		return nil
 	}
-	return fail(exitRefused, "not confirmed: nothing was changed")
+	return fail(exitRefused, "not confirmed, which is %s: nothing was changed", cmp.Or(q.typed, "y"))
 }
 
 func isYes(answer string) bool {
@@ -83,7 +85,7 @@ const mostByYes = 10
 func (p *queuePlan) numberQuestion() question {
 	q := question{verb: p.Operation}
 	if p.Count > mostByYes || p.mixed != "" {
-		q.typed, q.what = p.Queue, "the queue's name"
+		q.typed, q.what, q.these = p.Queue, escaped(p.Queue), fmt.Sprintf("these %d messages", p.Count)
 	}
 	return q
 }

@@ -184,7 +184,7 @@ func (p *progress) result(res *ops.Result) {
 	p.showCanary(res, seen)
 	if p.bar != nil {
 		p.bar.SetCurrent(int64(p.counts[ops.ActionRedriven]))
-	} else if time.Since(p.shown) >= progressEvery {
+	} else if res.Canary == 0 && time.Since(p.shown) >= progressEvery { // a canary has its own lines
 		p.shown = time.Now()
 		p.line("%d redriven, %d left, %d came back", p.counts[ops.ActionRedriven], p.counts[ops.ActionLeft], p.cameBack.Load())
 	}

@@ -214,20 +214,16 @@ func (a *app) act(ctx context.Context, args []string, alone bool, note string, p
 
 // carryOutAll asks once, and ends at the first write of which it is not known whether it was carried out.
 func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do func(context.Context, Store, plan) error) (err error) {
-	effect := ""
 	for _, p := range plans {
 		a.note("%s is %s: %s", p.Key, p.state, p.means())
 		if p.LastError != "" {
 			a.note("the error of an earlier attempt: %s", p.LastError)
 		}
-		if p.effect != effect {
-			effect = p.effect
-			a.note("%s: %s", p.verb, effect)
-		}
 	}
+	a.note("%s: %s", plans[0].verb, plans[0].effect) // several have one effect
 	q := plans[0].question()
 	if n := len(plans); n > mostByYes {
-		q.typed, q.what = strconv.Itoa(n), "the number of records"
+		q.typed, q.what, q.these = strconv.Itoa(n), strconv.Itoa(n), fmt.Sprintf("these %d records", n)
 	}
 	if err := a.confirm(ctx, q); err != nil {
 		return err
@@ -240,7 +236,20 @@ func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do fun
 			return errors.Join(err, fail(exitPart, "%d records were not reached: the same again", left))
 		}
 	}
+	if err == nil && !a.flags.json {
+		a.note("next: %s", a.commandLine(next(plans)))
+	}
 	return err
+}
+
+// next is the command for the messages of these events.
+func next(plans []plan) []string {
+	if plans[0].after == dedup.StateCompleted {
+		return []string{"dlq", "delete", "--completed", "--archive", "FILE"}
+	} else if len(plans) > 1 {
+		return []string{"dlq", "redrive", "--class", ops.Freed.ID}
+	}
+	return []string{"dlq", "redrive", "--key", plans[0].Key}
 }
 
 // change makes a change between its two lines in the audit.

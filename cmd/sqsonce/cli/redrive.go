@@ -179,7 +179,7 @@ func (r *redrive) redrive(ctx context.Context) (ops.Report, error) {
 			event(resultOf(res))
 		}
 		o.OnWait = func(n int, wait time.Duration) {
-			p.line("waiting %s: %d records were freed, and for so long a consumer may remember that their events were done", shown.Brief(wait, true), n)
+			p.line("waiting %s: %d records were freed. A freed record does not say whether its event was done before, which a consumer remembers for a minute", shown.Brief(wait, true), n)
 		}
 	})
 }

@@ -250,8 +250,14 @@ func (p *queuePlan) String() string {
 	} else {
 		text += ", without a canary"
 	}
-	if slices.ContainsFunc(p.Groups, func(g planGroup) bool { return g.Action == ops.ActionPlanned && g.State == dedup.StateReleased }) {
+	sends := func(s dedup.RecordState) bool {
+		return slices.ContainsFunc(p.Groups, func(g planGroup) bool { return g.Action == ops.ActionPlanned && g.State == s })
+	}
+	if sends(dedup.StateReleased) {
 		text += ". A released event may have had its effect before it failed, and runs again from the beginning"
+	}
+	if sends(dedup.StateCrashed) {
+		text += ". A crashed event may have had its effect, and runs again, but under dedup.OnCrashBlock a consumer refuses it until record free KEY"
 	}
 	return text + "."
 }

@@ -183,13 +183,10 @@ func (a *app) againCommand(r seen) string {
 // confirmReplay asks for the key where a completed event is to run, and once more where its effect was committed.
 func (a *app) confirmReplay(ctx context.Context, r seen) error {
 	q := question{verb: "replay"}
-	if r.state != dedup.StateCompleted {
-		return a.confirm(ctx, q)
+	if r.state == dedup.StateCompleted {
+		q.typed, q.what = r.Key, "the key"
 	}
-	if q.typed, q.what = r.Key, "the key"; !r.Committed || !a.asks {
-		return a.confirm(ctx, q)
-	}
-	if err := a.confirm(ctx, q); err != nil {
+	if err := a.confirm(ctx, q); err != nil || q.typed == "" || !r.Committed || !a.asks {
 		return err
 	}
 	a.note("replay: the handler's writes were committed with the record, and are made again")
