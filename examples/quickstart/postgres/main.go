@@ -38,7 +38,8 @@ func main() {
 	defer stop()
 	cfg := must(config.LoadDefaultConfig(ctx))
 	db := must(sql.Open("pgx", os.Getenv("DATABASE_URL")))
-	db.SetMaxOpenConns(20)                                // more than the worker's Concurrency, 10
+	db.SetMaxOpenConns(20) // more than the worker's Concurrency, 10
+	db.SetMaxIdleConns(20)
 	check(sqlstore.Migrate(ctx, db, sqlstore.PostgreSQL)) // makes the tables of the records
 	store := must(sqlstore.New(db, sqlstore.PostgreSQL))
 	check(store.Check(ctx))
@@ -49,7 +50,6 @@ func main() {
 }
 
 func must[T any](v T, err error) T { check(err); return v }
-
 func check(err error) {
 	if err != nil {
 		log.Fatal(err)
