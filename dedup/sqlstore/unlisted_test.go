@@ -123,6 +123,30 @@ func TestInboxCommitRefused(t *testing.T) {
 	}
 }
 
+// Where the commits of a processor's attempts are refused, whatever their handlers did, the events wait and none is parked.
+func TestProcessorCommitsRefused(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "PostgreSQL")
+	exec(t, b.DB, "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'quota exceeded' USING ERRCODE = 'XX000'; END $$")
+	exec(t, b.DB, "CREATE CONSTRAINT TRIGGER quota AFTER UPDATE ON sqsonce_inbox DEFERRABLE INITIALLY DEFERRED"+
+		" FOR EACH ROW WHEN (OLD.due_at = 0 AND NEW.due_at = 0) EXECUTE FUNCTION refuse()") // an attempt moves no due time
+	d := newDeferred(t, newStore(t, b))
+	p := newProcessor(t, d, func(o *ProcessorOptions) { o.MaxAttempts = 1 })
+	receive(t, d, order(orderID, 1))
+	for n := range 3 {
+		if n == 2 {
+			exec(t, b.DB, "DROP TRIGGER quota ON sqsonce_inbox")
+		}
+		for _, j := range claimOf(t, p, p.due) {
+			p.handle(t.Context(), j, func(context.Context, *sqsonce.Message, *sql.Tx) error { return nil })
+		}
+		exec(t, b.DB, "UPDATE sqsonce_inbox SET due_at = 1")
+	}
+	if got, want := p.Stats(), (ProcessorStats{Failed: 2, Done: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // The drivers' own errors, provoked on the databases.
 func TestClassify(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
