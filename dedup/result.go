@@ -28,6 +28,9 @@ func (o *Once) encodeResult(p any) (data []byte, err error) {
 	if !utf8.Valid(data) || bytes.Contains(data, replaced) && !comesBack(p, data) { // not valid: by a MarshalJSON or a RawMessage
 		return nil, errNotUTF8
 	}
+	if len(data) > deepest && !json.Valid(data) {
+		return nil, errTooDeep
+	}
 	if len(data) > o.o.MaxResult {
 		size := fmt.Sprintf("%d bytes, Options.MaxResult is %d", len(data), o.o.MaxResult)
 		return []byte(resultTooLarge + size), fmt.Errorf("%w: %s", ErrResultTooLarge, size)
@@ -38,7 +41,13 @@ func (o *Once) encodeResult(p any) (data []byte, err error) {
 // replaced is the text that encoding/json writes for a byte that is not UTF-8. It writes a U+FFFD of the text itself as it is.
 var replaced = []byte(`\ufffd`)
 
-var errNotUTF8 = errors.New("dedup: the result has text that is not UTF-8, which JSON does not keep")
+var (
+	errNotUTF8 = errors.New("dedup: the result has text that is not UTF-8, which JSON does not keep")
+	errTooDeep = errors.New("dedup: the result is nested deeper than encoding/json reads")
+)
+
+// deepest is how deeply encoding/json reads arrays and objects. It writes deeper ones too.
+const deepest = 10_000
 
 // comesBack reports whether the value that p points to is what data decodes to.
 func comesBack(p any, data []byte) (same bool) {
