@@ -131,11 +131,10 @@ var reopenCases = []testCase{
 		x.release(x.acquire(x.claim("a")), errors.New("failed"))
 		for _, why := range []string{"void", ""} { // an empty text is one too
 			x.complete(x.acquire(x.claim("skips "+why)), dedup.Result{Skipped: errors.New(why)})
-			r := x.inspect()
-			if r.LastError != why {
+			if r := x.inspect(); r.LastError != why {
 				x.fatalf("record of a skipped event: got error %q, want %q in place of the earlier failure's", r.LastError, why)
 			}
-			x.reopen(r)
+			x.reopen(x.inspect())
 		}
 	}},
 	{name: "reopen/crashes end", run: func(x *exam) {
