@@ -65,9 +65,25 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	err = fmt.Errorf("dedup: handler succeeded, record not completed %s: another process that takes the event over runs it again (Options.OnCompleteFailed): %w",
 		o.record(s.lease.Key), err)
 	if again {
-		err = o.unavailable(err) // the handler did not fail
+		err = o.notYet(s, err)
 	}
 	return err
+}
+
+// notYet is the error of a delivery whose success the process goes on to complete. The handler did not fail. But if the store
+// refuses this complete alone, that is no outage, whatever the store says: a host must not keep the message until it ends.
+func (o *Once) notYet(s success, err error) error {
+	if s.refused() {
+		return refusedError{err}
+	}
+	return o.unavailable(err)
+}
+
+// refusedError is an error that is no outage, whatever is in it.
+type refusedError struct{ error }
+
+func (e refusedError) Is(target error) bool {
+	return target != sqsonce.ErrUnavailable && target != sqsonce.ErrMisconfigured && errors.Is(e.error, target)
 }
 
 // completeAgain sends a complete until it is answered, while the host has the message.
@@ -80,7 +96,7 @@ func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s *success) e
 		cancel()
 	})
 	defer rl.leave(phaseReturned)
-	for try := 1; retryable(err) && host.Wait(retry, pause(try)); try++ {
+	for try := 1; retryable(err) && !s.refused() && host.Wait(retry, pause(try)); try++ {
 		err = o.attempt(retry, s)
 	}
 	rl.leave(phaseReturned)
@@ -109,13 +125,13 @@ const mostRefusals = 3
 
 // attempt sends the complete of a success, once or again. The store may refuse to keep the payload hash or the result, and its
 // answer need not say so. A renewal of the same record is the control: if the complete fails again after some that pass, it goes out
-// without these. A renewal that fails takes the place of a complete: a store that is down gets no more requests because of it.
+// without these. If that fails as often, the success is refused. A renewal that fails takes the place of a complete: a store that is down gets no more requests because of it.
 func (o *Once) attempt(ctx context.Context, s *success) error {
-	if s.failed != nil && !s.isBare() {
+	if s.failed != nil && (s.stripped || !s.isBare()) {
 		failed := s.failed
 		switch err := o.renewAsControl(ctx, s.lease); {
 		case err == nil:
-			if s.refusals++; s.refusals == mostRefusals {
+			if s.refusals++; s.refusals == mostRefusals && !s.stripped {
 				o.strip(ctx, s)
 			}
 		case !errors.Is(err, sqsonce.ErrLeaseLost): // else an earlier complete may have reached the store: only a complete asks that
@@ -136,6 +152,7 @@ func (o *Once) strip(ctx context.Context, s *success) {
 	o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, the store refused the payload hash or the result: record completed without them, later calls of Do return ErrNoResult, and payloads are not compared",
 		named(s.message, s.lease.Key, "error", s.failed)...)
 	*s = s.bare()
+	s.stripped, s.refusals = true, 0
 }
 
 // renewAsControl renews the lease to the end that it has.

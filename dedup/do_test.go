@@ -60,10 +60,16 @@ type notUTF8 struct{}
 func (notUTF8) MarshalJSON() ([]byte, error) { return []byte("\"\xff\""), nil }
 func (*notUTF8) UnmarshalJSON([]byte) error  { return nil }
 
+// nested is a value of JSON that is read to a depth of 10,000.
+type nested struct{ In *nested }
+
 // The effect of a call whose result cannot be stored has happened: it does not happen again, and the call succeeds.
 func TestDoUnstorableResult(t *testing.T) {
 	t.Parallel()
-	text := strings.Repeat("x", 70<<10)
+	text, deep := strings.Repeat("x", 70<<10), &nested{}
+	for range 10_000 {
+		deep = &nested{deep}
+	}
 	for _, tt := range []struct {
 		name string
 		call func(o *dedup.Once, run func()) (any, error)
@@ -77,6 +83,7 @@ func TestDoUnstorableResult(t *testing.T) {
 		{"infinity", do(math.Inf(1)), 0, math.Inf(1), dedup.ErrNoResult},
 		{"not UTF-8", do("a\xff"), 0, "a\xff", dedup.ErrNoResult},
 		{"MarshalJSON of text that is not UTF-8", do(notUTF8{}), 0, notUTF8{}, dedup.ErrNoResult},
+		{"deeper than JSON is read", do(deep), 100 << 10, deep, dedup.ErrNoResult},
 		{"U+FFFD", do("a\ufffd"), 0, "a\ufffd", nil},
 		{"the text of an escape", do(`\ufffd`), 0, `\ufffd`, nil},
 		{"MarshalJSON fails", do(unstorable{Fails: true}), 0, unstorable{Fails: true}, dedup.ErrNoResult},

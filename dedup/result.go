@@ -25,8 +25,9 @@ func (o *Once) encodeResult(p any) (data []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !utf8.Valid(data) || bytes.Contains(data, replaced) && !comesBack(p, data) { // not valid: by a MarshalJSON or a RawMessage
-		return nil, errNotUTF8
+	if !utf8.Valid(data) || bytes.Contains(data, replaced) && !comesBack(p, data) || // not valid: by a MarshalJSON or a RawMessage
+		len(data) > deepest && !json.Valid(data) {
+		return nil, errNotKept
 	}
 	if len(data) > o.o.MaxResult {
 		size := fmt.Sprintf("%d bytes, Options.MaxResult is %d", len(data), o.o.MaxResult)
@@ -38,7 +39,10 @@ func (o *Once) encodeResult(p any) (data []byte, err error) {
 // replaced is the text that encoding/json writes for a byte that is not UTF-8. It writes a U+FFFD of the text itself as it is.
 var replaced = []byte(`\ufffd`)
 
-var errNotUTF8 = errors.New("dedup: the result has text that is not UTF-8, which JSON does not keep")
+var errNotKept = errors.New("dedup: the result has text that is not UTF-8, or is nested too deeply, which JSON does not keep")
+
+// deepest is how deeply encoding/json reads arrays and objects. It writes deeper ones too.
+const deepest = 10_000
 
 // comesBack reports whether the value that p points to is what data decodes to.
 func comesBack(p any, data []byte) (same bool) {

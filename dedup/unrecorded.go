@@ -25,7 +25,11 @@ type success struct {
 
 	failed   error // the last complete's, which is to be sent again
 	refusals int   // completes that failed in a row, each with a renewal that passed after it
+	stripped bool  // of its hash and result
 }
+
+// refused reports whether the store refuses the complete without hash and result too, and answers otherwise.
+func (s success) refused() bool { return s.stripped && s.refusals >= mostRefusals }
 
 // bare is the success without what a store could refuse to keep.
 func (s success) bare() success {
@@ -178,7 +182,7 @@ func (o *Once) completeEarlier(ctx context.Context, t task, s success) (known bo
 	case retryable(err) && o.o.OnCompleteFailed == OnCompleteFailedAcknowledge:
 		return true, o.duplicate(ctx, t, s.result, true)
 	case retryable(err):
-		err = o.unavailable(fmt.Errorf("dedup: handler succeeded in an earlier delivery, record not completed yet, handler not called %s: %w", o.record(t.key), err))
+		err = o.notYet(s, fmt.Errorf("dedup: handler succeeded in an earlier delivery, record not completed yet, handler not called %s: %w", o.record(t.key), err))
 		o.decided(ctx, t, Decision{Outcome: DecidedStoreError, Err: err})
 		return true, err
 	}

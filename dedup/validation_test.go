@@ -101,6 +101,32 @@ func TestHashOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
+// A complete that is refused without hash and result too is no outage: the delivery fails, with one incident, and so does a
+// redelivery. The process knows the success, and does not repeat it.
+func TestRefusedBareCompleteFailsTheDelivery(t *testing.T) {
+	withFaults(t, func(t *testing.T, f *faults) {
+		f.down(sqsonce.Unavailable(errors.New("denied by a trigger")), "complete")
+		var incidents []dedup.Incident
+		once := newOnce(t, f, func(o *dedup.Options) {
+			o.PayloadHash = func(*sqsonce.Message) string { return "hash" }
+			o.Hooks = []dedup.Hooks{{Incident: func(_ context.Context, i dedup.Incident) { incidents = append(incidents, i) }}}
+		})
+		var e effects
+		ctx, _ := hosted(12 * time.Hour)
+		start := time.Now()
+		for range 2 {
+			err := once.Handler(e.handler)(ctx, message("1"))
+			if took := time.Since(start); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed || took > time.Minute {
+				t.Errorf("after %s: got error %v, want a failure within a minute", took, err)
+			}
+		}
+		f.up()
+		if err := once.Handler(e.handler)(ctx, message("1")); err != nil || !completed(t, f.Store, "1") || e.got() != 1 || len(incidents) != 1 {
+			t.Errorf("got error %v, %d runs and incidents %v, want a duplicate, one run and one incident", err, e.got(), incidents)
+		}
+	})
+}
+
 // A store that refuses to keep a hash or a result has its record completed without them, whatever it answers: the event has had
 // its effect. A line says so, once. A store that is down, or that fails twice, keeps them.
 func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {

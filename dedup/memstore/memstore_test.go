@@ -2,14 +2,12 @@ package memstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
@@ -37,22 +35,6 @@ func TestAttributes(t *testing.T) {
 
 func claim(key, owner string) dedup.Claim {
 	return dedup.Claim{Key: key, Owner: owner, Lease: time.Minute, Retention: 2 * time.Hour, ReceiveCount: 2}
-}
-
-// The store uses the test's clock.
-func TestNow(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := memstore.New(func(o *memstore.Options) { o.Now = func() time.Time { return now } })
-	must.Get(granted.Lease(s.Acquire(t.Context(), claim("k", "a"))))(t)
-	now = now.Add(time.Minute - 1)
-	if _, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); !errors.Is(err, sqsonce.ErrInProgress) {
-		t.Errorf("just before the end: got error %v, want in progress", err)
-	}
-	now = now.Add(1)
-	if l, err := granted.Lease(s.Acquire(t.Context(), claim("k", "b"))); err != nil || !l.Takeover {
-		t.Errorf("at the end: got %+v, %v, want a takeover", l, err)
-	}
 }
 
 // storetest inspects records; only the store's own Delete is left.

@@ -98,15 +98,10 @@ func TestDelete(t *testing.T) {
 	must.Do(t, redisstore.Leave("x")(ctx, s, c.Key))
 	must.Do(t, s.Delete(ctx, c.Key, force))
 	c.Owner = "b"
-	l = acquire(t, s, c)
-	must.Do(t, s.Complete(ctx, l, dedup.Result{Data: []byte("\x00\xff1")}))
-	must.Do(t, s.Complete(ctx, l, dedup.Result{Data: []byte("2")})) // a late copy touches nothing
-	if r, err := s.Inspect(ctx, c.Key); err != nil || !r.Completed || string(r.Result.Data) != "\x00\xff1" {
-		t.Errorf("completed: got %+v, %v", r, err)
-	}
+	must.Do(t, s.Complete(ctx, acquire(t, s, c), dedup.Result{}))
 	must.Do(t, s.Delete(ctx, c.Key))
 	c.Owner = "c"
-	if l = acquire(t, s, c); l.Takeover {
+	if l := acquire(t, s, c); l.Takeover {
 		t.Errorf("after a delete: got %+v, want a fresh lease", l)
 	}
 }

@@ -151,8 +151,8 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 			args = append(args, f.name, value)
 		}
 	}
-	if text := cut.Cause(res.Skipped); text != "" {
-		args = append(args, "error", text)
+	if res.Skipped != nil {
+		args = append(args, "error", cut.Cause(res.Skipped))
 	}
 	if note := cut.Text(res.Note, cut.MostCause); note != "" {
 		args = append(args, "note", note)

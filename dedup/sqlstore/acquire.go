@@ -114,7 +114,7 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim, sent func()) (dedup.
 			waitCtx = context.WithoutCancel(ctx)
 		}
 	}
-	err = explain(s.dialect, "acquire", err)
+	err = s.explain("acquire", err)
 	if outstanding {
 		err = fmt.Errorf("%w: %w", dedup.ErrOutcomeUnknown, err)
 	}

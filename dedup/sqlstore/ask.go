@@ -14,7 +14,7 @@ func (s inboxStore) Ask(ctx context.Context, c dedup.Claim) error {
 	if err := store.ensureChecked(ctx); err != nil {
 		return err
 	}
-	return explain(store.dialect, "question", s.inbox.ask(ctx, c))
+	return store.explain("question", s.inbox.ask(ctx, c))
 }
 
 // MaxOpenConnections is that of the inbox's store.

@@ -114,7 +114,7 @@ func (p *Processor) claimAs(ctx context.Context, stmts claimStatements, again, o
 		jobs, err = readJobs(ctx, p.inbox.store.q, stmts.claim, again, owner, lease, p.inbox.consumer, limit)
 	}
 	slices.SortFunc(jobs, func(a, b job) int { return cmp.Compare(a.seq, b.seq) }) // RETURNING has no order
-	return jobs, explain(p.inbox.store.dialect, "claim", err)
+	return jobs, p.inbox.store.explain("claim", err)
 }
 
 // claimInTx is for databases whose UPDATE doesn't return rows, like MySQL's. At READ COMMITTED a lock on a row that turns
@@ -155,7 +155,7 @@ func (p *Processor) suspectDue(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
 	defer cancel()
 	found, err := readSeqs(ctx, p.inbox.store.q, p.suspects().find, p.inbox.consumer, 1)
-	return len(found) > 0, explain(p.inbox.store.dialect, "find suspects", err)
+	return len(found) > 0, p.inbox.store.explain("find suspects", err)
 }
 
 func readSeqs(ctx context.Context, q sqldb.Queryer, text string, args ...any) ([]any, error) {

@@ -22,7 +22,7 @@ func (r row) size() int { return len(r.key) + len(r.message.Body) + len(r.attrib
 // insert stores the rows, and returns an error for each.
 func (d *Deferred) insert(ctx context.Context, rows []row) []error {
 	if err := d.store.ensureChecked(ctx); err != nil {
-		return all(rows, explain(d.store.dialect, "receive", err))
+		return all(rows, d.store.explain("receive", err))
 	}
 	var errs []error
 	for len(errs) < len(rows) {
@@ -67,14 +67,14 @@ func (d *Deferred) insertHalves(ctx context.Context, rows []row) []error {
 		}
 		return errs
 	case isDatabaseError(err), d.store.dialect.RolledBack(err), !d.takesRows(ctx):
-		return all(rows, explain(d.store.dialect, "receive", err))
+		return all(rows, d.store.explain("receive", err))
 	case len(rows) > 1:
 		half := (len(rows) + 1) / 2
 		return append(d.insertHalves(ctx, rows[:half]), d.insertHalves(ctx, rows[half:])...)
 	case rows[0].size() > largeRow:
 		return []error{fmt.Errorf("sqlstore: receive: %w: %v", fieldError("Message.Body", fmt.Sprintf("cannot be stored: the row of %d bytes may be too large for the database", rows[0].size())), err)}
 	}
-	return []error{explain(d.store.dialect, "receive", err)}
+	return []error{d.store.explain("receive", err)}
 }
 
 // takesRows reports whether the database takes a small row, which is rolled back. A row that is too large for MySQL ends the

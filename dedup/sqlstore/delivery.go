@@ -131,7 +131,7 @@ func (d *delivery) noteStart(ctx context.Context) error {
 		return err
 	}
 	if err := note.tx.close((*sql.Tx).Commit); err != nil {
-		return explain(d.inbox.store.dialect, "note of the start", err)
+		return d.inbox.store.explain("note of the start", err)
 	}
 	d.start = &note.lease
 	return nil

@@ -74,8 +74,8 @@ var reporter = sqldb.Reporter{
 	Final: func(err error) bool { return isRefusal(err) || isDatabaseError(err) },
 }
 
-// explain gives an operation's final error its type and its name: see [sqldb.Reporter.Explain].
-func explain(d sqldb.Dialect, op string, err error) error { return reporter.Explain(d, op, err) }
+// explain is [sqldb.DB.Explain].
+func (s *Store) explain(op string, err error) error { return s.base.Explain(op, err) }
 
 func isDatabaseError(err error) bool {
 	_, is := errors.AsType[*DatabaseError](err)

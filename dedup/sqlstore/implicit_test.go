@@ -208,16 +208,3 @@ func TestProcessorImplicitCommit(t *testing.T) {
 		}
 	})
 }
-
-// A failure without an implicit commit is not taken for one.
-func TestProcessorFailureIsNoImplicitCommit(t *testing.T) {
-	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
-		receive(t, d, order(orderID, 1))
-		fails := func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom }
-		process(t, d, fails, func(o *ProcessorOptions) { o.MaxAttempts = 1 })
-		awaitCounts(t, d, 0, 1)
-		if e, err := d.Inspect(t.Context(), orderKey); err != nil || e.Error != errBoom.Error() {
-			t.Errorf("event: got %+v and error %v, want the handler's error alone", e, err)
-		}
-	})
-}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/question"
 )
 
 // errCrashed is stored with an event whose attempts ended without an outcome.
@@ -67,8 +69,22 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 		p.counters.lost.Add(1)
 		p.o.Logger.WarnContext(ctx, "sqlstore: processor: lease lost, and the attempt was rolled back: another process has the event", "key", j.key, "message_id", j.message.ID, "attempt", j.message.ReceiveCount)
 	default:
+		if question.IsFromStore(err) && !byHandler && !errors.Is(err, sqsonce.ErrUnavailable) {
+			if down := p.ask(ctx, row); down != nil {
+				err = sqsonce.Unavailable(fmt.Errorf("%w: other writes are refused too: %w", err, down))
+			}
+		}
 		p.fail(ctx, j, err)
 	}
+}
+
+// ask tells whether the database takes the transaction of an attempt whose handler wrote nothing: it extends the claim's lease.
+func (p *Processor) ask(ctx context.Context, r *attemptRow) error {
+	t := eventTx{store: p.inbox.store, wait: p.inbox.wait, row: &attemptRow{inbox: r.inbox, seq: r.seq, owner: r.owner}}
+	if err := t.begin(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	return t.close((*sql.Tx).Commit)
 }
 
 // fail records an attempt that was rolled back.

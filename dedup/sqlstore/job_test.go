@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +39,9 @@ func TestProcessorDecidesEachOutcome(t *testing.T) {
 		got := values.Event{Done: e.Done, Parked: e.Parked, Attempts: e.Attempts, Wait: want.Wait}
 		if got != want || want.Wait > 0 && e.DueAt.Sub(e.ReceivedAt) < want.Wait {
 			t.Errorf("outcome %s: got %+v, want %+v", name, e, want)
+		}
+		if strings.Contains(e.Error, "implicit commit") {
+			t.Errorf("outcome %s: got error %q, and nothing was committed", name, e.Error)
 		}
 		if jobs := claimOf(t, p, p.suspects); len(jobs) > 0 {
 			t.Errorf("outcome %s: got suspects %v, want none", name, jobs)
@@ -179,6 +183,12 @@ func TestAttemptMark(t *testing.T) {
 		}
 		if marked, err := row.marked(t.Context(), b.DB); err != nil || !marked {
 			t.Errorf("marked: got %t, %v, want true", marked, err)
+		}
+		// A statement that the database rolled the transaction back for, and that the handler ignored, has undone the mark.
+		undone, tx := attemptRow{inbox: d, seq: row.seq, owner: row.owner, until: row.until + 1}, must.Get(b.DB.BeginTx(t.Context(), nil))(t)
+		done, err := undone.finish(t.Context(), tx)
+		if err := errors.Join(err, tx.Rollback()); done || err != nil {
+			t.Errorf("finish without the mark: got %t, %v, want false", done, err)
 		}
 		if err := mark(); !errors.Is(err, errMarked) {
 			t.Errorf("mark again: got error %v, want errMarked", err)

@@ -150,3 +150,30 @@ func listed1(t *testing.T, s *Store) error {
 	}
 	return nil
 }
+
+// A session that a handler has left read-only fails one call: the pool then has another one.
+func TestReadOnlySessionIsDropped(t *testing.T) {
+	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+		db := b.Open(t)
+		db.SetMaxOpenConns(1)
+		s := storeOn(t, db, b.Dialect)
+		d, i := newDeferred(t, s), newInbox(t, s)
+		none := func(context.Context, *sqsonce.Message, *sql.Tx) error { return nil }
+		p := newProcessor(t, d)
+		receive(t, d, order("first", 1)) // for a claim to find
+		for name, call := range map[string]func(id string) error{
+			"Acquire": func(id string) error { _, err := s.Acquire(t.Context(), claim(id, "a")); return err },
+			"Sweep":   func(string) error { _, err := s.Sweep(t.Context()); return err },
+			"Receive": func(id string) error { return d.Receive(t.Context(), order(id, 1)) },
+			"claim":   func(string) error { _, err := p.claim(t.Context(), 1); return err },
+			"Ask":     func(id string) error { return inboxStore{i}.Ask(t.Context(), claim(id, id)) },
+			"Inbox":   func(id string) error { return i.Handler(none)(t.Context(), order(id, 2)) },
+		} {
+			exec(t, db, b.kind.ReadOnly)
+			if first, again := call(name+"1"), call(name+"2"); !errors.Is(first, ErrReadOnly) || again != nil {
+				t.Errorf("%s: got error %v and again %v, want ErrReadOnly and nil", name, first, again)
+			}
+			forget(db)
+		}
+	})
+}

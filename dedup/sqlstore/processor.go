@@ -133,7 +133,8 @@ func defaultBackoff(attempt int) time.Duration {
 //
 //   - nil: Run commits h's writes and the mark. As with an [Inbox], h may be called again within the attempt if the
 //     database ended the transaction or a commit's reply was lost. [Inbox.Handler] describes the demands that this makes on
-//     h. If the database refuses the commit, the attempt has failed like one whose h returned an error.
+//     h. If the database refuses the commit, the attempt has failed like one whose h returned an error. But if
+//     it refuses a write of the processor's own too, the attempt isn't counted, as with [sqsonce.Unavailable].
 //   - a success without an effect, such as [sqsonce.Skip]: h's writes are rolled back, and the mark is committed with the
 //     reason.
 //   - [sqsonce.RetryAfter]: h's writes are rolled back, and the event runs again after the delay. The attempt is counted,

@@ -33,14 +33,18 @@ func eachResultColumn(text func(name, empty string) string) string {
 }
 
 // complete completes the owner's record.
-var complete = "UPDATE {records} SET " + assignResult + ", error = COALESCE(NULLIF(?, ''), error), note = COALESCE(NULLIF(?, ''), note), status = 'COMPLETED' WHERE id = ? AND owner = ?"
+var complete = "UPDATE {records} SET " + assignResult + ", error = COALESCE(?, error), note = COALESCE(NULLIF(?, ''), note), status = 'COMPLETED' WHERE id = ? AND owner = ?"
 
 // completeArgs are the arguments of complete.
 func completeArgs(l dedup.Lease, res dedup.Result) (args []any) {
 	for _, c := range resultColumns {
 		args = append(args, c.arg(res))
 	}
-	return append(args, cut.Cause(res.Skipped), cut.Text(res.Note, cut.MostCause), l.Key, l.Owner)
+	var skipped any // NULL: an earlier failure's text stays
+	if res.Skipped != nil {
+		skipped = cut.Cause(res.Skipped)
+	}
+	return append(args, skipped, cut.Text(res.Note, cut.MostCause), l.Key, l.Owner)
 }
 
 // resultTargets are the targets of a scan of resultNames.

@@ -103,7 +103,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 		if s.base.MayRetry(err) {
 			t.Errorf("%v would be retried", err)
 		}
-		if explain(sqldb.Dialect(SQLite), "op", err) != err {
+		if reporter.Explain(sqldb.Dialect(SQLite), "op", err) != err {
 			t.Errorf("%v is wrapped", err)
 		}
 	}

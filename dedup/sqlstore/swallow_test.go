@@ -120,24 +120,6 @@ func TestInboxIgnoredDeadlock(t *testing.T) {
 	}
 }
 
-// The same in a processor, whose claim has committed the owner before.
-func TestProcessorIgnoredDeadlock(t *testing.T) {
-	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
-		a := newAccounts(t, b)
-		d := newDeferred(t, newStore(t, b))
-		receive(t, d, order(orderID, 1))
-		h, wait := a.ignoringDeadlock()
-		p, stop := process(t, d, h)
-		awaitCounts(t, d, 0, 0)
-		stop()
-		wait()
-		a.expect(1, 1, 2, 2)
-		if s := p.Stats(); s.Done != 1 || s.Failed != 1 {
-			t.Errorf("got %+v, want one failed and one done", s)
-		}
-	})
-}
-
 // On PostgreSQL a transaction in which a statement failed can only be rolled back. A handler that ignores the error does
 // not complete its event.
 func TestInboxIgnoredError(t *testing.T) {

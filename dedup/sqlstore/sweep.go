@@ -82,7 +82,7 @@ func (s *Store) sweep(ctx context.Context, text func(statements) string, o Sweep
 			return deleted, err
 		}
 		if !host.Wait(ctx, o.Pause) {
-			return deleted, explain(s.dialect, "sweep", context.Cause(ctx))
+			return deleted, s.explain("sweep", context.Cause(ctx))
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (t *eventTx) commit(ctx context.Context) (stage, error) {
 		// The handler has ended its *sql.Tx. If it committed, everything is in the database but this.
 		t.rollback()
 		if t.tx, err = t.store.pool.begin(ctx); err != nil {
-			return finishing, explain(t.store.dialect, "commit", err) // no answer to what the handler did
+			return finishing, t.store.explain("commit", err) // no answer to what the handler did
 		}
 		t.end = cancel
 		finished, err = t.row.finish(ctx, t.tx)
@@ -181,7 +181,7 @@ func (t *eventTx) beginAgain(ctx context.Context, n int, at stage, cause error) 
 		// Each time the row could be marked, and not be written after the handler: it may have set a statement_timeout.
 		return true, fmt.Errorf("sqlstore: transaction: rolled back %d times, and given up: %w", n, cause)
 	case err == nil && (n == sqldb.MaxAttempts || ctx.Err() != nil):
-		return true, explain(t.store.dialect, "transaction", fmt.Errorf("rolled back %d times, and given up: %w", n, cause))
+		return true, t.store.explain("transaction", fmt.Errorf("rolled back %d times, and given up: %w", n, cause))
 	case err == nil:
 		return false, nil
 	case t.store.dialect.Classify(cause) == sqldb.Unknown:
@@ -222,7 +222,7 @@ func (t *eventTx) undo(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.wait)
 	defer cancel()
 	marked, readErr := t.row.marked(ctx, t.store.db)
-	readErr = explain(t.store.dialect, "transaction", readErr)
+	readErr = t.store.explain("transaction", readErr)
 	switch {
 	case readErr == nil && marked:
 		return ErrImplicitCommit
@@ -244,7 +244,7 @@ func (t *eventTx) begin(ctx context.Context) error {
 		}
 		retryable := t.store.base.MayRetry(err) || errors.Is(err, errContended)
 		if !retryable || n == sqldb.MaxAttempts || time.Since(start) >= t.wait || !sqldb.Pause(ctx, n) {
-			return explain(t.store.dialect, "begin", err)
+			return t.store.explain("begin", err)
 		}
 	}
 }

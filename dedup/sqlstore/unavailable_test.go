@@ -60,7 +60,7 @@ func TestKindsOfErrors(t *testing.T) {
 		"misconfigured": "28000 28P01 3D000 3F000 42P01 42703 42501 57P04",
 	} {
 		for code := range strings.FieldsSeq(codes) {
-			err := explain(sqldb.Dialect(PostgreSQL), "op", fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code}))
+			err := reporter.Explain(sqldb.Dialect(PostgreSQL), "op", fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code}))
 			if got := kind(err); got != want {
 				t.Errorf("SQLSTATE %s: got %s, want %s: %v", code, got, want, err)
 			}
@@ -71,7 +71,7 @@ func TestKindsOfErrors(t *testing.T) {
 		"misconfigured": {1044, 1045, 1142, 1143, 1698, 1129, 1130, 3118, 4151, 1049, 1046, 1146, 1054},
 	} {
 		for _, n := range numbers {
-			err := explain(sqldb.Dialect(MySQL), "op", fmt.Errorf("wrapped: %w", &mysqldriver.MySQLError{Number: n}))
+			err := reporter.Explain(sqldb.Dialect(MySQL), "op", fmt.Errorf("wrapped: %w", &mysqldriver.MySQLError{Number: n}))
 			if got := kind(err); got != want {
 				t.Errorf("error %d: got %s, want %s: %v", n, got, want, err)
 			}
@@ -82,14 +82,14 @@ func TestKindsOfErrors(t *testing.T) {
 		"misconfigured": {3, 8, 23, 26},
 	} {
 		for _, n := range results {
-			if got := kind(explain(sqldb.Dialect(SQLite), "op", n)); got != want {
+			if got := kind(reporter.Explain(sqldb.Dialect(SQLite), "op", n)); got != want {
 				t.Errorf("result %d: got %s, want %s", n, got, want)
 			}
 		}
 	}
 	for _, d := range sqldb.Dialects() {
 		for _, err := range []error{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, context.DeadlineExceeded, sql.ErrConnDone} {
-			if got := kind(explain(d, "op", err)); got != "unavailable" {
+			if got := kind(reporter.Explain(d, "op", err)); got != "unavailable" {
 				t.Errorf("%s: %v: got %s, want unavailable", d, err, got)
 			}
 		}

@@ -96,19 +96,6 @@ func TestUnlistedCodes(t *testing.T) {
 	}
 }
 
-// A database that takes no logins (SQLSTATE 55000) costs no message an attempt.
-func TestLoginsNotAllowed(t *testing.T) {
-	t.Parallel()
-	b := NewBed(t, "PostgreSQL")
-	exec(t, open(t, b.Driver, strings.Replace(b.DSN, b.Name, "postgres", 1)), "ALTER DATABASE "+b.Name+" ALLOW_CONNECTIONS false")
-	s := storeOn(t, b.Open(t), PostgreSQL)
-	for way, deliver := range unrun(t, s) {
-		if err := deliver(orderID); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable {
-			t.Errorf("%s: got error %v, want unavailable", way, err)
-		}
-	}
-}
-
 // After the handler ran, its own writes may be the reason for an answer: a commit that the database refuses counts.
 func TestInboxCommitRefused(t *testing.T) {
 	t.Parallel()
@@ -121,6 +108,45 @@ func TestInboxCommitRefused(t *testing.T) {
 	if kind := sqsonce.OutcomeOf(err).Kind; kind != sqsonce.OutcomeFailed {
 		t.Errorf("got outcome %s of error %v, want failed", kind, err)
 	}
+}
+
+// Where the commits of a processor's attempts are refused, whatever their handlers did, the events wait and none is parked.
+func TestProcessorCommitsRefused(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "PostgreSQL")
+	exec(t, b.DB, "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'quota exceeded' USING ERRCODE = 'XX000'; END $$")
+	exec(t, b.DB, "CREATE CONSTRAINT TRIGGER quota AFTER UPDATE ON sqsonce_inbox DEFERRABLE INITIALLY DEFERRED"+
+		" FOR EACH ROW WHEN (OLD.due_at = 0 AND NEW.due_at = 0) EXECUTE FUNCTION refuse()") // an attempt moves no due time
+	d := newDeferred(t, newStore(t, b))
+	p := newProcessor(t, d, func(o *ProcessorOptions) { o.MaxAttempts = 1 })
+	receive(t, d, order(orderID, 1))
+	for n := range 3 {
+		if n == 2 {
+			exec(t, b.DB, "DROP TRIGGER quota ON sqsonce_inbox")
+		}
+		for _, j := range claimOf(t, p, p.due) {
+			p.handle(t.Context(), j, func(context.Context, *sqsonce.Message, *sql.Tx) error { return nil })
+		}
+		exec(t, b.DB, "UPDATE sqsonce_inbox SET due_at = 1")
+	}
+	if got, want := p.Stats(), (ProcessorStats{Failed: 2, Done: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// A table that refuses a result, like one with a shorter column, gets the record without it: the effect does not happen again.
+func TestRefusedResult(t *testing.T) {
+	each(t, servers, NewBed, func(t *testing.T, b *Bed) {
+		exec(t, b.DB, b.Dialect.sql("ALTER TABLE {records} ADD CONSTRAINT short CHECK (length(result) < 8)"))
+		once := must.Get(dedup.New(newStore(t, b), "billing"))(t)
+		effects := 0
+		for _, want := range []error{nil, dedup.ErrNoResult} {
+			_, err := dedup.Do(t.Context(), once, "order-1", func(context.Context) (string, error) { effects++; return "a long result", nil })
+			if !errors.Is(err, want) || effects != 1 {
+				t.Errorf("got error %v and %d effects, want %v and 1", err, effects, want)
+			}
+		}
+	})
 }
 
 // The drivers' own errors, provoked on the databases.

@@ -342,6 +342,9 @@ func (s *switchable) Complete(ctx context.Context, l dedup.Lease, res dedup.Resu
 		s.note(r, res.Note)
 	}
 	res.Note = ""
+	if res.Skipped != nil && (res.Skipped.Error() != "" || !s.has("keeps an earlier error at an empty reason")) {
+		r.err = res.Skipped.Error()
+	}
 	r.done, r.result = true, res
 	return nil
 }

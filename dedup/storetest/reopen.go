@@ -127,6 +127,16 @@ var reopenCases = []testCase{
 			x.fatalf("record after a reopen, a failure and a complete: got error %q and note %q, want %q and %q", r.LastError, r.Note, "again", "note")
 		}
 	}},
+	{name: "reopen/shows why an event was skipped", run: func(x *exam) {
+		x.release(x.acquire(x.claim("a")), errors.New("failed"))
+		for _, why := range []string{"void", ""} { // an empty text is one too
+			x.complete(x.acquire(x.claim("skips "+why)), dedup.Result{Skipped: errors.New(why)})
+			if r := x.inspect(); r.LastError != why {
+				x.fatalf("record of a skipped event: got error %q, want %q in place of the earlier failure's", r.LastError, why)
+			}
+			x.reopen(x.inspect())
+		}
+	}},
 	{name: "reopen/crashes end", run: func(x *exam) {
 		x.release(x.acquire(x.claim("a")), errors.New("dedup: was running in a process that crashed, started at 1767222000000, crash 2: it runs apart"))
 		seen := x.inspect()

@@ -145,6 +145,7 @@ var defects = []suite.Defect{
 	{"keeps a note of any length", "reopen/the note"},
 	{"keeps a NUL of a note", "reopen/the note"},
 	{"keeps an earlier note for want of one", "reopen/the note"},
+	{"keeps an earlier error at an empty reason", "reopen/shows why an event was skipped"},
 	{"keeps the count of crashes at a reopen", "reopen/crashes end"},
 	{"loses the note at an acquire", "reopen/the note"},
 	{"stores the note as the last error", "reopen/the note"},

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,11 +47,26 @@ func (db *DB) Retry(ctx context.Context, op string, f func(context.Context) erro
 	var err error
 	for n := range MaxAttempts {
 		if n > 0 && !Pause(ctx, n) || ctx.Err() != nil {
-			return db.reporter.Explain(db.dialect, op, GaveUp(context.Cause(ctx), err))
+			return db.Explain(op, GaveUp(context.Cause(ctx), err))
 		}
 		err = db.runInTurn(ctx, f)
 		if !db.MayRetry(err) {
 			break
+		}
+	}
+	return db.Explain(op, err)
+}
+
+// Explain is [Reporter.Explain] for an operation that has given its connection back. If a server said that it takes no writes, the
+// pool drops that connection, which is the next one that it gives out: a handler may have left the session so, or the server may be
+// the primary no more. A file has no other server, and one in memory would be lost with its connection.
+func (db *DB) Explain(op string, err error) error {
+	readOnly := err != nil && (errors.Is(err, ErrReadOnly) || db.dialect.Classify(err) == ReadOnly)
+	if readOnly && db.dialect.FailsOver() && db.pool.Stats().Idle > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), MaxPause) // others may have taken the last one
+		defer cancel()
+		if conn, err := db.pool.Conn(ctx); err == nil {
+			Discard(conn)
 		}
 	}
 	return db.reporter.Explain(db.dialect, op, err)
