@@ -26,7 +26,7 @@ func (o *Once) encodeResult(p any) (data []byte, err error) {
 		return nil, err
 	}
 	if !utf8.Valid(data) || bytes.Contains(data, replaced) && !comesBack(p, data) || // not valid: by a MarshalJSON or a RawMessage
-		len(data) > deepest && !json.Valid(data) {
+		len(data) > 10_000 && !json.Valid(data) { // encoding/json writes what is nested deeper than that, and does not read it
 		return nil, errNotKept
 	}
 	if len(data) > o.o.MaxResult {
@@ -40,9 +40,6 @@ func (o *Once) encodeResult(p any) (data []byte, err error) {
 var replaced = []byte(`\ufffd`)
 
 var errNotKept = errors.New("dedup: the result has text that is not UTF-8, or is nested too deeply, which JSON does not keep")
-
-// deepest is how deeply encoding/json reads arrays and objects. It writes deeper ones too.
-const deepest = 10_000
 
 // comesBack reports whether the value that p points to is what data decodes to.
 func comesBack(p any, data []byte) (same bool) {
