@@ -96,6 +96,19 @@ func TestUnlistedCodes(t *testing.T) {
 	}
 }
 
+// A database that takes no logins (SQLSTATE 55000) costs no message an attempt.
+func TestLoginsNotAllowed(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "PostgreSQL")
+	exec(t, open(t, b.Driver, strings.Replace(b.DSN, b.Name, "postgres", 1)), "ALTER DATABASE "+b.Name+" ALLOW_CONNECTIONS false")
+	s := storeOn(t, b.Open(t), PostgreSQL)
+	for way, deliver := range unrun(t, s) {
+		if err := deliver(orderID); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable {
+			t.Errorf("%s: got error %v, want unavailable", way, err)
+		}
+	}
+}
+
 // After the handler ran, its own writes may be the reason for an answer: a commit that the database refuses counts.
 func TestInboxCommitRefused(t *testing.T) {
 	t.Parallel()
