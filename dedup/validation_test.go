@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,18 +21,18 @@ import (
 // strictStore keeps hashes as a column of 128 printable characters does, and counts what it refused.
 type strictStore struct {
 	*faults
-	refused int
+	refused atomic.Int64
 	refuse  func(dedup.Result) error // of a complete
 }
 
 func (s *strictStore) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
 	if len(r.Validation) > 128 || strings.ContainsFunc(r.Validation, func(r rune) bool { return r < ' ' || r > '~' }) {
-		s.refused++
+		s.refused.Add(1)
 		return sqsonce.Unavailable(errors.New("value too long for type character varying(128)"))
 	}
 	if s.refuse != nil {
 		if err := s.refuse(r); err != nil {
-			s.refused++
+			s.refused.Add(1)
 			return err
 		}
 	}
@@ -61,8 +62,8 @@ func TestHashesOfAnyForm(t *testing.T) {
 			m = message("1")
 			m.Body = hash + "other"
 			err := once.Handler(e.handler)(t.Context(), m)
-			if want := hash != ""; errors.Is(err, dedup.ErrPayloadMismatch) != want || e.got() != 1 || s.refused > 0 {
-				t.Errorf("%s: another payload: got error %v, %d runs, %d values refused, want a mismatch %v, 1 run and none", name, err, e.got(), s.refused, want)
+			if want := hash != ""; errors.Is(err, dedup.ErrPayloadMismatch) != want || e.got() != 1 || s.refused.Load() > 0 {
+				t.Errorf("%s: another payload: got error %v, %d runs, %d values refused, want a mismatch %v, 1 run and none", name, err, e.got(), s.refused.Load(), want)
 			}
 			charged := 0
 			for range 2 {
@@ -159,7 +160,7 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 				return nil
 			}
 			s.before = func(_ context.Context, op string, _ int) error {
-				if op == "renew" && (time.Since(begun) < tt.renewed || tt.flaps && s.refused%2 == 0) {
+				if op == "renew" && (time.Since(begun) < tt.renewed || tt.flaps && s.refused.Load()%2 == 0) {
 					return errStore
 				}
 				return nil
@@ -179,10 +180,10 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 			if err != nil || g.Verdict != dedup.VerdictCompleted || (g.Result.Validation == "hash") != tt.kept || e.got() != 1 {
 				t.Errorf("got %+v, %v after %d runs, want it completed after one, with the hash: %t", g, err, e.got(), tt.kept)
 			}
-			if lines := strings.Count(log.String(), "completed without them"); lines != 1 && !tt.kept || lines > 0 && tt.kept || s.refused > 3 && !tt.kept {
-				t.Errorf("%d lines after %d refusals, want one after 3 at most, and none where the hash is kept:\n%s", lines, s.refused, &log)
+			if lines := strings.Count(log.String(), "completed without them"); lines != 1 && !tt.kept || lines > 0 && tt.kept || s.refused.Load() > 3 && !tt.kept {
+				t.Errorf("%d lines after %d refusals, want one after 3 at most, and none where the hash is kept:\n%s", lines, s.refused.Load(), &log)
 			}
-			if n := float64(s.refused + s.seen("renew")); tt.renewed > 0 && n > tt.until.Seconds() {
+			if n := float64(int(s.refused.Load()) + s.seen("renew")); tt.renewed > 0 && n > tt.until.Seconds() {
 				t.Errorf("%v calls in %s, want one a second at most", n, tt.until)
 			}
 		})
