@@ -127,7 +127,7 @@ func (a *app) delete(ctx context.Context, f archiveFlags) error {
 	return e.run(ctx)
 }
 
-// confirmNumber asks before what cannot be undone. Where nobody is asked the number must have been said beforehand.
+// confirmNumber asks before what cannot be undone. If it cannot ask, the number must have been given beforehand.
 func (e *export) confirmNumber(ctx context.Context, p *queuePlan) error {
 	if p.mixed != "" {
 		e.a.note("%s", p.mixed)
