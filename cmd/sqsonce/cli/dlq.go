@@ -127,7 +127,7 @@ func (a *app) hintStockKeys(found []*ops.Message) {
 	case none:
 		a.note("none of the %d messages has a record of consumer %s: are its name, and the store, right?", len(found), a.flags.consumer)
 	case there > 0 && a.opts.Key == nil:
-		a.note("%d messages have no record, %d have one under the default key. If the consumer has no key function, and nobody deleted records, look again with --stock-keys", missing, there)
+		a.note("%d messages have no record, %d have one under the default key. If the consumer has no key function and no TrustDedupID, and no record was deleted, look again with --stock-keys", missing, there)
 	}
 }
 

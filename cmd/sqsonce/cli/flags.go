@@ -77,9 +77,9 @@ func (a *app) queueFlags(c *cobra.Command) *cobra.Command {
 	return a.recordFlags(c)
 }
 
-// stockKeysFlag is never an environment variable: it is said of a queue, by somebody who has looked.
+// stockKeysFlag is never an environment variable: you say it of one queue, which you have looked at.
 func (a *app) stockKeysFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&a.flags.stockKeys, "stock-keys", false, "you know that the consumer has no key function, that these are its records, and that --retention is its retention: messages without a record never started, if another message of the queue has one")
+	c.Flags().BoolVar(&a.flags.stockKeys, "stock-keys", false, "you know that the consumer has no key function and no TrustDedupID, opens the envelopes it gets, that these are its records, and that --retention is its retention: messages without a record never started, if another message of the queue has one")
 }
 
 func (a *app) limitFlag(c *cobra.Command) {
