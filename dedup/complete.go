@@ -125,7 +125,8 @@ const mostRefusals = 3
 
 // attempt sends the complete of a success, once or again. The store may refuse to keep the payload hash or the result, and its
 // answer need not say so. A renewal of the same record is the control: if the complete fails again after some that pass, it goes out
-// without these. If that fails as often, the success is refused. A renewal that fails takes the place of a complete: a store that is down gets no more requests because of it.
+// without these. If that fails as often, the success is refused. A renewal that fails takes the place of a complete: a store that is
+// down gets no more requests because of it.
 func (o *Once) attempt(ctx context.Context, s *success) error {
 	if s.failed != nil && (s.stripped || !s.isBare()) {
 		failed := s.failed

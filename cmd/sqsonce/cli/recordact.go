@@ -244,9 +244,10 @@ func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do fun
 
 // next is the command for the messages of these events.
 func next(plans []plan) []string {
-	if plans[0].after == dedup.StateCompleted {
+	switch {
+	case plans[0].after == dedup.StateCompleted:
 		return []string{"dlq", "delete", "--completed", "--archive", "FILE"}
-	} else if len(plans) > 1 {
+	case len(plans) > 1:
 		return []string{"dlq", "redrive", "--class", ops.Freed.ID}
 	}
 	return []string{"dlq", "redrive", "--key", plans[0].Key}
