@@ -37,7 +37,7 @@ type BatchOptions struct {
 // slice of another length fails every message, because Batch can't know which error belongs to which message. A panic
 // fails every message with a [*PanicError].
 //
-// The context of a batch has no values. With the values of one message, a handler could use the fencing number of the
+// A batch's context is without values. With the values of one message, a handler could use the fencing number of the
 // wrong event. The context is cancelled when the contexts of all messages of the batch are cancelled. h does not learn
 // that one message has lost its lease. The complete of that message's record is refused later.
 //

@@ -59,6 +59,26 @@ var dependencyRules = []struct {
 		reason: "the stores' suite knows the contract, and the runner that all suites share",
 	},
 	{
+		pkg:    module + "/dedup/memstore",
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/hook", module + "/internal/cut", module + "/limit"}),
+		reason: "a store knows the contracts of records and limits",
+	},
+	{
+		pkg:    module + "/dedup/internal/counter",
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/dedup", module + "/internal/hook", module + "/internal/cut", module + "/limit"}),
+		reason: "what counters share knows the contracts of records and limits",
+	},
+	{
+		pkg:    module + "/limit",
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host"}),
+		reason: "stores import it for their counters; it knows neither them nor a host",
+	},
+	{
+		pkg:    module + "/limit/limittest",
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/limit", module + "/dedup", module + "/internal/hook", module + "/internal/cut", module + "/internal/suite"}),
+		reason: "the counters' suite knows the contract, and the runner that all suites share",
+	},
+	{
 		pkg:    module + "/dedup/dynamostore",
 		never:  []string{module + "/sqsworker/...", module + "/lambda/...", module + "/fifo/...", module + "/localstack/...", sdk + "/service/sqs/..."},
 		reason: "a store knows its database and the contract",
@@ -104,6 +124,12 @@ var dependencyRules = []struct {
 		never:  []string{module + "/dedup/...", module + "/lambda/...", module + "/localstack/...", module + "/internal/ops", sdk + "/service/dynamodb/..."},
 		except: []string{module + "/dedup"},
 		reason: "a worker with records in SQL or Redis, or with none, links no DynamoDB for its probes",
+	},
+	{
+		pkg:    module + "/control",
+		never:  []string{module + "/dedup/...", module + "/lambda/...", module + "/fifo/...", module + "/localstack/...", sdk + "/service/dynamodb/..."},
+		except: []string{module + "/dedup"},
+		reason: "a worker brings its own store, and status imports it",
 	},
 	{
 		pkg:    module + "/internal/statusreport",

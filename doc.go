@@ -18,6 +18,8 @@
 //     message.
 //   - [Unavailable], [UnavailableUntil]: A dependency is down. The message runs again later, and the host holds the
 //     others too if the dependency is down for them. The delivery does not count as an attempt.
+//   - [Postpone]: Only this message waits, for the delay that you ask for, and then runs again. The delivery does not count
+//     as an attempt.
 //   - any other error, a panic ([PanicError]) or [runtime.Goexit]: The message is delivered again, by the host's
 //     backoff.
 //
@@ -28,7 +30,8 @@
 //
 // # Envelopes
 //
-// [OpenEnvelope] unwraps a message from the envelopes of SNS, EventBridge and CloudEvents, before its key is made.
+// [OpenEnvelope] unwraps a message from the envelopes of SNS, EventBridge and CloudEvents, and [S3] reads the
+// notifications of S3, before the message's key is made.
 //
 // # Nil
 //

@@ -24,12 +24,12 @@ var ErrEnvelope = errors.New("sqsonce: envelope")
 // in it, is three.
 const mostEnvelopes = 4
 
-// Envelope has the event's identity and type from the envelope that [OpenEnvelope] opened. It is the zero value for a
-// message that had none.
+// Envelope has the event's identity and type from the envelope that [OpenEnvelope] opened, or from the notification
+// that [S3] has read. It is the zero value for any other message.
 type Envelope struct {
 	Key    string    // the event's key by the envelope's own ID, for [Message.Key] if the message in the envelope has no event ID
-	Source KeySource // the source of Key: KeyFromSNS or KeyFromEventBridge
-	Type   string    // EventBridge's detail-type, for [ByType] if the message in the envelope has no type
+	Source KeySource // the source of Key: KeyFromSNS, KeyFromEventBridge or KeyFromS3
+	Type   string    // EventBridge's detail-type or S3's event name, for [ByType] if the message in the envelope has no type
 }
 
 // OpenEnvelope returns a handler that unwraps a message from the envelopes in which AWS services deliver it, and calls
@@ -46,7 +46,7 @@ type Envelope struct {
 //     body.
 //
 // Envelopes may be nested, up to four. h gets any other body as it is, also from within an envelope: for example an
-// event notification of S3, or a batch of CloudEvents.
+// event notification of S3, for which there is [S3], or a batch of CloudEvents.
 //
 // [Message.Key] uses the first of these sources:
 //

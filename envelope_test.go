@@ -430,7 +430,7 @@ func TestUnwrapJSON(t *testing.T) {
 // EventKey gives no event the key of an envelope.
 func TestEnvelopeKeysAreReserved(t *testing.T) {
 	t.Parallel()
-	for _, source := range []string{"sns-message", "eventbridge-event"} {
+	for _, source := range []string{"sns-message", "eventbridge-event", "s3-notification"} {
 		if key, err := sqsonce.EventKey(source, "x|y"); err != nil || !strings.HasPrefix(key, "sha256|") {
 			t.Errorf("%s: %q, %v, want a hash", source, key, err)
 		}
@@ -543,7 +543,4 @@ func FuzzUnwrap(f *testing.F) {
 	})
 }
 
-func isReject(err error) bool {
-	_, ok := errors.AsType[*sqsonce.RejectError](err)
-	return ok
-}
+func isReject(err error) bool { return sqsonce.OutcomeOf(err).Reject }

@@ -12,8 +12,9 @@ import (
 )
 
 // ByType returns a handler that calls the handler of the message's event type. The type is the event-type attribute,
-// else a CloudEvents type, else the detail-type of an EventBridge event that [OpenEnvelope] opened. The handler under
-// "" gets every type that has no handler of its own. Without a handler under "", an unknown type is a [Reject].
+// else a CloudEvents type, else the event name of a notification that [S3] has read, or the detail-type of an
+// EventBridge event that [OpenEnvelope] opened. The handler under "" gets every type that has no handler of its own.
+// Without a handler under "", an unknown type is a [Reject].
 func ByType(h map[string]Handler) Handler {
 	routes := maps.Clone(h) // the caller may go on changing its map
 	return func(ctx context.Context, m *Message) error {

@@ -53,8 +53,8 @@ type Return struct {
 	Err error
 	// Elapsed is the time since Start was called.
 	Elapsed time.Duration
-	// Delay is how long the message waits for its next attempt, if [RetryAfter] or the backoff decides that. Otherwise
-	// it is negative, for example for an event in progress whose end isn't known.
+	// Delay is how long the message waits for its next run, if [RetryAfter], [Postpone] or the backoff decides that.
+	// Otherwise it is negative, for example for an event in progress whose end isn't known.
 	Delay time.Duration
 }
 

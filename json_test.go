@@ -68,7 +68,7 @@ func TestDecodeRefuses(t *testing.T) {
 			if diff := cmp.Diff(order{}, got, cmp.AllowUnexported(line{})); diff != "" {
 				t.Errorf("Decode returned part of a body that does not decode:\n%s", diff)
 			}
-			if reject, _ := errors.AsType[*sqsonce.RejectError](err); reject == nil {
+			if !isReject(err) {
 				t.Fatalf("Decode: %v, want a Reject", err)
 			}
 			de, ok := errors.AsType[*sqsonce.DecodeError](err)
@@ -210,7 +210,7 @@ func TestJSON(t *testing.T) {
 	called := false
 	h = sqsonce.JSON(func(context.Context, order) error { called = true; return nil })
 	err := h(t.Context(), &sqsonce.Message{Body: "not JSON"})
-	if reject, _ := errors.AsType[*sqsonce.RejectError](err); reject == nil || called {
+	if !isReject(err) || called {
 		t.Errorf("JSON of a bad body: %v, handler called: %v; want a Reject and no call", err, called)
 	}
 	if _, ok := sqsonce.FromContext(t.Context()); ok {
@@ -256,7 +256,7 @@ func TestByType(t *testing.T) {
 			}
 			ran = ""
 			err := h(t.Context(), &tt.m)
-			if reject, _ := errors.AsType[*sqsonce.RejectError](err); ran != want || (reject != nil) != (want == "") {
+			if ran != want || isReject(err) != (want == "") {
 				t.Errorf("%s, %s: ran %q with error %v, want %q", tt.name, kind, ran, err, want)
 			}
 		}

@@ -8,11 +8,6 @@ import (
 	"github.com/sqsonce/sqsonce/internal/eventkey"
 )
 
-// MaxKeyLength is the length in bytes of the longest key that [EventKey] returns, the limit of a
-// MessageDeduplicationId.
-// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
-const MaxKeyLength = eventkey.MaxLength
-
 // ErrNoEventID reports an event without an ID. sqsonce never replaces a missing ID, because all such events would share
 // one key.
 var ErrNoEventID = errors.New("sqsonce: event has no ID")
@@ -23,7 +18,7 @@ var ErrNoEventID = errors.New("sqsonce: event has no ID")
 var ErrNoQueueARN = Unavailable(errors.New("the queue's ARN, which is part of the event's key, is not known: allow sqs:GetQueueAttributes, or send an event-id and an event-source"))
 
 // EventKey returns the key of the event that source names id. The key is "source|id" if both are legal in a
-// MessageDeduplicationId and the whole fits [MaxKeyLength]. Otherwise it is "sha256|" and 64 hexadecimal digits.
+// MessageDeduplicationId and the whole has at most 128 bytes. Otherwise it is "sha256|" and 64 hexadecimal digits.
 //
 // EventKey is pure, and injective unless SHA-256 collides, so two different events never share a key. It does not trim,
 // fold or normalise its arguments. It returns [ErrNoEventID] for an empty id. The source may be empty, and then all
@@ -33,7 +28,7 @@ func EventKey(source, id string) (string, error) {
 		return "", ErrNoEventID
 	}
 	// The first '|' must split the key uniquely, so a source that holds one is hashed.
-	direct := len(source)+1+len(id) <= MaxKeyLength &&
+	direct := len(source)+1+len(id) <= eventkey.MaxLength &&
 		eventkey.Legal(source) && eventkey.Legal(id) &&
 		!strings.Contains(source, "|") && !eventkey.Reserved(source)
 	if direct {
@@ -56,9 +51,10 @@ const (
 	KeyFromFunction                         // your key function
 	KeyFromSNS                              // the topic's ARN and SNS's message ID, see OpenEnvelope
 	KeyFromEventBridge                      // the source and ID of EventBridge's event, see OpenEnvelope
+	KeyFromS3                               // the object's change, see S3
 )
 
-var keySourceNames = [...]string{"none", "attribute", "event-id", "cloudevents", "message-id", "dedup-id", "function", "sns", "eventbridge"}
+var keySourceNames = [...]string{"none", "attribute", "event-id", "cloudevents", "message-id", "dedup-id", "function", "sns", "eventbridge", "s3"}
 
 // String returns the source's name in lower case.
 func (s KeySource) String() string {
@@ -75,8 +71,8 @@ func (s KeySource) String() string {
 //     event-source it uses the queue's ARN and the event-id, since two producers may use the same IDs.
 //  2. EventKey of a CloudEvents source and id, only if specversion, id, source and type are all present and not empty.
 //     They are message attributes (plain, or prefixed "ce-" or "ce_") or fields of a JSON body.
-//  3. for a message that [OpenEnvelope] unwrapped: the topic's ARN and SNS's message ID, or the source and the ID of
-//     EventBridge's event
+//  3. for a notification of [S3]: the change of the object. Else for a message that [OpenEnvelope] unwrapped: the
+//     topic's ARN and SNS's message ID, or the source and the ID of EventBridge's event
 //  4. the queue's ARN and the message ID
 //
 // The error wraps [ErrNoEventID] if an identifying attribute is empty or binary, or if the message lacks a message ID

@@ -113,7 +113,7 @@ func checkKey(t *testing.T, id, key string, err error) {
 	if err != nil {
 		return
 	}
-	if len(key) < 1 || len(key) > sqsonce.MaxKeyLength {
+	if len(key) < 1 || len(key) > 128 {
 		t.Errorf("key %q has %d bytes, want 1 to 128", key, len(key))
 	}
 	for i := range len(key) {
@@ -127,7 +127,7 @@ func TestKeySourceNames(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[sqsonce.KeySource]string{
 		0: "none", sqsonce.KeyFromAttribute: "attribute", sqsonce.KeyFromFunction: "function",
-		sqsonce.KeyFromEventBridge: "eventbridge", sqsonce.KeyFromEventBridge + 1: "key source 9",
+		sqsonce.KeyFromEventBridge: "eventbridge", sqsonce.KeyFromS3: "s3", sqsonce.KeyFromS3 + 1: "key source 10",
 	} {
 		if got := source.String(); got != want {
 			t.Errorf("KeySource(%d): %q, want %q", uint8(source), got, want)

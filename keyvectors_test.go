@@ -44,6 +44,7 @@ type messageVector struct {
 		Message    map[string]vectorAttribute `json:"MessageAttributes,omitempty"`
 	} `json:"message"`
 	Unwrap    bool   `json:"unwrap,omitempty"` // the consumer has sqsonce.OpenEnvelope
+	S3        bool   `json:"s3,omitempty"`     // and in it sqsonce.S3
 	Key       string `json:"key"`
 	KeySource string `json:"keySource,omitempty"`
 }
@@ -104,6 +105,13 @@ func (v *messageVector) check(t *testing.T) {
 	if v.Unwrap {
 		take := sqsonce.OpenEnvelope(func(_ context.Context, inner *sqsonce.Message) error { m = inner; return nil })
 		if err := take(t.Context(), m); err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+			return
+		}
+	}
+	if v.S3 {
+		var err error
+		if m, err = throughS3(t, m); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 			return
 		}

@@ -9,7 +9,8 @@ import (
 //
 // ctx is cancelled with a cause ([context.Cause]) when the handler may no longer act for the message. The cause is
 // [ErrLeaseLost] if another delivery may own the event, and [ErrShutdown] if the host must stop. Middleware is
-// func(Handler) Handler.
+// func(Handler) Handler. Put middleware that changes messages outermost, such as [OpenEnvelope]. Then comes dedup, and inside of
+// it middleware for a single run, such as a timeout or a trace.
 //
 // Handlers are called concurrently. Every function of this module that makes a Handler of another returns nil for a nil one,
 // so that New of the hosts refuses it.

@@ -21,56 +21,77 @@ var (
 	ErrShutdown = errors.New("sqsonce: host is stopping")
 )
 
-// RetryError asks the host to deliver a message again after a delay. If a chain of errors holds both a RetryError and a
-// [RejectError], the outermost decides.
-type RetryError struct {
-	// After is the delay. Hosts round it up to whole seconds, at least 1, and bound it by SQS's limit (12 hours after
-	// the receive).
-	After time.Duration
-	// Err is the reason. If it matches [ErrInProgress], the delivery does not count as a failure.
-	Err error
+// RetryAfter returns an error that asks the host to deliver the message again after d, with err as the reason. A negative d
+// counts as 0. Hosts round it up to whole seconds, at least 1, and bound it by SQS's limit (12 hours after the receive). If
+// err matches [ErrInProgress], the delivery does not count as a failure. If a chain of errors holds several of RetryAfter,
+// [Reject], [Skip] and [Postpone], the outermost decides: see [OutcomeOf].
+func RetryAfter(d time.Duration, err error) error { return &retryError{max(d, 0), err} }
+
+type retryError struct {
+	after time.Duration
+	err   error
 }
 
-// RetryAfter returns a [RetryError]. A negative delay counts as 0.
-func RetryAfter(d time.Duration, err error) error { return &RetryError{After: max(d, 0), Err: err} }
-
-func (e *RetryError) Error() string {
-	if e.Err == nil {
-		return fmt.Sprintf("sqsonce: retry after %s", e.After)
+func (e *retryError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("sqsonce: retry after %s", e.after)
 	}
-	return fmt.Sprintf("sqsonce: retry after %s: %v", e.After, e.Err)
+	return fmt.Sprintf("sqsonce: retry after %s: %v", e.after, e.err)
 }
 
-func (e *RetryError) Unwrap() error { return e.Err }
+func (e *retryError) Unwrap() error { return e.err }
 
-// RejectError says that a message can never be handled.
-type RejectError struct{ Err error }
+// Reject returns an error that says that the message can never be handled. The host sends the message to the dead-letter
+// queue with err as the reason, then deletes it. If the host doesn't know a dead-letter queue, it treats the message as
+// after any other error and does not delete it.
+func Reject(err error) error { return &rejectError{err} }
 
-// Reject returns a [RejectError]. The host sends the message to the dead-letter queue with err as the reason, then
-// deletes it. If the host doesn't know a dead-letter queue, it treats the message as after any other error and does not
-// delete it.
-func Reject(err error) error { return &RejectError{Err: err} }
+type rejectError struct{ err error }
 
-func (e *RejectError) Error() string {
-	if e.Err == nil {
+func (e *rejectError) Error() string {
+	if e.err == nil {
 		return "sqsonce: rejected"
 	}
-	return fmt.Sprintf("sqsonce: rejected: %v", e.Err)
+	return fmt.Sprintf("sqsonce: rejected: %v", e.err)
 }
 
-func (e *RejectError) Unwrap() error { return e.Err }
+func (e *rejectError) Unwrap() error { return e.err }
 
-// SkipError says that a message needs no effect.
-type SkipError struct{ Reason string }
+// Skip returns an error that says that the message needs no effect. The message is done without an effect, and later
+// deliveries of the event don't run it. Use it for events that you know to be void, such as an order that was cancelled
+// before it was handled. The host deletes the message, logs the reason and counts the message as skipped. dedup
+// completes the event's record, which keeps the first 256 bytes of the reason. An inbox rolls back the handler's writes.
+// For a message that should not have been sent, use [Reject].
+func Skip(reason string) error { return &skipError{reason} }
 
-// Skip returns a [SkipError]. The message is done without an effect, and later deliveries of the event don't run it.
-// Use it for events that you know to be void, such as an order that was cancelled before it was handled. The host
-// deletes the message, logs the reason and counts the message as skipped. dedup completes the event's record, which
-// keeps the first 256 bytes of the reason. An inbox rolls back the handler's writes. For a message that should not have
-// been sent, use [Reject].
-func Skip(reason string) error { return &SkipError{Reason: reason} }
+type skipError struct{ reason string }
 
-func (e *SkipError) Error() string { return "sqsonce: skipped: " + e.Reason }
+func (e *skipError) Error() string { return "sqsonce: skipped: " + e.reason }
+
+// Postpone returns an error that makes this message wait for at least d, with err as the reason, or nil. Other messages go
+// on. Use it for a message that is due later, or that a limit keeps back, such as after an answer 429. A negative d counts
+// as 0. SQS hides a message for 12 hours: after them a worker receives it again and holds it for the rest. A function bounds
+// d to 11 h 30 min.
+//
+// A postponed delivery does not count as an attempt, in a FIFO group neither, and the host does not dead-letter the
+// message because of it. A worker holds the message outside
+// Options.MaxInFlight, which costs no receive. Where it holds too many others it gives the message back until its turn.
+// A function can't hold a message: it changes the visibility timeout, and the next delivery costs a receive.
+func Postpone(d time.Duration, err error) error { return &postponeError{max(d, 0), err} }
+
+type postponeError struct {
+	after time.Duration
+	err   error
+}
+
+func (e *postponeError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("sqsonce: postponed for %s", e.after)
+	}
+	return fmt.Sprintf("sqsonce: postponed for %s: %v", e.after, e.err)
+}
+
+func (e *postponeError) Unwrap() error { return e.err }
 
 // PanicError is a panic of a handler, turned into an error so that it fails one message and not the process.
 type PanicError struct {

@@ -32,9 +32,8 @@ func TestOutcomesKeepTheirCause(t *testing.T) {
 
 func TestRetryAfterIsNeverNegative(t *testing.T) {
 	t.Parallel()
-	retry, ok := errors.AsType[*sqsonce.RetryError](sqsonce.RetryAfter(-time.Second, nil))
-	if !ok || retry.After != 0 {
-		t.Errorf("After = %v, want 0", retry.After)
+	if o := sqsonce.OutcomeOf(sqsonce.RetryAfter(-time.Second, nil)); !o.Retry || o.After != 0 {
+		t.Errorf("%+v, want a RetryAfter without a delay", o)
 	}
 }
 
@@ -124,7 +123,7 @@ func ExampleReject() {
 		return nil
 	}
 	err := handler(context.Background(), &sqsonce.Message{})
-	_, reject := errors.AsType[*sqsonce.RejectError](err)
+	reject := sqsonce.OutcomeOf(err).Kind == sqsonce.OutcomeRejected
 	fmt.Println(reject, err)
 	// Output: true sqsonce: rejected: order has no amount
 }
@@ -167,13 +166,13 @@ func TestOutcomeAsksFor(t *testing.T) {
 			t.Parallel()
 			o := sqsonce.OutcomeOf(tt.err)
 			got := ""
-			if o.Retry != nil {
+			if o.Retry {
 				got += "retry"
 			}
-			if o.Reject != nil {
+			if o.Reject {
 				got += "reject"
 			}
-			if o.Skip != nil {
+			if o.Kind == sqsonce.OutcomeSkipped {
 				got += "skip"
 			}
 			got = cmp.Or(got, "host")
@@ -209,6 +208,17 @@ func TestOutcomeOf(t *testing.T) {
 		{"unavailable, after a delay", sqsonce.RetryAfter(time.Second, sqsonce.Unavailable(cause)), sqsonce.OutcomeUnavailable},
 		{"reject of something unavailable", sqsonce.Reject(sqsonce.Unavailable(cause)), sqsonce.OutcomeRejected},
 		{"reject under a lost lease", sqsonce.Reject(sqsonce.ErrLeaseLost), sqsonce.OutcomeLeaseLost},
+		{"postpone", fmt.Errorf("charge: %w", sqsonce.Postpone(time.Second, cause)), sqsonce.OutcomePostponed},
+		{"postpone of nothing", sqsonce.Postpone(0, nil), sqsonce.OutcomePostponed},
+		{"postpone under a lost lease", sqsonce.Postpone(time.Second, sqsonce.ErrLeaseLost), sqsonce.OutcomeLeaseLost},
+		{"postpone of an event in progress", sqsonce.Postpone(time.Second, sqsonce.ErrInProgress), sqsonce.OutcomeInProgress},
+		{"postpone of something unavailable", sqsonce.Postpone(time.Second, sqsonce.Unavailable(cause)), sqsonce.OutcomeUnavailable},
+		{"reject outside postpone", sqsonce.Reject(sqsonce.Postpone(time.Second, cause)), sqsonce.OutcomeRejected},
+		{"postpone outside reject", sqsonce.Postpone(time.Second, sqsonce.Reject(cause)), sqsonce.OutcomePostponed},
+		{"postpone outside skip", sqsonce.Postpone(time.Second, sqsonce.Skip("void")), sqsonce.OutcomePostponed},
+		{"postpone outside retry", sqsonce.Postpone(time.Second, sqsonce.RetryAfter(time.Second, cause)), sqsonce.OutcomePostponed},
+		{"retry outside postpone", sqsonce.RetryAfter(time.Second, sqsonce.Postpone(time.Second, cause)), sqsonce.OutcomeFailed},
+		{"panic with a postpone", &sqsonce.PanicError{Value: sqsonce.Postpone(time.Second, nil)}, sqsonce.OutcomeFailed},
 	} {
 		if got := sqsonce.OutcomeOf(tt.err).Kind; got != tt.want {
 			t.Errorf("%s: got outcome %v, want %v", tt.name, got, tt.want)
@@ -229,10 +239,19 @@ func TestOutcomeKindNames(t *testing.T) {
 // A nil pointer that is not a nil error is a failure like any other.
 func TestOutcomeOfTypedNils(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{(*sqsonce.RetryError)(nil), (*sqsonce.RejectError)(nil), (*sqsonce.SkipError)(nil), (*fs.PathError)(nil), errors.Join((*sqsonce.RejectError)(nil))} {
-		if o := sqsonce.OutcomeOf(err); o.Kind != sqsonce.OutcomeFailed || o.Retry != nil || o.Reject != nil {
+	for _, err := range []error{(*sqsonce.PanicError)(nil), (*fs.PathError)(nil), errors.Join((*fs.PathError)(nil))} {
+		if o := sqsonce.OutcomeOf(err); o.Kind != sqsonce.OutcomeFailed || o.Retry || o.Reject {
 			t.Errorf("%T: %+v, want failed", err, o)
 		}
+	}
+}
+
+func TestPostpone(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("429")
+	err := sqsonce.Postpone(-time.Second, cause)
+	if o := sqsonce.OutcomeOf(err); !o.Postpone || o.After != 0 || o.Err != cause || !errors.Is(err, cause) || err.Error() == "" {
+		t.Errorf("%v: %+v, want a Postpone that matches its cause, without a delay", err, o)
 	}
 }
 

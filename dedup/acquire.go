@@ -160,21 +160,22 @@ func (o *Once) lost(ctx context.Context, t task, err error) error {
 func (o *Once) crashed(ctx context.Context, t task) error {
 	o.decided(ctx, t, Decision{Outcome: DecidedCrashed})
 	if o.o.OnCrash == OnCrashBlock {
-		return fmt.Errorf("%w %s: find out whether its effect happened, then reopen the record to run the event again", ErrCrashed, o.record(t.key))
+		return fmt.Errorf("%w %s: find out whether its effect happened. If so complete the record, else free it to run the event again", ErrCrashed, o.record(t.key))
 	}
-	err := fmt.Errorf("%w %s: find out whether its effect happened, then redrive the message to run the event again", ErrCrashed, o.record(t.key))
+	err := fmt.Errorf("%w %s: find out whether its effect happened. If so complete the record, else free it and redrive the message", ErrCrashed, o.record(t.key))
 	// The record is released when the dead-letter queue has confirmed the message, so that a redrive runs it. Before that
 	// a redelivery of this message would run.
 	sqsonce.OnSettled(ctx, func(deadLettered bool) {
 		if deadLettered {
-			o.releaseCrashed(ctx, t, err)
+			o.releaseCrashed(ctx, t)
 		}
 	})
 	return sqsonce.Reject(err)
 }
 
-// releaseCrashed takes the record over from the owner that crashed, and releases it without a run of the handler.
-func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
+// releaseCrashed takes the record over from the owner that crashed, and releases it without a run of the handler. Its error counts
+// as a crash ([Record.Crashes]): an operator must know before a redrive.
+func (o *Once) releaseCrashed(ctx context.Context, t task) {
 	rl := newRecordLease(o, t)
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
 	defer cancel()
@@ -187,7 +188,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 		o.incident(ctx, Incident{Key: t.key, Kind: IncidentNotReleased, Err: err})
 		return
 	}
-	o.releaseUnused(ctx, g.Lease, cause)
+	o.releaseUnused(ctx, g.Lease, crashedNote{g.Lease})
 }
 
 // runWithoutRecord runs the handler while the store cannot be reached, under the policy OnStoreDownRunAnyway. It

@@ -58,7 +58,7 @@ func TestOnCrash(t *testing.T) {
 				if inProgress(err) {
 					t.Errorf("error %v matches ErrInProgress: a host would wait for an owner that crashed", err)
 				}
-				if (sqsonce.OutcomeOf(err).Reject != nil) != tt.reject {
+				if sqsonce.OutcomeOf(err).Reject != tt.reject {
 					t.Errorf("got error %v, want a Reject: %t", err, tt.reject)
 				}
 				time.Sleep(10 * time.Minute)
@@ -78,12 +78,17 @@ func TestDeadLetterReleasesWhenConfirmed(t *testing.T) {
 			f := newFaults()
 			crash(t, f, "1")
 			var e effects
-			h := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.OnCrashDeadLetter }).Handler(e.handler)
+			h := newOnce(t, f, func(o *dedup.Options) {
+				o.OnCrash, o.ErrorText = dedup.OnCrashDeadLetter, func(error) string { return "redacted" }
+			}).Handler(e.handler)
 			ctx, settle := settle.New(t.Context())
 			if err := h(ctx, message("1")); !errors.Is(err, dedup.ErrCrashed) {
 				t.Fatalf("got error %v, want ErrCrashed", err)
 			}
 			settle(deadLettered)
+			if r := must.Get(f.Store.(dedup.Inspector).Inspect(t.Context(), recordKey("1")))(t); r.Crashes(time.Now()) != 1 || (r.State(time.Now()) == dedup.StateReleased) != deadLettered {
+				t.Errorf("dead-lettered %t: %s, %d crashes, want 1, and released once it is", deadLettered, r.State(time.Now()), r.Crashes(time.Now()))
+			}
 			err := h(t.Context(), message("1"))
 			if deadLettered && (err != nil || e.got() != 1) {
 				t.Errorf("redrive: got error %v and %d runs, want nil and 1", err, e.got())
@@ -245,7 +250,7 @@ func TestValidate(t *testing.T) {
 			changed := message("1")
 			changed.Body = `{"amount":1000}`
 			err := h(t.Context(), changed)
-			if sqsonce.OutcomeOf(err).Reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) || e.got() != 1 {
+			if !sqsonce.OutcomeOf(err).Reject || !errors.Is(err, dedup.ErrPayloadMismatch) || e.got() != 1 {
 				t.Errorf("other payload: got error %v and %d runs, want a Reject of ErrPayloadMismatch and 1", err, e.got())
 			}
 			if after := f.log(); cacheSize > 0 && after != before {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// rememberFor is how long a completed key is remembered. After an operator deleted a record, its event does not run here
-// for that long.
+// rememberFor is how long a completed key is remembered. After an operator reopened or deleted a record, its event does not run
+// here for that long, unless its message has the redriven attribute.
 const rememberFor = time.Minute
 
 // cache is an LRU of the keys whose record this process saw completed. Only a complete that the store confirmed enters:

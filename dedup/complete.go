@@ -96,8 +96,15 @@ func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s *success) e
 		cancel()
 	})
 	defer rl.leave(phaseReturned)
+	logged := false
 	for try := 1; retryable(err) && !s.refused() && host.Wait(retry, pause(try)); try++ {
 		err = o.attempt(retry, s)
+		if !logged && retryable(err) && time.Since(s.since) >= o.o.LeaseDuration {
+			// For each event, also in an outage: an operator needs the keys of all effects that the store does not know of.
+			logged = true
+			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, record not completed for as long as a lease: the store is asked until the host loses the message",
+				about(ctx, s.lease.Key, "error", err)...)
+		}
 	}
 	rl.leave(phaseReturned)
 	// The store refuses a renewal also when an earlier complete, whose answer was lost, has reached it: ask for that answer.

@@ -12,7 +12,7 @@ import (
 type DoOptions struct {
 	// Validation is a hash of f's input. A call with the key of a completed call and another hash returns
 	// [ErrPayloadMismatch], and does not replay the result. Calls without a hash are not compared.
-	// Default: no hash.
+	// Default: none.
 	Validation string
 }
 

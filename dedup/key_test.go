@@ -185,8 +185,7 @@ func TestMissingKey(t *testing.T) {
 			f := newFaults()
 			var e effects
 			err := newOnce(t, f, tt.opt).Handler(e.handler)(t.Context(), tt.m)
-			reject := sqsonce.OutcomeOf(err).Reject
-			if !errors.Is(err, tt.want) || (reject != nil) != tt.reject {
+			if !errors.Is(err, tt.want) || sqsonce.OutcomeOf(err).Reject != tt.reject {
 				t.Errorf("got error %v, want %v, a Reject: %t", err, tt.want, tt.reject)
 			}
 			if e.got() != 0 || f.log() != "[]" {

@@ -2,7 +2,6 @@ package dedup
 
 import (
 	"context"
-	"crypto/rand"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -52,15 +51,16 @@ type recordLease struct {
 	length  time.Duration
 	renewed bool
 
-	acquired chan struct{} // closed: the acquire was answered, or failed
-	ended    chan struct{} // closed: the delivery has ended, and its record is completed or released
+	acquired signal // the acquire was answered, or failed
+	ended    signal // the delivery has ended, and its record is completed or released
 
 	mu    sync.Mutex
 	phase phase // only move changes it
 	lease Lease // before the acquire is answered only Until, the end that was asked for
 	lost  error // why the store refused the owner; nil: it did not
 
-	base, ctx context.Context         // the renewals', and the handler's
+	base      leaseContext            // its values are the renewals'
+	ctx       context.Context         // the handler's
 	cancel    context.CancelCauseFunc // of what needs the lease: the handler, or the retries of the complete
 	cancelled sync.Once               // the handler, because of the lease; not under mu
 	failing   atomic.Bool             // a line says so of a renewal or the complete
@@ -111,6 +111,19 @@ func (rl *recordLease) setTimer(now time.Time) {
 	}
 }
 
+// leaseContext is the context of a delivery, with its record lease.
+type leaseContext struct {
+	context.Context
+	rl *recordLease
+}
+
+func (c *leaseContext) Value(key any) any {
+	if key == (leaseContextKey{}) {
+		return c.rl
+	}
+	return c.Context.Value(key)
+}
+
 type leaseContextKey struct{}
 
 func recordLeaseFrom(ctx context.Context) (*recordLease, bool) {
@@ -130,7 +143,7 @@ func FenceFrom(ctx context.Context) (fence int64, ok bool) {
 }
 
 func newRecordLease(o *Once, t task) *recordLease {
-	rl := &recordLease{once: o, task: t, owner: rand.Text(), acquired: make(chan struct{}), ended: make(chan struct{})}
+	rl := &recordLease{once: o, task: t, owner: newOwner()}
 	now := time.Now()
 	rl.setLength(now)
 	rl.lease.Until = now.Add(rl.length)
@@ -174,7 +187,7 @@ func (rl *recordLease) acquireDone(granted bool) {
 		rl.move(phaseClosed)
 	}
 	rl.mu.Unlock()
-	close(rl.acquired)
+	rl.acquired.give()
 }
 
 // end lets the next delivery of the event join the peers, and then wakes those that wait.
@@ -183,7 +196,7 @@ func (rl *recordLease) end() {
 	rl.mu.Lock()
 	rl.move(phaseClosed)
 	rl.mu.Unlock()
-	close(rl.ended)
+	rl.ended.give()
 }
 
 // remaining returns the time until a time, by the one of two clocks that has run further since that time was computed.

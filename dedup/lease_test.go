@@ -72,8 +72,8 @@ func TestRefusedRenewalCancelsTheHandler(t *testing.T) {
 			if outcome == nil {
 				return // in TestCompleteRefused: the store decides
 			}
-			if o := sqsonce.OutcomeOf(err); !errors.Is(err, sqsonce.ErrLeaseLost) || o.Retry != nil || o.Reject != nil {
-				t.Errorf("got error %v, want ErrLeaseLost and neither a RetryError nor a RejectError: another owner decides", err)
+			if o := sqsonce.OutcomeOf(err); !errors.Is(err, sqsonce.ErrLeaseLost) || o.Retry || o.Reject {
+				t.Errorf("got error %v, want ErrLeaseLost and neither a RetryAfter nor a Reject: another owner decides", err)
 			}
 			if f.seen("release") != 0 {
 				t.Error("released a record that has another owner")

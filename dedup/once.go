@@ -29,7 +29,8 @@ type Once struct {
 	tooShort    sync.Once    // logs a retention that is shorter than a message can take to come back
 	connections func() int   // of the store's pool at most; 0: no limit
 	warned      atomic.Int64 // see outageLevel
-	tooFew      sync.Once    // logs a pool that is smaller than the host's concurrency
+	apart       apartStarts
+	tooFew      sync.Once // logs a pool that is smaller than the host's concurrency
 }
 
 // New returns a Once that keeps its records in s under the consumer's name.
@@ -37,7 +38,7 @@ type Once struct {
 // Handlers that share a store and a consumer name share their events: an event that one of them completed does not run in
 // another. Give each handler that must see every event its own name, and give the same handler the same name in every host.
 // The name has 1 to 64 of the characters A-Z a-z 0-9 . _ / - and is part of every key. If you change the name, every event
-// runs again.
+// runs again. The name sqsonce.control is that of package control.
 //
 // New does not make requests or start goroutines. Its error joins a [*sqsonce.OptionError] for each argument or option that
 // can't be used.
@@ -50,6 +51,7 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 		return nil, err
 	}
 	once := &Once{store: recoveringStore{s}, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}
+	once.apart.init(s)
 	once.asker, _ = s.(asker)
 	once.connections = func() int { return 0 }
 	if p, ok := s.(pooled); ok {
@@ -76,10 +78,10 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //     After [runtime.Goexit] the record is released as after a panic, and the goroutine ends. The hosts of this module count
 //     that as a failure.
 //   - matching [sqsonce.ErrInProgress]: another delivery owns the record, and h was not called. The error is a
-//     [*sqsonce.RetryError] around an [*InProgressError]. Its delay ends one second after the other delivery's lease.
+//     [sqsonce.RetryAfter] around an [*InProgressError]. Its delay ends one second after the other delivery's lease.
 //   - matching [sqsonce.ErrLeaseLost]: the record has another owner. h may have run, but its outcome is not recorded. The host
 //     must neither delete nor change the message. If the lease is lost while h runs, its context is cancelled with that cause.
-//   - a [*sqsonce.RejectError] around [ErrPayloadMismatch], [ErrCrashed] (policy OnCrashDeadLetter) or [sqsonce.ErrNoEventID]:
+//   - a [sqsonce.Reject] around [ErrPayloadMismatch], [ErrCrashed] (policy OnCrashDeadLetter) or [sqsonce.ErrNoEventID]:
 //     h was not called.
 //   - matching [ErrCrashed] (policy OnCrashBlock): h was not called.
 //   - matching [sqsonce.ErrUnavailable]: the store did not answer, or answered with an error that says nothing about the
@@ -113,6 +115,7 @@ type task struct {
 	validation string
 	attempt    int
 	killAt     time.Time
+	redriven   bool // by its attribute: an operator may have reopened the record since this process saw it completed
 	run        func(context.Context, Lease) ending
 	replay     func(Result) error // nil: a duplicate needs no result
 }
@@ -121,6 +124,11 @@ func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
 	settle.Ran(ctx, false)
 	settle.ShowMessage(ctx, m.ID)
 	t := task{came: o.hooks.arrival(), attempt: m.ReceiveCount, killAt: m.KillAt}
+	delivered := m
+	if outer, ok := sqsonce.Original(ctx); ok {
+		delivered = outer
+	}
+	_, t.redriven = delivered.Attributes[sqsonce.AttrRedriven]
 	var err error
 	if t.key, t.source, err = o.keyOf(ctx, m); err != nil {
 		o.decided(ctx, t, Decision{Outcome: DecidedNoKey, Err: err})
@@ -171,7 +179,11 @@ func (o *Once) do(ctx context.Context, t task) error {
 		}
 	}
 	own, _ := settle.Host(ctx) // a handler's deadline does not end the call before it
-	g, err := o.acquire(own, rl)
+	var g Grant
+	err := o.noteStart(own, rl)
+	if err == nil {
+		g, err = o.acquire(own, rl)
+	}
 	if g.Verdict == VerdictCompleted {
 		o.cache.add(t.key, g.Result.Validation) // before the peers that wait for rl check again
 	}

@@ -96,11 +96,11 @@ func TestCrashBetweenEffectAndRecord(t *testing.T) {
 			if err == nil {
 				break
 			}
-			retry, ok := errors.AsType[*sqsonce.RetryError](err)
-			if !ok || !inProgress(err) {
+			o := sqsonce.OutcomeOf(err)
+			if !o.Retry || !inProgress(err) {
 				t.Fatalf("got error %v, want in progress", err)
 			}
-			time.Sleep(retry.After)
+			time.Sleep(o.After)
 		}
 		if e.got() != 2 {
 			t.Errorf("handler ran %d times, want 2: its effect and its complete are two steps", e.got())

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Record is the state of an event that operators see. Every store of this module is an [Inspector], a [Reopener] and a
-// [Lister]. It also has Check(ctx) error, and Delete with ctx and the key.
+// Record is the state of an event that operators see. Every store of this module is an [Inspector], a [Reopener], a [Keeper] and
+// a [Lister]. It also has Check(ctx) error, and Delete with ctx and the key.
 type Record struct {
 	Lease
 	Completed bool
@@ -47,7 +47,7 @@ func (r Record) State(now time.Time) RecordState {
 	}
 }
 
-// Inspector is a store whose records can be read.
+// Inspector is a store whose records can be read. After a crash [Once] reads with it which event the process had started last.
 type Inspector interface {
 	// Inspect returns the record of key, or [ErrNotFound]. A released record has a zero Until, and LastError says why it was
 	// released.
@@ -74,12 +74,13 @@ type Reopener interface {
 	// After any other error the outcome is unknown, so look again. ErrChanged may also say that the reopen was carried out and
 	// its answer lost, if a delivery has acquired the record since.
 	//
-	// A process acknowledges an event that it saw completed for a minute without a look at its record. So to send the event
-	// again, wait 65 s after the reopen, and check that the record is still as the reopen left it.
+	// A process acknowledges an event that it saw completed for a minute without a look at its record, unless the message has
+	// the attribute [sqsonce.AttrRedriven]. So give the event's message that attribute, as sqsonce dlq redrive does. Or wait 65 s
+	// after the reopen of a completed record before you send it, and check that the record is still as the reopen left it.
 	Reopen(ctx context.Context, seen Record, note string, optFns ...func(*ReopenOptions)) error
 }
 
-// OperatorPrefix begins the owner of a record that was reopened. A delivery's owner has no '/'.
+// OperatorPrefix begins the owner of a record that was reopened or kept. A delivery's owner has no '/'.
 const OperatorPrefix = "operator/"
 
 // ReopenOptions configure [Reopener].
@@ -95,6 +96,27 @@ type ReopenOptions struct {
 	// context of the handler, and another delivery may run at the same time.
 	// Default: false.
 	Force bool
+}
+
+// Keeper is a store that keeps a small text of an operator under a key of its own, next to the records of events. Package
+// control reads such a text. Package storetest has a case for every sentence.
+type Keeper interface {
+	Inspector
+	// Keep stores data under seen.Key for d, by the store's clock, in one write. It returns the record, as Inspect does: it is
+	// completed, with data as its result. Its owner is new: [OperatorPrefix], the operator's name, '/' and 128 random bits.
+	// seen is the record as Inspect returned it. A Key alone says that Inspect returned [ErrNotFound].
+	//
+	// Keep returns [ErrChanged], and leaves the record unchanged, if its owner or fence differs from seen, if it is in progress,
+	// or if it is gone. So of two operators only one changes it. A record whose d has passed counts as missing. While Inspect still
+	// returns it, Keep replaces it for one who has seen it, too.
+	//
+	// If the answer to a write is lost, Keep repeats the write, and knows its own by the owner. After an error other than
+	// ErrChanged the outcome is unknown, so look again. ErrChanged may also say that the write was carried out and its answer
+	// lost, if another operator has changed the record since.
+	//
+	// d is at least 1 s, operator has at most 128 bytes of printable UTF-8, and data at most 4,000 bytes. Other values get a
+	// [*sqsonce.OptionError].
+	Keep(ctx context.Context, seen Record, operator string, data []byte, d time.Duration) (Record, error)
 }
 
 // Lister is a store whose records can be listed. Package storetest has a case for every sentence.

@@ -14,8 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 )
 
-// The process that completed an event acknowledges it for a minute without a look at its record: what an operator sends at
-// once after a reopen is lost, and 65 s later it runs.
+// The process that completed an event acknowledges it for a minute without a look at its record: a message that an operator sends
+// at once after a reopen is lost, and 65 s later it runs.
 func TestReopenedEventWaitsForTheMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,6 +36,27 @@ func TestReopenedEventWaitsForTheMemory(t *testing.T) {
 		time.Sleep(65 * time.Second)
 		deliver(2)
 	})
+}
+
+// A redriven message runs at once after a reopen, also in an envelope, which has its own attributes inside.
+func TestRedrivenMessageIsNotAcknowledgedFromMemory(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"{}", `{"Type":"Notification","TopicArn":"arn:aws:sns:eu-west-1:1:orders","MessageId":"1","Message":"{}","Timestamp":"2026-01-31T12:00:00Z"}`} {
+		s := memstore.New()
+		var e effects
+		h := sqsonce.OpenEnvelope(newOnce(t, s).Handler(e.handler))
+		m := message("1")
+		m.Body = body
+		must.Do(t, h(t.Context(), m))
+		must.Do(t, s.Reopen(t.Context(), must.Get(s.Inspect(t.Context(), recordKey("1")))(t), "note"))
+		m.Attributes[sqsonce.AttrRedriven] = sqsonce.Attribute{Type: "String", String: "1 R 0"}
+		for range 2 {
+			must.Do(t, h(t.Context(), m))
+		}
+		if e.got() != 2 {
+			t.Errorf("%s: ran %d times, want 2: once more", body, e.got())
+		}
+	}
 }
 
 // A forced reopen ends a handler that is stuck: its next renewal is refused.

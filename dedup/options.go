@@ -20,8 +20,7 @@ const (
 	defaultMaxResult   = 64 << 10
 	// mostResult fits in a DynamoDB item of 400 KB next to the key, the attribute names and the rest of the record.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-	mostResult  = 350 << 10
-	maxConsumer = 64
+	mostResult = 350 << 10
 )
 
 // Options configure [New].
@@ -150,7 +149,8 @@ const (
 func (o *Options) resolve(s Store, consumer string) error {
 	p := host.Problems{Package: "dedup"}
 	p.Add(host.IsNil(s), "store", "is nil")
-	p.Add(!validConsumer(consumer), "consumer", "is %q, must be 1 to %d of A-Z a-z 0-9 . _ / -", consumer, maxConsumer)
+	p.Add(!host.IsConsumer(consumer), "consumer", host.NoConsumer, consumer)
+	p.Add(consumer == host.ControlConsumer, "consumer", "is %q, the name of the records of package control", consumer)
 
 	o.LeaseDuration = cmp.Or(o.LeaseDuration, defaultLease)
 	o.Retention = cmp.Or(o.Retention, host.DefaultRetention)
@@ -167,16 +167,4 @@ func (o *Options) resolve(s Store, consumer string) error {
 	p.Add(o.OnCompleteFailed < OnCompleteFailedRedeliver || o.OnCompleteFailed > OnCompleteFailedAcknowledge, "Options.OnCompleteFailed", "is %d, must be OnCompleteFailedRedeliver or OnCompleteFailedAcknowledge", o.OnCompleteFailed)
 	p.Add(o.OnStoreDown < OnStoreDownFailClosed || o.OnStoreDown > OnStoreDownRunAnyway, "Options.OnStoreDown", "is %d, must be OnStoreDownFailClosed or OnStoreDownRunAnyway", o.OnStoreDown)
 	return p.Err()
-}
-
-// validConsumer allows no '#', so that a record's key splits at its first '#' into consumer and event.
-func validConsumer(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		ok := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '/' || c == '-'
-		if !ok {
-			return false
-		}
-	}
-	return len(s) >= 1 && len(s) <= maxConsumer
 }

@@ -60,7 +60,7 @@ func TestNewLimits(t *testing.T) {
 			t.Errorf("consumer %q: got error %v, want nil", consumer, err)
 		}
 	}
-	for _, consumer := range []string{"", "a b", "a#", "ü", "a\x00", strings.Repeat("c", 65)} {
+	for _, consumer := range []string{"", "sqsonce.control", "a b", "a#", "ü", "a\x00", strings.Repeat("c", 65)} {
 		if _, err := dedup.New(memstore.New(), consumer); err == nil {
 			t.Errorf("consumer %q: got nil, want an error", consumer)
 		}

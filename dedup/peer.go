@@ -51,7 +51,7 @@ func (o *Once) joinPeers(ctx context.Context, t task, rl *recordLease) (known bo
 	waits := o.o.PeerWait >= 0 && !nested(ctx)
 	var bound <-chan time.Time // one bound for the ends of all peers together
 	for {
-		if r, ok := o.cache.get(t.key); ok && t.replay == nil {
+		if r, ok := o.cache.get(t.key); ok && t.replay == nil && !t.redriven {
 			o.counts.cacheHits.Add(1)
 			return true, o.duplicate(ctx, t, r, true)
 		}
@@ -63,11 +63,11 @@ func (o *Once) joinPeers(ctx context.Context, t task, rl *recordLease) (known bo
 		// something that must not be repeated.
 		if waits && t.replay == nil && settle.Holding(ctx) {
 			o.counts.cacheHits.Add(1)
-			return true, o.inProgress(ctx, t, Decision{Until: peer.until(), Memory: true}, peer.ended)
+			return true, o.inProgress(ctx, t, Decision{Until: peer.until(), Memory: true}, peer.ended.wait())
 		}
 
 		select {
-		case <-peer.acquired:
+		case <-peer.acquired.wait():
 		case <-ctx.Done():
 			return true, o.notStarted(ctx, t)
 		}
@@ -79,7 +79,7 @@ func (o *Once) joinPeers(ctx context.Context, t task, rl *recordLease) (known bo
 				bound = time.After(o.o.PeerWait)
 			}
 			select {
-			case <-peer.ended:
+			case <-peer.ended.wait():
 				continue
 			case <-bound:
 				waits = false
@@ -97,4 +97,33 @@ func (o *Once) joinPeers(ctx context.Context, t task, rl *recordLease) (known bo
 func nested(ctx context.Context) bool {
 	_, nested := recordLeaseFrom(ctx)
 	return nested
+}
+
+// signal is given once. Its channel is made for the first that waits: most deliveries have no peer.
+type signal struct {
+	mu    sync.Mutex
+	given bool
+	ch    chan struct{}
+}
+
+func (s *signal) give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.given = true
+	if s.ch != nil {
+		close(s.ch)
+	}
+}
+
+// wait returns a channel that is closed when the signal is given.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+		if s.given {
+			close(s.ch)
+		}
+	}
+	return s.ch
 }

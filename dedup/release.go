@@ -14,9 +14,9 @@ import (
 // fail releases the record of a handler that failed, and returns the delivery's error.
 //
 // The record of a rejected message is released when the host has settled the message: another delivery must not start
-// while the message is only on its way to the dead-letter queue.
+// while the message is only on its way to the dead-letter queue. A postponed message has not failed: its record gets no error.
 func (o *Once) fail(ctx context.Context, rl *recordLease, handlerErr error) error {
-	if sqsonce.OutcomeOf(handlerErr).Reject != nil {
+	if sqsonce.OutcomeOf(handlerErr).Reject {
 		if err := o.proveForReject(ctx, rl); err != nil {
 			return handlerReturned(err, handlerErr)
 		}
@@ -25,7 +25,11 @@ func (o *Once) fail(ctx context.Context, rl *recordLease, handlerErr error) erro
 			return handlerErr
 		}
 	}
-	err := o.release(ctx, rl, handlerErr)
+	cause := handlerErr
+	if sqsonce.OutcomeOf(handlerErr).Kind == sqsonce.OutcomePostponed {
+		cause = nil
+	}
+	err := o.release(ctx, rl, cause)
 	switch {
 	case errors.Is(err, sqsonce.ErrLeaseLost):
 		rl.lose(err)
@@ -96,7 +100,10 @@ func (o *Once) releaseUnused(ctx context.Context, l Lease, cause error) {
 func (o *Once) callRelease(ctx context.Context, l Lease, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
 	defer cancel()
-	err := o.store.Release(ctx, l, host.Described(o.o.ErrorText, cause))
+	if _, note := cause.(crashedNote); !note { // which Record.Crashes reads
+		cause = host.Described(o.o.ErrorText, cause)
+	}
+	err := o.store.Release(ctx, l, cause)
 	if err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
 		o.counts.storeErrors.Add(1)
 	}

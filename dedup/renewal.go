@@ -84,11 +84,14 @@ func (rl *recordLease) logAnswer(ctx context.Context) {
 	}
 }
 
-// startHandler begins to renew the lease, at a third of its length, and cancels the handler when the lease has expired. The
-// renewals have base's values, and the hooks that hear of a lost lease ctx's, the handler's.
-func (rl *recordLease) startHandler(base, ctx context.Context, cancel context.CancelCauseFunc) {
-	rl.base, rl.ctx = base, ctx
+// startHandler returns the handler's context and begins to renew the lease, at a third of its length. It cancels the handler
+// when the lease has expired. The renewals have ctx's values, and the hooks that hear of a lost lease the handler's.
+func (rl *recordLease) startHandler(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	rl.base = leaseContext{ctx, rl}
+	ctx, cancel := context.WithCancelCause(&rl.base)
+	rl.ctx = ctx
 	rl.renewFrom(phaseRunning, cancel)
+	return ctx, cancel
 }
 
 // startCompleting renews the lease again while the record is being completed. refused is called, once, with the answer to a
@@ -119,7 +122,7 @@ func (rl *recordLease) tick() {
 	var ctx context.Context
 	if due {
 		rl.renewal = &renewal{done: make(chan struct{})}
-		ctx, rl.renewal.abandon = context.WithCancel(context.WithoutCancel(rl.base))
+		ctx, rl.renewal.abandon = context.WithCancel(context.WithoutCancel(rl.base.Context))
 	}
 	rl.setTimer(now)
 	rl.mu.Unlock()

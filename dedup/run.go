@@ -24,9 +24,8 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 	if err := o.start(ctx, t, rl, l); err != nil {
 		return err
 	}
-	handlerCtx, cancel := context.WithCancelCause(context.WithValue(ctx, leaseContextKey{}, rl))
+	handlerCtx, cancel := rl.startHandler(ctx)
 	defer cancel(nil)
-	rl.startHandler(ctx, handlerCtx, cancel)
 
 	var e ending
 	host.Run(func() error {
@@ -36,7 +35,8 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 		return e.err
 	}, func(handlerErr error) { // also a panic's
 		rl.leave(phaseReturned)
-		defer settle.Record(ctx)()
+		settle.Record(ctx)
+		defer settle.Recorded(ctx)
 		e.err = handlerErr
 		err = o.finish(ctx, rl, e)
 	})

@@ -153,6 +153,9 @@ func TestCompleteIsTriedWhileTheHostHasTheMessage(t *testing.T) {
 			if n := strings.Count(log.String(), "record not completed: the store is asked again"); n != 1 {
 				t.Errorf("%+v: %d lines when the completes began, want one", tt, n)
 			}
+			if n := strings.Count(log.String(), "record not completed for as long as a lease"); n != 1 {
+				t.Errorf("%+v: %d lines of the event after 30 s, want one: an operator looks for its key", tt, n)
+			}
 			if took := time.Since(start); took < tt.want || took > tt.want+5*time.Second || tt.away > tt.has && took != tt.want {
 				t.Errorf("%+v: returned after %s", tt, took)
 			}

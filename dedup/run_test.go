@@ -62,7 +62,7 @@ func TestRejectReleasesWhenSettled(t *testing.T) {
 			err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
 				return sqsonce.Reject(errors.New("bad order"))
 			})(ctx, message("1"))
-			if _, ok := errors.AsType[*sqsonce.RejectError](err); !ok {
+			if !sqsonce.OutcomeOf(err).Reject {
 				t.Fatalf("got error %v, want a Reject", err)
 			}
 			if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) || f.seen("renew") > 0 { // a live lease needs no proof
@@ -75,6 +75,21 @@ func TestRejectReleasesWhenSettled(t *testing.T) {
 				t.Errorf("after it: got %+v, %v, want a released record with the reason", l, err)
 			}
 		})
+	}
+}
+
+// A postponed message has not failed: its record is free for the next delivery, and has no error.
+func TestPostponedRecord(t *testing.T) {
+	t.Parallel()
+	f := newFaults()
+	h := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
+		return sqsonce.Postpone(time.Minute, errors.New("not due"))
+	})
+	if err := h(t.Context(), message("1")); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomePostponed {
+		t.Errorf("got error %v, want the handler's Postpone", err)
+	}
+	if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover || l.LastError != "" {
+		t.Errorf("next acquire: got %+v, %v, want a released record without an error", l, err)
 	}
 }
 

@@ -29,6 +29,7 @@ type KeySources struct {
 	CloudEvents int64 `help:"Keys of a CloudEvents source and id."`
 	SNS         int64 `help:"Keys of the topic's ARN and SNS's message ID."`
 	EventBridge int64 `help:"Keys of the source and ID of EventBridge's event."`
+	S3          int64 `help:"Keys of the change of an object, of a notification of S3."`
 	MessageID   int64 `help:"Keys of the message ID: a redrive or a second send of the event has another one."`
 	DedupID     int64 `help:"Keys of the MessageDeduplicationId: Options.TrustDedupID."`
 	Function    int64 `help:"Keys of Options.Key."`
@@ -39,7 +40,7 @@ type counters struct {
 	first, completed, inProgress, takeovers, leasesLost atomic.Int64
 	ownRetries, completeFailed, storeErrors, cacheHits  atomic.Int64
 	foreign                                             atomic.Int64
-	keySources                                          [sqsonce.KeyFromEventBridge + 1]atomic.Int64
+	keySources                                          [sqsonce.KeyFromS3 + 1]atomic.Int64
 }
 
 // Stats returns the counts since New. While deliveries run, the numbers need not add up.
@@ -64,6 +65,7 @@ func (o *Once) Stats() Stats {
 			CloudEvents: keys(sqsonce.KeyFromCloudEvents),
 			SNS:         keys(sqsonce.KeyFromSNS),
 			EventBridge: keys(sqsonce.KeyFromEventBridge),
+			S3:          keys(sqsonce.KeyFromS3),
 			MessageID:   keys(sqsonce.KeyFromMessageID),
 			DedupID:     keys(sqsonce.KeyFromDedupID),
 			Function:    keys(sqsonce.KeyFromFunction),

@@ -71,7 +71,7 @@ type Store interface {
 type Claim struct {
 	// Key is the record's key: the consumer's name, '#' and the event's key. It is hashed if it is longer than 1,024 bytes.
 	Key string
-	// Owner names this delivery. It has 128 random bits, is made before the first call and is never used again.
+	// Owner names this delivery and its process. It has 128 random bits, is made before the first call and is never used again.
 	Owner string
 	// Lease is the length of the record lease.
 	Lease time.Duration
@@ -97,6 +97,8 @@ type Lease struct {
 	Takeover bool
 	// TakenFrom is the fence of that owner, and so about the time at which it acquired the record.
 	TakenFrom int64
+	// TakenOwner is that owner's name.
+	TakenOwner string
 	// OwnRetry says that the store had granted the same claim before, and that its first answer was lost.
 	OwnRetry bool
 	// ReceiveCount is that of the claim.

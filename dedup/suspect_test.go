@@ -2,6 +2,8 @@ package dedup_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,21 +13,66 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/question"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
+
+// mortal is the store of a process that dies: no write of it has an effect then.
+type mortal struct {
+	*memstore.Store
+	dead    atomic.Bool
+	noStart bool // it takes no note of a start
+}
+
+var errDead = errors.New("the process is dead")
+
+func (s *mortal) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
+	if s.dead.Load() || s.noStart && question.IsKey(c.Key) {
+		return dedup.Grant{}, errDead
+	}
+	return s.Store.Acquire(ctx, c)
+}
+
+func (s *mortal) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
+	if s.dead.Load() {
+		return dedup.Lease{}, errDead
+	}
+	return s.Store.Renew(ctx, l, d)
+}
+
+func (s *mortal) Release(ctx context.Context, l dedup.Lease, cause error) error {
+	if s.dead.Load() {
+		return errDead
+	}
+	return s.Store.Release(ctx, l, cause)
+}
 
 // TestLoneSuspect: a suspect that crashed the process which ran it apart is one that was alone, until it runs again. Before the receive
 // from which suspects run apart, others may have crashed the process.
 func TestLoneSuspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := &mortal{Store: memstore.New()}
 		once := must.Get(dedup.New(store, "test", func(o *dedup.Options) {
 			o.Key = func(*sqsonce.Message) (string, error) { return "event", nil }
 		}))(t)
-		ran := false
-		h := once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })
+		ran, dies := false, false
+		h := once.Handler(func(context.Context, *sqsonce.Message) error {
+			if dies {
+				store.dead.Store(true)
+				return errDead
+			}
+			ran = true
+			return nil
+		})
 		crash := func(owner string) {
-			must.Get(store.Acquire(t.Context(), dedup.Claim{Key: "test#event", Owner: owner, Lease: time.Second, Retention: time.Hour}))(t)
+			if owner == "apart" {
+				dies = true
+				_ = h(settle.RunningSuspect(t.Context()), &sqsonce.Message{ID: "1", ReceiveCount: 3})
+				dies = false
+				store.dead.Store(false)
+			} else {
+				must.Get(store.Acquire(t.Context(), dedup.Claim{Key: "test#event", Owner: owner, Lease: time.Second, Retention: time.Hour}))(t)
+			}
 			time.Sleep(time.Minute)
 		}
 		crash("first")
@@ -39,7 +86,7 @@ func TestLoneSuspect(t *testing.T) {
 		crashes(1)
 		for i, alone := range []bool{false, false, true, true} {
 			if i == 1 || i == 2 {
-				crash("next")
+				crash([]string{1: "next", 2: "apart"}[i])
 				crashes(i + 1)
 			}
 			ctx, settled := settle.New(settle.WithSuspects(t.Context(), 3))
@@ -55,4 +102,64 @@ func TestLoneSuspect(t *testing.T) {
 		}
 		crashes(0)
 	})
+}
+
+// Of the suspects that run in a crash only the one that started last is accused: those before it had their time alone. None is where the
+// store does not tell which one that was, and none starts where the store does not take the note.
+func TestAccusedStartedLast(t *testing.T) {
+	for name, c := range map[string]struct{ noStart, noInspect bool }{"told": {}, "no note": {noStart: true}, "no Inspect": {noInspect: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &mortal{Store: memstore.New(), noStart: c.noStart}
+				var given dedup.Store = store
+				if c.noInspect {
+					given = struct{ dedup.Store }{store}
+				}
+				once := must.Get(dedup.New(given, "test", func(o *dedup.Options) {
+					o.Key = func(m *sqsonce.Message) (string, error) { return m.ID, nil }
+				}))(t)
+				dies := make(chan struct{})
+				var started atomic.Int64
+				h := once.Handler(func(context.Context, *sqsonce.Message) error {
+					started.Add(1)
+					<-dies
+					return errDead
+				})
+				deliver := func(ctx context.Context, id string) error {
+					return h(ctx, &sqsonce.Message{ID: id, ReceiveCount: 3})
+				}
+				events := []string{"first", "last", "between"}
+				for _, id := range events {
+					must.Get(store.Acquire(t.Context(), dedup.Claim{Key: "test#" + id, Owner: id, Lease: time.Second, Retention: time.Hour}))(t)
+				}
+				time.Sleep(time.Minute)
+				for _, id := range events {
+					if s, ok := settle.SuspectOf(deliver(settle.WithSuspects(t.Context(), 3), id)); !ok || s.Alone {
+						t.Fatalf("%s is no suspect, or accused: %+v", id, s)
+					}
+				}
+				if c.noStart {
+					if err := deliver(settle.RunningSuspect(t.Context()), "first"); !errors.Is(err, sqsonce.ErrUnavailable) || started.Load() > 0 {
+						t.Errorf("error %v, started %d, want none without the note", err, started.Load())
+					}
+					return
+				}
+				for _, id := range []string{"first", "between", "last"} {
+					go deliver(settle.RunningSuspect(t.Context()), id)
+					time.Sleep(time.Minute)
+				}
+				store.dead.Store(true)
+				close(dies)
+				time.Sleep(5 * time.Minute)
+				store.dead.Store(false)
+				for range 2 { // the second time by the note
+					for _, id := range events {
+						if s, ok := settle.SuspectOf(deliver(settle.WithSuspects(t.Context(), 3), id)); !ok || s.Alone != (id == "last" && !c.noInspect) {
+							t.Errorf("%s: %+v", id, s)
+						}
+					}
+				}
+			})
+		})
+	}
 }

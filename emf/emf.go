@@ -3,7 +3,8 @@
 //
 //	m, err := emf.New()
 //	once, err := dedup.New(store, "billing", m.Once)
-//	lambda.Start(once.Handler(h), m.Lambda)
+//	l, err := limit.New(rules, m.Limiter)
+//	lambda.Start(limit.Handler(l, once.Handler(h)), m.Lambda)
 //
 // # Metrics
 //
@@ -18,6 +19,8 @@
 //
 //   - Redelivered (receive count above 1) and DeadLettered. The other outcomes of [lambda.Report], with the names of
 //     [sqsonce.OutcomeKind]'s constants, such as LeaseLost.
+//   - Of limits, in a line for each rule with the further dimension rule: Started, Postponed, Owed, NoGroup and CounterOutages, which
+//     are counts of [limit.RuleStats]. Never by key.
 //   - Of deduplication: Takeovers, StoreErrors (failed calls) and NotCompleted (records).
 //
 // For queries, a line has level INFO, timestamp, requestId, traceId and cold_start too. A function whose application log
@@ -39,8 +42,10 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/lambda"
+	"github.com/sqsonce/sqsonce/limit"
 )
 
 // Limits of the format, in characters, and of a dimension set.
@@ -52,6 +57,7 @@ const (
 	maxDimension      = 250
 	maxDimensionValue = 1_024
 	maxDimensions     = 30
+	ownDimensions     = 3   // service, queue, rule
 	maxValues         = 100 // of a metric in one line
 )
 
@@ -68,7 +74,7 @@ type Options struct {
 	Service string
 	// Dimensions are further dimensions, the same in every line. Each new combination of values is a custom metric that costs
 	// money.
-	// Default: empty. Limits: at most 28, with names of at most 250 characters, and values of at most 1,024 with the rules of
+	// Default: empty. Limits: at most 27, with names of at most 250 characters, and values of at most 1,024 with the rules of
 	// Service.
 	Dimensions map[string]string
 	// Writer gets each line in one Write.
@@ -86,6 +92,11 @@ type Metrics struct {
 
 	mu sync.Mutex // of the writer: one line at a time
 	w  io.Writer
+
+	limits    sync.Mutex
+	limiters  []*limit.Limiter
+	ruleNames cut.Names
+	last      []limit.RuleStats // what the last lines of rules have counted; a limiter's rules stay at their places
 }
 
 // New returns Metrics. The error joins a [*sqsonce.OptionError] for each option that CloudWatch would refuse.
@@ -125,7 +136,7 @@ func (o *Options) validate() error {
 	add(!namespaceText.MatchString(o.Namespace), "Options.Namespace", "must be of A-Z a-z 0-9 . - _ / # : and space")
 	add(o.Service == "", "Options.Service", "is empty, and neither POWERTOOLS_SERVICE_NAME nor AWS_LAMBDA_FUNCTION_NAME is set")
 	check("Options.Service", o.Service, maxDimensionValue)
-	add(len(o.Dimensions) > maxDimensions-2, "Options.Dimensions", "has %d, must have at most %d", len(o.Dimensions), maxDimensions-2)
+	add(len(o.Dimensions) > maxDimensions-ownDimensions, "Options.Dimensions", "has %d, must have at most %d", len(o.Dimensions), maxDimensions-ownDimensions)
 	for _, name := range slices.Sorted(maps.Keys(o.Dimensions)) {
 		field := fmt.Sprintf("Options.Dimensions[%q]", name)
 		add(name == "", field, "has no name")

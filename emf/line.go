@@ -21,8 +21,9 @@ import (
 
 // line is one line before it is written, with its metrics, and its members by name.
 type line struct {
-	metrics []metric
-	members map[string]any
+	dimensions []string
+	metrics    []metric
+	members    map[string]any
 }
 
 // metric is an element of the format's Metrics array.
@@ -58,7 +59,7 @@ func isMember(name string) bool {
 	return slices.Contains([]string{
 		"_aws", "service", "queue", "level", "timestamp", "message", "requestId", "traceId", "cold_start",
 		"Records", "Duplicates", "Redelivered", "DeadLettered", "Takeovers", "StoreErrors", "NotCompleted",
-		"HandlerDuration", "TimeInQueue", "RemainingTime",
+		"HandlerDuration", "TimeInQueue", "RemainingTime", "rule", "Started", "Owed", "NoGroup", "CounterOutages",
 	}, name)
 }
 
@@ -92,16 +93,17 @@ func (m *Metrics) finish(ctx context.Context, r lambda.Report) {
 			l.times("TimeInQueue", v.inQueue[:q])
 			m.write(ctx, l)
 			if v.durations, v.inQueue = v.durations[n:], v.inQueue[q:]; len(v.durations)+len(v.inQueue) == 0 {
-				return
+				break
 			}
 			l = m.newLine(ctx, queue)
 		}
+		m.rules(ctx, queue)
 	})
 }
 
 // newLine returns a line with the members of all.
 func (m *Metrics) newLine(ctx context.Context, queue string) *line {
-	l := &line{members: map[string]any{
+	l := &line{dimensions: m.names, members: map[string]any{
 		"level": "INFO", "timestamp": time.Now().UTC().Format(time.RFC3339Nano), "message": "sqsonce: invocation", "queue": queue,
 	}}
 	for name, value := range m.dimensions {
@@ -127,7 +129,7 @@ func (m *Metrics) write(ctx context.Context, l *line) {
 		Metrics    []metric
 	}
 	l.members["_aws"] = map[string]any{
-		"Timestamp": time.Now().UnixMilli(), "CloudWatchMetrics": []directive{{m.namespace, [][]string{m.names}, l.metrics}},
+		"Timestamp": time.Now().UnixMilli(), "CloudWatchMetrics": []directive{{m.namespace, [][]string{l.dimensions}, l.metrics}},
 	}
 	text, err := json.Marshal(l.members)
 	if err == nil {

@@ -23,6 +23,7 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 
 // publishAll is PublishAll, without the events for which refused has an error: see refuse. They halt their groups as any failure does.
 func (p *Publisher) publishAll(ctx context.Context, es []Event, refused []error) ([]Receipt, error) {
+	called := p.clocks() // an event may wait here until others have their results
 	l, closeLane := p.openLane(ctx)
 
 	receipts, errs := make([]Receipt, len(es)), make([]error, len(es))
@@ -35,7 +36,7 @@ func (p *Publisher) publishAll(ctx context.Context, es []Event, refused []error)
 			p.notAccepted(h, errs[i])
 			continue
 		}
-		e := &entry{event: ev}
+		e := &entry{event: ev, called: called}
 		if refused != nil {
 			e.refused = refused[i]
 		}

@@ -22,6 +22,7 @@ type entry struct {
 	content uint64 // its hash: see recentEvents
 	key     string // the event's key: the deduplication ID on a FIFO queue
 	keyHash keyHash
+	called  instant      // when its caller published it, where the event has a Delay
 	size    int64        // of the event's message, without carried
 	carried int64        // bytes of what the hooks send with it
 	hooked  *hookedEvent // nil: there are no hooks
@@ -78,6 +79,9 @@ func (p *Publisher) fill(e *entry) (err error) {
 		return err
 	}
 	ev.Attributes = cloneAttributes(ev.Attributes)
+	if ev.Delay > 0 && e.called == (instant{}) {
+		e.called = p.clocks()
+	}
 	e.pending = &PublishResult{event: ev.ID, group: ev.Group, publisher: p, done: make(chan struct{})}
 	e.keyHash = hashKey(e.key)
 	e.size = int64(host.MessageBytes(ev.Body, p.attributes(e)))
@@ -116,6 +120,11 @@ func (p *Publisher) message(e *entry, position int) sqstypes.SendMessageBatchReq
 	}
 	if p.fifo {
 		m.MessageDeduplicationId = &e.key
+	}
+	if e.event.Delay > 0 {
+		// The SDK doesn't send a 0, and the queue's own delay would count.
+		rest := e.event.Delay - e.began.since(e.called)
+		m.DelaySeconds = host.Seconds(max(time.Second, rest), maxDelay)
 	}
 	if *header != "" {
 		m.MessageSystemAttributes = map[string]sqstypes.MessageSystemAttributeValue{

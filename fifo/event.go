@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce"
@@ -38,7 +39,17 @@ type Event struct {
 	// Attributes are further message attributes. SQS accepts 10, and the publisher adds 3.
 	// Default: none. Limits: at most 7.
 	Attributes map[string]sqsonce.Attribute
+	// Delay is how long SQS hides the event at first, from the call of Publish, PublishAll or Enqueue, rounded up to
+	// whole seconds. A repeated attempt asks for the rest, at least 1 s, by the process's clocks: the event comes early
+	// if the wall clock is set forward between two attempts. It replaces the queue's DelaySeconds. At the end of its
+	// retention SQS deletes a message that is still hidden too.
+	// Default: the queue's DelaySeconds. Limits: at most 15 min, and only on a standard queue. Outboxes don't keep it.
+	Delay time.Duration
 }
+
+// maxDelay is SQS's longest DelaySeconds.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html
+const maxDelay = 15 * time.Minute
 
 // Check returns the error with which [Publisher.Publish] would refuse the event on any FIFO queue, before it sends anything.
 // The error is a [*PublishError], which matches [ErrNotSent] and wraps one [*sqsonce.OptionError] per bad field, joined.
@@ -81,7 +92,22 @@ func (e *Event) validate(fifo bool) error {
 	if e.TraceHeader != "" {
 		errs = append(errs, checkText("Event.TraceHeader", e.TraceHeader))
 	}
+	if err := checkDelay(e.Delay, fifo); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
+}
+
+func checkDelay(d time.Duration, fifo bool) error {
+	switch {
+	case d == 0:
+		return nil
+	case fifo:
+		return badField("Event.Delay", "is %s, must be 0: SQS delays single messages of standard queues only, and an outbox keeps no delay", d)
+	case d < 0 || d > maxDelay:
+		return badField("Event.Delay", "is %s, must be positive and at most 15 min", d)
+	}
+	return nil
 }
 
 // checkText returns an error for a text that cannot be a body or a string value. SQS refuses all of these but invalid

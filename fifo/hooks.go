@@ -13,7 +13,7 @@ import (
 // result of an event.
 type Hooks struct {
 	// Accept is called before an event is checked, with a copy. It returns the event's context, which the publisher keeps until
-	// Answered, and the trace context to send with the event. The context must be derived from ctx. Its end has no effect.
+	// Answered, and the trace context to send with the event. The context must be derived from ctx. Its end is ignored.
 	Accept func(ctx context.Context, a Acceptance) (context.Context, Carry)
 	// Answered is called once for each event, when it has its receipt or its error, and before the caller that waits for the
 	// result goes on. A caller whose context ends while its event is in flight doesn't wait, and the event is answered later.

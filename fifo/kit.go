@@ -15,6 +15,7 @@ func init() {
 	hook.Offer(map[string]any{
 		"fifo.forward": (*Publisher).forward, "fifo.check": (*Publisher).keyAndSize, "fifo.fits": (*Publisher).fits,
 		"fifo.refuse": (*Publisher).refuse, "fifo.publishAll": (*Publisher).publishAll, "fifo.openLane": (*Publisher).openUserLane,
+		"fifo.namespace": func(p *Publisher) string { return p.namespace }, "fifo.isFIFO": func(p *Publisher) bool { return p.fifo },
 	})
 }
 

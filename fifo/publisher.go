@@ -61,7 +61,7 @@ type Publisher struct {
 //
 // The client's region must be that of the queue's URL, unless the client has an endpoint of its own.
 //
-// The error joins one [*sqsonce.OptionError] per bad argument. NewPublisher makes no call and starts no goroutine.
+// The error joins one [*sqsonce.OptionError] per bad argument. NewPublisher neither calls AWS nor starts a goroutine.
 func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)) (*Publisher, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -95,12 +95,6 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 
 // QueueURL returns the URL of the queue.
 func (p *Publisher) QueueURL() string { return p.queueURL }
-
-// Namespace returns the namespace of the events' keys.
-func (p *Publisher) Namespace() string { return p.namespace }
-
-// FIFO reports whether the queue is a FIFO queue.
-func (p *Publisher) FIFO() bool { return p.fifo }
 
 // Publish sends one event and waits for its result. Its error is a [*PublishError].
 //

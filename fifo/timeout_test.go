@@ -72,7 +72,8 @@ func TestSlowQueue(t *testing.T) {
 	}
 }
 
-// For a while nothing is answered, and every attempt waits to its end. After that a new event waits for one of them at most.
+// For a while nothing is answered, and every attempt waits to its end. After that a new event waits for one of them at most, and the others
+// for their backoff too.
 func TestAfterAnOutageWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	for _, outage := range []time.Duration{10 * time.Second, 40 * time.Second, 80 * time.Second, 150 * time.Second} {
@@ -91,6 +92,10 @@ func TestAfterAnOutageWithoutAnswers(t *testing.T) {
 			start := time.Now()
 			if _, err := p.Publish(x.Context(), event("fresh", 1)); err != nil || time.Since(start) > 20*time.Second {
 				x.Errorf("after %v: %v after %v, want success within 20s", outage, err, time.Since(start))
+			}
+			time.Sleep(time.Until(end.Add(25*time.Second + time.Second))) // an attempt's time and a backoff
+			if s := p.Stats(); s.Pending > 0 {
+				x.Errorf("after %v: %d events wait, %v after the outage", outage, s.Pending, time.Since(end))
 			}
 			must.Do(x, p.Close(x.Context()))
 		})

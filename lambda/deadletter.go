@@ -144,7 +144,7 @@ func (v *invocation) logWithoutClient(s *slot, err error) {
 		return
 	case o.Kind == sqsonce.OutcomeInProgress:
 		reason = "its event is in progress elsewhere"
-	case o.Retry != nil:
+	case o.Retry, o.Postpone:
 		reason = "it is to be delivered again after a delay"
 	default:
 		return

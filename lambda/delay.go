@@ -28,13 +28,12 @@ const (
 	callTimeout = 5 * time.Second
 	// changesAtOnce is how many calls change visibility timeouts at once. A process keeps so many idle connections to SQS.
 	changesAtOnce = 10
-	// maxDelay keeps a delay within the 12 h after the receive, the limit of SQS. The event does not tell when that was: a
-	// batching window is at most 5 min, and an invocation at most 15 min.
+	// maxDelay keeps a delay within the 12 h after the receive, the limit of SQS. The event does not tell when that
+	// was: a batching window is at most 5 min, and an invocation at most 90 min, on Managed Instances. 5 min are left
+	// for calls.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
-	maxDelay = 12*time.Hour - 30*time.Minute
-	// firstUnavailable and maxUnavailable are the delays while a dependency of every message is down. See delayUnavailable.
-	firstUnavailable = time.Minute
-	maxUnavailable   = time.Hour
+	// https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+	maxDelay = 12*time.Hour - 100*time.Minute
 )
 
 // retryAt returns when a failed message should be visible again; zero for the end of its visibility timeout, and for an event
@@ -46,11 +45,11 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	var d time.Duration
 	switch o := sqsonce.OutcomeOf(err); {
 	case o.Kind == sqsonce.OutcomeUnavailable:
-		d = delayUnavailable(m.ReceiveCount, m.FirstReceivedAt)
+		d = host.UnavailableDelay(m.ReceiveCount, m.FirstReceivedAt)
 	case o.Kind == sqsonce.OutcomeInProgress:
 		return time.Time{}
-	case o.Retry != nil:
-		d = o.Retry.After
+	case o.Retry, o.Postpone:
+		d = o.After
 	default:
 		d = v.backoff(m.ReceiveCount)
 	}
@@ -65,20 +64,20 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 //
 // It is called after the handlers, since it may ask SQS for the visibility timeout, which would keep a slot from others.
 func (v *invocation) retryInProgress(ctx context.Context, receiveCount int, err error) time.Time {
-	retry := sqsonce.OutcomeOf(err).Retry
+	asked := sqsonce.OutcomeOf(err)
 	var afterLease time.Duration
-	if retry != nil {
-		afterLease = retry.After
+	if asked.Retry {
+		afterLease = asked.After
 	}
 	a := v.attributes(ctx)
 	half := a.visibility / 2
 	switch {
-	case half == 0 && retry == nil:
+	case half == 0 && !asked.Retry:
 		return time.Time{}
 	case half == 0:
 		half = afterLease
 	}
-	if receiveCount == 2 && retry != nil && a.maxReceives != 2 {
+	if receiveCount == 2 && asked.Retry && a.maxReceives != 2 {
 		half = 0
 	}
 	return time.Now().Add(max(host.Double(half, maxDelay, receiveCount), afterLease))
@@ -156,7 +155,7 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 		retry := s.retry
 		if r.states[at] == notStarted {
 			rec := &v.records[at]
-			retry = time.Now().Add(delayUnavailable(receiveCount(rec), host.Millis(rec.Attributes["ApproximateFirstReceiveTimestamp"])))
+			retry = time.Now().Add(host.UnavailableDelay(receiveCount(rec), host.Millis(rec.Attributes["ApproximateFirstReceiveTimestamp"])))
 		} else if sqsonce.OutcomeOf(s.err).Kind == sqsonce.OutcomeInProgress {
 			retry = v.retryInProgress(ctx, s.message.ReceiveCount, s.err)
 		}

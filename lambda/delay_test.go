@@ -33,7 +33,7 @@ func TestDelays(t *testing.T) {
 		{"RetryAfter: at once", fails(sqsonce.RetryAfter(0, errTest)), time.Second},
 		{"RetryAfter: less than a second", fails(sqsonce.RetryAfter(time.Millisecond, errTest)), time.Second},
 		{"RetryAfter: rounded up", fails(sqsonce.RetryAfter(1500*time.Millisecond, errTest)), 2 * time.Second},
-		{"RetryAfter: more than SQS accepts", fails(sqsonce.RetryAfter(100*time.Hour, errTest)), 11*time.Hour + 30*time.Minute},
+		{"RetryAfter: more than SQS accepts", fails(sqsonce.RetryAfter(100*time.Hour, errTest)), 10*time.Hour + 20*time.Minute},
 		{"in progress: half the visibility timeout", fails(sqsonce.RetryAfter(31*time.Second, sqsonce.ErrInProgress)), visibility / 2},
 		{"in progress: not before the other lease is over", fails(sqsonce.RetryAfter(10*time.Minute, sqsonce.ErrInProgress)), 10 * time.Minute},
 		{"in progress: without RetryAfter", fails(sqsonce.ErrInProgress), visibility / 2},
@@ -120,6 +120,24 @@ func TestInProgressHasALimit(t *testing.T) {
 		x.failed(x.wrap(fails(sqsonce.ErrInProgress)), 30*time.Second, e)
 		if got := x.visibleIn()["1"]; got != maxDelay {
 			t.Errorf("visible in %v, want %v", got, maxDelay)
+		}
+	})
+}
+
+// TestLongestDelay: SQS accepts it from the oldest message in the longest invocation.
+func TestLongestDelay(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		x.set(x.url, "VisibilityTimeout", "43200")
+		x.send("1")
+		e := x.receive()
+		time.Sleep(5 * time.Minute) // the batching window
+		h := func(context.Context, *sqsonce.Message) error {
+			time.Sleep(90*time.Minute - 5*time.Second)
+			return sqsonce.RetryAfter(100*time.Hour, errTest)
+		}
+		x.failed(x.wrap(h), 90*time.Minute, e)
+		if got := x.visibleIn()["1"]; got != maxDelay {
+			t.Errorf("visible in %v, want %v\n%s", got, maxDelay, &x.log)
 		}
 	})
 }

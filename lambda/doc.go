@@ -48,7 +48,7 @@
 //
 // Lambda can't hold a message. So the host reports a message as failed if its event is in progress elsewhere, and each delivery
 // adds to its receive count. With a client it is visible again after half the visibility timeout, doubled with each receive up
-// to 11 h 30 min. If the other owner's lease ends later, the message waits until then. At its second receive it waits for that
+// to 10 h 20 min. If the other owner's lease ends later, the message waits until then. At its second receive it waits for that
 // lease only, because its first owner has probably died. Keep visibility timeout x maxReceiveCount above the longest handler of
 // any host that shares the record.
 package lambda

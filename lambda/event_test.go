@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
@@ -161,17 +162,7 @@ func (x *fixture) mapping(f function, d time.Duration) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- esm.Run(ctx, x.c, esm.Config{QueueURL: x.url, FunctionTimeout: 30 * time.Second, ReportBatchItemFailures: true},
-			func(ctx context.Context, payload []byte) ([]byte, error) {
-				var e events.SQSEvent
-				if err := json.Unmarshal(payload, &e); err != nil {
-					return nil, err
-				}
-				r, err := f(ctx, e)
-				if err != nil {
-					return nil, err
-				}
-				return json.Marshal(r)
-			})
+			testaws.Invoke(f))
 	}()
 	time.Sleep(d)
 	cancel()

@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -52,8 +51,10 @@ type slot struct {
 	message sqsonce.Message // filled when the handler starts
 	call    *host.Call      // for hooks, set before the state is running
 	ctx     context.Context // of the host, set before the state is running
-	sent    atomic.Bool     // to the dead-letter queue after it was abandoned
-	own     atomic.Bool     // its last run was unavailable, and its question passed
+	v       *invocation     // and the chain from its record on, for InDebt
+	chain   []int
+	sent    atomic.Bool // to the dead-letter queue after it was abandoned
+	own     atomic.Bool // its last run was unavailable, and its question passed
 
 	err     error
 	outcome sqsonce.OutcomeKind
@@ -84,9 +85,10 @@ func (v *invocation) handle(chain []int) (next bool) {
 	s.call = v.hooks.handlers.Call(sqsonce.Delivery{Message: &s.message, Received: v.begun, Run: s.runs})
 	m := &s.message
 	convert(m, &v.records[chain[0]], v.killAt)
-	base, settled := settle.New(v.withSuspects(v.ctx, chain[0]))
+	base, _ := settle.New(v.withSuspects(v.ctx, chain[0]))
 	settle.RunsAtOnce(base, min(v.opts.Concurrency, len(v.records)))
-	s.ctx = base
+	s.ctx, s.v, s.chain = base, v, chain
+	settle.HeldBy(base, s)
 	if !s.change(unstarted, running) { // the handlers are closed
 		v.endChain()
 		return false
@@ -100,7 +102,7 @@ func (v *invocation) handle(chain []int) (next bool) {
 			v.runTimes.add(time.Since(begun))
 		}
 		if o := sqsonce.OutcomeOf(err).Kind; host.Outcomes[o].Done {
-			next = v.succeed(s, settled, o, err)
+			next = v.succeed(s, base, o, err)
 		} else {
 			v.fail(failure{chain: chain, slot: s, message: m, ctx: ctx, err: err, cut: cut})
 		}
@@ -109,10 +111,10 @@ func (v *invocation) handle(chain []int) (next bool) {
 }
 
 // succeed sets the result of a handler that succeeded, or ended its message with err.
-func (v *invocation) succeed(s *slot, settled func(bool) error, outcome sqsonce.OutcomeKind, err error) (next bool) {
+func (v *invocation) succeed(s *slot, ctx context.Context, outcome sqsonce.OutcomeKind, err error) (next bool) {
 	s.outcome = outcome
 	s.end(outcome, err, -1)
-	v.tell(settled, false, s)
+	v.tell(ctx, false, s)
 	if !s.change(running, succeeded) {
 		v.logLate(s, err)
 		return false
@@ -149,11 +151,11 @@ func (v *invocation) fail(f failure) {
 	}
 	s.end(s.outcome, f.err, delay)
 	if v.holdSuspect(f) {
-		v.tell(settle.Of(f.ctx), false, s)
+		v.tell(f.ctx, false, s)
 		return
 	}
 	if !s.change(running, settling) {
-		v.tell(settle.Of(f.ctx), false, s)
+		v.tell(f.ctx, false, s)
 		v.logLate(s, f.err)
 		return
 	}
@@ -164,7 +166,7 @@ func (v *invocation) fail(f failure) {
 		v.sends.add(f)
 		return
 	}
-	v.tell(settle.Of(f.ctx), false, s)
+	v.tell(f.ctx, false, s)
 	s.change(settling, failed)
 	v.logFailure(f)
 	v.endChain()
@@ -199,10 +201,10 @@ func (v *invocation) settle(f failure) {
 	case f.abandoned:
 		f.slot.sent.Store(sent)
 	case sent:
-		v.tell(settle.Of(f.ctx), true, f.slot)
+		v.tell(f.ctx, true, f.slot)
 		goesOn = f.slot.change(settling, succeeded)
 	default:
-		v.tell(settle.Of(f.ctx), false, f.slot)
+		v.tell(f.ctx, false, f.slot)
 		goesOn = f.slot.change(settling, failed) && goesOn
 		v.logFailure(f)
 	}
@@ -214,8 +216,8 @@ func (v *invocation) settle(f failure) {
 }
 
 // tell settles a message for middleware.
-func (v *invocation) tell(settled func(deadLettered bool) error, sent bool, s *slot) {
-	if err := settled(sent); err != nil {
+func (v *invocation) tell(ctx context.Context, sent bool, s *slot) {
+	if err := settle.Settle(ctx, sent); err != nil {
 		v.log.ErrorContext(v.contextOf(s), "lambda: settling the message panicked", keyMessage, s.message.ID, keyError, err)
 	}
 }
@@ -231,8 +233,8 @@ func (v *invocation) logLate(s *slot, err error) {
 }
 
 func (v *invocation) logFailure(f failure) {
-	if errors.Is(f.err, sqsonce.ErrInProgress) {
-		v.log.DebugContext(v.contextOf(f.slot), "lambda: event is in progress elsewhere", f.about()...)
+	if line := host.Outcomes[sqsonce.OutcomeOf(f.err).Kind].Debug; line != "" {
+		v.log.DebugContext(v.contextOf(f.slot), "lambda: "+line, f.about()...)
 		return
 	}
 	v.log.WarnContext(v.contextOf(f.slot), "lambda: handler failed", f.about()...)

@@ -70,7 +70,7 @@ func (v *invocation) isLastReceive(record int) bool {
 }
 
 // limit returns the context of the handler for the first record of a chain, and a function to call when it has returned. The
-// context ends after half of the time that is left where messages behind the record are in their last receive.
+// context ends after half of the time that is left where messages behind the record are in their last receive, but see runsOn.
 //
 // SQS is asked for the policy when that half has passed: quick handlers cost no call. What a send to the dead-letter queue
 // needs is then known before the margin, which may leave little time.
@@ -80,18 +80,47 @@ func (v *invocation) limit(ctx context.Context, chain []int) (limited context.Co
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	half := time.AfterFunc(time.Until(v.times.at(handlersStop))/2, func() {
+	ended := make(chan struct{})
+	left := time.Until(v.times.at(handlersStop))
+	half := time.AfterFunc(left/2, func() {
 		a := v.attributes(v.sendCtx)
 		switch {
 		case a.maxReceives == 0:
 		case v.anyReceived(behind, a.maxReceives):
+			if v.runsOn(chain, left, ended) {
+				return
+			}
 			cancel(sqsonce.ErrShutdown)
 			v.abandonAfterGrace(chain)
 		case v.anyReceived(behind, a.maxReceives-1) && v.opts.DeadLetterQueue == "":
 			_, _ = v.queueURL(v.sendCtx, a.deadLetterARN) // kept; the send asks again, and logs an error
 		}
 	})
-	return ctx, func() { half.Stop() }
+	return ctx, func() {
+		half.Stop()
+		close(ended)
+	}
+}
+
+// runsOn lets the handler for the first record of a chain run on after half of the time that was left, and reports whether it has ended or
+// keeps the rest. So does a message that was behind another one itself, as far as the run times say: until an eighth is left, where that is
+// enough for those behind it, and to the margin, where the half would be enough for none of them.
+func (v *invocation) runsOn(chain []int, left time.Duration, ended <-chan struct{}) bool {
+	rest := left / 8
+	switch r := &v.runTimes; {
+	case v.slots[chain[0]].head || !r.known():
+		return false
+	case !r.fit(left / 2):
+		return true
+	case !r.fit(rest / time.Duration(len(chain)-1)):
+		return false
+	}
+	select {
+	case <-time.After(time.Until(v.times.at(handlersStop)) - rest):
+		return false
+	case <-ended:
+		return true
+	}
 }
 
 // abandonAfterGrace abandons the handler for the first record of a chain, whose context has ended, where it keeps those behind it from

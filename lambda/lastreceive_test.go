@@ -94,6 +94,49 @@ func TestFailedLastReceive(t *testing.T) {
 	}
 }
 
+// TestLongFollower: behind a head that hangs at its last receive, a long message runs to its end where those behind it need little of the
+// time, or could not use the half that it would leave them. So the messages that this process ran before say.
+func TestLongFollower(t *testing.T) {
+	long, quick := share(40), share(1)
+	for name, tt := range map[string]struct {
+		before      sqsonce.Handler // nil: none
+		second, end sqsonce.Handler
+		done        string
+	}{
+		"others are quick":      {quick, long, quick, "a2 a3"},
+		"all are long":          {long, long, long, "a2"},
+		"others are not known":  {nil, long, quick, "a3"},
+		"it hangs, like others": {quick, waits, quick, "a3"},
+		"others take a while":   {share(20), long, quick, "a3"},
+	} {
+		runWithQueue(t, name, true, nil, func(x *fixture) {
+			var done []string
+			h := byBody(handlers{"": tt.before, "a1": waits, "a2": tt.second, "a3": tt.end})
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				err := h(ctx, m)
+				if err == nil && m.Group == "a" {
+					done = append(done, m.Body)
+				}
+				return err
+			})
+			if tt.before != nil {
+				for n := range 8 {
+					x.send(fmt.Sprintf("b%d", n))
+					e := x.receive()
+					x.failed(f, 30*time.Second, e)
+					x.deleteOthers(e, "")
+				}
+			}
+			x.redrive(1)
+			x.send("a1", "a2", "a3")
+			x.failed(f, 30*time.Second, x.receive())
+			if got := strings.Join(done, " "); got != tt.done {
+				t.Errorf("done: %q, want %q", got, tt.done)
+			}
+		})
+	}
+}
+
 // TestFailedLastReceiveNeedsAConfirmation: a send that is not confirmed leaves a failure as any other, and its group stops, unless SQS
 // moves the message: it is in its last receive, and its dead-letter queue exists.
 func TestFailedLastReceiveNeedsAConfirmation(t *testing.T) {
@@ -160,7 +203,8 @@ func TestOnlyFailuresAreDeadLettered(t *testing.T) {
 			return ignores(time.Hour)(ctx, m)
 		}},
 		"abandoned while its outcome is recorded": {h: func(ctx context.Context, m *sqsonce.Message) error {
-			defer settle.Record(ctx)()
+			settle.Record(ctx)
+			defer settle.Recorded(ctx)
 			return ignores(time.Hour)(ctx, m)
 		}},
 		"a receive is left":         {h: fails(errTest), receives: 2},

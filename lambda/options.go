@@ -31,7 +31,8 @@ type Options struct {
 	// host sends a FIFO message here that failed or was cut off at its last receive (maxReceiveCount of the queue's redrive
 	// policy). It sends the head of a group one receive earlier if messages behind it share that receive, from the second
 	// receive on. The messages behind it then run in the same invocation, or have the last receive for themselves. At its last
-	// receive, while other messages of its group wait behind it, a message's context ends after half of the time that is left.
+	// receive, while other messages of its group wait behind it, a message's context ends after half of the time that is left,
+	// or later if the message was behind another one and the latest run times leave the others enough.
 	//
 	// A handler that doesn't return makes no difference, and neither does a message that is unavailable alone at its last
 	// receive. If the host can't send a message at its last receive, the messages behind it run if SQS moves it. The host
@@ -50,7 +51,7 @@ type Options struct {
 	// count. SQS counts every delivery, also a delivery that isn't an attempt, such as one while the store was unavailable. It
 	// needs a client. The delay counts from the failure and is rounded up to whole seconds.
 	// Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more. Limits: at least 1 s from the visibility
-	// change, at most 11 h 30 min.
+	// change, at most 10 h 20 min.
 	Backoff func(attempt int) time.Duration
 
 	// The invocation.
@@ -112,9 +113,9 @@ type Options struct {
 	ErrorText func(error) string
 }
 
-// maxTimeout is the longest timeout of a function.
-// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-const maxTimeout = 15 * time.Minute
+// maxMargin is the longest timeout of a function that is not on Managed Instances.
+// https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+const maxMargin = 15 * time.Minute
 
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
@@ -135,7 +136,7 @@ func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
 	add := p.Add
 	add(h == nil, "handler", "is nil, or was made of a nil handler or middleware")
 	add(o.Concurrency < 0, "Options.Concurrency", "is %d, must be at least 1", o.Concurrency)
-	add(o.Margin < 0 || o.Margin > maxTimeout, "Options.Margin",
+	add(o.Margin < 0 || o.Margin > maxMargin, "Options.Margin",
 		"is %s, must be positive and at most 15 min: at its deadline a function loses its response", o.Margin)
 	noClient := o.Client == nil && !makesClient
 	add(o.Client != nil && host.IsNil(o.Client), "Options.Client", "is a nil %T", o.Client)

@@ -50,22 +50,28 @@ func (v *invocation) isOwn(f failure) bool {
 	return !v.down.Load() && !errors.Is(f.err, sqsonce.ErrMisconfigured)
 }
 
-// mayTryAgain reports whether a message did not run, although its question passed. It asks nobody: the rest is for tryAgain.
+// mayTryAgain reports whether a message was postponed, or did not run although its question passed. It asks nobody: the rest is for
+// tryAgain.
 func (v *invocation) mayTryAgain(f failure) bool {
 	ran, _ := settle.HasRun(f.ctx)
-	return v.opts.Client != nil && !ran && f.slot.own.Load()
+	postponed := f.outcome() == sqsonce.OutcomePostponed
+	return v.opts.Client != nil && (postponed || !ran && f.slot.own.Load())
 }
 
 // tryAgain has a message run once more in this invocation where it is at its last receive: SQS would move it, unrun, and the question
-// may have passed because an outage has just ended, or because only a part of the calls fails. It has half of the invocation's time.
+// may have passed because an outage has just ended, or because only a part of the calls fails. A postponed one runs when its time has
+// come. It has half of the invocation's time.
 func (v *invocation) tryAgain(f failure) bool {
 	pause := time.Second << (f.slot.runs - 1)
+	if o := sqsonce.OutcomeOf(f.err); o.Postpone {
+		pause = max(pause, o.After)
+	}
 	if !v.mayTryAgain(f) || f.slot.runs == mostRuns || !v.isLastReceive(f.chain[0]) ||
 		v.times.limited() && time.Until(v.times.at(handlersStop))-pause < v.remaining/2 || !f.slot.change(settling, unstarted) {
 		return false
 	}
 	v.log.DebugContext(v.contextOf(f.slot), "lambda: message at its last receive runs again in this invocation", f.about()...)
-	v.tell(settle.Of(f.ctx), false, f.slot)
+	v.tell(f.ctx, false, f.slot)
 	time.AfterFunc(pause, func() { v.goOn(f.chain) })
 	return true
 }
@@ -140,16 +146,4 @@ func (v *invocation) call(a *asked, q question.Question) (answer error, known bo
 	close(a.under)
 	a.under = nil
 	return answer, known
-}
-
-// delayUnavailable is how long a message is hidden that is unavailable, or was not started because of an outage, by its receives and the
-// time of the first of them: 1, 4, 16 and 60 min, so that five receives last 81 min. SQS counts receives by others too, such as those of
-// a process that was killed. So a receive counts only where the delays before it have had the time to pass.
-func delayUnavailable(receives int, first time.Time) time.Duration {
-	d, lasted := firstUnavailable, time.Since(first)                          // the zero time was long ago
-	for ; receives > 1 && d < maxUnavailable && lasted >= d-d/8; receives-- { // an eighth is for the clocks
-		lasted -= d
-		d = min(4*d, maxUnavailable)
-	}
-	return d
 }

@@ -20,6 +20,13 @@ func (r *runTimes) add(d time.Duration) {
 	r.n++
 }
 
+// known reports whether enough of them are recorded to expect others to take as long.
+func (r *runTimes) known() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.n >= 8
+}
+
 // fit reports whether the 95th percentile of the run times is at most left. It is true while none is known.
 func (r *runTimes) fit(left time.Duration) bool {
 	r.mu.Lock()

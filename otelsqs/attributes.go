@@ -38,6 +38,7 @@ const (
 	keyRedelivered  = attribute.Key("sqsonce.redelivered")
 	keyRenewals     = attribute.Key("sqsonce.renewals")
 	keyResult       = attribute.Key("sqsonce.result")
+	keyRule         = attribute.Key("sqsonce.rule")
 	keyRun          = attribute.Key("sqsonce.run")
 	keyState        = attribute.Key("sqsonce.state")
 	keyTimeInQueue  = attribute.Key("sqsonce.time_in_queue")
@@ -113,8 +114,8 @@ func (t *Telemetry) errorType(err error) attribute.KeyValue {
 	if word := ownErrorType(err); word != "" {
 		return semconv.ErrorTypeKey.String(word)
 	}
-	if retry, ok := errors.AsType[*sqsonce.RetryError](err); ok && retry.Err != nil {
-		err = retry.Err // what failed
+	if o := sqsonce.OutcomeOf(err); o.Retry && o.Err != nil {
+		err = o.Err // what failed
 	}
 	if t.userErrorType != nil {
 		var word string
@@ -150,7 +151,7 @@ func ownErrorType(err error) string {
 		return "lease_lost"
 	case errors.Is(err, sqsonce.ErrShutdown):
 		return "shutdown"
-	case sqsonce.OutcomeOf(err).Reject != nil:
+	case sqsonce.OutcomeOf(err).Reject:
 		return "rejected"
 	case errors.Is(err, sqsonce.ErrUnavailable):
 		return "unavailable"

@@ -16,6 +16,7 @@ type instruments struct {
 	worker    workerGauges
 	publisher publisherGauges
 	relay     relayGauges
+	limit     *limitGauges
 }
 
 // Bounds of histograms. Those of the conventions are for calls; messages may wait for days.
@@ -64,6 +65,7 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 		throttled: b.observed("sqsonce.publisher.throttled", "{request}", "Requests that SQS throttled."),
 	}
 	i.relay = newRelayGauges(&b)
+	i.limit = newLimitGauges(&b)
 	return i, errors.Join(b.errs...)
 }
 

@@ -58,7 +58,7 @@ type attached[T observable[S], S any] struct {
 	queues map[string]*ofQueue[T, S]
 }
 
-// observable is a worker, a publisher or a relay.
+// observable is a worker, a publisher, a relay or a limiter.
 type observable[S any] interface {
 	comparable
 	Stats() S

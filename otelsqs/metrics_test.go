@@ -20,6 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/lambda"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -163,6 +164,7 @@ func TestMetrics(t *testing.T) {
 		if _, err := p.Publish(context.Background(), fifo.Event{}); err == nil {
 			t.Error("an event without an ID was published")
 		}
+		limits := need.Get(limit.New([]limit.Rule{{Name: "payments", Key: limit.All, Plan: limit.Plan{Rate: limit.Rate{N: 10}}}}, f.tel.Limiter))(t)
 		committed := &fakeBox{}
 		committed.commit(time.Minute, "group-1", "group-2")
 		stopRelay := f.runRelay(f.newRelay(committed))
@@ -188,9 +190,11 @@ func TestMetrics(t *testing.T) {
 		need.Do(t, <-stopped)
 		stopRelay()
 		need.Do(t, p.Close(context.Background()))
+		need.Do(t, limits.Close(context.Background()))
 		for _, m := range f.collect() { // of what was asked of them the counts stay
-			isTheirs := strings.HasPrefix(m.Name, "sqsonce.worker.") || strings.HasPrefix(m.Name, "sqsonce.publisher.")
-			counts := []string{"sqsonce.worker.extensions", "sqsonce.worker.incidents", "sqsonce.publisher.repeated", "sqsonce.publisher.throttled"}
+			isTheirs := strings.HasPrefix(m.Name, "sqsonce.worker.") || strings.HasPrefix(m.Name, "sqsonce.publisher.") || strings.HasPrefix(m.Name, "sqsonce.limit.")
+			counts := []string{"sqsonce.worker.extensions", "sqsonce.worker.incidents", "sqsonce.publisher.repeated", "sqsonce.publisher.throttled",
+				"sqsonce.limit.started", "sqsonce.limit.postponed", "sqsonce.limit.owed", "sqsonce.limit.no_group", "sqsonce.limit.forgotten", "sqsonce.limit.calls", "sqsonce.limit.outages"}
 			if _, all := points(m); isTheirs && len(all) > 0 != slices.Contains(counts, m.Name) {
 				t.Errorf("%s has %d values after the end", m.Name, len(all))
 			}

@@ -153,7 +153,7 @@ func TestErrorTypes(t *testing.T) {
 			"error.type=timeout":             sqsonce.RetryAfter(time.Second, context.DeadlineExceeded),
 			"error.type=lease_lost":          sqsonce.ErrLeaseLost,
 			"otelsqs_test.wrong":             wrong{errCard},
-			"error.type=*sqsonce.RetryError": sqsonce.RetryAfter(time.Second, nil),
+			"error.type=*sqsonce.retryError": sqsonce.RetryAfter(time.Second, nil),
 		} {
 			f := newFixture(t, "orders")
 			f.invoke(func(context.Context, *sqsonce.Message) error { return err }, record("1", ""))

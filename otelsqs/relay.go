@@ -22,7 +22,7 @@ type relayGauges struct {
 
 	undeleted               metric.Int64ObservableUpDownCounter
 	groups, halted, skipped metric.Int64ObservableGauge
-	age, sweepAge           metric.Float64ObservableGauge
+	age, overdue, sweepAge  metric.Float64ObservableGauge
 }
 
 // relayCount is a counter, and the field of the Stats that it has.
@@ -35,6 +35,7 @@ func newRelayGauges(b *builder) (g relayGauges) {
 	count := func(name, unit, description string, of func(*outbox.Stats) *int64) {
 		g.counts = append(g.counts, relayCount{b.observed("sqsonce.outbox."+name, unit, description), of})
 	}
+	count("moved", "{event}", "Due events that were added to the outbox.", func(s *outbox.Stats) *int64 { return &s.Moved })
 	count("published", "{event}", "Events that SQS confirmed. A copy counts again.", func(s *outbox.Stats) *int64 { return &s.Published })
 	count("deleted", "{event}", "Events that were deleted after that.", func(s *outbox.Stats) *int64 { return &s.Deleted })
 	count("copies", "{event}", "Events that were sent again so long after an unanswered send that SQS may keep both.", func(s *outbox.Stats) *int64 { return &s.Copies })
@@ -52,6 +53,7 @@ func newRelayGauges(b *builder) (g relayGauges) {
 	g.halted = b.gauge("sqsonce.outbox.groups.halted", "{group}", "Groups that wait for an operator behind an event that SQS refused, in the last whole sweep.")
 	g.skipped = b.gauge("sqsonce.outbox.skipped", "{event}", "Events that SQS refused and their groups went on without, in the last whole sweep.")
 	g.age = b.age("sqsonce.outbox.age", "Age of the oldest event that is not skipped, in the last whole sweep.")
+	g.overdue = b.age("sqsonce.outbox.overdue", "How long the first event has been due that the last whole sweep could not add to the outbox.")
 	g.sweepAge = b.age("sqsonce.outbox.sweep.age", "Time since a sweep last came to the end of the outbox.")
 	return g
 }
@@ -61,7 +63,7 @@ type relays = ofQueue[*outbox.Relay, outbox.Stats]
 // attachRelay has a relay's Stats and Backlog reported when metrics are collected. A relay has no end.
 func (t *Telemetry) attachRelay(r *outbox.Relay) {
 	sets, g := &t.destinations.get(r.QueueURL()).sets, &t.relay
-	instruments := []metric.Observable{g.undeleted, g.groups, g.halted, g.skipped, g.age, g.sweepAge}
+	instruments := []metric.Observable{g.undeleted, g.groups, g.halted, g.skipped, g.age, g.overdue, g.sweepAge}
 	for _, c := range g.counts {
 		instruments = append(instruments, c.counter)
 	}
@@ -95,6 +97,7 @@ func (g *relayGauges) report(all *relays, o metric.Observer, sets *sets) {
 			seen.Halted += b.Halted
 			seen.Skipped += b.Skipped
 			seen.Oldest = max(seen.Oldest, b.Oldest)
+			seen.Overdue = max(seen.Overdue, b.Overdue)
 		}
 	}
 	whole := sets.get(attributes{}).observe
@@ -110,5 +113,6 @@ func (g *relayGauges) report(all *relays, o metric.Observer, sets *sets) {
 		o.ObserveInt64(g.halted, int64(seen.Halted), whole...)
 		o.ObserveInt64(g.skipped, int64(seen.Skipped), whole...)
 		o.ObserveFloat64(g.age, seen.Oldest.Seconds(), whole...)
+		o.ObserveFloat64(g.overdue, seen.Overdue.Seconds(), whole...)
 	}
 }

@@ -21,8 +21,9 @@ type fakeBox struct {
 
 	mu     sync.Mutex
 	events map[string]outbox.Entry
-	away   error // of every call
-	denied error // of Delete
+	due    time.Duration // of an event that can't be moved
+	away   error         // of every call
+	denied error         // of Delete
 }
 
 // commit commits an event of each group, so long ago.
@@ -46,6 +47,8 @@ func (b *fakeBox) Groups(context.Context, string, int) (found []outbox.Group, ne
 	}
 	return found, "", b.away
 }
+
+func (b *fakeBox) Move(context.Context) (int, time.Duration, error) { return 0, b.due, b.fails() }
 
 func (b *fakeBox) Claim(_ context.Context, groups []string, _ time.Duration) ([]string, error) {
 	return groups, b.fails()
@@ -125,7 +128,7 @@ func TestRelay(t *testing.T) {
 				}
 			}
 		}
-		none := map[string]float64{"groups": -1, "groups.halted": -1, "skipped": -1, "age": -1, "sweep.age": -1, "undeleted": 0}
+		none := map[string]float64{"groups": -1, "groups.halted": -1, "skipped": -1, "age": -1, "overdue": -1, "sweep.age": -1, "undeleted": 0}
 		want("before Run", none)
 
 		b.fail(errors.New("no answer"), nil)
@@ -168,7 +171,7 @@ func TestRelay(t *testing.T) {
 // Relays of one queue are reported together, however they are used. A parked event halts its group, or is skipped.
 func TestTwoRelays(t *testing.T) {
 	bubble(t, "orders.fifo", func(t *testing.T, f *fixture) {
-		halts, skips := &fakeBox{}, &fakeBox{}
+		halts, skips := &fakeBox{due: time.Minute}, &fakeBox{due: 2 * time.Minute}
 		for i, b := range []*fakeBox{halts, skips} {
 			b.commit(time.Duration(i+1)*time.Minute, "1", "2")
 			for g, e := range b.events {
@@ -186,7 +189,7 @@ func TestTwoRelays(t *testing.T) {
 			need.Get(other.Sweep(context.Background()))(t)
 		}
 		time.Sleep(10 * time.Second)
-		for name, want := range map[string]float64{"sweep.age": 10, "groups": 5, "groups.halted": 2, "skipped": 2, "age": 60, "refused": 4, "published": 0} {
+		for name, want := range map[string]float64{"sweep.age": 10, "groups": 5, "groups.halted": 2, "skipped": 2, "age": 60, "overdue": 120, "refused": 4, "published": 0} {
 			if got := f.value("sqsonce.outbox."+name, ""); got != want {
 				t.Errorf("%s is %g, want %g", name, got, want)
 			}

@@ -1,11 +1,12 @@
-// Package otelsqs is OpenTelemetry for sqsonce: traces and metrics of its hosts, its deduplication, its publisher and its outbox,
-// by the semantic conventions for messaging, version 1.43.0.
+// Package otelsqs is OpenTelemetry for sqsonce: traces and metrics of its hosts, its deduplication, its limits, its publisher and
+// its outbox, by the semantic conventions for messaging, version 1.43.0.
 //
 //	tel, err := otelsqs.New()
 //	once, err := dedup.New(store, "billing", tel.Once)
 //	w, err := sqsworker.New(client, queueURL, once.Handler(h), tel.Worker) // or lambda.Start(once.Handler(h), tel.Lambda)
 //	p, err := fifo.NewPublisher(client, queueURL, "orders", tel.Publisher)
 //	r, err := outbox.NewRelay(box, p, tel.Relay)
+//	l, err := limit.New(rules, tel.Limiter)
 //
 // It depends on the OpenTelemetry API alone. Your program sets up the exporters and the sampling.
 package otelsqs
@@ -24,6 +25,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -74,6 +76,7 @@ type Telemetry struct {
 	workers      attached[*sqsworker.Worker, sqsworker.Stats]
 	publishers   attached[*fifo.Publisher, fifo.Stats]
 	relays       attached[*outbox.Relay, outbox.Stats]
+	limiters     attached[*limit.Limiter, []limit.RuleStats]
 	propagator   propagation.TextMapPropagator // the user's; nil: the default
 
 	noTraceParent, createSpans, parentFromMessage, identifiers bool

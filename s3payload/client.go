@@ -92,7 +92,7 @@ func explain(ctx context.Context, p pointer, err error) error {
 		return settle.NotRun(fmt.Errorf("s3payload: read %v: %w", p, err))
 	case panicked, content, errors.Is(err, errNoAnswer):
 		return fmt.Errorf("s3payload: read %v: %w", p, err)
-	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrSize), errors.Is(err, ErrSlow):
+	case errors.Is(err, errTooLarge), errors.Is(err, errSize), errors.Is(err, errTooSlow):
 		return fmt.Errorf("%w: %v", err, p)
 	case sdkhttp.Unanswered(err), isAway(api, err), !answered && !sdkhttp.Answered(err): // no message causes that
 		return sqsonce.Unavailable(fmt.Errorf("s3payload: read %v: %w", p, err))

@@ -22,9 +22,9 @@ const (
 	maxKey = 1024
 )
 
-// ErrPointer says that a message names an object of S3 in an unreadable way. Its body isn't a pointer although the message has
+// errPointer says that a message names an object of S3 in an unreadable way. Its body isn't a pointer although the message has
 // a pointer's attribute, or is a pointer without a bucket or key, or with a key of more than 1,024 bytes.
-var ErrPointer = errors.New("s3payload: the message has no readable pointer")
+var errPointer = errors.New("s3payload: the message has no readable pointer")
 
 // pointer is the second element of a body such as ["software.amazon.payloadoffloading.PayloadS3Pointer",{...}].
 type pointer struct {
@@ -56,10 +56,10 @@ func parsePointer(body string) (p pointer, err error) {
 		err = json.Unmarshal(list[1], &p)
 	}
 	if err != nil || p.Bucket == "" || p.Key == "" {
-		return pointer{}, fmt.Errorf("%w: the body is not a list of a class and an object with s3BucketName and s3Key", ErrPointer)
+		return pointer{}, fmt.Errorf("%w: the body is not a list of a class and an object with s3BucketName and s3Key", errPointer)
 	}
 	if len(p.Key) > maxKey {
-		return pointer{}, fmt.Errorf("%w: s3Key has %d bytes, S3's limit is %d", ErrPointer, len(p.Key), maxKey)
+		return pointer{}, fmt.Errorf("%w: s3Key has %d bytes, S3's limit is %d", errPointer, len(p.Key), maxKey)
 	}
 	return p, nil
 }

@@ -35,8 +35,8 @@ func TestParsePointer(t *testing.T) {
 		"empty key":     `[` + class + `,{"s3BucketName":"secret","s3Key":""}]`,
 		"a number":      `[` + class + `,{"s3BucketName":"secret","s3Key":1}]`,
 	} {
-		if got, err := parsePointer(body); !namesPointer(body) || !errors.Is(err, ErrPointer) || got != (pointer{}) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: got %v and error %v, want ErrPointer without text of the body", name, got, err)
+		if got, err := parsePointer(body); !namesPointer(body) || !errors.Is(err, errPointer) || got != (pointer{}) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got %v and error %v, want errPointer without text of the body", name, got, err)
 		}
 	}
 	for name, body := range map[string]string{
@@ -56,7 +56,7 @@ func FuzzPointer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		p, err := parsePointer(body)
 		if err != nil {
-			if !errors.Is(err, ErrPointer) || p != (pointer{}) {
+			if !errors.Is(err, errPointer) || p != (pointer{}) {
 				t.Fatalf("%q: got %v and error %v", body, p, err)
 			}
 			return

@@ -54,7 +54,7 @@ var prefixes = regexp.MustCompile(`^[A-Za-z0-9/_-]{0,512}$`)
 // pointer to it. The embedded publisher's Flush, Close and Resume are its own. All methods are safe for concurrent use.
 //
 // ID, Group, Type, TraceHeader and Attributes stay as they are, with one attribute more. So an event whose body goes to S3 has
-// at most 6 of its own. ExtendedPayloadSize and SQSLargePayloadSize are reserved.
+// at most 6 of its own. ExtendedPayloadSize and SQSLargePayloadSize are reserved. Delay counts from the end of the put.
 //
 // The object's key is made of hashes of the event's key and of the body. So an event that is published again has the same
 // pointer, and its object is written again, with a new age for the bucket's lifecycle rule. Another body under the same ID has

@@ -19,22 +19,22 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// The reasons why a pointer is not resolved, in addition to [ErrPointer], [sqsonce.ErrUnavailable] and
+// The reasons why a pointer is not resolved, in addition to errPointer, [sqsonce.ErrUnavailable] and
 // [sqsonce.ErrMisconfigured]. They aren't a Reject, because you can fix each of them while the message is still in the queue.
 var (
-	// ErrBucket says that a pointer names a bucket that is not in the list of [Resolve].
-	ErrBucket = errors.New("s3payload: the bucket is not one of those that Resolve may read")
+	// errBucket says that a pointer names a bucket that is not in the list of [Resolve].
+	errBucket = errors.New("s3payload: the bucket is not one of those that Resolve may read")
 	// ErrNoObject says that S3 doesn't have the object. S3 says so only to a role with s3:ListBucket. To other roles it says
 	// that access is denied.
 	ErrNoObject = errors.New("s3payload: no such object")
-	// ErrTooLarge says that an object has more bytes than ResolveOptions.MaxBytes.
-	ErrTooLarge = errors.New("s3payload: the object is too large")
-	// ErrSize says that S3 returned the whole object, and that it has fewer bytes than the message's attribute says. Either the
+	// errTooLarge says that an object has more bytes than ResolveOptions.MaxBytes.
+	errTooLarge = errors.New("s3payload: the object is too large")
+	// errSize says that S3 returned the whole object, and that it has fewer bytes than the message's attribute says. Either the
 	// producer wrote another size, or the object was replaced.
-	ErrSize = errors.New("s3payload: the object has fewer bytes than the message says")
-	// ErrSlow says that S3 returned an object, and that reading it took longer than ResolveOptions.Timeout, for the second time
+	errSize = errors.New("s3payload: the object has fewer bytes than the message says")
+	// errTooSlow says that S3 returned an object, and that reading it took longer than ResolveOptions.Timeout, for the second time
 	// in this process.
-	ErrSlow = errors.New("s3payload: the object took longer than ResolveOptions.Timeout, twice")
+	errTooSlow = errors.New("s3payload: the object took longer than ResolveOptions.Timeout, twice")
 )
 
 // ResolveOptions configure [Resolve].
@@ -57,8 +57,9 @@ type ResolveOptions struct {
 // The returned handler's error is:
 //
 //   - h's own, unchanged.
-//   - a [*sqsonce.RejectError] around [ErrPointer], because another delivery would have the same pointer.
-//   - matching [ErrBucket], [ErrNoObject], [ErrTooLarge], [ErrSize] or [ErrSlow]: an ordinary failure of the message.
+//   - a [sqsonce.Reject] if the pointer can't be read, because another delivery would have the same pointer.
+//   - matching [ErrNoObject], or of an object that is too large, too slow, shorter than the message says, or in another bucket: an
+//     ordinary failure of the message.
 //   - matching [sqsonce.ErrUnavailable]: S3 did not answer within Timeout, throttles or fails, or a proxy answered in its
 //     place. It also means that the request could not be sent, for example because credentials could not be fetched, or that
 //     the answer broke off, with fewer bytes than its own Content-Length. The first time that Timeout ends while an object is
@@ -138,7 +139,7 @@ func (s *slow) forget(p pointer) {
 func (r *resolver) handle(ctx context.Context, m *sqsonce.Message) error {
 	if !namesPointer(m.Body) {
 		if name := sizeAttributeOf(m.Attributes); name != "" {
-			return sqsonce.Reject(fmt.Errorf("%w: it has the attribute %s, and its body names none", ErrPointer, name))
+			return sqsonce.Reject(fmt.Errorf("%w: it has the attribute %s, and its body names none", errPointer, name))
 		}
 		return r.next(ctx, m)
 	}
@@ -147,7 +148,7 @@ func (r *resolver) handle(ctx context.Context, m *sqsonce.Message) error {
 		return sqsonce.Reject(err)
 	}
 	if !slices.Contains(r.buckets, p.Bucket) {
-		return fmt.Errorf("%w: %v", ErrBucket, p)
+		return fmt.Errorf("%w: %v", errBucket, p)
 	}
 	var content string
 	var slow bool
@@ -158,7 +159,7 @@ func (r *resolver) handle(ctx context.Context, m *sqsonce.Message) error {
 	})
 	if err != nil {
 		if slow && ctx.Err() == nil && r.slow.again(p) {
-			err = fmt.Errorf("%w: %v", ErrSlow, err)
+			err = fmt.Errorf("%w: %v", errTooSlow, err)
 		}
 		return explain(ctx, p, err)
 	}
@@ -205,7 +206,7 @@ func (r *resolver) read(ctx context.Context, p pointer, size int64) (string, err
 		length = *out.ContentLength
 	}
 	if length > r.maxBytes {
-		return "", fmt.Errorf("%w: it has %d bytes, ResolveOptions.MaxBytes is %d", ErrTooLarge, length, r.maxBytes)
+		return "", fmt.Errorf("%w: it has %d bytes, ResolveOptions.MaxBytes is %d", errTooLarge, length, r.maxBytes)
 	}
 	var content strings.Builder
 	content.Grow(int(max(length, 0)))
@@ -214,13 +215,13 @@ func (r *resolver) read(ctx context.Context, p pointer, size int64) (string, err
 	case ctx.Err() != nil && err != nil:
 		return "", fmt.Errorf("%w after %d bytes: %w", errSlow, n, err)
 	case n > r.maxBytes:
-		return "", fmt.Errorf("%w: it has more than %d bytes, ResolveOptions.MaxBytes", ErrTooLarge, r.maxBytes)
+		return "", fmt.Errorf("%w: it has more than %d bytes, ResolveOptions.MaxBytes", errTooLarge, r.maxBytes)
 	case n < length: // S3's own word: neither the message's sender nor the object causes that
 		return "", cmp.Or(err, io.ErrUnexpectedEOF)
 	case err != nil: // such as a checksum that differs
 		return "", &contentError{err}
 	case n < size:
-		return "", fmt.Errorf("%w: it has %d bytes, the attribute says %d", ErrSize, n, size)
+		return "", fmt.Errorf("%w: it has %d bytes, the attribute says %d", errSize, n, size)
 	}
 	return content.String(), nil
 }

@@ -134,7 +134,7 @@ func TestBrokenPointerIsRejected(t *testing.T) {
 	for _, m := range []*sqsonce.Message{noObject, noPointer, longKey, legacy} {
 		_, err := resolve(t, t.Context(), store.client(), m)
 		if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeRejected || !errors.Is(err, s3payload.ErrPointer) {
-			t.Errorf("%s: got %v, want a Reject of ErrPointer", m.Body, err)
+			t.Errorf("%s: got %v, want a Reject of errPointer", m.Body, err)
 		}
 	}
 	if n := store.requests(); n != 0 {

@@ -28,7 +28,7 @@ const (
 	lateProbe   = time.Minute
 	coldProbe   = 2 * time.Minute
 	laterProbe  = 10 * time.Minute
-	spareCounts = 4 // receives left of a message that is received for nothing at little cost
+	spareCounts = 4 // receives left of a message that is received for nothing at little cost, unless it comes for the first time
 )
 
 // unavailable holds a message, with its group, and tries it again.
@@ -48,7 +48,7 @@ func (l *loop) unavailable(d *delivery, r result) {
 	q, asks := question.Of(r.err)
 	switch {
 	case l.stopping.begun:
-		l.holdOrGiveBack(d, heldAside, unavailableFirst, 0, nil)
+		l.holdOrGiveBack(d, heldAside, unavailableFirst, l.hiddenUnavailable(d), nil)
 	case asks:
 		l.setAside(d)
 		l.ask(q)
@@ -67,6 +67,19 @@ func (l *loop) unavailable(d *delivery, r result) {
 // setAside holds a message whose failure says nothing about others.
 func (l *loop) setAside(d *delivery) {
 	l.holdOrGiveBack(d, heldAside, around(host.Double(unavailableFirst, asideMost, d.unavailable)), l.asideHidden(d), nil)
+}
+
+// hiddenUnavailable is how long a message that is unavailable is hidden when a stop gives it back. Where no message had another outcome in
+// this process, the process may be one of a row that restart, and each costs the message a receive.
+func (l *loop) hiddenUnavailable(d *delivery) time.Duration {
+	if l.needs.proven {
+		return 0
+	}
+	delay := host.UnavailableDelay(d.lease.count, d.m.FirstReceivedAt)
+	if left, known := l.timeLeft(d); known {
+		return max(0, min(delay, left))
+	}
+	return delay
 }
 
 // asideHidden is how long a message is hidden that finds no room: 1, 4 or 16 min by its receives, and at least half as long as it
@@ -145,7 +158,7 @@ func (l *loop) probed() {
 func (l *loop) probePause() time.Duration {
 	n := &l.needs
 	early := elapsed(l.now(), n.since) < doubtKeeps
-	spare := l.queue.maxReceives == 0 || n.count <= l.queue.maxReceives-spareCounts
+	spare := l.queue.maxReceives == 0 || n.count <= l.queue.maxReceives-spareCounts || n.count == 1 && l.queue.maxReceives > leftReceives
 	switch {
 	case (n.proven || spare) && early:
 		return doubtProbe

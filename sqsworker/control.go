@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sqsonce/sqsonce"
@@ -10,9 +11,30 @@ import (
 // control is the state that may be changed while the worker runs. The loop reads it. changed wakes the loop if it has to act.
 type control struct {
 	paused      atomic.Bool
-	concurrency atomic.Int64
+	holds       atomic.Int64
+	concurrency atomic.Int64  // in force: the least of given and limits
 	changed     chan struct{} // of capacity 1: a change while one is not yet read needs no other
+
+	mu     sync.Mutex
+	given  int // of Options or SetConcurrency
+	limits map[*int]struct{}
 }
+
+// setConcurrency changes given or limits, and what is in force.
+func (c *control) setConcurrency(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+	n := c.given
+	for limit := range c.limits {
+		n = min(n, *limit)
+	}
+	c.concurrency.Store(int64(n))
+	c.wake()
+}
+
+// closed reports whether the worker is to start no receive.
+func (c *control) closed() bool { return c.paused.Load() || c.holds.Load() > 0 }
 
 func (c *control) wake() {
 	select {
@@ -42,6 +64,19 @@ func (w *Worker) Resume() {
 	}
 }
 
+// Hold stops the receives as [Worker.Pause] does, until release is called. Packages use it that must not end a pause of the
+// program or of another package: the worker receives while it is not paused and nobody holds it. The log line has why. You may
+// call Hold and release at any time, from any goroutine. A second call of release does nothing.
+func (w *Worker) Hold(why string) (release func()) {
+	w.control.holds.Add(1)
+	w.log.Info("sqsworker: held: the worker does not receive", "why", why)
+	return sync.OnceFunc(func() {
+		w.control.holds.Add(-1)
+		w.log.Info("sqsworker: hold released", "why", why)
+		w.control.wake()
+	})
+}
+
 // SetConcurrency changes Options.Concurrency. You may call it at any time, from any goroutine, also before Run. With fewer
 // slots, the handlers that run beyond them end by themselves, and the worker doesn't start handlers meanwhile. If you did not
 // set MaxInFlight and MaxReceivers, they follow the new Concurrency. If you set them, they stay. If concurrency is less than
@@ -54,13 +89,26 @@ func (w *Worker) SetConcurrency(concurrency int) error {
 			Package: "sqsworker", Field: "concurrency", Problem: fmt.Sprintf("is %d, must be 1 to %d", concurrency, maxConcurrency),
 		}
 	}
-	w.control.concurrency.Store(int64(concurrency))
-	w.control.wake()
+	w.control.setConcurrency(func() { w.control.given = concurrency })
 	return nil
 }
 
-// Options returns the options in force. Zeros are replaced by their defaults. Concurrency is the one of SetConcurrency, with
-// the defaults that depend on it. MaxAttempts and DeadLetterQueue stay zero if the queue decides. You may call it at any
+// Limit lets the worker run at most so many handlers at once, until release is called. The least of the Concurrency of
+// [Options] or [Worker.SetConcurrency] and of all limits is in force, so packages can limit independently of each other and of the
+// program. Less than 1 counts as 1. The log line has why. You may call Limit and release at any time, from any goroutine. The first
+// call of release counts.
+func (w *Worker) Limit(concurrency int, why string) (release func()) {
+	limit := new(max(1, concurrency))
+	w.control.setConcurrency(func() { w.control.limits[limit] = struct{}{} })
+	w.log.Info("sqsworker: concurrency limited", "most", *limit, "why", why)
+	return sync.OnceFunc(func() {
+		w.control.setConcurrency(func() { delete(w.control.limits, limit) })
+		w.log.Info("sqsworker: limit of concurrency released", "most", *limit, "why", why)
+	})
+}
+
+// Options returns the options in force. Zeros are replaced by their defaults. Concurrency is the one of SetConcurrency, or a
+// lower one of Limit, with the defaults that depend on it. MaxAttempts and DeadLetterQueue stay zero if the queue decides. You may call it at any
 // time, from any goroutine.
 func (w *Worker) Options() Options {
 	o := w.given
@@ -75,7 +123,7 @@ type Intake string
 const (
 	IntakeOpen   Intake = "open"   // a receive is under way, or soon will be
 	IntakeFull   Intake = "full"   // the worker has enough messages, by its handlers or its limits, or waits for the end of an outage or of suspects
-	IntakePaused Intake = "paused" // the worker starts no receive, see [Worker.Pause]
+	IntakePaused Intake = "paused" // the worker starts no receive, see [Worker.Pause] and [Worker.Hold]
 )
 
 // intake returns "" while Run does not receive at all: before its first look at the queue, in the stop, and after it.
@@ -83,7 +131,7 @@ func (w *Worker) intake() Intake {
 	switch {
 	case w.state.Load() != stateRunning:
 		return ""
-	case w.control.paused.Load():
+	case w.control.closed():
 		return IntakePaused
 	case w.full.Load():
 		return IntakeFull
@@ -91,7 +139,7 @@ func (w *Worker) intake() Intake {
 	return IntakeOpen
 }
 
-// adoptConcurrency makes what SetConcurrency asked for the loop's own.
+// adoptConcurrency makes what SetConcurrency and Limit asked for the loop's own.
 func (l *loop) adoptConcurrency() {
 	before := l.opts.Concurrency
 	now := l.Options()
@@ -100,6 +148,7 @@ func (l *loop) adoptConcurrency() {
 	}
 	l.opts = now
 	l.capacity.limit.messages = now.MaxInFlight
+	l.line.limit(&l.opts, l.parked.minus(l.parkedAs[kindPostponed]))
 	l.deletes.maxCalls = max(minDeletes, now.MaxReceivers)
 	l.log.Info("sqsworker: concurrency changed", "before", before, "concurrency", now.Concurrency, "in_flight", now.MaxInFlight)
 }

@@ -278,3 +278,58 @@ func TestSetConcurrencyRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestHold: the worker receives when it is not paused and nobody holds it, and a release counts once.
+func TestHold(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		var r runs
+		j := x.startPrefetching(r.take(0), func(o *Options) { o.Concurrency = 2 })
+		a, b := j.Hold("a"), j.Hold("b")
+		j.Resume()
+		x.sendMany(3)
+		for _, step := range []func(){func() {}, a, a, j.Pause, b} {
+			step()
+			time.Sleep(time.Minute)
+			if len(r.list()) > 0 {
+				t.Fatal("received while it was held or paused")
+			}
+			j.wantIntake("held", IntakePaused)
+		}
+		j.Resume()
+		time.Sleep(time.Minute)
+		if len(r.list()) != 3 {
+			t.Errorf("%d handled after the last release, want 3", len(r.list()))
+		}
+		j.stopClean()
+	})
+}
+
+// TestLimit: the least of the concurrency and of all limits is in force, from before Run on, and a release counts once.
+func TestLimit(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.sendMany(60)
+		var r runs
+		j := x.newJob(x.c, r.take(47*time.Second), func(o *Options) { o.Concurrency = 10 })
+		four := j.Limit(4, "four")
+		j.run()
+		var two func()
+		for _, step := range []struct {
+			do   func()
+			want int
+		}{
+			{func() {}, 4},
+			{func() { two = j.Limit(-2, "one"); j.Limit(2, "two"); two() }, 2},
+			{four, 2},
+			{func() { two() }, 2},
+			{func() { must.Do(x, j.SetConcurrency(1)) }, 1},
+			{func() { must.Do(x, j.SetConcurrency(20)) }, 2},
+		} {
+			step.do()
+			time.Sleep(2 * time.Minute)
+			if s := j.Stats(); int(s.Concurrency) != step.want || int(s.Running) != step.want || j.Options().Concurrency != step.want {
+				x.Errorf("%d of %d slots are taken, want %d", s.Running, s.Concurrency, step.want)
+			}
+		}
+		j.stopEmptyAfter(2 * time.Hour)
+	})
+}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -53,8 +52,8 @@ type deletesAnswered struct {
 // sendDeletes deletes up to ten messages in one call. Its context is not cancelled by a stop: if it were, the messages
 // would be handled twice.
 func (l *loop) sendDeletes(batch []*delivery) {
-	c := &deleteCall{start: l.now()}
-	in := &sqs.DeleteMessageBatchInput{QueueUrl: &l.queueURL}
+	c := &deleteCall{start: l.now(), deletions: make([]deletion, 0, len(batch))}
+	in := &sqs.DeleteMessageBatchInput{QueueUrl: &l.queueURL, Entries: make([]sqstypes.DeleteMessageBatchRequestEntry, 0, len(batch))}
 	for _, d := range batch {
 		// After the visibility timeout a delete proves nothing: a standard queue answers with success and may keep the
 		// message.
@@ -63,10 +62,9 @@ func (l *loop) sendDeletes(batch []*delivery) {
 			l.loseLease(d, "visibility timeout passed before the delete", nil)
 			continue
 		}
-		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
-			Id: host.EntryID(len(c.deletions)), ReceiptHandle: aws.String(d.lease.handle),
-		})
+		i := len(c.deletions)
 		c.deletions = append(c.deletions, deletion{d, d.lease.handle})
+		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{Id: host.EntryID(i), ReceiptHandle: &c.deletions[i].handle})
 		d.inDelete++
 	}
 	if len(c.deletions) == 0 {
@@ -79,7 +77,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 		ctx, cancel := context.WithTimeout(l.callCtx, maxPatience)
 		defer cancel()
 		ctx, done := l.hooks.begin(ctx, Call{
-			Operation: "DeleteMessageBatch", QueueURL: l.queueURL, Purpose: PurposeDelete, Entries: len(c.deletions),
+			QueueURL: l.queueURL, Purpose: PurposeDelete, Entries: len(c.deletions),
 			Messages: messagesOf(&l.hooks, c.deletions, func(del deletion) *delivery { return del.d }),
 		})
 		out, err := l.client.DeleteMessageBatch(ctx, in, singleAttempt)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // delivery is one received message, from its receipt until it is deleted, given back or lost.
@@ -47,13 +48,26 @@ type delivery struct {
 
 	expiring     bool // it was logged that its retention ends soon
 	suspect      bool // runs apart, or waits for it
-	suspectAlone bool // and was running apart in a crash
+	accused      bool // it was the last suspect to start in a process that crashed
 	suspectStart time.Time
 	crashes      bool // it crashed a process alone, and is for the dead-letter queue
+
+	// While its handler runs: whether it may be given back, and whether it has to run now, whatever limits say. Middleware reads both.
+	keeps, debt bool
+
+	// While it is postponed:
+	postponed bool // its last outcome
+	lines     *lines
+	place     place
+	until     time.Time   // its turn, as its handler has estimated it
+	turn      settle.Turn // as middleware decides it
+	owes      bool        // its next run is in debt
+	owesFor   string      // why its last run was owed; "": it was not
 
 	// While it is held, or behind a head that is:
 	heldFor  *reason
 	parked   bool // takes no place in MaxInFlight
+	parkedAs kind
 	retry    *timer
 	stopWait context.CancelFunc // nil: nobody knows when the peer ends
 
@@ -93,6 +107,12 @@ func (l *loop) setState(d *delivery, s state) {
 	if s != ready && s != running {
 		l.endAgain(d)
 	}
+	if s >= running && s != held && d.turn.Left != nil { // in its run middleware finds it by itself
+		if s != running {
+			d.turn.Left()
+		}
+		d.turn = settle.Turn{}
+	}
 	l.counts[d.state]--
 	d.state = s
 	l.counts[s]++
@@ -120,7 +140,7 @@ func (l *loop) addDelivery(in incoming, le lease) *delivery {
 	}
 	// A message that is given back may be received again before the answer to the release. The new delivery replaces the
 	// old one here, which only waits for that answer.
-	d := &delivery{m: in.m, damaged: in.damaged, moved: in.moved, size: in.size, lease: le, state: following}
+	d := &delivery{m: in.m, damaged: in.damaged, moved: in.moved, size: in.size, lease: le, state: following, lines: &l.line}
 	l.counts[following]++
 	l.deliveries[in.m.ID] = d
 	l.capacity.use(d.amount())

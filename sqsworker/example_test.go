@@ -130,6 +130,7 @@ func Example_outcomes() {
 		Cancelled bool
 		Cents     int
 		Currency  string
+		Due       time.Time
 	}) error {
 		if handled.Add(1) == 3 {
 			stop()
@@ -141,6 +142,8 @@ func Example_outcomes() {
 			return sqsonce.Reject(errors.New("nothing to charge")) // to the dead-letter queue now, with this reason
 		case o.Currency != "EUR":
 			return sqsonce.RetryAfter(10*time.Minute, errors.New("no rates yet")) // again in ten minutes
+		case o.Due.After(time.Now()):
+			return sqsonce.Postpone(time.Until(o.Due), nil) // held until then, without counting an attempt
 		case bank.isDown():
 			return sqsonce.Unavailable(errors.New("bank does not answer")) // held and run again, without counting an attempt
 		default:
@@ -200,13 +203,19 @@ func ExampleMessageOf() {
 			}
 			for _, received := range out.Messages {
 				outcome := sqsonce.OutcomeOf(handler(ctx, sqsworker.MessageOf(received, queueARN)))
+				hide := func(d time.Duration) error {
+					_, err := client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+						QueueUrl: &queueURL, ReceiptHandle: received.ReceiptHandle, VisibilityTimeout: int32(max(1, math.Ceil(d.Seconds()))),
+					})
+					return err
+				}
 				switch {
 				case outcome.Kind == sqsonce.OutcomeDone:
 					_, err = client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queueURL, ReceiptHandle: received.ReceiptHandle})
-				case outcome.Retry != nil && outcome.Kind != sqsonce.OutcomeLeaseLost:
-					_, err = client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
-						QueueUrl: &queueURL, ReceiptHandle: received.ReceiptHandle, VisibilityTimeout: int32(max(1, math.Ceil(outcome.Retry.After.Seconds()))),
-					})
+				case outcome.Kind == sqsonce.OutcomePostponed:
+					err = hide(outcome.After)
+				case outcome.Retry && outcome.Kind != sqsonce.OutcomeLeaseLost:
+					err = hide(outcome.After)
 				}
 				if err != nil { // of what was not deleted nothing is lost: it is delivered again
 					log.Print(err)

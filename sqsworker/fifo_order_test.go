@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -178,13 +179,14 @@ func TestOrphanIsSettled(t *testing.T) {
 	for outcome, want := range map[sqsonce.OutcomeKind]int{sqsonce.OutcomeRejected: 1, sqsonce.OutcomeDone: 0, sqsonce.OutcomeFailed: 0} {
 		l, ds := newGroup(t, 1)
 		settled := 0
-		l.orphanReturned(ds[0], result{outcome: outcome, settle: func(deadLettered bool) error {
+		ctx, _ := settle.New(t.Context())
+		settle.Later(ctx, func(deadLettered bool) {
 			settled++
 			if deadLettered {
 				t.Error("settled as dead-lettered")
 			}
-			return nil
-		}})
+		})
+		l.orphanReturned(ds[0], result{outcome: outcome, handler: ctx})
 		if l.calls.Wait(); settled != want {
 			t.Errorf("%v: settled %d times, want %d", outcome, settled, want)
 		}

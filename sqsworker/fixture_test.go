@@ -20,6 +20,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/testlog"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -327,28 +328,11 @@ func timeoutOf(d time.Duration) func(*sqsonce.Message) time.Duration {
 
 func ok(context.Context, *sqsonce.Message) error { return nil }
 
-type logBook struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
+type logBook struct{ testlog.Book }
 
-func (b *logBook) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
+func (b *logBook) has(s string) bool { return strings.Contains(b.String(), s) }
 
-func (b *logBook) has(s string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Contains(b.text.String(), s)
-}
-
-func (b *logBook) count(s string) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Count(b.text.String(), s)
-}
+func (b *logBook) count(s string) int { return strings.Count(b.String(), s) }
 
 var errTest = errors.New("it failed")
 

@@ -17,7 +17,14 @@ func (l *loop) start(d *delivery) {
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
 	ctx, _ = settle.New(l.withSuspects(ctx, d))
 	settle.RunsAtOnce(ctx, l.opts.Concurrency)
+	settle.HeldBy(ctx, d)
 	d.cancel, d.key.handler = cancel, ctx
+	// All else waits for a suspect: postponed, it would wait for a turn that comes only when it does not run.
+	d.keeps, d.debt = !l.mayPutOff(d), d.owes || d.suspect || l.stopping.begun && l.mustEndInStop(d)
+	if !d.owes {
+		d.owesFor = ""
+	}
+	d.owes, d.postponed = false, false
 	l.proveBy(d)
 	l.counters.running.add(d)
 	d.runs++
@@ -26,19 +33,12 @@ func (l *loop) start(d *delivery) {
 	if d.group != nil {
 		try = d.tries + 1
 	}
-	began := func(timeout time.Duration) { l.post(timeoutBegan{d, timeout}) }
-	go l.invoke(ctx, d, try, began, func(r result) {
-		cancel(nil)
-		l.counters.running.remove(d)
-		d.result = r
-		l.post(handlerReturned{d})
-	})
+	go l.invoke(ctx, d, try)
 }
 
-// invoke calls the handler and hands its result to then. However the handler fails, it fails its message and nothing
-// else. ctx is of settle.New.
-func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(timeout time.Duration), then func(result)) {
-	call := d.call // the next run has another one
+// invoke calls the handler and posts its result. However the handler fails, it fails its message and nothing else. ctx is of
+// settle.New.
+func (l *loop) invoke(ctx context.Context, d *delivery, try int) {
 	settled := ctx
 	stop := context.CancelFunc(func() {})
 	defer func() { stop() }() // when the message is settled: what middleware left may use the handler's context
@@ -46,18 +46,21 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 		if d.damaged {
 			return errChecksum
 		}
-		ctx = call.Start(ctx)
-		ctx, stop = w.withTimeout(ctx, d.m, began)
-		return w.handler(ctx, d.m)
+		ctx = d.call.Start(ctx)
+		ctx, stop = l.withTimeout(ctx, d.m, func(timeout time.Duration) { l.post(timeoutBegan{d, timeout}) })
+		return l.handler(ctx, d.m)
 	}, func(err error) {
-		r := w.newResult(d, err, try, settle.Of(settled))
-		r.key, r.recordKey = settle.KeptKey(settled), settle.RecordKey(settled)
+		r := l.newResult(d, err, try)
+		r.handler, r.key, r.recordKey = settled, settle.KeptKey(settled), settle.RecordKey(settled)
 		r.ran, r.told = settle.HasRun(settled)
-		call.End(r.handlerReturn(settled))
+		d.call.End(r.handlerReturn(settled))
 		if r.outcome != sqsonce.OutcomeRejected {
-			w.settle(d, r, false)
+			l.settle(d, r, false)
 		}
-		then(r)
+		d.cancel(nil)
+		l.counters.running.remove(d)
+		d.result = r
+		l.post(handlerReturned{d}) // from here on the next run may begin
 	})
 }
 
@@ -65,24 +68,26 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 type result struct {
 	outcome    sqsonce.OutcomeKind
 	err        error
-	ran        bool                          // else middleware decided without the handler
-	told       bool                          // middleware has said that it called the handler
-	asked      time.Duration                 // delay of sqsonce.RetryAfter; negative: none
-	delay      time.Duration                 // until others may receive the message
-	peerEnded  <-chan struct{}               // of an event in progress; nil: not known
-	settle     func(deadLettered bool) error // once, before a rejected message is deleted
-	key        string                        // of the event where the message does not have it: settle.KeptKey
-	recordKey  string                        // settle.RecordKey
-	sendFailed bool                          // the dead-letter queue did not take the message
+	ran        bool            // else middleware decided without the handler
+	told       bool            // middleware has said that it called the handler
+	asked      time.Duration   // delay of sqsonce.RetryAfter or Postpone; negative: none
+	delay      time.Duration   // until others may receive the message
+	peerEnded  <-chan struct{} // of an event in progress; nil: not known
+	handler    context.Context // of settle.New: settled once, before a rejected message is deleted; nil: it has not run
+	key        string          // of the event where the message does not have it: settle.KeptKey
+	recordKey  string          // settle.RecordKey
+	sendFailed bool            // the dead-letter queue did not take the message
 }
 
 // newResult runs on the handler's goroutine: Backoff is the user's.
-func (w *Worker) newResult(d *delivery, err error, try int, settleMessage func(bool) error) result {
+func (w *Worker) newResult(d *delivery, err error, try int) result {
 	o := sqsonce.OutcomeOf(err)
-	r := result{outcome: o.Kind, err: err, asked: -1, settle: settleMessage, peerEnded: host.Ended(err)}
-	if o.Retry != nil {
-		r.asked = max(time.Second, o.Retry.After)
+	r := result{outcome: o.Kind, err: err, asked: -1, peerEnded: host.Ended(err)}
+	if o.Retry {
+		r.asked = max(time.Second, o.After)
 		r.delay = r.asked
+	} else if o.Postpone {
+		r.asked, r.delay = o.After, o.After
 	} else if !host.Outcomes[o.Kind].Done {
 		r.delay = w.backoff(d, try)
 	}
@@ -91,7 +96,10 @@ func (w *Worker) newResult(d *delivery, err error, try int, settleMessage func(b
 
 // settle runs what middleware left for the end of the message: the user's code, and calls of the store.
 func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
-	if err := r.settle(deadLettered); err != nil {
+	if r.handler == nil {
+		return
+	}
+	if err := settle.Settle(r.handler, deadLettered); err != nil {
 		w.log.ErrorContext(d.context(), "sqsworker: settling the message panicked", d.event(host.ErrorAttrs(err)...)...)
 	}
 }
@@ -142,18 +150,21 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	l.noteProgress()
 	l.handlerEnds(d)
 	l.countResult(d, r)
+	if d.place.taken && r.outcome != sqsonce.OutcomePostponed {
+		l.line.leave(d)
+	}
 	if d.lease.lost || d.state == gone {
 		l.orphanReturned(d, r)
 		return
 	}
 	l.setState(d, deciding)
 	if s, suspect := settle.SuspectOf(r.err); suspect {
-		l.suspected(d, r, s)
+		l.suspected(d, s)
 		return
 	}
-	d.suspect, d.crashes = false, false
+	d.suspect, d.accused, d.crashes = false, false, false
 	l.needs.told = l.needs.told || r.told
-	if r.outcome != sqsonce.OutcomeUnavailable && !d.damaged {
+	if r.outcome != sqsonce.OutcomeUnavailable && r.outcome != sqsonce.OutcomePostponed && !d.damaged {
 		l.available(d, l.needs.ran(r))
 	}
 	if r.outcome != sqsonce.OutcomeInProgress {
@@ -171,6 +182,8 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		l.reject(d, r)
 	case k == sqsonce.OutcomeUnavailable:
 		l.unavailable(d, r)
+	case k == sqsonce.OutcomePostponed:
+		l.postponed(d, r)
 	default:
 		d.tries++
 		l.failed(d, r)
@@ -185,9 +198,10 @@ func (l *loop) countResult(d *delivery, r result) {
 	if line := host.Outcomes[r.outcome].Line; line != "" {
 		l.log.InfoContext(d.context(), "sqsworker: "+line, d.about(keyError, r.err)...)
 	}
+	if line := host.Outcomes[r.outcome].Debug; line != "" {
+		l.log.DebugContext(d.context(), "sqsworker: "+line, d.about(keyError, r.err)...)
+	}
 	switch r.outcome {
-	case sqsonce.OutcomeInProgress:
-		l.log.DebugContext(d.context(), "sqsworker: event in progress elsewhere", d.about()...)
 	case sqsonce.OutcomeUnavailable:
 		l.log.DebugContext(d.context(), "sqsworker: unavailable", d.about(keyError, r.err)...)
 	case sqsonce.OutcomeFailed, sqsonce.OutcomeRejected:
@@ -207,6 +221,10 @@ func (l *loop) orphanReturned(d *delivery, r result) {
 	if l.orphans[d.m.ID] == d {
 		delete(l.orphans, d.m.ID)
 	}
+	if turn, ok := settle.TurnOf(r.err); ok && turn.Left != nil {
+		turn.Left()
+	}
+	l.line.leave(d)
 	next := d.next
 	l.remove(d)
 	if next != nil && next.state == following {

@@ -13,20 +13,19 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/must"
-	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestPanicError(t *testing.T) {
 	t.Parallel()
 	w := must.Get(New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", func(context.Context, *sqsonce.Message) error { panic(errTest) }))(t)
-	got := make(chan result, 1)
-	ctx, _ := settle.New(t.Context())
-	w.invoke(ctx, &delivery{m: &sqsonce.Message{}}, 1, nil, func(v result) { got <- v })
-	v := <-got
-	p, is := errors.AsType[*sqsonce.PanicError](v.err)
-	if !is || !strings.Contains(string(p.Stack), "handler_test.go") || !errors.Is(v.err, errTest) {
-		t.Errorf("got %v, want a PanicError with the handler's stack", v.err)
+	l := newLoop(t.Context(), w, queue{})
+	d := l.addTest("a", 1)
+	l.start(d)
+	<-l.events
+	p, is := errors.AsType[*sqsonce.PanicError](d.result.err)
+	if !is || !strings.Contains(string(p.Stack), "handler_test.go") || !errors.Is(d.result.err, errTest) {
+		t.Errorf("got %v, want a PanicError with the handler's stack", d.result.err)
 	}
 }
 

@@ -97,7 +97,7 @@ func (w *Worker) since(t *atomic.Int64) time.Duration { return w.now().Sub(time.
 // noteFull follows a look at whether a receive is to be started.
 func (l *loop) noteFull(full bool) {
 	l.full.Store(full)
-	if full || l.control.paused.Load() {
+	if full || l.control.closed() {
 		l.noNeed.Store(l.now().UnixNano())
 	}
 	if !full {

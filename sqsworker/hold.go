@@ -13,25 +13,40 @@ import (
 
 // reason is why a message is held.
 type reason struct {
+	kind        kind
 	stat        func(*Stats) *int64 // the number of such messages; nil: only Stats.Held counts them
 	unavailable bool                // see isAside
 	keepsDelay  bool                // given back by a stop, the message stays hidden for the rest of its delay; else others may run it at once
 	spare       int                 // receives that it must have left to be given back for want of room; 0: it stays
 }
 
+// kind is the reasons that share a part of Options.MaxHeld.
+type kind int
+
+const (
+	kindHead kind = iota // a FIFO group that waits for its head
+	kindPeer
+	kindUnavailable
+	kindPostponed
+	kindSuspect
+	kinds
+)
+
 var (
 	// heldAttempt: the head of a FIFO group, for its next attempt.
 	heldAttempt = &reason{keepsDelay: true, spare: 1}
 	// heldElsewhere: its event is in progress elsewhere.
-	heldElsewhere = &reason{keepsDelay: true, spare: 1}
+	heldElsewhere = &reason{kind: kindPeer, keepsDelay: true, spare: 1}
 	// heldAside: its dependency is unavailable, while others run.
-	heldAside = &reason{stat: func(s *Stats) *int64 { return &s.Aside }, unavailable: true, spare: leftReceives}
+	heldAside = &reason{kind: kindUnavailable, stat: func(s *Stats) *int64 { return &s.Aside }, unavailable: true, spare: leftReceives}
 	// heldClaim: the same, and it is not known whether others do.
-	heldClaim = &reason{stat: func(s *Stats) *int64 { return &s.InDoubt }, unavailable: true, spare: leftReceives}
+	heldClaim = &reason{kind: kindUnavailable, stat: func(s *Stats) *int64 { return &s.InDoubt }, unavailable: true, spare: leftReceives}
+	// heldPostponed: for its turn.
+	heldPostponed = &reason{kind: kindPostponed, keepsDelay: true, spare: sparePostponed}
 	// heldDLQ: the head of a FIFO group, for a dead-letter queue that accepts it.
 	heldDLQ = &reason{keepsDelay: true, spare: 1}
 	// heldSuspect: for its turn to run apart. Given back, it would only crash another process.
-	heldSuspect = &reason{stat: func(s *Stats) *int64 { return &s.Suspect }}
+	heldSuspect = &reason{kind: kindSuspect, stat: func(s *Stats) *int64 { return &s.Suspect }}
 )
 
 // holdOrGiveBack holds a message, with its group. In a stop, and beyond Options.MaxHeld, they are given back, hidden for a while, if each
@@ -40,7 +55,7 @@ func (l *loop) holdOrGiveBack(d *delivery, why *reason, delay, hidden time.Durat
 	if !l.inTime(d, &delay) || !l.inTime(d, &hidden) {
 		return false
 	}
-	if l.stopping.begun && !l.mustEndInStop(d) || d.group == nil && !l.roomToPark(d.amount()) && l.mayTrim(why, d) {
+	if l.stopping.begun && !l.mustEndInStop(d) || d.group == nil && !l.roomToPark(d.amount()) && l.mayTrim(why, d) && !l.withinPart(why, d.amount()) {
 		l.giveBack(d, hidden)
 		return false
 	}
@@ -58,9 +73,12 @@ func (l *loop) holdParked(d *delivery, why *reason, delay time.Duration, ended <
 	d.heldFor = why
 	l.heldAs[why]++
 	d.retry = l.after(delay, func() {
-		if l.isAside(d) {
+		switch {
+		case l.isAside(d):
 			l.tryAgain(d)
-		} else {
+		case d.heldFor == heldPostponed:
+			l.postponeEnds(d)
+		default:
 			l.makeReady(d)
 		}
 	})
@@ -81,7 +99,7 @@ func (l *loop) holdParked(d *delivery, why *reason, delay time.Duration, ended <
 			l.park(f)
 		}
 	}
-	l.trimParked()
+	l.trimParked(why)
 }
 
 // peerEnded says that the delivery in this process that a held message waits for has ended.
@@ -98,6 +116,9 @@ func (l *loop) peerEnded(e peerEnded) {
 // endHold is called for a message that leaves the state held, whatever becomes of it.
 func (l *loop) endHold(d *delivery) {
 	l.heldAs[d.heldFor]--
+	if d.heldFor == heldPostponed {
+		l.line.leave(d)
+	}
 	d.due = false
 	l.unpark(d)
 	if d.group != nil {
@@ -114,8 +135,12 @@ func (l *loop) endHold(d *delivery) {
 
 func (l *loop) park(d *delivery) {
 	if !d.parked {
-		d.parked = true
-		l.parked = l.parked.plus(d.amount())
+		head := d
+		if d.group != nil {
+			head = d.group.head
+		}
+		d.parked, d.parkedAs = true, head.heldFor.kind
+		l.countParked(d.parkedAs, d.amount())
 		l.capacity.free(amount{messages: 1})
 	}
 }
@@ -124,8 +149,16 @@ func (l *loop) park(d *delivery) {
 func (l *loop) unpark(d *delivery) {
 	if d.parked {
 		d.parked = false
-		l.parked = l.parked.minus(d.amount())
+		l.countParked(d.parkedAs, amount{}.minus(d.amount()))
 		l.capacity.use(amount{messages: 1})
+	}
+}
+
+func (l *loop) countParked(k kind, more amount) {
+	l.parked = l.parked.plus(more)
+	l.parkedAs[k] = l.parkedAs[k].plus(more)
+	if k != kindPostponed {
+		l.line.limit(&l.opts, l.parked.minus(l.parkedAs[kindPostponed]))
 	}
 }
 
@@ -135,10 +168,16 @@ func (l *loop) roomToPark(more amount) bool {
 	return all.messages <= l.opts.MaxHeld && all.bytes <= l.opts.MaxBytes/2
 }
 
+// withinPart says whether that many more messages of a kind are within its part, which other kinds leave it.
+func (l *loop) withinPart(why *reason, more amount) bool {
+	all := l.parkedAs[why.kind].plus(more)
+	return all.messages <= l.opts.MaxHeld/partOfHeld && all.bytes <= l.opts.MaxBytes/2/partOfHeld
+}
+
 // trimParked gives back groups that wait beyond the limits, those with the farthest next try first: followers, the last
-// first, which stay behind their head; then heads alone. A message at its last receive is kept, and what is before it in
-// its group: given back, it would go to the dead-letter queue without having been run. Of what is unavailable one receive more is kept.
-func (l *loop) trimParked() {
+// first, which stay behind their head; then messages alone. A message at its last receive is kept, and those before it in
+// its group: given back, it would go to the dead-letter queue without having been run. Other reasons keep more receives.
+func (l *loop) trimParked(newest *reason) {
 	if l.roomToPark(amount{}) {
 		return
 	}
@@ -151,26 +190,36 @@ func (l *loop) trimParked() {
 	slices.SortFunc(heads, func(a, b *delivery) int { return b.retry.at.Compare(a.retry.at) })
 	for _, d := range heads {
 		g := d.group
-		for n := len(g.followers); n > 0 && !l.roomToPark(amount{}) && l.mayTrim(d.heldFor, g.followers[n-1]); n-- {
+		for n := len(g.followers); n > 0 && !l.roomToPark(amount{}) && !l.withinPart(d.heldFor, amount{}) && l.mayTrim(d.heldFor, g.followers[n-1]); n-- {
 			f := g.followers[n-1]
 			g.followers, f.group = g.followers[:n-1], nil
 			l.releaseUnstarted(f)
 		}
 	}
-	for _, d := range heads {
-		if !l.roomToPark(amount{}) && len(d.group.followers) == 0 && l.mayTrim(d.heldFor, d) {
-			delay := d.retry.at.Sub(l.now())
-			if d.heldFor == heldAside {
-				delay = l.asideHidden(d)
-			}
-			l.releaseGroup(d.group, delay)
-		}
+	l.trimHeld(newest)
+}
+
+// hiddenFor is how long a held message is hidden that is given back for want of room.
+func (l *loop) hiddenFor(d *delivery) time.Duration {
+	rest := d.retry.at.Sub(l.now())
+	switch d.heldFor {
+	case heldAside:
+		return l.asideHidden(d)
+	case heldClaim:
+		return 0
+	case heldElsewhere:
+		return rest + afterHolder
 	}
+	return rest
 }
 
 // mayTrim says whether a message can be given back that is held for that reason, or whose head is.
 func (l *loop) mayTrim(why *reason, d *delivery) bool {
-	return why.spare > 0 && (l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-why.spare)
+	most := l.queue.maxReceives - why.spare
+	if why == heldPostponed && l.queue.maxReceives > 1 {
+		most = max(most, 1)
+	}
+	return why.spare > 0 && (l.queue.maxReceives == 0 || d.lease.count <= most)
 }
 
 // inProgress holds a message whose event is in progress elsewhere. SQS counts every receive: a copy that came back again

@@ -262,17 +262,58 @@ func TestUnrunMessage(t *testing.T) {
 	}
 }
 
-// What has failed keeps the rest of its delay in a stop. Anything else may be run elsewhere at once.
+// In the last part of its retention a message is dead-lettered for want of a store, but not for want of a slot, nor while it is in progress
+// elsewhere.
+func TestExpireHeld(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		needs    needsState
+		state    state
+		outcome  sqsonce.OutcomeKind
+		due      bool
+		expected state
+	}{
+		{needs: needsDown, state: ready, expected: rejecting},
+		{needs: needsDown, state: ready, outcome: sqsonce.OutcomeInProgress, expected: ready},
+		{needs: needsDown, state: held, expected: rejecting},
+		{needs: needsDoubted, state: ready, expected: ready},
+		{needs: needsDoubted, state: held, expected: rejecting},
+		{needs: needsProven, state: held, due: true, expected: rejecting},
+		{needs: needsProven, state: held, expected: held},
+	} {
+		l, ds := newGroup(t, 1)
+		d := ds[0]
+		l.queue.retention, l.queue.deadLetter, d.m.SentAt = time.Hour, goodURL, l.now().Add(-time.Hour)
+		if c.state == held {
+			l.holdParked(d, heldAside, time.Minute, nil)
+		}
+		l.clock = serverClock{date: l.now(), sent: l.now()}
+		l.needs.state, d.result.outcome, d.due = c.needs, c.outcome, c.due
+		if l.expireHeld(); d.state != c.expected {
+			t.Errorf("%+v: state %d", c, d.state)
+		}
+	}
+}
+
+// What has failed keeps the rest of its delay in a stop. Anything else may be run elsewhere at once, unless it is unavailable in a process in
+// which nothing worked yet, and has time.
 func TestDelayOfHeldMessageInStop(t *testing.T) {
 	t.Parallel()
 	for why, keeps := range map[*reason]bool{
 		heldAttempt: true, heldElsewhere: true, heldDLQ: true, heldAside: false, heldClaim: false, heldSuspect: false,
 	} {
-		l, ds := newGroup(t, 1)
-		l.holdParked(ds[0], why, time.Minute, nil)
-		l.beginStop(nil)
-		if got := ds[0].delay; ds[0].state != releasing || got > 30*time.Second != keeps {
-			t.Errorf("%+v: given back for %s", *why, got)
+		for _, c := range []struct{ proven, expires bool }{{proven: true}, {}, {expires: true}} {
+			l, ds := newGroup(t, 1)
+			if l.needs.proven = c.proven; c.expires {
+				l.queue.retention, ds[0].m.SentAt = time.Hour, l.now().Add(-time.Hour)
+				l.clock = serverClock{date: l.now(), sent: l.now()}
+			}
+			l.holdParked(ds[0], why, time.Minute, nil)
+			l.beginStop(nil)
+			want := keeps || why.unavailable && !c.proven && !c.expires
+			if got := ds[0].delay; ds[0].state != releasing || got > 30*time.Second != want {
+				t.Errorf("%+v, %+v: given back for %s", *why, c, got)
+			}
 		}
 	}
 }

@@ -27,11 +27,10 @@ type Hooks struct {
 
 // Call is one call of SQS.
 type Call struct {
-	Operation string // of the API, such as "ReceiveMessage" or "DeleteMessageBatch"
-	QueueURL  string // of the queue that gets the call, for a reject the dead-letter queue
-	Purpose   Purpose
-	Entries   int                // messages asked for, or to be changed
-	Messages  []*sqsonce.Message // nil for receives, don't keep them
+	QueueURL string // of the queue that gets the call, for a reject the dead-letter queue
+	Purpose  Purpose
+	Entries  int                // messages asked for, or to be changed
+	Messages []*sqsonce.Message // nil for receives, don't keep them
 }
 
 // Purpose is the reason for a call of SQS. The texts are stable, because metrics use them.

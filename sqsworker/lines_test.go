@@ -33,9 +33,7 @@ func (b *jsonLog) option(o *Options) {
 // lines returns those whose text begins so.
 func (b *jsonLog) lines(t testing.TB, text string) (found []map[string]any) {
 	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for line := range strings.Lines(b.text.String()) {
+	for line := range strings.Lines(b.String()) {
 		var m map[string]any
 		must.Do(t, json.Unmarshal([]byte(line), &m))
 		if strings.HasPrefix(m["msg"].(string), text) {

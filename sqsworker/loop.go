@@ -20,6 +20,7 @@ type loop struct {
 	opts  Options // SetConcurrency changes it
 	receiving
 	handling
+	postponing
 	settling
 	life
 }
@@ -27,6 +28,7 @@ type loop struct {
 // receiving is the loop's knowledge of receives.
 type receiving struct {
 	polling  polling
+	permits  permits
 	clock    serverClock
 	capacity capacity
 	needs    needs
@@ -46,6 +48,7 @@ type handling struct {
 	tries      int       // of the head of a FIFO group
 	pace       pace
 	parked     amount // of messages that wait outside MaxInFlight
+	parkedAs   [kinds]amount
 	again      again
 }
 
@@ -98,6 +101,8 @@ func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 			stop: ctx.Done(), hurryAsked: w.hurried.Done(),
 		},
 	}
+	l.line.taken = map[string]int{}
+	l.line.limit(&l.opts, amount{})
 	base := context.WithoutCancel(ctx)
 	l.callCtx, l.cancelCallCtx = context.WithCancel(base)
 	l.pollCtx, l.cancelPollCtx = context.WithCancel(base)
@@ -174,6 +179,8 @@ func (l *loop) handle(e event) {
 		l.receiveFailed(e)
 	case pollAsked:
 		l.pollAsked(e)
+	case intakeAnswered:
+		l.intakeAnswered(e)
 	case timeoutBegan:
 		l.markStuckAfter(e.d, e.timeout)
 	case handlerReturned:
@@ -214,11 +221,14 @@ func (l *loop) call(f func() event) {
 }
 
 func (l *loop) makeCalls(f func() event) {
+	idle := time.NewTimer(time.Second)
+	defer idle.Stop()
 	for {
 		l.post(f())
+		idle.Reset(time.Second)
 		select {
 		case f = <-l.idle:
-		case <-time.After(time.Second):
+		case <-idle.C:
 			return
 		case <-l.closed:
 			return

@@ -65,7 +65,7 @@ type pollAsked struct {
 }
 
 func (l *loop) pollAsked(e pollAsked) {
-	closed := l.stopping.begun || l.control.paused.Load()
+	closed := l.stopping.begun || l.control.closed()
 	switch p := e.poll; {
 	case e.err != nil:
 		l.receiveFailed(receiveFailed{p, &unsentError{e.err}})

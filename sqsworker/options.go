@@ -100,7 +100,8 @@ type Options struct {
 	MaxInFlight int
 	// MaxHeld is how many messages may wait in this process outside MaxInFlight until they run again. They wait for the next
 	// attempt of their FIFO group, for example, for the end of another delivery of their event, or for an unavailable dependency.
-	// Beyond it they are given back, except near their last receive. While twice as many wait the worker doesn't receive.
+	// Beyond it they are given back, except near their last receive. While twice as many wait the worker doesn't receive, but
+	// for postponed messages ([sqsonce.Postpone]), of which each group or key of a limit gets at most a quarter of MaxHeld.
 	//
 	// A held message stays hidden, extended by the heartbeat, and uses neither a slot nor a place in MaxInFlight. After
 	// [sqsonce.ErrInProgress] it runs again when the other delivery of this process has ended, else when the lease of the other
@@ -108,6 +109,19 @@ type Options struct {
 	//
 	// Default: 4 x MaxInFlight, at least 30. Limits: 1 to 480,000.
 	MaxHeld int
+	// Delayed is how many postponed messages this worker may have given back at a time, each until its turn, to receive those
+	// behind them ([sqsonce.Postpone]). Each costs its message a receive, so the worker holds messages with fewer than three
+	// receives left. SQS counts them in its 120,000 in flight. Beyond Delayed the worker receives only as many messages as could
+	// run of the last ones, and as it can hold.
+	// Default: 10 x MaxHeld for messages without a group, and none for those with one. A number holds for both. Negative: none.
+	// Limits: at most 120,000.
+	Delayed int
+	// Intake is asked before receives how many of n messages may be received. With 0 it is asked again after again, which the
+	// worker bounds to 10 ms and a minute. Use it for a limit of the whole queue: messages then wait in the queue and cost one
+	// receive. What a receive doesn't bring is left to the receives of the next second. Calls don't overlap, and ctx ends after
+	// a few seconds. While Intake panics or doesn't return, the worker receives nothing. See limit.Limiter.Intake.
+	// Default: nil, any number.
+	Intake func(ctx context.Context, n int) (granted int, again time.Duration)
 	// MaxBytes limits the size of the messages in flight. A receive asks for as many as fit if each is as large as the largest
 	// of the last receives. When sizes grow, the receives under way can therefore exceed the limit once.
 	// Default: 64 MiB. Limits: at least 1 MiB.
@@ -228,6 +242,7 @@ func validate(c Client, queueURL string, h sqsonce.Handler, given, o *Options) e
 	count("Options.MaxReceivers", given.MaxReceivers, maxReceivers)
 	add(given.MaxAttempts < 0, "Options.MaxAttempts", "is %d, must be at least 1", given.MaxAttempts)
 	count("Options.MaxHeld", given.MaxHeld, maxHeld)
+	add(given.Delayed > maxInFlight, "Options.Delayed", "is %d, must be at most %d", given.Delayed, maxInFlight)
 	add(o.MaxBytes < maxBody, "Options.MaxBytes", "is %d, must be at least %d, the largest message", o.MaxBytes, maxBody)
 	add(o.WaitTime < time.Second || o.WaitTime > maxWait || !whole(o.WaitTime), "Options.WaitTime",
 		"is %s, must be whole seconds, 1 s to 20 s", o.WaitTime)

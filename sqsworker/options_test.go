@@ -62,8 +62,9 @@ var badOptions = map[string]struct {
 		o.WaitTime, o.VisibilityTimeout, o.MaxExtension, o.DeleteLinger = 20*time.Second, 12*time.Hour, 12*time.Hour, time.Second
 	}, nil},
 	"off": {func(o *Options) {
-		o.DeleteLinger, o.StopTimeout, o.StopGrace = -1, -1, -1
+		o.DeleteLinger, o.StopTimeout, o.StopGrace, o.Delayed = -1, -1, -1, -1
 	}, nil},
+	"delayed": {func(o *Options) { o.Delayed = 120_001 }, []string{"Options.Delayed"}},
 	"all": {func(o *Options) {
 		o.Concurrency, o.MaxInFlight, o.MaxBytes, o.MaxReceivers, o.WaitTime = 1, 1, 1<<20, 1, time.Second
 		o.VisibilityTimeout, o.MaxExtension, o.DeadLetterQueue = time.Second, time.Second, goodURL+"-dlq"
@@ -89,7 +90,7 @@ func TestEveryOptionHasItsLimits(t *testing.T) {
 	known := map[string]string{
 		"Timeout": "nil is none, and what it returns is none if negative", "StopTimeout": "negative is none",
 		"StopGrace": "negative is none", "Backoff": "nil is the default, and what it returns is bounded", "Logger": "nil is none",
-		"Hooks": "nil fields are not called", "OnError": "nil is none", "ErrorText": "nil is the default",
+		"Hooks": "nil fields are not called", "OnError": "nil is none", "Intake": "nil is any number, and what it returns is bounded", "ErrorText": "nil is the default",
 	}
 	for name, row := range badOptions {
 		for _, field := range row.want {

@@ -256,7 +256,7 @@ func (l *loop) toProbe() (n int, decided bool) {
 	case needsUnproven:
 		may = may && !l.awaitsOutcome()
 	case needsDoubted:
-		may = may && l.parked.messages < l.opts.MaxHeld && !l.now().Before(l.needs.probeAt)
+		may = may && l.closing() < l.opts.MaxHeld && !l.now().Before(l.needs.probeAt)
 	case needsDown:
 		may = may && l.needs.trial.state == trialDue
 	}

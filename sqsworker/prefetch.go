@@ -16,7 +16,7 @@ const prefetch = time.Second
 type pace struct {
 	mean    time.Duration // of the last runs, the latest counting most
 	returns int           // counted in mean, at most paceOf
-	running list.List     // of time.Time: when each running handler was started, in this order
+	running list.List     // of *delivery: those whose handlers run, in the order of their start
 }
 
 const (
@@ -24,11 +24,11 @@ const (
 	paceMin = 8 // returns, or Concurrency if less: the first one to return may be one that fails at once
 )
 
-func (p *pace) began(now time.Time) *list.Element { return p.running.PushBack(now) }
+func (p *pace) began(d *delivery) *list.Element { return p.running.PushBack(d) }
 
 // returned ends a run. That of a stuck handler says nothing about those that occupy slots.
 func (p *pace) returned(run *list.Element, now time.Time, stuck bool) {
-	took := now.Sub(p.running.Remove(run).(time.Time))
+	took := now.Sub(p.running.Remove(run).(*delivery).began)
 	if stuck {
 		return
 	}
@@ -43,7 +43,7 @@ func (p *pace) takeUp(now time.Time, free int) int {
 	mean := max(p.mean, 1)
 	late, ending := 0, 0
 	for e := p.running.Front(); e != nil; e = e.Next() {
-		age := now.Sub(e.Value.(time.Time))
+		age := now.Sub(e.Value.(*delivery).began)
 		if age > max(2*mean, prefetch) {
 			late++
 			continue
@@ -77,9 +77,9 @@ func (l *loop) toReceive() int {
 		return 0
 	}
 	if n, decided := l.toProbe(); decided {
-		return n
+		return min(n, l.wantedBehind(n))
 	}
-	wanted := l.wanted()
+	wanted := l.wantedBehind(l.wanted())
 	n := min(l.capacity.available(), wanted)
 	switch {
 	case n >= min(host.MaxBatch, l.capacity.limit.messages):
@@ -94,5 +94,8 @@ func (l *loop) toReceive() int {
 
 // mayReceive says that a receive may be started, and that there is room for a message.
 func (l *loop) mayReceive() bool {
-	return !l.control.paused.Load() && l.capacity.available() > 0 && l.suspects.state == noSuspects && l.parked.messages < 2*l.opts.MaxHeld
+	return !l.control.closed() && l.capacity.available() > 0 && l.suspects.state == noSuspects && l.closing() < 2*l.opts.MaxHeld
 }
+
+// closing is how many held messages count where they end receives: those that are postponed don't.
+func (l *loop) closing() int { return l.parked.minus(l.parkedAs[kindPostponed]).messages }

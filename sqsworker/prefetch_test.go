@@ -203,7 +203,7 @@ func TestPace(t *testing.T) {
 			now := time.Now()
 			p := pace{mean: tc.mean}
 			for _, age := range tc.ages {
-				p.began(now.Add(-age))
+				p.began(&delivery{began: now.Add(-age)})
 			}
 			if got := p.takeUp(now, tc.free); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
@@ -226,7 +226,7 @@ func TestPaceMean(t *testing.T) {
 		{50, 6 * time.Second, 5 * time.Second, 6 * time.Second, false},
 	} {
 		for now := time.Now(); c.n > 0; c.n-- {
-			p.returned(p.began(now), now.Add(c.takes), c.stuck)
+			p.returned(p.began(&delivery{began: now}), now.Add(c.takes), c.stuck)
 		}
 		if p.mean < c.least || p.mean > c.most || p.running.Len() != 0 {
 			t.Errorf("%+v: mean %s", c, p.mean)

@@ -82,7 +82,7 @@ func (x *fixture) questionable(optFns ...func(*Options)) (settings []string) {
 	j := x.start(ok, append(optFns, func(o *Options) { o.Logger = slog.New(slog.NewJSONHandler(&book, nil)) })...)
 	time.Sleep(time.Minute)
 	j.stopClean()
-	for lines := bufio.NewScanner(strings.NewReader(book.text.String())); lines.Scan(); {
+	for lines := bufio.NewScanner(strings.NewReader(book.String())); lines.Scan(); {
 		var line map[string]any
 		must.Do(x, json.Unmarshal(lines.Bytes(), &line))
 		if line["msg"] != "sqsworker: questionable setting" {

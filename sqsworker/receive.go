@@ -55,12 +55,12 @@ const attemptWindow = 5 * time.Minute
 // startReceives starts the receives for which there is capacity, and handlers.
 func (l *loop) startReceives() {
 	full := false
-	for !l.stopping.begun && !l.control.paused.Load() && l.polling.active+l.polling.pausing < l.polling.target && !l.now().Before(l.polling.resume) {
+	for !l.stopping.begun && !l.control.closed() && l.polling.active+l.polling.pausing < l.polling.target && !l.now().Before(l.polling.resume) {
 		n := l.toReceive()
 		if l.polling.lost.n > 0 {
 			n = min(n, 1)
 		}
-		if n == 0 {
+		if n = l.permitted(n); n == 0 {
 			full = l.polling.active == 0
 			break
 		}
@@ -70,7 +70,12 @@ func (l *loop) startReceives() {
 		}
 		l.polling.active++
 		l.polling.asked += n
+		l.permitsUsed(n)
 		l.probed()
+		if l.behind.probed = l.now(); n < host.MaxBatch && l.parkedAs[kindPostponed].messages+l.behind.delayed > 0 {
+			l.wakeAfter(probeSooner)
+			l.wakeAfter(probeEvery)
+		}
 		l.beginPoll(p)
 	}
 	l.noteFull(full)
@@ -94,7 +99,7 @@ func (l *loop) receive(p *poll) {
 	}
 	wait, timeout := l.polling.long.wait, l.opts.WaitTime+receiveMargin
 	switch {
-	case l.stopping.begun || l.control.paused.Load(): // only to have the answer to an attempt repeated
+	case l.stopping.begun || l.control.closed(): // only to have the answer to an attempt repeated
 		wait, timeout = shortReceive, shortReceive+receiveMargin
 	case l.clock.refresh(l.now()):
 		wait = shortReceive
@@ -106,7 +111,7 @@ func (l *loop) receive(p *poll) {
 		MaxNumberOfMessages:         int32(p.reserved.messages),
 		WaitTimeSeconds:             int32(wait / time.Second),
 		VisibilityTimeout:           int32(l.opts.VisibilityTimeout / time.Second),
-		MessageAttributeNames:       []string{"All"},
+		MessageAttributeNames:       allAttributes,
 		MessageSystemAttributeNames: systemAttributes,
 	}
 	if p.attempt != "" {
@@ -117,7 +122,7 @@ func (l *loop) receive(p *poll) {
 		ctx, cancel := context.WithTimeout(l.pollCtx, timeout)
 		defer cancel()
 		ctx, done := l.hooks.begin(ctx, Call{
-			Operation: "ReceiveMessage", QueueURL: l.queueURL, Purpose: PurposeReceive, Entries: p.reserved.messages,
+			QueueURL: l.queueURL, Purpose: PurposeReceive, Entries: p.reserved.messages,
 		})
 		out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
 			o.DisableMessageChecksumValidation = true // see bodyMatches
@@ -130,6 +135,7 @@ func (l *loop) receive(p *poll) {
 		}
 		done(CallResult{Entries: len(out.Messages)})
 		batch, lacking := make([]incoming, 0, len(out.Messages)), 0
+		var body []byte // of one message after the other
 		for i := range out.Messages {
 			m := decode(&out.Messages[i], arn)
 			if m.ID == "" || m.ReceiptHandle == "" {
@@ -138,7 +144,8 @@ func (l *loop) receive(p *poll) {
 			if lacksAttributes(&out.Messages[i], l.fifo) {
 				lacking++
 			}
-			batch = append(batch, incoming{m: m, damaged: !bodyMatches(&out.Messages[i]), moved: wasMoved(&out.Messages[i]), size: size(m)})
+			body = append(body[:0], m.Body...)
+			batch = append(batch, incoming{m: m, damaged: !bodyMatches(body, aws.ToString(out.Messages[i].MD5OfBody)), moved: wasMoved(&out.Messages[i]), size: size(m)})
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
 		return received{p, batch, len(out.Messages) - len(batch), lacking, arrival, date}
@@ -176,6 +183,7 @@ func (l *loop) received(e received) {
 	l.absent(nil, e.poll.sent)
 	l.signatures.receives.ends(nil, e.poll.sent, e.arrival)
 	l.polling.answered++
+	l.permitsLeft(e.poll.reserved.messages, len(e.batch))
 	l.counters.received.Add(int64(len(e.batch)))
 	l.counters.lastPoll.Store(aws.Time(e.arrival))
 	l.pauseIfUseless(e)
@@ -190,7 +198,7 @@ func (l *loop) received(e received) {
 	handedOut := l.clock.handedOut(e.poll.began, e.arrival, e.date, l.opts.VisibilityTimeout)
 	jitter := mathrand.Float64() // one for all of them: they are extended together
 	var largest int64
-	var added []*delivery
+	added := make([]*delivery, 0, len(e.batch))
 	for i, in := range e.batch {
 		largest = max(largest, in.size)
 		l.needs.count = in.m.ReceiveCount
@@ -210,6 +218,7 @@ func (l *loop) received(e received) {
 		}
 	}
 	l.capacity.learn(largest)
+	l.noteBatch(added)
 	if l.fifo {
 		l.dispatchToGroups(added)
 	} else {

@@ -1,14 +1,27 @@
 package sqsworker
 
+import (
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
 // slots are the places of running handlers. What limits how many may run at once, and which message gets a slot, is here, but for what
 // keeps a message from starting at all: see mayStart.
-type slots struct{ taken int }
+type slots struct {
+	taken  int
+	groups map[string]int // of running handlers, by the group of a standard queue
+}
+
+// longerReady is how much longer than the message that would start next another one waits at most, whatever runs of its group.
+const longerReady = time.Second
 
 // slot is what a delivery has of them.
 type slot struct {
-	hasSlot bool // its handler runs and is not stuck
-	again   bool // it is tried once more, with a slot of loop.again
-	due     bool // it waits for one of those
+	hasSlot bool      // its handler runs and is not stuck
+	readyAt time.Time // when it became so
+	again   bool      // it is tried once more, with a slot of loop.again
+	due     bool      // it waits for one of those
 }
 
 // again are the messages that were unavailable and are run once more. They get a quarter of the slots, so that long attempts
@@ -37,7 +50,27 @@ func (l *loop) makeReady(d *delivery) {
 		l.delete(d)
 		return
 	}
+	d.readyAt = l.now()
 	l.ready = append(l.ready, d)
+}
+
+// bringForward moves the message to the front that starts next: of a standard queue that of the group with the fewest
+// running handlers, then the oldest one. A message without a group has one of its own. Nothing has to be moved while
+// there are slots for all, or no groups.
+func (l *loop) bringForward() {
+	if len(l.slots.groups) == 0 || len(l.ready) <= l.freeSlots() {
+		return
+	}
+	next := 0
+	for i, d := range l.ready {
+		if l.slots.groups[d.m.Group] < l.slots.groups[l.ready[next].m.Group] {
+			next = i
+		}
+	}
+	if d := l.ready[next]; next > 0 && d.readyAt.Sub(l.ready[0].readyAt) < longerReady {
+		copy(l.ready[1:next+1], l.ready[:next])
+		l.ready[0] = d
+	}
 }
 
 // startReady starts handlers while slots are free. It does not start a message whose lease it cannot prove: another
@@ -45,6 +78,9 @@ func (l *loop) makeReady(d *delivery) {
 func (l *loop) startReady() {
 	var later []*delivery // unproven, or not to be started at present
 	for len(l.ready) > 0 && l.freeSlots() > 0 {
+		if l.ready[0].state == ready {
+			l.bringForward()
+		}
 		d := l.ready[0]
 		l.ready[0] = nil
 		l.ready = l.ready[1:]
@@ -69,14 +105,14 @@ func (l *loop) startReady() {
 // handlerBegins counts a handler among those that run, until handlerEnds.
 func (l *loop) handlerBegins(d *delivery) {
 	d.hasSlot = true
-	l.slots.taken++
+	l.countSlot(d, 1)
 	d.began = l.now()
-	d.run = l.pace.began(d.began)
+	d.run = l.pace.began(d)
 	l.setState(d, running)
 }
 
 func (l *loop) handlerEnds(d *delivery) {
-	l.pace.returned(d.run, l.now(), d.stuck)
+	l.pace.returned(d.run, l.now(), d.stuck || d.result.outcome == sqsonce.OutcomePostponed)
 	l.endSlot(d)
 	if d.stuck {
 		d.stuck = false // the head of a group may run again
@@ -89,7 +125,20 @@ func (l *loop) endSlot(d *delivery) {
 	l.endAgain(d)
 	if d.hasSlot {
 		d.hasSlot = false
-		l.slots.taken--
+		l.countSlot(d, -1)
+	}
+}
+
+func (l *loop) countSlot(d *delivery, by int) {
+	l.slots.taken += by
+	if l.fifo || d.m.Group == "" {
+		return
+	}
+	if l.slots.groups == nil {
+		l.slots.groups = map[string]int{}
+	}
+	if l.slots.groups[d.m.Group] += by; l.slots.groups[d.m.Group] == 0 {
+		delete(l.slots.groups, d.m.Group)
 	}
 }
 

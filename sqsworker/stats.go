@@ -18,6 +18,7 @@ type Stats struct {
 	Retried     int64 `help:"Deliveries given back, held, or run again in this process, after their handler had run."`
 	Rejected    int64 `help:"Messages sent to the dead-letter queue."`
 	Unavailable int64 `help:"Handlers that returned ErrUnavailable: not a failure of their messages."`
+	Postponed   int64 `help:"Handlers that returned Postpone: not a failure of their messages."`
 	LeasesLost  int64 `help:"Messages that another consumer may have had while they were in flight here."`
 	Stuck       int64 `help:"Handlers that did not return within StopGrace after their context was cancelled."`
 
@@ -29,6 +30,7 @@ type Stats struct {
 	Held      int64 `help:"Messages held in flight without a slot until they run again."`
 	Aside     int64 `help:"Held messages whose needs are unavailable while others are handled."`
 	Suspect   int64 `help:"Held messages that were running in a process that crashed, and run apart from others soon."`
+	Delayed   int64 `help:"Postponed messages that this worker has given back until their turn."`
 	InDoubt   int64 `help:"Held messages whose store or dependency is unavailable, while the worker does not know whether it is down for all."`
 	Rejecting int64 `help:"Messages on their way to the dead-letter queue."`
 	Deleting  int64 `help:"Messages that are done and whose deletes are not confirmed."`
@@ -83,6 +85,7 @@ func (l *loop) noteTurn() {
 	now := Stats{
 		InFlight: int64(l.capacity.used.messages - l.polling.asked + l.parked.messages), Receiving: int64(l.polling.active),
 		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
+		Delayed:     int64(l.behind.delayed),
 		Concurrency: int64(l.opts.Concurrency), MaxInFlight: int64(l.opts.MaxInFlight),
 	}
 	for why, count := range l.heldAs {
@@ -110,6 +113,7 @@ func (w *Worker) Stats() Stats {
 	s := c.turn.read()
 	of := func(k sqsonce.OutcomeKind) int64 { return c.outcomes[k].Load() }
 	s.Done, s.Skipped, s.Unavailable = of(sqsonce.OutcomeDone), of(sqsonce.OutcomeSkipped), of(sqsonce.OutcomeUnavailable)
+	s.Postponed = of(sqsonce.OutcomePostponed)
 	s.Failed = of(sqsonce.OutcomeFailed) + of(sqsonce.OutcomeRejected)
 	s.Received, s.Retried, s.Rejected, s.LeasesLost, s.Stuck = c.received.Load(), c.retried.Load(), c.sent.Load(), c.leasesLost.Load(), c.stuck.Load()
 	s.Drained, s.Released, s.Abandoned, s.Undeleted = c.drained.Load(), c.released.Load(), c.abandoned.Load(), c.undeleted.Load()

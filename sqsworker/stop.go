@@ -90,10 +90,11 @@ func (l *loop) beginStop(reason error) {
 		}
 		l.cancelPollCtx()
 	})
+	l.line.close()
 	l.releaseAllUnstarted()
 	l.wake() // what is left of it has no other time
 	for _, d := range l.sorted() {
-		if d.state == held && d.heldFor == heldAttempt {
+		if d.state == held && (d.heldFor == heldAttempt || d.heldFor == heldPostponed) {
 			l.makeReady(d)
 		}
 	}
@@ -143,8 +144,13 @@ func (l *loop) releaseAllUnstarted() {
 // releaseUnstarted gives back a message that waits or is held.
 func (l *loop) releaseUnstarted(d *delivery) {
 	delay := time.Duration(0)
-	if d.state == held && d.heldFor.keepsDelay {
+	switch {
+	case d.state == held && d.heldFor == heldPostponed:
+		delay = max(0, d.until.Sub(l.now()))
+	case d.state == held && d.heldFor.keepsDelay:
 		delay = d.retry.at.Sub(l.now())
+	case l.isAside(d) || l.needs.keepUnrun():
+		delay = l.hiddenUnavailable(d)
 	}
 	l.giveBack(d, delay)
 }

@@ -217,7 +217,7 @@ func TestFailedEntriesGoTogether(t *testing.T) {
 			var r runs
 			j := x.start(r.take(take), func(o *Options) { o.Concurrency, o.MaxInFlight, o.DeleteLinger = 100, 100, time.Second })
 			time.Sleep(20 * time.Second)
-			if n := x.calls(op); n > 16 {
+			if n := x.calls(op); n > 18 {
 				t.Errorf("%s: %d calls for 100 messages and 10 entries that failed once", op, n)
 			}
 			j.stopEmptyAfter(time.Minute)

@@ -16,22 +16,23 @@ import (
 // a suspect, as dedup finds by the record. At its second receive the worker starts it alongside running handlers, but no other message shortly
 // before or after it: the next crash tells which one started last. Later it runs suspects apart: it receives nothing, lets end what runs,
 // and then starts them one by one, the one last that had started last before its crash. What is not guilty is done and deleted by then.
-// The head of a FIFO group that has crashed a process alone leaves its group while the messages behind it have a receive left.
+// The head of a FIFO group that has crashed a process alone leaves its group while the messages behind heads have a receive left.
 // Protocol, 17.7.
 
 var errCrashes = errors.New("sqsworker: the message has crashed a process that ran it apart from other messages")
 
 const (
-	suspectFirst  = 2 // dedup tells of suspects from this receive on
-	suspectProves = 10 * time.Second
-	// suspectProvesAgain is for one that was running apart in a crash: it may kill its process later than the others prove themselves.
-	suspectProvesAgain = 2 * time.Minute
+	suspectFirst = 2 // dedup tells of suspects from this receive on
+	// suspectProves is how long one runs apart before the next one starts. A message that kills its process later has another one accused.
+	suspectProves = 2 * time.Minute
+	// suspectsApart is in what time all suspects start that run apart, but for waits: nothing is received meanwhile.
+	suspectsApart = 20 * time.Minute
 	// suspectsBeside is in what time all suspects start that run alongside other messages: a kill of a fleet makes many.
 	suspectsBeside = 2 * time.Second
 	suspectWaits   = 40 * time.Second // for messages held for less
 	suspectHeld    = 12 * time.Hour
-	// suspectPatience is how long suspects wait for running handlers. A handler that has hung since would keep all others from
-	// running.
+	// suspectPatience is how long the first and the last suspect wait for running handlers. A handler that has hung since would keep all
+	// others from running.
 	suspectPatience = 15 * time.Minute
 )
 
@@ -42,7 +43,7 @@ type suspects struct {
 	most    int         // waited at once
 	waiting []*delivery // in the order in which they start
 	current *delivery   // the one that was started last
-	since   time.Time   // when it was, or when the first one was found
+	since   time.Time   // when the first one was found, and then when the last one was started
 }
 
 type suspectsState int
@@ -66,8 +67,10 @@ func (l *loop) apartFrom() int {
 func (l *loop) withSuspects(ctx context.Context, d *delivery) context.Context {
 	switch from := l.apartFrom(); {
 	case d.suspect:
-		l.wakeAfter(l.proves(d))
-		return settle.RunningSuspect(ctx)
+		l.wakeAfter(l.proves())
+		if l.suspects.apart {
+			return settle.RunningSuspect(ctx)
+		}
 	case d.lease.count >= min(suspectFirst, from):
 		return settle.WithSuspects(ctx, from)
 	}
@@ -75,16 +78,11 @@ func (l *loop) withSuspects(ctx context.Context, d *delivery) context.Context {
 }
 
 // suspected holds a message, with its group, until it runs apart, or sends it to the dead-letter queue.
-func (l *loop) suspected(d *delivery, r result, s *settle.Suspect) {
-	if s.Alone && l.costsFollowers(d, 0) && l.queue.hasDLQ() && !l.stopping.cancelled {
-		r.outcome, r.err, d.crashes = sqsonce.OutcomeRejected, fmt.Errorf("%w: %s", errCrashes, r.err.Error()), true
-		l.reject(d, r)
+func (l *loop) suspected(d *delivery, s *settle.Suspect) {
+	d.suspect, d.accused, d.suspectStart = true, s.Alone, s.Started
+	if l.judgeAccused(d) || !l.holdOrGiveBack(d, heldSuspect, suspectHeld, 0, nil) {
 		return
 	}
-	if !l.holdOrGiveBack(d, heldSuspect, suspectHeld, 0, nil) {
-		return
-	}
-	d.suspect, d.suspectAlone, d.suspectStart = true, s.Alone, s.Started
 	w := &l.suspects
 	w.waiting = append(w.waiting, d)
 	slices.SortStableFunc(w.waiting, func(a, b *delivery) int { return a.suspectStart.Compare(b.suspectStart) })
@@ -96,29 +94,38 @@ func (l *loop) suspected(d *delivery, r result, s *settle.Suspect) {
 	case w.state == noSuspects:
 		w.state = suspectsStarted
 	}
-	l.wakeAfter(l.proves(d))
+	l.wakeAfter(l.proves())
 }
 
 // proves is how long a suspect runs before the next one starts.
-func (l *loop) proves(d *delivery) time.Duration {
-	switch {
-	case d.suspectAlone:
-		return suspectProvesAgain
-	case l.suspects.apart:
-		return suspectProves
+func (l *loop) proves() time.Duration {
+	among := time.Duration(max(1, l.suspects.most))
+	if l.suspects.apart {
+		return min(suspectProves, suspectsApart/among)
 	}
-	return suspectsBeside / time.Duration(max(1, l.suspects.most))
+	return suspectsBeside / among
 }
 
-// costsFollowers is [host.CrashCosts], also for so many receives later.
-func (l *loop) costsFollowers(d *delivery, later int) bool {
+// judgeAccused sends a suspect that is accused to the dead-letter queue, if its next crash would cost messages behind heads their last
+// receive but one, and reports whether it did. Messages of all groups count: those behind a head run after all suspects.
+func (l *loop) judgeAccused(d *delivery) bool {
+	if !d.accused || !l.queue.hasDLQ() || l.stopping.cancelled {
+		return false
+	}
 	behind := 0
-	if d.group != nil {
-		for _, f := range d.group.followers {
-			behind = max(behind, f.lease.count+later)
+	for _, g := range l.groups {
+		for _, f := range g.followers {
+			behind = max(behind, f.lease.count)
 		}
 	}
-	return host.CrashCosts(l.queue.maxReceives, d.lease.count+later, behind, d.moved)
+	if !host.CrashCosts(l.queue.maxReceives, d.lease.count, behind, d.moved) {
+		return false
+	}
+	r := d.result
+	r.outcome, r.err, d.crashes = sqsonce.OutcomeRejected, fmt.Errorf("%w: %s", errCrashes, r.err.Error()), true
+	l.setState(d, deciding)
+	l.reject(d, r)
+	return true
 }
 
 // runSuspects starts the next suspect, if it is its turn, or ends their time.
@@ -127,7 +134,9 @@ func (l *loop) runSuspects() {
 	if s.state == noSuspects {
 		return
 	}
-	s.waiting = slices.DeleteFunc(s.waiting, func(d *delivery) bool { return d.state != held || d.heldFor != heldSuspect })
+	s.waiting = slices.DeleteFunc(s.waiting, func(d *delivery) bool {
+		return d.state != held || d.heldFor != heldSuspect || l.judgeAccused(d)
+	})
 	switch {
 	case l.proving(s.current), len(s.waiting) > 0 && !l.mayStartSuspect():
 		return
@@ -142,24 +151,22 @@ func (l *loop) runSuspects() {
 
 // proving says that a suspect has to run for a while yet, before it counts as innocent.
 func (l *loop) proving(d *delivery) bool {
-	return d != nil && (d.state == ready || d.state == running && elapsed(l.now(), d.began) < l.proves(d))
+	return d != nil && (d.state == ready || d.state == running && elapsed(l.now(), d.began) < l.proves())
 }
 
 // mayStartSuspect says whether the next suspect may start: the first one and the last one when nothing else runs, so that they crash
-// no other message. A head whose crash would be held against it runs alone. Those that run alongside others start when nothing has just
-// started.
+// no other message. Those that run alongside others start when nothing has just started.
 func (l *loop) mayStartSuspect() bool {
 	s := &l.suspects
 	if !s.apart {
 		for _, d := range l.deliveries {
-			if d.state == running && elapsed(l.now(), d.began) < l.proves(d) {
+			if d.state == running && elapsed(l.now(), d.began) < l.proves() {
 				return false
 			}
 		}
 		return true
 	}
-	judged := l.costsFollowers(s.waiting[0], 1) || s.current != nil && s.current.state == running && l.costsFollowers(s.current, 1)
-	if s.state == suspectsStarted && len(s.waiting) > 1 && !judged {
+	if s.state == suspectsStarted && len(s.waiting) > 1 {
 		return true
 	}
 	if l.polling.active == 0 && elapsed(l.now(), l.suspects.since) >= suspectPatience {

@@ -89,6 +89,47 @@ func TestSuspectBesideHungHandler(t *testing.T) {
 	}
 }
 
+// However many suspects there are, and however long they run, the worker receives again after 35 min, where nothing else runs.
+func TestManySuspects(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fifo     bool
+		suspects int
+		suspect  func(error, time.Time) error
+	}{
+		"crashed apart":              {suspects: 15, suspect: settle.NewLoneSuspect},
+		"a crash is held against it": {fifo: true, suspects: 6, suspect: settle.NewSuspect},
+	} {
+		runParallel(t, name, setup{fifo: c.fifo, maxReceives: 2}, func(x *fixture) {
+			for n := range c.suspects {
+				x.send(fmt.Sprintf("s%d:1", n), fmt.Sprintf("s%d:2", n))
+			}
+			var other time.Duration
+			var found sync.Map
+			start := time.Now()
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body == "other:1" {
+					other = time.Since(start)
+					return nil
+				}
+				if _, again := found.LoadOrStore(m.Body, true); !again {
+					until(ctx, 10*time.Second) // until all are received
+					return c.suspect(sqsonce.Unavailable(errTest), time.Now())
+				}
+				until(ctx, 3*time.Hour)
+				return nil
+			}, func(o *Options) { o.Concurrency, o.VisibilityTimeout = 40, 5*time.Minute })
+			time.Sleep(time.Minute)
+			x.send("other:1")
+			time.Sleep(100 * time.Minute)
+			j.stopClean()
+			if other == 0 || other > 36*time.Minute {
+				x.Errorf("another message ran after %s, 0: never", other)
+			}
+		})
+	}
+}
+
 // A suspect waits for all that is here: messages that wait for a slot, deletes, and heads whose next attempt is less than 40 s away.
 func TestSuspectWaits(t *testing.T) {
 	t.Parallel()
@@ -132,6 +173,34 @@ func TestSuspectWaits(t *testing.T) {
 			j.stopClean()
 		})
 	}
+}
+
+// A suspect runs in its turn, in debt, also under a limit that would postpone it: its turn would come while another suspect waits for it.
+func TestSuspectsUnderALimit(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 2}, func(x *fixture) {
+		var mu sync.Mutex
+		found, ran := map[string]bool{}, 0
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case !found[m.Body]:
+				found[m.Body] = true
+				return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now())
+			case !settle.InDebt(ctx):
+				return sqsonce.Postpone(10*time.Second, errTest)
+			}
+			ran++
+			return nil
+		})
+		x.send("s1", "s2")
+		time.Sleep(10 * time.Minute)
+		if ran != 2 || j.Stats().Received != 2 {
+			x.Errorf("%d of 2 suspects have run, %d receives", ran, j.Stats().Received)
+		}
+		j.stopClean()
+	})
 }
 
 // Before suspects run apart they start beside what runs, within 2 s, and nothing else starts shortly before or after one of them.
@@ -178,6 +247,39 @@ func TestProving(t *testing.T) {
 	if d.began = l.now().Add(-suspectProves); l.proving(d) || l.proving(nil) {
 		t.Error("a suspect that has run for a while, or none, is waited for")
 	}
+}
+
+// A head that is accused leaves its group, unrun, also where only messages behind another head would lose their last receive but one.
+func TestAccusedBesideAGroup(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.send("g:1", "g:2", "h:1")
+		for range 3 {
+			x.receive(time.Second)
+			time.Sleep(2 * time.Second)
+		}
+		ran, found := map[string]bool{}, false
+		var mu sync.Mutex
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case m.Body == "h:1":
+				ran[m.Body] = settle.Suspects(ctx) == 0
+				return settle.NewLoneSuspect(sqsonce.Unavailable(errTest), time.Now())
+			case m.Body == "g:1" && !found:
+				found = true
+				return settle.NewSuspect(sqsonce.Unavailable(errTest), time.Now().Add(-time.Minute))
+			}
+			ran[m.Body] = true
+			return nil
+		})
+		time.Sleep(time.Minute)
+		j.stopClean()
+		if dead := len(x.srv.Messages(x.dlq)); ran["h:1"] || !ran["g:1"] || !ran["g:2"] || dead != 1 {
+			t.Errorf("ran: %v, %d dead-lettered", ran, dead)
+		}
+	})
 }
 
 // A head that has crashed a process alone leaves its group, unrun, when another crash could be the last for those behind it. One that SQS

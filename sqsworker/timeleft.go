@@ -53,7 +53,7 @@ func (l *loop) expire(d *delivery) {
 	r := d.result
 	why := r.err
 	if d.runs == 0 {
-		r.settle = func(bool) error { return nil }
+		r.handler = nil
 		if l.needs.keepUnrun() {
 			why = l.needs.err
 		}
@@ -66,13 +66,15 @@ func (l *loop) expire(d *delivery) {
 	l.reject(d, r)
 }
 
-// expireHeld sends what waits because of an outage to the dead-letter queue when its time is over.
+// expireHeld sends what waits because of an outage to the dead-letter queue when its time is over. What only waits for a slot may run yet, and
+// an event in progress elsewhere is another delivery's.
 func (l *loop) expireHeld() {
 	if !l.queue.hasDLQ() {
 		return
 	}
 	for _, d := range l.kept() {
-		if left, known := l.timeLeft(d); known && left <= 0 && (l.needs.keepUnrun() || d.due) {
+		waits := l.needs.state == needsDown || l.isAside(d) && (l.needs.keepUnrun() || d.due)
+		if left, known := l.timeLeft(d); waits && known && left <= 0 && d.result.outcome != sqsonce.OutcomeInProgress {
 			l.expire(d)
 		}
 	}

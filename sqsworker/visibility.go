@@ -51,7 +51,7 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, release
 		ctx, cancel := context.WithTimeout(l.callCtx, timeout)
 		defer cancel()
 		ctx, done := l.hooks.begin(ctx, Call{
-			Operation: "ChangeMessageVisibilityBatch", QueueURL: l.queueURL, Purpose: purpose, Entries: len(changes),
+			QueueURL: l.queueURL, Purpose: purpose, Entries: len(changes),
 			Messages: messagesOf(&l.hooks, changes, func(c change) *delivery { return c.d }),
 		})
 		out, err := l.client.ChangeMessageVisibilityBatch(ctx, in, singleAttempt)

@@ -166,7 +166,7 @@ func TestFailedExtensionsAreLoggedOnce(t *testing.T) {
 		var r runs
 		j := x.start(r.take(time.Hour), func(o *Options) { o.VisibilityTimeout = 2 * time.Minute })
 		j.stopEmptyAfter(2 * time.Hour)
-		if n := strings.Count(x.log.text.String(), "extension failed"); n != 2 || j.Stats().Extensions < 90 {
+		if n := strings.Count(x.log.String(), "extension failed"); n != 2 || j.Stats().Extensions < 90 {
 			t.Errorf("%d lines for two leases, %d calls", n, j.Stats().Extensions)
 		}
 	})

@@ -79,7 +79,8 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 	w.log = slog.New(w.lines.Handler(o.Logger.Handler())).With(keyQueue, queueURL)
 	w.hooks = newHooks(w.log, o.Hooks)
 	w.control.changed = make(chan struct{}, 1)
-	w.control.concurrency.Store(int64(o.Concurrency))
+	w.control.limits = map[*int]struct{}{}
+	w.control.setConcurrency(func() { w.control.given = o.Concurrency })
 	w.hurried, w.hurry = context.WithCancel(context.Background())
 	return w, nil
 }

@@ -14,8 +14,8 @@
 //   - /running: JSON with at most 1,000 handlers, the oldest first.
 //   - /: a page for people with the same, without a script.
 //
-// The answers leave out bodies and payloads. They have the keys of events and the groups of messages only with
-// Options.Identifiers. The handler doesn't authenticate its clients, so serve it where your probes are, and keep your
+// The answers leave out bodies and payloads. They have the keys of events and limits and the groups of messages only
+// with Options.Identifiers. The handler doesn't authenticate its clients, so serve it where your probes are, and keep your
 // customers from it. To mount it under a prefix, use [http.StripPrefix]. This works for the page too:
 //
 //	mux.Handle("/status/", http.StripPrefix("/status", h))

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/control"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -35,7 +36,12 @@ func ExampleHandler() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	w, err := sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), once.Handler(sqsonce.JSON(charge)))
+	c, err := control.New(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	handler := c.Handler(once.Handler(sqsonce.JSON(charge))) // outside of deduplication
+	w, err := sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), handler, func(o *sqsworker.Options) { o.Hooks = append(o.Hooks, c.Hooks()) })
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,6 +49,7 @@ func ExampleHandler() {
 		o.Workers = []*sqsworker.Worker{w}
 		o.Consumers = map[string]status.Consumer{"billing": once}
 		o.Stores = map[string]status.Store{"dedup": store}
+		o.Controls = map[string]*control.Control{"billing": c}
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -92,7 +93,39 @@ func (h *handler) report() statusreport.Report {
 			r.Publishers = append(r.Publishers, counted)
 		}
 	}
+	for name, l := range sorted(h.limits) {
+		for _, rule := range l.Stats() {
+			r.Limits = append(r.Limits, h.limit(name, rule))
+		}
+	}
+	for name, c := range sorted(h.opts.Controls) {
+		s := c.Status()
+		one := statusreport.Control{
+			Consumer: name, Paused: s.Paused, Concurrency: s.Concurrency, By: h.shown(s.By), Reason: h.shown(s.Reason), Until: s.Until.UTC(), Read: s.Read.UTC(),
+			Text: h.shown(s.State.String()),
+		}
+		if s.Err != nil {
+			one.Error = h.shown(s.Err.Error())
+		}
+		r.Controls = append(r.Controls, one)
+	}
 	return r
+}
+
+// limit is a rule of the limiter of that name.
+func (h *handler) limit(name string, rule limit.RuleStats) statusreport.Limit {
+	l := statusreport.Limit{
+		Component: statusreport.Component{Name: h.shown(name + "/" + rule.Name), Stats: statsOf(rule)}, Plan: rule.Plan, Scope: "process",
+	}
+	if rule.Shared {
+		l.Scope = "fleet"
+	}
+	if h.opts.Identifiers {
+		for _, k := range rule.Longest {
+			l.Longest = append(l.Longest, statusreport.LimitKey{Key: k.Key, Waiting: k.Waiting, Running: k.Running, Paused: k.Paused.Seconds()})
+		}
+	}
+	return l
 }
 
 // optionsOf returns the options that are numbers. Where a negative one stands for none it is 0, and MaxAttempts where it depends on

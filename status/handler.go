@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
+	"github.com/sqsonce/sqsonce/limit"
 )
 
 // Handler returns the handler that the package's documentation describes. It reports every bad option at once, each as a
@@ -32,12 +33,13 @@ type handler struct {
 	opts       Options
 	started    time.Time
 	components []component
+	limits     map[string]*limit.Limiter
 	answers    map[string]func() (answer, error) // by path
 }
 
 func newHandler(o Options, started time.Time) *handler {
-	h := &handler{opts: o, started: started, components: componentsOf(o)}
-	h.opts.Workers = slices.Clone(o.Workers)
+	h := &handler{opts: o, started: started, components: componentsOf(o), limits: maps.Clone(o.Limits)}
+	h.opts.Workers, h.opts.Controls = slices.Clone(o.Workers), maps.Clone(o.Controls)
 	h.answers = map[string]func() (answer, error){
 		"/live":    func() (answer, error) { return probeAnswer(h.live()) },
 		"/ready":   func() (answer, error) { return probeAnswer(h.ready()) },

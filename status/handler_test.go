@@ -18,13 +18,18 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/limit"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/control"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
@@ -147,6 +152,7 @@ func everything(x *fixture, o *Options) {
 		"refunds": counts{}, "billing": counts{First: 3, StoreErrors: 1, KeySources: dedup.KeySources{MessageID: 3}},
 	}
 	o.Stores = map[string]Store{"dedup": store}
+	o.Limits = map[string]*limit.Limiter{"billing": must.Get(limit.New([]limit.Rule{{Name: "tenant", Plan: limit.Plan{Concurrency: 3}}}))(x)}
 	o.Relays = map[string]*outbox.Relay{"events": relay}
 	o.Publishers = map[string]*fifo.Publisher{"events.fifo": events}
 }
@@ -183,12 +189,14 @@ func TestBadOptions(t *testing.T) {
 		o.Workers = []*sqsworker.Worker{nil}
 		o.Consumers = map[string]Consumer{"billing": once, "none": nil, "": counts{}}
 		o.Stores = map[string]Store{"dedup": store, "none": nil}
+		o.Limits = map[string]*limit.Limiter{"billing": nil}
+		o.Controls = map[string]*control.Control{"billing": nil}
 		o.Relays = map[string]*outbox.Relay{"events": nil}
 		o.Publishers = map[string]*fifo.Publisher{"events": nil}
 	})
 	want := []string{
 		"Options.Workers[0] is nil", `Options.Consumers["billing"] is nil`, `Options.Consumers["none"] is nil`, "Options.Consumers has a component without a name",
-		`Options.Stores["dedup"] is nil`, `Options.Stores["none"] is nil`, `Options.Relays["events"] is nil`, `Options.Publishers["events"] is nil`,
+		`Options.Stores["dedup"] is nil`, `Options.Stores["none"] is nil`, `Options.Limits["billing"] is nil`, `Options.Controls["billing"] is nil`, `Options.Relays["events"] is nil`, `Options.Publishers["events"] is nil`,
 	}
 	var got []string
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -208,6 +216,36 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+// TestLimitKeys: the keys of a rule, which may be tenants, are shown only with Identifiers.
+func TestLimitKeys(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		l := must.Get(limit.New([]limit.Rule{{Name: "tenant", Plan: limit.Plan{Rate: limit.Rate{N: 1, Per: time.Hour}}}}))(t)
+		url := x.queue("orders", nil)
+		w := x.worker(url, limit.Handler(l, sleeps(0)))
+		for range 2 {
+			must.Get(x.c.SendMessage(x.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("{}"), MessageGroupId: aws.String("t3n4nt")}))(t)
+		}
+		stop := x.run(w)
+		time.Sleep(30 * time.Second)
+		limits := func(o *Options) { o.Limits = map[string]*limit.Limiter{"billing": l} }
+		quiet, named := x.handler(limits), x.handler(limits, func(o *Options) { o.Identifiers = true })
+		for _, path := range []string{"/", "/stats", "/running"} {
+			if text := ask(quiet, "GET", path).Body.String(); strings.Contains(text, "t3n4nt") {
+				t.Errorf("%s has a key:\n%s", path, text)
+			}
+		}
+		if text := ask(named, "GET", "/").Body.String(); !strings.Contains(text, "t3n4nt") {
+			t.Errorf("with Identifiers the page has no key:\n%s", text)
+		}
+		r := get[statusreport.Report](t, named, "/stats", 200).Limits[0]
+		if r.Plan != "1/1h" || r.Scope != "process" || r.Stats["waiting"] != 1 || !cmp.Equal(r.Longest, []statusreport.LimitKey{{Key: "t3n4nt", Waiting: 1}}) {
+			t.Errorf("%+v", r)
+		}
+		must.Do(t, stop())
+	})
+}
+
 // TestDefaults: the maps of the options stay the user's.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
@@ -222,6 +260,34 @@ func TestDefaults(t *testing.T) {
 	if p := get[statusreport.Probe](t, h, "/ready", 200); !p.OK {
 		t.Errorf("without a worker: %+v", p)
 	}
+}
+
+// TestControls: who has paused a consumer, why, and until when.
+func TestControls(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		store := memstore.New()
+		c := must.Get(control.New(store, "billing"))(x)
+		w := x.worker(x.queue("orders", nil), sleeps(0), func(o *sqsworker.Options) { o.Hooks = []sqsworker.Hooks{c.Hooks()} })
+		stop := x.run(w)
+		h := x.handler(workers(w), func(o *Options) { o.Controls = map[string]*control.Control{"billing": c} })
+		read := func() statusreport.Control { return get[statusreport.Report](t, h, "/stats", 200).Controls[0] }
+		time.Sleep(time.Minute)
+		if got := read(); got.Consumer != "billing" || got.Paused || got.Read.IsZero() || got.Banner() != "" {
+			t.Errorf("got %+v, want that it was read, and open", got)
+		}
+		seen := must.Get(control.Read(x.Context(), store, "billing"))(x)
+		s := must.Get(control.Set(x.Context(), store, seen, control.State{Paused: true, By: "arn:aws:iam::123456789012:user/ann", Reason: "bank is <down>"}, time.Hour))(x)
+		time.Sleep(time.Minute)
+		got := read()
+		if !got.Paused || got.By != "arn:aws:iam::*:user/ann" || got.Reason != "bank is <down>" || !got.Until.Equal(s.Until) || got.Error != "" {
+			t.Errorf("got %+v, want the pause, without the account", got)
+		}
+		if page := ask(h, "GET", "/").Body.String(); !strings.Contains(page, "billing is paused until") || !strings.Contains(page, "bank is &lt;down&gt;") || strings.Contains(page, "123456789012") {
+			t.Errorf("page:\n%s\nwant a line about the pause", page)
+		}
+		must.Do(t, stop())
+	})
 }
 
 type panics struct{}

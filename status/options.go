@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
+	"github.com/sqsonce/sqsonce/control"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -42,14 +44,20 @@ type Options struct {
 	// Stores have the records. The map's key is a name, for example the table's.
 	// Default: empty.
 	Stores map[string]Store
+	// Limits are the limiters of handlers, by name. Each of their rules has its own numbers, as NAME/RULE.
+	// Default: empty.
+	Limits map[string]*limit.Limiter
+	// Controls are what operators ask of the consumers. The map's key is the consumer's name.
+	// Default: empty.
+	Controls map[string]*control.Control
 	// Relays are the relays of an outbox, by name.
 	// Default: empty.
 	Relays map[string]*outbox.Relay
 	// Publishers publish from this process. The map's key is a name, for example the queue's.
 	// Default: empty.
 	Publishers map[string]*fifo.Publisher
-	// Identifiers adds the keys of events and the groups of messages to /running and the page. They may be personal. It also adds the
-	// queues' URLs and account IDs to all answers.
+	// Identifiers adds the keys of events and the groups of messages to /running and the page, and the keys of limits with the most
+	// waiting messages to /stats and the page. They may be personal. It also adds the queues' URLs and account IDs to all answers.
 	// Default: false, with message IDs and names of queues only.
 	Identifiers bool
 	// Logger gets a line when a component panics.
@@ -72,9 +80,11 @@ func (o *Options) validate() error {
 	}
 	named(&p, "Consumers", o.Consumers)
 	named(&p, "Stores", o.Stores)
+	named(&p, "Limits", o.Limits)
+	named(&p, "Controls", o.Controls)
 	named(&p, "Relays", o.Relays)
 	named(&p, "Publishers", o.Publishers)
-	p.Add(len(o.Workers)+len(o.Consumers)+len(o.Stores)+len(o.Relays)+len(o.Publishers) == 0, "Options.Workers",
+	p.Add(len(o.Workers)+len(o.Consumers)+len(o.Stores)+len(o.Limits)+len(o.Controls)+len(o.Relays)+len(o.Publishers) == 0, "Options.Workers",
 		"is empty, and no other component is set: set one of them")
 	return p.Err()
 }

@@ -88,6 +88,14 @@ func wrongIn(r statusreport.Report) (all []wrong) {
 			all = append(all, wrong{fmt.Sprintf("%v handlers are stuck, queue %s", n, w.Queue), "they did not return after their contexts were cancelled"})
 		}
 	}
+	for _, rule := range r.Limits {
+		if d := rule.Stats["down_seconds"]; d > 0 {
+			all = append(all, wrong{fmt.Sprintf("The counter of limit %s is down for %.0f s", rule.Name, d), "limit.Options.OnCounterDown decides about its messages"})
+		}
+		if n := rule.Stats["keys_down"]; n > 0 {
+			all = append(all, wrong{fmt.Sprintf("The counter of limit %s fails for %v keys", rule.Name, n), "it answers for others: the log names one of these keys"})
+		}
+	}
 	for _, relay := range r.Relays {
 		if n := relay.Stats["backlog_halted"]; n > 0 {
 			all = append(all, wrong{fmt.Sprintf("%v groups are halted, outbox %s", n, relay.Name), "SQS refuses an event of each, see sqsonce outbox ls"})

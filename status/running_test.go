@@ -192,8 +192,9 @@ func TestPage(t *testing.T) {
 			}
 		}
 		if got := wrongIn(statusreport.Report{Workers: []statusreport.Worker{{NotLive: "a", NotReady: "a", Stats: statusreport.Stats{"stuck": 1}}},
-			Relays: []statusreport.Component{{Stats: statusreport.Stats{"backlog_halted": 1}}}}); len(got) != 3 {
-			t.Errorf("%v, want the worker, its stuck handler, and the outbox", got)
+			Limits: []statusreport.Limit{{Component: statusreport.Component{Stats: statusreport.Stats{"down_seconds": 1, "keys_down": 2}}}},
+			Relays: []statusreport.Component{{Stats: statusreport.Stats{"backlog_halted": 1}}}}); len(got) != 5 {
+			t.Errorf("%v, want the worker, its stuck handler, the counter and its keys, and the outbox", got)
 		}
 		wrong, numbers, rest := strings.Index(text, "Not ready"), strings.Index(text, "<dd>"), strings.Index(text, "<details>")
 		if strings.Count(text, "<dd>") != 8 || wrong > numbers || numbers > rest || strings.Contains(text, "<details open") {

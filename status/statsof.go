@@ -9,6 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -25,7 +26,7 @@ type storeStats struct {
 
 // counted are the Stats of each kind of component.
 var counted = map[string]any{
-	"worker": sqsworker.Stats{}, "consumer": dedup.Stats{}, "store": storeStats{}, "relay": relayStats{}, "publisher": fifo.Stats{},
+	"worker": sqsworker.Stats{}, "consumer": dedup.Stats{}, "store": storeStats{}, "limit": limit.RuleStats{}, "relay": relayStats{}, "publisher": fifo.Stats{},
 }
 
 // statsOf returns the numbers of a component's Stats. What is no number, the worker's Intake, has a field of its own in the answer.

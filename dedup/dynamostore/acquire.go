@@ -29,7 +29,6 @@ const (
 var (
 	errExpired    = errors.New("the lease ended before the request was sent")
 	errContended  = errors.New("the record was free, and every request was refused")
-	errThrottled  = errors.New("the statement was throttled, or conflicted with a transaction")
 	errUnanswered = errors.New("the batch was not answered")
 )
 
@@ -51,7 +50,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 	insert := s.batchInsert(a, m)
 	if insert != nil {
 		select {
-		case <-insert.done:
+		case <-insert.batch.done:
 			// Most acquires end here, on their caller's goroutine.
 			if insert.result == written && s.clock.known() {
 				if g, enough := s.granted(a, record{}); enough {
@@ -81,7 +80,7 @@ func (s *Store) batchInsert(a acquisition, m moment) *statement {
 	if a.claim.ReceiveCount > 1 || s.batcher.off() || !s.peers.others(a.claim.Owner, m.host) {
 		return nil
 	}
-	st := s.batcher.texts.insertOf(a)
+	st := insertOf(a)
 	if !s.batcher.add(st) {
 		return nil
 	}
@@ -198,7 +197,7 @@ func (s *Store) askBatch(ctx, requests context.Context, a acquisition, insert *s
 	case expired:
 		return reply{kind: replyNone, err: s.explain("acquire", errExpired)}, true
 	case transient:
-		return reply{kind: replyThrottled, err: errThrottled}, true
+		return reply{kind: replyThrottled, err: insert.why}, true
 	case unanswered:
 		// The update with the same values follows, which recognises them. A read would prove nothing: an INSERT that is
 		// still under way has not made its record yet.
@@ -244,7 +243,7 @@ func (s *Store) releaseLater(ctx context.Context, c dedup.Claim, st *statement) 
 	released, end := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer end()
-		<-st.done
+		<-st.batch.done
 		if st.result != written && st.result != unanswered {
 			return
 		}

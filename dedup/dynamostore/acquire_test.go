@@ -237,15 +237,18 @@ func TestFenceGrowsAboveOneThatIsAhead(t *testing.T) {
 	})
 }
 
-// The largest record that messages make: the longest key that is not hashed, the longest error, every attribute.
+// longestOwner is 128 random bits, and the name of the process.
+const longestOwner = 26 + len("@") + 32 + len(".") + 8
+
+// The largest record that messages make: the longest key that is not hashed, the longest error and owner, every attribute.
 func TestRecordStaysUnder1KB(t *testing.T) {
 	onStore(t, func(t *testing.T, b *bed, s *Store) {
-		c := claim("0123456789abcdef0123456789")
+		c := claim(strings.Repeat("A", longestOwner))
 		c.Key = "a-consumer-of-64-characters-0123456789012345678901234567890123456#" + string(make([]byte, 128))
 		l := b.acquire(s, c)
 		must.Do(t, s.Release(t.Context(), l, errors.New(strings.Repeat("e", 1000))))
 		time.Sleep(time.Second)
-		c.Owner = "0123456789abcdef012345678B"
+		c.Owner = strings.Repeat("B", longestOwner)
 		before := len(b.srv.Calls())
 		hash := "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 		must.Do(t, s.Complete(t.Context(), b.acquire(s, c), dedup.Result{Validation: hash, Note: strings.Repeat("n", 1000)}))
@@ -259,9 +262,9 @@ func TestRecordStaysUnder1KB(t *testing.T) {
 func TestClaimIsChecked(t *testing.T) {
 	t.Parallel()
 	s := must.Get(New(&refusalCounter{}, testTable))(t)
-	long := strings.Repeat("k", MaxKey+1)
+	long := strings.Repeat("k", maxKey+1)
 	if err := checkKey("key", long[1:]); err != nil {
-		t.Errorf("%d bytes: got %v, want nil", MaxKey, err)
+		t.Errorf("%d bytes: got %v, want nil", maxKey, err)
 	}
 	acquire := func(change func(*dedup.Claim)) error {
 		c := claim("a")

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,7 @@ type batcher struct {
 type batch struct {
 	statements []*statement
 	timer      *time.Timer
+	done       chan struct{} // closed when every statement has its result
 }
 
 // add puts the statement into the open batch. It reports false if the statement has to be sent singly: DynamoDB
@@ -49,7 +51,7 @@ func (b *batcher) add(st *statement) bool {
 	defer b.mu.Unlock()
 	open := b.open
 	if open == nil {
-		open = &batch{}
+		open = &batch{statements: make([]*statement, 0, b.size), done: make(chan struct{})}
 		b.open = open
 		open.timer = time.AfterFunc(b.linger, func() {
 			if b.close(open) {
@@ -58,7 +60,7 @@ func (b *batcher) add(st *statement) bool {
 		})
 	}
 	for _, other := range open.statements {
-		if other.key == st.key {
+		if other.key.Value == st.key.Value {
 			return false
 		}
 	}
@@ -87,7 +89,7 @@ func (b *batcher) close(open *batch) bool {
 // await waits for the statement's result. Where ctx ends, a statement that was not sent is withdrawn.
 func (b *batcher) await(ctx context.Context, st *statement) statementResult {
 	select {
-	case <-st.done:
+	case <-st.batch.done:
 		return st.result
 	case <-ctx.Done():
 	}
@@ -121,13 +123,14 @@ func (b *batcher) withdraw(st *statement) bool {
 // send sends a batch once, on a context of its own, and gives each statement its result.
 //
 // It leaves out an acquire whose lease has ended by now. The process may have been frozen since the acquire was added, and
-// a lease that has ended when it is written looks like a crash. The caller sends the only statement of a batch singly. The
+// a lease that has ended when it is written looks like a crash. Its result comes with those of the others. The caller sends the only statement of a batch singly. The
 // conditional update is one request too, and it can take over, which an INSERT can't.
 func (b *batcher) send(closed *batch) {
-	var sending []*statement
+	defer close(closed.done)
+	sending := closed.statements[:0]
 	for _, st := range closed.statements {
 		if st.until != 0 && !b.store.clock.ahead(st.until) {
-			st.finish(expired)
+			st.result = expired
 			continue
 		}
 		sending = append(sending, st)
@@ -136,12 +139,13 @@ func (b *batcher) send(closed *batch) {
 		finishAll(sending, sentSingly)
 		return
 	}
+	same := numbers{}
 	in := &dynamodb.BatchExecuteStatementInput{
 		Statements:             make([]ddbtypes.BatchStatementRequest, len(sending)),
 		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
 	}
 	for i, st := range sending {
-		in.Statements[i] = ddbtypes.BatchStatementRequest{Statement: aws.String(st.text), Parameters: st.values}
+		in.Statements[i] = st.request(&b.texts, same)
 	}
 	var out *dynamodb.BatchExecuteStatementOutput
 	result, err := b.store.attempt(context.Background(), 0, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
@@ -153,6 +157,9 @@ func (b *batcher) send(closed *batch) {
 	case result == unknown:
 		finishAll(sending, unanswered)
 	case result == unwritten:
+		for _, st := range sending {
+			st.why = err
+		}
 		finishAll(sending, transient)
 	case err != nil: // the whole batch was refused
 		if api, ok := errors.AsType[smithy.APIError](err); ok && noStatements[api.ErrorCode()] {
@@ -170,7 +177,7 @@ func (b *batcher) send(closed *batch) {
 
 func finishAll(all []*statement, r statementResult) {
 	for _, st := range all {
-		st.finish(r)
+		st.result = r
 	}
 }
 
@@ -185,7 +192,10 @@ func (b *batcher) finish(sent []*statement, responses []ddbtypes.BatchStatementR
 		if e != nil && e.Code == ddbtypes.BatchStatementErrorCodeEnumAccessDenied {
 			b.disable(string(e.Code))
 		}
-		st.finish(r)
+		if r == transient {
+			st.why = fmt.Errorf("%s: %s", e.Code, aws.ToString(e.Message))
+		}
+		st.result = r
 	}
 }
 

@@ -41,6 +41,8 @@ type clock struct {
 	upper  anchor // for the holder: that Date, and when its request was sent
 	synced bool   // an answer has brought a Date
 	fenced anchor // a fence, and when it was taken
+	// The bounds of the server's time by all answers, for tokens: see narrow.
+	from, to anchor
 }
 
 // sending is the start of a request: when, and after how many others.
@@ -95,9 +97,44 @@ func (c *clock) learn(sent sending, received moment, date time.Time) {
 	if sent.n < c.newest {
 		return
 	}
-	c.newest, c.synced = sent.n, true
 	c.lower = anchor{date: date.UnixMilli(), at: received}
 	c.upper = anchor{date: date.UnixMilli(), at: sent.moment}
+	c.narrow(received)
+	c.newest, c.synced = sent.n, true
+}
+
+// narrow has the newest answer narrow the bounds of the earlier ones. Where they contradict each other the newest one
+// counts.
+func (c *clock) narrow(m moment) {
+	from, to := c.lower, c.upper
+	if c.synced && c.from.taker(m) > from.taker(m) {
+		from = c.from
+	}
+	if c.synced && c.to.holder(m) < to.holder(m) {
+		to = c.to
+	}
+	if from.taker(m) > to.holder(m) {
+		from, to = c.lower, c.upper
+	}
+	c.from, c.to = from, to
+}
+
+// latest returns the latest time that the server's clock may have, in microseconds of the epoch, and how much earlier it
+// may be. Both mean nothing before the first answer.
+func (c *clock) latest() (micros int64, width time.Duration) {
+	m := c.look()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	to := c.to.holder(m)
+	return 1000 * to, millis(to - c.from.taker(m))
+}
+
+// earliest returns the earliest time that the server's clock may have, in microseconds of the epoch.
+func (c *clock) earliest() int64 {
+	m := c.look()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return 1000 * c.from.taker(m)
 }
 
 // known reports whether an answer has brought the server's time.

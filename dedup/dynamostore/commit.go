@@ -68,7 +68,7 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, res dedup.Result, wri
 		}
 		var result attemptResult
 		result, err = s.attempt(ctx, n, func(ctx context.Context, options func(*dynamodb.Options)) error {
-			v := values{":p": text(inProgress), ":zero": number(0)}
+			v := values{":p": inProgressValue, ":zero": number(0)}
 			return s.transact(ctx, l.Key, token, outcome{l, res, token}.completion(isCommittable, v), v, writes, options)
 		})
 		if err == nil {
@@ -100,7 +100,7 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, res dedup.Result, wri
 		return sqsonce.Unavailable(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok && strings.Contains(api.ErrorMessage(), "multiple operations on one item") {
-		return &WriteError{Index: -1, Err: ErrSameItem}
+		return &writeError{Index: -1, Err: errSameItem}
 	}
 	if refused { // as a whole, or the SDK could not send it: dedup's question decides whose fault that is
 		return fmt.Errorf("dynamostore: transaction: %w", err)
@@ -173,7 +173,7 @@ func readCancellation(reasons []ddbtypes.CancellationReason, tokens map[string]b
 		case transientReasons[code]:
 			retryable = true
 		case code != reasonNone && code != "":
-			return true, &WriteError{Index: i, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))}
+			return true, &writeError{Index: i, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))}
 		}
 	}
 	if retryable {

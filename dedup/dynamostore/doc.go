@@ -32,10 +32,16 @@
 //	error                   S  the last failure, or why the event was skipped, at most 256 bytes
 //	note                    S  an operator's, of the last reopen or complete
 //
-// docs/protocol.md, section 2, has the result attributes, which a complete writes.
+// docs/protocol.md, section 2, has the result attributes, which a complete writes. The item of a key of a [Counter] is a
+// released record with two more attributes:
 //
-// A global table doesn't work with consumers in several Regions, because a condition is checked against its own Region's
-// copy.
+//	tat                     N  time of the next token + the tolerance of a burst, microseconds of the epoch
+//	line                    N  the next place in the line, microseconds of the epoch
+//
+// A global table with multi-Region eventual consistency (MREC, the default) doesn't work with consumers in several
+// Regions, because a condition is checked against its own Region's copy. With strong consistency (MRSC) a condition
+// sees all Regions. DynamoDB then has neither TTL, so that you delete expired records, nor transactions, so that Inbox
+// fails.
 //
 // # Permissions
 //

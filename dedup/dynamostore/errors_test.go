@@ -126,6 +126,33 @@ func TestKindsOfTexts(t *testing.T) {
 	}
 }
 
+// TestThrottlingReasons: DynamoDB names the limit that throttled a request in a field beside the text. The error has
+// both.
+func TestThrottlingReasons(t *testing.T) {
+	t.Parallel()
+	const resource = "arn:aws:dynamodb:us-east-1:000000000000:table/records"
+	for code, field := range map[string]string{
+		"ThrottlingException": "throttlingReasons", "ProvisionedThroughputExceededException": "ThrottlingReasons", "RequestLimitExceeded": "ThrottlingReasons",
+	} {
+		runBed(t, code, func(t *testing.T, b *bed) {
+			body := strings.TrimSuffix(refusal(code, "slow down"), "}") + fmt.Sprintf(
+				`,%q:[{"reason":"TableWriteKeyRangeThroughputExceeded","resource":%q},{}]}`, field, resource)
+			s := must.Get(New(b.client(transport(func(r *http.Request) (*http.Response, error) {
+				return answerTo(r, 400, body), nil
+			})), testTable))(t)
+			_, err := s.Inspect(t.Context(), "key")
+			for _, want := range []string{"TableWriteKeyRangeThroughputExceeded of " + resource, "slow down"} {
+				if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), " of :") {
+					t.Errorf("error %v, want it to have %q", err, want)
+				}
+			}
+			if kindOf(err) != unavailable {
+				t.Errorf("error %v is %s, want unavailable", err, kindOf(err))
+			}
+		})
+	}
+}
+
 // describedTable is a client that describes a table in a status.
 type describedTable struct {
 	Client

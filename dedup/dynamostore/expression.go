@@ -100,6 +100,13 @@ const (
 	isReopenable = "(#status=:d OR #in_progress_expiration < :now)"
 )
 
+// A text that an operator keeps: where the one that was seen is, or where there is none.
+var (
+	keepUpdate  = "SET #status=:d, #owner=:op, #fence=:fence, #in_progress_expiration=:zero, #expiration=:exp, #receive_count=:zero, #data=:data" + removeAllBut("data")
+	keepExpr    = newExpression(keepUpdate, "#owner=:seen AND #fence=:seenfence AND #status=:d")
+	keepNewExpr = newExpression(keepUpdate, anyOf(isNew, "#status=:d AND #expiration < :nows"))
+)
+
 // reopening is the update that releases a record to an operator: with or without a note, and with any lease if no time is
 // bound.
 func reopening(v values) expression {
@@ -154,7 +161,7 @@ func retainUntil(fence int64, retention time.Duration, until int64) int64 {
 // values are those of acquireUpdate.
 func (a acquisition) values() values {
 	return values{
-		":p": text(inProgress), ":me": text(a.claim.Owner), ":fence": number(a.fence), ":until": number(a.until),
+		":p": inProgressValue, ":me": text(a.claim.Owner), ":fence": number(a.fence), ":until": number(a.until),
 		":exp": number(a.expiration()), ":n": number(int64(a.claim.ReceiveCount)),
 	}
 }
@@ -163,7 +170,7 @@ func (a acquisition) values() values {
 // clause.
 func (s *Store) acquireInput(a acquisition) *dynamodb.UpdateItemInput {
 	v := a.values()
-	v[":d"], v[":nows"] = text(completed), number(a.taker/1000)
+	v[":d"], v[":nows"] = completedValue, number(a.taker/1000)
 	e := acquireExpr
 	if a.claim.NoTakeover {
 		e = acquireReleasedExpr

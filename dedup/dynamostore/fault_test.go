@@ -264,6 +264,7 @@ func either(clause string) string {
 // breaker changes the conditions of the packets of one kind, and counts them.
 type breaker struct {
 	kind, clause, within string
+	instead              string // of the clause; "": true for every record
 	hits                 int
 }
 
@@ -278,7 +279,11 @@ func (b *breaker) edit(p packet) packet {
 	if !strings.Contains(p.condition, within) || !strings.Contains(within, b.clause) {
 		return p
 	}
-	condition := strings.Replace(p.condition, within, strings.Replace(within, b.clause, either(b.clause), 1), 1)
+	instead := b.instead
+	if instead == "" {
+		instead = either(b.clause)
+	}
+	condition := strings.Replace(p.condition, within, strings.Replace(within, b.clause, instead, 1), 1)
 	b.hits++
 	var in map[string]any
 	mustDecode(p.body, &in)

@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/golden"
+	"github.com/sqsonce/sqsonce/limit"
 )
 
 // goldenBed is a bed with a ledger.
@@ -24,7 +25,7 @@ func goldenBed(t *testing.T) *bed {
 	return b
 }
 
-var randomText = regexp.MustCompile(`"[A-Z2-7]{26}"`) // of crypto/rand: owners and tokens
+var randomText = regexp.MustCompile(`"[A-Z2-7]{26}(@[\w-]{1,32}\.[A-Z2-7]{8})?"`) // of crypto/rand: owners, with their process, and tokens
 
 // checkGolden compares the items that write leaves with those of the newest golden version: each bubble begins at the same
 // time. Then read gets those of every version.
@@ -120,5 +121,25 @@ func TestGoldenInbox(t *testing.T) {
 			b.Errorf("delivery after the end of retention: got error %v, want nil", err)
 		}
 		b.balance("10")
+	})
+}
+
+// The item of a counter's key.
+func TestGoldenCounter(t *testing.T) {
+	rate := limit.Take{Key: "payments#*", N: 3, Step: time.Second, Burst: 1, Ahead: time.Minute}
+	checkGolden(t, "counter.json", func(b *bed) {
+		c := NewCounter(b.store())
+		must.Get(c.Take(b.Context(), rate))(b)
+		must.Get(c.Line(b.Context(), rate.Key, 5, time.Second))(b)
+	}, func(b *bed) {
+		c := NewCounter(b.store())
+		rate := rate
+		rate.Waited = true
+		if g, err := c.Take(b.Context(), rate); err != nil || g.N != 3 || g.From < 3*time.Second || g.From > 5*time.Second {
+			b.Errorf("Take: got %+v and error %v, want 3 tokens behind 3", g, err)
+		}
+		if first, err := c.Line(b.Context(), rate.Key, 1, time.Second); err != nil || first < 8*time.Second || first > 10*time.Second {
+			b.Errorf("Line: got %s and error %v, want a place behind 3 tokens and 5 messages", first, err)
+		}
 	})
 }

@@ -81,7 +81,7 @@ func (s *Store) granted(a acquisition, before record) (_ dedup.Grant, enough boo
 	}
 	l.Takeover = before.status == inProgress && !l.OwnRetry && (before.until == nil || *before.until > 0)
 	if l.Takeover {
-		l.TakenFrom = valueOf(before.fence)
+		l.TakenFrom, l.TakenOwner = valueOf(before.fence), before.owner
 	}
 	foreign := before.status != "" && before.owner == ""
 	if foreign {

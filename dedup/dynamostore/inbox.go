@@ -61,7 +61,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 // The handler returns the error of the commit. It is one of these:
 //
 //   - a [*ConditionError] if one of h's conditions failed
-//   - a [*WriteError] for writes that can't be in one transaction
+//   - an error that names the write, for writes that can't be in one transaction
 //   - [sqsonce.ErrLeaseLost] if another delivery took over
 //   - [ErrOutcomeUnknown], which comes with [sqsonce.ErrUnavailable]. The writes may have been committed, and the next
 //     delivery reads whether they were.
@@ -102,7 +102,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 		defer cancel()
 		err = i.store.commit(ctx, l, inboxkit.ResultOf(ctx, nil), writes)
 		_, condition := errors.AsType[*ConditionError](err)
-		if _, write := errors.AsType[*WriteError](err); !condition && !write { // these are the handler's
+		if _, write := errors.AsType[*writeError](err); !condition && !write { // these are the handler's
 			err = question.FromStore(err)
 		}
 		return err == nil, err

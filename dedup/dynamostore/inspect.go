@@ -126,7 +126,7 @@ func (s *Store) deleteOnce(ctx context.Context, key string, force bool) error {
 		now := s.clock.taker(s.clock.look())
 		in.ConditionExpression = deleteExpr.condition
 		in.ExpressionAttributeNames = deleteExpr.names
-		in.ExpressionAttributeValues = values{":d": text(completed), ":now": number(now), ":nows": number(now / 1000)}
+		in.ExpressionAttributeValues = values{":d": completedValue, ":now": number(now), ":nows": number(now / 1000)}
 		in.ReturnValuesOnConditionCheckFailure = ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
 	}
 	return s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) error {

@@ -20,7 +20,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 	}
 	until := s.clock.holder(s.clock.look()) + d.Milliseconds()
 	_, refusal, err := s.write(ctx, s.updateInput(l.Key, renewExpr, values{
-		":me": text(l.Owner), ":p": text(inProgress), ":one": number(1),
+		":me": text(l.Owner), ":p": inProgressValue, ":one": number(1),
 		":until": number(until), ":exp": number(retainUntil(l.Fence, l.Retention, until)),
 	}))
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Store) completeSingly(ctx context.Context, o outcome) error {
 	if err != nil || !r.completedByOthers(l) {
 		return nil // it was this owner's, whatever else it holds
 	}
-	_, _, err = s.write(ctx, s.updateInput(l.Key, retainExpr, values{":me": text(l.Owner), ":d": text(completed), ":exp": number(r.retention(l))}))
+	_, _, err = s.write(ctx, s.updateInput(l.Key, retainExpr, values{":me": text(l.Owner), ":d": completedValue, ":exp": number(r.retention(l))}))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *Store) completeInBatch(ctx context.Context, o outcome) (decided bool, e
 		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
 			return true, because(context.Cause(ctx), err)
 		}
-		st := s.batcher.texts.completeOf(o)
+		st := completeOf(o)
 		if !s.batcher.add(st) {
 			return false, nil
 		}
@@ -103,7 +103,7 @@ func (s *Store) completeInBatch(ctx context.Context, o outcome) (decided bool, e
 		case withdrawn:
 			return true, context.Cause(ctx)
 		case transient:
-			err = errThrottled
+			err = st.why
 		default:
 			return false, nil
 		}
@@ -120,7 +120,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 		return err
 	}
 	s.peers.leave(l.Owner)
-	v := values{":me": text(l.Owner), ":p": text(inProgress), ":zero": number(0)}
+	v := values{":me": text(l.Owner), ":p": inProgressValue, ":zero": number(0)}
 	e := releaseNoCauseExpr
 	if cause != nil {
 		e, v[":e"] = releaseExpr, text(cut.Cause(cause))

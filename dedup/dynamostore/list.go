@@ -71,7 +71,7 @@ func (s *Store) scanInput(l *operate.List) *dynamodb.ScanInput {
 		filter, v[":prefix"] = append(filter, "begins_with(#id, :prefix)"), text(l.Prefix())
 	}
 	if l.OpenOnly() {
-		filter, v[":d"] = append(filter, "#status <> :d"), text(completed)
+		filter, v[":d"] = append(filter, "#status <> :d"), completedValue
 	}
 	if len(filter) > 0 {
 		e := newExpression("", strings.Join(filter, " AND "))

@@ -41,7 +41,7 @@ import (
 // write can be recognised. A function that completes such a record also sets its end of retention, and the holder's
 // complete restores it.
 //
-// If Powertools validates payloads (payloadValidationJmesPath), it refuses a completed event whose record has no hash of
+// If Powertools validates payloads (payloadValidationJmesPath), it refuses a completed event whose record lacks a hash of
 // the payload. Its function fails with IdempotencyValidationError. A dedup.Options.PayloadHash that returns PowertoolsKey
 // of the same part of the payload stores the hash that Powertools for TypeScript computes.
 //

@@ -30,8 +30,11 @@ const (
 	completed  = "COMPLETED"
 )
 
-// MaxKey is DynamoDB's longest partition key, in bytes.
-const MaxKey = 2048
+// The values of the status, shared by all requests.
+var inProgressValue, completedValue = text(inProgress), text(completed)
+
+// maxKey is DynamoDB's longest partition key, in bytes.
+const maxKey = 2048
 
 // record is a decoded item. A number that is missing is nil: DynamoDB's conditions on it are false.
 type record struct {

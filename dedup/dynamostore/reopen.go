@@ -25,7 +25,7 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 		fence := max(s.clock.holder(m), seen.Fence+1)
 		v := values{
 			":seen": text(seen.Owner), ":seenfence": number(seen.Fence), ":seenstatus": text(status),
-			":op": text(o.Owner), ":p": text(inProgress), ":fence": number(fence), ":zero": number(0),
+			":op": text(o.Owner), ":p": inProgressValue, ":fence": number(fence), ":zero": number(0),
 			":exp": number(max(retainUntil(fence, o.Retention, 0), seen.ExpiresAt.Unix())),
 		}
 		if o.Note != "" {
@@ -35,7 +35,7 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 			v[":e"] = text("")
 		}
 		if !o.Force {
-			v[":d"], v[":now"] = text(completed), number(s.clock.taker(m))
+			v[":d"], v[":now"] = completedValue, number(s.clock.taker(m))
 		}
 		_, refusal, err := s.write(ctx, s.updateInput(seen.Key, reopening(v), v))
 		if err != nil || refusal == nil {

@@ -66,15 +66,22 @@ var completeAttributes = []struct {
 }
 
 // removeResult is the end of an update after which the record has no result.
-var removeResult = func() string {
+var removeResult = remove(func(_ string, ofResult bool) bool { return ofResult })
+
+// removeAllBut is the end of an update after which the record has one of these attributes.
+func removeAllBut(kept string) string {
+	return remove(func(name string, _ bool) bool { return name != kept })
+}
+
+func remove(which func(name string, ofResult bool) bool) string {
 	var names []string
 	for _, a := range completeAttributes {
-		if a.ofResult {
+		if which(a.name, a.ofResult) {
 			names = append(names, "#"+a.name)
 		}
 	}
 	return " REMOVE " + strings.Join(names, ", ")
-}()
+}
 
 // assignment is one of a completion.
 type assignment struct {
@@ -82,8 +89,11 @@ type assignment struct {
 	value ddbtypes.AttributeValue
 }
 
+// statusAlone are the assignments of a completion without a result, shared by all of them.
+var statusAlone = []assignment{{attrStatus, completedValue}}
+
 func (o outcome) assignments() []assignment {
-	all := []assignment{{attrStatus, text(completed)}}
+	all := statusAlone[:1:1] // append copies it
 	for _, a := range completeAttributes {
 		if v := a.encode(o); v != nil {
 			all = append(all, assignment{a.name, v})

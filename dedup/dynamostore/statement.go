@@ -3,20 +3,22 @@ package dynamostore
 import (
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// statement is one write of a batch.
+// statement is one write of a batch, an INSERT or an UPDATE.
 type statement struct {
-	key    string
-	text   string
-	values []ddbtypes.AttributeValue
+	key, owner ddbtypes.AttributeValueMemberS
+	insert     [4]int64     // an INSERT's fence, lease end, end of retention and receive count
+	update     []assignment // nil: it is an INSERT
 	// until is the end of the lease that an acquire asks for. It is 0 for a complete, which does not expire.
 	until int64
 	batch *batch
 
-	done   chan struct{} // closed when result is set
+	// Set before batch.done is closed:
 	result statementResult
+	why    error // with transient: DynamoDB's reason
 }
 
 // statementResult is the result of a statement.
@@ -33,48 +35,80 @@ const (
 	underWay                          // its caller's context ended, and its batch is not answered yet
 )
 
-func (st *statement) finish(r statementResult) {
-	st.result = r
-	close(st.done)
-}
-
 // statementTexts are the PartiQL texts for a table. The attribute names are quoted, since several are reserved words.
-type statementTexts struct{ insert, update string }
+type statementTexts struct {
+	insert, update string
+	complete       string // of an update that sets the status alone
+}
 
 func newStatementTexts(table string) statementTexts {
 	names := []string{attrID, attrStatus, attrOwner, attrFence, attrUntil, TTLAttribute, attrReceiveCount}
-	return statementTexts{
+	t := statementTexts{
 		insert: `INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`,
 		update: `UPDATE "` + table + `"`,
 	}
+	t.complete = t.updateOf(outcome{}.assignments())
+	return t
+}
+
+func (t *statementTexts) updateOf(sets []assignment) string {
+	text := t.update
+	for _, a := range sets {
+		text += ` SET "` + a.name + `"=?`
+	}
+	return text + ` WHERE "` + attrID + `"=? AND "` + attrOwner + `"=? AND "` + attrStatus + `"=?`
+}
+
+// numbers are those in the statements of one batch. Most of its statements have the same ones, which are made once.
+type numbers map[int64]ddbtypes.AttributeValue
+
+func (all numbers) value(n int64) ddbtypes.AttributeValue {
+	v := all[n]
+	if v == nil {
+		v = number(n)
+		all[n] = v
+	}
+	return v
 }
 
 // insertOf is the acquire of an event's first delivery. It makes the record that the update would make, and is refused
 // if there is one.
-func (t statementTexts) insertOf(a acquisition) *statement {
-	return &statement{
-		key:  a.claim.Key,
-		text: t.insert,
-		values: []ddbtypes.AttributeValue{
-			text(a.claim.Key), text(inProgress), text(a.claim.Owner), number(a.fence), number(a.until),
-			number(a.expiration()), number(int64(a.claim.ReceiveCount)),
-		},
-		until: a.until,
-		done:  make(chan struct{}),
-	}
+func insertOf(a acquisition) *statement {
+	st := newStatement(a.claim.Key, a.claim.Owner)
+	st.insert, st.until = [...]int64{a.fence, a.until, a.expiration(), int64(a.claim.ReceiveCount)}, a.until
+	return st
 }
 
 // completeOf is the complete of a record in progress. One that is completed refuses it, and the update that follows sees by whom.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
-func (t statementTexts) completeOf(o outcome) *statement {
-	st := &statement{key: o.lease.Key, text: t.update, done: make(chan struct{})}
-	for _, a := range o.assignments() {
-		st.text += ` SET "` + a.name + `"=?`
-		st.values = append(st.values, a.value)
-	}
-	st.text += ` WHERE "` + attrID + `"=? AND "` + attrOwner + `"=? AND "` + attrStatus + `"=?`
-	st.values = append(st.values, text(o.lease.Key), text(o.lease.Owner), text(inProgress))
+func completeOf(o outcome) *statement {
+	st := newStatement(o.lease.Key, o.lease.Owner)
+	st.update = o.assignments()
 	return st
+}
+
+func newStatement(key, owner string) *statement {
+	return &statement{key: ddbtypes.AttributeValueMemberS{Value: key}, owner: ddbtypes.AttributeValueMemberS{Value: owner}}
+}
+
+// request is the statement with its parameters in the order of its text.
+func (st *statement) request(texts *statementTexts, same numbers) ddbtypes.BatchStatementRequest {
+	if st.update == nil {
+		values := []ddbtypes.AttributeValue{&st.key, inProgressValue, &st.owner, nil, nil, nil, nil}
+		for i, n := range st.insert {
+			values[3+i] = same.value(n)
+		}
+		return ddbtypes.BatchStatementRequest{Statement: &texts.insert, Parameters: values}
+	}
+	text := &texts.complete
+	if len(st.update) > 1 {
+		text = aws.String(texts.updateOf(st.update))
+	}
+	values := make([]ddbtypes.AttributeValue, 0, len(st.update)+3)
+	for _, a := range st.update {
+		values = append(values, a.value)
+	}
+	return ddbtypes.BatchStatementRequest{Statement: text, Parameters: append(values, &st.key, &st.owner, inProgressValue)}
 }
 
 // resultOf reads a statement's own error. It says nothing about the other statements of the batch.

@@ -77,6 +77,11 @@ func TestStatsInboxUnits(t *testing.T) {
 		if got, want := s.Stats().WriteUnits, 1.0+2+2*3; got != want {
 			t.Errorf("write units of an inbox with three writes: got %v, want %v", got, want)
 		}
+		h = inbox.Handler(func(context.Context, *sqsonce.Message, *Tx) error { return sqsonce.Postpone(time.Hour, nil) })
+		err, before := h(t.Context(), &sqsonce.Message{ID: "n", QueueARN: "arn:aws:sqs:us-east-1:0:q", ReceiveCount: 1}), 1.0+2+2*3
+		if got := s.Stats().WriteUnits - before; !sqsonce.OutcomeOf(err).Postpone || got != 2 {
+			t.Errorf("postponed: got error %v and %v write units, want 2", err, got)
+		}
 	})
 }
 

@@ -43,7 +43,7 @@ type Options struct {
 	//
 	// Default: 25, DynamoDB's limit. Limits: at most 25. With a negative value every write is a request of its own.
 	MaxBatch int
-	// Linger is the longest time that a write waits for others in its batch. It doesn't wait if this process has no other
+	// Linger is the longest time that a write waits for others in its batch. It waits only if this process has another
 	// delivery in progress.
 	//
 	// Default: 1 ms. Limits: with a negative value a write doesn't wait, and a batch holds only the writes of one instant.
@@ -71,7 +71,7 @@ const defaultLinger = time.Millisecond
 //
 //   - The store sends a delivery with a receive count above 1, a completion with a result, a renewal and a release singly.
 //     It also sends the only statement of a batch singly.
-//   - A delivery doesn't wait for others if the store has no other delivery in progress.
+//   - A delivery waits for others only if the store has another delivery in progress.
 //   - A duplicate in a batch costs one read unit and one request more than a duplicate that is sent singly.
 //   - An error of a statement is returned to its own caller only. After an unknown outcome the store sends each write again
 //     singly, with the same values.
@@ -112,6 +112,7 @@ type Store struct {
 var (
 	_ dedup.Store    = (*Store)(nil)
 	_ dedup.Reopener = (*Store)(nil)
+	_ dedup.Keeper   = (*Store)(nil)
 	_ dedup.Lister   = (*Store)(nil)
 )
 
@@ -165,7 +166,7 @@ func checkKey(field, key string) error {
 	switch {
 	case key == "":
 		return fieldError(field, "is empty")
-	case len(key) > MaxKey:
+	case len(key) > maxKey:
 		return fieldError(field, "is longer than 2,048 bytes")
 	default:
 		return nil

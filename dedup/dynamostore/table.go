@@ -22,21 +22,11 @@ import (
 // tableWait limits how long CreateTable waits for the table. DynamoDB takes seconds.
 const tableWait = 2 * time.Minute
 
-// TableClient is the part of DynamoDB's API that [CreateTable] uses. [*dynamodb.Client] implements it.
-type TableClient interface {
-	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
-	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
-	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
-	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
-}
-
 // tableDescriber is the part of DynamoDB's API that Check uses.
 type tableDescriber interface {
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
-
-var _ TableClient = (*dynamodb.Client)(nil)
 
 // CreateTable creates a table for a [Store], billed on demand, waits at most 2 min until it is active, and enables TTL on
 // it. You can repeat it. If a table of that name exists and has the right key, CreateTable uses it, and enables TTL if it
@@ -44,7 +34,7 @@ var _ TableClient = (*dynamodb.Client)(nil)
 // argument it returns a [*sqsonce.OptionError].
 //
 // Create production tables with the tool of your infrastructure. The package documentation has the schema.
-func CreateTable(ctx context.Context, client TableClient, table string) error {
+func CreateTable(ctx context.Context, client *dynamodb.Client, table string) error {
 	if err := errors.Join(checkTarget(client, table)...); err != nil {
 		return err
 	}
@@ -246,6 +236,7 @@ func (s *Store) explain(op string, err error) error {
 // AccessDeniedException as denied access to the table is, with KMS's text.
 func (s *Store) named(op string, err error) error {
 	problem := error(nil)
+	op += throttling(err)
 	api, isAPI := errors.AsType[smithy.APIError](err)
 	response, _ := errors.AsType[*smithyhttp.ResponseError](err)
 	switch {
@@ -273,6 +264,27 @@ func (s *Store) named(op string, err error) error {
 		return &tableError{Table: s.table, Problem: problem, Detail: op, Err: err}
 	}
 	return fmt.Errorf("dynamostore: %s: %w", op, err)
+}
+
+// throttling names the limits that throttled a request, each with its table or index. It is empty for any other error.
+// The text of the error itself says that something is throttled, and not which limit.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+func throttling(err error) string {
+	var reasons []ddbtypes.ThrottlingReason
+	if e, ok := errors.AsType[*ddbtypes.ThrottlingException](err); ok {
+		reasons = e.ThrottlingReasons
+	} else if e, ok := errors.AsType[*ddbtypes.ProvisionedThroughputExceededException](err); ok {
+		reasons = e.ThrottlingReasons
+	} else if e, ok := errors.AsType[*ddbtypes.RequestLimitExceeded](err); ok {
+		reasons = e.ThrottlingReasons
+	}
+	text := ""
+	for _, r := range reasons {
+		if r.Reason != nil {
+			text += fmt.Sprintf(": %s of %s", *r.Reason, aws.ToString(r.Resource))
+		}
+	}
+	return text
 }
 
 func isMissing(err error) bool {

@@ -11,33 +11,33 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// MaxWrites is the most writes of a [Tx]. DynamoDB's limit for a transaction is 100, and the event's record is one of them.
+// maxWrites is the most writes of a [Tx]. DynamoDB's limit for a transaction is 100, and the event's record is one of them.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-const MaxWrites = 99
+const maxWrites = 99
 
 // These errors are the problems of the writes of a [Tx]. The inbox finds each before it sends the request, with one
 // exception: if two Puts write the same item of a table, and the transaction's other writes don't name that table's key,
-// DynamoDB finds ErrSameItem.
+// DynamoDB finds errSameItem.
 var (
-	ErrTooManyWrites = errors.New("a transaction takes at most 99 writes")
-	ErrSameItem      = errors.New("the transaction has another write of the same item")
-	ErrNoWrite       = errors.New("the write is nil, or has no table or key")
+	errTooManyWrites = errors.New("a transaction takes at most 99 writes")
+	errSameItem      = errors.New("the transaction has another write of the same item")
+	errNoWrite       = errors.New("the write is nil, or has no table or key")
 )
 
-// WriteError says which write of a [Tx] can't be sent. The transaction was not written.
-type WriteError struct {
+// writeError says which write of a [Tx] can't be sent. The transaction was not written.
+type writeError struct {
 	Index int // in the order of the calls to the Tx, from 0, or -1 if DynamoDB doesn't say which write it is
 	Err   error
 }
 
-func (e *WriteError) Error() string {
+func (e *writeError) Error() string {
 	if e.Index < 0 {
 		return fmt.Sprintf("dynamostore: transaction: %v", e.Err)
 	}
 	return fmt.Sprintf("dynamostore: transaction: write %d: %v", e.Index, e.Err)
 }
 
-func (e *WriteError) Unwrap() error { return e.Err }
+func (e *writeError) Unwrap() error { return e.Err }
 
 // Tx collects the writes of a handler that have their effect exactly once. The inbox sends them after the handler has
 // returned nil, so the methods of Tx can't fail. Don't change the item, key and values of a write after the call. Tx is
@@ -124,15 +124,15 @@ func addressOf(w ddbtypes.TransactWriteItem) (address, bool) {
 // checkWrites checks the writes against each other and against the event's record, which is one more item of the
 // transaction.
 func (s *Store) checkWrites(key string, writes []ddbtypes.TransactWriteItem) error {
-	if len(writes) > MaxWrites {
-		return &WriteError{Index: MaxWrites, Err: ErrTooManyWrites}
+	if len(writes) > maxWrites {
+		return &writeError{Index: maxWrites, Err: errTooManyWrites}
 	}
 	items := make([]address, len(writes))
 	keyNames := map[string][]string{s.table: {attrID}}
 	for i, w := range writes {
 		var ok bool
 		if items[i], ok = addressOf(w); !ok {
-			return &WriteError{Index: i, Err: ErrNoWrite}
+			return &writeError{Index: i, Err: errNoWrite}
 		}
 		if a := items[i]; a.key != nil {
 			keyNames[a.table] = slices.Sorted(maps.Keys(a.key))
@@ -146,7 +146,7 @@ func (s *Store) checkWrites(key string, writes []ddbtypes.TransactWriteItem) err
 			continue
 		}
 		if seen[id] {
-			return &WriteError{Index: i, Err: ErrSameItem}
+			return &writeError{Index: i, Err: errSameItem}
 		}
 		seen[id] = true
 	}

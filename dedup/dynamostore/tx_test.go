@@ -34,19 +34,19 @@ func TestTxIsCheckedBeforeTheCall(t *testing.T) {
 		sent  int // transactions
 	}{
 		{"no write", func(*Tx) {}, nil, 0, 0}, // an update completes the record, which costs half of a transaction
-		{"99 writes", func(tx *Tx) { fill(tx, MaxWrites) }, nil, 0, 1},
-		{"100 writes", func(tx *Tx) { fill(tx, MaxWrites+1) }, ErrTooManyWrites, MaxWrites, 0},
-		{"update and delete of one item", func(tx *Tx) { tx.Update(book("a")); tx.Update(book("b")); tx.Delete(remove("a")) }, ErrSameItem, 2, 0},
-		{"put and delete of one item", func(tx *Tx) { tx.Put(deposit("a")); tx.Delete(remove("a")) }, ErrSameItem, 1, 0},
-		{"two puts of one item, the key known", func(tx *Tx) { tx.Put(deposit("a")); tx.Put(deposit("a")); tx.Delete(remove("b")) }, ErrSameItem, 1, 0},
-		{"two puts of one item, the key unknown", func(tx *Tx) { tx.Put(deposit("a")); tx.Put(deposit("a")) }, ErrSameItem, -1, 1},
+		{"99 writes", func(tx *Tx) { fill(tx, maxWrites) }, nil, 0, 1},
+		{"100 writes", func(tx *Tx) { fill(tx, maxWrites+1) }, errTooManyWrites, maxWrites, 0},
+		{"update and delete of one item", func(tx *Tx) { tx.Update(book("a")); tx.Update(book("b")); tx.Delete(remove("a")) }, errSameItem, 2, 0},
+		{"put and delete of one item", func(tx *Tx) { tx.Put(deposit("a")); tx.Delete(remove("a")) }, errSameItem, 1, 0},
+		{"two puts of one item, the key known", func(tx *Tx) { tx.Put(deposit("a")); tx.Put(deposit("a")); tx.Delete(remove("b")) }, errSameItem, 1, 0},
+		{"two puts of one item, the key unknown", func(tx *Tx) { tx.Put(deposit("a")); tx.Put(deposit("a")) }, errSameItem, -1, 1},
 		{"two puts", func(tx *Tx) { tx.Put(deposit("a")); tx.Put(deposit("b")) }, nil, 0, 1},
 		{"the record itself", func(tx *Tx) {
 			tx.Delete(&ddbtypes.Delete{TableName: aws.String(testTable), Key: values{attrID: text("billing#orders|42")}})
-		}, ErrSameItem, 0, 0},
-		{"nil", func(tx *Tx) { tx.Update(book("a")); tx.Put(nil) }, ErrNoWrite, 1, 0},
-		{"without a table", func(tx *Tx) { tx.Delete(&ddbtypes.Delete{Key: values{"account": text("a")}}) }, ErrNoWrite, 0, 0},
-		{"without a key", func(tx *Tx) { tx.Update(&ddbtypes.Update{TableName: aws.String(ledgerTable)}) }, ErrNoWrite, 0, 0},
+		}, errSameItem, 0, 0},
+		{"nil", func(tx *Tx) { tx.Update(book("a")); tx.Put(nil) }, errNoWrite, 1, 0},
+		{"without a table", func(tx *Tx) { tx.Delete(&ddbtypes.Delete{Key: values{"account": text("a")}}) }, errNoWrite, 0, 0},
+		{"without a key", func(tx *Tx) { tx.Update(&ddbtypes.Update{TableName: aws.String(ledgerTable)}) }, errNoWrite, 0, 0},
 	} {
 		runLedger(t, c.name, func(t *testing.T, b *bed) {
 			err := b.inbox(b.store()).Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
@@ -63,8 +63,8 @@ func TestTxIsCheckedBeforeTheCall(t *testing.T) {
 				}
 				return
 			}
-			if e, ok := errors.AsType[*WriteError](err); !ok || e.Index != c.index || !errors.Is(err, c.want) || strings.Contains(err.Error(), fmt.Sprint(": write ", c.index, ":")) != (c.index >= 0) {
-				t.Errorf("delivery: got error %v, want a *WriteError of write %d: %v", err, c.index, c.want)
+			if e, ok := errors.AsType[*writeError](err); !ok || e.Index != c.index || !errors.Is(err, c.want) || strings.Contains(err.Error(), fmt.Sprint(": write ", c.index, ":")) != (c.index >= 0) {
+				t.Errorf("delivery: got error %v, want a *writeError of write %d: %v", err, c.index, c.want)
 			}
 			if n := len(b.srv.Items(ledgerTable)); n != 0 {
 				t.Errorf("%d items written, want none", n)

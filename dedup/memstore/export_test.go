@@ -16,7 +16,7 @@ func (s *Store) Len() int {
 
 // notStored are fields of a record that say the same as another one, or are the claim's alone.
 var notStored = map[string]bool{
-	"lease.Retention": true, "lease.Takeover": true, "lease.TakenFrom": true, "lease.OwnRetry": true, "lease.LastError": true,
+	"lease.Retention": true, "lease.Takeover": true, "lease.TakenFrom": true, "lease.TakenOwner": true, "lease.OwnRetry": true, "lease.LastError": true,
 }
 
 // attributeNames are DynamoDB's, where they differ from the fields'.
@@ -49,3 +49,6 @@ func (s *Store) Attributes(key string) map[string]string {
 	add("", reflect.ValueOf(*r))
 	return got
 }
+
+// Store is the counter's store.
+func (c *Counter) Store() *Store { return c.store }

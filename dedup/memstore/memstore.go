@@ -18,17 +18,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/cut"
 )
 
-// Options configure [New].
-type Options struct {
-	// Now is the store's clock.
-	// Default: time.Now.
-	Now func() time.Time
-}
-
 // Store implements [dedup.Store]. It is safe for concurrent use and does not need a Close.
 type Store struct {
-	now func() time.Time
-
 	mu      sync.Mutex
 	records map[string]*record
 	sweepAt int // number of records at which the next sweep runs
@@ -37,19 +28,13 @@ type Store struct {
 var (
 	_ dedup.Store    = (*Store)(nil)
 	_ dedup.Reopener = (*Store)(nil)
+	_ dedup.Keeper   = (*Store)(nil)
 	_ dedup.Lister   = (*Store)(nil)
 )
 
 // New returns an empty store.
-func New(optFns ...func(*Options)) *Store {
-	o := Options{}
-	for _, fn := range optFns {
-		fn(&o)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return &Store{now: o.Now, records: make(map[string]*record), sweepAt: minSweep}
+func New() *Store {
+	return &Store{records: make(map[string]*record), sweepAt: minSweep}
 }
 
 // Acquire implements [dedup.Store].
@@ -59,7 +44,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	now := time.Now()
 	s.sweepLocked(now)
 	r, note := s.findLocked(c.Key, now), ""
 	l := dedup.Lease{
@@ -84,7 +69,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 		// Two owners in one millisecond would get the same fence from the clock.
 		l.Fence = max(l.Fence, r.lease.Fence+1)
 		if l.Takeover = !r.released; l.Takeover {
-			l.TakenFrom = r.lease.Fence
+			l.TakenFrom, l.TakenOwner = r.lease.Fence, r.lease.Owner
 		}
 		l.LastError, note = r.lastError, r.note
 	}
@@ -99,7 +84,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	now := time.Now()
 	r := s.ownedLocked(l, now)
 	if r == nil || r.completed || r.released {
 		return dedup.Lease{}, sqsonce.ErrLeaseLost
@@ -120,7 +105,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.ownedLocked(l, s.now())
+	r := s.ownedLocked(l, time.Now())
 	if r == nil {
 		return sqsonce.ErrLeaseLost
 	}
@@ -142,7 +127,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.ownedLocked(l, s.now())
+	r := s.ownedLocked(l, time.Now())
 	if r == nil {
 		return sqsonce.ErrLeaseLost
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -12,6 +13,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/limit"
+	"github.com/sqsonce/sqsonce/limit/limittest"
 )
 
 func TestStore(t *testing.T) {
@@ -77,13 +80,28 @@ func TestResultIsCopied(t *testing.T) {
 // The number of records in memory depends on what is retained, not on what was ever stored.
 func TestExpiredRecordsAreDeleted(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := memstore.New(func(o *memstore.Options) { o.Now = func() time.Time { return now } })
-	for i := range 20_000 {
-		now = now.Add(10 * time.Second) // 720 acquires per retention
-		must.Get(granted.Lease(s.Acquire(t.Context(), claim(fmt.Sprint(i), "a"))))(t)
-		if n := s.Len(); n > 2048 {
-			t.Fatalf("%d records in memory after %d acquires, and 720 of them are retained", n, i)
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		for i := range 20_000 {
+			time.Sleep(10 * time.Second) // 720 acquires per retention
+			must.Get(granted.Lease(s.Acquire(t.Context(), claim(fmt.Sprint(i), "a"))))(t)
+			if n := s.Len(); n > 2048 {
+				t.Fatalf("%d records in memory after %d acquires, and 720 of them are retained", n, i)
+			}
 		}
-	}
+	})
+}
+
+func TestCounter(t *testing.T) {
+	t.Parallel()
+	limittest.Run(t, limittest.Harness{
+		New: func(*testing.T) func() limit.Counter {
+			s := memstore.New()
+			return func() limit.Counter { return memstore.NewCounter(s) }
+		},
+		Store: func(c limit.Counter) dedup.Lister { return c.(*memstore.Counter).Store() },
+		Delete: func(ctx context.Context, c limit.Counter, record string) error {
+			return c.(*memstore.Counter).Store().Delete(ctx, record)
+		},
+	})
 }

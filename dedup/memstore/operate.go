@@ -19,16 +19,21 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.findLocked(key, s.now())
+	r := s.findLocked(key, time.Now())
 	if r == nil {
 		return dedup.Record{}, dedup.ErrNotFound
 	}
+	return r.public(), nil
+}
+
+// public is the record as operators see it.
+func (r *record) public() dedup.Record {
 	rec := dedup.Record{Lease: r.lease, Completed: r.completed, Result: clone(r.result), ExpiresAt: r.expires, Note: r.note}
 	rec.LastError = r.lastError
 	if r.released {
 		rec.Until = time.Time{}
 	}
-	return rec, nil
+	return rec
 }
 
 // Reopen implements [dedup.Reopener].
@@ -42,7 +47,7 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	now := time.Now()
 	r := s.findLocked(seen.Key, now)
 	switch {
 	case r == nil || r.lease.Owner != seen.Owner || r.lease.Fence != seen.Fence || r.completed != seen.Completed:
@@ -63,10 +68,35 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	return nil
 }
 
+// Keep implements [dedup.Keeper].
+func (s *Store) Keep(ctx context.Context, seen dedup.Record, operator string, data []byte, d time.Duration) (dedup.Record, error) {
+	owner, err := operate.NewKept("memstore", seen, operator, data, d)
+	if err != nil {
+		return dedup.Record{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return dedup.Record{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	switch r := s.findLocked(seen.Key, now); {
+	case r == nil && seen.Owner == "":
+	case r == nil || !r.completed || r.lease.Owner != seen.Owner || r.lease.Fence != seen.Fence:
+		return dedup.Record{}, dedup.ErrChanged
+	}
+	r := &record{
+		lease:     dedup.Lease{Key: seen.Key, Owner: owner, Fence: max(now.UnixMilli(), seen.Fence+1)},
+		completed: true, result: dedup.Result{Data: slices.Clone(data)}, expires: now.Add(d),
+	}
+	s.records[seen.Key] = r
+	return r.public(), nil
+}
+
 // List implements [dedup.Lister]. It returns the records in the order of their keys.
 func (s *Store) List(ctx context.Context, optFns ...func(*dedup.ListOptions)) iter.Seq2[dedup.Record, error] {
 	return func(yield func(dedup.Record, error) bool) {
-		l := operate.NewList(s.now, optFns)
+		l := operate.NewList(time.Now, optFns)
 		for _, key := range s.keys() {
 			if key <= l.After {
 				continue

@@ -94,7 +94,7 @@ func readGrant(c dedup.Claim, r *reply) dedup.Grant {
 		}
 		if l.OwnRetry = r.status() == "own"; !l.OwnRetry {
 			l.TakenFrom = r.number(4)
-			l.Takeover = l.TakenFrom > 0
+			l.Takeover, l.TakenOwner = l.TakenFrom > 0, r.text(6)
 		}
 		return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}
 	case "completed":

@@ -12,11 +12,11 @@ import (
 )
 
 // Check asks the server, or each master of a cluster, whether it is configured to keep records. The error joins one error
-// per problem. A server without an append-only file is [ErrVolatile], unless [Options.Volatile] accepts it. Check uses INFO
+// per problem. A server without an append-only file is a problem, unless [Options.Volatile] accepts it. Check uses INFO
 // only, which doesn't say how often the file is synced and which writes the replicas have received.
 //
-// The first acquire calls Check by itself, until it has succeeded once. If the server doesn't say how it is configured
-// ([ErrNotTold]), the first acquire only warns. Call Check at start, or in a deployment's test, to know before the first
+// The first acquire calls Check by itself, until it has succeeded once. If the server doesn't say how it is configured, the
+// first acquire only warns. Call Check at start, or in a deployment's test, to know before the first
 // message comes.
 func (s *Store) Check(ctx context.Context) error {
 	return errors.Join(s.problems(ctx)...)
@@ -29,7 +29,7 @@ func (s *Store) ensureChecked(ctx context.Context) error {
 	}
 	var known, notTold []error
 	for _, err := range s.problems(ctx) {
-		if errors.Is(err, ErrNotTold) {
+		if errors.Is(err, errNotTold) {
 			notTold = append(notTold, err)
 		} else {
 			known = append(known, err)
@@ -77,7 +77,7 @@ func (s *Store) serverProblems(ctx context.Context, client Client) []error {
 	})
 	switch {
 	case isRefused(err):
-		return []error{&serverError{Problem: ErrNotTold, Detail: "INFO is refused", Err: explain("check", err)}}
+		return []error{&serverError{Problem: errNotTold, Detail: "INFO is refused", Err: explain("check", err)}}
 	case err != nil:
 		return []error{explain("check", err)}
 	}
@@ -86,9 +86,9 @@ func (s *Store) serverProblems(ctx context.Context, client Client) []error {
 	for _, w := range wanted {
 		value, told := info[w.name]
 		switch {
-		case w.problem == ErrVolatile && s.volatile:
+		case w.problem == errVolatile && s.volatile:
 		case !told:
-			errs = append(errs, &serverError{Problem: ErrNotTold, Detail: "INFO has no " + w.name})
+			errs = append(errs, &serverError{Problem: errNotTold, Detail: "INFO has no " + w.name})
 		case !w.fits(value):
 			errs = append(errs, &serverError{Problem: w.problem, Detail: fmt.Sprintf("%s %q", w.name, value)})
 		}
@@ -108,10 +108,10 @@ var wanted = []struct {
 	fits    func(value string) bool
 	problem error
 }{
-	{"redis_version", func(v string) bool { major, _, _ := strings.Cut(v, "."); return atLeast(major, 5) }, ErrVersion},
-	{"role", func(v string) bool { return v == "master" }, ErrReplica},
-	{"maxmemory_policy", func(v string) bool { return v == "noeviction" }, ErrEviction},
-	{"aof_enabled", func(v string) bool { return v == "1" }, ErrVolatile},
+	{"redis_version", func(v string) bool { major, _, _ := strings.Cut(v, "."); return atLeast(major, 5) }, errVersion},
+	{"role", func(v string) bool { return v == "master" }, errReplica},
+	{"maxmemory_policy", func(v string) bool { return v == "noeviction" }, errEviction},
+	{"aof_enabled", func(v string) bool { return v == "1" }, errVolatile},
 }
 
 func atLeast(number string, minimum int) bool {

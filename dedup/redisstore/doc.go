@@ -19,7 +19,7 @@
 //   - An eviction policy other than noeviction deletes records when memory is full. Every record has an expiry, so
 //     volatile-lru, which some managed services set, deletes records first.
 //
-// A server whose memory is full (maxmemory) refuses new records with an error that matches [ErrMemory], and handlers don't
+// A server whose memory is full (maxmemory) refuses new records, and handlers don't
 // start. In all versions it accepts the renewals, completes and releases of the records that it has, so an event whose
 // handler has run doesn't run again because of full memory. A server that the operating system kills because memory runs
 // out has restarted, see above.
@@ -33,7 +33,7 @@
 //
 // # The record
 //
-// A record is a hash at [Options.Prefix] + the record's key. It has about 270 bytes, and up to 300 more for a failure's
+// A record is a hash at [Options.Prefix] + the record's key. It has about 300 bytes, and up to 300 more for a failure's
 // text:
 //
 //	status                 INPROGRESS or COMPLETED
@@ -45,7 +45,8 @@
 //	error                  the last failure, or why the event was skipped, at most 256 bytes
 //	note                   an operator's, of the last reopen or complete
 //
-// The other fields are the result attributes of docs/protocol.md, section 2, if used. The hash expires at the end of
+// The other fields are the result attributes of docs/protocol.md, section 2, if used. A key of a [Counter] has the fields tat and
+// line, in microseconds. The hash expires at the end of
 // retention, and at least an hour after the lease's end. It must outlive its lease to show that its owner has crashed,
 // and to refuse that owner. With the default retention of 29 days, a thousand events per second are 2.5 billion records.
 // Shorten dedup.Options.Retention to the time that your queues need, or use a store that keeps its records on disk.

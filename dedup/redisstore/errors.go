@@ -14,29 +14,29 @@ import (
 
 // These errors are the problems of a server. An error of such a server matches one of them.
 var (
-	// ErrEviction says that the server may delete any record when its memory is full. The record's handler then runs
+	// errEviction says that the server may delete any record when its memory is full. The record's handler then runs
 	// again.
-	ErrEviction = errors.New("server may evict records: set maxmemory-policy to noeviction")
-	// ErrVolatile says that the server loses records at a restart. See the package documentation.
-	ErrVolatile = errors.New("server has no append-only file and loses records at a restart: set appendonly to yes, or accept it with Options.Volatile")
-	// ErrReplica says that the server is a replica, which refuses writes. A failover can cause it for a while.
-	ErrReplica = errors.New("server is a read-only replica: connect to the master")
-	// ErrVersion says that the server is older than Redis 5, whose scripts can't ask for the time and then write.
-	ErrVersion = errors.New("server is older than Redis 5")
-	// ErrMemory says that the server's memory is full. It refuses new records, so handlers don't run.
-	ErrMemory = errors.New("server's memory is full: raise maxmemory or shorten the retention")
-	// ErrDisk says that the server can't write its files, and therefore refuses all writes.
-	ErrDisk = errors.New("server cannot write its files: check its disk")
-	// ErrAccessDenied says that the user may not run a command, or that the password is wrong.
-	ErrAccessDenied = errors.New("access denied: check the user, its password and its permissions")
-	// ErrCommand says that the server doesn't know, or refuses, a command of the store or of its client.
-	ErrCommand = errors.New("server refuses a command that the store needs: check the client's options and the commands that are disabled or renamed")
-	// ErrNotTold says that the server doesn't say how it is configured. Only [Store.Check] returns it.
-	ErrNotTold = errors.New("server does not say how it is configured: allow INFO, or make sure of maxmemory-policy noeviction and appendonly yes")
+	errEviction = errors.New("server may evict records: set maxmemory-policy to noeviction")
+	// errVolatile says that the server loses records at a restart. See the package documentation.
+	errVolatile = errors.New("server has no append-only file and loses records at a restart: set appendonly to yes, or accept it with Options.Volatile")
+	// errReplica says that the server is a replica, which refuses writes. A failover can cause it for a while.
+	errReplica = errors.New("server is a read-only replica: connect to the master")
+	// errVersion says that the server is older than Redis 5, whose scripts can't ask for the time and then write.
+	errVersion = errors.New("server is older than Redis 5")
+	// errMemory says that the server's memory is full. It refuses new records, so handlers don't run.
+	errMemory = errors.New("server's memory is full: raise maxmemory or shorten the retention")
+	// errDisk says that the server can't write its files, and therefore refuses all writes.
+	errDisk = errors.New("server cannot write its files: check its disk")
+	// errAccessDenied says that the user may not run a command, or that the password is wrong.
+	errAccessDenied = errors.New("access denied: check the user, its password and its permissions")
+	// errCommand says that the server doesn't know, or refuses, a command of the store or of its client.
+	errCommand = errors.New("server refuses a command that the store needs: check the client's options and the commands that are disabled or renamed")
+	// errNotTold says that the server doesn't say how it is configured. Only [Store.Check] returns it.
+	errNotTold = errors.New("server does not say how it is configured: allow INFO, or make sure of maxmemory-policy noeviction and appendonly yes")
 )
 
 // serverError says why a server can't be used. It matches [sqsonce.ErrUnavailable]. It also matches
-// [sqsonce.ErrMisconfigured], unless the problem is ErrReplica, ErrMemory or ErrDisk, which may end by themselves.
+// [sqsonce.ErrMisconfigured], unless the problem is errReplica, errMemory or errDisk, which may end by themselves.
 type serverError struct {
 	// Problem is one of the errors above.
 	Problem error
@@ -56,7 +56,7 @@ func (e *serverError) Error() string {
 
 // Is reports a match with [sqsonce.ErrUnavailable] and [sqsonce.ErrMisconfigured].
 func (e *serverError) Is(target error) bool {
-	passing := e.Problem == ErrReplica || e.Problem == ErrMemory || e.Problem == ErrDisk
+	passing := e.Problem == errReplica || e.Problem == errMemory || e.Problem == errDisk
 	return target == sqsonce.ErrUnavailable || target == sqsonce.ErrMisconfigured && !passing
 }
 
@@ -72,26 +72,26 @@ var problems = []struct {
 	code    string
 	problem error
 }{
-	{"READONLY", ErrReplica},
-	{"OOM", ErrMemory},
-	{"MISCONF", ErrDisk},
-	{"NOAUTH", ErrAccessDenied},
-	{"WRONGPASS", ErrAccessDenied},
-	{"NOPERM", ErrAccessDenied},
-	{"DENIED", ErrAccessDenied},                                       // protected mode
-	{"ERR invalid password", ErrAccessDenied},                         // Redis 5
-	{"ERR Client sent AUTH, but no password is set", ErrAccessDenied}, // Redis 5
-	{"ERR AUTH <password> called without", ErrAccessDenied},           // no password is set
-	{"The user executing the script can't run", ErrAccessDenied},      // Redis 6, for a command inside the script
-	{"ERR The user executing the script can't run", ErrAccessDenied},  // Redis 7.0
-	{"ERR ACL failure in script", ErrAccessDenied},                    // later versions
-	{"ERR unknown command", ErrCommand},
-	{"Unknown Redis command", ErrCommand},     // inside the script
-	{"ERR Unknown Redis command", ErrCommand}, // Redis 7 and later
-	{"ERR DB index", ErrCommand},              // SELECT
-	{"ERR invalid DB index", ErrCommand},
-	{"ERR SELECT is not allowed", ErrCommand}, // in a cluster
-	{"ERR This instance has cluster support disabled", ErrCommand},
+	{"READONLY", errReplica},
+	{"OOM", errMemory},
+	{"MISCONF", errDisk},
+	{"NOAUTH", errAccessDenied},
+	{"WRONGPASS", errAccessDenied},
+	{"NOPERM", errAccessDenied},
+	{"DENIED", errAccessDenied},                                       // protected mode
+	{"ERR invalid password", errAccessDenied},                         // Redis 5
+	{"ERR Client sent AUTH, but no password is set", errAccessDenied}, // Redis 5
+	{"ERR AUTH <password> called without", errAccessDenied},           // no password is set
+	{"The user executing the script can't run", errAccessDenied},      // Redis 6, for a command inside the script
+	{"ERR The user executing the script can't run", errAccessDenied},  // Redis 7.0
+	{"ERR ACL failure in script", errAccessDenied},                    // later versions
+	{"ERR unknown command", errCommand},
+	{"Unknown Redis command", errCommand},     // inside the script
+	{"ERR Unknown Redis command", errCommand}, // Redis 7 and later
+	{"ERR DB index", errCommand},              // SELECT
+	{"ERR invalid DB index", errCommand},
+	{"ERR SELECT is not allowed", errCommand}, // in a cluster
+	{"ERR This instance has cluster support disabled", errCommand},
 }
 
 // explain gives an operation's final error its type and its name. A value that is no record matches dedup.ErrRecord. Any other

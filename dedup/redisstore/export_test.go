@@ -33,6 +33,18 @@ var Explain = explain
 // ServerError is serverError.
 type ServerError = serverError
 
+// The problems of a server.
+var (
+	ErrEviction     = errEviction
+	ErrVolatile     = errVolatile
+	ErrReplica      = errReplica
+	ErrMemory       = errMemory
+	ErrDisk         = errDisk
+	ErrAccessDenied = errAccessDenied
+	ErrCommand      = errCommand
+	ErrNotTold      = errNotTold
+)
+
 // Attributes are the record's fields, by the names of DynamoDB's attributes. Its time to live stands for the end of retention.
 func (s *Store) Attributes(ctx context.Context, key string) (map[string]string, error) {
 	c := s.client.(redis.UniversalClient)
@@ -111,3 +123,6 @@ const (
 	LateTries  = lateTries
 	ClockSlack = clockSlack
 )
+
+// Store is the counter's store.
+func (c *Counter) Store() *Store { return c.store }

@@ -129,6 +129,18 @@ func TestLostReplies(t *testing.T) {
 	done := must.Get(s.Inspect(ctx, claim("a").Key))(t)
 	lose(func() error { return s.Reopen(ctx, done, "note") })
 	lose(func() error { return s.Delete(ctx, claim("a").Key) })
+	kept := dedup.Record{Lease: dedup.Lease{Key: "kept"}}
+	for _, text := range []string{"first", "second"} {
+		lose(func() (err error) {
+			if kept, err = s.Keep(ctx, kept, "ann", []byte(text), time.Hour); err != nil {
+				kept = must.Get(s.Inspect(ctx, "kept"))(t) // as an operator looks again
+			}
+			return err
+		})
+		if r := must.Get(s.Inspect(ctx, "kept"))(t); r.Owner != kept.Owner || string(r.Result.Data) != text {
+			t.Errorf("after Keep: got %+v, want %+v", r, kept)
+		}
+	}
 }
 
 // A call is made again if the server starts or fails over, or if a cluster moves slots. Any other refusal is an error at once, and

@@ -23,8 +23,11 @@ var (
 	completeScript = load(completeSource)
 	releaseScript  = load(releaseSource)
 	reopenScript   = load(reopenSource)
+	keepScript     = load(keepSource)
 	deleteScript   = load(deleteSource)
 	inspectScript  = load(inspectSource)
+	takeScript     = load(scheduleSource + takeSource)
+	lineScript     = load(scheduleSource + lineSource)
 )
 
 var (
@@ -40,10 +43,18 @@ var (
 	releaseSource string
 	//go:embed script/reopen.lua
 	reopenSource string
+	//go:embed script/keep.lua
+	keepSource string
 	//go:embed script/delete.lua
 	deleteSource string
 	//go:embed script/inspect.lua
 	inspectSource string
+	//go:embed script/schedule.lua
+	scheduleSource string
+	//go:embed script/take.lua
+	takeSource string
+	//go:embed script/line.lua
+	lineSource string
 )
 
 func load(source string) *redis.Script { return redis.NewScript(clockSource + source) }

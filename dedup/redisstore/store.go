@@ -62,7 +62,7 @@ const defaultPrefix = "sqsonce:"
 // Only the server's clock decides. For its owner a lease lasts from when the owner sent the request. For others it lasts
 // from when the server received the request. If the server's clock jumps forward by more than the rest of a lease, the
 // lease ends too early for others. A failover does the same if the two servers' clocks differ. If the clock jumps back, a
-// lease lasts no longer than its length from when another delivery meets it. Synchronise the servers'
+// lease lasts at most its length from when another delivery meets it. Synchronise the servers'
 // clocks, and let them adjust slowly.
 //
 // If a server or the network to it stalls, the server executes requests later, including those that were given up. So an
@@ -97,6 +97,7 @@ type Store struct {
 var (
 	_ dedup.Store    = (*Store)(nil)
 	_ dedup.Reopener = (*Store)(nil)
+	_ dedup.Keeper   = (*Store)(nil)
 	_ dedup.Lister   = (*Store)(nil)
 )
 

@@ -73,11 +73,7 @@ func conformance(t *testing.T, client redisstore.Client) {
 		Unlisted: func(t *testing.T) dedup.Store {
 			return newStore(t, refuser(t, func(string) string { return "ERR ZZ999 an answer that nobody knows" }))
 		},
-		ReadOnly: func(t *testing.T) dedup.Store {
-			admin := connect(t, testserver.Redis.Shared(t))
-			must.Do(t, admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@all", "-@write", "+evalsha", "+eval").Err())
-			return newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.Username, o.Password = "reader", "any" }))
-		},
+		ReadOnly: func(t *testing.T) dedup.Store { return readOnly(t) },
 		NoRecord: map[string]func(context.Context, dedup.Store, string) error{
 			"a text":                    redisstore.Leave("x"),
 			"no field of a record":      redisstore.Leave("name", "x"),
@@ -86,6 +82,13 @@ func conformance(t *testing.T, client redisstore.Client) {
 		},
 		RealTime: true, Lease: 2 * time.Second, Grace: time.Second, Age: redisstore.Age,
 	})
+}
+
+// readOnly is a store whose user may not write.
+func readOnly(t *testing.T) *redisstore.Store {
+	admin := connect(t, testserver.Redis.Shared(t))
+	must.Do(t, admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@all", "-@write", "+evalsha", "+eval").Err())
+	return newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.Username, o.Password = "reader", "any" }))
 }
 
 func claim(owner string) dedup.Claim {

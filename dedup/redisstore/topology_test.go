@@ -60,6 +60,7 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	client, admins := startCluster(t)
 	t.Run("conformance", func(t *testing.T) { conformance(t, client) })
+	t.Run("counters", func(t *testing.T) { counters(t, client) })
 	t.Run("keys on every node", func(t *testing.T) {
 		s := newStore(t, client)
 		for i := range 100 {

@@ -207,7 +207,7 @@ func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r reco
 		return dedup.Grant{}, errContended
 	}
 	l := newLease(c, fence, r.lastError)
-	l.Takeover, l.TakenFrom = r.takeover()
+	r.takenBy(&l)
 	return s.start(ctx, q, l, sent, c.Lease)
 }
 

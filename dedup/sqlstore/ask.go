@@ -17,6 +17,9 @@ func (s inboxStore) Ask(ctx context.Context, c dedup.Claim) error {
 	return store.explain("question", s.inbox.ask(ctx, c))
 }
 
+// Records is the inbox's store, for records that no handler's transaction writes.
+func (s inboxStore) Records() dedup.Store { return s.inbox.store }
+
 // MaxOpenConnections is that of the inbox's store.
 func (s inboxStore) MaxOpenConnections() int { return s.inbox.store.MaxOpenConnections() }
 

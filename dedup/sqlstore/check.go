@@ -6,7 +6,7 @@ import (
 )
 
 // Check asks the database whether it can be used. The database must be of the dialect's kind. The tables must exist and be
-// of [SchemaVersion] or later. The server must accept writes and commit them. The error joins one [*DatabaseError] per
+// of the current schema version or later. The server must accept writes and commit them. The error joins one error per
 // problem. Check can't see that a SQLite file was opened read-only. The first write reports that. The first acquire calls
 // Check by itself. Call it at start, or in a deployment's test, to know before the first message comes.
 func (s *Store) Check(ctx context.Context) error {
@@ -33,7 +33,7 @@ func (s *Store) check(ctx context.Context) error {
 	if err := s.place.Find(ctx, s.db); err != nil {
 		return err
 	}
-	return errors.Join(schema.CheckVersion(ctx, s.db, s.place.Dialect()), reporter.CheckWrites(ctx, s.db, s.dialect))
+	return errors.Join(schema.CheckVersion(ctx, s.db, s.place.Dialect(), schema.Last()), reporter.CheckWrites(ctx, s.db, s.dialect))
 }
 
 // retry is [sqldb.DB.Retry] for f, which takes its statements when it is called: the place of the tables is then known.

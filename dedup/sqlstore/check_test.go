@@ -25,13 +25,13 @@ func TestProblems(t *testing.T) {
 		// make returns a database that cannot be used, and the dialect that a user has chosen for it.
 		make func(t *testing.T, b *Bed) (*sql.DB, Dialect)
 	}{
-		{"no table", ErrNoTable, func(t *testing.T, b *Bed) (*sql.DB, Dialect) { return b.DB, b.Dialect.WithPrefix("other_") }},
-		{"an old schema", ErrSchemaVersion, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
+		{"no table", sqldb.ErrNoTable, func(t *testing.T, b *Bed) (*sql.DB, Dialect) { return b.DB, b.Dialect.WithPrefix("other_") }},
+		{"an old schema", sqldb.ErrSchemaVersion, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
 			d := b.Dialect.WithPrefix("old_")
-			must.Do(t, migrateTo(t.Context(), b.DB, d, SchemaVersion()-1))
+			must.Do(t, migrateTo(t.Context(), b.DB, d, schema.Last()-1))
 			return b.DB, d
 		}},
-		{"a closed pool", ErrClosed, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
+		{"a closed pool", sqldb.ErrClosed, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
 			db := b.Open(t)
 			must.Do(t, db.Close())
 			return db, b.Dialect
@@ -48,7 +48,7 @@ func TestProblems(t *testing.T) {
 		EachDialect(t, func(t *testing.T, b *Bed) {
 			for _, d := range sqldb.Dialects() {
 				if Dialect(d) != b.Dialect {
-					expectProblem(t, b.DB, Dialect(d), ErrDialect)
+					expectProblem(t, b.DB, Dialect(d), sqldb.ErrDialect)
 				}
 			}
 		})
@@ -69,8 +69,8 @@ func expectProblem(t *testing.T, db *sql.DB, d Dialect, want error) {
 		}},
 	} {
 		err := call.do(t.Context())
-		e, ok := errors.AsType[*DatabaseError](err)
-		if !ok || !errors.Is(err, want) || e.Dialect != d {
+		e, ok := errors.AsType[*sqldb.DatabaseError](err)
+		if !ok || !errors.Is(err, want) || e.Dialect != sqldb.Dialect(d) {
 			t.Errorf("%s: got error %v, want *DatabaseError with %v", call.name, err, want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestReadOnly(t *testing.T) {
 		t.Run(k.Label, func(t *testing.T) {
 			t.Parallel()
 			b := NewBed(t, k.Label)
-			expectProblem(t, open(t, b.Driver, k.ReadOnlyDSN(b.DSN)), b.Dialect, ErrReadOnly)
+			expectProblem(t, open(t, b.Driver, k.ReadOnlyDSN(b.DSN)), b.Dialect, sqldb.ErrReadOnly)
 		})
 	}
 	each(t, mysqls, ownServer, func(t *testing.T, b *Bed) {
@@ -95,9 +95,9 @@ func TestReadOnly(t *testing.T) {
 		s := storeOn(t, plain, MySQL)
 		l := mustAcquire(t, s, claim("k", "a"))
 		exec(t, b.DB, "SET GLOBAL read_only = 1")
-		expectProblem(t, b.DB, MySQL, ErrReadOnly) // the server would still let this user write
-		expectProblem(t, plain, MySQL, ErrReadOnly)
-		if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, ErrReadOnly) {
+		expectProblem(t, b.DB, MySQL, sqldb.ErrReadOnly) // the server would still let this user write
+		expectProblem(t, plain, MySQL, sqldb.ErrReadOnly)
+		if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, sqldb.ErrReadOnly) {
 			t.Errorf("Complete: got error %v, want ErrReadOnly", err)
 		}
 	})
@@ -105,7 +105,7 @@ func TestReadOnly(t *testing.T) {
 
 func TestAutocommitOff(t *testing.T) {
 	each(t, mysqls, NewBed, func(t *testing.T, b *Bed) {
-		expectProblem(t, open(t, "mysql", b.DSN+"&autocommit=0"), MySQL, ErrAutocommit)
+		expectProblem(t, open(t, "mysql", b.DSN+"&autocommit=0"), MySQL, sqldb.ErrAutocommit)
 	})
 }
 
@@ -118,6 +118,6 @@ func TestAccessDenied(t *testing.T) {
 				_, _ = b.DB.Exec(text)
 			}
 		})
-		expectProblem(t, open(t, b.Driver, replaceUser(b.DSN, b.kind.Login, "r"+b.Name)), b.Dialect, ErrAccessDenied)
+		expectProblem(t, open(t, b.Driver, replaceUser(b.DSN, b.kind.Login, "r"+b.Name)), b.Dialect, sqldb.ErrAccessDenied)
 	})
 }

@@ -152,6 +152,7 @@ type envelope struct {
 	TraceHeader     string                       `json:"traceHeader,omitempty"`
 	SentAt          time.Time                    `json:"sentAt,omitzero"`
 	FirstReceivedAt time.Time                    `json:"firstReceivedAt,omitzero"`
+	Envelope        sqsonce.Envelope             `json:"envelope,omitzero"`
 }
 
 func (d *Deferred) newRow(m *sqsonce.Message) (row, error) {
@@ -167,7 +168,7 @@ func (d *Deferred) newRow(m *sqsonce.Message) (row, error) {
 	}
 	attributes, err := json.Marshal(envelope{
 		Attributes: m.Attributes, QueueARN: m.QueueARN, Group: m.Group, Sequence: m.Sequence, DedupID: m.DedupID,
-		TraceHeader: m.TraceHeader, SentAt: m.SentAt, FirstReceivedAt: m.FirstReceivedAt,
+		TraceHeader: m.TraceHeader, SentAt: m.SentAt, FirstReceivedAt: m.FirstReceivedAt, Envelope: m.Envelope,
 	})
 	if err != nil {
 		return row{}, fmt.Errorf("sqlstore: receive: attributes of key %q: %w", key, err)
@@ -207,7 +208,7 @@ func decode(messageID string, payload []byte, attributes string, attempts int) (
 	return &sqsonce.Message{
 		ID: messageID, Body: string(payload), Attributes: e.Attributes, Group: e.Group, Sequence: e.Sequence,
 		DedupID: e.DedupID, ReceiveCount: attempts, SentAt: e.SentAt, FirstReceivedAt: e.FirstReceivedAt,
-		QueueARN: e.QueueARN, TraceHeader: e.TraceHeader,
+		QueueARN: e.QueueARN, TraceHeader: e.TraceHeader, Envelope: e.Envelope,
 	}, nil
 }
 
@@ -224,8 +225,8 @@ type deferredStatements struct {
 	inspect, parked, unpark, count string
 	// An attempt: see attemptRow.
 	mark, markDone, attempt string
-	// How an attempt ends that failed. Each is refused if another claim has the row by then.
-	delay, unavailable, park, undo string
+	// How an attempt ends that is not done. Each is refused if another claim has the row by then.
+	delay, unavailable, postpone, park, undo string
 	// rewind makes events due that a clock that was ahead has put off: see Processor.rewind.
 	rewind string
 }
@@ -255,9 +256,10 @@ func newDeferredStatements(d sqldb.Dialect) deferredStatements {
 		attempt: sql("SELECT status, owner, lease_until FROM {inbox} WHERE seq = ?"),
 
 		rewind: sql("UPDATE {inbox} SET due_at = {past}, received_at = CASE WHEN received_at > {past} THEN {past} ELSE received_at END" +
-			" WHERE consumer = ? AND status = 'PENDING' AND due_at > {past} + ? AND (attempts = 0 OR received_at > {past})"),
+			" WHERE consumer = ? AND status = 'PENDING' AND due_at > {past} + ? AND (attempts = 0 AND owner = '' OR received_at > {past})"),
 		delay:       sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),
 		unavailable: sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?, attempts = attempts - 1, owner = ''" + ifOwned),
+		postpone:    sql("UPDATE {inbox} SET lease_until = 0, due_at = {now} + ?, attempts = attempts - 1" + ifOwned),
 		park:        sql("UPDATE {inbox} SET error = ?, lease_until = 0, status = 'PARKED'" + ifOwned),
 		undo:        sql("UPDATE {inbox} SET attempts = attempts - 1, lease_until = 0, owner = '', due_at = received_at" + ifOwned),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/must"
 )
 
@@ -26,6 +27,7 @@ func TestDeferredStoresTheMessage(t *testing.T) {
 		m.Attributes[sqsonce.AttrEventType] = sqsonce.Attribute{Type: "String", String: strings.Repeat("long", 100)}
 		m.Group, m.Sequence, m.DedupID, m.TraceHeader = "g", "18", "d", "Root=1"
 		m.SentAt = time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
+		m.Envelope = sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromS3, Type: "ObjectCreated:Put"}
 		must.Do(t, d.Receive(t.Context(), m))
 		e := must.Get(d.Inspect(t.Context(), orderKey))(t)
 		want := *m
@@ -81,7 +83,7 @@ func TestDeferredBatchErrors(t *testing.T) {
 			if !errors.Is(errs[i], want) {
 				t.Errorf("message %d: got error %v, want %v", i, errs[i], want)
 			}
-			if (sqsonce.OutcomeOf(errs[i]).Reject != nil) != (want != nil) {
+			if sqsonce.OutcomeOf(errs[i]).Reject != (want != nil) {
 				t.Errorf("message %d: got error %v, want a Reject: %t", i, errs[i], want != nil)
 			}
 		}
@@ -97,14 +99,14 @@ func TestDeferredFailedInsertIsAnError(t *testing.T) {
 	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
 		must.Do(t, d.Receive(t.Context(), order("1", 1)))
 		exec(t, b.DB, b.Dialect.sql("DROP TABLE {inbox}"))
-		if err := d.Receive(t.Context(), order("2", 1)); !errors.Is(err, ErrNoTable) {
+		if err := d.Receive(t.Context(), order("2", 1)); !errors.Is(err, sqldb.ErrNoTable) {
 			t.Errorf("Receive without a table: got error %v, want ErrNoTable", err)
 		}
 		p := newProcessor(t, d)
-		if err := p.Run(t.Context(), book); !errors.Is(err, ErrNoTable) {
+		if err := p.Run(t.Context(), book); !errors.Is(err, sqldb.ErrNoTable) {
 			t.Errorf("Run without a table: got error %v, want ErrNoTable", err)
 		}
-		if err := newInbox(t, newStore(t, EmptyBed(t, b.kind.Label))).Handler(book)(t.Context(), order("1", 1)); !errors.Is(err, ErrNoTable) {
+		if err := newInbox(t, newStore(t, EmptyBed(t, b.kind.Label))).Handler(book)(t.Context(), order("1", 1)); !errors.Is(err, sqldb.ErrNoTable) {
 			t.Errorf("Inbox without a table: got error %v, want ErrNoTable", err)
 		}
 	})

@@ -108,9 +108,9 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	}
 	d.lease = newLease(c, fence, r.lastError)
 	if d.start != nil && r.owner == d.start.Owner {
-		d.lease.Takeover, d.lease.TakenFrom = d.start.Takeover, d.start.TakenFrom
+		d.lease.Takeover, d.lease.TakenFrom, d.lease.TakenOwner = d.start.Takeover, d.start.TakenFrom, d.start.TakenOwner
 	} else {
-		d.lease.Takeover, d.lease.TakenFrom = r.takeover()
+		r.takenBy(&d.lease)
 	}
 	return err
 }
@@ -168,10 +168,10 @@ func (d *delivery) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {
 }
 
 // recordFailure stores the error and the receive count of a delivery whose transaction was rolled back, if the record is
-// free. A record that another delivery has completed or leased does not change.
+// free. A record that another delivery has completed or leased does not change. Without a cause the delivery was postponed.
 func (d *delivery) recordFailure(ctx context.Context, cause error) error {
-	if errors.Is(cause, sqsonce.ErrInProgress) && d.start == nil {
-		return nil // another delivery is handling the event: this one has not failed
+	if (cause == nil || errors.Is(cause, sqsonce.ErrInProgress)) && d.start == nil {
+		return nil // this delivery has not failed, or another one is handling the event
 	}
 	s, c, text := d.inbox.store, d.claim, cut.Cause(cause)
 	return s.retry(ctx, "record failure", func(ctx context.Context) error {

@@ -100,7 +100,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //   - [ErrTxEnded] if the transaction had ended before h returned nil.
 //   - matching [ErrImplicitCommit], and h's own error, if h failed after a statement of it had committed its transaction.
 //     After a panic, runtime.Goexit or a Reject the store's log says so instead.
-//   - matching [sqsonce.ErrUnavailable], such as a [*DatabaseError], if the record could not be checked and h was not
+//   - matching [sqsonce.ErrUnavailable], if the record could not be checked and h was not
 //     called, or if the database doesn't answer after h's transaction failed. It doesn't count as an attempt.
 //   - any other error if h returned nil and the database refused to complete the record or to commit, for example because h
 //     changed the role. It counts as an attempt, like an error of h.
@@ -133,7 +133,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		switch {
 		case host.Void(err):
 			return d.skip(ctx, err)
-		case sqsonce.OutcomeOf(err).Reject == nil:
+		case !sqsonce.OutcomeOf(err).Reject:
 			err = d.tx.abort(ctx, err)
 		}
 		return err == nil, err

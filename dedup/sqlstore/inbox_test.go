@@ -17,6 +17,29 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
+// Nothing is recorded of a first delivery that was postponed, nor an error of a later one.
+func TestInboxPostponed(t *testing.T) {
+	eachStore(t, func(t *testing.T, b *Bed, s *Store) {
+		newLedger(t, b)
+		h := newInbox(t, s).Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
+			if err := addTen(ctx, tx); err != nil {
+				return err
+			}
+			return sqsonce.Postpone(time.Hour, errBoom)
+		})
+		for n := range 3 {
+			if err := h(t.Context(), order(orderID, n+1)); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomePostponed {
+				t.Errorf("got error %v, want the handler's Postpone", err)
+			}
+			r, err := s.Inspect(t.Context(), orderKey)
+			if first := n == 0; first != errors.Is(err, dedup.ErrNotFound) || !first && (err != nil || r.LastError != "" || !r.Until.IsZero()) {
+				t.Errorf("delivery %d: got record %+v, %v", n+1, r, err)
+			}
+		}
+		expectBalance(t, b.DB, 0)
+	})
+}
+
 // A failure rolls the handler's writes back, and stores the error and the receive count in the record.
 func TestInboxFailureIsRecorded(t *testing.T) {
 	t.Parallel()

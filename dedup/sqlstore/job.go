@@ -92,14 +92,18 @@ func (p *Processor) fail(ctx context.Context, j job, cause error) {
 	attempt := j.message.ReceiveCount
 	asked := sqsonce.OutcomeOf(cause)
 	switch {
+	case asked.Kind == sqsonce.OutcomePostponed:
+		p.counters.postponed.Add(1)
+		p.o.Logger.DebugContext(ctx, "sqlstore: processor: event postponed", "key", j.key, "message_id", j.message.ID, "again_in", asked.After, "error", cause)
+		p.record(ctx, j, "postpone", p.inbox.stmts().postpone, asked.After.Milliseconds(), j.seq, j.owner)
 	case errors.Is(context.Cause(ctx), sqsonce.ErrShutdown):
 		p.record(ctx, j, "undo attempt", p.inbox.stmts().undo, j.seq, j.owner)
-	case asked.Retry == nil && asked.Reject == nil && errors.Is(cause, sqsonce.ErrUnavailable):
+	case !asked.Retry && !asked.Reject && errors.Is(cause, sqsonce.ErrUnavailable):
 		p.again(ctx, j, cause, maxUnavailable/2+rand.N(maxUnavailable/2), p.inbox.stmts().unavailable)
-	case asked.Reject != nil, p.o.MaxAttempts > 0 && attempt >= p.o.MaxAttempts, j.decodeErr != nil:
+	case asked.Reject, p.o.MaxAttempts > 0 && attempt >= p.o.MaxAttempts, j.decodeErr != nil:
 		p.park(ctx, j, cause)
-	case asked.Retry != nil:
-		p.again(ctx, j, cause, asked.Retry.After, p.inbox.stmts().delay)
+	case asked.Retry:
+		p.again(ctx, j, cause, asked.After, p.inbox.stmts().delay)
 	default:
 		p.again(ctx, j, cause, p.backoff(ctx, attempt), p.inbox.stmts().delay)
 	}

@@ -56,6 +56,34 @@ func TestProcessorDecidesEachOutcome(t *testing.T) {
 	check("unavailable, and rejected", sqsonce.Reject(sqsonce.Unavailable(errBoom)), values.Event{Parked: true, Attempts: 1})
 }
 
+// A postponed event is rolled back and waits for its time, also longer than what a clock that was ahead may put off, with those behind
+// it in its group.
+func TestProcessorPostpone(t *testing.T) {
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
+		receive(t, d, inGroup("g", "1"), inGroup("g", "2"), inGroup("h", "3"))
+		p := newProcessor(t, d, func(o *ProcessorOptions) { o.MaxAttempts = 1 })
+		for _, j := range claimOf(t, p, p.due) {
+			p.handle(t.Context(), j, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+				if err := addTen(ctx, tx); err != nil || m.Group == "h" {
+					return err
+				}
+				return sqsonce.Postpone(time.Hour, errBoom)
+			})
+		}
+		must.Do(t, p.rewind(t.Context()))
+		if jobs := claimOf(t, p, p.due); len(jobs) > 0 {
+			t.Errorf("claimed %v while the head of the group is postponed, want none", ids(jobs))
+		}
+		expectBalance(t, b.DB, 10)
+		if e, err := d.Inspect(t.Context(), "billing#orders|1"); err != nil || e.Attempts != 0 || e.Error != "" {
+			t.Errorf("got %+v and error %v, want no attempt and no error", e, err)
+		}
+		if s := p.Stats(); s.Postponed != 1 || s.Failed != 0 || s.Done != 1 {
+			t.Errorf("got %+v, want one postponed, one done", s)
+		}
+	})
+}
+
 // Nor is an attempt whose transaction could not begin: its handler did not run.
 func TestProcessorCannotBegin(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {

@@ -77,17 +77,23 @@ func TestInboxSuspect(t *testing.T) {
 		dieInHandler(t, b, againWay)
 		for receive := 3; receive < 5; receive++ { // the second one reads what the first one noted
 			s, suspect := settle.SuspectOf(deliver(ctx, receive, fails))
-			if !suspect || time.Since(s.Started).Abs() > time.Minute {
+			if !suspect || time.Since(s.Started).Abs() > time.Minute || s.Alone {
 				t.Errorf("receive %d: got %+v, want a suspect that was just started", receive, s)
 			}
+		}
+		dieInHandler(t, b, apartWay)
+		if s, suspect := settle.SuspectOf(deliver(ctx, 5, fails)); !suspect || !s.Alone {
+			t.Errorf("got %+v, want a suspect that crashed a process which ran it apart", s)
 		}
 		must.Do(t, deliver(settle.RunningSuspect(ctx), 5, book))
 		expectBalance(t, b.DB, 10)
 	})
 }
 
-// againWay is an inbox at its second receive.
-const againWay = "Inbox again"
+const (
+	againWay = "Inbox again" // at its second receive
+	apartWay = "Inbox apart" // with a suspect that it runs apart
+)
 
 const (
 	childWay  = "SQLSTORE_TEST_CHILD"
@@ -128,7 +134,7 @@ func consume(name string, kind sqlbed.Kind, dsn string) error {
 		return nil
 	}
 	switch ctx := context.Background(); name {
-	case "Inbox", againWay:
+	case "Inbox", againWay, apartWay:
 		receive := 1
 		if name == againWay {
 			receive = 2
@@ -137,7 +143,12 @@ func consume(name string, kind sqlbed.Kind, dsn string) error {
 		if err != nil {
 			return err
 		}
-		return i.Handler(writeAndWait)(ctx, order(orderID, receive))
+		h := i.Handler(writeAndWait)
+		if name == apartWay {
+			_ = h(settle.WithSuspects(ctx, 2), order(orderID, 4))
+			ctx, receive = settle.RunningSuspect(ctx), 4
+		}
+		return h(ctx, order(orderID, receive))
 	case "Once":
 		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.LeaseDuration = time.Second })
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // elsewhere makes tables with the same names in another schema, and returns what makes a session find those.
@@ -131,7 +132,7 @@ func TestPlaceIsFixed(t *testing.T) {
 		exec(t, db, s.place.Dialect().SQL("DROP TABLE {schema}"))
 		exec(t, db, use)
 		err := s.Check(t.Context())
-		if e, ok := errors.AsType[*DatabaseError](err); !ok || !errors.Is(err, ErrNoTable) || e.Dialect != b.Dialect {
+		if e, ok := errors.AsType[*sqldb.DatabaseError](err); !ok || !errors.Is(err, sqldb.ErrNoTable) || e.Dialect != sqldb.Dialect(b.Dialect) {
 			t.Errorf("got %v, want a DatabaseError of the store's dialect with ErrNoTable", err)
 		}
 	})
@@ -170,7 +171,7 @@ func TestReadOnlySessionIsDropped(t *testing.T) {
 			"Inbox":   func(id string) error { return i.Handler(none)(t.Context(), order(id, 2)) },
 		} {
 			exec(t, db, b.kind.ReadOnly)
-			if first, again := call(name+"1"), call(name+"2"); !errors.Is(first, ErrReadOnly) || again != nil {
+			if first, again := call(name+"1"), call(name+"2"); !errors.Is(first, sqldb.ErrReadOnly) || again != nil {
 				t.Errorf("%s: got error %v and again %v, want ErrReadOnly and nil", name, first, again)
 			}
 			forget(db)

@@ -23,7 +23,7 @@ type ProcessorOptions struct {
 	//
 	// Default: 10, on SQLite 1. Limits: not negative.
 	Concurrency int
-	// Poll is the time between two looks at the table while it has no due events, up to a tenth shorter or longer.
+	// Poll is the time between two looks at the table while no event is due, up to a tenth shorter or longer.
 	//
 	// Default: 1 s. Limits: not negative.
 	Poll time.Duration
@@ -59,6 +59,8 @@ type ProcessorStats struct {
 	Parked  int64 // events that were parked
 	Crashed int64 // events that were parked because their attempts ended without an outcome
 	Lost    int64 // attempts whose event another processor had claimed, and whose writes were rolled back
+
+	Postponed int64 // attempts that were postponed, which events don't count
 }
 
 // Processor runs a handler for the events that a [Deferred] has stored. Any number of processors may work on one table.
@@ -69,7 +71,7 @@ type Processor struct {
 	suspects func() claimStatements
 	rewinds  time.Time // when to rewind next
 	running  atomic.Bool
-	counters struct{ done, failed, parked, crashed, lost atomic.Int64 }
+	counters struct{ done, failed, parked, crashed, lost, postponed atomic.Int64 }
 }
 
 // NewProcessor returns a processor, which starts with Run. The error joins one [*sqsonce.OptionError] per argument that
@@ -116,9 +118,9 @@ func defaultBackoff(attempt int) time.Duration {
 }
 
 // Run claims the events that are due, the longest due first, and runs h for each in a transaction that also marks the event
-// as done. It blocks until ctx ends and all handlers have returned, and then returns nil. A [*DatabaseError] ends Run too
-// and is returned, except [ErrReadOnly] and a refused login, which a failover and a change of the password cause for a while. Run
-// logs other errors of the database, and looks at the table again after Poll. Only one call of Run at a time is allowed.
+// as done. It blocks until ctx ends and all handlers have returned, and then returns nil. A database that can't be used also
+// ends Run, with its error, except one that is read-only or refuses the login, which a failover and a change of the password
+// cause for a while. Run logs other errors of the database, and looks at the table again after Poll. Only one call of Run at a time is allowed.
 //
 // Of a FIFO queue's group, Run claims only the oldest event that is neither done nor parked. The next event waits until
 // that one is done or parked, also while it backs off.
@@ -142,6 +144,7 @@ func defaultBackoff(attempt int) time.Duration {
 //   - [sqsonce.Reject]: h's writes are rolled back, and the event is parked.
 //   - [sqsonce.Unavailable]: h's writes are rolled back, and the event runs again within half a minute. The attempt isn't
 //     counted, nor is one whose transaction could not begin.
+//   - [sqsonce.Postpone]: h's writes are rolled back, and the event runs again after the delay. The attempt isn't counted.
 //   - any other error, a panic or runtime.Goexit: h's writes are rolled back. The event runs again after Backoff, or is
 //     parked after MaxAttempts.
 //
@@ -265,7 +268,7 @@ func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, e
 
 // rewind makes events due that wait only because the server's clock was ahead when they were received. An event that was
 // not put off by an attempt is due when it is received, and waits maxUnavailable at most after an attempt that did not
-// count.
+// count. A postponed one keeps the owner of its claim.
 func (p *Processor) rewind(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
 	defer cancel()
@@ -296,5 +299,6 @@ func (p *Processor) Stats() ProcessorStats {
 	c := &p.counters
 	return ProcessorStats{
 		Done: c.done.Load(), Failed: c.failed.Load(), Parked: c.parked.Load(), Crashed: c.crashed.Load(), Lost: c.lost.Load(),
+		Postponed: c.postponed.Load(),
 	}
 }

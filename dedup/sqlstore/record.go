@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/counter"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
@@ -84,12 +85,11 @@ func (r record) stateFor(c dedup.Claim) state {
 	}
 }
 
-// takeover reports whether the record's last owner crashed, and that owner's fence.
-func (r record) takeover() (crashed bool, fence int64) {
+// takenBy notes in the lease that takes the record whether the last owner crashed, and which one it was.
+func (r record) takenBy(l *dedup.Lease) {
 	if r.status == inProgress && r.until > 0 {
-		return true, r.fence
+		l.Takeover, l.TakenFrom, l.TakenOwner = true, r.fence, r.owner
 	}
-	return false, 0
 }
 
 // remaining is what can remain of the lease, in milliseconds: no more than it had when it was written, also after the
@@ -131,7 +131,8 @@ func othersEnd(remaining int64) time.Time {
 // statements are the store's statements in its dialect. Each one that writes is one atomic step, and its WHERE clause
 // decides it. A read only says why a step was refused, or names the record that the next step may replace.
 type statements struct {
-	insert, read, take, renew, shorten, complete, release, reopen, reopenAny, remove, removeAny, sweepRecords, sweepInbox string
+	insert, read, take, renew, shorten, complete, release, reopen, reopenAny, keepNew, keepOver, keep, remove, removeAny, sweepRecords, sweepInbox string
+	takeTokens, place, schedule, newSchedule                                                                                                       string // of a Counter
 }
 
 // isFree is the condition that the database's clock has passed the record's lease or, after a complete, its retention.
@@ -141,6 +142,16 @@ const isFree = "(status = 'INPROGRESS' AND lease_until < {now} OR status = 'COMP
 var reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0," +
 	" expires_at = {greatest}(expires_at, {now} + ?), note = ?, error = COALESCE(?, error), " + emptyResult + ", status = 'INPROGRESS'" +
 	" WHERE id = ? AND owner = ? AND fence = ? AND status = ?"
+
+// keep replaces an operator's text.
+var keep = "UPDATE {records} SET " + assignResult + ", owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0, lease_length = 0," +
+	" expires_at = {now} + ?, receive_count = 0, error = '', note = '' WHERE id = ? AND status = 'COMPLETED'"
+
+// micros is the database's clock in microseconds, rounded up to the millisecond.
+const micros = "({now} + 1) * 1000"
+
+// isKey is the condition that a row is a counter's: a tat is above the fence of each event, which is in milliseconds.
+const isKey = "fence > 1000000000000000"
 
 func insertArgs(c dedup.Claim) []any {
 	lease := c.Lease.Milliseconds()
@@ -186,8 +197,23 @@ func newStatements(d sqldb.Dialect) statements {
 		reopen:    d.SQL(reopen + " AND (status = 'COMPLETED' OR lease_until < {now})"),
 		reopenAny: d.SQL(reopen),
 
+		keepNew: d.SQL("INSERT INTO {records} (id, status, owner, result, fence, lease_until, expires_at, receive_count)" +
+			" VALUES (?, 'COMPLETED', ?, ?, {now}, 0, {now} + ?, 0) {ignore}"),
+		keepOver: d.SQL(keep + " AND expires_at < {now}"),
+		keep:     d.SQL(keep + " AND owner = ? AND fence = ?"),
+
 		remove:    d.SQL("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),
 		removeAny: d.SQL("DELETE FROM {records} WHERE id = ?"),
+
+		// A key of a Counter: its fence is the tat, and its lease_length the line, in microseconds.
+		takeTokens: d.SQL("UPDATE {records} SET fence = " + d.Returned("{greatest}(fence, "+micros+" + ?) + ? - "+micros) + " + " + micros + "," +
+			" expires_at = {greatest}(expires_at, {now} + ?) WHERE id = ? AND {greatest}(fence, " + micros + " + ?) <= " + micros + " + ?" +
+			" AND lease_length <= " + micros + " + ? AND " + isKey + d.Returning("fence - "+micros)),
+		place: d.SQL("UPDATE {records} SET lease_length = " + d.Returned("{greatest}(lease_length, fence, "+micros+") + ? - "+micros) + " + " + micros + "," +
+			" expires_at = {greatest}(expires_at, {now} + ?) WHERE id = ? AND " + isKey + d.Returning("lease_length - "+micros)),
+		schedule: d.SQL("SELECT fence - " + micros + ", lease_length - " + micros + ", CASE WHEN " + isKey + " THEN 1 ELSE 0 END FROM {records} WHERE id = ?"),
+		newSchedule: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, lease_length, expires_at, receive_count)" +
+			" VALUES (?, 'INPROGRESS', '" + counter.Owner + "', " + micros + " + ?, 0, " + micros + " + ?, {now} + ?, 0) {ignore}"),
 
 		// The time is one value for the whole statement, so that the index can be searched for it.
 		sweepRecords: d.DeleteOldest("{records}", "id", "expires_at < {past}", "expires_at"),

@@ -36,15 +36,21 @@ func eachResultColumn(text func(name, empty string) string) string {
 var complete = "UPDATE {records} SET " + assignResult + ", error = COALESCE(?, error), note = COALESCE(NULLIF(?, ''), note), status = 'COMPLETED' WHERE id = ? AND owner = ?"
 
 // completeArgs are the arguments of complete.
-func completeArgs(l dedup.Lease, res dedup.Result) (args []any) {
-	for _, c := range resultColumns {
-		args = append(args, c.arg(res))
-	}
+func completeArgs(l dedup.Lease, res dedup.Result) []any {
+	args := resultArgs(res)
 	var skipped any // NULL: an earlier failure's text stays
 	if res.Skipped != nil {
 		skipped = cut.Cause(res.Skipped)
 	}
 	return append(args, skipped, cut.Text(res.Note, cut.MostCause), l.Key, l.Owner)
+}
+
+// resultArgs are the arguments of assignResult.
+func resultArgs(res dedup.Result) (args []any) {
+	for _, c := range resultColumns {
+		args = append(args, c.arg(res))
+	}
+	return args
 }
 
 // resultTargets are the targets of a scan of resultNames.

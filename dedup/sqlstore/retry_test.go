@@ -81,10 +81,19 @@ func TestBrokenConnection(t *testing.T) {
 					t.Errorf("after Reopen: got %+v, %v, want the note and a fence above %d", again, err, r.Fence)
 				}
 
+				kept := dedup.Record{Lease: dedup.Lease{Key: "kept"}}
+				for _, at := range []string{"INSERT INTO", "UPDATE"} {
+					lost.at(p, at)
+					kept = must.Get(s.Keep(t.Context(), kept, "ann", []byte(at), time.Hour))(t)
+					if r, err := direct.Inspect(t.Context(), "kept"); err != nil || r.Owner != kept.Owner || r.Fence != kept.Fence || string(r.Result.Data) != at {
+						t.Errorf("after Keep: got %+v, %v, want %+v", r, err, kept)
+					}
+				}
+
 				lost.at(p, "DELETE")
 				must.Do(t, s.Delete(t.Context(), "k"))
-				if n := p.count(); n != 7 {
-					t.Errorf("%d connections were broken, want 7", n)
+				if n := p.count(); n != 9 {
+					t.Errorf("%d connections were broken, want 9", n)
 				}
 			})
 		}

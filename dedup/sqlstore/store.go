@@ -66,6 +66,7 @@ type Store struct {
 var (
 	_ dedup.Store    = (*Store)(nil)
 	_ dedup.Reopener = (*Store)(nil)
+	_ dedup.Keeper   = (*Store)(nil)
 	_ dedup.Lister   = (*Store)(nil)
 )
 
@@ -93,7 +94,7 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 	}, nil
 }
 
-// MaxOpenConnections returns the limit of the pool (sql.DB.SetMaxOpenConns), or 0 where there is none. Package dedup compares it with the
+// MaxOpenConnections returns the limit of the pool (sql.DB.SetMaxOpenConns), or 0 if it is unlimited. Package dedup compares it with the
 // host's Concurrency.
 func (s *Store) MaxOpenConnections() int { return s.db.Stats().MaxOpenConnections }
 

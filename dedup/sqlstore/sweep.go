@@ -89,7 +89,7 @@ func (s *Store) sweep(ctx context.Context, text func(statements) string, o Sweep
 
 // SweepEvery sweeps at once and then every interval, up to a tenth earlier or later, so that the processes of a fleet don't
 // sweep together. It blocks until ctx ends, and then returns nil. It logs a round that fails, and the next round sweeps
-// again. A [*DatabaseError] ends SweepEvery and is returned, except ErrReadOnly and a refused login, which a failover and a
+// again. A database that can't be used ends SweepEvery with its error, except one that is read-only or refuses the login, which a failover and a
 // change of the password cause for a while.
 func (s *Store) SweepEvery(ctx context.Context, interval time.Duration, optFns ...func(*SweepOptions)) error {
 	if interval <= 0 {

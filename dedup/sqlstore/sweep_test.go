@@ -171,7 +171,7 @@ func TestSweepEvery(t *testing.T) {
 			t.Errorf("logged %s", &log)
 		}
 		exec(t, b.DB, b.Dialect.sql("DROP TABLE {records}"))
-		if err := s.SweepEvery(t.Context(), time.Hour); !errors.Is(err, ErrNoTable) {
+		if err := s.SweepEvery(t.Context(), time.Hour); !errors.Is(err, sqldb.ErrNoTable) {
 			t.Errorf("SweepEvery without a table: got error %v, want ErrNoTable", err)
 		}
 	})

@@ -149,7 +149,7 @@ func TestKindsOfLogins(t *testing.T) {
 		exec(t, b.DB, "CREATE USER "+user+"@'%' IDENTIFIED BY 'secret' WITH MAX_USER_CONNECTIONS 1")
 		exec(t, b.DB, "GRANT ALL ON "+b.Name+".* TO "+user+"@'%'")
 		_, err := storeOn(t, open(t, "mysql", replaceUser(b.DSN, "test", user+":wrong")), MySQL).Acquire(t.Context(), claim("k", "a"))
-		if kind(err) != "misconfigured" || !errors.Is(err, ErrAccessDenied) {
+		if kind(err) != "misconfigured" || !errors.Is(err, sqldb.ErrAccessDenied) {
 			t.Errorf("wrong password: got error %v, want ErrAccessDenied and misconfigured", err)
 		}
 		db := open(t, "mysql", replaceUser(b.DSN, "test", user+":secret"))

@@ -45,7 +45,7 @@ var acquireCases = []testCase{
 		l := x.acquire(x.long("a"))
 		until := x.inProgress(x.claim("b"), "during a's lease")
 		x.near("Grant.Until", until, l.Until)
-		x.Advance(x.Lease / 2)
+		x.advance(x.Lease / 2)
 		x.inProgress(x.claim("c"), "in the middle of a's lease")
 	}},
 	{name: "acquire/held until says when", run: func(x *exam) {
@@ -57,7 +57,7 @@ var acquireCases = []testCase{
 			x.fatalf("Grant.Until: got %s, want it ahead", until.UTC())
 		}
 		// A host comes back one second later than that.
-		x.Advance(time.Until(until) + time.Second)
+		x.advance(time.Until(until) + time.Second)
 		x.acquire(x.claim("b"))
 	}},
 	{name: "acquire/takeover after expiry", run: func(x *exam) {
@@ -71,6 +71,9 @@ var acquireCases = []testCase{
 		}
 		if b.TakenFrom != a.Fence {
 			x.fatalf("lease after a's expiry: TakenFrom %d, want a's fence %d", b.TakenFrom, a.Fence)
+		}
+		if b.TakenOwner != a.Owner {
+			x.fatalf("lease after a's expiry: TakenOwner %q, want %q", b.TakenOwner, a.Owner)
 		}
 		if b.Fence <= a.Fence {
 			x.fatalf("Fence after a takeover: got %d, want more than %d", b.Fence, a.Fence)
@@ -105,6 +108,13 @@ var acquireCases = []testCase{
 		errs := map[string]error{"Renew": err, "Complete": x.Complete(ctx, l, dedup.Result{}), "Release": x.Release(ctx, l, nil)}
 		if r, ok := x.Store.(dedup.Reopener); ok {
 			errs["Reopen"] = r.Reopen(ctx, x.inspect(), "note", force)
+		}
+		if k, ok := x.Store.(dedup.Keeper); ok {
+			other := dedup.Record{Lease: dedup.Lease{Key: "storetest#other"}}
+			_, errs["Keep"] = k.Keep(ctx, other, "", nil, kept)
+			if _, err := k.Inspect(x.ctx, other.Key); !errors.Is(err, dedup.ErrNotFound) {
+				x.fatalf("Inspect after a cancelled Keep: got error %v, want ErrNotFound", err)
+			}
 		}
 		if list, ok := x.Store.(dedup.Lister); ok {
 			errs["List"] = nil

@@ -170,7 +170,7 @@ var attributeCases = func() (cases []testCase) {
 			for name := range attributeOperations {
 				x.complete(x.acquire(x.claimOf(attributeConsumer+"#"+name)), dedup.Result{Data: []byte("1"), Validation: "hash"})
 			}
-			x.Advance(25*time.Hour + x.Grace)
+			x.advance(25*time.Hour + x.Grace)
 			for name, op := range attributeOperations {
 				if x.Inbox != nil || !strings.Contains(name, "inbox") {
 					op.run(x, attributeConsumer+"#"+name)
@@ -268,7 +268,7 @@ func (x *exam) reopenKey(key string) {
 // slow is a handler that runs for a twentieth of a lease, because a store proves little if no time passes.
 func (x *exam) slow(err error) sqsonce.Handler {
 	return func(context.Context, *sqsonce.Message) error {
-		x.Advance(x.Lease / 20)
+		x.advance(x.Lease / 20)
 		return err
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -106,6 +107,70 @@ func (s *switchable) Reopen(ctx context.Context, seen dedup.Record, note string,
 		r.expires = expires
 	}
 	return nil
+}
+
+func (s *switchable) Keep(ctx context.Context, seen dedup.Record, operator string, data []byte, d time.Duration) (dedup.Record, error) {
+	if ctx.Err() != nil && !s.has("keeps for a cancelled caller") {
+		return dedup.Record{}, ctx.Err()
+	}
+	if err := s.answer("Keep"); err != nil {
+		return dedup.Record{}, err
+	}
+	for field, bad := range map[string]bool{
+		"seen.Key": seen.Key == "", "operator": len(operator) > 128 || strings.Contains(operator, "\n") || !utf8.ValidString(operator), "data": len(data) > 4000, "d": d < time.Second,
+	} {
+		if bad && !s.has("keeps with any "+field) {
+			return dedup.Record{}, &sqsonce.OptionError{Package: "storetest", Field: field, Problem: "is bad"}
+		}
+	}
+	if s.has("keeps texts of 2,000 bytes") {
+		data = data[:min(len(data), 2000)]
+	}
+	looked := false
+	if s.has("looks before it locks, at Keep") {
+		s.mu.Lock()
+		r := s.rows[seen.Key]
+		looked = r == nil && seen.Owner == "" || r != nil && r.Owner == seen.Owner
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, now := s.rows[seen.Key], time.Now()
+	if r != nil && r.foreign && !s.has("keeps a text over what is no record") {
+		return dedup.Record{}, dedup.ErrRecord
+	}
+	over := r != nil && r.done && now.After(r.expires) && !s.has("waits for the deletion of a kept text")
+	switch {
+	case over && seen.Owner != "" && s.has("refuses a text whose time has passed"):
+		return dedup.Record{}, dedup.ErrChanged
+	case looked || s.has("keeps over any record"):
+	case seen.Owner == "" && (r == nil || over || r.done && s.has("keeps where a record is")):
+	case r == nil && s.has("creates a record that it has seen"):
+		r = &row{Lease: seen.Lease, done: true}
+	case r == nil, !r.done && !s.has("keeps over a record in progress"), r.Owner != seen.Owner && (seen.Owner == "" || !s.has("keeps over any owner's record")),
+		r.Fence != seen.Fence && !s.has("keeps over any fence"):
+		return dedup.Record{}, dedup.ErrChanged
+	}
+	kept := &row{Lease: dedup.Lease{Key: seen.Key, Owner: dedup.OperatorPrefix + operator + "/" + rand.Text()}, done: true, result: dedup.Result{Data: data}}
+	if s.has("has one owner for every text") {
+		kept.Owner = dedup.OperatorPrefix + operator + "/"
+	}
+	if kept.Fence = max(seen.Fence+1, now.UnixMilli()); s.has("leaves the fence of a kept text") {
+		kept.Fence = seen.Fence
+	}
+	if kept.expires = now.Add(d); r != nil && !over && s.has("never shortens a kept text") && r.expires.After(kept.expires) {
+		kept.expires = r.expires
+	}
+	if r != nil && s.has("leaves the note of what it replaces") {
+		kept.note, kept.err, kept.result.Validation = r.note, r.err, r.result.Validation
+	}
+	s.rows[seen.Key] = kept
+	rec := dedup.Record{Lease: kept.Lease, Completed: true, Result: kept.result, ExpiresAt: kept.expires, Note: kept.note}
+	if s.has("returns what was seen") {
+		rec = seen
+	}
+	return rec, nil
 }
 
 func (s *switchable) note(r *row, note string) {

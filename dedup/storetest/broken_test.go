@@ -95,6 +95,9 @@ func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (g dedup.Grant,
 	if err := s.answer("Acquire"); err != nil {
 		return dedup.Grant{}, err
 	}
+	if s.has("keeps 26 bytes of an owner") {
+		c.Owner = c.Owner[:min(26, len(c.Owner))]
+	}
 	if c.Key == "" && !s.has("accepts an empty key") || c.Owner == "" && !s.has("accepts an empty owner") {
 		if s.has("returns a verdict with an error") {
 			return dedup.Grant{Verdict: dedup.VerdictLost}, errors.New("empty")
@@ -222,6 +225,9 @@ func (s *switchable) grant(c dedup.Claim, old *row, now time.Time) dedup.Lease {
 	if old != nil && !old.done {
 		if !old.released && !s.has("does not say whom it takes over from") {
 			l.TakenFrom = old.Fence
+			if !s.has("does not name the owner that it takes over from") {
+				l.TakenOwner = old.Owner
+			}
 		}
 		l.Takeover = !old.released && !s.has("does not report a takeover") || s.has("reports every earlier owner as a takeover")
 	}

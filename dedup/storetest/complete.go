@@ -48,7 +48,7 @@ var completeCases = []testCase{
 	{name: "complete/twice", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
 		x.complete(l, dedup.Result{Data: []byte("1")})
-		x.Advance(x.Lease / 2)
+		x.advance(x.Lease / 2)
 		x.complete(l, dedup.Result{Data: []byte("1")})
 		if r := x.completed(x.claim("b"), "after two completes"); string(r.Data) != "1" {
 			x.fatalf("Result.Data: got %q, want %q", r.Data, "1")
@@ -105,7 +105,7 @@ var completeCases = []testCase{
 		c.Retention = 3 * time.Hour
 		a := x.acquire(c)
 		x.complete(a, dedup.Result{Data: []byte("old"), Validation: "old"})
-		x.Advance(c.Retention - time.Minute)
+		x.advance(c.Retention - time.Minute)
 		x.completed(x.claim("b"), "just before the retention's end")
 		x.expire(time.Minute)
 		b := x.acquire(x.claim("b")) // expired, whether or not the store has deleted it
@@ -125,16 +125,16 @@ var completeCases = []testCase{
 		c.Retention = 24 * time.Hour
 		l := x.renew(x.acquire(c), 2*x.Lease)
 		x.complete(l, dedup.Result{})
-		x.Advance(23 * time.Hour)
+		x.advance(23 * time.Hour)
 		x.completed(x.claim("b"), "before the retention's end")
 	}},
 	{name: "retention/never frees a live lease", hours: true, run: func(x *exam) {
 		c := x.claim("a")
 		c.Retention, c.Lease = time.Second, 4*time.Hour
 		l := x.acquire(c)
-		x.Advance(3 * time.Hour)
+		x.advance(3 * time.Hour)
 		x.inProgress(x.claim("b"), "with a live lease longer than its retention")
-		x.Advance(time.Hour + 30*time.Minute) // half an hour after the lease's end; a record stays for at least an hour
+		x.advance(time.Hour + 30*time.Minute) // half an hour after the lease's end; a record stays for at least an hour
 		x.complete(l, dedup.Result{})
 		x.completed(x.claim("b"), "after a complete within an hour of the lease's end")
 	}},

@@ -15,8 +15,9 @@ import (
 type exam struct {
 	dedup.Store
 	Harness
-	ctx  context.Context
-	took time.Duration // the calls whose times are compared
+	ctx     context.Context
+	advance func(time.Duration) // lets time pass on the store's clock and on the caller's
+	took    time.Duration       // the calls whose times are compared
 }
 
 func (x *exam) fatalf(format string, args ...any) { suite.Failf(format, args...) }
@@ -127,9 +128,9 @@ func (x *exam) renew(l dedup.Lease, d time.Duration) dedup.Lease {
 }
 
 // expire lets a lease of d end, and the store's grace.
-func (x *exam) expire(d time.Duration) { x.Advance(d + x.Grace) }
+func (x *exam) expire(d time.Duration) { x.advance(d + x.Grace) }
 
-// ageOrWait is Advance on a clock that can't be moved.
+// ageOrWait is advance on a clock that can't be moved.
 func (x *exam) ageOrWait(d time.Duration) {
 	if d < 10*x.Lease {
 		time.Sleep(d)

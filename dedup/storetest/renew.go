@@ -9,7 +9,7 @@ import (
 var renewCases = []testCase{
 	{name: "renew/moves the end", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
-		x.Advance(x.Lease / 2)
+		x.advance(x.Lease / 2)
 		d := x.long("a").Lease
 		sent := time.Now()
 		got := x.renew(l, d)
@@ -76,7 +76,7 @@ var renewCases = []testCase{
 		l := x.acquire(c)
 		for range 6 {
 			l = x.renew(l, time.Hour)
-			x.Advance(45 * time.Minute)
+			x.advance(45 * time.Minute)
 			x.inProgress(x.claim("b"), "while a renews past its first retention")
 		}
 		x.complete(l, dedup.Result{})

@@ -28,12 +28,12 @@ type Harness struct {
 	// Required.
 	New func(t *testing.T) dedup.Store
 	// These functions return a store whose server can't be reached, and a store whose table is missing or whose access is
-	// denied. If one is nil, because the store has no such state, its case is reported as skipped.
+	// denied. If one is nil, because the store lacks that state, its case is reported as skipped.
 	Away, Misconfigured func(t *testing.T) dedup.Store
 	// Attributes gives access to whole records. If it is nil, its cases are reported as skipped.
 	Attributes *Attributes
 	// Unlisted returns a store whose server answers every operation with an error that the store does not know: a code that
-	// the test invents. If it is nil, because the store has no such state, the case is reported as skipped.
+	// the test invents. If it is nil, because the store lacks that state, the case is reported as skipped.
 	Unlisted func(t *testing.T) dedup.Store
 	// ReadOnly returns an empty store that answers reads and refuses every write. If it is nil, because the store has no such
 	// state, the case is reported as skipped.
@@ -44,9 +44,6 @@ type Harness struct {
 	// Inbox guards the handler with an inbox of the store. Where the message's body is "refused" the server refuses a write of the
 	// handler's transaction. If it is nil, because the store has no inbox, its cases are reported as skipped.
 	Inbox func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error)
-	// Advance lets d pass on the store's clock and on the caller's.
-	// Default: time.Sleep, which is immediate in a bubble.
-	Advance func(d time.Duration)
 	// Lease is the length of the leases of the cases. The times that the cases let pass are multiples of it.
 	// Default: 1 minute. Limits: in real time 2 s or more, since a store may round expiry times to seconds, and longer than the
 	// store waits for an answer before it sends a request again.
@@ -60,9 +57,6 @@ type Harness struct {
 	// Age moves the times in all records of the store d into the past, as if they had been written so much earlier. If it is nil,
 	// cases that need more than an hour of the store's clock are reported as skipped in real time.
 	Age func(ctx context.Context, s dedup.Store, d time.Duration) error
-	// Known are the cases that the store is known to fail, with the reason. A known case that passes, or that does not exist,
-	// is a failure, so the list stays true.
-	Known map[string]string
 }
 
 // atOnce is how many cases run at the same time in real time.
@@ -76,13 +70,10 @@ func Run(t *testing.T, h Harness) {
 	for _, c := range cases() {
 		all = append(all, h.suiteCase(c))
 	}
-	suite.Run(t, all, suite.Options{Known: h.Known, Bubble: !h.RealTime, AtOnce: atOnce})
+	suite.Run(t, all, suite.Options{Bubble: !h.RealTime, AtOnce: atOnce})
 }
 
 func (h Harness) withDefaults() Harness {
-	if h.Advance == nil {
-		h.Advance = time.Sleep
-	}
 	if h.Lease == 0 {
 		h.Lease = time.Minute
 	}
@@ -126,15 +117,15 @@ func (h Harness) store(s state) func(*testing.T) dedup.Store {
 }
 
 func cases() []testCase {
-	return slices.Concat(acquireCases, renewCases, completeCases, rerenewCases, retryCases, fenceCases, keyCases, reopenCases, listCases, unavailableCases, attributeCases)
+	return slices.Concat(acquireCases, renewCases, completeCases, rerenewCases, retryCases, fenceCases, ownerCases, keyCases, reopenCases, keepCases, listCases, unavailableCases, attributeCases)
 }
 
 // suiteCase gives the case a store of its own.
 func (h Harness) suiteCase(c testCase) suite.Case {
 	out := suite.Case{Name: c.name, Run: func(t *testing.T) {
-		x := &exam{Store: h.store(c.on)(t), Harness: h, ctx: t.Context()}
+		x := &exam{Store: h.store(c.on)(t), Harness: h, ctx: t.Context(), advance: time.Sleep}
 		if c.hours && h.RealTime {
-			x.Advance = x.ageOrWait
+			x.advance = x.ageOrWait
 		}
 		c.run(x)
 	}}

@@ -59,6 +59,10 @@ var unavailableCases = []testCase{
 					x.isNoRecord("Reopen of "+kind, err)
 				}
 			}
+			if k, ok := x.Store.(dedup.Keeper); ok {
+				_, err := k.Keep(x.ctx, dedup.Record{Lease: dedup.Lease{Key: c.Key}}, "", nil, kept)
+				x.isNoRecord("Keep of "+kind, err)
+			}
 			err = x.once().Handler(func(context.Context, *sqsonce.Message) error { return nil })(x.ctx, x.message(c.Key))
 			if x.isNoRecord("a delivery of "+kind, err); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed {
 				x.fatalf("a delivery of %s: got error %v, want a failed attempt", kind, err)
@@ -100,7 +104,7 @@ var unavailableCases = []testCase{
 		})
 		for _, hash = range []string{"hash", "other"} {
 			err := h(x.ctx, x.message("other"))
-			if want := hash == "other"; errors.Is(err, dedup.ErrPayloadMismatch) != want || (sqsonce.OutcomeOf(err).Reject != nil) != want {
+			if want := hash == "other"; errors.Is(err, dedup.ErrPayloadMismatch) != want || sqsonce.OutcomeOf(err).Reject != want {
 				x.fatalf("a delivery to an inbox with the hash %q: got error %v, want it rejected: %t", hash, err, want)
 			}
 		}
@@ -152,6 +156,10 @@ func (x *exam) eachMethod(check func(method string, err error)) {
 		check("Inspect", err)
 		check("Reopen", r.Reopen(x.ctx, dedup.Record{Lease: l}, "note"))
 	}
+	if k, ok := x.Store.(dedup.Keeper); ok {
+		_, err := k.Keep(x.ctx, none, "", nil, kept)
+		check("Keep", err)
+	}
 	if list, ok := x.Store.(dedup.Lister); ok {
 		for _, err := range list.List(x.ctx) {
 			check("List", err)
@@ -165,7 +173,7 @@ var retryCases = []testCase{
 	{name: "own retry/lost reply recognised", run: func(x *exam) {
 		c := x.claim("a")
 		first := x.acquire(c)
-		x.Advance(x.Lease / 2)
+		x.advance(x.Lease / 2)
 		again := x.acquire(c)
 		if again.Fence != first.Fence {
 			x.fatalf("Fence of the same claim again: got %d, want %d", again.Fence, first.Fence)
@@ -179,7 +187,7 @@ var retryCases = []testCase{
 	{name: "own retry/does not extend the lease", run: func(x *exam) {
 		c := x.claim("a")
 		x.acquire(c)
-		x.Advance(x.Lease / 2)
+		x.advance(x.Lease / 2)
 		x.acquire(c)
 		x.expire(x.Lease / 2)
 		x.acquire(x.claim("b"))

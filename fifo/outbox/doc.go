@@ -34,8 +34,8 @@
 // Page deletes, it stops sending altogether. A relay whose deletes are refused for good stops, because it would publish the
 // same events every five minutes.
 //
-// Set alarms on the age of the oldest event and the number of halted groups. Both are in the line "outbox: swept"
-// (oldest_seconds, halted) and in [Relay.Backlog].
+// Set alarms on the age of the oldest event, the number of halted groups, and on how long a scheduled event has been due. They
+// are in the line "outbox: swept" (oldest_seconds, halted, overdue_seconds) and in [Relay.Backlog].
 //
 // # Stopping
 //

@@ -1,7 +1,6 @@
 package outbox_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox/internal/refstore"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testaws"
+	"github.com/sqsonce/sqsonce/internal/testlog"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -31,7 +31,7 @@ type fixture struct {
 	url   string
 	table *refstore.Table
 	ops   *operations
-	log   *lockedBuffer
+	log   *logBook
 }
 
 // bubble runs a test in virtual time, beside other tests.
@@ -55,7 +55,7 @@ func inBubble(t *testing.T, f func(x *fixture), faults ...fault.Rule) {
 func newFixture(t *testing.T, queue string) *fixture {
 	t.Helper()
 	srv := memsqs.New()
-	x := &fixture{T: t, srv: srv, sqs: testaws.SQS(srv), table: refstore.NewTable(), ops: &operations{}, log: &lockedBuffer{}}
+	x := &fixture{T: t, srv: srv, sqs: testaws.SQS(srv), table: refstore.NewTable(), ops: &operations{}, log: &logBook{}}
 	x.table.Before = x.ops.before
 	x.url = testaws.Queue(x, x.sqs, queue, nil)
 	return x
@@ -187,33 +187,17 @@ func (o *operations) forget() {
 	clear(o.counts)
 }
 
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
+// logBook is a log that a test reads.
+type logBook struct{ testlog.Book }
 
 // lines returns how many lines have the text.
-func (b *lockedBuffer) lines(text string) (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for line := range strings.Lines(b.buf.String()) {
+func (b *logBook) lines(text string) (n int) {
+	for line := range strings.Lines(b.String()) {
 		if strings.Contains(line, text) {
 			n++
 		}
 	}
 	return n
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // run starts Run; stop ends it and returns how long that took, and its error.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -87,7 +88,7 @@ func validate(s Store, p *fifo.Publisher, o *Options) error {
 	add(host.IsNil(s), "store", "is nil")
 	add(p == nil, "publisher", "is nil")
 	if source, ok := sourceOf(s); ok && p != nil {
-		add(source != p.Namespace(), "publisher", "has namespace %.64q, the store's events are of %.64q", p.Namespace(), source)
+		add(source != fifokit.Namespace(p), "publisher", "has namespace %.64q, the store's events are of %.64q", fifokit.Namespace(p), source)
 	}
 	add(o.Groups < 1 || o.Groups > mostGroups, "Options.Groups", "is %d, must be 1 to %d", o.Groups, mostGroups)
 	add(o.Page < 1 || o.Page > mostPage, "Options.Page", "is %d, must be 1 to %d", o.Page, mostPage)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 )
 
 const (
@@ -59,7 +60,7 @@ func (j *job) send(l *lane, g *group, page []Entry, read instant) (s sent) {
 		switch {
 		case res.err != nil && s.err == nil:
 			open, s.failed, s.err = false, e, res.err
-		case res.err == nil && (s.err == nil || !r.publisher.FIFO()): // on a standard queue no event waits for another one
+		case res.err == nil && (s.err == nil || !fifokit.IsFIFO(r.publisher)): // on a standard queue no event waits for another one
 			s.confirmed = append(s.confirmed, e)
 		}
 		if len(row) > 0 && !s.stale && r.clocks().since(read) > r.opts.MaxAge {

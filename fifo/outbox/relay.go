@@ -30,12 +30,13 @@ type Relay struct {
 	stats   Stats
 	cursor  string  // where the next sweep begins
 	backlog Backlog // of the last whole sweep
+	later   later
 	said    episodes
 	rung    map[string]struct{}
 	ring    chan struct{} // has an element while Run has not looked at rung
 }
 
-// NewRelay returns a Relay that publishes the store's events with the publisher. It makes no call and starts no goroutine. You
+// NewRelay returns a Relay that publishes the store's events with the publisher. It neither calls the store nor starts a goroutine. You
 // may share the publisher with other uses of its queue, but not of the store's groups. On a standard queue neither order nor
 // single acceptance is promised. The error joins one [*sqsonce.OptionError] per bad argument.
 func NewRelay(s Store, p *fifo.Publisher, optFns ...func(*Options)) (*Relay, error) {

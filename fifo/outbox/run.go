@@ -14,7 +14,8 @@ const stopTime = 5 * time.Second
 // which takes 10 s at most, and returns nil.
 //
 // While every visit fails, Run pauses, at first for two polls, then for twice as long after each round, up to 30 s. The first
-// success ends the pause. The reason is a line at ERROR once a minute. An error ends Run if it would do harm to go on, because
+// success ends the pause. The reason is a line at ERROR once a minute. While due events can't be added to the outbox, Run goes on
+// to publish those that are in it, and hears Ring. An error ends Run if it would do harm to go on, because
 // the store refuses for good to delete an event that SQS has confirmed ([ErrDenied]), or the publisher is closed
 // ([fifo.ErrClosed]).
 func (r *Relay) Run(ctx context.Context) error {
@@ -47,20 +48,44 @@ func (q *queue) turn(ctx context.Context) {
 	for _, name := range r.owingGroups() {
 		q.push(Group{Name: name})
 	}
+	var overdue time.Duration
+	var moveErr error
+	q.hearWhile(func() { overdue, moveErr = q.moveDue() })
+	if moveErr != nil && ctx.Err() == nil {
+		r.logMove(ctx, moveErr)
+	}
 	b, err := q.sweep(max(r.opts.Settle, 0))
 	q.mu.Lock()
+	b.Overdue = overdue
 	seen := *b
 	q.mu.Unlock()
 	if err == nil {
 		r.keepBacklog(seen)
 	}
-	if seen.Groups > 0 && r.due(func(e *episodes) *time.Time { return &e.swept }) {
+	if (seen.Groups > 0 || seen.Overdue > 0) && r.due(func(e *episodes) *time.Time { return &e.swept }) {
 		r.logSwept(ctx, seen)
 	}
 	if err != nil && !errors.Is(err, errPaused) && ctx.Err() == nil && q.fatalError() == nil { // the store does not answer
 		q.failed("", err)
 	}
 	q.rest()
+}
+
+// hearWhile visits the groups that are rung until f has returned.
+func (q *queue) hearWhile(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	for {
+		select {
+		case <-q.j.r.ring:
+			q.pushRung()
+		case <-done:
+			return
+		}
+	}
 }
 
 // rest waits until the next sweep: a poll, or as long as the pause lasts.

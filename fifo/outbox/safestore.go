@@ -19,8 +19,8 @@ const (
 var errStuck = errors.New("the store's call did not return when its context ended")
 
 // safeStore makes a failed call of one that panics, ends its goroutine, takes longer than callTime or ignores the end of its
-// context. A call that is left behind may still have its effect. A claim, a delete of confirmed events and a conditional mark
-// are right at any time, and the result of a read is dropped.
+// context. A call that is left behind may still have its effect. A claim, a delete of confirmed events, a move of due ones and a
+// conditional mark are right at any time, and the result of a read is dropped.
 type safeStore struct{ Store }
 
 func call[T any](ctx context.Context, what string, f func(context.Context) (T, error)) (T, error) {
@@ -68,6 +68,19 @@ func (s safeStore) groups(ctx context.Context, after string, limit int) (groupsP
 	return call(ctx, "find groups", func(ctx context.Context) (p groupsPage, err error) {
 		p.found, p.next, err = s.Groups(ctx, after, limit)
 		return p, err
+	})
+}
+
+// moved is the answer of Move.
+type moved struct {
+	events  int
+	overdue time.Duration
+}
+
+func (s safeStore) move(ctx context.Context) (moved, error) {
+	return call(ctx, "move due events", func(ctx context.Context) (m moved, err error) {
+		m.events, m.overdue, err = s.Store.(mover).Move(ctx)
+		return m, err
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 // Stats counts since NewRelay.
 type Stats struct {
+	Moved     int64 `help:"Due events that this relay added to the outbox, where the store keeps events until they are due."`
 	Published int64 `help:"Events that SQS confirmed. A copy counts again."`
 	Deleted   int64 `help:"Events that were deleted after SQS had confirmed them."`
 	Copies    int64 `help:"Sends over 285 s after an unanswered one of the same event."`
@@ -55,6 +56,7 @@ type Backlog struct {
 	Oldest  time.Duration `help:"Age of the oldest event that is not skipped, at the last sweep. 0: none."`
 	Halted  int           `help:"First halted events of their groups that the last sweep saw."`
 	Skipped int           `help:"Skipped events before these that the last sweep saw."`
+	Overdue time.Duration `help:"How long the first event has been due that the last sweep could not add to the outbox. 0: none."`
 }
 
 // Backlog returns the state that the last complete sweep saw, of Sweep or of Run. A sweep is complete if it came to the end of

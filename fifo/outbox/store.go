@@ -25,6 +25,15 @@ type Entry struct {
 	Reason string
 }
 
+// Scheduled is an event that is not in the outbox yet, and is added to it when it is due.
+type Scheduled struct {
+	fifo.Event
+	// Source is the namespace that the event was written for.
+	Source string
+	// Due is when the event is due, by the store's clock.
+	Due time.Time
+}
+
 // Policy decides how a group goes on when SQS refuses its next event for good.
 type Policy int
 
@@ -43,8 +52,12 @@ const MaxSkipped = 100
 // for concurrent use, in any number of processes. They return soon after their context has ended, and have no effect if it
 // ended before.
 //
-// A store may have two more methods. Source() string returns the namespace that its events are written for, and [NewRelay]
-// refuses a publisher with another one. Probes() int64 counts its requests of the kind of [Stats].Probes.
+// A store may have more methods. One that wraps another store must pass them on, else its scheduled events are never published.
+//
+//   - Source() string returns the namespace that its events are written for, and [NewRelay] refuses a publisher with another one.
+//   - Probes() int64 counts its requests of the kind of [Stats].Probes.
+//   - Move(context.Context) (moved int, overdue time.Duration, err error) adds some of the events that are due to the outbox. A
+//     sweep calls it until it moves none. overdue is how long the first event that it saw has been due, or 0 if none is due.
 type Store interface {
 	// Groups returns at most limit groups with events, those after a cursor in an order of the store's own. An empty cursor
 	// means the beginning, and next is "" at the end. Groups may miss an event that was just committed and name a group whose

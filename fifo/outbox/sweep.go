@@ -8,9 +8,11 @@ import (
 	"time"
 )
 
-// Sweep finds every group that has events and drains it, one page of a group after one of each other group. It logs one line
-// with the figures of its [Backlog]. If it didn't come to the end of the store, the figures are those of the groups that it
-// came to. It counts the groups whose oldest event is younger than Options.Settle and leaves them to their doorbell.
+// Sweep adds events that are due to the outbox, where the store keeps events until they are due. This takes at most 2 s, or 7 s
+// while the store is slow. It then finds every group that has events and drains it, one page of a group after one of each other
+// group. It logs one line with the figures of its [Backlog]. If it didn't come to the end of the store, the figures are those
+// of the groups that it came to. It counts the groups whose oldest event is younger than Options.Settle and leaves them to
+// their doorbell.
 //
 // Sweep returns nil if every old enough event is published. Halted groups, which the Backlog counts, and groups that another
 // relay is at are exceptions. Else the error joins those of the first 20 groups. If producers go on, give ctx a deadline. Sweep
@@ -31,9 +33,11 @@ func (r *Relay) Sweep(ctx context.Context) (Backlog, error) {
 	if settle == 0 {
 		settle = defaultSettle
 	}
+	overdue, moveErr := q.moveDue()
 	b, err := q.sweep(settle)
 	q.wait()
 	q.mu.Lock()
+	b.Overdue = overdue
 	seen := *b
 	fatal := q.fatal
 	q.mu.Unlock()
@@ -46,7 +50,7 @@ func (r *Relay) Sweep(ctx context.Context) (Backlog, error) {
 	if fatal != nil {
 		return seen, fatal
 	}
-	return seen, errors.Join(err, q.err())
+	return seen, errors.Join(moveErr, err, q.err())
 }
 
 func (r *Relay) keepBacklog(b Backlog) {

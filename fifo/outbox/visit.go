@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/fifokit"
 )
 
 // visited is the result of a visit, which publishes one page of a group.
@@ -168,10 +169,10 @@ func (r *Relay) sendable(g *group, es []Entry) (page []Entry, stop error, rest b
 			saw.halted = true
 			r.count(func(s *Stats) { s.Halted++ })
 			return page, &HaltedError{Group: g.name, EventID: e.ID, Seq: e.Seq, Reason: e.Reason}, i > 0
-		case e.Source != r.publisher.Namespace():
+		case e.Source != fifokit.Namespace(r.publisher):
 			r.count(func(s *Stats) { s.WrongSource++ })
 			return page, fmt.Errorf("%w: event %.128q (%d) of group %.128q is of %.64q, the publisher's namespace is %.64q",
-				ErrWrongSource, e.ID, e.Seq, g.name, e.Source, r.publisher.Namespace()), true
+				ErrWrongSource, e.ID, e.Seq, g.name, e.Source, fifokit.Namespace(r.publisher)), true
 		}
 		page = append(page, e)
 	}

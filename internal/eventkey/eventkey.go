@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// MaxLength is sqsonce.MaxKeyLength.
+// MaxLength is the length in bytes of the longest key of an event, the limit of a MessageDeduplicationId.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 const MaxLength = 128
 
 // Prefixes of keys that are not source|id. sqsonce.EventKey hashes a source of one of these names, so that an event can't get
@@ -20,12 +21,13 @@ const (
 	dedupID     = "sqs-dedup"         // queue ARN, group and MessageDeduplicationId
 	SNS         = "sns-message"       // topic ARN and the message ID of SNS
 	EventBridge = "eventbridge-event" // source and ID of an EventBridge event
+	S3          = "s3-notification"   // bucket, object key, version, sequencer and event name
 )
 
 // Reserved reports whether a source is one of those names.
 func Reserved(source string) bool {
 	switch source {
-	case hashed, EventID, MessageID, dedupID, SNS, EventBridge:
+	case hashed, EventID, MessageID, dedupID, SNS, EventBridge, S3:
 		return true
 	}
 	return false
@@ -64,7 +66,7 @@ func OfDelivery(prefix string, parts ...string) string {
 			return prefix + "|" + Hash(parts...)
 		}
 	}
-	return prefix + "|" + strings.Join(parts, "|")
+	return strings.Join(append(append(make([]string, 0, 8), prefix), parts...), "|")
 }
 
 // OfDedupID is the key of dedup.Options.TrustDedupID, made of the queue's ARN, the group and the MessageDeduplicationId.

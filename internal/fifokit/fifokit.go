@@ -21,6 +21,10 @@ var (
 	Refuse = hook.Take[func(*fifo.Publisher, context.Context, fifo.Event, error) error]("fifo.refuse")
 	// PublishAll is the Publisher's, without the events for which refused has an error.
 	PublishAll = hook.Take[func(p *fifo.Publisher, ctx context.Context, es []fifo.Event, refused []error) ([]fifo.Receipt, error)]("fifo.publishAll")
+	// Namespace is that of the events' keys.
+	Namespace = hook.Take[func(*fifo.Publisher) string]("fifo.namespace")
+	// IsFIFO reports whether the queue is a FIFO queue.
+	IsFIFO = hook.Take[func(*fifo.Publisher) bool]("fifo.isFIFO")
 
 	openLane = hook.Take[func(*fifo.Publisher, context.Context) (enqueue, func())]("fifo.openLane")
 )

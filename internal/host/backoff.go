@@ -17,6 +17,24 @@ func DefaultBackoff(try int) time.Duration {
 	return d + rand.N(d/4+1)
 }
 
+// firstUnavailable and mostUnavailable are the delays while a dependency of every message is down.
+const (
+	firstUnavailable = time.Minute
+	mostUnavailable  = time.Hour
+)
+
+// UnavailableDelay is how long a message is hidden that is unavailable, or was not started because of an outage, by its receives and the
+// time of the first of them: 1, 4, 16 and 60 min, so that five receives last 81 min. SQS counts receives by others too, such as those of
+// a process that was killed. So a receive counts only where the delays before it have had the time to pass.
+func UnavailableDelay(receives int, first time.Time) time.Duration {
+	d, lasted := firstUnavailable, time.Since(first)                           // the zero time was long ago
+	for ; receives > 1 && d < mostUnavailable && lasted >= d-d/8; receives-- { // an eighth is for the clocks
+		lasted -= d
+		d = min(4*d, mostUnavailable)
+	}
+	return d
+}
+
 // Jitter returns a random part of d, doubled with each try after the first up to most.
 func Jitter(d, most time.Duration, try int) time.Duration { return 1 + rand.N(Double(d, most, try)) }
 

@@ -37,6 +37,30 @@ func TestDefaultBackoff(t *testing.T) {
 	}
 }
 
+// A receive that was none of an outage makes no delay longer: killed processes, other hosts and failures have them too.
+func TestUnavailableDelay(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		receives int
+		since    time.Duration // the first one
+		want     time.Duration
+	}{
+		{4, 0, time.Minute}, {4, 50 * time.Second, time.Minute}, {4, time.Minute, 4 * time.Minute}, {9, 4 * time.Minute, 4 * time.Minute},
+		{3, 59 * time.Second, 4 * time.Minute}, {3, 5 * time.Minute, 16 * time.Minute}, {4, 5 * time.Minute, 16 * time.Minute},
+		{4, 21 * time.Minute, time.Hour}, {9, 30 * 24 * time.Hour, time.Hour}, {1, time.Hour, time.Minute}, {2, time.Hour, 4 * time.Minute},
+		{1, -time.Minute, time.Minute}, {2, -time.Minute, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			if got := UnavailableDelay(tt.receives, time.Now().Add(-tt.since)); got != tt.want {
+				t.Errorf("%d receives in %s: %s, want %s", tt.receives, tt.since, got, tt.want)
+			}
+		})
+	}
+	if got := UnavailableDelay(3, time.Time{}); got != 16*time.Minute {
+		t.Errorf("the first receive is not known: %s, want that of the receive count", got)
+	}
+}
+
 func TestDouble(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -63,8 +63,6 @@ func typedNils() map[string]error {
 		"fs.PathError":         error((*fs.PathError)(nil)),
 		"net.OpError":          error((*net.OpError)(nil)),
 		"url.Error":            error((*url.Error)(nil)),
-		"sqsonce.RetryError":   error((*sqsonce.RetryError)(nil)),
-		"sqsonce.RejectError":  error((*sqsonce.RejectError)(nil)),
 		"sqsonce.PanicError":   error((*sqsonce.PanicError)(nil)),
 		"wrapped fs.PathError": fmt.Errorf("read: %w", error((*fs.PathError)(nil))),
 		"joined fs.PathError":  errors.Join(errors.New("read"), error((*fs.PathError)(nil))),

@@ -11,8 +11,8 @@ const Believed = 5 * time.Minute
 func LeastLeft(visibility time.Duration) time.Duration { return max(2*visibility, time.Minute) }
 
 // CrashCosts says whether a crash by the head of a FIFO group at that receive costs messages behind it their last receive but one: SQS
-// moves the messages that it has delivered maxReceiveCount times, 0: not known. behind is the highest receive count of those behind the
-// head, 0: none. With two receives the first crash would be the last, so the first receive costs nothing, and neither does that of a
+// moves the messages that it has delivered maxReceiveCount times, 0: not known. behind is the highest receive count of these: in a
+// worker those behind the heads of all groups, in a function those behind this one; 0: none. With two receives the first crash would be the last, so the first receive costs nothing, and neither does that of a
 // message whose count goes on from another queue. Protocol, 17.7.
 func CrashCosts(maxReceives, received, behind int, moved bool) bool {
 	return maxReceives > 0 && !moved && received >= max(2, maxReceives-1) && behind >= max(1, maxReceives-1)

@@ -125,6 +125,7 @@ func (c *checker) start(ctx context.Context) *run {
 func (c *checker) kill(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	p.died = time.Now()
 	close(p.dead)
 	for r := range c.running {
 		if r.process == p {

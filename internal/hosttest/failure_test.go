@@ -156,7 +156,7 @@ func brokenErrors() map[string]error {
 		"a nil *fs.PathError":         (*fs.PathError)(nil),
 		"a nil *net.OpError":          (*net.OpError)(nil),
 		"a nil *url.Error":            (*url.Error)(nil),
-		"a nil *sqsonce.RejectError":  (*sqsonce.RejectError)(nil),
+		"a nil *sqsonce.PanicError":   (*sqsonce.PanicError)(nil),
 		"a wrapped nil *fs.PathError": fmt.Errorf("read: %w", (*fs.PathError)(nil)),
 		"a joined nil *fs.PathError":  errors.Join(errCard, (*fs.PathError)(nil)),
 	}

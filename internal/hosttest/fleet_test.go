@@ -16,7 +16,9 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -88,6 +90,7 @@ type fleet struct {
 	complaints map[string]int  // by kind
 	dead       map[string]bool // events in the dead-letter queue; set by check
 	hooks      hookTally
+	counter    limit.Counter // in memory
 
 	mu        sync.Mutex
 	nodes     map[*process]*node
@@ -95,6 +98,7 @@ type fleet struct {
 	tries     map[string]int        // by event: of the handler, without the unavailable ones
 	receipts  map[string][]*receipt // by message ID
 	attempts  int                   // to invoke
+	limits    limiterNotes
 	tally     tally
 }
 
@@ -127,6 +131,7 @@ func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 	f := &fleet{
 		plan: p, byKey: map[string]*eventPlan{}, over: make(chan struct{}), nodes: map[*process]*node{},
 		published: map[string]bool{}, tries: map[string]int{}, receipts: map[string][]*receipt{}, tally: tally{},
+		counter: memstore.NewCounter(memstore.New()), limits: limiterNotes{starts: map[string][]*limited{}, owed: map[string][]time.Duration{}},
 	}
 	f.fixture = newFixture(t, setup{
 		seed: p.seed, quiet: true, fifo: p.fifo, visibility: 6 * functionTimeout, maxReceives: p.receives,
@@ -181,16 +186,16 @@ func (f *fleet) handler(n *node) sqsonce.Handler {
 		return err
 	}
 	if !f.plan.inbox {
-		return f.counted(n, f.dedupHandler(n.process, try))
+		return f.counted(n, f.limited(n, f.dedupHandler(n.process, try)))
 	}
 	store := must.Get(dynamostore.New(n.ddb, table))(f)
 	inbox := must.Get(dynamostore.NewInbox(store, consumer, func(o *dedup.Options) { o.Logger = f.log }))(f)
-	return f.counted(n, f.checker.delivered(n.process, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
+	return f.counted(n, f.limited(n, f.checker.delivered(n.process, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 		return f.checker.run(ctx, func(ctx context.Context, r *run) error {
 			tx.Update(appendTo(f.lane(r.event), r.event))
 			return try(ctx, r)
 		})
-	})))
+	}))))
 }
 
 func (f *fleet) counted(n *node, h sqsonce.Handler) sqsonce.Handler {
@@ -221,6 +226,7 @@ var (
 
 // try is one run of the handler.
 func (f *fleet) try(ctx context.Context, n *node, r *run) error {
+	f.used(ctx)
 	if f.faulty(dependencyAway, n.index) != nil {
 		return sqsonce.Unavailable(errGone)
 	}
@@ -269,6 +275,8 @@ func (f *fleet) try(ctx context.Context, n *node, r *run) error {
 		return sqsonce.Unavailable(errFlaky)
 	case e.how == withQuestion:
 		return sqsonce.UnavailableUntil(errFlaky, func(context.Context) error { return nil })
+	case e.how == withPostpone:
+		return sqsonce.Postpone(30*time.Second, errFlaky)
 	case e.how == withRetryAfter:
 		return sqsonce.RetryAfter(30*time.Second, errFlaky)
 	}

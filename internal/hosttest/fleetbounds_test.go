@@ -233,6 +233,7 @@ func TestBoundAnswers(t *testing.T) {
 		{fifo, queueAway, loses, time.Second, 10, 0, time.Minute},
 		{fifo, queueAway, swallows, time.Second, 30, 0, time.Minute},
 		{standard, receivesAway, loses, time.Second, 15, 4, 10 * time.Minute},
+		{standard, queueAway, cuts, time.Second, 11, 0, time.Minute},
 		{fifo, receivesAway, loses, time.Second, 13, 4, 10 * time.Minute},
 		{fifo, receivesAway, swallows, time.Second, 30, 4, 10 * time.Minute},
 	} {
@@ -385,7 +386,7 @@ func TestBoundBesideFunctions(t *testing.T) {
 						f.complain("dead-lettered", "%s, received %d times: %s", name, m.ReceiveCount, f.history(name, m.ID))
 					}
 				}
-				// The delay is 16 min where 1 and 4 min, less an eighth, explain two receives: see lambda's delayUnavailable.
+				// The delay is 16 min where 1 and 4 min, less an eighth, explain two receives: see host.UnavailableDelay.
 				marked := f.undoneSince(p.calm-5*time.Minute*7/8, down)
 				soon := 0
 				f.lastDone(func(e *eventPlan) bool {

@@ -17,6 +17,7 @@ type tallied string
 const (
 	allEvents       tallied = "events"
 	deliveries      tallied = "delivered"
+	allLimited      tallied = "started by limiters"
 	allRuns         tallied = "run"
 	publishFailures tallied = "published again after a failure"
 	workersKilled   tallied = "killed workers"
@@ -96,6 +97,7 @@ func (f *fleet) check() tally {
 	f.checkLastReceives()
 	f.checkFleetOrder(dead)
 	f.checkCalls()
+	f.checkLimits()
 	f.countComplaints()
 	return f.tally
 }
@@ -180,16 +182,26 @@ func (f *fleet) failedEnough(event string) bool {
 
 // crashedEnough says that a host may send the head of a group to the dead-letter queue because it ran twice without an end that its
 // record knows, the second time apart from others when its process died, and has been received so often that its next crash could be
-// the last: protocol 17.7.
+// the last: protocol 17.7. A process may also die between the record's answer and the handler: the record knows of a start, and the
+// checker of none.
 func (f *fleet) crashedEnough(event string) bool {
-	died, received, runs := 0, 0, f.checker.runs(event)
-	for _, r := range runs {
+	type receive struct {
+		id    string
+		count int
+	}
+	died, received, starts, ran, copies := 0, 0, 0, map[receive]bool{}, map[string]bool{}
+	for _, r := range f.checker.runs(event) {
+		starts++
 		died += count(r.killed)
-		for _, rc := range f.receipts[r.m.ID] {
+		ran[receive{r.m.ID, r.m.ReceiveCount}], copies[r.m.ID] = true, true
+	}
+	for id := range copies {
+		for _, rc := range f.receipts[id] {
 			received = max(received, rc.count)
+			starts += count(!ran[receive{id, rc.count}] && f.disrupted(rc))
 		}
 	}
-	return f.fifo && died >= 1 && len(runs) >= 2 && received >= f.plan.receives-1
+	return f.fifo && died >= 1 && starts >= 2 && received >= f.plan.receives-1
 }
 
 // checkMoved checks a message that SQS has moved: after its last receive its handler failed, or a disruption hit it. A run in

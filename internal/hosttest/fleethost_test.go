@@ -38,6 +38,9 @@ func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced
 	n := f.newNode(name, index)
 	k := must.Get(sqsworker.New(n.sqs, f.url, f.handler(n), f.hooks.worker, func(o *sqsworker.Options) {
 		o.Concurrency, o.MaxInFlight, o.Logger = w.concurrency, w.inFlight, f.log
+		if p := f.plan.limiter; p != nil {
+			o.MaxHeld = p.held
+		}
 	}))(f)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -49,7 +52,7 @@ func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced
 			defer timer.Stop()
 		}
 	}
-	end, err := f.watch(k, l.to, stopped)
+	end, err := f.watch(n, k, l.to, stopped)
 	if end == byItself {
 		f.Errorf("%s ended by itself at %s: %v", name, f.now(), err)
 		return false
@@ -61,6 +64,7 @@ func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced
 	cancel()
 	// The process ends when Run returns, and with it the handlers that a stop has given up.
 	<-stopped
+	n.closeLimiter()
 	n.kill()
 	f.count(workersFrozen, len(n.frozen))
 	f.count(workersKilled, count(l.killed))
@@ -78,11 +82,13 @@ const (
 )
 
 // watch waits for the end of a life.
-func (f *fleet) watch(k *sqsworker.Worker, to time.Duration, stopped <-chan error) (end, error) {
+func (f *fleet) watch(n *node, k *sqsworker.Worker, to time.Duration, stopped <-chan error) (end, error) {
 	timer := time.NewTimer(to - f.now())
 	defer timer.Stop()
 	probe := time.NewTicker(time.Minute)
 	defer probe.Stop()
+	held := time.NewTicker(5 * time.Second)
+	defer held.Stop()
 	for {
 		select {
 		case err := <-stopped:
@@ -91,6 +97,9 @@ func (f *fleet) watch(k *sqsworker.Worker, to time.Duration, stopped <-chan erro
 			return byPlan, nil
 		case <-f.over:
 			return byPlan, nil
+		case <-held.C:
+			f.noteHeld(n, k)
+			continue
 		case <-probe.C:
 		}
 		w := httptest.NewRecorder()

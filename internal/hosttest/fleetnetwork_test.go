@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/limit"
 )
 
 // node is a process of a fleet: of a worker, of the function or of a publisher.
@@ -37,6 +39,7 @@ type node struct {
 	calls   map[int]int   // of SQS, by minute of the simulation
 	asks    map[int]int   // calls of the store
 	handles map[string]*receipt
+	limiter *limit.Limiter // nil: none
 }
 
 // receipt is one receive of a message by a node, as SQS has it: the answer may be lost.
@@ -94,6 +97,23 @@ func (n *node) freeze(length time.Duration) {
 	defer n.mu.Unlock()
 	n.thaw = time.Now().Add(length)
 	n.frozen = append(n.frozen, window{at: n.f.now(), length: length})
+}
+
+// closeLimiter is what a process does after a stop.
+func (n *node) closeLimiter() {
+	if n.limiter != nil && n.alive() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = n.limiter.Close(ctx) // the counter may be away: the slots are free when their leases end
+	}
+}
+
+// diedAt is when the process died, in times of the simulation.
+func (n *node) diedAt() time.Duration {
+	if n.alive() {
+		return toTheEnd
+	}
+	return n.died.Sub(n.f.start)
 }
 
 // awake waits while the process is frozen, and reports whether it is alive then.
@@ -166,7 +186,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w != nil && !n.hits(w, r) {
 		w = nil
 	}
-	if w != nil && w.mode != loses && w.mode != swallows {
+	if w != nil && w.mode != loses && w.mode != swallows && w.mode != cuts {
 		return w.refuse(r, l.store)
 	}
 	if d := n.late(); d > 0 && op != "ReceiveMessage" {
@@ -180,12 +200,14 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	case w != nil && w.mode == swallows:
 		<-r.Context().Done()
 		err = r.Context().Err()
-	case w != nil:
+	case w != nil && w.mode == loses:
 		err = errReset
+	case w != nil && err == nil:
+		resp.Body = io.NopCloser(io.LimitReader(resp.Body, resp.ContentLength/2))
 	}
 	n.mu.Lock()
 	for _, receipt := range got {
-		receipt.lost = err != nil
+		receipt.lost = err != nil || w != nil
 	}
 	n.mu.Unlock()
 	if err != nil {

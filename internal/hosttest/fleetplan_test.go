@@ -26,6 +26,7 @@ type fleetPlan struct {
 	batch       int          // BatchSize of the mapping. Default: 10
 	perProcess  int          // invocations of one process at once. Default: 1
 	invocations []disruption // of each attempt to invoke before calm, again and again
+	limiter     *limitPlan   // nil: none
 	events      []eventPlan
 	faults      []window
 	timeout     time.Duration // of handlers; 0: none
@@ -74,6 +75,7 @@ const (
 	withDeaf       failure = "deaf"             // ignores its context for a while
 	withClaim      failure = "Unavailable"      // nobody can be asked
 	withQuestion   failure = "UnavailableUntil" // the question passes
+	withPostpone   failure = "Postpone"         // 30 s
 	withLate       failure = "late"             // ignores its context for a while, and succeeds
 )
 
@@ -119,6 +121,7 @@ const (
 	unlisted  mode = "answers with an unknown code"
 	loses     mode = "does what it is asked, and its answers are lost"
 	swallows  mode = "does what it is asked, and never answers"
+	cuts      mode = "does what it is asked, and its answers end in the middle"
 )
 
 func (w *window) end() time.Duration { return w.at + w.length }
@@ -150,8 +153,8 @@ func (e *eventPlan) String() string {
 // String has everything but the events that nothing is special about.
 func (p *fleetPlan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "SEED=%d: fifo %t, inbox %t, strict handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions with batches of %d and %d invocations at once in a process, handlers' timeout %s, HTTP timeouts %t, calm after %s, limit %s\n",
-		p.seed, p.fifo, p.inbox, p.strict, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.batch, p.perProcess, p.timeout, p.impatient, p.calm, p.limit)
+	fmt.Fprintf(&b, "SEED=%d: fifo %t, inbox %t, strict handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions with batches of %d and %d invocations at once in a process, handlers' timeout %s, HTTP timeouts %t, calm after %s, limit %s\n%s\n",
+		p.seed, p.fifo, p.inbox, p.strict, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.batch, p.perProcess, p.timeout, p.impatient, p.calm, p.limit, p.limiter)
 	for i, w := range p.workers {
 		fmt.Fprintf(&b, "worker %d: concurrency %d, in flight %d\n", i, w.concurrency, w.inFlight)
 		for _, l := range w.lives {
@@ -211,6 +214,7 @@ func drawFleet(seed uint64) *fleetPlan {
 	p.drawEvents(r, 400)
 	p.drawPartial(rand.New(rand.NewPCG(seed, 0x7061727469616c)))
 	p.drawLost(rand.New(rand.NewPCG(seed, 0x6c6f7374)))
+	p.drawLimiter(rand.New(rand.NewPCG(seed, 0x6c696d6974)))
 	p.limit = p.longest()
 	return p
 }
@@ -275,7 +279,7 @@ func (p *fleetPlan) drawPartial(r *rand.Rand) {
 func (p *fleetPlan) drawLost(r *rand.Rand) {
 	for range r.IntN(3) {
 		w := window{
-			kind: []faultKind{queueAway, receivesAway, receivesAway}[r.IntN(3)], mode: []mode{loses, swallows}[r.IntN(2)],
+			kind: []faultKind{queueAway, receivesAway, receivesAway}[r.IntN(3)], mode: []mode{loses, swallows, cuts}[r.IntN(3)],
 			at: seconds(r, int(p.calm/time.Second)), length: seconds(r, 1<<(2+r.IntN(6))), host: r.IntN(4) - 1,
 		}
 		w.length = min(w.length, p.calm-w.at)
@@ -338,8 +342,8 @@ func (p *fleetPlan) drawEvents(r *rand.Rand, events int) {
 
 func (p *fleetPlan) drawHard(r *rand.Rand, e *eventPlan) {
 	ways := []failure{withError, withError, withPanic, withGoexit, withRetryAfter, withTimeout, withStuck, withDeaf}
-	if p.functions == 0 { // a function sends no unavailable head to the dead-letter queue: protocol 9.7
-		ways = append(ways, withClaim, withQuestion)
+	if p.functions == 0 { // a function sends no unavailable head to the dead-letter queue: protocol 9.7. A Postpone costs it a receive
+		ways = append(ways, withClaim, withQuestion, withPostpone)
 	}
 	switch e.how = ways[r.IntN(len(ways))]; r.IntN(8) {
 	case 0:
@@ -401,6 +405,7 @@ func drawFunction(seed uint64) *fleetPlan {
 		}
 		p.events = append(p.events, e)
 	}
+	p.drawLimiter(rand.New(rand.NewPCG(seed, 0x6c696d6974)))
 	return p
 }
 
@@ -439,9 +444,13 @@ func drawDisruption(r *rand.Rand) disruption {
 // disturbsRecords says that something besides a kill may keep a run from its record.
 func (p *fleetPlan) disturbsRecords() bool {
 	return slices.ContainsFunc(p.faults, func(w window) bool { return w.kind == storeAway || w.kind == lossy || w.kind == latePackets }) ||
-		slices.ContainsFunc(p.workers, func(w workerPlan) bool {
-			return slices.ContainsFunc(w.lives, func(l life) bool { return len(l.freezes) > 0 })
-		})
+		p.freezes()
+}
+
+func (p *fleetPlan) freezes() bool {
+	return slices.ContainsFunc(p.workers, func(w workerPlan) bool {
+		return slices.ContainsFunc(w.lives, func(l life) bool { return len(l.freezes) > 0 })
+	})
 }
 
 // longest is the time that may pass after calm until the last event is done: protocol, section 13. An event waits at
@@ -460,6 +469,7 @@ func (p *fleetPlan) longest() time.Duration {
 		wait += 10 * time.Minute // until the next receive: 17.15f
 	}
 	var load, most time.Duration
+	handlers := 0
 	lanes := map[string]time.Duration{} // what runs one after the other
 	for i := range p.events {
 		e := &p.events[i]
@@ -480,6 +490,7 @@ func (p *fleetPlan) longest() time.Duration {
 			lanes[lane] += time.Duration(len(e.copies)) * patience(tries)
 		}
 		load += runs
+		handlers += tries * (1 + len(e.copies))
 		lanes[lane] += runs + patience(tries)
 		most = max(most, lanes[lane])
 	}
@@ -487,7 +498,7 @@ func (p *fleetPlan) longest() time.Duration {
 	for _, w := range p.workers {
 		slots += min(cmp.Or(w.concurrency, 10), cmp.Or(w.inFlight, 10))
 	}
-	return wait + stop + most + load/time.Duration(slots)
+	return wait + stop + most + load/time.Duration(slots) + p.limiter.longest(handlers, load)
 }
 
 // patience is how long the default backoff lets n tries take: 10 s, 1 min, then 5 min, each up to a quarter longer.

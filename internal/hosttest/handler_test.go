@@ -127,6 +127,34 @@ var handlerScenarios = []scenario{
 		},
 	},
 	{
+		name: "Postpone", script: first(fail(sqsonce.Postpone(45*time.Second, errCard))),
+		want: endStates{"a1": {Status: done, Attempts: 1, Runs: 2, Again: 45 * time.Second}},
+		differ: []difference{
+			{
+				hosts: []string{function}, because: "a function can't hold a message: its delay costs a receive",
+				want: endStates{"a1": {Status: done, Attempts: 2, Runs: 2, Again: 45 * time.Second}},
+			},
+			{
+				hosts: []string{bareFunction}, because: "without a client nobody changes the visibility timeout",
+				want: endStates{"a1": {Status: done, Attempts: 2, Runs: 2, Again: 180 * time.Second}},
+			},
+		},
+	},
+	{
+		name: "Postpone, more often than it may be received",
+		script: func(_ context.Context, r *run) error {
+			if r.n < 9 {
+				return sqsonce.Postpone(time.Minute, errCard)
+			}
+			return nil
+		},
+		want: endStates{"a1": {Status: done, Attempts: 1, Runs: 9}},
+		differ: []difference{{
+			hosts: []string{function, bareFunction}, because: "each delay of a function costs a receive, and without a limiter nobody decides that the handler runs all the same",
+			want: endStates{"a1": {Status: released, Attempts: 5, Dead: byPolicy, Runs: 5}},
+		}},
+	},
+	{
 		name: "Reject", script: fail(sqsonce.Reject(errCard)),
 		want: endStates{"a1": {Status: released, Error: rejectText, Attempts: 1, Dead: rejectText, Runs: 1}},
 		differ: []difference{{

@@ -3,6 +3,7 @@ package hosttest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,8 @@ var keySources = []keySource{
 	{name: "EventBridge", body: eventBridgeBody, want: "eventbridge-event|shop|e-1"},
 	{name: "EventBridge in SNS", body: inSNS(eventBridgeBody), want: "eventbridge-event|shop|e-1"},
 	{name: "CloudEvent in SNS", body: inSNS(cloudEventBody), want: "s|1"},
+	{name: "S3", body: s3Body, want: "s3-notification|photos|a+b.jpg||0055AED6DCD90281E5|ObjectCreated:Put"},
+	{name: "S3 in SNS", body: inSNS(s3Body), want: "s3-notification|photos|a+b.jpg||0055AED6DCD90281E5|ObjectCreated:Put"},
 	{name: "function", body: "text", opt: func(o *dedup.Options) {
 		o.Key = func(m *sqsonce.Message) (string, error) { return "f-" + m.Body, nil }
 	}, want: "f-text"},
@@ -53,6 +56,7 @@ var keySources = []keySource{
 }
 
 const (
+	s3Body          = `{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"photos"},"object":{"key":"a+b.jpg","sequencer":"0055AED6DCD90281E5"}}}]}`
 	cloudEventBody  = `{"specversion":"1.0","id":"1","source":"s","type":"t","data":{}}`
 	eventBridgeBody = `{"version":"0","id":"e-1","detail-type":"placed","source":"shop","account":"123456789012","time":"2026-11-23T06:00:00Z","region":"eu-west-1","resources":[],"detail":{}}`
 )
@@ -97,7 +101,7 @@ func redriven(t *testing.T, s keySource, host string, failure error) (keys []str
 		opts = append(opts, s.opt)
 	}
 	once := must.Get(dedup.New(memstore.New(), consumer, append(opts, func(o *dedup.Options) { o.Logger = w.log })...))(t)
-	h := sqsonce.OpenEnvelope(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
+	h := sqsonce.OpenEnvelope(sqsonce.S3(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
 		key, err := once.Key(m)
 		if err != nil {
 			return err
@@ -111,7 +115,7 @@ func redriven(t *testing.T, s keySource, host string, failure error) (keys []str
 			return nil
 		}
 		return failure
-	}))
+	})))
 	stop := w.start(host, h)
 	in := &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(s.body), MessageAttributes: map[string]sqstypes.MessageAttributeValue{}}
 	if s.body == "" {
@@ -128,7 +132,7 @@ func redriven(t *testing.T, s keySource, host string, failure error) (keys []str
 	mu.Lock()
 	moved = true
 	want := "" // the record of a key function is in a host's copy, for who looks at it without the function
-	if _, rejected := failure.(*sqsonce.RejectError); rejected && s.name == "function" {
+	if sqsonce.OutcomeOf(failure).Reject && s.name == "function" {
 		want = keys[0]
 	}
 	mu.Unlock()
@@ -174,6 +178,30 @@ func (w *fixture) start(host string, h sqsonce.Handler, hooks ...sqsonce.Hooks) 
 		cancel()
 		must.Do(w, <-stopped)
 		p.kill()
+	}
+}
+
+// S3 may send two notifications of one change. The handler runs once, and not for the test event. Two changes are two
+// events.
+func TestS3NotificationsRunOnce(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{worker, function} {
+		must.RunParallel(t, host, func(t *testing.T) {
+			w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
+			once := must.Get(dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
+			var runs atomic.Int64
+			stop := w.start(host, sqsonce.S3(once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })))
+			for _, body := range []string{
+				`{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"photos"}`, s3Body, s3Body, strings.Replace(s3Body, "0055", "0056", 1),
+			} {
+				must.Get(w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: &body}))(t)
+			}
+			time.Sleep(time.Hour)
+			stop()
+			if left := len(w.sqs.Messages(w.url)) + len(w.sqs.Messages(w.dlq)); runs.Load() != 2 || left != 0 {
+				t.Errorf("%d runs, %d messages left, want 2 and none", runs.Load(), left)
+			}
+		})
 	}
 }
 

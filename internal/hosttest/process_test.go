@@ -17,6 +17,7 @@ import (
 type process struct {
 	w    *fixture
 	dead chan struct{}
+	died time.Time // set before dead is closed
 	once sync.Once
 	sqs  *sqs.Client
 	ddb  *dynamodb.Client

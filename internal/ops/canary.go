@@ -48,9 +48,7 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (others, waiti
 		if err == nil {
 			err = r.awaitCompleted(ctx, m, res)
 			r.tell([]*Result{res})
-			rest := slices.Concat(waiting, batch[i+1:])
-			r.d.join(ctx, rest) // it has waited
-			r.awaitReopened(ctx, rest)
+			r.d.join(ctx, slices.Concat(waiting, batch[i+1:])) // they have waited
 		}
 		if err != nil {
 			r.fail(err) // for which the rest is left
@@ -70,14 +68,23 @@ func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err 
 	if res.After, err = r.d.awaitEnd(ctx, m, res.Canary, nil); err != nil {
 		do := "Fix the cause"
 		switch {
+		case res.After == dedup.StateCrashed && !m.crashedBefore():
+			do = CrashedWith(m.RecordKey)
+		case res.After == dedup.StateCrashed:
+			do = m.RecordKey + " probably kills its process: fix that before you free it"
 		case res.After == StateUnknown && m.State == dedup.StateCrashed:
-			do = fmt.Sprintf("Under dedup.OnCrashBlock a consumer refuses it until record free '%s'. Else --canary-timeout waits longer", m.RecordKey)
+			do = "Under dedup.OnCrashBlock a consumer refuses it until its record is freed. Else --canary-timeout waits longer"
 		case res.After == StateUnknown:
 			do = "--canary-timeout waits longer, --canary 0 sends the others without one"
 		}
 		return fmt.Errorf("%w: %w. %s", ErrCanary, err, do)
 	}
 	return nil
+}
+
+// crashedBefore reports whether the event had crashed before it was sent, also where an operator has freed it since.
+func (m *Message) crashedBefore() bool {
+	return m.State == dedup.StateCrashed || m.Class.Crashed() || m.Record != nil && FreedClass(m.Record.Note).Crashed()
 }
 
 // awaitEnd waits until the delivery of a copy has ended, and returns what after does, with no error for a completed event, and

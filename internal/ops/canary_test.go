@@ -63,7 +63,7 @@ func TestCanaryFails(t *testing.T) {
 		text    string
 	}{
 		"fails":       {handler: fails(errCard), after: dedup.StateReleased, within: 10 * time.Second, text: "card declined"},
-		"crashes":     {handler: hangs, dies: true, after: dedup.StateCrashed, within: 45 * time.Second, text: "is crashed"},
+		"crashes":     {handler: hangs, dies: true, after: dedup.StateCrashed, within: 45 * time.Second, text: "|g0-1 crashed with its process: if it may have killed"},
 		"is rejected": {handler: fails(sqsonce.Reject(errCard)), after: dedup.StateReleased, within: 10 * time.Second, text: "card declined"},
 		"hangs":       {handler: hangs, after: ops.StateUnknown, within: 45 * time.Second, text: "unknown within 40s"},
 		"not read":    {down: true, after: ops.StateUnknown, within: time.Minute, text: "not read"},

@@ -139,7 +139,17 @@ func TestClass(t *testing.T) {
 		"ERROR: could not serialize (SQLSTATE 40001)":   {"ERROR: could not serialize (SQLSTATE 40001)"},
 		"Error 1062 (23000): Duplicate entry * for *":   {"Error 1062 (23000): Duplicate entry '17' for 'id'"},
 		"response error StatusCode: 400, *, no order *": {"response error StatusCode: 400, RequestID: QJ2TG9, no order 1.200,50", "response error StatusCode: 400, RequestID: 07UB, no order 7"},
-		strings.Repeat("\u20ac", 53):                    {strings.Repeat("\u20ac", 60)},
+		"charging ord-*: Post https://provider.example/*: dial tcp 10.0.3.7:443: connect: connection refused": {
+			`charging ord-1: Post "https://provider.example/charges/1": dial tcp 10.0.3.7:443: connect: connection refused`,
+			`charging ord-2: Post "https://provider.example/charges?order=2": dial tcp 10.0.3.7:443: connect: connection refused`,
+		},
+		"get http://10.0.0.1:8080/orders/*: dial tcp: lookup db1.internal on *: no such host": {
+			"get http://10.0.0.1:8080/orders/7: dial tcp: lookup db1.internal on 10.0.0.2:53: no such host",
+		},
+		"read tcp *->*: connection reset":   {"read tcp 10.0.0.1:50123->10.0.3.7:443: connection reset", "read tcp 10.0.0.1:50124->10.0.3.7:443: connection reset"},
+		"postgres://user:*@db: * and *":     {"postgres://user:4711@db: \"https://u:4711@h/x\" and 3", "postgres://user:4712@db: \"https://u:4712@h/y\" and -4"},
+		"amount * of ord-* is out of range": {"amount -3 of ord-1 is out of range", "amount 0 of ord-2 is out of range", "amount -2.50 of ord-3 is out of range"},
+		strings.Repeat("\u20ac", 341):       {strings.Repeat("\u20ac", 400)},
 	} {
 		for _, reason := range reasons {
 			if c := ops.ClassOf(reason); c.Text != text || len(c.ID) != 6 || c.ID != ops.ClassOf(reasons[0]).ID {
@@ -147,7 +157,7 @@ func TestClass(t *testing.T) {
 			}
 		}
 	}
-	if long := strings.Repeat("\u20ac", 60); ops.ClassOf(long+"a").ID == ops.ClassOf(long+"b").ID {
+	if long := strings.Repeat("\u20ac", 400); ops.ClassOf(long+"a").ID == ops.ClassOf(long+"b").ID {
 		t.Error("reasons with different ends are one class")
 	}
 }

@@ -116,7 +116,14 @@ func (r *run) try(ctx context.Context, m *Message) (Action, string, error) {
 		return ActionLeft, "", err
 	}
 	return r.send(ctx, m, r.d.destination(m), dedupID(&m.Message), func(fits func(size int) bool) (*sqsonce.Message, error) {
-		return r.d.copyOf(m, r.report.Run, fits)
+		c, err := r.d.copyOf(m, r.report.Run, fits)
+		if err != nil {
+			return nil, err
+		}
+		if _, asks := c.Attributes[sqsonce.AttrRedriven]; !asks && m.remembered() > 0 {
+			return nil, ErrRemembered
+		}
+		return c, nil
 	})
 }
 

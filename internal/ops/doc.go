@@ -7,8 +7,7 @@
 // SQS has no peek. [DLQ.List] receives messages, keeps them hidden while it reads, and makes them visible again. So it adds one
 // to their receive counts, and other consumers of the queue don't see them for seconds. If the process is killed, the messages
 // stay hidden for [Options].Hold. List changes neither messages nor records otherwise. On a FIFO queue SQS shows at most ten
-// messages of a group, often fewer, until you delete those. [Listing].Behind counts the messages behind them, which List can't
-// see.
+// messages of a group until you delete those. [Listing].Behind counts the messages behind them, which List can't see.
 //
 // # Cause and state
 //

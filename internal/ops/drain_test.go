@@ -41,22 +41,26 @@ func TestExport(t *testing.T) {
 		stopWatching := x.watch()
 		r, err := d.Export(context.Background(), path)
 		stopWatching()
-		if err != nil || r.Total != 38 || r.Count(ops.ActionExported) != len(l.Messages) || len(r.Results) != len(l.Messages) || x.hidden() != 0 {
+		want, most := 38, 2 // receives
+		if x.fifo {
+			want, most = 23, 4 // ten of the group, which a receive may cut off
+		}
+		if err != nil || r.Total != 38 || len(l.Messages) != want || r.Count(ops.ActionExported) != want || len(r.Results) != want || x.hidden() != 0 {
 			x.Errorf("x.fifo %t: %+v, %v; a listing of %d, %d behind", x.fifo, r, err, len(l.Messages), l.Behind)
 		}
-		var want, got []ops.Message
+		var listed, got []ops.Message
 		for _, m := range l.Messages {
-			want = append(want, *m)
+			listed = append(listed, *m)
 		}
 		for _, a := range x.archived(path) {
 			got = append(got, *a)
 		}
 		byID := cmpopts.SortSlices(func(a, b ops.Message) bool { return a.ID < b.ID })
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ops.Message{}, "ReceiptHandle", "ReceiveCount", "Record", "LostAt", "Problem"), byID); diff != "" {
+		if diff := cmp.Diff(listed, got, cmpopts.IgnoreFields(ops.Message{}, "ReceiptHandle", "ReceiveCount", "Record", "LostAt", "Problem"), byID); diff != "" {
 			x.Errorf("x.fifo %t: listed, and archived:\n%s", x.fifo, diff)
 		}
 		for _, m := range got {
-			if m.ReceiveCount != 2 {
+			if m.ReceiveCount < 2 || m.ReceiveCount > most {
 				x.Errorf("receive count %d", m.ReceiveCount)
 			}
 		}

@@ -24,6 +24,8 @@ var (
 var (
 	ErrNoRoom     = errors.New("no room for the attribute that keeps the event's key, or too large for the queue")
 	ErrKeyChanges = errors.New("its key would change when it is sent again: the key function depends on more than the event-key attribute can keep")
+	// ErrRemembered says that the record was reopened less than 65 s ago, and the copy has no room for the redriven attribute.
+	ErrRemembered = errors.New("freed a moment ago, and no room for the attribute with which consumers look at the record again: redrive it in a minute")
 )
 
 // Problems of a message.
@@ -36,6 +38,7 @@ var (
 	// ErrOtherConsumer says that the host's copy names the record of another consumer.
 	ErrOtherConsumer = errors.New("its copy names another consumer's record: is --consumer right?")
 	ErrNoSource      = errors.New("its key depends on its source queue, which is unknown: --source names it")
+	ErrS3            = errors.New("it is a notification of S3, and its key depends on whether the consumer has sqsonce.S3: --s3, or --s3=false")
 	ErrOtherSource   = errors.New("it came from another queue: its records are those of that queue's consumer")
 	ErrDedupIDLost   = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
 )

@@ -16,7 +16,8 @@ type ExportOptions struct {
 }
 
 // Export writes the selected messages completely to a file that [ReadArchive] reads. It creates the file, with mode 0600, or
-// appends to an archive, and doesn't change any other file. All messages are visible again when it returns, with one receive more.
+// appends to an archive, and doesn't change any other file. All messages are visible again when it returns, with one receive more, or
+// on FIFO a few more.
 // It ends as a redrive does. All messages are in flight at once, of which SQS allows 120,000.
 func (d *DLQ) Export(ctx context.Context, file string, optFns ...func(*ExportOptions)) (Report, error) {
 	return d.export(ctx, "Export", file, optFns)

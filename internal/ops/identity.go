@@ -80,7 +80,7 @@ func (d *DLQ) keepKey(m *Message, c *sqsonce.Message) error {
 		return key, nil
 	}
 	for _, of := range []func(*sqsonce.Message) (string, error){ownKey, trusted} {
-		if key, err := d.callWith(m.Message, of); err == nil {
+		if key, err := d.callWith(m.Message, of, d.opts.S3); err == nil {
 			c.Attributes[sqsonce.AttrEventKey] = sqsonce.Attribute{Type: "String", String: key}
 			if keeps() {
 				return nil

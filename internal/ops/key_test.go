@@ -212,6 +212,55 @@ func TestNoUnwrap(t *testing.T) {
 	})
 }
 
+const inS3 = `{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"b"},"object":{"key":"k","sequencer":"1"}}}]}`
+
+// A consumer behind sqsonce.S3 has another key for a notification that SQS has moved. Until it is said whether it is
+// one, the notification is left: with the wrong key its event would seem never to have run, and would run again.
+func TestNotificationOfS3(t *testing.T) {
+	t.Parallel()
+	behind, without := func(o *ops.Options) { o.S3 = true }, func(o *ops.Options) { o.NoS3 = true }
+	for name, wraps := range map[string]func(sqsonce.Handler) sqsonce.Handler{
+		"behind S3": sqsonce.S3, "without": func(h sqsonce.Handler) sqsonce.Handler { return h },
+	} {
+		run(t, name, setup{}, func(x *fixture) {
+			x.sendWith(x.url, inS3, nil)
+			x.worker(x.url, func(p *process) sqsonce.Handler { return wraps(x.once(p).Handler(fails(errCard))) }).stopAfter(time.Hour)
+			if m := x.one(x.open()); !errors.Is(m.Problem, ops.ErrS3) || m.State != ops.StateUnknown {
+				x.Errorf("not said: %s, %v", m.State, m.Problem)
+			}
+			for _, res := range x.redriveAll(x.redriver()).Results {
+				if res.Action != ops.ActionLeft || !errors.Is(res.Err, ops.ErrS3) {
+					x.Errorf("not said: %+v", res)
+				}
+			}
+			right, wrong := behind, without
+			if name == "without" {
+				right, wrong = without, behind
+			}
+			if m := x.one(x.open(wrong)); stateOf(m) != noRecord {
+				x.Errorf("the wrong one: %s, %v", m.State, m.Problem)
+			}
+			if m := x.one(x.open(right)); m.State != dedup.StateReleased || m.Problem != nil {
+				x.Errorf("the right one: %s, %v", m.State, m.Problem)
+			}
+			before := x.one(x.open(right)).RecordKey
+			x.redriveAll(x.redriver(right))
+			x.worker(x.url, func(p *process) sqsonce.Handler {
+				once := x.once(p)
+				return wraps(once.Handler(func(_ context.Context, m *sqsonce.Message) error {
+					if key, err := once.Key(m); key != before || err != nil {
+						x.Errorf("after the redrive: key %q, %v, want %q", key, err, before)
+					}
+					return nil
+				}))
+			}).stopAfter(time.Hour)
+			if left := len(x.sqs.Messages(x.url)) + len(x.sqs.Messages(x.dlq)); left != 0 {
+				x.Errorf("%d messages left", left)
+			}
+		})
+	}
+}
+
 // What a key function may do wrong is the problem of the message.
 func TestKeyFunctions(t *testing.T) {
 	t.Parallel()

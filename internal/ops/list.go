@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -60,11 +61,11 @@ type Listing struct {
 }
 
 // List reads the messages of the queue, makes them visible again, and joins each with the record of its event, by one consistent
-// read. It receives each message once, ten in a call, with eight calls at once on a standard queue. It ends after two empty
-// receives, at the limit (0: 1,000; negative: none), at 1 GiB of bodies and attributes, or before Options.Hold ends. All messages
-// that it has read are visible again when it returns, also after an error, a panic of the client, or the end of ctx. In these cases
-// it waits at most 10 s for receives that are under way, and returns the messages so far with the error. A record that can't be read
-// is the Problem of its message.
+// read. It receives each message once, ten in a call, with eight calls at once on a standard queue. On FIFO it receives the messages
+// of a group again that a receive cut off with its tenth message. It ends after two empty receives, at the limit (0: 1,000; negative:
+// none), at 1 GiB of bodies and attributes, or before Options.Hold ends. All messages that it has read are visible again when it
+// returns, also after an error, a panic of the client, or the end of ctx. In these cases it waits at most 10 s for receives that are
+// under way, and returns the messages so far with the error. A record that can't be read is the Problem of its message.
 func (d *DLQ) List(ctx context.Context, limit int) (Listing, error) {
 	if limit = cmp.Or(limit, defaultLimit); limit < 0 {
 		limit = math.MaxInt
@@ -117,7 +118,8 @@ func (d *DLQ) look(ctx context.Context, limit int, hold time.Duration, l *Listin
 		if ctx.Err() != nil {
 			return false, nil // List says why
 		}
-		found, err := d.receiveNew(ctx, h, limit-len(l.Messages), l.Total-l.Hidden-len(l.Messages))
+		left := l.Total - l.Hidden - len(l.Messages)
+		received, found, err := d.receiveNew(ctx, h, limit-len(l.Messages), left)
 		for _, in := range found {
 			m := d.newMessage(in)
 			l.Messages, size = append(l.Messages, m), size+host.MessageBytes(m.Body, m.Attributes)
@@ -128,6 +130,12 @@ func (d *DLQ) look(ctx context.Context, limit int, hold time.Duration, l *Listin
 		if empty++; len(found) > 0 {
 			empty = 0
 		}
+		if cut := h.proven(h.handles(cutOff(received)...)); d.fifo && left > len(found) && len(cut) > 0 {
+			if err := h.giveBackThese(ctx, cut); err != nil {
+				return false, err
+			}
+			empty = 0
+		}
 		if empty == emptyReceives {
 			return true, nil
 		}
@@ -135,26 +143,26 @@ func (d *DLQ) look(ctx context.Context, limit int, hold time.Duration, l *Listin
 	return false, nil
 }
 
-// receiveNew holds what it receives, most messages at most, and returns what is new. Where a standard queue has as many messages
-// left, by its count, it makes several receives at once. A receive on FIFO locks its groups, so there is one: the order is SQS's.
-func (d *DLQ) receiveNew(ctx context.Context, h *held, most, left int) (found []sqstypes.Message, err error) {
+// receiveNew holds what it receives, most messages at most, and returns it, and what of it is new. Where a standard queue has as many
+// messages left, by its count, it makes several receives at once. A receive on FIFO locks its groups, so there is one: the order is SQS's.
+func (d *DLQ) receiveNew(ctx context.Context, h *held, most, left int) (all, found []sqstypes.Message, err error) {
 	receives := max(1, min(callsAtOnce, min(most, left)/host.MaxBatch))
 	if d.fifo {
 		receives = 1
 	}
-	news, errs := make([][]sqstypes.Message, receives), make([]error, receives)
+	received, news, errs := make([][]sqstypes.Message, receives), make([][]sqstypes.Message, receives), make([]error, receives)
 	host.InParallel(receives, receives, func(i int) {
-		errs[i] = host.Contain(func() error {
+		errs[i] = host.Contain(func() (err error) {
 			sent := time.Now()
-			received, err := d.receive(ctx, min(host.MaxBatch, most), h.hold)
-			news[i] = h.add(received, sent)
+			received[i], err = d.receive(ctx, min(host.MaxBatch, most), h.hold)
+			news[i] = h.add(received[i], sent)
 			return err
 		})
 	})
 	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
 		err = errs[i] // the others say the same
 	}
-	return slices.Concat(news...), err
+	return slices.Concat(received...), slices.Concat(news...), err
 }
 
 // receive makes one receive, which the end of ctx does not cancel: SQS would go on with it, and hide messages that nobody
@@ -181,39 +189,66 @@ func (d *DLQ) receive(ctx context.Context, n int, hold time.Duration) ([]sqstype
 	return out.Messages, nil
 }
 
+// cutOff returns the messages of the last group of a receive that ended with its tenth message, behind other groups: SQS shows no more of
+// the group while these are hidden. When they are visible again, a receive begins with the group, or has others before it, of which
+// there is one fewer. The result is never nil, which is all messages for [held.handles].
+func cutOff(received []sqstypes.Message) []string {
+	groups := groupsOf(received)
+	n := len(groups)
+	ids := []string{}
+	if n != host.MaxBatch || groups[0] == groups[n-1] {
+		return ids
+	}
+	for i := slices.Index(groups, groups[n-1]); i < n; i++ {
+		ids = append(ids, aws.ToString(received[i].MessageId))
+	}
+	return ids
+}
+
 // mostLooks is how often the messages of a group that are left are given back, and received again, without a new message.
 const mostLooks = 3
 
 // uncover gives back what is left of FIFO groups that go on, and reports whether it did: SQS shows no more of a group while messages
-// of it are hidden. The groups are those of a receive, by message, in order. It is of use for those of which the receive had new
-// messages, and for the last one, where the receive ended with its tenth message.
-func (r *run) uncover(ctx context.Context, groups []string, batch []*Message) (gaveBack bool, err error) {
+// of it are hidden. It is of use for the groups of which a receive had new messages, and for one that it cut off. A run that sends and
+// deletes nothing gives back what was cut off of any group, as a listing does.
+func (r *run) uncover(ctx context.Context, received []sqstypes.Message, batch []*Message) (gaveBack bool, err error) {
 	if !r.d.fifo {
 		return false, nil
 	}
+	cut := cutOff(received)
 	again := map[string]bool{}
 	for _, m := range batch {
 		again[m.Group] = true
 		r.looks[m.Group] = 0
 	}
-	if n := len(groups); n == host.MaxBatch && groups[0] != groups[n-1] && r.looks[groups[n-1]] < mostLooks {
-		again[groups[n-1]] = true
-		r.looks[groups[n-1]]++
+	if len(cut) > 0 {
+		if group := r.results[cut[0]].Group; r.looks[group] < mostLooks {
+			again[group] = true
+			r.looks[group]++
+		}
 	}
-	var left []*heldMessage
+	var ids []string
+	if r.reads() {
+		ids = cut
+	}
 	for group := range again {
-		if !r.goesOn(group) {
-			continue
+		if r.goesOn(group) {
+			ids = append(ids, r.left[group]...)
 		}
-		for _, id := range r.left[group] {
-			left = append(left, r.held.handles(id)...)
-		}
+	}
+	slices.Sort(ids)
+	var left []*heldMessage
+	for _, id := range slices.Compact(ids) {
+		left = append(left, r.held.handles(id)...)
 	}
 	if left = r.held.proven(left); len(left) == 0 {
 		return false, nil
 	}
 	return true, r.held.giveBackThese(ctx, left)
 }
+
+// reads reports whether the run sends and deletes nothing.
+func (r *run) reads() bool { return r.o.DryRun || r.done == ActionDeleted && !r.o.SkipAhead }
 
 // goesOn reports whether messages behind those that are left of a group may be sent.
 func (r *run) goesOn(group string) bool {

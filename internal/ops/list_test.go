@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,6 +90,42 @@ func TestListGivesBack(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Groups of ten messages or fewer are read whole, also where a receive ends within a group, by a listing, a dry run and an export.
+func TestReceivesThatCutGroups(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		for i := range 10 {
+			for group := range 15 {
+				if i < 1+group%10 {
+					x.send(x.dlq, fmt.Sprintf("%c-%d", 'a'+group, i))
+				}
+			}
+		}
+		const all = 55 + 15
+		for range 3 { // the groups are in another order each time
+			l := must.Get(x.open().List(context.Background(), 0))(t)
+			if len(l.Messages) != all || !l.Complete || l.Behind != 0 || x.hidden() != 0 {
+				t.Errorf("%d of %d listed, complete %t, %d behind, %d hidden", len(l.Messages), all, l.Complete, l.Behind, x.hidden())
+			}
+			last := map[string]string{}
+			for _, m := range l.Messages {
+				if m.Body < last[m.Group] {
+					t.Errorf("%s after %s", m.Body, last[m.Group])
+				}
+				last[m.Group] = m.Body
+			}
+			planned, err := x.open().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.DryRun = true, true })
+			if err != nil || len(planned.Results) != all {
+				t.Errorf("a dry run of %d of %d: %v", len(planned.Results), all, err)
+			}
+			r, err := x.open().Export(context.Background(), filepath.Join(t.TempDir(), "archive"))
+			if err != nil || r.Count(ops.ActionExported) != all || x.hidden() != 0 {
+				t.Errorf("%d of %d exported, %d hidden: %v", r.Count(ops.ActionExported), all, x.hidden(), err)
+			}
+		}
+	})
 }
 
 // A receive that is under way at the end of the context is awaited: SQS would go on with it, and hide what it finds.

@@ -196,6 +196,10 @@ type Options struct {
 	// NoUnwrap says that the consumer's handler runs without sqsonce.OpenEnvelope, so Key gets an envelope as it is.
 	// Default: false, Key gets the message in the envelope.
 	NoUnwrap bool
+	// S3 says that the consumer's handler runs behind sqsonce.S3, and NoS3 that it doesn't.
+	// Default: neither, and a notification of S3 whose key depends on that has the Problem ErrS3. Operations don't
+	// select it.
+	S3, NoS3 bool
 	// Retention is the consumer's dedup.Options.Retention.
 	// Default: 29 days. Limits: at least 1 h.
 	Retention time.Duration

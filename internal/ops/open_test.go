@@ -38,8 +38,9 @@ func TestOpenRefuses(t *testing.T) {
 		task := x.startMove()
 		refused(x.dlq, ops.ErrMoveTask, "jobs-dlq")
 		must.Get(x.admin.sqs.CancelMessageMoveTask(context.Background(), &sqs.CancelMessageMoveTaskInput{TaskHandle: task}))(t)
-		x.open()
+		refused(x.dlq, ops.ErrMoveTask, "jobs-dlq") // it is not yet cancelled
 		time.Sleep(time.Minute)
+		x.open()
 	})
 }
 

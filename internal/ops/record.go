@@ -3,6 +3,8 @@ package ops
 import (
 	"fmt"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +22,8 @@ type Record struct {
 	EarlierError string            `json:"earlier_error,omitempty" shown:"earlier error"` // before the event crashed or was done
 	Note         string            `json:"note,omitempty" shown:"note"`                   // an operator's
 	Owner        string            `json:"owner,omitempty" shown:"owner" look:"mono"`
+	Process      string            `json:"process,omitempty" shown:"process" look:"mono"`
+	Started      time.Time         `json:"started_at,omitzero" shown:"started"` // of the last run, about
 	Fence        int64             `json:"fence,omitempty" shown:"fence" look:"mono"`
 	ReceiveCount int               `json:"receive_count,omitempty" shown:"receive count"`
 	Crashes      int               `json:"crashes,omitempty" shown:"crashes" as:"at least"`
@@ -38,11 +42,34 @@ func NewRecord(r dedup.Record, s dedup.RecordState) Record {
 		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Result.Validation,
 		ResultBytes: len(r.Result.Data),
 	}
+	var started int64
+	shown.Process, started = r.LastRun()
+	if at := time.UnixMilli(started).UTC(); started > 0 && at.Year() < 10_000 { // a counter's is in µs
+		shown.Started = at
+	}
 	if s == dedup.StateCrashed || s == dedup.StateCompleted && !strings.Contains(r.LastError, sqsonce.Skip("").Error()) {
-		shown.LastError, shown.EarlierError = "", r.LastError
+		shown.LastError, shown.EarlierError = "", EarlierError(r, s)
 	}
 	return shown
 }
+
+// EarlierError is a record's error of an attempt before its state: "" where it is the note of the crash itself.
+func EarlierError(r dedup.Record, s dedup.RecordState) string {
+	if s == dedup.StateCrashed && r.Until.IsZero() {
+		return ""
+	}
+	return startedAt.ReplaceAllStringFunc(r.LastError, func(at string) string {
+		text, ms := at[:len(at)-13], at[len(at)-13:]
+		n, err := strconv.ParseInt(ms, 10, 64)
+		if err != nil {
+			return at
+		}
+		return text + time.UnixMilli(n).UTC().Format("2006-01-02 15:04:05.000") + " UTC"
+	})
+}
+
+// startedAt is in the notes of a crash: a time in ms.
+var startedAt = regexp.MustCompile(`\bcrashed\b.*?, started at \d{13}\b`)
 
 // Field is one of a record's: a label, and a time or a text.
 type Field struct {

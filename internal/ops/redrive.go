@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
@@ -78,10 +77,6 @@ type RedriveOptions struct {
 	// result, and don't read it after the call.
 	// Default: nil.
 	OnResult func(*Result)
-	// OnWait is called before the redrive waits until no consumer can remember that the events of n messages were done, because their
-	// records have been reopened.
-	// Default: nil.
-	OnWait func(n int, wait time.Duration)
 }
 
 func (o *RedriveOptions) resolve(hasStore bool) error {
@@ -117,16 +112,17 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 //	Unknown, no record  left ([ErrNoRecord]), unless Unknown is set, or Expired if the record may have expired
 //	Unknown, no Store   left, unless WithoutRecords is set
 //
-// It sends a message whose record was reopened 65 s after the reopen, because a consumer may remember until then that the event
-// was done. The first message of each class is a canary, and the others wait until its event is completed. Redrive watches every
-// 50th of the others without waiting for it. A canary that fails, or the third watched message that fails again, ends it with
-// [ErrStopped].
+// A consumer may remember for a minute that an event was done, but not for a message with the redriven attribute. Where that has
+// no room, Redrive leaves the message for 65 s after a reopen ([ErrRemembered]). The first message of each class is a canary, and
+// the others wait until its event is completed. Redrive watches every 50th of the others without waiting for it. A canary that
+// fails, or the third watched message that fails again, ends it with [ErrStopped].
 //
 // On FIFO the messages of a group go back one after the other, in the queue's order. A message that is left holds back those behind
 // it, unless its event is completed or SkipAhead is set. So does a message whose outcome is unknown, because SQS has not answered
 // for 285 s or ctx has ended meanwhile. The next redrive sends it with the same MessageDeduplicationId.
 //
-// Redrive ends after two receives without new messages, after as many messages as the queue had at the start, and at a failed call.
+// Redrive ends after two receives without new messages, after as many messages as the queue had at the start, and at a failed call. If
+// SQS counted none, it receives all the same, and leaves what it finds.
 // When ctx ends, sends that are under way have 20 s. Messages that were not deleted are visible again when it returns, or after
 // Options.Hold if the process is killed. The report has the result of each message, also with an error.
 func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Report, error) {
@@ -167,30 +163,6 @@ func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Rep
 
 // remembered is how long a consumer may remember that an event was done: dedup's minute, and the difference of clocks.
 const remembered = 65 * time.Second
-
-// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened, and looks at these records
-// again, as long as one of them was reopened meanwhile.
-func (r *run) awaitReopened(ctx context.Context, batch []*Message) {
-	awaited := map[*Message]int64{} // a fence, once: the store's clock may be ahead
-	for !r.o.DryRun && ctx.Err() == nil {
-		var reopened []*Message
-		var wait time.Duration
-		for _, m := range batch {
-			if left := m.remembered(); left > 0 && awaited[m] != m.Record.Fence {
-				reopened, wait = append(reopened, m), max(wait, left)
-				awaited[m] = m.Record.Fence
-			}
-		}
-		if len(reopened) == 0 {
-			return
-		}
-		if r.o.OnWait != nil {
-			r.o.OnWait(len(reopened), wait)
-		}
-		host.Wait(ctx, wait)
-		r.d.join(ctx, reopened)
-	}
-}
 
 // remembered returns how long a consumer may yet remember that the event was done, where its record has been reopened: the fence
 // of that is its time in ms. A clock that is behind the store's makes it no longer.

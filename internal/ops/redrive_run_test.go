@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -55,90 +56,40 @@ func TestRedriveDestinations(t *testing.T) {
 	})
 }
 
-// An event whose record was reopened a moment ago is sent when no consumer remembers any more that it was done, also where that was while
-// the message waited: for a canary, for another record that was reopened, or for its own. A dry run does not wait.
+// An event whose record was reopened a moment ago runs at once in a worker that remembers it as done: the copy has the redriven
+// attribute. Where that has no room the message is left until the worker has forgotten.
 func TestRedriveAfterReopen(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		first  time.Duration // when the record is reopened, counted from 1 s before the run
-		second time.Duration // and once more; 0: not
-		canary int
-		after  time.Duration // when the event may run
-	}{
-		"before":             {canary: -1, after: 65 * time.Second},
-		"during the canary":  {first: 5 * time.Second, canary: 1, after: 70 * time.Second},
-		"again, in the wait": {second: 40 * time.Second, canary: -1, after: 105 * time.Second},
-	} {
-		bubble(t, setup{}, func(x *fixture) {
-			var mu sync.Mutex
-			runs := map[string][]time.Duration{}
-			var start time.Time
-			h := x.worker(x.url, x.guarded(func(_ context.Context, m *sqsonce.Message) error {
-				if m.Body == "a1" && !start.IsZero() {
-					time.Sleep(10 * time.Second)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				runs[m.Body] = append(runs[m.Body], time.Since(start))
-				return nil
-			}))
-			defer h.stop()
-			reopen := func() {
-				store := x.store(x.admin)
-				rec, err := store.Inspect(context.Background(), "billing#orders|b1")
-				if err == nil {
-					err = store.Reopen(context.Background(), rec, "again")
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			}
-			x.send(x.url, "b1")
-			time.Sleep(30 * time.Second)
-			x.send(x.dlq, "a1", "b1")
-			start = time.Now()
-			time.AfterFunc(tt.first, reopen)
-			if tt.second > 0 {
-				time.AfterFunc(tt.second, reopen)
-			}
-			time.Sleep(time.Second)
-			x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.DryRun = true })
-			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("a dry run took %s", took)
-			}
-			var told time.Duration
-			x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) {
-				o.Canary, o.OnWait = tt.canary, func(n int, wait time.Duration) { told += time.Duration(n) * wait }
-			})
-			if told < tt.after-15*time.Second {
-				t.Errorf("%s: told of a wait of %s", name, told)
-			}
-			time.Sleep(20 * time.Second)
-			mu.Lock()
-			defer mu.Unlock()
-			if got := runs["b1"]; len(got) < 2 || got[len(got)-1] < tt.after || len(x.bodies(x.dlq)) != 0 {
-				t.Errorf("%s: runs after %v, %q left", name, got, x.bodies(x.dlq))
-			}
-		})
-	}
-}
-
-// A store whose clock is an hour ahead does not make it wait for longer.
-func TestRedriveAfterReopenByAFastClock(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(1)
-		fence := time.Now().Add(time.Hour).UnixMilli()
-		d := x.redriver(func(o *ops.Options) {
-			o.Store = inspector(func(context.Context, string) (dedup.Record, error) {
-				return dedup.Record{Lease: dedup.Lease{Owner: dedup.OperatorPrefix + "/1", Fence: fence}}, nil
-			})
-		})
-		start := time.Now()
-		r := x.redriveAll(d)
-		if took := time.Since(start); r.Count(ops.ActionRedriven) != 1 || took < time.Minute || took > 75*time.Second {
-			t.Errorf("%d redriven in %s", r.Count(ops.ActionRedriven), took)
+	eachKind(t, "", setup{}, func(x *fixture) {
+		var runs atomic.Int64
+		defer x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })).stop()
+		full := map[string]string{sqsonce.AttrEventID: "b1", sqsonce.AttrEventSource: "orders"}
+		for i := range 8 {
+			full[fmt.Sprint("x", i)] = "1"
 		}
+		redrive := func(want ops.Action, why error, ran int64) {
+			x.Helper()
+			r := x.redriveAll(x.redriver(), noCanary)
+			time.Sleep(20 * time.Second)
+			if res := r.Results[0]; res.Action != want || !errors.Is(res.Err, why) || runs.Load() != ran {
+				x.Errorf("%s, %v, and %d runs, want %s, %v and %d", res.Action, res.Err, runs.Load(), want, why, ran)
+			}
+		}
+		reopen := func() {
+			store := x.store(x.admin)
+			rec := must.Get(store.Inspect(context.Background(), "billing#orders|b1"))(x)
+			must.Do(x, store.Reopen(context.Background(), rec, "again"))
+		}
+		x.send(x.url, "b1")
+		time.Sleep(10 * time.Second)
+		reopen()
+		x.send(x.dlq, "b1")
+		redrive(ops.ActionRedriven, nil, 2)
+		reopen()
+		x.sendWith(x.dlq, "b1", full)
+		redrive(ops.ActionLeft, ops.ErrRemembered, 2)
+		time.Sleep(forget)
+		redrive(ops.ActionRedriven, nil, 3)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -378,6 +379,29 @@ func TestRedriveLoops(t *testing.T) {
 	for _, mine := range []bool{false, true} {
 		testCameBack(t, mine)
 	}
+}
+
+// A message that came after the start is no part of a redrive that does not select it.
+func TestLaterOneNotSelected(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(12)
+		var later sync.Once
+		r, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
+			o.Filter = func(m *ops.Message) bool { return m.Body != "later" }
+			o.OnResult = func(*ops.Result) {
+				later.Do(func() { x.sendWith(x.dlq, "later", nil); x.sendWith(x.dlq, "later", nil) })
+			}
+		})
+		if err != nil || r.Total != 12 || len(r.Results) != 14 {
+			x.Fatalf("%d results, total %d, %v", len(r.Results), r.Total, err)
+		}
+		for i, res := range r.Results {
+			if selected := i < 12; selected != (res.Action == ops.ActionRedriven) || !selected && !errors.Is(res.Err, ops.ErrNotSelected) {
+				x.Errorf("result %d: %s, %v", i, res.Action, res.Err)
+			}
+		}
+	})
 }
 
 // testCameBack has a consumer that rejects all while the run is under way. What comes back is that, whatever the filter selects.

@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,10 +54,8 @@ func TestReplayFaults(t *testing.T) {
 			res, err := e.replay(d, again, func(o *ops.ReplayOptions) { o.Timeout = -1 })
 			x.sqs.Set(fault.Plan{})
 			x.ddb.Set(fault.Plan{})
-			if tt.action == "" {
-				tt.action = ops.ActionLeft
-			}
-			if err == nil || res.Err == nil || errors.Is(err, ops.ErrReopened) != tt.reopened || res.Action != tt.action || !strings.Contains(err.Error(), tt.text) {
+			action := cmp.Or(tt.action, ops.ActionLeft)
+			if err == nil || res.Err == nil || errors.Is(err, ops.ErrReopened) != tt.reopened || res.Action != action || !strings.Contains(err.Error(), tt.text) {
 				x.Errorf("%+v, %v", res, err)
 			}
 			if name == "no extension" {

@@ -183,7 +183,7 @@ func (d *DLQ) restoredCopy(archived *Message, fits func(size int) bool) (*sqsonc
 // made of the message ID, too.
 func (d *DLQ) keepRestoredKey(m *Message, c *sqsonce.Message) error {
 	if _, err := d.recordKey(m); err != nil {
-		if errors.Is(err, ErrNoSource) {
+		if errors.Is(err, ErrNoSource) || errors.Is(err, ErrS3) {
 			return err
 		}
 		return nil

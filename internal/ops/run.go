@@ -86,7 +86,7 @@ func (r *run) next(ctx context.Context) (more bool, err error) {
 		return false, r.failed
 	}
 	for empty := 0; empty < emptyReceives; {
-		if len(r.results) >= r.report.Total || ctx.Err() != nil {
+		if len(r.results) >= max(r.report.Total, 1) || ctx.Err() != nil { // a count of 0 may be that of a minute ago
 			return false, nil
 		}
 		received, batch, err := r.receive(ctx)
@@ -99,7 +99,7 @@ func (r *run) next(ctx context.Context) (more bool, err error) {
 		if err := r.handle(ctx, batch); err != nil {
 			return false, err
 		}
-		uncovered, err := r.uncover(ctx, groupsOf(received), batch)
+		uncovered, err := r.uncover(ctx, received, batch)
 		if len(batch) > 0 || err != nil {
 			return err == nil, err
 		}
@@ -126,13 +126,15 @@ func (r *run) receive(ctx context.Context) (received []sqstypes.Message, batch [
 func (r *run) process(ctx context.Context, batch []*Message) error {
 	start, first := time.Now(), len(r.report.Results)
 	r.d.join(ctx, batch)
-	r.awaitReopened(ctx, batch)
 	for _, m := range batch {
 		res := &Result{ID: m.ID, Group: m.Group}
 		if copyID, sent := r.journal.sentBefore(m.ID); sent {
 			res.Action, res.SentID = ActionUndeleted, copyID
 		} else if len(r.results) >= r.report.Total {
 			res.Action, res.Err = ActionLeft, ErrArrivedLater
+			if selected, err := r.o.selects(m); err == nil && !selected && historyOf(m.Attributes).run != r.report.Run {
+				res.Err = ErrNotSelected
+			}
 		}
 		r.results[m.ID] = res
 		r.report.Results = append(r.report.Results, res)

@@ -67,6 +67,52 @@ func TestNeverStarted(t *testing.T) {
 	}
 }
 
+// An event that the consumer has dead-lettered after a crash is crashed, though its record is released: a redrive leaves it.
+func TestDeadLetteredAfterACrash(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		deadLetter := func(o *dedup.Options) { o.OnCrash = dedup.OnCrashDeadLetter }
+		x.send(x.url, "a1")
+		x.worker(x.url, x.guarded(hangs, deadLetter)).killAfter(5 * time.Second)
+		x.worker(x.url, x.guarded(fails(nil), deadLetter)).stopAfter(5 * time.Minute)
+		d := x.redriver()
+		if m := x.one(d); m.Cause != ops.CauseRejected || m.State != dedup.StateCrashed || m.Crashes != 1 || m.Record.State(time.Now()) != dedup.StateReleased {
+			t.Errorf("%s, %s, %d crashes, record %+v", m.Cause, m.State, m.Crashes, m.Record)
+		}
+		if r := x.redriveAll(d); !errors.Is(r.Results[0].Err, ops.ErrCrashed) {
+			t.Errorf("redriven: %+v", r.Results[0])
+		}
+	})
+}
+
+// The reason of an event that crashed has the advice to find out what happened until somebody has decided. Its class stays.
+func TestAdviceUntilDecided(t *testing.T) {
+	t.Parallel()
+	const advice = "find out whether"
+	for name, decide := range map[string]func(x *fixture, r dedup.Record) error{
+		"freed": func(x *fixture, r dedup.Record) error { return x.store(x.admin).Reopen(context.Background(), r, note) },
+		"completed": func(x *fixture, r dedup.Record) error {
+			g := must.Get(x.store(x.admin).Acquire(context.Background(), dedup.Claim{Key: r.Key, Owner: "operator/ann/1", Lease: time.Minute, Retention: time.Hour}))(x)
+			return x.store(x.admin).Complete(context.Background(), g.Lease, dedup.Result{})
+		},
+	} {
+		run(t, name, setup{}, func(x *fixture) {
+			deadLetter := func(o *dedup.Options) { o.OnCrash = dedup.OnCrashDeadLetter }
+			x.send(x.url, "a1")
+			x.worker(x.url, x.guarded(hangs, deadLetter)).killAfter(5 * time.Second)
+			x.worker(x.url, x.guarded(fails(nil), deadLetter)).stopAfter(5 * time.Minute)
+			d := x.redriver()
+			before := x.one(d)
+			must.Do(x, decide(x, *before.Record))
+			after := x.one(d)
+			if !strings.Contains(before.Reason, advice) || !strings.Contains(before.Class.Text, advice) || strings.Contains(after.Reason+after.Class.Text, advice) ||
+				!strings.Contains(after.Class.Text, "crashed") || after.Class.ID != before.Class.ID {
+				x.Errorf("%q of %+v, then %q of %+v", before.Reason, before.Class, after.Reason, after.Class)
+			}
+		})
+	}
+}
+
 // An event that kills its process each time is counted, also where its last run left it released, and is redriven only by those who
 // say so.
 func TestCrashLoop(t *testing.T) {

@@ -13,9 +13,14 @@ import (
 // [Unanswered].
 //
 // The error alone does not tell: credentials that cannot be fetched fail a call with the answer of the service that gives them. STS
-// says AccessDenied as SQS does.
+// says AccessDenied as SQS does. And the error of a call that the service says has succeeded (status 2xx) is no answer: the connection
+// ended in the middle of it, and its result is lost.
 func Evidence(stack *middleware.Stack) error {
-	begin := middleware.InitializeMiddlewareFunc("sqsonce.evidence", func(
+	return errors.Join(stack.Initialize.Add(begin, middleware.Before), stack.Deserialize.Add(attempt, middleware.Before))
+}
+
+var (
+	begin = middleware.InitializeMiddlewareFunc("sqsonce.evidence", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 	) (middleware.InitializeOutput, middleware.Metadata, error) {
 		out, md, err := next.HandleInitialize(ctx, in)
@@ -25,18 +30,17 @@ func Evidence(stack *middleware.Stack) error {
 		return out, md, err
 	})
 	// Each attempt of the SDK comes through here, when its request is complete, and signed.
-	attempt := middleware.DeserializeMiddlewareFunc("sqsonce.evidence", func(
+	attempt = middleware.DeserializeMiddlewareFunc("sqsonce.evidence", func(
 		ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
 	) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		out, md, err := next.HandleDeserialize(ctx, in)
 		if err != nil {
 			response, _ := out.RawResponse.(*smithyhttp.Response)
-			err = &callError{error: err, sent: true, answered: response != nil && ofService(response.Header)}
+			err = &callError{error: err, sent: true, answered: response != nil && response.StatusCode >= 300 && ofService(response.Header)}
 		}
 		return out, md, err
 	})
-	return errors.Join(stack.Initialize.Add(begin, middleware.Before), stack.Deserialize.Add(attempt, middleware.Before))
-}
+)
 
 // ofService reports whether an answer is the service's own, and not that of a proxy: AWS gives each one an ID. ElasticMQ does not. It
 // names the error as SQS does.

@@ -31,6 +31,9 @@ func TestEvidence(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusForbidden, Header: h, Body: io.NopCloser(strings.NewReader(`{"__type":"AccessDenied"}`))}, nil
 		}
 	}
+	cut := answers(func() (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"X-Amzn-Requestid": {"1"}}, Body: io.NopCloser(strings.NewReader(`{"QueueUr`))}, nil
+	})
 	broken := answers(func() (*http.Response, error) { return nil, errors.New("connection reset") })
 	for name, tt := range map[string]struct {
 		to               answers
@@ -41,6 +44,7 @@ func TestEvidence(t *testing.T) {
 		"S3's request ID":   {refusal("X-Amz-Request-Id"), 9, false, true},
 		"ElasticMQ":         {refusal("X-Amzn-Query-Error"), 9, false, true},
 		"a page":            {refusal(""), 9, false, false},
+		"a cut answer":      {cut, 9, false, false},
 		"no answer":         {broken, 9, false, false},
 		"no credentials":    {refusal("X-Amzn-Requestid"), 0, true, false},
 		"none for a repeat": {broken, 1, true, false},

@@ -7,10 +7,12 @@ import "context"
 func Ran(ctx context.Context, ran bool) {
 	if s, ok := ctx.Value(settlementKey{}).(*settlement); ok {
 		s.unrun.Store(!ran)
-		if ran {
-			s.told.Store(true)
-			s.before.Store(false)
+		if !ran {
+			s.skips.Add(1)
+			return
 		}
+		s.calls.Add(1)
+		s.before.Store(false)
 	}
 }
 
@@ -21,5 +23,14 @@ func HasRun(ctx context.Context) (ran, told bool) {
 	if !ok {
 		return true, false
 	}
-	return !s.unrun.Load(), s.told.Load()
+	return !s.unrun.Load(), s.calls.Load() > 0
+}
+
+// Told returns how often Ran has told each until now, for middleware that asks about its own handler: another one may be around it, or
+// in it. ctx may be any within that of [New].
+func Told(ctx context.Context) (calls, skips int64) {
+	if s, ok := ctx.Value(settlementKey{}).(*settlement); ok {
+		return s.calls.Load(), s.skips.Load()
+	}
+	return 0, 0
 }

@@ -24,14 +24,13 @@ import (
 // What was left may be the user's code. A panic in one function does not keep the others from running;
 // settle returns an error with the panic's value and stack.
 func New(ctx context.Context) (_ context.Context, settle func(deadLettered bool) error) {
-	s := &settlement{host: ctx}
-	return context.WithValue(ctx, settlementKey{}, s), s.settle
+	s := &settlement{Context: ctx}
+	return s, s.settle
 }
 
-// Of returns the function that New returned with ctx, for a host that settles the message on another goroutine: New's own does
-// not need an allocation where it stays on the caller's.
-func Of(ctx context.Context) func(deadLettered bool) error {
-	return ctx.Value(settlementKey{}).(*settlement).settle
+// Settle is the function that New returned with ctx, for a host that settles the message elsewhere.
+func Settle(ctx context.Context, deadLettered bool) error {
+	return ctx.Value(settlementKey{}).(*settlement).settle(deadLettered)
 }
 
 // Later leaves f to the host that called the handler with ctx. It returns false, and does nothing, where ctx is not from
@@ -49,10 +48,10 @@ func Host(ctx context.Context) (_ context.Context, hosted bool) {
 	switch {
 	case !ok:
 		return ctx, false
-	case ctx.Done() == s.host.Done():
+	case ctx.Done() == s.Context.Done():
 		return ctx, true
 	}
-	return hostContext{s.host, ctx}, true
+	return hostContext{s.Context, ctx}, true
 }
 
 // hostContext ends as the host's, and has the values of the handler's.
@@ -66,18 +65,20 @@ func (c hostContext) Value(key any) any { return c.values.Value(key) }
 // AfterFunc lets package context derive from c without a goroutine.
 func (c hostContext) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
 
-// Record tells the host that the handler has returned, and that middleware records its outcome until done is called: a handler
-// whose own deadline has passed is not stuck meanwhile.
-func Record(ctx context.Context) (done func()) {
-	s, ok := ctx.Value(settlementKey{}).(*settlement)
-	if !ok {
-		return func() {}
+// Record tells the host that the handler has returned, and that middleware records its outcome until [Recorded] is called: a
+// handler whose own deadline has passed is not stuck meanwhile.
+func Record(ctx context.Context) { record(ctx, 1) }
+
+// Recorded ends a [Record].
+func Recorded(ctx context.Context) { record(ctx, -1) }
+
+func record(ctx context.Context, by int64) {
+	if s, ok := ctx.Value(settlementKey{}).(*settlement); ok {
+		s.recording.Add(by)
 	}
-	s.recording.Add(1)
-	return func() { s.recording.Add(-1) }
 }
 
-// Recording reports whether a [Record] is not done. ctx is that of New.
+// Recording reports whether a [Record] has not ended. ctx is that of New.
 func Recording(ctx context.Context) bool {
 	s, ok := ctx.Value(settlementKey{}).(*settlement)
 	return ok && s.recording.Load() > 0
@@ -99,17 +100,29 @@ func InHandler(ctx context.Context) bool {
 
 type settlementKey struct{}
 
+// settlement is the context that New returns.
 type settlement struct {
-	host      context.Context
-	recording atomic.Int64
-	before    atomic.Bool
-	unrun     atomic.Bool // see Ran
-	told      atomic.Bool // that the handler is called
+	context.Context        // the host's
+	holder          Holder // see HeldBy
+	recording       atomic.Int64
+	before          atomic.Bool
+	unrun           atomic.Bool  // see Ran
+	calls, skips    atomic.Int64 // see Told
 
 	mu      sync.Mutex
 	settled bool
 	facts   facts
 	later   []func(deadLettered bool)
+}
+
+// String prints no fields: what prints a context, as mocks do, would read them while they change.
+func (s *settlement) String() string { return fmt.Sprint(s.Context) + ".settlement" }
+
+func (s *settlement) Value(key any) any {
+	if key == (settlementKey{}) {
+		return s
+	}
+	return s.Context.Value(key)
 }
 
 // facts are what a host and middleware tell each other. The first of each counts, that of the outermost middleware.

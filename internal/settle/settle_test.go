@@ -2,7 +2,9 @@ package settle
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,6 +79,16 @@ func TestKnownKey(t *testing.T) {
 		if known, kept := KnownKey(ctx), KeptKey(ctx); known != tt.known || kept != tt.kept || RecordKey(ctx) != tt.record {
 			t.Errorf("%d keys: known %q, kept %q; want %q and %q", len(tt.tell), known, kept, tt.known, tt.kept)
 		}
+	}
+}
+
+// Mocks print the context of a handler, while it tells its host something.
+func TestPrintedContext(t *testing.T) {
+	t.Parallel()
+	ctx, _ := New(t.Context())
+	KeepKey(ctx, "key")
+	if got := fmt.Sprintf("%+v", ctx); strings.Contains(got, "key") {
+		t.Errorf("printed with its fields: %s", got)
 	}
 }
 

@@ -13,7 +13,7 @@ func WithSuspects(ctx context.Context, from int) context.Context {
 	return context.WithValue(ctx, suspectsKey{}, from)
 }
 
-// RunningSuspect marks the context of a suspect that its host runs now.
+// RunningSuspect marks the context of a suspect that its host runs apart from other messages now.
 func RunningSuspect(ctx context.Context) context.Context { return WithSuspects(ctx, 0) }
 
 // Suspects returns from which receive on the host of ctx runs suspects apart, and 0 where it does not want to be told of them.
@@ -22,13 +22,19 @@ func Suspects(ctx context.Context) (from int) {
 	return from
 }
 
+// RunsSuspect reports whether the host of ctx runs a suspect apart from other messages now.
+func RunsSuspect(ctx context.Context) bool {
+	from, marked := ctx.Value(suspectsKey{}).(int)
+	return marked && from == 0
+}
+
 type suspectsKey struct{}
 
 // Suspect is the error of a suspect that was not run.
 type Suspect struct {
 	error
 	Started time.Time // when the crashed process started it, about
-	Alone   bool      // it has crashed a process that ran it apart from others
+	Alone   bool      // it has crashed a process that ran it apart from others, where it was the last to start
 }
 
 // NewSuspect returns err as that of a suspect.

@@ -21,11 +21,12 @@ func TestCodeIsFromExamples(t *testing.T) {
 		{"docs/migrate.md", "go", "bench/migrate/*.go bench/migrate/*/*.go"},
 		{"docs/migrate.md", "js", "bench/migrate/*/*.mjs"},
 		{"docs/migrate.md", "python", "bench/migrate/*/*.py"},
-		{"docs/worker.md", "go", "sqsworker/example_test.go status/example_test.go example_test.go"},
+		{"docs/worker.md", "go", "sqsworker/example_test.go sqsworker/ecsprotect/example_test.go status/example_test.go control/example_test.go example_test.go"},
 		{"docs/lambda.md", "go", "lambda/example_test.go example_test.go"},
 		{"docs/lambda.md", "yaml", "template.yaml deploy/function.yaml"},
 		{"docs/stores.md", "go", "example_test.go dedup/*/example_test.go examples/quickstart/postgres/main.go"},
 		{"docs/testing.md", "go", "dedup/example_test.go outcome_test.go localstack/example_test.go examples/orders/own_*_test.go dedup/memstore/memstore_test.go"},
+		{"docs/tenants.md", "go", "limit/example_test.go"},
 		{"docs/publisher.md", "go", "fifo/example_test.go example_test.go s3payload/example_test.go"},
 		{"docs/outbox.md", "go", "fifo/outbox/*/example*_test.go dedup/sqlstore/sqloutbox/example*_test.go"},
 	} {

@@ -264,10 +264,10 @@ func (c *checker) mainFiles(dir string) (names []string) {
 	return names
 }
 
-// program is the folder of the program with this name; "" if there is none.
+// program is the folder of the program with this name, outside of internal; "" if there is none.
 func (c *checker) program(name string) string {
 	for file := range c.files {
-		if path.Base(file) == "main.go" && path.Base(path.Dir(file)) == name {
+		if path.Base(file) == "main.go" && path.Base(path.Dir(file)) == name && !strings.Contains(file, "internal/") {
 			return path.Dir(file)
 		}
 	}

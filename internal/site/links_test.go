@@ -36,13 +36,13 @@ func TestLinksSeesWhatIsBroken(t *testing.T) {
 	files := textFiles(t)
 	changed := maps.Clone(files)
 	all := []struct{ file, text, problem string }{
-		{"docs/faq.md", "[a](chose.md)", "chose.md"},
-		{"docs/faq.md", "[a](../example)", "../example"},
-		{"docs/faq.md", "[a](../../README.md)", "../../README.md"},
-		{"docs/faq.md", "[a](choose.md#five-question)", "#five-question"},
+		{"docs/compare.md", "[a](chose.md)", "chose.md"},
+		{"docs/compare.md", "[a](../example)", "../example"},
+		{"docs/compare.md", "[a](../../README.md)", "../../README.md"},
+		{"docs/compare.md", "[a](choose.md#five-question)", "#five-question"},
 		{"README.md", "see [a](#speeds)", "#speeds"},
 		{"README.md", "| a | [b](docs/none.md) |", "docs/none.md"},
-		{"docs/faq.md", "![a](images/none.svg)", "images/none.svg"},
+		{"docs/compare.md", "![a](images/none.svg)", "images/none.svg"},
 		{"docs/new.md", "# New", "no entry in the nav"},
 		{"docs/new.md", "", "docs/index.md does not link"},
 		{"template.yaml", "# " + ownURL + "docs/runbook.md#nothing", "#nothing"},

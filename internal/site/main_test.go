@@ -24,7 +24,7 @@ func TestSite(t *testing.T) {
 		"choose.html":       `href="https://github.com/sqsonce/sqsonce/blob/main/examples/choose/example_fifo_test.go"`,
 		"messages.html":     `href="https://github.com/sqsonce/sqsonce/tree/main/examples/publishers"`,
 		"concepts.html":     `src="images/leases.svg"`,
-		"faq.html":          `href="concepts.html#what-is-guaranteed"`,
+		"compare.html":      `href="choose.html#disadvantages-of-a-record"`,
 		"architecture.html": `href="concepts.html#two-leases"`,
 	} {
 		text, err := os.ReadFile(filepath.Join(out, page))
@@ -45,16 +45,16 @@ func TestSiteSeesWhatIsBroken(t *testing.T) {
 	type edit struct{ file, old, text, problem string }
 	for name, edits := range map[string][]edit{ // in one build, which takes seconds
 		"links": {
-			{"docs/faq.md", "(choose.md)", "(chose.md)", "chose.md"},
-			{"docs/faq.md", "#what-is-guaranteed", "#what-is-sure", "what-is-sure"},
+			{"docs/compare.md", "(migrate.md)", "(migrat.md)", "migrat.md"},
+			{"docs/compare.md", "#disadvantages-of-a-record", "#advantages-of-a-record", "advantages-of-a-record"},
 			{"mkdocs.yml", "concepts.md", "concept.md", "'concept.md'"},
 			{"mkdocs.yml", "concept.md", "concept.md", "- concepts.md"}, // it has no entry in the menu
 		},
 		"no hook": {{"mkdocs.yml", "hooks: [internal/site/links.py]", "", "../"}},
 		"loads": {
-			{"docs/faq.md", "# Questions\n", "# Questions\n\n<script src=\"https://example.com/a.js\"></script>\n", "https://example.com/a.js"},
+			{"docs/compare.md", "# Compare\n", "# Compare\n\n<script src=\"https://example.com/a.js\"></script>\n", "https://example.com/a.js"},
 			{"mkdocs.yml", "font: false", "font: {text: Roboto}", "https://fonts"},
-			{"docs/faq.md", "# Questions\n", "# Questions\n\n<pre class=\"mermaid\"><code>flowchart LR</code></pre>\n", "mermaid"},
+			{"docs/compare.md", "# Compare\n", "# Compare\n\n<pre class=\"mermaid\"><code>flowchart LR</code></pre>\n", "mermaid"},
 		},
 		"no files": {{"mkdocs.yml", "docs_dir: docs", "docs_dir: documents", "documents"}},
 	} {

@@ -34,10 +34,10 @@ func TestNamesSeesWhatIsBroken(t *testing.T) {
 	files := textFiles(t)
 	code := readCode(t, files)
 	for _, c := range []struct{ file, old, broken, problem string }{
-		{"docs/faq.md", "# Questions\n", "# Questions\n`fifo.ErrFull`\n", "fifo.ErrFull does not exist"},
-		{"docs/faq.md", "# Questions\n", "# Questions\n`sqsworker: begun`\n", "sqsworker: begun"},
-		{"docs/faq.md", "# Questions\n", "# Questions\n`internal/none/x.go`\n", "internal/none/x.go"},
-		{"docs/architecture.md", "`internal/host` backoff.go", "`internal/host` forward.go", "internal/host has no file forward.go"},
+		{"docs/compare.md", "# Compare\n", "# Compare\n`fifo.ErrFull`\n", "fifo.ErrFull does not exist"},
+		{"docs/compare.md", "# Compare\n", "# Compare\n`sqsworker: begun`\n", "sqsworker: begun"},
+		{"docs/compare.md", "# Compare\n", "# Compare\n`internal/none/x.go`\n", "internal/none/x.go"},
+		{"CONTRIBUTING.md", "`internal/host` backoff.go", "`internal/host` forward.go", "internal/host has no file forward.go"},
 		{"docs/logs.md", "| `message_id` |", "| `message_ident` |", "message_ident"},
 		{"docs/logs.md", "`sqsworker: delete failed`", "`sqsworker: release failed`", "no row sqsworker: delete failed"},
 		{"docs/worker.md", "\n| `MaxHeld` |", "\n| `Kept` |", "sqsworker.Options: MaxHeld"},
@@ -137,7 +137,7 @@ func nameProblems(files fstest.MapFS, code *declared) (problems []string) {
 	return problems
 }
 
-// rowProblems finds the files that a row of architecture.md names of a folder, as in "`fifo` event.go", and that are not there.
+// rowProblems finds the files that a row of CONTRIBUTING.md names of a folder, as in "`fifo` event.go", and that are not there.
 func rowProblems(files fstest.MapFS) (problems []string) {
 	folders := map[string][]string{"root": {"."}} // by their last names
 	for name := range files {
@@ -146,7 +146,7 @@ func rowProblems(files fstest.MapFS) (problems []string) {
 			folders[path.Base(dir)] = append(folders[path.Base(dir)], dir)
 		}
 	}
-	_, table, _ := strings.Cut(string(files["docs/architecture.md"].Data), "\n| to change | see |\n")
+	_, table, _ := strings.Cut(string(files["CONTRIBUTING.md"].Data), "\n| to change | see |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	found := 0
 	for row := range strings.Lines(table) {
@@ -161,12 +161,12 @@ func rowProblems(files fstest.MapFS) (problems []string) {
 			}
 			found++
 			if in != nil && !slices.ContainsFunc(in, func(dir string) bool { return exists(files, dir+"/"+word) }) {
-				problems = append(problems, fmt.Sprintf("docs/architecture.md: %s has no file %s", in[0], word))
+				problems = append(problems, fmt.Sprintf("CONTRIBUTING.md: %s has no file %s", in[0], word))
 			}
 		}
 	}
 	if found < 80 {
-		problems = append(problems, fmt.Sprintf("docs/architecture.md: %d files in its rows, want at least 80: were they recognised?", found))
+		problems = append(problems, fmt.Sprintf("CONTRIBUTING.md: %d files in its rows, want at least 80: were they recognised?", found))
 	}
 	return problems
 }

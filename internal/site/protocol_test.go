@@ -15,6 +15,9 @@ import (
 // testPackages are the folders of the packages that the pages of the protocols name tests of.
 var testPackages = map[string]string{
 	"sqsonce":      ".",
+	"cli":          "cmd/sqsonce/cli",
+	"command":      "cmd/sqsonce",
+	"control":      "control",
 	"dedup":        "dedup",
 	"deadletter":   "internal/deadletter",
 	"dynamooutbox": "fifo/outbox/dynamooutbox",
@@ -22,7 +25,9 @@ var testPackages = map[string]string{
 	"fifo":         "fifo",
 	"host":         "internal/host",
 	"hosttest":     "internal/hosttest",
+	"killtest":     "dedup/sqlstore/sqloutbox/killtest",
 	"lambda":       "lambda",
+	"limit":        "limit",
 	"ops":          "internal/ops",
 	"outbox":       "fifo/outbox",
 	"settle":       "internal/settle",
@@ -120,7 +125,7 @@ func TestCitationsSeeWrongNames(t *testing.T) {
 	}
 }
 
-// citations are what pages may name as failing without a clause: functions of the packages, cases of storetest and of outboxtest,
+// citations are what pages may name as failing without a clause: functions of the packages, cases of storetest, outboxtest and limittest,
 // runs of the outbox's model.
 type citations struct {
 	tests  map[string]string // sources, by package
@@ -134,7 +139,7 @@ func readCitations(t *testing.T) citations {
 	for pkg, dir := range testPackages {
 		c.tests[pkg] = readAll(t, filepath.Join(dir, "*_test.go"))
 	}
-	c.suites = readAll(t, "dedup/storetest/*.go") + readAll(t, "fifo/outbox/outboxtest/*.go")
+	c.suites = readAll(t, "dedup/storetest/*.go") + readAll(t, "fifo/outbox/outboxtest/*.go") + readAll(t, "limit/limittest/*.go")
 	for _, r := range outboxmodel.Runs {
 		c.runs[r.Name] = r.Want
 	}

@@ -32,8 +32,32 @@ type Report struct {
 	Workers    []Worker    `json:"workers,omitempty"`
 	Consumers  []Component `json:"consumers,omitempty"`  // dedup.Once, by consumer
 	Stores     []Component `json:"stores,omitempty"`     // dynamostore.Store
+	Limits     []Limit     `json:"limits,omitempty"`     // rules of limit.Limiter
 	Relays     []Component `json:"relays,omitempty"`     // outbox.Relay
 	Publishers []Component `json:"publishers,omitempty"` // fifo.Publisher
+
+	Controls []Control `json:"controls,omitempty"` // control.Control, by consumer
+}
+
+// Control is what operators ask of a consumer, as a process knows it.
+type Control struct {
+	Consumer    string    `json:"consumer"`
+	Paused      bool      `json:"paused,omitempty"`
+	Concurrency int       `json:"concurrency,omitempty"` // 0: not limited
+	By          string    `json:"by,omitempty"`
+	Reason      string    `json:"reason,omitempty"`
+	Until       time.Time `json:"until,omitzero"`
+	Read        time.Time `json:"read,omitzero"`   // when the state was last read
+	Error       string    `json:"error,omitempty"` // why it was not read since
+	Text        string    `json:"text"`            // the state in words
+}
+
+// Banner is a line about a consumer that is paused or limited; else it is empty.
+func (c Control) Banner() string {
+	if !c.Paused && c.Concurrency == 0 {
+		return ""
+	}
+	return c.Consumer + " is " + c.Text
 }
 
 // Worker is a worker of one queue.
@@ -52,6 +76,22 @@ type Worker struct {
 type Component struct {
 	Name  string `json:"name"`
 	Stats Stats  `json:"stats"`
+}
+
+// Limit is a rule of a limiter.
+type Limit struct {
+	Component
+	Plan    string     `json:"plan,omitempty"`    // such as "10/s"; "": it depends on the key
+	Scope   string     `json:"scope,omitempty"`   // "fleet": its Counter is for all processes; "process"
+	Longest []LimitKey `json:"longest,omitempty"` // the keys with the most waiting messages, with Options.Identifiers only
+}
+
+// LimitKey is a key of a rule.
+type LimitKey struct {
+	Key     string  `json:"key"`
+	Waiting int64   `json:"waiting"`
+	Running int64   `json:"running"`
+	Paused  float64 `json:"paused_seconds,omitempty"` // until the end of its pause
 }
 
 // Stats are counters and gauges by their names. Package status makes them of the fields of the components' Stats, of which the tag help says

@@ -1,13 +1,16 @@
-// Package testaws is for tests: clients of the services in memory, their queues, and the fields that an error names.
+// Package testaws is for tests: clients of the services in memory, their queues, functions behind them, and the fields that an error
+// names.
 package testaws
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
@@ -53,6 +56,22 @@ func Queue(t testing.TB, c *sqs.Client, name string, attrs map[string]string) (u
 		all["FifoQueue"] = "true"
 	}
 	return *must.Get(c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: all}))(t).QueueUrl
+}
+
+// Invoke makes what an event source mapping calls of a function. The NewHandler of aws-lambda-go would not do: its Invoke has one
+// buffer for all responses, and a mapping calls several at once.
+func Invoke(f func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)) func(context.Context, []byte) ([]byte, error) {
+	return func(ctx context.Context, payload []byte) ([]byte, error) {
+		var e events.SQSEvent
+		if err := json.Unmarshal(payload, &e); err != nil {
+			return nil, err
+		}
+		r, err := f(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(r)
+	}
 }
 
 // Fields returns the fields of all OptionErrors in an error.

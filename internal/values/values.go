@@ -76,6 +76,10 @@ var Outcomes = map[sqsonce.OutcomeKind]Outcome{
 	sqsonce.OutcomeShutdown:   {Name: "shutdown", ByHosts: "lambda.TestHooks, sqsworker.TestHooks"},
 	sqsonce.OutcomeAbandoned:  {Name: "abandoned", ByHosts: "lambda.TestAbandoned", SpanFailed: true},
 	sqsonce.OutcomeNotStarted: {Name: "not_started", ByHosts: "lambda.TestFIFOFailureEndsItsGroupOnly"},
+	sqsonce.OutcomePostponed: {
+		Name: "postponed", Err: sqsonce.Postpone(time.Minute, errBoom),
+		Queued: true, Delayed: true, Failed: true, Counted: "Postponed", Event: Event{Wait: time.Minute},
+	},
 }
 
 // EachOutcome calls f for each [sqsonce.OutcomeKind]. It fails the test for one that has no row in Outcomes.

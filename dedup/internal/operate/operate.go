@@ -1,4 +1,4 @@
-// Package operate has what every store's Reopen and List share.
+// Package operate has what every store's Reopen, Keep and List share.
 package operate
 
 import (
@@ -19,6 +19,8 @@ import (
 const (
 	leastRetention   = time.Hour
 	mostName         = 128
+	leastKept        = time.Second
+	mostKept         = 4000 // bytes
 	defaultReadUnits = 100
 )
 
@@ -42,16 +44,33 @@ func NewReopening(pkg string, seen dedup.Record, note string, optFns []func(*ded
 	refuse(seen.Key == "", "seen.Key", "is empty")
 	refuse(seen.Owner == "", "seen.Owner", "is empty: the record was written by a program that does not check ownership; delete it")
 	refuse(o.Retention < leastRetention, "ReopenOptions.Retention", "is less than 1 h")
-	refuse(len(o.Name) > mostName || !utf8.ValidString(o.Name) || strings.ContainsFunc(o.Name, unicode.IsControl),
-		"ReopenOptions.Name", "is longer than 128 bytes, or not UTF-8 text without control characters")
+	refuse(!isName(o.Name), "ReopenOptions.Name", noName)
 	released := dedup.Record{Lease: dedup.Lease{Owner: seen.Owner, LastError: seen.LastError}}
 	return Reopening{
-		Owner:      dedup.OperatorPrefix + o.Name + "/" + rand.Text(),
+		Owner:      newOwner(o.Name),
 		Note:       cut.Text(note, cut.MostCause),
 		Retention:  o.Retention,
 		Force:      o.Force,
 		EndCrashes: released.Crashes(time.Time{}) > 0,
 	}, p.Err()
+}
+
+const noName = "is longer than 128 bytes, or not UTF-8 text without control characters"
+
+func isName(s string) bool {
+	return len(s) <= mostName && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+func newOwner(operator string) string { return dedup.OperatorPrefix + operator + "/" + rand.Text() }
+
+// NewKept checks the arguments of Keep, and returns the record's new owner. pkg is the store's package, for the errors.
+func NewKept(pkg string, seen dedup.Record, operator string, data []byte, d time.Duration) (owner string, err error) {
+	p := host.Problems{Package: pkg}
+	p.Add(seen.Key == "", "seen.Key", "is empty")
+	p.Add(!isName(operator), "operator", noName)
+	p.Add(len(data) > mostKept, "data", "has %d bytes, must have at most %d", len(data), mostKept)
+	p.Add(d < leastKept, "d", "is %s, must be at least %s", d, leastKept)
+	return newOwner(operator), p.Err()
 }
 
 // List is a list that is under way.

@@ -34,4 +34,4 @@ ends = now + tonumber(ARGV[2])
 redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'owner', ARGV[1], 'fence', whole(fence), 'until', whole(ends), 'receive_count', ARGV[4],
   'lease_length', ARGV[2])
 redis.call('PEXPIREAT', KEYS[1], whole(math.max(now + tonumber(ARGV[3]), ends + hour)))
-return {'granted', fence, ends - now, failure or '', taken, now}
+return {'granted', fence, ends - now, failure or '', taken, now, taken > 0 and owner or ''}

@@ -35,7 +35,7 @@ const (
 //   - a [*sqsonce.OptionError] for an event that is larger than max_allowed_packet of MySQL, in its stored form, in which JSON
 //     escapes some characters of attributes.
 //   - [sql.ErrTxDone] if the transaction has ended.
-//   - a [*sqlstore.DatabaseError]: the table does not exist, access is denied, or the server is read-only.
+//   - matching [sqsonce.ErrUnavailable]: the table does not exist, access is denied, or the server is read-only.
 //   - matching [sqsonce.ErrUnavailable]: a deadlock, a lock that was not free in time, or a missing answer. You can run the
 //     transaction again. In a handler of [sqlstore.Inbox] return it.
 //
@@ -49,16 +49,7 @@ const (
 // Add doesn't look for an ID that is in the outbox already. SQS drops the second of two events with one ID within five minutes.
 // If the second has another body, a relay that has published the first one parks it, and another relay doesn't know.
 func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, es ...fifo.Event) error {
-	if tx == nil {
-		return fieldError("tx", "is nil")
-	}
-	var errs []error
-	for i, e := range es {
-		if err := e.Check(o.source); err != nil {
-			errs = append(errs, fmt.Errorf("sqloutbox: add: event %d of %d: %w", i+1, len(es), err))
-		}
-	}
-	if err := errors.Join(errs...); err != nil || len(es) == 0 {
+	if err := checkEvents(tx, o.source, es); err != nil || len(es) == 0 {
 		return err
 	}
 	if err := o.findPlace(ctx); err != nil {
@@ -71,14 +62,20 @@ func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, es ...fifo.Event) error {
 	if err != nil {
 		return err
 	}
-	for len(rows) > 0 {
-		n := fitting(rows)
-		if err := o.insert(ctx, tx, rows[:n]); err != nil {
-			return reporter.ExplainIn(o.dialect, "add", err)
-		}
-		rows = rows[n:]
+	return o.insert(ctx, tx, "INSERT INTO {outbox} ("+eventColumns+", created_at) VALUES ", "("+eventValues+", {now})", rows)
+}
+
+func checkEvents(tx *sql.Tx, source string, es []fifo.Event) error {
+	if tx == nil {
+		return fieldError("tx", "is nil")
 	}
-	return nil
+	var errs []error
+	for i, e := range es {
+		if err := e.Check(source); err != nil {
+			errs = append(errs, fmt.Errorf("sqloutbox: add: event %d of %d: %w", i+1, len(es), err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // findPlace finds the place of the tables through the pool: a handler may have changed the session of its transaction. It does
@@ -92,6 +89,12 @@ func (o *Outbox) findPlace(ctx context.Context) error {
 	}
 	return o.base.Retry(ctx, "find the tables", func(ctx context.Context) error { return o.place.Find(ctx, o.db) })
 }
+
+// eventColumns are the columns of an event, and eventValues their values: see newRow.
+const (
+	eventColumns = "aggregatetype, aggregateid, id, source, type, payload, attributes, trace"
+	eventValues  = "?, ?, {bytes}, ?, {bytes}, {bytes}, {bytes}, {bytes}"
+)
 
 // newRow is an event as it is about to be stored.
 type newRow struct {
@@ -143,16 +146,21 @@ func fitting(rows []newRow) int {
 	return min(len(rows), insertRows)
 }
 
-func (o *Outbox) insert(ctx context.Context, tx *sql.Tx, rows []newRow) error {
-	const values = "(?, ?, {bytes}, ?, {bytes}, {bytes}, {bytes}, {bytes}, {now})"
-	var args []any
-	for _, r := range rows {
-		args = append(args, r.args...)
+// insert runs a statement that ends in values, of one row.
+func (o *Outbox) insert(ctx context.Context, tx *sql.Tx, statement, values string, rows []newRow) error {
+	for len(rows) > 0 {
+		n := fitting(rows)
+		var args []any
+		for _, r := range rows[:n] {
+			args = append(args, r.args...)
+		}
+		_, err := tx.ExecContext(ctx, o.place.Dialect().SQL(statement+values+strings.Repeat(", "+values, n-1)), args...)
+		if err != nil {
+			return reporter.ExplainIn(o.dialect, "add", err)
+		}
+		rows = rows[n:]
 	}
-	_, err := tx.ExecContext(ctx, o.place.Dialect().SQL("INSERT INTO {outbox}"+
-		" (aggregatetype, aggregateid, id, source, type, payload, attributes, trace, created_at) VALUES "+
-		values+strings.Repeat(", "+values, len(rows)-1)), args...)
-	return err
+	return nil
 }
 
 // lock takes the groups' locks, which the transaction holds to its end, before an INSERT makes a number. An identity alone is
@@ -167,7 +175,7 @@ func (o *Outbox) lock(ctx context.Context, tx *sql.Tx, es []fifo.Event) error {
 	}
 	problem, err := o.dialect.Outbox().Lock.Take(ctx, tx, o.place.Dialect().For(nil), hashes) // the transaction may be of another driver
 	if problem != "" {
-		return reporter.Unusable(o.dialect, ErrLockRows, problem, nil)
+		return reporter.Unusable(o.dialect, errLockRows, problem, nil)
 	}
 	return err
 }

@@ -8,44 +8,51 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
-// The problems of an outbox's database, in addition to the errors of package sqlstore. A [*sqlstore.DatabaseError] matches one
-// of them.
+// The problems of an outbox's database, in addition to those of package sqldb.
 var (
-	// ErrIsolation says that the sessions of the relay's pool read rows that are not committed and may be rolled back.
-	ErrIsolation = errors.New("isolation level is READ UNCOMMITTED: use READ COMMITTED or a higher level")
-	// ErrIdentity says that the numbers of the table's rows aren't an order. The sequence has a cache or doesn't count upwards,
+	// errIsolation says that the sessions of the relay's pool read rows that are not committed and may be rolled back.
+	errIsolation = errors.New("isolation level is READ UNCOMMITTED: use READ COMMITTED or a higher level")
+	// errIdentity says that the numbers of the table's rows aren't an order. The sequence has a cache or doesn't count upwards,
 	// or the column isn't an identity. Then a later event may have a lower number.
-	ErrIdentity = errors.New("identity of the table is not made one after the other: create the table with Migrate, and leave its sequence as it is")
-	// ErrLockRows says that the table of locks doesn't have its 4,096 rows. Without them transactions of a group don't exclude
+	errIdentity = errors.New("identity of the table is not made one after the other: create the table with Migrate, and leave its sequence as it is")
+	// errLockRows says that the table of locks doesn't have its 4,096 rows. Without them transactions of a group don't exclude
 	// one another.
-	ErrLockRows = errors.New("rows of the table of locks are missing: run the INSERT of DDL again")
+	errLockRows = errors.New("rows of the table of locks are missing: run the INSERT of DDL again")
 )
 
-// Check asks the database whether it can be used. It must be of the dialect's kind, with the tables of [SchemaVersion] or
+// Check asks the database whether it can be used. It must be of the dialect's kind, with the tables of the current schema version or
 // later. The server must accept writes and commit them, sessions must read only committed rows, and identities must be an
-// order. The error joins one [*sqlstore.DatabaseError] per problem, see also [ErrIsolation], [ErrIdentity], [ErrLockRows].
-// Check can't see that a server is a replica that accepts writes. A relay's first call makes the same checks. Call Check at
-// start, or in a deployment's test, to know before.
+// order. The error joins one error per problem, which matches [sqsonce.ErrUnavailable] or [sqsonce.ErrMisconfigured] and says what
+// to do. Check can't see that a server is a replica that accepts writes. A relay's first call makes the same checks, but tables of
+// version 1 are enough for it. It then publishes, and only [Outbox.Move] fails. Call Check at start, or in a deployment's test, to
+// know before.
 func (o *Outbox) Check(ctx context.Context) error {
 	if o.db == nil {
 		return fieldError("db", "is nil: this outbox can only add")
 	}
-	err := o.base.Retry(ctx, "check", func(ctx context.Context) error { return o.check(ctx) })
+	return o.checkFor(ctx, schema.Last())
+}
+
+// published is the version of the tables that publishing needs. A relay begins to publish before they have been migrated.
+const published = 1
+
+func (o *Outbox) checkFor(ctx context.Context, version int) error {
+	err := o.base.Retry(ctx, "check", func(ctx context.Context) error { return o.check(ctx, version) })
 	if err == nil {
 		o.checked.Store(true)
 	}
 	return err
 }
 
-// ensureChecked calls Check until it has succeeded once.
+// ensureChecked makes the checks of a relay until they have succeeded once.
 func (o *Outbox) ensureChecked(ctx context.Context) error {
 	if o.checked.Load() {
 		return nil
 	}
-	return o.Check(ctx)
+	return o.checkFor(ctx, published)
 }
 
-func (o *Outbox) check(ctx context.Context) error {
+func (o *Outbox) check(ctx context.Context, version int) error {
 	if err := reporter.CheckKind(ctx, o.db, o.dialect); err != nil {
 		return err
 	}
@@ -53,7 +60,7 @@ func (o *Outbox) check(ctx context.Context) error {
 		return err
 	}
 	q, d := o.db, o.place.Dialect()
-	err := errors.Join(schema.CheckVersion(ctx, q, d), reporter.CheckWrites(ctx, q, d))
+	err := errors.Join(schema.CheckVersion(ctx, q, d, version), reporter.CheckWrites(ctx, q, d))
 	if err != nil {
 		return err
 	}
@@ -66,7 +73,7 @@ func checkIsolation(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error
 	case err != nil:
 		return reporter.Explain(d, "isolation level", err)
 	case low:
-		return reporter.Unusable(d, ErrIsolation, "", nil)
+		return reporter.Unusable(d, errIsolation, "", nil)
 	}
 	return nil
 }
@@ -82,7 +89,7 @@ func checkIdentity(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error 
 	case problem == "":
 		return nil
 	}
-	return reporter.Unusable(d, ErrIdentity, problem, nil)
+	return reporter.Unusable(d, errIdentity, problem, nil)
 }
 
 func checkLocks(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error {
@@ -91,7 +98,7 @@ func checkLocks(ctx context.Context, q sqldb.Queryer, d sqldb.Dialect) error {
 	case err != nil:
 		return reporter.Explain(d, "locks", err)
 	case problem != "":
-		return reporter.Unusable(d, ErrLockRows, problem, nil)
+		return reporter.Unusable(d, errLockRows, problem, nil)
 	}
 	return nil
 }

@@ -26,56 +26,56 @@ func TestProblems(t *testing.T) {
 		want  error
 		make  func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect)
 	}{
-		{"no table", nil, sqlstore.ErrNoTable, func(_ *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"no table", nil, sqldb.ErrNoTable, func(_ *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			return b.db, b.dialect.WithPrefix("other_")
 		}},
-		{"an old schema", nil, sqlstore.ErrSchemaVersion, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
-			b.exec(t, "UPDATE {outbox_schema} SET version = 0")
+		{"an old schema", nil, sqldb.ErrSchemaVersion, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "UPDATE {outbox_schema} SET version = version - 2")
 			return b.db, b.dialect
 		}},
-		{"a closed pool", nil, sqlstore.ErrClosed, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"a closed pool", nil, sqldb.ErrClosed, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			db := sqlbed.Open(t, b.Driver, b.DSN)
 			must.Do(t, db.Close())
 			return db, b.dialect
 		}},
-		{"another dialect", nil, sqlstore.ErrDialect, func(_ *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"another dialect", nil, sqldb.ErrDialect, func(_ *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			all := sqldb.Dialects()
 			i := slices.IndexFunc(all, func(d sqldb.Dialect) bool { return d != b.Dialect })
 			return b.db, sqlstore.Dialect(all[i])
 		}},
-		{"autocommit off", []string{"MariaDB", "MySQL"}, sqlstore.ErrAutocommit, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"autocommit off", []string{"MariaDB", "MySQL"}, sqldb.ErrAutocommit, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			return sqlbed.Open(t, b.Driver, b.DSN+"&autocommit=0"), b.dialect
 		}},
-		{"read uncommitted", []string{"MariaDB"}, ErrIsolation, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"read uncommitted", []string{"MariaDB"}, errIsolation, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			return sqlbed.Open(t, b.Driver, b.DSN+"&tx_isolation=%27READ-UNCOMMITTED%27"), b.dialect
 		}},
-		{"read uncommitted", []string{"MySQL"}, ErrIsolation, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"read uncommitted", []string{"MySQL"}, errIsolation, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			return sqlbed.Open(t, b.Driver, b.DSN+"&transaction_isolation=%27READ-UNCOMMITTED%27"), b.dialect
 		}},
-		{"read uncommitted", []string{"SQLite"}, ErrIsolation, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"read uncommitted", []string{"SQLite"}, errIsolation, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			return sqlbed.Open(t, b.Driver, b.DSN+"&_pragma=read_uncommitted(1)"), b.dialect
 		}},
-		{"a cache of the sequence", []string{"PostgreSQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"a cache of the sequence", []string{"PostgreSQL"}, errIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			b.exec(t, "ALTER TABLE {outbox} ALTER COLUMN seq SET CACHE 2")
 			return b.db, b.dialect
 		}},
-		{"a sequence that counts down", []string{"PostgreSQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"a sequence that counts down", []string{"PostgreSQL"}, errIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			b.exec(t, "ALTER TABLE {outbox} ALTER COLUMN seq SET INCREMENT -1 SET MINVALUE -100")
 			return b.db, b.dialect
 		}},
-		{"a sequence that starts again", []string{"PostgreSQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"a sequence that starts again", []string{"PostgreSQL"}, errIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			b.exec(t, "ALTER TABLE {outbox} ALTER COLUMN seq SET CYCLE")
 			return b.db, b.dialect
 		}},
-		{"no identity", []string{"PostgreSQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"no identity", []string{"PostgreSQL"}, errIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			b.exec(t, "ALTER TABLE {outbox} ALTER COLUMN seq DROP IDENTITY")
 			return b.db, b.dialect
 		}},
-		{"no identity", []string{"MariaDB", "MySQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"no identity", []string{"MariaDB", "MySQL"}, errIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			b.exec(t, "ALTER TABLE {outbox} MODIFY seq bigint NOT NULL")
 			return b.db, b.dialect
 		}},
-		{"numbers that are used again", []string{"SQLite"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"numbers that are used again", []string{"SQLite"}, errIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			b.exec(t, "DROP TABLE {outbox}")
 			for text := range strings.SplitSeq(DDL(b.dialect), ";\n") {
 				if strings.Contains(text, "CREATE") {
@@ -84,11 +84,11 @@ func TestProblems(t *testing.T) {
 			}
 			return b.db, b.dialect
 		}},
-		{"a table of locks without its rows", []string{"MariaDB", "MySQL"}, ErrLockRows, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"a table of locks without its rows", []string{"MariaDB", "MySQL"}, errLockRows, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			b.exec(t, "TRUNCATE TABLE {outbox_locks}")
 			return b.db, b.dialect
 		}},
-		{"access denied", []string{"PostgreSQL"}, sqlstore.ErrAccessDenied, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+		{"access denied", []string{"PostgreSQL"}, sqldb.ErrAccessDenied, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
 			b.exec(t, "CREATE ROLE reader_"+b.Name+" LOGIN")
 			t.Cleanup(func() { _, _ = b.db.Exec("DROP ROLE reader_" + b.Name) })
 			return sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, "postgres@", "reader_"+b.Name+"@", 1)), b.dialect
@@ -139,7 +139,7 @@ func TestDeleteDenied(t *testing.T) {
 		for name, denied := range map[string]bool{user: true, login: false} {
 			o := b.through(t, sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, b.Login+"@", name+"@", 1)), "box")
 			left, err := o.Delete(t.Context(), es)
-			if !errors.Is(err, sqlstore.ErrAccessDenied) || errors.Is(err, outbox.ErrDenied) != denied || ids(left) != ids(es) {
+			if !errors.Is(err, sqldb.ErrAccessDenied) || errors.Is(err, outbox.ErrDenied) != denied || ids(left) != ids(es) {
 				t.Errorf("Delete by %s:%s are left and error %v, want ErrAccessDenied, ErrDenied %t", name, ids(left), err, denied)
 			}
 		}

@@ -117,7 +117,7 @@ func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lea
 	}, o.place.Dialect().SQL("SELECT aggregateid FROM {outbox} WHERE"+rows+" AND owner = ?"), append(seqs, token)...)
 }
 
-// Unclaim implements [outbox.Store]. It makes no call for groups whose claimed row was deleted.
+// Unclaim implements [outbox.Store]. It leaves out groups whose claimed row was deleted.
 func (o *Outbox) Unclaim(ctx context.Context, groups []string) error {
 	if ctx.Err() != nil {
 		return reporter.Explain(o.dialect, "unclaim", context.Cause(ctx))

@@ -14,7 +14,7 @@
 // # Tables
 //
 // [Migrate] creates the tables, [DDL] returns their statements, and [Outbox.Check] reports their problems. Their names begin
-// with the dialect's prefix: outbox, outbox_schema, and outbox_locks where groups are locked by rows. They are apart from those
+// with the dialect's prefix: outbox, outbox_later, outbox_schema, and outbox_locks where groups are locked by rows. They are apart from those
 // of package sqlstore, whose prefix they may share. The table outbox holds only unconfirmed events. Apart from the relay's
 // deletes, only [Outbox.Discard] removes a row. Any number of outboxes share the table by name, with one outbox for each queue.
 //
@@ -25,6 +25,12 @@
 //	created_at     when it was added, by the database's clock
 //	parked, error, parked_at  HALT or SKIP, why, and since when
 //	owner, lease_until  the claim of a relay, on the first row of a group
+//
+// The table outbox_later has the events of [Outbox.AddAt] until they are due, with the columns of an event, and:
+//
+//	later_key  SHA-256 of the ID in hexadecimal; the primary key with aggregatetype
+//	due_at     when the event is due
+//	place      its place in the call of AddAt
 //
 // Times are milliseconds since the Unix epoch. The columns id, aggregatetype, aggregateid, type and payload are those of
 // Debezium's outbox event router.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -149,4 +150,44 @@ func ExampleOutbox_Add() {
 	// Output:
 	// 0 group with events <nil>
 	// 1 group with events <nil>
+}
+
+// An order expires after half an hour, unless it is paid.
+func ExampleOutbox_AddAt() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	defer db.Close()
+	box, err := sqloutbox.New(db, sqlstore.SQLite, "orders", "orders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	place := func(ctx context.Context, tx *sql.Tx, order string) error {
+		return box.AddAt(ctx, tx, time.Now().Add(30*time.Minute), fifo.Event{
+			ID: order + "/expire", Group: order, Type: "order.expired", Body: `{"order":"` + order + `"}`,
+		})
+	}
+	paid := func(ctx context.Context, tx *sql.Tx, order string) error {
+		if _, err := box.Cancel(ctx, tx, order+"/expire"); err != nil {
+			return err
+		}
+		return box.Add(ctx, tx, fifo.Event{ID: order + "/paid", Group: order, Type: "order.paid", Body: `{"order":"` + order + `"}`})
+	}
+	for _, step := range []func(context.Context, *sql.Tx, string) error{place, paid} {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := step(ctx, tx, "ord-42"); err != nil {
+			log.Fatal(err)
+		}
+		if err := tx.Commit(); err != nil {
+			log.Fatal(err)
+		}
+		scheduled, err := box.Scheduled(ctx, 10)
+		groups, _, groupsErr := box.Groups(ctx, "", 10)
+		fmt.Println(len(scheduled), "scheduled,", len(groups), "group with events", err, groupsErr)
+	}
+	// Output:
+	// 1 scheduled, 0 group with events <nil> <nil>
+	// 0 scheduled, 1 group with events <nil> <nil>
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/must"
@@ -87,12 +88,12 @@ func TestReadOnly(t *testing.T) {
 		db := b.readOnly(t)
 		o := b.through(t, db, "box")
 		tx := must.Get(db.BeginTx(t.Context(), nil))(t)
-		if err := o.Add(t.Context(), tx, event("g", "2")); !isProblem(err, sqlstore.ErrReadOnly) {
+		if err := o.Add(t.Context(), tx, event("g", "2")); !isProblem(err, sqldb.ErrReadOnly) {
 			t.Errorf("Add: got error %v, want ErrReadOnly", err)
 		}
 		must.Do(t, tx.Rollback())
 		for name, err := range calls(t.Context(), o) {
-			if !isProblem(err, sqlstore.ErrReadOnly) {
+			if !isProblem(err, sqldb.ErrReadOnly) {
 				t.Errorf("%s: got error %v, want ErrReadOnly", name, err)
 			}
 		}
@@ -100,7 +101,7 @@ func TestReadOnly(t *testing.T) {
 		o.checked.Store(true)
 		es := read(t, o, "g", 10)
 		left, err := o.Delete(t.Context(), es)
-		if !isProblem(err, sqlstore.ErrReadOnly) || len(left) != 1 {
+		if !isProblem(err, sqldb.ErrReadOnly) || len(left) != 1 {
 			t.Errorf("Delete: %d left and error %v, want ErrReadOnly", len(left), err)
 		}
 	})

@@ -109,14 +109,14 @@ func TestAddWithoutLockRows(t *testing.T) {
 			b.exec(t, "DELETE FROM {outbox_locks} WHERE stripe = ?", b.outbox(t).lockHash("g")%4096)
 			o := b.outbox(t)
 			tx := b.begin(t)
-			if err := o.Add(t.Context(), tx, event("g", "1")); !isProblem(err, ErrLockRows) {
-				t.Errorf("Add: got error %v, want ErrLockRows", err)
+			if err := o.Add(t.Context(), tx, event("g", "1")); !isProblem(err, errLockRows) {
+				t.Errorf("Add: got error %v, want errLockRows", err)
 			}
 			if err := tx.Rollback(); err != nil { // it has a lock on where the row would be
 				t.Fatal(err)
 			}
-			if err := o.Check(t.Context()); !isProblem(err, ErrLockRows) {
-				t.Errorf("Check: got error %v, want ErrLockRows", err)
+			if err := o.Check(t.Context()); !isProblem(err, errLockRows) {
+				t.Errorf("Check: got error %v, want errLockRows", err)
 			}
 			for text := range strings.SplitSeq(DDL(b.dialect), ";\n") {
 				if strings.Contains(text, "WITH RECURSIVE") {

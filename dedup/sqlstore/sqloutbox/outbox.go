@@ -22,10 +22,10 @@ import (
 type Options struct {
 	// GroupLocked says that the caller's transactions of a group exclude one another from before Add to the commit, by a row
 	// lock or by a version that was read before Add and is checked after. Add then doesn't lock the group. If the caller's
-	// claim is wrong, events of a group are published out of order.
+	// claim is wrong, events of a group are published out of order. AddAt is refused.
 	// Default: false.
 	GroupLocked bool
-	// Timeout is how long one statement of the relay may take before it is given up. If it is negative, statements have no
+	// Timeout is how long one statement of the relay may take before it is given up. If it is negative, statements are without a
 	// timeout. Only its context limits Add.
 	// Default: 5 s.
 	Timeout time.Duration
@@ -36,9 +36,9 @@ const defaultTimeout = 5 * time.Second
 // Outbox is one of the table's outboxes: the events of one queue. It is an [outbox.Store]. It is safe for concurrent use and
 // doesn't need to be closed. The caller closes the pool.
 //
-// The first call that a relay makes does the same as [Outbox.Check]. A database that can't be used is a
-// [*sqlstore.DatabaseError], which also matches [outbox.ErrDenied]. Two of them don't match it: sqlstore.ErrReadOnly, which a
-// failover causes for a while, and a refused login.
+// The first call that a relay makes does the same as [Outbox.Check], but for tables of an earlier version. The error of a database
+// that can't be used matches [sqsonce.ErrMisconfigured] and [outbox.ErrDenied]. It does not match ErrDenied if the database is
+// read-only, which a failover causes for a while, or has refused the login.
 type Outbox struct {
 	db          *sql.DB
 	q           sqldb.Queryer // db, as the dialect says
@@ -61,7 +61,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9._/-]{1,64}$`)
 
 // New returns the outbox of that name, 1 to 64 of A-Z a-z 0-9 . _ / -, in tables that [Migrate] has made. source is the
 // namespace of the publisher that the relay will use. db is the relay's pool, on the primary. A process that only adds may pass
-// nil. New makes no call. The error joins one [*sqsonce.OptionError] per argument that can't be used.
+// nil. New doesn't call the database. The error joins one [*sqsonce.OptionError] per argument that can't be used.
 func New(db *sql.DB, d sqlstore.Dialect, name, source string, optFns ...func(*Options)) (*Outbox, error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -105,15 +105,15 @@ func fieldError(field, problem string) error {
 var reporter = sqldb.Reporter{
 	Package: pkg,
 	Unusable: func(d sqldb.Dialect, problem error, detail string, err error) error {
-		unusable := &sqlstore.DatabaseError{Dialect: sqlstore.Dialect(d.Unplaced()), Problem: problem, Detail: detail, Err: err}
+		unusable := sqldb.NewDatabaseError(d, problem, detail, err)
 		// A failover causes the one for a while, a change of the password the other. Relays go on after both.
-		if problem == sqlstore.ErrReadOnly || d.IsLogin(err) {
+		if problem == sqldb.ErrReadOnly || d.IsLogin(err) {
 			return unusable
 		}
 		return fmt.Errorf("%w: %w", outbox.ErrDenied, unusable)
 	},
 	Final: func(err error) bool {
-		_, unusable := errors.AsType[*sqlstore.DatabaseError](err)
+		_, unusable := errors.AsType[*sqldb.DatabaseError](err)
 		return unusable || errors.Is(err, outbox.ErrNotFound) || errors.Is(err, outbox.ErrNotParked)
 	},
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testaws"
@@ -74,6 +74,6 @@ func TestClaimOnSQLite(t *testing.T) {
 func isField(err error, field string) bool { return slices.Contains(testaws.Fields(err), field) }
 
 func isProblem(err, problem error) bool {
-	_, ok := errors.AsType[*sqlstore.DatabaseError](err)
-	return ok && errors.Is(err, problem) && errors.Is(err, outbox.ErrDenied) == (problem != sqlstore.ErrReadOnly)
+	_, ok := errors.AsType[*sqldb.DatabaseError](err)
+	return ok && errors.Is(err, problem) && errors.Is(err, outbox.ErrDenied) == (problem != sqldb.ErrReadOnly)
 }

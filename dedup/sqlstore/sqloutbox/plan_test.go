@@ -103,6 +103,8 @@ func backlog(t testing.TB, b *bed, rows, groups int) {
 func TestPlans(t *testing.T) {
 	eachBed(t, func(t *testing.T, b *bed) {
 		backlog(t, b, 20000, 100)
+		b.exec(t, "INSERT INTO {outbox_later} (later_key, due_at, place, "+eventColumns+") SELECT id, created_at + 1000 * (seq - 100), 0, "+eventColumns+" FROM {outbox}")
+		b.exec(t, strings.Replace(b.Analyze, "*", "{outbox_later}", 1))
 		o := b.outbox(t)
 		must.Do(t, o.Check(t.Context()))
 		s := o.stmts()
@@ -127,6 +129,10 @@ func TestPlans(t *testing.T) {
 			{"park", s.mark, []any{halted, "", "box", "g", 1, "id"}, row},
 			{"unpark", s.unmark, []any{"box", "g", 1, "id"}, row},
 			{"discard", s.discard, []any{"box", "g", 1, "id"}, row},
+			{"overdue", s.overdue, []any{"box"}, `outbox_due`},
+			{"due", o.dueQuery(1), []any{"box", source, "g000000", moveRows}, `outbox_due`},
+			{"order", o.orderQuery(2), []any{"box", source, time.Now().UnixMilli(), "g000000", "g000007", mostOrdered}, `outbox_due`},
+			{"cancel", s.cancel, []any{"box", "id-1"}, `outbox_later_pkey|sqlite_autoindex_sqsonce_outbox_later|key=primary`},
 			{"find", s.find, []any{"box", "g", 1, "id"}, row + `|impossible where`},
 		}
 		if !b.Dialect.OneWriter() {
@@ -148,7 +154,7 @@ func TestPlans(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(got) {
-				if regexp.MustCompile(`seq scan|type=all|type=index|scan (sqsonce_outbox|o|f)\b`).MatchString(line) && !strings.Contains(line, "derived") {
+				if regexp.MustCompile(`seq scan|type=all|type=index|scan (sqsonce_outbox|sqsonce_outbox_later|o|f)\b`).MatchString(line) && !strings.Contains(line, "derived") {
 					t.Errorf("%s: the plan reads the whole table:\n%s", st.name, got)
 				}
 			}

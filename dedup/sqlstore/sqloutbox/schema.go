@@ -13,10 +13,6 @@ import (
 //go:embed schema
 var schemaFiles embed.FS
 
-// SchemaVersion returns the version of the tables that this package needs. A later version works too. It is counted apart from
-// that of package sqlstore.
-func SchemaVersion() int { return schema.Last() }
-
 var schema = sqldb.Schema{Files: schemaFiles, Table: "{outbox_schema}", Reporter: reporter}
 
 // DDL returns the statements that [Migrate] runs on an empty database, for reading or for another tool. It has all versions,
@@ -29,11 +25,11 @@ func DDL(d sqlstore.Dialect) string {
 	return schema.DDL(sqldb.Dialect(d))
 }
 
-// Migrate creates the tables of this package alone, or brings them to [SchemaVersion]. The tables are the dialect's prefix
-// followed by outbox, outbox_schema and, on MySQL, outbox_locks with its 4,096 rows. Like [sqlstore.Migrate], any number of
-// processes may call it at once, and at every start. It needs the right to create tables.
+// Migrate creates the tables of this package alone, or brings them to the current version. The tables are the dialect's prefix
+// followed by outbox, outbox_later, outbox_schema and, on MySQL, outbox_locks with its 4,096 rows. Like [sqlstore.Migrate], any
+// number of processes may call it at once, and at every start. It needs the right to create tables.
 //
-// The error is a [*sqlstore.DatabaseError] if the database is of another kind than the dialect's, is read-only, refuses access
+// The error matches [sqsonce.ErrUnavailable] if the database is of another kind than the dialect's, is read-only, refuses access
 // or its pool is closed.
 func Migrate(ctx context.Context, db *sql.DB, d sqlstore.Dialect) error {
 	err := sqldb.Dialect(d).Check(pkg)
@@ -43,5 +39,5 @@ func Migrate(ctx context.Context, db *sql.DB, d sqlstore.Dialect) error {
 	if err != nil {
 		return err
 	}
-	return schema.Migrate(ctx, db, sqldb.Dialect(d), SchemaVersion())
+	return schema.Migrate(ctx, db, sqldb.Dialect(d), schema.Last())
 }

@@ -11,7 +11,6 @@ import (
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
@@ -83,7 +82,7 @@ func TestLoginIsNoPermission(t *testing.T) {
 	t.Parallel()
 	check := func(d sqldb.Dialect, err error, denied bool) {
 		t.Helper()
-		if is := errors.Is(reporter.Unusable(d, sqlstore.ErrAccessDenied, "", fmt.Errorf("delete: %w", err)), outbox.ErrDenied); is != denied {
+		if is := errors.Is(reporter.Unusable(d, sqldb.ErrAccessDenied, "", fmt.Errorf("delete: %w", err)), outbox.ErrDenied); is != denied {
 			t.Errorf("%#v: ErrDenied is %t, want %t", err, is, denied)
 		}
 	}

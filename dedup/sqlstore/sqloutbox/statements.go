@@ -10,6 +10,7 @@ import (
 type statements struct {
 	groups, highest, page               string
 	parked, mark, unmark, discard, find string
+	overdue, cancel                     string
 	// groupArgs are the arguments of groups.
 	groupArgs func(box, after string, limit int) []any
 }
@@ -31,5 +32,7 @@ func newStatements(d sqldb.Dialect) statements {
 		unmark:  sql("UPDATE {outbox} SET parked = '', error = '', parked_at = 0" + one + " AND parked <> ''"),
 		discard: sql("DELETE FROM {outbox}" + one + " AND parked <> ''"),
 		find:    sql("SELECT parked FROM {outbox}" + one),
+		overdue: sql("SELECT {now} - due_at FROM {outbox_later} WHERE aggregatetype = ? ORDER BY due_at LIMIT 1"),
+		cancel:  sql("DELETE FROM {outbox_later} WHERE aggregatetype = ? AND later_key = ?"),
 	}
 }

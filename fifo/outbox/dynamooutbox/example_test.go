@@ -48,7 +48,10 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		return relay.Drain(ctx, order) // if this process dies here, a sweep publishes the event
+		if err := relay.Drain(ctx, order); err != nil { // or this process dies here: a sweep publishes the event
+			log.Print(err)
+		}
+		return nil // the order is paid
 	}
 
 	for version := range int64(3) {

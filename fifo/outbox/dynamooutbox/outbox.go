@@ -109,7 +109,7 @@ func (o *Outbox) Claim(ctx context.Context, groups []string, _ time.Duration) ([
 	return groups, nil
 }
 
-// Unclaim implements [outbox.Store]. It has no effect, because the outbox doesn't use claims.
+// Unclaim implements [outbox.Store]. The outbox doesn't use claims, so it only returns nil.
 func (o *Outbox) Unclaim(context.Context, []string) error { return nil }
 
 func (o *Outbox) partition(group string) string { return o.prefix + group }

@@ -16,26 +16,18 @@ const tableWait = 2 * time.Minute
 
 // The problems of a table, see [Outbox.Check].
 var (
-	ErrKeySchema = errors.New("the table's key is not the string pk and the number seq")
-	ErrTTL       = errors.New("the table's TTL is on: it may delete events that were never published")
-	ErrStream    = errors.New("the table has no stream: only the schedule and Drain publish its events")
-	ErrInactive  = errors.New("the table takes no requests")
+	errKeySchema = errors.New("the table's key is not the string pk and the number seq")
+	errTTL       = errors.New("the table's TTL is on: it may delete events that were never published")
+	errStream    = errors.New("the table has no stream: only the schedule and Drain publish its events")
+	errInactive  = errors.New("the table takes no requests")
 )
 
-// TableClient is the part of the DynamoDB client that [CreateTable] calls. [*dynamodb.Client] implements it.
-type TableClient interface {
-	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
-	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
-}
-
-var _ TableClient = (*dynamodb.Client)(nil)
-
 // CreateTable makes the table, with the key pk (S) and seq (N), on-demand billing, a stream of KEYS_ONLY, and without a TTL. It
-// waits at most 2 min until the table is active. You can repeat it. It uses a table that exists, and returns [ErrKeySchema] or
-// [ErrStream] if that is of another kind. It doesn't see a TTL, but [Outbox.Check] does.
+// waits at most 2 min until the table is active. You can repeat it. It uses a table that exists, and returns an error if that has
+// another key or no stream. It doesn't see a TTL, but [Outbox.Check] does.
 //
 // Create production tables with the tool of your infrastructure. The package documentation has the schema.
-func CreateTable(ctx context.Context, c TableClient, table string) error {
+func CreateTable(ctx context.Context, c *dynamodb.Client, table string) error {
 	if err := errors.Join(checkTarget(c, table)...); err != nil {
 		return err
 	}
@@ -66,8 +58,8 @@ func CreateTable(ctx context.Context, c TableClient, table string) error {
 	return o.checkTable(ctx, c)
 }
 
-// Check reports the problems of the table. The error joins [ErrKeySchema], [ErrTTL], [ErrStream] and [ErrInactive], each if it
-// applies. A relay that a schedule or the committing process calls works without a stream. A missing table is
+// Check reports the problems of the table. The error joins one error per problem: another key, a TTL, no stream, a table
+// that takes no requests. A relay that a schedule or the committing process calls works without a stream. A missing table is
 // [outbox.ErrDenied].
 //
 // Check needs the permissions dynamodb:DescribeTable and dynamodb:DescribeTimeToLive, which the other methods don't need. Call
@@ -81,7 +73,7 @@ func (o *Outbox) Check(ctx context.Context) error {
 	if d := ttl.TimeToLiveDescription; d == nil {
 		problems = append(problems, o.explain("DescribeTimeToLive", errAnswer))
 	} else if d.TimeToLiveStatus != ddbtypes.TimeToLiveStatusDisabled {
-		problems = append(problems, o.explain("Check", fmt.Errorf("%w (%s on %s)", ErrTTL, d.TimeToLiveStatus, aws.ToString(d.AttributeName))))
+		problems = append(problems, o.explain("Check", fmt.Errorf("%w (%s on %s)", errTTL, d.TimeToLiveStatus, aws.ToString(d.AttributeName))))
 	}
 	return errors.Join(problems...)
 }
@@ -102,13 +94,13 @@ func (o *Outbox) checkTable(ctx context.Context, c describer) error {
 	}
 	var problems []error
 	if t.TableStatus != ddbtypes.TableStatusActive && t.TableStatus != ddbtypes.TableStatusUpdating {
-		problems = append(problems, fmt.Errorf("%w (%s)", ErrInactive, t.TableStatus))
+		problems = append(problems, fmt.Errorf("%w (%s)", errInactive, t.TableStatus))
 	}
 	if found := keySchema(t); found != wantKeySchema {
-		problems = append(problems, fmt.Errorf("%w (found %s)", ErrKeySchema, found))
+		problems = append(problems, fmt.Errorf("%w (found %s)", errKeySchema, found))
 	}
 	if s := t.StreamSpecification; s == nil || !aws.ToBool(s.StreamEnabled) {
-		problems = append(problems, ErrStream)
+		problems = append(problems, errStream)
 	}
 	return o.explain("Check", errors.Join(problems...))
 }

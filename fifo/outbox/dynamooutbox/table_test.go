@@ -22,7 +22,7 @@ func problems(err error) (names string) {
 	for _, p := range []struct {
 		err  error
 		name string
-	}{{ErrKeySchema, "key "}, {ErrTTL, "TTL "}, {ErrStream, "stream "}, {ErrInactive, "inactive "}, {outbox.ErrDenied, "denied "}} {
+	}{{errKeySchema, "key "}, {errTTL, "TTL "}, {errStream, "stream "}, {errInactive, "inactive "}, {outbox.ErrDenied, "denied "}} {
 		if errors.Is(err, p.err) {
 			names += p.name
 		}
@@ -91,11 +91,10 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// CreateTable makes what Check wants, needs two methods of the client, and can be repeated, also after a lost reply.
+// CreateTable makes what Check wants, and can be repeated, also after a lost reply.
 func TestCreateTable(t *testing.T) {
 	bubble(t, func(b *bed) {
-		type tableCalls struct{ TableClient }
-		must.Do(b, CreateTable(b.Context(), tableCalls{b.ddb}, testTable))
+		must.Do(b, CreateTable(b.Context(), b.ddb, testTable))
 		b.faults(fault.Rule{Op: "CreateTable", Nth: 1, Do: fault.LoseReply})
 		must.Do(b, CreateTable(b.Context(), b.ddb, "other"))
 		must.Do(b, b.box.Check(b.Context()))

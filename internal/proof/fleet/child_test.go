@@ -41,6 +41,7 @@ type role struct {
 	Oracle, AWS string // URLs: of the oracle, and of the seat's network
 	Queues      []string
 	Ahead       time.Duration // how far its clock is off
+	Logs        string        // the folder for its log. "": none
 }
 
 const (
@@ -59,6 +60,13 @@ var sdkNow func() time.Time
 // child is the main function of a process.
 func (r role) child() error {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+	if r.Logs != "" {
+		f, err := os.Create(fmt.Sprintf("%s/%s-%d.log", r.Logs, r.Seat, os.Getpid()))
+		if err != nil {
+			return err
+		}
+		slog.SetDefault(slog.New(slog.NewTextHandler(f, nil)))
+	}
 	sdkNow = func() time.Time { return time.Now().Add(r.Ahead) }
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

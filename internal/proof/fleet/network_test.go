@@ -77,6 +77,7 @@ type network struct {
 
 	mu       sync.Mutex
 	receives []receive
+	sends    []receive // of events
 }
 
 // receive is a message in an answer to a receive.
@@ -141,8 +142,11 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := httptest.NewRecorder()
 	n.aws.ServeHTTP(answer, r)
 	out := answer.Body.Bytes()
-	if op == "ReceiveMessage" {
+	switch op {
+	case "ReceiveMessage":
 		n.note(out, kind != cut)
+	case "SendMessageBatch":
+		n.noteSends(body, answer.Code == http.StatusOK && kind != cut)
 	}
 	time.Sleep(after)
 	maps.Copy(w.Header(), answer.Header())
@@ -166,5 +170,16 @@ func (n *network) note(out []byte, delivered bool) {
 	for _, m := range answer.Messages {
 		count, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
 		n.receives = append(n.receives, receive{time.Now(), n.seat, *m.Body, *m.MessageId, count, delivered})
+	}
+}
+
+// noteSends notes which events a request sends.
+func (n *network) noteSends(body []byte, confirmed bool) {
+	var in sqs.SendMessageBatchInput
+	_ = json.Unmarshal(body, &in)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range in.Entries {
+		n.sends = append(n.sends, receive{at: time.Now(), seat: n.seat, event: *e.MessageBody, delivered: confirmed})
 	}
 }

@@ -210,7 +210,7 @@ func (f *fleet) check() {
 		m, inDead := dead[e.ID]
 		tally["runs"] += len(e.runs)
 		switch {
-		case done != (effects > 0), unfit && done, !done && !inDead:
+		case done && (unfit || effects == 0), !done && !inDead:
 			f.complain("%s (%s): completed %t, %d runs had their effect, in the dead-letter queue %t%s", e.ID, e.Kind, done, effects, inDead, f.history(e))
 		case !unfit && !done:
 			tally["healthy and dead"]++
@@ -249,10 +249,13 @@ func (f *fleet) checkRepeats(e *event) (effects int) {
 	return effects
 }
 
+// heard is how much later the oracle may hear of a run: its process may be dead by then.
+const heard = 2 * time.Second
+
 // harmed says that a seat was harmed in that time.
 func (f *fleet) harmed(name string, from, to time.Time, counts func(harm) bool) bool {
 	return slices.ContainsFunc(f.seats, func(s *seat) bool {
-		return (s.role.Seat == name || s.net == f.everywhere) && slices.ContainsFunc(s.harms, func(h harm) bool { return counts(h) && h.from.Before(to) && h.to.After(from) })
+		return (s.role.Seat == name || s.net == f.everywhere) && slices.ContainsFunc(s.harms, func(h harm) bool { return counts(h) && h.from.Before(to) && h.to.Add(heard).After(from) })
 	})
 }
 
@@ -274,8 +277,9 @@ func (f *fleet) checkDead(e *event, m memsqs.QueuedMessage, tally map[string]int
 	receives := f.receives(e)
 	for i, r := range receives {
 		next := r.at.Add(2 * far)
-		if i+1 < len(receives) {
-			next = receives[i+1].at
+		same := func(n receive) bool { return n.message == r.message } // an event may be sent twice
+		if later := receives[i+1:]; slices.ContainsFunc(later, same) {
+			next = later[slices.IndexFunc(later, same)].at
 		}
 		if !f.spent(e, r, next) {
 			f.complain("%s (%s): dead-lettered (%q), and nothing spent receive %d%s", e.ID, e.Kind, reason, r.count, f.history(e))
@@ -306,11 +310,13 @@ func (f *fleet) spent(e *event, r receive, next time.Time) bool {
 // receives returns the receives of an event, in their order.
 func (f *fleet) receives(e *event) (all []receive) {
 	for _, n := range f.networks {
+		n.mu.Lock()
 		for _, r := range n.receives {
 			if r.event == e.ID {
 				all = append(all, r)
 			}
 		}
+		n.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b receive) int { return a.at.Compare(b.at) })
 	return all
@@ -326,16 +332,30 @@ func (f *fleet) history(e *event) string {
 		}
 		lines = append(lines, fmt.Sprintf("%d %s receives %.4s, receive %d, answered %t", ms(r.at), r.seat, r.message, r.count, r.delivered))
 	}
+	for _, n := range f.networks {
+		n.mu.Lock()
+		for _, s := range n.sends {
+			if s.event == e.ID {
+				if seats[s.seat] = true; s.at.Before(first) {
+					first = s.at
+				}
+				lines = append(lines, fmt.Sprintf("%d %s sends it, confirmed %t", ms(s.at), s.seat, s.delivered))
+			}
+		}
+		n.mu.Unlock()
+	}
 	for _, r := range e.runs {
 		lines = append(lines, fmt.Sprintf("%d %s runs receive %d of %.4s, fence %d, effect %d, end %d %s",
 			ms(r.start), r.Seat, r.Receive, r.Message, r.Fence, ms(r.effect), ms(r.end), r.Error))
 	}
 	for _, s := range f.seats {
+		s.mu.Lock()
 		for _, h := range s.harms {
 			if (seats[s.role.Seat] || s.net == f.everywhere) && h.to.After(first) {
 				lines = append(lines, fmt.Sprintf("%d %s: %s %+v until %d", ms(h.from), s.role.Seat, h.what, h.trouble, ms(h.to)))
 			}
 		}
+		s.mu.Unlock()
 	}
 	slices.Sort(lines)
 	return "\n  " + strings.Join(lines, "\n  ")

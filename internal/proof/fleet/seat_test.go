@@ -166,7 +166,7 @@ func (s *seat) function() {
 		}, func(ctx context.Context, event []byte) ([]byte, error) {
 			h := harm{what: "failed invocation", from: time.Now()}
 			out, err := f.Invoke(ctx, event)
-			if errors.Is(err, runtimeapi.ErrThrottled) { // there are fewer processes than batches at once
+			if errors.Is(err, esm.ErrThrottled) { // there are fewer processes than batches at once
 				h.what = throttledBatch
 			}
 			if h.to = time.Now(); err != nil {

@@ -224,7 +224,7 @@ var sqlite = Kind{
 	Analyze:     "ANALYZE",
 	OutboxGroup: "printf('g%%06d', CASE WHEN n %% 2 = 0 THEN 0 ELSE (n / 2) %% %d END)",
 	Elsewhere: func(string) (schema, use string) {
-		for _, table := range []string{"records", "inbox", "schema", "outbox", "outbox_schema"} {
+		for _, table := range []string{"records", "inbox", "schema", "outbox", "outbox_later", "outbox_schema"} {
 			use += "CREATE TEMP TABLE IF NOT EXISTS sqsonce_" + table + " (id, seq, version);"
 		}
 		return "", use

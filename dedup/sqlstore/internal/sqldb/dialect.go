@@ -172,6 +172,7 @@ func (d Dialect) SQL(text string) string {
 		"{inbox}", table+"inbox",
 		"{schema}", table+"schema",
 		"{outbox}", table+"outbox",
+		"{outbox_later}", table+"outbox_later",
 		"{outbox_locks}", table+"outbox_locks",
 		"{outbox_schema}", table+"outbox_schema",
 		"{index}", index,

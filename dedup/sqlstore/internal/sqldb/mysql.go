@@ -75,7 +75,7 @@ var mysql = &engine{
 		Last:             "seq DESC",
 		SpanArgs:         spanArgs,
 		Heads:            headsOfEach,
-		Lock:             GroupLock{Take: lockStripes, Check: missingStripes, Tables: lockTable},
+		Lock:             GroupLock{Take: lockStripes, Try: tryStripes, Check: missingStripes, Tables: lockTable},
 		ReadsUncommitted: isolationIsLow,
 		IdentityProblem:  autoIncrementProblem,
 	},
@@ -125,37 +125,52 @@ const lockRows = 64
 
 // lockStripes locks the rows of the table of locks that the groups have.
 func lockStripes(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (problem string, err error) {
-	var all []int
-	for _, h := range hashes {
-		all = append(all, int(h%stripes))
-	}
-	slices.Sort(all)
-	for some := range slices.Chunk(slices.Compact(all), lockRows) {
-		locked, err := lockSome(ctx, tx, d, some)
+	for some := range slices.Chunk(stripesOf(hashes), lockRows) {
+		locked, err := lockSome(ctx, tx, d, some, "FOR UPDATE")
 		switch {
 		case err != nil:
 			return "", err
-		case locked != len(some): // a row that is not there is no lock
-			return fmt.Sprintf("%d of %d rows", locked, len(some)), nil
+		case len(locked) != len(some): // a row that is not there is no lock
+			return fmt.Sprintf("%d of %d rows", len(locked), len(some)), nil
 		}
 	}
 	return "", nil
 }
 
-func lockSome(ctx context.Context, tx *sql.Tx, d Dialect, some []int) (locked int, err error) {
+// stripesOf are the stripes of the groups, each once and in order.
+func stripesOf(hashes []uint64) (all []uint64) {
+	for _, h := range hashes {
+		all = append(all, h%stripes)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func lockSome(ctx context.Context, tx *sql.Tx, d Dialect, some []uint64, end string) (locked []uint64, err error) {
 	args := make([]any, len(some))
 	for i, stripe := range some {
 		args[i] = stripe
 	}
-	rows, err := tx.QueryContext(ctx, d.SQL("SELECT stripe FROM {outbox_locks} WHERE stripe IN (?"+strings.Repeat(", ?", len(some)-1)+") ORDER BY stripe FOR UPDATE"), args...)
-	if err != nil {
-		return 0, err
+	return All(ctx, tx, func(r Row) (stripe uint64, err error) {
+		err = r.Scan(&stripe)
+		return stripe, err
+	}, d.SQL("SELECT stripe FROM {outbox_locks} WHERE stripe IN (?"+strings.Repeat(", ?", len(some)-1)+") ORDER BY stripe "+end), args...)
+}
+
+// tryStripes takes a row that is not there for one that another transaction has.
+func tryStripes(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (taken []uint64, err error) {
+	for some := range slices.Chunk(stripesOf(hashes), lockRows) {
+		locked, err := lockSome(ctx, tx, d, some, "{skip locked}")
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hashes {
+			if slices.Contains(locked, h%stripes) {
+				taken = append(taken, h)
+			}
+		}
 	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors
-	for rows.Next() {
-		locked++
-	}
-	return locked, rows.Err()
+	return taken, nil
 }
 
 func missingStripes(ctx context.Context, q Queryer, d Dialect) (problem string, err error) {

@@ -34,6 +34,8 @@ type GroupLock struct {
 	// Take takes the locks of groups with these hashes, in one order for all transactions. The problem says that locks are
 	// missing in the database. "": they are taken.
 	Take func(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (problem string, err error)
+	// Try takes the locks that no other transaction has, and returns the hashes of those that it took.
+	Try func(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (taken []uint64, err error)
 	// Check returns the problem that Take may have.
 	Check func(ctx context.Context, q Queryer, d Dialect) (problem string, err error)
 	// Tables are the statements of a migration that make the locks.

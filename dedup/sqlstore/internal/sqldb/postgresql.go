@@ -83,7 +83,7 @@ var postgresql = &engine{
 		Last:             "aggregatetype DESC, aggregateid DESC, seq DESC",
 		SpanArgs:         func(box, group string, bound int64) []any { return []any{box, group, box, group, bound} },
 		Heads:            headsOfList,
-		Lock:             GroupLock{Take: lockAdvisory, Check: noProblem, Tables: none},
+		Lock:             GroupLock{Take: lockAdvisory, Try: tryAdvisory, Check: noProblem, Tables: none},
 		ReadsUncommitted: func(context.Context, Queryer) (bool, error) { return false, nil }, // its READ UNCOMMITTED is READ COMMITTED
 		IdentityProblem:  sequenceProblem,
 	},
@@ -104,13 +104,27 @@ func headsOfList(box string, groups []string) (text string, args []any, err erro
 // lockAdvisory takes advisory locks. The statement orders them; one that is named twice is taken twice, and counted by the
 // database. The subquery is not merged into the outer query, so that the locks are taken in the order of their numbers.
 func lockAdvisory(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (problem string, err error) {
+	_, err = d.In(tx).ExecContext(ctx, d.SQL("SELECT pg_advisory_xact_lock(k) FROM "+sortedLocks), advisoryLocks(hashes))
+	return "", err
+}
+
+const sortedLocks = "(SELECT k FROM unnest(CAST(string_to_array(?, ',') AS bigint[])) AS k ORDER BY k OFFSET 0) AS sorted"
+
+// advisoryLocks is the argument of sortedLocks.
+func advisoryLocks(hashes []uint64) string {
 	all := make([]string, len(hashes))
 	for i, h := range hashes {
 		all[i] = strconv.FormatInt(int64(h), 10)
 	}
-	_, err = d.In(tx).ExecContext(ctx, d.SQL("SELECT pg_advisory_xact_lock(k) FROM (SELECT k FROM unnest(CAST(string_to_array(?, ',') AS bigint[])) AS k ORDER BY k OFFSET 0) AS sorted"),
-		strings.Join(all, ","))
-	return "", err
+	return strings.Join(all, ",")
+}
+
+func tryAdvisory(ctx context.Context, tx *sql.Tx, d Dialect, hashes []uint64) (taken []uint64, err error) {
+	return All(ctx, d.In(tx), func(r Row) (uint64, error) {
+		var k int64
+		err := r.Scan(&k)
+		return uint64(k), err
+	}, d.SQL("SELECT k FROM "+sortedLocks+" WHERE pg_try_advisory_xact_lock(k)"), advisoryLocks(hashes))
 }
 
 func sequenceProblem(ctx context.Context, q Queryer, d Dialect) (problem string, err error) {

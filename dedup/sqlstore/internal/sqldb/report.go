@@ -7,10 +7,10 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// What can be wrong with a database: see those of package sqlstore.
+// What can be wrong with a database. A [*DatabaseError] matches one of them.
 var (
 	ErrDialect       = errors.New("database is not of the dialect's kind: choose its own dialect")
-	ErrNoTable       = errors.New("table does not exist: run Migrate, or check the dialect's prefix")
+	ErrNoTable       = errors.New("table does not exist: run Migrate, or check the prefix: that of the dialect, or ?prefix= in sqsonce-full --store")
 	ErrSchemaVersion = errors.New("schema version is too old: run Migrate")
 	ErrReadOnly      = errors.New("database is read-only: connect to the primary")
 	ErrAccessDenied  = errors.New("access denied: check the user, its password and its rights on the tables")

@@ -49,11 +49,11 @@ func (s Schema) Version(ctx context.Context, q Queryer, d Dialect) (int, error) 
 	return int(v.Int64), err
 }
 
-// CheckVersion reports whether the tables are of the last version or a later one.
-func (s Schema) CheckVersion(ctx context.Context, q Queryer, d Dialect) error {
+// CheckVersion reports whether the tables are of the version least or a later one.
+func (s Schema) CheckVersion(ctx context.Context, q Queryer, d Dialect, least int) error {
 	v, err := s.Version(ctx, q, d)
-	if err == nil && v < s.Last() {
-		return s.Reporter.Unusable(d, ErrSchemaVersion, fmt.Sprintf("it is %d, and %d is needed", v, s.Last()), nil)
+	if err == nil && v < least {
+		return s.Reporter.Unusable(d, ErrSchemaVersion, fmt.Sprintf("it is %d, and %d is needed", v, least), nil)
 	}
 	return s.Reporter.Explain(d, "schema version", err)
 }

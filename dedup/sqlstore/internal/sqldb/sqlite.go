@@ -72,6 +72,7 @@ var sqlite = &engine{
 		// The transaction has the file.
 		Lock: GroupLock{
 			Take:  func(context.Context, *sql.Tx, Dialect, []uint64) (string, error) { return "", nil },
+			Try:   func(_ context.Context, _ *sql.Tx, _ Dialect, hashes []uint64) ([]uint64, error) { return hashes, nil },
 			Check: noProblem, Tables: none,
 		},
 		ReadsUncommitted: isReadUncommitted,

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -28,7 +29,8 @@ func TestMain(m *testing.M) {
 }
 
 // Processes are killed, KILLS of them, some are stopped, and one relay publishes the rest. Then each group's events are in the queue,
-// in the order of their versions, and there is none that was not committed.
+// in the order of their versions, and there is none that was not committed. A timer that was scheduled is published once or cancelled,
+// after its version, and before the versions that came too late to cancel it.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, kind := range sqlbed.Names {
@@ -38,6 +40,7 @@ func TestKill(t *testing.T) {
 			db := sqlbed.Open(t, made.Driver, made.DSN)
 			must.Do(t, sqloutbox.Migrate(t.Context(), db, sqlstore.Dialect(made.Dialect)))
 			sqlbed.Exec(t, db, "CREATE TABLE versions (id VARCHAR(64) NOT NULL PRIMARY KEY, version INTEGER NOT NULL)")
+			sqlbed.Exec(t, db, "CREATE TABLE timers (id VARCHAR(64) NOT NULL PRIMARY KEY, cancelled INTEGER NOT NULL, missed INTEGER NOT NULL)")
 			kills := usual
 			if s := os.Getenv("KILLS"); s != "" {
 				kills = must.Get(strconv.Atoi(s))(t)
@@ -57,31 +60,42 @@ func TestKill(t *testing.T) {
 			time.Sleep(settle)
 			s.finish(func() bool {
 				var left int
-				must.Do(t, db.QueryRowContext(t.Context(), made.Dialect.SQL("SELECT COUNT(*) FROM {outbox}")).Scan(&left))
+				must.Do(t, db.QueryRowContext(t.Context(), made.Dialect.SQL("SELECT (SELECT COUNT(*) FROM {outbox}) + (SELECT COUNT(*) FROM {outbox_later})")).Scan(&left))
 				return left == 0
 			})
-			events, copies := q.check(t, versions(t, db))
-			t.Logf("seed %d: %d events, %d copies; %s", seed, events, copies, s)
-			if events == 0 {
-				t.Error("nothing was committed: nothing is shown")
+			scheduled := timers(t, db)
+			events, moved, copies := q.check(t, versions(t, db), scheduled)
+			t.Logf("seed %d: %d events, %d timers moved and %d cancelled, %d copies; %s", seed, events, moved, len(scheduled)-moved, copies, s)
+			const enough = 20 // kills after which there are timers of both kinds
+			if events == 0 || kills >= enough && (moved == 0 || moved == len(scheduled)) {
+				t.Error("nothing was committed, moved or cancelled: nothing is shown")
 			}
 		})
 	}
 }
 
 // The test must be able to fail.
-func TestKillSeesLostEvents(t *testing.T) {
+func TestKillSeesDefects(t *testing.T) {
 	t.Parallel()
-	var out []byte
-	for range 10 { // where children die is drawn
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKill$/^SQLite$")
-		cmd.Env = append(os.Environ(), envDefect+"="+earlyDelete, "KILLS=20")
-		var err error
-		if out, err = cmd.CombinedOutput(); err != nil && (bytes.Contains(out, []byte("is lost")) || bytes.Contains(out, []byte("comes before event"))) {
-			return
-		}
+	for defect, signs := range map[string][]string{
+		earlyDelete: {"is lost", "comes before event"},
+		cancelApart: {"timer", "a timer was cancelled"},
+	} {
+		t.Run(defect, func(t *testing.T) {
+			t.Parallel()
+			var out []byte
+			for range 10 { // where children die is drawn
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKill$/^SQLite$")
+				cmd.Env = append(os.Environ(), envDefect+"="+defect, "KILLS=20")
+				var err error
+				out, err = cmd.CombinedOutput()
+				if err != nil && slices.ContainsFunc(signs, func(sign string) bool { return bytes.Contains(out, []byte(sign)) }) {
+					return
+				}
+			}
+			t.Errorf("nothing was seen:\n%s", out)
+		})
 	}
-	t.Errorf("no event was lost:\n%s", out)
 }
 
 func versions(t *testing.T, db *sql.DB) map[string]int {
@@ -93,6 +107,20 @@ func versions(t *testing.T, db *sql.DB) map[string]int {
 		var version int
 		must.Do(t, rows.Scan(&group, &version))
 		all[group] = version
+	}
+	must.Do(t, rows.Err())
+	return all
+}
+
+func timers(t *testing.T, db *sql.DB) map[string]timerState {
+	rows := must.Get(db.QueryContext(t.Context(), "SELECT id, cancelled, missed FROM timers"))(t)
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors
+	all := map[string]timerState{}
+	for rows.Next() {
+		var id string
+		var s timerState
+		must.Do(t, rows.Scan(&id, &s.cancelled, &s.missed))
+		all[id] = s
 	}
 	must.Do(t, rows.Err())
 	return all

@@ -16,6 +16,7 @@ import (
 
 const (
 	groups    = 64
+	busy      = 4 // groups of every second event, so that timers are cancelled
 	relays    = 3
 	producers = 2
 	usual     = 3 // kills without KILLS=n in the environment
@@ -50,17 +51,40 @@ func newQueue(t *testing.T) *queue {
 	return q
 }
 
-// check compares the queue with the versions.
-func (q *queue) check(t *testing.T, versions map[string]int) (events, copies int) {
-	next := map[string]int{}
+// timerState is what became of a timer that a committed version has scheduled.
+type timerState struct {
+	cancelled int // 1: it was
+	missed    int // the first version that found nothing to cancel: the timer was moved before it
+}
+
+// check compares the queue with what was committed: the versions, and the timers.
+func (q *queue) check(t *testing.T, versions map[string]int, timers map[string]timerState) (events, moved, copies int) {
+	next, seen := map[string]int{}, map[string]bool{}
 	for _, m := range q.srv.Messages(q.url) {
-		n, err := strconv.Atoi(m.Body[strings.LastIndex(m.Body, "/v")+2:])
+		n, err := strconv.Atoi(m.Body[strings.LastIndex(m.Body, "/")+2:])
+		if err == nil && m.Body == timer(m.Group, n).Body {
+			state, committed := timers[m.Body]
+			switch at := next[m.Group]; {
+			case seen[m.Body]:
+				copies++
+				continue
+			case !committed || state.cancelled != 0:
+				t.Errorf("group %s: %q was published, committed: %t, cancelled: %d", m.Group, m.Body, committed, state.cancelled)
+			case at < n:
+				t.Errorf("group %s: %q comes before version %d, which scheduled it", m.Group, m.Body, n)
+			case state.missed != 0 && at >= state.missed:
+				t.Errorf("group %s: %q comes after version %d, before which it was moved", m.Group, m.Body, state.missed)
+			}
+			seen[m.Body] = true
+			moved++
+			continue
+		}
 		switch want := next[m.Group] + 1; {
 		case err != nil || n < 1 || n > versions[m.Group] || m.Body != event(m.Group, n).Body:
 			t.Errorf("group %s: %q was never committed", m.Group, m.Body)
 		case n > want:
 			t.Errorf("group %s: %q comes before event %d", m.Group, m.Body, want)
-			return events, copies
+			return events, moved, copies
 		case n < want:
 			copies++
 		default:
@@ -73,5 +97,10 @@ func (q *queue) check(t *testing.T, versions map[string]int) (events, copies int
 			t.Errorf("group %s: event %d is lost", group, next[group]+1)
 		}
 	}
-	return events, copies
+	for id, state := range timers {
+		if state.cancelled == 0 && !seen[id] {
+			t.Errorf("timer %s is lost", id)
+		}
+	}
+	return events, moved, copies
 }

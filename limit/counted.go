@@ -1,0 +1,198 @@
+package limit
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// fresh is how long a token is good for a ticket that is not at work yet: of keep, the rest is for the message to come.
+	fresh = keep * 3 / 4
+	// ahead is how far in the future a process takes tokens before it needs them, reach how far the one that its first ticket
+	// waits for. portion is the time whose tokens it takes at once.
+	ahead, reach, portion = 1500 * time.Millisecond, time.Minute, 250 * time.Millisecond
+	// shareTime is the time over which a process knows its own rate, and shareLeast the part of a limit that an unseen key has.
+	shareTime, shareLeast = 30 * time.Second, 50
+	debtAhead             = 24 * time.Hour
+)
+
+// counted is what a Counter has given to this process of a key's rate.
+type counted struct {
+	stock   stock
+	portion int
+	granted int // by the last answer
+	lapsed  int // since then
+	asking  bool
+	askAt   [2]time.Time  // not before, for messages that have had their place in the line in [1], for others in [0]
+	answer  chan struct{} // closed with the next answer of the Counter for the key; nil: nobody waits
+	used    float64       // see uses
+	usedAt  time.Time
+	away    time.Time     // the beginning of the outage that share and next are for
+	share   time.Duration // between two starts
+	next    time.Time     // of the next one
+}
+
+// asksCounter reports whether an answer of the Counter may serve a ticket.
+func (g *gate) asksCounter() bool { return g.counted.asking || g.slots.asking }
+
+// answers returns a channel that is closed with the next answer.
+func (g *gate) answers() <-chan struct{} {
+	if g.counted.answer == nil {
+		g.counted.answer = make(chan struct{})
+	}
+	return g.counted.answer
+}
+
+func (g *gate) answered() {
+	if g.counted.answer != nil {
+		close(g.counted.answer)
+		g.counted.answer = nil
+	}
+}
+
+// countedAt is tokensAt with a Counter.
+func (g *gate) countedAt(now time.Time, t *ticket) (at time.Time, known bool) {
+	c, cost := &g.counted, g.cost(t)
+	c.lapsed += c.stock.lapse(now.Add(-fresh), cost)
+	if at, ok := c.stock.at(cost); ok {
+		return at, true
+	}
+	again, known := g.ask(now, t)
+	switch {
+	case !g.keepsShare(now):
+		return again, known
+	case c.next.After(now):
+		return sooner(c.next, again), true
+	}
+	return now, true
+}
+
+// takeCounted takes what countedAt has found.
+func (g *gate) takeCounted(t *ticket, now time.Time) {
+	c, cost := &g.counted, g.cost(t)
+	good, ok := c.stock.at(cost)
+	if !ok {
+		c.next = now.Add(time.Duration(cost) * c.share)
+		return
+	}
+	c.stock.drop(cost)
+	t.good, t.until = good, good.Add(keep)
+	c.used, c.usedAt = c.uses(now)+float64(cost), now
+}
+
+func (g *gate) putCountedBack(t *ticket, now time.Time) {
+	if t.good.Add(fresh).After(now) { // else they lapse, and so does the share of an outage
+		g.counted.stock.putBack(t.good, g.cost(t))
+	}
+}
+
+// uses returns the tokens of the last half minute, decaying.
+func (c *counted) uses(now time.Time) float64 {
+	return c.used * math.Exp(-float64(now.Sub(c.usedAt))/float64(shareTime))
+}
+
+// step is how far apart this process's own starts were, if a burst of the fleet is among them, and at most shareLeast steps. So the
+// processes have no more than the rate together.
+func (c *counted) step(p plan, now time.Time) time.Duration {
+	steps := (float64(shareTime)/float64(p.step) + float64(p.burst)) / c.uses(now)
+	return time.Duration(min(max(steps, 1), shareLeast) * float64(p.step))
+}
+
+// keepsShare reports whether the process goes on at its share because the Counter is down.
+func (g *gate) keepsShare(now time.Time) bool {
+	c, o := &g.counted, g.out()
+	if !g.keeps() {
+		return false
+	}
+	if c.away != o.since {
+		c.away, c.share = o.since, c.step(g.plan, now)
+		// A process that knows nothing of the key begins anywhere in its time: all of them together begin at the limit.
+		c.next = now.Add(rand.N(c.share))
+	}
+	return true
+}
+
+// ask asks the Counter for the tokens of the first ticket. It returns when it may be asked; not known: it is asked.
+func (g *gate) ask(now time.Time, t *ticket) (again time.Time, known bool) {
+	c := &g.counted
+	if c.asking {
+		return time.Time{}, false
+	}
+	cost, waited := g.cost(t), t.receives > 1 || t.turn != nil
+	if at := g.out().notBefore(c.askAt[index(waited)]); at.After(now) {
+		return at, true
+	}
+	take, each := Take{N: g.nextPortion(), Waited: waited}, 1
+	if t.mayHold {
+		take.Ahead, take.Reach = ahead, reach
+	} else { // the tokens of those who are here now: the process may be frozen when they have gone
+		take.N = int(min(g.line.cost, math.MaxInt32))
+	}
+	if cost > 1 && take.N < 2*cost { // all or none: processes with parts of what they need would start together
+		take.N, take.Ahead, each = 1, 0, cost
+	}
+	g.take(now, take, each)
+	return time.Time{}, false
+}
+
+func index(waited bool) int {
+	if waited {
+		return 1
+	}
+	return 0
+}
+
+// askAhead asks before tokens are needed where the key's messages follow each other.
+func (g *gate) askAhead(now time.Time) {
+	c := &g.counted
+	if g.rule.Counter == nil || g.plan.step == 0 || c.asking || !g.follows || c.stock.n > c.portion/2 ||
+		c.step(g.plan, now) > ahead || g.out().notBefore(now).After(now) {
+		return
+	}
+	g.take(now, Take{N: g.nextPortion(), Ahead: ahead}, 1)
+}
+
+// nextPortion doubles the portion where the last one was used up, and halves it where half of it has lapsed.
+func (g *gate) nextPortion() int {
+	c := &g.counted
+	switch {
+	case c.granted == 0:
+	case 2*c.lapsed >= c.granted:
+		c.portion /= 2
+	case c.lapsed == 0:
+		c.portion *= 2
+	}
+	c.granted, c.lapsed = 0, 0
+	c.portion = max(1, min(c.portion, int(portion/g.plan.step)))
+	return c.portion
+}
+
+// take asks the Counter on a goroutine of its own. What it takes at once is each tokens, which are good at the time of the last one.
+func (g *gate) take(now time.Time, t Take, each int) {
+	c := &g.counted
+	c.asking = true
+	t.Key, t.Step, t.Burst = g.name(), time.Duration(each)*g.plan.step, g.plan.burst/each
+	var grant Grant
+	g.call(now, func(ctx context.Context) (err error) {
+		grant, err = g.rule.Counter.Take(ctx, t)
+		return err
+	}, g.rule.asksTokens, func(then time.Time, err error) {
+		c.asking = false
+		switch {
+		case err != nil:
+		case grant.N > 0:
+			if each > 1 {
+				grant.N, grant.Step = grant.N*each, 0
+			}
+			c.granted = grant.N
+			c.stock.add(span{first: then.Add(grant.From), step: grant.Step, n: grant.N, asked: now})
+		default:
+			c.askAt[index(t.Waited)] = then.Add(min(max(grant.After, leastAfter), mostAfter))
+		}
+	})
+}
+
+// leastAfter and mostAfter bound when a Counter without a token is asked again: an operator may delete its item.
+const leastAfter, mostAfter = 20 * time.Millisecond, time.Minute

@@ -1,0 +1,311 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
+)
+
+const (
+	// patience is how long a message waits in its host's slot for an answer of a Counter, where the host can hold it. Elsewhere
+	// it waits for the call's end.
+	patience = 250 * time.Millisecond
+	// leastDelay is the shortest delay that is asked for.
+	leastDelay = time.Second
+)
+
+// Handler returns a handler that runs h within the limits. Put it outside of dedup, whose record then isn't touched while a
+// message waits, and inside of middleware that changes messages, such as [sqsonce.OpenEnvelope].
+//
+// The returned handler's error is h's, or one of these:
+//
+//   - a [sqsonce.Postpone]: the message must wait, and h was not called. A worker holds the message until its turn. With a
+//     function, or your own receive loop, the error's delay is the message's place in its key's line.
+//   - a [*sqsonce.OptionError]: PlanOf returned a plan that can't be used.
+//
+// A delivery whose handler does not run because the event is done or in progress elsewhere, or because the store is down, gives
+// its starts back.
+func Handler(l *Limiter, h sqsonce.Handler) sqsonce.Handler {
+	if h == nil || l == nil {
+		return nil
+	}
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		return l.Do(ctx, m, func(ctx context.Context) error { return h(ctx, m) })
+	}
+}
+
+// Do runs f within the limits for m: [Handler] describes its errors. Use it inside of a handler, for a part of its work or for a
+// sqlstore.Processor.
+func (l *Limiter) Do(ctx context.Context, m *sqsonce.Message, f func(context.Context) error) (err error) {
+	uses, err := l.uses(ctx, m)
+	if err != nil {
+		return fmt.Errorf("limit: message %s: %w", m.ID, err)
+	}
+	took, err := l.enter(ctx, m, uses)
+	if err != nil {
+		settle.Ran(ctx, false)
+		return err
+	}
+	began := time.Now()
+	calls, skips := settle.Told(ctx)
+	defer func() { // also after a panic
+		ran, skipped := settle.Told(ctx)
+		back := ran == calls && (skipped > skips || sqsonce.OutcomeOf(err).Kind == sqsonce.OutcomeInProgress)
+		l.leave(took, back, began)
+	}()
+	return f(ctx)
+}
+
+// enter returns the tickets with which a message may run, or the error that postpones it.
+func (l *Limiter) enter(ctx context.Context, m *sqsonce.Message, uses []use) ([]*ticket, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.closed {
+		return nil, sqsonce.Postpone(leastDelay, errClosed)
+	}
+	p := &pass{l: l, ctx: ctx, m: m, mayHold: settle.Holding(ctx) && m.ID != ""}
+	had := l.held[m.ID]
+	delete(l.held, m.ID)
+	for _, u := range uses {
+		p.gates, p.costs = append(p.gates, u.rule.gate(u.key, u.plan, now)), append(p.costs, u.cost)
+	}
+	if had != nil {
+		had.gate.advance(now)
+		p.keep(had, now)
+	}
+	return p.run(now)
+}
+
+// pass is the way of one delivery through its rules.
+type pass struct {
+	l       *Limiter
+	ctx     context.Context
+	m       *sqsonce.Message
+	mayHold bool
+	debt    bool // the message has to run now
+	gates   []*gate
+	costs   []int
+	had     *ticket // from an earlier delivery by the same host
+	took    []*ticket
+}
+
+// keep goes on with a ticket that the message has, unless its key has changed. Its turn may have passed.
+func (p *pass) keep(had *ticket, now time.Time) {
+	if slices.Contains(p.gates, had.gate) {
+		p.had = had
+		return
+	}
+	p.drop(had, now)
+}
+
+// run takes what each rule needs, in their order. Nothing is kept while something else is waited for.
+func (p *pass) run(now time.Time) ([]*ticket, error) {
+	if t := p.had; t != nil && t.state == waiting && !p.owes(t) {
+		return nil, p.postpone(t)
+	}
+	for i, g := range p.gates {
+		t := p.had
+		if t == nil || t.gate != g || t.state == gone {
+			t = p.ticket(g, p.costs[i])
+			g.line.add(t)
+			g.advance(now)
+			g.tryNow(t, now)
+			now = p.await(t)
+		}
+		owes := !t.inTime(now) && p.owes(t)
+		now = time.Now()
+		switch {
+		case t.inTime(now): // perhaps since the host was asked
+			g.use(t)
+		case owes:
+			p.drop(t, now)
+			g.owe(t, now)
+		default:
+			return nil, p.postpone(t)
+		}
+		p.took = append(p.took, t)
+		if t == p.had {
+			p.had = nil
+		}
+	}
+	for _, t := range p.took {
+		if !p.debt && !t.until.After(now) && t.gate.plan.step > 0 { // its tokens have lapsed while it waited for the next rules
+			return nil, p.postpone(t)
+		}
+	}
+	return p.took, nil
+}
+
+// inTime reports whether the ticket is reserved, and its tokens have not lapsed: its host may have taken long to answer.
+func (t *ticket) inTime(now time.Time) bool {
+	return t.state == reserved && (t.until.After(now) || t.gate.plan.step == 0)
+}
+
+// owes reports whether the message has to run now, whatever the limits say. The host is asked without the lock.
+func (p *pass) owes(t *ticket) bool {
+	if !p.debt {
+		p.l.mu.Unlock()
+		p.debt = settle.InDebt(p.ctx)
+		p.l.mu.Lock()
+	}
+	return p.debt
+}
+
+func (p *pass) ticket(g *gate, cost int) *ticket {
+	p.l.receipt++
+	return &ticket{
+		gate: g, group: p.m.Group, receives: p.m.ReceiveCount, cost: cost, seq: p.l.receipt,
+		mayHold: p.mayHold,
+	}
+}
+
+// await waits for a Counter's answer that may serve the ticket, without the lock.
+func (p *pass) await(t *ticket) (now time.Time) {
+	g, wait := t.gate, callTimeout
+	if t.mayHold {
+		wait = patience
+	}
+	began := time.Now()
+	var late <-chan time.Time
+	for now = began; t.state == waiting && g.asksCounter() && !g.out().down() && now.Sub(began) < wait; now = time.Now() {
+		if late == nil {
+			late = time.After(wait)
+		}
+		answer := g.answers()
+		p.l.mu.Unlock()
+		select {
+		case <-answer:
+		case <-late:
+		case <-p.ctx.Done():
+		}
+		p.l.mu.Lock()
+		g.tryNow(t, time.Now())
+		if p.ctx.Err() != nil {
+			break
+		}
+	}
+	return now
+}
+
+// postpone returns the error of a message whose ticket waits, and gives back what was taken.
+func (p *pass) postpone(t *ticket) error {
+	l, g := p.l, t.gate
+	now := time.Now()
+	p.giveBack(t, now)
+	g.rule.counts.postponed++
+	reason := fmt.Errorf("limit: %s is at its limit", g.name())
+	if t.mayHold {
+		l.mu.Unlock()
+		// Under one key each group has a line of its own in the host: one with many messages leaves room for the others.
+		held, _ := settle.Room(p.ctx, g.name()+"#"+t.group)
+		l.mu.Lock()
+		now = time.Now()
+		if held && t.state <= reserved && !l.closed {
+			if t.turn == nil {
+				t.turn = make(chan struct{})
+			}
+			if old := l.held[p.m.ID]; old != nil { // another receive of the message
+				p.drop(old, now)
+			}
+			t.id = p.m.ID
+			if l.held[t.id] = t; t.state == reserved && t.place == nil { // its turn came meanwhile
+				g.keepFor(t)
+				g.advance(now)
+			}
+			return settle.WithTurn(sqsonce.Postpone(g.estimate(now), reason), settle.Turn{Ready: t.turn, Left: func() { l.left(t) }})
+		}
+	}
+	p.drop(t, now)
+	l.mu.Unlock()
+	delay := l.place(p.ctx, g, t)
+	l.mu.Lock()
+	return sqsonce.Postpone(min(max(delay, leastDelay), mostDelay), reason)
+}
+
+// giveBack gives back all but t.
+func (p *pass) giveBack(t *ticket, now time.Time) {
+	if p.had != t && p.had != nil {
+		p.drop(p.had, now)
+	}
+	for _, other := range p.took {
+		p.drop(other, now)
+	}
+	p.took, p.had = nil, nil
+}
+
+// drop ends a ticket whose message does not run.
+func (p *pass) drop(t *ticket, now time.Time) { t.gate.drop(t, now) }
+
+func (g *gate) drop(t *ticket, now time.Time) {
+	g.giveBack(t, now)
+	g.advance(now)
+}
+
+// left is called by a host that holds the message no more.
+func (l *Limiter) left(t *ticket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[t.id] == t {
+		delete(l.held, t.id)
+		t.gate.drop(t, time.Now())
+	}
+}
+
+// leave ends a delivery that has entered. Its tokens go back where no handler was called.
+func (l *Limiter) leave(took []*ticket, back bool, began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for _, t := range took {
+		g := t.gate
+		if !back {
+			g.ended(now.Sub(began))
+		}
+		g.leave(t, now, back)
+		if t.slot != nil { // first: a slot that is released has advance ask for another one
+			g.tend(t.slot, now)
+		}
+		g.advance(now)
+	}
+}
+
+// owe has a message run that can't wait. What it takes is owed.
+func (g *gate) owe(t *ticket, now time.Time) {
+	t.state = used
+	g.running++
+	g.rule.counts.started++
+	g.rule.counts.owed++
+	switch cost := g.cost(t); {
+	case g.plan.step == 0:
+	case g.rule.Counter == nil:
+		g.bucket.take(now, g.plan, cost)
+	default:
+		take := Take{Key: g.name(), N: cost, Step: g.plan.step, Burst: g.plan.burst, Ahead: debtAhead, Waited: true}
+		g.call(now, func(ctx context.Context) error {
+			_, err := g.rule.Counter.Take(ctx, take)
+			return err
+		}, g.rule.asksTokens, func(time.Time, error) {})
+	}
+	g.takeSlot(t, now)
+}
+
+// estimate is about when the last message of the line has its turn.
+func (g *gate) estimate(now time.Time) time.Duration {
+	step := g.plan.step
+	if g.rule.Counter != nil && step > 0 && g.counted.uses(now) >= 1 {
+		step = g.counted.step(g.plan, now)
+	}
+	if g.plan.slots > 0 {
+		step = max(step, g.mean/time.Duration(g.plan.slots))
+	}
+	d := time.Duration(min(float64(g.line.cost)*float64(step), float64(mostDelay)))
+	if g.rule.Counter == nil && g.plan.step > 0 {
+		d += max(0, g.bucket.at(g.plan, 1).Sub(now)-g.plan.step)
+	}
+	return min(max(d, g.paused.Sub(now), leastDelay), mostDelay)
+}

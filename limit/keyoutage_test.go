@@ -1,0 +1,136 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testlog"
+)
+
+// brokenKey is a fleet's counter that fails for one key, such as one whose record can't be read.
+type brokenKey struct {
+	*fakeCounter
+	name string // of the key
+}
+
+func (c brokenKey) fails(name string) error {
+	if name == c.name || strings.HasPrefix(name, c.name+"#") {
+		return errors.New("a record that can't be read")
+	}
+	return nil
+}
+
+func (c brokenKey) Take(ctx context.Context, t Take) (Grant, error) {
+	if err := c.fails(t.Key); err != nil {
+		return Grant{}, err
+	}
+	return c.fakeCounter.Take(ctx, t)
+}
+
+func (c brokenKey) Acquire(ctx context.Context, slot, owner string, lease time.Duration) error {
+	if err := c.fails(slot); err != nil {
+		return err
+	}
+	return c.fakeCounter.Acquire(ctx, slot, owner, lease)
+}
+
+// The error of one key is no outage of the rule: the others go on, and its messages follow the policy. It doesn't prolong an outage.
+func TestKeyDown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		plan        Plan
+		policy      CounterPolicy
+		least, most int // starts of the broken key in a minute
+		others      int // least starts of all others
+	}{
+		{perSecond(10), OnCounterDownStop, 0, 0, 5 * 590},
+		{perSecond(10), OnCounterDownKeepShare, 5, 60, 5 * 590},
+		{Plan{Concurrency: 1}, OnCounterDownStop, 0, 0, 5 * 500},
+	} {
+		must.RunParallel(t, fmt.Sprint(tt.plan, tt.policy), func(t *testing.T) {
+			c, s := newCounter(), newStarts()
+			var log testlog.Book
+			l := newLimiter(t, []Rule{{Name: "r", Plan: tt.plan, Counter: brokenKey{c, "r#bad"}}}, func(o *Options) {
+				o.OnCounterDown, o.Logger = tt.policy, slog.New(slog.NewTextHandler(&log, nil))
+			})
+			h := newHost(t, l, s.handler(100*time.Millisecond), 100, 1000)
+			h.start(messages("bad", 200)...)
+			for i := range 5 {
+				h.start(messages(fmt.Sprint(i), 1000)...)
+			}
+			others := func() int { return len(s.all()) - s.count("bad") }
+			time.Sleep(time.Minute)
+			if n := s.count("bad"); n < tt.least || n > tt.most || others() < tt.others {
+				t.Errorf("%d starts of the broken key, want %d to %d; %d of others, want %d", n, tt.least, tt.most, others(), tt.others)
+			}
+			if st := l.Stats()[0]; st.Down != 0 || st.Outages != 0 || st.KeysDown != 1 {
+				t.Errorf("%+v, want one key down and no outage", st)
+			}
+			if n := strings.Count(log.String(), "fails for one key"); n != 1 || !strings.Contains(log.String(), "can't be read") {
+				t.Errorf("%d lines about the key, want one with the error:\n%s", n, log.String())
+			}
+			if n := c.count(&c.takes); n > 5*60*11+200 {
+				t.Errorf("%d takes", n)
+			}
+			c.set(func() { c.err = errors.New("down") })
+			time.Sleep(20 * time.Second)
+			if st := l.Stats()[0]; st.Down < 10*time.Second || st.Outages != 1 || st.KeysDown != 0 {
+				t.Errorf("%+v, want an outage", st)
+			}
+			c.set(func() { c.err = nil })
+			time.Sleep(mostWait + 2*time.Second)
+			before := others()
+			time.Sleep(10 * time.Second)
+			if n := others() - before; n < tt.others/7 || l.Stats()[0].Down != 0 {
+				t.Errorf("%d starts in the 10 s after the outage", n)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+// The state of a rule: when its next message has its turn, and until when a key is paused.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 2, Per: time.Minute, Burst: 1}}}, {Name: "g", Plan: perSecond(5)}})
+		s := newStarts()
+		h := newHost(t, l, s.handler(0), 10, 100)
+		begun := time.Now()
+		h.start(messages("", 3)...)
+		time.Sleep(time.Second)
+		if r := l.Stats()[0]; r.Waiting != 2 || !r.Next.Equal(begun.Add(30*time.Second)) || r.Paused != 0 || r.Plan != "2/1m" || r.Shared {
+			t.Errorf("%+v", r)
+		}
+		if r := l.Stats()[1]; r.NoGroup < 3 || !r.Next.IsZero() {
+			t.Errorf("%+v", r)
+		}
+		must.Do(t, l.Pause(t.Context(), "r", "*", time.Hour))
+		if r := l.Stats()[0]; r.Paused != 1 || !r.PausedUntil.Equal(begun.Add(time.Hour+time.Second)) || !r.Next.Equal(r.PausedUntil) {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestPlanInWords(t *testing.T) {
+	t.Parallel()
+	for want, p := range map[string]Plan{
+		"":                  {},
+		"10/s":              {Rate: Rate{N: 10}},
+		"3 at once, 100/1m": {Concurrency: 3, Rate: Rate{N: 100, Per: time.Minute}},
+		"1000/24h":          {Rate: Rate{N: 1000, Per: 24 * time.Hour, Burst: 5}},
+		"5/10m":             {Rate: Rate{N: 5, Per: 10 * time.Minute}},
+		"1/500ms":           {Rate: Rate{N: 1, Per: 500 * time.Millisecond}},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

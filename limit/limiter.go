@@ -1,0 +1,179 @@
+package limit
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Limiter keeps handlers within its rules. It is safe for concurrent use, also by several workers of a process.
+type Limiter struct {
+	rules []*rule
+	o     Options
+
+	calls    sync.WaitGroup // of Counters
+	callCtx  context.Context
+	endCalls context.CancelFunc
+	detach   func() // what Hooks.Attach returned, once
+	id       string // of this process's questions
+
+	mu      sync.Mutex         // all below, and the rules' state
+	held    map[string]*ticket // by message ID: of messages that their hosts hold
+	receipt uint64
+	closed  bool
+}
+
+// rule is a Rule and its keys. Those of recent are not in use, the one used last first.
+type rule struct {
+	Rule
+	l       *Limiter
+	fixed   plan
+	gates   map[string]*gate
+	recent  list.List
+	outage  outage
+	asking  bool      // a question is under way
+	passed  time.Time // when one was last answered
+	warned  time.Time // of an outage
+	noGroup atomic.Int64
+	counts  counts
+
+	warnedKey time.Time // of an outage of a key
+}
+
+func newRule(r Rule, p plan) *rule { return &rule{Rule: r, fixed: p, gates: make(map[string]*gate)} }
+
+// New returns a Limiter. All rules hold for each message: it runs when all of them allow it.
+//
+// New doesn't make requests or start goroutines. Its error joins a [*sqsonce.OptionError] for each field that can't be used.
+func New(rules []Rule, optFns ...func(*Options)) (*Limiter, error) {
+	var o Options
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	ps := host.Problems{Package: "limit"}
+	o.resolve(&ps)
+	l := &Limiter{rules: checkRules(&ps, rules), o: o, held: make(map[string]*ticket), id: newOwner()}
+	if err := ps.Err(); err != nil {
+		return nil, err
+	}
+	for _, r := range l.rules {
+		r.l = l
+	}
+	l.callCtx, l.endCalls = context.WithCancel(context.Background())
+	l.attach()
+	return l, nil
+}
+
+var errClosed = errors.New("limit: limiter is closed")
+
+// Close gives back the slots that this process has in Counters, and waits for the answers until ctx ends. Without it the slots
+// are free 30 s later. Call it when your hosts have stopped: later messages are postponed.
+func (l *Limiter) Close(ctx context.Context) error {
+	l.mu.Lock()
+	l.closed = true
+	l.endCalls()
+	var give []func() error
+	for _, r := range l.rules {
+		for _, g := range r.gates {
+			g.timer.stop()
+			for _, s := range g.slots.owned {
+				s.timer.stop()
+				give = append(give, func() error { return r.Counter.Release(ctx, g.slotName(s.index), s.owner) })
+			}
+			g.slots.owned = nil
+		}
+	}
+	l.mu.Unlock()
+	errs := make([]error, len(give))
+	host.InParallel(len(give), closeAtOnce, func(i int) { errs[i] = contain(give[i]) })
+	l.calls.Wait()
+	l.detach()
+	return errors.Join(errs...)
+}
+
+const closeAtOnce = 10
+
+// gate returns the state of a key. A plan that differs from the key's last one holds from now on.
+func (r *rule) gate(key string, p plan, now time.Time) *gate {
+	g := r.gates[key]
+	switch {
+	case g == nil:
+		g = &gate{rule: r, key: key, plan: p}
+		g.counted.portion = 1
+		r.gates[key] = g
+	case g.plan != p:
+		g.bucket.change(now, g.plan, p)
+		g.plan = p
+		g.counted.askAt, g.slots.askAt = [2]time.Time{}, time.Time{}
+		g.advance(now)
+	}
+	return g
+}
+
+// shelve has a key that is not in use forgotten when more than Options.MaxKeys others were used later.
+func (r *rule) shelve(g *gate, now time.Time) {
+	switch inUse := g.inUse(); {
+	case r.gates[g.key] != g: // it was forgotten before its last call ended
+		return
+	case inUse && g.recent != nil:
+		r.recent.Remove(g.recent)
+		g.recent = nil
+	case !inUse && g.recent == nil:
+		g.recent = r.recent.PushFront(g)
+	}
+	for len(r.gates) > r.l.o.MaxKeys && r.recent.Len() > 0 {
+		old := r.recent.Remove(r.recent.Back()).(*gate)
+		old.timer.stop()
+		delete(r.gates, old.key)
+		if old.bucket.next.After(now) || old.paused.After(now) {
+			r.counts.forgotten++
+		}
+	}
+}
+
+// Pause stops the starts of a key's handlers for d, in this process at once, and in all processes of the fleet where the rule has a
+// Counter and the key's plan a Rate. Other processes may still start the handlers for which they have reserved starts, those of
+// about the next two seconds. Call it after an answer 429, and return [sqsonce.Postpone]. The key of [All] is "*". A pause is never shortened.
+func (l *Limiter) Pause(ctx context.Context, rule, key string, d time.Duration) error {
+	for _, r := range l.rules {
+		if r.Name == rule {
+			return l.pause(ctx, r, key, d)
+		}
+	}
+	return &sqsonce.OptionError{Package: "limit", Field: "rule", Problem: "is " + rule + ", must be the Name of a rule"}
+}
+
+func (l *Limiter) pause(ctx context.Context, r *rule, key string, d time.Duration) error {
+	p, err := r.planOf(key)
+	if err != nil || d <= 0 {
+		return err
+	}
+	l.mu.Lock()
+	now := time.Now()
+	g := r.gate(key, p, now)
+	if until := now.Add(d); until.After(g.paused) {
+		g.paused = until
+	}
+	g.advance(now)
+	name := g.name()
+	l.mu.Unlock()
+	if r.Counter == nil || p.step == 0 {
+		return nil
+	}
+	return contain(func() error {
+		_, err := r.Counter.Take(ctx, Take{Key: name, N: 1, Step: p.step, Burst: p.burst, NotBefore: d})
+		return err
+	})
+}
+
+// contain returns the panic of a Counter as its error.
+func contain(f func() error) (err error) {
+	host.Run(f, func(failed error) { err = failed })
+	return err
+}

@@ -1,0 +1,45 @@
+package limit
+
+import (
+	"cmp"
+	"log/slog"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// CounterPolicy decides about messages while their rule's Counter is down.
+type CounterPolicy int
+
+const (
+	// OnCounterDownKeepShare lets each process go on at its own rate of the last half minute, and with its slots. A key
+	// that it has not seen gets a fiftieth of its plan. So with P processes at most 1 + P/50 of a limit is used.
+	OnCounterDownKeepShare CounterPolicy = iota
+	// OnCounterDownStop postpones the messages until the Counter answers again.
+	OnCounterDownStop
+)
+
+const defaultMaxKeys = 10_000
+
+// Options configure [New].
+type Options struct {
+	// OnCounterDown decides about messages while a Counter is down, and about those of one key while it fails for that key alone.
+	// Default: OnCounterDownKeepShare.
+	OnCounterDown CounterPolicy
+	// MaxKeys is how many keys each rule remembers in this process. A key with waiting or running messages is never forgotten.
+	// Without a Counter a forgotten key starts again with a full burst: choose more keys than are at work at a time.
+	// Default: 10,000. Limits: at least 1.
+	MaxKeys int
+	// Hooks are for telemetry.
+	// Default: empty.
+	Hooks []Hooks
+	// Logger gets a WARN when a Counter goes down, and an INFO when a key has kept messages waiting for a minute.
+	// Default: slog.Default().
+	Logger *slog.Logger
+}
+
+func (o *Options) resolve(ps *host.Problems) {
+	o.MaxKeys = cmp.Or(o.MaxKeys, defaultMaxKeys)
+	o.Logger = host.QueuedLogger(o.Logger)
+	ps.Add(o.OnCounterDown < OnCounterDownKeepShare || o.OnCounterDown > OnCounterDownStop, "Options.OnCounterDown", "is %d, must be OnCounterDownKeepShare or OnCounterDownStop", o.OnCounterDown)
+	ps.Add(o.MaxKeys < 0, "Options.MaxKeys", "is %d, must be at least 1", o.MaxKeys)
+}

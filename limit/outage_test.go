@@ -1,0 +1,200 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testlog"
+)
+
+// While the counter is down each process goes on at its share, or stops; a backlog does not start at once when it is back.
+func TestCounterDown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		policy      CounterPolicy
+		rate        int
+		least, most float64 // of the limit in the minute of the outage
+	}{
+		{OnCounterDownKeepShare, 10, 0.95, 1.1}, {OnCounterDownKeepShare, 2, 0.95, 1.1}, {OnCounterDownKeepShare, 40, 0.95, 1.1},
+		{OnCounterDownStop, 10, 0, 0.03},
+	} {
+		must.RunParallel(t, fmt.Sprint(tt.policy, tt.rate), func(t *testing.T) {
+			c, s := newCounter(), newStarts()
+			for range 5 {
+				l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: tt.rate}}, Counter: c}}, func(o *Options) { o.OnCounterDown = tt.policy })
+				h := newHost(t, l, s.handler(0), 10, 5000)
+				h.start(messages("a", 100*tt.rate)...)
+			}
+			time.Sleep(3 * time.Minute) // a process knows its rate by then
+			c.set(func() { c.err = errors.New("down") })
+			before, takes := len(s.all()), c.count(&c.takes)
+			time.Sleep(time.Minute)
+			during, minute := len(s.all())-before, float64(60*tt.rate)
+			t.Logf("%.3f of the limit in the outage", float64(during)/minute)
+			if n := float64(during); n < tt.least*minute || n > tt.most*minute {
+				t.Errorf("%d starts in the outage, want %g to %g of the limit", during, tt.least, tt.most)
+			}
+			if n := c.count(&c.takes) - takes; n > 5*60 || n < 5*10 {
+				t.Errorf("%d requests in the outage, want one in 1 s to 5 s of each process", n)
+			}
+			c.set(func() { c.err = nil })
+			time.Sleep(time.Minute)
+			if n := float64(len(s.all()) - before - during); n < 0.95*minute || n > 1.1*minute {
+				t.Errorf("%g starts in the minute after the outage, want about %g", n, minute)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+// An unseen key gets a fiftieth of its plan in each process, and the processes do not begin together.
+func TestUnseenKeyWhileDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		c.err = errors.New("down")
+		s := newStarts()
+		for range 50 {
+			l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 10}}, Counter: c}})
+			h := newHost(t, l, s.handler(0), 10, 1000)
+			h.start(messages("a", 100)...)
+		}
+		time.Sleep(30 * time.Second)
+		if n := len(s.all()); n < 200 || n > 310 {
+			t.Errorf("%d starts in 30 s, want little less than 300", n)
+		}
+		first := 0
+		for _, at := range s.all() {
+			if at < time.Second {
+				first++
+			}
+		}
+		if first > 25 {
+			t.Errorf("%d starts in the first second, want about 10", first)
+		}
+	})
+}
+
+// The log says once that a counter is down, and once that it is back.
+func TestCounterDownIsLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log testlog.Book
+		c := newCounter()
+		c.err = errors.New("table missing")
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(10), Counter: c}}, func(o *Options) {
+			o.OnCounterDown, o.Logger = OnCounterDownStop, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		for range 20 {
+			try(t, l, message("a", 1))
+			time.Sleep(time.Second)
+		}
+		if d := l.Stats()[0].Down; d < 19*time.Second {
+			t.Errorf("Stats: down for %s, want 20 s", d)
+		}
+		c.set(func() { c.err = nil })
+		for range 10 {
+			try(t, l, message("a", 2))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Second)
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], "WARN") || !strings.Contains(lines[0], "table missing") || !strings.Contains(lines[1], "INFO") {
+			t.Errorf("%d lines, want a WARN with the error and an INFO:\n%s", len(lines), log.String())
+		}
+	})
+}
+
+// A lost answer, and one that comes too late, waste tokens. The limit holds.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]func(c *fakeCounter){
+		"lost": func(c *fakeCounter) { c.set(func() { c.lose = 2 }) },
+		"late": func(c *fakeCounter) {
+			c.set(func() { c.delay = 3 * time.Second })
+			time.Sleep(3 * time.Second)
+			c.set(func() { c.delay = 0 })
+		},
+	} {
+		must.RunParallel(t, name, func(t *testing.T) {
+			c, s := newCounter(), newStarts()
+			l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 20}}, Counter: c}}, func(o *Options) { o.OnCounterDown = OnCounterDownStop })
+			h := newHost(t, l, s.handler(0), 10, 1000)
+			h.start(messages("a", 400)...)
+			for range 5 {
+				time.Sleep(2 * time.Second)
+				f(c)
+			}
+			h.done.Wait()
+			s.check(t, 50*time.Millisecond, 20, keep)
+		})
+	}
+}
+
+// A token that is not used within a second of its time is not used at all.
+func TestTokensLapse(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration]bool{fresh - time.Millisecond: true, fresh + time.Millisecond: false} {
+		must.RunParallel(t, fmt.Sprint(after), func(t *testing.T) {
+			c := newCounter()
+			l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 10}}, Counter: c}}, func(o *Options) { o.OnCounterDown = OnCounterDownStop })
+			if ran, _ := try(t, l, message("a", 1)); !ran {
+				t.Fatal("did not run")
+			}
+			g, now := l.rules[0].gates["*"], time.Now()
+			g.counted.stock.add(span{first: now.Add(-time.Second), n: 5, asked: now})
+			c.set(func() { c.err = errors.New("down") })
+			time.Sleep(after)
+			if ran, _ := try(t, l, message("a", 1)); ran != want {
+				t.Errorf("with tokens that are %s old: runs %t, want %t", after, ran, want)
+			}
+		})
+	}
+}
+
+// Slots that a process has when the counter goes down stay its own. It runs no more than these, and a fiftieth.
+func TestSlotsWhileDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newCounter(), newStarts()
+		l := newLimiter(t, []Rule{{Name: "r", Plan: Plan{Concurrency: 3}, Counter: c}})
+		h := newHost(t, l, s.handler(time.Second), 10, 1000)
+		h.start(messages("a", 1000)...)
+		time.Sleep(10 * time.Second)
+		c.set(func() { c.err = errors.New("down") })
+		h.start(messages("unseen", 10)...)
+		before := len(s.all())
+		time.Sleep(2 * time.Minute)
+		if n := len(s.all()) - before; n < 350 || s.most > 3 || s.count("unseen") > 0 {
+			t.Errorf("%d starts in the outage, %d at once, %d of the unseen key; want 360, 3 and 0", n, s.most, s.count("unseen"))
+		}
+		c.set(func() { c.err = nil })
+		time.Sleep(time.Minute)
+		if n := s.count("unseen"); n != 10 {
+			t.Errorf("%d of 10 have run after the outage", n)
+		}
+	})
+}
+
+// A function's messages wait longer each time while the counter is down: a wait costs a receive.
+func TestFunctionWaitsForTheCounter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		c.err = errors.New("down")
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(10), Counter: c}}, func(o *Options) { o.OnCounterDown = OnCounterDownStop })
+		try(t, l, message("first", 1))
+		synctest.Wait()
+		for i, want := range []time.Duration{time.Minute, 4 * time.Minute, 16 * time.Minute, 16 * time.Minute} {
+			if ran, d := try(t, l, message("a", i+1)); ran || d != want {
+				t.Errorf("receive %d: runs %t, postponed for %s, want %s", i+1, ran, d, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,237 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
+	"github.com/sqsonce/sqsonce/internal/testlog"
+)
+
+// A plan that changes holds from the next message on: what waits for it too.
+func TestPlanChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var plan atomic.Pointer[Plan]
+		set := func(p Plan) { plan.Store(&p) }
+		set(Plan{Concurrency: 4, Rate: Rate{N: 1, Per: 24 * time.Hour}})
+		l, s := newLimiter(t, []Rule{{Name: "r", PlanOf: func(string) Plan { return *plan.Load() }}}), newStarts()
+		h := newHost(t, l, s.handler(time.Minute), 100, 100)
+		h.send(messages("a", 10)...)
+		time.Sleep(time.Second)
+		if n := len(s.all()); n != 1 {
+			t.Fatalf("%d started, want 1: one a day", n)
+		}
+		set(Plan{Concurrency: 4})
+		h.send(messages("a", 11)[10])
+		time.Sleep(time.Second)
+		if n := len(s.all()); n != 4 {
+			t.Fatalf("%d started, want 4: four at once", n)
+		}
+		set(Plan{Concurrency: 1}) // takes nothing from those that run
+		time.Sleep(3 * time.Minute)
+		if n := s.running(); n != 1 {
+			t.Errorf("%d run, want 1", n)
+		}
+		set(Plan{})
+		h.send(messages("a", 12)[11])
+		time.Sleep(time.Second)
+		if n := len(s.all()); n != 12 {
+			t.Errorf("%d started, want all 12: no limit", n)
+		}
+		h.done.Wait()
+	})
+}
+
+// A plan that grows does not wait for the time in which the old one would have paid its debt.
+func TestOwedStarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		plan := Plan{Rate: Rate{N: 1, Per: 24 * time.Hour, Burst: 10}}
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, PlanOf: func(string) Plan { return plan }}})
+		for range 10 {
+			try(t, l, message("a", 2))
+		}
+		plan = Plan{Rate: Rate{N: 1, Burst: 2}}
+		for wait, want := range []bool{false, true, true} {
+			if ran, _ := try(t, l, message("a", 2)); ran != want {
+				t.Errorf("after %d s: runs %t, want %t", wait, ran, want)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// The user's functions fail their own message, and no other.
+func TestBadFunctions(t *testing.T) {
+	t.Parallel()
+	bad := func(m *sqsonce.Message) bool { return m.Group == "bad" }
+	for name, r := range map[string]Rule{
+		"key panics": {Key: func(m *sqsonce.Message) string {
+			if bad(m) {
+				panic("boom")
+			}
+			return "k"
+		}, Plan: Plan{Concurrency: 1}},
+		"cost panics": {Cost: func(m *sqsonce.Message) int {
+			if bad(m) {
+				panic("boom")
+			}
+			return -3
+		}, Plan: perSecond(1)},
+		"plan panics": {PlanOf: func(key string) Plan {
+			if key == "bad" {
+				panic("boom")
+			}
+			return perSecond(1)
+		}},
+		"plan can't be used": {PlanOf: func(key string) Plan {
+			if key == "bad" {
+				return Plan{Concurrency: -1}
+			}
+			return perSecond(1)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.Name = "r"
+			l := newLimiter(t, []Rule{r})
+			ran := 0
+			handler := Handler(l, func(context.Context, *sqsonce.Message) error { ran++; return nil })
+			err := contain(func() error { return handler(t.Context(), message("bad", 1)) })
+			if k := sqsonce.OutcomeOf(err).Kind; k != sqsonce.OutcomeFailed || ran > 0 {
+				t.Errorf("outcome %s, %d runs, want failed and none: %v", k, ran, err)
+			}
+			must.Do(t, handler(t.Context(), message("good", 1)))
+			if ran != 1 {
+				t.Error("the other message did not run")
+			}
+		})
+	}
+}
+
+// A cost below 1 counts as 1.
+func TestCostBelowOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(1), Cost: func(*sqsonce.Message) int { return -3 }}})
+		for _, want := range []bool{true, false} {
+			if ran, _ := try(t, l, message("a", 2)); ran != want {
+				t.Errorf("runs: %t, want %t", ran, want)
+			}
+		}
+	})
+}
+
+// A message without a group is not limited by its group, which the log says once.
+func TestMessageWithoutAGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log testlog.Book
+		l := newLimiter(t, []Rule{{Name: "r", Plan: perSecond(1)}}, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		for range 3 {
+			if ran, _ := try(t, l, message("", 1)); !ran {
+				t.Error("did not run")
+			}
+		}
+		synctest.Wait()
+		if n := strings.Count(log.String(), "WARN"); n != 1 {
+			t.Errorf("%d lines, want one:\n%s", n, log.String())
+		}
+	})
+}
+
+// The highest rate and the largest costs overflow nothing.
+func TestHugeRate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Counter{nil, newCounter()} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStarts()
+			l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 1e9}}, Cost: func(*sqsonce.Message) int { return math.MaxInt }, Counter: c},
+				{Name: "slow", Key: All, Plan: Plan{Rate: Rate{N: 1, Per: maxFill}}}})
+			h := newHost(t, l, s.handler(0), 10, 100)
+			h.start(messages("a", 3)...)
+			time.Sleep(maxFill + maxFill/2)
+			if n := len(s.all()); n != 2 {
+				t.Errorf("%d of 3 have run in one and a half years, want 2", n)
+			}
+		})
+	}
+}
+
+// Any number of keys need the memory of MaxKeys, also while a Counter is down, and keys in use are kept.
+func TestMaxKeys(t *testing.T) {
+	t.Parallel()
+	shared, down := newCounter(), newCounter()
+	down.err = errors.New("down")
+	for name, c := range map[string]Counter{"no counter": nil, "counter": shared, "counter down": down} {
+		must.Run(t, name, func(t *testing.T) {
+			synctest.Wait()
+			l := newLimiter(t, []Rule{{Name: "r", Plan: Plan{Concurrency: 1, Rate: Rate{N: 1, Per: time.Hour}}, Counter: c}}, func(o *Options) { o.MaxKeys = 100 })
+			ran, keys := 0, 20_000
+			for i := range keys {
+				if ok, _ := try(t, l, message(fmt.Sprint(i), 1)); ok {
+					ran++
+				}
+				synctest.Wait()
+			}
+			time.Sleep(5 * time.Second) // slots are released
+			if n := l.Stats()[0].Keys; n > 100 || ran < keys && c != down {
+				t.Errorf("%d keys are remembered, and %d have run; want 100, and %d", n, ran, keys)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, []Rule{{Name: "r", Plan: Plan{Concurrency: 1, Rate: Rate{N: 1, Per: time.Hour}}}}, func(o *Options) { o.MaxKeys = 100 })
+		must.Do(t, l.Do(t.Context(), message("busy", 1), func(context.Context) error {
+			for i := range 200 {
+				try(t, l, message(fmt.Sprint(i), 1))
+			}
+			if ran, _ := try(t, l, message("busy", 2)); ran {
+				t.Error("a key in use was forgotten")
+			}
+			return nil
+		}))
+		if s := l.Stats()[0]; s.Forgotten < 90 {
+			t.Errorf("%d forgotten, want the keys beyond 100", s.Forgotten)
+		}
+	})
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	var nilCounter *fakeCounter
+	_, err := New([]Rule{
+		{Name: "a b", Plan: Plan{Concurrency: -1, Rate: Rate{N: -1, Per: -1, Burst: -1}}},
+		{Name: "ok", Plan: Plan{Rate: Rate{Per: time.Minute}}},
+		{Name: "ok", Counter: nilCounter},
+		{Name: "both", Plan: Plan{Concurrency: 1}, PlanOf: func(string) Plan { return Plan{} }},
+		{Name: "fast", Plan: Plan{Rate: Rate{N: 1_000_000_001}}},
+		{Name: "az_AZ-0.9", Plan: Plan{Rate: Rate{N: 1_000_000_000}}},
+		{Name: "long", Plan: Plan{Rate: Rate{N: 1, Per: 24 * time.Hour, Burst: 367}}},
+	}, func(o *Options) { o.MaxKeys, o.OnCounterDown = -1, 2 })
+	want := []string{
+		"Options.OnCounterDown", "Options.MaxKeys", "rules[0].Name", "rules[0].Plan.Concurrency", "rules[0].Plan.Rate.N",
+		"rules[0].Plan.Rate.Per", "rules[0].Plan.Rate.Burst", "rules[1].Plan.Rate.N", "rules[2].Name", "rules[2].Plan", "rules[2].Counter",
+		"rules[3].PlanOf", "rules[4].Plan.Rate.N", "rules[6].Plan.Rate",
+	}
+	if got := testaws.Fields(err); !slices.Equal(got, want) {
+		t.Errorf("fields\n%s\nwant\n%s", got, want)
+	}
+	if _, err := New(nil); err == nil {
+		t.Error("a limiter without rules")
+	}
+	if Handler(nil, nil) != nil {
+		t.Error("a handler of nothing")
+	}
+}

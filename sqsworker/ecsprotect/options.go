@@ -1,0 +1,71 @@
+package ecsprotect
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// Options are the settings of a [Guard].
+type Options struct {
+	// After is how long a handler has run when the task is protected. A shorter one ends within a stop. Default: the longest
+	// StopTimeout of the workers less 10 s, at least 1 s.
+	After time.Duration
+	// Most is how long a task is protected before its workers take no more messages. Its sum with your longest handler is how
+	// long a deployment may take. At most 12 h. Negative: for any time. Default: 1 h.
+	Most time.Duration
+	// Open is how long ECS may stop the task then, before its workers take messages again. At least 2 s. Default: 1 min.
+	Open time.Duration
+	// Expiry is when a protection ends that the Guard doesn't renew, in whole minutes. The Guard renews it at a third of it. At
+	// least 3 min, at most 48 h, ECS's limit. Default: 15 min.
+	Expiry time.Duration
+	// URI is the address of the agent. Default: the environment variable ECS_AGENT_URI. Without both, the Guard does nothing.
+	URI string
+	// Client makes the calls. Default: one without a proxy. Each call ends after 10 s.
+	Client *http.Client
+	// Logger gets a line for each change, and for each call that failed. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+func (o *Options) setDefaults() {
+	o.Most = cmp.Or(o.Most, time.Hour)
+	o.Open = cmp.Or(o.Open, time.Minute)
+	o.Expiry = cmp.Or(o.Expiry, 15*time.Minute)
+	o.URI = cmp.Or(o.URI, os.Getenv("ECS_AGENT_URI"))
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	if o.Client == nil {
+		direct := http.DefaultTransport.(*http.Transport).Clone()
+		direct.Proxy = nil // the agent's address is link-local
+		o.Client = &http.Client{Transport: direct}
+	}
+}
+
+func (o *Options) validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &sqsonce.OptionError{Package: "ecsprotect", Field: "Options." + field, Problem: fmt.Sprintf(format, args...)})
+	}
+	if o.After < 0 {
+		bad("After", "is %s, must not be negative", o.After)
+	}
+	if o.Most > 12*time.Hour {
+		bad("Most", "is %s, must be at most 12h", o.Most)
+	}
+	if o.Open < look {
+		bad("Open", "is %s, must be at least %s", o.Open, look)
+	}
+	if o.Expiry < 3*time.Minute || o.Expiry > 48*time.Hour || o.Expiry%time.Minute != 0 {
+		bad("Expiry", "is %s, must be whole minutes, 3 min to 48 h", o.Expiry)
+	}
+	if u, err := url.Parse(o.URI); o.URI != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		bad("URI", "is %q, must be the URL of the agent, such as http://169.254.170.2/api/ID", o.URI)
+	}
+	return errors.Join(errs...)
+}
