@@ -12,5 +12,5 @@
 //
 // The packages in this directory don't import packages of sqsonce. If they shared its rules, they would share its bugs.
 //
-// compose.yaml starts LocalStack in the last release that works without an account.
+// compose.yaml starts localaws, or LocalStack in the last release that works without an account.
 package localstack

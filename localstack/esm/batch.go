@@ -22,7 +22,7 @@ type record struct {
 // collector builds batches. One goroutine uses it, so one poll runs at a time, and batches enter their groups in the order
 // in which SQS delivered them.
 type collector struct {
-	client     Client
+	client     *sqs.Client
 	cfg        Config
 	queue      queue
 	filters    filters

@@ -25,9 +25,10 @@ type Config struct {
 	// to 20 s).
 	// Default: 0, each receive is a batch. Limits: whole seconds up to 300 s, standard queues only.
 	BatchingWindow time.Duration
-	// FunctionTimeout is the timeout of the function, and the deadline of an invocation's context. If the invoker has not
-	// returned by then, the batch fails and Run doesn't wait for the invoker any longer.
-	// Default: 3 s. Limits: at most 15 min, and at most the visibility timeout of the queue.
+	// FunctionTimeout is the timeout of the function, and the deadline of an invocation's context. If the invoker has
+	// not returned by then, the batch fails and Run doesn't wait for the invoker any longer.
+	// Default: 3 s. Limits: at most 90 min, and at most the visibility timeout of the queue. Lambda allows more than 15
+	// min on Managed Instances only, which the mapping can't check.
 	FunctionTimeout time.Duration
 	// InvokerTimesOut says that the Invoker itself ends an invocation after FunctionTimeout. The Invoker of runtimeapi does so.
 	// It counts from when the function gets the event, without the start of the process. The context then has no deadline, and
@@ -71,7 +72,7 @@ const (
 	maxUnwindowed      = 10
 	maxFIFOBatch       = 10
 	maxWindow          = 300 * time.Second
-	maxTimeout         = 15 * time.Minute
+	maxTimeout         = 90 * time.Minute // on Managed Instances, else 15 min
 	maxFilters         = 10
 	minConcurrency     = 2
 	maxConcurrency     = 1_000
@@ -115,7 +116,7 @@ func (c Config) check() error {
 		bad("BatchingWindow", "is not supported on FIFO queues")
 	}
 	if c.FunctionTimeout < 0 || c.FunctionTimeout > maxTimeout {
-		bad("FunctionTimeout", "is %s; more than 0 and at most 15 min are allowed", c.FunctionTimeout)
+		bad("FunctionTimeout", "is %s; more than 0 and at most 90 min are allowed", c.FunctionTimeout)
 	}
 	if c.Wait < time.Second || c.Wait > 20*time.Second || c.Wait%time.Second != 0 {
 		bad("Wait", "is %s; whole seconds from 1 s to 20 s are allowed", c.Wait)

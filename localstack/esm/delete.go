@@ -22,7 +22,7 @@ const (
 
 // deleter deletes messages, up to ten in a call.
 type deleter struct {
-	client Client
+	client *sqs.Client
 	url    string
 	log    *slog.Logger
 }

@@ -17,27 +17,14 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Client is the part of SQS that a mapping uses. *sqs.Client implements it.
-//
-// ChangeMessageVisibilityBatch is called only when Run stops, for messages that were not invoked. Lambda itself never
-// changes a visibility timeout.
-type Client interface {
-	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
-	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
-	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
-	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
-}
-
-var _ Client = (*sqs.Client)(nil)
-
 // Run polls, invokes and deletes until ctx is cancelled, and then returns nil. It first checks cfg as Lambda does when you create
 // a mapping, and the error of this check joins one for each bad field. Run also returns an error if it cannot read the attributes
 // of the queue, or if the queue is deleted.
 //
 // When ctx is cancelled, Run stops starting invocations. It waits for the poll in flight and makes its messages visible again. It
 // waits for running invocations and deletes the messages that succeeded. It does not wait for an invoker that ignored its
-// deadline.
-func Run(ctx context.Context, c Client, cfg Config, invoke Invoker) error {
+// deadline. Only such a stop changes visibility timeouts, which Lambda itself never does.
+func Run(ctx context.Context, c *sqs.Client, cfg Config, invoke Invoker) error {
 	cfg = cfg.withDefaults()
 	fs, err := parseFilters(cfg.Filters)
 	if err := errors.Join(cfg.check(), err); err != nil {
@@ -67,7 +54,7 @@ func Run(ctx context.Context, c Client, cfg Config, invoke Invoker) error {
 }
 
 type mapping struct {
-	client     Client
+	client     *sqs.Client
 	cfg        Config
 	queue      queue
 	function   function
@@ -185,7 +172,7 @@ type queue struct {
 	visibility       time.Duration
 }
 
-func readQueue(ctx context.Context, c Client, url string) (queue, error) {
+func readQueue(ctx context.Context, c *sqs.Client, url string) (queue, error) {
 	out, err := c.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: aws.String(url),
 		AttributeNames: []sqstypes.QueueAttributeName{

@@ -14,15 +14,6 @@ import (
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// StreamClient is the part of DynamoDB's streams that a mapping uses. *dynamodbstreams.Client implements it.
-type StreamClient interface {
-	DescribeStream(context.Context, *dynamodbstreams.DescribeStreamInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
-	GetShardIterator(context.Context, *dynamodbstreams.GetShardIteratorInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error)
-	GetRecords(context.Context, *dynamodbstreams.GetRecordsInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error)
-}
-
-var _ StreamClient = (*dynamodbstreams.Client)(nil)
-
 // ErrStreamEnded is the error of [RunStream] when the stream is disabled and all its records were processed.
 var ErrStreamEnded = errors.New("esm: the stream is disabled and was read to its end")
 
@@ -33,7 +24,7 @@ var ErrStreamEnded = errors.New("esm: the stream is disabled and was read to its
 //
 // When ctx is cancelled, RunStream stops starting invocations, and waits for the running ones. It does not wait for an invoker
 // that ignored its deadline.
-func RunStream(ctx context.Context, c StreamClient, cfg StreamConfig, invoke Invoker) error {
+func RunStream(ctx context.Context, c *dynamodbstreams.Client, cfg StreamConfig, invoke Invoker) error {
 	cfg = cfg.withDefaults()
 	fs, err := parseRecordFilters(cfg.Filters)
 	if err := errors.Join(cfg.check(), err); err != nil {
@@ -41,7 +32,7 @@ func RunStream(ctx context.Context, c StreamClient, cfg StreamConfig, invoke Inv
 	}
 	m := &streamMapping{
 		client: c, cfg: cfg, filters: fs, log: cfg.Logger.With("stream", cfg.StreamARN),
-		function: function{invoke, cfg.FunctionTimeout, cfg.InvokerTimesOut}, ended: make(chan string),
+		function: function{invoke, cfg.FunctionTimeout, false}, ended: make(chan string),
 		started: map[string]bool{}, done: map[string]bool{},
 	}
 	d, err := m.describe(ctx)
@@ -58,7 +49,7 @@ func RunStream(ctx context.Context, c StreamClient, cfg StreamConfig, invoke Inv
 }
 
 type streamMapping struct {
-	client   StreamClient
+	client   *dynamodbstreams.Client
 	cfg      StreamConfig
 	filters  filters
 	function function

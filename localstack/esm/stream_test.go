@@ -230,7 +230,7 @@ func TestStreamConfig(t *testing.T) {
 		{"age of 59 s", esm.StreamConfig{StreamARN: arn, MaximumRecordAge: 59 * time.Second}, []string{"MaximumRecordAge"}},
 		{"age of a week and a second", esm.StreamConfig{StreamARN: arn, MaximumRecordAge: 7*24*time.Hour + time.Second}, []string{"MaximumRecordAge"}},
 		{"age of 60.5 s", esm.StreamConfig{StreamARN: arn, MaximumRecordAge: 60500 * time.Millisecond}, []string{"MaximumRecordAge"}},
-		{"timeout of 901 s", esm.StreamConfig{StreamARN: arn, FunctionTimeout: 901 * time.Second}, []string{"FunctionTimeout"}},
+		{"timeout of 5,401 s", esm.StreamConfig{StreamARN: arn, FunctionTimeout: 5401 * time.Second}, []string{"FunctionTimeout"}},
 		{"timeout of -1 s", esm.StreamConfig{StreamARN: arn, FunctionTimeout: -1}, []string{"FunctionTimeout"}},
 		{"eleven filters", esm.StreamConfig{StreamARN: arn, Filters: slices.Repeat([]string{"{}"}, 11)}, []string{"Filters"}},
 		{"bad filters", esm.StreamConfig{StreamARN: arn, Filters: []string{`{}`, `{`, `null`, `{"body":["x"]}`, `{"eventName":"INSERT"}`}}, []string{"Filters[1]", "Filters[2]", "Filters[3]", "Filters[4]"}},
@@ -239,7 +239,7 @@ func TestStreamConfig(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := esm.RunStream(t.Context(), noStream{}, tt.cfg, nil)
+			err := esm.RunStream(t.Context(), noStream, tt.cfg, nil)
 			if d := cmp.Diff(tt.want, fields(err)); d != "" {
 				t.Errorf("bad fields (-want +got):\n%s\n%v", d, err)
 			}
@@ -249,21 +249,21 @@ func TestStreamConfig(t *testing.T) {
 		})
 	}
 	for _, cfg := range []esm.StreamConfig{
-		{StreamARN: arn, BatchSize: 10_000, BatchingWindow: 300 * time.Second, ParallelizationFactor: 10, MaximumRetryAttempts: 10_000, MaximumRecordAge: 7 * 24 * time.Hour, FunctionTimeout: 15 * time.Minute},
+		{StreamARN: arn, BatchSize: 10_000, BatchingWindow: 300 * time.Second, ParallelizationFactor: 10, MaximumRetryAttempts: 10_000, MaximumRecordAge: 7 * 24 * time.Hour, FunctionTimeout: 90 * time.Minute},
 		{StreamARN: arn, BatchSize: 1, MaximumRetryAttempts: -1, MaximumRecordAge: time.Minute, FunctionTimeout: 1},
 	} {
-		if err := esm.RunStream(t.Context(), noStream{}, cfg, nil); !errors.Is(err, errFunction) {
+		if err := esm.RunStream(t.Context(), noStream, cfg, nil); !errors.Is(err, errFunction) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
 }
 
-// noStream is a stream that cannot be described.
-type noStream struct{ esm.StreamClient }
+// noStream is a client of a stream that cannot be described.
+var noStream = testaws.Streams(noNetwork{}, func(o *dynamodbstreams.Options) { o.Retryer = aws.NopRetryer{} })
 
-func (noStream) DescribeStream(context.Context, *dynamodbstreams.DescribeStreamInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error) {
-	return nil, errFunction
-}
+type noNetwork struct{}
+
+func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) { return nil, errFunction }
 
 // A batch is what a read returns, at most BatchSize. "If the batch that Lambda reads from the event source has only one record in
 // it, Lambda sends only one record to the function."

@@ -47,11 +47,8 @@ type StreamConfig struct {
 	// Default: empty, all records are invoked. Limits: at most 10.
 	Filters []string
 	// FunctionTimeout is the timeout of the function. See [Config].
-	// Default: 3 s. Limits: at most 15 min.
+	// Default: 3 s. Limits: at most 90 min.
 	FunctionTimeout time.Duration
-	// InvokerTimesOut says that the Invoker itself ends an invocation, as in [Config].
-	// Default: false.
-	InvokerTimesOut bool
 	// OnDropped gets the sequence numbers of records that will not be invoked again, and the reason: they failed too often, or
 	// are too old. records is empty for records that the stream no longer had when they were read. Lambda sends these to the
 	// OnFailure destination. Several goroutines may call it at once.
@@ -105,7 +102,7 @@ func (c StreamConfig) check() error {
 		bad("MaximumRecordAge", "is %s; whole seconds from 60 s to 7 days are allowed", c.MaximumRecordAge)
 	}
 	if c.FunctionTimeout < 0 || c.FunctionTimeout > maxTimeout {
-		bad("FunctionTimeout", "is %s; more than 0 and at most 15 min are allowed", c.FunctionTimeout)
+		bad("FunctionTimeout", "is %s; more than 0 and at most 90 min are allowed", c.FunctionTimeout)
 	}
 	if len(c.Filters) > maxFilters {
 		bad("Filters", "has %d patterns; at most 10 are allowed", len(c.Filters))

@@ -35,23 +35,20 @@ func (s *Server) updateContinuousBackups(_ *call, in *updateBackupsInput) (any, 
 	}
 	enabled, days := *spec.PointInTimeRecoveryEnabled, maxRecoveryDays
 	if spec.RecoveryPeriodInDays != nil {
-		const member = "pointInTimeRecoverySpecification.recoveryPeriodInDays"
-		switch days = *spec.RecoveryPeriodInDays; {
-		case days < 1:
-			return nil, constraint(days, member, "Member must have value greater than or equal to 1")
-		case days > maxRecoveryDays:
-			return nil, constraint(days, member, "Member must have value less than or equal to 35")
-		case !enabled:
+		days = *spec.RecoveryPeriodInDays
+		if err := validRange(&days, "pointInTimeRecoverySpecification.recoveryPeriodInDays", 1, maxRecoveryDays); err != nil {
+			return nil, err
+		}
+		if !enabled {
 			return nil, validation("Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery.")
 		}
 	}
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.backedUp(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	switch now := s.now(); {
+	defer t.mu.Unlock()
+	switch now := t.at; {
 	case !enabled:
 		t.recovery = recovery{}
 	case t.recovery.since.IsZero():
@@ -59,17 +56,16 @@ func (s *Server) updateContinuousBackups(_ *call, in *updateBackupsInput) (any, 
 	case spec.RecoveryPeriodInDays != nil:
 		t.recovery.days = days
 	}
-	return t.recovery.describe(s.now()), nil
+	return t.recovery.describe(t.at), nil
 }
 
 func (s *Server) describeContinuousBackups(_ *call, in *tableInput) (any, error) {
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.backedUp(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	return t.recovery.describe(s.now()), nil
+	defer t.mu.Unlock()
+	return t.recovery.describe(t.at), nil
 }
 
 // backedUp is table with the error that the operations of backups have.

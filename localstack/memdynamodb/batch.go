@@ -1,6 +1,7 @@
 package memdynamodb
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -10,6 +11,9 @@ import (
 const (
 	maxBatchGet   = 100
 	maxBatchWrite = 25
+	// maxBatchBytes is what a BatchGetItem returns at most. By AWS's example 52 items of 300 KB are within its 16 MB, and no more:
+	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
+	maxBatchBytes = 16_000_000
 )
 
 type batchGetInput struct {
@@ -33,37 +37,48 @@ type batchGetOutput struct {
 // batchGetItem reads all the items at one instant. Fault rules count the entries by table name, and within a table in
 // the order of the request.
 func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
-	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
+	if err := constraints(validTables(maps.Keys(in.RequestItems)), validCapacity(in.ReturnConsumedCapacity)); err != nil {
 		return nil, err
 	}
+	switch {
+	case in.RequestItems == nil:
+		return nil, required("requestItems")
+	case len(in.RequestItems) == 0:
+		return nil, validation("The requestItems parameter is required for BatchGetItem")
+	}
 	n := 0
-	for _, k := range in.RequestItems {
-		if k == nil || len(k.Keys) == 0 {
-			return nil, required("requestItems.member.keys")
+	for name, k := range in.RequestItems {
+		switch {
+		case k == nil || len(k.Keys) == 0:
+			return nil, required("requestItems." + name + ".member.keys")
+		case len(k.Keys) > maxBatchGet:
+			return nil, validation("1 validation error detected: Value at 'RequestItems.%s.member.Keys' failed to satisfy constraint: Member must have length less than or equal to 100", name)
 		}
 		n += len(k.Keys)
 	}
 	c.cost.Entries = n
-	switch {
-	case n == 0:
-		return nil, constraint("{}", "requestItems", "Member must have length greater than or equal to 1")
-	case n > maxBatchGet:
+	if n > maxBatchGet {
 		return nil, validation("Too many items requested for the BatchGetItem call")
 	}
-	s.lock()
-	defer s.mu.Unlock()
+	tables := s.lock(maps.Keys(in.RequestItems))
+	defer tables.unlock()
 	out := batchGetOutput{Responses: map[string][]attr.Map{}, UnprocessedKeys: map[string]*keysAndAttributes{}}
 	var y tally
-	entry := 0
+	entry, left := 0, maxBatchBytes // left is 0 once an item did not fit: AWS reads no further
 	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
 		wanted := in.RequestItems[name]
-		reads, err := s.batchReads(name, wanted)
+		reads, err := tables.batchReads(name, wanted)
 		if err != nil {
 			return nil, err
 		}
 		out.Responses[name] = []attr.Map{}
 		for i, r := range reads {
-			if c.fails(entry) {
+			item, size := r.get()
+			fails := c.fails(entry)
+			if !fails && size > left {
+				left = 0
+			}
+			if fails || left == 0 {
 				unprocessed := out.UnprocessedKeys[name]
 				if unprocessed == nil {
 					copied := *wanted
@@ -72,7 +87,7 @@ func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
 				}
 				unprocessed.Keys = append(unprocessed.Keys, wanted.Keys[i])
 			} else {
-				item, size := r.get()
+				left -= size
 				if item != nil {
 					out.Responses[name] = append(out.Responses[name], *item)
 				}
@@ -86,10 +101,17 @@ func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
 	return out, nil
 }
 
-func (s *Server) batchReads(tableName string, in *keysAndAttributes) ([]*read, error) {
+func (l locked) batchReads(tableName string, in *keysAndAttributes) ([]*read, error) {
 	reads := make([]*read, len(in.Keys))
 	for i, k := range in.Keys {
-		r, err := s.newRead(&readInput{tableName, k, in.ProjectionExpression, placeholders{ExpressionAttributeNames: in.ExpressionAttributeNames}})
+		r, err := newRead(&readInput{tableName, k, in.ProjectionExpression, placeholders{ExpressionAttributeNames: in.ExpressionAttributeNames}})
+		if err != nil {
+			return nil, err
+		}
+		t, err := l.table(tableName)
+		if err == nil {
+			err = r.fit(t)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -119,32 +141,40 @@ type batchWriteOutput struct {
 
 // batchWriteItem checks all the requests before it performs the first. Fault rules count the entries as in batchGetItem.
 func (s *Server) batchWriteItem(c *call, in *batchWriteInput) (any, error) {
-	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
+	if err := constraints(validCapacity(in.ReturnConsumedCapacity), validMetrics(in.ReturnItemCollectionMetrics)); err != nil {
 		return nil, err
 	}
-	if err := validMetrics(in.ReturnItemCollectionMetrics); err != nil {
+	if err := validTables(maps.Keys(in.RequestItems)); err != nil {
 		return nil, err
+	}
+	switch {
+	case in.RequestItems == nil:
+		return nil, required("requestItems")
+	case len(in.RequestItems) == 0:
+		return nil, validation("The requestItems parameter is required for BatchWriteItem")
 	}
 	n := 0
-	for _, requests := range in.RequestItems {
-		if len(requests) == 0 {
-			return nil, constraint("[]", "requestItems.member", "Member must have length greater than or equal to 1")
+	for name, requests := range in.RequestItems {
+		if len(requests) == 0 || len(requests) > maxBatchWrite {
+			shown := "[]"
+			if len(requests) > 0 {
+				shown = fmt.Sprintf("[%d requests]", len(requests)) // AWS shows them all
+			}
+			return nil, constraint("{"+name+"="+shown+"}", "requestItems",
+				"Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]")
 		}
 		n += len(requests)
 	}
 	c.cost.Entries = n
-	switch {
-	case n == 0:
-		return nil, constraint("{}", "requestItems", "Member must have length greater than or equal to 1")
-	case n > maxBatchWrite:
+	if n > maxBatchWrite {
 		return nil, validation("Too many items requested for the BatchWriteItem call")
 	}
-	s.lock()
-	defer s.mu.Unlock()
+	tables := s.lock(maps.Keys(in.RequestItems))
+	defer tables.unlock()
 	names := slices.Sorted(maps.Keys(in.RequestItems))
 	var all []*change
 	for _, name := range names {
-		changes, err := s.batchChanges(name, in.RequestItems[name])
+		changes, err := tables.batchChanges(name, in.RequestItems[name])
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +204,7 @@ func (s *Server) batchWriteItem(c *call, in *batchWriteInput) (any, error) {
 	return out, nil
 }
 
-func (s *Server) batchChanges(tableName string, requests []writeRequest) ([]*change, error) {
+func (l locked) batchChanges(tableName string, requests []writeRequest) ([]*change, error) {
 	var changes []*change
 	for _, r := range requests {
 		var ch *change
@@ -183,9 +213,15 @@ func (s *Server) batchChanges(tableName string, requests []writeRequest) ([]*cha
 		case (r.PutRequest == nil) == (r.DeleteRequest == nil):
 			return nil, validation("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 		case r.PutRequest != nil:
-			ch, err = s.newChange(put, &changeInput{TableName: tableName, Item: r.PutRequest.Item})
+			ch, err = readChange(put, &changeInput{TableName: tableName, Item: r.PutRequest.Item})
 		default:
-			ch, err = s.newChange(remove, &changeInput{TableName: tableName, Key: r.DeleteRequest.Key})
+			ch, err = readChange(remove, &changeInput{TableName: tableName, Key: r.DeleteRequest.Key})
+		}
+		if err == nil {
+			ch.table, err = l.table(tableName)
+		}
+		if err == nil && ch.verb == put && !ch.table.keys.fits(ch.item) {
+			err = validation("The provided key element does not match the schema") // which PutItem says more precisely
 		}
 		if err == nil {
 			err = ch.fit()

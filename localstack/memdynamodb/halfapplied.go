@@ -2,6 +2,7 @@ package memdynamodb
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -12,8 +13,9 @@ import (
 
 // transaction counts the changes of a decided transaction that are not yet made.
 type transaction struct {
-	last time.Time // of its late changes
-	left int
+	tables []*table
+	last   time.Time // of its late changes
+	left   atomic.Int64
 }
 
 // lateChange is a change that is decided and not yet made.
@@ -30,35 +32,26 @@ func conflict() reason {
 	return reason{Code: "TransactionConflict", Message: reasonMessages["TransactionConflict"]}
 }
 
-// lock locks mu and makes the changes whose time has come. Whatever looks at the tables locks first, so the changes need no
-// goroutine and no timer.
-func (s *Server) lock() {
-	s.mu.Lock()
-	now := s.now()
-	s.applyUntil(now)
-	s.at = now
-}
-
 // applyUntil makes the late changes up to a time, in the order of their times.
-func (s *Server) applyUntil(now time.Time) {
+func (t *table) applyUntil(now time.Time) {
 	n := 0
-	for ; n < len(s.late) && !s.late[n].at.After(now); n++ {
-		s.at = s.late[n].at
-		s.late[n].perform()
+	for ; n < len(t.late) && !t.late[n].at.After(now); n++ {
+		t.at = t.late[n].at
+		t.late[n].perform()
 	}
-	s.late = slices.Delete(s.late, 0, n)
+	t.late = slices.Delete(t.late, 0, n)
 }
 
 func (l *lateChange) perform() {
 	delete(l.table.ongoing, l.key)
 	l.apply()
-	l.tx.left--
+	l.tx.left.Add(-1)
 }
 
 // decide makes the changes of a transaction at once, or with the fault HalfApplied later. Until then no other change of the
-// item can be made: what evaluate computed stays true. The caller holds mu.
+// item can be made: what evaluate computed stays true. The caller holds the tables' locks and that of transactions.
 func (s *Server) decide(c *call, changes []*change) *transaction {
-	tx := &transaction{}
+	tx, now := &transaction{}, s.now()
 	var late []time.Duration
 	if c.rule != nil && c.rule.Do == fault.HalfApplied {
 		late = s.Lateness(c.rule, len(changes))
@@ -69,16 +62,20 @@ func (s *Server) decide(c *call, changes []*change) *transaction {
 			ch.apply()
 			continue
 		}
-		l := &lateChange{ch, s.at.Add(late[i]), tx}
-		at, _ := slices.BinarySearchFunc(s.late, l, func(o, l *lateChange) int {
+		l := &lateChange{ch, now.Add(late[i]), tx}
+		t := ch.table
+		at, _ := slices.BinarySearchFunc(t.late, l, func(o, l *lateChange) int {
 			if o.at.After(l.at) {
 				return 1
 			}
 			return -1 // behind those of the same time
 		})
-		s.late = slices.Insert(s.late, at, l)
-		ch.table.ongoing[ch.key] = true
-		tx.left++
+		t.late = slices.Insert(t.late, at, l)
+		t.ongoing[ch.key] = true
+		tx.left.Add(1)
+		if !slices.Contains(tx.tables, t) {
+			tx.tables = append(tx.tables, t)
+		}
 		if l.at.After(tx.last) {
 			tx.last = l.at
 		}
@@ -86,24 +83,25 @@ func (s *Server) decide(c *call, changes []*change) *transaction {
 	return tx
 }
 
-// finish waits until the transaction is applied, or the server is closed; then the rest is applied at once. The caller holds
-// mu, which is unlocked meanwhile.
+// finish waits until the transaction is applied, or the server is closed; then the rest is applied at once.
 func (s *Server) finish(c *call, tx *transaction) {
-	if tx.left == 0 {
+	if tx.left.Load() == 0 {
 		return
 	}
-	wait := time.NewTimer(tx.last.Sub(s.at))
+	wait := time.NewTimer(tx.last.Sub(s.now()))
 	defer wait.Stop()
-	s.mu.Unlock()
 	select {
 	case <-wait.C:
 	case <-c.ctx.Done():
 	}
-	s.lock()
-	s.late = slices.DeleteFunc(s.late, func(l *lateChange) bool { // by another clock than time's it may not be due
-		if l.tx == tx {
-			l.perform()
-		}
-		return l.tx == tx
-	})
+	for _, t := range tx.tables {
+		t.lock()
+		t.late = slices.DeleteFunc(t.late, func(l *lateChange) bool { // by another clock than time's it may not be due
+			if l.tx == tx {
+				l.perform()
+			}
+			return l.tx == tx
+		})
+		t.mu.Unlock()
+	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// index is a secondary index. It computes its items for each read: the items of its table that have its key attributes.
+// index is a secondary index. Its rows are the projections of the items of its table that have its key attributes.
 type index struct {
 	name       string
 	local      bool
@@ -15,6 +15,7 @@ type index struct {
 	keys       schema
 	projection projection
 	throughput capacityUnits // of a global index
+	rows       *rows
 }
 
 type projection struct {
@@ -41,7 +42,11 @@ const (
 	maxProjectedAll  = 100 // names in all NonKeyAttributes of a table; a name in two of them counts twice
 )
 
-func (t *table) addIndexes(in *createTableInput, types map[string]string) error {
+// localMember and globalMember begin the paths of an index's members in the request.
+func localMember(i int) string  { return fmt.Sprintf("localSecondaryIndexes.%d.member.", i+1) }
+func globalMember(i int) string { return fmt.Sprintf("globalSecondaryIndexes.%d.member.", i+1) }
+
+func (t *tableState) addIndexes(in *createTableInput, types map[string]string) error {
 	if in.LocalSecondaryIndexes != nil {
 		switch n := len(*in.LocalSecondaryIndexes); {
 		case n == 0:
@@ -53,7 +58,7 @@ func (t *table) addIndexes(in *createTableInput, types map[string]string) error 
 		}
 		for i := range *in.LocalSecondaryIndexes {
 			x := &(*in.LocalSecondaryIndexes)[i]
-			if err := x.valid(fmt.Sprintf("localSecondaryIndexes.%d.member.", i+1)); err != nil {
+			if err := x.valid(localMember(i)); err != nil {
 				return err
 			}
 			if err := t.addIndex(x, types, true); err != nil {
@@ -72,7 +77,7 @@ func (t *table) addIndexes(in *createTableInput, types map[string]string) error 
 	}
 	for i := range *in.GlobalSecondaryIndexes {
 		x := &(*in.GlobalSecondaryIndexes)[i]
-		if err := x.valid(fmt.Sprintf("globalSecondaryIndexes.%d.member.", i+1)); err != nil {
+		if err := x.valid(globalMember(i)); err != nil {
 			return err
 		}
 		switch p := x.ProvisionedThroughput; {
@@ -92,7 +97,7 @@ func (t *table) addIndexes(in *createTableInput, types map[string]string) error 
 }
 
 // addIndex adds an index whose input is valid.
-func (t *table) addIndex(x *localIndexInput, types map[string]string, local bool) (err error) {
+func (t *tableState) addIndex(x *localIndexInput, types map[string]string, local bool) (err error) {
 	ix := index{name: x.IndexName, local: local, schema: x.KeySchema, projection: *x.Projection}
 	if t.index(ix.name) != nil {
 		return validation(invalidParameters+"Duplicate index name: %s", ix.name)
@@ -106,6 +111,7 @@ func (t *table) addIndex(x *localIndexInput, types map[string]string, local bool
 	case local && ix.keys.partition != t.keys.partition:
 		return validation(invalidParameters+"Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. index hash key: %s, table hash key: %s", ix.name, ix.keys.partition, t.keys.partition)
 	}
+	ix.rows = &rows{keys: ix.keys, table: t.keys}
 	t.indexes = append(t.indexes, ix)
 	projected := 0
 	for _, ix := range t.indexes {
@@ -119,9 +125,6 @@ func (t *table) addIndex(x *localIndexInput, types map[string]string, local bool
 
 // valid checks a global index without a look at its table. member begins the paths of its members in the request.
 func (x *indexInput) valid(member string) error {
-	if err := x.localIndexInput.valid(member); err != nil {
-		return err
-	}
 	hashes := 0
 	for _, e := range x.KeySchema {
 		if e.KeyType == "HASH" {
@@ -131,31 +134,24 @@ func (x *indexInput) valid(member string) error {
 	if len(x.KeySchema) > 2 || hashes > 1 {
 		return unimplemented("keys of several attributes (" + member + "keySchema)")
 	}
-	if x.ProvisionedThroughput != nil {
-		return x.ProvisionedThroughput.valid(member + "provisionedThroughput")
-	}
-	return nil
+	return constraints(x.localIndexInput.valid(member), x.ProvisionedThroughput.valid(member+"provisionedThroughput"))
 }
 
 func (x *localIndexInput) valid(member string) error {
-	if err := validNameOf(x.IndexName, member+"indexName"); err != nil {
-		return err
-	}
-	switch p := x.Projection; {
-	case len(x.KeySchema) == 0:
-		return required(member + "keySchema")
+	return constraints(validKeySchema(x.KeySchema, member), x.Projection.valid(member+"projection"), validNameOf(x.IndexName, member+"indexName"))
+}
+
+// valid checks a projection, whose path in the request is member.
+func (p *projection) valid(member string) error {
+	switch {
 	case p == nil:
-		return required(member + "projection")
+		return required(member)
 	case p.ProjectionType == "":
 		return validation(invalidParameters + "Unknown ProjectionType: null")
 	case !slices.Contains([]string{"ALL", "INCLUDE", "KEYS_ONLY"}, p.ProjectionType):
-		return constraint(p.ProjectionType, member+"projection.projectionType", "Member must satisfy enum value set: [ALL, INCLUDE, KEYS_ONLY]")
+		return constraint(p.ProjectionType, member+".projectionType", "Member must satisfy enum value set: [ALL, INCLUDE, KEYS_ONLY]")
 	}
-	return x.Projection.valid(member + "projection.nonKeyAttributes")
-}
-
-// valid checks the projected attributes, whose path in the request is member.
-func (p *projection) valid(member string) error {
+	member += ".nonKeyAttributes"
 	switch n := len(p.NonKeyAttributes); {
 	case p.NonKeyAttributes != nil && n == 0:
 		return constraint("[]", member, "Member must have length greater than or equal to 1")
@@ -177,7 +173,7 @@ func (p *projection) valid(member string) error {
 	return nil
 }
 
-func (t *table) index(name string) *index {
+func (t *tableState) index(name string) *index {
 	for i := range t.indexes {
 		if t.indexes[i].name == name {
 			return &t.indexes[i]
@@ -187,7 +183,7 @@ func (t *table) index(name string) *index {
 }
 
 // project is the part of an item that is in the index, nil if the item is not in it.
-func (ix *index) project(t *table, item attr.Map) attr.Map {
+func (ix *index) project(item attr.Map) attr.Map {
 	for _, name := range ix.keys.names() {
 		if v := item.Get(name); v == nil || ix.checkKey(name, v) != nil { // it may be older than the index
 			return nil
@@ -196,7 +192,7 @@ func (ix *index) project(t *table, item attr.Map) attr.Map {
 	if ix.projection.ProjectionType == "ALL" {
 		return item
 	}
-	out := t.keys.of(item)
+	out := ix.rows.table.of(item)
 	for _, name := range append(ix.keys.names(), ix.projection.NonKeyAttributes...) {
 		if v := item.Get(name); v != nil {
 			out = out.With(name, v)
@@ -205,9 +201,19 @@ func (ix *index) project(t *table, item attr.Map) attr.Map {
 	return out
 }
 
+// replace puts an item of the table in the place of another. Each may be nil.
+func (ix *index) replace(old, new attr.Map) {
+	if old = ix.project(old); old != nil {
+		ix.rows.remove(ix.rows.placeOf(old))
+	}
+	if new = ix.project(new); new != nil {
+		ix.rows.put(new)
+	}
+}
+
 // projects reports whether the index has the attribute of its items.
-func (ix *index) projects(t *table, name string) bool {
-	return ix.projection.ProjectionType == "ALL" || slices.Contains(t.keys.names(), name) || slices.Contains(ix.keys.names(), name) || slices.Contains(ix.projection.NonKeyAttributes, name)
+func (ix *index) projects(name string) bool {
+	return ix.projection.ProjectionType == "ALL" || slices.Contains(ix.rows.table.names(), name) || slices.Contains(ix.keys.names(), name) || slices.Contains(ix.projection.NonKeyAttributes, name)
 }
 
 // checkNested refuses paths into key attributes, which are no lists or maps. attributes are those into which there are paths.
@@ -252,11 +258,8 @@ func (ix *index) checkKey(name string, v attr.Value) error {
 	if v.Type() != ix.keys.types[name] {
 		return validation(invalidParameters+"Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", name, ix.keys.types[name], v.Type(), ix.name)
 	}
-	switch v {
-	case attr.String(""):
-		return validation(emptyIndexKey+"string value. IndexName: %s, IndexKey: %s", ix.name, name)
-	case attr.Binary(""):
-		return validation(emptyIndexKey+"binary value. IndexName: %s, IndexKey: %s", ix.name, name)
+	if err := ix.checkEmpty(name, v); err != nil {
+		return err
 	}
 	limit := maxPartitionKey
 	if name != ix.keys.partition {
@@ -268,14 +271,16 @@ func (ix *index) checkKey(name string, v attr.Value) error {
 	return nil
 }
 
-const emptyIndexKey = "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty "
+func (ix *index) checkEmpty(name string, v attr.Value) error {
+	return checkEmptyAs("A value specified for a secondary index key is not supported. "+emptyValue+" IndexName: %s, IndexKey: %s", v, ix.name, name)
+}
 
 // indexUnits adds what a write consumes in the indexes: nothing if the item in the index does not change, two writes if
 // it moves to another key.
 func (t *table) indexUnits(u *units, before, after attr.Map) {
 	for i := range t.indexes {
 		ix := &t.indexes[i]
-		old, now := ix.project(t, before), ix.project(t, after)
+		old, now := ix.project(before), ix.project(after)
 		switch {
 		case old == nil && now == nil, old != nil && now != nil && attr.Equal(old, now):
 		case old != nil && now != nil && !attr.Equal(ix.keys.of(old), ix.keys.of(now)):
@@ -287,18 +292,8 @@ func (t *table) indexUnits(u *units, before, after attr.Map) {
 }
 
 func (ix *index) describe(t *table) map[string]any {
-	out := map[string]any{
+	return map[string]any{
 		"IndexName": ix.name, "IndexArn": t.TableArn + "/index/" + ix.name, "KeySchema": ix.schema, "Projection": ix.projection,
+		"ItemCount": ix.rows.count, "IndexSizeBytes": ix.rows.bytes,
 	}
-	count, size := 0, 0
-	for _, p := range t.ordered() {
-		for _, item := range p.items {
-			if in := ix.project(t, item); in != nil {
-				count++
-				size += in.Size()
-			}
-		}
-	}
-	out["ItemCount"], out["IndexSizeBytes"] = count, size
-	return out
 }

@@ -2,6 +2,7 @@ package memdynamodb
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -17,6 +18,12 @@ type queryInput struct {
 }
 
 func (s *Server) query(c *call, in *queryInput) (any, error) {
+	if err := in.valid(); err != nil {
+		return nil, err
+	}
+	if in.Limit != nil && *in.Limit < 1 { // AWS's text is another one than that of Scan
+		return nil, validation("1 validation error detected: Value at 'Limit' failed to satisfy constraint: Member must have value greater than or equal to 1")
+	}
 	if in.KeyConditionExpression == nil {
 		return nil, validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 	}
@@ -24,37 +31,56 @@ func (s *Server) query(c *call, in *queryInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.lock()
-	defer s.mu.Unlock()
 	src, err := s.open(&in.pageInput, condition)
 	if err != nil {
 		return nil, err
 	}
+	defer src.table.mu.Unlock()
 	keys := src.keys()
 	wanted, err := condition.Bind(src.env, keys.partition, keys.sort, keys.types)
 	if err != nil {
 		return nil, err
 	}
+	if err := src.checkEmpty(wanted); err != nil {
+		return nil, err
+	}
 	if err := src.checkFilter(); err != nil {
 		return nil, err
 	}
-	backwards := in.ScanIndexForward != nil && !*in.ScanIndexForward
-	candidates := src.partition(wanted)
-	order := src.inPartition
-	if backwards {
-		slices.Reverse(candidates)
-		order = func(a, b attr.Map) int { return src.inPartition(b, a) }
-	}
-	if start := in.ExclusiveStartKey; start != nil {
+	start := in.ExclusiveStartKey
+	if start != nil {
 		if keys.sort != "" && !wanted.Sort.Matches(start.Get(keys.sort)) {
 			return nil, validation("The provided starting key does not match the range key predicate")
 		}
-		if keyText(start.Get(keys.partition)) != keyText(wanted.Partition) {
+		switch {
+		case keyText(start.Get(keys.partition)) == keyText(wanted.Partition):
+		case wanted.Sort != nil: // as AWS says it, of any condition on the sort key
+			return nil, validation("The query can return at most one row and cannot be restarted")
+		default:
 			return nil, validation("The provided starting key is outside query boundaries based on provided conditions")
 		}
-		candidates = after(candidates, func(item attr.Map) int { return order(item, start) })
 	}
-	return src.page(c, &in.pageInput, candidates), nil
+	return src.page(c, &in.pageInput, src.partition(wanted, start, in.ScanIndexForward != nil && !*in.ScanIndexForward)), nil
+}
+
+// checkEmpty refuses a condition with an empty value, which no key has.
+func (src *source) checkEmpty(wanted *expr.KeyRange) error {
+	keys := src.keys()
+	check := func(name string, v attr.Value) error {
+		if src.index != nil {
+			return src.index.checkEmpty(name, v)
+		}
+		return checkEmpty(name, v)
+	}
+	if err := check(keys.partition, wanted.Partition); err != nil {
+		return err
+	}
+	for _, v := range wanted.Sort.Values() {
+		if err := check(keys.sort, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkFilter refuses what the filter of a Query must not name: the key attributes, and attributes that the index does not have. For
@@ -71,7 +97,7 @@ func (src *source) checkFilter() error {
 			return validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
 		}
 	}
-	missing := slices.DeleteFunc(named, func(name string) bool { return src.index == nil || src.index.projects(src.table, name) })
+	missing := slices.DeleteFunc(named, func(name string) bool { return src.index == nil || src.index.projects(name) })
 	if len(missing) == 0 {
 		return nil
 	}
@@ -79,55 +105,35 @@ func (src *source) checkFilter() error {
 	return validation(invalidParameters+"Secondary index %s does not project one or more filter attributes: [%s]", src.index.name, strings.Join(missing, ", "))
 }
 
-// partition returns the items of one partition of the table or index that meet the sort condition, in the partition's
-// order.
-func (src *source) partition(wanted *expr.KeyRange) []attr.Map {
-	keys := src.keys()
-	var found []attr.Map
-	add := func(p *partition) {
-		for _, stored := range p.items {
-			item := src.item(stored)
-			if item == nil || keyText(item.Get(keys.partition)) != keyText(wanted.Partition) {
-				continue
+// partition returns the rows of one partition that meet the sort condition and are behind start, if there is one, in their order or
+// backwards.
+func (src *source) partition(wanted *expr.KeyRange, start attr.Map, backwards bool) iter.Seq[*row] {
+	rows := src.rows()
+	inPartition := rows.place(key{partition: keyText(wanted.Partition)})
+	var within order = func(e *row) int {
+		if o := inPartition(e); o != 0 || rows.keys.sort == "" {
+			return o
+		}
+		return wanted.Sort.Order(e.item.Get(rows.keys.sort))
+	}
+	var found iter.Seq[*row]
+	switch {
+	case backwards && start != nil:
+		found = rows.before(rows.seek(rows.placeOf(start)))
+	case backwards:
+		found = rows.before(rows.seek(within.behind()))
+	case start != nil:
+		found = rows.from(rows.seek(rows.placeOf(start).behind()))
+	default:
+		found = rows.from(rows.seek(within))
+	}
+	return func(yield func(*row) bool) {
+		for e := range found {
+			if within(e) != 0 || !yield(e) {
+				return
 			}
-			if keys.sort == "" || wanted.Sort.Matches(item.Get(keys.sort)) {
-				found = append(found, item)
-			}
 		}
 	}
-	if keys.partition == src.table.keys.partition {
-		if p := src.table.partitions[keyText(wanted.Partition)]; p != nil {
-			add(p)
-		}
-	} else {
-		for _, p := range src.table.ordered() {
-			add(p)
-		}
-	}
-	if src.index != nil {
-		slices.SortStableFunc(found, src.inPartition)
-	}
-	return found
-}
-
-// inPartition orders the items of a partition by sort key. An index can have several items with one key; these are in the
-// order of the table.
-func (src *source) inPartition(a, b attr.Map) int {
-	keys := src.keys()
-	order := 0
-	if keys.sort != "" {
-		order = compareSort(a.Get(keys.sort), b.Get(keys.sort))
-	}
-	if order != 0 || src.index == nil {
-		return order
-	}
-	return src.inTable(a, b)
-}
-
-// inTable orders items as Scan returns them.
-func (src *source) inTable(a, b attr.Map) int {
-	x, y := src.table.keys.at(a), src.table.keys.at(b)
-	return cmp.Or(cmp.Compare(hashOf(x.partition), hashOf(y.partition)), cmp.Compare(x.partition, y.partition), compareSort(x.sort, y.sort))
 }
 
 type scanInput struct {
@@ -138,53 +144,46 @@ type scanInput struct {
 const maxSegments = 1_000_000
 
 func (s *Server) scan(c *call, in *scanInput) (any, error) {
+	if err := in.valid(); err != nil {
+		return nil, err
+	}
 	segment, of, err := in.segment()
 	if err != nil {
 		return nil, err
 	}
-	s.lock()
-	defer s.mu.Unlock()
 	src, err := s.open(&in.pageInput, nil)
 	if err != nil {
 		return nil, err
 	}
-	// An index is scanned in the order of the table. DynamoDB promises no order.
-	width := uint64(math.MaxUint64)/uint64(of) + 1
-	if of == 1 {
-		width = math.MaxUint64
+	defer src.table.mu.Unlock()
+	rows := src.rows()
+	width := uint64(math.MaxUint64)
+	if of > 1 {
+		width = width/uint64(of) + 1
 	}
-	start := in.ExclusiveStartKey
-	var from key
-	if start != nil {
-		from = src.table.keys.at(start)
-		if of > 1 && hashOf(from.partition)/width != uint64(segment) {
+	inSegment := func(hash uint64) bool { return of == 1 || hash/width == uint64(segment) }
+	from := rows.seek(func(e *row) int { return cmp.Compare(e.hash, uint64(segment)*width) })
+	if start := in.ExclusiveStartKey; start != nil {
+		if !inSegment(hashOf(keyText(start.Get(rows.keys.partition)))) {
 			return nil, validation("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", of, segment)
 		}
+		from = rows.seek(rows.placeOf(start).behind())
 	}
-	var candidates []attr.Map
-	size, full := 0, false
-	for _, p := range src.table.ordered() {
-		if of > 1 && p.hash/width != uint64(segment) {
-			continue
-		}
-		if start != nil && cmp.Or(cmp.Compare(p.hash, hashOf(from.partition)), cmp.Compare(p.key, from.partition)) < 0 {
-			continue
-		}
-		if full {
-			break
-		}
-		for _, stored := range p.items {
-			if start != nil && src.inTable(stored, start) <= 0 {
-				continue
-			}
-			if item := src.item(stored); item != nil {
-				full = full || size >= maxPage // this item is one more than the page reads: it shows that an item follows
-				candidates = append(candidates, item)
-				size += item.Size()
+	return src.page(c, &in.pageInput, func(yield func(*row) bool) {
+		for e := range rows.from(from) {
+			if !inSegment(e.hash) || !yield(e) {
+				return
 			}
 		}
-	}
-	return src.page(c, &in.pageInput, candidates), nil
+	}), nil
+}
+
+// valid checks what needs no look at the table.
+func (in *scanInput) valid() error {
+	return constraints(
+		validRange(in.Limit, "limit", 1, math.MaxInt32), validRange(in.TotalSegments, "totalSegments", 1, maxSegments), in.pageInput.valid(),
+		validRange(in.Segment, "segment", 0, maxSegments-1),
+	)
 }
 
 // segment returns the number of the segment that the scan reads, from 0, and the count of segments.
@@ -198,10 +197,7 @@ func (in *scanInput) segment() (segment, of int, err error) {
 		return 0, 0, validation("The TotalSegments parameter is required but was not present in the request when Segment parameter is present")
 	}
 	segment, of = *in.Segment, *in.TotalSegments
-	switch {
-	case of < 1 || of > maxSegments:
-		return 0, 0, constraint(of, "totalSegments", "Member must have value between 1 and 1000000")
-	case segment < 0 || segment >= of:
+	if segment >= of {
 		return 0, 0, validation("The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: %d is not less than TotalSegments: %d", segment, of)
 	}
 	return segment, of, nil

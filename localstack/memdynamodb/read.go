@@ -26,13 +26,15 @@ type getItemOutput struct {
 
 // read is the read of one item.
 type read struct {
-	table *table
-	key   key
-	paths []expr.Path // the parts of the item to return; nil: the whole item
+	table     *table
+	key       key
+	keyFields attr.Map
+	paths     []expr.Path // the parts of the item to return; nil: the whole item
+	nested    []string    // the attributes into which there are paths
 }
 
-// newRead checks a request to read an item. The caller holds mu.
-func (s *Server) newRead(in *readInput) (*read, error) {
+// newRead refuses what is wrong in every table. [read.fit] refuses what is wrong in one.
+func newRead(in *readInput) (*read, error) {
 	if err := validTable(in.TableName); err != nil {
 		return nil, err
 	}
@@ -40,18 +42,17 @@ func (s *Server) newRead(in *readInput) (*read, error) {
 		return nil, required("key")
 	}
 	paths, nested, err := in.paths(in.ProjectionExpression)
-	if err != nil {
-		return nil, err
+	return &read{keyFields: in.Key, paths: paths, nested: nested}, err
+}
+
+// fit sets the table of the read, and its key.
+func (r *read) fit(t *table) (err error) {
+	r.table = t
+	if err := t.checkNested(r.nested); err != nil {
+		return err
 	}
-	t, err := s.table(in.TableName)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.checkNested(nested); err != nil {
-		return nil, err
-	}
-	k, err := t.keys.ofKey(in.Key)
-	return &read{t, k, paths}, err
+	r.key, err = t.keys.ofKey(r.keyFields)
+	return err
 }
 
 // paths parses a projection expression, and returns also the attributes into which it has paths. It must use all the placeholders:
@@ -86,13 +87,23 @@ func (r *read) get() (part *attr.Map, size int) {
 }
 
 func (s *Server) getItem(c *call, in *getItemInput) (any, error) {
-	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
+	var errKey error
+	if in.Key == nil {
+		errKey = required("key")
+	}
+	if err := constraints(validCapacity(in.ReturnConsumedCapacity), validTable(in.TableName), errKey); err != nil {
 		return nil, err
 	}
-	s.lock()
-	defer s.mu.Unlock()
-	r, err := s.newRead(&in.readInput)
+	r, err := newRead(&in.readInput)
 	if err != nil {
+		return nil, err
+	}
+	t, err := s.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	defer t.mu.Unlock()
+	if err := r.fit(t); err != nil {
 		return nil, err
 	}
 	item, size := r.get()

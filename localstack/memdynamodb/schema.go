@@ -7,20 +7,29 @@ import (
 	"strings"
 )
 
-// attributeTypes returns the types of the defined attributes by name.
-func attributeTypes(defs []attributeDefinition) (map[string]string, error) {
-	if len(defs) == 0 {
-		return nil, required("attributeDefinitions")
+// validDefinitions checks the members of definitions. AWS does not mind an empty list.
+func validDefinitions(defs []attributeDefinition) error {
+	if defs == nil {
+		return required("attributeDefinitions")
 	}
-	types := map[string]string{}
+	var errs []error
 	for i, d := range defs {
 		member := fmt.Sprintf("attributeDefinitions.%d.member.", i+1)
+		errs = append(errs, validAttributeName(d.AttributeName, member+"attributeName"))
 		if !slices.Contains([]string{"B", "N", "S"}, d.AttributeType) {
-			return nil, constraint(d.AttributeType, member+"attributeType", "Member must satisfy enum value set: [B, N, S]")
+			errs = append(errs, constraint(d.AttributeType, member+"attributeType", "Member must satisfy enum value set: [B, N, S]"))
 		}
-		if err := validAttributeName(d.AttributeName, member+"attributeName"); err != nil {
-			return nil, err
-		}
+	}
+	return constraints(errs...)
+}
+
+// attributeTypes returns the types of the defined attributes by name.
+func attributeTypes(defs []attributeDefinition) (map[string]string, error) {
+	if err := validDefinitions(defs); err != nil {
+		return nil, err
+	}
+	types := map[string]string{}
+	for _, d := range defs {
 		if types[d.AttributeName] != "" {
 			return nil, validation("Attribute Name is duplicated: %s", d.AttributeName)
 		}
@@ -42,25 +51,47 @@ func validAttributeName(name, member string) error {
 	return nil
 }
 
-// newSchema reads a key schema: a partition key and at most one sort key, whose types AttributeDefinitions gives.
+// validKeySchema checks the members of a key schema. of begins their paths in the request: that of an index, or "".
+func validKeySchema(elements []keyElement, of string) error {
+	member := of + "keySchema"
+	if elements == nil {
+		return required(member)
+	}
+	var errs []error
+	switch n := len(elements); {
+	case n == 0:
+		errs = append(errs, constraint("[]", member, "Member must have length greater than or equal to 1"))
+	case n > 2:
+		shown := make([]string, n)
+		for i, e := range elements {
+			shown[i] = fmt.Sprintf("KeySchemaElement(attributeName=%s, keyType=%s)", e.AttributeName, e.KeyType)
+		}
+		errs = append(errs, constraint("["+strings.Join(shown, ", ")+"]", member, "Member must have length less than or equal to 2"))
+	}
+	for i, e := range elements {
+		member := fmt.Sprintf("%s.%d.member.", member, i+1)
+		errs = append(errs, validAttributeName(e.AttributeName, member+"attributeName"))
+		if e.KeyType == "" {
+			errs = append(errs, required(member+"keyType"))
+		} else if e.KeyType != "HASH" && e.KeyType != "RANGE" {
+			errs = append(errs, constraint(e.KeyType, member+"keyType", "Member must satisfy enum value set: [HASH, RANGE]"))
+		}
+	}
+	return constraints(errs...)
+}
+
+// newSchema reads a key schema whose members are valid: a partition key and at most one sort key, whose types AttributeDefinitions gives.
 func newSchema(elements []keyElement, types map[string]string) (schema, error) {
 	k := schema{types: map[string]string{}}
 	switch {
-	case len(elements) == 0:
-		return k, required("keySchema")
-	case len(elements) > 2:
-		return k, constraint(elements, "keySchema", "Member must have length less than or equal to 2")
+	case len(elements) > len(types):
+		return k, validation("Invalid KeySchema: Some index key attribute have no definition")
 	case elements[0].KeyType != "HASH":
 		return k, validation("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
 	case len(elements) == 2 && elements[1].KeyType != "RANGE":
 		return k, validation("Invalid KeySchema: The second KeySchemaElement is not a RANGE key type")
 	case len(elements) == 2 && elements[0].AttributeName == elements[1].AttributeName:
 		return k, validation("Both the Hash Key and the Range Key element in the KeySchema have the same name")
-	}
-	for i, e := range elements {
-		if err := validAttributeName(e.AttributeName, fmt.Sprintf("keySchema.%d.member.attributeName", i+1)); err != nil {
-			return k, err
-		}
 	}
 	k.partition = elements[0].AttributeName
 	if len(elements) == 2 {
@@ -76,7 +107,7 @@ func newSchema(elements []keyElement, types map[string]string) (schema, error) {
 }
 
 // allUsed refuses the definition of an attribute that is not a key of the table or of an index.
-func allUsed(t *table, defs []attributeDefinition) error {
+func allUsed(t *tableState, defs []attributeDefinition) error {
 	used := t.usedKeys()
 	switch {
 	case len(used) == len(defs):
@@ -92,7 +123,7 @@ func allUsed(t *table, defs []attributeDefinition) error {
 }
 
 // usedKeys are the key attributes of the table and its indexes.
-func (t *table) usedKeys() map[string]bool {
+func (t *tableState) usedKeys() map[string]bool {
 	used := map[string]bool{}
 	for _, name := range t.keys.names() {
 		used[name] = true

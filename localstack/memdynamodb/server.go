@@ -12,10 +12,12 @@
 package memdynamodb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -41,6 +43,12 @@ type Options struct {
 	// Now is the server's clock, for TTL, for ClientRequestTokens and for the Date of answers.
 	// Default: time.Now.
 	Now func() time.Time
+	// Region is the Region in ARNs and stream records.
+	// Default: "us-east-1".
+	Region string
+	// Account is the account ID in ARNs.
+	// Default: "000000000000".
+	Account string
 	// NoRecord leaves Calls empty, for a server that runs for days.
 	// Default: false.
 	NoRecord bool
@@ -50,19 +58,18 @@ type Options struct {
 // inside the bubble.
 type Server struct {
 	*awsjson.Server
-	now func() time.Time
+	now      func() time.Time
+	region   string
+	tableARN string // the part of its tables' ARNs before the name
 
-	// mu makes every operation one step: no reader sees half a transaction, and a condition that was true is still true
-	// when its write is made. Locks of single tables would need an order for transactions, and tests gain nothing by them.
-	mu     sync.Mutex
-	tables map[string]*table
-	tokens tokens
-	late   []*lateChange // of transactions that are ongoing, in the order of their times
-	at     time.Time     // of the change that is made now, set by lock
+	mu       sync.Mutex // of the two lists
+	tables   map[string]*table
+	streams  []*stream     // in the order of their creation
+	sequence atomic.Uint64 // the last sequence number of a stream
 
-	streams  []*stream // in the order of their creation
-	sequence uint64    // the last sequence number of a stream
-	shuffle  *rand.Rand
+	transactions sync.Mutex // one transaction writes at a time: it locks this after its tables
+	tokens       tokens
+	shuffle      *rand.Rand
 }
 
 const serviceName = "memdynamodb"
@@ -76,7 +83,12 @@ func New(optFns ...func(*Options)) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{now: o.Now, tables: map[string]*table{}, shuffle: rand.New(rand.NewPCG(o.Faults.Seed, 0x73747265))}
+	o.Region, o.Account = cmp.Or(o.Region, "us-east-1"), cmp.Or(o.Account, "000000000000")
+	s := &Server{
+		now: o.Now, region: o.Region,
+		tableARN: "arn:aws:dynamodb:" + o.Region + ":" + o.Account + ":table/",
+		tables:   map[string]*table{}, shuffle: rand.New(rand.NewPCG(o.Faults.Seed, 0x73747265)),
+	}
 	s.Server = awsjson.New(awsjson.Service{
 		Name:         serviceName,
 		Target:       "DynamoDB_20120810",
@@ -87,6 +99,7 @@ func New(optFns ...func(*Options)) *Server {
 		Others:       map[string]map[string]awsjson.Operation{"DynamoDBStreams_20120810": s.streamOperations()},
 		Now:          o.Now,
 		NoRecord:     o.NoRecord,
+		State:        awsjson.State{Save: s.save, Load: s.load},
 	}, o.Faults)
 	return s
 }
@@ -176,16 +189,15 @@ func decoder[In any]() func(body []byte, in *In) error {
 // Items returns the items of a table in the order of Scan, for assertions. Each is in DynamoDB's JSON form: {"id":{"S":"a"}}. For
 // a table that does not exist it returns nil.
 func (s *Server) Items(tableName string) []json.RawMessage {
-	s.lock()
-	defer s.mu.Unlock()
+	t, err := s.table(tableName)
+	if err != nil {
+		return nil
+	}
+	defer t.mu.Unlock()
 	var items []json.RawMessage
-	if t := s.tables[tableName]; t != nil {
-		for _, p := range t.ordered() {
-			for _, item := range p.items {
-				raw, _ := item.MarshalJSON() // returns no errors
-				items = append(items, raw)
-			}
-		}
+	for e := range t.rows.all() {
+		raw, _ := e.item.MarshalJSON() // returns no errors
+		items = append(items, raw)
 	}
 	return items
 }

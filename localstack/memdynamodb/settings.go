@@ -47,31 +47,29 @@ func (in *encryptionInput) valid() error {
 	return nil
 }
 
-const (
-	kmsArnPrefix = "arn:aws:kms:us-east-1:000000000000:"
-	awsKey       = "key/00000000-0000-4000-8000-000000000000" // AWS's own key of the account
-)
+const awsKey = "key/00000000-0000-4000-8000-000000000000" // AWS's own key of the account
 
-// described is the description of a valid specification. There is no KMS: a key is taken as it is named.
-func (in *encryptionInput) described() *encryption {
+// described is the description of a valid specification. The key is in the table's account and Region. There is no KMS: a key is taken as it is named.
+func (in *encryptionInput) described(table string) *encryption {
 	if in == nil || !in.Enabled {
 		return nil
 	}
+	keyARN := strings.TrimSuffix(strings.Replace(tableARN.FindString(table), ":dynamodb:", ":kms:", 1), "table/")
 	key := in.KMSMasterKeyId
 	switch {
 	case key == "":
-		key = kmsArnPrefix + awsKey
+		key = keyARN + awsKey
 	case strings.HasPrefix(key, "alias/"):
-		key = kmsArnPrefix + key
+		key = keyARN + key
 	case !strings.HasPrefix(key, "arn:"):
-		key = kmsArnPrefix + "key/" + key
+		key = keyARN + "key/" + key
 	}
 	return &encryption{"ENABLED", "KMS", key}
 }
 
 // encrypt changes the encryption to a valid specification. It refuses the one that the table has: AWS does.
-func (t *table) encrypt(in *encryptionInput) error {
-	next := in.described()
+func (t *tableState) encrypt(in *encryptionInput) error {
+	next := in.described(t.TableArn)
 	switch {
 	case next == nil && t.SSEDescription == nil:
 		return validation(invalidParameters + "Table is already encrypted by default")

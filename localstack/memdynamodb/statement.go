@@ -3,6 +3,7 @@ package memdynamodb
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
@@ -56,9 +57,9 @@ func (s *Server) executeStatement(c *call, in *executeStatementInput) (any, erro
 	if err := st.parse(&in.statementInput); err != nil {
 		return nil, err
 	}
-	s.lock()
-	defer s.mu.Unlock()
-	if err := s.locate(&st); err != nil {
+	tables := s.lock(slices.Values([]string{st.Table}))
+	defer tables.unlock()
+	if err := tables.locate(&st); err != nil {
 		return nil, err
 	}
 	item, u, err := st.run()
@@ -110,19 +111,25 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 	}
 	out := batchStatementOutput{Responses: make([]statementResponse, n)}
 	statements := make([]*statement, n) // nil: the statement has failed
-	s.lock()
-	defer s.mu.Unlock()
+	var names []string
 	for i := range in.Statements {
-		st := &statement{}
-		err := st.parse(&in.Statements[i])
-		if err == nil {
-			err = s.locate(st)
-		}
-		if err != nil {
+		st := &statement{inBatch: true}
+		if err := st.parse(&in.Statements[i]); err != nil {
 			out.Responses[i].Error = newStatementError(err)
 			continue
 		}
-		statements[i] = st
+		statements[i], names = st, append(names, st.Table)
+	}
+	tables := s.lock(slices.Values(names))
+	defer tables.unlock()
+	for i, st := range statements {
+		if st == nil {
+			continue
+		}
+		if err := tables.locate(st); err != nil {
+			out.Responses[i].Error = newStatementError(err)
+			statements[i] = nil
+		}
 	}
 	if err := checkBatch(statements); err != nil {
 		return nil, err
@@ -192,6 +199,7 @@ type statement struct {
 	expr.Statement
 	change     change
 	consistent bool
+	inBatch    bool
 }
 
 func (st *statement) reads() bool { return st.Verb == "SELECT" }
@@ -220,22 +228,36 @@ func (st *statement) parse(in *statementInput) (err error) {
 	return nil
 }
 
-// locate finds the statement's table and item. The caller holds mu.
-func (s *Server) locate(st *statement) (err error) {
+// locate finds the statement's table and item.
+func (l locked) locate(st *statement) (err error) {
 	c := &st.change
-	if c.table, err = s.table(st.Table); err != nil {
+	if c.table, err = l.table(st.Table); err != nil {
 		return err
+	}
+	if st.Index != "" {
+		if c.table.index(st.Index) == nil {
+			return validation("The table does not have the specified index") // without its name, which Query has
+		}
+		return st.several("a SELECT of an index")
 	}
 	if c.verb != put {
 		c.keyFields, c.condition, err = st.Split(c.table.keys.names()...)
 		if errors.Is(err, expr.ErrNotOneItem) && st.reads() {
-			return unimplemented("a SELECT of more than one item") // DynamoDB runs it as a Query or a Scan
+			return st.several("a SELECT of more than one item")
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return c.fit()
+}
+
+// several refuses a SELECT that DynamoDB runs as a Query or a Scan, but not in a batch.
+func (st *statement) several(what string) error {
+	if st.inBatch {
+		return validation("Select statements within BatchExecuteStatement must specify the primary key in the where clause.")
+	}
+	return unimplemented(what)
 }
 
 // run performs the statement and returns the item that it reads or is to return, if any. An INSERT fails where an item

@@ -1,17 +1,28 @@
 package memdynamodb
 
 import (
-	"cmp"
-	"hash/fnv"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// table stores items in partitions, one for each partition key. The items of a partition are in the order of the sort
-// key.
+// table is a table. Each call locks the tables that it names, in the order of their names, so that it is one step on all of them: no
+// reader sees half a transaction, and a condition that was true is still true when its write is made.
 type table struct {
+	mu      sync.Mutex // locked before the server's
+	srv     *Server
+	deleted bool
+	at      time.Time     // of the change that is made now, set by lock
+	ongoing map[key]bool  // items for which a transaction is ongoing
+	late    []*lateChange // of transactions that are ongoing, in the order of their times
+	tableState
+}
+
+// tableState is a table's settings and items. UpdateTable works on a copy.
+type tableState struct {
 	description
 	created time.Time
 	keys    schema
@@ -22,48 +33,22 @@ type table struct {
 	stream   *stream // nil: none is enabled
 	tags     []tag
 
-	ongoing    map[key]bool // items for which a transaction is ongoing
-	partitions map[string]*partition
-	inOrder    []*partition // in Scan's order, a cache of ordered; nil: not computed
-	count      int
-	bytes      int
+	rows *rows
 }
 
-// partition is the items that have one partition key.
-type partition struct {
-	hash  uint64 // of the key, for the order and the segments of Scan
-	key   string
-	items []attr.Map
-}
-
-// locate returns the partition of a key, nil if there is none, and the index in it where the item is, or would be.
-func (t *table) locate(k key) (p *partition, at int, found bool) {
-	p = t.partitions[k.partition]
-	if p == nil {
-		return nil, 0, false
-	}
-	if t.keys.sort == "" {
-		return p, 0, true // the only item
-	}
-	at, found = slices.BinarySearchFunc(p.items, k.sort, func(item attr.Map, sort attr.Value) int {
-		return compareSort(item.Get(t.keys.sort), sort)
-	})
-	return p, at, found
-}
-
-// compareSort orders sort keys. In a table without sort key both are nil.
-func compareSort(a, b attr.Value) int {
-	if a == nil {
-		return 0
-	}
-	order, _ := attr.Compare(a, b) // both have the type of the schema
-	return order
+// lock locks the table and makes the changes whose time has come. Whatever looks at the table locks it first, so the changes need no
+// goroutine and no timer.
+func (t *table) lock() {
+	t.mu.Lock()
+	now := t.srv.now()
+	t.applyUntil(now)
+	t.at = now
 }
 
 // get returns the item, nil if there is none.
 func (t *table) get(k key) attr.Map {
-	if p, at, ok := t.locate(k); ok {
-		return p.items[at]
+	if e, _ := t.rows.find(t.rows.place(k)); e != nil {
+		return e.item
 	}
 	return nil
 }
@@ -78,58 +63,15 @@ func (t *table) write(k key, old, new attr.Map, by *identity) {
 
 // set stores the item with the key. A nil item removes the item that is there.
 func (t *table) set(k key, item attr.Map) {
-	p, at, found := t.locate(k)
-	if found {
-		t.count--
-		t.bytes -= p.items[at].Size()
-	}
+	var old attr.Map
 	if item == nil {
-		if found {
-			t.remove(p, at)
-		}
-		return
+		old = t.rows.remove(t.rows.place(k))
+	} else {
+		old = t.rows.put(item)
 	}
-	t.count++
-	t.bytes += item.Size()
-	switch {
-	case found:
-		p.items[at] = item
-	case p == nil:
-		t.partitions[k.partition] = &partition{hash: hashOf(k.partition), key: k.partition, items: []attr.Map{item}}
-		t.inOrder = nil
-	default:
-		p.items = slices.Insert(p.items, at, item)
+	for i := range t.indexes {
+		t.indexes[i].replace(old, item)
 	}
-}
-
-func (t *table) remove(p *partition, at int) {
-	p.items = slices.Delete(p.items, at, at+1)
-	if len(p.items) == 0 {
-		delete(t.partitions, p.key)
-		t.inOrder = nil
-	}
-}
-
-// ordered returns the partitions in Scan's order, by the hash of the key. It is the same in every run.
-func (t *table) ordered() []*partition {
-	if t.inOrder != nil {
-		return t.inOrder
-	}
-	order := make([]*partition, 0, len(t.partitions))
-	for _, p := range t.partitions {
-		order = append(order, p)
-	}
-	slices.SortFunc(order, func(a, b *partition) int {
-		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.key, b.key))
-	})
-	t.inOrder = order
-	return order
-}
-
-func hashOf(key string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(key))
-	return h.Sum64()
 }
 
 // schema is the names of the key attributes of a table or index, and their types: "S", "N" or "B". sort is "" if there is
@@ -176,26 +118,25 @@ func (s *schema) ofItem(item attr.Map) (key, error) {
 
 // ofKey checks and returns a key that a request gives as a map of exactly the key attributes.
 func (s *schema) ofKey(k attr.Map) (key, error) {
-	names := s.names()
-	if len(k) != len(names) {
+	if len(k) != len(s.names()) || !s.fits(k) {
 		return key{}, validation("The provided key element does not match the schema")
 	}
-	for _, name := range names {
-		if v := k.Get(name); v == nil || v.Type() != s.types[name] {
-			return key{}, validation("The provided key element does not match the schema")
-		}
-	}
 	return s.valid(k)
+}
+
+// fits reports whether an item has the key attributes, each with its type.
+func (s *schema) fits(item attr.Map) bool {
+	return !slices.ContainsFunc(s.names(), func(name string) bool {
+		v := item.Get(name)
+		return v == nil || v.Type() != s.types[name]
+	})
 }
 
 func (s *schema) valid(item attr.Map) (key, error) {
 	k := s.at(item)
 	for _, name := range s.names() {
-		switch item.Get(name) {
-		case attr.String(""):
-			return key{}, validation("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: %s", name)
-		case attr.Binary(""):
-			return key{}, validation("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty binary value. Key: %s", name)
+		if err := checkEmpty(name, item.Get(name)); err != nil {
+			return key{}, err
 		}
 	}
 	if attr.Size(item.Get(s.partition)) > maxPartitionKey {
@@ -205,6 +146,32 @@ func (s *schema) valid(item attr.Map) (key, error) {
 		return key{}, validation(invalidParameters+"Aggregated size of all range keys has exceeded the size limit of %d bytes", maxSortKey)
 	}
 	return k, nil
+}
+
+// emptyKey refuses an empty value of a key. It refuses a whole transaction, where other errors of an action are a reason to cancel.
+type emptyKey struct{ err *awsjson.Error }
+
+func (e *emptyKey) Error() string { return e.err.Error() }
+func (e *emptyKey) Unwrap() error { return e.err }
+
+// checkEmptyAs refuses the empty value of a key attribute, with this text.
+func checkEmptyAs(format string, v attr.Value, args ...any) error {
+	switch v {
+	case attr.String(""):
+		return &emptyKey{validation(notValid+format, append([]any{"string"}, args...)...)}
+	case attr.Binary(""):
+		return &emptyKey{validation(notValid+format, append([]any{"binary"}, args...)...)}
+	}
+	return nil
+}
+
+const (
+	notValid   = "One or more parameter values are not valid. "
+	emptyValue = "The AttributeValue for a key attribute cannot contain an empty %s value."
+)
+
+func checkEmpty(name string, v attr.Value) error {
+	return checkEmptyAs(emptyValue+" Key: %s", v, name)
 }
 
 // at returns the key of an item whose key is valid.

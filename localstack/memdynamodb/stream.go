@@ -12,14 +12,14 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
 const kept = 24 * time.Hour
 
-// stream is the changes of a table's items, for as long as they are kept.
+// stream is the changes of a table's items, for as long as they are kept. The shards are the table's to lock.
 type stream struct {
-	srv              *Server
+	of               *table // which may be deleted
 	arn, label, view string
 	table            string
 	keys             []keyElement
 	created          time.Time
-	disabled         time.Time // zero: it is enabled
+	disabled         time.Time // zero: it is enabled; set under the server's mu too
 	shards           []*shard  // in the order of their creation
 }
 
@@ -53,23 +53,21 @@ var ofTTL = &identity{"dynamodb.amazonaws.com", "Service"}
 
 // open adds a shard.
 func (st *stream) open(parent string, first, last uint64) {
-	st.srv.sequence++
-	sh := &shard{parent: parent, first: first, last: last, start: st.srv.sequence}
-	sh.id = fmt.Sprintf("shardId-%020d-%08x", st.srv.at.UnixMilli(), uint32(sh.start)) // AWS sorts them by age too
+	sh := &shard{parent: parent, first: first, last: last, start: st.of.srv.sequence.Add(1)}
+	sh.id = fmt.Sprintf("shardId-%020d-%08x", st.of.at.UnixMilli(), uint32(sh.start)) // AWS sorts them by age too
 	st.shards = append(st.shards, sh)
 }
 
 // close ends a shard.
 func (st *stream) close(sh *shard) {
 	if sh.end == 0 {
-		st.srv.sequence++
-		sh.end, sh.closed = st.srv.sequence, st.srv.at
+		sh.end, sh.closed = st.of.srv.sequence.Add(1), st.of.at
 	}
 }
 
 // add records a change. One that changes nothing leaves no record.
 func (st *stream) add(keysOf func(attr.Map) attr.Map, k key, old, new attr.Map, by *identity) {
-	r := streamRecord{at: st.srv.at, name: "MODIFY", by: by}
+	r := streamRecord{at: st.of.at, name: "MODIFY", by: by}
 	switch {
 	case old == nil && new == nil, old != nil && new != nil && attr.Equal(old, new):
 		return
@@ -86,12 +84,11 @@ func (st *stream) add(keysOf func(attr.Map) attr.Map, k key, old, new attr.Map, 
 	if st.view == "NEW_IMAGE" || st.view == "NEW_AND_OLD_IMAGES" {
 		r.new = new
 	}
-	st.srv.sequence++
-	r.sequence = st.srv.sequence
+	r.sequence = st.of.srv.sequence.Add(1)
 	hash := spread(hashOf(k.partition))
 	at := slices.IndexFunc(st.shards, func(sh *shard) bool { return sh.end == 0 && sh.first <= hash && hash <= sh.last })
 	sh := st.shards[at] // the open shards have all hashes between them
-	sh.trim(st.srv.at)
+	sh.trim(st.of.at)
 	sh.records = append(sh.records, r)
 }
 
@@ -111,27 +108,32 @@ func (sh *shard) trim(now time.Time) {
 	sh.records = sh.records[n:]
 }
 
-// trimStreams deletes what is too old in all streams: records, closed shards, and disabled streams.
-func (s *Server) trimStreams() {
-	gone := func(since time.Time) bool { return !since.IsZero() && s.at.Sub(since) >= kept }
-	for _, st := range s.streams {
-		for _, sh := range st.shards {
-			sh.trim(s.at)
-		}
-		st.shards = slices.DeleteFunc(st.shards, func(sh *shard) bool { return gone(sh.closed) })
+// gone reports whether what was closed or disabled at a time is too old to be kept. The zero time is not.
+func gone(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= kept }
+
+// trim deletes what is too old: records and closed shards. The caller holds the table's mu.
+func (st *stream) trim() {
+	for _, sh := range st.shards {
+		sh.trim(st.of.at)
 	}
-	s.streams = slices.DeleteFunc(s.streams, func(st *stream) bool { return gone(st.disabled) })
+	st.shards = slices.DeleteFunc(st.shards, func(sh *shard) bool { return gone(sh.closed, st.of.at) })
+}
+
+// trimStreams deletes the disabled streams that are too old. The caller holds mu.
+func (s *Server) trimStreams(now time.Time) {
+	s.streams = slices.DeleteFunc(s.streams, func(st *stream) bool { return gone(st.disabled, now) })
 }
 
 // ReplaceShards closes the open shards of the table's stream and opens children of each, 1 to 16, which divide the items of the
 // parent. AWS replaces a shard by one every few hours, and by two when it divides a partition. ReplaceShards returns an error if
 // the table does not have an enabled stream, or if children is out of range.
 func (s *Server) ReplaceShards(tableName string, children int) error {
-	s.lock()
-	defer s.mu.Unlock()
-	t := s.tables[tableName]
+	t, err := s.table(tableName)
+	if err == nil {
+		defer t.mu.Unlock()
+	}
 	switch {
-	case t == nil || t.stream == nil:
+	case err != nil || t.stream == nil:
 		return fmt.Errorf("memdynamodb: table %q has no stream", tableName)
 	case children < 1 || children > 16:
 		return fmt.Errorf("memdynamodb: %d children of a shard, want 1 to 16", children)
@@ -150,6 +152,6 @@ func (s *Server) ReplaceShards(tableName string, children int) error {
 			t.stream.open(parent.id, first, last)
 		}
 	}
-	s.trimStreams()
+	t.stream.trim()
 	return nil
 }

@@ -35,12 +35,12 @@ func (s *Server) listStreams(_ *call, in *listStreamsInput) (any, error) {
 			return nil, err
 		}
 	}
-	s.lock()
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trimStreams()
+	s.trimStreams(s.now())
 	from := 0
 	if in.ExclusiveStartStreamArn != "" {
-		start, err := s.stream(in.ExclusiveStartStreamArn)
+		start, err := s.findStream(in.ExclusiveStartStreamArn)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (s *Server) listStreams(_ *call, in *listStreamsInput) (any, error) {
 	}
 	out := listStreamsOutput{Streams: []listedStream{}}
 	for _, st := range s.streams[from:] {
-		if in.TableName != "" && st.table != strings.TrimPrefix(in.TableName, arnPrefix) {
+		if in.TableName != "" && st.table != strings.TrimPrefix(in.TableName, s.tableARN) {
 			continue
 		}
 		out.Streams = append(out.Streams, listedStream{st.arn, st.label, st.table})
@@ -62,24 +62,33 @@ func (s *Server) listStreams(_ *call, in *listStreamsInput) (any, error) {
 
 // pageLimit checks a Limit, and returns most where there is none.
 func pageLimit(asked *int, most int) (int, error) {
-	switch {
-	case asked == nil:
+	if asked == nil {
 		return most, nil
-	case *asked < 1:
-		return 0, constraint(*asked, "limit", "Member must have value greater than or equal to 1")
-	case *asked > most:
-		return 0, constraint(*asked, "limit", fmt.Sprintf("Member must have value less than or equal to %d", most))
 	}
-	return *asked, nil
+	return *asked, validRange(asked, "limit", 1, most)
 }
 
-// stream returns the stream of a request. The caller holds mu and has trimmed.
+// stream returns the stream of a request, trimmed, with its table locked.
 func (s *Server) stream(arn string) (*stream, error) {
-	table, _, ok := strings.Cut(strings.TrimPrefix(arn, arnPrefix), "/stream/")
+	s.mu.Lock()
+	s.trimStreams(s.now())
+	st, err := s.findStream(arn)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	st.of.lock()
+	st.trim()
+	return st, nil
+}
+
+// findStream is stream for a caller that holds mu.
+func (s *Server) findStream(arn string) (*stream, error) {
+	table, _, ok := strings.Cut(nameOf(arn), "/stream/")
 	switch {
 	case arn == "":
 		return nil, required("streamArn")
-	case !ok || !strings.HasPrefix(arn, arnPrefix) || validName(table) != nil:
+	case !ok || nameOf(arn) == arn || validName(table) != nil:
 		return nil, validation("Invalid StreamArn: %s", arn)
 	}
 	at := slices.IndexFunc(s.streams, func(st *stream) bool { return st.arn == arn })
@@ -124,13 +133,11 @@ func (s *Server) describeStream(_ *call, in *describeStreamInput) (any, error) {
 			return nil, err
 		}
 	}
-	s.lock()
-	defer s.mu.Unlock()
-	s.trimStreams()
 	st, err := s.stream(in.StreamArn)
 	if err != nil {
 		return nil, err
 	}
+	defer st.of.mu.Unlock()
 	out := streamDescription{
 		StreamArn: st.arn, StreamLabel: st.label, StreamStatus: "ENABLED", StreamViewType: st.view, TableName: st.table,
 		CreationRequestDateTime: seconds(st.created), KeySchema: st.keys, Shards: []shardDescription{},

@@ -10,15 +10,12 @@ import (
 // TestStreamMemory: a stream that nobody reads keeps a day's records, and a stream that is disabled again and again goes too.
 func TestStreamMemory(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1e9, 0)
-	s := New(func(o *Options) { o.Now = func() time.Time { return now } })
+	s := New()
 	defer s.Close()
-	s.lock()
-	defer s.mu.Unlock()
-	tb := &table{keys: schema{partition: "id"}}
-	s.enableStream(tb, "KEYS_ONLY")
+	tb := &table{srv: s, at: time.Unix(1e9, 0), tableState: tableState{keys: schema{partition: "id"}}}
+	tb.enableStream("KEYS_ONLY")
 	for i := range 1000 {
-		s.at = s.at.Add(time.Hour)
+		tb.at = tb.at.Add(time.Hour)
 		item := attr.Map(nil).With("id", attr.String(rune(i)))
 		tb.stream.add(tb.keys.of, tb.keys.at(item), nil, item, nil)
 	}
@@ -26,9 +23,9 @@ func TestStreamMemory(t *testing.T) {
 		t.Errorf("%d records of the last 24 hours are kept, want 24", n)
 	}
 	for range 1000 {
-		s.at = s.at.Add(time.Hour)
-		s.disableStream(tb)
-		s.enableStream(tb, "KEYS_ONLY")
+		tb.at = tb.at.Add(time.Hour)
+		tb.disableStream()
+		tb.enableStream("KEYS_ONLY")
 	}
 	if n := len(s.streams); n != 25 {
 		t.Errorf("%d streams are kept, want the enabled one and the 24 of a day", n)

@@ -71,25 +71,23 @@ func (s *Server) getShardIterator(_ *call, in *getShardIteratorInput) (any, erro
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
-	s.lock()
-	defer s.mu.Unlock()
-	s.trimStreams()
 	st, err := s.stream(in.StreamArn)
 	if err != nil {
 		return nil, err
 	}
+	defer st.of.mu.Unlock()
 	sh, err := st.shard(in.ShardID)
 	if err != nil {
 		return nil, err
 	}
-	it := iterator{Stream: st.arn, Shard: sh.id, Issued: s.at}
+	it := iterator{Stream: st.arn, Shard: sh.id, Issued: st.of.at}
 	switch in.ShardIteratorType {
 	case "TRIM_HORIZON":
 		it.Next = max(sh.start, sh.trimmed+1)
 	case "LATEST":
-		it.Next = s.sequence + 1
+		it.Next = s.sequence.Load() + 1
 	default:
-		if it.Next, err = sh.sequence(in.SequenceNumber, s.sequence); err != nil {
+		if it.Next, err = sh.sequence(in.SequenceNumber, s.sequence.Load()); err != nil {
 			return nil, err
 		}
 		if in.ShardIteratorType == "AFTER_SEQUENCE_NUMBER" {
@@ -176,14 +174,12 @@ func (s *Server) getRecords(c *call, in *getRecordsInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.lock()
-	defer s.mu.Unlock()
-	s.trimStreams()
 	st, err := s.stream(it.Stream)
 	if err != nil {
 		return nil, err
 	}
-	if s.at.Sub(it.Issued) >= iteratorLife {
+	defer st.of.mu.Unlock()
+	if st.of.at.Sub(it.Issued) >= iteratorLife {
 		return nil, awsjson.Invalid("ExpiredIteratorException", "The shard iterator has expired and can no longer be used to retrieve stream records")
 	}
 	sh, err := st.shard(it.Shard)
@@ -201,20 +197,20 @@ func (s *Server) getRecords(c *call, in *getRecordsInput) (any, error) {
 		if size += r.size(); size > maxRecordsBytes { // not the first: two images of 400 KB are less
 			break
 		}
-		out.Records = append(out.Records, r.output(st.view))
+		out.Records = append(out.Records, r.output(st.view, s.region))
 		it.Next, left = r.sequence+1, left[1:]
 	}
 	c.cost.Entries = len(out.Records)
 	if sh.end == 0 || len(left) > 0 { // a closed shard that was read to its end has no next iterator
-		it.Issued = s.at
+		it.Issued = st.of.at
 		out.NextShardIterator = it.String()
 	}
 	return out, nil
 }
 
-func (r *streamRecord) output(view string) recordOutput {
+func (r *streamRecord) output(view, region string) recordOutput {
 	out := recordOutput{
-		AwsRegion: "us-east-1", EventID: fmt.Sprintf("%032x", r.sequence), EventName: r.name, EventSource: "aws:dynamodb", EventVersion: "1.1",
+		AwsRegion: region, EventID: fmt.Sprintf("%032x", r.sequence), EventName: r.name, EventSource: "aws:dynamodb", EventVersion: "1.1",
 		UserIdentity: r.by,
 		Dynamodb: changedOutput{
 			ApproximateCreationDateTime: r.at.Unix(), Keys: r.keys, SequenceNumber: sequenceText(r.sequence), SizeBytes: r.size(), StreamViewType: view,

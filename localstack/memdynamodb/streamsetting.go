@@ -36,7 +36,7 @@ func (in *streamInput) valid() error {
 }
 
 // checkStream refuses a change of a table that changes nothing, and one of the view type: AWS has neither.
-func (t *table) checkStream(in *streamInput) error {
+func (t *tableState) checkStream(in *streamInput) error {
 	switch enabled := t.stream != nil; {
 	case *in.StreamEnabled && enabled:
 		return validation("Table already has an enabled stream: TableName: %s", t.TableName)
@@ -46,41 +46,41 @@ func (t *table) checkStream(in *streamInput) error {
 	return nil
 }
 
-// setStream gives the table what a valid specification says: a new stream, or none.
-func (s *Server) setStream(t *table, in *streamInput) {
+// setStream gives the table what a valid specification says: a new stream, or none. The caller holds the server's mu.
+func (t *table) setStream(in *streamInput) {
 	switch {
 	case in == nil:
 	case !*in.StreamEnabled:
-		s.disableStream(t)
+		t.disableStream()
 	default:
-		s.enableStream(t, in.StreamViewType)
+		t.enableStream(in.StreamViewType)
 	}
 }
 
 // enableStream gives the table a new stream. Its label is its time of creation, in milliseconds.
-func (s *Server) enableStream(t *table, view string) {
+func (t *table) enableStream(view string) {
 	const layout = "2006-01-02T15:04:05.000"
-	label := s.at.UTC()
+	label := t.at.UTC()
 	arn := func() string { return t.TableArn + "/stream/" + label.Format(layout) }
-	for slices.ContainsFunc(s.streams, func(o *stream) bool { return o.arn == arn() }) {
+	for slices.ContainsFunc(t.srv.streams, func(o *stream) bool { return o.arn == arn() }) {
 		label = label.Add(time.Millisecond)
 	}
-	t.stream = &stream{srv: s, arn: arn(), label: label.Format(layout), view: view, table: t.TableName, keys: t.KeySchema, created: s.at}
+	t.stream = &stream{of: t, arn: arn(), label: label.Format(layout), view: view, table: t.TableName, keys: t.KeySchema, created: t.at}
 	t.stream.open("", 0, 1<<64-1)
-	s.streams = append(s.streams, t.stream)
+	t.srv.streams = append(t.srv.streams, t.stream)
 	t.StreamSpecification = &streamSpecification{true, view}
 	t.LatestStreamArn, t.LatestStreamLabel = t.stream.arn, t.stream.label
 }
 
 // disableStream closes the table's stream, if it has one. Its records stay for 24 hours.
-func (s *Server) disableStream(t *table) {
+func (t *table) disableStream() {
 	if t.stream == nil {
 		return
 	}
-	t.stream.disabled = s.at
+	t.stream.disabled = t.at
 	for _, sh := range t.stream.shards {
 		t.stream.close(sh)
 	}
 	t.stream, t.StreamSpecification = nil, nil
-	s.trimStreams()
+	t.srv.trimStreams(t.at)
 }

@@ -3,6 +3,9 @@ package memdynamodb
 import (
 	"crypto/rand"
 	"fmt"
+	"iter"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -45,22 +48,23 @@ type createTableInput struct {
 	Tags                      []tag
 }
 
-const arnPrefix = "arn:aws:dynamodb:us-east-1:000000000000:table/"
+// tableARN is the part of any table's ARN before its name. That of the server's own tables is Server.tableARN.
+var tableARN = regexp.MustCompile(`^arn:aws:dynamodb:[a-z0-9-]+:[0-9]{12}:table/`)
 
 func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
 	now := s.now()
-	t := &table{created: now, partitions: map[string]*partition{}, ongoing: map[key]bool{}}
+	t := &table{srv: s, at: now, ongoing: map[key]bool{}, tableState: tableState{created: now}}
 	t.description = description{
 		TableName:                 in.TableName,
-		TableArn:                  arnPrefix + in.TableName,
+		TableArn:                  s.tableARN + in.TableName,
 		TableId:                   newUUID(),
 		AttributeDefinitions:      in.AttributeDefinitions,
 		KeySchema:                 in.KeySchema,
 		DeletionProtectionEnabled: in.DeletionProtectionEnabled,
-		SSEDescription:            in.SSESpecification.described(),
+		SSEDescription:            in.SSESpecification.described(s.tableARN),
 	}
 	if in.TableClass != "" {
 		t.TableClassSummary = &tableClass{TableClass: in.TableClass}
@@ -77,51 +81,61 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 	if t.keys, err = newSchema(in.KeySchema, types); err != nil {
 		return nil, err
 	}
+	t.rows = &rows{keys: t.keys}
 	if err := t.addIndexes(in, types); err != nil {
 		return nil, err
 	}
-	if err := allUsed(t, in.AttributeDefinitions); err != nil {
+	if err := allUsed(&t.tableState, in.AttributeDefinitions); err != nil {
 		return nil, err
 	}
 	if t.tags, err = merged(nil, in.Tags); err != nil {
 		return nil, err
 	}
 
-	s.lock()
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tables[in.TableName] != nil {
 		return nil, awsjson.Invalid("ResourceInUseException", "Table already exists: "+in.TableName)
 	}
 	s.tables[in.TableName] = t
-	s.setStream(t, in.StreamSpecification)
+	t.setStream(in.StreamSpecification)
 	return map[string]any{"TableDescription": t.describe("CREATING", now)}, nil
 }
 
 // validate checks what needs no look at the keys.
 func (in *createTableInput) validate() error {
-	if err := validName(in.TableName); err != nil {
-		return err
+	if in.TableName == "" {
+		return validation("The parameter 'TableName' is required but was not present in the request")
 	}
-	if err := validBilling(in.BillingMode); err != nil {
-		return err
-	}
+	var errUnits error
 	switch pt := in.ProvisionedThroughput; {
 	case in.BillingMode == onDemand && pt != nil:
-		return validation(invalidParameters + noUnitsOnDemand)
+		errUnits = validation(invalidParameters + noUnitsOnDemand)
 	case in.BillingMode != onDemand && pt == nil:
-		return validation(invalidParameters + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
-	case pt != nil:
-		if err := pt.valid("provisionedThroughput"); err != nil {
-			return err
+		errUnits = validation(invalidParameters + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+	}
+	return constraints(
+		validDefinitions(in.AttributeDefinitions), validName(in.TableName), validBilling(in.BillingMode),
+		errUnits, in.ProvisionedThroughput.valid("provisionedThroughput"), validKeySchema(in.KeySchema, ""), in.indexConstraints(),
+		in.StreamSpecification.valid(), validClass(in.TableClass), in.SSESpecification.valid(),
+	)
+}
+
+// indexConstraints checks the members of indexes, those of global ones first: paritysuite/dynamodb-conformance,
+// validation-ordering/createTable.test.ts. AWS finds their other errors after those of the rest of the request.
+func (in *createTableInput) indexConstraints() error {
+	var errs []error
+	if in.GlobalSecondaryIndexes != nil {
+		for i := range *in.GlobalSecondaryIndexes {
+			errs = append(errs, onlyConstraints((*in.GlobalSecondaryIndexes)[i].valid(globalMember(i))))
 		}
 	}
-	if err := in.StreamSpecification.valid(); err != nil {
-		return err
+	if in.LocalSecondaryIndexes != nil {
+		for i := range *in.LocalSecondaryIndexes {
+			errs = append(errs, onlyConstraints((*in.LocalSecondaryIndexes)[i].valid(localMember(i))))
+		}
 	}
-	if err := validClass(in.TableClass); err != nil {
-		return err
-	}
-	return in.SSESpecification.valid()
+	return constraints(errs...)
 }
 
 // newUUID returns a random UUID, of version 4.
@@ -139,24 +153,30 @@ func validName(name string) error { return validNameOf(name, "tableName") }
 
 // validNameOf checks the name of a table or index. member is its path in the request.
 func validNameOf(name, member string) error {
-	switch {
-	case name == "":
+	if name == "" {
 		return required(member)
-	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "":
-		return constraint(name, member, "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+")
-	case len(name) < 3:
-		return constraint(name, member, "Member must have length greater than or equal to 3")
-	case len(name) > 255:
-		return constraint(name, member, "Member must have length less than or equal to 255")
 	}
-	return nil
+	var errPattern, errLength error
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "" {
+		errPattern = constraint(name, member, "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+")
+	}
+	switch {
+	case len(name) < 3:
+		errLength = constraint(name, member, "Member must have length greater than or equal to 3")
+	case len(name) > 255:
+		errLength = constraint(name, member, "Member must have length less than or equal to 255")
+	}
+	return constraints(errPattern, errLength)
 }
 
 type tableInput struct{ TableName string }
 
-// table returns the table of a request, which may name it by its ARN. The caller holds mu.
-func (s *Server) table(name string) (*table, error) {
-	if t := s.tables[strings.TrimPrefix(name, arnPrefix)]; t != nil {
+// find returns the table of a request, which may name it by its ARN.
+func (s *Server) find(name string) (*table, error) {
+	s.mu.Lock()
+	t := s.tables[strings.TrimPrefix(name, s.tableARN)]
+	s.mu.Unlock()
+	if t != nil {
 		return t, nil // CreateTable has checked the name
 	}
 	if err := validTable(name); err != nil {
@@ -165,8 +185,75 @@ func (s *Server) table(name string) (*table, error) {
 	return nil, tableNotFound()
 }
 
-// validTable checks the name or ARN of a table.
-func validTable(name string) error { return validName(strings.TrimPrefix(name, arnPrefix)) }
+// table is find, with the table locked.
+func (s *Server) table(name string) (*table, error) {
+	for {
+		t, err := s.find(name)
+		if err != nil {
+			return nil, err
+		}
+		if t.lock(); !t.deleted {
+			return t, nil
+		}
+		t.mu.Unlock() // deleted meanwhile
+	}
+}
+
+// locked are the tables that a call has locked, by their names.
+type locked map[string]*table
+
+// lock locks those of the named tables that exist.
+func (s *Server) lock(names iter.Seq[string]) locked {
+	wanted := map[string]bool{}
+	for name := range names {
+		wanted[strings.TrimPrefix(name, s.tableARN)] = true
+	}
+	all := locked{}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if t, err := s.table(name); err == nil {
+			all[name] = t
+		}
+	}
+	return all
+}
+
+func (l locked) unlock() {
+	for _, t := range l {
+		t.mu.Unlock()
+	}
+}
+
+// table returns the table of a request, which may name it by its ARN.
+func (l locked) table(name string) (*table, error) {
+	if t := l[nameOf(name)]; t != nil && (name == t.TableName || name == t.TableArn) {
+		return t, nil
+	}
+	if err := validTable(name); err != nil {
+		return nil, err
+	}
+	return nil, tableNotFound()
+}
+
+// validTable checks the name or ARN of a table, which may be in another account or Region.
+func validTable(name string) error { return validName(nameOf(name)) }
+
+// validTables checks the names or ARNs that are the keys of a batch's RequestItems. AWS shows the whole map.
+func validTables(names iter.Seq[string]) error {
+	for name := range names {
+		if validTable(name) != nil {
+			return constraint("{"+name+"=[...]}", "requestItems", "Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]")
+		}
+	}
+	return nil
+}
+
+// nameOf returns the name of a table from its name or ARN.
+func nameOf(table string) string {
+	if !strings.HasPrefix(table, "arn:") {
+		return table // as in most requests
+	}
+	return table[len(tableARN.FindString(table)):]
+}
 
 // tableDescription is the TableDescription of a response.
 type tableDescription struct {
@@ -180,7 +267,7 @@ type tableDescription struct {
 }
 
 func (t *table) describe(status string, now time.Time) *tableDescription {
-	out := &tableDescription{description: t.description, TableStatus: status, CreationDateTime: seconds(t.created), ItemCount: t.count, TableSizeBytes: t.bytes}
+	out := &tableDescription{description: t.description, TableStatus: status, CreationDateTime: seconds(t.created), ItemCount: t.rows.count, TableSizeBytes: t.rows.bytes}
 	out.ProvisionedThroughput = t.ProvisionedThroughput.at(now)
 	for i := range t.indexes {
 		ix := &t.indexes[i]
@@ -199,13 +286,12 @@ func (t *table) describe(status string, now time.Time) *tableDescription {
 }
 
 func (s *Server) describeTable(_ *call, in *tableInput) (any, error) {
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"Table": t.describe("ACTIVE", s.now())}, nil
+	defer t.mu.Unlock()
+	return map[string]any{"Table": t.describe("ACTIVE", t.at)}, nil
 }
 
 // namedTable is table with the name in the error's message, which the operations on tables have.
@@ -218,21 +304,23 @@ func (s *Server) namedTable(name string) (*table, error) {
 }
 
 func (s *Server) deleteTable(_ *call, in *tableInput) (any, error) {
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
 		return nil, err
 	}
+	defer t.mu.Unlock()
 	if t.DeletionProtectionEnabled {
 		return nil, validation("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
 	}
+	s.mu.Lock()
 	delete(s.tables, t.TableName)
-	s.disableStream(t)
+	t.disableStream()
+	s.mu.Unlock()
+	t.deleted = true
 	// AWS leaves out the schema, the indexes and the time of creation.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteTable.html#API_DeleteTable_Examples
-	out := &tableDescription{description: t.description, TableStatus: "DELETING", ItemCount: t.count, TableSizeBytes: t.bytes}
-	out.AttributeDefinitions, out.KeySchema, out.ProvisionedThroughput = nil, nil, t.ProvisionedThroughput.at(s.now())
+	out := &tableDescription{description: t.description, TableStatus: "DELETING", ItemCount: t.rows.count, TableSizeBytes: t.rows.bytes}
+	out.AttributeDefinitions, out.KeySchema, out.ProvisionedThroughput = nil, nil, t.ProvisionedThroughput.at(t.at)
 	return map[string]any{"TableDescription": out}, nil
 }
 
@@ -247,14 +335,11 @@ type listTablesOutput struct {
 }
 
 func (s *Server) listTables(_ *call, in *listTablesInput) (any, error) {
-	limit := 100
-	if in.Limit != nil {
-		limit = *in.Limit
+	limit, err := pageLimit(in.Limit, 100)
+	if err != nil {
+		return nil, err
 	}
-	if limit < 1 || limit > 100 {
-		return nil, constraint(limit, "limit", "Member must be between 1 and 100")
-	}
-	s.lock()
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := listTablesOutput{TableNames: []string{}}
 	for name := range s.tables {

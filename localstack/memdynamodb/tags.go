@@ -39,12 +39,11 @@ func (s *Server) tagResource(_ *call, in *tagResourceInput) (any, error) {
 	if len(in.Tags) == 0 {
 		return nil, validation("Atleast one Tag needs to be provided as Input.")
 	}
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.resource(in.ResourceArn)
 	if err != nil {
 		return nil, err
 	}
+	defer t.mu.Unlock()
 	tags, err := merged(t.tags, in.Tags)
 	if err != nil {
 		return nil, err
@@ -65,33 +64,31 @@ func (s *Server) untagResource(_ *call, in *untagResourceInput) (any, error) {
 			return nil, validation("The Tag Key provided is invalid, Key: %s", key)
 		}
 	}
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.resource(in.ResourceArn)
 	if err != nil {
 		return nil, err
 	}
+	defer t.mu.Unlock()
 	t.tags = slices.DeleteFunc(t.tags, func(g tag) bool { return slices.Contains(in.TagKeys, *g.Key) })
 	return awsjson.NoBody, nil
 }
 
 // listTags returns all tags: AWS returned fifty on one page.
 func (s *Server) listTags(_ *call, in *listTagsInput) (any, error) {
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.resource(in.ResourceArn)
 	if err != nil {
 		return nil, err
 	}
+	defer t.mu.Unlock()
 	if in.NextToken != nil {
 		return nil, validation("Given NextToken is invalid")
 	}
 	return map[string]any{"Tags": append([]tag{}, t.tags...)}, nil
 }
 
-// resource returns the table of an ARN. The caller holds mu.
+// resource returns the table of an ARN, locked.
 func (s *Server) resource(arn string) (*table, error) {
-	name, ok := strings.CutPrefix(arn, arnPrefix)
+	name := nameOf(arn)
 	switch {
 	case arn == "":
 		return nil, validation("Invalid TableArn")
@@ -99,12 +96,14 @@ func (s *Server) resource(arn string) (*table, error) {
 		return nil, validation(invalidParameters+"ARNs must start with 'arn:': %s", arn)
 	case strings.Contains(name, "/index/"):
 		return nil, validation(invalidParameters+"Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s", arn)
-	case !ok || validName(name) != nil:
+	case name == arn || validName(name) != nil:
 		return nil, validation("Invalid TableArn: Invalid ResourceArn provided as input %s", arn)
-	case s.tables[name] == nil:
+	}
+	t, err := s.table(arn)
+	if err != nil {
 		return nil, awsjson.Invalid("ResourceNotFoundException", "Requested resource not found: ResourcArn: "+arn+" not found") // AWS's spelling
 	}
-	return s.tables[name], nil
+	return t, nil
 }
 
 // merged returns the tags with the added ones, which replace those with their keys. It refuses all if one is invalid.

@@ -19,7 +19,7 @@ type billing struct {
 	LastUpdateToPayPerRequestDateTime float64
 }
 
-func (t *table) onDemand() bool {
+func (t *tableState) onDemand() bool {
 	return t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode == onDemand
 }
 
@@ -35,8 +35,11 @@ type throughput struct{ ReadCapacityUnits, WriteCapacityUnits *int64 }
 
 const maxUnits = 1_000_000_000_000
 
-// valid checks a throughput that is not nil. member is its path in the request.
+// valid checks a throughput, if there is one. member is its path in the request.
 func (p *throughput) valid(member string) error {
+	if p == nil {
+		return nil
+	}
 	units := []struct {
 		name, member string
 		n            *int64
@@ -44,13 +47,17 @@ func (p *throughput) valid(member string) error {
 		{"WriteCapacityUnits", member + ".writeCapacityUnits", p.WriteCapacityUnits},
 		{"ReadCapacityUnits", member + ".readCapacityUnits", p.ReadCapacityUnits},
 	}
+	var broken []error
 	for _, u := range units {
 		switch {
 		case u.n == nil:
-			return required(u.member)
+			broken = append(broken, required(u.member))
 		case *u.n < 1:
-			return constraint(*u.n, u.member, "Member must have value greater than or equal to 1")
+			broken = append(broken, constraint(*u.n, u.member, "Member must have value greater than or equal to 1"))
 		}
+	}
+	if err := constraints(broken...); err != nil {
+		return err
 	}
 	for _, u := range slices.Backward(units) {
 		if *u.n > maxUnits {

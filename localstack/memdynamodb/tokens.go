@@ -42,7 +42,7 @@ func (k *tokens) done(in *transactWriteInput, now time.Time) (bool, error) {
 	if used.request != in.digest() {
 		return false, awsjson.Invalid("IdempotentParameterMismatchException", "The request uses the same client token as a previous, but non-identical request. Do not reuse a client token with different requests, unless the requests are identical")
 	}
-	if used.tx.left > 0 {
+	if used.tx.left.Load() > 0 {
 		return false, awsjson.Invalid("TransactionInProgressException", "The transaction with the given request token is already in progress.")
 	}
 	return true, nil

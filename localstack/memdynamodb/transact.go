@@ -34,35 +34,57 @@ type transactWriteOutput struct {
 	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
 }
 
-// transactWriteItems makes all the changes or none. mu is held from the conditions to the writes, so that no other write
+// transactWriteItems makes all the changes or none. Its tables are locked from the conditions to the writes, so that no other write
 // comes between.
 func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
 	c.cost.Entries = len(in.TransactItems)
-	s.lock()
-	defer s.mu.Unlock()
-	changes, err := s.changes(in.TransactItems)
-	if err == nil {
-		err = fit(changes)
-	}
+	changes, err := in.changes()
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.tokens.done(in, s.now())
+	y, tx, err := s.transact(c, in, changes)
 	if err != nil {
 		return nil, err
+	}
+	if tx != nil && c.rule != nil && c.rule.After {
+		s.finish(c, tx)
+	}
+	return transactWriteOutput{y}, nil
+}
+
+// transact decides a transaction. A repetition with the same token has none.
+func (s *Server) transact(c *call, in *transactWriteInput, changes []*change) ([]*consumedCapacity, *transaction, error) {
+	var names []string
+	for _, ch := range changes {
+		names = append(names, ch.tableName)
+	}
+	tables := s.lock(slices.Values(names))
+	defer tables.unlock()
+	s.transactions.Lock()
+	defer s.transactions.Unlock()
+	if err := fit(changes, tables); err != nil {
+		return nil, nil, err
+	}
+	now := s.now()
+	done, err := s.tokens.done(in, now)
+	if err != nil {
+		return nil, nil, err
 	}
 	if done {
 		y := repeated(changes)
 		c.cost.Units = y.total()
-		return transactWriteOutput{y.consumed(in.ReturnConsumedCapacity, true)}, nil
+		return y.consumed(in.ReturnConsumedCapacity, true), nil, nil
 	}
 	reasons := injectedReasons(c.rule, len(changes))
 	for i, ch := range changes {
 		if reasons[i].Code == "None" {
-			reasons[i] = ch.reason()
+			var empty error
+			if reasons[i], empty = ch.reason(); empty != nil {
+				return nil, nil, empty
+			}
 		}
 	}
 	var y tally
@@ -73,14 +95,11 @@ func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error
 	}
 	c.cost.Units = y.total()
 	if err := cancelled(reasons); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tx := s.decide(c, changes)
-	s.tokens.add(in, s.now(), tx)
-	if c.rule != nil && c.rule.After {
-		s.finish(c, tx)
-	}
-	return transactWriteOutput{y.consumed(in.ReturnConsumedCapacity, true)}, nil
+	s.tokens.add(in, now, tx)
+	return y.consumed(in.ReturnConsumedCapacity, true), tx, nil
 }
 
 func (in *transactWriteInput) validate() error {
@@ -107,11 +126,9 @@ func validActions(n int) error {
 // that before two actions on one item; of two such expressions the first one counts, as of two tables.
 // paritysuite/dynamodb-conformance, validation-ordering/transactions.test.ts. Not done: AWS checks also the members of all actions,
 // such as the spelling of a table's name, before the first expression.
-func (s *Server) changes(actions []json.RawMessage) ([]*change, error) {
-	all := make([]*change, 0, len(actions))
-	tables := make([]string, 0, len(actions))
-	size := 0
-	for i, raw := range actions {
+func (in *transactWriteInput) changes() ([]*change, error) {
+	all := make([]*change, 0, len(in.TransactItems))
+	for i, raw := range in.TransactItems {
 		var a transactWriteItem
 		if string(raw) == "null" {
 			raw = json.RawMessage("{}")
@@ -119,25 +136,15 @@ func (s *Server) changes(actions []json.RawMessage) ([]*change, error) {
 		if err := decodeAction(raw, &a); err != nil {
 			return nil, err
 		}
-		v, in, err := a.only(i + 1)
+		v, input, err := a.only(i + 1)
 		if err != nil {
 			return nil, err
 		}
-		ch, err := readChange(v, in)
+		ch, err := readChange(v, input)
 		if err != nil {
 			return nil, err
 		}
-		all, tables = append(all, ch), append(tables, in.TableName)
-		size += ch.item.Size() + ch.keyFields.Size() + in.ExpressionAttributeValues.Size()
-	}
-	for i, ch := range all {
-		var err error
-		if ch.table, err = s.table(tables[i]); err != nil {
-			return nil, err
-		}
-	}
-	if size > maxTransactionBytes {
-		return nil, validation("Transaction payload size cannot exceed %d bytes", maxTransactionBytes)
+		all = append(all, ch)
 	}
 	return all, nil
 }
@@ -162,20 +169,38 @@ func (a *transactWriteItem) only(nth int) (v verb, in *changeInput, err error) {
 	return v, in, nil
 }
 
-// fit refuses actions that the keys of their tables do not allow, and two actions on one item. The first such action
-// cancels the transaction, and no condition is evaluated.
-func fit(changes []*change) error {
+// fit refuses actions on tables that are not there, or whose keys do not allow them, and two actions on one item. The first action
+// that the keys do not allow cancels the transaction, and no condition is evaluated.
+func fit(changes []*change, tables locked) (err error) {
+	size := 0
+	for _, ch := range changes {
+		if ch.table, err = tables.table(ch.tableName); err != nil {
+			return err
+		}
+		size += ch.item.Size() + ch.keyFields.Size() + ch.env.Values.Size()
+	}
+	if size > maxTransactionBytes {
+		return validation("Transaction payload size cannot exceed %d bytes", maxTransactionBytes)
+	}
 	for i, ch := range changes {
 		if err := ch.fit(); err != nil {
-			reasons := injectedReasons(nil, len(changes))
-			reasons[i] = invalidReason(err)
-			return cancelled(reasons)
+			return misfit(err, i, len(changes))
 		}
 		if slices.ContainsFunc(changes[:i], func(o *change) bool { return o.table == ch.table && o.key == ch.key }) {
 			return validation("Transaction request cannot include multiple operations on one item")
 		}
 	}
 	return nil
+}
+
+// misfit is the error of a transaction of n actions, one of which does not fit its table: that is a reason to cancel, but for an empty key.
+func misfit(err error, action, n int) error {
+	if _, empty := errors.AsType[*emptyKey](err); empty {
+		return err
+	}
+	reasons := injectedReasons(nil, n)
+	reasons[action] = invalidReason(err)
+	return cancelled(reasons)
 }
 
 // repeated is what the repetition of a transaction consumes: transactional reads of its items.
@@ -201,23 +226,26 @@ var reasonMessages = map[string]string{
 	"ThrottlingError":               "Throughput exceeds the current capacity for one or more global secondary indexes.",
 }
 
-// reason evaluates the change.
-func (c *change) reason() reason {
+// reason evaluates the change. Its error refuses the whole transaction.
+func (c *change) reason() (reason, error) {
 	err := c.attempt()
 	if err == nil {
-		return reason{Code: "None"}
+		return reason{Code: "None"}, nil
 	}
 	if err == errConflict {
-		return conflict()
+		return conflict(), nil
+	}
+	if _, empty := errors.AsType[*emptyKey](err); empty {
+		return reason{}, err
 	}
 	if err == errCondition {
 		r := reason{Code: "ConditionalCheckFailed", Message: errCondition.Message}
 		if c.returnOld && c.old != nil {
 			r.Item = &c.old
 		}
-		return r
+		return r, nil
 	}
-	return invalidReason(err)
+	return invalidReason(err), nil
 }
 
 func invalidReason(err error) reason {
@@ -263,62 +291,4 @@ func cancelled(reasons []reason) error {
 		MessageName: "Message",
 		Fields:      map[string]any{"CancellationReasons": reasons},
 	}
-}
-
-type transactGetInput struct {
-	TransactItems          []struct{ Get *readInput }
-	ReturnConsumedCapacity string
-}
-
-type itemResponse struct {
-	Item *attr.Map `json:",omitempty"`
-}
-
-type transactGetOutput struct {
-	Responses        []itemResponse
-	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
-}
-
-// transactGetItems reads all the items at one instant.
-func (s *Server) transactGetItems(c *call, in *transactGetInput) (any, error) {
-	n := len(in.TransactItems)
-	c.cost.Entries = n
-	if err := constraints(validCapacity(in.ReturnConsumedCapacity), validActions(n)); err != nil {
-		return nil, err
-	}
-	s.lock()
-	defer s.mu.Unlock()
-	reads := make([]*read, n)
-	for i, item := range in.TransactItems {
-		if item.Get == nil {
-			return nil, required(fmt.Sprintf("transactItems.%d.member.get", i+1))
-		}
-		r, err := s.newRead(item.Get)
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(reads[:i], func(o *read) bool { return o.table == r.table && o.key == r.key }) {
-			return nil, validation("Transaction request cannot include multiple operations on one item")
-		}
-		reads[i] = r
-	}
-	reasons := injectedReasons(c.rule, n)
-	for i, r := range reads {
-		if reasons[i].Code == "None" && r.table.ongoing[r.key] {
-			reasons[i] = conflict()
-		}
-	}
-	if err := cancelled(reasons); err != nil {
-		return nil, err
-	}
-	out := transactGetOutput{Responses: make([]itemResponse, n)}
-	var y tally
-	for i, r := range reads {
-		item, size := r.get()
-		out.Responses[i].Item = item
-		y.add(r.table, units{read: 2 * readUnits(size, true)})
-	}
-	c.cost.Units = y.total()
-	out.ConsumedCapacity = y.consumed(in.ReturnConsumedCapacity, true)
-	return out, nil
 }

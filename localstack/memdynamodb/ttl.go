@@ -1,6 +1,8 @@
 package memdynamodb
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,23 +16,43 @@ type timeToLive struct {
 
 type updateTimeToLiveInput struct {
 	TableName               string
-	TimeToLiveSpecification *timeToLive
+	TimeToLiveSpecification *struct {
+		AttributeName *string
+		Enabled       *bool
+	}
+}
+
+func (in *updateTimeToLiveInput) spec() (timeToLive, error) {
+	spec := in.TimeToLiveSpecification
+	if spec == nil {
+		return timeToLive{}, required("timeToLiveSpecification")
+	}
+	const name, enabled = "timeToLiveSpecification.attributeName", "timeToLiveSpecification.enabled"
+	var errName, errEnabled error
+	if spec.AttributeName == nil {
+		errName = required(name)
+	} else {
+		errName = validAttributeName(*spec.AttributeName, name)
+	}
+	if spec.Enabled == nil {
+		errEnabled = required(enabled)
+	}
+	if err := constraints(errName, errEnabled); err != nil {
+		return timeToLive{}, err
+	}
+	return timeToLive{*spec.AttributeName, *spec.Enabled}, nil
 }
 
 func (s *Server) updateTimeToLive(_ *call, in *updateTimeToLiveInput) (any, error) {
-	spec := in.TimeToLiveSpecification
-	if spec == nil {
-		return nil, required("timeToLiveSpecification")
-	}
-	if err := validAttributeName(spec.AttributeName, "timeToLiveSpecification.attributeName"); err != nil {
+	spec, err := in.spec()
+	if err != nil {
 		return nil, err
 	}
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
 		return nil, err
 	}
+	defer t.mu.Unlock()
 	switch {
 	case spec.Enabled && t.ttl == spec.AttributeName:
 		return nil, validation("TimeToLive is already enabled")
@@ -52,12 +74,11 @@ type timeToLiveDescription struct {
 }
 
 func (s *Server) describeTimeToLive(_ *call, in *tableInput) (any, error) {
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
 		return nil, err
 	}
+	defer t.mu.Unlock()
 	d := timeToLiveDescription{"DISABLED", ""}
 	if t.ttl != "" {
 		d = timeToLiveDescription{"ENABLED", t.ttl}
@@ -73,24 +94,31 @@ const fiveYears = 5 * 365 * 24 * time.Hour
 // within a few days. An item is expired when its TTL attribute is a number, in seconds since 1970, that is in the past, by at
 // most five years.
 func (s *Server) SweepTTL() int {
-	s.lock()
-	defer s.mu.Unlock()
-	now, n := s.now(), 0
-	for _, t := range s.tables {
-		if t.ttl == "" {
-			continue
-		}
-		for _, p := range t.ordered() {
-			for i := len(p.items) - 1; i >= 0; i-- {
-				item := p.items[i]
-				if k := t.keys.at(item); expired(item.Get(t.ttl), now) && !t.ongoing[k] {
-					t.write(k, item, nil, ofTTL)
-					n++
-				}
-			}
+	s.mu.Lock()
+	names := slices.Sorted(maps.Keys(s.tables))
+	s.mu.Unlock()
+	n := 0
+	for _, name := range names {
+		if t, err := s.table(name); err == nil {
+			n += t.sweep()
+			t.mu.Unlock()
 		}
 	}
 	return n
+}
+
+// sweep deletes the expired items.
+func (t *table) sweep() int {
+	var old []attr.Map
+	for e := range t.rows.all() {
+		if t.ttl != "" && expired(e.item.Get(t.ttl), t.at) && !t.ongoing[t.keys.at(e.item)] {
+			old = append(old, e.item)
+		}
+	}
+	for _, item := range old {
+		t.write(t.keys.at(item), item, nil, ofTTL)
+	}
+	return len(old)
 }
 
 func expired(v attr.Value, now time.Time) bool {

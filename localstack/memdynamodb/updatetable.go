@@ -36,20 +36,20 @@ func (s *Server) updateTable(_ *call, in *updateTableInput) (any, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
-	s.lock()
-	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	next, now := *t, s.now()
+	defer t.mu.Unlock()
+	was, next, now := t.tableState, t.tableState, t.at
 	next.indexes = slices.Clone(t.indexes)
 	if err := next.change(in, now); err != nil {
 		return nil, err
 	}
-	was := *t
-	*t = next
-	s.setStream(t, in.StreamSpecification)
+	t.tableState = next
+	s.mu.Lock()
+	t.setStream(in.StreamSpecification)
+	s.mu.Unlock()
 	status := "UPDATING"
 	if in.DeletionProtectionEnabled != nil { // alone, as validate has seen
 		status = "ACTIVE"
@@ -63,7 +63,7 @@ func (s *Server) updateTable(_ *call, in *updateTableInput) (any, error) {
 
 // withUnitsOf gives the description the units and numbers of decreases that the table and its indexes had before. Times are those of
 // the change. So AWS answers: DDB-TABLE-165 and 184 of ack-api-quirks.
-func (d *tableDescription) withUnitsOf(was *table, now time.Time) {
+func (d *tableDescription) withUnitsOf(was *tableState, now time.Time) {
 	d.ProvisionedThroughput.take(was.ProvisionedThroughput.at(now))
 	for _, ix := range d.GlobalSecondaryIndexes {
 		if old := was.index(ix["IndexName"].(string)); old != nil {
@@ -82,10 +82,8 @@ func (in *updateTableInput) validate() error {
 	if err := validBilling(in.BillingMode); err != nil {
 		return err
 	}
-	if in.ProvisionedThroughput != nil {
-		if err := in.ProvisionedThroughput.valid("provisionedThroughput"); err != nil {
-			return err
-		}
+	if err := in.ProvisionedThroughput.valid("provisionedThroughput"); err != nil {
+		return err
 	}
 	if err := in.StreamSpecification.valid(); err != nil {
 		return err
@@ -195,7 +193,7 @@ func (u indexUpdate) valid(member string) error {
 }
 
 // change applies the request to the table, a copy: after an error it is of no use.
-func (t *table) change(in *updateTableInput, now time.Time) error {
+func (t *tableState) change(in *updateTableInput, now time.Time) error {
 	updates := in.updates()
 	if online := slices.DeleteFunc(slices.Clone(updates), func(u indexUpdate) bool { return !u.online() }); len(online) > 1 {
 		return awsjson.Invalid("LimitExceededException", "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table")
@@ -223,7 +221,7 @@ func (t *table) change(in *updateTableInput, now time.Time) error {
 
 // bill changes the billing mode and the table's throughput. A table that becomes provisioned gets the throughput of all its
 // indexes in the same request.
-func (t *table) bill(in *updateTableInput, now time.Time) error {
+func (t *tableState) bill(in *updateTableInput, now time.Time) error {
 	was, p := t.onDemand(), in.ProvisionedThroughput
 	becomes := was && in.BillingMode == "" || in.BillingMode == onDemand
 	switch {
@@ -253,7 +251,7 @@ func (t *table) bill(in *updateTableInput, now time.Time) error {
 	return nil
 }
 
-func (t *table) changeIndex(u indexUpdate, definitions []attributeDefinition, now time.Time) error {
+func (t *tableState) changeIndex(u indexUpdate, definitions []attributeDefinition, now time.Time) error {
 	ix := t.index(u.name())
 	switch {
 	case u.Create != nil && ix != nil:
@@ -279,7 +277,7 @@ func (t *table) changeIndex(u indexUpdate, definitions []attributeDefinition, no
 // createIndex adds an index to a table. Items whose values cannot be its keys stay in the table and are not in it. From then on
 // every write of such an item is refused, also an update of its other attributes.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.OnlineOps.ViolationDetection.html
-func (t *table) createIndex(in *indexInput, definitions []attributeDefinition) error {
+func (t *tableState) createIndex(in *indexInput, definitions []attributeDefinition) error {
 	global := 0
 	for i := range t.indexes {
 		if !t.indexes[i].local {
@@ -311,12 +309,15 @@ func (t *table) createIndex(in *indexInput, definitions []attributeDefinition) e
 	case p != nil:
 		ix.throughput.set(p)
 	}
+	for e := range t.rows.all() {
+		ix.replace(nil, e.item)
+	}
 	t.define(definitions)
 	return nil
 }
 
 // sameTypes refuses a key attribute whose type the table or another index knows otherwise.
-func (t *table) sameTypes(elements []keyElement, types map[string]string) error {
+func (t *tableState) sameTypes(elements []keyElement, types map[string]string) error {
 	for _, e := range elements {
 		for _, d := range t.AttributeDefinitions {
 			if kind := types[e.AttributeName]; d.AttributeName == e.AttributeName && kind != "" && kind != d.AttributeType {
@@ -329,7 +330,7 @@ func (t *table) sameTypes(elements []keyElement, types map[string]string) error 
 }
 
 // define sets the table's definitions to those of its keys and of the keys of its indexes.
-func (t *table) define(added []attributeDefinition) {
+func (t *tableState) define(added []attributeDefinition) {
 	used := t.usedKeys()
 	var all []attributeDefinition
 	for _, d := range slices.Concat(t.AttributeDefinitions, added) {

@@ -1,6 +1,7 @@
 package memdynamodb
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
@@ -34,16 +35,18 @@ func (s *Server) updateItem(c *call, in *writeInput) (any, error) {
 }
 
 func (s *Server) write(c *call, v verb, in *writeInput, returns ...string) (any, error) {
-	if err := in.validate(returns); err != nil {
+	if err := in.validate(v, returns); err != nil {
 		return nil, err
 	}
-	s.lock()
-	defer s.mu.Unlock()
-	ch, err := s.newChange(v, &in.changeInput)
-	if err == nil {
-		err = ch.fit()
-	}
+	ch, err := readChange(v, &in.changeInput)
 	if err != nil {
+		return nil, err
+	}
+	if ch.table, err = s.table(ch.tableName); err != nil {
+		return nil, err
+	}
+	defer ch.table.mu.Unlock()
+	if err := ch.fit(); err != nil {
 		return nil, err
 	}
 	err = ch.attempt()
@@ -60,23 +63,29 @@ func (s *Server) write(c *call, v verb, in *writeInput, returns ...string) (any,
 	return writeOutput{ch.returned(in.ReturnValues), consumed(in.ReturnConsumedCapacity, ch.table, u, false)}, nil
 }
 
-func (in *writeInput) validate(returns []string) error {
-	all := []string{"ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"}
+// validate checks the members in AWS's order: architect/dynalite, test/putItem.js and test/deleteItem.js.
+func (in *writeInput) validate(v verb, returns []string) error {
+	var errItem, errValues, errKey error
 	switch {
-	case in.ReturnValues != "" && !slices.Contains(all, in.ReturnValues):
-		return constraint(in.ReturnValues, "returnValues", "Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]")
-	case in.ReturnValues != "" && !slices.Contains(returns, in.ReturnValues):
+	case v == put && in.Item == nil:
+		errItem = required("item")
+	case v != put && in.Key == nil:
+		errKey = required("key")
+	}
+	if all := []string{"", "ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"}; !slices.Contains(all, in.ReturnValues) {
+		errValues = constraint(in.ReturnValues, "returnValues", "Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]")
+	}
+	err := constraints(validCapacity(in.ReturnConsumedCapacity), validTable(in.TableName), errItem, errValues, validMetrics(in.ReturnItemCollectionMetrics), errKey)
+	if err == nil && in.ReturnValues != "" && !slices.Contains(returns, in.ReturnValues) {
 		return validation("Return values set to invalid value")
 	}
-	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
-		return err
-	}
-	return validMetrics(in.ReturnItemCollectionMetrics)
+	return err
 }
 
 // change is one action on one item: of a call for one item, a batch, a transaction or a statement.
 type change struct {
 	verb      verb
+	tableName string
 	table     *table
 	key       key
 	keyFields attr.Map // the key attributes, of all verbs but put
@@ -122,22 +131,12 @@ func (in *changeInput) otherVerbs(v verb) string {
 	return ""
 }
 
-// newChange reads a change of a table that exists. The caller holds mu.
-func (s *Server) newChange(v verb, in *changeInput) (*change, error) {
-	c, err := readChange(v, in)
-	if err != nil {
-		return nil, err
-	}
-	c.table, err = s.table(in.TableName)
-	return c, err
-}
-
 // readChange refuses what is wrong in every table. [change.fit] refuses what is wrong in the change's own, which is not set yet.
 func readChange(v verb, in *changeInput) (*change, error) {
 	if other := in.otherVerbs(v); other != "" {
 		return nil, unimplemented("the member " + other + " here")
 	}
-	c := &change{verb: v, env: in.env(), keyFields: in.Key, returnOld: in.ReturnValuesOnConditionCheckFailure == "ALL_OLD"}
+	c := &change{verb: v, tableName: in.TableName, env: in.env(), keyFields: in.Key, returnOld: in.ReturnValuesOnConditionCheckFailure == "ALL_OLD"}
 	if err := validOnFailure(in.ReturnValuesOnConditionCheckFailure); err != nil {
 		return nil, err
 	}
@@ -257,7 +256,23 @@ func (c *change) computeUpdate() (err error) {
 		c.new = nil
 		return err
 	}
-	return c.table.checkIndexKeys(c.new)
+	err = c.table.checkIndexKeys(c.new)
+	if _, empty := errors.AsType[*emptyKey](err); empty {
+		err = c.emptied()
+	}
+	return err
+}
+
+// emptied is the error of an update that makes an index key empty.
+func (c *change) emptied() error {
+	for i := range c.table.indexes {
+		for _, name := range c.table.indexes[i].keys.names() {
+			if err := checkEmptyAs("The update expression attempted to update a secondary index key to a value that is not supported. "+emptyValue, c.new.Get(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // apply writes what evaluate computed.

@@ -68,7 +68,7 @@ func runBatch[E, R any](c *call, s *Server, in *batchInput[E], id func(*E) strin
 
 func checkBatch[E any](entries []E, idOf func(*E) string) error {
 	if len(entries) == 0 {
-		return newError("EmptyBatchRequest", "There should be at least one entry in the request.")
+		return newError("EmptyBatchRequest", "There should be at least one "+entryName(entries)+" in the request.")
 	}
 	if len(entries) > maxEntries {
 		return newError("TooManyEntriesInBatchRequest", fmt.Sprintf("Maximum number of entries per request are %d. You have sent %d.", maxEntries, len(entries)))
@@ -85,6 +85,17 @@ func checkBatch[E any](entries []E, idOf func(*E) string) error {
 		}
 	}
 	return nil
+}
+
+// entryName returns AWS's name of the entries' type.
+func entryName(entries any) string {
+	switch entries.(type) {
+	case []sendEntry:
+		return "SendMessageBatchRequestEntry"
+	case []deleteEntry:
+		return "DeleteMessageBatchRequestEntry"
+	}
+	return "ChangeMessageVisibilityBatchRequestEntry"
 }
 
 func newBatchError(id string, err error) batchError {

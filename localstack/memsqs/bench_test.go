@@ -108,6 +108,17 @@ func inGroups() func([]byte) []byte {
 	}
 }
 
+// inTenants appends one of 1,000 groups to every entry, the first of them to every second entry.
+func inTenants() func([]byte) []byte {
+	n := uint64(0)
+	return func(out []byte) []byte {
+		n++
+		out = append(out, `,"MessageGroupId":"g`...)
+		out = strconv.AppendUint(out, n%2*(1+n%999), 10)
+		return append(out, '"')
+	}
+}
+
 func noGroup(out []byte) []byte { return out }
 
 const fifoAttributes = `,"Attributes":{"FifoQueue":"true"}`
@@ -119,7 +130,9 @@ func BenchmarkTen(b *testing.B) {
 		backlog          int
 		entry            func([]byte) []byte
 	}{
-		{"jobs", "", 0, noGroup}, {"jobs", "", 1_000_000, noGroup}, {"jobs.fifo", fifoAttributes, 0, inGroups()}, {"jobs.fifo", fifoAttributes, 100_000, inGroups()},
+		{"jobs", "", 0, noGroup}, {"jobs", "", 100_000, noGroup}, {"jobs", "", 1_000_000, noGroup},
+		{"tenants", "", 0, inTenants()}, {"tenants", "", 100_000, inTenants()}, {"tenants", "", 1_000_000, inTenants()},
+		{"jobs.fifo", fifoAttributes, 0, inGroups()}, {"jobs.fifo", fifoAttributes, 100_000, inGroups()},
 	} {
 		b.Run(fmt.Sprintf("%s/backlog=%d", c.name, c.backlog), func(b *testing.B) {
 			d := newDirect(b, c.name, c.attributes)
@@ -141,7 +154,7 @@ func BenchmarkMemory(b *testing.B) {
 	for _, c := range []struct {
 		name, attributes string
 		entry            func([]byte) []byte
-	}{{"jobs", "", noGroup}, {"jobs.fifo", fifoAttributes, inGroups()}} {
+	}{{"jobs", "", noGroup}, {"tenants", "", inTenants()}, {"jobs.fifo", fifoAttributes, inGroups()}} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				before := heapInUse()

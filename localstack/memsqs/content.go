@@ -86,15 +86,18 @@ func checkMessageAttributes(attrs map[string]messageAttribute) error {
 	return nil
 }
 
+// checkAttributeName has the texts that LocalStack's authors saw: check_attributes in its services/sqs/provider.py.
 func checkAttributeName(name string) error {
 	lower := strings.ToLower(name)
 	switch {
+	case utf8.RuneCountInString(name) > 256:
+		return invalidParameter("Message (user) attribute names must be shorter than 256 Bytes")
 	case !isAttributeName(name):
-		return invalidParameter("Message (user) attribute name %q is invalid: it can have up to 256 alphanumeric characters, underscores, hyphens and periods.", name)
-	case strings.HasPrefix(name, "."), strings.HasSuffix(name, "."), strings.Contains(name, ".."):
-		return invalidParameter("Message (user) attribute name %q cannot start or end with a period or have successive periods.", name)
-	case strings.HasPrefix(lower, "aws."), strings.HasPrefix(lower, "amazon."):
-		return invalidParameter("Message (user) attribute name %q cannot start with a reserved prefix.", name)
+		return invalidParameter("Message (user) attributes name can only contain upper and lower score characters, digits, periods, hyphens and underscores. ")
+	case strings.Contains(name, ".."): // the text is ours
+		return invalidParameter("Message (user) attribute name %q cannot have successive periods.", name)
+	case strings.HasPrefix(lower, "aws."), strings.HasPrefix(lower, "amazon."), strings.HasPrefix(name, "."), strings.HasSuffix(name, "."):
+		return invalidParameter("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are reserved for internal use. Additionally, they cannot start or end with '.'.")
 	}
 	return nil
 }
@@ -108,7 +111,7 @@ func checkAttributeValue(name string, a messageAttribute) error {
 		return invalidParameter("The message attribute '%s' must contain a non-empty message attribute type.", name)
 	}
 	if len(a.DataType) > 256 || hasCustom && custom == "" {
-		return invalidType(name, a.DataType)
+		return invalidType(name)
 	}
 	switch logical {
 	case "String", "Number":
@@ -126,7 +129,7 @@ func checkAttributeValue(name string, a messageAttribute) error {
 			return emptyAttribute(name, a.DataType)
 		}
 	default:
-		return invalidType(name, a.DataType)
+		return invalidType(name)
 	}
 	return nil
 }
@@ -135,8 +138,8 @@ func emptyAttribute(name, dataType string) *awsjson.Error {
 	return invalidParameter("Message (user) attribute '%s' must contain a non-empty value of type '%s'.", name, dataType)
 }
 
-func invalidType(name, dataType string) *awsjson.Error {
-	return invalidParameter("The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: Binary, Number, String. (%s)", name, dataType)
+func invalidType(name string) *awsjson.Error {
+	return invalidParameter("The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: Binary, Number, String.", name)
 }
 
 // badCharacter returns the text of the error for a character that XML 1.0 does not allow, as for bytes that are not UTF-8, or "". The
@@ -149,7 +152,7 @@ func badCharacter(s string) string {
 			valid = n > 1 // U+FFFD itself, not a byte that is not UTF-8
 		}
 		if !valid {
-			return fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U.", r)
+			return fmt.Sprintf("Invalid binary character '#x%X' was found in the message body, the set of allowed characters is #x9 | #xA | #xD | [#x20-#xD7FF] | [#xE000-#xFFFD] | [#x10000-#x10FFFF].", r)
 		}
 	}
 	return ""

@@ -138,7 +138,7 @@ func (q *queue) replayAttempt(r *receiveRequest, now time.Time) []*message {
 		if limit := m.receivedAt.Add(maxVisibility * time.Second); until.After(limit) {
 			until = limit
 		}
-		q.hide(m, until)
+		q.hide(m, until, now)
 	}
 	return out
 }

@@ -1,5 +1,5 @@
 // Package memsqs is an SQS in memory. It speaks the JSON protocol and has standard and FIFO queues that follow AWS's
-// documentation.
+// documentation. A standard queue whose messages have a MessageGroupId is a fair queue.
 //
 // A [Server] is an http.Handler for clients in any language, and an http.RoundTripper for the SDK's client. With the RoundTripper
 // in a testing/synctest bubble time is virtual. A long poll of 20 s, or a visibility timeout of hours, ends at once in real time.
@@ -19,7 +19,11 @@
 //   - ChangeMessageVisibility succeeds with a receipt handle that a later receive has replaced, and after the visibility timeout
 //     has ended, as AWS was recorded to answer. With Options.StrictHandles both are the errors that are documented or reported.
 //   - A receive that is repeated with the same ReceiveRequestAttemptId does not raise the receive count.
+//   - The number of messages that a move task has moved is 1.5 s old. AWS's is some seconds old, also after the end of the task.
 //   - Changes of queue attributes apply at once, except DeduplicationScope, which a queue keeps from its creation.
+//   - A fair queue applies AWS's approximate thresholds exactly and at once. A tenant stays noisy while its share is above the
+//     threshold. Recent processing time is the time that messages were in flight, and a second counts half as much 42 s later. A tenant
+//     without a backlog starts with no processing time. A tenant that has sent nothing for 5 minutes is quiet until its next send.
 //
 // A test of a handler with duplicates, expired visibility timeouts and a crash is in examples/orders/own_handler_test.go. Package
 // localstack/internal/sqstest has these rules as test cases, each with its source, and runs them on this package and on emulators
@@ -28,6 +32,5 @@
 // # Not implemented
 //
 // The server does not check signatures or permissions (AddPermission and RemovePermission are unknown operations). It does not
-// encrypt, and keeps all data in memory. It throttles only as a fault plan says. Fair queues for the tenants of a standard queue
-// are not implemented.
+// encrypt, and keeps all data in memory. It throttles only as a fault plan says, and publishes no metrics.
 package memsqs

@@ -27,7 +27,7 @@ func (q *queue) injectReceiveFaults(got []*message, rule *fault.Rule, now time.T
 		hit := rule != nil && rule.Hits(i)
 		switch {
 		case hit && rule.Do == fault.ExpireEarly:
-			q.hide(m, now)
+			q.hide(m, now, now)
 		case hit && rule.Do == fault.Duplicate, !q.attrs.FIFO && q.server.chance(q.server.opts.Duplicates):
 			q.duplicate(m, now)
 		}
@@ -39,7 +39,7 @@ func (q *queue) injectReceiveFaults(got []*message, rule *fault.Rule, now time.T
 func (q *queue) duplicate(m *message, now time.Time) {
 	c := *m
 	c.receipt, c.hidden, c.visibleAt = 0, false, now
-	c.readyIndex, c.hiddenIndex, c.ageIndex, c.in, c.prev, c.next = 0, 0, 0, nil, nil, nil
+	c.readyIndex, c.hiddenIndex, c.ageIndex, c.in, c.prev, c.next, c.counted = 0, 0, 0, nil, nil, nil, false
 	q.insert(&c, m, now)
 }
 

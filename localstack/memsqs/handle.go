@@ -51,13 +51,13 @@ type deleteInput struct {
 
 func (s *Server) deleteMessage(_ *call, in *deleteInput) (*empty, error) {
 	return &empty{}, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
-		return q.deleteByHandle(in.ReceiptHandle)
+		return q.deleteByHandle(in.ReceiptHandle, now)
 	})
 }
 
 func (s *Server) deleteMessageBatch(c *call, in *batchInput[deleteEntry]) (*batchOutput[batchDone], error) {
-	return runBatch(c, s, in, func(e *deleteEntry) string { return e.ID }, nil, func(q *queue, e *deleteEntry, _ time.Time) (batchDone, error) {
-		return batchDone{e.ID}, q.deleteByHandle(e.ReceiptHandle)
+	return runBatch(c, s, in, func(e *deleteEntry) string { return e.ID }, nil, func(q *queue, e *deleteEntry, now time.Time) (batchDone, error) {
+		return batchDone{e.ID}, q.deleteByHandle(e.ReceiptHandle, now)
 	})
 }
 
@@ -67,7 +67,7 @@ func (s *Server) deleteMessageBatch(c *call, in *batchInput[deleteEntry]) (*batc
 // timeout; an older one succeeds and deletes nothing. A FIFO queue refuses an older handle, and any handle after the
 // visibility timeout, because another receive may already have messages of the group.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html
-func (q *queue) deleteByHandle(handle *string) error {
+func (q *queue) deleteByHandle(handle *string, now time.Time) error {
 	m, newest, err := q.findByHandle(handle)
 	switch {
 	case err != nil:
@@ -77,7 +77,7 @@ func (q *queue) deleteByHandle(handle *string) error {
 	case q.attrs.FIFO && (!newest || !m.hidden):
 		return invalidValue(*handle, "ReceiptHandle", "The receipt handle has expired.")
 	case newest:
-		q.remove(m)
+		q.remove(m, now)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (q *queue) changeVisibility(e *visibilityEntry, now time.Time) error {
 		return invalidValue(seconds, "VisibilityTimeout", fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds].", maxVisibility))
 	}
 	m.changes++
-	q.hide(m, until)
+	q.hide(m, until, now)
 	q.advance(now) // for a timeout of 0
 	return nil
 }

@@ -38,12 +38,16 @@ type message struct {
 	changes       uint64    // number of visibility changes; a change ends the replay of a receive attempt
 
 	hidden    bool      // delayed or in flight
+	again     bool      // was in flight, in this queue, and is visible again
 	visibleAt time.Time // when hidden ends or ended
 
 	readyIndex, hiddenIndex, ageIndex int // positions in the heaps of the queue and its ordering
 
 	in         *messageGroup // of a FIFO queue
 	prev, next *message      // in that group
+
+	of      *tenant // of a standard queue; nil: no group
+	counted bool    // is in the load of the standard queue and of the tenant
 }
 
 // delayed is true before the first receive, while the message's delay has not ended.

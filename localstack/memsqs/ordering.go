@@ -1,17 +1,20 @@
 package memsqs
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
 // ordering decides which visible messages a receive may return, and in which order.
 type ordering interface {
 	// add adds m at the end of the queue or, if before is not nil, in front of before.
 	add(m, before *message)
-	remove(m *message)
-	// changed is called after m was hidden or shown.
-	changed(m *message)
+	remove(m *message, now time.Time)
+	// changed is called after m was hidden or shown, with the time of that.
+	changed(m *message, now time.Time)
 	// next returns the first receivable messages, at most n. It may return fewer than there are, but returns none only if
-	// there are none. It changes nothing.
-	next(n int) []*message
+	// there are none. It changes no message.
+	next(n int, now time.Time) []*message
 }
 
 // lessBy orders two items by their keys a and b, and items with equal keys by their serial numbers.
@@ -19,65 +22,26 @@ func lessBy[K cmp.Ordered](a, b K, serialA, serialB uint64) bool {
 	return cmp.Or(cmp.Compare(a, b), cmp.Compare(serialA, serialB)) < 0
 }
 
-// standardOrder is the ordering of a standard queue: the oldest visible message first, except for Options.Reorder.
-type standardOrder struct {
-	server *Server
-	ready  indexedHeap[*message]
-}
-
-func newStandardOrder(s *Server) *standardOrder {
-	return &standardOrder{server: s, ready: indexedHeap[*message]{
-		less:     func(a, b *message) bool { return lessBy(a.order, b.order, a.serial, b.serial) },
-		position: func(m *message) *int { return &m.readyIndex },
-	}}
-}
-
-func (t *standardOrder) add(m, before *message) {
-	if before != nil {
-		m.order = before.order
-	}
-	if n := t.server.opts.Reorder; n > 0 {
-		m.order += t.server.rng.Uint64N(uint64(n) + 1)
-	}
-}
-
-func (t *standardOrder) remove(m *message) { t.ready.remove(m) }
-
-func (t *standardOrder) changed(m *message) {
-	switch {
-	case m.hidden:
-		t.ready.remove(m)
-	case !t.ready.has(m):
-		t.ready.push(m)
-	}
-}
-
-// next returns one message: the caller asks again.
-func (t *standardOrder) next(n int) []*message {
-	if n < 1 || t.ready.Len() == 0 {
-		return nil
-	}
-	return []*message{t.ready.top()}
-}
-
 // fifoOrder is the ordering of a FIFO queue. A message is receivable while it and every message before it in its message group is
 // visible. A message in flight or delayed blocks the messages behind it in its group, and does not block other groups.
 type fifoOrder struct {
-	byID  map[string]*messageGroup
-	ready indexedHeap[*messageGroup] // groups whose first message is visible, by that message's order
+	byID   map[string]*messageGroup
+	ready  indexedHeap[*messageGroup] // groups whose first message is visible, by their places
+	serial func() uint64
 }
 
 // messageGroup is the list of a group's messages, oldest first, visible or not.
 type messageGroup struct {
 	id          string
 	first, last *message
-	order       uint64 // of the first message, while in ready
+	head        *message // the first message, while in ready
+	place       uint64   // the order of head, or if it is visible again, a serial of that time: behind the groups that wait
 	readyIndex  int
 }
 
-func newFIFOOrder() *fifoOrder {
-	return &fifoOrder{byID: map[string]*messageGroup{}, ready: indexedHeap[*messageGroup]{
-		less:     func(a, b *messageGroup) bool { return a.order < b.order },
+func newFIFOOrder(s *Server) *fifoOrder {
+	return &fifoOrder{byID: map[string]*messageGroup{}, serial: s.nextSerial, ready: indexedHeap[*messageGroup]{
+		less:     func(a, b *messageGroup) bool { return a.place < b.place },
 		position: func(g *messageGroup) *int { return &g.readyIndex },
 	}}
 }
@@ -107,7 +71,7 @@ func (s *fifoOrder) add(m, before *message) {
 	}
 }
 
-func (s *fifoOrder) remove(m *message) {
+func (s *fifoOrder) remove(m *message, _ time.Time) {
 	g := m.in
 	if m.prev != nil {
 		m.prev.next = m.next
@@ -126,7 +90,7 @@ func (s *fifoOrder) remove(m *message) {
 	s.refresh(g)
 }
 
-func (s *fifoOrder) changed(m *message) { s.refresh(m.in) }
+func (s *fifoOrder) changed(m *message, _ time.Time) { s.refresh(m.in) }
 
 // refresh adds the group to ready, moves it there, or removes it, depending on its first message.
 func (s *fifoOrder) refresh(g *messageGroup) {
@@ -134,16 +98,19 @@ func (s *fifoOrder) refresh(g *messageGroup) {
 		s.ready.remove(g)
 		return
 	}
-	if s.ready.has(g) && g.order == g.first.order {
+	if s.ready.has(g) && g.head == g.first {
 		return
 	}
 	s.ready.remove(g)
-	g.order = g.first.order
+	g.head, g.place = g.first, g.first.order
+	if g.head.again {
+		g.place = s.serial()
+	}
 	s.ready.push(g)
 }
 
 // next returns up to n messages of one group: AWS fills a receive from one group before it uses the next.
-func (s *fifoOrder) next(n int) []*message {
+func (s *fifoOrder) next(n int, _ time.Time) []*message {
 	if s.ready.Len() == 0 {
 		return nil
 	}

@@ -51,7 +51,7 @@ func newQueue(s *Server, name string, attrs attributes, now time.Time) *queue {
 		position: func(m *message) *int { return &m.ageIndex },
 	}
 	if attrs.FIFO {
-		q.order = newFIFOOrder()
+		q.order = newFIFOOrder(s)
 	} else {
 		q.order = newStandardOrder(s)
 	}
@@ -61,50 +61,52 @@ func newQueue(s *Server, name string, attrs attributes, now time.Time) *queue {
 // insert stores a new message. It is hidden until m.visibleAt. before is as in ordering.add.
 func (q *queue) insert(m, before *message, now time.Time) {
 	m.serial = q.server.nextSerial()
-	m.order = m.serial
+	m.order, m.again = m.serial, false
 	q.messages[m.serial] = m
 	q.ages.push(m)
 	q.order.add(m, before)
 	if m.visibleAt.After(now) {
-		q.hide(m, m.visibleAt)
+		q.hide(m, m.visibleAt, now)
 	} else {
-		q.order.changed(m)
+		q.order.changed(m, now)
 	}
 	q.markChanged()
 }
 
-func (q *queue) remove(m *message) {
+func (q *queue) remove(m *message, now time.Time) {
 	q.count(m, -1)
 	delete(q.messages, m.serial)
 	q.hidden.remove(m)
 	q.ages.remove(m)
-	q.order.remove(m)
+	q.order.remove(m, now)
 	q.markChanged() // the next message of its FIFO group may now be receivable
 }
 
 // hide hides m until t. m may be visible or already hidden.
-func (q *queue) hide(m *message, t time.Time) {
+func (q *queue) hide(m *message, t, now time.Time) {
 	q.count(m, -1)
 	q.hidden.remove(m)
 	m.hidden, m.visibleAt = true, t
 	q.count(m, 1)
 	q.hidden.push(m)
-	q.order.changed(m)
+	q.order.changed(m, now)
 	q.markChanged()
 }
 
+// show shows m, whose visibility timeout or delay has ended at m.visibleAt.
 func (q *queue) show(m *message) {
 	q.count(m, -1)
 	q.hidden.remove(m)
+	m.again = m.inFlight()
 	m.hidden = false
-	q.order.changed(m)
+	q.order.changed(m, m.visibleAt)
 }
 
 // advance applies the time that has passed: it deletes messages whose retention period has ended, and shows messages
 // whose visibility timeout or delay has ended.
 func (q *queue) advance(now time.Time) {
 	for q.ages.Len() > 0 && !now.Before(q.ages.top().enqueuedAt.Add(q.attrs.Retention)) {
-		q.remove(q.ages.top())
+		q.remove(q.ages.top(), now)
 	}
 	for q.hidden.Len() > 0 && !now.Before(q.hidden.top().visibleAt) {
 		q.show(q.hidden.top())

@@ -225,7 +225,7 @@ func (q *queue) setAttributes(attrs attributes, now time.Time) {
 	if delayChanged {
 		for _, m := range q.messages {
 			if m.receipt == 0 {
-				q.hide(m, m.enqueuedAt.Add(attrs.Delay))
+				q.hide(m, m.enqueuedAt.Add(attrs.Delay), now)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (s *Server) create(in *createInput, now time.Time) (*queue, error) {
 		}
 		return q, nil
 	}
-	if at, ok := s.deleted[in.QueueName]; ok && now.Before(at.Add(deleteInterval)) {
+	if at, ok := s.deleted[in.QueueName]; ok && !s.opts.NoPurgeDelay && now.Before(at.Add(deleteInterval)) {
 		return nil, newError("QueueDeletedRecently", "You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 	}
 	attrs, err := attributes{set: defaults(fifo)}.with(in.Attributes, fifo)
@@ -160,17 +160,34 @@ func (s *Server) listQueues(c *call, in *listInput) (*listOutput, error) {
 
 func (s *Server) purgeQueue(_ *call, in *queueInput) (*empty, error) {
 	return &empty{}, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
-		if !q.purgedAt.IsZero() && now.Before(q.purgedAt.Add(purgeInterval)) {
+		if !s.opts.NoPurgeDelay && !q.purgedAt.IsZero() && now.Before(q.purgedAt.Add(purgeInterval)) {
 			return newError("PurgeQueueInProgress", "Only one PurgeQueue operation on "+q.name+" is allowed every 60 seconds.")
 		}
 		q.purgedAt = now
-		for _, m := range q.messages {
-			q.remove(m)
-		}
-		q.dedup.clear()
-		q.attempts.clear()
+		q.purge(now)
 		return nil
 	})
+}
+
+// Purge deletes all messages of the queue with that name or URL at once, as often as you like. It returns false for a queue that does
+// not exist.
+func (s *Server) Purge(queue string) bool {
+	return s.update(func(now time.Time) error {
+		q := s.queues[queue[strings.LastIndexByte(queue, '/')+1:]]
+		if q == nil {
+			return queueDoesNotExist()
+		}
+		q.purge(now)
+		return nil
+	}) == nil
+}
+
+func (q *queue) purge(now time.Time) {
+	for _, m := range q.messages {
+		q.remove(m, now)
+	}
+	q.dedup.clear()
+	q.attempts.clear()
 }
 
 type tagInput struct {

@@ -107,7 +107,7 @@ func (q *queue) receive(r *receiveRequest, now time.Time) ([]receivedMessage, er
 	}
 	var got []*message
 	for len(got) < r.max {
-		next := q.order.next(r.max - len(got))
+		next := q.order.next(r.max-len(got), now)
 		if len(next) == 0 {
 			break
 		}
@@ -136,7 +136,7 @@ func (q *queue) deliver(m *message, visibility time.Duration, now time.Time) {
 	}
 	m.receivedAt = now
 	m.receipt = q.server.nextSerial()
-	q.hide(m, now.Add(visibility))
+	q.hide(m, now.Add(visibility), now)
 }
 
 func (q *queue) render(got []*message, r *receiveRequest) []receivedMessage {

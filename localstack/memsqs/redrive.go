@@ -70,7 +70,7 @@ func (q *queue) deadLetterQueue(m *message) *queue {
 // same deduplication ID, more than five minutes apart, can both arrive. The next message of the group becomes receivable
 // in the source queue.
 func (q *queue) moveToDeadLetterQueue(dlq *queue, m *message, now time.Time) {
-	q.remove(m)
+	q.remove(m, now)
 	moved := &message{
 		id: m.id, body: m.body, md5: m.md5, attrs: m.attrs, trace: m.trace, group: m.group,
 		sentAt: m.sentAt, enqueuedAt: m.enqueuedAt, sourceARN: q.arn, receives: m.receives, firstAt: m.firstAt, visibleAt: now,

@@ -56,6 +56,10 @@ type Options struct {
 	// Default: false, both succeed. The replaced handle changes the visibility timeout of the latest receive. The handle whose
 	// timeout has ended doesn't change anything.
 	StrictHandles bool
+	// NoPurgeDelay allows a PurgeQueue within 60 s of the last one, and a CreateQueue within 60 s of the deletion of a queue of
+	// that name. AWS refuses both.
+	// Default: false.
+	NoPurgeDelay bool
 	// NoRecord leaves Calls empty, for a server that runs for days.
 	// Default: false.
 	NoRecord bool
@@ -105,6 +109,7 @@ func New(optFns ...func(*Options)) *Server {
 		Injected:     injected,
 		Now:          o.Now,
 		NoRecord:     o.NoRecord,
+		State:        awsjson.State{Save: s.save, Load: s.load},
 	}, o.Faults)
 	return s
 }
@@ -121,6 +126,7 @@ func (s *Server) update(f func(now time.Time) error) error {
 	err := f(now)
 	for len(s.changed) > 0 {
 		q := s.changed[0]
+		s.changed[0] = nil // a deleted queue goes
 		s.changed = s.changed[1:]
 		q.changed = false
 		q.servePolls(now)
@@ -214,8 +220,6 @@ type QueuedMessage struct {
 	InFlight bool
 	// VisibleAt is when the message becomes or became visible.
 	VisibleAt time.Time
-	// SourceARN is the ARN of the queue that a message in a dead-letter queue came from.
-	SourceARN string
 	// Attributes are the message attributes that have a string value.
 	Attributes map[string]string
 }
@@ -240,7 +244,7 @@ func (s *Server) Messages(queue string) []QueuedMessage {
 	out := make([]QueuedMessage, 0, len(all))
 	for _, m := range all {
 		out = append(out, QueuedMessage{
-			ID: m.id, Body: m.body, Group: m.group, DedupID: m.dedupID, ReceiveCount: m.receives, SourceARN: m.sourceARN,
+			ID: m.id, Body: m.body, Group: m.group, DedupID: m.dedupID, ReceiveCount: m.receives,
 			InFlight: m.inFlight() && now.Before(m.visibleAt), VisibleAt: m.visibleAt, Attributes: stringAttributes(m.attrs),
 		})
 	}

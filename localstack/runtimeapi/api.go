@@ -66,7 +66,7 @@ func (p *process) deliver(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Lambda-Runtime-Aws-Request-Id", inv.id)
 	h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(deadline.UnixMilli(), 10))
-	h.Set("Lambda-Runtime-Invoked-Function-Arn", functionARN)
+	h.Set("Lambda-Runtime-Invoked-Function-Arn", p.f.opts.arn())
 	h.Set("Lambda-Runtime-Trace-Id", traceID(inv.id, deadline.Add(-timeout)))
 	h.Set("Content-Type", "application/json")
 	_, _ = w.Write(inv.event) // if this fails, the process is dead, and the invocation ends with it
@@ -103,7 +103,7 @@ func (p *process) register(w http.ResponseWriter, r *http.Request) {
 	p.f.mu.Unlock()
 	w.Header().Set("Lambda-Extension-Identifier", requestID())
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"functionName":"`+functionName+`","functionVersion":"$LATEST","handler":"bootstrap"}`) // as in deliver
+	_, _ = io.WriteString(w, `{"functionName":"`+p.f.opts.name()+`","functionVersion":"$LATEST","handler":"bootstrap"}`) // as in deliver
 }
 
 // extensionNext never returns an event, because the extension registered for none.
@@ -120,7 +120,7 @@ func (p *process) response(w http.ResponseWriter, r *http.Request) {
 		return // the response is incomplete: the invocation gets no result
 	}
 	if len(body) > maxPayload {
-		p.setResult(r.PathValue("id"), nil, &FunctionError{Type: TypeResponseSize, Message: "Response payload size exceeded maximum allowed payload size (6291556 bytes)."})
+		p.setResult(r.PathValue("id"), nil, &FunctionError{Type: typeResponseSize, Message: "Response payload size exceeded maximum allowed payload size (6291556 bytes)."})
 		refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge")
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
@@ -66,7 +67,7 @@ func TestThrottled(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Processes = 1 })
 	running := x.begin(time.Second)
-	if _, err := x.do(request{}); !errors.Is(err, runtimeapi.ErrThrottled) {
+	if _, err := x.do(request{}); !errors.Is(err, esm.ErrThrottled) {
 		t.Errorf("Invoke returned %v, want ErrThrottled", err)
 	}
 	must.Do(t, <-running)

@@ -11,7 +11,7 @@
 //
 // # Processes
 //
-// If all processes are busy, an invocation starts a new one, up to Options.Processes. Above that, Invoke returns [ErrThrottled].
+// If all processes are busy, an invocation starts a new one, up to Options.Processes. Above that, Invoke returns esm.ErrThrottled.
 // A process serves one invocation at a time (Options.PerProcess changes that), and gets the next one when it asks for it. An
 // invocation also starts a process in place of one that exited or was killed. After a process that exits before it asks for its
 // first invocation, the next start waits 100 ms, doubled with each such process up to 5 s.
@@ -19,6 +19,9 @@
 // An invocation that exceeds Options.Timeout ends together with its process. The process gets SIGKILL. If it registered an
 // extension (aws-lambda-go's WithEnableSIGTERM does), it gets SIGTERM, and SIGKILL 500 ms later. [Function.Close] ends processes
 // in the same way. As on Lambda, the timeout counts from when the process gets the event.
+//
+// SIGKILL also ends the processes that a bootstrap has started, except on Windows. On Linux the bootstrap dies with your program, even
+// if that is killed. Elsewhere it ends when it asks for its next invocation.
 //
 // # Not implemented
 //

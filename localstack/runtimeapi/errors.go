@@ -4,12 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/sqsonce/sqsonce/localstack/esm"
 )
-
-// ErrThrottled is the error of Invoke while all Options.Processes processes are busy. It stands for Lambda's status 429.
-var ErrThrottled = esm.ErrThrottled
 
 // ErrClosed is the error of Invoke after Close, or after the context of Start was cancelled.
 var ErrClosed = errors.New("runtimeapi: function is closed")
@@ -20,7 +15,7 @@ var ErrTooLarge = errors.New("runtimeapi: event exceeds 6 MB")
 // FunctionError is the error of a failed invocation, with Lambda's X-Amz-Function-Error and its payload.
 type FunctionError struct {
 	// Type is the Go type of the function's error or panic, as aws-lambda-go names it, such as "errorString", or a type of
-	// Lambda: TypeTimeout, TypeExit, TypeEntrypoint, TypeResponseSize.
+	// Lambda, such as "Sandbox.Timedout".
 	Type       string       `json:"errorType"`
 	Message    string       `json:"errorMessage"`
 	StackTrace []stackFrame `json:"stackTrace,omitempty"`
@@ -35,20 +30,20 @@ type stackFrame struct {
 
 // The error types of Lambda.
 const (
-	TypeTimeout      = "Sandbox.Timedout"              // the invocation exceeded Timeout, or the process InitTimeout
-	TypeExit         = "Runtime.ExitError"             // the process ended without a response
-	TypeEntrypoint   = "Runtime.InvalidEntrypoint"     // the bootstrap could not be started
-	TypeResponseSize = "Function.ResponseSizeTooLarge" // the response exceeds 6 MB
+	typeTimeout      = "Sandbox.Timedout"              // the invocation exceeded Timeout, or the process InitTimeout
+	typeExit         = "Runtime.ExitError"             // the process ended without a response
+	typeEntrypoint   = "Runtime.InvalidEntrypoint"     // the bootstrap could not be started
+	typeResponseSize = "Function.ResponseSizeTooLarge" // the response exceeds 6 MB
 )
 
 func (e *FunctionError) Error() string { return "runtimeapi: " + e.Type + ": " + e.Message }
 
 func timedOut(id string, d time.Duration) *FunctionError {
-	return &FunctionError{Type: TypeTimeout, Message: fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", id, d.Seconds())}
+	return &FunctionError{Type: typeTimeout, Message: fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", id, d.Seconds())}
 }
 
 func initTimedOut(d time.Duration) *FunctionError {
-	return &FunctionError{Type: TypeTimeout, Message: fmt.Sprintf("Error: Init phase timed out after %.2f seconds", d.Seconds())}
+	return &FunctionError{Type: typeTimeout, Message: fmt.Sprintf("Error: Init phase timed out after %.2f seconds", d.Seconds())}
 }
 
 // exitedWith is the error of an invocation whose process ended; err is the error of exec.Cmd.Wait.
@@ -57,5 +52,5 @@ func exitedWith(id string, err error) *FunctionError {
 	if err != nil {
 		message = "Runtime exited with error: " + err.Error() // "exit status 1", "signal: killed"
 	}
-	return &FunctionError{Type: TypeExit, Message: fmt.Sprintf("RequestId: %s Error: %s", id, message)}
+	return &FunctionError{Type: typeExit, Message: fmt.Sprintf("RequestId: %s Error: %s", id, message)}
 }

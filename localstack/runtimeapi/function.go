@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
 // Function is a bootstrap and its processes. All methods are safe for concurrent use.
@@ -56,7 +58,7 @@ func Start(ctx context.Context, bootstrap string, optFns ...func(*Options)) (*Fu
 // Invoke runs one invocation and returns the function's response. It returns when the process asks for its next
 // invocation, or has exited, and not before.
 //
-// The errors are a [*FunctionError], [ErrThrottled], [ErrTooLarge] and [ErrClosed]. When ctx is cancelled, Invoke returns
+// The errors are a [*FunctionError], [esm.ErrThrottled], [ErrTooLarge] and [ErrClosed]. When ctx is cancelled, Invoke returns
 // an error that wraps its cause, but the invocation continues, as on Lambda when the caller disconnects.
 func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	if len(event) > maxPayload {
@@ -92,7 +94,7 @@ func (f *Function) assign(event []byte) (*invocation, error) {
 	p := f.freeLocked()
 	if p == nil {
 		if len(f.processes) == f.opts.Processes {
-			return nil, ErrThrottled
+			return nil, esm.ErrThrottled
 		}
 		p = newProcess(f)
 		f.processes = append(f.processes, p)

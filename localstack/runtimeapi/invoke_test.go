@@ -34,7 +34,7 @@ func TestInvoke(t *testing.T) {
 	if first.Request == second.Request || !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(first.Request) {
 		t.Errorf("request IDs are %q and %q, want two UUIDs", first.Request, second.Request)
 	}
-	if !strings.HasPrefix(first.ARN, "arn:aws:lambda:") {
+	if !strings.HasSuffix(first.ARN, ":function:function") || !strings.HasPrefix(first.ARN, "arn:aws:lambda:") {
 		t.Errorf("function ARN is %q", first.ARN)
 	}
 	if !regexp.MustCompile(`^Root=1-[0-9a-f]{8}-[0-9a-f]{24};Parent=[0-9a-f]{16};Sampled=0;Lineage=1:[0-9a-f]{8}:0$`).MatchString(first.TraceID) {
@@ -129,13 +129,16 @@ func TestEnvironment(t *testing.T) {
 			o.MemorySize = 512
 		})
 		for name, want := range map[string]string{
-			"TABLE": "dedup", "AWS_REGION": "eu-west-1", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512", "_HANDLER": "bootstrap",
+			"TABLE": "dedup", "AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-1", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512", "_HANDLER": "bootstrap",
 			"LAMBDA_TASK_ROOT": filepath.Dir(bootstrap), "PATH": os.Getenv("PATH"), "GOFLAGS": "", "AWS_LAMBDA_MAX_CONCURRENCY": "",
 			"AWS_ACCESS_KEY_ID": "test", "AWS_LAMBDA_FUNCTION_NAME": "function",
 		} {
 			if got := x.must(request{Do: "getenv", Value: name}).Value; got != want {
 				t.Errorf("%s is %q, want %q", name, got, want)
 			}
+		}
+		if got, want := x.must(request{}).ARN, "arn:aws:lambda:eu-west-1:000000000000:function:function"; got != want {
+			t.Errorf("the invoked ARN is %q, want %q", got, want)
 		}
 	})
 	t.Run("PerProcess", func(t *testing.T) {
@@ -164,6 +167,9 @@ func TestStartErrors(t *testing.T) {
 	bad := func(o *runtimeapi.Options) {
 		o.Timeout, o.InitTimeout, o.MemorySize, o.Processes, o.PerProcess = time.Hour, -1, -1, -1, -1
 	}
+	timeout := func(d time.Duration, perProcess int) func(*runtimeapi.Options) {
+		return func(o *runtimeapi.Options) { o.Timeout, o.PerProcess = d, perProcess }
+	}
 	tests := []struct {
 		name, bootstrap string
 		optFns          []func(*runtimeapi.Options)
@@ -174,6 +180,9 @@ func TestStartErrors(t *testing.T) {
 		{"everything", "", []func(*runtimeapi.Options){bad}, []string{
 			"bootstrap", "Options.Timeout", "Options.InitTimeout", "Options.MemorySize", "Options.Processes", "Options.PerProcess",
 		}},
+		{"901 s", bootstrap, []func(*runtimeapi.Options){timeout(901*time.Second, 1)}, []string{"Options.Timeout"}},
+		{"5,400 s on Managed Instances", plain, []func(*runtimeapi.Options){timeout(90*time.Minute, 2)}, []string{"bootstrap"}},
+		{"5,401 s on Managed Instances", bootstrap, []func(*runtimeapi.Options){timeout(5401*time.Second, 2)}, []string{"Options.Timeout"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
@@ -249,7 +250,7 @@ func TestInvokeContext(t *testing.T) {
 	if _, err := x.Invoke(ctx, []byte(`{"Sleep":1500000000}`)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Invoke returned %v, want DeadlineExceeded", err)
 	}
-	if _, err := x.do(request{}); !errors.Is(err, runtimeapi.ErrThrottled) {
+	if _, err := x.do(request{}); !errors.Is(err, esm.ErrThrottled) {
 		t.Errorf("Invoke returned %v, want ErrThrottled: the process still works", err)
 	}
 	for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(20 * time.Millisecond) {

@@ -11,11 +11,11 @@ import (
 // Options configure [Start].
 type Options struct {
 	// Env has further environment variables, as "NAME=value". They override the variables that Lambda sets. Of the caller's own
-	// environment the processes get only PATH, HOME and TMPDIR.
+	// environment the processes get only PATH, HOME and TMPDIR. AWS_LAMBDA_FUNCTION_NAME is also the name in the function's ARN.
 	// Default: empty.
 	Env []string
 	// Timeout is how long an invocation may last, counted from when the process gets it.
-	// Default: 3 s. Limits: at most 15 min.
+	// Default: 3 s. Limits: at most 15 min. With a PerProcess above 1, as on Managed Instances, at most 90 min.
 	Timeout time.Duration
 	// InitTimeout is how long a process may run before it asks for its first invocation.
 	// Default: 10 s.
@@ -43,7 +43,12 @@ type optionError struct {
 
 func (e *optionError) Error() string { return "runtimeapi: " + e.Field + ": " + e.Problem }
 
-const maxTimeout = 15 * time.Minute
+// The longest timeouts of a function.
+// https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+const (
+	maxTimeout        = 15 * time.Minute
+	maxManagedTimeout = 90 * time.Minute // on Managed Instances
+)
 
 func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, 3*time.Second)
@@ -59,8 +64,12 @@ func (o Options) check() error {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &optionError{Field: "Options." + field, Problem: fmt.Sprintf(format, args...)})
 	}
-	if o.Timeout < 0 || o.Timeout > maxTimeout {
-		bad("Timeout", "is %s; more than 0 and at most 15 min are allowed", o.Timeout)
+	longest := maxTimeout
+	if o.PerProcess > 1 {
+		longest = maxManagedTimeout
+	}
+	if o.Timeout < 0 || o.Timeout > longest {
+		bad("Timeout", "is %s; more than 0 and at most %v min are allowed", o.Timeout, longest.Minutes())
 	}
 	if o.InitTimeout < 0 {
 		bad("InitTimeout", "is %s; it cannot be negative", o.InitTimeout)

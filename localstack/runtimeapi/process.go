@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -50,7 +52,7 @@ func (p *process) run() {
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		p.exit(&FunctionError{Type: TypeEntrypoint, Message: err.Error()})
+		p.exit(&FunctionError{Type: typeEntrypoint, Message: err.Error()})
 		return
 	}
 	server := &http.Server{Handler: p.routes()}
@@ -71,11 +73,15 @@ func (p *process) command(api string) *exec.Cmd {
 	cmd.Env = environment(p.f.bootstrap, api, p.f.opts)
 	cmd.Stdout, cmd.Stderr = p.f.opts.Stdout, p.f.opts.Stderr
 	cmd.WaitDelay = pipeGrace
+	ownGroup(cmd)
 	return cmd
 }
 
-// wait starts the process, waits until it exits, and returns nil for exit status 0.
+// wait starts the process, waits until it exits, and returns nil for exit status 0. It keeps its thread, since on Linux the process
+// would be killed with the thread that has started it.
 func (p *process) wait(cmd *exec.Cmd) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	p.f.mu.Lock()
 	if p.ending {
 		p.f.mu.Unlock()
@@ -87,7 +93,7 @@ func (p *process) wait(cmd *exec.Cmd) error {
 	}
 	p.f.mu.Unlock()
 	if err != nil {
-		return &FunctionError{Type: TypeEntrypoint, Message: err.Error()}
+		return &FunctionError{Type: typeEntrypoint, Message: err.Error()}
 	}
 	initTimer := time.AfterFunc(p.f.opts.InitTimeout, p.initTimedOut)
 	defer initTimer.Stop()
@@ -161,29 +167,48 @@ func (p *process) terminateLocked() {
 func (p *process) killLocked() {
 	p.ending = true
 	if p.cmd != nil {
-		_ = p.cmd.Process.Kill() // fails only if it has exited
+		killGroup(p.cmd)
 	}
 }
 
 const (
-	functionName = "function"
-	region       = "us-east-1"
-	functionARN  = "arn:aws:lambda:" + region + ":000000000000:function:" + functionName
+	defaultName   = "function"
+	defaultRegion = "us-east-1"
 )
+
+// variable is the value of a variable of Options.Env, or else byDefault.
+func (o Options) variable(name, byDefault string) string {
+	value := byDefault
+	for _, v := range o.Env {
+		if s, ok := strings.CutPrefix(v, name+"="); ok {
+			value = s
+		}
+	}
+	return value
+}
+
+// name, region and arn are those of the function. Options.Env may give it another name or Region.
+func (o Options) name() string { return o.variable("AWS_LAMBDA_FUNCTION_NAME", defaultName) }
+
+func (o Options) region() string { return o.variable("AWS_REGION", defaultRegion) }
+
+func (o Options) arn() string {
+	return "arn:aws:lambda:" + o.region() + ":000000000000:function:" + o.name()
+}
 
 // environment returns the variables that Lambda sets, with credentials that are not valid on AWS, and Options.Env.
 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
 func environment(bootstrap, api string, o Options) []string {
 	env := []string{
 		"AWS_LAMBDA_RUNTIME_API=" + api,
-		"AWS_LAMBDA_FUNCTION_NAME=" + functionName,
+		"AWS_LAMBDA_FUNCTION_NAME=" + o.name(),
 		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(o.MemorySize),
 		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
-		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/" + functionName,
+		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/" + o.name(),
 		"AWS_LAMBDA_LOG_STREAM_NAME=local",
-		"AWS_REGION=" + region,
-		"AWS_DEFAULT_REGION=" + region,
+		"AWS_REGION=" + o.region(),
+		"AWS_DEFAULT_REGION=" + o.region(),
 		"AWS_ACCESS_KEY_ID=test",
 		"AWS_SECRET_ACCESS_KEY=test",
 		"AWS_SESSION_TOKEN=test",

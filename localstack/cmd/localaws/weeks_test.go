@@ -46,11 +46,10 @@ const call = "POST / HTTP/1.1\r\nHost: localaws\r\nX-Amz-Target: %s\r\nAuthoriza
 // Connections of clients that have gone end, whatever they were sent before. A poll of 20 s is none of them.
 func TestConnectionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, d := services(options{})
-		defer q.Close()
-		defer d.Close()
+		w := newWorld(options{}, "", io.Discard)
+		defer w.close()
 		p := &pipes{to: make(chan net.Conn), closed: make(chan struct{})}
-		server := newServer(q, d)
+		server := newServer(w)
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(p) }()
 		defer func() {
@@ -105,20 +104,19 @@ func TestConnectionsEnd(t *testing.T) {
 // The record of calls would grow as long as the command runs.
 func TestNoRecord(t *testing.T) {
 	t.Parallel()
-	q, d := services(options{})
-	defer q.Close()
-	defer d.Close()
-	server := newServer(q, d)
+	w := newWorld(options{}, "", io.Discard)
+	defer w.close()
+	server := newServer(w)
 	for _, target := range []string{"AmazonSQS.ListQueues", "DynamoDB_20120810.ListTables"} {
 		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localaws/", strings.NewReader("{}")))(t)
 		r.Header.Set("X-Amz-Target", target)
 		r.Header.Set("Authorization", "x")
-		var w status
-		if server.Handler.ServeHTTP(&w, r); w != http.StatusOK {
-			t.Errorf("%s: status %d", target, w)
+		var got status
+		if server.Handler.ServeHTTP(&got, r); got != http.StatusOK {
+			t.Errorf("%s: status %d", target, got)
 		}
 	}
-	if n := len(q.Calls()) + len(d.Calls()); n != 0 {
+	if n := len(w.home().SQS.Calls()) + len(w.home().DynamoDB.Calls()); n != 0 {
 		t.Errorf("%d calls are recorded, want none", n)
 	}
 }

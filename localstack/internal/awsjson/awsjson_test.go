@@ -109,7 +109,7 @@ func TestAnswers(t *testing.T) {
 		{"Refuse", "{}", 400, map[string]any{"__type": "com.example#Refused", "message": "no", "Item": 1.0}},
 		{"Refuse", "plain", 500, map[string]any{"__type": "com.example#InternalFailure", "message": "oops"}},
 		{"Broken", "", 500, map[string]any{"__type": "com.example#InternalFailure"}},
-		{"Nonsense", "", 400, map[string]any{"__type": "com.example#UnknownOperationException", "message": "counter does not implement the operation Nonsense"}},
+		{"Nonsense", "", 400, map[string]any{"__type": "com.amazon.coral.service#UnknownOperationException", "message": "counter does not implement the operation Nonsense"}},
 	} {
 		status, out, err := c.call(t, w.op, w.body)
 		if err != nil || status != w.status {

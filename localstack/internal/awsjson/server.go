@@ -62,6 +62,8 @@ type Service struct {
 	Now func() time.Time
 	// NoRecord leaves Calls empty. Default: false.
 	NoRecord bool
+	// State saves and loads the service. Required for StateOf.
+	State State
 }
 
 // Unimplemented refuses a part of AWS that a service does not have. The code is that of an operation that AWS does not know. An
@@ -239,14 +241,27 @@ func marshal(out any) ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// coral are the namespaces of the errors that AWS's framework makes for all services. Recorded: architect/dynalite, test/connection.js.
+var coral = map[string]string{
+	"ValidationException":                 "com.amazon.coral.validate",
+	"SerializationException":              "com.amazon.coral.service",
+	"UnknownOperationException":           "com.amazon.coral.service",
+	"MissingAuthenticationTokenException": "com.amazon.coral.service",
+	"InvalidSignatureException":           "com.amazon.coral.service",
+}
+
 func (s *Server) encodeError(err error) response {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		e = &Error{Status: http.StatusInternalServerError, Code: s.svc.InternalCode, Message: err.Error()}
 	}
-	out := map[string]any{"__type": s.svc.Namespace + "#" + e.Code}
+	name := cmp.Or(e.MessageName, "message")
+	if e.Code == "SerializationException" {
+		name = "Message"
+	}
+	out := map[string]any{"__type": cmp.Or(coral[e.Code], s.svc.Namespace) + "#" + e.Code}
 	if e.Message != "" {
-		out[cmp.Or(e.MessageName, "message")] = e.Message
+		out[name] = e.Message
 	}
 	for k, v := range e.Fields {
 		out[k] = v

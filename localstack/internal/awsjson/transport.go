@@ -82,6 +82,7 @@ type request struct {
 	method, target string
 	query          bool // of the query protocol
 	signed         bool
+	scope          Scope
 	trace, host    string
 	body           []byte // at most maxRequest + 1 bytes
 	unreadable     error  // why the body was not decoded
@@ -90,6 +91,7 @@ type request struct {
 func read(r *http.Request) (request, error) {
 	out := request{
 		method: r.Method, target: r.Header.Get("X-Amz-Target"), query: isQuery(r), signed: r.Header.Get("Authorization") != "",
+		scope: ScopeOf(r),
 		trace: r.Header.Get("X-Amzn-Trace-Id"), host: r.Host,
 	}
 	if r.Body == nil {
@@ -127,6 +129,9 @@ func (s *Server) serve(r request) response {
 	}
 	if !r.signed {
 		return s.encodeError(&Error{Status: http.StatusForbidden, Code: "MissingAuthenticationTokenException", QueryCode: "MissingAuthenticationToken", Message: "Request is missing Authentication Token"})
+	}
+	if !r.scope.Valid() {
+		return s.encodeError(&Error{Status: http.StatusForbidden, Code: "InvalidSignatureException", QueryCode: "SignatureDoesNotMatch", Message: "Credential should be scoped to a valid region, not '" + r.scope.Region + "'. "})
 	}
 	return s.perform(op, perform, Request{r.body, r.trace, r.host})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -70,7 +71,14 @@ var batchWriteCases = []testCase{
 		} {
 			x.refusedAs(what, x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: requests}), invalid)
 		}
-		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{}), invalid)
+		// nubo-db/dynamodb-conformance, error-messages/batchWriteItem.test.ts
+		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{}), invalid, "The requestItems parameter is required for BatchWriteItem")
+		const length = "failed to satisfy constraint: Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]"
+		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: {}}), invalid, length)
+		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: many(26)}), invalid, length)
+		for _, i := range []m{{"v": 1}, {"id": 5}, {"id": l{"x"}}} {
+			x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: {putRequest(i)}}), invalid, "The provided key element does not match the schema")
+		}
 		x.stored(m{"id": "good"}, nil)
 	}},
 	{name: "batch write/no table", keys: "id:S", run: func(x *exam) {
@@ -128,7 +136,28 @@ var batchGetCases = []testCase{
 			return err
 		}
 		x.ok(get(100))
-		x.refused(get(101), invalid)
+		// nubo-db/dynamodb-conformance, error-messages/batchGetItem.test.ts
+		x.refused(get(101), invalid, "1 validation error detected: Value at 'RequestItems."+x.table+".member.Keys' failed to satisfy constraint: Member must have length less than or equal to 100")
+		_, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{})
+		x.refused(err, invalid, "The requestItems parameter is required for BatchGetItem")
+	}},
+	// AWS, API_BatchGetItem: "if you ask to retrieve 100 items, but each individual item is 300 KB in size, the system returns 52 items
+	// (so as not to exceed the 16 MB limit). It also returns an appropriate UnprocessedKeys value".
+	{name: "batch get/over 16 MB", keys: "id:S", run: func(x *exam) {
+		var all []m
+		for i := range 60 {
+			i := sized(fmt.Sprintf("%02d", i), 300<<10)
+			x.fill(i)
+			all = append(all, m{"id": i["id"]})
+		}
+		requests := map[string]ddbtypes.KeysAndAttributes{x.table: keys(all...)}
+		out := suite.Get(x.client().BatchGetItem(x.ctx, &dynamodb.BatchGetItemInput{RequestItems: requests}))
+		equal(x, "items", len(out.Responses[x.table]), 52)
+		left := out.UnprocessedKeys[x.table]
+		equal(x, "unprocessed keys", len(left.Keys), 8)
+		equal(x, "consistent", aws.ToBool(left.ConsistentRead), true)
+		out = suite.Get(x.client().BatchGetItem(x.ctx, &dynamodb.BatchGetItemInput{RequestItems: out.UnprocessedKeys}))
+		equal(x, "items of the rest", len(out.Responses[x.table]), 8)
 	}},
 	{name: "batch get/refused", keys: "id:S", run: func(x *exam) {
 		for what, k := range map[string]ddbtypes.KeysAndAttributes{"none": keys(), "a key twice": keys(m{"id": "a"}, m{"id": "a"}), "a wrong key": keys(m{"id": 1})} {

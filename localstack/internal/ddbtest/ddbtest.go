@@ -89,6 +89,6 @@ func cases() []testCase {
 		keyCases, nestedKeyCases, numberCases(), valueCases, sizeCases, nameCases,
 		batchWriteCases, batchGetCases, transactWriteCases, reasonCases, tokenCases, transactGetCases, orderCases,
 		statementCases, refusedStatementCases(), batchStatementCases,
-		streamCases(), queryCases, scanCases, startKeyCases, indexCases, indexRuleCases, capacityCases, transactCapacityCases, wireCases(),
+		streamCases(), queryCases, refusedQueryCases, pageCases, scanCases, startKeyCases, indexCases, indexRuleCases, capacityCases, transactCapacityCases, wireCases(),
 	)
 }

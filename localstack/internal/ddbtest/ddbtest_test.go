@@ -12,7 +12,9 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/localstack/internal/places"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 // CI draws the same requests each time.
@@ -39,10 +41,13 @@ func TestMemDynamoDB(t *testing.T) {
 	t.Parallel()
 	Run(t, Backend{
 		New: func(t *testing.T) Account {
-			srv := memdynamodb.New()
-			t.Cleanup(srv.Close)
-			a := accountAt("http://dynamodb.local", srv)
-			a.SweepTTL = func() error { srv.SweepTTL(); return nil }
+			home := places.Place{Region: "us-east-1", Account: "000000000000"}
+			all := places.New(home, func(p places.Place) *places.Services {
+				return &places.Services{Place: p, SQS: memsqs.New(), DynamoDB: memdynamodb.New(func(o *memdynamodb.Options) { o.Region = p.Region })}
+			})
+			t.Cleanup(all.Close)
+			a := accountAt("http://dynamodb.local", all)
+			a.SweepTTL = func() error { all.At(home).DynamoDB.SweepTTL(); return nil }
 			return a
 		},
 		Known: map[string]string{"wire/members it does not know are skipped": "refuses them by name: a test must not seem to use what is not there"},

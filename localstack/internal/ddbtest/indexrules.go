@@ -146,6 +146,9 @@ var indexRuleCases = []testCase{
 				_, more := schema("more:S")
 				in.AttributeDefinitions = append(in.AttributeDefinitions, more...)
 			},
+			"keySchema.1.member.keyType' failed to satisfy constraint: Member must satisfy enum value set: [HASH, RANGE]": func(in *dynamodb.CreateTableInput) {
+				in.KeySchema[0].KeyType = "DOG"
+			},
 			"Attribute Name is duplicated: a": func(in *dynamodb.CreateTableInput) {
 				in.AttributeDefinitions = append(in.AttributeDefinitions, in.AttributeDefinitions[0])
 			},
@@ -231,6 +234,7 @@ var startKeyCases = []testCase{
 			{"", "id = :a", m{"id": "b", "pos": "a"}, "The provided starting key is outside query boundaries based on provided conditions"}, // ... with incorrect hash key
 			{"", "id = :a AND pos > :a", m{"id": "a", "pos": "a"}, "The provided starting key does not match the range key predicate"},      // ... with non-matching range key
 			{"", "id = :a AND begins_with(pos, :a)", m{"id": "a", "pos": "b"}, "The provided starting key does not match the range key predicate"},
+			{"", "id = :a AND pos <= :a", m{"id": "b", "pos": "a"}, "The query can return at most one row and cannot be restarted"}, // ... with matching range but non-matching hash key
 			{"", "id = :a", m{"id": "a"}, "The provided starting key is invalid"},
 			{"", "id = :a", m{"id": "a", "pos": 1}, "The provided starting key is invalid"},
 			{"", "id = :a", m{"id": "a", "pos": ""}, "The provided starting key is invalid"},
@@ -247,6 +251,60 @@ var startKeyCases = []testCase{
 			_, err := x.client().Query(x.ctx, in)
 			x.refused(err, invalid, c.text)
 		}
+	}},
+	// nubo-db/dynamodb-conformance, query/gsiHashOnlyPagination.test.ts; architect/dynalite, test/query.js, "if global hash in
+	// ExclusiveStartKey but outside range".
+	{name: "start key/without a sort key", run: func(x *exam) {
+		in := &dynamodb.CreateTableInput{}
+		in.KeySchema, in.AttributeDefinitions = schema("id:S")
+		addGlobal(in, "gsi", everything, "owner:S")
+		x.create(in)
+		const n = 5
+		for i := range n {
+			x.fill(m{"id": fmt.Sprint(i), "owner": "me"})
+		}
+		x.fill(m{"id": "other", "owner": "you"})
+		for _, forward := range []bool{true, false} {
+			seen := map[string]bool{}
+			query := &dynamodb.QueryInput{TableName: &x.table, IndexName: aws.String("gsi"), KeyConditionExpression: aws.String("#o = :a"), Limit: aws.Int32(2), ScanIndexForward: &forward}
+			query.ExpressionAttributeNames, query.ExpressionAttributeValues = map[string]string{"#o": "owner"}, attributes(m{":a": "me"})
+			for pages := dynamodb.NewQueryPaginator(x.client(), query); pages.HasMorePages(); {
+				for _, i := range suite.Get(pages.NextPage(x.ctx)).Items {
+					if id := show(i["id"]); seen[id] {
+						x.fatalf("%s is on two pages", id)
+					} else {
+						seen[id] = true
+					}
+				}
+			}
+			equal(x, "items on all pages", len(seen), n)
+		}
+		seen := 0
+		for pages := dynamodb.NewScanPaginator(x.client(), &dynamodb.ScanInput{TableName: &x.table, IndexName: aws.String("gsi"), Limit: aws.Int32(2)}); pages.HasMorePages(); {
+			seen += len(suite.Get(pages.NextPage(x.ctx)).Items)
+		}
+		equal(x, "items of a scan", seen, n+1)
+		for _, c := range []struct {
+			index string
+			start m
+			text  string
+		}{
+			{"", m{"id": "b"}, "The provided starting key is outside query boundaries based on provided conditions"},
+			{"", m{"id": "a", "owner": "me"}, "The provided starting key is invalid"},
+			{"gsi", m{"id": "a", "owner": "you"}, "The provided starting key is outside query boundaries based on provided conditions"},
+			{"gsi", m{"owner": "a"}, "The provided starting key is invalid"},
+		} {
+			condition := map[string]string{"": "id = :a", "gsi": "#o = :a"}[c.index]
+			_, err := x.client().Query(x.ctx, &dynamodb.QueryInput{
+				TableName: &x.table, IndexName: optional(c.index), KeyConditionExpression: &condition, ExclusiveStartKey: attributes(c.start),
+				ExpressionAttributeNames: used(map[string]string{"#o": "owner"}, condition), ExpressionAttributeValues: attributes(m{":a": "a"}),
+			})
+			x.refused(err, invalid, c.text)
+		}
+		out := suite.Get(x.client().Query(x.ctx, &dynamodb.QueryInput{
+			TableName: &x.table, KeyConditionExpression: aws.String("id = :a"), ExclusiveStartKey: attributes(m{"id": "1"}), ExpressionAttributeValues: attributes(m{":a": "1"}),
+		}))
+		equal(x, "items behind the only one", out.Count, 0)
 	}},
 	{name: "start key/of another segment", run: func(x *exam) { // ... if querying with ExclusiveStartKey not in Segment
 		x.use("id:S")

@@ -127,6 +127,23 @@ var statementCases = []testCase{
 			}
 		}
 	}},
+	// nubo-db/dynamodb-conformance, error-messages/partiqlIndexQualifier.test.ts; paritysuite/dynamodb-conformance,
+	// partiql/executeStatementIndex.test.ts. AWS, ql-functions.exists: "can only be used in transactions".
+	{name: "statement/of an index, refused", run: func(x *exam) {
+		x.useIndexed(everything)
+		_, err := x.execute(`SELECT * FROM "T"."no_index" WHERE id='a'`)
+		x.refused(err, invalid, "The table does not have the specified index")
+		_, err = x.execute(`SELECT * FROM "T"."by_owner"."more" WHERE id='a'`)
+		x.refused(err, invalid, "A path may contain at most 2 components in the FROM clause")
+		_, err = x.execute(`EXISTS (SELECT * FROM "T" WHERE id='a')`)
+		x.refused(err, invalid)
+		const text = "Select statements within BatchExecuteStatement must specify the primary key in the where clause."
+		for i, r := range suite.Get(x.executeBatch(x.statement(`SELECT * FROM "T"."by_owner" WHERE owner='a'`), x.statement(`SELECT * FROM "T" WHERE v=1`))) {
+			if x.failed(r, "ValidationError"); aws.ToString(r.Error.Message) != text {
+				x.fatalf("statement %d: got %q", i, aws.ToString(r.Error.Message))
+			}
+		}
+	}},
 	{name: "statement/no table", run: func(x *exam) {
 		x.table = x.newName()
 		for _, s := range []string{`INSERT INTO "T" VALUE {'id': 'a'}`, `UPDATE "T" SET v=1 WHERE id='a'`, `DELETE FROM "T" WHERE id='a'`, `SELECT * FROM "T" WHERE id='a'`} {

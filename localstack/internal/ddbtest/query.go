@@ -150,6 +150,54 @@ var queryCases = []testCase{
 	}},
 }
 
+// Pages of 1 MB. The sizes are those of AWS: architect/dynalite, test/query.js and test/scan.js, "if just under limit" and "if just
+// over limit". An item counts with the form that the store gives it, and a full page has a last key though nothing follows.
+var pageCases = []testCase{
+	{name: "page/just under 1 MB", keys: "a:S b:S", run: func(x *exam) { x.pageOf(43387, 25) }},
+	{name: "page/just over 1 MB", keys: "a:S b:S", run: func(x *exam) { x.pageOf(43388, 24) }},
+}
+
+// pageOf puts 25 items of 43,372 bytes and a little. The last but one has an attribute of this many bytes.
+func (x *exam) pageOf(last, want int) {
+	for i := range 25 {
+		n := 43372
+		switch {
+		case i == 23:
+			n = last
+		case i == 24:
+			n = 44999
+		}
+		x.fill(m{"a": "0123456789", "b": fmt.Sprintf("%02d", i), "e": strings.Repeat("e", n)})
+	}
+	in := &dynamodb.QueryInput{TableName: &x.table, KeyConditionExpression: aws.String("a = :a"), ExpressionAttributeValues: attributes(m{":a": "0123456789"}), Select: "COUNT"}
+	out := suite.Get(x.client().Query(x.ctx, in))
+	equal(x, "queried", int(out.Count), want)
+	equal(x, "a last key", out.LastEvaluatedKey != nil, true)
+	scanned := suite.Get(x.scanned(func(in *dynamodb.ScanInput) { in.Select = "COUNT" }))
+	equal(x, "scanned", int(scanned.Count), want)
+	equal(x, "a last key", scanned.LastEvaluatedKey != nil, true)
+}
+
+// Empty keys: getmoto/moto issue 7062, and AWS's texts for writes. Select: nubo-db/dynamodb-conformance.
+var refusedQueryCases = []testCase{
+	{name: "query/empty keys refused", keys: "id:S pos:S", run: func(x *exam) {
+		const empty = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: "
+		_, err := x.find("id = :e", m{":e": ""})
+		x.refused(err, invalid, empty+"id")
+		for _, condition := range []string{"pos = :e", "pos < :e", "begins_with(pos, :e)", "pos BETWEEN :e AND :p"} {
+			_, err := x.find("id = :p AND "+condition, m{":e": ""})
+			x.refused(err, invalid, empty+"pos")
+		}
+	}},
+	{name: "query/a count with a projection refused", keys: "id:S pos:S", run: func(x *exam) {
+		const text = "Cannot specify the ProjectionExpression when choosing to get only the Count"
+		_, err := x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.Select, in.ProjectionExpression = "COUNT", aws.String("pos") })
+		x.refused(err, invalid, text)
+		_, err = x.scanned(func(in *dynamodb.ScanInput) { in.Select, in.ProjectionExpression = "COUNT", aws.String("pos") })
+		x.refused(err, invalid, text)
+	}},
+}
+
 func (x *exam) scan(change ...func(*dynamodb.ScanInput)) []item {
 	var all []item
 	in := &dynamodb.ScanInput{TableName: &x.table}
@@ -195,6 +243,27 @@ var scanCases = []testCase{
 		}
 		slices.SortFunc(got, func(a, b item) int { return strings.Compare(showItem(a), showItem(b)) })
 		x.list("of all segments", got, want...)
+	}},
+	{name: "scan/of an index, by its sort key within a partition", run: func(x *exam) {
+		x.useIndexed(everything)
+		for i, pos := range []int{3, 1, 4, 2} {
+			x.fill(m{"id": fmt.Sprint(i), "owner": "me", "pos": pos}, m{"id": fmt.Sprint("y", i), "owner": "you", "pos": pos})
+		}
+		var start item
+		got := map[string][]item{}
+		for range 9 {
+			out := suite.Get(x.scanned(func(in *dynamodb.ScanInput) {
+				in.IndexName, in.Limit, in.ExclusiveStartKey = aws.String("by_owner"), aws.Int32(1), start
+			}))
+			for _, i := range out.Items {
+				got[show(i["owner"])] = append(got[show(i["owner"])], i)
+			}
+			start = out.LastEvaluatedKey
+		}
+		for owner, items := range got {
+			equal(x, owner, at(items), "1 2 3 4")
+		}
+		equal(x, "owners", len(got), 2)
 	}},
 	{name: "scan/refused", keys: "id:S", run: func(x *exam) {
 		for what, in := range map[string]*dynamodb.ScanInput{

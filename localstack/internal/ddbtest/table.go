@@ -52,6 +52,20 @@ var tableCases = []testCase{
 			x.fatalf("ARN: got %s, want one that ends in the name", aws.ToString(t.TableArn))
 		}
 	}},
+	// Table names are unique in a Region of an account.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
+	{name: "table/of another Region", run: func(x *exam) {
+		name := x.use("id:S")
+		elsewhere := dynamodb.New(x.client().Options(), func(o *dynamodb.Options) {
+			if o.Region = "us-east-1"; x.client().Options().Region == o.Region {
+				o.Region = "us-west-2"
+			}
+		})
+		_, err := elsewhere.DescribeTable(x.ctx, &dynamodb.DescribeTableInput{TableName: &name})
+		x.refused(err, "ResourceNotFoundException")
+		_, err = elsewhere.Scan(x.ctx, &dynamodb.ScanInput{TableName: &name})
+		x.refused(err, "ResourceNotFoundException")
+	}},
 	{name: "table/exists already", run: func(x *exam) {
 		name := x.use("id:S")
 		err := x.tryCreate(func(in *dynamodb.CreateTableInput) { in.TableName = &name })

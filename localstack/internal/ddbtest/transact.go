@@ -9,8 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 // The functions below return actions of a transaction on the case's table.
@@ -159,6 +157,22 @@ var transactWriteCases = []testCase{
 		}
 		x.stored(m{"id": "good"}, nil)
 	}},
+	// nubo-db/dynamodb-conformance, error-messages/transactWriteItems.test.ts: no reason to cancel.
+	{name: "transaction/empty keys", run: func(x *exam) {
+		x.useIndexed(everything)
+		const key = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: id"
+		for _, action := range []ddbtypes.TransactWriteItem{
+			x.txPut(m{"id": ""}), x.txUpdate(m{"id": ""}, args{update: "SET v = :v", values: m{":v": 1}}), x.txDelete(m{"id": ""}), x.txCheck(m{"id": ""}, args{condition: "attribute_not_exists(id)"}),
+		} {
+			x.refused(x.transact(action), invalid, key)
+		}
+		x.refused(x.transact(x.txPut(m{"id": "a", "owner": "", "pos": 1})), invalid, "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "+
+			"The AttributeValue for a key attribute cannot contain an empty string value. IndexName: by_owner, IndexKey: owner")
+		empty := args{update: "SET #o = :v", names: map[string]string{"#o": "owner"}, values: m{":v": ""}}
+		const updated = "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty string value."
+		x.refused(x.transact(x.txUpdate(m{"id": "a"}, empty)), invalid, updated)
+		x.refused(x.update(m{"id": "a"}, empty).err, invalid, updated)
+	}},
 	{name: "transaction/no table", keys: "id:S", run: func(x *exam) {
 		good := x.txPut(m{"id": "good"})
 		here := x.table
@@ -277,48 +291,5 @@ var tokenCases = []testCase{
 			}
 			x.advance(time.Minute)
 		}
-	}},
-}
-
-func (x *exam) txGet(key m, projection string) ddbtypes.TransactGetItem {
-	return ddbtypes.TransactGetItem{Get: &ddbtypes.Get{TableName: aws.String(x.table), Key: attributes(key), ProjectionExpression: optional(projection), ExpressionAttributeNames: used(names, projection)}}
-}
-
-func (x *exam) transactGet(gets ...ddbtypes.TransactGetItem) ([]item, error) {
-	out, err := x.client().TransactGetItems(x.ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets})
-	if err != nil {
-		return nil, err
-	}
-	var all []item
-	for _, r := range out.Responses {
-		all = append(all, r.Item)
-	}
-	return all, nil
-}
-
-var transactGetCases = []testCase{
-	{name: "transact get/in the order asked for, missing ones too", keys: "id:S", run: func(x *exam) {
-		x.fill(m{"id": "a", "v": 1}, m{"id": "b", "v": 2, "status": "x"})
-		got := suite.Get(x.transactGet(x.txGet(m{"id": "b"}, "#status"), x.txGet(m{"id": "none"}, ""), x.txGet(m{"id": "a"}, "")))
-		x.list("items", got, m{"status": "x"}, nil, m{"id": "a", "v": 1})
-	}},
-	{name: "transact get/refused", keys: "id:S", run: func(x *exam) {
-		for _, gets := range [][]ddbtypes.TransactGetItem{{}, {x.txGet(m{"id": "a"}, ""), x.txGet(m{"id": "a"}, "v")}, {x.txGet(m{"id": "a"}, "status")}} {
-			_, err := x.transactGet(gets...)
-			x.refused(err, invalid)
-		}
-		x.table = x.newName()
-		_, err := x.transactGet(x.txGet(m{"id": "a"}, ""))
-		x.refused(err, notFound)
-	}},
-	{name: "transact get/100 items", keys: "id:S", run: func(x *exam) {
-		var gets []ddbtypes.TransactGetItem
-		for i := range 101 {
-			gets = append(gets, x.txGet(m{"id": fmt.Sprint(i)}, ""))
-		}
-		_, err := x.transactGet(gets[:100]...)
-		x.ok(err)
-		_, err = x.transactGet(gets...)
-		x.refused(err, invalid)
 	}},
 }

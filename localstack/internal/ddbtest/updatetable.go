@@ -96,8 +96,7 @@ func (x *exam) throughput() string {
 }
 
 func (x *exam) in(index string) []item {
-	out := suite.Get(x.client().Scan(x.ctx, &dynamodb.ScanInput{TableName: &x.table, IndexName: &index}))
-	return out.Items
+	return x.scan(func(in *dynamodb.ScanInput) { in.IndexName = &index })
 }
 
 // Sources: scylladb/scylladb test/alternator/test_gsi_updatetable.py (named below without its name), architect/dynalite

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,6 +83,20 @@ func wireCases() []testCase {
 				x.fatalf("message: got %q", e["message"])
 			}
 		}},
+		{name: "wire/namespaces of errors", run: func(x *exam) { // architect/dynalite, test/connection.js and test/helpers.js
+			for body, want := range map[string]string{`{`: "com.amazon.coral.service#SerializationException", `{}`: "com.amazon.coral.validate#ValidationException"} {
+				var e map[string]any
+				x.ok(json.Unmarshal(x.send("PutItem", body).body, &e))
+				equal(x, "__type", e["__type"], any(want))
+			}
+			var e map[string]any
+			x.ok(json.Unmarshal(x.send("PutItem", `{"TableName":1}`).body, &e))
+			if text, _ := e["Message"].(string); text == "" {
+				x.fatalf("a SerializationException without Message: %v", e)
+			}
+			x.ok(json.Unmarshal(x.send("DoesNotExist", `{}`).body, &e))
+			equal(x, "__type", e["__type"], any("com.amazon.coral.service#UnknownOperationException"))
+		}},
 		{name: "wire/checksum and request ID", run: func(x *exam) {
 			for _, r := range []reply{x.send("ListTables", "{}"), x.send("DescribeTable", "{}")} {
 				equal(x, "checksum", r.header.Get("X-Amz-Crc32"), strconv.FormatUint(uint64(crc32.ChecksumIEEE(r.body)), 10))
@@ -141,20 +156,20 @@ func wireCases() []testCase {
 		}
 		equal(x, "decreases", d["ProvisionedThroughput"].(map[string]any)["NumberOfDecreasesToday"], any(0.0))
 	}})
-	item := func(v string) string { return `{"TableName":"T","Item":{"id":{"S":"a"},"v":` + v + `}}` }
+	item := func(v string) string { return `{"TableName":"abc","Item":{"id":{"S":"a"},"v":` + v + `}}` }
 	for _, c := range []struct{ what, op, body, code string }{
 		{"no JSON", "PutItem", `{`, syntax}, {"nothing", "PutItem", ``, syntax}, {"a string", "PutItem", `"x"`, syntax}, {"something after it", "PutItem", `{}}`, syntax},
 		{"null", "PutItem", `null`, syntax}, {"null in white space", "PutItem", " null\n", syntax}, {"a value not in UTF-8", "PutItem", item(`{"S":"` + "\xff" + `"}`), syntax}, {"a name not in UTF-8", "PutItem", item(`{"M":{"` + "\xc3\x28" + `":{"S":"a"}}}`), syntax},
 		{"a throughput of one kind", "CreateTable", `{"TableName":"NEW","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"ProvisionedThroughput":{"ReadCapacityUnits":1}}`, invalid},
-		{"an empty throughput", "UpdateTable", `{"TableName":"T","ProvisionedThroughput":{}}`, invalid}, {"no tags", "TagResource", `{"ResourceArn":"ARN"}`, invalid}, {"no ARN", "TagResource", `{"Tags":[{"Key":"k","Value":"v"}]}`, invalid},
+		{"an empty throughput", "UpdateTable", `{"TableName":"abc","ProvisionedThroughput":{}}`, invalid}, {"no name of an attribute", "UpdateTimeToLive", `{"TableName":"T","TimeToLiveSpecification":{"Enabled":true}}`, invalid}, {"no tags", "TagResource", `{"ResourceArn":"ARN"}`, invalid}, {"no ARN", "TagResource", `{"Tags":[{"Key":"k","Value":"v"}]}`, invalid},
 		{"a tag without a value", "TagResource", `{"ResourceArn":"ARN","Tags":[{"Key":"k"}]}`, invalid}, {"no setting", "UpdateContinuousBackups", `{"TableName":"T"}`, invalid},
-		{"a name that is a number", "PutItem", `{"TableName":1,"Item":{"id":{"S":"a"}}}`, syntax}, {"an item that is a list", "PutItem", `{"TableName":"T","Item":[]}`, syntax}, {"an item that is a string", "PutItem", `{"TableName":"T","Item":"x"}`, syntax},
+		{"a name that is a number", "PutItem", `{"TableName":1,"Item":{"id":{"S":"a"}}}`, syntax}, {"an item that is a list", "PutItem", `{"TableName":"abc","Item":[]}`, syntax}, {"an item that is a string", "PutItem", `{"TableName":"T","Item":"x"}`, syntax},
 		{"a value that is a string", "PutItem", item(`"x"`), syntax}, {"S that is a number", "PutItem", item(`{"S":1}`), syntax}, {"N that is a number", "PutItem", item(`{"N":1}`), syntax}, {"BOOL that is a string", "PutItem", item(`{"BOOL":"x"}`), syntax},
 		{"SS that is a string", "PutItem", item(`{"SS":"x"}`), syntax}, {"L that is a map", "PutItem", item(`{"L":{}}`), syntax}, {"M that is a list", "PutItem", item(`{"M":[]}`), syntax}, {"bytes not in base64", "PutItem", item(`{"B":"%%%"}`), syntax},
 		{"a value of no type", "PutItem", item(`{}`), invalid}, {"a value of two types", "PutItem", item(`{"S":"x","N":"1"}`), invalid}, {"a value of an unknown type", "PutItem", item(`{"X":"x"}`), invalid},
 		{"no table", "PutItem", `{"Item":{"id":{"S":"a"}}}`, invalid}, {"no item", "PutItem", `{"TableName":"T"}`, invalid}, {"no key", "GetItem", `{"TableName":"T"}`, invalid},
 		{"no key of an update", "UpdateItem", `{"TableName":"T"}`, invalid}, {"no key of a delete", "DeleteItem", `{"TableName":"T"}`, invalid}, {"no requests", "BatchWriteItem", `{}`, invalid}, {"no keys", "BatchGetItem", `{}`, invalid}, {"no actions", "TransactWriteItems", `{}`, invalid}, {"no statement", "ExecuteStatement", `{}`, invalid},
-		{"an expression that is a map", "PutItem", `{"TableName":"T","Item":{"id":{"S":"a"}},"ConditionExpression":{}}`, syntax}, {"a limit that is a string", "Scan", `{"TableName":"T","Limit":"x"}`, syntax},
+		{"an expression that is a map", "PutItem", `{"TableName":"abc","Item":{"id":{"S":"a"}},"ConditionExpression":{}}`, syntax}, {"a limit that is a string", "Scan", `{"TableName":"T","Limit":"x"}`, syntax},
 	} {
 		all = append(all, testCase{name: "wire/" + c.op + " with " + c.what, keys: "id:S", run: func(x *exam) {
 			r := x.send(c.op, strings.NewReplacer(`"T"`, `"`+x.table+`"`, `"NEW"`, `"`+x.newName()+`"`, `"ARN"`, `"`+*x.arn()+`"`).Replace(c.body))
@@ -191,6 +206,152 @@ var orderCases = []testCase{
 		for _, gets := range [][]ddbtypes.TransactGetItem{{get}, {get, get}} {
 			_, err := x.client().TransactGetItems(x.ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets, ReturnConsumedCapacity: "DOG"})
 			x.refused(err, invalid, "1 validation error detected: "+capacity)
+		}
+	}},
+	// architect/dynalite, test/putItem.js, deleteItem.js and getItem.js: should return ValidationException for incorrect attributes.
+	{name: "order/a TTL without members", keys: "id:S", run: func(x *exam) { // recorded: the finding DDB-TABLE-457 of ack-api-quirks
+		const name = "Value null at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: Member must not be null"
+		const enabled = "Value null at 'timeToLiveSpecification.enabled' failed to satisfy constraint: Member must not be null"
+		for spec, text := range map[string]string{`{}`: "2 validation errors detected: " + name + "; " + enabled, `{"AttributeName":"expires"}`: "1 validation error detected: " + enabled} {
+			r := x.send("UpdateTimeToLive", `{"TableName":"`+x.table+`","TimeToLiveSpecification":`+spec+`}`)
+			equal(x, "code", r.code(), invalid)
+			var e map[string]any
+			x.ok(json.Unmarshal(r.body, &e))
+			equal(x, spec, e["message"], any(text))
+		}
+	}},
+	{name: "order/every member that is wrong", run: func(x *exam) {
+		const capacity = "Value 'hi' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]; "
+		const name = "Value 'abc;' at 'tableName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+; "
+		const returns = "Value 'hi' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]; "
+		const metrics = "Value 'hi' at 'returnItemCollectionMetrics' failed to satisfy constraint: Member must satisfy enum value set: [SIZE, NONE]"
+		missing := func(member string) string {
+			return "Value null at '" + member + "' failed to satisfy constraint: Member must not be null"
+		}
+		const body = `{"TableName":"abc;","ReturnConsumedCapacity":"hi"`
+		const writing = body + `,"ReturnItemCollectionMetrics":"hi","ReturnValues":"hi"}`
+		for _, c := range []struct{ op, body, text string }{
+			{"PutItem", writing, "5 validation errors detected: " + capacity + name + missing("item") + "; " + returns + metrics},
+			{"DeleteItem", writing, "5 validation errors detected: " + capacity + name + returns + metrics + "; " + missing("key")},
+			{"GetItem", body + "}", "3 validation errors detected: " + capacity + name + missing("key")},
+		} {
+			r := x.send(c.op, c.body)
+			equal(x, "code", r.code(), invalid)
+			var e map[string]any
+			x.ok(json.Unmarshal(r.body, &e))
+			equal(x, c.op, e["message"], any(c.text))
+		}
+	}},
+	// architect/dynalite, test/query.js, test/scan.js and test/createTable.js, "for incorrect attributes" and "for null attributes": AWS
+	// names all that are wrong, in no fixed order. There is no table of the name.
+	{name: "order/every member of a Query, a Scan and a table", run: func(x *exam) {
+		const one = " failed to satisfy constraint: Member must "
+		names := []string{
+			"Value 'hi' at 'returnConsumedCapacity'" + one + "satisfy enum value set: [INDEXES, TOTAL, NONE]",
+			"Value 'hi' at 'select'" + one + "satisfy enum value set: [SPECIFIC_ATTRIBUTES, COUNT, ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES]",
+			"Value 'abc;' at 'tableName'" + one + "satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
+			"Value 'a;' at 'indexName'" + one + "satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
+			"Value 'a;' at 'indexName'" + one + "have length greater than or equal to 3",
+		}
+		const page = `{"TableName":"abc;","ReturnConsumedCapacity":"hi","Select":"hi","IndexName":"a;"`
+		var tooMany []string
+		for i := range 3 {
+			index := fmt.Sprintf("Value null at 'globalSecondaryIndexes.%d.member.", i+1)
+			tooMany = append(tooMany, index+"keySchema'"+one+"not be null", index+"projection'"+one+"not be null", index+"indexName'"+one+"not be null")
+		}
+		for _, c := range []struct {
+			op, body string
+			texts    []string
+		}{
+			{"Query", page + `}`, names},
+			{"Scan", page + `,"Limit":-1,"Segment":-1,"TotalSegments":-1}`, append([]string{
+				"Value '-1' at 'limit'" + one + "have value greater than or equal to 1",
+				"Value '-1' at 'segment'" + one + "have value greater than or equal to 0",
+				"Value '-1' at 'totalSegments'" + one + "have value greater than or equal to 1",
+			}, names...)},
+			{"CreateTable", `{"TableName":"abc;"}`, []string{
+				"Value null at 'attributeDefinitions'" + one + "not be null",
+				"Value 'abc;' at 'tableName'" + one + "satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
+				"Value null at 'keySchema'" + one + "not be null",
+			}},
+			{"CreateTable", `{"TableName":"abc","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"X"}],"KeySchema":[{"AttributeName":"a","KeyType":"hi"}],"BillingMode":"hi","ProvisionedThroughput":{"WriteCapacityUnits":-1}}`, []string{
+				"Value 'X' at 'attributeDefinitions.1.member.attributeType'" + one + "satisfy enum value set: [B, N, S]",
+				"Value 'hi' at 'keySchema.1.member.keyType'" + one + "satisfy enum value set: [HASH, RANGE]",
+				"Value 'hi' at 'billingMode'" + one + "satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]",
+				"Value '-1' at 'provisionedThroughput.writeCapacityUnits'" + one + "have value greater than or equal to 1",
+				"Value null at 'provisionedThroughput.readCapacityUnits'" + one + "not be null",
+			}},
+			{"CreateTable", `{"TableName":"abc","AttributeDefinitions":[],"KeySchema":[],"BillingMode":"PAY_PER_REQUEST"}`, []string{
+				"Value '[]' at 'keySchema'" + one + "have length greater than or equal to 1",
+			}},
+			{"CreateTable", `{"TableName":"abc","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"}],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}],"BillingMode":"PAY_PER_REQUEST","GlobalSecondaryIndexes":[{},{},{}]}`, tooMany},
+		} {
+			r := x.send(c.op, c.body)
+			equal(x, "code", r.code(), invalid)
+			var e struct{ Message string }
+			x.ok(json.Unmarshal(r.body, &e))
+			count, list, _ := strings.Cut(e.Message, " detected: ")
+			got := strings.Split(list, "; ")
+			slices.Sort(got)
+			slices.Sort(c.texts)
+			equal(x, c.op, strings.Join(got, "; "), strings.Join(c.texts, "; "))
+			equal(x, c.op, count, fmt.Sprintf("%d validation error%s", len(c.texts), map[bool]string{true: "s"}[len(c.texts) > 1]))
+		}
+	}},
+	// paritysuite/dynamodb-conformance, validation-ordering/createTable.test.ts: global indexes first.
+	{name: "order/index names of both kinds", run: func(x *exam) {
+		const index = `[{"IndexName":"%s","KeySchema":[{"AttributeName":"a","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}],"Projection":{"ProjectionType":"ALL"}}]`
+		r := x.send("CreateTable", `{"TableName":"abc","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}],"BillingMode":"PAY_PER_REQUEST","LocalSecondaryIndexes":`+
+			fmt.Sprintf(index, "aa")+`,"GlobalSecondaryIndexes":`+fmt.Sprintf(index, "zz")+`}`)
+		var e struct{ Message string }
+		x.ok(json.Unmarshal(r.body, &e))
+		const short = ".1.member.indexName' failed to satisfy constraint: Member must have length greater than or equal to 3"
+		equal(x, "text", e.Message, "2 validation errors detected: Value 'zz' at 'globalSecondaryIndexes"+short+"; Value 'aa' at 'localSecondaryIndexes"+short)
+	}},
+	// nubo-db/dynamodb-conformance, error-messages/createTable.test.ts, query.test.ts and scan.test.ts.
+	{name: "order/texts of a Query, a Scan and a table", run: func(x *exam) {
+		const table = `{"TableName":"abc","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"}],"BillingMode":"PAY_PER_REQUEST","KeySchema":`
+		const key = `{"AttributeName":"a","KeyType":"HASH"}`
+		const shown = "KeySchemaElement(attributeName=a, keyType=HASH)"
+		name := strings.Repeat("n", 256)
+		for _, c := range []struct{ op, body, text string }{
+			{"CreateTable", `{"AttributeDefinitions":[],"KeySchema":[]}`, "The parameter 'TableName' is required but was not present in the request"},
+			{"CreateTable", table + `[` + key + `,{"AttributeName":"a","KeyType":"RANGE"}]}`, "Invalid KeySchema: Some index key attribute have no definition"},
+			{"CreateTable", table + `[` + key + `,` + key + `,` + key + `]}`, "1 validation error detected: Value '[" + shown + ", " + shown + ", " + shown + "]' at 'keySchema' failed to satisfy constraint: Member must have length less than or equal to 2"},
+			{"Query", `{"TableName":"abc","KeyConditionExpression":"id = :a","ExpressionAttributeValues":{":a":{"S":"a"}},"Limit":0}`, "1 validation error detected: Value at 'Limit' failed to satisfy constraint: Member must have value greater than or equal to 1"},
+			{"Scan", `{"TableName":"abc","Limit":0}`, "1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1"},
+			{"Scan", `{"TableName":"abc","Segment":0,"TotalSegments":1000001}`, "1 validation error detected: Value '1000001' at 'totalSegments' failed to satisfy constraint: Member must have value less than or equal to 1000000"},
+			{"Scan", `{"TableName":"` + name + `"}`, "1 validation error detected: Value '" + name + "' at 'tableName' failed to satisfy constraint: Member must have length less than or equal to 255"},
+		} {
+			r := x.send(c.op, c.body)
+			equal(x, "code of "+c.op, r.code(), invalid)
+			var e struct{ Message string }
+			x.ok(json.Unmarshal(r.body, &e))
+			equal(x, c.op, e.Message, c.text)
+		}
+	}},
+	// paritysuite/dynamodb-conformance, validation-ordering/batchOperations.test.ts and error-messages/batchWriteItem.test.ts
+	{name: "order/members of batches", keys: "id:S", run: func(x *exam) {
+		const capacity = "Value 'hi' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"
+		const metrics = "Value 'hi' at 'returnItemCollectionMetrics' failed to satisfy constraint: Member must satisfy enum value set: [SIZE, NONE]"
+		const names = "' at 'requestItems' failed to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]"
+		const put = `[{"PutRequest":{"Item":{"id":{"S":"a"}}}}]`
+		const key = `{"Keys":[{"id":{"S":"a"}}]}`
+		for _, c := range []struct{ op, body, from, to string }{
+			{"BatchWriteItem", `{"RequestItems":{"none":` + put + `},"ReturnConsumedCapacity":"hi","ReturnItemCollectionMetrics":"hi"}`, "2 validation errors detected: " + capacity, "; " + metrics},
+			{"BatchWriteItem", `{"RequestItems":{"bad!name":` + put + `},"ReturnConsumedCapacity":"hi"}`, "1 validation error detected: " + capacity, capacity},
+			{"BatchWriteItem", `{"RequestItems":{"bad!name":` + put + `}}`, "1 validation error detected: Value '{bad!name=[", names},
+			{"BatchWriteItem", `{"RequestItems":{"none":[]}}`, "1 validation error detected: Value '{none=[]}' at 'requestItems' failed", "[Member must have length less than or equal to 25, Member must have length greater than or equal to 1]"},
+			{"BatchGetItem", `{"RequestItems":{"none":` + key + `},"ReturnConsumedCapacity":"hi"}`, "1 validation error detected: " + capacity, capacity},
+			{"BatchGetItem", `{"RequestItems":{"bad!name":` + key + `},"ReturnConsumedCapacity":"hi"}`, "2 validation errors detected: Value '{", names + "; " + capacity},
+		} {
+			r := x.send(c.op, c.body)
+			equal(x, "code of "+c.op, r.code(), invalid)
+			var e struct{ Message string }
+			x.ok(json.Unmarshal(r.body, &e))
+			if !strings.HasPrefix(e.Message, c.from) || !strings.HasSuffix(e.Message, c.to) {
+				x.fatalf("%s %s: %s, want %s ... %s", c.op, c.body, e.Message, c.from, c.to)
+			}
 		}
 	}},
 	{name: "order/expressions before tables and items", keys: "id:S", run: func(x *exam) {

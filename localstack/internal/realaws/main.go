@@ -2,7 +2,7 @@
 // deletes everything that a killed run left behind.
 //
 // Use an AWS account without anything else in it: the program deletes every queue, table and stack whose name begins
-// with "sqsonce-aws-". It needs SQSONCE_AWS_ACCOUNT, AWS_REGION and credentials of that account; docs/aws.md has the permissions.
+// with "sqsonce-aws-". It needs SQSONCE_AWS_ACCOUNT, AWS_REGION and credentials of that account; AWS.md has the permissions.
 package main
 
 import (

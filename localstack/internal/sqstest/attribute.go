@@ -190,26 +190,3 @@ func attributesDigest(attributes map[string]types.MessageAttributeValue) string 
 	sum := md5.Sum(b)
 	return hex.EncodeToString(sum[:])
 }
-
-var fairCases = []testCase{
-	// Guide sqs-fair-queues: MessageGroupId on a standard queue names the tenant. API ReceiveMessage: MessageGroupId.
-	{name: "fair/group of a standard queue is returned", run: func(x *exam) {
-		q := x.standard()
-		x.send(q, "a", inGroup(ptr("tenant"), nil))
-		if got := x.one(q, "a").Attributes["MessageGroupId"]; got != "tenant" {
-			x.fatalf("MessageGroupId %q, want tenant", got)
-		}
-	}},
-	// Guide sqs-fair-queues: it neither orders messages nor limits how many are in flight.
-	{name: "fair/group of a standard queue locks nothing", run: func(x *exam) {
-		q := x.standard()
-		for _, body := range []string{"a", "b", "c"} {
-			x.send(q, body, inGroup(ptr("tenant"), nil))
-		}
-		for range 3 {
-			if got := x.receive(q, 1); len(got) != 1 {
-				x.fatalf("received %q, want one message", bodiesOf(got))
-			}
-		}
-	}},
-}

@@ -6,6 +6,8 @@ const (
 	noSource   = "does not name the source queue"
 	ownDedupID = "the deduplication ID stays as it was sent"
 	otherText  = "has a text of its own"
+
+	oldestFirst = "returns the oldest message first, whatever its group"
 )
 
 var localstackKnown = map[string]string{
@@ -28,6 +30,7 @@ var localstackKnown = map[string]string{
 	"handle/delete with a superseded one deletes nothing":         "deletes",
 	"delay/longer or negative refused":                            "accepts 901 s",
 	"delay/change moves what a FIFO queue has":                    "a new delay of the queue is for new messages only",
+	"queue/of another Region":                                     "takes the Region from the queue's URL",
 	"queue attributes/values out of range refused":                "accepts a DelaySeconds of 901",
 	"queue attributes/throughput per group needs scope per group": "accepts the one without the other",
 	"redrive/FIFO takes the message ID for deduplication":         ownDedupID,
@@ -36,12 +39,17 @@ var localstackKnown = map[string]string{
 	"redrive policy/target of the other type refused":             "does not compare the types",
 	"move/back to the source":                                     "the moved message keeps its ID",
 	"move/receive count starts anew":                              "the moved message keeps its count",
+	"recorded/groups free by deletes in the order of sending":     "puts them behind those that wait",
 	"group lock/released follower waits for the head":             "returns the follower while the head is in flight",
 	"group lock/released head comes back before its follower":     "returns what follows the message in flight",
 	"FIFO handle/delete with a superseded one refused":            "deletes",
 	"FIFO handle/delete in a batch after expiry fails by entry":   notSender,
 	"dedup/answer to a duplicate":                                 "the sequence number is a new one",
 	"dedup scope/group: groups in turn":                           "remembers the last group of an ID only",
+	"fair/quiet tenants before a noisy one":                       oldestFirst,
+	"fair/messages without a group before a noisy tenant":         oldestFirst,
+	"fair/quiet tenants before a slow one":                        oldestFirst,
+	"fair/noisy tenant with the fewest in flight first":           oldestFirst,
 	"attempt/repeated, same messages and handles":                 noAttempts,
 	"attempt/repeated, visibility starts anew":                    noAttempts,
 	"attempt/IDs refused":                                         noAttempts,
@@ -56,6 +64,7 @@ var localstackKnown = map[string]string{
 	"recorded/KMS ends the encryption by SQS":                     "keeps both",
 	"recorded/move whose destination was deleted":                 "names the error by its shape",
 	"recorded/period of a key without the key":                    "keeps the encryption by SQS beside the key",
+	"recorded text/empty batches, types and characters":           "has no text for an empty batch",
 	"recorded text/redrive policy without an ARN":                 "accepts it",
 	"recorded text/message or batch too long":                     "has one text for messages and entries",
 }

@@ -1,6 +1,7 @@
 package sqstest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -40,6 +41,34 @@ var moveCases = []testCase{
 		r := out.Results[0]
 		if str(r.Status) != "COMPLETED" || r.ApproximateNumberOfMessagesMoved != 1 || r.TaskHandle != nil || r.MaxNumberOfMessagesPerSecond != nil {
 			x.fatalf("status %s, %d moved, handle %s, speed %v, want COMPLETED, 1 and none", str(r.Status), r.ApproximateNumberOfMessagesMoved, str(r.TaskHandle), r.MaxNumberOfMessagesPerSecond)
+		}
+	}},
+	// Recorded: test_move_task_cancel. API ListMessageMoveTasksResultEntry, Status: CANCELLING comes before CANCELLED. The figure of the
+	// messages to move is that of the start.
+	{name: "move/cancelled", passes: 6 * time.Second, run: func(x *exam) {
+		_, dlq, _ := x.dead()
+		to := x.standard()
+		x.sendAll(dlq, "b", "c", "d", "e", "f", "g", "h", "i", "j")
+		task := suite.Get(x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(x.arn(dlq)), DestinationArn: ptr(x.arn(to)), MaxNumberOfMessagesPerSecond: ptr(int32(1))}))
+		is := func(moved int64, statuses ...string) {
+			if r := x.newestMove(dlq); !slices.Contains(statuses, str(r.Status)) || r.ApproximateNumberOfMessagesMoved != moved || *r.ApproximateNumberOfMessagesToMove != 10 {
+				x.fatalf("%s, %d of %d moved, want %s, %d of 10", str(r.Status), r.ApproximateNumberOfMessagesMoved, *r.ApproximateNumberOfMessagesToMove, statuses, moved)
+			}
+		}
+		for arrived := 0; arrived < 2; {
+			arrived += len(suite.Get(x.c.ReceiveMessage(x.ctx, &sqs.ReceiveMessageInput{QueueUrl: &to.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 2})).Messages)
+		}
+		is(0, "RUNNING") // the figure is late
+		out := suite.Get(x.c.CancelMessageMoveTask(x.ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: task.TaskHandle}))
+		if out.ApproximateNumberOfMessagesMoved != 0 {
+			x.fatalf("cancelled after %d moved, want 0", out.ApproximateNumberOfMessagesMoved)
+		}
+		_, err := x.c.CancelMessageMoveTask(x.ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: task.TaskHandle})
+		x.fails("a second cancel", err, "UnsupportedOperation")
+		x.pass(6 * time.Second)
+		is(2, "CANCELLED")
+		if n := x.attributes(dlq)["ApproximateNumberOfMessages"]; n != "8" {
+			x.fatalf("%s messages stay, want 8", n)
 		}
 	}},
 	// API StartMessageMoveTask, errors: ResourceNotFoundException.

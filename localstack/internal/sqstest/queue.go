@@ -46,6 +46,16 @@ var queueCases = []testCase{
 		_, err = x.c.DeleteQueue(x.ctx, &sqs.DeleteQueueInput{QueueUrl: &missing.url})
 		x.fails("DeleteQueue", err, noQueue)
 	}},
+	// Guide sqs-queue-message-identifiers, queue name: "unique for your AWS account and region". An API request goes to one Region.
+	{name: "queue/of another Region", run: func(x *exam) {
+		q := x.standard()
+		elsewhere := *x
+		elsewhere.c = sqs.New(x.c.Options(), func(o *sqs.Options) { o.Region = otherRegion(o.Region) })
+		_, err := elsewhere.c.GetQueueUrl(x.ctx, &sqs.GetQueueUrlInput{QueueName: &q.name})
+		x.fails("GetQueueUrl", err, noQueue)
+		_, err = elsewhere.trySend(q, "a")
+		x.fails("SendMessage", err, noQueue)
+	}},
 	// API ListQueues, QueueNamePrefix: "Only those queues whose name begins with the specified string are returned." With MaxResults, NextToken is set while there are more queues.
 	{name: "queue/list by prefix and pages", run: func(x *exam) {
 		prefix := x.name()
@@ -175,4 +185,11 @@ var purgeCases = []testCase{
 func (x *exam) purge(q *queue) error {
 	_, err := x.c.PurgeQueue(x.ctx, &sqs.PurgeQueueInput{QueueUrl: &q.url})
 	return err
+}
+
+func otherRegion(region string) string {
+	if region == "us-east-1" {
+		return "us-west-2"
+	}
+	return "us-east-1"
 }

@@ -124,6 +124,22 @@ var recordedCases = []testCase{
 			x.fatalf("status %s, reason %s, %d a second", status, reason, aws.ToInt32(t.MaxNumberOfMessagesPerSecond))
 		}
 	}},
+	// Recorded: test_fifo_message_group_visibility_after_change_message_visibility, and with three groups the test before it. Its authors add
+	// that AWS promises no order of groups.
+	{name: "recorded/groups visible again behind those that wait", passes: 2 * time.Second, run: func(x *exam) {
+		q := x.fifo(attrs{"VisibilityTimeout": "1"})
+		x.sendAll(q, "a1", "b1", "b2", "c1", "a2")
+		x.take(q, 3, "a1", "a2", "b1")
+		x.pass(2 * time.Second)
+		x.take(q, 10, "c1", "a1", "a2", "b1", "b2")
+	}},
+	// Recorded: test_fifo_message_group_visibility_after_delete, the order that was AWS's: of what was never received the oldest is first.
+	{name: "recorded/groups free by deletes in the order of sending", run: func(x *exam) {
+		q := x.fifo()
+		x.sendAll(q, "a1", "b1", "a2", "b2", "a3", "a4", "c1")
+		x.delete(q, x.take(q, 2, "a1", "a2")...)
+		x.take(q, 10, "b1", "b2", "a3", "a4", "c1")
+	}},
 	// Recorded: test_fifo_group_visibility_extends_with_change_message_visibility: when the others of its receive have become visible again,
 	// those before the hidden one are received, and none behind it.
 	{name: "recorded/group before a message that stays hidden", passes: 2 * time.Second, run: func(x *exam) {

@@ -1,6 +1,7 @@
 package sqstest
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
@@ -145,6 +146,37 @@ var recordedTextCases = []testCase{
 		x.pass(2 * time.Second)
 		x.says(x.tryDelete(q, m.ReceiptHandle), invalidValue, "Value "+*m.ReceiptHandle+" for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.")
 		x.one(q, "a1")
+	}},
+	// Recorded: test_cancel_with_invalid_source_arn_in_task_handle, test_cancel_with_invalid_task_id_in_task_handle, test_start_multiple_move_tasks.
+	// A handle is JSON in base64.
+	{name: "recorded text/moves and their handles", run: func(x *exam) {
+		_, dlq, _ := x.dead()
+		x.sendAll(dlq, "b", "c")
+		start := func() error {
+			_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(x.arn(dlq)), MaxNumberOfMessagesPerSecond: ptr(int32(1))})
+			return err
+		}
+		cancel := func(source string) error {
+			handle := base64.StdEncoding.EncodeToString([]byte(`{"taskId":"10f57157-fc38-4da9-a113-4de7e12d05aa","sourceArn":"` + source + `"}`))
+			_, err := x.c.CancelMessageMoveTask(x.ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: &handle})
+			return err
+		}
+		x.says(cancel(x.arn(dlq)+"-unknown"), "ResourceNotFound", "The resource that you specified for the SourceArn parameter doesn't exist.")
+		x.says(cancel(x.arn(dlq)), "ResourceNotFound", "Task does not exist.")
+		x.ok(start())
+		x.says(start(), invalidValue, "There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+	}},
+	// Recorded: ballerina-platform/module-ballerinax-aws.sqs, whose tests run on AWS; grafana/k6-jslib-aws pull request 65; and the text about a
+	// body that users reported.
+	{name: "recorded text/empty batches, types and characters", run: func(x *exam) {
+		q := x.standard()
+		for i, err := range x.tryBatches(q, []types.SendMessageBatchRequestEntry{}, []types.DeleteMessageBatchRequestEntry{}, []types.ChangeMessageVisibilityBatchRequestEntry{}) {
+			x.says(err, "EmptyBatchRequest", "There should be at least one "+[]string{"SendMessage", "DeleteMessage", "ChangeMessageVisibility"}[i]+"BatchRequestEntry in the request.")
+		}
+		_, err := x.trySend(q, "a", withAttributes(types.MessageAttributeValue{DataType: ptr("Text"), StringValue: ptr("v")}))
+		x.says(err, invalidValue, "The type of message (user) attribute 'a' is invalid. You must use only the following supported type prefixes: Binary, Number, String.")
+		_, err = x.trySend(q, "\uffff")
+		x.says(err, "InvalidMessageContents", "Invalid binary character '#xFFFF' was found in the message body, the set of allowed characters is #x9 | #xA | #xD | [#x20-#xD7FF] | [#xE000-#xFFFD] | [#x10000-#x10FFFF].")
 	}},
 	// Recorded: test_source_needs_redrive_policy, test_destination_needs_to_exist. API StartMessageMoveTask: "limited to supporting message
 	// redrive from queues that are configured as dead-letter queues (DLQs) of other Amazon SQS queues only."

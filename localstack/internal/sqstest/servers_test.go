@@ -2,6 +2,7 @@ package sqstest_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/localstack/internal/places"
 	"github.com/sqsonce/sqsonce/localstack/internal/sqstest"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -77,9 +80,12 @@ func inMemory(optFns ...func(*memsqs.Options)) sqstest.Backend {
 	return sqstest.Backend{
 		Virtual: true,
 		New: func(t *testing.T) *sqs.Client {
-			srv := memsqs.New(optFns...)
-			t.Cleanup(srv.Close)
-			return testaws.SQS(srv, once)
+			all := places.New(places.Place{Region: "us-east-1", Account: "000000000000"}, func(p places.Place) *places.Services {
+				region := func(o *memsqs.Options) { o.Region = p.Region }
+				return &places.Services{Place: p, SQS: memsqs.New(append(slices.Clone(optFns), region)...), DynamoDB: memdynamodb.New()}
+			})
+			t.Cleanup(all.Close)
+			return testaws.SQS(all, once)
 		},
 	}
 }

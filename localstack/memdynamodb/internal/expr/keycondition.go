@@ -19,14 +19,47 @@ type KeyRange struct {
 
 // SortCondition is a condition on the sort key: a comparison, BETWEEN or begins_with.
 type SortCondition struct {
-	env  *Env
-	term node
-	name string
+	env    *Env
+	term   node
+	name   string
+	values []attr.Value
+}
+
+// Values returns the values that the sort key is compared with.
+func (s *SortCondition) Values() []attr.Value {
+	if s == nil {
+		return nil
+	}
+	return s.values
 }
 
 // Matches reports whether a sort key meets the condition.
 func (s *SortCondition) Matches(key attr.Value) bool {
 	return s == nil || s.term.eval(s.env, attr.Map{{Name: s.name, Value: key}})
+}
+
+// Order is 0 for a sort key that meets the condition, negative for one before those, and positive for one behind them.
+func (s *SortCondition) Order(key attr.Value) int {
+	if s.Matches(key) {
+		return 0
+	}
+	var first operand
+	switch t := s.term.(type) {
+	case compareNode:
+		switch t.op {
+		case "<", "<=":
+			return 1
+		case ">", ">=":
+			return -1
+		}
+		first = t.right
+	case betweenNode:
+		first = t.low
+	case functionNode: // begins_with
+		first = t.args[1]
+	}
+	order, _ := attr.Compare(key, first.value(s.env, nil)) // both have the key's type
+	return order
 }
 
 const keyConditionKind = "KeyConditionExpression"
@@ -98,7 +131,7 @@ func (k *KeyCondition) Bind(e *Env, partition, sort string, types map[string]str
 		case name == partition && r.Partition == nil:
 			return nil, &Error{"Query key condition not supported"}
 		case name == sort && sort != "" && r.Sort == nil:
-			r.Sort = &SortCondition{e, t, name}
+			r.Sort = &SortCondition{e, t, name, values}
 		case name == partition || name == sort && sort != "":
 			return nil, &Error{"Invalid KeyConditionExpression: KeyConditionExpressions must only contain one condition per key"}
 		default:

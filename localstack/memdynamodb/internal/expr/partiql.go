@@ -19,6 +19,7 @@ type Statement struct {
 type template struct {
 	Verb      string // "INSERT", "UPDATE", "DELETE" or "SELECT"
 	Table     string
+	Index     string  // of a SELECT; "": the table
 	Update    *Update // of an UPDATE
 	Paths     []Path  // of a SELECT; nil: *
 	Returning string  // "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW" or ""
@@ -63,6 +64,8 @@ func parseStatement(src string, params *parameters) (Statement, error) {
 func (s *Statement) parse(p *parser) {
 	s.Verb = strings.ToUpper(p.peek().text)
 	switch {
+	case p.keyword("EXISTS"):
+		p.fail("EXISTS is for transactions of statements") // which the server does not have
 	case p.keyword("INSERT"):
 		p.words("INTO")
 		s.table(p)
@@ -80,6 +83,7 @@ func (s *Statement) parse(p *parser) {
 		s.columns(p)
 		p.words("FROM")
 		s.table(p)
+		s.index(p)
 	default:
 		p.syntax()
 	}
@@ -110,6 +114,26 @@ func (s *Statement) table(p *parser) {
 		p.syntax()
 	}
 	p.advance()
+}
+
+// index reads an index behind the name of a table. The text: nubo-db/dynamodb-conformance, error-messages/partiqlIndexQualifier.test.ts.
+func (s *Statement) index(p *parser) {
+	if !p.punct(".") {
+		return
+	}
+	t := p.peek()
+	switch t.kind {
+	case tokName:
+		s.Index = s.Env.Names[t.text]
+	case tokWord:
+		s.Index = t.text
+	default:
+		p.syntax()
+	}
+	p.advance()
+	if p.punct(".") {
+		panic(&Error{"A path may contain at most 2 components in the FROM clause"})
+	}
 }
 
 // changes reads SET path = value and REMOVE path, in any number and order. Commas between actions are accepted too.

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -79,6 +81,12 @@ func handle(ctx context.Context, r request) (any, error) {
 		return &brokenStream{}, nil
 	case "getenv":
 		r.Value = os.Getenv(r.Value)
+	case "child":
+		child := exec.Command("sleep", "600")
+		if err := child.Start(); err != nil {
+			return nil, err
+		}
+		r.Value = strconv.Itoa(child.Process.Pid)
 	case "print":
 		fmt.Println(r.Value)
 		fmt.Fprintln(os.Stderr, r.Value)
