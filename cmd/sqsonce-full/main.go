@@ -64,7 +64,7 @@ func open(_ context.Context, u *url.URL) (cli.Store, error) {
 	if opener := openers[u.Scheme]; opener != nil {
 		return opener(&bare, password, prefix)
 	}
-	return nil, fmt.Errorf("%s is none of dynamodb, %s", u.Scheme, strings.Join(slices.Sorted(maps.Keys(openers)), ", "))
+	return nil, fmt.Errorf("%s is none of dynamodb, %s. Other stores need a command of your own: docs/operating.md#own-commands", u.Scheme, strings.Join(slices.Sorted(maps.Keys(openers)), ", "))
 }
 
 // parameters takes the prefix out of a URL's parameters. The rest stays as it is written: drivers read some without unescaping.

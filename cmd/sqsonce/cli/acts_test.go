@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -175,13 +179,101 @@ func TestActsOnSeveral(t *testing.T) {
 			if _, next, found := strings.Cut(got.err, "next: sqsonce dlq "); found {
 				w.consume("orders", succeeds)
 				w.terminal = false
-				w.dlq(strings.Replace(next, "FILE", "ARCHIVE --expect 3", 1) + " --yes")
+				w.run(slices.Concat([]string{"dlq"}, words(strings.NewReplacer("QUEUE", "orders", "completed.jsonl", w.archive()).Replace(next)), []string{"--expect=3", "--yes"}[strings.Count(next, "redrive"):])...)
 			}
 			if (left(w) == 0) != (done > 0 && test.code == exitDone) {
 				w.Errorf("%d messages left", left(w))
 			}
 		})
 	}
+}
+
+// Of crashed events those in the file of --done are completed, and the others freed. A line that is no key of an event of the consumer
+// frees none: it may mean one of them. A dry run refuses the same.
+func TestFreeDone(t *testing.T) {
+	const nothing = "crashed crashed"
+	for name, test := range map[string]struct {
+		lines string // of the file; "": there is none
+		code  exitCode
+		after string // states of a and b
+		says  string
+	}{
+		"one of two":             {"billing#orders|a\r\nbilling#orders|earlier\n", exitDone, "completed released", "1 of 2 keys"},
+		"without prefix":         {"orders|b", exitDone, "released completed", ""},
+		"blanks":                 {" \n\tbilling#orders|a \r\n\n", exitDone, "completed released", ""},
+		"of other events":        {"billing#orders|earlier\n", exitRefused, nothing, "none of the effects happened"},
+		"a part of a KEY":        {"billing#orders|a\nb\n", exitRefused, nothing, "line 2: b: a part of billing#orders|b"},
+		"that part is a record":  {"billing#orders|a\nown\nb", exitRefused, nothing, "line 3: b"},
+		"other names":            {"a\nb\n", exitRefused, nothing, "line 1: a"},
+		"no record":              {"billing#orders|a\nbilling#orders|elsewhere\n", exitRefused, nothing, "line 2: billing#orders|elsewhere"},
+		"of another consumer":    {"billing#orders|a\nshipping#orders|b\n", exitRefused, nothing, "shipping#orders|b"},
+		"empty":                  {"\n", exitRefused, nothing, "none of the effects happened: sqsonce record free"},
+		"no file":                {"", exitFailed, nothing, ""},
+		"two lines of one event": {"orders|a\nbilling#orders|a\n", exitDone, "completed released", ""},
+	} {
+		for _, named := range []bool{true, false} {
+			run(t, fmt.Sprintf("%s/%t", name, named), func(w *world) {
+				a, b := w.put("a", dedup.StateCrashed), w.put("b", dedup.StateCrashed)
+				w.put("earlier", dedup.StateCompleted)
+				for _, key := range []string{"shipping#orders|b", "billing#own", "billing#b"} {
+					must.Get(granted.Lease(w.store.Acquire(context.Background(), dedup.Claim{Key: key, Owner: "o", Lease: lease, Retention: time.Hour})))(w)
+				}
+				if named {
+					w.env["SQSONCE_CONSUMER"] = consumer
+				} else if name == "without prefix" || name == "two lines of one event" {
+					test.code, test.after = exitRefused, nothing
+				}
+				file := filepath.Join(w.folder, "happened")
+				if test.lines != "" {
+					must.Do(w, os.WriteFile(file, []byte(test.lines), 0o600))
+				}
+				free := []string{"record", "free", a, b, "--table", "dedup", "--note", "ledger", "--done", file}
+				if got := w.run(append(free, "--dry-run")...); got.code != test.code || !strings.Contains(got.err, test.says) {
+					w.Errorf("the dry run: %+v", got)
+				}
+				got := w.run(append(free, "--yes")...)
+				if after := fmt.Sprint(w.state(a), " ", w.state(b)); got.code != test.code || after != test.after || !strings.Contains(got.err, test.says) {
+					w.Errorf("%s: %+v", after, got)
+				}
+				if lines := w.audited(); test.after == "completed released" && (len(lines) != 4 || lines[0].What != "record complete" || lines[2].What != "record free") {
+					w.Errorf("audit %+v", lines)
+				}
+			})
+		}
+	}
+}
+
+// A ledger of which a line cannot be looked up says nothing of what happened.
+func TestFreeDoneUnread(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, file := w.put("a", dedup.StateCrashed), filepath.Join(w.folder, "happened")
+		must.Do(w, os.WriteFile(file, []byte("billing#orders|earlier"), 0o600))
+		w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Reset}}})
+		got := w.run("record", "free", a, "--table", "dedup", "--yes", "--done", file)
+		w.stack.MemDynamoDB().Set(fault.Plan{})
+		if s := w.state(a); got.code != exitFailed || s != dedup.StateCrashed || strings.Contains(got.err, "line 1") {
+			t.Errorf("%s: %+v", s, got)
+		}
+	})
+}
+
+// The plan of each record comes before its result, and the next command behind.
+func TestFreeDoneOrder(t *testing.T) {
+	bubble(t, func(w *world) {
+		a, b, file := w.put("a", dedup.StateCrashed), w.put("b", dedup.StateCrashed), filepath.Join(w.folder, "happened")
+		must.Do(w, os.WriteFile(file, []byte(b), 0o600))
+		app, both := w.app(""), &bytes.Buffer{}
+		app.out, app.err = both, both
+		app.run(context.Background(), []string{"record", "free", a, b, "--table", "dedup", "--yes", "--done", file})
+		rest := both.String()
+		for _, part := range []string{"complete 1", b + " is", "free 1", a + " is", b + "\tcrashed\tcompleted", a + "\tcrashed\treleased", "next: "} {
+			_, after, found := strings.Cut(rest, part)
+			if !found {
+				w.Fatalf("%q is missing, or too early: %s", part, both)
+			}
+			rest = after
+		}
+	})
 }
 
 // A freed or completed record says who did it and why; the next owner sees it. It is retained as the consumer's are.
@@ -197,7 +289,7 @@ func TestActLeavesNote(t *testing.T) {
 		run(t, test.command, func(w *world) {
 			key := w.put("e", test.state)
 			w.run(slices.Concat([]string{"record"}, strings.Fields(test.command), []string{key, "--table", "dedup", "--yes", "--note", "looked: no charge"})...)
-			if shown := w.run("record", "show", key, "--table", "dedup").out; !strings.Contains(shown, "note\tlooked: no charge\n") {
+			if shown := w.run("record", "show", key, "--table", "dedup").out; !strings.Contains(shown, "\nnote\t") || !strings.Contains(shown, "looked: no charge\n") {
 				w.Errorf("record show: %q", shown)
 			}
 			r := must.Get(w.store.Inspect(context.Background(), key))(w)

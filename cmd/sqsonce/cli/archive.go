@@ -136,7 +136,7 @@ func (e *export) confirmNumber(ctx context.Context, p *queuePlan) error {
 		return fail(exitRefused, "without a question %s needs --yes and --expect %d", p.Operation, p.Count)
 	}
 	e.a.showPlan(p)
-	return e.a.confirm(ctx, p.numberQuestion())
+	return e.a.confirm(ctx, p.deleteQuestion())
 }
 
 // export is an export, or a delete.
@@ -235,7 +235,7 @@ func (e *export) bind(p *queuePlan, report ops.Report) {
 	for _, m := range e.selected {
 		seen.add(m)
 	}
-	p.Hash, p.Typed = p.hash(e.url, report, seen), p.numberQuestion().typed
+	p.Hash, p.Typed = p.hash(e.url, report, seen), p.deleteQuestion().typed
 }
 
 func (e *export) call(ctx context.Context, file string, optFns ...func(*ops.ExportOptions)) (ops.Report, error) {
@@ -257,7 +257,7 @@ func (e *export) run(ctx context.Context) error {
 		return errors.Join(e.audited(ctx, "archive "+e.archive, do), unread(e.selected))
 	}
 	report, err := do(ctx)
-	return errors.Join(err, e.print(report, countsOf(report, err), err), unread(e.selected))
+	return errors.Join(err, e.print(ctx, report, countsOf(report, err), err), unread(e.selected))
 }
 
 type restoreFlags struct {

@@ -69,7 +69,7 @@ func TestExportAndDelete(t *testing.T) {
 		{"export", 3, "", "", exitUsage, 0, 4, "arg"},
 		{"export ARCHIVE --drain", 3, "y", "", exitUsage, 0, 4, "which messages"},
 		{"export ARCHIVE --drain --all", 3, "y", yesNo, exitDone, 4, 0, "4 of about 4 messages would be deleted"},
-		{"export ARCHIVE --drain --all", 3, "n", yesNo, exitRefused, 0, 4, "nothing was changed"},
+		{"export ARCHIVE --drain --all", 3, "n", yesNo, exitRefused, 0, 4, ""},
 		{"export ARCHIVE --drain --all", 3, "", "", exitRefused, 0, 4, "--yes"},
 		{"export ARCHIVE --drain --all --yes", 3, "", "", exitDone, 4, 0, ""},
 		{"export ARCHIVE --drain --state released --yes", 3, "", "", exitDone, 3, 1, ""},
@@ -81,7 +81,7 @@ func TestExportAndDelete(t *testing.T) {
 		{"delete --archive ARCHIVE --completed --state released", 3, "y", "", exitUsage, 0, 4, "completed"},
 		{"delete --archive ARCHIVE --completed --consumer=", 3, "y", "", exitUsage, 0, 4, "need --consumer"},
 		{"delete --archive ARCHIVE --all", 9, "y", yesNo, exitDone, 10, 0, ""},
-		{"delete --archive ARCHIVE --all", 10, "y", name, exitRefused, 0, 11, "is orders-dlq: nothing was changed"},
+		{"delete --archive ARCHIVE --all", 10, "y", name, exitRefused, 0, 11, ""},
 		{"delete --archive ARCHIVE --all", 10, "orders-dlq", name, exitDone, 11, 0, ""},
 		{"delete --archive ARCHIVE --all --yes", 10, "y", "", exitRefused, 0, 11, "--expect 11"},
 		{"delete --archive ARCHIVE --all --yes --expect 11", 10, "n", "", exitDone, 11, 0, ""},
@@ -295,7 +295,7 @@ func TestRestore(t *testing.T) {
 		says     string
 	}{
 		{"restore ARCHIVE", "y", true, exitDone, 4, "4 of about 4 messages would be restored"},
-		{"restore ARCHIVE", "n", true, exitRefused, 0, "nothing was changed"},
+		{"restore ARCHIVE", "n", true, exitRefused, 0, ""},
 		{"restore ARCHIVE", "", false, exitRefused, 0, "--yes"},
 		{"restore ARCHIVE --all --yes", "", false, exitDone, 4, "journal /"},
 		{"restore ARCHIVE --state completed --yes", "", false, exitDone, 1, ""},

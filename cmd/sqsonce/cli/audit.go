@@ -23,23 +23,24 @@ const (
 // auditLine is a line of audit.jsonl. A change has two: before it, and with the same ID when it has ended. One without a second
 // line was killed, or is under way.
 type auditLine struct {
-	V       int       `json:"v"`
-	ID      string    `json:"id"`
-	Time    time.Time `json:"time"`
-	Event   string    `json:"event"` // "begin", "end"
-	What    string    `json:"what"`
-	Who     *who      `json:"who,omitempty"`
-	Args    []string  `json:"args,omitempty"`
-	Queue   string    `json:"queue,omitempty"` // a URL
-	Key     string    `json:"key,omitempty"`   // of a record
-	Outbox  string    `json:"outbox,omitempty"`
-	Group   string    `json:"group,omitempty"` // of an event of the outbox
-	Seq     int64     `json:"seq,omitempty"`
-	EventID string    `json:"event_id,omitempty"`
-	Note    string    `json:"note,omitempty"`
-	Before  any       `json:"before,omitempty"`
-	After   any       `json:"after,omitempty"` // at the beginning: what is to be
-	Error   string    `json:"error,omitempty"`
+	V        int       `json:"v"`
+	ID       string    `json:"id"`
+	Time     time.Time `json:"time"`
+	Event    string    `json:"event"` // "begin", "end"
+	What     string    `json:"what"`
+	Who      *who      `json:"who,omitempty"`
+	Args     []string  `json:"args,omitempty"`
+	Queue    string    `json:"queue,omitempty"` // a URL
+	Key      string    `json:"key,omitempty"`   // of a record
+	Outbox   string    `json:"outbox,omitempty"`
+	Function string    `json:"function,omitempty"`
+	Group    string    `json:"group,omitempty"` // of an event of the outbox
+	Seq      int64     `json:"seq,omitempty"`
+	EventID  string    `json:"event_id,omitempty"`
+	Note     string    `json:"note,omitempty"`
+	Before   any       `json:"before,omitempty"`
+	After    any       `json:"after,omitempty"` // at the beginning: what is to be
+	Error    string    `json:"error,omitempty"`
 }
 
 // who is who makes a change.
@@ -86,14 +87,13 @@ func (a *app) who(ctx context.Context) *who {
 	}
 	if err != nil {
 		w.Unknown = err.Error()
-		a.note("the audit does not say whose credentials these are: %s", reason(err))
 	}
 	return w
 }
 
 // end writes down what became of the change. It is made then: a line that cannot be written is an error, and undoes nothing.
 func (c *change) end(after any, err error) error {
-	c.line = auditLine{V: 1, ID: c.line.ID, Event: "end", What: c.line.What, Queue: c.line.Queue, Key: c.line.Key, Outbox: c.line.Outbox, Group: c.line.Group, Seq: c.line.Seq, After: after}
+	c.line = auditLine{V: 1, ID: c.line.ID, Event: "end", What: c.line.What, Queue: c.line.Queue, Key: c.line.Key, Function: c.line.Function, Outbox: c.line.Outbox, Group: c.line.Group, Seq: c.line.Seq, After: after}
 	if err != nil {
 		c.line.Error = err.Error()
 	}

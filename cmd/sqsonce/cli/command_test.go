@@ -22,9 +22,12 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -87,10 +90,13 @@ func TestExitCodes(t *testing.T) {
 		"a scan denied":            {args: []string{"record", "ls", "--table", "dedup"}, dynamo: refuse("Scan", "AccessDeniedException"), code: exitDenied, says: "dynamodb:Scan"},
 		"records denied":           {args: list, dynamo: refuse("GetItem", "AccessDeniedException"), code: exitDenied, says: "were not read"},
 		"records unavailable":      {args: list, dynamo: refuse("GetItem", "InternalServerError"), code: exitPart, says: "were not read"},
+		"table missing":            {args: []string{"dlq", "ls", "--queue", "orders", "--consumer", consumer, "--table", "nothing"}, code: exitPart, says: "sqsonce-full --store"},
 		"SQS fails":                {args: list, sqs: refuse("ReceiveMessage", "InternalError"), code: exitFailed},
 		"found":                    {args: append(slices.Clone(list), "--exit-code"), code: exitFound},
 		"found none of that state": {args: append(slices.Clone(list), "--exit-code", "--state", "foreign")},
-		"found none of that class": {args: append(slices.Clone(list), "--exit-code", "--class", "000000")},
+		"found none of that class": {args: append(slices.Clone(list), "--exit-code", "--class", "000000"), says: "no message of class 000000"},
+		"two classes in one":       {args: append(slices.Clone(list), "--class", "000000,000001"), code: exitUsage, says: "repeat --class"},
+		"no class":                 {args: append([]string{"dlq", "redrive", "--class", "zzz"}, flags...), code: exitUsage, says: "repeat --class"},
 	} {
 		run(t, name, func(w *world) {
 			w.send("orders-dlq", "e", "b")
@@ -129,6 +135,29 @@ func TestInterruptedListing(t *testing.T) {
 	})
 }
 
+// Each of several classes is listed.
+func TestListClasses(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fill()
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		got := w.run("dlq", "ls", "--class", "848dda", "--class", "aeb4fa")
+		if strings.Count(got.out, "\n") != 3 || !strings.Contains(got.out, "\tcrashed\t") || !strings.Contains(got.out, "\trunning\t") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A reason that is also the problem with the record is shown once.
+func TestShowOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		id := w.fill()[ops.StateUnknown]
+		got := w.run("dlq", "show", id, "--queue", "orders", "--consumer", consumer, "--table", "dedup")
+		if strings.Count(got.out, "no record under") != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // The program's options, and --source, make the keys that the consumer makes.
 func TestKeys(t *testing.T) {
 	ofBody := func(m *sqsonce.Message) (string, error) {
@@ -139,6 +168,7 @@ func TestKeys(t *testing.T) {
 	}
 	const (
 		envelope = `{"Type":"Notification","MessageId":"22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324","TopicArn":"arn:aws:sns:us-east-1:000000000000:t","Message":"42","Timestamp":"2026-01-01T00:00:00.000Z"}`
+		s3       = `{"Records":[{"eventSource":"aws:s3","eventName":"e","s3":{"bucket":{"name":"b"},"object":{"key":"k","sequencer":"1"}}}]}`
 		whole    = "--not-dead-letter"
 	)
 	for name, test := range map[string]struct {
@@ -150,6 +180,10 @@ func TestKeys(t *testing.T) {
 		"function fails":     {opts: Options{Key: ofBody}, queue: "orders-dlq", body: "none", want: "\tunknown\t"},
 		"envelope":           {opts: Options{Key: ofBody}, queue: "orders-dlq", body: envelope, want: "billing#shop|42\t"},
 		"envelope as it is":  {opts: Options{Key: ofBody, NoUnwrap: true}, queue: "orders-dlq", body: envelope, want: "billing#sha256|"},
+		"S3 not said":        {queue: "orders-dlq.fifo", body: s3, want: "\tunknown\t"},
+		"S3":                 {queue: "orders-dlq.fifo", body: s3, want: "billing#s3-notification|b|k||1|e", flags: []string{"--s3"}},
+		"S3 by the program":  {opts: Options{S3: true}, queue: "orders-dlq.fifo", body: s3, want: "billing#s3-notification|"},
+		"no S3":              {opts: Options{S3: true}, queue: "orders-dlq.fifo", body: s3, want: "billing#sqs-message|", flags: []string{"--s3=false"}},
 		"message ID":         {queue: "orders-dlq.fifo", body: "b", want: "billing#sqs-message|"},
 		"deduplication ID":   {opts: Options{TrustDedupID: true}, queue: "orders-dlq.fifo", body: "b", want: "billing#sqs-dedup|"},
 		"source not known":   {queue: "lone", body: "b", want: "\tunknown\t", flags: []string{whole}},
@@ -191,7 +225,7 @@ func TestExamples(t *testing.T) {
 	example := fifo.Event{ID: "ord-42/v7", Group: "ord-42", Body: "{}"}
 	w.commit(box, example, 7)
 	must.Do(w, box.Park(t.Context(), outbox.Entry{Event: example, Source: "orders", Seq: 7}, outbox.Halt, "too long"))
-	walk((&app{}).root(), func(c *cobra.Command) {
+	walk((&app{}).commands(), func(c *cobra.Command) {
 		if c.HasSubCommands() {
 			return
 		}
@@ -225,13 +259,20 @@ func TestExamples(t *testing.T) {
 				ctx, interrupt := context.WithCancel(t.Context())
 				defer interrupt()
 				a := &app{in: strings.NewReader("y\n"), out: &out, err: &errs, asks: true, getenv: os.Getenv, connect: connect}
+				if strings.Contains(line, "outbox cancel") { // in SQL
+					a.opts.Outbox = newLaterBox().open
+				}
+				if strings.Contains(line, "--function") && !strings.Contains(line, "doctor") { // it has a mapping
+					w.functions("orders")
+					a.connect = w.connect
+				}
 				if strings.Contains(line, "sqsonce console") { // it runs until then
 					a.out = writer(func(p []byte) (int, error) { interrupt(); return out.Write(p) })
 				}
 				args, ok := strings.CutPrefix(line, "sqsonce ")
 				want := exitDone
 				switch { // the world is no deployment for production, and has no Lambda
-				case strings.Contains(args, "--strict"):
+				case strings.Contains(args, "--strict"), strings.HasPrefix(args, "status --table"): // its worker does not watch
 					want = exitFound
 				case strings.Contains(args, "doctor"):
 					want = exitPart
@@ -363,3 +404,18 @@ func TestBrokenOutput(t *testing.T) {
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// The keys and slots of a rule of package limit are records of the consumer limit/ and the rule's name.
+func TestRecordsOfLimits(t *testing.T) {
+	bubble(t, func(w *world) {
+		ctx, counter := context.Background(), dynamostore.NewCounter(w.store)
+		must.Get(counter.Take(ctx, limit.Take{Key: "payments#*", N: 1, Step: time.Second, Burst: 1}))(w)
+		must.Do(w, counter.Acquire(ctx, "payments#*#0", "worker", time.Minute))
+		got := w.run("record", "ls", "--table", "dedup", "--consumer", "limit/payments")
+		for _, key := range []string{"limit/payments#*", "limit/payments#*#0"} {
+			if show := w.run("record", "show", key, "--table", "dedup"); got.code != 0 || !strings.Contains(got.out, key) || show.code != 0 {
+				w.Errorf("%s: ls %+v, show %+v", key, got, show)
+			}
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
@@ -38,7 +39,7 @@ func (a *app) confirm(ctx context.Context, q question) error {
 	if q.typed != "" && answer == q.typed || q.typed == "" && isYes(answer) {
 		return nil
 	}
-	return fail(exitRefused, "not confirmed, which is %s: nothing was changed", cmp.Or(q.typed, "y"))
+	return fail(exitRefused, "nothing was changed: to %s %s, type %s", q.verb, cmp.Or(q.these, "it"), cmp.Or(q.typed, "y"))
 }
 
 func isYes(answer string) bool {
@@ -62,7 +63,7 @@ func (r *redrive) askMore(ctx context.Context, p *queuePlan) (*queuePlan, error)
 		if more.left == 0 {
 			continue
 		}
-		fmt.Fprintf(r.a.err, "%d selected messages would be left: %s.\nTheir events may have had their effect, and %s. Send these too? [y/N] ", more.left, more.why, more.risk)
+		fmt.Fprintf(r.a.err, "%d selected would be left: %s.\nTheir events may have had their effect, and %s. Send these too? [y/N] ", more.left, more.why, more.risk)
 		answer, err := r.a.readLine(ctx)
 		if err != nil {
 			return nil, err
@@ -78,22 +79,25 @@ func (r *redrive) askMore(ctx context.Context, p *queuePlan) (*queuePlan, error)
 	return p, nil
 }
 
-// mostByYes is how many messages a y is enough for.
-const mostByYes = 10
-
-// numberQuestion is asked before a delete: y for a few messages of one state, else the queue's name.
-func (p *queuePlan) numberQuestion() question {
-	q := question{verb: p.Operation}
-	if p.Count > mostByYes || p.mixed != "" {
-		q.typed, q.what, q.these = p.Queue, escaped(p.Queue), fmt.Sprintf("these %d messages", p.Count)
+// ofMany is the question about n messages or records. For up to ten that are alike y is enough, else typed must be typed.
+func ofMany(verb string, n int, things, typed string, alike bool) question {
+	const mostByYes = 10
+	q := question{verb: verb}
+	if n > mostByYes || !alike {
+		q.typed, q.what, q.these = typed, escaped(typed), fmt.Sprintf("these %d %s", n, things)
 	}
 	return q
+}
+
+// deleteQuestion is asked before a delete, which the queue's name answers.
+func (p *queuePlan) deleteQuestion() question {
+	return ofMany(p.Operation, p.Count, "messages", p.Queue, p.mixed == "")
 }
 
 // expected compares a plan with --expect.
 func (a *app) expected(n int) error {
 	if a.flags.expect >= 0 && n != a.flags.expect {
-		return fail(exitRefused, "--expect is %d, but the plan has %d messages: nothing was changed", a.flags.expect, n)
+		return fail(exitRefused, "--expect is %d, but the plan has %s: nothing was changed", a.flags.expect, shown.Count(n, "message"))
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ const mostQueues = 50
 type consoleFlags struct {
 	queues, workers []string
 	function        string
+	limits          string
 	write           bool
 	port            int
 }
@@ -51,6 +52,7 @@ the commands of those names, with their plans, questions, journals and audit.`,
 	c.Flags().StringArrayVar(&f.queues, "queue", nil, "a source `queue`, by name, URL or ARN (repeatable)")
 	c.Flags().StringSliceVar(&f.workers, "worker", nil, "the `URL` of a worker's status handler, or dns:HOST:PORT for each address of the host (repeatable)")
 	c.Flags().StringVar(&f.function, "function", "", "name or ARN of the `function` behind an event source mapping of the queue, for the doctor. Needs exactly one --queue")
+	limitsFlag(c, &f.limits)
 	c.Flags().BoolVar(&f.write, "write", false, "pages may also change: redrive, delete, free, complete")
 	c.Flags().IntVar(&f.port, "port", 0, "listen on this `port` (default: a free one)")
 	a.retentionFlag(c)
@@ -74,6 +76,9 @@ func (f *consoleFlags) resolve(a *app) error {
 	case a.flags.consumer != "" && !a.hasStore():
 		return fail(exitUsage, "which table has the records of consumer %s? Set --table or SQSONCE_TABLE, or --store or SQSONCE_STORE", a.flags.consumer)
 	}
+	if err := checkLimits(f.limits, f.function); err != nil {
+		return err
+	}
 	if err := (&fleet.Fleet{Targets: f.workers}).Check(); err != nil {
 		return fail(exitUsage, "--worker: %w", err)
 	}
@@ -92,7 +97,7 @@ func (a *app) serveConsole(ctx context.Context, f consoleFlags) error {
 	opts := console.Options{
 		Workers: f.workers, Write: f.write, SQS: s.sqs, CloudWatch: s.cloudwatch, HTTP: http.DefaultClient,
 		Joined: a.flags.consumer != "",
-		Open:   p.open, Command: p.command, Archive: a.newArchive, Logger: slog.New(slog.NewTextHandler(a.err, nil)),
+		Open:   p.open, Command: p.command, Typed: p.typed, Archive: a.newArchive, Logger: slog.New(slog.NewTextHandler(a.err, nil)),
 		Doctor: func(ctx context.Context, q console.Queue) []doctor.Finding { return p.doctor(ctx, q, f) },
 	}
 	if a.hasStore() {
@@ -208,6 +213,11 @@ func (p *pages) whole(args []string) []string {
 	return slices.Concat(args[:2], own, args[2:])
 }
 
+// typed is a command of two words as it is typed.
+func (p *pages) typed(queue string, args ...string) string {
+	return p.app.typed(shownArgs(p.whole(slices.Insert(slices.Clone(args), 2, "--queue="+queue))))
+}
+
 func (p *pages) open(ctx context.Context, q console.Queue) (*ops.DLQ, error) {
 	sub := p.sub(io.Discard, io.Discard)
 	sub.flags.queue = q.URL
@@ -225,8 +235,8 @@ func (p *pages) doctor(ctx context.Context, q console.Queue, own consoleFlags) [
 	return doctor.Examine(ctx, doctor.Clients{
 		SQS: s.sqs, DynamoDB: s.dynamo, Lambda: s.lambda, IAM: s.iam, CloudWatch: s.cloudwatch, STS: s.sts, HTTP: http.DefaultClient,
 	}, doctor.Deployment{
-		QueueURL: q.URL, Function: own.function, Table: f.table, Consumer: f.consumer, Workers: own.workers, Retention: time.Duration(f.retention),
-		Store: p.sub(io.Discard, io.Discard).storeCheck(),
+		QueueURL: q.URL, Function: own.function, Limits: own.limits, Table: f.table, Consumer: f.consumer, Workers: own.workers, Retention: time.Duration(f.retention),
+		Store: p.sub(io.Discard, io.Discard).storeCheck(), Look: p.typed(q.Name, "dlq", "ls"),
 	})
 }
 

@@ -38,6 +38,8 @@ func TestConsoleUsage(t *testing.T) {
 			{[]string{"--queue", "orders", "--worker", "10.0.0.7"}, "--worker: "},
 			{[]string{"--queue", "orders", "--queue", "orders"}, "queue orders is named twice"},
 			{[]string{"--queue", "orders", "--queue", "orders.fifo", "--function", "f"}, "--function is the function of one queue, and there are 2"},
+			{[]string{"--queue", "orders", "--limits", "fleet"}, "--limits is about the function"},
+			{[]string{"--queue", "orders", "--function", "f", "--limits", "all"}, "--limits is"},
 			{[]string{"orders"}, "unknown command"},
 		} {
 			if got := w.run(append([]string{"console"}, test.args...)...); got.code != exitUsage || !strings.Contains(got.err, test.want) {
@@ -154,7 +156,7 @@ func (w *world) browse(write bool, optFns ...func(*console.Options)) *browser {
 	p := &pages{ctx: context.Background(), app: a, services: s}
 	b := &browser{world: w}
 	b.opts = console.Options{
-		Addr: consoleAddr, Write: write, Joined: true, SQS: s.sqs, HTTP: http.DefaultClient, Open: p.open, Record: p.record, Command: p.command,
+		Addr: consoleAddr, Write: write, Joined: true, SQS: s.sqs, HTTP: http.DefaultClient, Open: p.open, Record: p.record, Command: p.command, Typed: p.typed,
 		Archive: a.newArchive, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, name := range []string{"orders", "orders.fifo"} {

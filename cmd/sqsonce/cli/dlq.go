@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
@@ -27,7 +28,7 @@ messages of such a consumer build your own program with the package cmd/sqsonce/
 sqsonce-full --store URL.`
 
 type dlqLsFlags struct {
-	class    string
+	classes  []string
 	state    states
 	messages bool
 	exitCode bool
@@ -37,8 +38,9 @@ func (a *app) dlqLs() *cobra.Command {
 	f := dlqLsFlags{state: states{of: ops.States()}}
 	c := a.command("ls", "List a dead-letter queue by reason", looking+`
 
-A class is the messages with the same reason, apart from its details. It has a row for each state of their events. LAST is when the newest
-message was sent, TEXTS how many different reasons there are: --class shows ten of them on a terminal.
+A class is the messages with the same reason, apart from details, which are a *. It has a row for each state of their events. LAST is when
+the newest message was sent. On a terminal --class shows ten reasons with their details. Crashed events are listed by the process in which
+they ran, in the order of their starts: the suspect is the one that started last.
 
 `+unknowing+`
 
@@ -46,7 +48,7 @@ Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageCo
 		`  sqsonce dlq ls --queue orders --consumer billing --table dedup
   sqsonce dlq ls --dlq orders-dlq --consumer billing --table dedup --state crashed --messages`,
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.listDLQ(ctx, f) })
-	c.Flags().StringVar(&f.class, "class", "", "only the class with this `ID`")
+	c.Flags().StringArrayVar(&f.classes, "class", nil, "only the class with this `ID` (repeatable)")
 	f.state.add(c, "only events in this state")
 	c.Flags().BoolVar(&f.messages, "messages", false, "one line for each message")
 	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 3 where there are messages")
@@ -56,32 +58,45 @@ Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageCo
 }
 
 func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
+	if err := checkClasses(f.classes); err != nil {
+		return err
+	}
 	listing, url, err := a.look(ctx)
 	if listing.AsOf.IsZero() {
 		return err
 	}
-	var found []*ops.Message
+	var found, all []*ops.Message
 	others := 0
 	for _, m := range listing.Messages {
 		if errors.Is(m.Problem, ops.ErrOtherSource) {
 			others++
 			continue
 		}
-		if (f.class == "" || f.class == m.Class.ID) && (f.state.values == nil || slices.Contains(f.state.values, m.State)) {
+		all = append(all, m)
+		if (f.classes == nil || slices.Contains(f.classes, m.Class.ID)) && (f.state.values == nil || slices.Contains(f.state.values, m.State)) {
 			found = append(found, m)
 		}
 	}
 	a.summary(listing, url)
 	if others > 0 {
-		a.note("%d of them came from other queues, and are not shown: --dlq %s", others, host.QueueName(url))
+		a.note("%d of them came from other queues, and are not shown. All of them: %s", others, a.again(withoutFlag(a.args, "--queue"), "--dlq", host.QueueName(url)))
 	}
-	a.hintStockKeys(found)
+	for _, class := range f.classes {
+		if !slices.ContainsFunc(found, func(m *ops.Message) bool { return m.Class.ID == class }) {
+			a.note("no message of class %s was found. All classes: %s", class, a.hint("", "dlq", "ls"))
+		}
+	}
+	a.hintStockKeys(ctx, found)
+	records := ops.RecordsOf(found)
+	died := slices.DeleteFunc(ops.Processes(ops.RecordsOf(all)), func(p ops.Process) bool { // a filter hides no event of theirs
+		return !slices.ContainsFunc(records, func(r ops.Record) bool { return r.State == dedup.StateCrashed && r.Process == p.Name })
+	})
 	switch {
 	case a.flags.json:
 		out := object{
 			{"v", 1}, {"queue", url}, {"as_of", listing.AsOf}, {"total", listing.Total}, {"read", len(listing.Messages)}, {"hidden", listing.Hidden},
 			{"behind", listing.Behind}, {"complete", listing.Complete}, {"lost_at,omitzero", classes.LostAt(listing.Messages)},
-			{"classes", objectsOf(classColumns, classes.Of(found))},
+			{"classes", objectsOf(classColumns, classes.Of(found))}, processesIn(died),
 		}
 		if f.messages {
 			out = append(out, member{"messages", objectsOf(messageColumns, found)})
@@ -92,9 +107,12 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	default:
 		of := classes.Of(found)
 		err = errors.Join(err, printColumns(a, classColumns, of), a.printStates(found))
-		if f.class != "" {
+		if f.classes != nil {
 			err = errors.Join(err, a.printTexts(of))
 		}
+	}
+	if err = errors.Join(err, a.flush()); !a.flags.json {
+		a.noteProcesses(died, err == nil && listing.Complete && ops.AllRead(all), "dlq", "ls")
 	}
 	if err == nil {
 		err = unread(found)
@@ -111,24 +129,81 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 
 // hintStockKeys says what is known of keys, where records were not found. The others stay unknown: a key function may make the
 // default key of some messages.
-func (a *app) hintStockKeys(found []*ops.Message) {
-	missing, there, none := 0, 0, true
+func (a *app) hintStockKeys(ctx context.Context, found []*ops.Message) {
+	type class struct {
+		id      string
+		count   int    // of messages without a record
+		missing string // the key of one that has not expired
+		known   bool   // a message has a record, or may have one
+	}
+	var of []*class
+	by := map[string]*class{}
+	missing, there := 0, 0
 	for _, m := range found {
-		switch {
-		case errors.Is(m.Problem, ops.ErrNoRecord) && !m.Expired:
-			missing++
-		case m.Record != nil && m.Attributes[sqsonce.AttrRecordKey].String == "":
-			there++
+		c := by[m.Class.ID]
+		if c == nil {
+			c = &class{id: m.Class.ID}
+			by[c.id], of = c, append(of, c)
 		}
-		none = none && m.Record == nil
+		switch none := errors.Is(m.Problem, ops.ErrNoRecord); {
+		case m.Record != nil:
+			c.known = true
+			if m.Attributes[sqsonce.AttrRecordKey].String == "" {
+				there++
+			}
+		case none && m.Expired:
+			c.count++
+		case none:
+			missing++
+			c.count, c.missing = c.count+1, m.RecordKey
+		case m.RecordKey != "": // it was not read
+			c.known = true
+		}
+	}
+	if missing == 0 {
+		return
+	}
+	without := slices.DeleteFunc(slices.Clone(of), func(c *class) bool { return c.known || c.missing == "" })
+	slices.SortStableFunc(without, func(a, b *class) int { return b.count - a.count })
+	for i, c := range without {
+		if i == mostListed {
+			a.note("and of %d more classes", len(without)-i)
+			break
+		}
+		if c.count == 1 {
+			a.note("the message of class %s has no record under its key, %s", c.id, c.missing)
+			continue
+		}
+		a.note("none of the %d messages of class %s has a record under its key, such as %s", c.count, c.id, c.missing)
+	}
+	if len(without) > 0 {
+		a.note("%s", a.otherKeys(ctx))
+	}
+	if there > 0 && a.opts.Key == nil {
+		a.note("%s without a record, %d with one under the default key. If the consumer has no key function and no TrustDedupID, and no record was deleted, look again: %s", shown.Count(missing, "message"), there, a.again(a.args, "--stock-keys"))
+	}
+}
+
+// otherKeys says which keys the consumer's records have, as far as a few seconds tell: a name, a store and a key function that are not
+// the consumer's look alike by the messages alone.
+func (a *app) otherKeys(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	store, err := a.openStore(ctx)
+	if err == nil {
+		for r, listErr := range store.List(ctx, func(o *dedup.ListOptions) { o.Consumer, o.Limit = a.flags.consumer, 1 }) {
+			if err = listErr; err == nil {
+				return "Consumer " + a.flags.consumer + " has records under keys such as " + r.Key + ": if that form is another one, it has a key function (docs/operating.md#own-commands), TrustDedupID or envelopes"
+			}
+		}
 	}
 	switch {
-	case missing == 0:
-	case none:
-		a.note("none of the %d messages has a record of consumer %s: are its name, and the store, right?", len(found), a.flags.consumer)
-	case there > 0 && a.opts.Key == nil:
-		a.note("%d messages have no record, %d have one under the default key. If the consumer has no key function and no TrustDedupID, and no record was deleted, look again with --stock-keys", missing, there)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "In 3 s no record of consumer " + a.flags.consumer + " was found. To search on: " + a.hint("", "record", "ls", "--state", string(dedup.StateReleased)+","+string(dedup.StateCompleted))
+	case err != nil:
+		return "The keys of its records were not listed: " + reason(err)
 	}
+	return "Consumer " + a.flags.consumer + " has no records here: are its name and the store right? sqsonce-full --store reads SQL and Redis"
 }
 
 // look lists the queue that the flags name. A listing with a time is what was read before an error.
@@ -153,9 +228,11 @@ func unread(messages []*ops.Message) error {
 	case n == 0:
 		return nil
 	case denied(why):
-		return fail(exitDenied, "the records of %d messages were not read: %w", n, why)
+		return fail(exitDenied, "the records of %s were not read: %w", shown.Count(n, "message"), why)
+	case errors.Is(why, dynamostore.ErrNoTable):
+		return fail(exitPart, "the records of %s were not read, because the table does not exist: check --table, AWS_REGION and the account. For records in SQL or Redis use sqsonce-full --store", shown.Count(n, "message"))
 	default:
-		return fail(exitPart, "the records of %d messages were not read: %w", n, why)
+		return fail(exitPart, "the records of %s were not read: %s", shown.Count(n, "message"), shown.Short(why.Error(), 500)) // the whole advice, and not a page of a proxy
 	}
 }
 
@@ -165,7 +242,7 @@ func (a *app) summary(l ops.Listing, url string) {
 	if strings.HasSuffix(url, ".fifo") {
 		kind = "FIFO"
 	}
-	text := host.QueueName(url) + " (" + kind + "): " + strconv.Itoa(len(l.Messages)) + " messages"
+	text := host.QueueName(url) + " (" + kind + "): " + shown.Count(len(l.Messages), "message")
 	if l.Complete {
 		text += ", all that there are"
 	} else {
@@ -195,7 +272,7 @@ var classColumns = []column[classes.Class]{
 	{"COUNT", "count", "", "count", func(c classes.Class) any { return c.Count }},
 	{"STATE", "state", "", "state", func(c classes.Class) any { return c.State }},
 	{"LAST", "last", "", "last,omitzero", func(c classes.Class) any { return c.Last }},
-	{"TEXTS", "texts", "", "texts", func(c classes.Class) any { return c.Texts }},
+	{"", "different reasons", "", "texts", func(c classes.Class) any { return c.Texts }},
 	{"REASON", "reason", "", "reason", func(c classes.Class) any { return c.Reason }},
 	{"", "what to do", "", "do", func(c classes.Class) any { return c.Do }},
 	{"", "", "", "reasons", func(c classes.Class) any { return c.Reasons }},
@@ -220,7 +297,7 @@ var messageColumns = []column[*ops.Message]{
 	{"", "", "dedup id", "dedup_id,omitzero", func(m *ops.Message) any { return m.DedupID }},
 	{"", "", "trace", "trace,omitzero", func(m *ops.Message) any { return m.TraceHeader }},
 	{"", "", "expired", "expired,omitzero", func(m *ops.Message) any { return expired(m.Expired) }},
-	{"", "", "problem", "problem", func(m *ops.Message) any { return m.Problem }},
+	{"", "", "", "problem", func(m *ops.Message) any { return m.Problem }},
 	{"", "", "record", "record", func(m *ops.Message) any {
 		if m.Record == nil {
 			return nil
@@ -265,7 +342,7 @@ func (a *app) printStates(found []*ops.Message) error {
 
 // alike are the reasons to leave a message that are the same for all messages of which they are so.
 var alike = []error{
-	ops.ErrNotSelected, ops.ErrStopped, ops.ErrNoDestination, ops.ErrNoSource, ops.ErrTooOften, ops.ErrArrivedLater, ops.ErrCameBack, ops.ErrOtherQueue, ops.ErrHeldBehind,
+	ops.ErrNotSelected, ops.ErrStopped, ops.ErrNoDestination, ops.ErrNoSource, ops.ErrS3, ops.ErrTooOften, ops.ErrArrivedLater, ops.ErrCameBack, ops.ErrOtherQueue, ops.ErrHeldBehind, ops.ErrRemembered,
 }
 
 var notSelected = ops.ErrNotSelected.Error()
@@ -278,6 +355,8 @@ func why(res *ops.Result) string {
 		}
 	}
 	switch {
+	case res.Err == nil && res.After == dedup.StateCrashed:
+		return "its process died, and it is crashed"
 	case res.Err == nil:
 		return ""
 	case !errors.Is(res.Err, ops.ErrState):
@@ -289,7 +368,7 @@ func why(res *ops.Result) string {
 	case errors.Is(res.Err, ops.ErrExpired):
 		return "no record under its key, and its record may have expired: find out whether the event was done. --expired sends it anyway"
 	case errors.Is(res.Err, ops.ErrNoRecord):
-		return "no record under its key: the consumer may use a key function or another store, and dlq ls --help says how to read it. --unknown sends it anyway"
+		return "no record under its key: the consumer may use a key function or another store, and docs/operating.md#own-commands says how to read it. --unknown sends it anyway"
 	default:
 		return string(res.State) + ": " + ops.Do(res.State)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
@@ -46,6 +47,9 @@ func (a *app) showMessage(ctx context.Context, id string, body bool) error {
 		return errors.Join(err, a.printJSON(object{{"v", 1}, {"message", objectOf(columns, m)}}), unread(listing.Messages[i:i+1]))
 	}
 	pairs := pairsOf(a, messageColumns, m)
+	if m.Problem != nil && m.Problem.Error() != m.Reason {
+		pairs = slices.Insert(pairs, len(pairs)-1, pair{"problem", m.Problem.Error()}) // before the body
+	}
 	if body && a.width == 0 {
 		pairs[len(pairs)-1].value = m.Body
 	}
@@ -53,6 +57,12 @@ func (a *app) showMessage(ctx context.Context, id string, body bool) error {
 	if body && a.width > 0 {
 		_, printErr := fmt.Fprintf(a.out, "\n%s\n", escapedLines(m.Body))
 		err = errors.Join(err, printErr)
+	}
+	err = errors.Join(err, a.flush())
+	if m.Record != nil && m.State == dedup.StateCrashed {
+		process, _ := m.Record.LastRun()
+		whole := err == nil && listing.Complete && ops.AllRead(listing.Messages)
+		a.noteProcesses(slices.DeleteFunc(ops.Processes(ops.RecordsOf(listing.Messages)), func(p ops.Process) bool { return p.Name != process }), whole, "dlq", "ls")
 	}
 	return err
 }

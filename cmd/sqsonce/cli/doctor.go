@@ -17,6 +17,7 @@ import (
 
 type doctorFlags struct {
 	function, role string
+	limits         string
 	workers        []string
 	longest        days
 	allOrNothing   bool
@@ -45,6 +46,7 @@ are missing, else 4. Otherwise 0.`,
 	c.Flags().StringVar(&f.role, "role", "", "the `ARN` of the consumer's role (default: the function's)")
 	c.Flags().StringSliceVar(&f.workers, "worker", nil, "`URL`s of workers' status handlers, or dns:HOST:PORT, with commas between")
 	c.Flags().Var(&f.longest, "longest-handler", "how long the longest handler runs, as 90s or 15m")
+	limitsFlag(c, &f.limits)
 	c.Flags().BoolVar(&f.allOrNothing, "all-or-nothing", false, "the function deliberately reports no batch item failures")
 	c.Flags().BoolVar(&f.probe, "probe", false, "test the caller's permissions with calls that cannot succeed")
 	c.Flags().BoolVar(&f.strict, "strict", false, "end with exit code 3 for a warn too")
@@ -52,10 +54,26 @@ are missing, else 4. Otherwise 0.`,
 	return a.recordFlags(c)
 }
 
+func limitsFlag(c *cobra.Command, limits *string) {
+	c.Flags().StringVar(limits, "limits", "", "the function has a limiter, whose rules have a Counter (`fleet`) or not (process)")
+}
+
+// checkLimits refuses a --limits that says nothing to the doctor.
+func checkLimits(limits, function string) error {
+	switch {
+	case !slices.Contains([]string{"", doctor.LimitsFleet, doctor.LimitsProcess}, limits):
+		return fail(exitUsage, "--limits is %q, must be %s or %s", limits, doctor.LimitsFleet, doctor.LimitsProcess)
+	case limits != "" && function == "":
+		return fail(exitUsage, "--limits is about the function: set --function. Workers of --worker say it themselves")
+	}
+	return nil
+}
+
 func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 	d := doctor.Deployment{
 		Function: f.function, Table: a.flags.table, Consumer: a.flags.consumer, Role: f.role, Workers: f.workers, Retention: a.flags.retention.orDefault(),
-		LongestHandler: time.Duration(f.longest), AllOrNothing: f.allOrNothing, Probe: f.probe,
+		LongestHandler: time.Duration(f.longest), Limits: f.limits, AllOrNothing: f.allOrNothing, Probe: f.probe,
+		Look: a.hint("", "dlq", "ls"),
 	}
 	if d.Store = a.storeCheck(); d.Store != nil {
 		d.Table = "" // SQSONCE_TABLE: the records are elsewhere
@@ -66,6 +84,9 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 		return fail(exitUsage, "nothing to check: set --queue, --function, --table, --store, --role or --worker")
 	case d.Retention < 0 || d.LongestHandler < 0:
 		return fail(exitUsage, "--retention and --longest-handler must not be negative")
+	}
+	if err := checkLimits(d.Limits, d.Function); err != nil {
+		return err
 	}
 	if err := (&fleet.Fleet{Targets: d.Workers}).Check(); err != nil {
 		return err

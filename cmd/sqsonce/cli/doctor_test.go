@@ -81,6 +81,8 @@ func TestDoctorExitCodes(t *testing.T) {
 			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "DescribeTimeToLive", Do: fault.Error, Code: "ValidationException"}}})
 		}, args: "--table dedup", code: exitPart, says: "1 unknown\nsqsonce: not all was seen"},
 		"nothing is named":   {code: exitUsage, says: "set --queue, --function"},
+		"limits of what":     {args: "--queue orders --function f --limits both", code: exitUsage, says: `--limits is "both", must be fleet or process`},
+		"limits of whom":     {args: "--queue orders --limits fleet", code: exitUsage, says: "set --function"},
 		"negative":           {args: "--table dedup --longest-handler -3s", code: exitUsage, says: "--longest-handler must not be negative"},
 		"negative retention": {args: "--table dedup --retention -3s", code: exitUsage, says: "must not be negative"},
 		"no worker's URL":    {args: "--worker ftp://x", code: exitUsage, says: "must be a URL"},

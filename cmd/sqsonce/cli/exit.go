@@ -21,7 +21,7 @@ const (
 	exitDone    exitCode = iota // or nothing to do
 	exitFailed                  // also where it is not known whether a write was carried out
 	exitUsage                   // arguments, flags
-	exitFound                   // dlq ls --exit-code
+	exitFound                   // dlq ls --exit-code; a worker that does not obey
 	exitPart                    // something could not be read; interrupted
 	exitRefused                 // by a guard, by the answer to a question, or because it has changed since you looked
 	exitDenied                  // credentials, permissions
@@ -76,7 +76,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 // refusals are what ops does not do to a message.
 var refusals = []error{
 	ops.ErrNotAgain, ops.ErrRanAgain, ops.ErrCommitted, ops.ErrState, ops.ErrNotShown, ops.ErrOtherKey, ops.ErrNoDestination, ops.ErrNoRoom,
-	ops.ErrKeyChanges, ops.ErrNoSource,
+	ops.ErrKeyChanges, ops.ErrNoSource, ops.ErrS3,
 }
 
 func denied(err error) bool { return awserr.Denied(err) || errors.Is(err, dynamostore.ErrAccessDenied) }

@@ -58,7 +58,8 @@ type world struct {
 	noAWS   error                                 // why there is no connection
 	size    func() (int, int)
 
-	deployed *deployment // for doctor
+	deployed *deployment  // for doctor
+	lambda   *functionAPI // for commands about functions
 }
 
 func bubble(t *testing.T, f func(w *world)) {
@@ -123,6 +124,9 @@ func (w *world) connect(context.Context) (*services, error) {
 	if w.deployed != nil {
 		w.deployed.into(s)
 	}
+	if w.lambda != nil {
+		w.lambda.into(s)
+	}
 	return s, nil
 }
 
@@ -142,11 +146,7 @@ func (w *world) put(event string, state dedup.RecordState) string {
 	case dedup.StateRunning:
 		claim.Lease = 30 * time.Minute
 	case dedup.StateForeign:
-		must.Get(w.stack.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
-			"id":         &ddbtypes.AttributeValueMemberS{Value: key},
-			"status":     &ddbtypes.AttributeValueMemberS{Value: "COMPLETED"},
-			"expiration": &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
-		}}))(w)
+		w.putForeign(key)
 		return key
 	}
 	l := must.Get(granted.Lease(w.store.Acquire(ctx, claim)))(w)
@@ -159,6 +159,16 @@ func (w *world) put(event string, state dedup.RecordState) string {
 		time.Sleep(lease + 10*time.Second)
 	}
 	return key
+}
+
+// putForeign puts the record of another library, which has no owner.
+func (w *world) putForeign(key string) {
+	w.Helper()
+	must.Get(w.stack.DynamoDB.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
+		"id":         &ddbtypes.AttributeValueMemberS{Value: key},
+		"status":     &ddbtypes.AttributeValueMemberS{Value: "COMPLETED"},
+		"expiration": &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
+	}}))(w)
 }
 
 type errFor string

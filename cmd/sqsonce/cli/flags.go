@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ type flags struct {
 	queue, dlq, source           string
 	notDeadLetter, spendReceives bool
 	stockKeys                    bool
+	s3                           yesNo
 	hold                         time.Duration // of a command that deletes; 0: the default
 	limit                        int
 	consumer, table, store       string // of table and store at most one
@@ -66,16 +68,40 @@ func (a *app) recordFlags(c *cobra.Command) *cobra.Command {
 
 // queueFlags adds the flags that say which queue is meant.
 func (a *app) queueFlags(c *cobra.Command) *cobra.Command {
+	a.dlqFlags(c)
+	a.retentionFlag(c)
+	return a.recordFlags(c)
+}
+
+func (a *app) dlqFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&a.flags.queue, "queue", "", "the source `queue`, by name, URL or ARN: its dead-letter queue is meant")
 	f.StringVar(&a.flags.dlq, "dlq", "", "the dead-letter `queue` itself, by name, URL or ARN")
 	f.StringVar(&a.flags.source, "source", "", "the `ARN` of the queue that messages came from which do not say")
+	f.Var(&a.flags.s3, "s3", "the consumer has sqsonce.S3 around its handler, or with --s3=false has not. Without the flag notifications of S3 whose key depends on that are left")
+	f.Lookup("s3").NoOptDefVal = "true"
 	f.BoolVar(&a.flags.notDeadLetter, "not-dead-letter", false, "accept a queue that no queue names as its dead-letter queue")
 	f.BoolVar(&a.flags.spendReceives, "spend-receives", false, "also look into a queue whose own redrive policy may then move messages on")
 	c.MarkFlagsMutuallyExclusive("queue", "dlq")
-	a.retentionFlag(c)
-	return a.recordFlags(c)
 }
+
+// yesNo is a flag that has no default: it says yes, no or nothing.
+type yesNo struct{ yes, no bool }
+
+func (a *yesNo) String() string {
+	if a.yes || a.no {
+		return strconv.FormatBool(a.yes)
+	}
+	return ""
+}
+
+func (a *yesNo) Set(s string) error {
+	yes, err := strconv.ParseBool(s)
+	a.yes, a.no = yes, !yes
+	return err
+}
+
+func (*yesNo) Type() string { return "bool" }
 
 // stockKeysFlag is never an environment variable: you say it of one queue, which you have looked at.
 func (a *app) stockKeysFlag(c *cobra.Command) {
@@ -214,8 +240,13 @@ func (s *selection) flags(c *cobra.Command) {
 }
 
 func (s *selection) filtered() bool {
-	return s.classes != nil || s.state.values != nil || s.ids != nil || s.keys != nil || s.groups != nil ||
+	return s.named() || s.state.values != nil ||
 		!time.Time(s.after).IsZero() || !time.Time(s.before).IsZero()
+}
+
+// named says that the flags name classes, messages, events or groups, which may be mistyped.
+func (s *selection) named() bool {
+	return s.classes != nil || s.ids != nil || s.keys != nil || s.groups != nil
 }
 
 // check refuses what the flags do not say clearly. needed says that what is meant must be said, if only by --all.
@@ -229,6 +260,16 @@ func (s *selection) check(a *app, needed bool) error {
 		return fail(exitUsage, "--all excludes other filters")
 	case a.flags.consumer == "" && (s.keys != nil || s.state.values != nil):
 		return fail(exitUsage, "--key and --state need --consumer")
+	}
+	return checkClasses(s.classes)
+}
+
+// checkClasses refuses IDs that no class can have, such as two between commas: their list would be empty, as if the messages were gone.
+func checkClasses(ids []string) error {
+	for _, id := range ids {
+		if b, err := hex.DecodeString(id); err != nil || len(b) != 3 {
+			return fail(exitUsage, "--class %q is not the ID of a class, six hexadecimal digits as dlq ls shows them: for several classes repeat --class", id)
+		}
 	}
 	return nil
 }

@@ -55,6 +55,9 @@ type Options struct {
 	// NoUnwrap says that the consumer has no sqsonce.OpenEnvelope around its handler. Default: false, Key gets the message in an
 	// envelope.
 	NoUnwrap bool
+	// S3 says that the consumer has sqsonce.S3 around its handler: the default of the flag --s3. Default: false, the
+	// commands leave notifications of S3 whose key depends on that, without the flag.
+	S3 bool
 	// Store opens the store of the consumer's records. It is called once, by commands that need records. Default: the DynamoDB
 	// table of --table.
 	Store func(context.Context) (Store, error)
@@ -124,17 +127,21 @@ type app struct {
 	http     *http.Client // for workers. Nil: a new one
 	behind   bool         // a page shows what is said, which has not the program's name
 
-	flags  flags
-	args   []string // of the command line
-	store  Store    // nil: not opened
-	caller *who     // nil: not asked
+	flags     flags
+	root      *cobra.Command
+	args      []string      // of the command line
+	given     []*pflag.Flag // those of connectionFlags in it
+	hidSecret bool          // a printed command lacks one, and that was said
+	store     Store         // nil: not opened
+	caller    *who          // nil: not asked
 }
 
 // run runs one command.
 func (a *app) run(ctx context.Context, args []string) exitCode {
 	out := bufio.NewWriter(a.out)
 	a.out, a.args = out, shownArgs(args)
-	root := a.root()
+	root := a.commands()
+	a.root = root
 	root.SetArgs(args)
 	root.SetIn(a.in)
 	root.SetOut(out)
@@ -174,25 +181,27 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-func (a *app) root() *cobra.Command {
+func (a *app) commands() *cobra.Command {
 	root := group(a.name(), "Look into dead-letter queues, and at the records of events")
 	root.Long = `sqsonce lists a dead-letter queue by reason, sends its messages back as the same events, archives, deletes and restores them. It runs
 an event again, reads, frees and completes events' records, shows the unpublished events of an outbox, checks a deployment for defects,
-and watches workers and queues.
+pauses consumers, and watches workers and queues.
 
 Results go to standard output: a table on a terminal, lines with tabs in a pipe, one object with --json. Everything else goes to
 standard error. SQSONCE_QUEUE, SQSONCE_CONSUMER, SQSONCE_TABLE and SQSONCE_STORE set the flags of the same names, SQSONCE_OUTBOX
-and SQSONCE_OUTBOX_TABLE those of an outbox. A store's password belongs in SQSONCE_STORE: others see a command's flags. Region, credentials and endpoints come from AWS's own environment variables and profiles.
+and SQSONCE_OUTBOX_TABLE those of an outbox. SQSONCE_STORE goes before SQSONCE_TABLE, and a flag before both. A store's password
+belongs in SQSONCE_STORE: others see a command's flags. Region, credentials and endpoints come from AWS's own environment variables and
+profiles.
 
-Exit codes: 0 done, or nothing to do. 1 failed. 2 usage. 3 found (dlq ls --exit-code, doctor). 4 partly done, or interrupted. 5 refused,
+Exit codes: 0 done, or nothing to do. 1 failed. 2 usage. 3 found (dlq ls --exit-code, doctor, status). 4 partly done, or interrupted. 5 refused,
 or changed since you looked. 6 credentials or permission.`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.flags.json, "json", false, "print one JSON object")
 	root.PersistentFlags().DurationVar(&a.flags.timeout, "timeout", 0, "end the command after this time (default: none)")
 	dlq := group("dlq", "Messages of a dead-letter queue", a.dlqLs(), a.dlqShow(), a.dlqRedrive(), a.dlqExport(), a.dlqDelete(), a.dlqRestore())
 	record := group("record", "Records of events", a.recordShow(), a.recordLs(), a.recordFree(), a.recordComplete())
-	box := group("outbox", "Events that are committed and not published yet", a.outboxLs(), a.outboxShow(), a.outboxUnpark(), a.outboxDiscard())
-	root.AddCommand(dlq, record, box, a.replay(), a.doctor(), a.top(), a.console(), a.version())
+	box := group("outbox", "Events that are committed and not published yet", a.outboxLs(), a.outboxShow(), a.outboxUnpark(), a.outboxDiscard(), a.outboxCancel())
+	root.AddCommand(dlq, record, box, a.replay(), a.pause(), a.resume(), a.setConcurrency(), a.status(), a.doctor(), a.top(), a.console(), a.version())
 	if len(a.args) == 0 || !strings.HasPrefix(a.args[0], cobra.ShellCompRequestCmd) {
 		return root // cobra keeps every flag with a completion for ever, and by it the app with its output: a console makes many
 	}
@@ -227,6 +236,7 @@ func (a *app) command(use, short, long, example string, args cobra.PositionalArg
 				ctx, cancel = context.WithTimeout(ctx, a.flags.timeout)
 				defer cancel()
 			}
+			a.given = givenConnection(cmd)
 			a.flags.environment(a.getenv)
 			return f(ctx, args)
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
 )
@@ -52,22 +53,28 @@ func (s outboxState) do() string {
 }
 
 func (a *app) outboxLs() *cobra.Command {
-	parked, limit := false, 0
-	c := a.command("ls", "List the groups whose events are not published yet", `Lists the groups of an outbox that have events, or with --parked the events that SQS refused. On DynamoDB it scans the table, which
-holds only unpublished events. It changes nothing. Events of the last seconds may be missing.
+	parked, later, limit := false, false, 0
+	c := a.command("ls", "List the groups whose events are not published yet", `Lists the groups of an outbox that have events, or with --parked the events that SQS refused. With --later it
+lists the events that are scheduled for a due time, which an outbox in SQL has, and the first to be due comes first. On DynamoDB it
+scans the table, which holds only unpublished events. It changes nothing. Events of the last seconds may be missing.
 
-Lines in a pipe: `+inWords(groupColumns)+". With --parked: "+inWords(entryColumns)+".",
+Lines in a pipe: `+inWords(groupColumns)+". With --parked: "+inWords(entryColumns)+". With --later: "+inWords(scheduledColumns)+".",
 		"  sqsonce outbox ls --table outbox --outbox orders --parked",
 		cobra.NoArgs, func(ctx context.Context, _ []string) error {
 			switch {
 			case limit == 0:
 				return fail(exitUsage, "--limit is 0")
+			case parked && later:
+				return fail(exitUsage, "--parked or --later, not both")
+			case later:
+				return a.listScheduled(ctx, limit)
 			case parked:
 				return a.listParked(ctx, limit)
 			}
 			return a.listGroups(ctx, limit)
 		})
 	c.Flags().BoolVar(&parked, "parked", false, "the events that SQS has refused")
+	c.Flags().BoolVar(&later, "later", false, "the events that are scheduled for a due time")
 	c.Flags().IntVar(&limit, "limit", 1000, "list at most this many `groups` or events. Negative: no limit")
 	return a.outboxFlags(c)
 }
@@ -111,7 +118,7 @@ func (a *app) listGroups(ctx context.Context, limit int) error {
 	} else {
 		err = errors.Join(err, printColumns(a, groupColumns, groups))
 	}
-	a.note("%d groups with events were read", len(groups))
+	a.note("groups with events: %d", len(groups))
 	if len(groups) == limit {
 		a.note("there may be more: --limit")
 	}
@@ -130,19 +137,23 @@ func (a *app) listParked(ctx context.Context, limit int) error {
 	if err != nil {
 		return err
 	}
-	most := limit
-	if most < 0 {
-		most = 1 << 30
-	}
-	entries, err := store.Parked(ctx, most)
+	entries, err := store.Parked(ctx, atMost(limit))
 	if err := errors.Join(err, a.printEntries(entries, entryColumns)); err != nil {
 		return err
 	}
-	a.note("%d events are parked", len(entries))
+	a.note("parked: %s", shown.Count(len(entries), "event"))
 	if len(entries) == limit {
 		a.note("there may be more: --limit")
 	}
 	return nil
+}
+
+// atMost is a limit for a store.
+func atMost(limit int) int {
+	if limit < 0 {
+		return 1 << 30
+	}
+	return limit
 }
 
 // entryColumns begin with the group, which one group's table leaves out. They have no bodies: they are shown on request.

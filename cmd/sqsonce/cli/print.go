@@ -16,6 +16,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
@@ -51,7 +52,7 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// printTable prints a table with a header on a terminal, where its last column is cut, and lines with tabs in a pipe.
+// printTable prints a table with a header on a terminal, where its last column is wrapped, and lines with tabs in a pipe.
 func (a *app) printTable(header []string, rows [][]string) error {
 	return writeTable(a.out, a.width, header, rows)
 }
@@ -85,13 +86,29 @@ func writeTable(w io.Writer, width int, header []string, rows [][]string) error 
 			line.WriteString(runewidth.FillRight(cell, widths[i]) + "  ")
 			left -= widths[i] + 2
 		}
+		if text := runewidth.StringWidth(row[last]); text > left && left < leastColumn && last > 0 { // below the others
+			const indent = "\n    "
+			return strings.TrimRight(line.String(), " ") + indent + strings.Join(wrapped(row[last], max(width-len(indent)+1, leastColumn)), indent)
+		}
 		// A terminal that is too narrow breaks the line rather than show nothing.
-		line.WriteString(runewidth.Truncate(row[last], max(left, leastColumn), "…"))
-		return strings.TrimRight(line.String(), " ")
+		indent := "\n" + strings.Repeat(" ", runewidth.StringWidth(line.String()))
+		return strings.TrimRight(line.String()+strings.Join(wrapped(row[last], max(left, leastColumn)), indent), " ")
 	})
 }
 
-const leastColumn = 20
+// wrapped breaks a line between words, and within those that are too long.
+func wrapped(text string, width int) (lines []string) {
+	for runewidth.StringWidth(text) > width {
+		line := runewidth.Truncate(text, width, "")
+		if at := strings.LastIndexByte(line, ' '); at > 0 && text[len(line)] != ' ' {
+			line = line[:at]
+		}
+		lines, text = append(lines, strings.TrimRight(line, " ")), strings.TrimLeft(text[len(line):], " ")
+	}
+	return append(lines, text)
+}
+
+const leastColumn = 30
 
 func writeLines(w io.Writer, rows [][]string, line func([]string) string) error {
 	for _, row := range rows {
@@ -172,12 +189,19 @@ func (a *app) newProgress(total int) *progress {
 
 // result takes the result of a message, or what has become of it since.
 func (p *progress) result(res *ops.Result) {
+	if errors.Is(res.Err, ops.ErrNotSelected) {
+		return // the end says how many
+	}
 	last, seen := p.actions[res.ID]
 	if seen {
 		p.counts[last]--
 	}
-	p.actions[res.ID] = res.Action
-	p.counts[res.Action]++
+	action := res.Action
+	if res.After == dedup.StateCrashed {
+		action = ops.Action(res.After)
+	}
+	p.actions[res.ID] = action
+	p.counts[action]++
 	if errors.Is(res.Err, ops.ErrCameBack) && !seen {
 		p.cameBack.Add(1)
 	}
@@ -186,7 +210,7 @@ func (p *progress) result(res *ops.Result) {
 		p.bar.SetCurrent(int64(p.counts[ops.ActionRedriven]))
 	} else if res.Canary == 0 && time.Since(p.shown) >= progressEvery { // a canary has its own lines
 		p.shown = time.Now()
-		p.line("%d redriven, %d left, %d came back", p.counts[ops.ActionRedriven], p.counts[ops.ActionLeft], p.cameBack.Load())
+		p.line("so far %d redriven, %d left of those selected, %d came back", p.counts[ops.ActionRedriven], p.counts[ops.ActionLeft], p.cameBack.Load())
 	}
 }
 

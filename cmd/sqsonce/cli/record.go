@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/ops"
@@ -49,7 +51,7 @@ func (a *app) showRecord(ctx context.Context, arg string, result bool) error {
 }
 
 // noRecord says that a key has no record, which is not to say that its event never ran.
-const noRecord = "no record under this key: the consumer may use a key function or another store"
+const noRecord = "no record under this key: the consumer may use a key function or another store: docs/operating.md#own-commands"
 
 // seen is a record as it was read. Where none was found its state is Unknown, and it has a key only.
 type seen struct {
@@ -98,6 +100,7 @@ func (a *app) recordPairs(r ops.Record) (pairs []pair) {
 
 type recordLsFlags struct {
 	state     states
+	process   string
 	after     string
 	limit     int
 	readUnits int
@@ -112,6 +115,7 @@ Lines in a pipe: `+inWords(recordColumns)+".",
 		"  sqsonce record ls --table dedup --consumer billing --state crashed",
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.listRecords(ctx, f) })
 	f.state.add(c, "only records in this state")
+	c.Flags().StringVar(&f.process, "process", "", "only records whose event ran last in this process: its `name`, or unknown")
 	c.Flags().StringVar(&f.after, "after", "", "go on behind the record with this `key`, the last of an earlier list")
 	c.Flags().IntVar(&f.limit, "limit", 1000, "list at most this many `records`. Negative: no limit")
 	c.Flags().IntVar(&f.readUnits, "read-units", 100, "consume at most this many read `units` a second on DynamoDB. Negative: no limit")
@@ -125,6 +129,8 @@ var recordColumns = []column[ops.Record]{
 	{"LEASE", "when its lease ends", "", "", func(r ops.Record) any { return r.LeaseUntil }},
 	{"EXPIRES", "when it expires", "", "", func(r ops.Record) any { return r.ExpiresAt }},
 	{"LAST ERROR", "last error", "", "", func(r ops.Record) any { return r.LastError }},
+	{"", "process", "", "", func(r ops.Record) any { return r.Process }},
+	{"", "when its last run started", "", "", func(r ops.Record) any { return r.Started }},
 }
 
 func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
@@ -138,7 +144,7 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 	if f.state.values == nil {
 		f.state.values = []dedup.RecordState{dedup.StateReleased, dedup.StateRunning, dedup.StateCrashed, dedup.StateForeign}
 	}
-	records, unreadable := []ops.Record{}, 0
+	records, unreadable, last := []ops.Record{}, 0, ""
 	for r, listErr := range store.List(ctx, func(o *dedup.ListOptions) {
 		o.Consumer, o.After, o.ReadUnits, o.States = a.flags.consumer, f.after, f.readUnits, f.state.values
 		if slices.Contains(o.States, dedup.StateCrashed) { // some of these were released, see ops.StateOf
@@ -153,26 +159,33 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 		if err = listErr; err != nil {
 			break
 		}
-		if state := stateOf(r); slices.Contains(f.state.values, state) {
-			records = append(records, ops.NewRecord(r, state))
+		if of := ops.NewRecord(r, stateOf(r)); slices.Contains(f.state.values, of.State) && (f.process == "" || f.process == cmp.Or(of.Process, unknownName)) {
+			records, last = append(records, of), r.Key
 		}
 		if len(records) == f.limit {
 			break
 		}
 	}
 	if a.flags.json {
-		err = errors.Join(err, a.printJSON(object{{"v", 1}, {"records", records}}))
+		err = errors.Join(err, a.printJSON(object{{"v", 1}, {"records", records}, processesIn(ops.Processes(records))}))
 	} else {
-		err = errors.Join(err, printColumns(a, recordColumns, records))
+		err = errors.Join(err, printColumns(a, recordColumns, records), a.flush())
+		lists := func(s dedup.RecordState) bool { return slices.Contains(f.state.values, s) }
+		whole := err == nil && unreadable == 0 && f.after == "" && len(records) != f.limit && lists(dedup.StateCrashed) && lists(dedup.StateRunning)
+		a.noteProcesses(ops.Processes(records), whole, "record", "ls")
 	}
+	text := shown.Count(len(records), "record")
 	if s, ok := store.(interface{ Stats() dynamostore.Stats }); ok {
-		a.note("%d records, for %.1f read units", len(records), s.Stats().ReadUnits)
+		text += fmt.Sprintf(", for %.1f read units", s.Stats().ReadUnits)
+	}
+	if err == nil || len(records) > 0 { // a list that has failed is no 0
+		a.note("%s", text)
 	}
 	if len(records) == f.limit {
-		a.note("there may be more: --after '%s'", records[len(records)-1].Key)
+		a.note("there may be more: %s", a.again(withoutFlag(a.args, "--after"), "--after", last))
 	}
 	if err == nil && unreadable > 0 {
-		return fail(exitPart, "%d records cannot be read", unreadable)
+		return fail(exitPart, "%s cannot be read", shown.Count(unreadable, "record"))
 	}
 	return err
 }

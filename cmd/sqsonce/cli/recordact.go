@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,23 +29,40 @@ type plan struct {
 	effect  string            // what it means
 	refusal string            // why it is not done; "": it is
 	typed   bool              // the key must be typed
+	class   string            // of its message; "": that of its note
+	apart   bool              // it crashed with its process: it may kill the next one
 	note    string            // why
 }
 
 type freeFlags struct {
-	take, again bool
-	note        string
+	take, again  bool
+	note, done   string
+	process      string   // in place of keys
+	except       []string // of the process's keys
+	noneHappened bool     // in place of done
 }
 
 func (a *app) recordFree() *cobra.Command {
 	var f freeFlags
 	c := a.command("free KEY...", "Let the next delivery of an event run it", `Frees the record of an event whose consumer died, so that the next delivery of the event runs it. Find out first whether the effect
-happened. The command sends nothing: redrive a message of the event, which is sent 65 s after this command at the earliest.
+happened. The command sends nothing: redrive a message of the event.
 
 `+keyArgument+severalKeys, "  sqsonce record free --table dedup --note 'looked: no charge' 'billing#orders|ord-42'",
-		cobra.MinimumNArgs(1), func(ctx context.Context, args []string) error { return a.freeRecords(ctx, args, f) })
+		func(c *cobra.Command, args []string) error {
+			if f.process != "" {
+				return cobra.NoArgs(c, args)
+			}
+			return cobra.MinimumNArgs(1)(c, args)
+		}, func(ctx context.Context, args []string) error { return a.freeRecords(ctx, args, f) })
+	c.Flags().StringVar(&f.process, "process", "", "in place of KEYs: the events of the dead-letter queue that crashed in this process: its `name`, as dlq ls shows it, or unknown")
+	c.Flags().StringArrayVar(&f.except, "except", nil, "with --process: leave this `KEY`, which kills its process (repeatable)")
+	a.dlqFlags(c)
+	a.limitFlag(c)
 	c.Flags().BoolVar(&f.take, "take", false, "also while a consumer runs the event. Its handler is cancelled, but may run on alongside the next")
 	c.Flags().BoolVar(&f.again, "again", false, "also where the event is completed: it runs a second time")
+	c.Flags().StringVar(&f.done, "done", "", "complete those KEYs instead that are lines of this `file`: the events whose effect happened. Each other line must be the key of a record, which is read")
+	c.Flags().BoolVar(&f.noneHappened, "none-happened", false, "with --process in place of --done: none of the effects happened, or an inbox prevents a second one")
+	c.MarkFlagsMutuallyExclusive("done", "none-happened")
 	return a.recordActFlags(c, &f.note)
 }
 
@@ -55,16 +72,49 @@ The command asks once for all KEYs. It leaves the records that it would refuse, 
 input, one a line: sqsonce dlq ls --messages --class CLASS | cut -f5 | sqsonce record free --yes -`
 
 func (a *app) freeRecords(ctx context.Context, args []string, f freeFlags) error {
-	planOf := func(r seen) plan { return planFree(r, f) }
-	return a.act(ctx, args, f.take || f.again, f.note, planOf, func(ctx context.Context, store Store, p plan) error {
-		return store.Reopen(ctx, p.Record, f.note, func(o *dedup.ReopenOptions) {
+	var of neighbours
+	switch {
+	case f.process != "" && f.done == "" && !f.noneHappened:
+		return fail(exitRefused, "which effects happened? Nothing was changed. Make sure that the process is dead: a paused one goes on. Then write the keys whose effects happened into the file happened, one a line: these events are completed, and the others freed: %s\nIf none happened, or with an inbox: %s",
+			a.again(a.args, "--done", "happened"), a.again(a.args, "--none-happened"))
+	case f.process != "":
+		var err error
+		if of, err = a.neighboursOf(ctx, f.process, f.except); err != nil {
+			return err
+		}
+		args = of.keys
+	case f.except != nil || f.noneHappened:
+		return fail(exitUsage, "--except and --none-happened need --process")
+	}
+	planner := func(store Store, keys []string) (func(seen) plan, error) {
+		done, err := a.doneKeys(ctx, store, f.done, keys)
+		return func(r seen) plan {
+			if slices.Contains(done, r.Key) {
+				return planComplete(r, false)
+			}
+			p := planFree(r, f)
+			p.class, p.apart = of.classes[r.Key], f.process != ""
+			return p
+		}, err
+	}
+	err := a.act(ctx, args, f.take || f.again, f.note, planner, func(ctx context.Context, store Store, p plan) error {
+		if p.after == dedup.StateCompleted {
+			return a.complete(ctx, store, p)
+		}
+		return store.Reopen(ctx, p.Record, ops.FreeNote(p.Record, p.state, f.note), func(o *dedup.ReopenOptions) {
 			o.Name, o.Retention, o.Force = a.flags.operator, time.Duration(a.flags.retention), p.state == dedup.StateRunning
 		})
 	})
+	if !a.flags.json && !a.flags.dryRun && (err == nil || codeOf(ctx, err) == exitPart) {
+		for _, key := range of.kept {
+			a.note("%s is as before. When it is fixed, and if its effect has not happened: %s", key, a.hint(key, "record", "free", key, "--note", "fixed"))
+		}
+	}
+	return err
 }
 
 func planFree(r seen, f freeFlags) plan {
-	p := plan{seen: r, verb: "free", after: dedup.StateReleased, effect: "its next delivery runs it. A redrive sends it 65 s from now at the earliest"}
+	p := plan{seen: r, verb: "free", after: dedup.StateReleased, effect: "its next delivery runs it"}
 	switch r.state {
 	case ops.StateUnknown:
 		p.refusal = noRecord
@@ -77,7 +127,7 @@ func planFree(r seen, f freeFlags) plan {
 			p.refusal = ""
 		}
 	case dedup.StateCompleted:
-		p.effect = "its next delivery runs it a second time. Processes that saw it completed acknowledge it for a minute: wait 65 s before you send it"
+		p.effect = "its next delivery runs it a second time. Send it with dlq redrive, or in 65 s: processes that saw it completed acknowledge other messages for a minute"
 		if r.Committed {
 			p.effect += ". Its effect was committed with the record, and happens again"
 		}
@@ -87,6 +137,9 @@ func planFree(r seen, f freeFlags) plan {
 		}
 	case dedup.StateForeign:
 		p.refusal = ops.Do(dedup.StateForeign)
+	}
+	if process, _ := r.LastRun(); f.process != "" && p.after != "" && cmp.Or(process, unknownName) != f.process {
+		p.refusal = "it has run in another process since"
 	}
 	return p
 }
@@ -98,8 +151,10 @@ did not happen while its record is not completed: free that record instead.
 
 `+keyArgument+severalKeys, "  sqsonce record complete --table dedup --note 'the provider has charge ch_1' 'billing#orders|ord-42'",
 		cobra.MinimumNArgs(1), func(ctx context.Context, args []string) error {
-			planOf := func(r seen) plan { return planComplete(r, create) }
-			return a.act(ctx, args, create, note, planOf, a.complete)
+			planner := func(Store, []string) (func(seen) plan, error) {
+				return func(r seen) plan { return planComplete(r, create) }, nil
+			}
+			return a.act(ctx, args, create, note, planner, a.complete)
 		})
 	c.Flags().BoolVar(&create, "create", false, "also if no record exists under the key. The event then never runs")
 	return a.recordActFlags(c, &note)
@@ -155,147 +210,4 @@ func (a *app) complete(ctx context.Context, store Store, before plan) error {
 		return fmt.Errorf("acquired, and perhaps not completed: look again when the lease ends, in %s: %w", completeLease, err)
 	}
 	return nil
-}
-
-// act plans for each record that args name, asks once, carries the plans out, and prints what was done. What it refuses is left. alone
-// says that a flag is for one record.
-func (a *app) act(ctx context.Context, args []string, alone bool, note string, planOf func(seen) plan, do func(context.Context, Store, plan) error) error {
-	store, err := a.openStore(ctx)
-	if err != nil {
-		return err
-	}
-	keys, err := a.recordKeys(store, args)
-	if err != nil {
-		return err
-	}
-	if len(keys) > 1 && (alone || a.flags.plan != "") {
-		return fail(exitUsage, "--take, --again, --create and --plan are for one KEY")
-	}
-	var ready []plan
-	var refused []error
-	for _, key := range keys {
-		r, err := read(ctx, store, key)
-		if err != nil {
-			return err
-		}
-		p := planOf(r)
-		p.note = note
-		switch err = a.asPlanned(p.hash()); {
-		case err != nil:
-		case p.refusal != "":
-			refused = append(refused, fmt.Errorf("%s %s: %s", p.verb, p.Key, p.refusal))
-		case p.after != "" && !a.flags.dryRun:
-			ready = append(ready, p)
-		case p.after == "":
-			a.note("nothing to do: %s is %s: %s", p.Key, p.state, p.means())
-			err = a.printAct(p, p.state)
-		default:
-			a.note("would %s %s: %s", p.verb, p.Key, p.effect)
-			err = a.printAct(p, p.after)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if len(refused) == len(keys) {
-		return fail(exitRefused, "%w", errors.Join(refused...))
-	}
-	for _, err := range refused {
-		a.note("left: %s", err.Error())
-	}
-	if len(ready) > 0 {
-		err = a.carryOutAll(ctx, store, ready, do)
-	}
-	if len(refused) > 0 {
-		err = errors.Join(err, fail(exitPart, "%d of %d records were left", len(refused), len(keys)))
-	}
-	return err
-}
-
-// carryOutAll asks once, and ends at the first write of which it is not known whether it was carried out.
-func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do func(context.Context, Store, plan) error) (err error) {
-	for _, p := range plans {
-		a.note("%s is %s: %s", p.Key, p.state, p.means())
-		if p.LastError != "" {
-			a.note("the error of an earlier attempt: %s", p.LastError)
-		}
-	}
-	a.note("%s: %s", plans[0].verb, plans[0].effect) // several have one effect
-	q := plans[0].question()
-	if n := len(plans); n > mostByYes {
-		q.typed, q.what, q.these = strconv.Itoa(n), strconv.Itoa(n), fmt.Sprintf("these %d records", n)
-	}
-	if err := a.confirm(ctx, q); err != nil {
-		return err
-	}
-	for i, p := range plans {
-		line := auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after}
-		failed := a.change(ctx, p.verb, line, p.Key, func(ctx context.Context) error { return do(ctx, store, p) }, func() error { return a.printAct(p, p.after) })
-		err = errors.Join(err, failed)
-		if left := len(plans) - i - 1; left > 0 && (ctx.Err() != nil || failed != nil && codeOf(ctx, failed) != exitRefused) {
-			return errors.Join(err, fail(exitPart, "%d records were not reached: the same again", left))
-		}
-	}
-	if err == nil && !a.flags.json {
-		a.note("next: %s", a.commandLine(next(plans)))
-	}
-	return err
-}
-
-// next is the command for the messages of these events.
-func next(plans []plan) []string {
-	switch {
-	case plans[0].after == dedup.StateCompleted:
-		return []string{"dlq", "delete", "--completed", "--archive", "FILE"}
-	case len(plans) > 1:
-		return []string{"dlq", "redrive", "--class", ops.Freed.ID}
-	}
-	return []string{"dlq", "redrive", "--key", plans[0].Key}
-}
-
-// change makes a change between its two lines in the audit.
-func (a *app) change(ctx context.Context, verb string, line auditLine, of string, do func(context.Context) error, printed func() error) error {
-	change, err := a.audit(ctx, line)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
-	defer cancel()
-	if err := do(ctx); err != nil {
-		if codeOf(ctx, err) == exitFailed {
-			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
-		}
-		return errors.Join(fmt.Errorf("%s %s: %w", verb, of, err), change.end(nil, err))
-	}
-	return errors.Join(printed(), change.end(line.After, nil))
-}
-
-func (p *plan) question() question {
-	q := question{verb: p.verb}
-	if p.typed {
-		q.typed, q.what = p.Key, "the key"
-	}
-	return q
-}
-
-// printAct prints a record's state before and after. They are equal where there was nothing to do.
-func (a *app) printAct(p plan, after dedup.RecordState) error {
-	if a.flags.json {
-		out := struct {
-			V         int               `json:"v"`
-			Operation string            `json:"operation"`
-			DryRun    bool              `json:"dry_run"`
-			Key       string            `json:"key"`
-			Before    dedup.RecordState `json:"before"`
-			After     dedup.RecordState `json:"after"`
-			Effect    string            `json:"effect,omitempty"` // of a dry run, as the others
-			Hash      planHash          `json:"hash,omitempty"`
-			Typed     string            `json:"typed,omitempty"`
-		}{1, p.verb, a.flags.dryRun, p.Key, p.state, after, "", "", ""}
-		if a.flags.dryRun && p.after != "" {
-			out.Effect, out.Hash, out.Typed = p.effect, p.hash(), p.question().typed
-		}
-		return a.printJSON(out)
-	}
-	return a.printTable(nil, [][]string{{p.Key, string(p.state), string(after)}})
 }

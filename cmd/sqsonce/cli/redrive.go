@@ -5,14 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
@@ -76,7 +78,7 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 	if err != nil {
 		return err
 	}
-	r := &redrive{&work{a: a, operation: "redrive", done: ops.ActionRedriven, url: url, journal: f.journal}, d, options}
+	r := &redrive{&work{a: a, operation: "redrive", done: ops.ActionRedriven, url: url, journal: f.journal}, d, options, f.named() && f.journal == ""}
 	if !a.flags.yes || a.flags.expect >= 0 || a.flags.dryRun || a.flags.plan != "" {
 		p, err := r.plan(ctx)
 		if err != nil {
@@ -102,9 +104,18 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 		if a.flags.plan != "" { // what has come since was on no list
 			r.options = r.onlyPlanned(r.options, p.planned)
 		}
+	} else if a.flags.consumer != "" { // the plan would have said so
+		for _, risk := range risks(f.sends) {
+			a.note("%s", risk)
+		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // a result that nobody reads is an error, after which all is given back
 	return r.withJournal(ctx, r.redrive)
+}
+
+// sends says whether the flags allow events in a state.
+func (f *redriveFlags) sends(s dedup.RecordState) bool {
+	return (f.state.values == nil || slices.Contains(f.state.values, s)) && (s != dedup.StateCrashed || f.crashed)
 }
 
 // checkRedrive refuses what the flags do not say clearly.
@@ -151,6 +162,7 @@ type redrive struct {
 	*work
 	d       *ops.DLQ
 	options func(*ops.RedriveOptions)
+	named   bool // the selection names what it means
 }
 
 // onlyPlanned has the messages left that are not in the plan.
@@ -172,15 +184,83 @@ func (r *redrive) redrive(ctx context.Context) (ops.Report, error) {
 	defer p.stop()
 	event := a.eventsOr(cancel)
 	event(r.start())
-	return r.d.Redrive(ctx, r.options, func(o *ops.RedriveOptions) {
+	report, err := r.d.Redrive(ctx, r.options, func(o *ops.RedriveOptions) {
 		o.Journal = r.journal
 		o.OnResult = func(res *ops.Result) {
 			p.result(res)
 			event(resultOf(res))
 		}
-		o.OnWait = func(n int, wait time.Duration) {
-			p.line("waiting %s: %d records were freed. A freed record does not say whether its event was done before, which a consumer remembers for a minute", shown.Brief(wait, true), n)
+	})
+	selected := func(res *ops.Result) bool { return !errors.Is(res.Err, ops.ErrNotSelected) }
+	if err == nil && !r.given && r.unplanned.Load() == 0 && report.Total <= len(report.Results) && !slices.ContainsFunc(report.Results, selected) {
+		err = os.Remove(r.journal) // which says nothing
+		if r.journal = ""; r.named && len(report.Results) > 0 {
+			err = errors.Join(errNoneSelected, err)
 		}
+		return report, err
+	}
+	crashed := func(res *ops.Result) bool { return res.After == dedup.StateCrashed }
+	free := func(res *ops.Result) bool {
+		return res.State == dedup.StateReleased && errors.Is(res.Err, ops.ErrCanary)
+	}
+	others := report.Total > len(report.Results) || slices.ContainsFunc(report.Results, free)
+	blocked := slices.IndexFunc(report.Results, func(res *ops.Result) bool {
+		return res.Canary > 0 && res.State == dedup.StateCrashed && res.After == ops.StateUnknown
+	})
+	switch {
+	case !errors.Is(err, ops.ErrCanary):
+	case slices.ContainsFunc(report.Results, crashed) && others:
+		if args := a.withoutCrashed(ctx, report.Results); args != nil {
+			err = fmt.Errorf("%w. The others, without it: %s", err, a.again(releasedOnly(args), "--state", string(dedup.StateReleased)))
+		}
+	case blocked >= 0:
+		key := report.Results[blocked].RecordKey
+		err = fmt.Errorf("%w. To free it: %s", err, a.hint(key, "record", "free", key))
+	}
+	return report, err
+}
+
+// withoutCrashed is the command line of this call without the keys of events that crashed, or nil where it has no other key: it would send
+// more than was meant.
+func (a *app) withoutCrashed(ctx context.Context, results []*ops.Result) (args []string) {
+	store, err := a.openStore(ctx)
+	if err != nil {
+		return nil
+	}
+	crashed, others := false, false
+	for i := 0; i < len(a.args); i++ {
+		words := a.args[i : i+1]
+		key, is := strings.CutPrefix(words[0], "--key=")
+		if words[0] == "--key" && i+1 < len(a.args) {
+			i++
+			words, key, is = a.args[i-1:i+1], a.args[i], true
+		}
+		if is {
+			if key, err = a.recordKey(store, key); err != nil {
+				return nil
+			}
+			if slices.ContainsFunc(results, func(res *ops.Result) bool { return res.RecordKey == key && res.After == dedup.StateCrashed }) {
+				crashed = true
+				continue
+			}
+			others = true
+		}
+		args = append(args, words...)
+	}
+	if crashed && !others {
+		return nil
+	}
+	return args
+}
+
+// releasedOnly is the command line of a redrive without the flags that released events do not need.
+func releasedOnly(args []string) []string {
+	for _, flag := range []string{"--state", "--plan", "--expect", "--journal"} {
+		args = withoutFlag(args, flag)
+	}
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return slices.Contains([]string{"--all", "--crashed", "--crash-loops"}, name)
 	})
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -46,6 +49,87 @@ func (r result) goOn() (command string, found bool) {
 
 func (w *world) hidden(queue string) int { return testworld.Hidden(w.stack, queue) }
 
+// Of released events those whose effect happened are completed by the ledger. The rest is redriven by the printed command, which says that
+// a released event may have had its effect, also where nobody is asked.
+func TestReleasedByLedger(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.deadLetters(6)
+		ledger := filepath.Join(w.folder, "happened")
+		must.Do(w, os.WriteFile(ledger, []byte("billing#orders|e1\nbilling#orders|e3\nbilling#orders|e4\n"), 0o600))
+		for line := range strings.Lines(w.run("dlq", "ls", "--messages").out) {
+			w.answer += strings.Split(line, "\t")[4] + "\n"
+		}
+		got := w.run("record", "free", "-", "--done", ledger, "--yes")
+		commands := printed.FindAllStringSubmatch(got.err, -1)
+		if got.code != exitDone || len(commands) != 2 {
+			w.Fatalf("%+v", got)
+		}
+		var ran atomic.Int32
+		w.consume("orders", func(_ context.Context, m *sqsonce.Message) error {
+			if id := m.Attributes[sqsonce.AttrEventID].String; id != "e0" && id != "e2" && id != "e5" {
+				t.Errorf("%s ran again", id)
+			}
+			ran.Add(1)
+			return nil
+		})
+		w.Chdir(w.folder)
+		for _, command := range commands {
+			got := w.run(pasted(w, command[1])[1:]...)
+			if warns := strings.Contains(got.err, "A released event may have had its effect"); got.code != exitDone || warns != strings.Contains(command[1], "redrive") {
+				t.Errorf("%s: %+v", command[1], got)
+			}
+		}
+		if n := left(w); ran.Load() != 3 || n != 0 {
+			t.Errorf("%d ran, %d are left", ran.Load(), n)
+		}
+	})
+}
+
+// A redrive that selects none of the messages that are there changes nothing, and leaves no journal. One that names what it means may be
+// mistyped.
+func TestRedriveSelectsNone(t *testing.T) {
+	for _, flags := range []string{"--class 000000 --yes", "--class 000000 --yes --expect 0", "--key billing#orders|e9 --yes", "--state crashed --yes"} {
+		run(t, flags, func(w *world) {
+			if got := w.redrive(strings.Fields(flags)...); got.code != exitDone {
+				w.Errorf("an empty queue: %+v", got)
+			}
+			w.deadLetters(1)
+			got := w.redrive(strings.Fields(flags)...)
+			want := exitRefused
+			if strings.HasPrefix(flags, "--state") {
+				want = exitDone
+			}
+			if got.code != want || w.journals() > 0 || strings.Contains(got.err, "1 messages") || strings.Contains(got.err, "to go on") {
+				w.Errorf("%d journals: %+v", w.journals(), got)
+			}
+		})
+	}
+}
+
+// A line of progress counts what is selected.
+func TestProgressCountsTheSelection(t *testing.T) {
+	bubble(t, func(w *world) {
+		var out bytes.Buffer
+		a := w.app("")
+		a.err = &out
+		p := a.newProgress(0)
+		for i, err := range []error{ops.ErrNotSelected, ops.ErrTooOften, ops.ErrNotSelected} {
+			p.result(&ops.Result{ID: strconv.Itoa(i), Action: ops.ActionLeft, Err: err})
+		}
+		time.Sleep(progressEvery)
+		p.result(&ops.Result{ID: "sent", Action: ops.ActionRedriven})
+		if !strings.HasPrefix(out.String(), "so far 1 redriven, 1 left") {
+			t.Errorf("%q", out.String())
+		}
+	})
+}
+
+// journals is how many journals there are.
+func (w *world) journals() int {
+	return len(must.Get(filepath.Glob(filepath.Join(w.folder, "sqsonce", "redrive-*.jsonl")))(w))
+}
+
 func succeeds(context.Context, *sqsonce.Message) error { return nil }
 
 // What a redrive does with flags and answers: its question, its exit code, what is sent.
@@ -60,8 +144,8 @@ func TestRedrive(t *testing.T) {
 		says     string
 	}{
 		{"", "y", "", exitUsage, 0, "--all"},
-		{"--all", "y", asks, exitPart, 3, "1 selected messages were not redriven"},
-		{"--all", "n", asks, exitRefused, 0, "not confirmed"},
+		{"--all", "y", asks, exitPart, 3, "1 selected message was not redriven"},
+		{"--all", "n", asks, exitRefused, 0, ""},
 		{"--all", "", "", exitRefused, 0, "--yes"},
 		{"--all --yes", "", "", exitPart, 3, "journal /"},
 		{"--all --yes", "n", "", exitPart, 3, ""},
@@ -74,14 +158,14 @@ func TestRedrive(t *testing.T) {
 		{"--state released --canary 0", "y", asks, exitDone, 3, "without a canary"},
 		{"--state released --rate 0", "y", asks, exitDone, 3, "As fast as"},
 		{"--state crashed", "y", "", exitPart, 0, "no message can be redriven"},
-		{"--state crashed --crashed --yes --canary-timeout 1s", "", "", exitPart, 1, "record free 'billing#orders|crashed'"}, // no consumer
+		{"--state crashed --crashed --yes --canary-timeout 1s", "", "", exitPart, 1, "sqsonce record free --queue"}, // no consumer
 		{"--state crashed --crashed --yes", "", "", exitDone, 1, ""},
 		{"--state foreign", "y", "", exitDone, 0, "0 of about 4"},
-		{"--class 000000", "", "", exitDone, 0, "0 of about 4"},
+		{"--class 000000", "", "", exitRefused, 0, "0 of about 4"},
 		{"--id ID1 --id ID2", "y", asks, exitDone, 2, ""},
 		{"--key orders|e1 --yes", "", "", exitDone, 1, ""},
 		{"--key billing#orders|e1 --yes", "", "", exitDone, 1, ""},
-		{"--group g --yes", "", "", exitDone, 0, ""},
+		{"--group g --yes", "", "", exitRefused, 0, "selected"},
 		{"--sent-after 1h --yes", "", "", exitPart, 3, ""},
 		{"--sent-before 1h --yes", "", "", exitDone, 0, ""},
 		{"--sent-before 1h --sent-after 2000-01-01T00:00:00Z --dry-run", "", "", exitDone, 0, "0 of about 4"},
@@ -119,7 +203,7 @@ func TestRedrive(t *testing.T) {
 			if left := left(w); left != 4-test.sent || w.hidden("orders-dlq") != 0 {
 				w.Errorf("%d are left, %d hidden, want %d sent", left, w.hidden("orders-dlq"), test.sent)
 			}
-			if lines := w.audited(); (len(lines) == 2) != strings.Contains(got.err, "journal "+w.folder) || len(lines) == 1 {
+			if lines := w.audited(); (len(lines) == 2) != (strings.Contains(got.err, "journal "+w.folder) || got.out == "left\t4\tnot selected\n") || len(lines) == 1 {
 				w.Errorf("audit %+v, and it prints %q", lines, got.err)
 			}
 		})
@@ -255,9 +339,9 @@ func TestProgress(t *testing.T) {
 		want  []string
 	}{
 		"bar":      {true, nil, []string{"200 / 200 redriven", "0 came back", "canary "}},
-		"no plan":  {true, []string{"--yes"}, []string{" redriven, 0 left, 0 came back\n", "is completed, after"}},
-		"no bar":   {false, nil, []string{" redriven, 0 left, 0 came back\n", "is completed, after"}},
-		"expected": {false, []string{"--yes", "--expect=200"}, []string{" redriven, 0 left, 0 came back\n"}},
+		"no plan":  {true, []string{"--yes"}, []string{" redriven, 0 left of those selected, 0 came back\n", "is completed, after"}},
+		"no bar":   {false, nil, []string{" redriven, 0 left of those selected, 0 came back\n", "is completed, after"}},
+		"expected": {false, []string{"--yes", "--expect=200"}, []string{" redriven, 0 left of those selected, 0 came back\n"}},
 	} {
 		run(t, name, func(w *world) {
 			w.deadLetters(200)
@@ -274,4 +358,30 @@ func TestProgress(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A redrive says that nothing is left only where the queue says so when it ends.
+func TestNothingLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		meanwhile func(w *world)
+		says      string
+	}{
+		"nothing":             {func(*world) {}, "0 left in orders-dlq\n"},
+		"a message came":      {func(w *world) { w.send("orders-dlq", "later", "b") }, "about 1 left in orders-dlq: sqsonce dlq ls"},
+		"a count that failed": {func(w *world) { w.fail("GetQueueAttributes") }, "unknown how many are left in orders-dlq: "},
+	} {
+		run(t, name, func(w *world) {
+			w.send("orders-dlq", "e", "b")
+			w.put("e", dedup.StateReleased)
+			w.consume("orders", func(context.Context, *sqsonce.Message) error { test.meanwhile(w); return nil })
+			if got := w.redrive("--all", "--yes"); got.code != exitDone || !strings.Contains(got.err, test.says) || strings.Count(got.err, "left in") != 1 {
+				w.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// fail has SQS fail each call of an operation from now on.
+func (w *world) fail(op string) {
+	w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: op, Do: fault.Error, Code: "InternalError"}}})
 }

@@ -46,6 +46,7 @@ type queuePlan struct {
 	Typed string   `json:"typed,omitempty"`
 
 	done    ops.Action
+	named   bool              // the selection names what it means
 	mixed   string            // a named class, with its messages by state, where their states differ
 	unknown int               // left, which --unknown sends
 	loops   int               // left, which --crash-loops sends
@@ -88,7 +89,7 @@ func (r *redrive) plan(ctx context.Context) (*queuePlan, error) {
 		return nil, err
 	}
 	p := newQueuePlan(r.operation, r.done, r.url, report)
-	p.Hash = p.hash(r.url, report, seen)
+	p.Hash, p.named = p.hash(r.url, report, seen), r.named
 	if p.Rate, p.Canary = max(o.Rate, 0), max(o.Canary, 0); p.Canary > 0 {
 		p.CanaryTimeout = o.CanaryTimeout.Seconds()
 	}
@@ -184,12 +185,18 @@ func (a *app) waiting(ctx context.Context, url string) (int, error) {
 	return strconv.Atoi(out.Attributes[string(name)])
 }
 
+// errNoneSelected is more than nothing to do: the name of a class, an event, a message or a group may be mistyped.
+var errNoneSelected = fail(exitRefused, "no message is selected: nothing was changed. dlq ls shows what is there")
+
 // none is the error of a plan that does nothing, where there is something that it should do.
 func (p *queuePlan) none(dryRun bool) error {
-	if dryRun || p.Left == 0 && p.Seen == p.Total {
+	switch {
+	case !dryRun && p.named && p.Left == 0 && p.Seen > 0 && p.Seen == p.Total:
+		return errNoneSelected
+	case dryRun || p.Left == 0 && p.Seen == p.Total:
 		return nil
 	}
-	return fail(exitPart, "no message can be %s: %d selected messages stay, and %d were not seen", p.done, p.Left, p.Total-p.Seen)
+	return fail(exitPart, "no message can be %s: left are %s that you selected, and %d were not seen", p.done, shown.Count(p.Left, "message"), p.Total-p.Seen)
 }
 
 // showPlan shows the plan beside the question.
@@ -221,7 +228,7 @@ func (p *queuePlan) rows() (rows [][]string) {
 }
 
 func (p *queuePlan) String() string {
-	text := fmt.Sprintf("%s: %d of about %d messages would be %s", p.Queue, p.Count, p.Total, p.done)
+	text := fmt.Sprintf("%s: %d of about %s would be %s", p.Queue, p.Count, shown.Count(p.Total, "message"), p.done)
 	if p.Left > 0 {
 		text += fmt.Sprintf(", %d that are selected would be left", p.Left)
 	}
@@ -253,13 +260,24 @@ func (p *queuePlan) String() string {
 	sends := func(s dedup.RecordState) bool {
 		return slices.ContainsFunc(p.Groups, func(g planGroup) bool { return g.Action == ops.ActionPlanned && g.State == s })
 	}
-	if sends(dedup.StateReleased) {
-		text += ". A released event may have had its effect before it failed, and runs again from the beginning"
+	if p.Canary > 0 && sends(ops.StateUnknown) {
+		text += ". A canary is watched by its record. If your consumer writes none under the key of an unknown event, use --canary 0"
 	}
-	if sends(dedup.StateCrashed) {
-		text += ". A crashed event may have had its effect, and runs again, but under dedup.OnCrashBlock a consumer refuses it until record free KEY"
+	for _, risk := range risks(sends) {
+		text += ". " + risk
 	}
 	return text + "."
+}
+
+// risks are what a redrive may do to events in the states that it sends.
+func risks(sends func(dedup.RecordState) bool) (text []string) {
+	if sends(dedup.StateReleased) {
+		text = append(text, "A released event may have had its effect before it failed, and runs again from the beginning")
+	}
+	if sends(dedup.StateCrashed) {
+		text = append(text, "A crashed event may have had its effect, and runs again, but under dedup.OnCrashBlock a consumer refuses it until you free its record")
+	}
+	return text
 }
 
 // planFlag is for who shows a dry run to somebody, and then does what was shown: the console.

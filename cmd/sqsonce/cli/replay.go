@@ -94,7 +94,7 @@ func (a *app) runReplay(ctx context.Context, args []string, f replayFlags) error
 	res, err := a.callReplay(ctx, d, url, m, f)
 	printErr := a.printReplay(res)
 	if errors.Is(err, ops.ErrReopened) || err != nil && res.Action == ops.ActionLeft && codeOf(ctx, err) != exitRefused {
-		a.note("to go on: %s", a.commandLine(a.args))
+		a.note("to go on: %s", a.again(a.args))
 	}
 	return errors.Join(err, printErr, change.end(res.After, err))
 }
@@ -173,11 +173,11 @@ func (a *app) planReplay(r seen, f replayFlags) error {
 // againCommand is the command line with the fence of the record.
 func (a *app) againCommand(r seen) string {
 	words := slices.DeleteFunc(withoutFlag(a.args, "--again"), func(arg string) bool { return strings.HasPrefix(arg, "--committed") })
-	words = append(words, "--again", strconv.FormatInt(r.Fence, 10))
+	flags := []string{"--again", strconv.FormatInt(r.Fence, 10)}
 	if r.Committed {
-		words = append(words, "--committed")
+		flags = append(flags, "--committed")
 	}
-	return a.commandLine(words)
+	return a.again(words, flags...)
 }
 
 // confirmReplay asks for the key where a completed event is to run, and once more where its effect was committed.

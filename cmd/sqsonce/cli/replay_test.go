@@ -49,8 +49,8 @@ func TestReplay(t *testing.T) {
 		says     string
 	}{
 		{"ID" + noted + " --again FENCE", dedup.StateCompleted, "KEY", asksKey, exitDone, 1, "its effect is made once more"},
-		{"ID" + noted + " --again FENCE", dedup.StateCompleted, "y", asksKey, exitRefused, 0, "not confirmed"},
-		{"ID" + noted + " --again FENCE --yes", dedup.StateCompleted, "y", asksKey, exitRefused, 0, "not confirmed"},
+		{"ID" + noted + " --again FENCE", dedup.StateCompleted, "y", asksKey, exitRefused, 0, ""},
+		{"ID" + noted + " --again FENCE --yes", dedup.StateCompleted, "y", asksKey, exitRefused, 0, ""},
 		{"ID" + noted + " --again FENCE --yes", dedup.StateCompleted, "", "", exitDone, 1, ""},
 		{"ID" + noted + " --again FENCE", dedup.StateCompleted, "", "", exitRefused, 0, "--yes"},
 		{"ID" + noted + " --again FENCE --dry-run", dedup.StateCompleted, "KEY", "", exitDone, 0, "is repeated"},

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	eventbridge "github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -40,6 +41,7 @@ type services struct {
 	iam        *iam.Client
 	cloudwatch *cloudwatch.Client
 	sts        *sts.Client
+	scheduler  *eventbridge.Client
 }
 
 // connect uses AWS's environment variables and profiles.
@@ -65,6 +67,7 @@ func connect(ctx context.Context) (*services, error) {
 	return &services{
 		region: cfg.Region, sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg), caller: caller,
 		lambda: lambda.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg), cloudwatch: cloudwatch.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg),
+		scheduler: eventbridge.NewFromConfig(cfg),
 	}, nil
 }
 
@@ -122,6 +125,11 @@ func (a *app) recordKeys(store Store, args []string) (keys []string, err error) 
 			return nil, fail(exitUsage, "standard input has no keys")
 		}
 	}
+	return a.keysOf(store, args)
+}
+
+// keysOf returns the keys that words or lines name, each once.
+func (a *app) keysOf(store Store, args []string) (keys []string, err error) {
 	for _, arg := range args {
 		key, err := a.recordKey(store, strings.TrimSuffix(arg, "\r"))
 		if err != nil {
@@ -153,6 +161,7 @@ func (a *app) openDLQ(ctx context.Context) (*ops.DLQ, string, error) {
 	}
 	d, err := ops.Open(ctx, s.sqs, url, join, func(o *ops.Options) {
 		o.NoUnwrap, o.Retention, o.Source = a.opts.NoUnwrap, time.Duration(a.flags.retention), a.flags.source
+		o.S3, o.NoS3 = a.flags.s3.yes || a.opts.S3 && !a.flags.s3.no, a.flags.s3.no
 		o.NotDeadLetter, o.SpendReceives, o.Hold = a.flags.notDeadLetter, a.flags.spendReceives, a.flags.hold
 		if source != "" {
 			o.Sources = []string{source}

@@ -15,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // Of a dead-letter queue of two queues --queue means the messages of one, whose consumer is named; the records of the other queue's
@@ -28,7 +29,7 @@ func TestQueueIsASource(t *testing.T) {
 		}
 		records := []string{"--consumer", consumer, "--table", "dedup"}
 		list := w.run(append([]string{"dlq", "ls", "--messages", "--queue", "orders"}, records...)...)
-		if !strings.Contains(list.out, "shop|orders") || strings.Contains(list.out, "shop|returns") || !strings.Contains(list.err, "1 of them came from other queues, and are not shown: --dlq orders-dlq") {
+		if !strings.Contains(list.out, "shop|orders") || strings.Contains(list.out, "shop|returns") || !strings.Contains(list.err, "1 of them came from other queues, and are not shown. All of them: sqsonce dlq ls") {
 			t.Errorf("%s%s", list.out, list.err)
 		}
 		if list := w.run(append([]string{"dlq", "ls", "--messages", "--dlq", "orders-dlq"}, records...)...); !strings.Contains(list.out, "shop|orders") || !strings.Contains(list.out, "shop|returns") {
@@ -67,6 +68,45 @@ func TestStockKeys(t *testing.T) {
 			if left := left(w); left != run.left {
 				t.Errorf("%s: exit %d, %d left, want %d: %s", run.args, got.code, left, run.left, got.err)
 			}
+		}
+	})
+}
+
+// A list of records ends with their number, also from a store that counts no read units. A list that has failed is no 0.
+func TestRecordsAreCounted(t *testing.T) {
+	bubble(t, func(w *world) {
+		ls := []string{"record", "ls", "--consumer", consumer, "--state", "crashed"}
+		w.opts.Store = func(context.Context) (Store, error) { return struct{ Store }{w.store}, nil }
+		if got := w.run(ls...); got.code != exitDone || got.err != "0 records\n" {
+			t.Errorf("%+v", got)
+		}
+		w.put("a", dedup.StateCrashed)
+		if got := w.run(ls...); !strings.HasSuffix(got.err, "\n1 record\n") {
+			t.Errorf("%+v", got)
+		}
+		w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "Scan", Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}})
+		if got := w.run(ls...); got.code != exitDenied || strings.Contains(got.err, "0 records") {
+			t.Errorf("denied: %+v", got)
+		}
+	})
+}
+
+// Where no message has a record, one that the consumer has tells a key function from a wrong name or store. A list that is denied
+// costs the listing nothing.
+func TestOtherKeys(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_TABLE"] = "orders", "dedup"
+		key := w.put("another", dedup.StateReleased)
+		w.send("orders-dlq", "missing", "b")
+		for name, shown := range map[string]bool{consumer: true, "biling": false} {
+			w.env["SQSONCE_CONSUMER"] = name
+			if got := w.run("dlq", "ls"); got.code != exitDone || strings.Contains(got.err, key) != shown {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+		w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "Scan", Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}})
+		if got := w.run("dlq", "ls"); got.code != exitDone || !strings.Contains(got.err, "dynamodb:Scan") {
+			t.Errorf("denied: %+v", got)
 		}
 	})
 }
@@ -113,7 +153,7 @@ func TestRedriveCrashLoop(t *testing.T) {
 			t.Errorf("record free: %+v", got)
 		}
 		w.send("orders-dlq", "1", "b", sqsonce.AttrEventKey, "loop")
-		if got := redrive(false, "", "--yes"); left(w) != 0 || !strings.Contains(got.err, "waiting 1m 5s") {
+		if got := redrive(false, "", "--yes"); left(w) != 0 {
 			t.Errorf("redrive of a freed event: %+v", got)
 		}
 	})
@@ -180,6 +220,47 @@ func TestKeyFunctionUnknownToTheCommand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The plan says, before it asks, that the canary of an event without a record may not be watched.
+func TestUnknownCanary(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.keyFunction()
+		w.terminal = true
+		for canary, want := range map[string]bool{"1": true, "0": false} {
+			w.answer = "n"
+			got := w.redrive("--all", "--unknown", "--canary", canary)
+			plan, _, asked := strings.Cut(got.err, "Do it?")
+			if says := strings.Contains(plan, "use --canary 0"); !asked || says != want {
+				w.Errorf("--canary %s: %+v", canary, got)
+			}
+		}
+	})
+}
+
+// A class without any record is diagnosed, also beside copies that name their records, and where those were not read it is not. A list of
+// its messages on a terminal shows each in a few lines, whatever their keys' length.
+func TestClassOfOtherKeys(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.keyFunction()
+		w.send("orders-dlq", "copy", "2", sqsonce.AttrRejectReason, "no such customer", sqsonce.AttrRecordKey, consumer+"#shop|2")
+		got := w.run("dlq", "ls")
+		if !strings.Contains(got.err, "none of the 4 messages of class ") || !strings.Contains(got.err, "records under keys such as billing#shop|") || strings.Contains(got.err, "--stock-keys") {
+			t.Errorf("%+v", got)
+		}
+		w.width = 120
+		list := w.run("dlq", "ls", "--messages", "--state", "unknown")
+		table, _, _ := strings.Cut(list.out, "\n\n")
+		if lines := strings.Count(table, "\n"); lines > 4*2+2 || strings.Count(table, "billing#") != 4 {
+			t.Errorf("%d lines: %+v", lines, list)
+		}
+		w.width = 0
+		w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Reset}}})
+		if got := w.run("dlq", "ls"); got.code == exitDone || strings.Contains(got.err, "none of the") {
+			t.Errorf("not read: %+v", got)
+		}
+	})
 }
 
 // keyFunction makes four events of a consumer with a key function, one that crashed and three that are completed, and puts their

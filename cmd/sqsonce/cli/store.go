@@ -26,6 +26,15 @@ func (a *app) openStore(ctx context.Context) (Store, error) {
 	return a.store, nil
 }
 
+// able is what a command needs of a store that was opened, or an error: lacks, where the store does not have it.
+func able[T any](store any, err, lacks error) (T, error) {
+	of, ok := store.(T)
+	if err == nil && !ok {
+		err = lacks
+	}
+	return of, err
+}
+
 func (a *app) newStore(ctx context.Context) (Store, error) {
 	switch {
 	case a.opts.Store != nil:
@@ -62,7 +71,10 @@ func (a *app) storeCheck() func(context.Context) error {
 	}
 }
 
-const storeFlag = "--store"
+const (
+	storeFlag    = "--store"
+	hiddenSecret = "xxxxx" // as url.URL.Redacted
+)
 
 func (a *app) openURL(ctx context.Context) (Store, error) {
 	u := parsedStore(a.flags.store)
@@ -104,13 +116,12 @@ func shownArgs(args []string) []string {
 
 // shownURL is a store's URL with xxxxx for its password, and for its parameters, which may have others.
 func shownURL(text string) string {
-	const secret = "xxxxx"
 	u := parsedStore(text)
 	if u == nil {
-		return secret
+		return hiddenSecret
 	}
 	if u.RawQuery != "" {
-		u.RawQuery = secret
+		u.RawQuery = hiddenSecret
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u.Redacted()

@@ -22,7 +22,7 @@ type topFlags struct {
 
 func (a *app) top() *cobra.Command {
 	f := topFlags{}
-	c := a.command("top", "Watch workers and queues", `Shows the state of running workers and the depth of their queues. On a terminal it redraws every 2 s until you interrupt it. With --json
+	c := a.command("top", "Watch workers and queues", `Shows the state of running workers, the depth of their queues, and the rules of their limits. On a terminal it redraws every 2 s until you interrupt it. With --json
 it prints an object a line every 2 s. In a pipe, or with --once, it prints once, and asks workers twice, 2 s apart, for their rates. It
 receives no message and changes nothing.
 
@@ -32,7 +32,10 @@ ApproximateAgeOfOldestMessage, asked once a minute and some minutes late, if clo
 change of the queue's depth in the last minute, and EMPTY IN how long the messages last at that rate. SQS's numbers are approximate.
 Unknown values are -.
 
-Lines in a pipe: `+inWords(workerColumns)+"; "+inWords(queueColumns)+`.
+The rules of limits are those of status.Options.Limits. WAITING and RUNNING are sums over the processes, and NEXT IN is when the first of
+their waiting messages has its turn. The JSON has the figures of each process.
+
+Lines in a pipe: `+inWords(workerColumns)+"; "+inWords(queueColumns)+"; "+inWords(limitColumns)+`.
 
 Exit codes of --once and of a pipe, for the workers and queues of the flags: 0 all answered, 1 none did, 4 some did not, 6 credentials
 or permission. Queues that only workers name, and ages, do not count. Otherwise 0 after an interrupt or --timeout.`,
@@ -146,6 +149,8 @@ func (t *top) snapshot(ctx context.Context) *snapshot {
 	t.workers = t.fleet.Stats(ctx)
 	s := &snapshot{V: 1, Workers: workerRows(t.workers, fleet.Rates(before, t.workers))}
 	s.Queues, s.Notes = t.queues.read(ctx, s.Workers)
+	s.Limits = fleet.Limits(t.workers)
+	s.Notes = append(fleet.Banners(t.workers), s.Notes...)
 	s.At = time.Now().UTC()
 	return s
 }
@@ -197,11 +202,12 @@ func (e *shortError) Unwrap() error { return e.err }
 
 // snapshot is what top shows at one time, and the JSON of it. A figure that is not known is not there.
 type snapshot struct {
-	V       int          `json:"v"`
-	At      time.Time    `json:"at"`
-	Workers []*workerRow `json:"workers"`
-	Queues  []*queueRow  `json:"queues"`
-	Notes   []string     `json:"notes,omitempty"`
+	V       int            `json:"v"`
+	At      time.Time      `json:"at"`
+	Workers []*workerRow   `json:"workers"`
+	Queues  []*queueRow    `json:"queues"`
+	Limits  []*fleet.Limit `json:"limits,omitempty"` // none: no process reports a rule
+	Notes   []string       `json:"notes,omitempty"`
 }
 
 // workerRow is a worker of a process, or a process that has none or has not answered.

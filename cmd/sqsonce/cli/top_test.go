@@ -18,6 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/status"
 )
@@ -26,11 +27,26 @@ const someWorkers = "http://billing-1:8080,http://billing-2:8080/,http://billing
 
 // fillTop makes workers of orders, of which one is away and one is not ready, and messages in its queues.
 func (w *world) fillTop() {
-	slow := w.working("billing-2", "orders", 0.5)
+	first, slow := w.working("billing-1", "orders", 12.25), w.working("billing-2", "orders", 0.5)
+	rule := func(name, plan, scope string, stats statusreport.Stats) statusreport.Limit {
+		return statusreport.Limit{Component: statusreport.Component{Name: name, Stats: stats}, Plan: plan, Scope: scope}
+	}
 	w.workers = map[string]func() statusreport.Report{
-		"billing-1:8080": w.working("billing-1", "orders", 12.25),
+		"billing-1:8080": func() statusreport.Report {
+			r := first()
+			next := float64(r.Now.UnixMilli())/1000 + 0.4
+			r.Limits = []statusreport.Limit{
+				rule("billing/a.rule.with.a.name.that.is.longer.than.its.column", "", "process", statusreport.Stats{"waiting": 0, "running": 2, "next_timestamp_seconds": 0}),
+				rule("billing/payments", "10/s", "fleet", statusreport.Stats{"waiting": 40, "running": 1, "next_timestamp_seconds": next + 20}),
+			}
+			return r
+		},
 		"billing-2:8080": func() statusreport.Report {
 			r := slow()
+			now := float64(r.Now.UnixMilli()) / 1000
+			r.Limits = []statusreport.Limit{rule("billing/payments", "10/s", "fleet", statusreport.Stats{
+				"waiting": 8, "running": 2, "next_timestamp_seconds": now + 0.4, "paused": 1, "paused_until_timestamp_seconds": now + 30, "down_seconds": 12,
+			})}
 			r.Workers[0].NotReady, r.Workers[0].Intake = "what every message needs is unavailable: dial tcp", "paused"
 			delete(r.Workers[0].Stats, fleet.Held)
 			return r
@@ -266,6 +282,24 @@ func TestTopWithoutAges(t *testing.T) {
 	})
 }
 
+// A consumer that is paused has one line, however many processes say so.
+func TestTopShowsAPause(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fillTop()
+		for name, report := range w.workers {
+			w.workers[name] = func() statusreport.Report {
+				r := report()
+				r.Controls = []statusreport.Control{{Consumer: "billing", Paused: true, Text: "paused until noon by ann: bank is down"}, {Consumer: "ledger", Text: "open"}}
+				return r
+			}
+		}
+		got := w.run("top", "--worker", someWorkers, "--once")
+		if n := strings.Count(got.err, "billing is paused until noon by ann: bank is down"); n != 1 || strings.Contains(got.err, "ledger") {
+			t.Errorf("got %+v, want one line about the pause", got)
+		}
+	})
+}
+
 // Whatever a worker says, nothing that a terminal acts on is printed, and no line is broken.
 func TestTopHostile(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -278,6 +312,13 @@ func TestTopHostile(t *testing.T) {
 					Queue: evil, URL: fmt.Sprintf("%s%d", evil, i), State: evil, NotReady: evil, NotLive: evil, Intake: evil,
 					Stats: statusreport.Stats{fleet.Done: 1e18 * time.Since(started).Seconds(), fleet.Failed: 1, fleet.Received: 1, fleet.OldestRunning: 1e19, fleet.Stuck: -1e19},
 				})
+			}
+			for i := range 40 {
+				r.Limits = append(r.Limits, statusreport.Limit{Plan: evil, Scope: evil, Component: statusreport.Component{
+					Name: fmt.Sprintf("%s%d", evil, i), Stats: statusreport.Stats{
+						fleet.LimitWaiting: 1e19, fleet.LimitNext: 1e19, fleet.LimitDown: 1e19, fleet.LimitPaused: -1e19, fleet.LimitPausedUntil: 1e19,
+					},
+				}})
 			}
 			return r
 		}}
@@ -337,8 +378,15 @@ func TestTopRealWorker(t *testing.T) {
 		for i := range 30 {
 			w.send("orders", strconv.Itoa(i), "b")
 		}
-		worker := w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(time.Second); return nil })
-		h := must.Get(status.Handler(func(o *status.Options) { o.Name, o.Workers = "billing", append(o.Workers, worker) }))(w)
+		limits := must.Get(limit.New([]limit.Rule{
+			{Name: "all", Key: limit.All, Plan: limit.Plan{Concurrency: 100}},
+			{Name: "slow", Key: func(*sqsonce.Message) string { return "" }, Plan: limit.Plan{Rate: limit.Rate{N: 10}}},
+		}))(w)
+		must.Do(w, limits.Pause(context.Background(), "slow", "tenant", time.Hour))
+		worker := w.consume("orders", limit.Handler(limits, func(context.Context, *sqsonce.Message) error { time.Sleep(time.Second); return nil }))
+		h := must.Get(status.Handler(func(o *status.Options) {
+			o.Name, o.Workers, o.Limits = "billing", append(o.Workers, worker), map[string]*limit.Limiter{"billing": limits}
+		}))(w)
 		w.handler = h
 		time.Sleep(500 * time.Millisecond)
 		all := w.snapshots(5*time.Second, "--worker", "http://a")
@@ -351,6 +399,13 @@ func TestTopRealWorker(t *testing.T) {
 		}
 		if done := *all[1].Workers[0].Done; done <= 0 || *last.Done <= 0 || 2*(done+*last.Done) != 30 || *last.Failed != 0 || *last.Running != 0 {
 			t.Errorf("%v done a second, then %v: %+v", done, *last.Done, last)
+		}
+		slow, rule := all[0].Limits[0], all[0].Limits[1]
+		if slow.Name != "billing/slow" || slow.Plan != "10/s" || slow.Processes[0].PausedUntil.IsZero() || !strings.HasPrefix(slow.Why(), "paused until ") {
+			t.Errorf("%+v", slow)
+		}
+		if p := rule.Processes[0]; *rule.Running != *first.Running || *rule.Waiting != 0 || rule.Next != nil || *p.Paused != 0 || *p.Down != 0 || *p.KeysDown != 0 {
+			t.Errorf("%+v", rule)
 		}
 		if first.Held == nil || last.Received == nil || all[2].Queues[0].URL != w.stack.QueueURL["orders"] {
 			t.Errorf("%+v, %+v", last, all[2].Queues[0])
@@ -394,6 +449,11 @@ func TestTopFigures(t *testing.T) {
 	}
 	if got := whole[int](nil) + rate(nil) + long(nil); got != "---" {
 		t.Error(got)
+	}
+	for v, want := range map[float64]string{0: "0.0s", 0.44: "0.4s", 9.94: "9.9s", 9.96: "10s", 90: "1m 30s", 1e15: "?", -1: "-1 s"} {
+		if got := soon(&v); got != want {
+			t.Errorf("%g is %q, want %q", v, got, want)
+		}
 	}
 	s := snapshot{Notes: []string{"no credentials: \x1b[2J" + strings.Repeat("x", 100)}}
 	for _, line := range s.frame(&app{width: 60}, 60) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 )
 
@@ -50,6 +51,18 @@ var (
 		{"DLQ", "", "", "", func(q *queueRow) any { return orDash(q.DLQ) }},
 		{"WHY", "why", "", "", func(q *queueRow) any { return q.why() }},
 	}
+	limitColumns = []column[*fleet.Limit]{
+		{"", `"limit"`, "", "", func(*fleet.Limit) any { return "limit" }},
+		{"LIMIT", "rule", "", "", func(l *fleet.Limit) any { return l.Name }},
+		{"PLAN", "plan", "", "", func(l *fleet.Limit) any { return orDash(l.Plan) }},
+		{"PROCESSES", "processes", "", "", func(l *fleet.Limit) any { return len(l.Processes) }},
+		{"RUNNING", "running", "", "", func(l *fleet.Limit) any { return whole(l.Running) }},
+		{"WAITING", "waiting", "", "", func(l *fleet.Limit) any { return whole(l.Waiting) }},
+		{"NEXT IN", "next in seconds", "", "", func(l *fleet.Limit) any { return onScreen{soon(l.Next), number(l.Next, "%.1f")} }},
+		{"WHY", "why", "", "", func(l *fleet.Limit) any { return l.Why() }},
+	}
+	limitsLeaveOut = []string{"PROCESSES", "RUNNING", "PLAN"}
+
 	queuesLeaveOut = []string{"DLQ", "DELAYED", "DONE/S", "CHANGE/S", "IN FLIGHT", "OLDEST", "EMPTY IN"}
 )
 
@@ -71,19 +84,25 @@ func (q *queueRow) emptyIn() string {
 func (s *snapshot) lines(a *app) [][]string {
 	_, workers := cellsOf(a, workerColumns, s.Workers)
 	_, queues := cellsOf(a, queueColumns, s.Queues)
-	return append(workers, queues...)
+	_, limits := cellsOf(a, limitColumns, s.Limits)
+	return slices.Concat(workers, queues, limits)
 }
 
 // tables are the lines of a terminal.
-func (s *snapshot) tables(a *app, width int) []string {
-	heads, cells := cellsOf(a, workerColumns, s.Workers)
-	workers := fitted(width, heads, workersLeaveOut, cells)
-	heads, cells = cellsOf(a, queueColumns, s.Queues)
-	queues := fitted(width, heads, queuesLeaveOut, cells)
-	if len(workers) > 0 && len(queues) > 0 {
-		workers = append(workers, "")
+func (s *snapshot) tables(a *app, width int) (lines []string) {
+	add := func(table []string) {
+		if len(lines) > 0 && len(table) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, table...)
 	}
-	return append(workers, queues...)
+	heads, cells := cellsOf(a, workerColumns, s.Workers)
+	add(fitted(width, heads, workersLeaveOut, cells))
+	heads, cells = cellsOf(a, queueColumns, s.Queues)
+	add(fitted(width, heads, queuesLeaveOut, cells))
+	heads, cells = cellsOf(a, limitColumns, s.Limits)
+	add(fitted(width, heads, limitsLeaveOut, cells))
+	return lines
 }
 
 const (
@@ -184,6 +203,14 @@ func long(v *float64) string {
 		return strconv.FormatFloat(*v, 'f', 0, 64) + "s"
 	}
 	return shown.Brief(time.Duration(*v*float64(time.Second)), true)
+}
+
+// soon is long, with a tenth of a second where there is less than ten of them.
+func soon(v *float64) string {
+	if v != nil && *v >= 0 && *v < 9.95 {
+		return fmt.Sprintf("%.1fs", *v)
+	}
+	return long(v)
 }
 
 // screen is the terminal while top draws on it.

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shell"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
@@ -93,11 +95,11 @@ func (r *work) audited(ctx context.Context, note string, do func(context.Context
 	}
 	report, err := do(ctx)
 	counts := countsOf(report, err)
-	return errors.Join(err, r.print(report, counts, err), change.end(counts, err))
+	return errors.Join(err, r.print(ctx, report, counts, err), change.end(counts, err))
 }
 
 // print prints the result, and says with which command an end before the end goes on.
-func (r *work) print(report ops.Report, counts []count, failed error) error {
+func (r *work) print(ctx context.Context, report ops.Report, counts []count, failed error) error {
 	a, left := r.a, 0
 	for _, c := range counts {
 		if c.Action != r.done && c.Why != notSelected {
@@ -124,6 +126,12 @@ func (r *work) print(report ops.Report, counts []count, failed error) error {
 	if r.archive != "" {
 		a.note("archive %s", r.archive)
 	}
+	if failed == nil && !a.flags.json && (r.done == ops.ActionRedriven || r.done == ops.ActionDeleted) {
+		r.noteLeft(ctx, max(report.Total, len(report.Results))-report.Count(r.done))
+		if r.done == ops.ActionRedriven && a.flags.consumer != "" && slices.ContainsFunc(report.Results, func(res *ops.Result) bool { return res.Class.Crashed() }) {
+			a.note("crashed events may still come, when their receives are used up: %s", a.hint("", "record", "ls", "--state", string(dedup.StateCrashed)))
+		}
+	}
 	if report.Torn > 0 {
 		a.note("line %d of the archive is incomplete and ignored: its message was not deleted", report.Torn)
 	}
@@ -131,18 +139,46 @@ func (r *work) print(report ops.Report, counts []count, failed error) error {
 	switch {
 	case failed != nil:
 	case deniedOf(report) != nil:
-		err = errors.Join(err, fail(exitDenied, "%d selected messages were not %s: %w", left, r.done, deniedOf(report)))
+		err = errors.Join(err, fail(exitDenied, "%s not %s: %w", ofSelection(left), r.done, deniedOf(report)))
 	case unseen > 0:
-		err = errors.Join(err, fail(exitPart, "%d selected messages were not %s, and %d not seen: %s", left, r.done, unseen, notSeen))
+		err = errors.Join(err, fail(exitPart, "%s not %s, and %d not seen: %s", ofSelection(left), r.done, unseen, notSeen))
 	case r.unplanned.Load() > 0:
-		err = errors.Join(err, fail(exitPart, "%d selected messages were not %s, and %d that the plan has not seen: the same again", left, r.done, r.unplanned.Load()))
+		err = errors.Join(err, fail(exitPart, "%s not %s, and %d that the plan has not seen: the same again", ofSelection(left), r.done, r.unplanned.Load()))
 	case left > 0:
-		err = errors.Join(err, fail(exitPart, "%d selected messages were not %s", left, r.done))
+		err = errors.Join(err, fail(exitPart, "%s not %s", ofSelection(left), r.done))
 	}
 	if failed != nil && report.Run != "" && !stopped(failed) {
 		a.note("to go on: %s", r.resume(report.Count(r.done)))
 	}
 	return err
+}
+
+// ofSelection begins a sentence about so many selected messages.
+func ofSelection(n int) string {
+	if n == 1 {
+		return "1 selected message was"
+	}
+	return strconv.Itoa(n) + " selected messages were"
+}
+
+// noteLeft says how many messages the queue has now. n of those that it had at the start were left, and others may have come since.
+func (r *work) noteLeft(ctx context.Context, n int) {
+	a, name := r.a, host.QueueName(r.url)
+	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	var counts queues.Counts
+	s, err := a.connect(ctx)
+	if err == nil {
+		counts, _, err = queues.Read(ctx, s.sqs, r.url)
+	}
+	switch left := max(n, counts.Total()); {
+	case left > 0:
+		a.note("about %d left in %s: %s", left, name, a.hint("", "dlq", "ls"))
+	case err != nil:
+		a.note("unknown how many are left in %s: %s", name, reason(err))
+	default:
+		a.note("0 left in %s", name)
+	}
 }
 
 // deniedOf returns an error by which AWS has denied what was needed for a message.
@@ -174,7 +210,7 @@ func (r *work) nameFailed(report ops.Report) {
 // stopped says of an error that the redrive did not fail: the same again is of no use, or is another run.
 func stopped(err error) bool {
 	_, refused := errors.AsType[*ops.RefusedError](err)
-	return refused || errors.Is(err, ops.ErrStopped) || errors.Is(err, ops.ErrJournal)
+	return refused || errors.Is(err, errNoneSelected) || errors.Is(err, ops.ErrStopped) || errors.Is(err, ops.ErrJournal)
 }
 
 // resume is the command line with the journal. So many messages are done, and no longer expected, or planned.
@@ -195,22 +231,7 @@ func (r *work) resume(done int) string {
 		}
 	}
 	if r.journal != "" && !r.given {
-		args = append(args, "--journal", r.journal)
+		return r.a.again(args, "--journal", r.journal)
 	}
-	return r.a.commandLine(args)
+	return r.a.again(args)
 }
-
-func withoutFlag(args []string, name string) (left []string) {
-	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == name:
-			i++
-		case !strings.HasPrefix(args[i], name+"="):
-			left = append(left, args[i])
-		}
-	}
-	return left
-}
-
-// commandLine is a command as it is typed.
-func (a *app) commandLine(args []string) string { return a.name() + " " + shell.Command(args...) }

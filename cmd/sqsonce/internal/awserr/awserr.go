@@ -37,11 +37,17 @@ func Denied(err error) bool {
 	return ok && slices.Contains(deniedCodes, strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService."))
 }
 
+// PassRole is the action of whoever hands a role to a service.
+const PassRole = "iam:PassRole"
+
 // Action returns the action of the call that failed, as policies name it: "sqs:SendMessage". It is "" where the error is of no call.
 func Action(err error) string {
 	op, ok := errors.AsType[*smithy.OperationError](err)
 	if !ok {
 		return ""
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok && Denied(err) && strings.Contains(api.ErrorMessage(), PassRole) {
+		return PassRole
 	}
 	return service(op) + ":" + ActionOf(op.OperationName)
 }
@@ -131,7 +137,7 @@ func Reason(err error) string {
 	case Answered(err):
 		return fmt.Sprintf("%s: %s: %s", action, api.ErrorCode(), shown.Short(api.ErrorMessage(), longestMessage))
 	case answered && response.Response != nil && response.HTTPStatusCode() != 0:
-		return fmt.Sprintf("%s: status %d, which AWS did not send", action, response.HTTPStatusCode())
+		return fmt.Sprintf("%s: status %d without an error code of AWS: perhaps a proxy or an emulator answered", action, response.HTTPStatusCode())
 	case isAPI:
 		return action + ": AWS did not answer"
 	}

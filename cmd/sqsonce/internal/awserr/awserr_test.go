@@ -73,7 +73,7 @@ func TestLimited(t *testing.T) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(body), Request: r}, nil
 		}))})
 	_, err := c.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("orders")})
-	if err == nil || body.read > longestAnswer || Reason(err) != "sqs:GetQueueUrl: status 200, which AWS did not send" {
+	if err == nil || body.read > longestAnswer || Reason(err) != "sqs:GetQueueUrl: status 200 without an error code of AWS: perhaps a proxy or an emulator answered" {
 		t.Errorf("%v after %d bytes", err, body.read)
 	}
 }
@@ -105,10 +105,10 @@ func TestReason(t *testing.T) {
 		"closed": {fails(io.EOF),
 			"sqs does not answer at http://127.0.0.1:4566: the connection was closed before the answer was complete", true, false},
 		"silent":         {fails(context.DeadlineExceeded), "sqs does not answer in time", true, false},
-		"a page":         {answers(200, "<html>log in"), "sqs:GetQueueUrl: status 200, which AWS did not send", false, false},
-		"a page, 400":    {answers(400, "<html>log in"), "sqs:GetQueueUrl: status 400, which AWS did not send", false, false},
-		"a redirect":     {answers(302, ""), "sqs:GetQueueUrl: status 302, which AWS did not send", false, false},
-		"a gateway":      {answers(502, ""), "sqs:GetQueueUrl: status 502, which AWS did not send", false, false},
+		"a page":         {answers(200, "<html>log in"), "sqs:GetQueueUrl: status 200 without an error code of AWS: perhaps a proxy or an emulator answered", false, false},
+		"a page, 400":    {answers(400, "<html>log in"), "sqs:GetQueueUrl: status 400 without an error code of AWS: perhaps a proxy or an emulator answered", false, false},
+		"a redirect":     {answers(302, ""), "sqs:GetQueueUrl: status 302 without an error code of AWS: perhaps a proxy or an emulator answered", false, false},
+		"a gateway":      {answers(502, ""), "sqs:GetQueueUrl: status 502 without an error code of AWS: perhaps a proxy or an emulator answered", false, false},
 		"denied":         {coded(403, "AccessDenied", "no"), "sqs:GetQueueUrl is denied", false, false},
 		"expired":        {coded(403, "ExpiredToken", "no"), "AWS refuses the credentials: ExpiredToken (sqs:GetQueueUrl)", false, false},
 		"throttled":      {coded(400, "ThrottlingException", "slow down"), "sqs:GetQueueUrl: ThrottlingException: slow down", false, true},

@@ -27,7 +27,7 @@ type Class struct {
 
 const (
 	mostReasons     = 10
-	mostReasonBytes = 500
+	mostReasonBytes = 1 << 10 // as long as a reject-reason
 )
 
 // Of returns the classes, the largest first. The states of one follow each other. It is never nil.

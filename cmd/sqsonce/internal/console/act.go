@@ -165,6 +165,7 @@ type recordData struct {
 	Record ops.Record
 	AsOf   time.Time
 	Acts   []recordAct
+	Died   []diedProcess // of List
 }
 
 // recordAct is what a command would do to the record.
@@ -196,6 +197,7 @@ func (s *Server) showRecord(ctx context.Context, r *http.Request) (any, error) {
 		} else {
 			d.List = s.seenRecords()
 		}
+		d.Died = diedProcesses(newest(d.List), false, nil) // it lists the first records only
 		return d, err
 	}
 	record, state, err := s.opts.Record(ctx, d.Key)

@@ -35,6 +35,15 @@ type dlqData struct {
 	Limits  []int
 	Records bool // states are known
 	state   queueState
+	typed   func(queue string, args ...string) string
+}
+
+// Command is a command about the queue, to be typed.
+func (d dlqData) Command(args ...string) string { return d.typed(d.Queue.Name, args...) }
+
+// Died are the processes in which events of the look crashed.
+func (d dlqData) Died() []diedProcess {
+	return diedProcesses(d.Look.Processes, d.Look.Complete && d.Look.AllRead, d.Command)
 }
 
 // About says how many messages there are, before anything is received.
@@ -77,7 +86,7 @@ func (s *Server) dlq(r *http.Request) (dlqData, error) {
 	if err != nil {
 		return dlqData{}, err
 	}
-	return dlqData{s.looks.of(q), q, host.IsFIFO(q.DLQName), lookLimits, s.opts.Joined, s.sampler.state(q.Name)}, nil
+	return dlqData{s.looks.of(q), q, host.IsFIFO(q.DLQName), lookLimits, s.opts.Joined, s.sampler.state(q.Name), s.opts.Typed}, nil
 }
 
 // classesData is the page of a queue, with one page of its classes.

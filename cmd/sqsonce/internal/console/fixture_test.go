@@ -46,6 +46,9 @@ func newFixture(t *testing.T, optFns ...func(*Options)) *fixture {
 			_, _ = io.WriteString(err, "sqsonce: no command in this test: "+strings.Join(args, " "))
 			return exitFailed
 		},
+		Typed: func(queue string, args ...string) string {
+			return "sqsonce " + strings.Join(append(args, "--queue", queue), " ")
+		},
 		Archive: func(string) (string, error) { return "archive.jsonl", nil },
 	}
 	for _, fn := range optFns {

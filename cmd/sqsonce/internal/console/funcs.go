@@ -25,6 +25,7 @@ import (
 var funcs = template.FuncMap{
 	"clock":   clock,
 	"day":     func(t time.Time) string { return formatTime(t, "2006-01-02 15:04:05 UTC") },
+	"milli":   func(t time.Time) string { return formatTime(t, "2006-01-02 15:04:05.000 UTC") },
 	"iso":     func(t time.Time) string { return formatTime(t, time.RFC3339) },
 	"ago":     ago,
 	"brief":   func(d time.Duration) string { return shown.Brief(d, true) },

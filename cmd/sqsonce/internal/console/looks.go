@@ -39,6 +39,8 @@ type look struct {
 	Read        int
 	Messages    []*message
 	Classes     []classes.Class
+	Processes   []ops.ShownProcess
+	AllRead     bool      // as ops.AllRead
 	LostAt      time.Time // the first of the messages; zero: not known
 	Others      int       // of other queues, and not shown
 	Cut         int       // messages whose bodies are not kept
@@ -62,8 +64,13 @@ func newLook(l ops.Listing, budget int) *look {
 		k.byID[m.ID] = kept
 	}
 	k.Listing.Messages = nil
-	k.Classes = classes.Of(shown)
+	k.Classes, k.Processes, k.AllRead = classes.Of(shown), newest(ops.RecordsOf(shown)), ops.AllRead(shown)
 	return k
+}
+
+func newest(records []ops.Record) []ops.ShownProcess {
+	processes, _ := ops.Newest(ops.Processes(records))
+	return processes
 }
 
 // keep takes from the budget what it keeps, and cuts what is above it. The result of a record is shown by its size only.

@@ -55,7 +55,8 @@ func heap() int {
 func TestLookOf100000(t *testing.T) {
 	const n, body = 100_000, 4 << 10
 	before := heap()
-	s := New(Options{Addr: "127.0.0.1:1", Queues: []Queue{orders}, Joined: true, Write: true, Logger: slog.New(slog.DiscardHandler)})
+	s := New(Options{Addr: "127.0.0.1:1", Queues: []Queue{orders}, Joined: true, Write: true, Logger: slog.New(slog.DiscardHandler),
+		Typed: func(string, ...string) string { return "sqsonce dlq show" }})
 	defer s.Close()
 	s.looks.keep(orders, newLook(listing(n, body), keptBodies), nil)
 	if kept := heap() - before; kept > keptBodies+1200*n { // a message without its body
@@ -298,4 +299,31 @@ func TestManyWorkers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Crashed events are listed by process on the pages of a queue and of records, as many as fit on a page.
+func TestProcessesOfALook(t *testing.T) {
+	f := newFixture(t, func(o *Options) {
+		o.Record = func(context.Context, string) (dedup.Record, dedup.RecordState, error) {
+			return dedup.Record{}, ops.StateUnknown, dedup.ErrNotFound
+		}
+	})
+	l := listing(1000, 10)
+	for i, m := range l.Messages {
+		m.State = dedup.StateCrashed
+		m.Record.Lease = dedup.Lease{Key: m.RecordKey, Owner: "o@pod-1.ABCDEFGH", Fence: int64(1_700_000_000_000 + i*2000), Until: time.Now().Add(-time.Hour)}
+	}
+	f.looks.keep(f.opts.Queues[0], newLook(l, keptBodies), nil)
+	body := f.has("/dlq/orders", "pod-1.ABCDEFGH", "1,000 crashed", "980 before these", "suspect", "ord-999")
+	if strings.Contains(body, "ord-979<") || strings.Count(body, ">suspect<") != 1 {
+		t.Errorf("more than the newest events, or more than one suspect: %s", body)
+	}
+	f.has("/record", "pod-1.ABCDEFGH", "20 crashed")
+	if l.Complete = false; !strings.Contains(body, "record free --process") {
+		t.Errorf("no command frees the neighbours: %s", body)
+	}
+	f.looks.keep(f.opts.Queues[0], newLook(l, keptBodies), nil) // the event that killed it may be missing
+	if body := f.has("/dlq/orders", "1,000 crashed"); strings.Contains(body, "record free --process") {
+		t.Errorf("a command frees the neighbours of an event that is not known: %s", body)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
@@ -27,6 +28,7 @@ type overviewData struct {
 	Chosen string // the queue whose plots are shown alone; "": those of the first ones
 	AgeErr error
 
+	Banners []string // of consumers that are paused or limited
 	Wrong   []wrong
 	Unknown string // why it is not known that nothing is wrong; "": it is
 }
@@ -73,7 +75,9 @@ func (s *Server) showOverview(_ context.Context, r *http.Request) (any, error) {
 		}
 		d.Queues = append(d.Queues, v)
 	}
-	d.findWrong(len(s.opts.Workers) > 0, s.sampler.lastRead())
+	read := s.sampler.lastRead()
+	d.Banners = fleet.Banners(read.workers)
+	d.findWrong(len(s.opts.Workers) > 0, read)
 	return d, nil
 }
 

@@ -29,6 +29,28 @@ func (s *Server) seenRecords() (list []ops.Record) {
 	return list
 }
 
+// diedProcess is a process that died, and how to free the neighbours of the event that killed it.
+type diedProcess struct {
+	ops.ShownProcess
+	Free string // a command; "": there are none, or the name of the process, or the event that killed it, may not be known
+}
+
+// diedProcesses are those of a look, with a command where the look is whole.
+func diedProcesses(of []ops.ShownProcess, whole bool, command func(args ...string) string) (died []diedProcess) {
+	for _, p := range of {
+		d := diedProcess{ShownProcess: p}
+		if whole && p.Name != "" && p.Suspects > 0 && p.Crashed > 1 {
+			args := []string{"record", "free", "--process", p.Name}
+			if p.Suspects == 1 {
+				args = append(args, "--except", p.Suspect)
+			}
+			d.Free = command(append(args, "--done", "happened")...)
+		}
+		died = append(died, d)
+	}
+	return died
+}
+
 // listRecords asks the store, which may read all of it: a person presses a button for it. Where its time is over it has the records
 // so far, and words has why.
 func (s *Server) listRecords(ctx context.Context) (list []ops.Record, words string, err error) {

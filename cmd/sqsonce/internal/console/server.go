@@ -264,6 +264,9 @@ type Options struct {
 	// returns its exit code. Nobody is there to answer its questions: it has --yes, once the page has asked them.
 	Command func(ctx context.Context, out, err io.Writer, args ...string) int
 
+	// Typed is a command of sqsonce as it is typed, with the console's own --consumer, --table and so on. queue is a name of Queues.
+	Typed func(queue string, args ...string) string
+
 	// Archive names a new file for what is deleted from a dead-letter queue, whose name it gets.
 	Archive func(dlq string) (string, error)
 

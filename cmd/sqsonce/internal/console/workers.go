@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -98,6 +99,7 @@ type workersData struct {
 	Asked     bool // there are workers to ask
 	At        time.Time
 	Workers   []workerView
+	Limits    []limitView
 	RunningAt time.Time
 	Running   []runningView
 	Total     int // handlers that run
@@ -201,9 +203,50 @@ func workerViews(read workersRead) (all []workerView) {
 	return all
 }
 
+// limitView is a rule of the workers' limits.
+type limitView struct{ *fleet.Limit }
+
+func limitViews(read workersRead) (all []limitView) {
+	for _, l := range fleet.Limits(read.workers) {
+		all = append(all, limitView{l})
+	}
+	return all
+}
+
+// Figure is a sum, or "unknown".
+func (v limitView) Figure(n *float64) string {
+	if n == nil {
+		return "unknown"
+	}
+	return whole(*n)
+}
+
+// In is when the next waiting message has its turn.
+func (v limitView) In() string {
+	switch {
+	case v.Waiting != nil && *v.Waiting == 0:
+		return "none waits"
+	case v.Next == nil:
+		return "unknown"
+	case *v.Next < 10:
+		return fmt.Sprintf("%.1fs", *v.Next)
+	}
+	return seconds(*v.Next)
+}
+
+// Down are the addresses of the processes for which the Counter is down, or fails for a key.
+func (v limitView) Down() (urls []string) {
+	for _, p := range v.Processes {
+		if p.Down != nil && *p.Down > 0 || p.KeysDown != nil && *p.KeysDown > 0 {
+			urls = append(urls, p.URL)
+		}
+	}
+	return urls
+}
+
 func (s *Server) showWorkers(context.Context, *http.Request) (any, error) {
 	read := s.sampler.workers()
-	d := workersData{Asked: len(s.opts.Workers) > 0, At: read.at, RunningAt: read.runningAt, Workers: workerViews(read)}
+	d := workersData{Asked: len(s.opts.Workers) > 0, At: read.at, RunningAt: read.runningAt, Workers: workerViews(read), Limits: limitViews(read)}
 	names := map[string]string{}
 	for _, w := range d.Workers {
 		names[w.URL] = w.Name

@@ -57,13 +57,17 @@ func TestWorkers(t *testing.T) {
 					{Queue: "orders", URL: "u/orders", State: "running", Stats: statusreport.Stats{
 						"received": 40 * e, "done": 30 * e, "failed": 2 * e, "running": 17, "stuck": 1, "leases_lost": 4, "oldest_running_seconds": 3700}},
 					{Queue: "jobs.fifo", URL: "u/jobs", State: "running", NotReady: "the store is away"},
+				}, Limits: []statusreport.Limit{
+					{Component: statusreport.Component{Name: "shop/pay<i>", Stats: statusreport.Stats{"waiting": 48, "running": 2, "next_timestamp_seconds": float64(time.Now().UnixMilli())/1000 + 0.4, "down_seconds": 3}}, Plan: "10/s", Scope: "fleet"},
+					{Component: statusreport.Component{Name: "shop/older"}},
 				}}
 			},
 			"two": func(path string) any {
 				if path == "running" {
 					return statusreport.RunningReport{V: 1, Now: time.Now(), Total: 1, Running: []statusreport.Running{{Queue: "orders", MessageID: "m-middle", Seconds: 60, Lease: 1}}}
 				}
-				return statusreport.Report{V: 1, Name: "two", Started: began, Now: time.Now(), Workers: []statusreport.Worker{
+				paused := statusreport.Control{Consumer: "billing", Paused: true, Text: "paused until noon by <ann>: bank is down"}
+				return statusreport.Report{V: 1, Name: "two", Started: began, Now: time.Now(), Controls: []statusreport.Control{paused}, Workers: []statusreport.Worker{
 					{Queue: "orders", URL: "u/orders", State: "running", NotLive: "Run has ended", Stats: statusreport.Stats{"received": 0, "done": 10 * time.Since(began).Seconds(), "failed": 0}},
 				}}
 			},
@@ -75,8 +79,9 @@ func TestWorkers(t *testing.T) {
 		synctest.Wait()
 		begun := time.Now()
 		body := f.has("/workers", "billing&lt;script&gt;", "v1.2.3", "40.0", "30.0", "2.0", ">17<", "1h 1m", "not ready", "the store is away", "not live", "Run has ended",
-			"http://gone", "connection refused &lt;b&gt;", "http://hangs", "away", "3 of 4 that run", "orders|\\u202e&lt;i&gt;", "no longer hidden", `id="r-0-m-old"`)
-		f.has("/", "billing&lt;script&gt; is not ready for jobs.fifo", "two is not live for orders", "http://hangs does not answer", "1 stuck handlers in billing&lt;script&gt;")
+			"http://gone", "connection refused &lt;b&gt;", "http://hangs", "away", "3 of 4 that run", "orders|\\u202e&lt;i&gt;", "no longer hidden", `id="r-0-m-old"`, `<bdi>shop/pay&lt;i&gt;</bdi>`, "10/s", ">48<", ">0.4s<", "counter down for 3s in one", ">unknown<")
+		f.has("/", "billing&lt;script&gt; is not ready for jobs.fifo", "two is not live for orders", "http://hangs does not answer", "1 stuck handlers in billing&lt;script&gt;", "The counter of limit shop/pay&lt;i&gt; is down",
+			"billing is paused until noon by &lt;ann&gt;: bank is down")
 		if !time.Now().Equal(begun) {
 			t.Error("the page waited for a worker")
 		}

@@ -46,6 +46,11 @@ func (d *overviewData) findWrong(watched bool, read workersRead) {
 			d.Wrong = append(d.Wrong, wrong{fmt.Sprintf("%s stuck handlers in %s", whole(stuck), name), "They did not return after their contexts were cancelled.", "/workers#handlers", "Running handlers"})
 		}
 	}
+	for _, v := range limitViews(read) {
+		if len(v.Down()) > 0 {
+			d.Wrong = append(d.Wrong, wrong{"The counter of limit " + v.Name + " is down", v.Why() + ". limit.Options.OnCounterDown decides about its messages.", "/workers#limits", "Limits"})
+		}
+	}
 }
 
 // reason is an error of a service in one line, with what to do. That of a page or of the console is its own text.

@@ -122,6 +122,7 @@ func TestPages(t *testing.T) {
 	b.check("plan-record")
 	w.visit(b, "/workers")
 	b.until(`document.querySelector("main").innerText.includes("sha256|")`) // the key of the handler that runs
+	b.shows("paused until")
 	b.check("workers")
 	w.visit(b, "/doctor")
 	b.check("doctor")

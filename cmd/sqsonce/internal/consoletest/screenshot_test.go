@@ -94,6 +94,14 @@ func writeScreenshots(t *testing.T) {
 		s.open(w, b)
 		b.timeless()
 		must.Do(w, os.WriteFile(filepath.Join(images, s.name+".png"), small(t, b.screenshot()), 0o644))
+		for _, scheme := range []string{"dark", "light"} { // for a person, with -pictures
+			b.scheme(scheme)
+			for _, w := range []int64{380, 1440} {
+				b.do(chromedp.EmulateViewport(w, height))
+				b.picture(fmt.Sprintf("%s-%s-%d", s.name, scheme, w))
+			}
+		}
+		b.do(chromedp.EmulateViewport(width, height))
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/sqsworker"
 	"github.com/sqsonce/sqsonce/status"
@@ -216,7 +217,7 @@ func (w *world) put(event string, state dedup.RecordState, lastError string) {
 		Key: w.key(event), Owner: "owner-" + event, Lease: time.Minute, Retention: 29 * 24 * time.Hour, ReceiveCount: 3, NoTakeover: true,
 	}
 	if state == dedup.StateCrashed {
-		claim.Lease = 100 * time.Millisecond
+		claim.Lease, claim.Owner = 100*time.Millisecond, event+"@billing-7d9c5b6f4-x2x8k.ABCDEFGH"
 	}
 	l := must.Get(granted.Lease(w.store.Acquire(w.Context(), claim)))(w)
 	switch state {
@@ -284,8 +285,13 @@ func (w *world) consume() (statusURL string) {
 		}
 		return nil
 	})
+	limits := must.Get(limit.New([]limit.Rule{
+		{Name: "payments.of.a.provider.whose.name.is.long", Key: limit.All, Plan: limit.Plan{Rate: limit.Rate{N: 10}}}, {Name: "tenant", Plan: limit.Plan{Concurrency: 3}},
+	}))(w)
+	must.Do(w, limits.Pause(w.Context(), "payments.of.a.provider.whose.name.is.long", "*", time.Hour))
 	server := httptest.NewServer(must.Get(status.Handler(func(o *status.Options) {
 		o.Name, o.Version, o.Identifiers, o.Logger = "billing-7f9c", "v1.4.2", true, quiet
+		o.Limits = map[string]*limit.Limiter{"billing": limits}
 		o.Workers, o.Consumers, o.Stores = []*sqsworker.Worker{worker}, map[string]status.Consumer{consumer: once}, map[string]status.Store{"dedup": w.store}
 	}))(w))
 	w.Cleanup(server.Close)

@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/mappings"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack"
@@ -74,7 +75,7 @@ func healthy(t testing.TB, queue string) *account {
 	testworld.ProtectTable(t, a.stack)
 	a.deployment = Deployment{
 		QueueURL: a.stack.QueueURL[queue], Function: "billing", Table: "dedup", Consumer: "billing",
-		Retention: 29 * 24 * time.Hour, LongestHandler: 10 * time.Minute,
+		Retention: 29 * 24 * time.Hour, LongestHandler: 10 * time.Minute, Look: "sqsonce dlq ls",
 	}
 	return a
 }
@@ -173,7 +174,7 @@ func (a *account) fakeLambda() {
 		return out, nil
 	})
 	answer(a.lambda, func(in *lambda.GetFunctionConfigurationInput) (*lambda.GetFunctionConfigurationOutput, error) {
-		name, qualifier := functionName(*in.FunctionName)
+		name, qualifier := mappings.FunctionName(*in.FunctionName)
 		if f := cmp.Or(a.functions[name+":"+qualifier], a.functions[name]); f != nil {
 			return f, nil
 		}
@@ -181,7 +182,7 @@ func (a *account) fakeLambda() {
 	})
 	answer(a.lambda, func(in *lambda.GetFunctionConcurrencyInput) (*lambda.GetFunctionConcurrencyOutput, error) {
 		out := &lambda.GetFunctionConcurrencyOutput{}
-		name, qualifier := functionName(*in.FunctionName)
+		name, qualifier := mappings.FunctionName(*in.FunctionName)
 		if n, ok := a.reserved[name]; ok {
 			out.ReservedConcurrentExecutions = &n
 		}
@@ -191,7 +192,7 @@ func (a *account) fakeLambda() {
 		return out, nil
 	})
 	answer(a.lambda, func(in *lambda.PutFunctionConcurrencyInput) (*lambda.PutFunctionConcurrencyOutput, error) {
-		name, _ := functionName(*in.FunctionName)
+		name, _ := mappings.FunctionName(*in.FunctionName)
 		a.reserved[name] = *in.ReservedConcurrentExecutions
 		return &lambda.PutFunctionConcurrencyOutput{}, nil
 	})
@@ -214,7 +215,7 @@ func (a *account) fakeLambda() {
 		return nil, notFound("no mapping %s", *in.UUID)
 	})
 	answer(a.lambda, func(in *lambda.CreateEventSourceMappingInput) (*lambda.CreateEventSourceMappingOutput, error) {
-		name, _ := functionName(*in.FunctionName)
+		name, _ := mappings.FunctionName(*in.FunctionName)
 		f := a.functions[name]
 		if f == nil {
 			return nil, notFound("Function not found: %s", name)

@@ -17,7 +17,7 @@ import (
 // These tests are of the checks of queues, functions and alarms.
 func queueSideChecks() []check { return slices.Concat(queueChecks(), functionChecks(), alarmChecks()) }
 
-var queueSide = []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "L1", "L2", "L3", "L4", "A1"}
+var queueSide = []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "Q9", "L1", "L2", "L3", "L4", "L5", "A1"}
 
 // defect is a deployment in which one check alone is not ok.
 type defect struct {
@@ -37,7 +37,7 @@ type defect struct {
 func TestDefects(t *testing.T) {
 	t.Parallel()
 	seen := map[string]map[Verdict]bool{}
-	for _, d := range slices.Concat(queueDefects, deadLetterDefects, functionDefects, alarmDefects) {
+	for _, d := range slices.Concat(queueDefects, crashDefects, deadLetterDefects, functionDefects, durableDefects, alarmDefects) {
 		if seen[d.id] == nil {
 			seen[d.id] = map[Verdict]bool{}
 		}

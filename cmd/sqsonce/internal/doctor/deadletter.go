@@ -176,7 +176,7 @@ func (e *examination) checkOldest(ctx context.Context, r *report, q, d *queue, r
 	if left <= 0 {
 		when = "at any time"
 	}
-	fix := "redrive, export or delete its messages: sqsonce dlq ls --dlq " + d.name
+	fix := "redrive, export or delete its messages: " + e.Look
 	if retention < longRetention { // a longer retention is also that of messages that are in the queue
 		fix = setAttribute(d, sqstypes.QueueAttributeNameMessageRetentionPeriod, fmt.Sprint(int64(longRetention.Seconds())))
 	}

@@ -72,9 +72,17 @@ type Deployment struct {
 
 	Retention      time.Duration // of the consumer's records. Default: host.DefaultRetention
 	LongestHandler time.Duration
-	AllOrNothing   bool // the function does not report batch item failures, and is meant not to
-	Probe          bool // also try what the role may do, with calls that cannot succeed
+	Limits         string // the function has a limiter: see LimitsFleet; "": not known
+	AllOrNothing   bool   // the function does not report batch item failures, and is meant not to
+	Look           string // the command that lists the dead-letter queue
+	Probe          bool   // also try what the role may do, with calls that cannot succeed
 }
+
+// The values of Deployment.Limits, by what the rules count for. The rules of workers say that themselves.
+const (
+	LimitsFleet   = "fleet"   // with a Counter
+	LimitsProcess = "process" // each process for itself
+)
 
 // NoSuchQueue says that there is no queue of the name, or none that these credentials and this Region can have.
 type NoSuchQueue struct{ Err error }

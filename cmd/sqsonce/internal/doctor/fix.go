@@ -18,10 +18,10 @@ func setAttribute(q *queue, name sqstypes.QueueAttributeName, value string) stri
 	return awsCommand("sqs", "set-queue-attributes", "--queue-url", q.url, "--attributes", asJSON(map[string]string{string(name): value}))
 }
 
-// setRedrive is the command that sets a queue's redrive policy to fewReceives receives.
-func setRedrive(q *queue, deadLetter host.QueueARN) string {
+// setRedrive is the command that sets a queue's redrive policy to so many receives.
+func setRedrive(q *queue, deadLetter host.QueueARN, receives int) string {
 	return setAttribute(q, sqstypes.QueueAttributeNameRedrivePolicy, asJSON(map[string]any{
-		"deadLetterTargetArn": deadLetter.String(), "maxReceiveCount": fewReceives,
+		"deadLetterTargetArn": deadLetter.String(), "maxReceiveCount": receives,
 	}))
 }
 
@@ -37,7 +37,7 @@ func newDeadLetterQueue(q *queue) string {
 	if fifo {
 		arn.Name += ".fifo"
 	}
-	return createQueue(arn.Name) + " && " + setRedrive(q, arn)
+	return createQueue(arn.Name) + " && " + setRedrive(q, arn, fewReceives)
 }
 
 // createQueue is the command that creates a dead-letter queue.

@@ -1,8 +1,8 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/mappings"
 )
 
 // functionChecks apply where a function is named. All but L1 need its mapping.
@@ -19,6 +21,9 @@ func functionChecks() []check {
 		{[]string{"L2"}, ofMapping("L2", checkItemFailures)},
 		{[]string{"L3"}, ofMapping("L3", checkConcurrency)},
 		{[]string{"L4"}, ofMapping("L4", checkFilter)},
+		{[]string{"L5"}, checkDurable},
+		{[]string{"L6"}, checkManaged},
+		{[]string{"L7"}, checkLimits},
 	}
 }
 
@@ -39,6 +44,14 @@ func ofMapping(id string, look lookAtMapping) func(context.Context, *examination
 		}
 		return []Finding{look(ctx, e, m)}
 	}
+}
+
+// checkLimits is L7, where it applies.
+func checkLimits(ctx context.Context, e *examination) []Finding {
+	if e.Limits == "" {
+		return nil
+	}
+	return ofMapping("L7", checkFunctionLimits)(ctx, e)
 }
 
 // checkMapping is L1.
@@ -74,7 +87,7 @@ func checkMapping(ctx context.Context, e *examination) []Finding {
 		r.fail("wait until it is deleted, then create a mapping", "mapping %s is in the state %.40q", aws.ToString(m.UUID), state)
 	}
 	// Mappings of queues often have no result. AWS documents no list of values; what is no error is "OK" or "No records processed".
-	name, _ := functionName(e.Function)
+	name, _ := mappings.FunctionName(e.Function)
 	logs := "read the function's log: " + awsCommand("logs", "tail", "/aws/lambda/"+name, "--since", "1h")
 	switch result := aws.ToString(m.LastProcessingResult); {
 	case result == "", result == "OK", result == "No records processed":
@@ -88,9 +101,10 @@ func checkMapping(ctx context.Context, e *examination) []Finding {
 
 const (
 	reportItems     = string(lambdatypes.FunctionResponseTypeReportBatchItemFailures)
-	someConcurrency = 10 // as template.yaml has
-	leastLimit      = 2  // the least MaximumConcurrency
-	pollerInvokes   = 10 // invocations of one provisioned poller at a time
+	someConcurrency = 10  // as template.yaml has
+	leastLimit      = 2   // the least MaximumConcurrency
+	pollerInvokes   = 10  // invocations of one provisioned poller at a time
+	mostPollers     = 200 // provisioned pollers where MaximumPollers is not set
 )
 
 // updateMapping is the command that changes a mapping.
@@ -133,14 +147,14 @@ func checkConcurrency(ctx context.Context, e *examination, m *mappingConfigurati
 		limit = aws.ToInt32(s.MaximumConcurrency)
 	}
 	if p := m.ProvisionedPollerConfig; limit == 0 && p != nil {
-		limit, provisioned = pollerInvokes*aws.ToInt32(p.MaximumPollers), true
+		limit, provisioned = pollerInvokes*cmp.Or(aws.ToInt32(p.MaximumPollers), mostPollers), true
 	}
 	if limit <= 0 {
 		limit = someConcurrency
 		if has {
 			limit = min(max(reserved, leastLimit), someConcurrency)
 		}
-		r.warn(limitTo(limit), "mapping %s has no MaximumConcurrency: if %s is throttled, each throttle costs messages a receive",
+		r.warn(limitTo(limit), "mapping %s has no MaximumConcurrency, and no --provisioned-poller-config in its place: if %s is throttled, each throttle costs messages a receive",
 			aws.ToString(m.UUID), function)
 	}
 	switch {
@@ -204,7 +218,7 @@ func (e *examination) mapping(ctx context.Context) (*mappingConfiguration, error
 	}
 	var found *mappingConfiguration
 	for i, m := range all {
-		if invokes(aws.ToString(m.FunctionArn), e.Function) && (found == nil || aws.ToString(m.State) == "Enabled") {
+		if mappings.Invokes(aws.ToString(m.FunctionArn), e.Function) && (found == nil || aws.ToString(m.State) == "Enabled") {
 			found = &all[i]
 		}
 	}
@@ -214,49 +228,18 @@ func (e *examination) mapping(ctx context.Context) (*mappingConfiguration, error
 // mostPages bounds lists: what answers with a next page for ever is not followed.
 const mostPages = 50
 
-// mappingsOf returns the mappings that read from a queue, of whatever function: a list by the function's name leaves out those of its
-// aliases.
+// mappingsOf returns the mappings that read from a queue, of whatever function.
 func (e *examination) mappingsOf(ctx context.Context, queueARN string) ([]mappingConfiguration, error) {
 	if e.Lambda == nil {
 		return nil, errNoClient
 	}
-	var all []mappingConfiguration
-	in := &lambda.ListEventSourceMappingsInput{EventSourceArn: &queueARN, MaxItems: aws.Int32(100)}
-	for range mostPages {
-		out, err := e.Lambda.ListEventSourceMappings(ctx, in)
-		if err == nil && out.EventSourceMappings == nil { // Lambda's has an empty list
-			err = errors.New("lambda:ListEventSourceMappings: the answer has no list")
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, out.EventSourceMappings...)
-		if in.Marker = out.NextMarker; aws.ToString(in.Marker) == "" {
-			return all, nil
-		}
-	}
-	return nil, fmt.Errorf("lambda:ListEventSourceMappings: more than %d pages", mostPages)
-}
-
-// invokes reports whether a mapping's function is the one that a name, a partial or a whole ARN means. Without a version or alias it
-// means all of them.
-func invokes(arn, function string) bool {
-	name, qualifier := functionName(function)
-	invoked, of := functionName(arn)
-	return name == invoked && (qualifier == "" || qualifier == of)
-}
-
-func functionName(s string) (name, qualifier string) {
-	if _, after, ok := strings.Cut(s, ":function:"); ok {
-		s = after
-	}
-	name, qualifier, _ = strings.Cut(s, ":")
-	return name, qualifier
+	all, _, err := mappings.List(ctx, e.Lambda, queueARN)
+	return all, err
 }
 
 // unqualified is a function's name or ARN without version or alias.
 func unqualified(function string) string {
-	if _, qualifier := functionName(function); qualifier != "" {
+	if _, qualifier := mappings.FunctionName(function); qualifier != "" {
 		return strings.TrimSuffix(function, ":"+qualifier)
 	}
 	return function

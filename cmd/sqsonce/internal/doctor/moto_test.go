@@ -145,7 +145,7 @@ func createStack(t *testing.T, moto, stack, template string) {
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	c, deployments := deployTemplate(t, "shop")
-	want := []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "L1", "L2", "L3", "L4", "T1", "T2", "T3", "T4", "T5", "I1", "I2", "C1", "C2", "A1"}
+	want := []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q9", "L1", "L2", "L3", "L4", "T1", "T2", "T3", "T4", "T5", "I1", "I2", "C1", "C2", "A1"}
 	for _, d := range deployments {
 		var ids []string
 		for _, f := range Examine(t.Context(), c, d) {

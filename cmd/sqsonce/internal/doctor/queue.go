@@ -27,6 +27,7 @@ func queueChecks() []check {
 		{[]string{"Q6"}, checkDeadLetterReaders},
 		{[]string{"Q7"}, checkVisibility},
 		{[]string{"Q8"}, checkFIFO},
+		{[]string{"Q9"}, checkCrashes},
 	}
 }
 
@@ -73,9 +74,9 @@ func checkRedrivePolicy(ctx context.Context, e *examination) []Finding {
 	case err != nil:
 		r.fail(newDeadLetterQueue(q), "%v", err)
 	case most == 0:
-		r.fail(setRedrive(q, arn), "the redrive policy of %s has no maxReceiveCount that can be read", q.name)
+		r.fail(setRedrive(q, arn, fewReceives), "the redrive policy of %s has no maxReceiveCount that can be read", q.name)
 	case most < fewReceives:
-		r.warn(setRedrive(q, arn),
+		r.warn(setRedrive(q, arn, fewReceives),
 			"%s has maxReceiveCount %d, less than %d: crashes and throttles cost receives too, so that messages whose handler never failed reach %s",
 			q.name, most, fewReceives, arn.Name)
 	}
@@ -111,88 +112,6 @@ func checkRecordRetention(ctx context.Context, e *examination) []Finding {
 			span(retention), q.name, span(longest))
 	}
 	return []Finding{r.finding("records are kept for %s, and a message of %s can come back for %s", span(retention), q.name, span(longest))}
-}
-
-// mostVisibility is the longest visibility timeout.
-const mostVisibility = 12 * time.Hour
-
-// checkVisibility is Q7: by the function's timeout if there is one, and by the longest handler if that is known.
-func checkVisibility(ctx context.Context, e *examination) []Finding {
-	if e.Function == "" && e.LongestHandler <= 0 {
-		return nil
-	}
-	r := report{id: "Q7"}
-	q, err := e.queue(ctx)
-	if err != nil {
-		return []Finding{unseen(r.id, err)}
-	}
-	visibility, err := q.seconds(sqstypes.QueueAttributeNameVisibilityTimeout)
-	if err != nil {
-		return []Finding{unseen(r.id, err)}
-	}
-	most := 0
-	if e.LongestHandler > 0 {
-		var err error
-		if _, most, err = e.redrive(ctx); err != nil && !errors.Is(err, errNoDLQ) {
-			r.miss(err)
-		}
-	}
-	timeout, window := e.invocation(ctx, &r)
-	// Lambda refuses a mapping whose function's timeout is longer, and recommends six times the timeout, so that it can try again
-	// where the function is throttled; the messages also wait for the batching window.
-	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-	want := max(6*timeout+window, time.Second)
-	if most > 0 {
-		want = max(want, e.LongestHandler.Truncate(time.Second)/time.Duration(most)+time.Second)
-	}
-	fix := setAttribute(q, sqstypes.QueueAttributeNameVisibilityTimeout, fmt.Sprint(int64(min(want, mostVisibility).Seconds())))
-	switch {
-	case visibility < timeout:
-		r.fail(fix, "%s hides a message for %s, less than the %s that %s may take: it is delivered again while it is handled", q.name,
-			span(visibility), span(timeout), e.Function)
-	case timeout > 0 && visibility < 6*timeout+window:
-		r.warn(fix,
-			"%s hides a message for %s, less than 6 x the %s of %s + a batching window of %s: a throttled batch returns before Lambda can invoke it again",
-			q.name, span(visibility), span(timeout), e.Function, span(window))
-	}
-	if total := visibility * time.Duration(most); most > 0 && total <= e.LongestHandler {
-		if want > mostVisibility {
-			fix = fmt.Sprintf("raise maxReceiveCount: %d receives of the longest visibility timeout, %s, are too short", most, span(mostVisibility))
-		}
-		r.warn(fix, "all %d receives of a message of %s together take %s, and a handler up to %s: a copy of a message whose event is being handled reaches the dead-letter queue",
-			most, q.name, span(total), span(e.LongestHandler))
-	}
-	text := fmt.Sprintf("%s hides a message for %s", q.name, span(visibility))
-	if timeout > 0 {
-		text += fmt.Sprintf(", at least 6 x the %s of %s + a batching window of %s", span(timeout), e.Function, span(window))
-	}
-	if most > 0 {
-		text += fmt.Sprintf(". %d receives outlast a handler of %s", most, span(e.LongestHandler))
-	}
-	return []Finding{r.finding("%s", text)}
-}
-
-// invocation is how long an invocation of the function may take, and how long Lambda collects messages before it. Both are 0 without a
-// function.
-func (e *examination) invocation(ctx context.Context, r *report) (timeout, window time.Duration) {
-	if e.Function == "" {
-		return 0, 0
-	}
-	c, err := e.configuration(ctx)
-	switch {
-	case err != nil:
-		r.miss(err)
-	case aws.ToInt32(c.Timeout) <= 0:
-		r.miss(fmt.Errorf("lambda says that %s has the timeout %d s", e.Function, aws.ToInt32(c.Timeout)))
-	default:
-		timeout = time.Duration(*c.Timeout) * time.Second
-	}
-	m, err := e.mapping(ctx)
-	r.miss(err)
-	if m != nil {
-		window = time.Duration(aws.ToInt32(m.MaximumBatchingWindowInSeconds)) * time.Second
-	}
-	return timeout, window
 }
 
 // checkFIFO is Q8. It does not apply to standard queues.

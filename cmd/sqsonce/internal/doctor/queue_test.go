@@ -49,7 +49,7 @@ var queueDefects = []defect{
 	{
 		name: "missing", id: "Q1", verdict: Fail, text: "queue order does not exist at", words: "AWS_REGION",
 		spoil: func(a *account) { a.deployment.QueueURL = a.deployment.QueueURL[:len(a.deployment.QueueURL)-1] },
-		also:  []string{"Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "L1", "L2", "L3", "L4", "A1"},
+		also:  []string{"Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q9", "L1", "L2", "L3", "L4", "L5", "L6", "A1"},
 	},
 	{
 		name: "FIFO by another name", id: "Q1", verdict: Fail, text: `queue orders has the attribute FifoQueue="true"`, words: "ends in .fifo",
@@ -67,12 +67,12 @@ var queueDefects = []defect{
 	{
 		name: "no JSON", id: "Q2", verdict: Fail, text: "the redrive policy of orders cannot be read", spoil: lie("orders", "RedrivePolicy",
 			`{"a`),
-		also: []string{"Q3", "Q4", "Q5", "Q6", "Q7", "A1"}, before: truth,
+		also: []string{"Q3", "Q4", "Q5", "Q6", "Q7", "Q9", "A1"}, before: truth,
 	},
 	{
 		name: "no ARN", id: "Q2", verdict: Fail, text: `"orders-dlq" is not a queue's ARN`, before: truth,
 		spoil: lie("orders", "RedrivePolicy", `{"deadLetterTargetArn":"orders-dlq","maxReceiveCount":5}`), also: []string{"Q3", "Q4", "Q5",
-			"Q6", "Q7", "A1"},
+			"Q6", "Q7", "Q9", "A1"},
 	},
 	{
 		name: "no maxReceiveCount", id: "Q2", verdict: Fail, text: "no maxReceiveCount that can be read", before: truth,
@@ -152,6 +152,74 @@ var queueDefects = []defect{
 		name: "half of high throughput", id: "Q8", verdict: Warn, fifo: true, text: `perMessageGroupId and the deduplication scope "queue"`,
 		spoil: lie("orders.fifo", "FifoThroughputLimit", "perMessageGroupId"), before: truth,
 	},
+}
+
+var crashDefects = []defect{
+	{
+		name: "crashes end in deletion", id: "Q9", verdict: Fail,
+		text:  "5 crashes hide a message of orders for 1d 21h, and its retention is 1d: SQS deletes it before it reaches the dead-letter queue",
+		spoil: all(with("orders", "VisibilityTimeout", "32400"), with("orders", "MessageRetentionPeriod", "86400")),
+	},
+	{
+		name: "crashes end with the retention, by the second", id: "Q9", verdict: Fail, text: "for 1h, and its retention is 1h",
+		spoil: all(with("orders", "VisibilityTimeout", "720"), with("orders", "MessageRetentionPeriod", "3600")),
+	},
+	{
+		name: "crashes of a function of 90 min end in deletion", id: "Q9", verdict: Fail, text: "for 1d 21h, and", words: "raise the retention of orders above 1d 21h",
+		spoil: all(with("orders", "VisibilityTimeout", "32400"), with("orders", "MessageRetentionPeriod", "86400"), func(a *account) {
+			a.functions["billing"].Timeout = aws.Int32(5400)
+		}),
+	},
+}
+
+// durable makes the function one whose executions last so many seconds.
+func durable(seconds *int32) func(*account) {
+	return func(a *account) {
+		a.functions["billing"].DurableConfig = &lambdatypes.DurableConfig{ExecutionTimeout: seconds}
+	}
+}
+
+// managed puts the function on Managed Instances.
+func managed(perProcess *int32) func(*account) {
+	return func(a *account) {
+		a.functions["billing"].CapacityProviderConfig = &lambdatypes.CapacityProviderConfig{
+			LambdaManagedInstancesCapacityProviderConfig: &lambdatypes.LambdaManagedInstancesCapacityProviderConfig{PerExecutionEnvironmentMaxConcurrency: perProcess},
+		}
+	}
+}
+
+const start = "starts the execution by a name"
+
+var durableDefects = []defect{
+	{name: "durable", id: "L5", verdict: Warn, text: "starts an execution", words: start, spoil: durable(aws.Int32(900))},
+	{name: "durable for longer than an invocation", id: "L5", verdict: Fail, text: "may last 15m1s, and one that a mapping has started fails after 15m",
+		words: start, spoil: durable(aws.Int32(901))},
+	{name: "durable, managed", id: "L5", verdict: Warn, text: "starts an execution", words: start, spoil: all(durable(aws.Int32(5400)), managed(aws.Int32(1)))},
+	{name: "durable, managed, for longer", id: "L5", verdict: Fail, text: "1h30m1s", words: start, spoil: all(durable(aws.Int32(5401)), managed(aws.Int32(1)))},
+	{name: "durable, without a timeout", id: "L5", verdict: Warn, text: "not all was seen: could not look: lambda does not say", words: start, spoil: durable(nil)},
+}
+
+// TestManaged: on Managed Instances the check says how many connections a pool needs, and nothing is wrong.
+func TestManaged(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		spoil   func(*account)
+		verdict Verdict
+		text    string
+	}{
+		"ten":       {managed(aws.Int32(10)), OK, "a pool needs Concurrency x 10 connections"},
+		"not known": {managed(nil), Unknown, "lambda does not say how many"},
+		"other": {func(a *account) {
+			a.functions["billing"].CapacityProviderConfig = &lambdatypes.CapacityProviderConfig{}
+		}, Unknown, "lambda does not say"},
+	} {
+		run(t, name, func(a *account) {
+			test.spoil(a)
+			if f := a.examine(queueSideChecks()...)["L6"]; f.Verdict != test.verdict || !strings.Contains(f.Text, test.text) {
+				a.Errorf("%s, want %s with %q", f, test.verdict, test.text)
+			}
+		})
+	}
 }
 
 // denyDLQ denies the attributes of the dead-letter queue alone.
@@ -240,6 +308,13 @@ var functionDefects = []defect{
 		spoil: all(concurrency(10, 49), mapped(func(m *mappingConfiguration) {
 			m.ScalingConfig, m.ProvisionedPollerConfig = nil, &lambdatypes.ProvisionedPollerConfig{MinimumPollers: aws.Int32(2),
 				MaximumPollers: aws.Int32(5)}
+		})),
+	},
+
+	{
+		name: "provisioned pollers, as many as Lambda likes", id: "L3", verdict: Warn, text: "invokes up to 2000 at a time, above the reserved concurrency 1999",
+		spoil: all(concurrency(10, 1999), mapped(func(m *mappingConfiguration) {
+			m.ScalingConfig, m.ProvisionedPollerConfig = nil, &lambdatypes.ProvisionedPollerConfig{MinimumPollers: aws.Int32(2)}
 		})),
 	},
 

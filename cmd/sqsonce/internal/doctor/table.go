@@ -108,7 +108,8 @@ func checkTable(ctx context.Context, e *examination) Finding {
 			elsewhere = append(elsewhere, region)
 		}
 	}
-	if slices.Sort(elsewhere); len(elsewhere) > 0 {
+	// With multi-Region strong consistency a condition sees the writes of all Regions.
+	if slices.Sort(elsewhere); len(elsewhere) > 0 && t.MultiRegionConsistency != ddbtypes.MultiRegionConsistencyStrong {
 		r.warn("run the consumers in one Region only. After a failover to another Region the events of the last seconds may run again",
 			"table %s has replicas in %s: a condition sees its own Region's records only, so that consumers in two Regions can run an event twice",
 			e.Table, strings.Join(elsewhere, ", "))
@@ -154,12 +155,19 @@ func checkTTL(ctx context.Context, e *examination) Finding {
 	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html
 	const hour = "sleep 3600"
 	d := out.TimeToLiveDescription
+	t, err := e.described(ctx)
+	r.miss(err)
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/V2globaltables_HowItWorks.html
+	strong := t != nil && t.MultiRegionConsistency == ddbtypes.MultiRegionConsistencyStrong
 	switch {
 	case d != nil && d.TimeToLiveStatus == ddbtypes.TimeToLiveStatusDisabling:
 		r.fail(hour+" && "+enable, "table %s has its TTL on %s being disabled: %s", e.Table, aws.ToString(d.AttributeName), never)
 	case d != nil && (d.TimeToLiveStatus == ddbtypes.TimeToLiveStatusEnabled || d.TimeToLiveStatus == ddbtypes.TimeToLiveStatusEnabling):
 		r.fail(set("false", aws.ToString(d.AttributeName))+" && "+hour+" && "+enable,
 			"table %s has TTL on %s, not on %s: %s", e.Table, aws.ToString(d.AttributeName), dynamostore.TTLAttribute, never)
+	case strong:
+		r.fail("delete expired records by a job of your own, or use a table of one Region",
+			"table %s has multi-Region strong consistency, with which DynamoDB has no TTL: %s", e.Table, never)
 	default:
 		r.fail(enable, "table %s has no TTL on %s: %s", e.Table, dynamostore.TTLAttribute, never)
 	}

@@ -138,6 +138,11 @@ func called(arn string, err error) func(*account) {
 
 func ofRole(arn string) func(*account) { return func(a *account) { a.deployment.Role = arn } }
 
+var strongReplicas = described(func(d *ddbtypes.TableDescription) {
+	d.Replicas = []ddbtypes.ReplicaDescription{{RegionName: aws.String("us-east-1")}, {RegionName: aws.String("eu-west-1")}}
+	d.MultiRegionConsistency = ddbtypes.MultiRegionConsistencyStrong
+})
+
 // Of the table, which memdynamodb has no replicas and no states of, of the caller and of the role.
 var odds = []odd{
 	{name: "no TTL", change: func(a *account) { a.setTTL(false, "expiration") }, id: "T2", verdict: Fail, says: "no TTL on expiration", mends: true},
@@ -166,6 +171,8 @@ var odds = []odd{
 	{name: "replicas", change: described(func(d *ddbtypes.TableDescription) {
 		d.Replicas = []ddbtypes.ReplicaDescription{{RegionName: aws.String("us-east-1")}, {RegionName: aws.String("eu-west-1")}}
 	}), id: "T1", verdict: Warn, says: "replicas in eu-west-1:"},
+	{name: "replicas with strong consistency", change: strongReplicas, id: "T1", verdict: OK},
+	{name: "strong consistency has no TTL", change: all(strongReplicas, ttlStatus("DISABLED")), id: "T2", verdict: Fail, says: "multi-Region strong consistency", fix: "delete expired records by a job"},
 	{name: "a replica that is itself", change: described(func(d *ddbtypes.TableDescription) {
 		d.Replicas = []ddbtypes.ReplicaDescription{{RegionName: aws.String("us-east-1")}}
 	}), id: "T1", verdict: OK},

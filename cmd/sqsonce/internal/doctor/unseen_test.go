@@ -21,7 +21,7 @@ import (
 // A check that was not allowed to look is unknown, names the action, and no other check is less than ok.
 func TestDenied(t *testing.T) {
 	t.Parallel()
-	everything := []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "L1", "L2", "L3", "L4", "A1"}
+	everything := []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q9", "L1", "L2", "L3", "L4", "L5", "L6", "A1"}
 	for name, test := range map[string]struct {
 		prepare func(*account)
 		text    string
@@ -32,10 +32,10 @@ func TestDenied(t *testing.T) {
 		"tasks": {func(a *account) { a.sqs.deny("ListMessageMoveTasks") }, "sqs:ListMessageMoveTasks is denied", []string{"Q6"}},
 		"mappings": {
 			func(a *account) { a.lambda.deny("ListEventSourceMappings") }, "lambda:ListEventSourceMappings is denied", []string{"Q6", "Q7", "L1",
-				"L2", "L3", "L4"},
+				"L2", "L3", "L4", "L5", "L6"},
 		},
 		"configuration": {func(a *account) { a.lambda.deny("GetFunctionConfiguration") }, "lambda:GetFunctionConfiguration is denied",
-			[]string{"Q7"}},
+			[]string{"Q7", "L5", "L6"}},
 		"concurrency": {func(a *account) { a.lambda.deny("GetFunctionConcurrency") }, "lambda:GetFunctionConcurrency is denied",
 			[]string{"L3"}},
 		"alarms": {func(a *account) { a.cloudwatch.deny("DescribeAlarms") }, "cloudwatch:DescribeAlarms is denied", []string{"A1"}},
@@ -46,20 +46,20 @@ func TestDenied(t *testing.T) {
 			"CloudWatch has no ApproximateAgeOfOldestMessage of orders-dlq", []string{"Q4"}},
 		"an age that is none": {letters(1, -day), "CloudWatch has no ApproximateAgeOfOldestMessage of orders-dlq", []string{"Q4"}},
 		"no clients but SQS": {func(a *account) { a.clients = Clients{SQS: a.clients.SQS} }, "no client", []string{"Q6", "Q7", "L1", "L2",
-			"L3", "L4", "A1"}},
+			"L3", "L4", "L5", "L6", "A1"}},
 		"no clients": {func(a *account) { a.clients = Clients{} }, "no client", everything},
 		"an encrypted filter": {mapped(func(m *mappingConfiguration) { m.KMSKeyArn = aws.String("k") }),
 			"filter criteria of mapping " + uuid + " are encrypted", []string{"L4"}},
 		"no timeout":    {func(a *account) { a.functions["billing"].Timeout = nil }, "billing has the timeout 0 s", []string{"Q7"}},
-		"no visibility": {lie("orders", "VisibilityTimeout", "soon"), `VisibilityTimeout of orders is "soon", not a number`, []string{"Q7"}},
-		"no retention":  {lie("orders", "MessageRetentionPeriod", ""), "MessageRetentionPeriod of orders is", []string{"Q4", "Q5"}},
+		"no visibility": {lie("orders", "VisibilityTimeout", "soon"), `VisibilityTimeout of orders is "soon", not a number`, []string{"Q7", "Q9"}},
+		"no retention":  {lie("orders", "MessageRetentionPeriod", ""), "MessageRetentionPeriod of orders is", []string{"Q4", "Q5", "Q9"}},
 		"no count": {lie("orders-dlq", "ApproximateNumberOfMessages", "-1"), "ApproximateNumberOfMessages of orders-dlq is",
 			[]string{"Q4"}},
 		"endless mappings": {endlessMappings, "lambda:ListEventSourceMappings: more than 50 pages", []string{"Q6", "Q7", "L1", "L2", "L3",
-			"L4"}},
+			"L4", "L5", "L6"}},
 		"endless alarms": {endlessAlarms, "cloudwatch:DescribeAlarms: more than 50 pages", []string{"A1"}},
 		"no function any more": {func(a *account) { clear(a.functions) },
-			"lambda:GetFunctionConfiguration: ResourceNotFoundException: Function not found", []string{"Q7"}},
+			"lambda:GetFunctionConfiguration: ResourceNotFoundException: Function not found", []string{"Q7", "L5", "L6"}},
 	} {
 		run(t, name, func(a *account) {
 			test.prepare(a)

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
 
 func workerChecks() []check {
-	return []check{{[]string{"W1", "W2", "W3"}, checkWorkers}}
+	return []check{{[]string{"W1", "W2", "W3", "W4"}, checkWorkers}}
 }
 
 // Names of statusreport.Stats that fleet has no use for.
@@ -31,9 +31,9 @@ const betweenReads = 2 * time.Second
 // checkWorkers asks the workers twice. One that does not answer is no worker that is ready, as far as anybody can tell: a FAIL of W1.
 func checkWorkers(ctx context.Context, e *examination) []Finding {
 	f := &fleet.Fleet{Client: e.HTTP, Targets: e.Workers}
-	ready, growing, settings := report{id: "W1"}, report{id: "W2"}, report{id: "W3"}
+	ready, growing, settings, limits := report{id: "W1"}, report{id: "W2"}, report{id: "W3"}, report{id: "W4"}
 	if err := f.Check(); err != nil {
-		return []Finding{unseen(ready.id, err), unseen(growing.id, err), unseen(settings.id, err)}
+		return []Finding{unseen(ready.id, err), unseen(growing.id, err), unseen(settings.id, err), unseen(limits.id, err)}
 	}
 	first := f.Stats(ctx)
 	answered := 0
@@ -52,15 +52,17 @@ func checkWorkers(ctx context.Context, e *examination) []Finding {
 	lookAtReadiness(&ready, second)
 	lookAtGrowth(&growing, first, second)
 	lookAtSettings(&settings, second, f.Running(ctx, second))
+	lookAtLimits(ctx, e, &limits, second)
 	return []Finding{
 		ready.finding("%d of %d processes answer, with %d workers that are ready, and no handler is stuck", len(second), len(second), workersOf(second)),
 		growing.finding("no receive without an answer and no lease lost within %s", betweenReads),
 		settings.finding("no key is a message ID, no other program writes the records, no pool is too small, and each message whose handler runs is hidden"),
+		limits.finding("no queue's workers can have more than %d messages in flight, and no rule found messages without a group, or too few receives", mostInFlight),
 	}
 }
 
 // stat returns a number of a process. One that it does not report is not seen, and not zero.
-func (r *report) stat(stats statusreport.Stats, name, url string) float64 {
+func (r *report) stat(stats map[string]float64, name, url string) float64 {
 	n, known := stats[name]
 	if !known {
 		r.miss(fmt.Errorf("%s does not report %s", url, name))
@@ -84,15 +86,7 @@ type symptoms []string
 
 func (s *symptoms) add(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
 
-const mostNamed = 3
-
-func (s symptoms) String() string {
-	text := strings.Join(s[:min(len(s), mostNamed)], ", ")
-	if more := len(s) - mostNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+func (s symptoms) String() string { return shown.Some(s) }
 
 func lookAtReadiness(r *report, workers []fleet.Worker) {
 	var away, unready, stuck symptoms

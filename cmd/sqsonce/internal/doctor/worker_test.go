@@ -20,6 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
+	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 	"github.com/sqsonce/sqsonce/status"
 )
@@ -43,7 +44,7 @@ func newProc(name string) *proc {
 			V: 1, Name: name, Started: time.Now().Add(-time.Hour),
 			Workers: []statusreport.Worker{{
 				Queue: "orders", URL: "https://sqs/1/orders", State: "running", Intake: "open",
-				Options: map[string]float64{"visibility_timeout_seconds": 30},
+				Options: map[string]float64{"visibility_timeout_seconds": 30, maxInFlight: 30, maxHeld: 120, delayed: 0},
 				Stats:   statusreport.Stats{fleet.Stuck: 0, unanswered: 7, fleet.LeasesLost: 2, runsAtOnce: 10},
 			}},
 			Consumers: []statusreport.Component{{Name: "billing", Stats: statusreport.Stats{messageIDKeys: 0, foreignWriters: 0, fleet.LeasesLost: 1, connections: 10}}},
@@ -126,6 +127,11 @@ func TestWorkers(t *testing.T) {
 			"http://one:80, consumer billing has 10 connections, worker of orders runs 11 handlers"},
 		"visible": {func(p *proc) { p.running.Running[0].Lease = 0 }, "W3", Warn,
 			"http://one:80, message m1 of orders: its handler has run for 95s, the visibility timeout is 30s"},
+		"no group": {func(p *proc) { p.limits("shop/tenant", statusreport.Stats{noGroup: 7}) }, "W4", Warn,
+			"a rule limits by message group, and messages without one ran without a limit: http://one:80, rule shop/tenant (7 messages)"},
+		"in flight":           {func(p *proc) { p.report.Workers[0].Options[maxHeld] = 119_821 }, "W4", Warn, "are 120001 together, and SQS stops delivering at 120000"},
+		"in flight, delayed":  {func(p *proc) { p.report.Workers[0].Options[delayed] = 120_000 }, "W4", Warn, "workers of orders are 120300 together"},
+		"older options":       {func(p *proc) { delete(p.report.Workers[0].Options, maxHeld) }, "W4", Unknown, "http://one:80 does not report max_held"},
 		"running is not said": {func(p *proc) { p.mute = true }, "W3", Unknown, "connection reset"},
 	} {
 		must.Run(t, name, func(t *testing.T) {
@@ -143,7 +149,7 @@ func TestWorkersAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, ps := watched(t)
 		ps["one:80"].away = true
-		for id, want := range map[string]Verdict{"W1": Fail, "W2": Unknown, "W3": Unknown} {
+		for id, want := range map[string]Verdict{"W1": Fail, "W2": Unknown, "W3": Unknown, "W4": Unknown} {
 			if f := a.of(id); f.Verdict != want || !strings.Contains(f.Text, "http://one:80") || !strings.Contains(f.Text, "connection refused") {
 				t.Errorf("%s: want %s", f, want)
 			}
@@ -201,6 +207,7 @@ func TestNamesOfStats(t *testing.T) {
 	w := must.Get(sqsworker.New(sqs.New(sqs.Options{Region: "eu-west-1"}), "http://sqs/1/orders", func(context.Context, *sqsonce.Message) error { return nil }))(t)
 	h := must.Get(status.Handler(func(o *status.Options) {
 		o.Workers, o.Consumers = []*sqsworker.Worker{w}, map[string]status.Consumer{"billing": consumer{}}
+		o.Limits = map[string]*limit.Limiter{"billing": must.Get(limit.New([]limit.Rule{{Name: "all", Plan: limit.Plan{Concurrency: 1}}}))(t)}
 	}))(t)
 	answer := httptest.NewRecorder()
 	h.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/stats", nil))
@@ -212,6 +219,8 @@ func TestNamesOfStats(t *testing.T) {
 	}{
 		{r.Workers[0].Stats, []string{unanswered, fleet.Stuck, fleet.LeasesLost, runsAtOnce}},
 		{r.Consumers[0].Stats, []string{messageIDKeys, foreignWriters, fleet.LeasesLost, connections}},
+		{r.Workers[0].Options, []string{maxInFlight, maxHeld, delayed}},
+		{r.Limits[0].Stats, []string{noGroup, fleet.LimitWaiting, fleet.RunningNow, fleet.LimitNext, fleet.LimitPaused, fleet.LimitPausedUntil, fleet.LimitDown, fleet.LimitKeysDown}},
 	} {
 		for _, name := range want.names {
 			if _, ok := want.stats[name]; !ok {

@@ -104,9 +104,18 @@ func checkReport(r *statusreport.Report) error {
 		return errors.New("/stats does not say when its process started, or what time it is there")
 	case len(r.Workers) > maxListed:
 		return fmt.Errorf("/stats lists more than %d workers", maxListed)
+	case len(r.Limits) > maxListed:
+		return fmt.Errorf("/stats lists more than %d rules", maxListed)
 	}
+	var all []statusreport.Stats
 	for _, w := range r.Workers {
-		for name, v := range w.Stats {
+		all = append(all, w.Stats)
+	}
+	for _, l := range r.Limits {
+		all = append(all, l.Stats)
+	}
+	for _, stats := range all {
+		for name, v := range stats {
 			if math.Abs(v) > maxFigure { // sums and rates of others would be infinite, which JSON cannot have
 				return fmt.Errorf("/stats says that %.80q is %g", name, v)
 			}

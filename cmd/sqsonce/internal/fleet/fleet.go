@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -21,6 +22,7 @@ const (
 	maxRunning   = 8 << 20         // the same: 1,000 handlers with keys and groups
 	maxListed    = 1000            // workers, or handlers, of one process
 	maxFigure    = 1e20
+	mostBanners  = 20
 )
 
 // Worker is what a process said, or why it did not.
@@ -67,6 +69,21 @@ func (f *Fleet) Stats(ctx context.Context) []Worker {
 		}
 	})
 	return distinct(workers)
+}
+
+// Banners are a line for each consumer that is paused or limited, each once.
+func Banners(workers []Worker) (all []string) {
+	for _, w := range workers {
+		if w.Report == nil {
+			continue
+		}
+		for _, c := range w.Report.Controls {
+			if text := c.Banner(); text != "" && !slices.Contains(all, text) && len(all) < mostBanners {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
 }
 
 // Running asks those of the processes that have answered for the handlers that run in them.

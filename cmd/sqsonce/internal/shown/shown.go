@@ -38,6 +38,25 @@ func Short(s string, most int) string {
 	return cut.Text(s, most) + "…"
 }
 
+// Count is so many things: "1 message", "2 messages".
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}
+
+const mostNamed = 3
+
+// Some names the first three of several.
+func Some(all []string) string {
+	text := strings.Join(all[:min(len(all), mostNamed)], ", ")
+	if more := len(all) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // Brief is a duration in one unit, or in two. A negative one is 0 s.
 func Brief(d time.Duration, two bool) string {
 	units := []struct {

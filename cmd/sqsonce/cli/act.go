@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/ops"
+)
+
+// act plans for each record that args name, asks once, carries the plans out, and prints what was done. What it refuses is left. alone
+// says that a flag is for one record.
+func (a *app) act(ctx context.Context, args []string, alone bool, note string, planner func(Store, []string) (func(seen) plan, error),
+	do func(context.Context, Store, plan) error,
+) error {
+	store, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	keys, err := a.recordKeys(store, args)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(keys, func(key string) bool { return strings.HasPrefix(key, host.ControlConsumer+"#") }); i >= 0 {
+		return fail(exitRefused, "%s is the state of a consumer: use pause, set-concurrency and resume", keys[i])
+	}
+	if len(keys) > 1 && (alone || a.flags.plan != "") {
+		return fail(exitUsage, "--take, --again, --create and --plan are for one KEY")
+	}
+	planOf, err := planner(store, keys)
+	if err != nil {
+		return err
+	}
+	var ready, rest []plan // rest are released, and stay so: they are to be redriven as those that are freed
+	var refused []error
+	for _, key := range keys {
+		r, err := read(ctx, store, key)
+		if err != nil {
+			return err
+		}
+		p := planOf(r)
+		p.note = note
+		switch err = a.asPlanned(p.hash()); {
+		case err != nil:
+		case p.refusal != "":
+			refused = append(refused, fmt.Errorf("%s %s: %s", p.verb, p.Key, p.refusal))
+		case p.after != "" && !a.flags.dryRun:
+			ready = append(ready, p)
+		case p.after == "":
+			a.note("nothing to do: %s is %s: %s", p.Key, p.state, p.means())
+			err = a.printAct(p, p.state)
+			if p.verb == "free" && p.state == dedup.StateReleased && !a.flags.dryRun {
+				rest = append(rest, p)
+			}
+		default:
+			a.note("would %s %s: %s", p.verb, p.Key, p.effect)
+			err = a.printAct(p, p.after)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(refused) == len(keys) {
+		return fail(exitRefused, "%w", errors.Join(refused...))
+	}
+	for _, err := range refused {
+		a.note("left: %s", err.Error())
+	}
+	if len(ready) > 0 {
+		err = a.carryOutAll(ctx, store, ready, do)
+	}
+	if err == nil {
+		err = a.noteNext(append(ready, rest...))
+	}
+	if len(refused) > 0 {
+		err = errors.Join(err, fail(exitPart, "%d of %d records were left", len(refused), len(keys)))
+	}
+	return err
+}
+
+// mostListed is how many keys of each verb a plan lists.
+const mostListed = 10
+
+// carryOutAll asks once, and ends at the first write of which it is not known whether it was carried out.
+func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do func(context.Context, Store, plan) error) (err error) {
+	slices.SortStableFunc(plans, func(a, b plan) int { return cmp.Compare(a.verb, b.verb) })
+	said := map[dedup.RecordState]bool{}
+	var verbs []string
+	for _, kind := range byVerb(plans) {
+		verbs = append(verbs, kind[0].verb)
+		of := kind[0].verb
+		if len(plans) > 1 {
+			of += fmt.Sprintf(" %d", len(kind))
+		}
+		a.note("%s: %s", of, kind[0].effect) // several have one effect
+		for i, p := range kind {
+			if i == mostListed {
+				a.note("  and %d more, which --dry-run lists", len(kind)-i)
+				break
+			}
+			text := fmt.Sprintf("%s is %s", p.Key, p.state)
+			if !said[p.state] {
+				text += ": " + p.means()
+			}
+			said[p.state] = true
+			a.note("  %s", text)
+			if earlier := ops.EarlierError(p.Record, p.state); earlier != "" {
+				a.note("  the error of an earlier attempt: %s", earlier)
+			}
+		}
+	}
+	q := plans[0].question()
+	if n := len(plans); n > 1 { // none of which must be typed
+		q = ofMany(strings.Join(verbs, " and "), n, "records", strconv.Itoa(n), true)
+	}
+	if err := a.confirm(ctx, q); err != nil {
+		return err
+	}
+	for i, p := range plans {
+		line := auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after}
+		failed := a.change(ctx, p.verb, line, p.Key, func(ctx context.Context) error { return do(ctx, store, p) }, func() error { return a.printAct(p, p.after) })
+		err = errors.Join(err, failed)
+		if left := len(plans) - i - 1; left > 0 && (ctx.Err() != nil || failed != nil && codeOf(ctx, failed) != exitRefused) {
+			return errors.Join(err, fail(exitPart, "%s still to be done: the same again", shown.Count(left, "record")))
+		}
+	}
+	return err
+}
+
+// noteNext says with which commands the events go on of which this is done.
+func (a *app) noteNext(plans []plan) error {
+	if a.flags.json {
+		return nil
+	}
+	err := a.flush() // the results come first
+	slices.SortStableFunc(plans, func(a, b plan) int { return cmp.Compare(a.verb, b.verb) })
+	for _, kind := range byVerb(plans) {
+		first := kind[0]
+		if len(kind) == 1 && first.apart {
+			a.note("%s", ops.CrashedWith(first.Key))
+		}
+		when := ""
+		if first.verb == "free" && len(kind) > mostNamed {
+			when = ", before you free others, because this sends them too"
+		}
+		a.note("next%s: %s", when, a.next(kind))
+	}
+	return err
+}
+
+// byVerb are the plans with one verb, after those with another.
+func byVerb(plans []plan) (kinds [][]plan) {
+	for i, p := range plans {
+		if i == 0 || p.verb != plans[i-1].verb {
+			kinds = append(kinds, nil)
+		}
+		kinds[len(kinds)-1] = append(kinds[len(kinds)-1], p)
+	}
+	return kinds
+}
+
+// next is the command for the messages of these events, with the flags that it needs where nobody can be asked.
+func (a *app) next(plans []plan) string {
+	var command []string
+	flags := a.consent()
+	switch {
+	case plans[0].after == dedup.StateCompleted:
+		command = []string{"dlq", "delete", "--completed", "--archive", "completed.jsonl"}
+		if len(plans) <= mostNamed { // there may be messages of other completed events
+			command = append(command, keyFlags(plans)...)
+		}
+		if !a.asks {
+			flags = append(flags, "--expect", strconv.Itoa(len(plans)))
+		}
+	case len(plans) <= mostNamed:
+		command = append([]string{"dlq", "redrive"}, keyFlags(plans)...)
+	default:
+		command = []string{"dlq", "redrive", "--state", string(dedup.StateReleased)}
+		for _, class := range classesOf(plans) {
+			command = append(command, "--class", class)
+		}
+	}
+	if n := len(plans); n > 1 && plans[0].apart && plans[0].after == dedup.StateReleased { // each canary runs when the one before is completed: the one that kills its process ends the redrive
+		command = append(command, "--canary", strconv.Itoa(n))
+	}
+	return a.hint(plans[0].Key, append(command, flags...)...)
+}
+
+func keyFlags(plans []plan) (flags []string) {
+	for _, p := range plans {
+		flags = append(flags, "--key", p.Key)
+	}
+	return flags
+}
+
+// classesOf are those of the events' messages, or none where one is not known: that of an event that was released before depends on its
+// message.
+func classesOf(plans []plan) (classes []string) {
+	for _, p := range plans {
+		if p.class == "" && p.state == dedup.StateReleased {
+			return nil
+		}
+		if class := cmp.Or(p.class, ops.FreedClass(ops.FreeNote(p.Record, p.state, p.note)).ID); !slices.Contains(classes, class) {
+			classes = append(classes, class)
+		}
+	}
+	return classes
+}
+
+// change makes a change between its two lines in the audit.
+func (a *app) change(ctx context.Context, verb string, line auditLine, of string, do func(context.Context) error, printed func() error) error {
+	change, err := a.audit(ctx, line)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		if codeOf(ctx, err) == exitFailed {
+			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
+		}
+		return errors.Join(fmt.Errorf("%s %s: %w", verb, of, err), change.end(nil, err))
+	}
+	return errors.Join(printed(), change.end(line.After, nil))
+}
+
+func (p *plan) question() question {
+	q := question{verb: p.verb}
+	if p.typed {
+		q.typed, q.what = p.Key, "the key"
+	}
+	return q
+}
+
+// printAct prints a record's state before and after. They are equal where there was nothing to do.
+func (a *app) printAct(p plan, after dedup.RecordState) error {
+	if a.flags.json {
+		out := struct {
+			V         int               `json:"v"`
+			Operation string            `json:"operation"`
+			DryRun    bool              `json:"dry_run"`
+			Key       string            `json:"key"`
+			Before    dedup.RecordState `json:"before"`
+			After     dedup.RecordState `json:"after"`
+			Effect    string            `json:"effect,omitempty"` // of a dry run, as the others
+			Hash      planHash          `json:"hash,omitempty"`
+			Typed     string            `json:"typed,omitempty"`
+		}{1, p.verb, a.flags.dryRun, p.Key, p.state, after, "", "", ""}
+		if a.flags.dryRun && p.after != "" {
+			out.Effect, out.Hash, out.Typed = p.effect, p.hash(), p.question().typed
+		}
+		return a.printJSON(out)
+	}
+	return a.printTable(nil, [][]string{{p.Key, string(p.state), string(after)}})
+}
