@@ -27,11 +27,15 @@ type Row struct {
 	Allocs      *float64 `json:"allocs_per_msg"`
 	Conns       *float64 `json:"connections"`
 	RSS         *float64 `json:"max_rss_mb"`
+	Binary      *float64 `json:"binary_mb"`
+	Init        *float64 `json:"init_ms"`
 	Doubled     *float64 `json:"doubled"`
 	Hidden      *float64 `json:"hidden"`
 	Undeleted   *float64 `json:"undeleted"`
 	OutOfOrder  *float64 `json:"out_of_order"`
 	Spread      *float64 `json:"spread"`
+	// Run is when and on which machine the row was measured.
+	Run string `json:"run,omitempty"`
 }
 
 // Number returns a figure that applies.
@@ -64,6 +68,8 @@ var figures = []figure{
 	{"allocs/msg", func(r *Row) **float64 { return &r.Allocs }, false, 1},
 	{"conns", func(r *Row) **float64 { return &r.Conns }, false, 0},
 	{"RSS MB", func(r *Row) **float64 { return &r.RSS }, true, 0},
+	{"binary MB", func(r *Row) **float64 { return &r.Binary }, false, 1},
+	{"init ms", func(r *Row) **float64 { return &r.Init }, false, 1},
 	{"doubled", func(r *Row) **float64 { return &r.Doubled }, true, 0},
 	{"hidden", func(r *Row) **float64 { return &r.Hidden }, true, 0},
 	{"undeleted", func(r *Row) **float64 { return &r.Undeleted }, true, 0},
@@ -127,6 +133,16 @@ type Printer interface {
 	Close() error
 }
 
+// Print prints rows that are known.
+func Print(p Printer, rows []Row) error {
+	for _, r := range rows {
+		if err := p.Print(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // JSON prints each row as a line with a JSON object.
 func JSON(w io.Writer) Printer { return jsonPrinter{json.NewEncoder(w)} }
 
@@ -139,8 +155,9 @@ func (p jsonPrinter) Close() error      { return nil }
 func Table(w io.Writer) Printer { return &table{w: w} }
 
 type table struct {
-	w    io.Writer
-	rows []Row
+	w      io.Writer
+	ratios bool // the figures are ratios, but for the latency
+	rows   []Row
 }
 
 func (t *table) Print(r Row) error {
@@ -168,7 +185,11 @@ func (t *table) Close() error {
 	for _, r := range rows {
 		cells := []string{r.Contestant}
 		for _, f := range columns {
-			cells = append(cells, cell(*f.of(&r), f.places))
+			places := f.places
+			if t.ratios && f.name != "ms" {
+				places = 2
+			}
+			cells = append(cells, cell(*f.of(&r), places))
 		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t")
 	}

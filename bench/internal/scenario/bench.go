@@ -165,7 +165,8 @@ func (b *Bench) startEndpoint(ctx context.Context, cfg endpoint.Config) (*pair, 
 }
 
 // start starts an endpoint and a contestant. name is Job.Contestant: a publisher's differs from the name in the row.
-func (b *Bench) start(ctx context.Context, r run, name string, cfg endpoint.Config, j job.Job) (*pair, error) {
+// settings are for the contestant's environment.
+func (b *Bench) start(ctx context.Context, r run, name string, cfg endpoint.Config, j job.Job, settings ...string) (*pair, error) {
 	p, err := b.startEndpoint(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -173,20 +174,21 @@ func (b *Bench) start(ctx context.Context, r run, name string, cfg endpoint.Conf
 	j.Contestant, j.Endpoint, j.QueueURL, j.Table = name, p.address.URL, p.address.QueueURL, endpoint.Table
 	j.Events, j.Visibility = cfg.Events, cfg.Visibility
 	if b.Profiles != "" && ours(r.contestant.Name) {
-		j.Profile = filepath.Join(b.Profiles, strings.ReplaceAll(r.scenario.Name+"."+r.contestant.Name+"."+r.latency.String(), "/", "-"))
+		j.Profile = filepath.Join(b.Profiles, strings.NewReplacer("/", "-", " ", "-").Replace(r.scenario.Name+"."+r.contestant.Name+"."+r.latency.String()))
 	}
-	if p.contestant, err = b.startContestant(ctx, r.contestant.Name, j); err != nil {
+	if p.contestant, err = b.startContestant(ctx, r.contestant.Name, j, settings); err != nil {
 		p.kill()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (b *Bench) startContestant(ctx context.Context, name string, j job.Job) (*pipe.Process, error) {
+func (b *Bench) startContestant(ctx context.Context, name string, j job.Job, settings []string) (*pipe.Process, error) {
 	env, err := job.Environment(RoleContestant, j)
 	if err != nil {
 		return nil, err
 	}
+	env = append(env, settings...)
 	if needsNode(name) {
 		dir, err := b.node()
 		if err != nil {

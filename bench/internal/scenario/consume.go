@@ -19,6 +19,12 @@ const (
 	dedupSlots = 1000
 )
 
+// What users set where a worker has memory to spare.
+const (
+	lessGC      = "GOGC=400"
+	memoryLimit = "GOGC=off GOMEMLIMIT=256MiB"
+)
+
 // smallBody is the size of an event that says what happened and little else, in bytes.
 const smallBody = 256
 
@@ -27,6 +33,7 @@ var worker = Scenario{
 	Name: "worker",
 	Contestants: []Contestant{
 		{"floor", 40_000}, {"floor+http", 40_000}, {"hand", 8_000}, {"gocloud", 20_000}, {"sqs-consumer", 4_000}, {"sqsonce", 40_000},
+		{"sqsonce " + lessGC, 40_000}, {"sqsonce " + memoryLimit, 40_000},
 	},
 	Latencies: []time.Duration{shortLatency, longLatency},
 	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
@@ -41,6 +48,7 @@ var dedup = Scenario{
 	Name: "dedup",
 	Contestants: []Contestant{
 		{"floor", 40_000}, {"hand+ddb", 2_800}, {"sqs-consumer+powertools", 500}, {"sqsonce+ddb", 18_000},
+		{"sqsonce+ddb " + lessGC, 18_000}, {"sqsonce+ddb " + memoryLimit, 18_000},
 	},
 	Latencies: []time.Duration{shortLatency, longLatency},
 	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
@@ -160,7 +168,8 @@ func oursJob(c Contestant) job.Job {
 
 // consume starts a contestant on a queue, and measures until the queue is empty or limit has passed.
 func (b *Bench) consume(ctx context.Context, r run, cfg endpoint.Config, j job.Job, limit time.Duration) (report.Row, error) {
-	p, err := b.start(ctx, r, r.contestant.Name, cfg, j)
+	program, env := r.contestant.program()
+	p, err := b.start(ctx, r, program, cfg, j, env...)
 	if err != nil {
 		return report.Row{}, err
 	}

@@ -34,10 +34,17 @@ type Scenario struct {
 
 // Contestant takes part in a scenario.
 type Contestant struct {
+	// Name is that of the program, and after spaces what its environment sets: "sqsonce GOGC=400".
 	Name string
 	// Rate is the rate that is expected, in messages a second. It decides how many messages the contestant gets: each
 	// contestant then works for about the same time.
 	Rate int
+}
+
+// program returns the contestant's program and environment.
+func (c Contestant) program() (name string, env []string) {
+	fields := strings.Fields(c.Name)
+	return fields[0], fields[1:]
 }
 
 // run is one measurement: a contestant in a scenario, at a latency.
@@ -49,7 +56,7 @@ type run struct {
 
 // All are the scenarios in the order of the report.
 var All = slices.Concat(
-	[]Scenario{worker, dedup}, lambda, fifo, []Scenario{outbox, slow}, stop, []Scenario{idle, duplicates}, bodies, []Scenario{memory},
+	[]Scenario{worker, dedup}, lambda, []Scenario{cold}, fifo, []Scenario{outbox, slow}, stop, []Scenario{idle, duplicates}, bodies, []Scenario{memory},
 )
 
 // family is the name without the variant.
@@ -105,11 +112,11 @@ var (
 		Visibility: 10, Handler: 24 * time.Second, Idle: 65 * time.Second, Memory: 1_000_000,
 	}
 	Quick = Size{
-		Rounds: 1, Work: 2 * time.Second, Limit: 15 * time.Second, Install: 15 * time.Second,
+		Rounds: 1, Work: time.Second, Limit: 15 * time.Second, Install: 15 * time.Second,
 		Visibility: 3, Handler: 7 * time.Second, Idle: 10 * time.Second,
 	}
 	Tiny = Size{
-		Rounds: 1, Work: 100 * time.Millisecond, Limit: time.Minute, Install: 30 * time.Second,
+		Rounds: 1, Work: 100 * time.Millisecond, Limit: time.Minute, Install: 5 * time.Minute,
 		Visibility: 3, Handler: 4 * time.Second, Idle: 2 * time.Second,
 	}
 )

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 
 // keys are the JSON keys of every row.
 var keys = []string{
-	"allocs_per_msg", "client_cpu_us_per_msg", "connections", "contestant", "doubled", "dynamodb_requests_per_msg",
-	"endpoint_cpu_us_per_msg", "hidden", "latency_ms", "max_rss_mb", "messages", "msg_per_s", "out_of_order", "scenario",
+	"allocs_per_msg", "binary_mb", "client_cpu_us_per_msg", "connections", "contestant", "doubled", "dynamodb_requests_per_msg",
+	"endpoint_cpu_us_per_msg", "hidden", "init_ms", "latency_ms", "max_rss_mb", "messages", "msg_per_s", "out_of_order", "scenario",
 	"slots", "spread", "sqs_requests_per_msg", "undeleted", "write_units_per_msg",
 }
 
@@ -120,6 +120,10 @@ func check(t *testing.T, s scenario.Scenario, count int, r report.Row) {
 	case "lambda":
 		if r.Messages == nil || *r.Messages == 0 {
 			t.Errorf("%s, %s: no messages", s.Name, r.Contestant)
+		}
+	case "cold":
+		if r.Binary == nil || *r.Binary < 1 || r.Init == nil || *r.Init <= 0 {
+			t.Errorf("%s: binary %s, init %s", r.Contestant, show(r.Binary), show(r.Init))
 		}
 	case "idle":
 		want("messages", r.Messages, 1)
