@@ -2,7 +2,6 @@ package choose
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -23,6 +21,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -138,17 +137,7 @@ func (x *lab) invoke(queue *string, h sqsonce.Handler) {
 	done := make(chan error, 1)
 	go func() {
 		config := esm.Config{QueueURL: *queue, FunctionTimeout: 10 * time.Second, ReportBatchItemFailures: true}
-		done <- esm.Run(ctx, x.c, config, func(ctx context.Context, event []byte) ([]byte, error) {
-			var e events.SQSEvent
-			if err := json.Unmarshal(event, &e); err != nil {
-				return nil, err
-			}
-			response, err := handle(ctx, e)
-			if err != nil {
-				return nil, err
-			}
-			return json.Marshal(response)
-		})
+		done <- esm.Run(ctx, x.c, config, testaws.Invoke(handle))
 	}()
 	x.untilEmpty(queue)
 	stop()

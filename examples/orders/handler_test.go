@@ -132,7 +132,7 @@ func TestUnreadableOrderIsRejected(t *testing.T) {
 		handler, _ := newHandler(t, "")
 		for _, body := range []string{"not json", `{"id":"ord-1/placed","account":"a","review":"soon"}`} {
 			err := handler(t.Context(), message(body))
-			if _, rejected := errors.AsType[*sqsonce.RejectError](err); !rejected {
+			if !sqsonce.OutcomeOf(err).Reject {
 				t.Errorf("%s: got %v, want a reject", body, err)
 			}
 		}
@@ -159,7 +159,7 @@ func TestUnknownArticle(t *testing.T) {
 				handler := must.Get(newHandlerOf(stack, c))(t)
 				m := message(`{"id":"ord-1/placed","account":"acct-1","amount":250,"lines":[{"sku":"MUG-1"},{"sku":"TEA-2"}]}`)
 				err := handler(t.Context(), m)
-				if _, rejected := errors.AsType[*sqsonce.RejectError](err); !rejected || !strings.Contains(err.Error(), "TEA-2") {
+				if !sqsonce.OutcomeOf(err).Reject || !strings.Contains(err.Error(), "TEA-2") {
 					t.Errorf("got %v, want a reject that names the article", err)
 				}
 				if _, err := os.Stat(c.Calls); err == nil {
@@ -210,7 +210,7 @@ func TestHandlerWithStore(t *testing.T) {
 		other := message("not json")
 		other.ID = "m-2"
 		err := handler(t.Context(), other)
-		if _, rejected := errors.AsType[*sqsonce.RejectError](err); !rejected {
+		if !sqsonce.OutcomeOf(err).Reject {
 			t.Errorf("a body that is not JSON: got %v, want a reject", err)
 		}
 		ledger := must.Get(ReadLedger(t.Context(), stack.DynamoDB, "ledger"))(t)

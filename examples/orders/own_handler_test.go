@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
@@ -83,6 +85,39 @@ func TestOwnHandlerAfterACrash(t *testing.T) {
 			t.Errorf("charged %d times, %d messages remain, want 1 and 0", charged, len(remaining))
 		}
 	})
+}
+
+// DynamoDB writes the records, but its answers are lost: of one acquire or complete (UpdateItem), or of several at once
+// (BatchExecuteStatement). Each order is still charged once.
+func TestOwnHandlerWithoutAnswersOfTheStore(t *testing.T) {
+	for name, rule := range map[string]fault.Rule{
+		"answers of acquires and completes are lost": {Op: "UpdateItem", Nth: 1, Times: 5, Do: fault.LoseReply},
+		"answers of several at once are lost":        {Op: "BatchExecuteStatement", Nth: 1, Times: 5, Do: fault.LoseReply},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withQueue(t, func(t *testing.T, stack *localstack.Stack) {
+				stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{rule}})
+				var charged atomic.Int32
+				charge := func(context.Context, *sqsonce.Message) error {
+					charged.Add(1)
+					time.Sleep(time.Second)
+					return nil
+				}
+				store, err := dynamostore.New(stack.DynamoDB, "dedup")
+				noError(t, err)
+				for i := range 50 {
+					send(t, stack, fmt.Sprintf("order %d", i))
+				}
+				runWorkers(t, stack, store, charge, 10*time.Minute)
+				if !slices.ContainsFunc(stack.MemDynamoDB().Calls(), func(c fault.Call) bool { return c.Fault != nil }) {
+					t.Errorf("no call of %s lost its answer", rule.Op)
+				}
+				if n, left := charged.Load(), stack.MemSQS().Messages("orders"); n != 50 || len(left) > 0 {
+					t.Errorf("charged %d times, messages left in the queue %+v, want 50 and none", n, left)
+				}
+			})
+		})
+	}
 }
 
 // The first attempt of an order fails in a function: only this order runs again.

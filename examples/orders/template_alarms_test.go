@@ -135,6 +135,7 @@ func (c *checker) query(name string, a alarm) {
 var awsMetrics = map[string][]string{
 	"AWS/SQS QueueName": {
 		"ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesVisible",
+		"ApproximateAgeOfOldestMessageInQuietGroups", "ApproximateNumberOfMessagesVisibleInQuietGroups", "ApproximateNumberOfNoisyGroups",
 		"NumberOfEmptyReceives", "NumberOfMessagesDeleted", "NumberOfMessagesReceived", "NumberOfMessagesSent",
 	},
 	"AWS/Lambda FunctionName":           {"ConcurrentExecutions", "Duration", "Errors", "Invocations", "IteratorAge", "Throttles"},

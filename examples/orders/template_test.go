@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"slices"
@@ -11,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/esm"
@@ -59,17 +58,7 @@ func TestTemplateActions(t *testing.T) {
 		defer stop()
 		must.Do(t, esm.Run(ctx, stack.SQS, esm.Config{
 			QueueURL: url, ReportBatchItemFailures: true, FunctionTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-		}, func(ctx context.Context, event []byte) ([]byte, error) {
-			var e events.SQSEvent
-			if err := json.Unmarshal(event, &e); err != nil {
-				return nil, err
-			}
-			r, err := f(ctx, e)
-			if err != nil {
-				return nil, err
-			}
-			return json.Marshal(r)
-		}))
+		}, testaws.Invoke(f)))
 		if dead := stack.MemSQS().Messages("orders-dlq"); len(dead) != 1 {
 			t.Fatalf("%d messages in the dead-letter queue, want the one that is not JSON", len(dead))
 		}

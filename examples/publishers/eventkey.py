@@ -1,7 +1,7 @@
 import hashlib
 import re
 
-RESERVED = {"sha256", "sqs-event", "sqs-message", "sqs-dedup", "sns-message", "eventbridge-event"}
+RESERVED = {"sha256", "sqs-event", "sqs-message", "sqs-dedup", "sns-message", "eventbridge-event", "s3-notification"}
 
 
 def event_key(source, id):

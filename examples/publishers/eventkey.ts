@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-const reserved = ["sha256", "sqs-event", "sqs-message", "sqs-dedup", "sns-message", "eventbridge-event"];
+const reserved = ["sha256", "sqs-event", "sqs-message", "sqs-dedup", "sns-message", "eventbridge-event", "s3-notification"];
 
 /** Returns what sqsonce.EventKey returns. */
 export function eventKey(source: string, id: string): string {

@@ -25,9 +25,12 @@ type Order struct {
 
 func chargeCard(ctx context.Context, o Order) error {
 	m, _ := sqsonce.FromContext(ctx)
-	key, _, err := m.Key() // the event's key: the idempotency key for your payment API
-	log.Print("charge ", o.Cents, " cents, idempotency key ", key)
-	return err
+	key, _, err := m.Key() // the event's key, and its source: the event's own ID, or the message's
+	if err != nil {
+		return err
+	}
+	log.Print("charge ", o.Cents, " cents, idempotency key ", key) // call your payment API here
+	return nil
 }
 
 func main() {

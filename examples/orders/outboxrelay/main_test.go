@@ -111,7 +111,7 @@ func TestRelayActions(t *testing.T) {
 		if got := b.invoke().(outbox.Backlog); got.Groups != 1 || got.Halted != 1 {
 			t.Errorf("the sweep has seen %+v, want the halted group", got)
 		}
-		if !strings.Contains(b.log.String(), `"msg":"outbox: swept","queue":"`+b.QueueURL["orders.fifo"]+`","groups":1,"oldest_seconds":600.011,"halted":1,"skipped":0}`) {
+		if !strings.Contains(b.log.String(), `"msg":"outbox: swept","queue":"`+b.QueueURL["orders.fifo"]+`","groups":1,"oldest_seconds":600.011,"halted":1,"skipped":0,"overdue_seconds":0}`) {
 			t.Errorf("the metric filters do not find the sweep's line in\n%s", b.log.String())
 		}
 

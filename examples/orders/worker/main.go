@@ -14,6 +14,7 @@
 //	LEASE         record lease, as a Go duration; that of package dedup
 //	STOP_TIMEOUT  how long handlers may go on after a signal, as a Go duration; that of package sqsworker
 //	HEALTH_ADDR   address that serves /live, /ready, /stats, /running and a page, such as :8080; none. There is no authentication
+//	PROTECT       true: a task of ECS is protected while a handler runs for long; false
 //	BACKOFF       longest delay after a try that failed, as a Go duration: 1 s, doubled with each try; package sqsworker's own
 //
 // and those of the AWS SDK, such as AWS_REGION and AWS_ENDPOINT_URL.

@@ -22,6 +22,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/sqsworker"
+	"github.com/sqsonce/sqsonce/sqsworker/ecsprotect"
 	"github.com/sqsonce/sqsonce/status"
 )
 
@@ -29,17 +30,19 @@ import (
 type settings struct {
 	concurrency                             int
 	visibility, lease, backoff, stopTimeout time.Duration
+	protect                                 bool
 }
 
 func fromEnv() (settings, error) {
 	var s settings
-	var errs [5]error
+	var errs [6]error
 	s.concurrency, errs[0] = strconv.Atoi(cmp.Or(os.Getenv("CONCURRENCY"), "10"))
 	s.visibility, errs[1] = time.ParseDuration(cmp.Or(os.Getenv("VISIBILITY"), "0s"))
 	s.lease, errs[2] = time.ParseDuration(cmp.Or(os.Getenv("LEASE"), "0s"))
 	s.backoff, errs[3] = time.ParseDuration(cmp.Or(os.Getenv("BACKOFF"), "0s"))
 	s.stopTimeout, errs[4] = time.ParseDuration(cmp.Or(os.Getenv("STOP_TIMEOUT"), "0s"))
-	for i, name := range []string{"CONCURRENCY", "VISIBILITY", "LEASE", "BACKOFF", "STOP_TIMEOUT"} {
+	s.protect, errs[5] = strconv.ParseBool(cmp.Or(os.Getenv("PROTECT"), "false"))
+	for i, name := range []string{"CONCURRENCY", "VISIBILITY", "LEASE", "BACKOFF", "STOP_TIMEOUT", "PROTECT"} {
 		if errs[i] != nil {
 			errs[i] = fmt.Errorf("environment variable %s: %w", name, errs[i])
 		}
@@ -96,6 +99,13 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 		return err
 	}
 	own := func(o *sqsworker.Options) { o.MaxInFlight, o.Logger = inFlight, log }
+	if s.protect {
+		g, err := ecsprotect.New(func(o *ecsprotect.Options) { o.Logger = log })
+		if err != nil {
+			return err
+		}
+		optFns = append(optFns, func(o *sqsworker.Options) { o.Hooks = append(o.Hooks, g.Hooks()) })
+	}
 	w, err := sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), handler, append([]func(*sqsworker.Options){s.apply, own}, optFns...)...)
 	if err != nil {
 		return err
