@@ -26,7 +26,7 @@ TESTED_ALL = $(filter required install,$(EMULATORS))
 LONG = ./dedup/sqlstore/... ./dedup/dynamostore/... ./internal/hosttest ./sqsworker ./internal/ops ./internal/proof/...
 # Go's cache of results sees no change of a file outside of the module: the tests of these read some. Those of releases use the ports of
 # README and the pages, and build much: they run last.
-READERS = $(if $(TESTED_ALL),./internal/release/...) ./cmd/sqsonce/...
+READERS = $(if $(TESTED_ALL),./internal/release/...) ./cmd/sqsonce/... ./localstack/cmd/localaws/...
 
 .PHONY: test
 test: export RAPID_CHECKS ?= 50
@@ -36,7 +36,7 @@ test: ## Run every test of every module (EMULATORS=required: with the emulators 
 	@[ "$${BROWSER:-off}" != off ] || echo "the console is not tested in a browser: make console-test"
 	@[ -n "$(TESTED_ALL)" ] || echo "what releases and README's first hour build is not tested: EMULATORS=required"
 	@set -e; export BROWSER=$${BROWSER:-off}; \
-		$(if $(PKG),,go test -vet=off -timeout 30m $(ARGS) $(LONG) $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release,$(MODULES)));) \
+		$(if $(PKG),,go test -vet=off -timeout 30m $(ARGS) $(LONG) $(patsubst %,%/...,$(filter-out ./cmd/sqsonce ./internal/release ./localstack/cmd/localaws,$(MODULES)));) \
 		go test -vet=off -timeout 30m -count=1 $(ARGS) $(or $(PKG),$(READERS))
 
 .PHONY: console-test
@@ -50,13 +50,13 @@ emulators: ## Install the emulators that tests compare with, 1 GB in the user's 
 # The packages with goroutines of ours. Searches and simulations in one goroutine, processes, and bounds of an hour that repeat what shorter
 # tests do show a race detector nothing.
 # The long ones are first.
-RACED = ./sqsworker ./internal/ops ./dedup/dynamostore ./localstack/esm ./fifo/... ./lambda . ./dedup ./dedup/memstore ./emf ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./localstack ./localstack/mem... ./localstack/runtimeapi ./status
+RACED = ./sqsworker ./internal/ops ./dedup/dynamostore ./localstack/esm ./fifo/... ./lambda . ./dedup ./dedup/memstore ./emf ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./limit ./localstack ./localstack/cmd/localaws ./localstack/mem... ./localstack/runtimeapi ./status
 .PHONY: race
 race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators, with a fifth of the draws
 	EMULATORS=off go test -race -short -vet=off -timeout 30m -skip "^Test(Process|Killed|RedriveProperties|Soak|OutageIsNoStorm|OwnOutage|SlowDeletesDoNotBoundThroughput|SQSIsAwayForAnHour|HotGroupsDelayNoOther|Throughput|.*Sees$$)" $(ARGS) $(or $(PKG),$(RACED))
 
 .PHONY: bench
-bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)
+bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; -pages .. writes RESULTS.md; Node peers need npm)
 	cd bench && go run . $(ARGS)
 
 .PHONY: bench-stores
@@ -64,9 +64,9 @@ bench-stores: ## Measure all stores at 1, 16 and 64 handlers (ARGS='-benchtime 2
 	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
 
 # Each part with the time that it takes.
-SOAKS = simulation storms operators outbox worker fleet kills attacks schedules
+SOAKS = simulation storms operators outbox worker fleet kills attacks schedules local
 .PHONY: soak $(SOAKS:%=soak-%)
-soak: ## Run the long tests, over seven hours (PART='simulation storms operators outbox worker fleet kills attacks schedules')
+soak: ## Run the long tests, over seven hours (PART='simulation storms operators outbox worker fleet kills attacks schedules local')
 	@set -e; for p in $(or $(PART),$(SOAKS)); do $(MAKE) --no-print-directory soak-$$p; done
 
 soak-simulation: # 100 min: 100,000 invocations of functions and a million deliveries to fleets, in virtual time
@@ -98,11 +98,14 @@ soak-kills: # 60 min: 3,000 kills at an outbox on each database
 
 soak-attacks: # 30 min: hosts in one process and in several on each store, three minutes each, with kills, and each fault of a server
 	SOAK=1 go test ./dedup/dynamostore/killtest -run '^TestAttack(InMemory|OnDynoxide|SeesDefects)$$' -count 1 -timeout 60m -v
-	cd dedup/redisstore && SOAK=1 go test -run '^TestAttack$$' -count 1 -timeout 60m -v
-	cd dedup/sqlstore && SOAK=1 go test -run '^Test(Attack|DeferredUnderAttack|ClaimUnderInserts)$$' -count 1 -timeout 60m -v
+	cd dedup/redisstore && SOAK=1 go test -run '^Test(Attack|CounterUnderKills)$$' -count 1 -timeout 60m -v
+	cd dedup/sqlstore && SOAK=1 go test -run '^Test(Attack|CounterUnderKills|DeferredUnderAttack|ClaimUnderInserts)$$' -count 1 -timeout 60m -v
 
 soak-schedules: # 20 min: every order of the calls of some owners
 	SOAK=1 go test ./dedup/dynamostore -run '^TestSchedules$$' -count 1 -timeout 120m -v
+
+soak-local: # 10 min: localaws with a million messages, a table of 1 GB and a million calls
+	cd localstack/cmd/localaws && SOAK=1 go test -run '^TestLoad$$' -count 1 -timeout 60m -v
 
 # By count, not by time: go test -fuzz sometimes fails when its time is over.
 .PHONY: fuzz
@@ -149,7 +152,7 @@ cover: ## Write cover.out and print the coverage of each package
 
 .PHONY: build
 build: build-OrdersFunction ## Build the commands, and the Lambda function's bootstrap for arm64, into bin/
-	go build -trimpath -o $(BIN)/ ./localstack/cmd/...
+	go build -trimpath -o $(BIN)/ ./localstack/cmd/localaws
 	cd examples && go build -trimpath -o $(BIN)/ ./orders/...
 
 .PHONY: cli
@@ -177,7 +180,7 @@ site: ## Make a site of docs in bin/site, and fail on a broken link or a page th
 
 REALAWS = @mkdir -p $(BIN); cd localstack/internal/realaws && go build -o $(BIN)/realaws . && exec $(BIN)/realaws
 .PHONY: aws aws-clean
-aws: ## Run the suites, both hosts and the demo on AWS itself, in an account without anything else: costs money, asks first (SQSONCE_AWS_ACCOUNT=... AWS_REGION=..., see docs/aws.md; YES=1 ARGS='-run TestSQS')
+aws: ## Run the suites, both hosts and the demo on AWS itself, in an account without anything else: costs money, asks first (SQSONCE_AWS_ACCOUNT=... AWS_REGION=..., see AWS.md; YES=1 ARGS='-run TestSQS')
 	$(REALAWS) -report $(BIN)/aws-report.txt $(ARGS)
 
 aws-clean: ## Delete everything with the prefix sqsonce-aws- in the account, after a question (SQSONCE_AWS_ACCOUNT=... AWS_REGION=...)
