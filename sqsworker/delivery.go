@@ -1,7 +1,6 @@
 package sqsworker
 
 import (
-	"container/list"
 	"context"
 	"maps"
 	"slices"
@@ -31,14 +30,14 @@ type delivery struct {
 	call     *host.Call // for hooks; nil: there are none
 	cancel   context.CancelCauseFunc
 	began    time.Time
-	run      *list.Element // in pace
-	result   result        // of the handler, once it has returned
-	watchdog *timer        // marks the handler as stuck
-	stuck    bool          // see markStuck
-	next     *delivery     // of an orphan: the same message, received again
-	tries    int           // those of the head of a FIFO group that failed
-	bounces  int           // times in a row that the event was in progress elsewhere
+	result   result    // of the handler, once it has returned
+	watchdog *timer    // marks the handler as stuck
+	stuck    bool      // see markStuck
+	next     *delivery // of an orphan: the same message, received again
+	tries    int       // those of the head of a FIFO group that failed
+	bounces  int       // times in a row that the event was in progress elsewhere
 	running  runningDelivery
+	links    links
 
 	// While it is unavailable:
 	unavailable      int           // outcomes in a row; only unavailable and forgetUnavailable change it

@@ -94,7 +94,7 @@ func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 		receiving: receiving{polling: polling{target: 1, long: longPoll{wait: w.opts.WaitTime}}, capacity: newCapacity(w.opts.MaxInFlight, w.opts.MaxBytes), needs: newNeeds(w.warm)},
 		handling: handling{
 			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, heldAs: map[*reason]int64{},
-			tries: q.tries(w.opts.MaxAttempts),
+			tries: q.tries(w.opts.MaxAttempts), pace: pace{running: chain{which: chainPace}},
 		},
 		life: life{
 			events: make(chan event, min(w.opts.MaxInFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),

@@ -330,12 +330,12 @@ func (l *loop) proveBy(d *delivery) {
 	if d.unavailable == 0 && (n.state == needsProven || n.state == needsDown && n.trial.message != d) {
 		return
 	}
-	state, since, run := n.state, n.since, d.run // a message may run again meanwhile
+	state, since, began := n.state, n.since, d.began // a message may run again meanwhile
 	proves := max(provenRun, 2*n.took, 2*d.took)
 	l.after(d.began.Add(proves).Sub(l.now()), func() {
 		same := n.state == state && n.since.Equal(since)
 		switch {
-		case d.state != running || d.run != run:
+		case d.state != running || !d.began.Equal(began):
 			return
 		case 2*n.took > proves:
 			l.proveBy(d)

@@ -1,7 +1,6 @@
 package sqsworker
 
 import (
-	"container/list"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -16,7 +15,7 @@ const prefetch = time.Second
 type pace struct {
 	mean    time.Duration // of the last runs, the latest counting most
 	returns int           // counted in mean, at most paceOf
-	running list.List     // of *delivery: those whose handlers run, in the order of their start
+	running chain         // those whose handlers run, in the order of their start
 }
 
 const (
@@ -24,11 +23,12 @@ const (
 	paceMin = 8 // returns, or Concurrency if less: the first one to return may be one that fails at once
 )
 
-func (p *pace) began(d *delivery) *list.Element { return p.running.PushBack(d) }
+func (p *pace) began(d *delivery) { p.running.push(d) }
 
 // returned ends a run. That of a stuck handler says nothing about those that occupy slots.
-func (p *pace) returned(run *list.Element, now time.Time, stuck bool) {
-	took := now.Sub(p.running.Remove(run).(*delivery).began)
+func (p *pace) returned(d *delivery, now time.Time, stuck bool) {
+	took := now.Sub(d.began)
+	p.running.remove(d)
 	if stuck {
 		return
 	}
@@ -42,8 +42,8 @@ func (p *pace) returned(run *list.Element, now time.Time, stuck bool) {
 func (p *pace) takeUp(now time.Time, free int) int {
 	mean := max(p.mean, 1)
 	late, ending := 0, 0
-	for e := p.running.Front(); e != nil; e = e.Next() {
-		age := now.Sub(e.Value.(*delivery).began)
+	for d := p.running.first; d != nil; d = p.running.next(d) {
+		age := now.Sub(d.began)
 		if age > max(2*mean, prefetch) {
 			late++
 			continue
@@ -54,7 +54,7 @@ func (p *pace) takeUp(now time.Time, free int) int {
 		ending++
 	}
 	if mean <= prefetch {
-		return int(prefetch * time.Duration(p.running.Len()-late+free) / mean)
+		return int(prefetch * time.Duration(p.running.count-late+free) / mean)
 	}
 	return ending
 }

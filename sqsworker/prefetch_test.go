@@ -226,9 +226,11 @@ func TestPaceMean(t *testing.T) {
 		{50, 6 * time.Second, 5 * time.Second, 6 * time.Second, false},
 	} {
 		for now := time.Now(); c.n > 0; c.n-- {
-			p.returned(p.began(&delivery{began: now}), now.Add(c.takes), c.stuck)
+			d := &delivery{began: now}
+			p.began(d)
+			p.returned(d, now.Add(c.takes), c.stuck)
 		}
-		if p.mean < c.least || p.mean > c.most || p.running.Len() != 0 {
+		if p.mean < c.least || p.mean > c.most || p.running.count != 0 {
 			t.Errorf("%+v: mean %s", c, p.mean)
 		}
 	}

@@ -30,20 +30,17 @@ func (w *Worker) Running(limit int) (oldest []RunningHandler, total int) {
 	return w.counters.running.list(limit, w.now())
 }
 
-// runningHandlers are the deliveries whose handlers run, in the order of their start. It is a list through the deliveries, so
-// it doesn't need memory of its own. A reader keeps the loop and the handlers waiting for the first thousand at most.
+// runningHandlers are the deliveries whose handlers run, in the order of their start. A reader keeps the loop and the handlers waiting for the first thousand at most.
 type runningHandlers struct {
-	mu          sync.Mutex
-	first, last *delivery
-	count       int
+	mu sync.Mutex
+	chain
 }
 
 // runningDelivery is the part of a delivery that runningHandlers has. The lock of that guards it.
 type runningDelivery struct {
-	before, behind *delivery
-	receiveCount   int
-	hiddenUntil    time.Time // as the lease proves
-	lost, stuck    bool
+	receiveCount int
+	hiddenUntil  time.Time // as the lease proves
+	lost, stuck  bool
 }
 
 // see takes over what the loop knows of the delivery.
@@ -56,33 +53,14 @@ func (r *runningDelivery) see(d *delivery) {
 func (r *runningHandlers) add(d *delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d.running = runningDelivery{before: r.last}
 	d.running.see(d)
-	if r.last == nil {
-		r.first = d
-	} else {
-		r.last.running.behind = d
-	}
-	r.last = d
-	r.count++
+	r.push(d)
 }
 
 func (r *runningHandlers) remove(d *delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before, behind := d.running.before, d.running.behind
-	if before == nil {
-		r.first = behind
-	} else {
-		before.running.behind = behind
-	}
-	if behind == nil {
-		r.last = before
-	} else {
-		behind.running.before = before
-	}
-	d.running = runningDelivery{}
-	r.count--
+	r.chain.remove(d)
 }
 
 // changed is called by the loop after a change of the lease or of stuck, for a delivery that may have no handler.
@@ -109,7 +87,7 @@ func (r *runningHandlers) list(limit int, now time.Time) (oldest []RunningHandle
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	oldest = make([]RunningHandler, 0, min(limit, r.count))
-	for d := r.first; d != nil && len(oldest) < limit; d = d.running.behind {
+	for d := r.first; d != nil && len(oldest) < limit; d = r.next(d) {
 		h := RunningHandler{
 			MessageID: d.m.ID, Group: d.m.Group, ReceiveCount: d.running.receiveCount, Since: d.began,
 			Lease: -elapsed(now, d.running.hiddenUntil), Stuck: d.running.stuck, key: d.key,

@@ -107,12 +107,12 @@ func (l *loop) handlerBegins(d *delivery) {
 	d.hasSlot = true
 	l.countSlot(d, 1)
 	d.began = l.now()
-	d.run = l.pace.began(d)
+	l.pace.began(d)
 	l.setState(d, running)
 }
 
 func (l *loop) handlerEnds(d *delivery) {
-	l.pace.returned(d.run, l.now(), d.stuck || d.result.outcome == sqsonce.OutcomePostponed)
+	l.pace.returned(d, l.now(), d.stuck || d.result.outcome == sqsonce.OutcomePostponed)
 	l.endSlot(d)
 	if d.stuck {
 		d.stuck = false // the head of a group may run again
