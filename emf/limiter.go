@@ -18,6 +18,18 @@ func (m *Metrics) Limiter(o *limit.Options) {
 	}})
 }
 
+// ruleCounts are the counts of a rule that its lines have.
+var ruleCounts = []struct {
+	metric string
+	of     func(*limit.RuleStats) *int64
+}{
+	{"Started", func(s *limit.RuleStats) *int64 { return &s.Started }},
+	{"Postponed", func(s *limit.RuleStats) *int64 { return &s.Postponed }},
+	{"Owed", func(s *limit.RuleStats) *int64 { return &s.Owed }},
+	{"NoGroup", func(s *limit.RuleStats) *int64 { return &s.NoGroup }},
+	{"CounterOutages", func(s *limit.RuleStats) *int64 { return &s.Outages }},
+}
+
 // rules writes a line for each rule of the limiters that has counted something since its last line. It has the queue of the invocation
 // that ends.
 func (m *Metrics) rules(ctx context.Context, queue string) {
@@ -25,11 +37,9 @@ func (m *Metrics) rules(ctx context.Context, queue string) {
 		l := m.newLine(ctx, queue)
 		l.dimensions = append(slices.Clip(l.dimensions), "rule")
 		l.members["message"], l.members["rule"] = "sqsonce: limit", r.Name
-		l.seldom("Started", int(r.Started))
-		l.seldom("Postponed", int(r.Postponed))
-		l.seldom("Owed", int(r.Owed))
-		l.seldom("NoGroup", int(r.NoGroup))
-		l.seldom("CounterOutages", int(r.Outages))
+		for _, c := range ruleCounts {
+			l.seldom(c.metric, int(*c.of(&r)))
+		}
 		if len(l.metrics) > 0 {
 			m.write(ctx, l)
 		}
@@ -63,9 +73,7 @@ func (m *Metrics) counted() (since []limit.RuleStats) {
 }
 
 func addRule(sum *limit.RuleStats, r limit.RuleStats, sign int64) {
-	sum.Started += sign * r.Started
-	sum.Postponed += sign * r.Postponed
-	sum.Owed += sign * r.Owed
-	sum.NoGroup += sign * r.NoGroup
-	sum.Outages += sign * r.Outages
+	for _, c := range ruleCounts {
+		*c.of(sum) += sign * *c.of(&r)
+	}
 }

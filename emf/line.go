@@ -56,10 +56,15 @@ func isMember(name string) bool {
 			return true
 		}
 	}
+	for _, c := range ruleCounts {
+		if c.metric == name {
+			return true
+		}
+	}
 	return slices.Contains([]string{
 		"_aws", "service", "queue", "level", "timestamp", "message", "requestId", "traceId", "cold_start",
 		"Records", "Duplicates", "Redelivered", "DeadLettered", "Takeovers", "StoreErrors", "NotCompleted",
-		"HandlerDuration", "TimeInQueue", "RemainingTime", "rule", "Started", "Owed", "NoGroup", "CounterOutages",
+		"HandlerDuration", "TimeInQueue", "RemainingTime", "rule",
 	}, name)
 }
 

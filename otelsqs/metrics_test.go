@@ -18,6 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/host"
 	need "github.com/sqsonce/sqsonce/internal/must" // must is in the examples
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/limit"
@@ -98,8 +99,8 @@ func (f *fixture) everyValue() {
 	ends := func(kind sqsonce.OutcomeKind, err error) {
 		worker.Hooks[0].End(worker.Hooks[0].Start(ctx, d), d, sqsonce.Return{Outcome: kind, Err: err})
 	}
-	for kind := sqsonce.OutcomeDone; kind <= sqsonce.OutcomeNotStarted; kind++ {
-		ends(kind, errCard)
+	for kind := range host.Outcomes {
+		ends(sqsonce.OutcomeKind(kind), errCard)
 	}
 	for _, err := range []error{
 		&sqsonce.PanicError{}, &sqsonce.DecodeError{}, sqsonce.ErrLeaseLost, sqsonce.ErrShutdown, sqsonce.Reject(nil), sqsonce.Unavailable(nil),
