@@ -17,7 +17,7 @@ type order struct {
 	Amount int
 }
 
-// The message is delivered twice and handled once. In production the store is one that outlives the process.
+// The producer sends an event twice, and it is handled once. In production the store is one that outlives the process.
 func ExampleOnce_Handler() {
 	once, err := dedup.New(memstore.New(), "billing")
 	if err != nil {
@@ -37,7 +37,9 @@ func ExampleOnce_Handler() {
 			sqsonce.AttrEventID:     {Type: "String", String: "ord-42/v3"},
 		},
 	}
-	for range 2 {
+	again := *m
+	again.ID = "3c4d" // the producer sent the event a second time
+	for _, m := range []*sqsonce.Message{m, &again} {
 		fmt.Println("delivered:", handler(context.Background(), m))
 	}
 	fmt.Printf("duplicates: %d\n", once.Stats().Completed)

@@ -26,7 +26,7 @@ type order struct{ ID, Tenant string }
 
 func charge(context.Context, order) error { return nil }
 
-// At most ten charges a second, in all workers and functions together.
+// At most nine charges in any second, in all workers and functions together, for an API that allows ten.
 func Example() {
 	var cfg aws.Config // from config.LoadDefaultConfig
 	store, err := dynamostore.New(dynamodb.NewFromConfig(cfg), os.Getenv("DEDUP_TABLE"))
@@ -38,7 +38,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	limits, err := limit.New([]limit.Rule{{
-		Name: "payments", Key: limit.All, Plan: limit.Plan{Rate: limit.Rate{N: 10}}, Counter: dynamostore.NewCounter(store),
+		Name: "payments", Key: limit.All, Plan: limit.Plan{Rate: limit.Rate{N: 4, Burst: 1}}, Counter: dynamostore.NewCounter(store),
 	}})
 	if err != nil {
 		log.Fatal(err)

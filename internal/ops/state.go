@@ -30,7 +30,7 @@ var states = []struct {
 }{
 	{dedup.StateReleased, "free: its next delivery runs it; a run that failed may have had its effect", "if its effect happened complete the record, else redrive it when you have fixed the cause; if it can never work, archive it with dlq delete"},
 	{dedup.StateRunning, "a consumer is running it", "wait until it has ended, and look again"},
-	{dedup.StateCrashed, "its consumer died, was paused, or lost its store, while it ran; the effect may have happened", "fix the crash and find out whether the effect happened; if so complete the record, if not free it and redrive"},
+	{dedup.StateCrashed, "its consumer died, was frozen, or lost its store, while it ran; the effect may have happened", "fix the crash and find out whether the effect happened; if so complete the record, if not free it and redrive"},
 	{dedup.StateCompleted, "done: its message is a second copy, or was not deleted", "archive the message with dlq delete --completed --archive FILE; the event runs again only by replay, or record free --again"},
 	{dedup.StateForeign, "its record was written by a program that does not check ownership", "leave it to that program"},
 	{StateNone, "never started: it has no record, and you said --stock-keys", "redrive it"},
