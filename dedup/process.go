@@ -1,48 +1,17 @@
 package dedup
 
 import (
-	"cmp"
 	"crypto/rand"
-	"os"
 	"strings"
-	"sync"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // An owner names its process, so that an operator sees which events were running where a process died: "RANDOM@HOST.ID".
 
-const (
-	atProcess = "@" // in an owner, before the process
-	processID = 8   // characters of base32: 40 random bits
-	mostHost  = 32  // bytes
-)
+const atProcess = "@" // in an owner, before the process
 
-func newOwner() string { return rand.Text() + atProcess + process() }
-
-var process = sync.OnceValue(func() string {
-	name := os.Getenv("AWS_LAMBDA_LOG_STREAM_NAME")
-	if name == "" {
-		name, _ = os.Hostname() // the ID alone tells processes apart
-	}
-	return processName(name, rand.Text()[:processID])
-})
-
-// processName is the name of a host's process. A log stream ends in the ID of its execution environment, and the name of a pod in what
-// tells it from others.
-func processName(host, id string) string {
-	host, _, _ = strings.Cut(host, ".")
-	host = host[max(0, len(host)-mostHost):]
-	plain := func(r rune) rune {
-		if isPlain(r) {
-			return r
-		}
-		return '-'
-	}
-	return cmp.Or(strings.Map(plain, host), "host") + "." + id
-}
-
-func isPlain(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
-}
+func newOwner() string { return rand.Text() + atProcess + host.Process() }
 
 // processOf returns the process that an owner names; "": none, because an earlier version, another program or an operator made it.
 func processOf(owner string) string {
@@ -50,16 +19,7 @@ func processOf(owner string) string {
 	if strings.HasPrefix(owner, OperatorPrefix) {
 		return ""
 	}
-	return validProcess(name)
-}
-
-// validProcess returns a process's name, or "" for any other text.
-func validProcess(name string) string {
-	host, id, _ := strings.Cut(name, ".")
-	if host == "" || len(host) > mostHost || len(id) != processID || strings.ContainsFunc(host+id, func(r rune) bool { return !isPlain(r) }) {
-		return ""
-	}
-	return name
+	return host.ValidProcess(name)
 }
 
 // LastRun returns the process that ran the event last, and the fence of that run, which is about the time of its start in milliseconds

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -102,7 +103,7 @@ func noteOf(lastError string) (n note, noted bool) {
 	rest = strings.TrimPrefix(rest, apartNote)
 	if name, found := strings.CutPrefix(rest, processNote); found {
 		name, rest, _ = strings.Cut(name, " ")
-		n.process, rest = validProcess(name), " "+rest
+		n.process, rest = host.ValidProcess(name), " "+rest
 	}
 	if name, found := strings.CutPrefix(rest, startsNote); found {
 		n.starts, _, _ = strings.Cut(name, ")")
@@ -142,7 +143,7 @@ func crashedRun(lastError string) (process string, fence int64, crashed bool) {
 	rest, crashed = strings.CutPrefix(rest, startedNote)
 	ms, name, _ := strings.Cut(rest, processNote)
 	fence, err := strconv.ParseInt(ms, 10, 64)
-	return validProcess(name), fence, crashed && err == nil
+	return host.ValidProcess(name), fence, crashed && err == nil
 }
 
 // crashesOf returns how many crashes the note in an error of a record counts. What releaseCrashed leaves is one crash.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -18,7 +19,8 @@ func (w *Worker) logStart(q *queue) {
 		kind = "FIFO"
 	}
 	w.log.Info("sqsworker: started", "kind", kind, "concurrency", w.opts.Concurrency, "in_flight", w.opts.MaxInFlight,
-		"visibility", w.opts.VisibilityTimeout, "dlq", q.deadLetter, "max_receive_count", q.maxReceives)
+		"visibility", w.opts.VisibilityTimeout, "dlq", q.deadLetter, "max_receive_count", q.maxReceives,
+		"process", host.Process()) // as the records of its events name it
 }
 
 // logLastReceive is for a message that is given back. Where the dead-letter queue is missing, SQS delivers it again.

@@ -1,4 +1,4 @@
-package dedup
+package host
 
 import (
 	"strings"
@@ -18,8 +18,8 @@ func TestProcessName(t *testing.T) {
 		"":                                                     "host",
 	} {
 		got := processName(host, id)
-		if got != want+"."+id || processOf("RANDOM@"+got) != got {
-			t.Errorf("%q: got %q, read as %q, want %q", host, got, processOf("RANDOM@"+got), want)
+		if got != want+"."+id || ValidProcess(got) != got {
+			t.Errorf("%q: got %q, read as %q, want %q", host, got, ValidProcess(got), want)
 		}
 	}
 }
