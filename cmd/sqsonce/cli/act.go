@@ -92,10 +92,9 @@ const mostListed = 10
 // carryOutAll asks once, and ends at the first write of which it is not known whether it was carried out. It returns the plans that it has
 // carried out, also with an error.
 func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do func(context.Context, Store, plan) error) (done []plan, err error) {
-	slices.SortStableFunc(plans, func(a, b plan) int { return cmp.Compare(a.verb, b.verb) })
 	said := map[dedup.RecordState]bool{}
 	var verbs []string
-	for _, kind := range byVerb(plans) {
+	for _, kind := range grouped(plans, verbOf) {
 		verbs = append(verbs, kind[0].verb)
 		of := kind[0].verb
 		if len(plans) > 1 {
@@ -144,9 +143,8 @@ func (a *app) noteNext(plans []plan) error {
 	if a.flags.json {
 		return nil
 	}
-	err := a.flush() // the results come first
-	slices.SortStableFunc(plans, func(a, b plan) int { return cmp.Compare(a.verb, b.verb) })
-	for _, kind := range byVerb(plans) {
+	err := a.flush()                                                                                       // the results come first
+	for _, kind := range grouped(plans, func(p plan) string { return p.verb + " " + consumerOf(p.Key) }) { // each command has one consumer
 		if len(kind) == 1 && mayKill(kind[0]) {
 			a.note("%s", ops.CrashedWith(kind[0].Key))
 		}
@@ -161,15 +159,18 @@ func (a *app) noteNext(plans []plan) error {
 // mayKill says that an event is freed that crashed with its process: it may kill the next one.
 func mayKill(p plan) bool { return p.verb == "free" && p.state == dedup.StateCrashed }
 
-// byVerb are the plans with one verb, after those with another.
-func byVerb(plans []plan) (kinds [][]plan) {
+func verbOf(p plan) string { return p.verb }
+
+// grouped sorts plans by what they have in common, and returns those of each group.
+func grouped(plans []plan, of func(plan) string) (groups [][]plan) {
+	slices.SortStableFunc(plans, func(a, b plan) int { return cmp.Compare(of(a), of(b)) })
 	for i, p := range plans {
-		if i == 0 || p.verb != plans[i-1].verb {
-			kinds = append(kinds, nil)
+		if i == 0 || of(p) != of(plans[i-1]) {
+			groups = append(groups, nil)
 		}
-		kinds[len(kinds)-1] = append(kinds[len(kinds)-1], p)
+		groups[len(groups)-1] = append(groups[len(groups)-1], p)
 	}
-	return kinds
+	return groups
 }
 
 // next is the command for the messages of these events and of no others, with the flags that it needs where nobody can be asked.

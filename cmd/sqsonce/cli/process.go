@@ -80,24 +80,23 @@ func (a *app) adviseProcess(p ops.ShownProcess, in listed) {
 // key, so a list of records names the keys.
 func (a *app) freeProcess(p ops.ShownProcess, in listed, without string) string {
 	command := []string{"record", "free"}
+	flags := []string{"--process", p.Name, "--done", "happened", "--note", "by the ledger"}
 	if in.records() && p.Earlier == 0 {
 		for _, e := range p.Events {
 			if e.State == dedup.StateCrashed && e.Key != without {
 				command = append(command, e.Key)
 			}
 		}
-		command = append(command, "--process", p.Name)
-	} else {
-		command = append(command, "--process", p.Name)
-		if in.records() {
-			a.note("QUEUE in the next command is the source queue of these events, which their records do not name. Under a key function run it by your own program: docs/operating.md#own-commands")
-			command = append(command, "--queue", "QUEUE")
-		}
-		if without != "" {
-			command = append(command, "--except", without)
-		}
+		return a.hint("", append(command, flags...)...) // of several consumers
 	}
-	return a.hint(p.Suspect, append(command, "--done", "happened", "--note", "by the ledger")...)
+	if in.records() {
+		a.note("QUEUE in the next command is the source queue of these events, which their records do not name. Under a key function run it by your own program: docs/operating.md#own-commands")
+		flags = append(flags, "--queue", "QUEUE")
+	}
+	if without != "" {
+		flags = append(flags, "--except", without)
+	}
+	return a.hint(p.Suspect, append(command, flags...)...)
 }
 
 // neighboursOf lists the dead-letter queue, and returns the keys of the events that crashed in the process, in the order of their starts,

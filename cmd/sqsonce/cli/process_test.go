@@ -167,10 +167,10 @@ func TestFreeBreaksOff(t *testing.T) {
 func TestRecordsNameNoQueue(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_TABLE"] = "orders", "dedup"
-		must.Do(w, os.WriteFile(filepath.Join(w.folder, "happened"), []byte(consumer+"#own:1\n"), 0o600))
+		must.Do(w, os.WriteFile(filepath.Join(w.folder, "happened"), []byte("billing#own:1\n"), 0o600))
 		w.Chdir(w.folder)
-		for _, key := range []string{"own:1", "own:2", "own:killer"} { // of a key function, with messages of another queue
-			claim := dedup.Claim{Key: consumer + "#" + key, Owner: key + "@" + died, Lease: lease, Retention: 29 * 24 * time.Hour, ReceiveCount: 5}
+		for _, key := range []string{"billing#own:1", "billing#own:2", "shipping#own:1", "shipping#own:killer"} { // of key functions, with messages of other queues
+			claim := dedup.Claim{Key: key, Owner: key + "@" + died, Lease: lease, Retention: 29 * 24 * time.Hour, ReceiveCount: 5}
 			must.Get(granted.Lease(w.store.Acquire(context.Background(), claim)))(w)
 			time.Sleep(2 * time.Second)
 		}
@@ -181,7 +181,8 @@ func TestRecordsNameNoQueue(t *testing.T) {
 			w.Fatalf("%+v", got)
 		}
 		freed := w.run(append(pasted(w, command[1])[1:], "--yes")...)
-		if freed.code != exitDone || w.state(consumer+"#own:1") != dedup.StateCompleted || w.state(consumer+"#own:2") != dedup.StateReleased || w.state(consumer+"#own:killer") != dedup.StateCrashed {
+		if freed.code != exitDone || w.state("billing#own:1") != dedup.StateCompleted || w.state("billing#own:2") != dedup.StateReleased ||
+			w.state("shipping#own:1") != dedup.StateReleased || w.state("shipping#own:killer") != dedup.StateCrashed || !strings.Contains(freed.err, "redrive --consumer shipping --key 'shipping#own:1'") {
 			w.Errorf("%q: %+v", command[1], freed)
 		}
 	})
