@@ -53,7 +53,6 @@ func (a *app) noteProcesses(died []ops.Process, in listed) {
 
 // adviseProcess says how to free the neighbours of a suspect, or how to find the killer among several.
 func (a *app) adviseProcess(p ops.ShownProcess, in listed) {
-	const first = "Before that write the keys whose effects happened into the file happened. If none happened, or with an inbox, --none-happened stands in place of --done happened"
 	switch {
 	case p.Name == "":
 		a.note("their records do not say in which process they ran: an earlier version wrote them")
@@ -65,15 +64,20 @@ func (a *app) adviseProcess(p ops.ShownProcess, in listed) {
 		a.note("an event of this process whose message is still in its source queue is not in this list, and may have started last. To read all records: %s", a.hint(p.Suspect, "record", "ls", "--process", p.Name))
 	}
 	a.note("make sure that the process is dead, by its exit status or its host: a paused one goes on")
+	without := ""
 	switch {
 	case p.Only:
 		a.note("%s is the only one of this process that is left. Others may have been freed or completed", p.Suspect)
-		a.note("%s. %s: %s", ops.CrashedWith(p.Suspect), first, a.freeProcess(p, in, ""))
+		a.note("%s", ops.CrashedWith(p.Suspect))
 	case p.Suspects == 1:
-		a.note("%s started last. If it kills its process, free its neighbours only. %s: %s", p.Suspect, first, a.freeProcess(p, in, p.Suspect))
+		a.note("%s started last. If it kills its process, free its neighbours only", p.Suspect)
+		without = p.Suspect
+	case in.records():
+		a.note("%d suspects started within a second. If you know the one that kills, leave out its KEY. Else wait until their messages are in the dead-letter queue, because the redrive runs them one by one. A message in its source queue runs as soon as you free its event", p.Suspects)
 	default:
-		a.note("%d suspects started within a second. If you know the one that kills, leave it out. Else the redrive runs them one by one. %s: %s", p.Suspects, first, a.freeProcess(p, in, ""))
+		a.note("%d suspects started within a second. If you know the one that kills, add --except KEY. Else the redrive runs them one by one", p.Suspects)
 	}
+	a.note("write the keys whose effects happened into the file happened. If none happened, or with an inbox, use --none-happened instead of --done happened. Then: %s", a.freeProcess(p, in, without))
 }
 
 // freeProcess is the command that frees the crashed events of a process, without one. A record names neither its queue nor who made its

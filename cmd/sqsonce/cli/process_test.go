@@ -381,7 +381,7 @@ func TestPrintedFreeRuns(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.die(died, "a", "killer")
 		got := w.run("dlq", "ls", "--dlq", "orders-dlq", "--consumer", consumer, "--table=dedup")
-		_, free, _ := strings.Cut(got.err, "happened: sqsonce ")
+		_, free, _ := strings.Cut(got.err, "Then: sqsonce ")
 		free, _, _ = strings.Cut(free, "\n")
 		free = strings.Replace(free, "--done happened", "--none-happened", 1)
 		if freed := w.run(append(words(free), "--yes")...); freed.code != exitDone || w.state(consumer+"#orders|a") != dedup.StateReleased || w.state(consumer+"#orders|killer") != dedup.StateCrashed {
