@@ -84,7 +84,7 @@ func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err 
 
 // crashedBefore reports whether the event had crashed before it was sent, also where an operator has freed it since.
 func (m *Message) crashedBefore() bool {
-	return m.State == dedup.StateCrashed || m.Class.Crashed() || m.Record != nil && FreedClass(m.Record.Note).Crashed()
+	return m.State == dedup.StateCrashed || m.Class.Crashed() || m.Record != nil && freedClass(m.Record.Note).Crashed()
 }
 
 // awaitEnd waits until the delivery of a copy has ended, and returns what after does, with no error for a completed event, and

@@ -66,8 +66,8 @@ func FreeNote(r dedup.Record, s dedup.RecordState, note string) string {
 	return text
 }
 
-// FreedClass is the class of messages whose records were freed with this note.
-func FreedClass(note string) Class {
+// freedClass is the class of messages whose records were freed with this note.
+func freedClass(note string) Class {
 	_, class := freedReason(note)
 	return classOf(class)
 }

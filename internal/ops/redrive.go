@@ -33,7 +33,8 @@ type RedriveOptions struct {
 	CrashLoops bool
 	// Unknown also sends messages whose event's record was not found ([ErrNoRecord]), except those that need Expired. The event
 	// may still have run, because with another key function or another store the consumer's record is elsewhere, and may say that
-	// it crashed. A canary waits for that record: see Canary.
+	// it crashed. A canary that completes proves that such an event runs now, and has its record under this key. It doesn't prove
+	// that the others had not run.
 	// Default: false, they are left.
 	Unknown bool
 	// Expired also sends messages without a record that are so old that the record may have expired. The event may be done, and

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,10 +75,10 @@ func (a *app) act(ctx context.Context, args []string, alone bool, note string, p
 		a.note("left: %s", err.Error())
 	}
 	if len(ready) > 0 {
-		err = a.carryOutAll(ctx, store, ready, do)
+		ready, err = a.carryOutAll(ctx, store, ready, do)
 	}
-	if err == nil {
-		err = a.noteNext(append(ready, rest...))
+	if err == nil || len(ready) > 0 {
+		err = errors.Join(err, a.noteNext(append(ready, rest...)))
 	}
 	if len(refused) > 0 {
 		err = errors.Join(err, fail(exitPart, "%d of %d records were left", len(refused), len(keys)))
@@ -88,12 +89,12 @@ func (a *app) act(ctx context.Context, args []string, alone bool, note string, p
 // mostListed is how many keys of each verb a plan lists.
 const mostListed = 10
 
-// carryOutAll asks once, and ends at the first write of which it is not known whether it was carried out.
-func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do func(context.Context, Store, plan) error) (err error) {
-	slices.SortStableFunc(plans, func(a, b plan) int { return cmp.Compare(a.verb, b.verb) })
+// carryOutAll asks once, and ends at the first write of which it is not known whether it was carried out. It returns the plans that it has
+// carried out, also with an error.
+func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do func(context.Context, Store, plan) error) (done []plan, err error) {
 	said := map[dedup.RecordState]bool{}
 	var verbs []string
-	for _, kind := range byVerb(plans) {
+	for _, kind := range grouped(plans, verbOf) {
 		verbs = append(verbs, kind[0].verb)
 		of := kind[0].verb
 		if len(plans) > 1 {
@@ -121,17 +122,20 @@ func (a *app) carryOutAll(ctx context.Context, store Store, plans []plan, do fun
 		q = ofMany(strings.Join(verbs, " and "), n, "records", strconv.Itoa(n), true)
 	}
 	if err := a.confirm(ctx, q); err != nil {
-		return err
+		return nil, err
 	}
 	for i, p := range plans {
 		line := auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after}
-		failed := a.change(ctx, p.verb, line, p.Key, func(ctx context.Context) error { return do(ctx, store, p) }, func() error { return a.printAct(p, p.after) })
+		failed := a.change(ctx, p.verb, line, p.Key, func(ctx context.Context) error { return do(ctx, store, p) }, func() error {
+			done = append(done, p)
+			return a.printAct(p, p.after)
+		})
 		err = errors.Join(err, failed)
 		if left := len(plans) - i - 1; left > 0 && (ctx.Err() != nil || failed != nil && codeOf(ctx, failed) != exitRefused) {
-			return errors.Join(err, fail(exitPart, "%s still to be done: the same again", shown.Count(left, "record")))
+			return done, errors.Join(err, fail(exitPart, "%s still to be done: the same again", shown.Count(left, "record")))
 		}
 	}
-	return err
+	return done, err
 }
 
 // noteNext says with which commands the events go on of which this is done.
@@ -139,79 +143,68 @@ func (a *app) noteNext(plans []plan) error {
 	if a.flags.json {
 		return nil
 	}
-	err := a.flush() // the results come first
-	slices.SortStableFunc(plans, func(a, b plan) int { return cmp.Compare(a.verb, b.verb) })
-	for _, kind := range byVerb(plans) {
-		first := kind[0]
-		if len(kind) == 1 && first.apart {
-			a.note("%s", ops.CrashedWith(first.Key))
+	err := a.flush()                                                                                       // the results come first
+	for _, kind := range grouped(plans, func(p plan) string { return p.verb + " " + consumerOf(p.Key) }) { // each command has one consumer
+		if len(kind) == 1 && mayKill(kind[0]) {
+			a.note("%s", ops.CrashedWith(kind[0].Key))
 		}
-		when := ""
-		if first.verb == "free" && len(kind) > mostNamed {
-			when = ", before you free others, because this sends them too"
+		next, nextErr := a.next(kind)
+		if err = errors.Join(err, nextErr); nextErr == nil {
+			a.note("next: %s", next)
 		}
-		a.note("next%s: %s", when, a.next(kind))
 	}
 	return err
 }
 
-// byVerb are the plans with one verb, after those with another.
-func byVerb(plans []plan) (kinds [][]plan) {
+// mayKill says that an event is freed that crashed with its process: it may kill the next one.
+func mayKill(p plan) bool { return p.verb == "free" && p.state == dedup.StateCrashed }
+
+func verbOf(p plan) string { return p.verb }
+
+// grouped sorts plans by what they have in common, and returns those of each group.
+func grouped(plans []plan, of func(plan) string) (groups [][]plan) {
+	slices.SortStableFunc(plans, func(a, b plan) int { return cmp.Compare(of(a), of(b)) })
 	for i, p := range plans {
-		if i == 0 || p.verb != plans[i-1].verb {
-			kinds = append(kinds, nil)
+		if i == 0 || of(p) != of(plans[i-1]) {
+			groups = append(groups, nil)
 		}
-		kinds[len(kinds)-1] = append(kinds[len(kinds)-1], p)
+		groups[len(groups)-1] = append(groups[len(groups)-1], p)
 	}
-	return kinds
+	return groups
 }
 
-// next is the command for the messages of these events, with the flags that it needs where nobody can be asked.
-func (a *app) next(plans []plan) string {
-	var command []string
-	flags := a.consent()
-	switch {
-	case plans[0].after == dedup.StateCompleted:
+// next is the command for the messages of these events and of no others, with the flags that it needs where nobody can be asked.
+func (a *app) next(plans []plan) (string, error) {
+	command, flags := []string{"dlq", "redrive"}, a.consent()
+	if plans[0].after == dedup.StateCompleted {
 		command = []string{"dlq", "delete", "--completed", "--archive", "completed.jsonl"}
-		if len(plans) <= mostNamed { // there may be messages of other completed events
-			command = append(command, keyFlags(plans)...)
-		}
 		if !a.asks {
 			flags = append(flags, "--expect", strconv.Itoa(len(plans)))
 		}
-	case len(plans) <= mostNamed:
-		command = append([]string{"dlq", "redrive"}, keyFlags(plans)...)
-	default:
-		command = []string{"dlq", "redrive", "--state", string(dedup.StateReleased)}
-		for _, class := range classesOf(plans) {
-			command = append(command, "--class", class)
-		}
 	}
-	if n := len(plans); n > 1 && plans[0].apart && plans[0].after == dedup.StateReleased { // each canary runs when the one before is completed: the one that kills its process ends the redrive
-		command = append(command, "--canary", strconv.Itoa(n))
+	if slices.ContainsFunc(plans, mayKill) && len(plans) > 1 { // each canary runs when the one before is completed: the one that kills its process ends the redrive
+		flags = append([]string{"--canary", strconv.Itoa(len(plans))}, flags...)
 	}
-	return a.hint(plans[0].Key, append(command, flags...)...)
+	keys, err := a.keyFlags(plans)
+	return a.hint(plans[0].Key, slices.Concat(command, keys, flags)...), err
 }
 
-func keyFlags(plans []plan) (flags []string) {
+// keyFlags select the messages of these events: by a file of their keys, where a command line would be too long.
+func (a *app) keyFlags(plans []plan) (flags []string, err error) {
+	var lines strings.Builder
 	for _, p := range plans {
 		flags = append(flags, "--key", p.Key)
+		lines.WriteString(p.Key + "\n")
 	}
-	return flags
-}
-
-// classesOf are those of the events' messages, or none where one is not known: that of an event that was released before depends on its
-// message.
-func classesOf(plans []plan) (classes []string) {
-	for _, p := range plans {
-		if p.class == "" && p.state == dedup.StateReleased {
-			return nil
-		}
-		if class := cmp.Or(p.class, ops.FreedClass(ops.FreeNote(p.Record, p.state, p.note)).ID); !slices.Contains(classes, class) {
-			classes = append(classes, class)
-		}
+	if len(plans) <= mostNamed || strings.Count(lines.String(), "\n") > len(plans) {
+		return flags, nil
 	}
-	return classes
+	folder, err := a.stateFolder()
+	if err != nil {
+		return nil, err
+	}
+	file := newFile(folder, "keys-"+plans[0].verb, ".txt")
+	return []string{"--keys", file}, os.WriteFile(file, []byte(lines.String()), 0o600)
 }
 
 // change makes a change between its two lines in the audit.

@@ -191,8 +191,11 @@ func (l *runLock) end() error { return errors.Join(l.file.Truncate(0), l.file.Cl
 
 // newJournal returns the path of a file that does not exist.
 func newJournal(folder, operation, queue string) string {
-	name := fmt.Sprintf("%s-%s-%s-%s.jsonl", operation, fileName(queue), time.Now().UTC().Format("20060102-150405"), rand.Text()[:5])
-	return filepath.Join(folder, name)
+	return newFile(folder, operation+"-"+fileName(queue), ".jsonl")
+}
+
+func newFile(folder, name, ext string) string {
+	return filepath.Join(folder, fmt.Sprintf("%s-%s-%s%s", name, time.Now().UTC().Format("20060102-150405"), rand.Text()[:5], ext))
 }
 
 // newArchive returns the path of a file that does not exist, beside the journals.

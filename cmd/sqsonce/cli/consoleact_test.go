@@ -335,7 +335,7 @@ func TestConsoleCommandFails(t *testing.T) {
 			if !strings.Contains(got.text, test.says) {
 				w.Errorf("%s", got.text)
 			}
-			if got := b.look("orders"); !strings.Contains(got.text, "3 messages, all that there are") { // it is let in again
+			if got := b.look("orders"); !strings.Contains(got.text, "3 messages, all that SQS shows and counts") { // it is let in again
 				w.Errorf("%s", got.text)
 			}
 		})

@@ -62,7 +62,7 @@ func TestConsoleReceivesOnLook(t *testing.T) {
 				t.Errorf("received %v, was %v", after, before)
 			}
 		}
-		for _, text := range []string{"8244c5 2 released", "card provider: status 503 for order *", "7 messages, all that there are", "each message was received once", "As of"} {
+		for _, text := range []string{"8244c5 2 released", "card provider: status 503 for order *", "7 messages, all that SQS shows and counts", "each message was received once", "As of"} {
 			if !strings.Contains(page.text, text) {
 				t.Errorf("no %q in %s", text, page.text)
 			}
@@ -172,7 +172,7 @@ func TestConsoleOneLook(t *testing.T) {
 			t.Errorf("%s", got.text)
 		}
 		time.Sleep(time.Minute)
-		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "30 messages, all that there are") {
+		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "30 messages, all that SQS shows and counts") {
 			t.Errorf("%s", got.text)
 		}
 		if got := b.get("/fragment/look/orders"); !strings.Contains(got.text, "The look has ended") {
@@ -198,12 +198,12 @@ func TestConsoleLookFails(t *testing.T) {
 			t.Errorf("in part: %s", got.text)
 		}
 		w.stack.MemSQS().Set(fault.Plan{})
-		if got := b.look("orders"); strings.Contains(got.text, "failed") || !strings.Contains(got.text, "30 messages, all that there are") {
+		if got := b.look("orders"); strings.Contains(got.text, "failed") || !strings.Contains(got.text, "30 messages, all that SQS shows and counts") {
 			t.Errorf("a good one: %s", got.text)
 		}
 		time.Sleep(time.Hour)
 		receives(2, "InvalidAddress")
-		if got := b.look("orders"); !strings.Contains(got.text, "The last look, of 01:0") || !strings.Contains(got.text, "30 messages, all that there are") || !strings.Contains(got.text, "2000-01-01 00:0") {
+		if got := b.look("orders"); !strings.Contains(got.text, "The last look, of 01:0") || !strings.Contains(got.text, "30 messages, all that SQS shows and counts") || !strings.Contains(got.text, "2000-01-01 00:0") {
 			t.Errorf("after a good one: %s", got.text)
 		}
 		if w.hidden("orders-dlq") != 0 {

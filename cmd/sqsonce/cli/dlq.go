@@ -40,7 +40,8 @@ func (a *app) dlqLs() *cobra.Command {
 
 A class is the messages with the same reason, apart from details, which are a *. It has a row for each state of their events. LAST is when
 the newest message was sent. On a terminal --class shows ten reasons with their details. Crashed events are listed by the process in which
-they ran, in the order of their starts: the suspect is the one that started last.
+they ran, in the order of their starts: the suspect is the one that started last. Events whose messages are still in the source queue are
+missing: record ls has them. CRASHES counts since the last free or other outcome, and the record's note has the count before a free.
 
 `+unknowing+`
 
@@ -112,7 +113,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 		}
 	}
 	if err = errors.Join(err, a.flush()); !a.flags.json {
-		a.noteProcesses(died, err == nil && listing.Complete && ops.AllRead(all), "dlq", "ls")
+		a.noteProcesses(died, listedIn(listing, err == nil && ops.AllRead(all)))
 	}
 	if err == nil {
 		err = unread(found)
@@ -244,7 +245,7 @@ func (a *app) summary(l ops.Listing, url string) {
 	}
 	text := host.QueueName(url) + " (" + kind + "): " + shown.Count(len(l.Messages), "message")
 	if l.Complete {
-		text += ", all that there are"
+		text += ", all that SQS shows and counts"
 	} else {
 		text += " of about " + strconv.Itoa(max(l.Total, len(l.Messages)))
 	}

@@ -61,8 +61,8 @@ func (a *app) showMessage(ctx context.Context, id string, body bool) error {
 	err = errors.Join(err, a.flush())
 	if m.Record != nil && m.State == dedup.StateCrashed {
 		process, _ := m.Record.LastRun()
-		whole := err == nil && listing.Complete && ops.AllRead(listing.Messages)
-		a.noteProcesses(slices.DeleteFunc(ops.Processes(ops.RecordsOf(listing.Messages)), func(p ops.Process) bool { return p.Name != process }), whole, "dlq", "ls")
+		died := slices.DeleteFunc(ops.Processes(ops.RecordsOf(listing.Messages)), func(p ops.Process) bool { return p.Name != process })
+		a.noteProcesses(died, listedIn(listing, err == nil && ops.AllRead(listing.Messages)))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -220,6 +221,7 @@ func (d days) orDefault() time.Duration { return cmp.Or(time.Duration(d), host.D
 // selection says which messages are meant.
 type selection struct {
 	classes, ids, keys, groups []string
+	keyFiles                   []string
 	state                      states
 	after, before              moment
 	all                        bool
@@ -233,6 +235,8 @@ func (s *selection) flags(c *cobra.Command) {
 	s.state.add(c, "only events in this state")
 	flags.StringArrayVar(&s.ids, "id", nil, "only the message with this `ID`")
 	flags.StringArrayVar(&s.keys, "key", nil, "only messages of the event with this `key`")
+	flags.StringArrayVar(&s.keyFiles, "keys", nil, "only messages of the events whose keys are the lines of this `file`")
+	_ = c.MarkFlagFilename("keys") // fails for a flag that does not exist
 	flags.StringArrayVar(&s.groups, "group", nil, "only messages of this FIFO `group`")
 	flags.Var(&s.after, "sent-after", "only messages sent after this time, as 2026-01-31T12:00:00Z, or so long ago, as 12h or 3d")
 	flags.Var(&s.before, "sent-before", "only messages sent before this time")
@@ -246,20 +250,20 @@ func (s *selection) filtered() bool {
 
 // named says that the flags name classes, messages, events or groups, which may be mistyped.
 func (s *selection) named() bool {
-	return s.classes != nil || s.ids != nil || s.keys != nil || s.groups != nil
+	return s.classes != nil || s.ids != nil || s.keys != nil || s.keyFiles != nil || s.groups != nil
 }
 
 // check refuses what the flags do not say clearly. needed says that what is meant must be said, if only by --all.
 func (s *selection) check(a *app, needed bool) error {
 	switch {
 	case needed && !s.filtered() && !s.all:
-		return fail(exitUsage, "which messages? Set --class, --state, --id, --key, --group, --sent-after or --sent-before, or --all")
-	case slices.Contains(slices.Concat(s.classes, s.ids, s.keys, s.groups), ""):
-		return fail(exitUsage, "--class, --id, --key or --group is empty: is a variable not set?")
+		return fail(exitUsage, "which messages? Set --class, --state, --id, --key, --keys, --group, --sent-after or --sent-before, or --all")
+	case slices.Contains(slices.Concat(s.classes, s.ids, s.keys, s.keyFiles, s.groups), ""):
+		return fail(exitUsage, "--class, --id, --key, --keys or --group is empty: is a variable not set?")
 	case s.filtered() && s.all:
 		return fail(exitUsage, "--all excludes other filters")
-	case a.flags.consumer == "" && (s.keys != nil || s.state.values != nil):
-		return fail(exitUsage, "--key and --state need --consumer")
+	case a.flags.consumer == "" && (s.keys != nil || s.keyFiles != nil || s.state.values != nil):
+		return fail(exitUsage, "--key, --keys and --state need --consumer")
 	}
 	return checkClasses(s.classes)
 }
@@ -279,26 +283,50 @@ func (s *selection) of(ctx context.Context, a *app) (ops.Selection, error) {
 	o := ops.Selection{
 		Classes: s.classes, States: s.state.values, IDs: s.ids,
 	}
-	var keys []string
-	for _, arg := range s.keys {
-		store, err := a.openStore(ctx)
-		if err != nil {
-			return o, err
-		}
-		key, err := a.recordKey(store, arg)
-		if err != nil {
-			return o, err
-		}
-		keys = append(keys, key)
+	keys, err := s.keySet(ctx, a)
+	if err != nil {
+		return o, err
 	}
 	after, before := time.Time(s.after), time.Time(s.before)
 	if keys != nil || s.groups != nil || !after.IsZero() || !before.IsZero() {
 		o.Filter = func(m *ops.Message) bool {
-			return (keys == nil || slices.Contains(keys, m.RecordKey)) && (s.groups == nil || slices.Contains(s.groups, m.Group)) &&
+			return (keys == nil || keys[m.RecordKey]) && (s.groups == nil || slices.Contains(s.groups, m.Group)) &&
 				(after.IsZero() || m.SentAt.After(after)) && (before.IsZero() || m.SentAt.Before(before))
 		}
 	}
 	return o, nil
+}
+
+// keySet returns the keys of --key and --keys, or nil without these flags.
+func (s *selection) keySet(ctx context.Context, a *app) (map[string]bool, error) {
+	args := slices.Clone(s.keys)
+	for _, file := range s.keyFiles {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fail(exitFailed, "--keys: %w", err)
+		}
+		lines := keyLines(text)
+		if lines == nil {
+			return nil, fail(exitUsage, "--keys: %s has no keys", file)
+		}
+		args = append(args, lines...)
+	}
+	if args == nil {
+		return nil, nil
+	}
+	store, err := a.openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set := map[string]bool{}
+	for _, arg := range args {
+		key, err := a.recordKey(store, arg)
+		if err != nil {
+			return nil, err
+		}
+		set[key] = true
+	}
+	return set, nil
 }
 
 // with returns the filter that selects the messages of both. It asks the second one about those of the first alone, which may be nil.

@@ -56,8 +56,8 @@ func (a *app) hint(key string, args ...string) string {
 	if found && a.flags.consumer == "" && target.Flags().Lookup("consumer") != nil {
 		words = append(words, "--consumer", of)
 	}
-	byKey := target.Name() == "free" && !slices.Contains(rest, "--process") // needs no queue
-	if ofQueue(target) && !byKey && a.flags.queue == "" && a.flags.dlq == "" {
+	byKey := target.Name() == "free" && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") // needs no queue
+	if ofQueue(target) && !byKey && a.flags.queue == "" && a.flags.dlq == "" && !slices.Contains(rest, "--queue") {
 		words = append(words, "--queue", "QUEUE")
 	}
 	return a.commandLine(shownArgs(append(words, rest...)))

@@ -6,21 +6,35 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
 const unknownName = "unknown"
 
-// noteProcesses says which events ran where processes died, and how to go on. Of a list that is not whole it says only the words of the
-// command that lists all: the event that killed the process may be missing.
-func (a *app) noteProcesses(died []ops.Process, whole bool, all ...string) {
+// listed says what a list of events is of.
+type listed struct {
+	command []string // "dlq", "ls"
+	of      string   // "the messages read": an event without one is missing
+	whole   bool     // it has all of these: else the event that killed the process may be missing
+}
+
+// listedIn is what a listing of a dead-letter queue is of.
+func listedIn(l ops.Listing, read bool) listed {
+	return listed{[]string{"dlq", "ls"}, "the " + shown.Count(len(l.Messages), "message") + " read", l.Complete && read}
+}
+
+func (l listed) records() bool { return l.command[0] == "record" }
+
+// noteProcesses says which events ran where processes died, and how to go on.
+func (a *app) noteProcesses(died []ops.Process, in listed) {
 	processes, earlier := ops.Newest(died)
 	if earlier > 0 {
 		a.note("%d more processes died before: --json has all", earlier)
 	}
 	for _, p := range processes {
-		a.note("process %s: %d crashed, in the order of their starts. What to do: docs/runbook.md#takeovers", cmp.Or(p.Name, unknownName), p.Crashed)
+		a.note("process %s: %d crashed of %s, in the order of their starts. What to do: docs/runbook.md#takeovers", cmp.Or(p.Name, unknownName), p.Crashed, in.of)
 		if p.Earlier > 0 {
 			a.note("%d started before these: --json has all", p.Earlier)
 		}
@@ -33,49 +47,71 @@ func (a *app) noteProcesses(died []ops.Process, whole bool, all ...string) {
 			rows[i] = []string{started, string(e.Part), string(e.State), strconv.Itoa(e.Crashes), e.Key}
 		}
 		_ = writeTable(a.err, cmp.Or(a.width, 120), []string{"STARTED (UTC)", "PART", "STATE", "CRASHES", "KEY"}, rows) // a note, too
-		a.adviseProcess(p, whole, all)
+		a.adviseProcess(p, in)
 	}
 }
 
 // adviseProcess says how to free the neighbours of a suspect, or how to find the killer among several.
-func (a *app) adviseProcess(p ops.ShownProcess, whole bool, all []string) {
-	free := func(flags ...string) string {
-		return a.hint(p.Suspect, slices.Concat([]string{"record", "free", "--process", p.Name}, flags, []string{"--done", "happened", "--note", "by the ledger"})...)
-	}
-	const first = "Before that write the keys whose effects happened into the file happened. If none happened, or with an inbox, --none-happened stands in place of --done happened"
-	if whole && p.Name != "" {
-		a.note("make sure that the process is dead, by its exit status or its host: a paused one goes on")
-	}
+func (a *app) adviseProcess(p ops.ShownProcess, in listed) {
 	switch {
 	case p.Name == "":
 		a.note("their records do not say in which process they ran: an earlier version wrote them")
-	case !whole:
-		a.note("this list is not whole, and may lack the event that started last. Before you free any of these, list all: %s", a.hint(p.Suspect, slices.Concat(all, []string{"--limit", "-1"})...))
+		return
+	case !in.whole:
+		a.note("this list is not whole, and may lack the event that started last. Before you free any of these, list all: %s", a.hint(p.Suspect, slices.Concat(in.command, []string{"--limit", "-1"})...))
+		return
+	case !in.records():
+		a.note("an event of this process whose message is still in its source queue is not in this list, and may have started last. To read all records: %s", a.hint(p.Suspect, "record", "ls", "--process", p.Name))
+	}
+	a.note("make sure that the process is dead, by its exit status or its host: a paused one goes on")
+	without := ""
+	switch {
 	case p.Only:
 		a.note("%s is the only one of this process that is left. Others may have been freed or completed", p.Suspect)
-		a.note("%s. %s: %s", ops.CrashedWith(p.Suspect), first, free())
+		a.note("%s", ops.CrashedWith(p.Suspect))
 	case p.Suspects == 1:
-		a.note("%s started last. If it kills its process, free its neighbours only. %s: %s", p.Suspect, first, free("--except", p.Suspect))
+		a.note("%s started last. If it kills its process, free its neighbours only", p.Suspect)
+		without = p.Suspect
+	case in.records():
+		a.note("%d suspects started within a second. If you know the one that kills, leave out its KEY. Else wait until their messages are in the dead-letter queue, because the redrive runs them one by one. A message in its source queue runs as soon as you free its event", p.Suspects)
 	default:
-		a.note("%d suspects started within a second. If you know the one that kills, free its neighbours with --except KEY. Else the redrive runs them one by one. %s: %s", p.Suspects, first, free())
+		a.note("%d suspects started within a second. If you know the one that kills, add --except KEY. Else the redrive runs them one by one", p.Suspects)
 	}
+	a.note("write the keys whose effects happened into the file happened. If none happened, or with an inbox, use --none-happened instead of --done happened. Then: %s", a.freeProcess(p, in, without))
 }
 
-// neighbours are the crashed events of a process whose messages are in the dead-letter queue.
-type neighbours struct {
-	keys    []string          // of their records, in the order of their starts
-	classes map[string]string // of their messages, by these
-	kept    []string          // the keys of --except
+// freeProcess is the command that frees the crashed events of a process, without one. A record names neither its queue nor who made its
+// key, so a list of records names the keys.
+func (a *app) freeProcess(p ops.ShownProcess, in listed, without string) string {
+	command := []string{"record", "free"}
+	flags := []string{"--process", p.Name, "--done", "happened", "--note", "by the ledger"}
+	if in.records() && p.Earlier == 0 {
+		for _, e := range p.Events {
+			if e.State == dedup.StateCrashed && e.Key != without {
+				command = append(command, e.Key)
+			}
+		}
+		return a.hint("", append(command, flags...)...) // of several consumers
+	}
+	if in.records() {
+		a.note("QUEUE in the next command is the source queue of these events, which their records do not name. Under a key function run it by your own program: docs/operating.md#own-commands")
+		flags = append(flags, "--queue", "QUEUE")
+	}
+	if without != "" {
+		flags = append(flags, "--except", without)
+	}
+	return a.hint(p.Suspect, append(command, flags...)...)
 }
 
-// neighboursOf lists the dead-letter queue. A key of except that did not run in the process refuses all: a mistyped one would free the killer.
-func (a *app) neighboursOf(ctx context.Context, process string, except []string) (n neighbours, err error) {
+// neighboursOf lists the dead-letter queue, and returns the keys of the events that crashed in the process, in the order of their starts,
+// without those of except. A key of except that did not run in the process refuses all: a mistyped one would free the killer.
+func (a *app) neighboursOf(ctx context.Context, process string, except []string) (keys, kept []string, err error) {
 	store, err := a.openStore(ctx)
 	if err != nil {
-		return n, err
+		return nil, nil, err
 	}
-	if n.kept, err = a.keysOf(store, except); err != nil {
-		return n, err
+	if kept, err = a.keysOf(store, except); err != nil {
+		return nil, nil, err
 	}
 	listing, url, err := a.look(ctx)
 	if err == nil {
@@ -83,39 +119,35 @@ func (a *app) neighboursOf(ctx context.Context, process string, except []string)
 		err = unread(listing.Messages)
 	}
 	if err != nil {
-		return n, err
-	}
-	n.classes = map[string]string{}
-	for _, m := range listing.Messages {
-		n.classes[m.RecordKey] = m.Class.ID
+		return nil, nil, err
 	}
 	for _, p := range ops.Processes(ops.RecordsOf(listing.Messages)) {
 		for _, e := range p.Events {
 			if cmp.Or(p.Name, unknownName) == process && e.State == dedup.StateCrashed {
-				n.keys = append(n.keys, e.Key)
+				keys = append(keys, e.Key)
 			}
 		}
 	}
-	if len(n.keys) == 0 {
-		return n, fail(exitRefused, "no message here is of an event that crashed in process %s: nothing was changed. The processes: %s", process, a.hint("", "dlq", "ls"))
+	if len(keys) == 0 {
+		return nil, nil, fail(exitRefused, "no message here is of an event that crashed in process %s: nothing was changed. The processes: %s", process, a.hint("", "dlq", "ls"))
 	}
-	for _, key := range n.kept {
-		if slices.Contains(n.keys, key) {
+	for _, key := range kept {
+		if slices.Contains(keys, key) {
 			continue
 		}
 		r, err := read(ctx, store, key) // it may be running yet, or have no message here
 		if err != nil {
-			return n, err
+			return nil, nil, err
 		}
 		if name, _ := r.LastRun(); name != process {
-			return n, fail(exitRefused, "%s is none of the events that ran in process %s: nothing was changed", key, process)
+			return nil, nil, fail(exitRefused, "%s is none of the events that ran in process %s: nothing was changed", key, process)
 		}
 	}
-	n.keys = slices.DeleteFunc(n.keys, func(key string) bool { return slices.Contains(n.kept, key) })
-	if len(n.keys) == 0 {
-		return n, fail(exitRefused, "--except names all events that crashed in process %s: nothing was changed", process)
+	keys = slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(kept, key) })
+	if len(keys) == 0 {
+		return nil, nil, fail(exitRefused, "--except names all events that crashed in process %s: nothing was changed", process)
 	}
-	return n, nil
+	return keys, kept, nil
 }
 
 // processesIn is the member of a listing in JSON.

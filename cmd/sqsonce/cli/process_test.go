@@ -56,7 +56,9 @@ func TestFreeNeighbours(t *testing.T) {
 		"a killer that is not":      {"--process " + died + " --none-happened --except orders|kille", exitRefused, all, ""},
 		"all are killers":           {"--process unknown --none-happened --except orders|other", exitRefused, all, ""},
 		"all but one that runs":     {"--process " + died + " --none-happened --except orders|runs", exitDone, "other", "--key"},
-		"a key too":                 {"--process " + died + " orders|a", exitUsage, all, ""},
+		"a key without a word":      {"--process " + died + " orders|a", exitRefused, all, "--done happened"},
+		"a key of it":               {"--process " + died + " orders|a --none-happened", exitDone, "b killer other", "--key"},
+		"a key and a killer":        {"--process " + died + " orders|a --none-happened --except orders|killer", exitUsage, all, ""},
 		"a killer of no process":    {"orders|a --except orders|killer", exitUsage, all, ""},
 		"neither process nor key":   {"", exitUsage, all, ""},
 		"only a plan of neighbours": {"--process " + died + " --none-happened --dry-run", exitDone, all, ""},
@@ -119,7 +121,7 @@ func TestRedriveOneProcess(t *testing.T) {
 	})
 }
 
-// Where a process ran too many events for a command line, the command that sends more is marked as such. It has a canary for each.
+// The redrive that is printed for more events than a command line should have sends no other one, and has a canary for each.
 func TestRedriveLargeProcess(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
@@ -128,10 +130,80 @@ func TestRedriveLargeProcess(t *testing.T) {
 			events = append(events, "e"+strconv.Itoa(i))
 		}
 		w.die(died, events...)
+		w.put("other", dedup.StateReleased)
+		w.send("orders-dlq", "other", "b")
 		got := w.run("record", "free", "--process", died, "--none-happened", "--yes")
-		_, next, _ := strings.Cut(strings.TrimSpace(got.err), "before you free others, because this sends them too: sqsonce ")
-		if !strings.Contains(next, "--class") || !strings.HasSuffix(next, "--canary "+strconv.Itoa(len(events))+" --yes") {
-			t.Errorf("%+v", got)
+		command := printed.FindAllStringSubmatch(got.err, -1)
+		if len(command) != 1 || !strings.Contains(command[0][1], "--canary "+strconv.Itoa(len(events))) {
+			w.Fatalf("%+v", got)
+		}
+		w.consume("orders", succeeds)
+		redriven := w.run(pasted(w, command[0][1])[1:]...)
+		if redriven.code != exitDone || !strings.Contains(redriven.out, "redriven\t"+strconv.Itoa(len(events))+"\t") || left(w) != 1 || w.state(consumer+"#orders|other") != dedup.StateReleased {
+			w.Errorf("%d left: %+v", left(w), redriven)
+		}
+	})
+}
+
+// A free that breaks off prints the redrive of the events that it has freed, with a canary for each.
+func TestFreeBreaksOff(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.die(died, "a", "b", "c")
+		w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 3, Times: 99, Do: fault.Reset}}})
+		got := w.run("record", "free", "--process", died, "--none-happened", "--yes")
+		w.stack.MemDynamoDB().Set(fault.Plan{})
+		_, next, _ := strings.Cut(got.err, "next: sqsonce ")
+		next, _, _ = strings.Cut(next, "\n")
+		w.consume("orders", succeeds)
+		if redriven := w.run(words(next)...); got.code == exitDone || !strings.Contains(next, "--canary 2") || redriven.out != "redriven\t2\t\nleft\t1\tnot selected\n" || w.state(consumer+"#orders|c") != dedup.StateCrashed {
+			w.Errorf("%q of %+v: %+v", next, got, redriven)
+		}
+	})
+}
+
+// A record says neither its queue nor whose key function made its key. The command that a list of records prints frees the events that it
+// lists, and no others, whichever queue the environment names.
+func TestRecordsNameNoQueue(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_TABLE"] = "orders", "dedup"
+		must.Do(w, os.WriteFile(filepath.Join(w.folder, "happened"), []byte("billing#own:1\n"), 0o600))
+		w.Chdir(w.folder)
+		for _, key := range []string{"billing#own:1", "billing#own:2", "shipping#own:1", "shipping#own:killer"} { // of key functions, with messages of other queues
+			claim := dedup.Claim{Key: key, Owner: key + "@" + died, Lease: lease, Retention: 29 * 24 * time.Hour, ReceiveCount: 5}
+			must.Get(granted.Lease(w.store.Acquire(context.Background(), claim)))(w)
+			time.Sleep(2 * time.Second)
+		}
+		time.Sleep(lease + 10*time.Second)
+		got := w.run("record", "ls")
+		command := printed.FindStringSubmatch(got.err)
+		if command == nil {
+			w.Fatalf("%+v", got)
+		}
+		freed := w.run(append(pasted(w, command[1])[1:], "--yes")...)
+		if freed.code != exitDone || w.state("billing#own:1") != dedup.StateCompleted || w.state("billing#own:2") != dedup.StateReleased ||
+			w.state("shipping#own:1") != dedup.StateReleased || w.state("shipping#own:killer") != dedup.StateCrashed || !strings.Contains(freed.err, "redrive --consumer shipping --key 'shipping#own:1'") {
+			w.Errorf("%q: %+v", command[1], freed)
+		}
+	})
+}
+
+// The event that started last in a process may have its message in the source queue yet. A list of the dead-letter queue prints the list
+// that has it.
+func TestSuspectInTheSourceQueue(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.die(died, "a", "b")
+		claim := dedup.Claim{Key: consumer + "#orders|killer", Owner: "killer@" + died, Lease: lease, Retention: 29 * 24 * time.Hour, ReceiveCount: 1}
+		must.Get(granted.Lease(w.store.Acquire(context.Background(), claim)))(w)
+		time.Sleep(lease + 10*time.Second)
+		got := w.run("dlq", "ls")
+		command := printed.FindStringSubmatch(got.err)
+		if command == nil || strings.Contains(got.err, "killer") {
+			w.Fatalf("%+v", got)
+		}
+		if all := w.run(pasted(w, command[1])[1:]...); !strings.Contains(all.err, "orders|killer started last") {
+			w.Errorf("%q: %+v", command[1], all)
 		}
 	})
 }
@@ -288,7 +360,7 @@ func TestProcessesAreListed(t *testing.T) {
 			got := w.run(strings.Fields(command)...)
 			_, after, found := strings.Cut(got.err, "process "+died+": 2 crashed")
 			at := func(text string) int { return strings.Index(after, text) }
-			if got.code != exitDone || !found || at("unknown") < 0 || at("unknown") > at("suspect") || at("orders|a") > at("orders|b") || at("--except 'billing#orders|b'") < 0 {
+			if got.code != exitDone || !found || at("unknown") < 0 || at("unknown") > at("suspect") || at("orders|a") > at("orders|b") || at("orders|b started last") < 0 {
 				w.Errorf("%s: %+v", command, got)
 			}
 			if command == "dlq show "+id {
@@ -309,7 +381,7 @@ func TestPrintedFreeRuns(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.die(died, "a", "killer")
 		got := w.run("dlq", "ls", "--dlq", "orders-dlq", "--consumer", consumer, "--table=dedup")
-		_, free, _ := strings.Cut(got.err, "happened: sqsonce ")
+		_, free, _ := strings.Cut(got.err, "Then: sqsonce ")
 		free, _, _ = strings.Cut(free, "\n")
 		free = strings.Replace(free, "--done happened", "--none-happened", 1)
 		if freed := w.run(append(words(free), "--yes")...); freed.code != exitDone || w.state(consumer+"#orders|a") != dedup.StateReleased || w.state(consumer+"#orders|killer") != dedup.StateCrashed {
@@ -368,7 +440,7 @@ func TestSuspectOfAPart(t *testing.T) {
 				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Nth: 4, Times: 20, Do: fault.Error, Code: "InternalServerError"}}})
 			}
 			got := w.run(strings.Fields(test.command)...)
-			if frees := strings.Contains(got.err, "sqsonce record free"); frees != test.frees || frees && !strings.Contains(got.err, "--except 'billing#orders|killer'") || frees != strings.Contains(got.err, "sure that the process is dead") || !strings.Contains(got.err, "process "+died) {
+			if frees := strings.Contains(got.err, "sqsonce record free"); frees != test.frees || frees && !strings.Contains(got.err, "orders|killer started last") || frees != strings.Contains(got.err, "sure that the process is dead") || !strings.Contains(got.err, "process "+died) {
 				w.Errorf("%+v", got)
 			}
 			if _, all, found := strings.Cut(got.err, "Before you free any of these, list all: sqsonce "); found {

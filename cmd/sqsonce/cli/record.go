@@ -110,6 +110,7 @@ func (a *app) recordLs() *cobra.Command {
 	f := recordLsFlags{state: states{of: []dedup.RecordState{dedup.StateReleased, dedup.StateRunning, dedup.StateCrashed, dedup.StateCompleted, dedup.StateForeign}}}
 	c := a.command("ls", "List the records of events that are not completed", `Lists records. Without --state it lists those that are not completed. On DynamoDB it always scans the whole table: half a read unit for
 each 4 KB, at the rate of --read-units. A record may have changed seconds ago.
+Crashed events are also listed by the process in which they ran. CRASHES counts since the last free or other outcome.
 
 Lines in a pipe: `+inWords(recordColumns)+".",
 		"  sqsonce record ls --table dedup --consumer billing --state crashed",
@@ -172,7 +173,11 @@ func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
 		err = errors.Join(err, printColumns(a, recordColumns, records), a.flush())
 		lists := func(s dedup.RecordState) bool { return slices.Contains(f.state.values, s) }
 		whole := err == nil && unreadable == 0 && f.after == "" && len(records) != f.limit && lists(dedup.StateCrashed) && lists(dedup.StateRunning)
-		a.noteProcesses(ops.Processes(records), whole, "record", "ls")
+		in := listed{[]string{"record", "ls"}, "the records of all consumers", whole}
+		if a.flags.consumer != "" {
+			in.of = "the records of consumer " + a.flags.consumer
+		}
+		a.noteProcesses(ops.Processes(records), in)
 	}
 	text := shown.Count(len(records), "record")
 	if s, ok := store.(interface{ Stats() dynamostore.Stats }); ok {

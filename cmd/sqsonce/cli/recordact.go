@@ -29,8 +29,6 @@ type plan struct {
 	effect  string            // what it means
 	refusal string            // why it is not done; "": it is
 	typed   bool              // the key must be typed
-	class   string            // of its message; "": that of its note
-	apart   bool              // it crashed with its process: it may kill the next one
 	note    string            // why
 }
 
@@ -50,11 +48,11 @@ happened. The command sends nothing: redrive a message of the event.
 `+keyArgument+severalKeys, "  sqsonce record free --table dedup --note 'looked: no charge' 'billing#orders|ord-42'",
 		func(c *cobra.Command, args []string) error {
 			if f.process != "" {
-				return cobra.NoArgs(c, args)
+				return nil
 			}
 			return cobra.MinimumNArgs(1)(c, args)
 		}, func(ctx context.Context, args []string) error { return a.freeRecords(ctx, args, f) })
-	c.Flags().StringVar(&f.process, "process", "", "in place of KEYs: the events of the dead-letter queue that crashed in this process: its `name`, as dlq ls shows it, or unknown")
+	c.Flags().StringVar(&f.process, "process", "", "in place of KEYs: the events of the dead-letter queue that crashed in this process: its `name`, as dlq ls shows it, or unknown. With KEYs: refuse those that have run in another process since")
 	c.Flags().StringArrayVar(&f.except, "except", nil, "with --process: leave this `KEY`, which kills its process (repeatable)")
 	a.dlqFlags(c)
 	a.limitFlag(c)
@@ -72,19 +70,20 @@ The command asks once for all KEYs. It leaves the records that it would refuse, 
 input, one a line: sqsonce dlq ls --messages --class CLASS | cut -f5 | sqsonce record free --yes -`
 
 func (a *app) freeRecords(ctx context.Context, args []string, f freeFlags) error {
-	var of neighbours
+	var kept []string
 	switch {
 	case f.process != "" && f.done == "" && !f.noneHappened:
 		return fail(exitRefused, "which effects happened? Nothing was changed. Make sure that the process is dead: a paused one goes on. Then write the keys whose effects happened into the file happened, one a line: these events are completed, and the others freed: %s\nIf none happened, or with an inbox: %s",
 			a.again(a.args, "--done", "happened"), a.again(a.args, "--none-happened"))
-	case f.process != "":
+	case f.process != "" && len(args) == 0:
 		var err error
-		if of, err = a.neighboursOf(ctx, f.process, f.except); err != nil {
+		if args, kept, err = a.neighboursOf(ctx, f.process, f.except); err != nil {
 			return err
 		}
-		args = of.keys
-	case f.except != nil || f.noneHappened:
-		return fail(exitUsage, "--except and --none-happened need --process")
+	case f.except != nil:
+		return fail(exitUsage, "--except needs --process without KEYs")
+	case f.noneHappened && f.process == "":
+		return fail(exitUsage, "--none-happened needs --process")
 	}
 	planner := func(store Store, keys []string) (func(seen) plan, error) {
 		done, err := a.doneKeys(ctx, store, f.done, keys)
@@ -92,9 +91,7 @@ func (a *app) freeRecords(ctx context.Context, args []string, f freeFlags) error
 			if slices.Contains(done, r.Key) {
 				return planComplete(r, false)
 			}
-			p := planFree(r, f)
-			p.class, p.apart = of.classes[r.Key], f.process != ""
-			return p
+			return planFree(r, f)
 		}, err
 	}
 	err := a.act(ctx, args, f.take || f.again, f.note, planner, func(ctx context.Context, store Store, p plan) error {
@@ -106,7 +103,7 @@ func (a *app) freeRecords(ctx context.Context, args []string, f freeFlags) error
 		})
 	})
 	if !a.flags.json && !a.flags.dryRun && (err == nil || codeOf(ctx, err) == exitPart) {
-		for _, key := range of.kept {
+		for _, key := range kept {
 			a.note("%s is as before. When it is fixed, and if its effect has not happened: %s", key, a.hint(key, "record", "free", key, "--note", "fixed"))
 		}
 	}

@@ -46,12 +46,12 @@ Lines in a pipe: action, number of messages, reason. With --json: an object for 
 	flags := c.Flags()
 	flags.BoolVar(&f.crashed, "crashed", false, "also send events whose consumer died while it ran: they may have had their effect, and run again")
 	flags.BoolVar(&f.crashLoops, "crash-loops", false, "with --crashed also send events whose consumers died twice or more often: they may kill the next one. The command asks you on a terminal")
-	flags.BoolVar(&f.unknown, "unknown", false, "also send events without a record under their key, for example of a consumer with a key function or another store. They may run a second time. The command asks you on a terminal. Their canary needs a record: see --canary 0")
+	flags.BoolVar(&f.unknown, "unknown", false, "also send events without a record under their key, for example of a consumer with a key function or another store. They may have run, and may run a second time: a canary that completes proves only that such an event runs now. The command asks you on a terminal")
 	flags.BoolVar(&f.expired, "expired", false, "also send messages so old that their record may have expired: they may be done, and run again")
 	flags.BoolVar(&f.withoutRecords, "without-records", false, "send without a look at records, where there is no --consumer")
 	flags.BoolVar(&f.skipAhead, "skip-ahead", false, "also send messages behind others of their FIFO group that stay. Gives up the order")
 	flags.IntVar(&f.rate, "rate", 50, "send at most this many `messages` a second. 0: no limit")
-	flags.IntVar(&f.canary, "canary", 1, "send this many `messages` first, each once the event of the one before is completed. 0: none")
+	flags.IntVar(&f.canary, "canary", 1, "send this many `messages` first, each once the record under its key says completed. Without such a record the redrive stops, whether or not the event ran. 0: none")
 	flags.DurationVar(&f.canaryTimeout, "canary-timeout", 2*time.Minute, "how long a canary may take behind all messages that wait in the queue, besides the queue's delay")
 	flags.IntVar(&f.maxRedriven, "max-redriven", 3, "leave messages that were redriven this many `times` before. 0: no limit")
 	flags.DurationVar(&f.hold, "hold", time.Minute, "how long messages stay hidden at most if the command is killed")
@@ -115,7 +115,7 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 
 // sends says whether the flags allow events in a state.
 func (f *redriveFlags) sends(s dedup.RecordState) bool {
-	return (f.state.values == nil || slices.Contains(f.state.values, s)) && (s != dedup.StateCrashed || f.crashed)
+	return (f.state.values == nil || slices.Contains(f.state.values, s)) && (s != dedup.StateCrashed || f.crashed) && (s != ops.StateUnknown || f.unknown || f.expired)
 }
 
 // checkRedrive refuses what the flags do not say clearly.

@@ -186,7 +186,7 @@ func (a *app) waiting(ctx context.Context, url string) (int, error) {
 }
 
 // errNoneSelected is more than nothing to do: the name of a class, an event, a message or a group may be mistyped.
-var errNoneSelected = fail(exitRefused, "no message is selected: nothing was changed. dlq ls shows what is there")
+var errNoneSelected = fail(exitRefused, "no message is selected: nothing was changed. dlq ls shows what is there. A message may still be in its source queue, or in another one, and a key function may make other keys")
 
 // none is the error of a plan that does nothing, where there is something that it should do.
 func (p *queuePlan) none(dryRun bool) error {
@@ -261,7 +261,7 @@ func (p *queuePlan) String() string {
 		return slices.ContainsFunc(p.Groups, func(g planGroup) bool { return g.Action == ops.ActionPlanned && g.State == s })
 	}
 	if p.Canary > 0 && sends(ops.StateUnknown) {
-		text += ". A canary is watched by its record. If your consumer writes none under the key of an unknown event, use --canary 0"
+		text += ". A canary that completes proves that the consumer runs such an event now, and keeps its record under this key. It does not prove that the unknown events had not run before. Where no record appears the redrive stops, and the canary may have run: --canary 0 sends without one"
 	}
 	for _, risk := range risks(sends) {
 		text += ". " + risk
@@ -273,6 +273,9 @@ func (p *queuePlan) String() string {
 func risks(sends func(dedup.RecordState) bool) (text []string) {
 	if sends(dedup.StateReleased) {
 		text = append(text, "A released event may have had its effect before it failed, and runs again from the beginning")
+	}
+	if sends(ops.StateUnknown) {
+		text = append(text, "An unknown event may have run before, and may run again")
 	}
 	if sends(dedup.StateCrashed) {
 		text = append(text, "A crashed event may have had its effect, and runs again, but under dedup.OnCrashBlock a consumer refuses it until you free its record")

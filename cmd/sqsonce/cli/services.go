@@ -121,17 +121,27 @@ func (a *app) recordKeys(store Store, args []string) (keys []string, err error) 
 		if err != nil {
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
-		if args = strings.Split(strings.TrimSpace(string(text)), "\n"); args[0] == "" {
+		if args = keyLines(text); args == nil {
 			return nil, fail(exitUsage, "standard input has no keys")
 		}
 	}
 	return a.keysOf(store, args)
 }
 
+// keyLines are the lines of a list of keys that are not empty.
+func keyLines(text []byte) (lines []string) {
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // keysOf returns the keys that words or lines name, each once.
 func (a *app) keysOf(store Store, args []string) (keys []string, err error) {
 	for _, arg := range args {
-		key, err := a.recordKey(store, strings.TrimSuffix(arg, "\r"))
+		key, err := a.recordKey(store, arg)
 		if err != nil {
 			return nil, err
 		}

@@ -171,13 +171,10 @@ func (r *work) noteLeft(ctx context.Context, n int) {
 	if err == nil {
 		counts, _, err = queues.Read(ctx, s.sqs, r.url)
 	}
-	switch left := max(n, counts.Total()); {
-	case left > 0:
-		a.note("about %d left in %s: %s", left, name, a.hint("", "dlq", "ls"))
-	case err != nil:
+	if left := max(n, counts.Total()); left == 0 && err != nil {
 		a.note("unknown how many are left in %s: %s", name, reason(err))
-	default:
-		a.note("0 left in %s", name)
+	} else {
+		a.note("about %d left in %s, by SQS's approximate count: %s", left, name, a.hint("", "dlq", "ls"))
 	}
 }
 

@@ -34,7 +34,7 @@ func (w *world) look(b *tab, queue string) {
 			w.Fatalf("status %d\n%s", status, b.dump())
 		}
 	}, func() bool {
-		return strings.HasSuffix(queue, ".fifo") || strings.Contains(b.text(), "all that there are")
+		return strings.HasSuffix(queue, ".fifo") || strings.Contains(b.text(), "all that SQS shows and counts")
 	})
 }
 
