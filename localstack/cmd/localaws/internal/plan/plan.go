@@ -15,6 +15,8 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/localstack/internal/places"
 )
 
 // Plan is what localaws makes.
@@ -34,20 +36,6 @@ func (p *Plan) Add(other *Plan) {
 	p.Functions = append(p.Functions, other.Functions...)
 	p.Mappings = append(p.Mappings, other.Mappings...)
 	p.LeftOut = append(p.LeftOut, other.LeftOut...)
-}
-
-// Place is where resources are.
-type Place struct {
-	URL             string // of localaws, the beginning of queue URLs
-	Region, Account string
-}
-
-// QueueURL is the URL of a queue.
-func (p Place) QueueURL(name string) string { return p.URL + "/" + p.Account + "/" + name }
-
-// ARN is the ARN of a resource of a service, such as "table/orders" of dynamodb.
-func (p Place) ARN(service, resource string) string {
-	return "arn:aws:" + service + ":" + p.Region + ":" + p.Account + ":" + resource
 }
 
 // Queue is a queue.
@@ -79,7 +67,7 @@ type Function struct {
 type Mapping struct {
 	ID       string // UUID
 	Function string
-	// Source is the ARN of a queue, or of a table's stream with "latest" in place of its label, see [Place.Stream].
+	// Source is the ARN of a queue, or of a table's stream with "latest" in place of its label, see [Stream].
 	Source   string
 	Disabled bool
 
@@ -100,7 +88,7 @@ type Mapping struct {
 const latest = "/stream/latest"
 
 // Stream is the ARN of a table's stream. Its label is known when the table exists: see [Mapping.TableName].
-func (p Place) Stream(table string) string { return p.ARN("dynamodb", "table/"+table) + latest }
+func Stream(p places.Place, table string) string { return p.ARN("dynamodb", "table/"+table) + latest }
 
 // QueueName returns the name of the queue of a mapping, "" for a stream's.
 func (m Mapping) QueueName() string {
