@@ -162,6 +162,9 @@ func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
 		in := new(In)
 		err := decode(r.Body, in)
 		if err != nil {
+			if _, one := any(in).(*writeInput); one {
+				err = enveloped(err)
+			}
 			return nil, c.cost, toAWS(err)
 		}
 		out, err := f(c, in)
