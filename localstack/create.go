@@ -2,18 +2,18 @@ package localstack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/localstack/internal/ensure"
 )
 
 const fifoSuffix = ".fifo"
@@ -50,29 +50,21 @@ func (s *Stack) createQueue(ctx context.Context, q Queue) error {
 	return s.ensureQueue(ctx, q.Name, attrs)
 }
 
-// ensureQueue creates the queue if it does not exist. Only then does Close delete it.
 func (s *Stack) ensureQueue(ctx context.Context, name string, attrs map[string]string) error {
-	got, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(name)})
-	if err == nil {
-		s.QueueURL[name] = aws.ToString(got.QueueUrl)
-		return nil
-	}
-	if _, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err); !missing {
-		return fmt.Errorf("localstack: queue %s: %w", name, err)
-	}
 	if strings.HasSuffix(name, fifoSuffix) {
 		attrs[string(sqstypes.QueueAttributeNameFifoQueue)] = "true"
 	}
-	made, err := s.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attrs})
+	url, created, err := ensure.Queue(ctx, s.SQS, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attrs})
 	if err != nil {
 		return fmt.Errorf("localstack: queue %s: %w", name, err)
 	}
-	url := aws.ToString(made.QueueUrl)
 	s.QueueURL[name] = url
-	s.undo(func(ctx context.Context) error {
-		_, err := s.SQS.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: aws.String(url)})
-		return err
-	})
+	if created {
+		s.undo(func(ctx context.Context) error {
+			_, err := s.SQS.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: aws.String(url)})
+			return err
+		})
+	}
 	return nil
 }
 
@@ -84,29 +76,18 @@ const (
 )
 
 func (s *Stack) createTable(ctx context.Context, name string) error {
-	_, err := s.DynamoDB.CreateTable(ctx, &dynamodb.CreateTableInput{
+	created, err := ensure.Table(ctx, s.DynamoDB, &dynamodb.CreateTableInput{
 		TableName:            aws.String(name),
 		BillingMode:          ddbtypes.BillingModePayPerRequest,
 		KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String(tableKey), KeyType: ddbtypes.KeyTypeHash}},
 		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String(tableKey), AttributeType: ddbtypes.ScalarAttributeTypeS}},
-	})
-	if _, exists := errors.AsType[*ddbtypes.ResourceInUseException](err); exists {
-		return nil
+	}, ttlAttribute)
+	if created {
+		s.undo(func(ctx context.Context) error {
+			_, err := s.DynamoDB.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)})
+			return err
+		})
 	}
-	if err != nil {
-		return fmt.Errorf("localstack: table %s: %w", name, err)
-	}
-	s.undo(func(ctx context.Context) error {
-		_, err := s.DynamoDB.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)})
-		return err
-	})
-	if err := dynamodb.NewTableExistsWaiter(s.DynamoDB).Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, time.Minute); err != nil {
-		return fmt.Errorf("localstack: table %s: %w", name, err)
-	}
-	_, err = s.DynamoDB.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
-		TableName:               aws.String(name),
-		TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String(ttlAttribute), Enabled: aws.Bool(true)},
-	})
 	if err != nil {
 		return fmt.Errorf("localstack: table %s: %w", name, err)
 	}

@@ -44,7 +44,7 @@ func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
 	case in.RequestItems == nil:
 		return nil, required("requestItems")
 	case len(in.RequestItems) == 0:
-		return nil, validation("The requestItems parameter is required for BatchGetItem")
+		return nil, validation("1 validation error detected: Value at 'RequestItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
 	}
 	n := 0
 	for name, k := range in.RequestItems {

@@ -117,6 +117,20 @@ func (e *brokenError) Unwrap() error {
 	return validation("%d validation error%s detected: %s", len(shown), plural, strings.Join(shown, "; "))
 }
 
+// enveloped returns an error that a PutItem, an UpdateItem or a DeleteItem has before it looks at the table, as AWS returns it since
+// 2026. Recorded: paritysuite/dynamodb-conformance, error-messages/valueLayers.test.ts and deleteItem.test.ts. nubo-db/dynoxide, pull
+// request 152: a value without a type, or with two, is refused as before.
+func enveloped(err error) error {
+	if _, broken := err.(*brokenError); broken || errors.Is(err, attr.ErrNoType) || errors.Is(err, attr.ErrTwoTypes) {
+		return err
+	}
+	e, ok := toAWS(err).(*awsjson.Error)
+	if !ok || e.Code != "ValidationException" {
+		return err
+	}
+	return &brokenError{[]string{e.Message}}
+}
+
 // constraint refuses a member that breaks a rule of the API's own model. A nil value is a member that is missing.
 func constraint(value any, member, rule string) error {
 	shown := "null"

@@ -5,7 +5,8 @@
 // HalfApplied delays. Tables and indexes are active from the moment they are created. Items expire only when you call
 // [Server.SweepTTL]. AWS only promises "within a few days", so a test chooses the moment. The server keeps and describes
 // throughput, encryption, table class and point-in-time recovery, without acting on them. It refuses operations and members of a
-// request that it does not implement with an UnknownOperationException that names them.
+// request that it does not implement with an UnknownOperationException that names them. Error texts are those of October 2026, which
+// some Regions do not have yet.
 //
 // A stream has its records at once, and keeps them for 24 hours by the clock. The order is that of AWS, by item only. Records of
 // one transaction are in an order that Faults.Seed draws. A new stream has one shard, and [Server.ReplaceShards] makes others.
@@ -162,6 +163,9 @@ func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
 		in := new(In)
 		err := decode(r.Body, in)
 		if err != nil {
+			if _, one := any(in).(*writeInput); one {
+				err = enveloped(err)
+			}
 			return nil, c.cost, toAWS(err)
 		}
 		out, err := f(c, in)

@@ -11,7 +11,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-// environment is what every AWS SDK and CLI reads: boto3 and CLI 1 know the Region by AWS_DEFAULT_REGION only.
+// environment is what every AWS SDK and CLI reads: boto3 and CLI 1 know the Region by AWS_DEFAULT_REGION only. CLI 1
+// calls the SQS of AWS even so, unless it has --endpoint-url.
 func environment(url, region string) [][2]string {
 	return [][2]string{
 		{"AWS_ENDPOINT_URL", url}, {"AWS_REGION", region}, {"AWS_DEFAULT_REGION", region},

@@ -17,6 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/cmd/localaws/internal/config"
 	"github.com/sqsonce/sqsonce/localstack/cmd/localaws/internal/plan"
 	"github.com/sqsonce/sqsonce/localstack/cmd/localaws/internal/template"
+	"github.com/sqsonce/sqsonce/localstack/internal/places"
 )
 
 // files are the flags that name resources in files.
@@ -61,7 +62,7 @@ func pairs(to *map[string]string) func(string) error {
 }
 
 // load reads the files.
-func (o *files) load(place plan.Place) (*plan.Plan, error) {
+func (o *files) load(url string, place places.Place) (*plan.Plan, error) {
 	p := &plan.Plan{}
 	if len(o.params) > 0 && o.template == "" {
 		return nil, errors.New("-param needs -template")
@@ -71,7 +72,7 @@ func (o *files) load(place plan.Place) (*plan.Plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("-template: %w", err)
 		}
-		if p, err = template.Load(o.template, data, o.params, place); err != nil {
+		if p, err = template.Load(o.template, data, o.params, url, place); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +93,7 @@ func (o *files) load(place plan.Place) (*plan.Plan, error) {
 const flagTimeout = 30 * time.Second // of a function of -function: the visibility timeout of a queue of -queues
 
 // addFunctions adds the functions of the flags, and gives those of the files their bootstraps.
-func (o *files) addFunctions(p *plan.Plan, place plan.Place) error {
+func (o *files) addFunctions(p *plan.Plan, place places.Place) error {
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(o.bootstraps)) {
 		i := slices.IndexFunc(p.Functions, func(f plan.Function) bool { return f.ID == id || f.Name == id })
@@ -133,17 +134,12 @@ func leftOut(p *plan.Plan, file string) string {
 
 // load reads the files, and checks that what they name exists.
 func (w *world) load() error {
-	p, err := w.o.files.load(w.here())
+	p, err := w.o.files.load(w.url, w.o.home())
 	if err != nil {
 		return err
 	}
 	w.plan = p
 	return p.Check()
-}
-
-// here is the place of the flags and the files.
-func (w *world) here() plan.Place {
-	return plan.Place{URL: w.url, Region: w.o.region, Account: account}
 }
 
 // The clients make their calls as any other client does, by HTTP.

@@ -81,7 +81,7 @@ func writeLambdaError(rw http.ResponseWriter, err error) {
 }
 
 func (w *world) functionARN(name string) string {
-	return w.here().ARN("lambda", "function:"+name)
+	return w.o.home().ARN("lambda", "function:"+name)
 }
 
 func (fs *functions) named(r *http.Request) (*function, error) {

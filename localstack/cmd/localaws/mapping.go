@@ -50,7 +50,7 @@ const retryPause = time.Second
 func (m *mapping) queueConfig(p plan.Mapping, log *slog.Logger) esm.Config {
 	w := m.fs.w
 	return esm.Config{
-		QueueURL: w.here().QueueURL(p.QueueName()), BatchSize: p.BatchSize, BatchingWindow: p.Window,
+		QueueURL: w.o.home().QueueURL(w.url, p.QueueName()), BatchSize: p.BatchSize, BatchingWindow: p.Window,
 		MaximumConcurrency: p.MaximumConcurrency, FunctionTimeout: m.f.Timeout, InvokerTimesOut: true, Wait: pollWait,
 		ReportBatchItemFailures: p.ReportBatchItemFailures, Filters: p.Filters, Logger: log,
 	}

@@ -139,7 +139,7 @@ var batchGetCases = []testCase{
 		// nubo-db/dynamodb-conformance, error-messages/batchGetItem.test.ts
 		x.refused(get(101), invalid, "1 validation error detected: Value at 'RequestItems."+x.table+".member.Keys' failed to satisfy constraint: Member must have length less than or equal to 100")
 		_, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{})
-		x.refused(err, invalid, "The requestItems parameter is required for BatchGetItem")
+		x.refused(err, invalid, "1 validation error detected: Value at 'RequestItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
 	}},
 	// AWS, API_BatchGetItem: "if you ask to retrieve 100 items, but each individual item is 300 KB in size, the system returns 52 items
 	// (so as not to exceed the 16 MB limit). It also returns an appropriate UnprocessedKeys value".

@@ -87,7 +87,7 @@ func cases() []testCase {
 		conditionCases(), functionCases(), refusedConditionCases(), placeholderCases(), reservedCases,
 		updateExpressionCases(), refusedUpdateCases(), projectionCases,
 		keyCases, nestedKeyCases, numberCases(), valueCases, sizeCases, nameCases,
-		batchWriteCases, batchGetCases, transactWriteCases, reasonCases, tokenCases, transactGetCases, orderCases,
+		batchWriteCases, batchGetCases, transactWriteCases, reasonCases, tokenCases, transactGetCases, orderCases, envelopeCases,
 		statementCases, refusedStatementCases(), batchStatementCases,
 		streamCases(), queryCases, refusedQueryCases, pageCases, scanCases, startKeyCases, indexCases, indexRuleCases, capacityCases, transactCapacityCases, wireCases(),
 	)

@@ -20,6 +20,14 @@ type Place struct{ Region, Account string }
 
 func (p Place) String() string { return p.Region + ", account " + p.Account }
 
+// ARN is the ARN of a resource of a service, such as "table/orders" of dynamodb.
+func (p Place) ARN(service, resource string) string {
+	return "arn:aws:" + service + ":" + p.Region + ":" + p.Account + ":" + resource
+}
+
+// QueueURL is the URL of a queue behind an endpoint.
+func (p Place) QueueURL(endpoint, name string) string { return endpoint + "/" + p.Account + "/" + name }
+
 // Services are the services of a place.
 type Services struct {
 	Place

@@ -23,10 +23,14 @@ type InvalidError struct{ Message string }
 func (e *InvalidError) Error() string { return e.Message }
 
 const (
-	invalid      = "One or more parameter values were invalid: "
-	maxNesting   = 32
-	emptyValue   = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
-	severalTypes = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"
+	invalid    = "One or more parameter values were invalid: "
+	maxNesting = 32
+)
+
+// A value has exactly one type.
+var (
+	ErrNoType   = &InvalidError{"Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"}
+	ErrTwoTypes = &InvalidError{"Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"}
 )
 
 // Decode reads one attribute value, such as {"S":"a"}. The error is a [SyntaxError] or an [InvalidError].
@@ -97,9 +101,9 @@ func (d *decoder) value(depth int) (Value, error) {
 	case err != nil:
 		return nil, err
 	case several:
-		return nil, &InvalidError{severalTypes}
+		return nil, ErrTwoTypes
 	case v == nil:
-		return nil, &InvalidError{emptyValue}
+		return nil, ErrNoType
 	}
 	return v, nil
 }
@@ -134,7 +138,7 @@ func (d *decoder) typed(kind string, depth int) (Value, error) {
 	case "M":
 		return d.fields(depth + 1)
 	}
-	return nil, &InvalidError{emptyValue}
+	return nil, ErrNoType
 }
 
 func (d *decoder) list(depth int) (List, error) {
@@ -201,20 +205,38 @@ func set[T ~string](d *decoder, kind string, read func() (T, error), convert fun
 	switch {
 	case err != nil:
 		return nil, err
+	case len(members) == 0 && kind == "binary":
+		return nil, &InvalidError{invalid + "Binary sets should not be empty"}
 	case len(members) == 0:
 		return nil, &InvalidError{invalid + "An " + kind + " set  may not be empty"}
 	case twice:
-		return nil, &InvalidError{invalid + "Input collection [" + join(members) + "] contains duplicates."}
+		return nil, &InvalidError{invalid + "Input collection " + duplicates(kind, members) + "contains duplicates."}
 	}
 	return convert(members), nil
 }
 
-func join[T ~string](members []T) string {
-	s := make([]string, len(members))
-	for i, m := range members {
-		s[i] = string(m)
+// duplicates shows the members as AWS does: sorted up to the first one that was there before, then that one, then the rest. It names no
+// numbers. Recorded: paritysuite/dynamodb-conformance, error-messages/valueLayers.test.ts.
+func duplicates[T ~string](kind string, members []T) string {
+	if kind == "number" {
+		return ""
 	}
-	return strings.Join(s, ", ")
+	repeated := 0
+	for slices.Index(members, members[repeated]) == repeated {
+		repeated++
+	}
+	slices.Sort(members[:repeated])
+	shown := make([]string, len(members))
+	for i, m := range members {
+		shown[i] = `"` + string(m) + `"`
+		if kind == "binary" {
+			shown[i] = `"` + base64.StdEncoding.EncodeToString([]byte(m)) + `"`
+		}
+	}
+	if kind == "binary" {
+		return "[" + strings.Join(shown, ",") + "]of type BS "
+	}
+	return "[" + strings.Join(shown, ", ") + "] "
 }
 
 func (d *decoder) number() (Number, error) {
@@ -224,8 +246,6 @@ func (d *decoder) number() (Number, error) {
 	}
 	n, err := ParseNumber(s)
 	switch {
-	case errors.Is(err, ErrNotANumber) && s == "":
-		return "", &InvalidError{"The parameter cannot be converted to a numeric value"}
 	case errors.Is(err, ErrNotANumber):
 		return "", &InvalidError{"The parameter cannot be converted to a numeric value: " + s}
 	case err != nil:

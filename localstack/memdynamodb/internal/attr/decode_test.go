@@ -50,10 +50,11 @@ func TestDecodeEncode(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ in, want string }{
-		{`{}`, emptyValue}, {`{"X":"a"}`, emptyValue}, {`{"S":"a","N":"1"}`, severalTypes},
+		{`{}`, ErrNoType.Message}, {`{"X":"a"}`, ErrNoType.Message}, {`{"S":"a","N":"1"}`, ErrTwoTypes.Message},
 		{`{"N":"abc"}`, "The parameter cannot be converted to a numeric value: abc"},
-		{`{"N":""}`, "The parameter cannot be converted to a numeric value"},
-		{`{"SS":[]}`, "An string set  may not be empty"}, {`{"NS":["1","1.0"]}`, "Input collection [1, 1] contains duplicates."},
+		{`{"N":""}`, "The parameter cannot be converted to a numeric value: "},
+		{`{"SS":[]}`, "An string set  may not be empty"}, {`{"NS":["1","1.0"]}`, "Input collection contains duplicates."},
+		{`{"SS":["b","a","b"]}`, `Input collection ["a", "b", "b"] contains duplicates.`}, {`{"BS":["/w==","AA==","AA=="]}`, `Input collection ["AA==","/w==","AA=="]of type BS contains duplicates.`},
 		{`{"NULL":false}`, "Null attribute value types must have the value of true"},
 		{strings.Repeat(`{"L":[`, 34) + strings.Repeat(`]}`, 34), "Nesting Levels have exceeded supported limits"},
 	} {

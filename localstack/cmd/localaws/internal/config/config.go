@@ -16,10 +16,11 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/cmd/localaws/internal/plan"
 	"github.com/sqsonce/sqsonce/localstack/cmd/localaws/internal/template"
 	"github.com/sqsonce/sqsonce/localstack/cmd/localaws/internal/tree"
+	"github.com/sqsonce/sqsonce/localstack/internal/places"
 )
 
 // Load reads a configuration, in YAML or JSON.
-func Load(file string, data []byte, place plan.Place) (*plan.Plan, error) {
+func Load(file string, data []byte, place places.Place) (*plan.Plan, error) {
 	root, err := tree.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -40,7 +41,7 @@ func Load(file string, data []byte, place plan.Place) (*plan.Plan, error) {
 }
 
 type reader struct {
-	place plan.Place
+	place places.Place
 	plan  *plan.Plan
 }
 
@@ -241,7 +242,7 @@ func (c *reader) event(function string, e tree.Prop) {
 		e.Fail(errors.New("needs either a queue or a table"))
 		return
 	}
-	m := plan.Mapping{Function: function, Source: c.place.Stream(table)}
+	m := plan.Mapping{Function: function, Source: plan.Stream(c.place, table)}
 	if queue != "" {
 		m.Source = c.place.ARN("sqs", queue)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/localstack/internal/ensure"
+	"github.com/sqsonce/sqsonce/localstack/internal/places"
 )
 
 // Plan is what localaws makes.
@@ -34,20 +37,6 @@ func (p *Plan) Add(other *Plan) {
 	p.Functions = append(p.Functions, other.Functions...)
 	p.Mappings = append(p.Mappings, other.Mappings...)
 	p.LeftOut = append(p.LeftOut, other.LeftOut...)
-}
-
-// Place is where resources are.
-type Place struct {
-	URL             string // of localaws, the beginning of queue URLs
-	Region, Account string
-}
-
-// QueueURL is the URL of a queue.
-func (p Place) QueueURL(name string) string { return p.URL + "/" + p.Account + "/" + name }
-
-// ARN is the ARN of a resource of a service, such as "table/orders" of dynamodb.
-func (p Place) ARN(service, resource string) string {
-	return "arn:aws:" + service + ":" + p.Region + ":" + p.Account + ":" + resource
 }
 
 // Queue is a queue.
@@ -79,7 +68,7 @@ type Function struct {
 type Mapping struct {
 	ID       string // UUID
 	Function string
-	// Source is the ARN of a queue, or of a table's stream with "latest" in place of its label, see [Place.Stream].
+	// Source is the ARN of a queue, or of a table's stream with "latest" in place of its label, see [Stream].
 	Source   string
 	Disabled bool
 
@@ -100,7 +89,7 @@ type Mapping struct {
 const latest = "/stream/latest"
 
 // Stream is the ARN of a table's stream. Its label is known when the table exists: see [Mapping.TableName].
-func (p Place) Stream(table string) string { return p.ARN("dynamodb", "table/"+table) + latest }
+func Stream(p places.Place, table string) string { return p.ARN("dynamodb", "table/"+table) + latest }
 
 // QueueName returns the name of the queue of a mapping, "" for a stream's.
 func (m Mapping) QueueName() string {
@@ -167,27 +156,24 @@ func (p *Plan) Check() error {
 // that exists stays as it is, with a line in log if it differs. Items are put into tables that it has created.
 func (p *Plan) Create(ctx context.Context, q *sqs.Client, d *dynamodb.Client, log io.Writer) error {
 	// Policies name other queues, which must exist.
-	policies := []string{"RedrivePolicy", "RedriveAllowPolicy"}
+	policies, urls := []string{"RedrivePolicy", "RedriveAllowPolicy"}, map[string]string{}
 	for _, queue := range p.Queues {
-		first := map[string]string{}
-		for k, v := range queue.Attributes {
-			if !slices.Contains(policies, k) {
-				first[k] = v
-			}
-		}
-		_, err := q.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &queue.Name, Attributes: first, Tags: queue.Tags})
-		if _, differs := errors.AsType[*sqstypes.QueueNameExists](err); differs {
-			delete(first, "FifoQueue") // its name says the same, and it cannot be set
-			err = setAttributes(ctx, q, queue.Name, first)
+		first := maps.Clone(queue.Attributes)
+		maps.DeleteFunc(first, func(name, _ string) bool { return slices.Contains(policies, name) })
+		url, created, err := ensure.Queue(ctx, q, &sqs.CreateQueueInput{QueueName: &queue.Name, Attributes: first, Tags: queue.Tags})
+		delete(first, "FifoQueue") // its name says the same, and it cannot be set
+		if err == nil && !created && len(first) > 0 {
+			err = setAttributes(ctx, q, url, first)
 		}
 		if err != nil {
 			return fmt.Errorf("queue %s: %w", queue.Name, err)
 		}
+		urls[queue.Name] = url
 	}
 	for _, queue := range p.Queues {
 		for _, k := range policies {
 			if v, ok := queue.Attributes[k]; ok {
-				if err := setAttributes(ctx, q, queue.Name, map[string]string{k: v}); err != nil {
+				if err := setAttributes(ctx, q, urls[queue.Name], map[string]string{k: v}); err != nil {
 					return fmt.Errorf("queue %s: %s: %w", queue.Name, k, err)
 				}
 			}
@@ -201,31 +187,19 @@ func (p *Plan) Create(ctx context.Context, q *sqs.Client, d *dynamodb.Client, lo
 	return nil
 }
 
-func setAttributes(ctx context.Context, q *sqs.Client, queue string, attributes map[string]string) error {
-	out, err := q.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
-	if err != nil {
-		return err
-	}
-	_, err = q.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: out.QueueUrl, Attributes: attributes})
+func setAttributes(ctx context.Context, q *sqs.Client, url string, attributes map[string]string) error {
+	_, err := q.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attributes})
 	return err
 }
 
 func (t Table) create(ctx context.Context, d *dynamodb.Client, log io.Writer) error {
 	name := t.Create.TableName
-	_, err := d.CreateTable(ctx, &t.Create)
-	if _, exists := errors.AsType[*ddbtypes.ResourceInUseException](err); exists {
-		return t.compare(ctx, d, log)
-	}
+	created, err := ensure.Table(ctx, d, &t.Create, t.TTL)
 	if err != nil {
 		return err
 	}
-	if t.TTL != "" {
-		_, err = d.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
-			TableName: name, TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: &t.TTL, Enabled: new(true)},
-		})
-		if err != nil {
-			return fmt.Errorf("time to live: %w", err)
-		}
+	if !created {
+		return t.compare(ctx, d, log)
 	}
 	if t.Backup {
 		_, err = d.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{

@@ -115,7 +115,7 @@ func (t *template) source(arn string) string {
 		return t.place.ARN("sqs", part[5])
 	case part[2] == "dynamodb":
 		if table, _, ok := strings.Cut(strings.TrimPrefix(part[5], "table/"), "/stream/"); ok {
-			return t.place.Stream(table)
+			return plan.Stream(t.place, table)
 		}
 	}
 	return ""

@@ -10,15 +10,16 @@ import (
 
 	"github.com/sqsonce/sqsonce/localstack/cmd/localaws/internal/plan"
 	"github.com/sqsonce/sqsonce/localstack/cmd/localaws/internal/tree"
+	"github.com/sqsonce/sqsonce/localstack/internal/places"
 )
 
 // Load reads a template. The parameters replace the defaults of the template's own. AWS::StackName is one of them, "local" by default.
-func Load(file string, data []byte, params map[string]string, place plan.Place) (*plan.Plan, error) {
+func Load(file string, data []byte, params map[string]string, url string, place places.Place) (*plan.Plan, error) {
 	root, err := tree.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	t := &template{place: place, params: params, plan: &plan.Plan{}, evaluating: map[string]bool{}}
+	t := &template{url: url, place: place, params: params, plan: &plan.Plan{}, evaluating: map[string]bool{}}
 	t.raw = &tree.Reader{File: file}
 	t.reader = &tree.Reader{File: file, Eval: t.eval}
 	t.root = t.raw.Root("", root)
@@ -31,7 +32,8 @@ func Load(file string, data []byte, params map[string]string, place plan.Place) 
 }
 
 type template struct {
-	place      plan.Place
+	url        string // of localaws
+	place      places.Place
 	params     map[string]string
 	raw        *tree.Reader // reads expressions as they are
 	reader     *tree.Reader // reads their values
@@ -165,12 +167,12 @@ func (t *template) attribute(r *resource, attribute string) (string, error) {
 	var values map[string]string
 	switch r.kind {
 	case kindQueue:
-		url := t.place.QueueURL(name)
+		url := t.place.QueueURL(t.url, name)
 		values = map[string]string{"": url, "QueueUrl": url, "QueueName": name, "Arn": t.place.ARN("sqs", name)}
 	case kindTable:
 		values = map[string]string{"": name, "Arn": t.place.ARN("dynamodb", "table/"+name)}
 		if r.props.Get("StreamSpecification").Exists() {
-			values["StreamArn"] = t.place.Stream(name)
+			values["StreamArn"] = plan.Stream(t.place, name)
 		}
 	case kindSimpleTable:
 		values = map[string]string{"": name, "Arn": t.place.ARN("dynamodb", "table/"+name)}

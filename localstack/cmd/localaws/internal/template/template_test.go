@@ -11,9 +11,12 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/cmd/localaws/internal/plan"
+	"github.com/sqsonce/sqsonce/localstack/internal/places"
 )
 
-var place = plan.Place{URL: "http://127.0.0.1:4566", Region: "us-east-1", Account: "000000000000"}
+const url = "http://127.0.0.1:4566"
+
+var place = places.Place{Region: "us-east-1", Account: "000000000000"}
 
 // The templates of this repository need no parameter.
 func TestRepository(t *testing.T) {
@@ -24,7 +27,7 @@ func TestRepository(t *testing.T) {
 		"deploy/resources.yaml": "2 queues, 2 tables, 0 functions, 0 mappings",
 		"deploy/ecs.yaml":       "0 queues, 0 tables, 0 functions, 0 mappings",
 	} {
-		p, err := Load(file, must.Get(os.ReadFile(filepath.Join("../../../../..", file)))(t), nil, place)
+		p, err := Load(file, must.Get(os.ReadFile(filepath.Join("../../../../..", file)))(t), nil, url, place)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -99,7 +102,7 @@ Resources:
 func TestWhole(t *testing.T) {
 	t.Parallel()
 	text := strings.NewReplacer("${X}", "${Dead.QueueName}", "!Ref No", "false").Replace(whole)
-	p := must.Get(Load("t.yaml", []byte(text), map[string]string{"AWS::StackName": "shop"}, place))(t)
+	p := must.Get(Load("t.yaml", []byte(text), map[string]string{"AWS::StackName": "shop"}, url, place))(t)
 	must.Do(t, p.Check())
 	arn := func(service, name string) string { return "arn:aws:" + service + ":us-east-1:000000000000:" + name }
 	zero := 0
@@ -168,7 +171,7 @@ func TestErrors(t *testing.T) {
 		"a: &a [*a]":      "nested",
 		"a: b\n---\nc: d": "second document",
 	} {
-		_, err := Load("t.yaml", []byte(text), nil, place)
+		_, err := Load("t.yaml", []byte(text), nil, url, place)
 		if want == "" && err == nil {
 			continue
 		}
@@ -178,7 +181,7 @@ func TestErrors(t *testing.T) {
 	}
 	for params, want := range map[string]string{"Nothing=1": "the template has no such parameter", "Stage=test": `the parameter Stage is "test"; dev, prod are allowed`} {
 		k, v, _ := strings.Cut(params, "=")
-		if _, err := Load("t.yaml", []byte(whole), map[string]string{k: v}, place); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load("t.yaml", []byte(whole), map[string]string{k: v}, url, place); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("-param %s: %v, want %s", params, err, want)
 		}
 	}
@@ -187,7 +190,7 @@ func TestErrors(t *testing.T) {
 // A template of the CDK is JSON, with long forms, and may be indented by tabs.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	p := must.Get(Load("t.json", []byte("{\n\t\"Resources\": {\n\t\t\"Q\": {\"Type\": \"AWS::SQS::Queue\", \"Properties\": {\"QueueName\": {\"Fn::Join\": [\"\", [\"a\", {\"Ref\": \"AWS::Region\"}]]}}}\n\t}\n}"), nil, place))(t)
+	p := must.Get(Load("t.json", []byte("{\n\t\"Resources\": {\n\t\t\"Q\": {\"Type\": \"AWS::SQS::Queue\", \"Properties\": {\"QueueName\": {\"Fn::Join\": [\"\", [\"a\", {\"Ref\": \"AWS::Region\"}]]}}}\n\t}\n}"), nil, url, place))(t)
 	if len(p.Queues) != 1 || p.Queues[0].Name != "aus-east-1" {
 		t.Errorf("%+v", p)
 	}
@@ -202,7 +205,7 @@ Resources:
   Orders: {Type: AWS::Serverless::Function, Properties: {FunctionName: orders}}
   Jobs: {Type: AWS::SQS::Queue}
   M: {Type: AWS::Lambda::EventSourceMapping, Properties: {EventSourceArn: !GetAtt Jobs.Arn, FunctionName: `+function+`}}
-`), nil, place))(t)
+`), nil, url, place))(t)
 		if got := p.Mappings[0].Function; got != "orders" {
 			t.Errorf("%s: the mapping is of the function %q, want orders", function, got)
 		}
