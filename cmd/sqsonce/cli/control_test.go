@@ -112,6 +112,9 @@ func TestControl(t *testing.T) {
 			if l.Event == "begin" && (l.Key != "sqsonce.control#billing" || l.Note == "" || l.Who.ARN != callerARN || l.Before == nil || l.After == nil) {
 				t.Errorf("audit: got %+v", l)
 			}
+			if after, _ := l.After.(map[string]any); l.Event == "end" && after["until"] == nil {
+				t.Errorf("audit: got %+v, want the end that the state has", l)
+			}
 		}
 		if want := []string{"begin pause", "end pause", "begin set-concurrency", "end set-concurrency", "begin resume", "end resume"}; !slices.Equal(what, want) {
 			t.Errorf("audit: got %q, want %q", what, want)
