@@ -164,7 +164,7 @@ func (a *app) control(ctx context.Context, verb string, f controlFlags, to contr
 		switch {
 		case gone != nil:
 			return gone
-		case !r.Completed || r.Owner == "": // Set does not replace it
+		case !r.Completed || r.Owner == "" || r.Fence == 0: // Set does not replace it
 			return fail(exitRefused, "%w. No command can replace it: delete the item %s by hand", err, key)
 		}
 		a.note("workers ignore the record of %s, and it is replaced: %s", a.flags.consumer, err.Error())

@@ -383,8 +383,14 @@ func TestDoctorOfAPausedFunction(t *testing.T) {
 			f := w.functions("orders")
 			w.says(pauseBilling, exitDone, "")
 			test.change(f)
+			f.calls = nil
 			if got := w.run("doctor", "--queue", "orders", "--function", "billing"); !strings.Contains(got.out, "L1\tmapping "+f.mappings[0].UUID+" "+test.says) {
 				t.Errorf("got %+v, want L1 to say %q", got, test.says)
+			}
+			if slices.Contains(f.calls, "GetSchedule") {
+				made.Lock()
+				made.calls["read"]["scheduler:GetSchedule sqsonce-*"] = true
+				made.Unlock()
 			}
 		})
 	}
