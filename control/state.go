@@ -75,8 +75,8 @@ func (s Snapshot) ID() string { return s.seen.Owner }
 var ErrState = errors.New("control: record of the state can't be used")
 
 // Read returns a consumer's state, which is open from the start, and after its time has passed. With an error that matches
-// [ErrState] the Snapshot is open. Set then replaces the record if it is completed and has an owner. Delete any other by hand: Set
-// returns an error for it each time. All other errors are those of the arguments and the store.
+// [ErrState] the Snapshot is open. Set then replaces the record if it is completed and has an owner and a fence. Delete any other by
+// hand: Set returns an error for it each time. All other errors are those of the arguments and the store.
 func Read(ctx context.Context, store dedup.Inspector, consumer string) (Snapshot, error) {
 	if err := check(store, consumer); err != nil {
 		return Snapshot{}, err
@@ -172,7 +172,7 @@ func decode(r dedup.Record, now time.Time) (State, error) {
 	if s.Version != version {
 		return bad("it is of version %d, and this program knows %d", s.Version, version)
 	}
-	var p host.Problems
+	p := host.Problems{Package: "control"}
 	if s.State.check(&p); p.Err() != nil {
 		return bad("%w", p.Err())
 	}

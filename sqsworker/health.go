@@ -34,7 +34,7 @@ const blockedAfter = time.Minute
 //   - /ready is 200 while the worker makes progress. The worker must run, and not be stopping. A receive must have succeeded
 //     within WaitTime + 1 min, or be unnecessary ([IntakePaused], or [IntakeFull] and a handler has returned or a delete was
 //     confirmed within that time). And the last three outcomes must not all be unavailable ([sqsonce.ErrUnavailable]). A
-//     paused worker stays ready.
+//     paused worker is ready, also in an outage.
 //
 // Otherwise they are 503. The body is JSON. It has the reason of a 503, the state, the intake, and the seconds since the last
 // receive (-1 before the first one). It counts the running and the stuck handlers, and has the seconds of the oldest one. The
@@ -78,6 +78,8 @@ func (w *Worker) NotReady() string {
 		return "the worker does not run: " + w.State()
 	case why != "":
 		return why
+	case w.control.closed(): // it runs no handler that could show that an outage has ended
+		return ""
 	case w.notReady.Load() != nil:
 		return *w.notReady.Load()
 	case w.full.Load() && w.since(&w.progress) >= patience:

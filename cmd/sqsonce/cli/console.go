@@ -233,7 +233,8 @@ func (p *pages) record(ctx context.Context, key string) (dedup.Record, dedup.Rec
 func (p *pages) doctor(ctx context.Context, q console.Queue, own consoleFlags) []doctor.Finding {
 	s, f := p.services, p.app.flags
 	return doctor.Examine(ctx, doctor.Clients{
-		SQS: s.sqs, DynamoDB: s.dynamo, Lambda: s.lambda, IAM: s.iam, CloudWatch: s.cloudwatch, STS: s.sts, HTTP: http.DefaultClient,
+		SQS: s.sqs, DynamoDB: s.dynamo, Lambda: s.lambda, IAM: s.iam, CloudWatch: s.cloudwatch, STS: s.sts, Scheduler: s.scheduler,
+		HTTP: http.DefaultClient,
 	}, doctor.Deployment{
 		QueueURL: q.URL, Function: own.function, Limits: own.limits, Table: f.table, Consumer: f.consumer, Workers: own.workers, Retention: time.Duration(f.retention),
 		Store: p.sub(io.Discard, io.Discard).storeCheck(), Look: p.typed(q.Name, "dlq", "ls"),

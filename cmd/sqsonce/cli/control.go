@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/control"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/cut"
@@ -163,7 +164,7 @@ func (a *app) control(ctx context.Context, verb string, f controlFlags, to contr
 		switch {
 		case gone != nil:
 			return gone
-		case !r.Completed || r.Owner == "": // Set does not replace it
+		case !r.Completed || r.Owner == "" || r.Fence == 0: // Set does not replace it
 			return fail(exitRefused, "%w. No command can replace it: delete the item %s by hand", err, key)
 		}
 		a.note("workers ignore the record of %s, and it is replaced: %s", a.flags.consumer, err.Error())
@@ -179,11 +180,11 @@ func (a *app) control(ctx context.Context, verb string, f controlFlags, to contr
 	ends := time.Now().Add(length).UTC().Format("2006-01-02 15:04 UTC")
 	switch {
 	case to.Paused:
-		p.effect = "until " + ends + " workers that watch receive nothing and start no handler, from 6 s on. Handlers that run go on"
+		p.effect = "for " + shown.Brief(length, true) + ", until about " + ends + ", workers that watch receive nothing and start no handler, from 6 s on. Handlers that run go on"
 	case to.Open():
 		p.effect = "its workers go on within 6 s"
 	default:
-		p.effect = fmt.Sprintf("until %s each worker that watches runs at most %d handlers at once, from 6 s on", ends, to.Concurrency)
+		p.effect = fmt.Sprintf("for %s, until about %s, each worker that watches runs at most %d handlers at once, from 6 s on", shown.Brief(length, true), ends, to.Concurrency)
 	}
 	if err := a.asPlanned(p.hash(a.flags.consumer)); err != nil {
 		return err
@@ -201,10 +202,12 @@ func (a *app) control(ctx context.Context, verb string, f controlFlags, to contr
 	if err := a.confirm(ctx, question{verb: verb}); err != nil {
 		return err
 	}
-	line := auditLine{What: verb, Key: key, Note: f.reason, Before: stateObject(seen.State), After: stateObject(to)}
+	after := stateObject(to) // without its end, which Set gives
+	line := auditLine{What: verb, Key: key, Note: f.reason, Before: stateObject(seen.State), After: &after}
 	set := seen
 	err = a.change(ctx, verb, line, a.flags.consumer, func(ctx context.Context) (err error) {
 		set, err = control.Set(ctx, store, seen, to, length)
+		after = stateObject(set.State)
 		return err
 	}, func() error { return a.printControl(p, set.State) })
 	if err == nil && !a.flags.json {

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/control"
@@ -112,6 +116,9 @@ func TestControl(t *testing.T) {
 			if l.Event == "begin" && (l.Key != "sqsonce.control#billing" || l.Note == "" || l.Who.ARN != callerARN || l.Before == nil || l.After == nil) {
 				t.Errorf("audit: got %+v", l)
 			}
+			if after, _ := l.After.(map[string]any); l.Event == "end" && after["until"] == nil {
+				t.Errorf("audit: got %+v, want the end that the state has", l)
+			}
 		}
 		if want := []string{"begin pause", "end pause", "begin set-concurrency", "end set-concurrency", "begin resume", "end resume"}; !slices.Equal(what, want) {
 			t.Errorf("audit: got %q, want %q", what, want)
@@ -170,6 +177,14 @@ func TestControlExitCodes(t *testing.T) {
 		}, code: exitRefused, says: "delete the item sqsonce.control#billing"},
 		"a record without an owner": {args: append(slices.Clone(pause), "--yes"), before: func(w *world) {
 			w.putForeign("sqsonce.control#billing")
+		}, code: exitRefused, says: "delete the item sqsonce.control#billing"},
+		"a record without a fence": {args: append(slices.Clone(pause), "--yes"), before: func(w *world) {
+			w.putForeign("sqsonce.control#billing")
+			must.Get(w.stack.DynamoDB.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
+				TableName: aws.String("dedup"), Key: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: "sqsonce.control#billing"}},
+				UpdateExpression: aws.String("SET #o = :o"), ExpressionAttributeNames: map[string]string{"#o": "owner"},
+				ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":o": &ddbtypes.AttributeValueMemberS{Value: "by hand"}},
+			}))(w)
 		}, code: exitRefused, says: "delete the item sqsonce.control#billing"},
 		"record free": {args: []string{"record", "free", "sqsonce.control#billing", "--again", "--yes"}, before: func(w *world) {
 			w.run("pause", "--until", "2h", "--reason", "r", "--yes")

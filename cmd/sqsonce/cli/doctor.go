@@ -105,7 +105,7 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 		a.note("AWS is not asked: %v", err)
 	default:
 		clients.SQS, clients.DynamoDB, clients.Lambda, clients.IAM = s.sqs, s.dynamo, s.lambda, s.iam
-		clients.CloudWatch, clients.STS = s.cloudwatch, s.sts
+		clients.CloudWatch, clients.STS, clients.Scheduler = s.cloudwatch, s.sts, s.scheduler
 		if a.flags.queue != "" {
 			d.QueueURL, d.NoQueue = s.impatient().named(ctx, a.flags.queue)
 			if d.NoQueue != nil && codeOf(ctx, d.NoQueue) == exitUsage {

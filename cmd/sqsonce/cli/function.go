@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/mappings"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/control"
 	"github.com/sqsonce/sqsonce/internal/cut"
 )
@@ -20,7 +21,7 @@ type functionPlan struct {
 	of     []mappings.Mapping
 	to     mappings.Schedule
 	length time.Duration // until the schedules fire
-	after  string        // what the mappings are to be
+	after  string        // what the mappings are to be, if it begins now
 	effect string
 }
 
@@ -89,7 +90,7 @@ func (a *app) pauseFunction(ctx context.Context, f controlFlags) error {
 	p.to.Role, p.length = f.role, length
 	for _, m := range all {
 		switch {
-		case m.On() || m.Off() && m.Ours():
+		case m.On() || m.Off() && m.Ours() || m.Resumes():
 			p.of = append(p.of, m)
 		case m.Off():
 			a.note("mapping %s of %s is off already, and not by sqsonce: it stays off", m.UUID, queueOf(m))
@@ -101,8 +102,8 @@ func (a *app) pauseFunction(ctx context.Context, f controlFlags) error {
 		return fail(exitRefused, "pause %s: every mapping is off already, and not by sqsonce", function)
 	}
 	ends := all[0].At.Add(length).UTC().Format("2006-01-02 15:04 UTC")
-	p.after = "paused until " + ends
-	p.effect = "until " + ends + " Lambda receives nothing for it. Handlers that run go on. The alarms unread and age ring. A deployment that changes the mapping may switch it on"
+	p.after = "paused until about " + ends
+	p.effect = "for " + shown.Brief(length, true) + ", until about " + ends + ", Lambda receives nothing for it. Handlers that run go on. The alarms unread and age ring. A deployment that changes the mapping may switch it on"
 	return a.carryOutFunction(ctx, f, p, func(ctx context.Context) error {
 		for _, m := range p.of {
 			if err := a.checkRole(ctx, s, f, m); err != nil {
@@ -146,7 +147,7 @@ func (a *app) resumeFunction(ctx context.Context, f controlFlags) error {
 	p.to.Ended, p.after, p.effect = true, "open", "Lambda receives for it again within a minute or two"
 	for _, m := range all {
 		switch {
-		case m.Ours() && !(m.On() && m.At.After(m.Schedule.At)):
+		case m.Ours() && !(m.On() && m.At.After(m.Schedule.At)) || m.Resumes():
 			p.of = append(p.of, m)
 		case m.Off():
 			a.note("mapping %s of %s is off, and not by sqsonce: aws lambda update-event-source-mapping --enabled --uuid %s", m.UUID, queueOf(m), m.UUID)
@@ -234,7 +235,12 @@ func (a *app) carryOutFunction(ctx context.Context, f controlFlags, p *functionP
 		return errors.Join(fmt.Errorf("%s %s: %w\n  see: %s", p.verb, function, err, see), change.end(nil, err))
 	}
 	after, err := a.looked(ctx, p, sw, function)
-	return errors.Join(err, change.end(p.after, err), a.printFunction(p, function, after))
+	var holds []object
+	for _, m := range after {
+		is, _ := m.Is()
+		holds = append(holds, object{{"uuid", m.UUID}, {"queue", queueOf(m)}, {"is", is}})
+	}
+	return errors.Join(err, change.end(holds, err), a.printFunction(p, function, after))
 }
 
 // looked reads the mappings of a plan after it. Another operator may have been at work too.

@@ -65,6 +65,9 @@ func TestFunction(t *testing.T) {
 			if what = append(what, l.Event+" "+l.What); l.Function != "billing" || l.Event == "begin" && (l.Note == "" || l.Who.ARN != callerARN) {
 				t.Errorf("audit: got %+v", l)
 			}
+			if l.Event == "end" && l.What == "pause" && !strings.Contains(fmt.Sprint(l.After), "paused until 2000-01-") {
+				t.Errorf("audit: got %+v, want what holds after it", l)
+			}
 		}
 		if len(what) != 8 || what[0] != "begin pause" || what[1] != "end pause" {
 			t.Errorf("audit: got %q, want two lines of each of four changes", what)
@@ -361,4 +364,65 @@ func TestGoldenFunction(t *testing.T) {
 		w.golden("status-function-json", w.run(append(slices.Clone(statusBilling), "--json")...))
 		w.golden("resume-function-json", w.run(append(slices.Clone(resumeBilling), "--json")...))
 	})
+}
+
+// The doctor says who has paused a mapping, and until when.
+func TestDoctorOfAPausedFunction(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(f *functionAPI)
+		says   string
+	}{
+		"paused":         {func(*functionAPI) {}, "is paused until 2000-01-01 02:00:01 UTC by " + callerARN + ": bank is down"},
+		"after its time": {func(f *functionAPI) { f.noRole = true; f.pass(3 * time.Hour) }, "is off after its time"},
+		"by somebody":    {func(f *functionAPI) { clear(f.schedules) }, "is Disabled: nothing receives for billing"},
+		"denied": {func(f *functionAPI) {
+			f.before = failing("GetSchedule", 9, refused{403, "AccessDeniedException", "no"})
+		}, "is Disabled: nothing receives for billing; not all was seen: scheduler:GetSchedule is denied"},
+	} {
+		run(t, name, func(w *world) {
+			f := w.functions("orders")
+			w.says(pauseBilling, exitDone, "")
+			test.change(f)
+			f.calls = nil
+			if got := w.run("doctor", "--queue", "orders", "--function", "billing"); !strings.Contains(got.out, "L1\tmapping "+f.mappings[0].UUID+" "+test.says) {
+				t.Errorf("got %+v, want L1 to say %q", got, test.says)
+			}
+			if slices.Contains(f.calls, "GetSchedule") {
+				made.Lock()
+				made.calls["read"]["scheduler:GetSchedule sqsonce-*"] = true
+				made.Unlock()
+			}
+		})
+	}
+}
+
+// A resume that reads a schedule, and is slow to bring it forward, shortens the pause of another operator meanwhile. Both commands go on
+// from there.
+func TestFunctionResumeOvertaken(t *testing.T) {
+	for _, then := range []string{"pause", "resume"} {
+		run(t, then, func(w *world) {
+			f := w.functions("orders")
+			w.says(pauseBilling, exitDone, "")
+			f.before = func(_ int, call string) error {
+				if call == "UpdateSchedule" {
+					f.before = nil
+					w.says(pauseBilling, exitDone, "paused until")
+				}
+				return nil
+			}
+			w.says(resumeBilling, exitPart, "off, until")
+			w.wantStates("after both", "Disabled")
+			w.says(statusBilling, exitFound, "off, until")
+			if then == "resume" {
+				w.says(resumeBilling, exitDone, "open, as")
+				w.wantStates("after another resume", "Enabled")
+				return
+			}
+			w.says(pauseBilling, exitDone, "paused until")
+			f.pass(time.Hour)
+			w.wantStates("an hour later", "Disabled")
+			f.pass(time.Hour)
+			w.wantStates("after the time of the pause", "Enabled")
+		})
+	}
 }

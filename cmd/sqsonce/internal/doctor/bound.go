@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/middleware"
@@ -57,6 +58,11 @@ func (c Clients) bounded() Clients {
 	if c.STS != nil {
 		c.STS = sts.New(c.STS.Options(), func(o *sts.Options) {
 			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "sts"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
+	}
+	if c.Scheduler != nil {
+		c.Scheduler = scheduler.New(c.Scheduler.Options(), func(o *scheduler.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "scheduler"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
 		})
 	}
 	return c

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
@@ -56,6 +57,7 @@ type Clients struct {
 	IAM        *iam.Client
 	CloudWatch *cloudwatch.Client
 	STS        *sts.Client
+	Scheduler  *scheduler.Client
 	HTTP       *http.Client // for workers
 }
 

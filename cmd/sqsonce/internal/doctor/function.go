@@ -12,6 +12,7 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/mappings"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shell"
 )
 
 // functionChecks apply where a function is named. All but L1 need its mapping.
@@ -82,7 +83,7 @@ func checkMapping(ctx context.Context, e *examination) []Finding {
 	case "Creating", "Enabling", "Updating":
 		r.warn("look again in a minute", "mapping %s is %s", aws.ToString(m.UUID), state)
 	case "Disabled", "Disabling":
-		r.fail(updateMapping(m, "--enabled"), "mapping %s is %s: nothing receives for %s", aws.ToString(m.UUID), state, e.Function)
+		e.checkOff(ctx, &r, m)
 	default:
 		r.fail("wait until it is deleted, then create a mapping", "mapping %s is in the state %.40q", aws.ToString(m.UUID), state)
 	}
@@ -97,6 +98,25 @@ func checkMapping(ctx context.Context, e *examination) []Finding {
 		r.warn(logs, "mapping %s: the last result is %.200q", aws.ToString(m.UUID), result)
 	}
 	return []Finding{r.finding("mapping %s from %s to %s is enabled", aws.ToString(m.UUID), q.name, e.Function)}
+}
+
+// checkOff says of a mapping that is off who has switched it off, and until when, if that was sqsonce.
+func (e *examination) checkOff(ctx context.Context, r *report, m *mappingConfiguration) {
+	var paused mappings.Mapping
+	if e.Scheduler != nil {
+		var err error
+		paused, err = (&mappings.Switch{Scheduler: e.Scheduler}).Of(ctx, *m)
+		r.miss(err)
+	}
+	resume := shell.Command("sqsonce", "resume", "--function", e.Function, "--reason", "REASON")
+	switch is, _ := paused.Is(); {
+	case paused.Paused():
+		r.warn(resume, "mapping %s is %s", paused.UUID, is)
+	case paused.Off() && paused.Ours(), paused.Resumes():
+		r.fail(resume, "mapping %s is %s: nothing receives for %s", paused.UUID, is, e.Function)
+	default:
+		r.fail(updateMapping(m, "--enabled"), "mapping %s is %s: nothing receives for %s", aws.ToString(m.UUID), aws.ToString(m.State), e.Function)
+	}
 }
 
 const (

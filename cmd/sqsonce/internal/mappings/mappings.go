@@ -106,14 +106,22 @@ func (s *Switch) Look(ctx context.Context, function string) (found []Mapping, er
 		if err != nil || queue.Service != "sqs" || !Invokes(aws.ToString(c.FunctionArn), function) || aws.ToString(c.State) == "Deleting" {
 			continue
 		}
-		m := Mapping{UUID: aws.ToString(c.UUID), Function: aws.ToString(c.FunctionArn), Queue: queue.String(), State: aws.ToString(c.State), At: at}
-		if m.Schedule, _, err = s.schedule(ctx, m); err != nil {
+		m, err := s.Of(ctx, c)
+		if err != nil {
 			return nil, err
 		}
+		m.At = at
 		found = append(found, m)
 	}
 	slices.SortFunc(found, func(a, b Mapping) int { return strings.Compare(a.Queue+a.UUID, b.Queue+b.UUID) })
 	return found, nil
+}
+
+// Of returns a mapping with its schedule. Without a schedule it has no time.
+func (s *Switch) Of(ctx context.Context, c lambdatypes.EventSourceMappingConfiguration) (m Mapping, err error) {
+	m = Mapping{UUID: aws.ToString(c.UUID), Function: aws.ToString(c.FunctionArn), Queue: aws.ToString(c.EventSourceArn), State: aws.ToString(c.State)}
+	m.Schedule, m.At, err = s.schedule(ctx, m)
+	return m, err
 }
 
 // Settled is Look after the mappings' changes that are under way. After 2 min it returns them as they are.
@@ -137,6 +145,13 @@ func (m Mapping) Off() bool { return m.State == "Disabled" }
 // Ours reports whether sqsonce has switched the mapping off, and nobody has resumed it.
 func (m Mapping) Ours() bool { return m.Schedule != nil && !m.Schedule.Ended }
 
+// Resumes reports whether the mapping is off, and the schedule of a resume is about to switch it on. So it is after a resume and a pause
+// at once: the resume has brought the schedule of the pause forward.
+func (m Mapping) Resumes() bool {
+	s := m.Schedule
+	return m.Off() && s != nil && s.Ended && s.Armed && m.At.Before(s.At.Add(late))
+}
+
 // Paused reports whether the mapping is off as a pause asked for, whose time has not come.
 func (m Mapping) Paused() bool { return m.Off() && m.Ours() && m.At.Before(m.Schedule.At) }
 
@@ -159,7 +174,7 @@ func (m Mapping) Is() (text string, ok bool) {
 		return "off, not by sqsonce", true
 	case !s.Armed:
 		return "off, and its schedule is disabled: nothing switches it on", false
-	case s.Ended && m.At.Before(s.At.Add(late)):
+	case m.Resumes():
 		return "off, until " + stamp(s.At) + " at most, as " + s.who(), false
 	case s.Ended:
 		return "off, not by sqsonce", true
