@@ -63,7 +63,7 @@ func (a *app) adviseProcess(p ops.ShownProcess, in listed) {
 	case !in.records():
 		a.note("an event of this process whose message is still in its source queue is not in this list, and may have started last. To read all records: %s", a.hint(p.Suspect, "record", "ls", "--process", p.Name))
 	}
-	a.note("make sure that the process is dead, by its exit status or its host: a paused one goes on")
+	a.note("make sure that the process is dead, by its exit status or its host: a frozen one goes on")
 	without := ""
 	switch {
 	case p.Only:

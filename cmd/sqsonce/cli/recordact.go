@@ -73,7 +73,7 @@ func (a *app) freeRecords(ctx context.Context, args []string, f freeFlags) error
 	var kept []string
 	switch {
 	case f.process != "" && f.done == "" && !f.noneHappened:
-		return fail(exitRefused, "which effects happened? Nothing was changed. Make sure that the process is dead: a paused one goes on. Then write the keys whose effects happened into the file happened, one a line: these events are completed, and the others freed: %s\nIf none happened, or with an inbox: %s",
+		return fail(exitRefused, "which effects happened? Nothing was changed. Make sure that the process is dead: a frozen one goes on. Then write the keys whose effects happened into the file happened, one a line: these events are completed, and the others freed: %s\nIf none happened, or with an inbox: %s",
 			a.again(a.args, "--done", "happened"), a.again(a.args, "--none-happened"))
 	case f.process != "" && len(args) == 0:
 		var err error
