@@ -33,7 +33,7 @@ func pause(try int) time.Duration {
 // next delivery repeat the effect at once. The lease gives an answer that is slow or lost the time to be confirmed.
 func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	s := success{lease: rl.current(), result: r, since: time.Now(), message: settle.MessageID(ctx)}
-	err := o.attempt(context.WithoutCancel(ctx), &s)
+	err := o.attempt(o.ends.of(ctx, o.o.CallTimeout), &s)
 	if retryable(err) {
 		// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
 		rl.logFailure(ctx, "dedup: handler succeeded, record not completed: the store is asked again", err)
@@ -185,8 +185,11 @@ func (o *Once) retryContext(ctx context.Context, rl *recordLease, begun time.Tim
 }
 
 func (o *Once) callComplete(ctx context.Context, s success) error {
-	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
-	defer cancel()
+	if _, ends := ctx.(callContext); !ends {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.o.CallTimeout)
+		defer cancel()
+	}
 	err := o.store.Complete(ctx, s.lease, s.result)
 	if err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
 		o.counts.storeErrors.Add(1)

@@ -19,6 +19,7 @@ type Once struct {
 	hooks       hooks
 	peers       peers
 	cache       cache
+	ends        callEnds
 	counts      counters
 	noSource    sync.Once // logs an event-id without an event-source
 	noID        sync.Once // the warning about messages without an event ID
