@@ -187,7 +187,13 @@ func (a *app) next(plans []plan) string {
 			command = append(command, "--class", class)
 		}
 	}
-	if n := len(plans); n > 1 && plans[0].apart && plans[0].after == dedup.StateReleased { // each canary runs when the one before is completed: the one that kills its process ends the redrive
+	n := 0
+	for _, p := range plans {
+		if p.apart {
+			n++
+		}
+	}
+	if n > 1 && plans[0].verb == "free" { // each canary runs when the one before is completed: the one that kills its process ends the redrive
 		command = append(command, "--canary", strconv.Itoa(n))
 	}
 	return a.hint(plans[0].Key, append(command, flags...)...)
