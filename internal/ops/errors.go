@@ -32,7 +32,10 @@ var (
 var (
 	// ErrNoRecord says that the event's record was not found. The event may still have run, because a consumer with another key
 	// function or store has its record elsewhere.
-	ErrNoRecord = errors.New("no record")
+	ErrNoRecord   = errors.New("no record")
+	errDefaultKey = fmt.Errorf("%w under its key: the consumer may use a key function or another store", ErrNoRecord)
+	// ErrNoRecordOwnKey is the ErrNoRecord of a DLQ whose Options.Key is a user's key function.
+	ErrNoRecordOwnKey = fmt.Errorf("%w under the key of this program's key function: the consumer may use another function or store", ErrNoRecord)
 	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
 	ErrExpired = errors.New("or the record has expired")
 	// ErrOtherConsumer says that the host's copy names the record of another consumer.

@@ -32,6 +32,9 @@ func (d *DLQ) join(ctx context.Context, messages []*Message) {
 		m := messages[i]
 		if m.Problem = d.checkSource(m); m.Problem == nil && d.opts.Key != nil {
 			m.RecordKey, m.Problem = d.recordKey(m)
+			if key := m.Attributes[sqsonce.AttrRecordKey].String; key != "" && m.Cause == CauseRejected && m.Problem == nil && key != m.RecordKey {
+				d.functions.Store(true) // the consumer has made another one
+			}
 		}
 		if d.opts.Store != nil && m.RecordKey != "" {
 			if failures.Load() >= inspectsAtOnce {
@@ -47,7 +50,7 @@ func (d *DLQ) join(ctx context.Context, messages []*Message) {
 	})
 	host.InParallel(len(messages), inspectsAtOnce, func(i int) {
 		m := messages[i]
-		if m.noRecord() && !m.Expired && d.neverStarted(m) {
+		if m.NeverStarted = m.noRecord() && !m.Expired && d.neverStarted(m); m.NeverStarted && d.opts.SameKeys {
 			m.State, m.Problem = StateNone, nil
 		}
 		m.explain()
@@ -79,7 +82,9 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	m.Record, m.State, m.Expired, m.Crashes = nil, StateUnknown, false, 0
 	switch {
 	case errors.Is(err, dedup.ErrNotFound):
-		m.Problem = fmt.Errorf("%w under its key: the consumer may use a key function or another store", ErrNoRecord)
+		if m.Problem = errDefaultKey; d.opts.Consumer == "" {
+			m.Problem = ErrNoRecordOwnKey
+		}
 		if m.Expired = now.Sub(m.firstSent()) > d.opts.Retention-expiryMargin; m.Expired {
 			m.Problem = fmt.Errorf("%w, %w", m.Problem, ErrExpired)
 		}
@@ -94,10 +99,10 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	return nil
 }
 
-// prove lists the queue for StockKeys until a message is known to have a record. An operation then judges its first messages like its last
+// prove lists the queue for SameKeys until a message is known to have a record. An operation then judges its first messages like its last
 // ones.
 func (d *DLQ) prove(ctx context.Context) error {
-	if !d.opts.StockKeys || d.proven.Load() {
+	if !d.opts.SameKeys || d.proven.Load() {
 		return nil
 	}
 	_, err := d.List(ctx, 0)
@@ -107,12 +112,12 @@ func (d *DLQ) prove(ctx context.Context) error {
 // byConsumer reports whether a consumer has written the record, and not an operator, who may have mistyped its name.
 func byConsumer(r dedup.Record) bool { return !strings.HasPrefix(r.Owner, dedup.OperatorPrefix) }
 
-// neverStarted reports whether a missing record proves that the event never started. The consumer makes such keys: Options say so, and
-// it has made that of another message. It proves nothing where a copy of the queue names the record of a key function, where
+// neverStarted reports whether a missing record proves that the event never started. The consumer makes such keys: Options.SameKeys
+// says so, and it has made that of another message. It proves nothing where a copy of the queue names a record under another key, where
 // the message is perhaps another consumer's, or where the key depends on what a copy has lost: SQS's own move alone keeps the
 // message ID.
 func (d *DLQ) neverStarted(m *Message) bool {
-	if !d.opts.StockKeys || !d.proven.Load() || d.functions.Load() || len(d.urls) != 1 && len(d.opts.Sources) == 0 {
+	if !d.proven.Load() || d.functions.Load() || len(d.urls) != 1 && len(d.opts.Sources) == 0 {
 		return false
 	}
 	if m.Cause == CauseReceivesUsedUp && originOf(m.Attributes).cause == "" {

@@ -28,6 +28,8 @@ type Message struct {
 	// State is the state of Record. Record is nil if the state is StateUnknown or StateNone.
 	State  dedup.RecordState
 	Record *dedup.Record
+	// NeverStarted says that State would be StateNone with Options.SameKeys.
+	NeverStarted bool
 	// Crashes is how often the event's consumers have crashed, at least: [dedup.Record.Crashes].
 	Crashes int
 	// Expired says that a record that was not found may have expired, because the message is older than the records' retention.

@@ -188,11 +188,11 @@ type Options struct {
 	// that names another consumer's record has a Problem. Leave it empty where Key calls the consumer's key function.
 	// Default: empty.
 	Consumer string
-	// StockKeys says that the consumer has no key function, that its records are in Store, and that they are kept for Retention. A
+	// SameKeys says that Key makes the consumer's keys, that its records are in Store, and that they are kept for Retention. A
 	// message without a record is then StateNone if another message of the queue has one, unless the message or the queue
 	// contradicts that.
 	// Default: false, it is StateUnknown.
-	StockKeys bool
+	SameKeys bool
 	// NoUnwrap says that the consumer's handler runs without sqsonce.OpenEnvelope, so Key gets an envelope as it is.
 	// Default: false, Key gets the message in the envelope.
 	NoUnwrap bool

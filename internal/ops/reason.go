@@ -23,21 +23,37 @@ func (m *Message) explain() {
 		m.Reason, class = freedReason(m.Record.Note)
 	case m.Record != nil && m.State != dedup.StateCompleted && m.Record.LastError != "":
 		m.Reason = m.Record.LastError
-	case m.noRecord():
-		m.Reason = m.Problem.Error()
-		if earlier := m.Attributes[sqsonce.AttrRejectReason].String; earlier != "" { // of an earlier visit: the attribute stays
-			m.Reason, class = earlier+": "+m.Reason, earlier
-		}
-	case m.State == dedup.StateCompleted, m.State == StateNone:
+	case m.noRecord(), m.State == StateNone:
+		m.Reason, class = m.missing()
+	case m.State == dedup.StateCompleted:
 		m.Reason = Means(m.State)
 	default:
 		m.Reason = "no reason known"
 	}
 	m.Class = classOf(cmp.Or(class, m.Reason))
+	if class == errDefaultKey.Error() {
+		m.Class.Text = m.Reason
+	}
 	if m.Cause == CauseRejected && (m.State == dedup.StateCompleted || m.State == dedup.StateReleased) && strings.Contains(m.Reason, dedup.ErrCrashed.Error()) {
 		m.Reason, _, _ = strings.Cut(m.Reason, crashAdvice)
 		m.Class.Text, _, _ = strings.Cut(m.Class.Text, crashAdvice) // its ID stays, whoever selects by it
 	}
+}
+
+// missing is the reason of a message without a record, and what its class is of. The ID of the class stays where the state becomes
+// StateNone: whoever has seen the one selects the other by it.
+func (m *Message) missing() (reason, class string) {
+	class = errDefaultKey.Error()
+	if reason = Means(m.State); m.Problem != nil {
+		reason = m.Problem.Error()
+	}
+	if m.Expired {
+		class = reason
+	}
+	if earlier := m.Attributes[sqsonce.AttrRejectReason].String; earlier != "" { // of an earlier visit: the attribute stays
+		return earlier + ": " + reason, earlier
+	}
+	return reason, class
 }
 
 // crashAdvice begins the advice of a host that rejects an event after a crash. Somebody has followed it where the record was completed or

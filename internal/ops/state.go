@@ -10,7 +10,7 @@ import (
 // Message.Problem says why.
 const StateUnknown dedup.RecordState = "unknown"
 
-// StateNone is a [Message].State, too. It says that the event never started: it has no record, and Options.StockKeys says that it
+// StateNone is a [Message].State, too. It says that the event never started: it has no record, and Options.SameKeys says that it
 // would have one.
 const StateNone dedup.RecordState = "none"
 
@@ -33,7 +33,7 @@ var states = []struct {
 	{dedup.StateCrashed, "its consumer died, was frozen, or lost its store, while it ran; the effect may have happened", "fix the crash and find out whether the effect happened; if so complete the record, if not free it and redrive"},
 	{dedup.StateCompleted, "done: its message is a second copy, or was not deleted", "archive the message with dlq delete --completed --archive FILE; the event runs again only by replay, or record free --again"},
 	{dedup.StateForeign, "its record was written by a program that does not check ownership", "leave it to that program"},
-	{StateNone, "never started: it has no record, and you said --stock-keys", "redrive it"},
+	{StateNone, "never started: it has no record, and you said --same-keys", "redrive it before the others: their records prove that it never started"},
 	{StateUnknown, "its record was not found, or not read", "find out whether it was done, before you redrive it; sqsonce-full --store reads records in SQL and Redis, a command of your own those of a key function: docs/operating.md#own-commands"},
 }
 

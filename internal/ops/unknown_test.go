@@ -18,7 +18,7 @@ import (
 func TestNeverStarted(t *testing.T) {
 	t.Parallel()
 	const mistyped, elsewhere = "by a consumer without any record of its own", "by a consumer with records under other keys"
-	stock := func(o *ops.Options) { o.Consumer, o.StockKeys = consumer, true }
+	stock := func(o *ops.Options) { o.Consumer, o.SameKeys = consumer, true }
 	named := map[string]string{sqsonce.AttrEventID: "1", sqsonce.AttrEventSource: "orders"}
 	moved := func(x *fixture) { bring[ops.CauseReceivesUsedUp](x) }
 	for name, tt := range map[string]struct {
@@ -39,6 +39,10 @@ func TestNeverStarted(t *testing.T) {
 			moved(x)
 			x.sendWith(x.dlq, "b", map[string]string{sqsonce.AttrRejectReason: "r", sqsonce.AttrRecordKey: consumer + "#own"})
 		}, []func(*ops.Options){stock}, ops.StateUnknown},
+		"beside a copy that names another key than the program's function": {func(x *fixture) {
+			moved(x)
+			x.sendWith(x.dlq, "b", map[string]string{sqsonce.AttrRejectReason: "r", sqsonce.AttrRecordKey: consumer + "#own"})
+		}, []func(*ops.Options){stock, func(o *ops.Options) { o.Consumer = "" }}, ops.StateUnknown},
 		mistyped:  {moved, []func(*ops.Options){stock}, ops.StateUnknown},
 		elsewhere: {moved, []func(*ops.Options){stock}, ops.StateUnknown},
 	} {
@@ -58,6 +62,9 @@ func TestNeverStarted(t *testing.T) {
 			m := x.mustList(d)["a1"]
 			if m.State != tt.want || (m.Problem == nil) != (tt.want == ops.StateNone) || tt.want == ops.StateNone && m.Reason != ops.Means(ops.StateNone) {
 				x.Errorf("%s, %q, problem %v; want %s", m.State, m.Reason, m.Problem, tt.want)
+			}
+			if before := x.mustList(x.redriver(append(tt.opts, func(o *ops.Options) { o.SameKeys = false })...))["a1"]; before.Class.ID != m.Class.ID || !before.NeverStarted && tt.want == ops.StateNone {
+				x.Errorf("before that is said: never started %t, class %+v, then %+v", before.NeverStarted, before.Class, m.Class)
 			}
 			r := x.redriveAll(x.redriver(tt.opts...), func(o *ops.RedriveOptions) { o.Unknown, o.IDs = false, []string{m.ID} })
 			if redriven := r.Count(ops.ActionRedriven) == 1; redriven != (tt.want == ops.StateNone) {

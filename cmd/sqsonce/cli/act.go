@@ -143,8 +143,9 @@ func (a *app) noteNext(plans []plan) error {
 	if a.flags.json {
 		return nil
 	}
-	err := a.flush()                                                                                       // the results come first
-	for _, kind := range grouped(plans, func(p plan) string { return p.verb + " " + consumerOf(p.Key) }) { // each command has one consumer
+	err := a.flush() // the results come first
+	// Each command has one consumer, and the events that may kill their process have one of their own.
+	for _, kind := range grouped(plans, func(p plan) string { return fmt.Sprint(p.verb, " ", consumerOf(p.Key), mayKill(p)) }) {
 		if len(kind) == 1 && mayKill(kind[0]) {
 			a.note("%s", ops.CrashedWith(kind[0].Key))
 		}
@@ -182,7 +183,7 @@ func (a *app) next(plans []plan) (string, error) {
 			flags = append(flags, "--expect", strconv.Itoa(len(plans)))
 		}
 	}
-	if slices.ContainsFunc(plans, mayKill) && len(plans) > 1 { // each canary runs when the one before is completed: the one that kills its process ends the redrive
+	if mayKill(plans[0]) && len(plans) > 1 { // each canary runs when the one before is completed: the one that kills its process ends the redrive
 		flags = append([]string{"--canary", strconv.Itoa(len(plans))}, flags...)
 	}
 	keys, err := a.keyFlags(plans)

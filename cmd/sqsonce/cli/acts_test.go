@@ -207,6 +207,7 @@ func TestFreeDone(t *testing.T) {
 		"other names":            {"a\nb\n", exitRefused, nothing, "line 1: a"},
 		"no record":              {"billing#orders|a\nbilling#orders|elsewhere\n", exitRefused, nothing, "line 2: billing#orders|elsewhere"},
 		"of another consumer":    {"billing#orders|a\nshipping#orders|b\n", exitRefused, nothing, "shipping#orders|b"},
+		"a wrong prefix of all":  {"billing#order|a\nbilling#order|b\n", exitRefused, nothing, "in the form of billing#orders|a"},
 		"empty":                  {"\n", exitRefused, nothing, "none of the effects happened: sqsonce record free"},
 		"no file":                {"", exitFailed, nothing, ""},
 		"two lines of one event": {"orders|a\nbilling#orders|a\n", exitDone, "completed released", ""},

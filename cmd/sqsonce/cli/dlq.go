@@ -45,7 +45,8 @@ missing: record ls has them. CRASHES counts since the last free or other outcome
 
 `+unknowing+`
 
-Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageColumns)+".",
+Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageColumns)+`. Without messages there
+are no lines: a script reads --exit-code, or total and complete of --json.`,
 		`  sqsonce dlq ls --queue orders --consumer billing --table dedup
   sqsonce dlq ls --dlq orders-dlq --consumer billing --table dedup --state crashed --messages`,
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.listDLQ(ctx, f) })
@@ -53,7 +54,7 @@ Lines in a pipe: `+inWords(classColumns)+". With --messages: "+inWords(messageCo
 	f.state.add(c, "only events in this state")
 	c.Flags().BoolVar(&f.messages, "messages", false, "one line for each message")
 	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 3 where there are messages")
-	a.stockKeysFlag(c)
+	a.sameKeysFlag(c)
 	a.limitFlag(c)
 	return a.queueFlags(c)
 }
@@ -87,7 +88,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 			a.note("no message of class %s was found. All classes: %s", class, a.hint("", "dlq", "ls"))
 		}
 	}
-	a.hintStockKeys(ctx, found)
+	a.hintSameKeys(ctx, all, found, f.classes)
 	records := ops.RecordsOf(found)
 	died := slices.DeleteFunc(ops.Processes(ops.RecordsOf(all)), func(p ops.Process) bool { // a filter hides no event of theirs
 		return !slices.ContainsFunc(records, func(r ops.Record) bool { return r.State == dedup.StateCrashed && r.Process == p.Name })
@@ -113,7 +114,11 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 		}
 	}
 	if err = errors.Join(err, a.flush()); !a.flags.json {
-		a.noteProcesses(died, listedIn(listing, err == nil && ops.AllRead(all)))
+		in := listedIn(listing, err == nil && ops.AllRead(all))
+		if !f.messages {
+			a.noteLedger(found, died, in.whole, f.classes)
+		}
+		a.noteProcesses(died, in)
 	}
 	if err == nil {
 		err = unread(found)
@@ -126,85 +131,6 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 		return fail(exitPart, "none found so far: not all messages were read")
 	}
 	return err
-}
-
-// hintStockKeys says what is known of keys, where records were not found. The others stay unknown: a key function may make the
-// default key of some messages.
-func (a *app) hintStockKeys(ctx context.Context, found []*ops.Message) {
-	type class struct {
-		id      string
-		count   int    // of messages without a record
-		missing string // the key of one that has not expired
-		known   bool   // a message has a record, or may have one
-	}
-	var of []*class
-	by := map[string]*class{}
-	missing, there := 0, 0
-	for _, m := range found {
-		c := by[m.Class.ID]
-		if c == nil {
-			c = &class{id: m.Class.ID}
-			by[c.id], of = c, append(of, c)
-		}
-		switch none := errors.Is(m.Problem, ops.ErrNoRecord); {
-		case m.Record != nil:
-			c.known = true
-			if m.Attributes[sqsonce.AttrRecordKey].String == "" {
-				there++
-			}
-		case none && m.Expired:
-			c.count++
-		case none:
-			missing++
-			c.count, c.missing = c.count+1, m.RecordKey
-		case m.RecordKey != "": // it was not read
-			c.known = true
-		}
-	}
-	if missing == 0 {
-		return
-	}
-	without := slices.DeleteFunc(slices.Clone(of), func(c *class) bool { return c.known || c.missing == "" })
-	slices.SortStableFunc(without, func(a, b *class) int { return b.count - a.count })
-	for i, c := range without {
-		if i == mostListed {
-			a.note("and of %d more classes", len(without)-i)
-			break
-		}
-		if c.count == 1 {
-			a.note("the message of class %s has no record under its key, %s", c.id, c.missing)
-			continue
-		}
-		a.note("none of the %d messages of class %s has a record under its key, such as %s", c.count, c.id, c.missing)
-	}
-	if len(without) > 0 {
-		a.note("%s", a.otherKeys(ctx))
-	}
-	if there > 0 && a.opts.Key == nil {
-		a.note("%s without a record, %d with one under the default key. If the consumer has no key function and no TrustDedupID, and no record was deleted, look again: %s", shown.Count(missing, "message"), there, a.again(a.args, "--stock-keys"))
-	}
-}
-
-// otherKeys says which keys the consumer's records have, as far as a few seconds tell: a name, a store and a key function that are not
-// the consumer's look alike by the messages alone.
-func (a *app) otherKeys(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	store, err := a.openStore(ctx)
-	if err == nil {
-		for r, listErr := range store.List(ctx, func(o *dedup.ListOptions) { o.Consumer, o.Limit = a.flags.consumer, 1 }) {
-			if err = listErr; err == nil {
-				return "Consumer " + a.flags.consumer + " has records under keys such as " + r.Key + ": if that form is another one, it has a key function (docs/operating.md#own-commands), TrustDedupID or envelopes"
-			}
-		}
-	}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return "In 3 s no record of consumer " + a.flags.consumer + " was found. To search on: " + a.hint("", "record", "ls", "--state", string(dedup.StateReleased)+","+string(dedup.StateCompleted))
-	case err != nil:
-		return "The keys of its records were not listed: " + reason(err)
-	}
-	return "Consumer " + a.flags.consumer + " has no records here: are its name and the store right? sqsonce-full --store reads SQL and Redis"
 }
 
 // look lists the queue that the flags name. A listing with a time is what was read before an error.
@@ -368,6 +294,8 @@ func why(res *ops.Result) string {
 		return string(res.State) + ": " + ops.Do(res.State) + ". --crashed sends it anyway"
 	case errors.Is(res.Err, ops.ErrExpired):
 		return "no record under its key, and its record may have expired: find out whether the event was done. --expired sends it anyway"
+	case errors.Is(res.Err, ops.ErrNoRecordOwnKey):
+		return ops.ErrNoRecordOwnKey.Error() + ". --unknown sends it anyway"
 	case errors.Is(res.Err, ops.ErrNoRecord):
 		return "no record under its key: the consumer may use a key function or another store, and docs/operating.md#own-commands says how to read it. --unknown sends it anyway"
 	default:

@@ -23,7 +23,7 @@ SQS cannot be asked for one message: the queue is read as by dlq ls, up to --lim
 		"  sqsonce dlq show --queue orders --consumer billing --table dedup 11111111-1111-1111-1111-111111111111",
 		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.showMessage(ctx, args[0], body) })
 	c.Flags().BoolVar(&body, "body", false, "also show the body")
-	a.stockKeysFlag(c)
+	a.sameKeysFlag(c)
 	a.limitFlag(c)
 	return a.queueFlags(c)
 }

@@ -61,7 +61,7 @@ func (a *app) doneKeys(ctx context.Context, store Store, file string, keys []str
 		return nil, fmt.Errorf("--done: %s: %w", file, err)
 	}
 	if len(wrong) > 0 {
-		return nil, refuseLines(file, wrong)
+		return nil, refuseLines(file, wrong, keys[0])
 	}
 	if len(done) == 0 { // the file may be of another process: it proves nothing of these
 		return nil, fail(exitRefused, "--done: nothing was changed, because all lines of %s are keys of other events: it may be the file of another process%s", file, a.noneDone())
@@ -102,7 +102,8 @@ func wrongLines(ctx context.Context, store Store, lines []ledgerLine) ([]ledgerL
 	return wrong, context.Cause(ctx)
 }
 
-func refuseLines(file string, wrong []ledgerLine) error {
+// refuseLines shows the form of a key.
+func refuseLines(file string, wrong []ledgerLine, key string) error {
 	text := fmt.Sprintf("--done: nothing was changed, because %s of %s can be no KEY and no key of another record of the consumer", shown.Count(len(wrong), "line"), file)
 	for _, l := range wrong[:min(len(wrong), mostNamed)] {
 		text += fmt.Sprintf("\n  line %d: %s", l.number, l.text)
@@ -116,7 +117,7 @@ func refuseLines(file string, wrong []ledgerLine) error {
 	if more := len(wrong) - mostNamed; more > 0 {
 		text += fmt.Sprintf("\n  and %d more", more)
 	}
-	return fail(exitRefused, "%s\nWrite whole keys as dlq ls --messages shows them, and leave out events whose records have expired", text)
+	return fail(exitRefused, "%s\nWrite whole keys, in the form of %s, and leave out events whose records have expired", text, key)
 }
 
 // noneDone is the command of this call for events of which no effect happened, behind the reason why it is printed.

@@ -25,7 +25,7 @@ type flags struct {
 
 	queue, dlq, source           string
 	notDeadLetter, spendReceives bool
-	stockKeys                    bool
+	sameKeys                     bool
 	s3                           yesNo
 	hold                         time.Duration // of a command that deletes; 0: the default
 	limit                        int
@@ -104,9 +104,25 @@ func (a *yesNo) Set(s string) error {
 
 func (*yesNo) Type() string { return "bool" }
 
-// stockKeysFlag is never an environment variable: you say it of one queue, which you have looked at.
-func (a *app) stockKeysFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&a.flags.stockKeys, "stock-keys", false, "you know that the consumer has no key function and no TrustDedupID, opens the envelopes it gets, that these are its records, and that --retention is its retention: messages without a record never started, if another message of the queue has one")
+// sameKeysFlag is never an environment variable: you say it of one queue, which you have looked at.
+func (a *app) sameKeysFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.flags.sameKeys, "same-keys", false, "you know that this command looks under the consumer's keys ("+a.keysMade()+"), that these are its records, and that --retention is its retention: messages without a record never started, if another message of the queue has one")
+}
+
+// keysMade is what a consumer has whose keys this program makes.
+func (a *app) keysMade() string {
+	made := "the consumer has no key function"
+	if a.opts.Key != nil {
+		made = "the consumer has this program's key function"
+	}
+	trust, opens := "has no TrustDedupID", "opens the envelopes that it gets"
+	if a.opts.TrustDedupID {
+		trust = "has TrustDedupID"
+	}
+	if a.opts.NoUnwrap {
+		opens = "opens no envelopes"
+	}
+	return made + ", " + trust + " and " + opens
 }
 
 func (a *app) limitFlag(c *cobra.Command) {

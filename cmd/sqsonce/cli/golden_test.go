@@ -110,6 +110,9 @@ func TestGoldenEmpty(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = consumer, "dedup"
 		w.golden("dlq-ls-empty-json", w.run("dlq", "ls", "--queue", "orders", "--json", "--messages", "--exit-code"))
+		if got := w.run("dlq", "ls", "--queue", "orders"); got.code != exitDone || got.out != "" || got.err == "" {
+			t.Errorf("%+v", got)
+		}
 		w.golden("record-ls-empty-json", w.run("record", "ls", "--json"))
 	})
 }

@@ -13,7 +13,7 @@ import (
 // connectionFlags say which queue, which records and whose keys are meant, and by whom. A printed command has those of the call that
 // prints it.
 var connectionFlags = []string{
-	"queue", "dlq", "source", "s3", "not-dead-letter", "spend-receives", "stock-keys", "limit", // of a queue
+	"queue", "dlq", "source", "s3", "not-dead-letter", "spend-receives", "same-keys", "limit", // of a queue
 	"consumer", "table", "store", "outbox", "retention", "operator",
 }
 

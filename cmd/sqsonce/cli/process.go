@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -26,6 +28,40 @@ func listedIn(l ops.Listing, read bool) listed {
 }
 
 func (l listed) records() bool { return l.command[0] == "record" }
+
+// noteLedger prints the commands that complete or free all released and crashed events at once, by a list of those whose effects happened.
+// Those that crashed in one process have a command of their own. Of a list that is not whole it leaves crashed ones out.
+func (a *app) noteLedger(found []*ops.Message, died []ops.Process, whole bool, classes []string) {
+	counts := map[dedup.RecordState]int{}
+	key := ""
+	for _, m := range found {
+		if m.State == dedup.StateReleased || m.State == dedup.StateCrashed && whole {
+			counts[m.State]++
+			key = m.RecordKey
+		}
+	}
+	if len(counts) == 0 || counts[dedup.StateReleased] == 0 && len(died) < 2 {
+		return
+	}
+	var of, states []string
+	for _, s := range []dedup.RecordState{dedup.StateReleased, dedup.StateCrashed} {
+		if counts[s] > 0 {
+			of, states = append(of, fmt.Sprintf("%d %s", counts[s], s)), append(states, string(s))
+		}
+	}
+	next := ""
+	if counts[dedup.StateCrashed] > 0 {
+		next = ". The redrive that it prints ends at an event that kills its process"
+		a.note("make sure that the processes of crashed events are dead, by their exit status or their hosts: a frozen one goes on")
+	}
+	list := []string{"dlq", "ls", "--messages", "--state", strings.Join(states, ",")}
+	for _, class := range classes {
+		list = append(list, "--class", class)
+	}
+	a.note("%s: did effects happen? Write the keys of those events into the file happened, one a line, in the form of %s", strings.Join(of, ", "), key)
+	a.note("This command completes those events, and the others are free, whatever their states. Read its plan, then set --yes in place of --dry-run%s:\n  %s | cut -f5 | %s",
+		next, a.hint("", list...), a.hint("", "record", "free", "-", "--done", "happened", "--note", "by the ledger", "--dry-run"))
+}
 
 // noteProcesses says which events ran where processes died, and how to go on.
 func (a *app) noteProcesses(died []ops.Process, in listed) {

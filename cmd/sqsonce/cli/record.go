@@ -51,7 +51,7 @@ func (a *app) showRecord(ctx context.Context, arg string, result bool) error {
 }
 
 // noRecord says that a key has no record, which is not to say that its event never ran.
-const noRecord = "no record under this key: the consumer may use a key function or another store: docs/operating.md#own-commands"
+const noRecord = "no record under this key: the consumer may use other keys or another store: docs/operating.md#own-commands"
 
 // seen is a record as it was read. Where none was found its state is Unknown, and it has a key only.
 type seen struct {

@@ -66,8 +66,9 @@ happened. The command sends nothing: redrive a message of the event.
 
 const severalKeys = `
 
-The command asks once for all KEYs. It leaves the records that it would refuse, and changes the others. - reads KEYs from standard
-input, one a line: sqsonce dlq ls --messages --class CLASS | cut -f5 | sqsonce record free --yes -`
+The command asks once for all KEYs, which may be in different states. It leaves the records that it would refuse, and changes the
+others. - reads KEYs from standard input, one a line:
+sqsonce dlq ls --messages --class CLASS | cut -f5 | sqsonce record free --yes -`
 
 func (a *app) freeRecords(ctx context.Context, args []string, f freeFlags) error {
 	var kept []string

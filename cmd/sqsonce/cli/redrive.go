@@ -30,7 +30,7 @@ type redriveFlags struct {
 func (a *app) dlqRedrive() *cobra.Command {
 	f := redriveFlags{selection: newSelection()}
 	c := a.command("redrive", "Send messages of a dead-letter queue back, as the same events", `Sends messages back to their source queues as the same events, and deletes each one once SQS has its copy. It leaves events that run,
-have run or have no record: see --crashed, --unknown, --expired and --stock-keys. A released event may have had its effect before it
+have run or have no record: see --crashed, --unknown, --expired and --same-keys. A released event may have had its effect before it
 failed, and runs again from the beginning. Select the messages, if only with --all.
 
 The command first receives the messages, like dlq ls, shows a plan and asks you, unless you give --yes without --expect. The first
@@ -58,7 +58,7 @@ Lines in a pipe: action, number of messages, reason. With --json: an object for 
 	flags.StringVar(&f.journal, "journal", "", "the `file` of the journal. An existing journal continues its interrupted redrive (default: a new one next to the audit)")
 	_ = c.MarkFlagFilename("journal", "jsonl") // fails for a flag that does not exist
 	a.confirmFlags(c)
-	a.stockKeysFlag(c)
+	a.sameKeysFlag(c)
 	a.expectFlag(c)
 	a.planFlag(c)
 	return a.queueFlags(c)
@@ -78,7 +78,7 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 	if err != nil {
 		return err
 	}
-	r := &redrive{&work{a: a, operation: "redrive", done: ops.ActionRedriven, url: url, journal: f.journal}, d, options, f.named() && f.journal == ""}
+	r := &redrive{&work{a: a, operation: "redrive", done: ops.ActionRedriven, url: url, journal: f.journal}, d, options, f.named() && f.journal == "", nil}
 	if !a.flags.yes || a.flags.expect >= 0 || a.flags.dryRun || a.flags.plan != "" {
 		p, err := r.plan(ctx)
 		if err != nil {
@@ -105,17 +105,10 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 			r.options = r.onlyPlanned(r.options, p.planned)
 		}
 	} else if a.flags.consumer != "" { // the plan would have said so
-		for _, risk := range risks(f.sends) {
-			a.note("%s", risk)
-		}
+		r.warned = map[dedup.RecordState]bool{}
 	}
 	signal.Ignore(syscall.SIGPIPE) // a result that nobody reads is an error, after which all is given back
 	return r.withJournal(ctx, r.redrive)
-}
-
-// sends says whether the flags allow events in a state.
-func (f *redriveFlags) sends(s dedup.RecordState) bool {
-	return (f.state.values == nil || slices.Contains(f.state.values, s)) && (s != dedup.StateCrashed || f.crashed) && (s != ops.StateUnknown || f.unknown || f.expired)
 }
 
 // checkRedrive refuses what the flags do not say clearly.
@@ -162,7 +155,19 @@ type redrive struct {
 	*work
 	d       *ops.DLQ
 	options func(*ops.RedriveOptions)
-	named   bool // the selection names what it means
+	named   bool                       // the selection names what it means
+	warned  map[dedup.RecordState]bool // nil: a plan has warned of all states
+}
+
+// warn says once for each state that is sent what the redrive may do to such events.
+func (r *redrive) warn(p *progress, res *ops.Result) {
+	if r.warned == nil || r.warned[res.State] || res.Action == ops.ActionLeft || res.Action == ops.ActionSendFailed {
+		return
+	}
+	r.warned[res.State] = true
+	for _, risk := range risks(func(s dedup.RecordState) bool { return s == res.State }) {
+		p.line("%s", risk)
+	}
 }
 
 // onlyPlanned has the messages left that are not in the plan.
@@ -187,6 +192,7 @@ func (r *redrive) redrive(ctx context.Context) (ops.Report, error) {
 	report, err := r.d.Redrive(ctx, r.options, func(o *ops.RedriveOptions) {
 		o.Journal = r.journal
 		o.OnResult = func(res *ops.Result) {
+			r.warn(p, res)
 			p.result(res)
 			event(resultOf(res))
 		}

@@ -86,6 +86,44 @@ func TestReleasedByLedger(t *testing.T) {
 	})
 }
 
+// One printed list completes and frees released events and those that crashed in several processes. Of a list that is not whole it has no
+// crashed events.
+func TestOneListOfStates(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.Chdir(w.folder)
+		must.Do(w, os.WriteFile("happened", []byte("billing#orders|e1\nbilling#orders|b\n"), 0o600))
+		w.deadLetters(2)
+		w.die(died, "a", "b")
+		w.die("pod-2.ABCDEFGH", "c")
+		if got := w.run("dlq", "ls", "--limit", "3"); strings.Contains(got.err, "released,crashed") {
+			t.Errorf("a part: %+v", got)
+		}
+		got := w.run("dlq", "ls")
+		_, line, _ := strings.Cut(got.err, "\n  sqsonce ")
+		line, _, _ = strings.Cut(line, "\n")
+		pipe := strings.Split(line, " | ")
+		if len(pipe) != 3 {
+			t.Fatalf("%q: %+v", pipe, got)
+		}
+		for row := range strings.Lines(w.run(words(pipe[0])...).out) {
+			w.answer += strings.Split(row, "\t")[4] + "\n"
+		}
+		free := strings.TrimPrefix(strings.Replace(pipe[2], "--dry-run", "--yes", 1), "sqsonce ")
+		got = w.run(words(free)...)
+		for event, want := range map[string]dedup.RecordState{
+			"e0": dedup.StateReleased, "e1": dedup.StateCompleted, "a": dedup.StateReleased, "b": dedup.StateCompleted, "c": dedup.StateReleased,
+		} {
+			if is := w.state(consumer + "#orders|" + event); is != want {
+				t.Errorf("%s is %s, want %s", event, is, want)
+			}
+		}
+		if got.code != exitDone || !strings.Contains(got.err, "--canary 2") {
+			t.Errorf("%q: %+v", free, got)
+		}
+	})
+}
+
 // A redrive that selects none of the messages that are there changes nothing, and leaves no journal. One that names what it means may be
 // mistyped.
 func TestRedriveSelectsNone(t *testing.T) {

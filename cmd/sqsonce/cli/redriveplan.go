@@ -280,6 +280,9 @@ func risks(sends func(dedup.RecordState) bool) (text []string) {
 	if sends(dedup.StateCrashed) {
 		text = append(text, "A crashed event may have had its effect, and runs again, but under dedup.OnCrashBlock a consumer refuses it until you free its record")
 	}
+	if sends(ops.StateUnknown) {
+		text = append(text, "An unknown event may have had its effect, and may run again")
+	}
 	return text
 }
 

@@ -195,7 +195,7 @@ func (a *app) join(ctx context.Context) (func(*ops.Options), error) {
 		return nil, err
 	}
 	return func(o *ops.Options) {
-		o.Key, o.Store, o.StockKeys = once.Key, store, a.flags.stockKeys
+		o.Key, o.Store, o.SameKeys = once.Key, store, a.flags.sameKeys
 		if a.opts.Key == nil {
 			o.Consumer = a.flags.consumer
 		}

@@ -43,19 +43,19 @@ func TestQueueIsASource(t *testing.T) {
 }
 
 // An event without a record never started where the operator says so of its queue, and is else left in every run: for one message too.
-func TestStockKeys(t *testing.T) {
+func TestSameKeys(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
 		w.put("there", dedup.StateReleased)
 		w.send("orders-dlq", "there", "b")
 		w.send("orders-dlq", "missing", "b")
 		id := w.stack.MemSQS().Messages("orders-dlq")[1].ID
-		if got := w.run("dlq", "ls", "--messages"); !strings.Contains(got.out, "\tunknown\t") || !strings.Contains(got.err, "--stock-keys") {
+		if got := w.run("dlq", "ls", "--messages"); !strings.Contains(got.out, "\tunknown\t") || !strings.Contains(got.err, "--same-keys") {
 			t.Errorf("%s%s", got.out, got.err)
 		}
 		for name, want := range map[string]string{consumer: "\tnone\t", "biling": "no record under"} {
 			w.env["SQSONCE_CONSUMER"] = name
-			if got := w.run("dlq", "ls", "--messages", "--stock-keys"); !strings.Contains(got.out, want) || strings.Contains(got.out, "unknown") == (name == consumer) {
+			if got := w.run("dlq", "ls", "--messages", "--same-keys"); !strings.Contains(got.out, want) || strings.Contains(got.out, "unknown") == (name == consumer) {
 				t.Errorf("%s: %s%s", name, got.out, got.err)
 			}
 		}
@@ -63,11 +63,34 @@ func TestStockKeys(t *testing.T) {
 		for _, run := range []struct {
 			args string
 			left int
-		}{{"--id " + id, 2}, {"--id " + id + " --stock-keys", 1}} {
+		}{{"--id " + id, 2}, {"--id " + id + " --same-keys", 1}} {
 			got := w.run(append([]string{"dlq", "redrive", "--yes", "--canary", "0"}, strings.Fields(run.args)...)...)
 			if left := left(w); left != run.left {
 				t.Errorf("%s: exit %d, %d left, want %d: %s", run.args, got.code, left, run.left, got.err)
 			}
+		}
+	})
+}
+
+// A program with the consumer's key function proves by other records under its keys that an event never started. The first look prints the
+// redrive, whose canary is watched, and a class keeps its ID.
+func TestSameKeysOfAKeyFunction(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.keyFunction()
+		w.send("orders-dlq", "event-5", "5")
+		w.opts.Key = func(m *sqsonce.Message) (string, error) { return sqsonce.EventKey("shop", m.Body) }
+		got := w.run("dlq", "ls", "--state", "unknown")
+		class, _, _ := strings.Cut(got.out, "\t")
+		if strings.Contains(got.out+got.err, "may use a key function") || !strings.Contains(w.run("dlq", "ls", "--class", class, "--same-keys").out, "\tnone\t") {
+			t.Errorf("class %s: %+v", class, got)
+		}
+		once := must.Get(dedup.New(w.store, consumer, func(o *dedup.Options) { o.Key, o.Logger = w.opts.Key, slog.New(slog.DiscardHandler) }))(t)
+		w.consume("orders", once.Handler(succeeds))
+		commands := printed.FindAllStringSubmatch(got.err, -1)
+		redriven := w.run(pasted(w, commands[len(commands)-1][1])[1:]...)
+		if redriven.code != exitDone || left(w) != 4 || !strings.Contains(redriven.err, consumer+"#shop|5: waiting") || !strings.Contains(redriven.err, "is completed") {
+			t.Errorf("%q: %+v", commands, redriven)
 		}
 	})
 }
@@ -246,7 +269,7 @@ func TestClassOfOtherKeys(t *testing.T) {
 		w.keyFunction()
 		w.send("orders-dlq", "copy", "2", sqsonce.AttrRejectReason, "no such customer", sqsonce.AttrRecordKey, consumer+"#shop|2")
 		got := w.run("dlq", "ls")
-		if !strings.Contains(got.err, "none of the 4 messages of class ") || !strings.Contains(got.err, "records under keys such as billing#shop|") || strings.Contains(got.err, "--stock-keys") {
+		if !strings.Contains(got.err, "none of the 4 messages of class ") || !strings.Contains(got.err, "records under keys such as billing#shop|") || strings.Contains(got.err, "--same-keys") {
 			t.Errorf("%+v", got)
 		}
 		w.width = 120
