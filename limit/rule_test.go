@@ -151,6 +151,27 @@ func TestMessageWithoutAGroup(t *testing.T) {
 	})
 }
 
+// A message that nothing limits makes no call of the Counter.
+func TestNoLimitCallsNoCounter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		l := newLimiter(t, []Rule{
+			{Name: "plan", Key: All, PlanOf: func(string) Plan { return Plan{} }, Counter: c},
+			{Name: "key", Key: func(*sqsonce.Message) string { return "" }, Plan: perSecond(1), Counter: c},
+		})
+		for i := range 100 {
+			if ran, _ := try(t, l, message(fmt.Sprint(i), 1)); !ran {
+				t.Fatal("did not run")
+			}
+		}
+		time.Sleep(time.Minute)
+		if n := c.count(&c.takes) + c.count(&c.lines) + c.count(&c.others); n > 0 || l.Stats()[0].Calls > 0 {
+			t.Errorf("%d calls of the counter, want none", n)
+		}
+	})
+}
+
 // The highest rate and the largest costs overflow nothing.
 func TestHugeRate(t *testing.T) {
 	t.Parallel()
