@@ -13,9 +13,10 @@ const (
 	// ahead is how far in the future a process takes tokens before it needs them, reach how far the one that its first ticket
 	// waits for. portion is the time whose tokens it takes at once.
 	ahead, reach, portion = 1500 * time.Millisecond, time.Minute, 250 * time.Millisecond
-	// shareTime is the time over which a process knows its own rate, and shareLeast the part of a limit that an unseen key has.
-	shareTime, shareLeast = 30 * time.Second, 50
-	debtAhead             = 24 * time.Hour
+	// shareTime is the least time over which a process knows its own rate, and shareSteps the least number of the key's steps in it.
+	// shareLeast is the part of a limit that an unseen key has.
+	shareTime, shareSteps, shareLeast = 30 * time.Second, 30, 50
+	debtAhead                         = 24 * time.Hour
 )
 
 // counted is what a Counter has given to this process of a key's rate.
@@ -32,6 +33,8 @@ type counted struct {
 	away    time.Time     // the beginning of the outage that share and next are for
 	share   time.Duration // between two starts
 	next    time.Time     // of the next one
+
+	sharedAt time.Time // when an outage was last seen
 }
 
 // asksCounter reports whether an answer of the Counter may serve a ticket.
@@ -79,25 +82,48 @@ func (g *gate) takeCounted(t *ticket, now time.Time) {
 	}
 	c.stock.drop(cost)
 	t.good, t.until = good, good.Add(keep)
-	c.used, c.usedAt = c.uses(now)+float64(cost), now
+	c.use(g.plan, now, cost)
 }
 
 func (g *gate) putCountedBack(t *ticket, now time.Time) {
+	if !t.good.IsZero() {
+		g.counted.use(g.plan, now, -g.cost(t))
+	}
 	if t.good.Add(fresh).After(now) { // else they lapse, and so does the share of an outage
 		g.counted.stock.putBack(t.good, g.cost(t))
 	}
 }
 
-// uses returns the tokens of the last half minute, decaying.
-func (c *counted) uses(now time.Time) float64 {
-	return c.used * math.Exp(-float64(now.Sub(c.usedAt))/float64(shareTime))
+// shareTime is the time over which the processes know their own rates.
+func (p plan) shareTime() time.Duration { return max(shareTime, shareSteps*p.step) }
+
+// mostUses is about what all processes together use in their shareTime, if a burst of the fleet is among it.
+func (p plan) mostUses() float64 { return float64(p.shareTime())/float64(p.step) + float64(p.burst) }
+
+// uses returns the tokens that this process has used in the last shareTime, decaying.
+func (c *counted) uses(p plan, now time.Time) float64 {
+	return c.used * math.Exp(-float64(now.Sub(c.usedAt))/float64(p.shareTime()))
 }
 
-// step is how far apart this process's own starts were, if a burst of the fleet is among them, and at most shareLeast steps. So the
-// processes have no more than the rate together.
+// use counts tokens that are used, or go back.
+func (c *counted) use(p plan, now time.Time, tokens int) {
+	c.used, c.usedAt = max(0, c.uses(p, now)+float64(tokens)), now
+}
+
+// step is how far apart this process's own starts were, at most shareLeast steps. The processes have no more than the rate together.
 func (c *counted) step(p plan, now time.Time) time.Duration {
-	steps := (float64(shareTime)/float64(p.step) + float64(p.burst)) / c.uses(now)
+	steps := p.mostUses() / c.uses(p, now)
 	return time.Duration(min(max(steps, 1), shareLeast) * float64(p.step))
+}
+
+// change keeps the process's part of the rate when the plan changes, also in an outage.
+func (c *counted) change(now time.Time, from, to plan) {
+	if from.step == 0 || to.step == 0 {
+		c.used = 0
+	} else {
+		c.used, c.usedAt = c.uses(from, now)*to.mostUses()/from.mostUses(), now
+	}
+	c.askAt, c.away, c.sharedAt = [2]time.Time{}, time.Time{}, time.Time{}
 }
 
 // keepsShare reports whether the process goes on at its share because the Counter is down.
@@ -107,10 +133,16 @@ func (g *gate) keepsShare(now time.Time) bool {
 		return false
 	}
 	if c.away != o.since {
-		c.away, c.share = o.since, c.step(g.plan, now)
-		// A process that knows nothing of the key begins anywhere in its time: all of them together begin at the limit.
-		c.next = now.Add(rand.N(c.share))
+		c.away = o.since
+		c.use(g.plan, now, 0)
+		// Between two outages that follow each other processes use no more than a burst of tokens, which says little.
+		if now.Sub(c.sharedAt) >= g.plan.shareTime() {
+			c.share = c.step(g.plan, now)
+			// A process that knows nothing of the key begins anywhere in its time: all of them together begin at the limit.
+			c.next = now.Add(rand.N(c.share))
+		}
 	}
+	c.sharedAt, c.usedAt = now, now // its uses don't decay in an outage
 	return true
 }
 

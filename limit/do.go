@@ -297,7 +297,7 @@ func (g *gate) owe(t *ticket, now time.Time) {
 // estimate is about when the last message of the line has its turn.
 func (g *gate) estimate(now time.Time) time.Duration {
 	step := g.plan.step
-	if g.rule.Counter != nil && step > 0 && g.counted.uses(now) >= 1 {
+	if g.rule.Counter != nil && step > 0 && g.counted.uses(g.plan, now) >= 1 {
 		step = g.counted.step(g.plan, now)
 	}
 	if g.plan.slots > 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/question"
 	"github.com/sqsonce/sqsonce/internal/testlog"
 )
 
@@ -133,4 +134,83 @@ func TestPlanInWords(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+}
+
+// brokenKeys is a fleet's counter that fails for all keys, and answers questions.
+type brokenKeys struct {
+	*fakeCounter
+	questions *int
+}
+
+func (c brokenKeys) Take(ctx context.Context, t Take) (Grant, error) {
+	if strings.Contains(t.Key, question.KeyPrefix) {
+		c.set(func() { *c.questions++ })
+		return c.fakeCounter.Take(ctx, t)
+	}
+	_, _ = c.fakeCounter.Take(ctx, t)
+	return Grant{}, errors.New("a record that can't be read")
+}
+
+// There is one question at a time, and its answer holds for a second, however many keys fail.
+func TestFewQuestions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		questions := 0
+		c := newCounter()
+		c.delay = fresh / 2
+		l := newLimiter(t, []Rule{{Name: "r", Plan: perSecond(1), Counter: brokenKeys{c, &questions}}}, func(o *Options) { o.OnCounterDown = OnCounterDownStop })
+		h := newHost(t, l, newStarts().handler(0), 1000, 1000)
+		for i := range 200 {
+			h.start(messages(fmt.Sprint(i), 1)...)
+		}
+		time.Sleep(10 * time.Second)
+		if n := c.count(&questions); n > 10 || n < 1 {
+			t.Errorf("%d questions in 10 s, want at most one in a second", n)
+		}
+		if s := l.Stats()[0]; s.Outages > 0 || s.KeysDown != 200 {
+			t.Errorf("%+v, want 200 keys down and no outage", s)
+		}
+	})
+}
+
+// The calls of many keys that fail when an outage begins are one failure: the next call is a second later.
+func TestOutageBeginsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		c.delay, c.err = 300*time.Millisecond, errors.New("down")
+		l := newLimiter(t, []Rule{{Name: "r", Plan: perSecond(1), Counter: c}}, func(o *Options) { o.OnCounterDown = OnCounterDownStop })
+		h := newHost(t, l, newStarts().handler(0), 1000, 1000)
+		for i := range 12 {
+			h.start(messages(fmt.Sprint(i), 1)...)
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(350 * time.Millisecond) // all of them have failed
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if o := l.rules[0].outage; !o.down() || o.wait != leastWait {
+			t.Errorf("down %t, the next call after %s, want %s", o.down(), o.wait, leastWait)
+		}
+	})
+}
+
+// An outage ends although the only key that is asked for can't be read.
+func TestOutageEndsByAQuestion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		questions := 0
+		c := newCounter()
+		c.err = errors.New("down")
+		l := newLimiter(t, []Rule{{Name: "r", Plan: perSecond(1), Counter: brokenKeys{c, &questions}}}, func(o *Options) { o.OnCounterDown = OnCounterDownStop })
+		newHost(t, l, newStarts().handler(0), 10, 10).start(messages("bad", 3)...)
+		time.Sleep(20 * time.Second)
+		if s := l.Stats()[0]; s.Down == 0 || s.Outages != 1 {
+			t.Errorf("%+v, want an outage", s)
+		}
+		c.set(func() { c.err = nil })
+		time.Sleep(3 * mostWait)
+		if s := l.Stats()[0]; s.Down > 0 || s.Outages != 1 || s.KeysDown != 1 {
+			t.Errorf("%+v, want the outage to have ended, and the key to be down", s)
+		}
+	})
 }

@@ -109,8 +109,9 @@ func (r *rule) gate(key string, p plan, now time.Time) *gate {
 		r.gates[key] = g
 	case g.plan != p:
 		g.bucket.change(now, g.plan, p)
+		g.counted.change(now, g.plan, p)
 		g.plan = p
-		g.counted.askAt, g.slots.askAt = [2]time.Time{}, time.Time{}
+		g.slots.askAt = time.Time{}
 		g.advance(now)
 	}
 	return g

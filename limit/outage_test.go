@@ -1,15 +1,19 @@
 package limit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/internal/testlog"
 )
 
@@ -18,39 +22,131 @@ func TestCounterDown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		policy      CounterPolicy
-		rate        int
-		least, most float64 // of the limit in the minute of the outage
+		rate        Rate
+		least, most float64 // of the limit in the outage
 	}{
-		{OnCounterDownKeepShare, 10, 0.95, 1.1}, {OnCounterDownKeepShare, 2, 0.95, 1.1}, {OnCounterDownKeepShare, 40, 0.95, 1.1},
-		{OnCounterDownStop, 10, 0, 0.03},
+		{OnCounterDownKeepShare, Rate{N: 10}, 0.95, 1.1}, {OnCounterDownKeepShare, Rate{N: 2}, 0.95, 1.1}, {OnCounterDownKeepShare, Rate{N: 40}, 0.95, 1.1},
+		{OnCounterDownKeepShare, Rate{N: 1, Per: time.Minute}, 0.9, 1.1}, {OnCounterDownKeepShare, Rate{N: 10, Per: time.Hour}, 0.9, 1.1},
+		{OnCounterDownStop, Rate{N: 10}, 0, 0.03},
 	} {
 		must.RunParallel(t, fmt.Sprint(tt.policy, tt.rate), func(t *testing.T) {
 			c, s := newCounter(), newStarts()
+			step := Plan{Rate: tt.rate}.resolve(nil, "").step
+			lasts := max(time.Minute, 60*step)
 			for range 5 {
-				l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: tt.rate}}, Counter: c}}, func(o *Options) { o.OnCounterDown = tt.policy })
+				l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: tt.rate}, Counter: c}}, func(o *Options) { o.OnCounterDown = tt.policy })
 				h := newHost(t, l, s.handler(0), 10, 5000)
-				h.start(messages("a", 100*tt.rate)...)
+				h.start(messages("a", int(2*lasts/step))...)
 			}
-			time.Sleep(3 * time.Minute) // a process knows its rate by then
+			time.Sleep(3 * lasts) // a process knows its rate by then
 			c.set(func() { c.err = errors.New("down") })
 			before, takes := len(s.all()), c.count(&c.takes)
-			time.Sleep(time.Minute)
-			during, minute := len(s.all())-before, float64(60*tt.rate)
-			t.Logf("%.3f of the limit in the outage", float64(during)/minute)
-			if n := float64(during); n < tt.least*minute || n > tt.most*minute {
+			time.Sleep(lasts)
+			during, whole := len(s.all())-before, float64(lasts/step)
+			t.Logf("%.3f of the limit in the outage", float64(during)/whole)
+			if n := float64(during); n < tt.least*whole || n > tt.most*whole {
 				t.Errorf("%d starts in the outage, want %g to %g of the limit", during, tt.least, tt.most)
 			}
-			if n := c.count(&c.takes) - takes; n > 5*60 || n < 5*10 {
+			if n := c.count(&c.takes) - takes; n > 5*int(lasts/leastWait) || n < 5*int(lasts/mostWait-2) {
 				t.Errorf("%d requests in the outage, want one in 1 s to 5 s of each process", n)
 			}
 			c.set(func() { c.err = nil })
-			time.Sleep(time.Minute)
-			if n := float64(len(s.all()) - before - during); n < 0.95*minute || n > 1.1*minute {
-				t.Errorf("%g starts in the minute after the outage, want about %g", n, minute)
+			time.Sleep(lasts)
+			if n := float64(len(s.all()) - before - during); n < 0.95*whole || n > 1.1*whole {
+				t.Errorf("%g starts in as long after the outage, want about %g", n, whole)
 			}
 			synctest.Wait()
 		})
 	}
+}
+
+// A counter that answers now and then during an outage doesn't take the processes' shares away.
+func TestCounterDownAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newCounter(), newStarts()
+		for range 5 {
+			l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(10), Counter: c}})
+			newHost(t, l, s.handler(0), 10, 5000).start(messages("a", 2000)...)
+		}
+		time.Sleep(3 * time.Minute)
+		for i := range 5 {
+			c.set(func() { c.err = errors.New("down") })
+			before := len(s.all())
+			time.Sleep(time.Minute)
+			n := len(s.all()) - before
+			t.Logf("%d starts in minute %d of the outage", n, i)
+			if n < 500 || n > 660 {
+				t.Errorf("%d starts in minute %d of the outage, want 600", n, i)
+			}
+			c.set(func() { c.err = nil })
+			time.Sleep(mostWait)
+		}
+	})
+}
+
+// Events that are done already give their tokens back, and are no part of a process's share.
+func TestShareWithoutDuplicates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newCounter(), newStarts()
+		starts := s.handler(0)
+		var hosts []*fakeHost
+		for range 5 {
+			l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(10), Counter: c}})
+			h := newHost(t, l, func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Group == "done" {
+					settle.Ran(ctx, false)
+					return nil
+				}
+				return starts(ctx, m)
+			}, 10, 5000)
+			h.start(messages("done", 1000)...)
+			hosts = append(hosts, h)
+		}
+		time.Sleep(time.Second)
+		c.set(func() { c.err = errors.New("down") })
+		for _, h := range hosts {
+			h.start(messages("a", 1000)...)
+		}
+		time.Sleep(time.Minute)
+		if n := s.count("a"); n > 660 {
+			t.Errorf("%d starts in a minute of the outage, want at most 600", n)
+		}
+	})
+}
+
+// A plan that changes in an outage changes the share.
+func TestPlanChangesWhileDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newCounter(), newStarts()
+		var rate atomic.Int64
+		rate.Store(20)
+		for range 5 {
+			l := newLimiter(t, []Rule{{Name: "r", Key: All, PlanOf: func(string) Plan { return perSecond(int(rate.Load())) }, Counter: c}})
+			h := newHost(t, l, s.handler(0), 10, 5000)
+			h.start(messages("a", 2000)...)
+			h.done.Go(func() {
+				for time.Sleep(4 * time.Minute); h.ctx.Err() == nil; time.Sleep(time.Second) { // has the plan asked for
+					h.send(messages("a", 2001)[2000])
+				}
+			})
+		}
+		time.Sleep(3 * time.Minute)
+		c.set(func() { c.err = errors.New("down") })
+		time.Sleep(time.Minute)
+		for _, n := range []int64{2, 10} {
+			rate.Store(n)
+			time.Sleep(time.Second)
+			before := len(s.all())
+			time.Sleep(time.Minute)
+			got := float64(len(s.all()) - before)
+			if want := float64(60 * n); got < 0.85*want || got > 1.1*want {
+				t.Errorf("%g starts in a minute at %d a second, want %g", got, n, want)
+			}
+		}
+	})
 }
 
 // An unseen key gets a fiftieth of its plan in each process, and the processes do not begin together.

@@ -18,7 +18,7 @@ type Rate struct {
 	// Default: any number. Limits: at most one each nanosecond.
 	N int
 	// Per is the time for N starts.
-	// Default: 1 s.
+	// Default: 1 s. Limits: at most a year for each start.
 	Per time.Duration
 	// Burst is how many handlers may start at once after a time with fewer starts. In any time T at most T * N / Per + Burst
 	// handlers start.
@@ -57,7 +57,8 @@ var zeroUnits = regexp.MustCompile(`([hm])(0[ms])+$`)
 
 // Rule limits the messages that have the same key. A plan that has both numbers holds both.
 type Rule struct {
-	// Name names the rule in logs, in Stats and in the Counter: rules of one name share their counts there, in all programs.
+	// Name names the rule in logs, in Stats and in the Counter: rules of one name share their counts there, in all programs. Give
+	// them the same plan: each start takes a step of its own program's rate from all of them.
 	// Limits: 1 to 50 of A-Z a-z 0-9 . _ -
 	Name string
 	// Key returns the key that a message counts for. The rule leaves messages with the key "" alone. A panic fails its message.
@@ -107,10 +108,15 @@ func (p Plan) resolve(ps *host.Problems, field string) plan {
 		return out
 	}
 	per := cmp.Or(r.Per, time.Second)
-	ps.Add(int64(r.N) > int64(per), field+".Rate.N", "is %d in %s, must be at most one each nanosecond", r.N, per)
-	out.step = (per + time.Duration(r.N) - 1) / time.Duration(r.N) // rounded up: never more than N
+	if int64(r.N) > int64(per) {
+		ps.Add(true, field+".Rate.N", "is %d in %s, must be at most one each nanosecond", r.N, per)
+		return out
+	}
+	out.step = (per-1)/time.Duration(r.N) + 1 // rounded up: never more than N
 	out.burst = cmp.Or(r.Burst, max(1, int(time.Second/out.step)))
-	ps.Add(int64(out.burst) > int64(maxFill/out.step), field+".Rate", "takes longer than a year for %d starts", out.burst)
+	most := int64(maxFill / out.step)
+	ps.Add(most == 0, field+".Rate.Per", "is %s for %d, must be at most a year for each start", per, r.N)
+	ps.Add(most > 0 && int64(out.burst) > most, field+".Rate.Burst", "is %d, must be at most %d, as many as the rate gives in a year", out.burst, most)
 	return out
 }
 

@@ -151,6 +151,27 @@ func TestMessageWithoutAGroup(t *testing.T) {
 	})
 }
 
+// A message that nothing limits makes no call of the Counter.
+func TestNoLimitCallsNoCounter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		l := newLimiter(t, []Rule{
+			{Name: "plan", Key: All, PlanOf: func(string) Plan { return Plan{} }, Counter: c},
+			{Name: "key", Key: func(*sqsonce.Message) string { return "" }, Plan: perSecond(1), Counter: c},
+		})
+		for i := range 100 {
+			if ran, _ := try(t, l, message(fmt.Sprint(i), 1)); !ran {
+				t.Fatal("did not run")
+			}
+		}
+		time.Sleep(time.Minute)
+		if n := c.count(&c.takes) + c.count(&c.lines) + c.count(&c.others); n > 0 || l.Stats()[0].Calls > 0 {
+			t.Errorf("%d calls of the counter, want none", n)
+		}
+	})
+}
+
 // The highest rate and the largest costs overflow nothing.
 func TestHugeRate(t *testing.T) {
 	t.Parallel()
@@ -208,6 +229,40 @@ func TestMaxKeys(t *testing.T) {
 	})
 }
 
+// Two programs with other plans under one name stay within the more generous one together, and each within its own.
+func TestTwoPlansOfOneName(t *testing.T) {
+	t.Parallel()
+	for _, plans := range [][2]Plan{{perSecond(10), perSecond(2)}, {{Concurrency: 6}, {Concurrency: 2}}} {
+		must.RunParallel(t, plans[0].String(), func(t *testing.T) {
+			c, all := newCounter(), newStarts()
+			own := map[string]*starts{"large": newStarts(), "small": newStarts()}
+			for i, name := range []string{"large", "small"} {
+				l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: plans[i], Counter: c}})
+				h, count := own[name].handler(0), all.handler(200*time.Millisecond)
+				newHost(t, l, func(ctx context.Context, m *sqsonce.Message) error {
+					_ = h(ctx, m)
+					return count(ctx, m)
+				}, 20, 5000).start(messages(name, 3000)...)
+			}
+			time.Sleep(2 * time.Minute)
+			t.Log(own["large"].count("large"), "and", own["small"].count("small"), "starts, at most", all.most, "at once")
+			if plans[0].Concurrency > 0 {
+				if all.most > 6 {
+					t.Errorf("%d handlers at once, want at most 6", all.most)
+				}
+			} else {
+				all.check(t, 100*time.Millisecond, 10, keep)
+				own["small"].check(t, 500*time.Millisecond, 2, keep)
+			}
+			for name, s := range own {
+				if n := s.count(name); n < 100 {
+					t.Errorf("%d starts of the program with the %s plan in two minutes: it is kept out", n, name)
+				}
+			}
+		})
+	}
+}
+
 func TestNew(t *testing.T) {
 	t.Parallel()
 	var nilCounter *fakeCounter
@@ -219,11 +274,15 @@ func TestNew(t *testing.T) {
 		{Name: "fast", Plan: Plan{Rate: Rate{N: 1_000_000_001}}},
 		{Name: "az_AZ-0.9", Plan: Plan{Rate: Rate{N: 1_000_000_000}}},
 		{Name: "long", Plan: Plan{Rate: Rate{N: 1, Per: 24 * time.Hour, Burst: 367}}},
+		{Name: "rare", Plan: Plan{Rate: Rate{N: 2, Per: 2*maxFill + 2}}},
+		{Name: "most", Plan: Plan{Rate: Rate{N: math.MaxInt, Per: math.MaxInt64}}},
+		{Name: "more", Plan: Plan{Rate: Rate{N: math.MaxInt}}},
 	}, func(o *Options) { o.MaxKeys, o.OnCounterDown = -1, 2 })
 	want := []string{
 		"Options.OnCounterDown", "Options.MaxKeys", "rules[0].Name", "rules[0].Plan.Concurrency", "rules[0].Plan.Rate.N",
 		"rules[0].Plan.Rate.Per", "rules[0].Plan.Rate.Burst", "rules[1].Plan.Rate.N", "rules[2].Name", "rules[2].Plan", "rules[2].Counter",
-		"rules[3].PlanOf", "rules[4].Plan.Rate.N", "rules[6].Plan.Rate",
+		"rules[3].PlanOf", "rules[4].Plan.Rate.N", "rules[6].Plan.Rate.Burst",
+		"rules[7].Plan.Rate.Per", "rules[9].Plan.Rate.N",
 	}
 	if got := testaws.Fields(err); !slices.Equal(got, want) {
 		t.Errorf("fields\n%s\nwant\n%s", got, want)

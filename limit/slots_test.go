@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/must"
 )
 
@@ -177,7 +179,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	r := &rule{Rule: Rule{Name: "r"}}
 	seen := map[string]string{}
-	for _, key := range []string{"a", "a#1", "a%231", "a#", "%", "\x00", "\xff", strings.Repeat("k", 2000), strings.Repeat("#", 300), "sha256:x", "sha256:y"} {
+	for _, key := range []string{"a", "a#1", "a%231", "a#", "%", "\x00", "\xff", strings.Repeat("k", 2000), strings.Repeat("#", 300), "sha256:x", "sha256:y", escape(strings.Repeat("k", 2000))} {
 		g := &gate{rule: r, key: key}
 		for _, name := range []string{g.name(), g.slotName(1)} {
 			if other, ok := seen[name]; ok || len(name) > 600 || !utf8.ValidString(name) || strings.Contains(name, "\x00") {
@@ -211,6 +213,30 @@ func TestSlotIsAskedForAgain(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		if n := s.count("a"); n < 850 {
 			t.Errorf("%d starts in 90 s, want 10 a second but for the pauses between two slots", n)
+		}
+	})
+}
+
+// A handler starts only in a slot with 5 s of its lease left.
+func TestSlotHasTimeLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Concurrency: 1, Rate: Rate{N: 1, Per: lease - leastLease/2}}, Counter: c}})
+		runs := 0
+		h := newHost(t, l, func(context.Context, *sqsonce.Message) error {
+			runs++
+			c.set(func() {
+				if left := time.Until(c.slots["r#*#0"].until); left < leastLease {
+					t.Errorf("run %d starts with %s left of its lease, want at least %s", runs, left, leastLease)
+				}
+			})
+			return nil
+		}, 10, 10)
+		h.start(messages("a", 10)...)
+		time.Sleep(3 * time.Minute)
+		if runs < 3 {
+			t.Errorf("%d runs in three minutes, want about 6", runs)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func (c *instantClient) ChangeMessageVisibilityBatch(context.Context, *sqs.Chang
 	return c.changed, nil
 }
 
-// TestWithoutHooks: nothing is paid for hooks that are not set.
+// TestWithoutHooks: nothing is paid for hooks or limits that are not set.
 func TestWithoutHooks(t *testing.T) {
 	c := &instantClient{
 		received: &sqs.ReceiveMessageOutput{}, deleted: &sqs.DeleteMessageBatchOutput{}, changed: &sqs.ChangeMessageVisibilityBatchOutput{},

@@ -73,7 +73,7 @@ func (c *Counter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err er
 				most = short
 			}
 			lag, done, err = c.store.dialect.WriteReturning(ctx, c.store.db, c.store.stmts().takeTokens,
-				a.Floor, span, kept(a.MostLag(n)+span), a.Key, a.Floor, a.MostLag(n), most)
+				a.Floor, span, kept(a.MostLag(n)+span), a.Key, a.MostLag(n), most)
 		} else {
 			done, err = c.insert(ctx, a.Key, lag, 0)
 		}

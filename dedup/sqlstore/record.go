@@ -205,9 +205,10 @@ func newStatements(d sqldb.Dialect) statements {
 		remove:    d.SQL("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),
 		removeAny: d.SQL("DELETE FROM {records} WHERE id = ?"),
 
-		// A key of a Counter: its fence is the tat, and its lease_length the line, in microseconds.
+		// A key of a Counter: its fence is the tat, and its lease_length the line, in microseconds. The greatest lag of a take
+		// isn't less than the floor of its pause.
 		takeTokens: d.SQL("UPDATE {records} SET fence = " + d.Returned("{greatest}(fence, "+micros+" + ?) + ? - "+micros) + " + " + micros + "," +
-			" expires_at = {greatest}(expires_at, {now} + ?) WHERE id = ? AND {greatest}(fence, " + micros + " + ?) <= " + micros + " + ?" +
+			" expires_at = {greatest}(expires_at, {now} + ?) WHERE id = ? AND fence <= " + micros + " + ?" +
 			" AND lease_length <= " + micros + " + ? AND " + isKey + d.Returning("fence - "+micros)),
 		place: d.SQL("UPDATE {records} SET lease_length = " + d.Returned("{greatest}(lease_length, fence, "+micros+") + ? - "+micros) + " + " + micros + "," +
 			" expires_at = {greatest}(expires_at, {now} + ?) WHERE id = ? AND " + isKey + d.Returning("lease_length - "+micros)),

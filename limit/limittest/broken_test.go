@@ -182,6 +182,14 @@ func (b *broken) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
 		next = b.tats[record]
 	}
 	b.tats[record] = next
+	if b.has("takes tokens of all keys") {
+		for other := range b.tats {
+			b.tats[other] = next
+		}
+	}
+	if b.has("ends a line with a take") {
+		delete(b.lines, record)
+	}
 	return g, nil
 }
 
@@ -211,6 +219,9 @@ func (b *broken) Line(ctx context.Context, key string, n int, step time.Duration
 	}
 	if b.has("takes a token with a place") {
 		b.tats[record] = later(b.tats[record], now).Add(step)
+	}
+	if b.has("forgets the tokens with a place") {
+		delete(b.tats, record)
 	}
 	b.lines[record] = end
 	return first.Sub(now), nil

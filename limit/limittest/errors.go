@@ -132,6 +132,9 @@ var deleteCases = []testCase{
 				x.fatalf("List: got %+v and error %v, want a record", r, err)
 			}
 			states[r.Key] = r.State(time.Now())
+			if isKey := r.Key != "limit/"+slot; isKey && r.Owner != "limit" {
+				x.fatalf("List: got %+v, want a key's owner to be limit", r)
+			}
 			if in, ok := x.Store(x.Counter).(dedup.Inspector); ok {
 				if again, err := in.Inspect(x.ctx, r.Key); err != nil || again.Owner != r.Owner || again.State(time.Now()) != states[r.Key] {
 					x.fatalf("Inspect: got %+v and error %v, want the record that List has, %+v", again, err, r)
@@ -148,6 +151,29 @@ var deleteCases = []testCase{
 			x.fatalf("List: got %v, want %v", states, want)
 		}
 	}},
+	{name: "list/a key outlives its tokens and its line by an hour", on: listed, run: func(x *exam) {
+		const long = 48 * time.Hour
+		t := x.one()
+		x.gets(t, 1, 0, "of a new key")
+		t.NotBefore = long
+		x.take(x.Counter, t)
+		x.retained(long, "with a pause")
+		if _, err := x.Line(x.ctx, key, 1, time.Second); err != nil {
+			x.fatalf("Line: got error %v, want a place", err)
+		}
+		x.retained(long, "with a place behind a pause")
+	}},
+	{name: "list/a key outlives its line by an hour", on: listed, run: func(x *exam) {
+		const long = 10 * time.Hour
+		if _, err := x.Line(x.ctx, key, 1, long); err != nil {
+			x.fatalf("Line: got error %v, want a place", err)
+		}
+		x.retained(long, "with a place")
+		t := x.one()
+		t.Waited = true
+		x.gets(t, 1, 0, "of one that has waited")
+		x.retained(long, "with a place and a token")
+	}},
 	{name: "delete/resets a key", on: deletes, run: func(x *exam) {
 		x.gets(x.many(3), 4, 0, "of a new key")
 		x.line(2, x.steps(4), "of a new key")
@@ -163,6 +189,20 @@ var deleteCases = []testCase{
 		x.renewed("a", x.lease(), limit.ErrLeaseLost, "of a deleted slot")
 		x.acquire("b", x.lease(), "of a deleted slot")
 	}},
+}
+
+// retained expects the key's record to be retained for an hour more than that, and not for ever.
+func (x *exam) retained(d time.Duration, why string) {
+	for r, err := range x.Store(x.Counter).List(x.ctx, func(o *dedup.ListOptions) { o.Consumer = "limit/limits" }) {
+		if err != nil {
+			x.fatalf("List: got %+v and error %v, want a record", r, err)
+		}
+		if left := time.Until(r.ExpiresAt); left < d+time.Hour-x.grace()-time.Duration(x.all.Load())-time.Second || left > d+30*24*time.Hour {
+			x.fatalf("List: a key %s is retained for %s, want an hour more than %s", why, left, d)
+		}
+		return
+	}
+	x.fatalf("List: got no record, want one")
 }
 
 func (x *exam) delete(key string) {

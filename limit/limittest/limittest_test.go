@@ -33,6 +33,7 @@ var defects = []suite.Defect{
 	{"skips tokens", "take/the rate of a fleet"},
 	{"gives tokens back that nobody used", "take/a lost answer wastes only its tokens"},
 	{"has one schedule for all keys", "take/keys have schedules of their own"},
+	{"takes tokens of all keys", "take/keys have schedules of their own"},
 	{"has a schedule for each plan", "take/two plans of one key"},
 	{"cuts steps to microseconds", "take/a step below a microsecond"},
 	{"ignores a pause", "pause/moves the tokens"},
@@ -46,6 +47,8 @@ var defects = []suite.Defect{
 	{"puts the line before the tokens", "line/behind the tokens that are taken"},
 	{"never ends a line", "line/ends"},
 	{"takes a token with a place", "line/takes no token"},
+	{"ends a line with a take", "line/takes no token"},
+	{"forgets the tokens with a place", "line/behind the tokens that are taken"},
 	{"lets nobody wait for a line", "line/others wait for it"},
 	{"lets all wait for a line", "line/others wait for it"},
 	{"lets others wait for a short line", "line/a short one keeps nobody"},
@@ -64,6 +67,9 @@ var defects = []suite.Defect{
 	{"takes tokens of an event", "errors/a record of an event"},
 	{"remembers a deleted key", "delete/resets a key"},
 	{"remembers a deleted slot", "delete/frees a slot"},
+	{"lists keys without their owner", "list/keys and slots are records"},
+	{"retains nothing", "list/a key outlives its tokens and its line by an hour"},
+	{"retains nothing", "list/a key outlives its line by an hour"},
 	{"lists no keys", "list/keys and slots are records"},
 	{"asks twice", "cost/a take and a place are a write each"},
 	{"asks twice", "cost/a busy key is about a write for each token"},
@@ -121,13 +127,23 @@ func (s store) Release(context.Context, dedup.Lease, error) error { return nil }
 
 func (s store) List(context.Context, ...func(*dedup.ListOptions)) iter.Seq2[dedup.Record, error] {
 	return func(yield func(dedup.Record, error) bool) {
-		kept := time.Now().Add(time.Hour)
+		owner := "limit"
+		if s.has("lists keys without their owner") {
+			owner = "x"
+		}
+		kept := time.Now().Add(60 * time.Hour)
+		if s.has("retains nothing") {
+			kept = time.Now().Add(time.Hour)
+		}
 		records := map[string]bool{}
+		for record := range s.tats {
+			records[record] = !s.has("lists no keys") && !question.IsKey(record)
+		}
 		for record := range s.lines {
 			records[record] = !s.has("lists no keys") && !question.IsKey(record)
 		}
 		for record, listed := range records {
-			if listed && !yield(dedup.Record{Lease: dedup.Lease{Key: record, Owner: "limit"}, ExpiresAt: kept}, nil) {
+			if listed && !yield(dedup.Record{Lease: dedup.Lease{Key: record, Owner: owner}, ExpiresAt: kept}, nil) {
 				return
 			}
 		}

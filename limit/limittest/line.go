@@ -17,6 +17,9 @@ var lineCases = []testCase{
 		x.gets(x.many(3), 4, 0, "of a new key")
 		x.line(1, x.steps(4), "behind four tokens")
 		x.none(x.many(9), x.steps(5)-time.Second, "behind the line")
+		t := x.many(4)
+		t.Waited = true
+		x.gets(t, 1, x.steps(4), "of one that has waited")
 	}},
 	{name: "line/ends", run: func(x *exam) {
 		x.line(2, 0, "of a new key")
@@ -25,9 +28,11 @@ var lineCases = []testCase{
 	}},
 	{name: "line/takes no token", run: func(x *exam) {
 		x.line(5, 0, "of a new key")
+		x.line(1, x.steps(5), "behind five")
 		t := x.many(0)
 		t.Burst, t.Ahead, t.Waited = 4, 0, true
 		x.gets(t, 4, -x.steps(3), "behind a line")
+		x.line(1, x.steps(6), "behind six, after a take")
 	}},
 	{name: "line/no two have one place", run: func(x *exam) {
 		const hosts = 16

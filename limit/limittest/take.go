@@ -107,6 +107,15 @@ var takeCases = []testCase{
 		t := x.many(3)
 		t.Key += "2"
 		x.gets(t, 4, 0, "of another key")
+		x.gets(x.many(7), 4, x.steps(4), "of the first key again")
+		x.line(2, x.steps(8), "of the first key")
+		t.Ahead = x.half(7)
+		x.gets(t, 4, x.steps(4), "of the other key again")
+		if first, err := x.Line(x.ctx, t.Key, 1, x.Step); err != nil {
+			x.fatalf("Line: got error %v, want a place", err)
+		} else {
+			x.near("the first place of the other key", first, x.steps(8))
+		}
 	}},
 	{name: "take/two plans of one key", run: func(x *exam) {
 		step := x.Step / 20

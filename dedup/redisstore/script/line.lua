@@ -3,5 +3,5 @@ local now = micros()
 local tat, line = schedule(now)
 if not tat then return {'foreign'} end
 local place = math.max(tat, line, now)
-keep(now, tat, place + tonumber(ARGV[1]))
+keep(tat, place + tonumber(ARGV[1]))
 return {'place', place - now}

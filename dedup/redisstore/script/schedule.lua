@@ -14,9 +14,9 @@ local function schedule(now)
   return tonumber(tat), tonumber(line)
 end
 
--- keep writes a key as a released record.
-local function keep(now, tat, line)
+-- keep writes a key as a released record. Its tat or its line is in the future.
+local function keep(tat, line)
   redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'owner', 'limit', 'fence', '0', 'until', '0', 'receive_count', '0',
     'tat', whole(tat), 'line', whole(line))
-  redis.call('PEXPIREAT', KEYS[1], whole(math.ceil(math.max(tat, line, now) / 1000) + hour))
+  redis.call('PEXPIREAT', KEYS[1], whole(math.ceil(math.max(tat, line) / 1000) + hour))
 end

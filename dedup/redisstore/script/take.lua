@@ -13,5 +13,5 @@ if ARGV[7] == '1' or line - now <= 1000000 then
     n = 1
   end
 end
-if n > 0 or floor > tat - now then keep(now, now + lag + n * step, line) end
+if n > 0 or floor > tat - now then keep(now + lag + n * step, line) end
 return {'taken', n, lag, line - now}

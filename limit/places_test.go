@@ -1,0 +1,116 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/settle"
+)
+
+// Messages that get their places in one call of the Counter get places of their own, as far apart as their costs, at most the burst.
+func TestPlacesOfOneCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		c.delay = 100 * time.Millisecond
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 1, Burst: 2}}, Cost: onlyCost(3), Counter: c}})
+		try(t, l, message("first", 1))
+		var all sync.WaitGroup
+		places := make([]time.Time, 10)
+		for i := range places {
+			all.Go(func() {
+				_, d := try(t, l, message("a", 1))
+				places[i] = time.Now().Add(d)
+			})
+		}
+		all.Wait()
+		slices.SortFunc(places, time.Time.Compare)
+		for i := 1; i < len(places); i++ {
+			if d := places[i].Sub(places[i-1]) - 2100*time.Millisecond; d.Abs() > time.Second {
+				t.Errorf("place %d is %s after the one before, want about 2.1 s", i, places[i].Sub(places[i-1]))
+			}
+		}
+		if n := c.count(&c.lines); n > 5 {
+			t.Errorf("%d calls for 10 places, want few", n)
+		}
+	})
+}
+
+// The places of a limit without a rate are as far apart as its handlers take.
+func TestPlacesOfSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Concurrency: 2}}})
+		handler := func(context.Context) error { time.Sleep(10 * time.Second); return nil }
+		must.Do(t, l.Do(t.Context(), message("first", 1), handler))
+		for range 2 {
+			go func() { _ = l.Do(t.Context(), message("running", 1), handler) }()
+		}
+		synctest.Wait()
+		for _, want := range []time.Duration{time.Second, 5250 * time.Millisecond, 10500 * time.Millisecond} {
+			if ran, d := try(t, l, message("a", 1)); ran || d != want {
+				t.Errorf("ran %t, postponed for %s, want %s", ran, d, want)
+			}
+		}
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// The places of a host that holds messages, but has no room, are 1% further apart than the rate.
+func TestPlacesWithoutRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(1)}})
+		try(t, l, message("first", 1))
+		for i := range 20 {
+			ctx, _ := settle.New(settle.WithHolding(t.Context()))
+			settle.HeldBy(ctx, holder{room: func(string) bool { return false }})
+			o := sqsonce.OutcomeOf(l.Do(ctx, message("a", 1), func(context.Context) error { return nil }))
+			if want := time.Second + time.Duration(i)*1010*time.Millisecond; !o.Postpone || o.After != want {
+				t.Errorf("postponed: %t, for %s, want %s", o.Postpone, o.After, want)
+			}
+		}
+	})
+}
+
+// The places of a process whose Counter is down are as far apart as its share.
+func TestPlacesWhileDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		c.err = errors.New("down")
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(1), Counter: c}})
+		try(t, l, message("first", 1))
+		synctest.Wait()
+		_, first := try(t, l, message("a", 1))
+		for i := range 10 {
+			want := first + time.Duration(i+1)*(shareLeast*time.Second+shareLeast*time.Second/20)
+			if ran, d := try(t, l, message("a", 1)); ran || d != want {
+				t.Errorf("ran %t, postponed for %s, want %s", ran, d, want)
+			}
+		}
+	})
+}
+
+// A place is behind the starts that are owed.
+func TestPlacesBehindDebt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(1)}})
+		for range 10 {
+			ctx, _ := settle.New(t.Context())
+			settle.HeldBy(ctx, holder{debt: true})
+			must.Do(t, l.Do(ctx, message("owes", 5), func(context.Context) error { return nil }))
+		}
+		if ran, d := try(t, l, message("a", 1)); ran || d != 10*time.Second {
+			t.Errorf("ran %t, postponed for %s, want 10 s", ran, d)
+		}
+	})
+}
