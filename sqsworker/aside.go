@@ -38,7 +38,9 @@ func (l *loop) unavailable(d *delivery, r result) {
 	}
 	if d.unavailable++; d.unavailable == 1 {
 		d.unavailableSince = l.now()
-		l.needs.trouble.affected++
+		if l.needs.trouble.affected++; l.needs.trouble.affected == 1 {
+			l.needs.trouble.since = l.now()
+		}
 	}
 	l.needs.err = r.err
 	l.countTrouble()
@@ -82,11 +84,11 @@ func (l *loop) hiddenUnavailable(d *delivery) time.Duration {
 	return delay
 }
 
-// asideHidden is how long a message is hidden that finds no room: 1, 4 or 16 min by its receives, and at least half as long as it
-// has been unavailable here.
+// asideHidden is how long a message is hidden that finds no room: 1, 4 or 16 min by its receives, and at least half as long as messages
+// have been unavailable here.
 func (l *loop) asideHidden(d *delivery) time.Duration {
 	byReceives := time.Minute << (2 * min(max(d.lease.count-1, 0), 2))
-	return min(max(byReceives, elapsed(l.now(), d.unavailableSince)/2), asideHiddenMost)
+	return min(max(byReceives, elapsed(l.now(), l.needs.trouble.since)/2), asideHiddenMost)
 }
 
 // claim holds a message that says, with nobody to ask, that what it needs is unavailable.

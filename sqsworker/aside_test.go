@@ -201,6 +201,62 @@ func TestLongHandlerInAnOutage(t *testing.T) {
 	})
 }
 
+// For an hour a fifth of two messages a second is unavailable, with nobody to ask, in five workers: more than they can hold. The others do
+// not wait for them, and none is dead-lettered.
+func TestManyClaims(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		var mu sync.Mutex
+		down, own := true, 0
+		sent := map[string]time.Time{}
+		var took []time.Duration
+		h := func(ctx context.Context, m *sqsonce.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			at, others := sent[m.Body]
+			switch {
+			case !others && down:
+				return sqsonce.Unavailable(errRefused)
+			case others:
+				took = append(took, time.Since(at))
+			default:
+				own++
+			}
+			return nil
+		}
+		var js []*job
+		for range 5 {
+			js = append(js, x.start(h))
+		}
+		const messages = 7200
+		random := rand.New(rand.NewPCG(1, 1))
+		for n := range messages {
+			body := fmt.Sprint(n)
+			if random.IntN(5) > 0 {
+				mu.Lock()
+				sent[body] = time.Now()
+				mu.Unlock()
+			}
+			x.send(body)
+			time.Sleep(time.Hour / messages)
+		}
+		mu.Lock()
+		down = false
+		slices.Sort(took)
+		if len(took) < len(sent)-10 || took[len(took)*99/100] > 10*time.Second {
+			t.Errorf("%d of %d others done, 99%% within %s; want them within 10 s", len(took), len(sent), took[len(took)*99/100])
+		}
+		mu.Unlock()
+		time.Sleep(time.Hour)
+		for _, j := range js {
+			j.stopClean()
+		}
+		if own != messages-len(sent) || len(x.dead()) > 0 {
+			t.Errorf("%d of %d done in the end, %d dead", own, messages-len(sent), len(x.dead()))
+		}
+	})
+}
+
 // When the question passes, all that is held runs, also what was aside long before. Nothing is received until one of them has an outcome.
 func TestEndOfAnOutage(t *testing.T) {
 	t.Parallel()

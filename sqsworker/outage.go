@@ -129,7 +129,11 @@ func (l *loop) handOver(after time.Duration) {
 	for _, d := range l.kept() {
 		long := after == 0 || l.isAside(d) && elapsed(l.now(), d.unavailableSince) >= after
 		if long && l.mayHandOver(d) {
-			l.giveBack(d, 0)
+			hidden := time.Duration(0)
+			if l.needs.state == needsDoubted && d.heldFor == heldAside {
+				hidden = l.asideHidden(d) // it is unavailable by itself
+			}
+			l.giveBack(d, hidden)
 		}
 	}
 }
@@ -256,7 +260,7 @@ func (l *loop) toProbe() (n int, decided bool) {
 	case needsUnproven:
 		may = may && !l.awaitsOutcome()
 	case needsDoubted:
-		may = may && l.closing() < l.opts.MaxHeld && !l.now().Before(l.needs.probeAt)
+		may = may && int(l.heldAs[heldClaim]) < l.opts.MaxHeld && !l.now().Before(l.needs.probeAt)
 	case needsDown:
 		may = may && l.needs.trial.state == trialDue
 	}

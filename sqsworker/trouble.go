@@ -9,8 +9,9 @@ import (
 
 // trouble is the state of the log lines about unavailable messages.
 type trouble struct {
-	affected int // messages that are unavailable, running ones included
-	outcomes int // that were unavailable and that no line has counted
+	since    time.Time // at least one has been unavailable
+	affected int       // messages that are unavailable, running ones included
+	outcomes int       // that were unavailable and that no line has counted
 	noted    bool
 	warned   time.Time
 	timer    *timer
