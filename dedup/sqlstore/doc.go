@@ -23,9 +23,10 @@
 //	lease_until   end of the lease, or 0 after a release
 //	lease_length  how long the lease was when it was written
 //	expires_at    end of retention
+//	result        what dedup.Do replays
 //
-// The other columns are those of docs/protocol.md, section 2, without in_progress_expiration and expiration. Times are
-// milliseconds since the Unix epoch, so that time zones of drivers, sessions and columns don't matter.
+// docs/protocol.md, section 2, explains the other columns, which have the names of attributes there. Times are milliseconds
+// since the Unix epoch, so that time zones of drivers, sessions and columns don't matter.
 //
 // Only [Store.Sweep] deletes expired rows. Run [Store.SweepEvery] in one of the processes, or Sweep from a job.
 //
