@@ -17,8 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/control"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
@@ -173,6 +175,33 @@ func Example_inbox() {
 		}), nil
 	}
 	_ = newLedger
+}
+
+// The consumer can be paused, gets its events through SNS, and runs each once.
+func ExampleChain_consumer() {
+	store := memstore.New()
+	c, err := control.New(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	once, err := dedup.New(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	chargeCard := func(_ context.Context, o Order) error {
+		fmt.Println("charge", o.Cents)
+		return nil
+	}
+	handler := sqsonce.Chain(sqsonce.JSON(chargeCard), c.Handler, sqsonce.OpenEnvelope, once.Handler) // c of package control: outermost
+	for range 2 {
+		fmt.Println(handler(context.Background(), &sqsonce.Message{
+			ID: "1", QueueARN: "arn:aws:sqs:eu-west-1:111122223333:orders", Body: `{"cents":1200}`,
+		}))
+	}
+	// Output:
+	// charge 1200
+	// <nil>
+	// <nil>
 }
 
 // Messages that SNS or EventBridge sends to the queue: the handler gets what is in the envelope.

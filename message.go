@@ -9,16 +9,20 @@ import (
 //
 // ctx is cancelled with a cause ([context.Cause]) when the handler may no longer act for the message. The cause is
 // [ErrLeaseLost] if another delivery may own the event, and [ErrShutdown] if the host must stop. Middleware is
-// func(Handler) Handler. Put middleware that changes messages outermost, such as [OpenEnvelope]. Then comes dedup, and inside of
-// it middleware for a single run, such as a timeout or a trace.
+// func(Handler) Handler, see [Chain].
 //
 // Handlers are called concurrently. Every function of this module that makes a Handler of another returns nil for a nil one,
 // so that New of the hosts refuses it.
 type Handler func(ctx context.Context, m *Message) error
 
 // Chain returns the handler with the middleware around it. The first middleware is outermost: it gets a message first and the
-// error last. Begin with middleware that changes messages, such as [OpenEnvelope]. Then comes dedup, and inside of it
-// middleware for a single run, such as a timeout or a trace.
+// error last. Keep this order of the middleware that you use:
+//
+//  1. Control.Handler of package control, which postpones messages in a pause
+//  2. middleware that changes messages: [OpenEnvelope], [S3], s3payload.Resolve
+//  3. limit.Handler, whose rules may read the body
+//  4. Once.Handler of package dedup, or an inbox
+//  5. middleware for a single run, such as a timeout or a trace
 func Chain(h Handler, middleware ...func(Handler) Handler) Handler {
 	for i := len(middleware) - 1; i >= 0 && h != nil; i-- {
 		if middleware[i] == nil {

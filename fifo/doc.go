@@ -1,4 +1,5 @@
-// Package fifo publishes events to SQS so that SQS and the consumer recognise an event that is sent again.
+// Package fifo is the publisher of events, for FIFO and standard queues of SQS. SQS and the consumer recognise an event that it
+// sends again.
 //
 // An [Event] has an ID. Your application makes the ID once, when the event happens, and stores it with the event. The publisher
 // derives the MessageDeduplicationId from it ([DedupID]) and sends the ID as a message attribute, so that a consumer computes

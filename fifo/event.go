@@ -41,8 +41,8 @@ type Event struct {
 	Attributes map[string]sqsonce.Attribute
 	// Delay is how long SQS hides the event at first, from the call of Publish, PublishAll or Enqueue, rounded up to
 	// whole seconds. A repeated attempt asks for the rest, at least 1 s, by the process's clocks: the event comes early
-	// if the wall clock is set forward between two attempts. It replaces the queue's DelaySeconds. At the end of its
-	// retention SQS deletes a message that is still hidden too.
+	// if the wall clock is set forward between two attempts. It replaces the queue's DelaySeconds, and telemetry's time_in_queue
+	// counts it. At the end of its retention SQS deletes a message that is still hidden too.
 	// Default: the queue's DelaySeconds. Limits: at most 15 min, and only on a standard queue. Outboxes don't keep it.
 	Delay time.Duration
 }

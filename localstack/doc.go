@@ -1,5 +1,5 @@
-// Package localstack starts an SQS and a DynamoDB for tests and local runs. If you configure an endpoint (LocalStack or another
-// emulator), it uses that. Otherwise both run in memory, in this process.
+// Package localstack starts an SQS and a DynamoDB for tests and local runs. It isn't the product LocalStack, but uses it, or
+// another emulator, if you configure its endpoint. Otherwise both services run in memory, in this process.
 //
 //	stack, err := localstack.Start(ctx, func(o *localstack.Options) {
 //		o.Queues = []localstack.Queue{{Name: "orders.fifo"}}

@@ -20,20 +20,8 @@
 //	  KeySchema: [{AttributeName: id, KeyType: HASH}]
 //	  TimeToLiveSpecification: {AttributeName: expiration, Enabled: true}
 //
-// The attributes of a record:
-//
-//	id                      S  the consumer's name, '#' and the event's key
-//	status                  S  INPROGRESS or COMPLETED
-//	in_progress_expiration  N  end of the record lease, milliseconds of the epoch, or 0 after a release
-//	expiration              N  end of retention, seconds of the epoch
-//	owner                   S  the delivery, kept after a release to refuse late copies of its requests
-//	fence                   N  grows with every owner
-//	receive_count           N  receive count at the last acquire
-//	error                   S  the last failure, or why the event was skipped, at most 256 bytes
-//	note                    S  an operator's, of the last reopen or complete
-//
-// docs/protocol.md, section 2, has the result attributes, which a complete writes. The item of a key of a [Counter] is a
-// released record with two more attributes:
+// docs/protocol.md, section 2, lists the attributes of a record. The item of a key of a [Counter] is a released record with two
+// more attributes:
 //
 //	tat                     N  time of the next token + the tolerance of a burst, microseconds of the epoch
 //	line                    N  the next place in the line, microseconds of the epoch

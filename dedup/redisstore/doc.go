@@ -36,20 +36,13 @@
 // A record is a hash at [Options.Prefix] + the record's key. It has about 300 bytes, and up to 300 more for a failure's
 // text:
 //
-//	status                 INPROGRESS or COMPLETED
-//	owner                  the delivery attempt, kept after a release to refuse late copies of its commands
-//	fence                  grows with every owner
 //	until                  end of the lease, milliseconds of the server's clock, or 0 after a release
 //	lease_length           milliseconds of the lease, for a server's clock that was ahead
-//	receive_count          receive count at the last acquire
-//	error                  the last failure, or why the event was skipped, at most 256 bytes
-//	note                   an operator's, of the last reopen or complete
 //
-// The other fields are the result attributes of docs/protocol.md, section 2, if used. A key of a [Counter] has the fields tat and
-// line, in microseconds. The hash expires at the end of
-// retention, and at least an hour after the lease's end. It must outlive its lease to show that its owner has crashed,
-// and to refuse that owner. With the default retention of 29 days, a thousand events per second are 2.5 billion records.
-// Shorten dedup.Options.Retention to the time that your queues need, or use a store that keeps its records on disk.
+// docs/protocol.md, section 2, explains the other fields, which have the names of attributes there. A key of a [Counter] has the
+// fields tat and line, in microseconds. The hash expires at the end of retention, and at least an hour after the lease's end. It
+// must outlive its lease to show that its owner has crashed, and to refuse that owner. With the default retention of
+// 29 days, a thousand events per second are 2.5 billion records. Shorten dedup.Options.Retention to the time that your queues need, or use a store that keeps its records on disk.
 //
 // # Permissions and versions
 //

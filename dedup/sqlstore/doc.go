@@ -20,19 +20,13 @@
 // [Migrate] creates the tables, [DDL] returns their statements, and [Store.Check] reports whether they exist. A record is a
 // row of sqsonce_records:
 //
-//	id            the consumer's name, '#' and the event's key: the primary key
-//	status        INPROGRESS or COMPLETED
-//	owner         the delivery attempt, kept after a release to refuse late copies of its statements
-//	fence         grows with every owner
 //	lease_until   end of the lease, or 0 after a release
 //	lease_length  how long the lease was when it was written
 //	expires_at    end of retention
-//	receive_count receive count at the last acquire
-//	error         the last failure, or why the event was skipped, at most 256 bytes
-//	note          an operator's, of the last reopen or complete
+//	result        what dedup.Do replays
 //
-// The other columns are those of the result, if used. Times are milliseconds since the Unix epoch, so that time zones of
-// drivers, sessions and columns don't matter.
+// docs/protocol.md, section 2, explains the other columns, which have the names of attributes there. Times are milliseconds
+// since the Unix epoch, so that time zones of drivers, sessions and columns don't matter.
 //
 // Only [Store.Sweep] deletes expired rows. Run [Store.SweepEvery] in one of the processes, or Sweep from a job.
 //
