@@ -58,7 +58,7 @@ func (l *loop) noteTrouble() {
 		level = l.log.Error
 	}
 	level("sqsworker: unavailable: messages are held and run again",
-		"down", l.needs.state == needsDown, "aside", l.heldAs[heldAside], "in_doubt", l.heldAs[heldClaim], "outcomes", outcomes, keyError, l.needs.err)
+		"down", l.needs.state == needsDown, "aside", l.heldAs[heldAside], "in_doubt", l.heldAs[heldClaim], "suspect", l.heldAs[heldSuspect], "outcomes", outcomes, keyError, l.needs.err)
 }
 
 func (l *loop) forgetUnavailable(d *delivery) {

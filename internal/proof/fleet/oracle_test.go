@@ -267,7 +267,7 @@ func (f *fleet) checkDead(e *event, m memsqs.QueuedMessage, tally map[string]int
 	case reason != "":
 		f.complain("%s: sent to the dead-letter queue unrun: %s%s", e.ID, reason, f.history(e))
 	case e.Queue == 1 && slices.ContainsFunc(f.oracle.groups[e.Group][:e.at], func(e *event) bool { return e.Kind == "poison" }):
-		// A head that kills its process takes with it those behind it that share its receives, against 17.7.
+		// A head that kills its process takes with it those behind it that share its receives, where it is accused too late for 17.7c.
 		tally["dead unrun behind poison"]++
 		return
 	default:
