@@ -104,7 +104,8 @@ soak-attacks: # 30 min: hosts in one process and in several on each store, three
 soak-schedules: # 20 min: every order of the calls of some owners
 	SOAK=1 go test ./dedup/dynamostore -run '^TestSchedules$$' -count 1 -timeout 120m -v
 
-soak-local: # 10 min: localaws with a million messages, a table of 1 GB and a million calls
+soak-local: # 10 min: localaws with a million messages, a table of 1 GB and a million calls; pages of a million items
+	SOAK=1 go test ./localstack/memdynamodb -run '^TestPages$$' -count 1 -timeout 20m -v
 	cd localstack/cmd/localaws && SOAK=1 go test -run '^TestLoad$$' -count 1 -timeout 60m -v
 
 # By count, not by time: go test -fuzz sometimes fails when its time is over.

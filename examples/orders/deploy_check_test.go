@@ -31,9 +31,8 @@ func checkDeploy(files map[string]string, ttlAttribute string) []string {
 	c.ecs(c.flat("deploy/ecs.yaml"))
 	c.kubernetes(c.flat("deploy/kubernetes/worker.yaml"), c.flat("deploy/kubernetes/keda.yaml"))
 	c.unit()
-	if m := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(files["go.mod"]); m == nil || !strings.Contains(files["deploy/Dockerfile"], " golang:"+m[1]+" ") {
-		c.problem("deploy/Dockerfile does not build with the Go version of go.mod, %v", m)
-	}
+	c.image("deploy/Dockerfile")
+	c.image("deploy/localaws.Dockerfile")
 	return c.problems
 }
 
@@ -214,6 +213,31 @@ func (c *deployChecker) want(where string, got, want map[string]any) {
 	}
 }
 
+// image checks the Dockerfile of an image that is built from this tree: its Go, and that what it copies and the folders that it builds in exist.
+func (c *deployChecker) image(file string) {
+	text := c.files[file]
+	if m := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(c.files["go.mod"]); m == nil || !strings.Contains(text, " golang:"+m[1]+" ") {
+		c.problem("%s does not build with the Go version of go.mod, %v", file, m)
+	}
+	copies := regexp.MustCompile(`(?m)^COPY (?:--from=(\w+) )?(.+) \S+$`).FindAllStringSubmatch(text, -1)
+	if len(copies) == 0 {
+		c.problem("%s: no COPY", file)
+	}
+	for _, m := range copies {
+		for _, source := range strings.Fields(m[2]) {
+			_, err := os.Stat("../../" + source)
+			if m[1] == "" && err != nil || m[1] != "" && !(strings.Contains(text, " AS "+m[1]+"\n") && strings.Contains(text, " -o "+source+" ")) {
+				c.problem("%s: %s: there is no %s", file, m[0], source)
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^RUN cd (\S+)`).FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat("../../" + m[1]); err != nil {
+			c.problem("%s: %v", file, err)
+		}
+	}
+}
+
 // user returns the image's user and group.
 func (c *deployChecker) user() string {
 	if m := regexp.MustCompile(`(?m)^USER ([1-9]\d*:[1-9]\d*)$`).FindStringSubmatch(c.files["deploy/Dockerfile"]); m != nil {
@@ -292,7 +316,7 @@ func readDeploy(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, file := range []string{
-		"deploy/resources.yaml", "deploy/ecs.yaml", "deploy/kubernetes/worker.yaml", "deploy/kubernetes/keda.yaml", "deploy/Dockerfile",
+		"deploy/resources.yaml", "deploy/ecs.yaml", "deploy/kubernetes/worker.yaml", "deploy/kubernetes/keda.yaml", "deploy/Dockerfile", "deploy/localaws.Dockerfile",
 		"docs/deploy.md", "examples/orders/worker/main.go", "go.mod",
 	} {
 		text := must.Get(os.ReadFile("../../" + file))(t)

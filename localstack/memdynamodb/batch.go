@@ -1,6 +1,7 @@
 package memdynamodb
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,7 +38,11 @@ type batchGetOutput struct {
 // batchGetItem reads all the items at one instant. Fault rules count the entries by table name, and within a table in
 // the order of the request.
 func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
-	if err := constraints(validTables(maps.Keys(in.RequestItems)), validCapacity(in.ReturnConsumedCapacity)); err != nil {
+	shown := func(string) string {
+		b, _ := json.Marshal(in.RequestItems) // was decoded from JSON
+		return string(b)
+	}
+	if err := constraints(validTables(maps.Keys(in.RequestItems), shown), validCapacity(in.ReturnConsumedCapacity)); err != nil {
 		return nil, err
 	}
 	switch {
@@ -49,8 +54,10 @@ func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
 	n := 0
 	for name, k := range in.RequestItems {
 		switch {
-		case k == nil || len(k.Keys) == 0:
+		case k == nil || k.Keys == nil:
 			return nil, required("requestItems." + name + ".member.keys")
+		case len(k.Keys) == 0:
+			return nil, validation("1 validation error detected: Value at 'RequestItems.%s.member.Keys' failed to satisfy constraint: Member must have length greater than or equal to 1", name)
 		case len(k.Keys) > maxBatchGet:
 			return nil, validation("1 validation error detected: Value at 'RequestItems.%s.member.Keys' failed to satisfy constraint: Member must have length less than or equal to 100", name)
 		}
@@ -144,7 +151,8 @@ func (s *Server) batchWriteItem(c *call, in *batchWriteInput) (any, error) {
 	if err := constraints(validCapacity(in.ReturnConsumedCapacity), validMetrics(in.ReturnItemCollectionMetrics)); err != nil {
 		return nil, err
 	}
-	if err := validTables(maps.Keys(in.RequestItems)); err != nil {
+	shown := func(name string) string { return "{" + name + "=[...]}" } // AWS shows the requests too
+	if err := validTables(maps.Keys(in.RequestItems), shown); err != nil {
 		return nil, err
 	}
 	switch {

@@ -191,14 +191,14 @@ func decoder[In any]() func(body []byte, in *In) error {
 }
 
 // Items returns the items of a table in the order of Scan, for assertions. Each is in DynamoDB's JSON form: {"id":{"S":"a"}}. For
-// a table that does not exist it returns nil.
+// a table that does not exist it returns nil, and for an empty table an empty slice.
 func (s *Server) Items(tableName string) []json.RawMessage {
 	t, err := s.table(tableName)
 	if err != nil {
 		return nil
 	}
 	defer t.mu.Unlock()
-	var items []json.RawMessage
+	items := make([]json.RawMessage, 0, t.rows.count)
 	for e := range t.rows.all() {
 		raw, _ := e.item.MarshalJSON() // returns no errors
 		items = append(items, raw)

@@ -106,8 +106,8 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 	}
 	n := len(in.Statements)
 	c.cost.Entries = n
-	if n == 0 || n > maxStatements {
-		return nil, constraint("[...]", "statements", "Member must have length between 1 and 25")
+	if err := validCount(n, "statements", maxStatements); err != nil {
+		return nil, err
 	}
 	out := batchStatementOutput{Responses: make([]statementResponse, n)}
 	statements := make([]*statement, n) // nil: the statement has failed

@@ -237,11 +237,12 @@ func (l locked) table(name string) (*table, error) {
 // validTable checks the name or ARN of a table, which may be in another account or Region.
 func validTable(name string) error { return validName(nameOf(name)) }
 
-// validTables checks the names or ARNs that are the keys of a batch's RequestItems. AWS shows the whole map.
-func validTables(names iter.Seq[string]) error {
+// validTables checks the names or ARNs that are the keys of a batch's RequestItems. AWS shows the whole map: shown returns it for a
+// name that is wrong.
+func validTables(names iter.Seq[string], shown func(name string) string) error {
 	for name := range names {
 		if validTable(name) != nil {
-			return constraint("{"+name+"=[...]}", "requestItems", "Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]")
+			return constraint(shown(name), "requestItems", "Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]")
 		}
 	}
 	return nil

@@ -107,17 +107,17 @@ func (in *transactWriteInput) validate() error {
 		validLength(in.ClientRequestToken, "clientRequestToken", 36),
 		validCapacity(in.ReturnConsumedCapacity),
 		validMetrics(in.ReturnItemCollectionMetrics),
-		validActions(len(in.TransactItems)),
+		validCount(len(in.TransactItems), "transactItems", maxTransaction),
 	)
 }
 
-// validActions checks the number of a transaction's actions.
-func validActions(n int) error {
+// validCount checks the number of a transaction's actions, or of a batch's statements.
+func validCount(n int, member string, most int) error {
 	switch {
 	case n == 0:
-		return constraint("[]", "transactItems", "Member must have length greater than or equal to 1")
-	case n > maxTransaction:
-		return constraint(fmt.Sprintf("[%d actions]", n), "transactItems", "Member must have length less than or equal to 100")
+		return constraint("[]", member, "Member must have length greater than or equal to 1")
+	case n > most:
+		return constraint(fmt.Sprintf("[%d members]", n), member, fmt.Sprintf("Member must have length less than or equal to %d", most)) // AWS shows them all
 	}
 	return nil
 }

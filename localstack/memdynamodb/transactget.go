@@ -25,7 +25,7 @@ type transactGetOutput struct {
 func (s *Server) transactGetItems(c *call, in *transactGetInput) (any, error) {
 	n := len(in.TransactItems)
 	c.cost.Entries = n
-	if err := constraints(validCapacity(in.ReturnConsumedCapacity), validActions(n)); err != nil {
+	if err := constraints(validCapacity(in.ReturnConsumedCapacity), validCount(n, "transactItems", maxTransaction)); err != nil {
 		return nil, err
 	}
 	reads := make([]*read, n)

@@ -109,9 +109,12 @@ func (s *Server) SweepTTL() int {
 
 // sweep deletes the expired items.
 func (t *table) sweep() int {
+	if t.ttl == "" {
+		return 0
+	}
 	var old []attr.Map
 	for e := range t.rows.all() {
-		if t.ttl != "" && expired(e.item.Get(t.ttl), t.at) && !t.ongoing[t.keys.at(e.item)] {
+		if expired(e.item.Get(t.ttl), t.at) && !t.ongoing[t.keys.at(e.item)] {
 			old = append(old, e.item)
 		}
 	}

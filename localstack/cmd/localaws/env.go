@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
@@ -19,6 +21,9 @@ func environment(url, region string) [][2]string {
 		{"AWS_ACCESS_KEY_ID", "local"}, {"AWS_SECRET_ACCESS_KEY", "local"},
 	}
 }
+
+// defaultAddr is the default of all -addr. The health check of a container knows LOCALAWS_ADDR, and no flags of localaws.
+func defaultAddr() string { return cmp.Or(os.Getenv("LOCALAWS_ADDR"), "127.0.0.1:4566") }
 
 const defaultRegion = "us-east-1"
 
@@ -40,7 +45,7 @@ func exports(url, region string) string {
 func printEnv(args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("localaws env", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	addr := f.String("addr", "127.0.0.1:4566", "`address` that localaws listens on")
+	addr := f.String("addr", defaultAddr(), "`address` that localaws listens on")
 	region := f.String("region", defaultRegion, "`Region` that localaws has as -region")
 	asJSON := f.Bool("json", false, "print a JSON object")
 	if err := f.Parse(args); err != nil {

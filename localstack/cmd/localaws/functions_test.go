@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,13 +40,17 @@ var compiled = sync.OnceValues(func() (dir string, err error) {
 		return "", err
 	}
 	compiledIn = dir
+	flags, err := imageFlags()
+	if err != nil {
+		return "", err
+	}
 	for _, b := range [][3]string{
 		{"../../../examples", "orders", "./orders/lambda"},
 		{"../../../examples", "relay", "./orders/outboxrelay"},
 		{"../../runtimeapi", "any", "./internal/testbootstrap"},
 		{".", "localaws", "."},
 	} {
-		cmd := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(dir, b[1]), b[2])
+		cmd := exec.Command("go", "build", "-tags", "lambda.norpc", "-ldflags", flags, "-o", filepath.Join(dir, b[1]), b[2])
 		cmd.Dir, cmd.Env = b[0], append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("go build %s: %w\n%s", b[2], err, out)
@@ -97,6 +102,23 @@ func balance(t *testing.T, s *localstack.Stack) string {
 	return b.Value
 }
 
+// orderMessage is a message of the event ord-1/placed.
+func orderMessage(queueURL string) *sqs.SendMessageInput {
+	text := func(s string) sqstypes.MessageAttributeValue {
+		return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
+	}
+	return &sqs.SendMessageInput{
+		QueueUrl: &queueURL, MessageBody: aws.String(order("ord-1/placed")),
+		MessageAttributes: map[string]sqstypes.MessageAttributeValue{"event-id": text("ord-1/placed"), "event-source": text("orders")},
+	}
+}
+
+func isEmpty(t *testing.T, url, queue string) bool {
+	t.Helper()
+	_, body := do(t, http.MethodGet, url+"/_localaws/queues/"+queue+"/messages", nil, nil)
+	return strings.TrimSpace(body) == "[]"
+}
+
 // The whole of README's template runs: a message sent twice is booked once, and an event of the outbox goes through its stream, the relay
 // and the FIFO queue.
 func TestTemplateRuns(t *testing.T) {
@@ -107,23 +129,11 @@ func TestTemplateRuns(t *testing.T) {
 		t.Errorf("a function does not run: %s", said)
 	}
 	s := connected(t, url)
-	text := func(s string) sqstypes.MessageAttributeValue {
-		return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
-	}
-	send := func() {
-		must.Get(s.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{
-			QueueUrl: aws.String(url + "/000000000000/local-orders"), MessageBody: aws.String(order("ord-1/placed")),
-			MessageAttributes: map[string]sqstypes.MessageAttributeValue{"event-id": text("ord-1/placed"), "event-source": text("orders")},
-		}))(t)
-	}
-	isEmpty := func() bool {
-		_, body := do(t, "GET", url+"/_localaws/queues/local-orders/messages", nil, nil)
-		return strings.TrimSpace(body) == "[]"
-	}
+	send := func() { must.Get(s.SQS.SendMessage(t.Context(), orderMessage(url+"/000000000000/local-orders")))(t) }
 	send()
 	eventually(t, "the message is booked", func() bool { return balance(t, s) == "1200" })
 	send()
-	eventually(t, "both messages are deleted", isEmpty)
+	eventually(t, "both messages are deleted", func() bool { return isEmpty(t, url, "local-orders") })
 
 	box := must.Get(dynamooutbox.New(s.DynamoDB, "OutboxTable", "orders", "orders"))(t)
 	put := must.Get(box.Put(fifo.Event{ID: "ord-2/placed", Group: "alice", Body: order("ord-2/placed")}, 1))(t)
@@ -131,6 +141,22 @@ func TestTemplateRuns(t *testing.T) {
 	eventually(t, "the event is booked", func() bool { return balance(t, s) != "1200" })
 	if got := balance(t, s); got != "2400" {
 		t.Errorf("balance %s, want 2400", got)
+	}
+}
+
+// The function of docs/lambda.md runs behind its queue, with the orders handler, whose ledger comes from a configuration.
+func TestFunctionTemplateRuns(t *testing.T) {
+	t.Parallel()
+	ledger := written(t, "local.yaml", "tables: {LedgerTable: {key: account}}")
+	url, _ := started(t, "-template", "../../../deploy/function.yaml", "-config", ledger, "-bootstrap", "Function="+program(t, "orders"),
+		"-env", "LEDGER_TABLE=LedgerTable", "-param", "AlarmEmail=on-call@example.com")
+	s := connected(t, url)
+	for range 2 {
+		must.Get(s.SQS.SendMessage(t.Context(), orderMessage(url+"/000000000000/Orders")))(t)
+		eventually(t, "the message is deleted", func() bool { return isEmpty(t, url, "Orders") })
+		if got := balance(t, s); got != "1200" {
+			t.Errorf("balance %s, want 1200", got)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -12,12 +13,19 @@ import (
 	"time"
 )
 
+// version is set by the build of the image, which has no Git.
+var version string
+
+// versionOf returns the version, as Go knows it for go install.
+func versionOf() string {
+	if b, ok := debug.ReadBuildInfo(); ok && version == "" {
+		return b.Main.Version
+	}
+	return cmp.Or(version, "unknown")
+}
+
 // health lists the services, and the places that have something. It answers 503 until the queues, tables and functions of the flags exist.
 func (w *world) health(rw http.ResponseWriter, r *http.Request) {
-	version := "unknown"
-	if b, ok := debug.ReadBuildInfo(); ok {
-		version = b.Main.Version
-	}
 	state := "running"
 	if !w.ready.Load() {
 		state = "starting"
@@ -39,7 +47,7 @@ func (w *world) health(rw http.ResponseWriter, r *http.Request) {
 	}
 	_ = json.NewEncoder(rw).Encode(map[string]any{ // the client disconnected
 		"services": map[string]string{"sqs": state, "dynamodb": state, "dynamodbstreams": state, "lambda": state},
-		"edition":  "localaws", "version": version, "places": all,
+		"edition":  "localaws", "version": versionOf(), "places": all,
 	})
 }
 
@@ -49,7 +57,7 @@ const healthTimeout = 2 * time.Second
 func checkHealth(ctx context.Context, args []string, stderr io.Writer) error {
 	f := flag.NewFlagSet("localaws health", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	addr := f.String("addr", "127.0.0.1:4566", "`address` that localaws listens on")
+	addr := f.String("addr", defaultAddr(), "`address` that localaws listens on")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

@@ -50,11 +50,15 @@
 //	GET  /_localaws/health                 what it serves, as JSON, with status 503 until all resources exist; also under
 //	                                       /_localstack/health. The command localaws health asks for it
 //	GET  /_localaws/queues/NAME/messages   the messages of a queue, as JSON, without a receive
+//	GET  /_localaws/tables/NAME/items      the items of a table, as JSON, without a read
 //	POST /_localaws/reset                  deletes everything, and creates the queues, tables and functions of the flags and files again
 //	POST /_localaws/reset?queue=NAME       deletes the messages of a queue; ?table=NAME the items of a table
 //
 // and the operations of Lambda's API that tools ask for: see lambdaOperations. Add the parameters region and account for a queue or table
-// that is not in those of the flags.
+// that is not in those of the flags. Other paths have status 404 and a hint, unless a client of AWS sends the request.
+//
+// The address of -addr is by default that of the environment variable LOCALAWS_ADDR, which the commands localaws env and localaws health
+// read too.
 package main
 
 import (
@@ -117,7 +121,7 @@ type options struct {
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("localaws", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.addr, "addr", "127.0.0.1:4566", "`address` to listen on; 0.0.0.0:4566 for other machines and containers")
+	f.StringVar(&o.addr, "addr", defaultAddr(), "`address` to listen on; 0.0.0.0:4566 for other machines and containers. LOCALAWS_ADDR in the environment changes the default")
 	f.StringVar(&o.region, "region", defaultRegion, "`Region` of the queues and tables of the flags")
 	list := func(to *[]string) func(string) error {
 		return func(s string) error {

@@ -8,9 +8,11 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-// isOwn reports whether a request is for localaws itself. AWS's calls are POST requests, or of the query protocol, which is refused.
+// isOwn reports whether a request is for localaws itself, or for a path that nothing has. AWS's calls are POST requests, to / or with a
+// header of AWS, or they are of the query protocol, which is refused.
 func isOwn(r *http.Request) bool {
-	return awsjson.Health(r) || strings.HasPrefix(r.URL.Path, "/_localaws/")
+	unknown := r.URL.Path != "/" && r.Header.Get("X-Amz-Target") == "" && r.Header.Get("Authorization") == "" && !awsjson.Query(r)
+	return unknown || awsjson.Health(r) || strings.HasPrefix(r.URL.Path, "/_localaws/")
 }
 
 // sameOrigin reports whether no page of another origin makes the request: tools other than browsers send no Origin.

@@ -133,13 +133,14 @@ func (w *world) handler() http.Handler {
 	mux.HandleFunc("GET /_localaws/health", w.health)
 	mux.HandleFunc("GET /_localstack/health", w.health)
 	mux.HandleFunc("GET /_localaws/queues/{name}/messages", w.messages)
+	mux.HandleFunc("GET /_localaws/tables/{name}/items", w.items)
 	mux.HandleFunc("POST /_localaws/reset", w.reset)
 	mux.HandleFunc("POST "+homePath, func(rw http.ResponseWriter, r *http.Request) {
 		s := w.home()
 		localstack.Handler(s.SQS, s.DynamoDB).ServeHTTP(rw, r)
 	})
-	mux.HandleFunc("GET /", func(rw http.ResponseWriter, r *http.Request) {
-		http.Error(rw, fmt.Sprintf("localaws has no %s: see %s/ and %s/_localaws/health. AWS's calls are POST requests.", r.URL.Path, w.url, w.url), http.StatusNotFound)
+	mux.HandleFunc("/", func(rw http.ResponseWriter, r *http.Request) {
+		http.Error(rw, fmt.Sprintf("localaws has no %s %s: see %s/ and %s/_localaws/health. AWS's calls are POST requests.", r.Method, r.URL.Path, w.url, w.url), http.StatusNotFound)
 	})
 	lambda := w.functions.handler()
 	return gzipped(crossOrigin(w.o.cors, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -199,6 +200,20 @@ func (w *world) messages(rw http.ResponseWriter, r *http.Request) {
 			state = "delayed"
 		}
 		all = append(all, message{m, state})
+	}
+	writeJSON(rw, all)
+}
+
+func (w *world) items(rw http.ResponseWriter, r *http.Request) {
+	s, ok := w.place(rw, r)
+	if !ok {
+		return
+	}
+	name := r.PathValue("name")
+	all := s.DynamoDB.Items(name)
+	if all == nil {
+		http.Error(rw, "there is no table "+name, http.StatusNotFound)
+		return
 	}
 	writeJSON(rw, all)
 }

@@ -137,15 +137,37 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	url, _ := filled(t)
 	status, body := do(t, http.MethodGet, url, nil, nil)
-	for _, want := range []string{"jobs-dlq", "records", "SendMessage", `href="/_localaws/queues/jobs/messages"`} {
+	for _, want := range []string{"jobs-dlq", "records", "SendMessage", `href="/_localaws/queues/jobs/messages"`, `href="/_localaws/tables/records/items"`} {
 		if status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%d, the page lacks %q", status, want)
 		}
 	}
-	for path, want := range map[string]int{"/_localaws/health": 200, "/_localstack/health": 200, "/nothing": 404, "/_localaws/nothing": 404} {
-		if got, body := do(t, http.MethodGet, url+path, nil, nil); got != want {
-			t.Errorf("%s: %d %s, want %d", path, got, body, want)
+	for request, want := range map[string]struct {
+		status int
+		has    string
+	}{
+		"GET /_localaws/health":               {200, `"running"`},
+		"GET /_localstack/health":             {200, `"running"`},
+		"GET /_localaws/tables/records/items": {200, `[{"id":{"S":"a"},"value":{"S":"x"}}]`},
+		"GET /_localaws/tables/nowhere/items": {404, "no table nowhere"},
+		"GET /nothing":                        {404, "/_localaws/health"},
+		"GET /_localaws/nothing":              {404, "/_localaws/health"},
+		"POST /nothing":                       {404, "/_localaws/health"},
+		"POST /_localaws/nothing":             {404, "/_localaws/health"},
+		"PUT /nothing":                        {404, "/_localaws/health"},
+		"DELETE /_localaws/nothing":           {404, "/_localaws/health"},
+		"POST /_localaws/health":              {404, "/_localaws/health"},
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if got, body := do(t, method, url+path, nil, nil); got != want.status || !strings.Contains(body, want.has) {
+			t.Errorf("%s: %d %s, want %d with %s", request, got, body, want.status, want.has)
 		}
+	}
+	if status, body := do(t, http.MethodPost, url+"/_localaws/reset?table=records", nil, nil); status != http.StatusNoContent {
+		t.Errorf("reset: %d %s", status, body)
+	}
+	if status, body := do(t, http.MethodGet, url+"/_localaws/tables/records/items", nil, nil); status != http.StatusOK || body != "[]\n" {
+		t.Errorf("the items of an empty table: %d %q, want []", status, body)
 	}
 }
 

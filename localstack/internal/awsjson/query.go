@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// isQuery reports whether a request is of the query protocol, which SQS had before JSON and other services have still. Its parameters
+// Query reports whether a request is of the query protocol, which SQS had before JSON and other services have still. Its parameters
 // are in the URL, or in a form.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-making-api-requests-xml.html
-func isQuery(r *http.Request) bool {
+func Query(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") ||
 		r.URL != nil && r.URL.RawQuery != "" && r.URL.Query().Has("Action")
 }
 
 // Health reports whether a request asks for nothing but an answer.
 func Health(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isQuery(r)
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !Query(r)
 }
 
 // refuseQuery answers in the form that a client of the query protocol reads.

@@ -90,7 +90,7 @@ type request struct {
 
 func read(r *http.Request) (request, error) {
 	out := request{
-		method: r.Method, target: r.Header.Get("X-Amz-Target"), query: isQuery(r), signed: r.Header.Get("Authorization") != "",
+		method: r.Method, target: r.Header.Get("X-Amz-Target"), query: Query(r), signed: r.Header.Get("Authorization") != "",
 		scope: ScopeOf(r),
 		trace: r.Header.Get("X-Amzn-Trace-Id"), host: r.Host,
 	}

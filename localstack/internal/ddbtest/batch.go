@@ -170,4 +170,7 @@ var batchGetCases = []testCase{
 		_, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{x.newName(): keys(m{"id": "a"})})
 		x.refused(err, notFound)
 	}},
+	{name: "batch get/no keys", keys: "id:S", run: func(x *exam) { // nubo-db/dynamodb-conformance, error-messages/batchGetItem.test.ts
+		x.says("BatchGetItem", `{"RequestItems":{"`+x.table+`":{"Keys":[]}}}`, "1 validation error detected: Value at 'RequestItems."+x.table+".member.Keys' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	}},
 }

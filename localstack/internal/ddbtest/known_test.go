@@ -62,6 +62,7 @@ var dynoxideKnown = map[string]string{
 	"start key/without a sort key":                                   startKeys,
 	"order/every member that is wrong":                               "reports the first one",
 	"order/a TTL without members":                                    texts,
+	"batch get/no keys":                                              texts,
 	"batch get/over 16 MB":                                           "counts 16,777,216 bytes, and AWS's example shows fewer",
 	"transact get/over 4 MB":                                         "takes it",
 	"query/empty keys refused":                                       "takes them",

@@ -264,6 +264,6 @@ var batchStatementCases = []testCase{
 	}},
 	{name: "batch statement/none", run: func(x *exam) {
 		_, err := x.client().BatchExecuteStatement(x.ctx, &dynamodb.BatchExecuteStatementInput{Statements: []ddbtypes.BatchStatementRequest{}})
-		x.refused(err, invalid)
+		x.refused(err, invalid, "1 validation error detected: Value '[]' at 'statements' failed to satisfy constraint: Member must have length greater than or equal to 1")
 	}},
 }
