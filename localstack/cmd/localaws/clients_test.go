@@ -66,7 +66,7 @@ print(len(boto3.client("lambda").list_functions()["Functions"]))'`, "hello\na\n0
 
 func nodeClients(t *testing.T) string { return testserver.NodeClients.Dir(t) }
 
-// No registry of packages has AWS CLI 2: it is tested where a developer has installed it.
+// Neither PyPI nor npm has AWS CLI 2: it is tested where the PATH has it.
 func cli2(t *testing.T) string {
 	path, err := exec.LookPath("aws")
 	if err != nil {
