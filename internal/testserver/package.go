@@ -24,6 +24,15 @@ var ExtendedClient = &Package{Name: "extendedclient", Version: "1.0.1", folder: 
 // ExtendedClientJava is the same client in Java. Its jars are in lib.
 var ExtendedClientJava = &Package{Name: "extendedclientjava", Version: "2.1.2", folder: "java", needs: "Maven and a JDK of Java 17", fill: installJDK}
 
+// JavaSDK is the AWS SDK for Java 2, for SQS and DynamoDB. Its jars are in lib.
+var JavaSDK = &Package{Name: "javasdk", Version: "2.35.10", folder: "java", needs: "Maven and a JDK of Java 17", fill: installJDK}
+
+// Kombu is the messaging library of Celery, with boto3.
+var Kombu = &Package{Name: "kombu", Version: "5.7.0", folder: "python", needs: needsPython, fill: installPython}
+
+// NodeClients is the AWS SDK for JavaScript 3, at the version of its client of SQS, with sqs-consumer and ElectroDB.
+var NodeClients = &Package{Name: "nodeclients", Version: "3.1169.0", folder: "node", needs: "npm and Node.js 20", fill: npmInstall}
+
 // TypeScript is the compiler, with the AWS SDK's client of SQS.
 var TypeScript = &Package{Name: "typescript", Version: "5.9.3", folder: "node", needs: "npm and Node.js 20", fill: npmInstall}
 
@@ -34,7 +43,7 @@ const needsPython = "Python 3.12 or 3.13"
 
 // Packages returns every package.
 func Packages() []*Package {
-	return []*Package{ExtendedClient, ExtendedClientJava, TypeScript, MkDocs, Prometheus, AxeCore}
+	return []*Package{ExtendedClient, ExtendedClientJava, JavaSDK, Kombu, NodeClients, TypeScript, MkDocs, Prometheus, AxeCore}
 }
 
 // String returns name and version, as in messages and folder names.
