@@ -54,7 +54,8 @@ type ProcessorOptions struct {
 
 // ProcessorStats counts the attempts and the events of a Processor since [NewProcessor].
 type ProcessorStats struct {
-	Done    int64 // attempts that were committed
+	Done    int64 // attempts whose writes were committed
+	Skipped int64 // attempts that returned Skip: their events are done, and their writes were rolled back
 	Failed  int64 // attempts that ended in an error and will be repeated
 	Parked  int64 // events that were parked
 	Crashed int64 // events that were parked because their attempts ended without an outcome
@@ -71,7 +72,7 @@ type Processor struct {
 	suspects func() claimStatements
 	rewinds  time.Time // when to rewind next
 	running  atomic.Bool
-	counters struct{ done, failed, parked, crashed, lost, postponed atomic.Int64 }
+	counters struct{ done, skipped, failed, parked, crashed, lost, postponed atomic.Int64 }
 }
 
 // NewProcessor returns a processor, which starts with Run. The error joins one [*sqsonce.OptionError] per argument that
@@ -298,7 +299,7 @@ func (p *Processor) wait(ctx context.Context, poll bool, jobEnded <-chan struct{
 func (p *Processor) Stats() ProcessorStats {
 	c := &p.counters
 	return ProcessorStats{
-		Done: c.done.Load(), Failed: c.failed.Load(), Parked: c.parked.Load(), Crashed: c.crashed.Load(), Lost: c.lost.Load(),
-		Postponed: c.postponed.Load(),
+		Done: c.done.Load(), Skipped: c.skipped.Load(), Failed: c.failed.Load(), Parked: c.parked.Load(), Crashed: c.crashed.Load(),
+		Lost: c.lost.Load(), Postponed: c.postponed.Load(),
 	}
 }
