@@ -224,7 +224,7 @@ func TestExamples(t *testing.T) {
 	box := w.emptyOutbox()
 	example := fifo.Event{ID: "ord-42/v7", Group: "ord-42", Body: "{}"}
 	w.commit(box, example, 7)
-	must.Do(w, box.Park(t.Context(), outbox.Entry{Event: example, Source: "orders", Seq: 7}, outbox.Halt, "too long"))
+	must.Do(w, box.Park(t.Context(), outbox.Entry{Event: example, Source: "orders", Seq: 7}, outbox.OnRefusedHalt, "too long"))
 	walk((&app{}).commands(), func(c *cobra.Command) {
 		if c.HasSubCommands() {
 			return
