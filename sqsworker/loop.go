@@ -37,19 +37,19 @@ type receiving struct {
 
 // handling is the messages that are here, and their handlers.
 type handling struct {
-	deliveries map[string]*delivery // by message ID
-	orphans    map[string]*delivery // by message ID: their handlers still run after the lease was lost
-	groups     map[string]*group
-	counts     [gone + 1]int // deliveries by state
-	heldAs     map[*reason]int64
-	ready      []*delivery // to start, in this order; those that have another state by now are passed over
-	slots      slots
-	startAfter time.Time // the end of an outage: see letOthersComplete
-	tries      int       // of the head of a FIFO group
-	pace       pace
-	parked     amount // of messages that wait outside MaxInFlight
-	parkedAs   [kinds]amount
-	again      again
+	deliveries  map[string]*delivery // by message ID
+	orphans     map[string]*delivery // by message ID: their handlers still run after the lease was lost
+	groups      map[string]*group
+	counts      [gone + 1]int // deliveries by state
+	heldAs      map[*reason]int64
+	ready       []*delivery // to start, in this order; those that have another state by now are passed over
+	slots       slots
+	startAfter  time.Time // the end of an outage: see letOthersComplete
+	maxAttempts int       // of the head of a FIFO group
+	pace        pace
+	parked      amount // of messages that wait outside MaxInFlight
+	parkedAs    [kinds]amount
+	again       again
 }
 
 // settling is the calls that tell SQS about messages.
@@ -72,12 +72,12 @@ type life struct {
 	schedule schedule
 	stopping stopping
 
-	events     chan event
-	idle       chan func() event // to goroutines that wait for a call to make
-	closed     chan struct{}     // closed when nobody reads events any more
-	calls      sync.WaitGroup    // of SQS, and watches of peers; not handlers, which may never return
-	stop       <-chan struct{}   // closed when the stop is to begin; nil: noticed
-	hurryAsked <-chan struct{}   // closed by Shutdown; nil: noticed
+	events        chan event
+	idle          chan func() event // to goroutines that wait for a call to make
+	closed        chan struct{}     // closed when nobody reads events any more
+	calls         sync.WaitGroup    // of SQS, and watches of peers; not handlers, which may never return
+	stop          <-chan struct{}   // closed when the stop is to begin; nil: noticed
+	shutdownAsked <-chan struct{}   // closed by Shutdown; nil: noticed
 
 	// None of these is cancelled when Run's context is.
 	callCtx          context.Context
@@ -94,11 +94,11 @@ func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 		receiving: receiving{polling: polling{target: 1, long: longPoll{wait: w.opts.WaitTime}}, capacity: newCapacity(w.opts.MaxInFlight, w.opts.MaxBytes), needs: newNeeds(w.warm)},
 		handling: handling{
 			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, heldAs: map[*reason]int64{},
-			tries: q.tries(w.opts.MaxAttempts), pace: pace{running: chain{which: chainPace}},
+			maxAttempts: q.maxAttempts(w.opts.MaxAttempts), pace: pace{running: chain{which: chainPace}},
 		},
 		life: life{
 			events: make(chan event, min(w.opts.MaxInFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
-			stop: ctx.Done(), hurryAsked: w.hurried.Done(),
+			stop: ctx.Done(), shutdownAsked: w.shutdownCtx.Done(),
 		},
 	}
 	l.line.taken = map[string]int{}
@@ -141,7 +141,7 @@ func (l *loop) run() error {
 		case <-l.control.changed:
 			l.adoptConcurrency()
 		case <-l.stop:
-		case <-l.hurryAsked:
+		case <-l.shutdownAsked:
 		}
 	}
 }

@@ -61,7 +61,7 @@ const (
 	mostGroups     = 1000
 	mostPage       = 1000
 	leastPoll      = 10 * time.Millisecond
-	leastTime      = 10 * time.Second // for Lease and MaxAge: a request takes 5 s, and a visit is more than one
+	leastTime      = 10 * time.Second // for LeaseDuration and MaxAge: a request takes 5 s, and a visit is more than one
 	mostTime       = time.Hour
 	mostAge        = 2 * time.Minute // well inside SQS's five-minute deduplication interval
 	longestPause   = 30 * time.Second

@@ -52,9 +52,9 @@ type Options struct {
 	Key func(*sqsonce.Message) (string, error)
 	// TrustDedupID is the consumer's dedup.Options.TrustDedupID. Default: false.
 	TrustDedupID bool
-	// NoUnwrap says that the consumer has no sqsonce.OpenEnvelope around its handler. Default: false, Key gets the message in an
+	// NoOpenEnvelope says that the consumer has no sqsonce.OpenEnvelope around its handler. Default: false, Key gets the message in an
 	// envelope.
-	NoUnwrap bool
+	NoOpenEnvelope bool
 	// S3 says that the consumer has sqsonce.S3 around its handler: the default of the flag --s3. Default: false, the
 	// commands leave notifications of S3 whose key depends on that, without the flag.
 	S3 bool
