@@ -132,10 +132,10 @@ func (l *loop) run() error {
 		wake.Reset(l.sleep())
 		select {
 		case e := <-l.events:
-			l.handle(e)
+			e.arrive(l)
 			runtime.Gosched()
 			for len(l.events) > 0 {
-				l.handle(<-l.events)
+				(<-l.events).arrive(l)
 			}
 		case <-wake.C:
 		case <-l.control.changed:
@@ -168,37 +168,21 @@ func (l *loop) sleep() time.Duration {
 	return maxSleep
 }
 
-// event is a result from another goroutine: one of the types in handle.
-type event any
+// event is a result from another goroutine.
+type event interface{ arrive(l *loop) }
 
-func (l *loop) handle(e event) {
-	switch e := e.(type) {
-	case received:
-		l.received(e)
-	case receiveFailed:
-		l.receiveFailed(e)
-	case pollAsked:
-		l.pollAsked(e)
-	case intakeAnswered:
-		l.intakeAnswered(e)
-	case timeoutBegan:
-		l.markStuckAfter(e.d, e.timeout)
-	case handlerReturned:
-		l.handlerReturned(e)
-	case questionAnswered:
-		l.questionAnswered(e)
-	case peerEnded:
-		l.peerEnded(e)
-	case deletesAnswered:
-		l.deletesAnswered(e)
-	case visibilityChanged:
-		l.visibilityChanged(e)
-	case deadLettered:
-		l.deadLettered(e)
-	case queueRead:
-		l.queueRead(e)
-	}
-}
+func (e received) arrive(l *loop)          { l.received(e) }
+func (e receiveFailed) arrive(l *loop)     { l.receiveFailed(e) }
+func (e pollAsked) arrive(l *loop)         { l.pollAsked(e) }
+func (e intakeAnswered) arrive(l *loop)    { l.intakeAnswered(e) }
+func (e timeoutBegan) arrive(l *loop)      { l.markStuckAfter(e.d, e.timeout) }
+func (e handlerReturned) arrive(l *loop)   { l.handlerReturned(e) }
+func (e questionAnswered) arrive(l *loop)  { l.questionAnswered(e) }
+func (e peerEnded) arrive(l *loop)         { l.peerEnded(e) }
+func (e deletesAnswered) arrive(l *loop)   { l.deletesAnswered(e) }
+func (e visibilityChanged) arrive(l *loop) { l.visibilityChanged(e) }
+func (e deadLettered) arrive(l *loop)      { l.deadLettered(e) }
+func (e queueRead) arrive(l *loop)         { l.queueRead(e) }
 
 // post hands an event to the loop, from any other goroutine. It drops the event when the loop has ended, as when a stuck
 // handler returns after Run.
