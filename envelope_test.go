@@ -50,7 +50,7 @@ const (
 	eventKey      = "eventbridge-event|shop|e-1"
 )
 
-// unwrapped returns the message that the handler behind Unwrap is called with, or nil.
+// unwrapped returns the message that the handler behind OpenEnvelope is called with, or nil.
 func unwrapped(t testing.TB, m *sqsonce.Message) (got *sqsonce.Message, err error) {
 	t.Helper()
 	err = sqsonce.OpenEnvelope(func(ctx context.Context, inner *sqsonce.Message) error {
@@ -173,7 +173,7 @@ func TestUnwrap(t *testing.T) {
 				t.Errorf("type: got %q, %v, want %q", typ, err, tt.typ)
 			}
 			if diff := cmp.Diff(before, m); diff != "" {
-				t.Errorf("Unwrap changed the delivery (-before +after):\n%s", diff)
+				t.Errorf("OpenEnvelope changed the delivery (-before +after):\n%s", diff)
 			}
 			rest := *got
 			rest.Body, rest.Attributes, rest.Envelope = m.Body, m.Attributes, m.Envelope
@@ -353,7 +353,7 @@ func TestEnvelopesThatAreNotUnderstood(t *testing.T) {
 			t.Parallel()
 			body := strings.Replace(tt.body, tt.old, tt.new, 1)
 			if got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: body}); got != nil || !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
-				t.Errorf("Unwrap of %s: %v, %v", body, got, err)
+				t.Errorf("OpenEnvelope of %s: %v, %v", body, got, err)
 			}
 			if _, err := sqsonce.Decode[order](&sqsonce.Message{Body: body}); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
 				t.Errorf("Decode of %s: %v", body, err)
@@ -392,7 +392,7 @@ func TestNoEnvelope(t *testing.T) {
 	}
 }
 
-// A second Unwrap finds nothing to take off, and Outer stays the delivery.
+// A second OpenEnvelope finds nothing to take off, and Outer stays the delivery.
 func TestUnwrapTwice(t *testing.T) {
 	t.Parallel()
 	m := &sqsonce.Message{ID: msgID, Body: inSNS(inEventBridge("{}"))}
@@ -406,7 +406,7 @@ func TestUnwrapTwice(t *testing.T) {
 		t.Error(err)
 	}
 	if _, ok := sqsonce.Original(t.Context()); ok {
-		t.Error("Outer found a message without Unwrap")
+		t.Error("Outer found a message without OpenEnvelope")
 	}
 }
 
@@ -437,7 +437,7 @@ func TestEnvelopeKeysAreReserved(t *testing.T) {
 	}
 }
 
-// Without Unwrap an envelope does not decode as an empty order. It is not rejected: the queue would be dead-lettered at once.
+// Without OpenEnvelope an envelope does not decode as an empty order. It is not rejected: the queue would be dead-lettered at once.
 func TestDecodeRefusesEnvelopes(t *testing.T) {
 	t.Parallel()
 	type order struct{ ID string }
@@ -455,7 +455,7 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 		} {
 			err := f()
 			if !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "sqsonce.OpenEnvelope") {
-				t.Errorf("%s of %s: %v, want an ordinary ErrEnvelope that names Unwrap", call, name, err)
+				t.Errorf("%s of %s: %v, want an ordinary ErrEnvelope that names OpenEnvelope", call, name, err)
 			}
 		}
 		if _, err := sqsonce.Decode[map[string]any](m); err != nil {
@@ -538,7 +538,7 @@ func FuzzUnwrap(f *testing.F) {
 		}
 		again, err := unwrapped(t, got)
 		if err != nil || again != got && again.Body != got.Body {
-			t.Fatalf("a second Unwrap: %v, %v", again, err)
+			t.Fatalf("a second OpenEnvelope: %v, %v", again, err)
 		}
 	})
 }

@@ -43,10 +43,10 @@ type messageVector struct {
 		Attributes map[string]string          `json:"Attributes,omitempty"`
 		Message    map[string]vectorAttribute `json:"MessageAttributes,omitempty"`
 	} `json:"message"`
-	Unwrap    bool   `json:"unwrap,omitempty"` // the consumer has sqsonce.OpenEnvelope
-	S3        bool   `json:"s3,omitempty"`     // and in it sqsonce.S3
-	Key       string `json:"key"`
-	KeySource string `json:"keySource,omitempty"`
+	OpenEnvelope bool   `json:"openEnvelope,omitempty"` // the consumer has sqsonce.OpenEnvelope
+	S3           bool   `json:"s3,omitempty"`           // and in it sqsonce.S3
+	Key          string `json:"key"`
+	KeySource    string `json:"keySource,omitempty"`
 }
 
 type vectorAttribute struct {
@@ -102,7 +102,7 @@ func (v *messageVector) check(t *testing.T) {
 	for name, a := range v.Message.Message {
 		m.Attributes[name] = sqsonce.Attribute{Type: a.DataType, String: a.StringValue, Binary: a.BinaryValue}
 	}
-	if v.Unwrap {
+	if v.OpenEnvelope {
 		take := sqsonce.OpenEnvelope(func(_ context.Context, inner *sqsonce.Message) error { m = inner; return nil })
 		if err := take(t.Context(), m); err != nil {
 			t.Errorf("%s: %v", v.Name, err)

@@ -92,13 +92,13 @@ func ExampleChain() {
 		fmt.Println("charge")
 		return nil
 	}
-	_ = sqsonce.Chain(charge, named("unwrap"), named("dedup"))(context.Background(), &sqsonce.Message{})
+	_ = sqsonce.Chain(charge, named("open"), named("dedup"))(context.Background(), &sqsonce.Message{})
 	// Output:
-	// before unwrap
+	// before open
 	// before dedup
 	// charge
 	// after dedup
-	// after unwrap
+	// after open
 }
 
 // An event that is known to be void is done without an effect.

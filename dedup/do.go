@@ -10,10 +10,10 @@ import (
 
 // DoOptions configure one call of [Do].
 type DoOptions struct {
-	// Validation is a hash of f's input. A call with the key of a completed call and another hash returns
+	// PayloadHash is a hash of f's input. A call with the key of a completed call and another hash returns
 	// [ErrPayloadMismatch], and does not replay the result. Calls without a hash are not compared.
 	// Default: none.
-	Validation string
+	PayloadHash string
 }
 
 // Do runs f once for key and replays its result to later calls. The result is stored as JSON. The call that ran f
@@ -47,7 +47,7 @@ func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context)
 	for _, fn := range optFns {
 		fn(&opts)
 	}
-	t := task{key: recordKey(o.consumer, key), came: o.hooks.arrival(), validation: storable(opts.Validation)}
+	t := task{key: recordKey(o.consumer, key), came: o.hooks.arrival(), validation: storable(opts.PayloadHash)}
 	t.run = func(ctx context.Context, _ Lease) ending {
 		v, err := f(ctx)
 		if err != nil {

@@ -128,7 +128,7 @@ func TestDoPayloadMismatch(t *testing.T) {
 		runs := 0
 		call := func(hash string) (int, error) {
 			f := func(context.Context) (int, error) { runs++; return runs, nil }
-			return dedup.Do(t.Context(), o, "k", f, func(o *dedup.DoOptions) { o.Validation = hash })
+			return dedup.Do(t.Context(), o, "k", f, func(o *dedup.DoOptions) { o.PayloadHash = hash })
 		}
 		for _, hash := range []string{"10 EUR", "10 EUR", ""} {
 			if got, err := call(hash); got != 1 || err != nil {
@@ -141,7 +141,7 @@ func TestDoPayloadMismatch(t *testing.T) {
 		// A message of the key, which this process remembers as completed.
 		h := newOnce(t, newFaults(), custom("k"), func(o *dedup.Options) { o.PayloadHash = func(m *sqsonce.Message) string { return m.Body } })
 		pay := func(context.Context) (int, error) { return 1, nil }
-		must.Get(dedup.Do(t.Context(), h, "k", pay, func(o *dedup.DoOptions) { o.Validation = "10 EUR" }))(t)
+		must.Get(dedup.Do(t.Context(), h, "k", pay, func(o *dedup.DoOptions) { o.PayloadHash = "10 EUR" }))(t)
 		if err := h.Handler(hang(0))(t.Context(), message("1")); !errors.Is(err, dedup.ErrPayloadMismatch) {
 			t.Errorf("a message with another payload: got error %v, want ErrPayloadMismatch", err)
 		}

@@ -32,7 +32,7 @@ var (
 	// [Reopener].
 	ErrCrashed = errors.New("dedup: the last owner crashed: its lease ended without a complete or a release")
 	// ErrPayloadMismatch says that a completed event's key came again with another payload. See Options.PayloadHash and
-	// DoOptions.Validation. It comes inside a [sqsonce.Reject].
+	// DoOptions.PayloadHash. It comes inside a [sqsonce.Reject].
 	ErrPayloadMismatch = errors.New("dedup: another payload under the key of a completed event")
 	// ErrForeignWriter says that a program which does not check ownership, such as Powertools for AWS Lambda, changed a
 	// record while an owner had it. It comes together with [sqsonce.ErrLeaseLost].

@@ -61,7 +61,7 @@ type StoreCall struct {
 	Consumer  string
 	Key       string // the record's key
 	Operation string // "acquire", "renew", "complete" or "release"
-	Result    string // "ok", "completed", "in_progress", "lease_lost" or "error"
+	Result    string // "ok", "completed", "in_progress", "crashed", "lease_lost" or "error"
 	Elapsed   time.Duration
 	Until     time.Time // the lease's end, after an acquire or renewal that succeeded
 	// Err is set if Result is "error". A renewal that is under way when its handler returns is cancelled, and its error
@@ -196,15 +196,11 @@ func (s hookedStore) called(ctx context.Context, c StoreCall, err error) {
 
 // resultOfVerdict is an acquire's StoreCall.Result.
 func resultOfVerdict(v Verdict) string {
-	switch v {
-	case VerdictGranted:
+	switch {
+	case v == VerdictGranted:
 		return "ok"
-	case VerdictCompleted:
-		return "completed"
-	case VerdictInProgress, VerdictCrashed:
-		return "in_progress"
-	case VerdictLost:
-		return "lease_lost"
+	case v.known():
+		return v.String()
 	}
 	return "error"
 }

@@ -278,7 +278,7 @@ func TestCalled(t *testing.T) {
 			_ = newOnce(t, f).Handler(hang(0))(t.Context(), message("1"))
 		}, 0, nil, []string{"acquire completed"}},
 		{"in progress", func(t *testing.T, f *faults) { _, _ = other(t, f, recordKey("1")) }, 0, nil, []string{"acquire in_progress"}},
-		{"crashed", func(t *testing.T, f *faults) { crash(t, f, "1") }, 0, nil, []string{"acquire in_progress"}},
+		{"crashed", func(t *testing.T, f *faults) { crash(t, f, "1") }, 0, nil, []string{"acquire crashed"}},
 		{"acquire refused", func(_ *testing.T, f *faults) { f.lose() }, 0, nil, []string{"acquire lease_lost"}},
 		{"lease lost", func(_ *testing.T, f *faults) { f.fail("complete", sqsonce.ErrLeaseLost) }, 0, nil, []string{"acquire ok", "complete lease_lost"}},
 		{"acquire failed", func(_ *testing.T, f *faults) { f.fail("acquire", broken) }, 0, nil, []string{"acquire error"}},

@@ -29,19 +29,19 @@ const (
 
 // recordLease is the record lease of one delivery. Its phase decides for which time its one timer waits, and what follows:
 //
-//	phase       next renewal   the lease's end     a renewal is refused  the handler returns
-//	asked       -              -                   -                     -
-//	granted     by ensureLive  ensureLive renews   the delivery is lost  -
-//	running     yes            overdue             refused               returned
-//	overdue     yes            -                   refused               returned
-//	refused     no             -                   -                     returned
-//	committing  by stopRenewal the commit decides  nothing is committed  returned
-//	returned    before Reject  -                   the delivery is lost  -
-//	completing  yes            -                   returned, no retries  -
-//	closed      no             -                   -                     -
+//	phase       next renewal   the lease's end     a renewal is refused  the handler returns  next phase by
+//	asked       -              -                   -                     -                    acquireDone: granted or closed
+//	granted     by ensureLive  ensureLive renews   the delivery is lost  -                    startHandler: running
+//	running     yes            overdue             refused               returned             stopRenewal: committing
+//	overdue     yes            -                   refused               returned             stopRenewal: committing
+//	refused     no             -                   -                     returned             stopRenewal: committing
+//	committing  by stopRenewal the commit decides  nothing is committed  returned             -
+//	returned    before Reject  -                   the delivery is lost  -                    startCompleting: completing
+//	completing  yes            -                   returned, no retries  -                    the complete's end: returned
+//	closed      no             -                   -                     -                    -
 //
-// overdue and refused cancel the handler. Renewals go on in overdue, and after the host has cancelled the handler's context,
-// because the handler may still run, and another delivery must not start before a takeover.
+// end moves every phase to closed. overdue and refused cancel the handler. Renewals go on in overdue, and after the host has
+// cancelled the handler's context, because the handler may still run, and another delivery must not start before a takeover.
 type recordLease struct {
 	once  *Once
 	task  task

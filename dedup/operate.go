@@ -98,6 +98,14 @@ type ReopenOptions struct {
 	Force bool
 }
 
+// DeleteOptions configure the Delete of a store, which deletes a record.
+type DeleteOptions struct {
+	// Force also deletes a record whose lease is live. Its owner's next write returns [sqsonce.ErrLeaseLost], and another delivery
+	// may run at the same time.
+	// Default: false.
+	Force bool
+}
+
 // Keeper is a store that keeps a small text of an operator under a key of its own, next to the records of events. Package
 // control reads such a text. Package storetest has a case for every sentence.
 type Keeper interface {

@@ -68,7 +68,7 @@ func TestHashesOfAnyForm(t *testing.T) {
 			charged := 0
 			for range 2 {
 				if _, err := dedup.Do(t.Context(), once, "do", func(context.Context) (int, error) { charged++; return charged, nil },
-					func(o *dedup.DoOptions) { o.Validation = hash }); err != nil {
+					func(o *dedup.DoOptions) { o.PayloadHash = hash }); err != nil {
 					t.Errorf("%s: Do: %v", name, err)
 				}
 			}

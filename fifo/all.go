@@ -44,7 +44,7 @@ func (p *Publisher) publishAll(ctx context.Context, es []Event, refused []error)
 		switch {
 		case !p.fifo: // no order, and no event halts another
 		case errs[i] != nil:
-			last[ev.Group] = failedPending(ev, errs[i])
+			last[ev.Group] = failedResult(ev, errs[i])
 		default:
 			last[ev.Group] = entries[i].pending
 		}

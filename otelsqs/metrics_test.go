@@ -125,7 +125,7 @@ func (f *fixture) everyValue() {
 		once.Hooks[0].Decided(ctx, dedup.Decision{Consumer: "billing", Outcome: dedup.DecidedFirst, KeySource: source})
 	}
 	for _, operation := range []string{"acquire", "renew", "complete", "release"} {
-		for _, result := range []string{"ok", "completed", "in_progress", "lease_lost", "error"} {
+		for _, result := range []string{"ok", "completed", "in_progress", "crashed", "lease_lost", "error"} {
 			once.Hooks[0].Called(ctx, dedup.StoreCall{Consumer: "billing", Operation: operation, Result: result})
 		}
 	}

@@ -83,7 +83,7 @@ func (b *fakeBox) Delete(_ context.Context, es []outbox.Entry) ([]outbox.Entry, 
 	return nil, nil
 }
 
-func (b *fakeBox) Park(_ context.Context, e outbox.Entry, p outbox.Policy, _ string) error {
+func (b *fakeBox) Park(_ context.Context, e outbox.Entry, p outbox.RefusedPolicy, _ string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e.Parked = p
@@ -182,7 +182,7 @@ func TestTwoRelays(t *testing.T) {
 		skips.commit(20*time.Second, "young") // a sweep leaves it to its doorbell
 		stop := f.runRelay(f.newRelay(halts))
 		defer stop()
-		other := f.newRelay(skips, func(o *outbox.Options) { o.OnRefused = outbox.Skip })
+		other := f.newRelay(skips, func(o *outbox.Options) { o.OnRefused = outbox.OnRefusedSkip })
 		f.newRelay(&fakeBox{}) // is not used
 		for range 2 {
 			time.Sleep(2 * time.Minute)

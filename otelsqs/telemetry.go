@@ -34,27 +34,12 @@ const ScopeName = "github.com/sqsonce/sqsonce/otelsqs"
 
 // Options configure [New].
 type Options struct {
+	// Most users set these first.
+
 	// TracerProvider and MeterProvider make the tracer and the meter.
 	// Default: the global ones, looked up by New.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
-	// Propagator reads and writes trace context in messages. It sees the message attributes, and the AWSTraceHeader system
-	// attribute as "X-Amzn-Trace-Id". The global propagator is not used, because Go's default doesn't propagate.
-	// Default: W3C trace context and the X-Ray header, both ways, without baggage.
-	Propagator propagation.TextMapPropagator
-	// NoTraceParent keeps the publisher from writing the traceparent attribute, one of a message's ten, and leaves the context to
-	// AWSTraceHeader.
-	// Default: false.
-	NoTraceParent bool
-	// NoCreateSpans keeps the publisher from making a span for each event. It writes the caller's own context into the message.
-	// Default: false.
-	NoCreateSpans bool
-	// ParentFromMessage makes the producer's context the parent of a handler's span, and the span's usual parent a link.
-	// Default: false, the producer is a link.
-	ParentFromMessage bool
-	// Identifiers adds the event's key and the message group to spans. Both may be personal data.
-	// Default: false.
-	Identifiers bool
 	// ErrorType names the class of a handler's error, in few and stable words. It is not called for the classes "panic",
 	// "decode", "timeout", "shutdown", "lease_lost", "unavailable" and "rejected", which always have these names.
 	// Default: the code of an AWS error, else the name that the conventions' own function makes of the Go type.
@@ -63,6 +48,26 @@ type Options struct {
 	// the SDK's ForceFlush of both.
 	// Default: nil.
 	Flush func(context.Context) error
+
+	// Traces.
+
+	// Propagator reads and writes trace context in messages. It sees the message attributes, and the AWSTraceHeader system
+	// attribute as "X-Amzn-Trace-Id". The global propagator is not used, because Go's default doesn't propagate.
+	// Default: W3C trace context and the X-Ray header, both ways, without baggage.
+	Propagator propagation.TextMapPropagator
+	// ParentFromMessage makes the producer's context the parent of a handler's span, and the span's usual parent a link.
+	// Default: false, the producer is a link.
+	ParentFromMessage bool
+	// Identifiers adds the event's key and the message group to spans. Both may be personal data.
+	// Default: false.
+	Identifiers bool
+	// NoTraceParent keeps the publisher from writing the traceparent attribute, one of a message's ten, and leaves the context to
+	// AWSTraceHeader.
+	// Default: false.
+	NoTraceParent bool
+	// NoCreateSpans keeps the publisher from making a span for each event. It writes the caller's own context into the message.
+	// Default: false.
+	NoCreateSpans bool
 }
 
 // Telemetry makes the options that connect it with the hosts, the deduplication, the publisher and the outbox. It is safe for

@@ -123,7 +123,7 @@ func (l *loop) adopt(q queue) {
 		l.log.Info("sqsworker: queue attributes read", "dlq", q.deadLetter, "max_receive_count", q.maxReceives)
 	}
 	known := l.queue.arn != ""
-	if l.queue, l.tries = q, q.tries(l.opts.MaxAttempts); !known {
+	if l.queue, l.maxAttempts = q, q.maxAttempts(l.opts.MaxAttempts); !known {
 		l.wake() // what waits for the queue's ARN
 	}
 }

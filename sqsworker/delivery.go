@@ -34,7 +34,7 @@ type delivery struct {
 	watchdog *timer    // marks the handler as stuck
 	stuck    bool      // see markStuck
 	next     *delivery // of an orphan: the same message, received again
-	tries    int       // those of the head of a FIFO group that failed
+	attempts int       // those of the head of a FIFO group that failed
 	bounces  int       // times in a row that the event was in progress elsewhere
 	running  runningDelivery
 	links    links

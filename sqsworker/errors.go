@@ -22,7 +22,7 @@ var ErrAlreadyRun = errors.New("Run was called before: a worker runs once, make 
 type StopError struct {
 	Stuck     int64 // handlers that did not return after their context was cancelled
 	Abandoned int64 // messages that stay hidden until their visibility timeout ends, those of stuck handlers included
-	Undeleted int64 // messages whose handler succeeded and whose delete was not confirmed
+	Undeleted int64 // messages that are done but were not deleted. SQS may deliver them again
 }
 
 func (e *StopError) Error() string {

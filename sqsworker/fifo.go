@@ -80,13 +80,13 @@ func (l *loop) stopGroup(g *group) {
 // costs its followers a receive, and they could reach the dead-letter queue without having been run. Therefore the head is
 // run again here, under its lease, and after Options.MaxAttempts of its own runs sent to the dead-letter queue.
 //
-// A head that was damaged on the way is given back: its handler did not run, and here every try would find the same.
+// A head that was damaged on the way is given back: its handler did not run, and here every attempt would find the same.
 func (l *loop) headFailed(d *delivery, r result) {
 	if d.damaged {
 		l.releaseGroup(d.group, r.delay)
 		return
 	}
-	spent := d.tries >= l.tries || d.crashes
+	spent := d.attempts >= l.maxAttempts || d.crashes
 	// Later than that no extension reaches.
 	tooLate := elapsed(l.now(), d.lease.received)+r.delay >= l.opts.MaxExtension
 	switch {

@@ -21,7 +21,7 @@ import (
 type orderPlan struct {
 	Groups, PerGroup int
 	Fail             map[string]int // body: how often its handler fails
-	Tries            int
+	MaxAttempts      int
 	Slow             map[string]time.Duration
 	Rules            []fault.Rule
 	StopAt           time.Duration // of the first of two workers, one after the other
@@ -29,11 +29,11 @@ type orderPlan struct {
 
 func drawOrderPlan(rt *rapid.T) orderPlan {
 	p := orderPlan{
-		Groups:   rapid.IntRange(1, 4).Draw(rt, "groups"),
-		PerGroup: rapid.IntRange(1, 12).Draw(rt, "perGroup"),
-		Tries:    rapid.SampledFrom([]int{1, 2, 3}).Draw(rt, "tries"),
-		StopAt:   time.Duration(rapid.IntRange(0, 60_000).Draw(rt, "stopMillis")) * time.Millisecond,
-		Fail:     map[string]int{}, Slow: map[string]time.Duration{},
+		Groups:      rapid.IntRange(1, 4).Draw(rt, "groups"),
+		PerGroup:    rapid.IntRange(1, 12).Draw(rt, "perGroup"),
+		MaxAttempts: rapid.SampledFrom([]int{1, 2, 3}).Draw(rt, "max attempts"),
+		StopAt:      time.Duration(rapid.IntRange(0, 60_000).Draw(rt, "stopMillis")) * time.Millisecond,
+		Fail:        map[string]int{}, Slow: map[string]time.Duration{},
 	}
 	for g := range p.Groups {
 		for n := range p.PerGroup {
@@ -103,7 +103,7 @@ func runOrderPlan(t *testing.T, p orderPlan) string {
 		return nil
 	}
 	opts := func(o *Options) {
-		o.VisibilityTimeout, o.MaxAttempts, o.WaitTime = 10*time.Second, p.Tries, 5*time.Second
+		o.VisibilityTimeout, o.MaxAttempts, o.WaitTime = 10*time.Second, p.MaxAttempts, 5*time.Second
 		o.Backoff = func(int) time.Duration { return 2 * time.Second }
 	}
 	first := x.start(handler, opts)

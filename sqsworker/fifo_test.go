@@ -112,7 +112,7 @@ func TestHeadIsRetriedInProcess(t *testing.T) {
 	})
 }
 
-// TestFailingGroupIsGivenBackInOrder: without a dead-letter queue a group whose head fails goes back after its three tries.
+// TestFailingGroupIsGivenBackInOrder: without a dead-letter queue a group whose head fails goes back after its three attempts.
 func TestFailingGroupIsGivenBackInOrder(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		x.send("g:0", "g:1", "g:2", "h:0")
@@ -136,9 +136,9 @@ func TestFailingGroupIsGivenBackInOrder(t *testing.T) {
 
 // TestFollowersNeverReachTheDLQUntried: each redelivery of the failing head costs its followers a receive.
 func TestFollowersNeverReachTheDLQUntried(t *testing.T) {
-	for _, tries := range []int{1, 3} {
+	for _, attempts := range []int{1, 3} {
 		for _, maxReceives := range []int{1, 2, 3} {
-			run(t, fmt.Sprintf("tries=%d max=%d", tries, maxReceives), setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
+			run(t, fmt.Sprintf("attempts=%d max=%d", attempts, maxReceives), setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
 				x.send("g:bad", "g:1", "g:2", "g:3")
 				var r runs
 				j := x.start(func(_ context.Context, m *sqsonce.Message) error {
@@ -147,7 +147,7 @@ func TestFollowersNeverReachTheDLQUntried(t *testing.T) {
 						return errTest
 					}
 					return nil
-				}, func(o *Options) { o.MaxAttempts = tries })
+				}, func(o *Options) { o.MaxAttempts = attempts })
 				j.stopEmptyAfter(10 * time.Minute)
 				dead := x.dead()
 				if len(dead) != 1 || dead[0].Body != "g:bad" {

@@ -29,16 +29,16 @@ func (l *loop) start(d *delivery) {
 	l.counters.running.add(d)
 	d.runs++
 	d.call = l.hooks.handlers.Call(sqsonce.Delivery{Message: d.m, QueueURL: l.queueURL, Received: d.received, Run: d.runs})
-	try := d.lease.count // read here: a newer handle may replace the lease while the handler runs
+	attempt := d.lease.count // read here: a newer handle may replace the lease while the handler runs
 	if d.group != nil {
-		try = d.tries + 1
+		attempt = d.attempts + 1
 	}
-	go l.invoke(ctx, d, try)
+	go l.invoke(ctx, d, attempt)
 }
 
 // invoke calls the handler and posts its result. However the handler fails, it fails its message and nothing else. ctx is of
 // settle.New.
-func (l *loop) invoke(ctx context.Context, d *delivery, try int) {
+func (l *loop) invoke(ctx context.Context, d *delivery, attempt int) {
 	settled := ctx
 	stop := context.CancelFunc(func() {})
 	defer func() { stop() }() // when the message is settled: what middleware left may use the handler's context
@@ -50,7 +50,7 @@ func (l *loop) invoke(ctx context.Context, d *delivery, try int) {
 		ctx, stop = l.withTimeout(ctx, d.m, func(timeout time.Duration) { l.post(timeoutBegan{d, timeout}) })
 		return l.handler(ctx, d.m)
 	}, func(err error) {
-		r := l.newResult(d, err, try)
+		r := l.newResult(d, err, attempt)
 		r.handler, r.key, r.recordKey = settled, settle.KeptKey(settled), settle.RecordKey(settled)
 		r.ran, r.told = settle.HasRun(settled)
 		d.call.End(r.handlerReturn(settled))
@@ -80,7 +80,7 @@ type result struct {
 }
 
 // newResult runs on the handler's goroutine: Backoff is the user's.
-func (w *Worker) newResult(d *delivery, err error, try int) result {
+func (w *Worker) newResult(d *delivery, err error, attempt int) result {
 	o := sqsonce.OutcomeOf(err)
 	r := result{outcome: o.Kind, err: err, asked: -1, peerEnded: host.Ended(err)}
 	if o.Retry {
@@ -89,7 +89,7 @@ func (w *Worker) newResult(d *delivery, err error, try int) result {
 	} else if o.Postpone {
 		r.asked, r.delay = o.After, o.After
 	} else if !host.Outcomes[o.Kind].Done {
-		r.delay = w.backoff(d, try)
+		r.delay = w.backoff(d, attempt)
 	}
 	return r
 }
@@ -104,10 +104,10 @@ func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 	}
 }
 
-func (w *Worker) backoff(d *delivery, try int) (delay time.Duration) {
-	if err := host.Recover(func() { delay = w.opts.Backoff(try) }); err != nil {
+func (w *Worker) backoff(d *delivery, attempt int) (delay time.Duration) {
+	if err := host.Recover(func() { delay = w.opts.Backoff(attempt) }); err != nil {
 		w.log.ErrorContext(d.context(), "sqsworker: Options.Backoff failed, the default is used", d.event(host.ErrorAttrs(err)...)...)
-		delay = host.DefaultBackoff(try)
+		delay = host.DefaultBackoff(attempt)
 	}
 	return max(0, delay)
 }
@@ -178,14 +178,14 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	case k == sqsonce.OutcomeInProgress:
 		l.inProgress(d, r)
 	case k == sqsonce.OutcomeRejected:
-		d.tries++
+		d.attempts++
 		l.reject(d, r)
 	case k == sqsonce.OutcomeUnavailable:
 		l.unavailable(d, r)
 	case k == sqsonce.OutcomePostponed:
 		l.postponed(d, r)
 	default:
-		d.tries++
+		d.attempts++
 		l.failed(d, r)
 	}
 }

@@ -96,7 +96,7 @@ func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
 	if l.counts[running] != 1 || l.counters.leasesLost.Load() != 1 {
 		t.Errorf("%d started, %d lost, want 1 and 1", l.counts[running], l.counters.leasesLost.Load())
 	}
-	l.handle(<-l.events)
+	(<-l.events).arrive(l)
 }
 
 // elsewhere returns a handler whose event is in progress in another process until a time.

@@ -174,7 +174,7 @@ func (l *loop) withinPart(why *reason, more amount) bool {
 	return all.messages <= l.opts.MaxHeld/partOfHeld && all.bytes <= l.opts.MaxBytes/2/partOfHeld
 }
 
-// trimParked gives back groups that wait beyond the limits, those with the farthest next try first: followers, the last
+// trimParked gives back groups that wait beyond the limits, those with the farthest next attempt first: followers, the last
 // first, which stay behind their head; then messages alone. A message at its last receive is kept, and those before it in
 // its group: given back, it would go to the dead-letter queue without having been run. Other reasons keep more receives.
 func (l *loop) trimParked(newest *reason) {

@@ -166,13 +166,13 @@ func TestHeldCopyAtTheStop(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
 		maxReceives int
-		hurry       bool
+		shutdown    bool
 		left        int
 	}{
 		{"stop", 5, false, 1},
-		{"hurry", 5, true, 2},
+		{"shutdown", 5, true, 2},
 		{"stop at the last receive", 1, false, 0},
-		{"hurry at the last receive", 1, true, 2},
+		{"shutdown at the last receive", 1, true, 2},
 	} {
 		run(t, tc.name, setup{maxReceives: tc.maxReceives}, func(x *fixture) {
 			x.send("a.1", "a.2")
@@ -180,7 +180,7 @@ func TestHeldCopyAtTheStop(t *testing.T) {
 			_, h := x.deduplicate(r.take(20 * time.Second))
 			j := x.start(h, two)
 			time.Sleep(10 * time.Second)
-			if tc.hurry {
+			if tc.shutdown {
 				j.Shutdown()
 			}
 			begun := time.Now()

@@ -37,19 +37,19 @@ type receiving struct {
 
 // handling is the messages that are here, and their handlers.
 type handling struct {
-	deliveries map[string]*delivery // by message ID
-	orphans    map[string]*delivery // by message ID: their handlers still run after the lease was lost
-	groups     map[string]*group
-	counts     [gone + 1]int // deliveries by state
-	heldAs     map[*reason]int64
-	ready      []*delivery // to start, in this order; those that have another state by now are passed over
-	slots      slots
-	startAfter time.Time // the end of an outage: see letOthersComplete
-	tries      int       // of the head of a FIFO group
-	pace       pace
-	parked     amount // of messages that wait outside MaxInFlight
-	parkedAs   [kinds]amount
-	again      again
+	deliveries  map[string]*delivery // by message ID
+	orphans     map[string]*delivery // by message ID: their handlers still run after the lease was lost
+	groups      map[string]*group
+	counts      [gone + 1]int // deliveries by state
+	heldAs      map[*reason]int64
+	ready       []*delivery // to start, in this order; those that have another state by now are passed over
+	slots       slots
+	startAfter  time.Time // the end of an outage: see letOthersComplete
+	maxAttempts int       // of the head of a FIFO group
+	pace        pace
+	parked      amount // of messages that wait outside MaxInFlight
+	parkedAs    [kinds]amount
+	again       again
 }
 
 // settling is the calls that tell SQS about messages.
@@ -72,12 +72,12 @@ type life struct {
 	schedule schedule
 	stopping stopping
 
-	events     chan event
-	idle       chan func() event // to goroutines that wait for a call to make
-	closed     chan struct{}     // closed when nobody reads events any more
-	calls      sync.WaitGroup    // of SQS, and watches of peers; not handlers, which may never return
-	stop       <-chan struct{}   // closed when the stop is to begin; nil: noticed
-	hurryAsked <-chan struct{}   // closed by Shutdown; nil: noticed
+	events        chan event
+	idle          chan func() event // to goroutines that wait for a call to make
+	closed        chan struct{}     // closed when nobody reads events any more
+	calls         sync.WaitGroup    // of SQS, and watches of peers; not handlers, which may never return
+	stop          <-chan struct{}   // closed when the stop is to begin; nil: noticed
+	shutdownAsked <-chan struct{}   // closed by Shutdown; nil: noticed
 
 	// None of these is cancelled when Run's context is.
 	callCtx          context.Context
@@ -94,11 +94,11 @@ func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 		receiving: receiving{polling: polling{target: 1, long: longPoll{wait: w.opts.WaitTime}}, capacity: newCapacity(w.opts.MaxInFlight, w.opts.MaxBytes), needs: newNeeds(w.warm)},
 		handling: handling{
 			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, heldAs: map[*reason]int64{},
-			tries: q.tries(w.opts.MaxAttempts), pace: pace{running: chain{which: chainPace}},
+			maxAttempts: q.maxAttempts(w.opts.MaxAttempts), pace: pace{running: chain{which: chainPace}},
 		},
 		life: life{
 			events: make(chan event, min(w.opts.MaxInFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
-			stop: ctx.Done(), hurryAsked: w.hurried.Done(),
+			stop: ctx.Done(), shutdownAsked: w.shutdownCtx.Done(),
 		},
 	}
 	l.line.taken = map[string]int{}
@@ -132,16 +132,16 @@ func (l *loop) run() error {
 		wake.Reset(l.sleep())
 		select {
 		case e := <-l.events:
-			l.handle(e)
+			e.arrive(l)
 			runtime.Gosched()
 			for len(l.events) > 0 {
-				l.handle(<-l.events)
+				(<-l.events).arrive(l)
 			}
 		case <-wake.C:
 		case <-l.control.changed:
 			l.adoptConcurrency()
 		case <-l.stop:
-		case <-l.hurryAsked:
+		case <-l.shutdownAsked:
 		}
 	}
 }
@@ -168,37 +168,21 @@ func (l *loop) sleep() time.Duration {
 	return maxSleep
 }
 
-// event is a result from another goroutine: one of the types in handle.
-type event any
+// event is a result from another goroutine.
+type event interface{ arrive(l *loop) }
 
-func (l *loop) handle(e event) {
-	switch e := e.(type) {
-	case received:
-		l.received(e)
-	case receiveFailed:
-		l.receiveFailed(e)
-	case pollAsked:
-		l.pollAsked(e)
-	case intakeAnswered:
-		l.intakeAnswered(e)
-	case timeoutBegan:
-		l.markStuckAfter(e.d, e.timeout)
-	case handlerReturned:
-		l.handlerReturned(e)
-	case questionAnswered:
-		l.questionAnswered(e)
-	case peerEnded:
-		l.peerEnded(e)
-	case deletesAnswered:
-		l.deletesAnswered(e)
-	case visibilityChanged:
-		l.visibilityChanged(e)
-	case deadLettered:
-		l.deadLettered(e)
-	case queueRead:
-		l.queueRead(e)
-	}
-}
+func (e received) arrive(l *loop)          { l.received(e) }
+func (e receiveFailed) arrive(l *loop)     { l.receiveFailed(e) }
+func (e pollAsked) arrive(l *loop)         { l.pollAsked(e) }
+func (e intakeAnswered) arrive(l *loop)    { l.intakeAnswered(e) }
+func (e timeoutBegan) arrive(l *loop)      { l.markStuckAfter(e.d, e.timeout) }
+func (e handlerReturned) arrive(l *loop)   { l.handlerReturned(e) }
+func (e questionAnswered) arrive(l *loop)  { l.questionAnswered(e) }
+func (e peerEnded) arrive(l *loop)         { l.peerEnded(e) }
+func (e deletesAnswered) arrive(l *loop)   { l.deletesAnswered(e) }
+func (e visibilityChanged) arrive(l *loop) { l.visibilityChanged(e) }
+func (e deadLettered) arrive(l *loop)      { l.deadLettered(e) }
+func (e queueRead) arrive(l *loop)         { l.queueRead(e) }
 
 // post hands an event to the loop, from any other goroutine. It drops the event when the loop has ended, as when a stuck
 // handler returns after Run.

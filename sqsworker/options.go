@@ -197,8 +197,8 @@ const (
 
 	receiversPerCPU = 32
 
-	mostTries    = 10 // by default
-	unknownTries = 3
+	mostAttempts    = 10 // by default
+	unknownAttempts = 3
 )
 
 func (o *Options) setDefaults() {

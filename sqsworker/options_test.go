@@ -37,7 +37,7 @@ var badOptions = map[string]struct {
 	want []string
 }{
 	"much":             {func(o *Options) { o.Concurrency = 100_000 }, nil}, // the default of MaxInFlight has a limit
-	"tries":            {func(o *Options) { o.MaxAttempts = -1 }, []string{"Options.MaxAttempts"}},
+	"attempts":         {func(o *Options) { o.MaxAttempts = -1 }, []string{"Options.MaxAttempts"}},
 	"bytes":            {func(o *Options) { o.MaxBytes = 1<<20 - 1 }, []string{"Options.MaxBytes"}},
 	"wait short":       {func(o *Options) { o.WaitTime = 500 * time.Millisecond }, []string{"Options.WaitTime"}},
 	"wait long":        {func(o *Options) { o.WaitTime = 21 * time.Second }, []string{"Options.WaitTime"}},

@@ -36,15 +36,15 @@ const unknownMaxReceives = 3
 
 func (q *queue) hasDLQ() bool { return q.deadLetter != "" }
 
-// tries is how often the head of a FIFO group is run before it is dead-lettered.
-func (q *queue) tries(asked int) int {
+// maxAttempts is how often the head of a FIFO group is run before it is dead-lettered.
+func (q *queue) maxAttempts(asked int) int {
 	switch {
 	case asked != 0:
 		return asked
 	case q.maxReceives == 0 || q.guessed:
-		return unknownTries
+		return unknownAttempts
 	default:
-		return min(q.maxReceives, mostTries)
+		return min(q.maxReceives, mostAttempts)
 	}
 }
 

@@ -127,7 +127,7 @@ func TestLeftToSQSFromAHold(t *testing.T) {
 		l.advance(l.joinGroup(d))
 	}
 	l.deadLetters = deadLetters{refuses: true, askAgain: l.now().Add(time.Minute)}
-	head.tries = 1
+	head.attempts = 1
 	l.reads.underWay, l.queue.deadLetter = true, q.deadLetter
 	l.awaitDLQ(head, time.Minute)
 	l.queueRead(queueRead{queue: q})

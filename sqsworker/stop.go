@@ -58,8 +58,8 @@ func (l *loop) noticeStop() {
 	default:
 	}
 	select {
-	case <-l.hurryAsked:
-		l.hurryAsked = nil
+	case <-l.shutdownAsked:
+		l.shutdownAsked = nil
 		l.beginStop(nil)
 		l.cancelHandlers()
 		l.log.Info("sqsworker: handlers cancelled before StopTimeout: the stop waits for them to return",

@@ -376,7 +376,7 @@ func TestReleaseCalls(t *testing.T) {
 		if got, want := e.changes[0].visibility, 30*time.Minute-time.Second; got != want {
 			t.Errorf("given back for %s, want %s", got, want)
 		}
-		l.handle(e)
+		e.arrive(l)
 		if l.releases.calls != 0 || l.releases.inCalls != 0 || l.releases.slow.failures != 1 || len(l.releases.failed[1]) != 1 {
 			t.Errorf("after the failure: %d calls, %d in calls, %+v, %v", l.releases.calls, l.releases.inCalls, l.releases.slow, l.releases.failed)
 		}

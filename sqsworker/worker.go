@@ -41,19 +41,19 @@ type Worker struct {
 	now      func() time.Time
 	warm     bool // tests begin without the slow start
 
-	hooks    hooks
-	control  control
-	counters counters
-	state    atomic.Int32           // see health.go
-	lastStep atomic.Int64           // of the loop, Unix nanoseconds
-	full     atomic.Bool            // no receive is under way, since there is no capacity for one or no handler
-	noNeed   atomic.Int64           // when no receive was needed last, Unix nanoseconds: full or paused
-	progress atomic.Int64           // when a handler last returned, a delete was confirmed, or full began, in Unix nanoseconds
-	notReady atomic.Pointer[string] // why the worker can't handle messages, nil if it can
-	waitsFor atomic.Pointer[string] // why Run does not receive yet
-	started  atomic.Bool
-	hurried  context.Context // cancelled by Shutdown
-	hurry    context.CancelFunc
+	hooks       hooks
+	control     control
+	counters    counters
+	state       atomic.Int32           // see health.go
+	lastStep    atomic.Int64           // of the loop, Unix nanoseconds
+	full        atomic.Bool            // no receive is under way, since there is no capacity for one or no handler
+	noNeed      atomic.Int64           // when no receive was needed last, Unix nanoseconds: full or paused
+	progress    atomic.Int64           // when a handler last returned, a delete was confirmed, or full began, in Unix nanoseconds
+	notReady    atomic.Pointer[string] // why the worker can't handle messages, nil if it can
+	waitsFor    atomic.Pointer[string] // why Run does not receive yet
+	started     atomic.Bool
+	shutdownCtx context.Context // cancelled by Shutdown
+	shutdown    context.CancelFunc
 
 	longTimeout sync.Once // logs a timeout beyond MaxExtension
 }
@@ -81,7 +81,7 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 	w.control.changed = make(chan struct{}, 1)
 	w.control.limits = map[*int]struct{}{}
 	w.control.setConcurrency(func() { w.control.given = o.Concurrency })
-	w.hurried, w.hurry = context.WithCancel(context.Background())
+	w.shutdownCtx, w.shutdown = context.WithCancel(context.Background())
 	return w, nil
 }
 
@@ -147,7 +147,7 @@ func (w *Worker) run(ctx context.Context) error {
 	defer host.Attach(ctx, w.log, "sqsworker", w.hooks.attach, w)()
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(w.hurried, cancel)()
+	defer context.AfterFunc(w.shutdownCtx, cancel)()
 	q, err := w.inspect(starting)
 	if err != nil || starting.Err() != nil {
 		return err
@@ -160,7 +160,7 @@ func (w *Worker) run(ctx context.Context) error {
 // has not begun. Use it for the second signal. Run still waits for long polls under way, at most until StopTimeout. The
 // messages of a cancelled poll may stay hidden for a visibility timeout. One log line lists the calls and handlers that it
 // waits for. Before the first receive Run returns at once. Shutdown itself does not wait.
-func (w *Worker) Shutdown() { w.hurry() }
+func (w *Worker) Shutdown() { w.shutdown() }
 
 // Keys of log attributes.
 const (

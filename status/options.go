@@ -29,18 +29,20 @@ type Store interface {
 // Options configure [Handler]. Set at least one worker or other component. You choose the names. If a component has its own
 // name, such as a consumer, use that.
 type Options struct {
-	// Name is the program's name, in all answers.
-	// Default: the name of its file.
-	Name string
-	// Version is the program's version.
-	// Default: the version of its main module, as the build wrote it into the program, or "" if the build didn't.
-	Version string
+	// Most users set these first.
+
 	// Workers are the workers of this process, also before their Run. Without workers /live and /ready are 200.
 	// Default: empty.
 	Workers []*sqsworker.Worker
 	// Consumers deduplicate for the handlers. The map's key is the consumer's name.
 	// Default: empty.
 	Consumers map[string]Consumer
+	// Name is the program's name, in all answers.
+	// Default: the name of its file.
+	Name string
+
+	// Other components.
+
 	// Stores have the records. The map's key is a name, for example the table's.
 	// Default: empty.
 	Stores map[string]Store
@@ -56,6 +58,12 @@ type Options struct {
 	// Publishers publish from this process. The map's key is a name, for example the queue's.
 	// Default: empty.
 	Publishers map[string]*fifo.Publisher
+
+	// Answers and logs.
+
+	// Version is the program's version.
+	// Default: the version of its main module, as the build wrote it into the program, or "" if the build didn't.
+	Version string
 	// Identifiers adds the keys of events and the groups of messages to /running and the page, and the keys of limits with the most
 	// waiting messages to /stats and the page. They may be personal. It also adds the queues' URLs and account IDs to all answers.
 	// Default: false, with message IDs and names of queues only.

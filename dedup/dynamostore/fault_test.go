@@ -47,7 +47,7 @@ var calls = []struct {
 		return granted.Lease(s.Acquire(ctx, claim("a")))
 	}},
 	{"first acquire", "UpdateItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
-		if err := s.Delete(ctx, l.Key, func(o *DeleteOptions) { o.Force = true }); err != nil {
+		if err := s.Delete(ctx, l.Key, func(o *dedup.DeleteOptions) { o.Force = true }); err != nil {
 			return l, err
 		}
 		return granted.Lease(s.Acquire(ctx, claim("b")))
@@ -62,7 +62,7 @@ var calls = []struct {
 		return dedup.Lease{}, s.Release(ctx, l, errors.New("no"))
 	}},
 	{"delete", "DeleteItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
-		return dedup.Lease{}, s.Delete(ctx, l.Key, func(o *DeleteOptions) { o.Force = true })
+		return dedup.Lease{}, s.Delete(ctx, l.Key, func(o *dedup.DeleteOptions) { o.Force = true })
 	}},
 	{"inspect", "GetItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
 		r, err := s.Inspect(ctx, l.Key)
@@ -108,7 +108,7 @@ func (b *bed) withoutFaults(run func(context.Context, *Store, dedup.Lease) (dedu
 		b.Fatalf("without faults: %v", err)
 	}
 	item := b.item(testTable)
-	must.Do(b, s.Delete(b.Context(), testKey, func(o *DeleteOptions) { o.Force = true }))
+	must.Do(b, s.Delete(b.Context(), testKey, func(o *dedup.DeleteOptions) { o.Force = true }))
 	return l, item
 }
 

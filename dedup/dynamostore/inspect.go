@@ -70,15 +70,6 @@ func (s *Store) getItem(ctx context.Context, key string, options func(*dynamodb.
 	return out.Item, nil
 }
 
-// DeleteOptions configure [Store.Delete].
-type DeleteOptions struct {
-	// Force also deletes a record whose lease is live. The next write of its holder returns [sqsonce.ErrLeaseLost], and
-	// another delivery may run at the same time.
-	//
-	// Default: false.
-	Force bool
-}
-
 // Delete deletes the record of key. If the record's lease may be live, Delete returns a [*dedup.InProgressError] and
 // doesn't delete the record, unless forced. For a key without a record it returns nil.
 //
@@ -87,11 +78,11 @@ type DeleteOptions struct {
 // blocks the key for one lease, although it doesn't start a handler. A request's signature is valid for minutes, so after
 // an incident wait that long before the Delete. After a Delete and after a Reopen, a process that saw the event completed
 // acknowledges it for a minute without reading its record.
-func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
+func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*dedup.DeleteOptions)) error {
 	if err := checkKey("key", key); err != nil {
 		return err
 	}
-	o := DeleteOptions{}
+	o := dedup.DeleteOptions{}
 	for _, fn := range optFns {
 		fn(&o)
 	}

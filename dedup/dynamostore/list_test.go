@@ -129,7 +129,7 @@ func TestDelete(t *testing.T) {
 				} else if !in.Until.After(time.Now()) {
 					t.Errorf("InProgressError.Until: got %s, want it ahead", in.Until)
 				}
-				if err := s.Delete(t.Context(), testKey, func(o *DeleteOptions) { o.Force = true }); err != nil || b.item(testTable) != nil {
+				if err := s.Delete(t.Context(), testKey, func(o *dedup.DeleteOptions) { o.Force = true }); err != nil || b.item(testTable) != nil {
 					t.Errorf("forced Delete: got %v and record %v, want neither", err, b.item(testTable))
 				}
 			})

@@ -64,7 +64,7 @@ func TestWhoIsAPeer(t *testing.T) {
 		}, false},
 		{"was lost", func(b *bed, s *Store, c dedup.Claim) {
 			l := b.acquire(s, c)
-			must.Do(b, b.store().Delete(b.Context(), c.Key, func(o *DeleteOptions) { o.Force = true }))
+			must.Do(b, b.store().Delete(b.Context(), c.Key, func(o *dedup.DeleteOptions) { o.Force = true }))
 			if err := s.Complete(b.Context(), l, dedup.Result{}); !errors.Is(err, sqsonce.ErrLeaseLost) {
 				b.Fatal(err)
 			}

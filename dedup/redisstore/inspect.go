@@ -59,15 +59,6 @@ func readRecord(key string, r *reply) (dedup.Record, error) {
 	return rec, nil
 }
 
-// DeleteOptions configure [Store.Delete].
-type DeleteOptions struct {
-	// Force also deletes a record whose lease is live. Its owner gets [sqsonce.ErrLeaseLost], and another delivery may run
-	// at the same time.
-	//
-	// Default: false.
-	Force bool
-}
-
 // Delete deletes the record of key. If the lease is live, the error is a [*dedup.InProgressError], and the record stays
 // unless forced. The error is nil if the record doesn't exist.
 //
@@ -75,11 +66,11 @@ type DeleteOptions struct {
 // the event was completed, but the server doesn't refuse a copy of an earlier delivery's acquire that is less than 2.1 s
 // old. Such a copy can lease the key once, although it doesn't start a handler. After a Delete and after a Reopen, a
 // process that saw the event completed acknowledges it for a minute without reading its record.
-func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
+func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*dedup.DeleteOptions)) error {
 	if err := checkNames("key", key); err != nil {
 		return err
 	}
-	o := DeleteOptions{}
+	o := dedup.DeleteOptions{}
 	for _, fn := range optFns {
 		fn(&o)
 	}

@@ -90,7 +90,7 @@ func TestDelete(t *testing.T) {
 	if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || in.Until.Before(l.Until) {
 		t.Errorf("a live lease: got %v, want *InProgressError with the lease's end", err)
 	}
-	force := func(o *redisstore.DeleteOptions) { o.Force = true }
+	force := func(o *dedup.DeleteOptions) { o.Force = true }
 	must.Do(t, s.Delete(ctx, c.Key, force))
 	if err := s.Complete(ctx, l, dedup.Result{}); !errors.Is(err, sqsonce.ErrLeaseLost) {
 		t.Errorf("complete after a forced delete: got %v, want ErrLeaseLost", err)
@@ -183,7 +183,7 @@ func TestMemoryFull(t *testing.T) {
 	must.Do(t, s.Complete(ctx, replayed, dedup.Result{Data: []byte(data), Validation: "hash"}))
 	must.Do(t, s.Release(ctx, released, errors.New(strings.Repeat("x", 256))))
 	must.Do(t, s.Reopen(ctx, stuck, strings.Repeat("x", 256), func(o *dedup.ReopenOptions) { o.Force = true }))
-	must.Do(t, s.Delete(ctx, deleted.Key, func(o *redisstore.DeleteOptions) { o.Force = true }))
+	must.Do(t, s.Delete(ctx, deleted.Key, func(o *dedup.DeleteOptions) { o.Force = true }))
 
 	set("maxmemory", "0")
 	again := claim("b")

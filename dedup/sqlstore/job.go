@@ -60,8 +60,10 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 	_, byHandler := errors.AsType[handlerError](err)
 	switch {
 	case err == nil, errors.Is(err, errOwnCommit):
-		p.counters.done.Add(1)
-		if row.skipped != nil {
+		if row.skipped == nil {
+			p.counters.done.Add(1)
+		} else {
+			p.counters.skipped.Add(1)
 			line := host.Outcomes[sqsonce.OutcomeOf(skipped).Kind].Line
 			p.o.Logger.InfoContext(ctx, "sqlstore: processor: "+line, "key", j.key, "message_id", j.message.ID, "attempt", j.message.ReceiveCount, "error", skipped)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,17 @@ func attempt(t *testing.T, d *Deferred, p *Processor, h func(context.Context, *s
 	return must.Get(d.Inspect(t.Context(), orderKey))(t)
 }
 
+// counted returns the names of the counters that aren't 0.
+func counted(s ProcessorStats) string {
+	var names []string
+	for field, n := range reflect.ValueOf(s).Fields() {
+		if n.Int() > 0 {
+			names = append(names, field.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
 // What a handler's outcome does to its event: done, parked, or due again with or without a counted attempt. What a handler
 // asks for counts more than the reason.
 func TestProcessorDecidesEachOutcome(t *testing.T) {
@@ -36,9 +48,9 @@ func TestProcessorDecidesEachOutcome(t *testing.T) {
 		d := newDeferred(t, newStore(t, NewBed(t, "SQLite")))
 		p := newProcessor(t, d)
 		e := attempt(t, d, p, func(context.Context, *sqsonce.Message, *sql.Tx) error { return err })
-		got := values.Event{Done: e.Done, Parked: e.Parked, Attempts: e.Attempts, Wait: want.Wait}
+		got := values.Event{Done: e.Done, Parked: e.Parked, Attempts: e.Attempts, Wait: want.Wait, Counted: counted(p.Stats())}
 		if got != want || want.Wait > 0 && e.DueAt.Sub(e.ReceivedAt) < want.Wait {
-			t.Errorf("outcome %s: got %+v, want %+v", name, e, want)
+			t.Errorf("outcome %s: got %+v of %+v, want %+v", name, got, e, want)
 		}
 		if strings.Contains(e.Error, "implicit commit") {
 			t.Errorf("outcome %s: got error %q, and nothing was committed", name, e.Error)
@@ -52,8 +64,8 @@ func TestProcessorDecidesEachOutcome(t *testing.T) {
 			check(kind.String(), o.Err, o.Event)
 		}
 	})
-	check("unavailable, and when to retry", sqsonce.RetryAfter(time.Hour, sqsonce.Unavailable(errBoom)), values.Event{Attempts: 1, Wait: time.Hour})
-	check("unavailable, and rejected", sqsonce.Reject(sqsonce.Unavailable(errBoom)), values.Event{Parked: true, Attempts: 1})
+	check("unavailable, and when to retry", sqsonce.RetryAfter(time.Hour, sqsonce.Unavailable(errBoom)), values.Event{Attempts: 1, Wait: time.Hour, Counted: "Failed"})
+	check("unavailable, and rejected", sqsonce.Reject(sqsonce.Unavailable(errBoom)), values.Event{Parked: true, Attempts: 1, Counted: "Parked"})
 }
 
 // A postponed event is rolled back and waits for its time, also longer than what a clock that was ahead may put off, with those behind

@@ -18,11 +18,26 @@ import (
 
 // ProcessorOptions configure [NewProcessor].
 type ProcessorOptions struct {
+	// Most users set these first.
+
 	// Concurrency is the number of handlers that run at once. Each uses a connection of the pool, and the processor uses
 	// one more. On SQLite one transaction writes at a time, so more than 1 doesn't help.
 	//
 	// Default: 10, on SQLite 1. Limits: not negative.
 	Concurrency int
+	// MaxAttempts is the number of failures, crashes included, after which an event is parked. The event gets one more
+	// attempt if the last one ended in a crash while other events of the processor were running.
+	//
+	// Default: 10. Limits: a negative value never parks an event for its failures.
+	MaxAttempts int
+	// StopTimeout is how long handlers may run after Run's context has ended. Then their contexts are cancelled with cause
+	// [sqsonce.ErrShutdown].
+	//
+	// Default: 25 s. Limits: a negative value cancels them at once.
+	StopTimeout time.Duration
+
+	// Claims and retries.
+
 	// Poll is the time between two looks at the table while no event is due, up to a tenth shorter or longer.
 	//
 	// Default: 1 s. Limits: not negative.
@@ -32,20 +47,13 @@ type ProcessorOptions struct {
 	//
 	// Default: 30 s. Limits: at least 1 s.
 	LeaseDuration time.Duration
-	// MaxAttempts is the number of failures, crashes included, after which an event is parked. The event gets one more
-	// attempt if the last one ended in a crash while other events of the processor were running.
-	//
-	// Default: 10. Limits: a negative value never parks an event for its failures.
-	MaxAttempts int
 	// Backoff returns how long an event waits after its attempt failed. The first attempt is 1.
 	//
 	// Default: full jitter, 1 s doubling up to 15 min.
 	Backoff func(attempt int) time.Duration
-	// StopTimeout is how long handlers may run after Run's context has ended. Then their contexts are cancelled with cause
-	// [sqsonce.ErrShutdown].
-	//
-	// Default: 25 s. Limits: a negative value cancels them at once.
-	StopTimeout time.Duration
+
+	// Logs.
+
 	// Logger gets failed attempts, parked events and lost leases, which Run doesn't return as errors.
 	//
 	// Default: slog.Default().
@@ -54,7 +62,8 @@ type ProcessorOptions struct {
 
 // ProcessorStats counts the attempts and the events of a Processor since [NewProcessor].
 type ProcessorStats struct {
-	Done    int64 // attempts that were committed
+	Done    int64 // attempts whose writes were committed
+	Skipped int64 // attempts that returned Skip: their events are done, and their writes were rolled back
 	Failed  int64 // attempts that ended in an error and will be repeated
 	Parked  int64 // events that were parked
 	Crashed int64 // events that were parked because their attempts ended without an outcome
@@ -71,7 +80,7 @@ type Processor struct {
 	suspects func() claimStatements
 	rewinds  time.Time // when to rewind next
 	running  atomic.Bool
-	counters struct{ done, failed, parked, crashed, lost, postponed atomic.Int64 }
+	counters struct{ done, skipped, failed, parked, crashed, lost, postponed atomic.Int64 }
 }
 
 // NewProcessor returns a processor, which starts with Run. The error joins one [*sqsonce.OptionError] per argument that
@@ -298,7 +307,7 @@ func (p *Processor) wait(ctx context.Context, poll bool, jobEnded <-chan struct{
 func (p *Processor) Stats() ProcessorStats {
 	c := &p.counters
 	return ProcessorStats{
-		Done: c.done.Load(), Failed: c.failed.Load(), Parked: c.parked.Load(), Crashed: c.crashed.Load(), Lost: c.lost.Load(),
-		Postponed: c.postponed.Load(),
+		Done: c.done.Load(), Skipped: c.skipped.Load(), Failed: c.failed.Load(), Parked: c.parked.Load(), Crashed: c.crashed.Load(),
+		Lost: c.lost.Load(), Postponed: c.postponed.Load(),
 	}
 }

@@ -273,7 +273,7 @@ func TestDelete(t *testing.T) {
 		if !ok || in.Until.Before(l.Until) {
 			t.Errorf("Delete of a live lease: got %v, want *InProgressError until its end", in)
 		}
-		must.Do(t, s.Delete(t.Context(), "k", func(o *DeleteOptions) { o.Force = true }))
+		must.Do(t, s.Delete(t.Context(), "k", func(o *dedup.DeleteOptions) { o.Force = true }))
 		mustComplete(t, s, mustAcquire(t, s, claim("k", "b")))
 		for range 2 {
 			must.Do(t, s.Delete(t.Context(), "k"))

@@ -277,7 +277,7 @@ func TestALogThatBlocks(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		release := make(chan struct{})
 		r := x.relay(func(o *outbox.Options) {
-			o.Logger, o.OnRefused, o.Settle = slog.New(&blocking{Handler: slog.DiscardHandler, until: release}), outbox.Skip, -1
+			o.Logger, o.OnRefused, o.Settle = slog.New(&blocking{Handler: slog.DiscardHandler, until: release}), outbox.OnRefusedSkip, -1
 		})
 		x.commit(3, "g", "h")
 		x.table.Change("g", 2, func(e *outbox.Entry) bool { e.Body = "\x00"; return false })

@@ -17,8 +17,8 @@ type Options struct {
 	// Most users set these first.
 
 	// OnRefused decides about a group whose next event SQS refuses for good.
-	// Default: Halt.
-	OnRefused Policy
+	// Default: OnRefusedHalt.
+	OnRefused RefusedPolicy
 	// Poll is how often Run looks for groups while it is idle. Each poll is up to a tenth earlier or later.
 	// Default: 1 s. Limits: 10 ms to 1 h.
 	Poll time.Duration
@@ -61,7 +61,7 @@ const (
 	mostGroups     = 1000
 	mostPage       = 1000
 	leastPoll      = 10 * time.Millisecond
-	leastTime      = 10 * time.Second // for Lease and MaxAge: a request takes 5 s, and a visit is more than one
+	leastTime      = 10 * time.Second // for LeaseDuration and MaxAge: a request takes 5 s, and a visit is more than one
 	mostTime       = time.Hour
 	mostAge        = 2 * time.Minute // well inside SQS's five-minute deduplication interval
 	longestPause   = 30 * time.Second
@@ -74,7 +74,7 @@ func (o *Options) setDefaults() {
 	o.Poll = cmp.Or(o.Poll, time.Second)
 	o.LeaseDuration = cmp.Or(o.LeaseDuration, 30*time.Second)
 	o.MaxAge = cmp.Or(o.MaxAge, 30*time.Second)
-	o.OnRefused = cmp.Or(o.OnRefused, Halt)
+	o.OnRefused = cmp.Or(o.OnRefused, OnRefusedHalt)
 	o.Logger = host.Logger(o.Logger)
 }
 
@@ -95,7 +95,7 @@ func validate(s Store, p *fifo.Publisher, o *Options) error {
 	between(o.Poll, leastPoll, mostTime, "Options.Poll")
 	between(o.LeaseDuration, leastTime, mostTime, "Options.LeaseDuration")
 	between(o.MaxAge, leastTime, mostAge, "Options.MaxAge")
-	add(o.OnRefused != Halt && o.OnRefused != Skip, "Options.OnRefused", "is %d, must be Halt or Skip", o.OnRefused)
+	add(o.OnRefused != OnRefusedHalt && o.OnRefused != OnRefusedSkip, "Options.OnRefused", "is %d, must be OnRefusedHalt or OnRefusedSkip", o.OnRefused)
 	return problems.Err()
 }
 

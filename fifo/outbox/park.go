@@ -17,7 +17,7 @@ func (j *job) parkRefused(g *group, v visited, e Entry, refused error) visited {
 		v.trouble, v.err = common, err
 		return v
 	}
-	if policy == Skip {
+	if policy == OnRefusedSkip {
 		r.opts.Logger.ErrorContext(j.ctx, "outbox: SQS refuses an event for good, its group goes on without it",
 			keyEvent, e.ID, keyGroup, e.Group, keySequence, e.Seq, keyError, refused)
 	} else {

@@ -42,7 +42,7 @@ func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
 					t.Errorf("%d lines at ERROR, want one:\n%s", n, x.log)
 				}
 				parked, err := r.Parked(x.Context(), 10)
-				if err != nil || len(parked) != 1 || parked[0].Parked != outbox.Halt {
+				if err != nil || len(parked) != 1 || parked[0].Parked != outbox.OnRefusedHalt {
 					t.Fatalf("Parked: %+v, %v, want one halted event", parked, err)
 				}
 				if s := r.Stats(); s.Refused != 1 || s.Halted != 2 {
@@ -76,7 +76,7 @@ func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
 
 func TestARefusedEventIsSkipped(t *testing.T) {
 	bubble(t, func(x *fixture) {
-		r := x.relay(func(o *outbox.Options) { o.OnRefused, o.Settle = outbox.Skip, -1 })
+		r := x.relay(func(o *outbox.Options) { o.OnRefused, o.Settle = outbox.OnRefusedSkip, -1 })
 		x.commit(25, "g")
 		for _, seq := range []int64{1, 13} {
 			x.table.Change("g", seq, func(e *outbox.Entry) bool { e.Body = "\x00"; return false })
@@ -115,7 +115,7 @@ func TestGroupsThatWait(t *testing.T) {
 		x.table.Change("foreign", 4, func(e *outbox.Entry) bool { e.Source = "payments"; return false })
 		for i := range outbox.MaxSkipped + 1 {
 			x.commit(1, "many")
-			x.table.Change("many", int64(6+i), func(e *outbox.Entry) bool { e.Parked = outbox.Skip; return false })
+			x.table.Change("many", int64(6+i), func(e *outbox.Entry) bool { e.Parked = outbox.OnRefusedSkip; return false })
 		}
 		start := time.Now()
 		err := r.Drain(x.Context(), "broken", "foreign", "fine", "many")

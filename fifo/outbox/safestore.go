@@ -116,7 +116,7 @@ func disorder(es []Entry, group string, limit int) string {
 			return fmt.Sprintf("event %d comes after %d", e.Seq, last)
 		}
 		last = e.Seq
-		if e.Parked != Skip {
+		if e.Parked != OnRefusedSkip {
 			others++
 		}
 	}
@@ -138,7 +138,7 @@ func (s safeStore) delete(ctx context.Context, es []Entry) ([]Entry, error) {
 	return left, err
 }
 
-func (s safeStore) park(ctx context.Context, e Entry, p Policy, reason string) error {
+func (s safeStore) park(ctx context.Context, e Entry, p RefusedPolicy, reason string) error {
 	return s.operate(ctx, "park", func(ctx context.Context) error { return s.Park(ctx, e, p, reason) })
 }
 

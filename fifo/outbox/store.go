@@ -20,7 +20,7 @@ type Entry struct {
 	Age time.Duration
 	// Parked says that SQS refused the event for good, and how its group has gone on since.
 	// Default: not parked.
-	Parked Policy
+	Parked RefusedPolicy
 	// Reason is the reason why the event is parked, at most 256 bytes of UTF-8.
 	Reason string
 }
@@ -34,14 +34,14 @@ type Scheduled struct {
 	Due time.Time
 }
 
-// Policy decides how a group goes on when SQS refuses its next event for good.
-type Policy int
+// RefusedPolicy decides how a group goes on when SQS refuses its next event for good.
+type RefusedPolicy int
 
 const (
-	// Halt stops the group until an operator decides. The relay sends none of its events.
-	Halt Policy = iota + 1
-	// Skip lets the group go on without the event. If the event is sent later, it is out of order.
-	Skip
+	// OnRefusedHalt stops the group until an operator decides. The relay sends none of its events.
+	OnRefusedHalt RefusedPolicy = iota + 1
+	// OnRefusedSkip lets the group go on without the event. If the event is sent later, it is out of order.
+	OnRefusedSkip
 )
 
 // MaxSkipped is how many skipped events of a group a [Store] returns in addition to the others. A group with more of them
@@ -85,7 +85,7 @@ type Store interface {
 	Delete(ctx context.Context, es []Entry) (left []Entry, err error)
 	// Park marks an event that is there and is not parked. A missing event stays missing, and a parked one keeps its mark.
 	// Neither is an error. Park cuts a reason at 256 bytes, between characters.
-	Park(ctx context.Context, e Entry, p Policy, reason string) error
+	Park(ctx context.Context, e Entry, p RefusedPolicy, reason string) error
 	// Unpark removes the mark of a parked event, and Discard removes a parked event. They return [ErrNotParked] for an event
 	// that is not parked, and [ErrNotFound] for one that is gone or is not the same event.
 	Unpark(ctx context.Context, e Entry) error
@@ -99,7 +99,7 @@ type Group struct {
 	Name   string
 	Last   int64         // the highest Seq that was seen, or 0 if not known
 	Age    time.Duration // of the oldest event of it that was seen, or 0 if not known
-	Parked Policy        // of its first event that was seen
+	Parked RefusedPolicy // of its first event that was seen
 }
 
 // Known is a relay's knowledge of a group in this process.

@@ -145,22 +145,22 @@ func (q *queue) find(g Group, b *Backlog, settle time.Duration) {
 	young := settle > 0 && g.Age > 0 && g.Age < settle
 	q.mu.Lock()
 	b.Groups++
-	if g.Parked != Skip {
+	if g.Parked != OnRefusedSkip {
 		b.Oldest = max(b.Oldest, g.Age)
 	}
 	switch {
-	case g.Parked == Halt:
+	case g.Parked == OnRefusedHalt:
 		b.Halted++
 	case rests:
 		b.add(saw, g)
 		if saw.err != nil && q.mode == once {
 			q.errs[g.Name] = saw.err
 		}
-	case young && g.Parked == Skip:
+	case young && g.Parked == OnRefusedSkip:
 		b.Skipped++
 	}
 	q.mu.Unlock()
-	if g.Parked != Halt && !rests && !young {
+	if g.Parked != OnRefusedHalt && !rests && !young {
 		q.pushFound(g)
 	}
 }
@@ -176,7 +176,7 @@ func (q *queue) note(g Group, saw sight) {
 
 func (b *Backlog) add(saw sight, g Group) {
 	b.Skipped += saw.skipped
-	if saw.halted && g.Parked != Halt {
+	if saw.halted && g.Parked != OnRefusedHalt {
 		b.Halted++
 	}
 	b.Oldest = max(b.Oldest, saw.oldest)

@@ -159,13 +159,13 @@ func (r *Relay) sendable(g *group, es []Entry) (page []Entry, stop error, rest b
 		g.saw = saw
 	}()
 	for i, e := range es {
-		if e.Parked == Skip {
+		if e.Parked == OnRefusedSkip {
 			saw.skipped++
 			continue
 		}
 		saw.oldest = max(saw.oldest, e.Age)
 		switch {
-		case e.Parked != 0: // Halt, and what a later version may write
+		case e.Parked != 0: // OnRefusedHalt, and what a later version may write
 			saw.halted = true
 			r.count(func(s *Stats) { s.Halted++ })
 			return page, &HaltedError{Group: g.name, EventID: e.ID, Seq: e.Seq, Reason: e.Reason}, i > 0

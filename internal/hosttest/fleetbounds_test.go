@@ -78,7 +78,7 @@ func TestBoundFailing(t *testing.T) {
 }
 
 // TestBoundPoison is bound 3: groups whose heads always fail, before healthy groups. In the dead-letter queue is only what
-// failed Tries times; no healthy message stays behind; the healthy groups get 0.8 of the throughput that they have alone.
+// failed MaxAttempts times; no healthy message stays behind; the healthy groups get 0.8 of the throughput that they have alone.
 func TestBoundPoison(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -126,7 +126,7 @@ func TestBoundPoison(t *testing.T) {
 	}
 }
 
-// wantOnlyPoisonDead checks that the dead-letter queue has each poison event once, and nothing that did not fail Tries times.
+// wantOnlyPoisonDead checks that the dead-letter queue has each poison event once, and nothing that did not fail MaxAttempts times.
 func (f *fleet) wantOnlyPoisonDead() {
 	dead := map[string]int{}
 	for _, m := range f.sqs.Messages(f.dlq) {

@@ -157,7 +157,7 @@ func (f *fleet) checkDead() map[string]bool {
 }
 
 // failedEnough says that a host may send an event to the dead-letter queue with its error: its handler failed
-// Tries times in one receive by a worker, or failed at the last receive by the function, or, as the head of its group, at the
+// MaxAttempts times in one receive by a worker, or failed at the last receive by the function, or, as the head of its group, at the
 // one before that.
 func (f *fleet) failedEnough(event string) bool {
 	type hold struct {

@@ -73,7 +73,7 @@ func (d *DLQ) callWith(m sqsonce.Message, of func(*sqsonce.Message) (string, err
 	if s3 {
 		get = sqsonce.S3(get)
 	}
-	if !d.opts.NoUnwrap {
+	if !d.opts.NoOpenEnvelope {
 		get = sqsonce.OpenEnvelope(get)
 	}
 	if err := host.Contain(func() error { return get(context.Background(), &m) }); err != nil {

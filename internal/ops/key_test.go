@@ -193,7 +193,7 @@ func TestSeveralSources(t *testing.T) {
 }
 
 // The consumer of envelopes without sqsonce.OpenEnvelope has other keys. One that nobody understands has no key.
-func TestNoUnwrap(t *testing.T) {
+func TestNoOpenEnvelope(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
 		x.sendWith(x.url, inSNS, nil)
@@ -201,8 +201,8 @@ func TestNoUnwrap(t *testing.T) {
 		if m := x.one(x.open()); stateOf(m) != noRecord {
 			t.Errorf("with Unwrap: %s", m.State)
 		}
-		if m := x.one(x.open(func(o *ops.Options) { o.NoUnwrap = true })); m.State != dedup.StateReleased || m.Problem != nil {
-			t.Errorf("NoUnwrap: %s, %v", m.State, m.Problem)
+		if m := x.one(x.open(func(o *ops.Options) { o.NoOpenEnvelope = true })); m.State != dedup.StateReleased || m.Problem != nil {
+			t.Errorf("NoOpenEnvelope: %s, %v", m.State, m.Problem)
 		}
 		x.purge()
 		x.sendWith(x.dlq, strings.Replace(inSNS, "Notification", "SubscriptionConfirmation", 1), nil)

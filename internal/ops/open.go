@@ -193,9 +193,9 @@ type Options struct {
 	// contradicts that.
 	// Default: false, it is StateUnknown.
 	SameKeys bool
-	// NoUnwrap says that the consumer's handler runs without sqsonce.OpenEnvelope, so Key gets an envelope as it is.
+	// NoOpenEnvelope says that the consumer's handler runs without sqsonce.OpenEnvelope, so Key gets an envelope as it is.
 	// Default: false, Key gets the message in the envelope.
-	NoUnwrap bool
+	NoOpenEnvelope bool
 	// S3 says that the consumer's handler runs behind sqsonce.S3, and NoS3 that it doesn't.
 	// Default: neither, and a notification of S3 whose key depends on that has the Problem ErrS3. Operations don't
 	// select it.

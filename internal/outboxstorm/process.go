@@ -237,7 +237,7 @@ func (p *Process) noDeletes() bool {
 	return !p.calmed && rand.New(rand.NewPCG(p.storm.plan.Seed, slot)).IntN(100) < p.storm.plan.NoDeletes
 }
 
-func (p *Process) Park(ctx context.Context, e outbox.Entry, policy outbox.Policy, reason string) error {
+func (p *Process) Park(ctx context.Context, e outbox.Entry, policy outbox.RefusedPolicy, reason string) error {
 	_, err := meet(ctx, p, func(ctx context.Context) (int, error) { return 0, p.Store.Park(ctx, e, policy, reason) })
 	return err
 }

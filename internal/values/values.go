@@ -44,41 +44,42 @@ type Event struct {
 	Done, Parked bool
 	Attempts     int
 	Wait         time.Duration
+	Counted      string // the fields of ProcessorStats that grow
 }
 
 // Outcomes has a row for each [sqsonce.OutcomeKind].
 var Outcomes = map[sqsonce.OutcomeKind]Outcome{
-	sqsonce.OutcomeDone: {Name: "done", Counted: "Done", Event: Event{Done: true, Attempts: 1}},
+	sqsonce.OutcomeDone: {Name: "done", Counted: "Done", Event: Event{Done: true, Attempts: 1, Counted: "Done"}},
 	sqsonce.OutcomeSkipped: {
 		Name: "skipped", Err: fmt.Errorf("order: %w", sqsonce.Skip("void")),
-		Counted: "Skipped", Event: Event{Done: true, Attempts: 1},
+		Counted: "Skipped", Event: Event{Done: true, Attempts: 1, Counted: "Skipped"},
 	},
 	sqsonce.OutcomeFailed: {
 		Name: "failed", Err: errBoom,
-		Queued: true, Delayed: true, Failed: true, Told: true, Counted: "Failed", SpanFailed: true, Event: Event{Attempts: 1},
+		Queued: true, Delayed: true, Failed: true, Told: true, Counted: "Failed", SpanFailed: true, Event: Event{Attempts: 1, Counted: "Failed"},
 	},
 	sqsonce.OutcomeInProgress: {
 		Name: "in_progress", Err: sqsonce.RetryAfter(time.Minute, sqsonce.ErrInProgress),
-		Queued: true, Delayed: true, Failed: true, Event: Event{Attempts: 1},
+		Queued: true, Delayed: true, Failed: true, Event: Event{Attempts: 1, Counted: "Failed"},
 	},
 	sqsonce.OutcomeRejected: {
 		Name: "rejected", Err: sqsonce.Reject(errBoom),
-		Dead: true, Told: true, Counted: "Failed Rejected", SpanFailed: true, Event: Event{Parked: true, Attempts: 1},
+		Dead: true, Told: true, Counted: "Failed Rejected", SpanFailed: true, Event: Event{Parked: true, Attempts: 1, Counted: "Parked"},
 	},
 	sqsonce.OutcomeLeaseLost: {
 		Name: "lease_lost", Err: sqsonce.ErrLeaseLost,
-		Queued: true, Failed: true, Counted: "LeasesLost", SpanFailed: true, Event: Event{Attempts: 1},
+		Queued: true, Failed: true, Counted: "LeasesLost", SpanFailed: true, Event: Event{Attempts: 1, Counted: "Failed"},
 	},
 	sqsonce.OutcomeUnavailable: {
 		Name: "unavailable", Err: sqsonce.Unavailable(errBoom),
-		Queued: true, Delayed: true, Failed: true, Told: true, Counted: "Unavailable", SpanFailed: true, Event: Event{Wait: 10 * time.Second},
+		Queued: true, Delayed: true, Failed: true, Told: true, Counted: "Unavailable", SpanFailed: true, Event: Event{Wait: 10 * time.Second, Counted: "Failed"},
 	},
 	sqsonce.OutcomeShutdown:   {Name: "shutdown", ByHosts: "lambda.TestHooks, sqsworker.TestHooks"},
 	sqsonce.OutcomeAbandoned:  {Name: "abandoned", ByHosts: "lambda.TestAbandoned", SpanFailed: true},
 	sqsonce.OutcomeNotStarted: {Name: "not_started", ByHosts: "lambda.TestFIFOFailureEndsItsGroupOnly"},
 	sqsonce.OutcomePostponed: {
 		Name: "postponed", Err: sqsonce.Postpone(time.Minute, errBoom),
-		Queued: true, Delayed: true, Failed: true, Counted: "Postponed", Event: Event{Wait: time.Minute},
+		Queued: true, Delayed: true, Failed: true, Counted: "Postponed", Event: Event{Wait: time.Minute, Counted: "Postponed"},
 	},
 }
 

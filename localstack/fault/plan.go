@@ -2,10 +2,7 @@
 // before it runs, so that a failure can be printed and repeated. The services apply the plan and record their calls.
 package fault
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Plan is a list of rules. The first rule that matches a call applies to it.
 type Plan struct {
@@ -87,11 +84,6 @@ func (k Kind) String() string {
 		return "unknown"
 	}
 	return kindNames[k]
-}
-
-// Hits reports whether the rule applies to position i, of an entry in a batch or of a received message.
-func (r *Rule) Hits(i int) bool {
-	return len(r.Entries) == 0 || slices.Contains(r.Entries, i)
 }
 
 // Call is a completed call of a service.

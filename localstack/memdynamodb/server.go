@@ -23,6 +23,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
+	"github.com/sqsonce/sqsonce/localstack/internal/injector"
 )
 
 // Options configure [New].
@@ -152,7 +153,7 @@ type call struct {
 
 // fails reports whether the call's fault rule fails the entry. Entries count from 0.
 func (c *call) fails(entry int) bool {
-	return c.rule != nil && c.rule.Do == fault.FailEntries && c.rule.Hits(entry)
+	return c.rule != nil && c.rule.Do == fault.FailEntries && injector.Hits(c.rule, entry)
 }
 
 // operation reads the request for f, and gives the errors of f the codes that they have in DynamoDB.

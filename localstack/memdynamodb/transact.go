@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
+	"github.com/sqsonce/sqsonce/localstack/internal/injector"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
@@ -261,7 +262,7 @@ func injectedReasons(rule *fault.Rule, n int) []reason {
 	reasons := make([]reason, n)
 	for i := range reasons {
 		reasons[i].Code = "None"
-		if rule != nil && rule.Do == fault.FailEntries && rule.Hits(i) {
+		if rule != nil && rule.Do == fault.FailEntries && injector.Hits(rule, i) {
 			code := rule.Code
 			if code == "" {
 				code = "TransactionConflict"

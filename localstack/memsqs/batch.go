@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
+	"github.com/sqsonce/sqsonce/localstack/internal/injector"
 )
 
 type batchInput[E any] struct {
@@ -53,7 +54,7 @@ func runBatch[E, R any](c *call, s *Server, in *batchInput[E], id func(*E) strin
 			}
 			r, err := perform(q, e, now)
 			switch {
-			case c.rule != nil && c.rule.Do == fault.DropEntries && c.rule.Hits(i):
+			case c.rule != nil && c.rule.Do == fault.DropEntries && injector.Hits(c.rule, i):
 				// The entry had its effect, and is in neither list of the response.
 			case err != nil:
 				out.Failed = append(out.Failed, newBatchError(id(e), err))

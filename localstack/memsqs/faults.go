@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
+	"github.com/sqsonce/sqsonce/localstack/internal/injector"
 )
 
 // serverFaults are the codes that AWS reports with SenderFault false.
@@ -14,7 +15,7 @@ var serverFaults = []string{"InternalError", "InternalFailure", "InternalServerE
 
 // injectedFailure returns the failure of batch entry i that the fault plan injects, or nil.
 func (c *call) injectedFailure(i int, id string) *batchError {
-	if c.rule == nil || c.rule.Do != fault.FailEntries || !c.rule.Hits(i) {
+	if c.rule == nil || c.rule.Do != fault.FailEntries || !injector.Hits(c.rule, i) {
 		return nil
 	}
 	code := cmp.Or(c.rule.Code, "InternalError")
@@ -24,7 +25,7 @@ func (c *call) injectedFailure(i int, id string) *batchError {
 // injectReceiveFaults applies the rule of the call, and Options.Duplicates, to the messages that it received.
 func (q *queue) injectReceiveFaults(got []*message, rule *fault.Rule, now time.Time) {
 	for i, m := range got {
-		hit := rule != nil && rule.Hits(i)
+		hit := rule != nil && injector.Hits(rule, i)
 		switch {
 		case hit && rule.Do == fault.ExpireEarly:
 			q.hide(m, now, now)

@@ -15,23 +15,36 @@ import (
 
 // Options are the settings of a [Guard].
 type Options struct {
-	// After is how long a handler has run when the task is protected. A shorter one ends within a stop. Default: the longest
-	// StopTimeout of the workers less 10 s, at least 1 s.
-	After time.Duration
+	// Most users set these first.
+
 	// Most is how long a task is protected before its workers take no more messages. Its sum with your longest handler is how
-	// long a deployment may take. At most 12 h. Negative: for any time. Default: 1 h.
+	// long a deployment may take.
+	// Default: 1 h. Limits: at most 12 h. A negative time is any time.
 	Most time.Duration
-	// Open is how long ECS may stop the task then, before its workers take messages again. At least 2 s. Default: 1 min.
-	Open time.Duration
-	// Expiry is when a protection ends that the Guard doesn't renew, in whole minutes. The Guard renews it at a third of it. At
-	// least 3 min, at most 48 h, ECS's limit. Default: 15 min.
-	Expiry time.Duration
-	// URI is the address of the agent. Default: the environment variable ECS_AGENT_URI. Without both, the Guard does nothing.
-	URI string
-	// Client makes the calls. Default: one without a proxy. Each call ends after 10 s.
-	Client *http.Client
-	// Logger gets a line for each change, and for each call that failed. Default: slog.Default().
+	// After is how long a handler has run when the task is protected. A shorter one ends within a stop.
+	// Default: the longest StopTimeout of the workers less 10 s, at least 1 s. Limits: not negative.
+	After time.Duration
+	// Logger gets a line for each change, and for each call that failed.
+	// Default: slog.Default().
 	Logger *slog.Logger
+
+	// The protection.
+
+	// Open is how long ECS may stop the task then, before its workers take messages again.
+	// Default: 1 min. Limits: at least 2 s.
+	Open time.Duration
+	// Expiry is when a protection ends that the Guard doesn't renew, in whole minutes. The Guard renews it at a third of it.
+	// Default: 15 min. Limits: 3 min to 48 h, ECS's limit.
+	Expiry time.Duration
+
+	// ECS's agent.
+
+	// URI is the address of the agent. Without one, the Guard does nothing.
+	// Default: the environment variable ECS_AGENT_URI.
+	URI string
+	// Client makes the calls. Each call ends after 10 s.
+	// Default: one without a proxy.
+	Client *http.Client
 }
 
 func (o *Options) setDefaults() {

@@ -179,7 +179,7 @@ func TestKeys(t *testing.T) {
 		"function":           {opts: Options{Key: ofBody}, queue: "orders-dlq", body: "42", want: "billing#shop|42"},
 		"function fails":     {opts: Options{Key: ofBody}, queue: "orders-dlq", body: "none", want: "\tunknown\t"},
 		"envelope":           {opts: Options{Key: ofBody}, queue: "orders-dlq", body: envelope, want: "billing#shop|42\t"},
-		"envelope as it is":  {opts: Options{Key: ofBody, NoUnwrap: true}, queue: "orders-dlq", body: envelope, want: "billing#sha256|"},
+		"envelope as it is":  {opts: Options{Key: ofBody, NoOpenEnvelope: true}, queue: "orders-dlq", body: envelope, want: "billing#sha256|"},
 		"S3 not said":        {queue: "orders-dlq.fifo", body: s3, want: "\tunknown\t"},
 		"S3":                 {queue: "orders-dlq.fifo", body: s3, want: "billing#s3-notification|b|k||1|e", flags: []string{"--s3"}},
 		"S3 by the program":  {opts: Options{S3: true}, queue: "orders-dlq.fifo", body: s3, want: "billing#s3-notification|"},
@@ -224,7 +224,7 @@ func TestExamples(t *testing.T) {
 	box := w.emptyOutbox()
 	example := fifo.Event{ID: "ord-42/v7", Group: "ord-42", Body: "{}"}
 	w.commit(box, example, 7)
-	must.Do(w, box.Park(t.Context(), outbox.Entry{Event: example, Source: "orders", Seq: 7}, outbox.Halt, "too long"))
+	must.Do(w, box.Park(t.Context(), outbox.Entry{Event: example, Source: "orders", Seq: 7}, outbox.OnRefusedHalt, "too long"))
 	walk((&app{}).commands(), func(c *cobra.Command) {
 		if c.HasSubCommands() {
 			return

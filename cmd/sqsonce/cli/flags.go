@@ -119,7 +119,7 @@ func (a *app) keysMade() string {
 	if a.opts.TrustDedupID {
 		trust = "has TrustDedupID"
 	}
-	if a.opts.NoUnwrap {
+	if a.opts.NoOpenEnvelope {
 		opens = "opens no envelopes"
 	}
 	return made + ", " + trust + " and " + opens

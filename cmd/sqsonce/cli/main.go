@@ -48,25 +48,38 @@ type Store interface {
 
 // Options say what the commands cannot find out: how the consumer makes its keys, and where its records are.
 type Options struct {
-	// Key is the consumer's dedup.Options.Key. It must not change the message, and is called concurrently. Default: Message.Key.
+	// Most users set these first.
+
+	// Key is the consumer's dedup.Options.Key. It must not change the message, and is called concurrently.
+	// Default: Message.Key.
 	Key func(*sqsonce.Message) (string, error)
-	// TrustDedupID is the consumer's dedup.Options.TrustDedupID. Default: false.
-	TrustDedupID bool
-	// NoUnwrap says that the consumer has no sqsonce.OpenEnvelope around its handler. Default: false, Key gets the message in an
-	// envelope.
-	NoUnwrap bool
-	// S3 says that the consumer has sqsonce.S3 around its handler: the default of the flag --s3. Default: false, the
-	// commands leave notifications of S3 whose key depends on that, without the flag.
-	S3 bool
-	// Store opens the store of the consumer's records. It is called once, by commands that need records. Default: the DynamoDB
-	// table of --table.
+	// Store opens the store of the consumer's records. It is called once, by commands that need records.
+	// Default: the DynamoDB table of --table.
 	Store func(context.Context) (Store, error)
-	// StoreURL opens the store of --store, a URL such as postgres://user@host/database. The command prints its errors, which must not
-	// have the URL's password. Default: --store is dynamodb:TABLE only.
-	StoreURL func(context.Context, *url.URL) (Store, error)
-	// Name is the program's, in its help, and in commands that it prints. Default: sqsonce.
+	// Name is the program's, in its help, and in commands that it prints.
+	// Default: sqsonce.
 	Name string
-	// Outbox opens the outbox of the commands that are about one. Default: that of --table and --outbox, in DynamoDB.
+
+	// The consumer's keys.
+
+	// TrustDedupID is the consumer's dedup.Options.TrustDedupID.
+	// Default: false.
+	TrustDedupID bool
+	// NoOpenEnvelope says that the consumer has no sqsonce.OpenEnvelope around its handler.
+	// Default: false, Key gets the message in an envelope.
+	NoOpenEnvelope bool
+	// S3 says that the consumer has sqsonce.S3 around its handler: the default of the flag --s3.
+	// Default: false, the commands leave notifications of S3 whose key depends on that, without the flag.
+	S3 bool
+
+	// Other stores.
+
+	// StoreURL opens the store of --store, a URL such as postgres://user@host/database. The command prints its errors, which must not
+	// have the URL's password.
+	// Default: --store is dynamodb:TABLE only.
+	StoreURL func(context.Context, *url.URL) (Store, error)
+	// Outbox opens the outbox of the commands that are about one.
+	// Default: that of --table and --outbox, in DynamoDB.
 	Outbox func(context.Context) (outbox.Store, error)
 }
 

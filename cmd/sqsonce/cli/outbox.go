@@ -22,11 +22,11 @@ const (
 	skipped outboxState = "skipped"
 )
 
-func parkedAs(p outbox.Policy) outboxState {
+func parkedAs(p outbox.RefusedPolicy) outboxState {
 	switch p {
-	case outbox.Halt:
+	case outbox.OnRefusedHalt:
 		return halted
-	case outbox.Skip:
+	case outbox.OnRefusedSkip:
 		return skipped
 	}
 	return waiting

@@ -24,8 +24,8 @@ func (w *world) outboxOf() *dynamooutbox.Outbox {
 	for _, e := range []struct {
 		group, id string
 		seq       int64
-		parked    outbox.Policy
-	}{{"ord-1", "ord-1/v1", 1, outbox.Halt}, {"ord-1", "ord-1/v2", 2, 0}, {"ord-2", "ord-2/v1", 1, 0}, {"ord-3", "ord-3/v1", 1, outbox.Skip}, {"ord-3", "ord-3/v2", 2, 0}} {
+		parked    outbox.RefusedPolicy
+	}{{"ord-1", "ord-1/v1", 1, outbox.OnRefusedHalt}, {"ord-1", "ord-1/v2", 2, 0}, {"ord-2", "ord-2/v1", 1, 0}, {"ord-3", "ord-3/v1", 1, outbox.OnRefusedSkip}, {"ord-3", "ord-3/v2", 2, 0}} {
 		event := fifo.Event{ID: e.id, Group: e.group, Type: "placed", Body: `{"n":1}`}
 		w.commit(box, event, e.seq)
 		if e.parked != 0 {
@@ -43,7 +43,7 @@ func (w *world) outboxFrom2() {
 	box := w.emptyOutbox()
 	event := fifo.Event{ID: "ord-1/v2", Group: "ord-1", Body: "{}"}
 	w.commit(box, event, 2)
-	must.Do(w, box.Park(context.Background(), outbox.Entry{Event: event, Source: "orders", Seq: 2}, outbox.Halt, "too long"))
+	must.Do(w, box.Park(context.Background(), outbox.Entry{Event: event, Source: "orders", Seq: 2}, outbox.OnRefusedHalt, "too long"))
 	w.commit(box, fifo.Event{ID: "ord-2/v2", Group: "ord-2", Body: "{}"}, 2)
 }
 

@@ -170,7 +170,7 @@ func (a *app) openDLQ(ctx context.Context) (*ops.DLQ, string, error) {
 		return nil, "", err
 	}
 	d, err := ops.Open(ctx, s.sqs, url, join, func(o *ops.Options) {
-		o.NoUnwrap, o.Retention, o.Source = a.opts.NoUnwrap, time.Duration(a.flags.retention), a.flags.source
+		o.NoOpenEnvelope, o.Retention, o.Source = a.opts.NoOpenEnvelope, time.Duration(a.flags.retention), a.flags.source
 		o.S3, o.NoS3 = a.flags.s3.yes || a.opts.S3 && !a.flags.s3.no, a.flags.s3.no
 		o.NotDeadLetter, o.SpendReceives, o.Hold = a.flags.notDeadLetter, a.flags.spendReceives, a.flags.hold
 		if source != "" {

@@ -49,9 +49,9 @@ func TestLostAnswers(t *testing.T) {
 			name, begin string
 			do          func() error
 		}{
-			{"Park", "UPDATE", func() error { return o.Park(t.Context(), es[0], outbox.Halt, "why") }},
+			{"Park", "UPDATE", func() error { return o.Park(t.Context(), es[0], outbox.OnRefusedHalt, "why") }},
 			{"Unpark", "UPDATE", func() error { return o.Unpark(t.Context(), es[0]) }},
-			{"Park again", "UPDATE", func() error { return o.Park(t.Context(), es[0], outbox.Skip, "why") }},
+			{"Park again", "UPDATE", func() error { return o.Park(t.Context(), es[0], outbox.OnRefusedSkip, "why") }},
 			{"Discard", "DELETE", func() error { return o.Discard(t.Context(), es[0]) }},
 			{"Delete", "DELETE", func() error { _, err := o.Delete(t.Context(), es[1:2]); return err }},
 		} {
@@ -140,7 +140,7 @@ func TestStatementsHang(t *testing.T) {
 				_, err := o.Claim(ctx, []string{"g"}, time.Minute)
 				return err
 			},
-			"Park": func(ctx context.Context) error { return o.Park(ctx, es[0], outbox.Halt, "") },
+			"Park": func(ctx context.Context) error { return o.Park(ctx, es[0], outbox.OnRefusedHalt, "") },
 		}
 		for name, call := range calls {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

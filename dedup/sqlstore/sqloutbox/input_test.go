@@ -117,7 +117,7 @@ func calls(ctx context.Context, o *Outbox) map[string]error {
 	}
 	_, all["Read"] = o.Read(ctx, outbox.Group{Name: "g"}, outbox.Known{}, 10)
 	_, all["Delete"] = o.Delete(ctx, []outbox.Entry{e})
-	all["Park"] = o.Park(ctx, e, outbox.Halt, "")
+	all["Park"] = o.Park(ctx, e, outbox.OnRefusedHalt, "")
 	all["Unpark"] = o.Unpark(ctx, e)
 	all["Discard"] = o.Discard(ctx, e)
 	_, all["Parked"] = o.Parked(ctx, 10)

@@ -11,14 +11,14 @@ import (
 )
 
 // Park implements [outbox.Store].
-func (o *Outbox) Park(ctx context.Context, e outbox.Entry, p outbox.Policy, reason string) error {
+func (o *Outbox) Park(ctx context.Context, e outbox.Entry, p outbox.RefusedPolicy, reason string) error {
 	mark := halted
 	switch p {
-	case outbox.Halt:
-	case outbox.Skip:
+	case outbox.OnRefusedHalt:
+	case outbox.OnRefusedSkip:
 		mark = skipped
 	default:
-		return fieldError("policy", "is neither Halt nor Skip")
+		return fieldError("policy", "is neither OnRefusedHalt nor OnRefusedSkip")
 	}
 	return o.run(ctx, "park", func(ctx context.Context) error {
 		_, err := o.dialect.Write(ctx, o.db, o.stmts().mark, append([]any{mark, cut.Text(reason, cut.MostCause)}, o.ofEvent(e)...)...)

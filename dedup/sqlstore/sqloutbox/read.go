@@ -69,7 +69,7 @@ func entries(page []row, limit int, more bool) (es []outbox.Entry, err error) {
 		switch {
 		case err != nil:
 			return es, err
-		case e.Parked != outbox.Skip:
+		case e.Parked != outbox.OnRefusedSkip:
 			left--
 		case skips == 0:
 			return es, outbox.ErrManySkipped

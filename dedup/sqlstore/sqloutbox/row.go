@@ -59,14 +59,14 @@ func (r row) broken(err error) error {
 
 func age(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-func policyOf(parked string) (outbox.Policy, error) {
+func policyOf(parked string) (outbox.RefusedPolicy, error) {
 	switch parked {
 	case "":
 		return 0, nil
 	case halted:
-		return outbox.Halt, nil
+		return outbox.OnRefusedHalt, nil
 	case skipped:
-		return outbox.Skip, nil
+		return outbox.OnRefusedSkip, nil
 	default:
 		return 0, fmt.Errorf("parked is %.16q, must be HALT, SKIP or empty", parked)
 	}

@@ -136,7 +136,7 @@ func TestCharacterSets(t *testing.T) {
 					}
 				}
 				es := read(t, o, "g", 10)
-				must.Do(t, errors.Join(o.Park(t.Context(), es[0], outbox.Halt, "é"), o.Unpark(t.Context(), es[0])))
+				must.Do(t, errors.Join(o.Park(t.Context(), es[0], outbox.OnRefusedHalt, "é"), o.Unpark(t.Context(), es[0])))
 				must.Get(o.Delete(t.Context(), es))(t)
 				if es = read(t, o, "g", 10); len(es) > 0 {
 					t.Errorf("%d events are left, want none", len(es))

@@ -123,13 +123,13 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 		return err
 	}
 	defer stopHealth()
-	go hurryOnSecondSignal(w)
+	go shutdownOnSecondSignal(w)
 	err = w.Run(ctx)
 	log.Info("worker stopped", "stats", w.Stats())
 	return err
 }
 
-func hurryOnSecondSignal(w *sqsworker.Worker) {
+func shutdownOnSecondSignal(w *sqsworker.Worker) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	<-signals // the first one ends Run's context

@@ -194,7 +194,7 @@ func TestOutboxesShareATable(t *testing.T) {
 		for _, name := range []string{"orders", "order", "orders-eu"} {
 			o := b.outbox(b.ddb, name)
 			must.Do(b, b.tryWrite(o, fifo.Event{ID: name, Group: "g", Body: "{}"}, 1))
-			must.Do(b, o.Park(b.Context(), outbox.Entry{Event: fifo.Event{ID: name, Group: "g"}, Seq: 1}, outbox.Halt, ""))
+			must.Do(b, o.Park(b.Context(), outbox.Entry{Event: fifo.Event{ID: name, Group: "g"}, Seq: 1}, outbox.OnRefusedHalt, ""))
 		}
 		for _, name := range []string{"orders", "order", "orders-eu"} {
 			o := b.outbox(b.ddb, name)

@@ -100,7 +100,7 @@ func (b *bed) set(it item) {
 	must.Get(b.ddb.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: it}))(b)
 }
 
-func (b *bed) park(group string, p outbox.Policy, seqs ...int) {
+func (b *bed) park(group string, p outbox.RefusedPolicy, seqs ...int) {
 	b.Helper()
 	for _, n := range seqs {
 		must.Do(b, b.box.Park(b.Context(), outbox.Entry{Event: event(group, n), Seq: int64(n)}, p, "refused"))

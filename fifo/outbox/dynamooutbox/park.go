@@ -20,9 +20,9 @@ const sameEvent = "#id = :id AND "
 
 // Park implements [outbox.Store]. Without its condition a relay that comes late would bring a published event back, and its
 // group would wait for ever.
-func (o *Outbox) Park(ctx context.Context, e outbox.Entry, p outbox.Policy, reason string) error {
+func (o *Outbox) Park(ctx context.Context, e outbox.Entry, p outbox.RefusedPolicy, reason string) error {
 	if policies[p] == "" {
-		return fieldError("policy", "is %d, must be Halt or Skip", p)
+		return fieldError("policy", "is %d, must be OnRefusedHalt or OnRefusedSkip", p)
 	}
 	_, err := call(ctx, &o.caller, o.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:           aws.String(o.table),

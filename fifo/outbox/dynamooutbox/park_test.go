@@ -20,7 +20,7 @@ func at(group, id string, seq int64) outbox.Entry {
 func TestOperatorsRequestIsRepeated(t *testing.T) {
 	bubble(t, func(b *bed) {
 		b.put("g", 1, 2)
-		b.park("g", outbox.Halt, 1, 2)
+		b.park("g", outbox.OnRefusedHalt, 1, 2)
 		b.faults(fault.Rule{Nth: 1, Do: fault.LoseReply})
 		if err := b.box.Unpark(b.Context(), at("g", "g/v1", 1)); !errors.Is(err, outbox.ErrNotParked) {
 			b.Errorf("Unpark: got %v, want ErrNotParked", err)
@@ -31,7 +31,7 @@ func TestOperatorsRequestIsRepeated(t *testing.T) {
 		}
 		b.wantRead("g", outbox.Known{}, 9, "1")
 		b.faults(fault.Rule{Nth: 1, Do: fault.LoseReply})
-		b.park("g", outbox.Halt, 1)
+		b.park("g", outbox.OnRefusedHalt, 1)
 		b.wantRead("g", outbox.Known{}, 9, "1h")
 	})
 }
@@ -45,7 +45,7 @@ func TestParked(t *testing.T) {
 			e.Body = body
 			b.write(e, 1)
 			if n != 5 {
-				b.park(e.Group, outbox.Halt+outbox.Policy(n%2), 1)
+				b.park(e.Group, outbox.OnRefusedHalt+outbox.RefusedPolicy(n%2), 1)
 			}
 			time.Sleep(time.Second)
 		}
@@ -78,7 +78,7 @@ func TestParked(t *testing.T) {
 func TestParkFails(t *testing.T) {
 	bubble(t, func(b *bed) {
 		b.put("g", 1)
-		for _, p := range []outbox.Policy{0, 3, -1} {
+		for _, p := range []outbox.RefusedPolicy{0, 3, -1} {
 			if err := b.box.Park(b.Context(), at("g", "g/v1", 1), p, ""); fields(err) != "policy" {
 				b.Errorf("policy %d: got %v, want a OptionError", p, err)
 			}
@@ -87,7 +87,7 @@ func TestParkFails(t *testing.T) {
 			b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: code})
 			_, listing := b.box.Parked(b.Context(), 1)
 			for name, err := range map[string]error{
-				"Park":    b.box.Park(b.Context(), at("g", "g/v1", 1), outbox.Halt, ""),
+				"Park":    b.box.Park(b.Context(), at("g", "g/v1", 1), outbox.OnRefusedHalt, ""),
 				"Unpark":  b.box.Unpark(b.Context(), at("g", "g/v1", 1)),
 				"Discard": b.box.Discard(b.Context(), at("g", "g/v1", 1)),
 				"Parked":  listing,

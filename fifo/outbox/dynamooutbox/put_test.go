@@ -97,7 +97,7 @@ func TestLargestItem(t *testing.T) {
 		size := itemBytes(encode(b.box.partition(e.Group), 1, source, e, time.Now()))
 		e.Body += strings.Repeat("b", maxItem-size)
 		b.write(e, 1)
-		must.Do(t, b.box.Park(b.Context(), outbox.Entry{Event: e, Seq: 1}, outbox.Halt, strings.Repeat("é", 500)))
+		must.Do(t, b.box.Park(b.Context(), outbox.Entry{Event: e, Seq: 1}, outbox.OnRefusedHalt, strings.Repeat("é", 500)))
 		e.Body += "b"
 		if _, err := b.box.Put(e, 2); fields(err) != "Event.Body" {
 			t.Errorf("one byte more: got %v, want a OptionError of Event.Body", err)

@@ -70,7 +70,7 @@ func (r *run) add(group string, it item, now time.Time) (more bool, err error) {
 		r.end = fmt.Errorf("%w: dynamooutbox: %d follows %d", outbox.ErrUnsettled, e.Seq, r.last)
 	case err != nil:
 		r.end = &outbox.BrokenError{Group: group, Seq: e.Seq, Err: err}
-	case e.Parked == outbox.Skip && r.skipped == outbox.MaxSkipped:
+	case e.Parked == outbox.OnRefusedSkip && r.skipped == outbox.MaxSkipped:
 		r.end = outbox.ErrManySkipped
 	default:
 		r.append(e)
@@ -79,7 +79,7 @@ func (r *run) add(group string, it item, now time.Time) (more bool, err error) {
 }
 
 func (r *run) append(e outbox.Entry) {
-	if e.Parked == outbox.Skip {
+	if e.Parked == outbox.OnRefusedSkip {
 		r.skipped++
 	} else {
 		// A relay parks an event when all before it is confirmed or skipped: the mark says so of what is before.

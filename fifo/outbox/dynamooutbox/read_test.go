@@ -41,8 +41,8 @@ func TestReadRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(b *bed) {
 				b.put("g", c.put...)
-				b.park("g", outbox.Skip, c.skip...)
-				b.park("g", outbox.Halt, c.halt...)
+				b.park("g", outbox.OnRefusedSkip, c.skip...)
+				b.park("g", outbox.OnRefusedHalt, c.halt...)
 				b.put("h", 1) // another group
 				b.wantRead("g", c.known, c.limit, c.want)
 			})
@@ -61,7 +61,7 @@ func TestQueries(t *testing.T) {
 		}}, testBox)
 		b.put("g", many(70)...)
 		b.wantOps("Query", func() { b.read("g", outbox.Known{}, 10) })
-		b.park("g", outbox.Skip, many(50)...)
+		b.park("g", outbox.OnRefusedSkip, many(50)...)
 		b.wantOps("Query Query", func() { b.read("g", outbox.Known{}, 10) })
 	})
 }
@@ -89,8 +89,8 @@ func TestProbe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(b *bed) {
 				b.put("g", c.put...)
-				b.park("g", outbox.Skip, c.skip...)
-				b.park("g", outbox.Halt, c.halt...)
+				b.park("g", outbox.OnRefusedSkip, c.skip...)
+				b.park("g", outbox.OnRefusedHalt, c.halt...)
 				before := b.box.Probes()
 				b.wantOps(c.want, func() { b.read("g", c.known, 9) })
 				if got, want := b.box.Probes()-before, int64(strings.Count(c.want, "Transact")); got != want {

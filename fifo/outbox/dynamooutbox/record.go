@@ -40,10 +40,10 @@ const (
 // meaning that this one doesn't know.
 const itemVersion = 1
 
-var policies = map[outbox.Policy]string{outbox.Halt: "HALT", outbox.Skip: "SKIP"}
+var policies = map[outbox.RefusedPolicy]string{outbox.OnRefusedHalt: "HALT", outbox.OnRefusedSkip: "SKIP"}
 
 // policyOf is what the mark of an item means.
-func policyOf(mark string) (outbox.Policy, bool) {
+func policyOf(mark string) (outbox.RefusedPolicy, bool) {
 	for p, name := range policies {
 		if name == mark {
 			return p, true

@@ -112,7 +112,7 @@ func TestStreamWithARelay(t *testing.T) {
 	onRig(t, func(x *rig) {
 		x.mustCommit("a", 0, 3)
 		x.mustCommit("halted", 0, 2)
-		x.park("halted", outbox.Halt, 1)
+		x.park("halted", outbox.OnRefusedHalt, 1)
 		later := encode(x.box.partition("broken"), 1, source, event("broken", 1), time.Now())
 		later[attrVersion] = number(2)
 		x.set(later)
@@ -232,7 +232,7 @@ func TestStreamOfTheTable(t *testing.T) {
 	onRig(t, func(x *rig) {
 		x.mustCommit("a", 0, 3)
 		x.mustCommit("b", 0, 1)
-		x.park("b", outbox.Skip, 1) // a MODIFY
+		x.park("b", outbox.OnRefusedSkip, 1) // a MODIFY
 		x.mustCommit("b", 1, 2)
 		handler := x.box.Lambda(x.relay(x.box))
 		for range 2 {

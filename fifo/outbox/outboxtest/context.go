@@ -12,7 +12,7 @@ var contextCases = []testCase{
 	{name: "context/ended before the call", run: func(x *exam) {
 		x.commit("g", 3)
 		es := x.read("g", 10)
-		x.park(es[2], outbox.Halt)
+		x.park(es[2], outbox.OnRefusedHalt)
 		ctx, cancel := context.WithCancel(x.ctx)
 		cancel()
 		for op, f := range map[string]func() error{
@@ -25,7 +25,7 @@ var contextCases = []testCase{
 				}
 				return err
 			},
-			"Park":    func() error { return x.Park(ctx, es[0], outbox.Halt, "refused") },
+			"Park":    func() error { return x.Park(ctx, es[0], outbox.OnRefusedHalt, "refused") },
 			"Unpark":  func() error { return x.Unpark(ctx, es[2]) },
 			"Discard": func() error { return x.Discard(ctx, es[2]) },
 			"Parked":  func() error { _, err := x.Parked(ctx, 10); return err },
@@ -35,7 +35,7 @@ var contextCases = []testCase{
 			}
 		}
 		got := x.ids("g", "after calls with an ended context", 1, 2, 3)
-		if got[0].Parked != 0 || got[2].Parked != outbox.Halt {
+		if got[0].Parked != 0 || got[2].Parked != outbox.OnRefusedHalt {
 			x.fatalf("a call with an ended context changed a mark: %+v", got)
 		}
 	}},
@@ -49,8 +49,8 @@ var contextCases = []testCase{
 				_, _, _ = x.Groups(x.ctx, "", 10)
 				_, _ = x.Claim(x.ctx, []string{"g"}, x.Lease)
 				_, _ = x.Read(x.ctx, outbox.Group{Name: "g"}, outbox.Known{}, 10)
-				_ = x.Park(x.ctx, mine[0], outbox.Skip, "refused")
-				_ = x.Park(x.ctx, mine[1], outbox.Skip, "refused")
+				_ = x.Park(x.ctx, mine[0], outbox.OnRefusedSkip, "refused")
+				_ = x.Park(x.ctx, mine[1], outbox.OnRefusedSkip, "refused")
 				_, _ = x.Parked(x.ctx, 10)
 				_, _ = x.Delete(x.ctx, mine[2:4])
 				_ = x.Unpark(x.ctx, mine[0])
@@ -63,7 +63,7 @@ var contextCases = []testCase{
 		var want []int
 		for i := range 8 {
 			mine := es[i*5 : i*5+5]
-			_ = x.Park(x.ctx, mine[1], outbox.Skip, "refused")
+			_ = x.Park(x.ctx, mine[1], outbox.OnRefusedSkip, "refused")
 			_ = x.Unpark(x.ctx, mine[0])
 			_ = x.Discard(x.ctx, mine[1])
 			x.delete(mine[2:4]...)

@@ -83,7 +83,7 @@ var deleteCases = []testCase{
 		// Another relay had success for it.
 		x.commit("g", 2)
 		es := x.read("g", 10)
-		x.park(es[0], outbox.Halt)
+		x.park(es[0], outbox.OnRefusedHalt)
 		x.delete(es[0])
 		x.ids("g", "after the delete of a parked event", 2)
 	}},

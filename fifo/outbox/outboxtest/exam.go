@@ -110,7 +110,7 @@ func (x *exam) delete(es ...outbox.Entry) {
 	}
 }
 
-func (x *exam) park(e outbox.Entry, p outbox.Policy) {
+func (x *exam) park(e outbox.Entry, p outbox.RefusedPolicy) {
 	if err := x.Park(x.ctx, e, p, "refused"); err != nil {
 		x.fatalf("Park of %s: got error %v, want none", e.ID, err)
 	}

@@ -95,7 +95,7 @@ var groupsCases = []testCase{
 		if g.Parked != 0 {
 			x.fatalf("Groups: got %+v, want it not parked", g)
 		}
-		for _, p := range []outbox.Policy{outbox.Halt, outbox.Skip} {
+		for _, p := range []outbox.RefusedPolicy{outbox.OnRefusedHalt, outbox.OnRefusedSkip} {
 			x.park(es[0], p)
 			if g, ok := x.find("g"); !ok || g.Parked != p {
 				x.fatalf("Groups: got %+v (%t), want the mark %d of its first event", g, ok, p)
@@ -104,7 +104,7 @@ var groupsCases = []testCase{
 				x.fatalf("Unpark: %v", err)
 			}
 		}
-		x.park(es[1], outbox.Halt)
+		x.park(es[1], outbox.OnRefusedHalt)
 		if g, ok := x.find("g"); !ok || g.Parked != 0 {
 			x.fatalf("Groups: got %+v (%t), want the mark of the first event, which has none", g, ok)
 		}

@@ -14,10 +14,10 @@ var parkCases = []testCase{
 	{name: "park/marks and keeps", run: func(x *exam) {
 		x.commit("g", 4)
 		es := x.read("g", 10)
-		x.park(es[0], outbox.Skip)
-		x.park(es[2], outbox.Halt)
+		x.park(es[0], outbox.OnRefusedSkip)
+		x.park(es[2], outbox.OnRefusedHalt)
 		got := x.ids("g", "after two were parked", 1, 2, 3, 4)
-		for i, want := range []outbox.Policy{outbox.Skip, 0, outbox.Halt, 0} {
+		for i, want := range []outbox.RefusedPolicy{outbox.OnRefusedSkip, 0, outbox.OnRefusedHalt, 0} {
 			if got[i].Parked != want || (got[i].Reason == "refused") != (want != 0) {
 				x.fatalf("event %d: got mark %d with reason %q, want %d", i+1, got[i].Parked, got[i].Reason, want)
 			}
@@ -25,9 +25,9 @@ var parkCases = []testCase{
 	}},
 	{name: "park/holds for all relays", run: func(x *exam) {
 		x.commit("g", 2)
-		x.park(x.read("g", 10)[0], outbox.Skip)
+		x.park(x.read("g", 10)[0], outbox.OnRefusedSkip)
 		es, err := x.Reopen(x.t, x.Store).Read(x.ctx, outbox.Group{Name: "g"}, outbox.Known{}, 10)
-		if err != nil || len(es) != 2 || es[0].Parked != outbox.Skip || es[1].Parked != 0 {
+		if err != nil || len(es) != 2 || es[0].Parked != outbox.OnRefusedSkip || es[1].Parked != 0 {
 			x.fatalf("Read by another relay: got %+v, error %v, want the mark of the first", es, err)
 		}
 	}},
@@ -35,10 +35,10 @@ var parkCases = []testCase{
 		x.commit("g", 2)
 		es := x.read("g", 10)
 		x.delete(es[0])
-		x.park(es[0], outbox.Halt) // a late relay
+		x.park(es[0], outbox.OnRefusedHalt) // a late relay
 		x.ids("g", "after a park of a deleted event", 2)
 		x.delete(es[1])
-		x.park(es[1], outbox.Skip)
+		x.park(es[1], outbox.OnRefusedSkip)
 		x.ids("g", "after a park of a deleted event, the last one")
 		if got := x.parked(10); len(got) > 0 {
 			x.fatalf("Parked: got %v, want none", seqs(got))
@@ -47,9 +47,9 @@ var parkCases = []testCase{
 	{name: "park/a mark stays", run: func(x *exam) {
 		x.commit("g", 2)
 		es := x.read("g", 10)
-		for i, p := range []outbox.Policy{outbox.Skip, outbox.Halt} {
+		for i, p := range []outbox.RefusedPolicy{outbox.OnRefusedSkip, outbox.OnRefusedHalt} {
 			x.park(es[i], p)
-			if err := x.Park(x.ctx, es[i], outbox.Halt+outbox.Skip-p, "again"); err != nil {
+			if err := x.Park(x.ctx, es[i], outbox.OnRefusedHalt+outbox.OnRefusedSkip-p, "again"); err != nil {
 				x.fatalf("Park of a parked event: got error %v, want none", err)
 			}
 			if got := x.read("g", 10)[i]; got.Parked != p || got.Reason != "refused" {
@@ -61,14 +61,14 @@ var parkCases = []testCase{
 		x.commit("g", 1)
 		es := x.read("g", 10)
 		x.Replace(x.t, x.Store, es[0], x.events("g", 1)[0])
-		x.park(es[0], outbox.Halt)
+		x.park(es[0], outbox.OnRefusedHalt)
 		if got := x.ids("g", "after the park of an event whose place has another one", 2); got[0].Parked != 0 {
 			x.fatalf("the other event was parked")
 		}
 		if err := x.Unpark(x.ctx, es[0]); !errors.Is(err, outbox.ErrNotFound) {
 			x.fatalf("Unpark of an event whose place has another one: got error %v, want ErrNotFound", err)
 		}
-		x.park(got(x, "g")[0], outbox.Halt)
+		x.park(got(x, "g")[0], outbox.OnRefusedHalt)
 		if err := x.Discard(x.ctx, es[0]); !errors.Is(err, outbox.ErrNotFound) {
 			x.fatalf("Discard of an event whose place has another, parked one: got error %v, want ErrNotFound", err)
 		}
@@ -79,7 +79,7 @@ var parkCases = []testCase{
 			group := fmt.Sprint("g", i)
 			x.commit(group, 1)
 			e := x.read(group, 1)[0]
-			if err := x.Park(x.ctx, e, outbox.Halt, reason); err != nil {
+			if err := x.Park(x.ctx, e, outbox.OnRefusedHalt, reason); err != nil {
 				x.fatalf("Park with a reason of %d bytes: %v", len(reason), err)
 			}
 			got := x.read(group, 1)[0].Reason
@@ -91,7 +91,7 @@ var parkCases = []testCase{
 	{name: "park/unpark", run: func(x *exam) {
 		x.commit("g", 3)
 		es := x.read("g", 10)
-		x.park(es[1], outbox.Skip)
+		x.park(es[1], outbox.OnRefusedSkip)
 		if err := x.Unpark(x.ctx, es[1]); err != nil {
 			x.fatalf("Unpark: %v", err)
 		}
@@ -105,7 +105,7 @@ var parkCases = []testCase{
 	{name: "park/discard", run: func(x *exam) {
 		x.commit("g", 3)
 		es := x.read("g", 10)
-		x.park(es[1], outbox.Halt)
+		x.park(es[1], outbox.OnRefusedHalt)
 		if err := x.Discard(x.ctx, es[1]); err != nil {
 			x.fatalf("Discard: %v", err)
 		}
@@ -135,7 +135,7 @@ var parkCases = []testCase{
 			x.commit(group, 2)
 			x.pass(x.Lease / 4) // a store may keep milliseconds
 			if i != 2 {
-				x.park(x.read(group, 2)[1], outbox.Halt+outbox.Policy(i%2))
+				x.park(x.read(group, 2)[1], outbox.OnRefusedHalt+outbox.RefusedPolicy(i%2))
 				want = append(want, group+"/v2")
 			}
 		}
@@ -157,7 +157,7 @@ var parkCases = []testCase{
 		x.commit("g", 9)
 		es := x.read("g", 10)
 		for _, i := range []int{0, 1, 3, 6} {
-			x.park(es[i], outbox.Skip)
+			x.park(es[i], outbox.OnRefusedSkip)
 		}
 		x.same(withoutSkipped(x.read("g", 3)), "g", "limit 3 among skipped ones", 3, 5, 6)
 		x.same(withoutSkipped(x.read("g", 5)), "g", "limit 5 among skipped ones", 3, 5, 6, 8, 9)
@@ -165,8 +165,8 @@ var parkCases = []testCase{
 	{name: "park/halted events are a part of a page", run: func(x *exam) {
 		x.commit("g", 4)
 		es := x.read("g", 10)
-		x.park(es[1], outbox.Halt)
-		if got := x.read("g", 2); len(got) != 2 || got[1].Parked != outbox.Halt {
+		x.park(es[1], outbox.OnRefusedHalt)
+		if got := x.read("g", 2); len(got) != 2 || got[1].Parked != outbox.OnRefusedHalt {
 			x.fatalf("limit 2: got %v, want the first and the halted one", seqs(got))
 		}
 	}},
@@ -175,7 +175,7 @@ var parkCases = []testCase{
 		x.commitTx(x.t, x.events("g", outbox.MaxSkipped+3-80)...)
 		es := x.read("g", 1000)
 		for _, e := range es[1 : outbox.MaxSkipped+1] {
-			x.park(e, outbox.Skip)
+			x.park(e, outbox.OnRefusedSkip)
 		}
 		got := x.read("g", 1)
 		if len(got) < 1 || got[0].ID != "g/v1" {
@@ -184,7 +184,7 @@ var parkCases = []testCase{
 		if got := x.read("g", 10); len(got) != outbox.MaxSkipped+3 {
 			x.fatalf("Read with %d skipped events: got %d events, want all %d", outbox.MaxSkipped, len(got), outbox.MaxSkipped+3)
 		}
-		x.park(es[outbox.MaxSkipped+1], outbox.Skip)
+		x.park(es[outbox.MaxSkipped+1], outbox.OnRefusedSkip)
 		got, err := x.Read(x.ctx, outbox.Group{Name: "g"}, outbox.Known{}, 10)
 		if !errors.Is(err, outbox.ErrManySkipped) {
 			x.fatalf("Read with %d skipped events: got %d events and error %v, want ErrManySkipped", outbox.MaxSkipped+1, len(got), err)
@@ -197,7 +197,7 @@ var parkCases = []testCase{
 }
 
 func withoutSkipped(es []outbox.Entry) []outbox.Entry {
-	return slices.DeleteFunc(es, func(e outbox.Entry) bool { return e.Parked == outbox.Skip })
+	return slices.DeleteFunc(es, func(e outbox.Entry) bool { return e.Parked == outbox.OnRefusedSkip })
 }
 
 func got(x *exam, group string) []outbox.Entry { return x.read(group, 10) }

@@ -97,6 +97,11 @@ func (i *Injector) matchesLocked(n int) bool {
 	return r.Prob == 0 || i.rng.Float64() < r.Prob
 }
 
+// Hits reports whether a rule applies to position i, of an entry in a batch or of a received message.
+func Hits(r *fault.Rule, i int) bool {
+	return len(r.Entries) == 0 || slices.Contains(r.Entries, i)
+}
+
 // Lateness returns for each of n actions how late a rule of HalfApplied applies it.
 func (i *Injector) Lateness(r *fault.Rule, n int) []time.Duration {
 	i.mu.Lock()
@@ -104,7 +109,7 @@ func (i *Injector) Lateness(r *fault.Rule, n int) []time.Duration {
 	late := make([]time.Duration, n)
 	for at := range late {
 		switch {
-		case !r.Hits(at):
+		case !Hits(r, at):
 		case r.Delays == nil:
 			late[at] = time.Duration(i.rng.Int64N(int64(r.Delay) + 1))
 		case at < len(r.Delays):

@@ -91,10 +91,10 @@ func TestSetStartsAnewAndKeepsTheRecord(t *testing.T) {
 
 func TestHits(t *testing.T) {
 	t.Parallel()
-	if r := (&fault.Rule{}); !r.Hits(0) || !r.Hits(9) {
+	if r := (&fault.Rule{}); !injector.Hits(r, 0) || !injector.Hits(r, 9) {
 		t.Error("a rule without entries does not hit all of them")
 	}
-	if r := (&fault.Rule{Entries: []int{1}}); r.Hits(0) || !r.Hits(1) {
+	if r := (&fault.Rule{Entries: []int{1}}); injector.Hits(r, 0) || !injector.Hits(r, 1) {
 		t.Error("a rule hits an entry that is not in Entries")
 	}
 }

@@ -20,7 +20,7 @@ func (s *Store) find(e outbox.Entry) *row {
 	return r
 }
 
-func (s *Store) Park(ctx context.Context, e outbox.Entry, p outbox.Policy, reason string) error {
+func (s *Store) Park(ctx context.Context, e outbox.Entry, p outbox.RefusedPolicy, reason string) error {
 	if err := s.begin(ctx, "Park"); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *Store) Park(ctx context.Context, e outbox.Entry, p outbox.Policy, reaso
 		return nil
 	}
 	if s.has("has one mark") {
-		p = outbox.Halt
+		p = outbox.OnRefusedHalt
 	}
 	if !s.has("keeps reasons of any length") {
 		reason = reason[:min(len(reason), 256)]

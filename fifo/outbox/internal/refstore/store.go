@@ -182,7 +182,7 @@ func (s *Store) read(g outbox.Group, k outbox.Known, limit int) (es []outbox.Ent
 			}
 			return es, outbox.ErrUnsettled
 		}
-		if r.Parked == outbox.Skip && s.has("leaves out skipped events") || r.Parked == outbox.Halt && s.has("leaves out halted events") {
+		if r.Parked == outbox.OnRefusedSkip && s.has("leaves out skipped events") || r.Parked == outbox.OnRefusedHalt && s.has("leaves out halted events") {
 			continue
 		}
 		if r.broken && !s.has("leaves out broken events") {
@@ -197,7 +197,7 @@ func (s *Store) read(g outbox.Group, k outbox.Known, limit int) (es []outbox.Ent
 		e := r.Entry
 		e.Age = time.Since(r.created)
 		switch {
-		case s.has("forgets a skipped mark") && e.Parked == outbox.Skip:
+		case s.has("forgets a skipped mark") && e.Parked == outbox.OnRefusedSkip:
 			e.Parked = 0
 		case s.has("forgets the reason"):
 			e.Reason = ""
@@ -212,7 +212,7 @@ func (s *Store) read(g outbox.Group, k outbox.Known, limit int) (es []outbox.Ent
 		case s.has("folds groups"):
 			e.Group = strings.ToLower(e.Group)
 		}
-		counts := e.Parked != outbox.Skip || s.has("counts skipped events")
+		counts := e.Parked != outbox.OnRefusedSkip || s.has("counts skipped events")
 		switch {
 		case !counts && skipped == outbox.MaxSkipped && !s.has("returns any number of skipped events"):
 			if s.has("does not say that there are many skipped events") {

@@ -57,8 +57,8 @@ func (p *PublishResult) isDone() bool {
 	}
 }
 
-// failedPending returns the Pending of an event that was not accepted.
-func failedPending(e Event, err error) *PublishResult {
+// failedResult returns the result of an event that was not accepted.
+func failedResult(e Event, err error) *PublishResult {
 	p := &PublishResult{event: e.ID, group: e.Group, done: make(chan struct{}), hasResult: true, err: err}
 	close(p.done)
 	return p

@@ -63,7 +63,7 @@ func (p *poison) checkOrder(t *testing.T) {
 	}
 }
 
-// A poisoned head is run Tries times, Backoff apart, and then dead-lettered with its error. Its group waits outside MaxInFlight,
+// A poisoned head is run MaxAttempts times, Backoff apart, and then dead-lettered with its error. Its group waits outside MaxInFlight,
 // at no cost of receives, and then goes on. hosttest.TestBoundPoison has the throughput of other groups.
 func TestPoisonedGroups(t *testing.T) {
 	t.Parallel()
@@ -96,14 +96,14 @@ func TestPoisonedGroups(t *testing.T) {
 			at := p.runs["g0:bad"]
 			for i, want := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 5 * time.Minute} {
 				if got := at[i+1].Sub(at[i]); got < want || got > want*5/4+2*time.Second {
-					t.Errorf("try %d came %s after the one before, want %s and up to a quarter more", i+2, got, want)
+					t.Errorf("attempt %d came %s after the one before, want %s and up to a quarter more", i+2, got, want)
 				}
 			}
 		})
 	}
 }
 
-// A dead-letter queue that refuses every message is asked once in 30 s. A head whose tries are spent goes back with its
+// A dead-letter queue that refuses every message is asked once in 30 s. A head whose attempts are spent goes back with its
 // group, and at its last receive alone: SQS moves it, and the messages behind it run.
 func TestRefusingDeadLetterQueue(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestDelayBeyondMaxExtension(t *testing.T) {
 	})
 }
 
-// Beyond Options.MaxHeld followers go back, those of the group whose next try is farthest first, and the last of a group first.
+// Beyond Options.MaxHeld followers go back, those of the group whose next attempt is farthest first, and the last of a group first.
 // Their heads stay, and so does what is at its last receive.
 func TestHeldGroupsAreTrimmed(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestHeldGroupsAreTrimmed(t *testing.T) {
 			p := &poison{}
 			j := x.start(p.handle, func(o *Options) {
 				o.MaxHeld, o.MaxAttempts = 10, 5
-				o.Backoff = func(try int) time.Duration { return 2 * time.Minute }
+				o.Backoff = func(attempt int) time.Duration { return 2 * time.Minute }
 			})
 			time.Sleep(time.Minute)
 			inFlight := x.inFlight()

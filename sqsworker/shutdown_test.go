@@ -8,7 +8,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-func TestHurryCancelsNow(t *testing.T) {
+func TestShutdownCancelsNow(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a")
 		var r runs
@@ -28,8 +28,8 @@ func TestHurryCancelsNow(t *testing.T) {
 	})
 }
 
-// TestHurrySaysWhatItWaitsFor: one line, with what is under way when the handlers have been cancelled.
-func TestHurrySaysWhatItWaitsFor(t *testing.T) {
+// TestShutdownSaysWhatItWaitsFor: one line, with what is under way when the handlers have been cancelled.
+func TestShutdownSaysWhatItWaitsFor(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		var r runs
 		j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.MaxInFlight = 2, 20 })
@@ -48,9 +48,9 @@ func TestHurrySaysWhatItWaitsFor(t *testing.T) {
 	})
 }
 
-// TestHurryBeforeTheFirstReceive: no receive is started, and Run returns at once.
-func TestHurryBeforeTheFirstReceive(t *testing.T) {
-	for name, hurryAfter := range map[string]time.Duration{"before Run": 0, "in a call": time.Second, "between two": 7 * time.Second} {
+// TestShutdownBeforeTheFirstReceive: no receive is started, and Run returns at once.
+func TestShutdownBeforeTheFirstReceive(t *testing.T) {
+	for name, shutdownAfter := range map[string]time.Duration{"before Run": 0, "in a call": time.Second, "between two": 7 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			rule := fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 5 * time.Second}
 			if name == "between two" {
@@ -60,13 +60,13 @@ func TestHurryBeforeTheFirstReceive(t *testing.T) {
 			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 				j := x.newJob(x.c, ok)
 				began := time.Now()
-				time.AfterFunc(hurryAfter, j.Shutdown)
-				if hurryAfter == 0 {
+				time.AfterFunc(shutdownAfter, j.Shutdown)
+				if shutdownAfter == 0 {
 					j.Shutdown()
 				}
 				err := j.Run(j.ctx)
-				if took := time.Since(began); err != nil || took != hurryAfter || x.calls(opReceive) != 0 {
-					t.Errorf("returned %v after %s, %d receives; want nil after %s and none", err, took, x.calls(opReceive), hurryAfter)
+				if took := time.Since(began); err != nil || took != shutdownAfter || x.calls(opReceive) != 0 {
+					t.Errorf("returned %v after %s, %d receives; want nil after %s and none", err, took, x.calls(opReceive), shutdownAfter)
 				}
 			})
 		})
@@ -75,11 +75,11 @@ func TestHurryBeforeTheFirstReceive(t *testing.T) {
 
 // TestStopBeforeTheFirstStep: no receive is started, also if the stop is asked for at the last moment.
 func TestStopBeforeTheFirstStep(t *testing.T) {
-	for _, hurry := range []bool{false, true} {
-		run(t, fmt.Sprintf("hurry=%t", hurry), setup{}, func(x *fixture) {
+	for _, shutdown := range []bool{false, true} {
+		run(t, fmt.Sprintf("shutdown=%t", shutdown), setup{}, func(x *fixture) {
 			j := x.newJob(x.c, ok)
 			l := newLoop(j.ctx, j.Worker, queue{})
-			if hurry {
+			if shutdown {
 				j.Shutdown()
 			} else {
 				j.cancel()
