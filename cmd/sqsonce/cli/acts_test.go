@@ -236,7 +236,7 @@ func TestFreeDone(t *testing.T) {
 				if named {
 					w.env["SQSONCE_CONSUMER"] = consumer
 				} else if name == "without prefix" || name == "two lines of one event" {
-					test.code, test.after = exitRefused, nothing
+					test.code, test.after, test.says = exitRefused, nothing, ""
 				}
 				file := filepath.Join(w.folder, "happened")
 				if test.lines != "" {
