@@ -141,7 +141,7 @@ func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
 	noClient := o.Client == nil && !makesClient
 	add(o.Client != nil && host.IsNil(o.Client), "Options.Client", "is a nil %T", o.Client)
 	if c, ok := o.Client.(*sqs.Client); ok && c != nil {
-		add(c.Options().Region == "" && c.Options().BaseEndpoint == nil, "Options.Client", "%s", sdkhttp.Cure(""))
+		add(c.Options().Region == "" && c.Options().BaseEndpoint == nil, "Options.Client", "%s", sdkhttp.Cure("", nil))
 	}
 	add(noClient && o.DeadLetterQueue != "", "Options.DeadLetterQueue", "needs a client: set Options.Client")
 	add(noClient && o.Backoff != nil, "Options.Backoff", "needs a client: set Options.Client")

@@ -43,7 +43,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		case isMissing(err):
 			return queue{}, fmt.Errorf("%s: create the queue, or fix its URL: %w", w.missing(), err)
 		case isUnsent(err) && w.noRegion():
-			return queue{}, fmt.Errorf("%s: %w", sdkhttp.Cure(""), err)
+			return queue{}, fmt.Errorf("%s: %w", sdkhttp.Cure("", err), err)
 		case isCredentialsRefused(err), signed.ends(err, asked, w.now()):
 			return queue{}, err
 		case ctx.Err() != nil:
@@ -55,7 +55,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 			return q, nil
 		}
 		if isUnsent(err) {
-			err = fmt.Errorf("%s: %w", sdkhttp.Cure("of the URL"), err)
+			err = fmt.Errorf("%s: %w", sdkhttp.Cure("of the URL", err), err)
 		} else {
 			sent = true
 		}

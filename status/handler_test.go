@@ -94,6 +94,33 @@ func TestProbes(t *testing.T) {
 	})
 }
 
+// TestAccountsInReasons: a reason may be an error of AWS with an ARN. The account in it is shown only with Identifiers.
+func TestAccountsInReasons(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		const account = "123456789012"
+		url := x.queue("orders", nil)
+		x.c = sqs.New(x.c.Options(), func(o *sqs.Options) {
+			o.HTTPClient = &http.Client{Transport: refuses("arn:aws:iam::" + account + ":role/jobs")}
+		})
+		w := x.worker(url, sleeps(0))
+		plain, named := x.handler(workers(w)), x.handler(workers(w), func(o *Options) { o.Identifiers = true })
+		stop := x.run(w)
+		time.Sleep(time.Second)
+		for _, path := range []string{"/ready", "/stats", "/"} {
+			if quiet, loud := ask(plain, "GET", path).Body.String(), ask(named, "GET", path).Body.String(); strings.Contains(quiet, account) || !strings.Contains(quiet, ":role/jobs") || !strings.Contains(loud, account) {
+				t.Errorf("%s:\n%s\nwith Identifiers:\n%s", path, quiet, loud)
+			}
+		}
+		_ = stop() // of a worker that was never ready
+	})
+}
+
+// refuses is a network that cannot reach SQS.
+type refuses string
+
+func (r refuses) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New(string(r)) }
+
 func TestPathsAndMethods(t *testing.T) {
 	t.Parallel()
 	x := newFixture(t)

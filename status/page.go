@@ -47,7 +47,8 @@ func (h *handler) page() (answer, error) {
 		Running     statusreport.RunningReport
 		Identifiers bool
 		Wrong       []wrong
-	}{r, h.running(pageRunning), h.opts.Identifiers, wrongIn(r)})
+		Right       []string
+	}{r, h.running(pageRunning), h.opts.Identifiers, wrongIn(r), rightIn(r)})
 	return answer{http.StatusOK, "text/html; charset=utf-8", b.Bytes()}, err
 }
 
@@ -100,6 +101,20 @@ func wrongIn(r statusreport.Report) (all []wrong) {
 		if n := relay.Stats["backlog_halted"]; n > 0 {
 			all = append(all, wrong{fmt.Sprintf("%v groups are halted, outbox %s", n, relay.Name), "SQS refuses an event of each, see sqsonce outbox ls"})
 		}
+	}
+	return all
+}
+
+// rightIn says what is as it should be where nothing is wrong, of the parts that the process has.
+func rightIn(r statusreport.Report) (all []string) {
+	if len(r.Workers) > 0 {
+		all = append(all, "No worker is unready, and no handler is stuck.")
+	}
+	if len(r.Limits) > 0 {
+		all = append(all, "No counter of a limit is down.")
+	}
+	if len(r.Relays) > 0 {
+		all = append(all, "No outbox is halted.")
 	}
 	return all
 }

@@ -196,6 +196,10 @@ func TestPage(t *testing.T) {
 			Relays: []statusreport.Component{{Stats: statusreport.Stats{"backlog_halted": 1}}}}); len(got) != 5 {
 			t.Errorf("%v, want the worker, its stuck handler, the counter and its keys, and the outbox", got)
 		}
+		empty, relays := ask(x.handler(func(o *Options) { o.Consumers = map[string]Consumer{"billing": counts{}} }), "GET", "/").Body.String(), ask(x.handler(func(o *Options) { everything(x, o); o.Workers, o.Limits = nil, nil }), "GET", "/").Body.String()
+		if strings.Contains(empty, "<p>No ") || !strings.Contains(relays, "outbox is halted") || strings.Count(relays, "<p>No ") != 1 {
+			t.Errorf("claims of what the process does not have:\n%s\n%s", empty, relays)
+		}
 		wrong, numbers, rest := strings.Index(text, "Not ready"), strings.Index(text, "<dd>"), strings.Index(text, "<details>")
 		if strings.Count(text, "<dd>") != 8 || wrong > numbers || numbers > rest || strings.Contains(text, "<details open") {
 			t.Errorf("not what is wrong, then 8 numbers, then the rest, folded:\n%s", text)

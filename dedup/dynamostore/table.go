@@ -257,7 +257,7 @@ func (s *Store) named(op string, err error) error {
 		if c, ok := s.client.(*dynamodb.Client); ok {
 			region = c.Options().Region
 		}
-		return fmt.Errorf("%w: dynamostore: %s: no request could be sent: %s: %w", sqsonce.ErrMisconfigured, op, sdkhttp.Cure(region), err)
+		return fmt.Errorf("%w: dynamostore: %s: no request could be sent: %s: %w", sqsonce.ErrMisconfigured, op, sdkhttp.Cure(region, err), err)
 	case isAPI && endpointCodes[api.ErrorCode()]:
 		return fmt.Errorf("%w: dynamostore: %s: %w", sqsonce.ErrMisconfigured, op, err)
 	case problem != nil:

@@ -21,14 +21,15 @@ const (
 	mostFailures  = 3
 	defaultCanary = 1
 	mostClasses   = 20 // have canaries: reasons that differ in free text would make a redrive wait for each message
+	mostTexts     = 20 // have canaries: other ones of their classes have those of the class
 	canaryTimeout = 2 * time.Minute
 )
 
-// sendCanaries sends the first messages of each class, each when the event of the one before is completed, and returns the others.
+// sendCanaries sends the first messages of each class and reason, each when the event of the one before is completed, and returns the others.
 // On FIFO those that stand before a canary in its group are sent before it.
 func (r *run) sendCanaries(ctx context.Context, batch []*Message) (others, waiting []*Message) {
 	for i, m := range batch {
-		if !r.wantsCanary(m.Class.ID) {
+		if !r.wantsCanary(m) {
 			waiting = append(waiting, m)
 			continue
 		}
@@ -41,7 +42,7 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (others, waiti
 		if r.one(ctx, m, res); decided || res.Action != ActionUndeleted || res.Err != nil {
 			continue
 		}
-		r.canaries[m.Class.ID]++
+		r.countCanary(m)
 		res.Canary = r.o.CanaryTimeout + r.d.delayOf(ctx, res.Destination)
 		err := r.delete(ctx, []*Result{res})
 		r.tell([]*Result{res})
@@ -57,11 +58,30 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (others, waiti
 	return others, waiting
 }
 
-// wantsCanary reports whether a message of a class is to be sent as a canary.
-func (r *run) wantsCanary(class string) bool {
-	_, known := r.canaries[class]
-	return r.canaries[class] < r.o.Canary && (known || len(r.canaries) < mostClasses)
+// wantsCanary reports whether a message is to be sent as a canary: of its text, or of its class where too many texts have some.
+func (r *run) wantsCanary(m *Message) bool {
+	_, known := r.canaries[m.Class.ID]
+	if !known && len(r.canaries) >= mostClasses {
+		return false
+	}
+	sent, known := r.canaryTexts[textOf(m)]
+	if !known && len(r.canaryTexts) >= mostTexts {
+		sent = r.canaries[m.Class.ID]
+	}
+	return sent < r.o.Canary
 }
+
+func (r *run) countCanary(m *Message) {
+	r.canaries[m.Class.ID]++
+	if _, known := r.canaryTexts[textOf(m)]; known || len(r.canaryTexts) < mostTexts {
+		r.canaryTexts[textOf(m)]++
+	}
+}
+
+// canaryText is a reason of a class: two that a class does not tell apart may have two causes.
+type canaryText struct{ class, reason string }
+
+func textOf(m *Message) canaryText { return canaryText{m.Class.ID, m.Reason} }
 
 // awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.
 func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err error) {

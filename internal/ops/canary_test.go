@@ -139,6 +139,30 @@ func TestCanaryOfEachClass(t *testing.T) {
 	}
 }
 
+// Two texts that make one class have two causes, perhaps: each has a canary, as long as they are few.
+func TestCanaryOfEachText(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]struct{ texts, canaries int }{"few": {4, 4}, "many": {30, 20}} {
+		eachKind(t, name, setup{}, func(x *fixture) {
+			for i := range 2 * of.texts {
+				x.sendWith(x.dlq, fmt.Sprintf("g%02d-1", i), map[string]string{sqsonce.AttrRejectReason: fmt.Sprintf("plan %d unknown", i/2)})
+			}
+			h := x.worker(x.url, x.guarded(fails(nil)))
+			r := x.redriveAll(x.redriver(), withUnknown, func(o *ops.RedriveOptions) { o.Canary = 1 })
+			h.stop()
+			canaries := 0
+			for _, res := range r.Results {
+				if res.Canary > 0 {
+					canaries++
+				}
+			}
+			if canaries != of.canaries || r.Count(ops.ActionRedriven) != 2*of.texts {
+				x.Errorf("%d canaries, want %d: %d redriven", canaries, of.canaries, r.Count(ops.ActionRedriven))
+			}
+		})
+	}
+}
+
 // noDelay does not tell a queue's delay.
 type noDelay struct{ ops.Client }
 

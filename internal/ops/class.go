@@ -29,21 +29,35 @@ const (
 )
 
 // details are the parts in which two reasons of one class differ: ARNs, times, UUIDs, quoted strings, hexadecimal numbers of
-// eight digits or more, IDs of requests, and numbers with their sign. An apostrophe within a word quotes nothing. The groups are found
-// first, and stay, because they tell causes apart: the host of a URL, of which only a quoted one ends with its path, the address of a
-// failed dial or lookup, and a number after a word for codes.
+// eight digits or more, IDs of requests, words of ten characters or more that have digits, and numbers with their sign. An apostrophe
+// within a word quotes nothing. The groups are found first, and stay, because they tell causes apart: the host of a URL, of which only a
+// quoted one ends with its path, the address of a failed dial or lookup, and the value of a code. The last group may be a word.
 var details = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`"([a-z][a-z0-9+.-]*://[^\s/?#"@]+)(?:[/?#][^\s"]*)?"`,
 	`(\b[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:]+\]|[^\s/?#"'@:,;()\[\]]+)(?::\d+)?(?:[/?#\s:,;]|$)` +
 		`|\bdial (?:tcp|udp)[46]? (?:\[[0-9a-f:]+\]|[^\s:\[]+):\d+|\blookup [\w.-]+` +
-		`|\b\w*(?:status|http|code|sqlstate|errno)(?:/[\d.]+)?\W{0,3}\b[0-9a-z]{1,9}\b|\berror \d{4} \([0-9a-z]{5}\))`,
+		`|` + codeAndValue + `|\berror \d{4} \([0-9a-z]{5}\))`,
 	`\barn:[^\s"'` + "`" + `,;()]+`,
 	`\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z\b|[+-]\d\d:?\d\d)?`,
 	`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`,
 	`"(?:[^"\\]|\\.)*"`, "`[^`]*`", `\B'[^']*'\B`,
 	`\b(?:0x)?[0-9a-f]{8,}\b`, `\bRequestID: [0-9a-z]+`,
+	`([0-9a-z]{10,})`,
 	`(?:\B[+-])?\d+(?:[.,:]\d+)*`,
 }, "|"))
+
+// codeAndValue is a name of codes with its value, each of which may be in quotes. A name may follow another: "status code 14". Within a
+// word it begins with a capital, so that a postcode is none.
+const (
+	codeName = `(?:\b(?:\w*_)?(?:(?:http)?status|http|(?:err(?:or)?|exit|ret(?:urn)?|sql|status)?code|sqlstate|errno)` +
+		`|(?-i:\b\w*(?:Status|Http|Code|Errno|SQLState|SqlState)))`
+	codeNames    = codeName + `(?:` + betweenCodes + `{1,3}\b(?:status|code|sqlstate|errno))*`
+	betweenCodes = "[^\\w\"'`\\\\]"
+	codeQuote    = "\\\\?[\"'`]"
+	codeValue    = `(?:\w{1,10}|[a-z]+(?:[_./-][a-z]+)*)`
+	codeAndValue = `(?:` + codeQuote + codeName + codeQuote + `|` + codeNames + `(?:/[\d.]+)?)` + betweenCodes + `{0,3}` +
+		`(?:` + codeQuote + codeValue + codeQuote + `|\b` + codeValue + `\b)`
+)
 
 func classOf(reason string) Class {
 	reason = cut.Text(reason, maxClassed)
@@ -57,7 +71,7 @@ func classOf(reason string) Class {
 			if at[3] < end-1 {
 				text.WriteString("/*")
 			}
-		case at[4] >= 0 || isStatus(reason, at[0], end):
+		case at[4] >= 0 || isStatus(reason, at[0], end) || at[6] >= 0 && !strings.ContainsAny(reason[at[0]:end], "0123456789"):
 			text.WriteString(reason[at[0]:end])
 		default:
 			text.WriteByte('*')

@@ -26,6 +26,8 @@ func init() {
 type redrivePlan struct {
 	FIFO      bool
 	Strict    bool // memsqs.Options.StrictHandles
+	Function  bool // the consumer has a key function, which the redriver lacks
+	Memory    bool // the records are in memstore
 	Messages  []plannedMessage
 	SQS       []fault.Rule
 	Store     []fault.Rule
@@ -36,6 +38,7 @@ type redrivePlan struct {
 	LateStart time.Duration // of the consumer
 	Take      time.Duration // of its handler
 	Runs      []plannedRun  // and one more, without faults
+	Unknown   bool          // of that one
 }
 
 type plannedTime struct {
@@ -56,6 +59,7 @@ type plannedRun struct {
 	KillAt    int64 // see killer; 0: never
 	Journal   bool  // the journal of the run before is there
 	SkipAhead bool
+	Unknown   bool
 	Canary    int
 	Hold      time.Duration
 	Pause     time.Duration // after it
@@ -65,7 +69,10 @@ func drawRedrive(rt *rapid.T) redrivePlan {
 	seconds := func(most int, label string) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(rt, label)) * time.Second
 	}
-	p := redrivePlan{FIFO: rapid.Bool().Draw(rt, "fifo"), Strict: rapid.Bool().Draw(rt, "strict handles")}
+	p := redrivePlan{FIFO: rapid.Bool().Draw(rt, "fifo"), Strict: rapid.Bool().Draw(rt, "strict handles"), Memory: rapid.Bool().Draw(rt, "memory")}
+	p.Function = rapid.IntRange(0, 2).Draw(rt, "function") == 0
+	known := rapid.IntRange(0, 2).Draw(rt, "known") == 0 // no run sends unknown events
+	p.Unknown = !known && rapid.Bool().Draw(rt, "unknown at last")
 	groups := rapid.IntRange(1, 8).Draw(rt, "groups")
 	most := rapid.SampledFrom([]int{6, 15, 15, 60}).Draw(rt, "most") // many messages cost much, and seldom find more
 	for i := range rapid.IntRange(1, most).Draw(rt, "messages") {
@@ -110,6 +117,7 @@ func drawRedrive(rt *rapid.T) redrivePlan {
 			KillAt:    max(0, rapid.Int64Range(-10, 40).Draw(rt, "kill")),
 			Journal:   rapid.Bool().Draw(rt, "journal"),
 			SkipAhead: skips && rapid.Bool().Draw(rt, "skip ahead"),
+			Unknown:   !known && rapid.Bool().Draw(rt, "unknown"),
 			Canary:    rapid.SampledFrom([]int{-1, 1}).Draw(rt, "canary"),
 			Hold:      rapid.SampledFrom([]time.Duration{10 * time.Second, time.Minute}).Draw(rt, "hold"),
 			Pause:     seconds(20*60, "pause"),
@@ -142,7 +150,7 @@ func drawFaults(rt *rapid.T, most int, codes []string, operations ...string) (ru
 
 // TestRedriveProperties: whatever fails, whoever else acts, and whenever a redrive is killed, no event is lost, none has its
 // effect twice, none that was done runs unless its record is reopened, and the effects of a FIFO group come in the order of the
-// queue.
+// queue. Without Unknown nothing is sent whose record the redriver does not find, also where the consumer's keys are others.
 func TestRedriveProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -23,6 +24,8 @@ type redrivePlay struct {
 	*fixture
 	redrivePlan
 	once  *dedup.Once // the consumer's
+	keys  *dedup.Once // the redriver's
+	mem   *memstore.Store
 	wire  *wire
 	kills int
 	ended sync.WaitGroup // all that goes on beside the runs
@@ -38,7 +41,9 @@ type redrivePlay struct {
 func (x *redrivePlay) play() {
 	// Block: a consumer that cannot complete a record for longer than its lease would have the effect once more, whoever sent the
 	// event.
-	x.once = x.fixture.once(x.newProcess(), func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
+	x.mem = memstore.New()
+	x.once = x.consumes(x.newProcess(), func(o *dedup.Options) { o.OnCrash = dedup.OnCrashBlock })
+	x.keys = x.fixture.once(x.admin)
 	x.effects, x.last, x.reopened = map[string]int{}, map[string]string{}, map[string]bool{}
 	x.rejects, x.back = map[string]int{}, map[string]int{}
 	for _, i := range x.Rejects {
@@ -65,11 +70,85 @@ func (x *redrivePlay) play() {
 	x.sqs.Set(fault.Plan{})
 	x.ddb.Set(fault.Plan{})
 	time.Sleep(2 * time.Minute) // what a killed run has hidden is visible
-	x.run(plannedRun{Canary: -1}, journal)
+	x.run(plannedRun{Canary: -1, Unknown: x.Unknown}, journal)
 	time.Sleep(5 * time.Minute)
 	h.stop()
 	x.ended.Wait()
 	x.check()
+}
+
+// consumes is the consumer in a process.
+func (x *redrivePlay) consumes(p *process, optFns ...func(*dedup.Options)) *dedup.Once {
+	var store dedup.Store = x.fixture.store(p)
+	if x.Memory {
+		store = mortal{x.mem, p}
+	}
+	return must.Get(dedup.New(store, consumer, append(optFns, func(o *dedup.Options) {
+		if o.Logger = x.quiet; x.Function {
+			o.Key = ownKey
+		}
+	})...))(x)
+}
+
+// ownKey is a key function.
+func ownKey(m *sqsonce.Message) (string, error) {
+	if a, ok := m.Attributes[sqsonce.AttrEventID]; ok {
+		return "own|" + a.String, nil
+	}
+	key, _, err := m.Key()
+	return key, err
+}
+
+// records are the store's as a redriver or an operator in a process uses them.
+func (x *redrivePlay) records(p *process) interface {
+	dedup.Inspector
+	dedup.Reopener
+} {
+	if x.Memory {
+		return x.mem
+	}
+	return x.store(p)
+}
+
+// mortal is a store in memory, of which a dead process makes no use.
+type mortal struct {
+	dedup.Store
+	p *process
+}
+
+func (m mortal) alive() error {
+	if m.p.dead.Load() {
+		return errDead
+	}
+	return nil
+}
+
+func (m mortal) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
+	if err := m.alive(); err != nil {
+		return dedup.Grant{}, err
+	}
+	return m.Store.Acquire(ctx, c)
+}
+
+func (m mortal) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
+	if err := m.alive(); err != nil {
+		return dedup.Lease{}, err
+	}
+	return m.Store.Renew(ctx, l, d)
+}
+
+func (m mortal) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
+	if err := m.alive(); err != nil {
+		return err
+	}
+	return m.Store.Complete(ctx, l, r)
+}
+
+func (m mortal) Release(ctx context.Context, l dedup.Lease, cause error) error {
+	if err := m.alive(); err != nil {
+		return err
+	}
+	return m.Store.Release(ctx, l, cause)
 }
 
 // effect is the consumer's handler.
@@ -119,7 +198,7 @@ func (x *redrivePlay) prepare() {
 		_ = once.Handler(h)(context.Background(), in)
 	}
 	p := x.newProcess()
-	crashing := x.fixture.once(p)
+	crashing := x.consumes(p)
 	for _, event := range slices.Sorted(maps.Keys(events)) {
 		if m := events[event]; m.State == dedup.StateCrashed {
 			leave(crashing, m, func(context.Context, *sqsonce.Message) error { p.dead.Store(true); return nil })
@@ -193,8 +272,11 @@ func (x *redrivePlay) reopen(m plannedMessage) {
 	again := x.reopened[m.Event]
 	x.reopened[m.Event] = true
 	x.mu.Unlock()
-	store := x.store(x.admin)
-	if rec, err := store.Inspect(context.Background(), "billing#orders|"+m.Event); err == nil && !again {
+	store, key := x.records(x.admin), "billing#orders|"+m.Event
+	if x.Function {
+		key = "billing#own|" + m.Event
+	}
+	if rec, err := store.Inspect(context.Background(), key); err == nil && !again {
 		_ = store.Reopen(context.Background(), rec, "again") // or not: an answer may be lost
 	}
 }
@@ -210,7 +292,7 @@ func (x *redrivePlay) run(run plannedRun, before []byte) (journal []byte) {
 	path := filepath.Join(x.TempDir(), "journal")
 	must.Do(x, os.WriteFile(path, before, 0o600))
 	k := newKiller(x.wire.over(p.sqs), p, path, run.KillAt)
-	d, err := ops.Open(context.Background(), k, x.dlq, func(o *ops.Options) { o.Key, o.Store, o.Hold = x.once.Key, x.store(p), run.Hold })
+	d, err := ops.Open(context.Background(), k, x.dlq, func(o *ops.Options) { o.Key, o.Store, o.Hold = x.keys.Key, x.records(p), run.Hold })
 	if err != nil {
 		return before // by a fault
 	}
@@ -221,7 +303,7 @@ func (x *redrivePlay) run(run plannedRun, before []byte) (journal []byte) {
 	x.ended.Go(func() {
 		defer close(done)
 		r, _ := d.Redrive(ctx, func(o *ops.RedriveOptions) {
-			o.Unknown, o.Journal, o.Canary, o.SkipAhead = true, path, run.Canary, run.SkipAhead
+			o.Unknown, o.Journal, o.Canary, o.SkipAhead = run.Unknown, path, run.Canary, run.SkipAhead
 		})
 		if !p.dead.Load() {
 			x.checkSums(r)
@@ -262,6 +344,19 @@ func (x *fixture) checkSums(r ops.Report) {
 	}
 }
 
+// unseen says that the redriver finds no record of an event, until a copy that it does not send has made one under its keys.
+func (x *redrivePlay) unseen(m plannedMessage) bool { return m.State == noRecord || x.Function }
+
+// anyUnknown says that a run has sent unknown events.
+func (x *redrivePlay) anyUnknown() bool {
+	return x.Unknown || slices.ContainsFunc(x.Runs, func(r plannedRun) bool { return r.Unknown })
+}
+
+// copied says that a producer has sent the event once more.
+func (x *redrivePlay) copied(m plannedMessage) bool {
+	return slices.ContainsFunc(x.Copies, func(c plannedTime) bool { return x.Messages[c.Of].event() == m.event() })
+}
+
 func (x *redrivePlay) check() {
 	left := x.bodies(x.dlq)
 	there := append(x.bodies(x.url), left...)
@@ -280,26 +375,29 @@ func (x *redrivePlay) check() {
 		n := x.effects[event]
 		runs := m.State == noRecord || m.State == dedup.StateReleased
 		behind := stopped[group]
+		blind := x.Function && x.anyUnknown() // sends what it would leave if it saw the record: the consumer does
 		switch {
+		case x.unseen(m) && !x.anyUnknown() && (x.Function || !x.copied(m)) && x.wire.sent[m.Body] > 0:
+			x.Errorf("%s (%s, %s) was sent without a record", event, m.Body, m.State)
 		case n > 1 || n > 0 && !runs && !x.reopened[event]:
 			x.Errorf("%s (%s, %s) has had its effect %d times", event, m.Body, m.State, n)
-		case (runs || x.reopened[event]) && n == 0 && !kept[event]:
+		case (runs || x.reopened[event] && !blind) && n == 0 && !kept[event]:
 			x.Errorf("%s (%s, %s) is lost", event, m.Body, m.State)
-		case runs && n == 0 && mustRun && (!x.FIFO || !maybe[group]):
+		case runs && n == 0 && mustRun && (x.Unknown || !x.unseen(m)) && (!x.FIFO || !maybe[group]):
 			x.Errorf("%s (%s, %s) has not run", event, m.Body, m.State)
-		case !runs && !x.reopened[event] && !slices.Contains(left, m.Body):
+		case !runs && !blind && !x.reopened[event] && !slices.Contains(left, m.Body):
 			x.Errorf("%s (%s, %s) was sent", event, m.Body, m.State)
 		case x.FIFO && !x.skips() && behind != "" && x.wire.sent[m.Body] > 0:
 			x.Errorf("%s was sent, though %s before it was left", m.Body, behind)
-		case journalKept && x.wire.sent[m.Body] > 1+x.kills+x.back[m.Body]:
+		case journalKept && !blind && x.wire.sent[m.Body] > 1+x.kills+x.back[m.Body]:
 			x.Errorf("%s was sent %d times, with its journal and %d kills", m.Body, x.wire.sent[m.Body], x.kills)
 		}
-		if m.State == dedup.StateCrashed && !x.reopened[event] {
+		if m.State == dedup.StateCrashed && !x.reopened[event] && !blind || x.unseen(m) && !x.anyUnknown() && x.Function {
 			stopped[group] = m.Body
 		}
 		if m.State == dedup.StateCompleted || messages[event] > 1 {
 			done[group]++
 		}
-		maybe[group] = maybe[group] || m.State == dedup.StateCrashed || done[group] == 9
+		maybe[group] = maybe[group] || m.State == dedup.StateCrashed || done[group] == 9 || x.unseen(m) && !x.Unknown
 	}
 }

@@ -50,7 +50,7 @@ type RedriveOptions struct {
 	// Default: false, a message that is left holds back its group.
 	SkipAhead bool
 	// Canary is how many messages of each [Class] are sent first, each when the event of the one before is completed, for at most
-	// 20 classes. A canary that fails, or is not completed within CanaryTimeout, ends the redrive with [ErrStopped]. Negative: 0
+	// 20 classes. In a class with several reasons it is how many of each reason, for the first 20 reasons of all classes. A canary that fails, or is not completed within CanaryTimeout, ends the redrive with [ErrStopped]. Negative: 0
 	// canaries.
 	// Default: 1 if Options.Store is set, 0 otherwise and in a dry run.
 	Canary int
@@ -68,7 +68,8 @@ type RedriveOptions struct {
 	// send, and after the delete. Each line is on the disk before the next step. The file doesn't contain bodies.
 	//
 	// If a redrive was killed, start another one with its journal. It deletes the messages that the first one has sent, without a
-	// second send, whatever the filters are. While a redrive runs, it locks a file with the queue's name in the journal's folder,
+	// second send, whatever the filters are. It repeats the sends that the kill
+	// interrupted. While a redrive runs, it locks a file with the queue's name in the journal's folder,
 	// which refuses other redrives with a journal in that folder ([ErrBusy]). On Windows it doesn't, so never let two redrives
 	// write to one journal at once. Without a journal, each of two redrives sees the messages that the other has not hidden.
 	// Default: "", the redrive runs without a journal.

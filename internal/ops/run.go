@@ -32,11 +32,12 @@ type run struct {
 	looks   map[string]int      // by FIFO group: see mostLooks
 	allowed time.Time           // when Rate allows the next receive
 
-	canaries map[string]int // sent, by class
-	sent     int            // messages, without canaries
-	watched  []watched
-	looked   time.Time // at these
-	failures int       // of these
+	canaries    map[string]int // sent, by class
+	canaryTexts map[canaryText]int
+	sent        int // messages, without canaries
+	watched     []watched
+	looked      time.Time // at these
+	failures    int       // of these
 
 	mu         sync.Mutex
 	stopped    map[string]error // by FIFO group: what its further messages are left for
@@ -45,7 +46,7 @@ type run struct {
 }
 
 func newRun(d *DLQ, o RedriveOptions, report Report) *run {
-	r := &run{d: d, o: o, done: ActionRedriven, report: report, held: newHeld(d, cmp.Or(d.opts.Hold, defaultHold)), results: map[string]*Result{}, told: map[*Result]Result{}, left: map[string][]string{}, looks: map[string]int{}, canaries: map[string]int{},
+	r := &run{d: d, o: o, done: ActionRedriven, report: report, held: newHeld(d, cmp.Or(d.opts.Hold, defaultHold)), results: map[string]*Result{}, told: map[*Result]Result{}, left: map[string][]string{}, looks: map[string]int{}, canaries: map[string]int{}, canaryTexts: map[canaryText]int{},
 		stopped: map[string]error{}, publishers: map[string]*fifo.Publisher{}}
 	r.handle, r.attempt = r.process, r.try
 	return r

@@ -63,10 +63,13 @@ func Unsent(err error) bool {
 	return ok && !e.sent
 }
 
-// Cure says what to do where a client could not send a request, by its Region.
-func Cure(region string) string {
+// Cure says what to do where a client could not send a request, by its Region. A request that was signed had its credentials.
+func Cure(region string, err error) string {
 	if region == "" {
 		return "the client has no Region: set AWS_REGION"
+	}
+	if e, ok := errors.AsType[*callError](err); ok && e.sent {
+		return "check the endpoint (AWS_REGION, AWS_ENDPOINT_URL), and the network between"
 	}
 	return "check the credentials (the SDK tries the environment, AWS_PROFILE and the files in ~/.aws, a web identity, the container's role, the instance's role: " +
 		"https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html), and the endpoint (AWS_REGION, AWS_ENDPOINT_URL)"

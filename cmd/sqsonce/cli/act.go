@@ -39,7 +39,7 @@ func (a *app) act(ctx context.Context, args []string, alone bool, note string, p
 	if err != nil {
 		return err
 	}
-	var ready, rest []plan // rest are released, and stay so: they are to be redriven as those that are freed
+	var ready, same, rest []plan // rest are released, and stay so: they are to be redriven as those that are freed
 	var refused []error
 	for _, key := range keys {
 		r, err := read(ctx, store, key)
@@ -55,7 +55,7 @@ func (a *app) act(ctx context.Context, args []string, alone bool, note string, p
 		case p.after != "" && !a.flags.dryRun:
 			ready = append(ready, p)
 		case p.after == "":
-			a.note("nothing to do: %s is %s: %s", p.Key, p.state, p.means())
+			same = append(same, p)
 			err = a.printAct(p, p.state)
 			if p.verb == "free" && p.state == dedup.StateReleased && !a.flags.dryRun {
 				rest = append(rest, p)
@@ -68,6 +68,7 @@ func (a *app) act(ctx context.Context, args []string, alone bool, note string, p
 			return err
 		}
 	}
+	a.noteSame(same)
 	if len(refused) == len(keys) {
 		return fail(exitRefused, "%w", errors.Join(refused...))
 	}
@@ -84,6 +85,17 @@ func (a *app) act(ctx context.Context, args []string, alone bool, note string, p
 		err = errors.Join(err, fail(exitPart, "%d of %d records were left", len(refused), len(keys)))
 	}
 	return err
+}
+
+// noteSame says which records are as they should be: one by its key, several by their states.
+func (a *app) noteSame(plans []plan) {
+	if len(plans) == 1 {
+		a.note("nothing to do: %s is %s: %s", plans[0].Key, plans[0].state, plans[0].means())
+		return
+	}
+	for _, kind := range grouped(plans, func(p plan) string { return string(p.state) }) {
+		a.note("nothing to do: %s %s: %s", shown.Count(len(kind), "record"), kind[0].state, kind[0].means())
+	}
 }
 
 // mostListed is how many keys of each verb a plan lists.

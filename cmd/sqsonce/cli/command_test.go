@@ -147,6 +147,20 @@ func TestListClasses(t *testing.T) {
 	})
 }
 
+// A class that has hidden the details of several reasons says so on a terminal.
+func TestListTexts(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.width = 200
+		for i, reason := range []string{"order 1 not paid", "order 2 not paid", "card declined", "card declined"} {
+			w.send("orders-dlq", "e"+strconv.Itoa(i), "b", sqsonce.AttrRejectReason, reason)
+		}
+		got := w.run("dlq", "ls", "--queue", "orders", "--consumer", consumer, "--table", "dedup")
+		if !strings.Contains(got.out, "order * not paid (2 texts)\n") || !strings.Contains(got.out, "card declined\n") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // A reason that is also the problem with the record is shown once.
 func TestShowOnce(t *testing.T) {
 	bubble(t, func(w *world) {

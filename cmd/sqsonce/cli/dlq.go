@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,9 +201,18 @@ var classColumns = []column[classes.Class]{
 	{"STATE", "state", "", "state", func(c classes.Class) any { return c.State }},
 	{"LAST", "last", "", "last,omitzero", func(c classes.Class) any { return c.Last }},
 	{"", "different reasons", "", "texts", func(c classes.Class) any { return c.Texts }},
-	{"REASON", "reason", "", "reason", func(c classes.Class) any { return c.Reason }},
+	{"REASON", "", "", "", func(c classes.Class) any { return reasonOnScreen(c) }},
+	{"", "reason", "", "reason", func(c classes.Class) any { return c.Reason }},
 	{"", "what to do", "", "do", func(c classes.Class) any { return c.Do }},
 	{"", "", "", "reasons", func(c classes.Class) any { return c.Reasons }},
+}
+
+// reasonOnScreen has how many texts a class has, which has more than one.
+func reasonOnScreen(c classes.Class) string {
+	if c.Texts < 2 {
+		return c.Reason
+	}
+	return fmt.Sprintf("%s (%d texts)", c.Reason, c.Texts)
 }
 
 // messageColumns has no bodies: they are shown on request.

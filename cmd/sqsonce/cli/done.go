@@ -69,6 +69,9 @@ func (a *app) doneKeys(ctx context.Context, store Store, file string, keys []str
 	if len(others) > 0 {
 		a.note("%d of %d keys in %s are of other events, and change nothing", len(others), len(others)+len(done), file)
 	}
+	if missing := len(keys) - len(done); missing > 0 {
+		a.note("%s not in %s: their events are freed or stay released, and run again. Is the ledger complete?", shown.Count(missing, "KEY"), file)
+	}
 	return done, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -106,6 +107,12 @@ func (*yesNo) Type() string { return "bool" }
 
 // sameKeysFlag is never an environment variable: you say it of one queue, which you have looked at.
 func (a *app) sameKeysFlag(c *cobra.Command) {
+	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "stock-keys" { // its old name
+			name = "same-keys"
+		}
+		return pflag.NormalizedName(name)
+	})
 	c.Flags().BoolVar(&a.flags.sameKeys, "same-keys", false, "you know that this command looks under the consumer's keys ("+a.keysMade()+"), that these are its records, and that --retention is its retention: messages without a record never started, if another message of the queue has one")
 }
 

@@ -16,6 +16,9 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
+// hostileGroup is a group that no publisher accepts, but a person may paste.
+const hostileGroup = "ord\u009b2J\u202e"
+
 // outboxOf makes the table "outbox" with the outbox "orders": two events of ord-1, the first of which halts it; ord-2 waits;
 // ord-3 has skipped one.
 func (w *world) outboxOf() *dynamooutbox.Outbox {
@@ -102,14 +105,16 @@ func TestOutboxActs(t *testing.T) {
 		{"discard --yes ord-3 1", "", "", exitDone, ""},
 		{"discard --yes ord-2 1", "", "", exitRefused, waiting},
 		{"discard --yes ord-3 2", "", "", exitRefused, waiting},
+		{"unpark --yes " + hostileGroup + " 1", "", "", exitFailed, ""},
+		{"discard --yes " + hostileGroup + " 1", "", "", exitFailed, ""},
 	} {
 		run(t, test.args+" "+test.answer, func(w *world) {
 			box := w.outboxOf()
 			w.answer, w.terminal = test.answer, test.answer != ""
 			words := strings.Fields(test.args)
 			r := w.run(append([]string{"outbox"}, words...)...)
-			if strings.Contains(r.out+r.err, "\nforged") {
-				w.Errorf("a reason begins a line: %s%s", r.out, r.err)
+			if strings.Contains(r.out+r.err, "\nforged") || strings.ContainsAny(r.out+r.err, "\u009b\u202e") {
+				w.Errorf("a group or a reason acts on the terminal: %q%q", r.out, r.err)
 			}
 			if r.code != test.code {
 				w.Errorf("exit code %d, want %d: %s", r.code, test.code, r.err)

@@ -250,6 +250,30 @@ func TestRedrive(t *testing.T) {
 	}
 }
 
+// A completed event has what a redrive is for: its message is counted apart, and is no reason to exit with 4.
+func TestRedriveCompleted(t *testing.T) {
+	for _, answer := range []string{"", "y"} {
+		run(t, "answer "+answer, func(w *world) {
+			w.put("done", dedup.StateCompleted)
+			w.send("orders-dlq", "done", "b")
+			w.deadLetters(2)
+			w.consume("orders", succeeds)
+			w.terminal, w.answer = answer != "", answer
+			if got := w.redrive([]string{"--all", "--yes"}[:2-len(answer)]...); got.code != exitDone || !strings.Contains(got.err, "1 completed, not sent: sqsonce dlq delete ") || left(w) != 1 {
+				w.Errorf("%d left: %+v", left(w), got)
+			}
+			if got := w.redrive("--key", "orders|done"); w.terminal && (got.code != exitDone || !strings.Contains(got.err, "1 of them completed")) {
+				w.Errorf("nothing else: %+v", got)
+			}
+			w.put("crashed", dedup.StateCrashed)
+			w.send("orders-dlq", "crashed", "b")
+			if got := w.redrive("--all", "--yes"); got.code != exitPart || !strings.Contains(got.err, "1 selected message was not redriven") {
+				w.Errorf("and a crashed one: %+v", got)
+			}
+		})
+	}
+}
+
 // audited reads the audit.
 func (w *world) audited() (lines []auditLine) {
 	w.Helper()

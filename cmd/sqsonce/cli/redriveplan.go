@@ -45,13 +45,14 @@ type queuePlan struct {
 	Hash  planHash `json:"hash,omitempty"`
 	Typed string   `json:"typed,omitempty"`
 
-	done    ops.Action
-	named   bool              // the selection names what it means
-	mixed   string            // a named class, with its messages by state, where their states differ
-	unknown int               // left, which --unknown sends
-	loops   int               // left, which --crash-loops sends
-	planned map[string]bool   // message IDs
-	index   map[planGroup]int // of Groups, by the group without its count: there may be as many as messages
+	done      ops.Action
+	named     bool              // the selection names what it means
+	mixed     string            // a named class, with its messages by state, where their states differ
+	unknown   int               // left, which --unknown sends
+	completed int               // left, which need no redrive
+	loops     int               // left, which --crash-loops sends
+	planned   map[string]bool   // message IDs
+	index     map[planGroup]int // of Groups, by the group without its count: there may be as many as messages
 }
 
 // destination is a queue that messages would go to.
@@ -140,6 +141,9 @@ func (p *queuePlan) add(res *ops.Result) {
 		p.Destinations[i].Count++
 	default:
 		p.Left++
+		if p.done == ops.ActionRedriven && completedAlready(res) {
+			p.completed++
+		}
 		if errors.Is(res.Err, ops.ErrState) && errors.Is(res.Err, ops.ErrNoRecord) && !errors.Is(res.Err, ops.ErrExpired) {
 			p.unknown++
 		}
@@ -193,10 +197,10 @@ func (p *queuePlan) none(dryRun bool) error {
 	switch {
 	case !dryRun && p.named && p.Left == 0 && p.Seen > 0 && p.Seen == p.Total:
 		return errNoneSelected
-	case dryRun || p.Left == 0 && p.Seen == p.Total:
+	case dryRun || p.Left == p.completed && p.Seen == p.Total:
 		return nil
 	}
-	return fail(exitPart, "no message can be %s: left are %s that you selected, and %d were not seen", p.done, shown.Count(p.Left, "message"), p.Total-p.Seen)
+	return fail(exitPart, "no message can be %s: left are %s that you selected, and %d were not seen", p.done, shown.Count(p.Left-p.completed, "message"), p.Total-p.Seen)
 }
 
 // showPlan shows the plan beside the question.
@@ -231,6 +235,9 @@ func (p *queuePlan) String() string {
 	text := fmt.Sprintf("%s: %d of about %s would be %s", p.Queue, p.Count, shown.Count(p.Total, "message"), p.done)
 	if p.Left > 0 {
 		text += fmt.Sprintf(", %d that are selected would be left", p.Left)
+		if p.completed > 0 {
+			text += fmt.Sprintf(", %d of them completed: dlq delete --completed", p.completed)
+		}
 	}
 	if hidden := p.Total - p.Seen; hidden > 0 {
 		text += fmt.Sprintf(", %d were not seen: %s", hidden, notSeen)
@@ -253,7 +260,7 @@ func (p *queuePlan) String() string {
 		text += "As fast as SQS accepts them"
 	}
 	if p.Canary > 0 {
-		text += fmt.Sprintf(", the first %d of each class as a canary, which must be completed within %s after the queue's delay", p.Canary, shown.Brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
+		text += fmt.Sprintf(", the first %d of each reason (after 20 reasons: of each class) as a canary, which must be completed within %s after the queue's delay", p.Canary, shown.Brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
 	} else {
 		text += ", without a canary"
 	}

@@ -55,6 +55,9 @@ func TestSameKeys(t *testing.T) {
 		}
 		for name, want := range map[string]string{consumer: "\tnone\t", "biling": "no record under"} {
 			w.env["SQSONCE_CONSUMER"] = name
+			if old := w.run("dlq", "ls", "--messages", "--stock-keys"); !strings.Contains(old.out, want) || strings.Contains(w.run("dlq", "ls", "--help").out, "stock-keys") {
+				t.Errorf("the flag's old name: %s%s", old.out, old.err)
+			}
 			if got := w.run("dlq", "ls", "--messages", "--same-keys"); !strings.Contains(got.out, want) || strings.Contains(got.out, "unknown") == (name == consumer) {
 				t.Errorf("%s: %s%s", name, got.out, got.err)
 			}

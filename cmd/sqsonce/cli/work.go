@@ -106,6 +106,8 @@ func (r *work) print(ctx context.Context, report ops.Report, counts []count, fai
 			left += c.Count
 		}
 	}
+	completed := r.completedIn(report)
+	left -= completed
 	var err error
 	if a.flags.json {
 		err = a.printEvent(object{
@@ -125,6 +127,9 @@ func (r *work) print(ctx context.Context, report ops.Report, counts []count, fai
 	}
 	if r.archive != "" {
 		a.note("archive %s", r.archive)
+	}
+	if completed > 0 && !a.flags.json {
+		a.note("%d completed, not sent: %s", completed, a.hint("", "dlq", "delete", "--completed", "--archive", "completed.jsonl"))
 	}
 	if failed == nil && !a.flags.json && (r.done == ops.ActionRedriven || r.done == ops.ActionDeleted) {
 		r.noteLeft(ctx, max(report.Total, len(report.Results))-report.Count(r.done))
@@ -151,6 +156,20 @@ func (r *work) print(ctx context.Context, report ops.Report, counts []count, fai
 		a.note("to go on: %s", r.resume(report.Count(r.done)))
 	}
 	return err
+}
+
+// completedIn is how many selected messages a redrive has left because their events are completed, which is what it is for.
+func (r *work) completedIn(report ops.Report) (n int) {
+	for _, res := range report.Results {
+		if r.done == ops.ActionRedriven && completedAlready(res) {
+			n++
+		}
+	}
+	return n
+}
+
+func completedAlready(res *ops.Result) bool {
+	return res.Action == ops.ActionLeft && res.State == dedup.StateCompleted && errors.Is(res.Err, ops.ErrState)
 }
 
 // ofSelection begins a sentence about so many selected messages.
