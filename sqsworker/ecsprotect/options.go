@@ -15,7 +15,7 @@ import (
 
 // Options are the settings of a [Guard].
 type Options struct {
-	// After is how long a handler has run when the task is protected. A shorter one ends within a stop. Default: the longest
+	// After is how long a handler has run when the task is protected. A shorter one ends within a stop. Default: the shortest
 	// StopTimeout of the workers less 10 s, at least 1 s.
 	After time.Duration
 	// Most is how long a task is protected before its workers take no more messages. Its sum with your longest handler is how
@@ -41,9 +41,7 @@ func (o *Options) setDefaults() {
 	o.URI = cmp.Or(o.URI, os.Getenv("ECS_AGENT_URI"))
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Client == nil {
-		direct := http.DefaultTransport.(*http.Transport).Clone()
-		direct.Proxy = nil // the agent's address is link-local
-		o.Client = &http.Client{Transport: direct}
+		o.Client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: the agent's address is link-local
 	}
 }
 
