@@ -1,6 +1,6 @@
 //go:build unix
 
-package control
+package controlled
 
 import (
 	"encoding/json"

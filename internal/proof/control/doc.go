@@ -1,2 +1,0 @@
-// Package control tests that processes obey the state of their consumer, while others of them start, die, and lose their store.
-package control
