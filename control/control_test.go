@@ -131,39 +131,59 @@ func TestFleet(t *testing.T) {
 	})
 }
 
-// Messages that wait for a slot when a pause begins are held: no handler, no attempt, no receive.
+// Messages that wait for a slot when a pause begins are held: no handler, no attempt, no receive. Those above MaxHeld are given back,
+// which costs each a receive.
 func TestHandlerHolds(t *testing.T) {
-	bubble(t, func(x *world) {
-		const n = 300
-		x.send(n)
-		p := x.start(100*time.Millisecond, func(o *sqsworker.Options) { o.Concurrency = 1 })
-		time.Sleep(10 * time.Second)
-		hear, reads := x.store.deafen(), x.store.count()
-		x.set(paused, 2*time.Hour)
-		for x.store.count() == reads || p.Stats().Waiting < 3 { // one may start before the others are held
-			time.Sleep(time.Millisecond)
-		}
-		hear()
-		for !p.control.Status().Paused {
-			time.Sleep(time.Millisecond)
-		}
+	for name, c := range map[string]struct {
+		queue   string
+		maxHeld int // 0: more than there are messages
+		most    int // receives of a message
+	}{
+		"standard":                 {queue: "jobs", most: 1},
+		"standard, beyond MaxHeld": {queue: "jobs", maxHeld: 2, most: 2},
+		"FIFO":                     {queue: "orders.fifo", most: 1},
+		"FIFO, beyond MaxHeld":     {queue: "orders.fifo", maxHeld: 2, most: 2},
+	} {
+		t.Run(name, func(t *testing.T) { bubble(t, func(x *world) { x.holds(c.queue, c.maxHeld, c.most) }) })
+	}
+}
+
+func (x *world) holds(queue string, maxHeld, most int) {
+	const n = 300
+	x.url = testaws.Queue(x, x.c, queue, map[string]string{"VisibilityTimeout": "30"})
+	x.send(n)
+	p := x.start(100*time.Millisecond, func(o *sqsworker.Options) { o.Concurrency, o.MaxHeld = 1, maxHeld })
+	time.Sleep(10 * time.Second)
+	hear, reads := x.store.deafen(), x.store.count()
+	x.set(paused, 2*time.Hour)
+	for x.store.count() == reads || p.Stats().Waiting < 5 { // one may start before the others are held
 		time.Sleep(time.Millisecond)
-		held := time.Now()
-		time.Sleep(time.Hour)
-		if began, s := p.since(held), p.Stats(); began != 0 || s.Held < 2 || s.Failed != 0 {
-			t.Errorf("%d handlers in a pause, %d messages held, %d failures; want messages that are held", began, s.Held, s.Failed)
-		}
-		before := p.since(time.Time{})
-		x.set(control.State{}, time.Hour)
-		time.Sleep(obeys + 10*time.Second)
-		if p.since(time.Time{}) == before {
-			t.Error("no handler within 16 s of the resume")
-		}
-		time.Sleep(time.Hour)
-		if len(p.receives) != n || slices.Max(p.receives) != 1 {
-			t.Errorf("%d handlers of %d messages, at most %d receives; want one receive of each", len(p.receives), n, slices.Max(p.receives))
-		}
-	})
+	}
+	hear()
+	for !p.control.Status().Paused {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(time.Millisecond)
+	held := time.Now()
+	time.Sleep(time.Hour)
+	s := p.Stats()
+	holds := s.Held + s.Waiting // behind the head of their group
+	if began := p.since(held); began != 0 || holds < 2 || maxHeld > 0 && holds > int64(maxHeld) || s.Failed != 0 {
+		x.Errorf("%d handlers in a pause, %d messages held, %d failures; want messages that are held", began, holds, s.Failed)
+	}
+	before := p.since(time.Time{})
+	x.set(control.State{}, time.Hour)
+	time.Sleep(obeys + 10*time.Second)
+	if p.since(time.Time{}) == before {
+		x.Error("no handler within 16 s of the resume")
+	}
+	time.Sleep(time.Hour)
+	if len(p.receives) != n || slices.Max(p.receives) != most {
+		x.Errorf("%d handlers of %d messages, at most %d receives; want %d", len(p.receives), n, slices.Max(p.receives), most)
+	}
+	if strings.HasSuffix(queue, ".fifo") && !slices.IsSorted(p.bodies) {
+		x.Errorf("a group's order: %v", p.bodies)
+	}
 }
 
 // Without the hooks a Handler sees no pause, which it says once.

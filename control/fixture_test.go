@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -141,6 +143,7 @@ type process struct {
 	mu       sync.Mutex
 	started  []time.Time
 	receives []int // the receive counts of the messages
+	bodies   []int
 	ended    int
 }
 
@@ -185,7 +188,12 @@ func (x *world) stop() {
 }
 
 func (p *process) handle(_ context.Context, m *sqsonce.Message) error {
+	body, err := strconv.Atoi(m.Body)
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
+	p.bodies = append(p.bodies, body)
 	p.started, p.receives = append(p.started, time.Now()), append(p.receives, m.ReceiveCount)
 	p.mu.Unlock()
 	time.Sleep(p.took)
@@ -209,7 +217,11 @@ func (p *process) since(then time.Time) (n int) {
 
 func (x *world) send(n int) {
 	for i := range n {
-		must.Get(x.c.SendMessage(x.Context(), &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String(fmt.Sprint(i))}))(x)
+		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String(fmt.Sprint(i))}
+		if strings.HasSuffix(x.url, ".fifo") {
+			in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), in.MessageBody
+		}
+		must.Get(x.c.SendMessage(x.Context(), in))(x)
 	}
 }
 

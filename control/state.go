@@ -96,7 +96,7 @@ func Read(ctx context.Context, store dedup.Inspector, consumer string) (Snapshot
 func check(store any, consumer string) error {
 	p := host.Problems{Package: "control"}
 	p.Add(host.IsNil(store), "store", "is nil")
-	p.Add(!host.IsConsumer(consumer), "consumer", host.NoConsumer, consumer)
+	p.Consumer(consumer)
 	return p.Err()
 }
 

@@ -129,8 +129,10 @@ func TestSetRefuses(t *testing.T) {
 			t.Errorf("got the problems %v (%v), want %s", got, err, c.want)
 		}
 	}
-	if _, err := control.Read(t.Context(), nil, "a#"); !slices.Equal(testaws.Fields(err), []string{"store", "consumer"}) {
-		t.Errorf("Read: got error %v", err)
+	for _, consumer := range []string{"a#", "sqsonce.control"} {
+		if _, err := control.Read(t.Context(), nil, consumer); !slices.Equal(testaws.Fields(err), []string{"store", "consumer"}) {
+			t.Errorf("Read of consumer %q: got error %v, want problems of store and consumer", consumer, err)
+		}
 	}
 	if got := must.Get(control.Read(t.Context(), store, consumer))(t); !got.Open() {
 		t.Errorf("Read after refused calls: got %+v, want open", got)

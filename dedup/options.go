@@ -149,8 +149,7 @@ const (
 func (o *Options) resolve(s Store, consumer string) error {
 	p := host.Problems{Package: "dedup"}
 	p.Add(host.IsNil(s), "store", "is nil")
-	p.Add(!host.IsConsumer(consumer), "consumer", host.NoConsumer, consumer)
-	p.Add(consumer == host.ControlConsumer, "consumer", "is %q, the name of the records of package control", consumer)
+	p.Consumer(consumer)
 
 	o.LeaseDuration = cmp.Or(o.LeaseDuration, defaultLease)
 	o.Retention = cmp.Or(o.Retention, host.DefaultRetention)

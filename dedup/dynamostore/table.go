@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/ddberror"
 	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
@@ -236,7 +237,7 @@ func (s *Store) explain(op string, err error) error {
 // AccessDeniedException as denied access to the table is, with KMS's text.
 func (s *Store) named(op string, err error) error {
 	problem := error(nil)
-	op += throttling(err)
+	op += ddberror.Limits(err)
 	api, isAPI := errors.AsType[smithy.APIError](err)
 	response, _ := errors.AsType[*smithyhttp.ResponseError](err)
 	switch {
@@ -264,27 +265,6 @@ func (s *Store) named(op string, err error) error {
 		return &tableError{Table: s.table, Problem: problem, Detail: op, Err: err}
 	}
 	return fmt.Errorf("dynamostore: %s: %w", op, err)
-}
-
-// throttling names the limits that throttled a request, each with its table or index. It is empty for any other error.
-// The text of the error itself says that something is throttled, and not which limit.
-// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
-func throttling(err error) string {
-	var reasons []ddbtypes.ThrottlingReason
-	if e, ok := errors.AsType[*ddbtypes.ThrottlingException](err); ok {
-		reasons = e.ThrottlingReasons
-	} else if e, ok := errors.AsType[*ddbtypes.ProvisionedThroughputExceededException](err); ok {
-		reasons = e.ThrottlingReasons
-	} else if e, ok := errors.AsType[*ddbtypes.RequestLimitExceeded](err); ok {
-		reasons = e.ThrottlingReasons
-	}
-	text := ""
-	for _, r := range reasons {
-		if r.Reason != nil {
-			text += fmt.Sprintf(": %s of %s", *r.Reason, aws.ToString(r.Resource))
-		}
-	}
-	return text
 }
 
 func isMissing(err error) bool {

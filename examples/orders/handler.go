@@ -24,6 +24,16 @@ type Config struct {
 	Once func(*dedup.Options)
 	// Watch gets what deduplicates, by consumer, for those who look at its Stats. Default: none.
 	Watch func(consumer string, deduplicates interface{ Stats() dedup.Stats })
+	// Pause returns the handler that stops in a pause, which is in the store of the records. Default: the handler as it is.
+	Pause func(records dedup.Inspector, h sqsonce.Handler) (sqsonce.Handler, error)
+}
+
+// paused returns what c.Pause returns, or h.
+func (c Config) paused(records dedup.Inspector, h sqsonce.Handler) (sqsonce.Handler, error) {
+	if c.Pause == nil {
+		return h, nil
+	}
+	return c.Pause(records, h)
 }
 
 // Watched calls c.Watch, if it is set.
@@ -64,7 +74,7 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	c.Watched(c.Consumer, inbox)
 	call := calls.Handler(sqsonce.JSON(externalSystem{c.Calls, c.Unknown}.notify))
 
-	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
+	return c.paused(store, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 		o, err := sqsonce.Decode[Order](m)
 		if err != nil {
 			return err
@@ -77,14 +87,20 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 		}
 		tx.Update(booking(c.LedgerTable, o))
 		return nil
-	}), nil
+	}))
+}
+
+// Store is a store of records.
+type Store interface {
+	dedup.Store
+	dedup.Inspector
 }
 
 // NewHandlerWithStore returns the handler with records in any store: first the call, under a record of its own, then book.
 //
 // book is not called inside the call's record, as in [NewHandler], because it may be the inbox of a database: its
 // transaction should not stay open during the review of an order.
-func NewHandlerWithStore(store dedup.Store, c Config, book sqsonce.Handler) (sqsonce.Handler, error) {
+func NewHandlerWithStore(store Store, c Config, book sqsonce.Handler) (sqsonce.Handler, error) {
 	calls, err := dedup.New(store, c.Consumer+"-calls", c.Dedup)
 	if err != nil {
 		return nil, err
@@ -96,12 +112,12 @@ func NewHandlerWithStore(store dedup.Store, c Config, book sqsonce.Handler) (sqs
 		}
 		return externalSystem{c.Calls, c.Unknown}.notify(ctx, o)
 	}))
-	return func(ctx context.Context, m *sqsonce.Message) error {
+	return c.paused(store, func(ctx context.Context, m *sqsonce.Message) error {
 		if err := call(ctx, m); err != nil {
 			return fmt.Errorf("calling the external system about %s: %w", m.ID, err)
 		}
 		return book(ctx, m) // also where an earlier delivery made the call
-	}, nil
+	})
 }
 
 // review waits for the person who reviews a large order. It returns when ctx ends: a handler that has lost its lease must

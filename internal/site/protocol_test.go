@@ -18,6 +18,7 @@ var testPackages = map[string]string{
 	"cli":          "cmd/sqsonce/cli",
 	"command":      "cmd/sqsonce",
 	"control":      "control",
+	"controlled":   "internal/proof/controlled",
 	"dedup":        "dedup",
 	"deadletter":   "internal/deadletter",
 	"dynamooutbox": "fifo/outbox/dynamooutbox",

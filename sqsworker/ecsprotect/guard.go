@@ -3,6 +3,7 @@ package ecsprotect
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -50,7 +51,7 @@ func (g *Guard) Hooks() sqsworker.Hooks {
 
 // Status is the state of a [Guard].
 type Status struct {
-	Until  time.Time // until when the task is protected; zero: it is not
+	Until  time.Time // until when the task is protected; zero: it is not, or that is unknown
 	Drains bool      // the workers take no messages, so that ECS can stop the task soon
 	Err    error     // of the last call to the agent, or nil
 }
@@ -106,11 +107,11 @@ func (g *Guard) after(workers []*sqsworker.Worker) time.Duration {
 	if g.o.After > 0 {
 		return g.o.After
 	}
-	after := time.Second
+	after := time.Duration(math.MaxInt64)
 	for _, w := range workers {
-		after = max(after, w.Options().StopTimeout-10*time.Second)
+		after = min(after, w.Options().StopTimeout-10*time.Second)
 	}
-	return after
+	return max(after, time.Second)
 }
 
 // oldest returns how long the oldest handler has run that is not stuck; 0: none does.

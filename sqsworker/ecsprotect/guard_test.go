@@ -115,34 +115,62 @@ func body(status int, format string, args ...any) *http.Response {
 	}
 }
 
-// task is a worker with a Guard, in a bubble, on a queue that has n messages.
+// task is a task with a Guard, in a bubble.
 type task struct {
 	*testing.T
 	*agent
 	guard *ecsprotect.Guard
-	stop  func() error
+	sqs   *sqs.Client
 	mu    sync.Mutex
 	cut   int // handlers whose context ended
 	done  int
+
+	stop func() error // of the worker of bubble
 }
 
+// newTask returns a task without a worker.
+func newTask(t *testing.T, optFns ...func(*ecsprotect.Options)) *task {
+	srv := memsqs.New()
+	t.Cleanup(srv.Close)
+	x := &task{T: t, agent: &agent{begun: time.Now()}, sqs: testaws.SQS(srv)}
+	own := func(o *ecsprotect.Options) {
+		o.URI, o.Client, o.Logger = "http://169.254.170.2/api/id", &http.Client{Transport: x.agent}, quiet
+	}
+	x.guard = must.Get(ecsprotect.New(append([]func(*ecsprotect.Options){own}, optFns...)...))(t)
+	return x
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func (x *task) send(url string, n int) {
+	for i := range n {
+		must.Get(x.sqs.SendMessage(x.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(fmt.Sprint(i))}))(x)
+	}
+}
+
+// work starts a worker.
+func (x *task) work(url string, stopTimeout time.Duration, h sqsonce.Handler, optFns ...func(*sqsworker.Options)) (_ *sqsworker.Worker, stop func() error) {
+	own := func(o *sqsworker.Options) {
+		o.StopTimeout, o.Logger = stopTimeout, quiet
+		o.Hooks = append(o.Hooks, x.guard.Hooks())
+	}
+	w := must.Get(sqsworker.New(x.sqs, url, h, append([]func(*sqsworker.Options){own}, optFns...)...))(x)
+	ctx, cancel := context.WithCancel(x.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	return w, sync.OnceValue(func() error { cancel(); return <-ended })
+}
+
+// bubble has a worker work on a queue of n messages.
 func bubble(t *testing.T, n int, takes func(i int) time.Duration, answer func(*http.Request) (*http.Response, bool, error), f func(*task)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := memsqs.New()
-		defer srv.Close()
-		c := testaws.SQS(srv)
-		url := testaws.Queue(t, c, "jobs", nil)
-		for i := range n {
-			must.Get(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(fmt.Sprint(i))}))(t)
-		}
-		quiet := slog.New(slog.DiscardHandler)
-		x := &task{T: t, agent: &agent{begun: time.Now(), answer: answer}}
-		x.guard = must.Get(ecsprotect.New(func(o *ecsprotect.Options) {
-			o.URI, o.Client, o.Logger = "http://169.254.170.2/api/id", &http.Client{Transport: x.agent}, quiet
-		}))(t)
+		x := newTask(t)
+		x.fails(answer)
+		url := testaws.Queue(t, x.sqs, "jobs", nil)
+		x.send(url, n)
 		started := 0
-		w := must.Get(sqsworker.New(c, url, func(ctx context.Context, _ *sqsonce.Message) error {
+		_, x.stop = x.work(url, 110*time.Second, func(ctx context.Context, _ *sqsonce.Message) error {
 			x.mu.Lock()
 			i := started
 			started++
@@ -160,14 +188,7 @@ func bubble(t *testing.T, n int, takes func(i int) time.Duration, answer func(*h
 				x.cut++
 			}
 			return err
-		}, func(o *sqsworker.Options) {
-			o.StopTimeout, o.Logger = 110*time.Second, quiet
-			o.Hooks = append(o.Hooks, x.guard.Hooks())
-		}))(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- w.Run(ctx) }()
-		x.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+		})
 		f(x)
 		must.Do(t, x.stop())
 		if answer == nil && x.protects() {
@@ -365,6 +386,44 @@ func TestAgentFailsInADrain(t *testing.T) {
 				if !x.protects() {
 					x.Errorf("not protected 2 min after the agent works again: %+v", x.guard.Status())
 				}
+			})
+		})
+	}
+}
+
+// TestOffFails: an agent that fails only to switch the protection off makes no task protected for longer than Most and a handler, and
+// none that is believed to be protected is not.
+func TestOffFails(t *testing.T) {
+	t.Parallel()
+	for name, acts := range map[string]bool{"refused": false, "reply lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, 400, always(4*time.Minute), nil, func(x *task) { // ten at once, and none is long in the first 100 s of each ten
+				x.fails(func(*http.Request) (*http.Response, bool, error) {
+					if calls := x.list(); calls[len(calls)-1].on {
+						return body(200, `{"protection":{"ProtectionEnabled":true}}`), true, nil
+					}
+					return nil, acts, errors.New("connection reset")
+				})
+				time.Sleep(500 * time.Millisecond) // between the Guard's looks
+				drained, unprotected := false, time.Now()
+				for time.Since(x.begun) < 3*time.Hour {
+					time.Sleep(time.Second)
+					s := x.guard.Status()
+					drained = drained || s.Drains
+					if since := time.Since(x.begun); !drained && since > time.Hour+2*time.Minute {
+						x.Fatalf("after %s the task has not drained", since)
+					}
+					if x.protects() {
+						unprotected = time.Now()
+					} else if !s.Until.IsZero() {
+						x.Fatalf("after %s Status promises a protection that is off: %+v", time.Since(x.begun), s)
+					}
+					if d := time.Since(unprotected); !drained && d > 110*time.Second {
+						x.Fatalf("after %s the task has not been protected for %s", time.Since(x.begun), d)
+					}
+				}
+				x.fails(nil)
 			})
 		})
 	}

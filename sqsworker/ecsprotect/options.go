@@ -54,9 +54,7 @@ func (o *Options) setDefaults() {
 	o.URI = cmp.Or(o.URI, os.Getenv("ECS_AGENT_URI"))
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Client == nil {
-		direct := http.DefaultTransport.(*http.Transport).Clone()
-		direct.Proxy = nil // the agent's address is link-local
-		o.Client = &http.Client{Transport: direct}
+		o.Client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: the agent's address is link-local
 	}
 }
 

@@ -27,11 +27,14 @@ const (
 type watch struct {
 	*Guard
 	phase   phase
-	since   time.Time // of the phase; for protected: since when the task has been protected without a break
+	since   time.Time // of the phase
+	from    time.Time // since when the task has been protected, as far as is known without a break
 	until   time.Time // the end of the protection that ECS has confirmed
+	doubt   bool      // a call to switch that off has failed: it may have had its effect
 	atMost  time.Time // the end of one whose confirmation may have been lost
 	renewAt time.Time
-	retryAt time.Time // after a call that failed
+	asked   bool      // on or off: the last call
+	retryAt time.Time // after a call that failed, the next one that asks for the same
 	backoff time.Duration
 	holds   map[*sqsworker.Worker]func()
 }
@@ -56,7 +59,7 @@ func (w *watch) run(ctx context.Context) {
 }
 
 // isProtected reports whether the task is protected for sure, mayBe whether it could be.
-func (w *watch) isProtected() bool { return time.Now().Before(w.until) }
+func (w *watch) isProtected() bool { return !w.doubt && time.Now().Before(w.until) }
 
 func (w *watch) mayBe() bool { return time.Now().Before(w.atMost) }
 
@@ -77,10 +80,10 @@ func (w *watch) look(ctx context.Context) {
 		case !long:
 			w.protect(ctx, false)
 			w.enter(idle)
-			w.o.Logger.Info("ecsprotect: no handler runs for long any more: protection switched off")
+			w.o.Logger.Info("ecsprotect: no handler runs for long any more: the protection ends")
 		case !w.protect(ctx, true):
 			w.enter(idle) // it has lapsed: ECS could have stopped the task
-		case w.o.Most > 0 && time.Since(w.since) >= w.o.Most:
+		case w.o.Most > 0 && time.Since(w.from) >= w.o.Most:
 			w.enter(draining)
 			w.o.Logger.Info("ecsprotect: protected for long: the workers take no messages until the task was open to ECS", "most", w.o.Most)
 		}
@@ -126,9 +129,13 @@ func (w *watch) protect(ctx context.Context, on bool) bool {
 	if on {
 		needed = !w.isProtected() || !now.Before(w.renewAt)
 	}
+	if on != w.asked {
+		w.backoff, w.retryAt = 0, time.Time{}
+	}
 	if !needed || now.Before(w.retryAt) {
 		return w.isProtected()
 	}
+	w.asked = on
 	err := w.put(ctx, on)
 	if on { // whatever the answer
 		w.atMost = time.Now().Add(w.o.Expiry)
@@ -137,14 +144,23 @@ func (w *watch) protect(ctx context.Context, on bool) bool {
 	case err != nil:
 		w.backoff = min(max(2*w.backoff, firstBackoff), longBackoff)
 		w.retryAt = time.Now().Add(w.backoff)
+		w.doubt = w.doubt || !on
 		w.o.Logger.Warn("ecsprotect: protection not changed", "on", on, "protected_until", w.until, "again_in", w.backoff, "error", err)
 	case on:
+		if !now.Before(w.until) {
+			w.from = now
+		}
+		w.doubt = false
 		w.until, w.renewAt = now.Add(w.o.Expiry), now.Add(w.o.Expiry/3) // counted from before the call: ECS counts from later
 		w.backoff, w.retryAt = 0, time.Time{}
 	default:
-		w.until, w.atMost, w.backoff, w.retryAt = time.Time{}, time.Time{}, 0, time.Time{}
+		w.doubt, w.until, w.atMost, w.backoff, w.retryAt = false, time.Time{}, time.Time{}, 0, time.Time{}
 	}
-	w.publish(func(s *Status) { s.Until, s.Err = w.until, err })
+	w.publish(func(s *Status) {
+		if s.Until, s.Err = w.until, err; w.doubt {
+			s.Until = time.Time{}
+		}
+	})
 	return w.isProtected()
 }
 

@@ -161,6 +161,7 @@ func TestControlExitCodes(t *testing.T) {
 		"a long reason":  {args: []string{"pause", "--reason", strings.Repeat("r", 501), "--until", "2h", "--yes"}, code: exitUsage, says: "State.Reason"},
 		"no consumer":    {args: pause, before: func(w *world) { delete(w.env, "SQSONCE_CONSUMER") }, code: exitUsage, says: "--consumer"},
 		"a bad consumer": {args: append(slices.Clone(pause), "--consumer", "a#b"), code: exitUsage, says: "consumer"},
+		"its own name":   {args: append(slices.Clone(pause), "--consumer", "sqsonce.control"), code: exitUsage, says: "package control"},
 		"no handlers":    {args: []string{"set-concurrency", "0", "--until", "2h", "--reason", "r", "--yes"}, code: exitUsage, says: "sqsonce pause"},
 		"nothing":        {args: []string{"resume", "--reason", "r"}, says: "nothing to do"},
 		"another is first": {args: append(slices.Clone(pause), "--yes"), before: func(w *world) {

@@ -1,5 +1,5 @@
 // Command worker runs the orders handler on a queue until SIGTERM or SIGINT, finishes the messages that it has received, and
-// exits with status 0. A second signal cancels the handlers.
+// exits with status 0. A second signal cancels the handlers. The commands sqsonce pause and set-concurrency pause and limit it.
 //
 // Environment variables, with their defaults:
 //

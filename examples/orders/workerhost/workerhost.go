@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/control"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -66,7 +67,7 @@ func (s settings) doubling() func(try int) time.Duration {
 }
 
 // Run runs the handler on a queue until SIGTERM or SIGINT, finishes the messages that it has received, and returns. A
-// second signal cancels the handlers. The command worker lists the environment variables.
+// second signal cancels the handlers. The command sqsonce pause pauses it. The command worker lists the environment variables.
 func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.Handler, error)) error {
 	return RunWith(log, newHandler, func(http.Handler) {})
 }
@@ -85,20 +86,30 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 	if err != nil {
 		return err
 	}
-	consumers := map[string]status.Consumer{}
+	consumer, consumers := cmp.Or(os.Getenv("CONSUMER"), "orders"), map[string]status.Consumer{}
+	var pauses *control.Control
 	handler, err := newHandler(cfg, orders.Config{
 		DedupTable:  os.Getenv("DEDUP_TABLE"),
 		LedgerTable: os.Getenv("LEDGER_TABLE"),
-		Consumer:    cmp.Or(os.Getenv("CONSUMER"), "orders"),
+		Consumer:    consumer,
 		Calls:       os.Getenv("CALLS"),
 		Unknown:     os.Getenv("UNKNOWN_SKUS"),
 		Lease:       s.lease,
 		Watch:       func(consumer string, c interface{ Stats() dedup.Stats }) { consumers[consumer] = c },
+		Pause: func(records dedup.Inspector, h sqsonce.Handler) (_ sqsonce.Handler, err error) {
+			if pauses, err = control.New(records, consumer, func(o *control.Options) { o.Logger = log }); err != nil {
+				return nil, err
+			}
+			return pauses.Handler(h), nil
+		},
 	})
 	if err != nil {
 		return err
 	}
-	own := func(o *sqsworker.Options) { o.MaxInFlight, o.Logger = inFlight, log }
+	own := func(o *sqsworker.Options) {
+		o.MaxInFlight, o.Logger = inFlight, log
+		o.Hooks = append(o.Hooks, pauses.Hooks())
+	}
 	if s.protect {
 		g, err := ecsprotect.New(func(o *ecsprotect.Options) { o.Logger = log })
 		if err != nil {
@@ -112,7 +123,7 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 	}
 	seen, err := status.Handler(func(o *status.Options) {
 		o.Name, o.Logger = "orders worker", log
-		o.Workers, o.Consumers = []*sqsworker.Worker{w}, consumers
+		o.Workers, o.Consumers, o.Controls = []*sqsworker.Worker{w}, consumers, map[string]*control.Control{consumer: pauses}
 	})
 	if err != nil {
 		return err

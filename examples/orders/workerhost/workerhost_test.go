@@ -1,15 +1,26 @@
 package workerhost
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/control"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -76,4 +87,43 @@ func TestServeHealth(t *testing.T) {
 	if _, err := serveHealth("127.0.0.1:no-port", nil, log); err == nil || !strings.Contains(err.Error(), "HEALTH_ADDR") {
 		t.Errorf("a bad address: %v, want an error that names HEALTH_ADDR", err)
 	}
+}
+
+// TestPause: the program obeys sqsonce pause, and its status says so.
+func TestPause(t *testing.T) {
+	stack := must.Get(localstack.Start(t.Context(), func(o *localstack.Options) {
+		o.InMemory, o.HTTP, o.Queues, o.Tables = true, true, []localstack.Queue{{Name: "orders"}}, []string{"dedup"}
+	}))(t)
+	defer func() { must.Do(t, stack.Close(context.Background())) }()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": stack.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "SECRET",
+		"QUEUE_URL": stack.QueueURL["orders"], "DEDUP_TABLE": "dedup", "LEDGER_TABLE": "ledger",
+	} {
+		t.Setenv(name, value)
+	}
+	store := must.Get(dynamostore.New(stack.DynamoDB, "dedup"))(t)
+	seen := must.Get(control.Read(t.Context(), store, "orders"))(t)
+	must.Get(control.Set(t.Context(), store, seen, control.State{Paused: true, By: "ann", Reason: "bank is down"}, time.Hour))(t)
+
+	shown, ended := make(chan http.Handler, 1), make(chan error, 1)
+	go func() {
+		ended <- RunWith(slog.New(slog.DiscardHandler), func(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
+			return orders.NewHandler(dynamodb.NewFromConfig(cfg), c)
+		}, func(h http.Handler) { shown <- h })
+	}()
+	var h http.Handler
+	select {
+	case h = <-shown:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	for got := ""; !strings.Contains(got, `"intake":"paused"`) || !strings.Contains(got, "bank is down"); time.Sleep(10 * time.Millisecond) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/stats", nil))
+		if got = strings.ReplaceAll(w.Body.String(), `": "`, `":"`); t.Context().Err() != nil || w.Code != http.StatusOK {
+			t.Fatalf("status %d: %s", w.Code, got)
+		}
+	}
+	must.Do(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	must.Do(t, <-ended)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/ddberror"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 	"github.com/sqsonce/sqsonce/internal/thaw"
@@ -59,11 +60,12 @@ func call[In, Out any](ctx context.Context, c *caller, f method[In, Out], in *In
 	return out, nil
 }
 
-// explain names the operation and the table of an error. A refusal that no retry mends matches [outbox.ErrDenied].
+// explain names the operation, the limit and the table of an error. A refusal that no retry mends matches [outbox.ErrDenied].
 func (o *Outbox) explain(op string, err error) error {
 	if err == nil {
 		return nil
 	}
+	op += ddberror.Limits(err)
 	if denied(err) {
 		return fmt.Errorf("%w: dynamooutbox: %s: table %s: %w", outbox.ErrDenied, op, o.table, err)
 	}

@@ -3,10 +3,12 @@ package dynamooutbox
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -148,4 +150,22 @@ func TestLyingDelete(t *testing.T) {
 			})
 		})
 	}
+}
+
+// DynamoDB names the limit that throttled a request in a field beside the text. The error has both.
+func TestThrottlingReasons(t *testing.T) {
+	bubble(t, func(b *bed) {
+		b.put("g", 1)
+		box := b.outbox(&deleteLens{b.ddb, func(context.Context, *dynamodb.BatchWriteItemInput, func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
+			return nil, &ddbtypes.ThrottlingException{Message: aws.String("slow down"), ThrottlingReasons: []ddbtypes.ThrottlingReason{
+				{Reason: aws.String("TableWriteKeyRangeThroughputExceeded"), Resource: aws.String("arn:outbox")},
+			}}
+		}}, testBox)
+		_, err := box.Delete(b.Context(), entries("g", 1))
+		for _, want := range []string{"TableWriteKeyRangeThroughputExceeded of arn:outbox", "slow down"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				b.Errorf("got error %v, want %q in it", err, want)
+			}
+		}
+	})
 }
