@@ -157,6 +157,7 @@ func (p *pass) ticket(g *gate, cost int) *ticket {
 	p.l.receipt++
 	return &ticket{
 		gate: g, group: p.m.Group, receives: p.m.ReceiveCount, cost: cost, seq: p.l.receipt,
+		waited:  p.m.ReceiveCount > 1 || settle.WaitsUncounted(p.ctx),
 		mayHold: p.mayHold,
 	}
 }
