@@ -87,8 +87,9 @@ soak-outbox: # 60 min: 60 million states of the protocol, a million events of ea
 	SOAK=1 go test ./fifo/outbox ./fifo/outbox/dynamooutbox -run '^Test(EverythingAtOnce|Storm)$$' -count 1 -timeout 120m -v
 	cd dedup/sqlstore && SOAK=1 go test ./sqloutbox -run '^Test(Storm|NoLateEvents)$$' -count 1 -timeout 180m -v
 
-soak-worker: # 15 min: two million messages
+soak-worker: # 15 min: two million messages, a million tenants of a limit
 	SOAK=1 go test ./sqsworker -run '^TestSoak$$' -count 1 -timeout 60m -v
+	SOAK=1 go test ./limit -run '^TestMemoryOfManyKeys$$' -count 1 -v
 
 soak-fleet: # 40 min: eight runs of everything in processes, with two minutes of faults (SEED in the environment repeats one)
 	SOAK=1 go test ./internal/proof/fleet -count 1 -timeout 120m -v

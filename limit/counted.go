@@ -152,7 +152,7 @@ func (g *gate) ask(now time.Time, t *ticket) (again time.Time, known bool) {
 	if c.asking {
 		return time.Time{}, false
 	}
-	cost, waited := g.cost(t), t.receives > 1 || t.turn != nil
+	cost, waited := g.cost(t), t.waited || t.turn != nil
 	if at := g.out().notBefore(c.askAt[index(waited)]); at.After(now) {
 		return at, true
 	}

@@ -3,7 +3,6 @@ package limit
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -68,14 +67,9 @@ func (l *Limiter) enter(ctx context.Context, m *sqsonce.Message, uses []use) ([]
 	if l.closed {
 		return nil, sqsonce.Postpone(leastDelay, errClosed)
 	}
-	p := &pass{l: l, ctx: ctx, m: m, mayHold: settle.Holding(ctx) && m.ID != ""}
-	had := l.held[m.ID]
-	delete(l.held, m.ID)
-	for _, u := range uses {
-		p.gates, p.costs = append(p.gates, u.rule.gate(u.key, u.plan, now)), append(p.costs, u.cost)
-	}
-	if had != nil {
-		had.gate.advance(now)
+	p := &pass{l: l, ctx: ctx, m: m, mayHold: settle.Holding(ctx) && m.ID != "", uses: uses}
+	if had := l.held[m.ID]; had != nil {
+		delete(l.held, m.ID)
 		p.keep(had, now)
 	}
 	return p.run(now)
@@ -88,17 +82,19 @@ type pass struct {
 	m       *sqsonce.Message
 	mayHold bool
 	debt    bool // the message has to run now
-	gates   []*gate
-	costs   []int
+	uses    []use
 	had     *ticket // from an earlier delivery by the same host
 	took    []*ticket
 }
 
 // keep goes on with a ticket that the message has, unless its key has changed. Its turn may have passed.
 func (p *pass) keep(had *ticket, now time.Time) {
-	if slices.Contains(p.gates, had.gate) {
-		p.had = had
-		return
+	for _, u := range p.uses {
+		if u.rule == had.gate.rule && u.key == had.gate.key {
+			u.rule.gate(u.key, u.plan, now).advance(now)
+			p.had = had
+			return
+		}
 	}
 	p.drop(had, now)
 }
@@ -108,10 +104,11 @@ func (p *pass) run(now time.Time) ([]*ticket, error) {
 	if t := p.had; t != nil && t.state == waiting && !p.owes(t) {
 		return nil, p.postpone(t)
 	}
-	for i, g := range p.gates {
-		t := p.had
+	for _, u := range p.uses {
+		// Only now: a rule that isn't reached remembers no key for the message.
+		g, t := u.rule.gate(u.key, u.plan, now), p.had
 		if t == nil || t.gate != g || t.state == gone {
-			t = p.ticket(g, p.costs[i])
+			t = p.ticket(g, u.cost)
 			g.line.add(t)
 			g.advance(now)
 			g.tryNow(t, now)
@@ -160,6 +157,7 @@ func (p *pass) ticket(g *gate, cost int) *ticket {
 	p.l.receipt++
 	return &ticket{
 		gate: g, group: p.m.Group, receives: p.m.ReceiveCount, cost: cost, seq: p.l.receipt,
+		waited:  p.m.ReceiveCount > 1 || settle.WaitsUncounted(p.ctx),
 		mayHold: p.mayHold,
 	}
 }

@@ -11,7 +11,8 @@
 //
 // Without a [Counter] each process has the whole limit for itself, so five workers with a rate of 10 start 50 handlers a second.
 // With a Counter, such as dynamostore.NewCounter, all processes share the limit. A process then takes a few starts at a time,
-// ahead of their use. In any time T at most (T + 1 s) * N / Per + Burst handlers start, in all processes.
+// ahead of their use. In any time T at most (T + 1 s) * N / Per + Burst handlers start, in all processes. With a Counter in
+// DynamoDB it is (T + 2 s) * N / Per + Burst, because a process knows DynamoDB's clock to a second.
 //
 // # Order
 //

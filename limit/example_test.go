@@ -11,13 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -26,26 +25,34 @@ type order struct{ ID, Tenant string }
 
 func charge(context.Context, order) error { return nil }
 
-// At most nine charges in any second, in all workers and functions together, for an API that allows ten.
+// At most ten charges in any second, in all workers and functions together, with their table as the store: (1 s + 2 s) * 3 + 1.
 func Example() {
-	var cfg aws.Config // from config.LoadDefaultConfig
-	store, err := dynamostore.New(dynamodb.NewFromConfig(cfg), os.Getenv("DEDUP_TABLE"))
-	if err != nil {
-		log.Fatal(err)
-	}
+	store := memstore.New()               // in a fleet dynamostore.New(client, table)
+	counter := memstore.NewCounter(store) // and dynamostore.NewCounter(store)
 	once, err := dedup.New(store, "billing")
 	if err != nil {
 		log.Fatal(err)
 	}
 	limits, err := limit.New([]limit.Rule{{
-		Name: "payments", Key: limit.All, Plan: limit.Plan{Rate: limit.Rate{N: 4, Burst: 1}}, Counter: dynamostore.NewCounter(store),
+		Name: "payments", Key: limit.All, Plan: limit.Plan{Rate: limit.Rate{N: 3, Burst: 1}}, Counter: counter,
 	}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer limits.Close(context.Background()) // after the worker's Run
 	handler := limit.Handler(limits, once.Handler(sqsonce.JSON(charge)))
-	_ = handler // for sqsworker.New or lambda.New
+
+	var outcomes []sqsonce.OutcomeKind
+	for i := range 20 { // as a worker or a function calls it
+		id := strconv.Itoa(i)
+		m := &sqsonce.Message{ID: id, Body: `{"ID": "` + id + `"}`, QueueARN: "arn:aws:sqs:us-east-1:123456789012:orders", ReceiveCount: 1}
+		outcomes = append(outcomes, sqsonce.OutcomeOf(handler(context.Background(), m)).Kind)
+	}
+	fmt.Println("the first:", outcomes[0])
+	fmt.Println("the last:", outcomes[19])
+	// Output:
+	// the first: done
+	// the last: postponed
 }
 
 // At most twenty messages a second are received from a queue, by all workers together.
@@ -111,7 +118,32 @@ func ExampleRule_planOf() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_ = limits
+	states, release := make(chan string), make(chan struct{})
+	handler := limit.Handler(limits, func(_ context.Context, m *sqsonce.Message) error {
+		states <- m.Group + " runs"
+		<-release
+		return nil
+	})
+	for _, tenant := range []string{"acme", "other"} {
+		for range 4 {
+			go func() {
+				err := handler(context.Background(), &sqsonce.Message{Group: tenant, ReceiveCount: 1})
+				if sqsonce.OutcomeOf(err).Kind == sqsonce.OutcomePostponed {
+					states <- tenant + " waits"
+				}
+			}()
+		}
+	}
+	count := map[string]int{}
+	for range 8 {
+		count[<-states]++
+	}
+	close(release)
+	fmt.Println("acme waits:", count["acme waits"] > 0)
+	fmt.Println("other waits:", count["other waits"] > 0) // at most three of its four messages run at once
+	// Output:
+	// acme waits: false
+	// other waits: true
 }
 
 // retryAfter reads a number of seconds or a date; 30 s if it is neither, or past.

@@ -158,7 +158,7 @@ func (g *gate) tokensAt(now time.Time, t *ticket) (at time.Time, known bool) {
 	if g.rule.Counter != nil {
 		return g.countedAt(now, t)
 	}
-	if !t.mayHold && t.receives <= 1 && g.places.end.Sub(now) > lineRule {
+	if !t.mayHold && !t.waited && g.places.end.Sub(now) > lineRule {
 		return g.places.end, true // those who have had their place in the line go first
 	}
 	return g.bucket.at(g.plan, g.cost(t)), true

@@ -16,7 +16,7 @@ const leastIntake = portion
 // queue, with a Limiter of its own whose Handler you don't use: Handler would count each message again.
 //
 // The rule's key is "*", and its Concurrency doesn't count. In any time T at most (T + 1 s) * N / Per + Burst messages are received,
-// and ten more for each worker. The error is a [*sqsonce.OptionError] if New has had no rule of that name with a Rate.
+// with a Counter in DynamoDB (T + 2 s) * N / Per + Burst, and ten more for each worker. The error is a [*sqsonce.OptionError] if New has had no rule of that name with a Rate.
 func (l *Limiter) Intake(rule string) (func(ctx context.Context, n int) (granted int, again time.Duration), error) {
 	for _, r := range l.rules {
 		if r.Name == rule && (r.PlanOf != nil || r.fixed.step > 0) {

@@ -15,6 +15,7 @@ type ticket struct {
 	group    string
 	receives int
 	cost     int
+	waited   bool          // it may have had its place in the line
 	mayHold  bool          // its host can hold messages
 	seq      uint64        // the order of receipt
 	turn     chan struct{} // closed when the ticket is reserved; nil: nobody waits for that

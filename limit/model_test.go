@@ -71,7 +71,7 @@ func (k *modelKey) lacks(now time.Time, c int) float64 {
 // step is one step of a run of the model. Its kind says which fields count.
 type step struct {
 	Kind string
-	Key  string // "r0*", "r1a", "r1b"
+	Key  string // of modelKeys
 	Cost int
 	Wait time.Duration
 	Plan Plan
@@ -80,7 +80,7 @@ type step struct {
 }
 
 var (
-	modelKeys = []string{"r0*", "r1a", "r1b"}
+	modelKeys = []string{"r0*", "r1a", "r1b", "r1c"}
 	drawPlan  = rapid.Custom(func(r *rapid.T) Plan {
 		p := Plan{Concurrency: rapid.IntRange(0, 3).Draw(r, "concurrency")}
 		if rapid.Bool().Draw(r, "rate") {
@@ -106,21 +106,22 @@ var (
 )
 
 // A limiter of one process starts a message when an exact count of the starts allows it, for each rule's key, and only then: with
-// several rules, costs, bursts, plans that change, pauses, and starts that go back.
+// several rules, costs, bursts, plans that change, pauses, starts that go back, and keys that are forgotten.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		plans := rapid.SliceOfN(drawPlan, 3, 3).Draw(r, "plans")
+		plans := rapid.SliceOfN(drawPlan, len(modelKeys), len(modelKeys)).Draw(r, "plans")
+		most := rapid.SampledFrom([]int{1, 2, 100}).Draw(r, "MaxKeys")
 		steps := rapid.SliceOfN(drawStep, 1, 60).Draw(r, "steps")
 		var problem string
-		synctest.Test(t, func(t *testing.T) { problem = runModel(t, plans, steps) })
+		synctest.Test(t, func(t *testing.T) { problem = runModel(t, plans, most, steps) })
 		if problem != "" {
 			r.Fatal(problem)
 		}
 	})
 }
 
-func runModel(t *testing.T, plans []Plan, steps []step) string {
+func runModel(t *testing.T, plans []Plan, most int, steps []step) string {
 	model := map[string]*modelKey{}
 	for i, name := range modelKeys {
 		model[name] = &modelKey{plan: plans[i], at: time.Now()}
@@ -129,7 +130,13 @@ func runModel(t *testing.T, plans []Plan, steps []step) string {
 	l := newLimiter(t, []Rule{
 		{Name: "r0", Key: All, PlanOf: func(key string) Plan { return model["r0"+key].plan }, Cost: cost},
 		{Name: "r1", PlanOf: func(key string) Plan { return model["r1"+key].plan }, Cost: cost},
-	})
+	}, func(o *Options) { o.MaxKeys = most })
+	known := modelMemory{most: most} // of r1: r0 has one key
+	touch := func(k *modelKey) {
+		if k != model["r0*"] {
+			known.touch(k)
+		}
+	}
 	var runs []*modelRun
 	defer func() {
 		for _, run := range runs {
@@ -144,27 +151,35 @@ func runModel(t *testing.T, plans []Plan, steps []step) string {
 		case "plan":
 			k.change(now, s.Plan)
 			l.mu.Lock() // the limiter sees the plan now
-			l.rules[s.Key[1]-'0'].gate(s.Key[2:], s.Plan.resolve(nil, ""), now)
+			l.rules[s.Key[1]-'0'].gate(s.Key[2:], s.Plan.resolve(nil, ""), now).advance(now)
 			l.mu.Unlock()
+			touch(k)
 		case "pause":
 			must.Do(t, l.Pause(t.Context(), s.Key[:2], s.Key[2:], s.Wait))
 			if until := now.Add(s.Wait); until.After(k.paused) {
 				k.paused = until
 			}
+			touch(k)
 		case "end":
 			if len(runs) > 0 {
 				at := s.Pick % len(runs)
 				runs[at].end(s.Back)
+				if runs[at].keys[1].running == 0 {
+					known.use(runs[at].keys[1]) // from now on it can be forgotten
+				}
 				runs = slices.Delete(runs, at, at+1)
 			}
 		case "start":
-			group := []string{"a", "b"}[s.Pick%2]
+			group := []string{"a", "b", "c"}[s.Pick%3]
 			keys := []*modelKey{model["r0*"], model["r1"+group]}
 			lacks := max(keys[0].lacks(now, s.Cost), keys[1].lacks(now, s.Cost))
 			run, err := startModel(l, &sqsonce.Message{Group: group, Body: strings.Repeat("x", s.Cost), ReceiveCount: 2})
 			if run != nil {
 				run.took(keys, s.Cost)
 				runs = append(runs, run)
+			}
+			if run != nil || strings.Contains(err.Error(), "limit: r1#") { // else r0 has refused it
+				known.use(keys[1])
 			}
 			switch kind := sqsonce.OutcomeOf(err).Kind; {
 			case run == nil && kind != sqsonce.OutcomePostponed:
@@ -177,6 +192,33 @@ func runModel(t *testing.T, plans []Plan, steps []step) string {
 		}
 	}
 	return ""
+}
+
+// modelMemory is the keys of a rule that the limiter remembers.
+type modelMemory struct {
+	most int
+	all  []*modelKey // the one that was used least recently first
+}
+
+// use has the key used last. It is counted with the starts that it owes until it is forgotten.
+func (m *modelMemory) use(k *modelKey) {
+	m.all = slices.DeleteFunc(m.all, func(other *modelKey) bool { return other == k })
+	m.touch(k)
+}
+
+// touch remembers a key, and forgets others beyond the number, but none in use.
+func (m *modelMemory) touch(k *modelKey) {
+	if !slices.Contains(m.all, k) {
+		m.all = append(m.all, k)
+	}
+	for i := 0; i < len(m.all) && len(m.all) > m.most; {
+		if old := m.all[i]; old.running > 0 {
+			i++
+		} else {
+			old.owed, old.paused = 0, time.Time{}
+			m.all = slices.Delete(m.all, i, i+1)
+		}
+	}
 }
 
 // modelRun is a handler that runs.

@@ -114,3 +114,26 @@ func TestPlacesBehindDebt(t *testing.T) {
 		}
 	})
 }
+
+// A host that doesn't count waits, as a processor, has its messages run when they come at their places, also where two of them are
+// further apart than the line of a first receive may be long.
+func TestPlacesOfAProcessor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 1}}}})
+		ctx := settle.CountsAttempts(t.Context())
+		for _, id := range []string{"a", "b", "c"} {
+			for waits := 0; ; waits++ {
+				ran := false
+				err := l.Do(ctx, message(id, 1), func(context.Context) error { ran = true; return nil })
+				if ran {
+					break
+				}
+				if waits == 3 {
+					t.Fatalf("%s was postponed %d times", id, waits)
+				}
+				time.Sleep(sqsonce.OutcomeOf(err).After)
+			}
+		}
+	})
+}

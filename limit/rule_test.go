@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -227,6 +230,55 @@ func TestMaxKeys(t *testing.T) {
 			t.Errorf("%d forgotten, want the keys beyond 100", s.Forgotten)
 		}
 	})
+}
+
+// Messages that an earlier rule keeps back leave no keys behind in the later ones.
+func TestMaxKeysBehindAnotherRule(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, []Rule{
+			{Name: "all", Key: All, Plan: Plan{Rate: Rate{N: 1, Per: time.Hour}}},
+			{Name: "tenant", Plan: Plan{Rate: Rate{N: 1, Per: time.Hour}}},
+		}, func(o *Options) { o.MaxKeys = 100 })
+		for i := range 1000 {
+			try(t, l, message(fmt.Sprint(i), 1))
+		}
+		if n := l.Stats()[1].Keys; n > 100 {
+			t.Errorf("%d keys are remembered, want at most 100", n)
+		}
+	})
+}
+
+// Many tenants, in a soak a million, need the memory of MaxKeys. The test doesn't run in parallel: it measures the heap of the process.
+func TestMemoryOfManyKeys(t *testing.T) {
+	l := newLimiter(t, []Rule{{Name: "tenant", Plan: Plan{Concurrency: 3, Rate: Rate{N: 1, Per: time.Hour}}}})
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	ran, begun := 0, int64(0)
+	f := func(context.Context) error { ran++; return nil }
+	m := message("", 1)
+	const first = 25_000
+	keys := 100_000
+	if os.Getenv("SOAK") != "" {
+		keys = 1_000_000
+	}
+	for i := range keys {
+		if i == first { // all keys that are remembered are there
+			begun = heap()
+		}
+		m.Group = strconv.Itoa(i)
+		must.Do(t, l.Do(t.Context(), m, f))
+	}
+	if grown := heap() - begun; grown > 1<<20 {
+		t.Errorf("%d keys more need %d bytes more", keys-first, grown)
+	}
+	if n := l.Stats()[0].Keys; ran != keys || n != defaultMaxKeys {
+		t.Errorf("%d have run, and %d keys are remembered; want %d, and %d", ran, n, keys, defaultMaxKeys)
+	}
 }
 
 // Two programs with other plans under one name stay within the more generous one together, and each within its own.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"strconv"
 	"time"
 
 	_ "modernc.org/sqlite"
@@ -13,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/limit"
 )
 
 // openDB stands for sql.Open("pgx", os.Getenv("DATABASE_URL")). Here it is SQLite in memory.
@@ -170,4 +172,56 @@ func ExampleProcessor_Run() {
 	// stopped: <nil>
 	// parked: billing#orders|order-42 after 1 attempt: sqsonce: rejected: no such account
 	// unparked: <nil>
+}
+
+// Two events of a customer, the message group, run in their order, one a second. The wait isn't an attempt.
+func ExampleProcessor_Run_limit() {
+	db := scratch()
+	defer db.Close()
+	inbox, err := sqlstore.NewDeferred(newStore(db), "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	limits, err := limit.New([]limit.Rule{{Name: "customer", Plan: limit.Plan{Rate: limit.Rate{N: 1}}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer limits.Close(context.Background()) // after Run
+	receive := sqsonce.Batch(inbox.ReceiveBatch)
+	for i, id := range []string{"placed", "paid"} {
+		m := *message
+		m.ID, m.Body, m.Group, m.Sequence = id, id, "customer-7", strconv.Itoa(i+1)
+		m.Attributes = map[string]sqsonce.Attribute{
+			sqsonce.AttrEventSource: {Type: "String", String: "orders"},
+			sqsonce.AttrEventID:     {Type: "String", String: id},
+		}
+		if err := receive(context.Background(), &m); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	processor, err := sqlstore.NewProcessor(inbox, func(o *sqlstore.ProcessorOptions) {
+		o.Poll = 10 * time.Millisecond
+		o.MaxAttempts = 1
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	err = processor.Run(ctx, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+		return limits.Do(ctx, m, func(context.Context) error {
+			fmt.Println(m.Body) // and the effect, in tx
+			if m.Body == "paid" {
+				stop()
+			}
+			return nil
+		})
+	})
+	fmt.Println("stopped:", err)
+	fmt.Println("postponed:", processor.Stats().Postponed > 0, "failed:", processor.Stats().Failed)
+	// Output:
+	// placed
+	// paid
+	// stopped: <nil>
+	// postponed: true failed: 0
 }

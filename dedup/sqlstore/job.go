@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/question"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // errCrashed is stored with an event whose attempts ended without an outcome.
@@ -44,7 +45,7 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 	if err == nil {
 		err = host.Contain(func() error { // a Goexit would end the event without an outcome
 			return t.run(ctx, func(ctx context.Context, tx *sql.Tx) error {
-				if err := h(ctx, j.message, tx); err != nil {
+				if err := h(settle.CountsAttempts(ctx), j.message, tx); err != nil {
 					return handlerError{err}
 				}
 				return nil

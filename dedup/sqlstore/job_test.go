@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/values"
+	"github.com/sqsonce/sqsonce/limit"
 )
 
 // attempt handles the inbox's only event once, and returns what is stored of it then.
@@ -92,6 +94,41 @@ func TestProcessorPostpone(t *testing.T) {
 		}
 		if s := p.Stats(); s.Postponed != 1 || s.Failed != 0 || s.Done != 1 {
 			t.Errorf("got %+v, want one postponed, one done", s)
+		}
+	})
+}
+
+// A limiter in the handler keeps a group waiting without an attempt, and no event overtakes another one of its group.
+func TestProcessorLimits(t *testing.T) {
+	eachDeferred(t, func(t *testing.T, b *Bed, d *Deferred) {
+		limits := must.Get(limit.New([]limit.Rule{{Name: "all", Key: limit.All, Plan: limit.Plan{Rate: limit.Rate{N: 1}}}}))(t)
+		receive(t, d, inGroup("h", "first"), inGroup("g", "1"), inGroup("g", "2"))
+		var mu sync.Mutex
+		var ran []string
+		begun, done := time.Now(), make(chan struct{})
+		p, stop := process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			return limits.Do(ctx, m, func(ctx context.Context) error {
+				mu.Lock()
+				if ran = append(ran, m.ID); len(ran) == 3 {
+					close(done)
+				}
+				mu.Unlock()
+				return addTen(ctx, tx)
+			})
+		}, func(o *ProcessorOptions) { o.MaxAttempts, o.LeaseDuration = 1, time.Minute })
+		<-done
+		took := time.Since(begun)
+		stop()
+		must.Do(t, limits.Close(t.Context()))
+		if i, j := slices.Index(ran, "m-1"), slices.Index(ran, "m-2"); i < 0 || j < i || len(ran) != 3 {
+			t.Errorf("the events ran in the order %v, want 2 behind 1", ran)
+		}
+		if took < 2*time.Second {
+			t.Errorf("three events took %s, at a rate of one a second", took)
+		}
+		expectBalance(t, b.DB, 30)
+		if s := p.Stats(); s.Postponed == 0 || s.Failed != 0 || s.Parked != 0 || s.Done != 3 {
+			t.Errorf("got %+v, want three done, some postponed, none failed", s)
 		}
 	})
 }

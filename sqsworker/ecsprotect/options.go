@@ -22,7 +22,7 @@ type Options struct {
 	// Default: 1 h. Limits: at most 12 h. A negative time is any time.
 	Most time.Duration
 	// After is how long a handler has run when the task is protected. A shorter one ends within a stop.
-	// Default: the longest StopTimeout of the workers less 10 s, at least 1 s. Limits: not negative.
+	// Default: the shortest StopTimeout of the workers less 10 s, at least 1 s. Limits: not negative.
 	After time.Duration
 	// Logger gets a line for each change, and for each call that failed.
 	// Default: slog.Default().

@@ -33,6 +33,7 @@ type consoleFlags struct {
 	queues, workers []string
 	function        string
 	limits          string
+	noClient        bool
 	write           bool
 	port            int
 }
@@ -52,7 +53,7 @@ the commands of those names, with their plans, questions, journals and audit.`,
 	c.Flags().StringArrayVar(&f.queues, "queue", nil, "a source `queue`, by name, URL or ARN (repeatable)")
 	c.Flags().StringSliceVar(&f.workers, "worker", nil, "the `URL` of a worker's status handler, or dns:HOST:PORT for each address of the host (repeatable)")
 	c.Flags().StringVar(&f.function, "function", "", "name or ARN of the `function` behind an event source mapping of the queue, for the doctor. Needs exactly one --queue")
-	limitsFlag(c, &f.limits)
+	limitsFlags(c, &f.limits, &f.noClient)
 	c.Flags().BoolVar(&f.write, "write", false, "pages may also change: redrive, delete, free, complete")
 	c.Flags().IntVar(&f.port, "port", 0, "listen on this `port` (default: a free one)")
 	a.retentionFlag(c)
@@ -76,7 +77,7 @@ func (f *consoleFlags) resolve(a *app) error {
 	case a.flags.consumer != "" && !a.hasStore():
 		return fail(exitUsage, "which table has the records of consumer %s? Set --table or SQSONCE_TABLE, or --store or SQSONCE_STORE", a.flags.consumer)
 	}
-	if err := checkLimits(f.limits, f.function); err != nil {
+	if err := checkLimits(f.limits, f.function, f.noClient); err != nil {
 		return err
 	}
 	if err := (&fleet.Fleet{Targets: f.workers}).Check(); err != nil {
@@ -236,8 +237,8 @@ func (p *pages) doctor(ctx context.Context, q console.Queue, own consoleFlags) [
 		SQS: s.sqs, DynamoDB: s.dynamo, Lambda: s.lambda, IAM: s.iam, CloudWatch: s.cloudwatch, STS: s.sts, Scheduler: s.scheduler,
 		HTTP: http.DefaultClient,
 	}, doctor.Deployment{
-		QueueURL: q.URL, Function: own.function, Limits: own.limits, Table: f.table, Consumer: f.consumer, Workers: own.workers, Retention: time.Duration(f.retention),
-		Store: p.sub(io.Discard, io.Discard).storeCheck(), Look: p.typed(q.Name, "dlq", "ls"),
+		QueueURL: q.URL, Function: own.function, Limits: own.limits, NoClient: own.noClient, Table: f.table, Consumer: f.consumer, Workers: own.workers,
+		Retention: time.Duration(f.retention), Store: p.sub(io.Discard, io.Discard).storeCheck(), Look: p.typed(q.Name, "dlq", "ls"),
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 type doctorFlags struct {
 	function, role string
 	limits         string
+	noClient       bool
 	workers        []string
 	longest        days
 	allOrNothing   bool
@@ -46,7 +47,7 @@ are missing, else 4. Otherwise 0.`,
 	c.Flags().StringVar(&f.role, "role", "", "the `ARN` of the consumer's role (default: the function's)")
 	c.Flags().StringSliceVar(&f.workers, "worker", nil, "`URL`s of workers' status handlers, or dns:HOST:PORT, with commas between")
 	c.Flags().Var(&f.longest, "longest-handler", "how long the longest handler runs, as 90s or 15m")
-	limitsFlag(c, &f.limits)
+	limitsFlags(c, &f.limits, &f.noClient)
 	c.Flags().BoolVar(&f.allOrNothing, "all-or-nothing", false, "the function deliberately reports no batch item failures")
 	c.Flags().BoolVar(&f.probe, "probe", false, "test the caller's permissions with calls that cannot succeed")
 	c.Flags().BoolVar(&f.strict, "strict", false, "end with exit code 3 for a warn too")
@@ -54,17 +55,20 @@ are missing, else 4. Otherwise 0.`,
 	return a.recordFlags(c)
 }
 
-func limitsFlag(c *cobra.Command, limits *string) {
+func limitsFlags(c *cobra.Command, limits *string, noClient *bool) {
 	c.Flags().StringVar(limits, "limits", "", "the function has a limiter, whose rules have a Counter (`fleet`) or not (process)")
+	c.Flags().BoolVar(noClient, "no-client", false, "the function of --limits has no SQS client")
 }
 
-// checkLimits refuses a --limits that says nothing to the doctor.
-func checkLimits(limits, function string) error {
+// checkLimits refuses a --limits, or a --no-client, that says nothing to the doctor.
+func checkLimits(limits, function string, noClient bool) error {
 	switch {
 	case !slices.Contains([]string{"", doctor.LimitsFleet, doctor.LimitsProcess}, limits):
 		return fail(exitUsage, "--limits is %q, must be %s or %s", limits, doctor.LimitsFleet, doctor.LimitsProcess)
 	case limits != "" && function == "":
 		return fail(exitUsage, "--limits is about the function: set --function. Workers of --worker say it themselves")
+	case noClient && limits == "":
+		return fail(exitUsage, "--no-client is about the function's limiter: set --limits")
 	}
 	return nil
 }
@@ -72,7 +76,7 @@ func checkLimits(limits, function string) error {
 func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 	d := doctor.Deployment{
 		Function: f.function, Table: a.flags.table, Consumer: a.flags.consumer, Role: f.role, Workers: f.workers, Retention: a.flags.retention.orDefault(),
-		LongestHandler: time.Duration(f.longest), Limits: f.limits, AllOrNothing: f.allOrNothing, Probe: f.probe,
+		LongestHandler: time.Duration(f.longest), Limits: f.limits, NoClient: f.noClient, AllOrNothing: f.allOrNothing, Probe: f.probe,
 		Look: a.hint("", "dlq", "ls"),
 	}
 	if d.Store = a.storeCheck(); d.Store != nil {
@@ -85,7 +89,7 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 	case d.Retention < 0 || d.LongestHandler < 0:
 		return fail(exitUsage, "--retention and --longest-handler must not be negative")
 	}
-	if err := checkLimits(d.Limits, d.Function); err != nil {
+	if err := checkLimits(d.Limits, d.Function, d.NoClient); err != nil {
 		return err
 	}
 	if err := (&fleet.Fleet{Targets: d.Workers}).Check(); err != nil {

@@ -82,6 +82,7 @@ func TestDoctorExitCodes(t *testing.T) {
 		}, args: "--table dedup", code: exitPart, says: "1 unknown\nsqsonce: not all was seen"},
 		"nothing is named":   {code: exitUsage, says: "set --queue, --function"},
 		"limits of what":     {args: "--queue orders --function f --limits both", code: exitUsage, says: `--limits is "both", must be fleet or process`},
+		"no client of what":  {args: "--queue orders --function f --no-client", code: exitUsage, says: "set --limits"},
 		"limits of whom":     {args: "--queue orders --limits fleet", code: exitUsage, says: "set --function"},
 		"negative":           {args: "--table dedup --longest-handler -3s", code: exitUsage, says: "--longest-handler must not be negative"},
 		"negative retention": {args: "--table dedup --retention -3s", code: exitUsage, says: "must not be negative"},

@@ -53,6 +53,8 @@ type world struct {
 	workers map[string]func() statusreport.Report // by host, for top
 	handler http.Handler                          // of a worker at any other host
 	ages    map[string]float64                    // by queue, in seconds; nil: CloudWatch is not allowed
+	noisy   map[string]float64                    // CloudWatch's noisy groups by queue
+	quiet   map[string]float64                    // the age of the oldest message in the other groups, in seconds
 	noURLs  bool                                  // their handlers have no Options.Identifiers
 	asked   int                                   // how often CloudWatch was
 	noAWS   error                                 // why there is no connection

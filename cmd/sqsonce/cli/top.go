@@ -28,9 +28,10 @@ receives no message and changes nothing.
 
 Name a worker by the URL of its status.Handler, such as http://10.0.3.7:8080, or by dns:HOST:PORT for every address of a host. Queues
 are those of --queue, and with credentials also those that the workers name. OLDEST of a queue is CloudWatch's
-ApproximateAgeOfOldestMessage, asked once a minute and some minutes late, if cloudwatch:GetMetricData is allowed. CHANGE/S is the
-change of the queue's depth in the last minute, and EMPTY IN how long the messages last at that rate. SQS's numbers are approximate.
-Unknown values are -.
+ApproximateAgeOfOldestMessage, asked once a minute and some minutes late, if cloudwatch:GetMetricData is allowed. NOISY is the number of
+message groups that a fair queue counts as noisy, and QUIET the age of the oldest message in its other groups. They are shown if a queue
+has noisy groups. CHANGE/S is the change of the queue's depth in the last minute, and EMPTY IN how long the messages last at that rate.
+SQS's numbers are approximate. Unknown values are -.
 
 The rules of limits are those of status.Options.Limits. WAITING and RUNNING are sums over the processes, and NEXT IN is when the first of
 their waiting messages has its turn. The JSON has the figures of each process.
@@ -294,22 +295,24 @@ func (w *workerRow) why() string {
 
 // queueRow is a queue with its dead-letter queue.
 type queueRow struct {
-	Queue    string    `json:"queue"`
-	URL      string    `json:"url,omitempty"`
-	Error    string    `json:"error,omitempty"`
-	Visible  *int      `json:"visible,omitempty"`
-	InFlight *int      `json:"in_flight,omitempty"`
-	Delayed  *int      `json:"delayed,omitempty"`
-	Oldest   *float64  `json:"oldest_seconds,omitempty"`
-	OldestAt time.Time `json:"oldest_as_of,omitzero"`
-	NoOldest string    `json:"oldest_unknown,omitempty"` // why
-	Done     *float64  `json:"done_per_second,omitempty"`
-	Change   *float64  `json:"change_per_second,omitempty"`
-	EmptyIn  *float64  `json:"empty_in_seconds,omitempty"`
-	DLQ      string    `json:"dlq,omitempty"`
-	DLQURL   string    `json:"dlq_url,omitempty"`
-	InDLQ    *int      `json:"dlq_messages,omitempty"` // hidden ones too: whoever lists them hides them
-	DLQError string    `json:"dlq_error,omitempty"`
+	Queue       string    `json:"queue"`
+	URL         string    `json:"url,omitempty"`
+	Error       string    `json:"error,omitempty"`
+	Visible     *int      `json:"visible,omitempty"`
+	InFlight    *int      `json:"in_flight,omitempty"`
+	Delayed     *int      `json:"delayed,omitempty"`
+	Oldest      *float64  `json:"oldest_seconds,omitempty"`
+	OldestAt    time.Time `json:"oldest_as_of,omitzero"`
+	NoOldest    string    `json:"oldest_unknown,omitempty"` // why
+	Noisy       *int      `json:"noisy_groups,omitempty"`   // of a fair queue
+	OldestQuiet *float64  `json:"oldest_of_quiet_groups_seconds,omitempty"`
+	Done        *float64  `json:"done_per_second,omitempty"`
+	Change      *float64  `json:"change_per_second,omitempty"`
+	EmptyIn     *float64  `json:"empty_in_seconds,omitempty"`
+	DLQ         string    `json:"dlq,omitempty"`
+	DLQURL      string    `json:"dlq_url,omitempty"`
+	InDLQ       *int      `json:"dlq_messages,omitempty"` // hidden ones too: whoever lists them hides them
+	DLQError    string    `json:"dlq_error,omitempty"`
 
 	named       bool // by a flag
 	err, dlqErr error

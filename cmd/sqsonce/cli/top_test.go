@@ -282,6 +282,36 @@ func TestTopWithoutAges(t *testing.T) {
 	})
 }
 
+// A fair queue's noisy groups are columns of a terminal while there are any, and of a pipe always.
+func TestTopShowsNoisyGroups(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.ages = map[string]float64{"orders": 192}
+		for _, test := range []struct {
+			noisy, quiet map[string]float64
+			pipe         string
+			columns      bool
+		}{
+			{nil, nil, "-\t-", false},
+			{map[string]float64{"orders": 0}, map[string]float64{"orders": 192}, "0\t192", false},
+			{map[string]float64{"orders": 2}, nil, "2\t-", true},
+			{map[string]float64{"orders": 2}, map[string]float64{"orders": 3}, "2\t3", true},
+		} {
+			w.noisy, w.quiet, w.width = test.noisy, test.quiet, 0
+			cells := strings.Split(strings.TrimRight(w.run("top", "--queue", "orders").out, "\n"), "\t")
+			if got := cells[12] + "\t" + cells[13]; got != test.pipe {
+				t.Errorf("a pipe has %q, want %q", got, test.pipe)
+			}
+			for _, width := range []int{200, 20} {
+				w.width = width
+				got := w.run("top", "--queue", "orders", "--once").out
+				if strings.Contains(got, "OLDEST  NOISY  QUIET") != (test.columns && width == 200) {
+					t.Errorf("%d columns have noisy groups, want %t:\n%s", width, test.columns, got)
+				}
+			}
+		}
+	})
+}
+
 // A consumer that is paused has one line, however many processes say so.
 func TestTopShowsAPause(t *testing.T) {
 	bubble(t, func(w *world) {

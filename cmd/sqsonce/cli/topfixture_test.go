@@ -82,7 +82,11 @@ func (w *world) cloudWatch() *cloudwatch.Client {
 		result := &cloudwatch.GetMetricDataOutput{}
 		for _, q := range get.MetricDataQueries {
 			r := cwtypes.MetricDataResult{Id: q.Id, StatusCode: cwtypes.StatusCodeComplete}
-			if age, ok := w.ages[aws.ToString(q.MetricStat.Metric.Dimensions[0].Value)]; ok {
+			metric := q.MetricStat.Metric
+			values := map[string]map[string]float64{
+				"ApproximateAgeOfOldestMessage": w.ages, "ApproximateNumberOfNoisyGroups": w.noisy, "ApproximateAgeOfOldestMessageInQuietGroups": w.quiet,
+			}[aws.ToString(metric.MetricName)]
+			if age, ok := values[aws.ToString(metric.Dimensions[0].Value)]; ok {
 				r.Values, r.Timestamps = []float64{age, 1}, []time.Time{get.EndTime.Add(-time.Minute), get.EndTime.Add(-2 * time.Minute)}
 				if get.ScanBy != cwtypes.ScanByTimestampDescending {
 					slices.Reverse(r.Values)

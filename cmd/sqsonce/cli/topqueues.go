@@ -39,9 +39,10 @@ type queueWatch struct {
 	trends map[string][]trendPoint
 
 	ages    map[string]queues.Age // by key
-	agesAt  time.Time             // when they were asked for
-	noAges  string                // why there are none
-	foreign map[string]bool       // by key: queues of other accounts, which have none here
+	groups  map[string]queues.Groups
+	agesAt  time.Time       // when they were asked for
+	noAges  string          // why there are none
+	foreign map[string]bool // by key: queues of other accounts, which have none here
 }
 
 type trendPoint struct {
@@ -210,7 +211,7 @@ func (w *queueWatch) readAges(ctx context.Context, known []queueRow) {
 	if len(known) == 0 || !w.agesAt.IsZero() && time.Since(w.agesAt) < agesEvery {
 		return
 	}
-	w.ages, w.agesAt, w.noAges, w.foreign = map[string]queues.Age{}, time.Now(), "", map[string]bool{}
+	w.ages, w.groups, w.agesAt, w.noAges, w.foreign = map[string]queues.Age{}, map[string]queues.Groups{}, time.Now(), "", map[string]bool{}
 	if w.s.cloudwatch == nil {
 		w.noAges = "no client for CloudWatch"
 		return
@@ -228,13 +229,16 @@ func (w *queueWatch) readAges(ctx context.Context, known []queueRow) {
 	if len(names) == 0 {
 		return
 	}
-	ages, err := queues.Ages(ctx, w.s.cloudwatch, names)
+	ages, groups, err := queues.AgesAndGroups(ctx, w.s.cloudwatch, names, names)
 	if err != nil {
 		w.noAges = reason(err)
 	}
 	for i, name := range names {
 		if age, ok := ages[name]; ok {
 			w.ages[keys[i]] = age
+		}
+		if g, ok := groups[name]; ok {
+			w.groups[keys[i]] = g
 		}
 	}
 }
@@ -258,6 +262,13 @@ func (w *queueWatch) finish(row *queueRow) {
 		row.DLQError = reason(row.dlqErr)
 	}
 	key := w.key(row.URL)
+	if g := w.groups[key]; !g.At.IsZero() {
+		row.Noisy = &g.Noisy
+	}
+	if g := w.groups[key]; !g.Quiet.At.IsZero() {
+		seconds := g.Quiet.Age.Seconds()
+		row.OldestQuiet = &seconds
+	}
 	if age, ok := w.ages[key]; ok {
 		seconds := age.Age.Seconds()
 		row.Oldest, row.OldestAt = &seconds, age.At

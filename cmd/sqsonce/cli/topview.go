@@ -43,6 +43,8 @@ var (
 		{"IN FLIGHT", "in flight", "", "", func(q *queueRow) any { return whole(q.InFlight) }},
 		{"DELAYED", "delayed", "", "", func(q *queueRow) any { return whole(q.Delayed) }},
 		{"OLDEST", "oldest in seconds", "", "", func(q *queueRow) any { return onScreen{long(q.Oldest), whole(q.Oldest)} }},
+		{noisyHead, "", "", "", func(q *queueRow) any { return whole(q.Noisy) }},
+		{quietHead, "", "", "", func(q *queueRow) any { return long(q.OldestQuiet) }},
 		{"DONE/S", "done a second", "", "", func(q *queueRow) any { return rate(q.Done) }},
 		{"CHANGE/S", "change a second", "", "", func(q *queueRow) any { return rate(q.Change) }},
 		{"EMPTY IN", "seconds until it is empty", "", "", func(q *queueRow) any { return onScreen{q.emptyIn(), whole(q.EmptyIn)} }},
@@ -50,6 +52,8 @@ var (
 		{"IN DLQ", "messages of the DLQ", "", "", func(q *queueRow) any { return whole(q.InDLQ) }},
 		{"DLQ", "", "", "", func(q *queueRow) any { return orDash(q.DLQ) }},
 		{"WHY", "why", "", "", func(q *queueRow) any { return q.why() }},
+		{"", "noisy groups", "", "", func(q *queueRow) any { return whole(q.Noisy) }},
+		{"", "oldest of quiet groups in seconds", "", "", func(q *queueRow) any { return whole(q.OldestQuiet) }},
 	}
 	limitColumns = []column[*fleet.Limit]{
 		{"", `"limit"`, "", "", func(*fleet.Limit) any { return "limit" }},
@@ -63,8 +67,22 @@ var (
 	}
 	limitsLeaveOut = []string{"PROCESSES", "RUNNING", "PLAN"}
 
-	queuesLeaveOut = []string{"DLQ", "DELAYED", "DONE/S", "CHANGE/S", "IN FLIGHT", "OLDEST", "EMPTY IN"}
+	queuesLeaveOut = []string{"DLQ", "DELAYED", "DONE/S", "CHANGE/S", "IN FLIGHT", "OLDEST", "EMPTY IN", quietHead, noisyHead}
 )
+
+// Heads of columns that a terminal has only while a queue has noisy groups.
+const (
+	noisyHead = "NOISY"
+	quietHead = "QUIET"
+)
+
+// queueColumnsOf are those of a terminal.
+func queueColumnsOf(rows []*queueRow) []column[*queueRow] {
+	if slices.ContainsFunc(rows, func(q *queueRow) bool { return q.Noisy != nil && *q.Noisy > 0 }) {
+		return queueColumns
+	}
+	return slices.DeleteFunc(slices.Clone(queueColumns), func(c column[*queueRow]) bool { return c.head == noisyHead || c.head == quietHead })
+}
 
 func (w *workerRow) ofConcurrency() string {
 	if w.Concurrency == nil {
@@ -98,7 +116,7 @@ func (s *snapshot) tables(a *app, width int) (lines []string) {
 	}
 	heads, cells := cellsOf(a, workerColumns, s.Workers)
 	add(fitted(width, heads, workersLeaveOut, cells))
-	heads, cells = cellsOf(a, queueColumns, s.Queues)
+	heads, cells = cellsOf(a, queueColumnsOf(s.Queues), s.Queues)
 	add(fitted(width, heads, queuesLeaveOut, cells))
 	heads, cells = cellsOf(a, limitColumns, s.Limits)
 	add(fitted(width, heads, limitsLeaveOut, cells))
@@ -150,9 +168,10 @@ func fitted(width int, heads, leaveOut []string, rows [][]string) []string {
 		if total <= width {
 			break
 		}
-		i := slices.Index(heads, head)
-		out[i] = true
-		total -= widths[i] + 2
+		if i := slices.Index(heads, head); i >= 0 {
+			out[i] = true
+			total -= widths[i] + 2
+		}
 	}
 	var lines []string
 	for _, line := range cells {

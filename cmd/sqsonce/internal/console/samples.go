@@ -214,14 +214,15 @@ type ages struct {
 	// Shared says that other queues have the dead-letter queue too. SharedErr: that is not known.
 	Shared    bool
 	SharedErr error
-	Read      bool // once at least
+	Groups    queues.Groups // of the queue
+	Read      bool          // once at least
 }
 
 // readAges asks CloudWatch for all queues in one call, and SQS whose the dead-letter queues are.
 func (p *sampler) readAges(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, ageTimeout)
 	defer cancel()
-	values, err := p.readMetric(ctx)
+	values, groups, err := p.readMetrics(ctx)
 	p.mu.Lock()
 	p.agesErr = err
 	p.mu.Unlock()
@@ -230,7 +231,7 @@ func (p *sampler) readAges(ctx context.Context) {
 		p.mu.Lock()
 		a := &p.queues[q.Name].Ages
 		if err == nil {
-			a.Main, a.Dead = values[q.Name], values[q.DLQName]
+			a.Main, a.Dead, a.Groups = values[q.Name], values[q.DLQName], groups[q.Name]
 		}
 		a.Shared, a.SharedErr, a.Read = shared, sharedErr, true
 		p.mu.Unlock()
@@ -248,16 +249,17 @@ func (p *sampler) isShared(ctx context.Context, q Queue) (bool, error) {
 	return len(out.QueueUrls) > 1 || aws.ToString(out.NextToken) != "", nil
 }
 
-// readMetric returns the newest values, by the names of the queues.
-func (p *sampler) readMetric(ctx context.Context) (map[string]queues.Age, error) {
+// readMetrics returns the newest values, by the names of the queues.
+func (p *sampler) readMetrics(ctx context.Context) (map[string]queues.Age, map[string]queues.Groups, error) {
 	if p.opts.CloudWatch == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var names []string
+	var sources, names []string
 	for _, q := range p.opts.Queues {
+		sources = append(sources, q.Name)
 		if names = append(names, q.Name); q.DLQName != "" {
 			names = append(names, q.DLQName)
 		}
 	}
-	return queues.Ages(ctx, p.opts.CloudWatch, names)
+	return queues.AgesAndGroups(ctx, p.opts.CloudWatch, names, sources)
 }

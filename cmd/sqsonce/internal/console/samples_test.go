@@ -173,7 +173,11 @@ func TestAges(t *testing.T) {
 				}
 				out := &cloudwatch.GetMetricDataOutput{}
 				for _, q := range in.MetricDataQueries {
-					seconds := map[string]float64{"orders": 90, "orders-dlq": 3600}[*q.MetricStat.Metric.Dimensions[0].Value]
+					metric := q.MetricStat.Metric
+					seconds := map[string]float64{
+						"ApproximateAgeOfOldestMessage orders": 90, "ApproximateAgeOfOldestMessage orders-dlq": 3600,
+						"ApproximateNumberOfNoisyGroups orders": 2, "ApproximateAgeOfOldestMessageInQuietGroups orders": 4,
+					}[*metric.MetricName+" "+*metric.Dimensions[0].Value]
 					r := types.MetricDataResult{Id: q.Id}
 					if seconds > 0 { // a queue that nobody uses has none
 						r.Values, r.Timestamps = []float64{seconds, 1e6}, []time.Time{time.Now().Add(-2 * time.Minute), time.Now().Add(-3 * time.Minute)}
@@ -198,7 +202,7 @@ func TestAges(t *testing.T) {
 			t.Errorf("the sample has an age of %g", v)
 		}
 		// Both queues keep messages for four days, so one that waited there as long may go at any time.
-		f.has("/", "1m 30s, at ", "may be lost at any time", "age: 1m 30s")
+		f.has("/", "1m 30s, at ", "may be lost at any time", "age: 1m 30s", "2 noisy message groups at ", "whose oldest message was 4s old at ")
 		fails.Store(true)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()

@@ -44,7 +44,11 @@ func results(request []byte) cbor.List {
 	for _, q := range value.(cbor.Map)["MetricDataQueries"].(cbor.List) {
 		query := q.(cbor.Map)
 		age := oldest
-		dimensions := query["MetricStat"].(cbor.Map)["Metric"].(cbor.Map)["Dimensions"].(cbor.List)
+		metric := query["MetricStat"].(cbor.Map)["Metric"].(cbor.Map)
+		if metric["MetricName"] != cbor.String("ApproximateAgeOfOldestMessage") {
+			continue // a queue without noisy groups
+		}
+		dimensions := metric["Dimensions"].(cbor.List)
 		if strings.Contains(string(dimensions[0].(cbor.Map)["Value"].(cbor.String)), "-dlq") {
 			age = oldestDead
 		}

@@ -75,6 +75,7 @@ type Deployment struct {
 	Retention      time.Duration // of the consumer's records. Default: host.DefaultRetention
 	LongestHandler time.Duration
 	Limits         string // the function has a limiter: see LimitsFleet; "": not known
+	NoClient       bool   // the function has no SQS client: lambda.NoClient, or lambda.Wrap without one
 	AllOrNothing   bool   // the function does not report batch item failures, and is meant not to
 	Look           string // the command that lists the dead-letter queue
 	Probe          bool   // also try what the role may do, with calls that cannot succeed

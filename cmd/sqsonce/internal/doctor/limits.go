@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -18,10 +19,12 @@ const (
 	// fewLimitedReceives is the least where messages wait for a limit: up to three receives for the wait, and the three that a host
 	// keeps for the run. Protocol, 18.4.
 	fewLimitedReceives = 6
-	// mostInFlight is SQS's quota of a queue, of both kinds.
+	// quotaInFlight is SQS's quota of a queue, of both kinds.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-fifo.html
-	mostInFlight = 120_000
+	quotaInFlight = 120_000
+	// mostInFlight leaves a sixth of it to messages that no worker has: of a crash, of retries with their backoff, of an operator's look.
+	mostInFlight = 100_000
 
 	limitsPage = "docs/tenants.md"
 )
@@ -73,7 +76,7 @@ func lookAtLimits(ctx context.Context, e *examination, r *report, workers []flee
 	for _, queue := range slices.Sorted(maps.Keys(inFlight)) {
 		if n := inFlight[queue]; n > mostInFlight {
 			r.warn("lower MaxInFlight, MaxHeld or Delayed, or run fewer workers: docs/limits.md, Numbers that must fit",
-				"MaxInFlight + MaxHeld + Delayed of the workers of %s are %.0f together, and SQS stops delivering at %d messages in flight", queue, n, mostInFlight)
+				"MaxInFlight + MaxHeld + Delayed of the workers of %s are %.0f together, more than %d: SQS stops delivering at %d messages in flight, and those of crashed workers and of retries count too", queue, n, mostInFlight, quotaInFlight)
 		}
 	}
 	if len(limited)+len(open) > 0 {
@@ -129,8 +132,34 @@ func checkFunctionLimits(ctx context.Context, e *examination, m *mappingConfigur
 		r.warn("give the rules a Counter: "+limitsPage+", In a function",
 			"each process of %s counts for itself, so that the limit is multiplied by %s at a time", unqualified(e.Function), at)
 	}
+	if e.NoClient {
+		e.lookAtClientlessLimits(ctx, &r)
+	}
 	e.lookAtLimitedReceives(ctx, &r, symptoms{"function " + unqualified(e.Function)}, nil)
 	return r.finding("the limits of %s hold for all its processes, and its messages have enough receives", unqualified(e.Function))
+}
+
+// lookAtClientlessLimits warns: the function can't hide a message until its turn, and doesn't know which receive is the last one.
+// Protocol, 18.8.
+func (e *examination) lookAtClientlessLimits(ctx context.Context, r *report) {
+	q, err := e.queue(ctx)
+	if err != nil {
+		r.miss(err)
+		return
+	}
+	hides, after := "its visibility timeout", ""
+	if d, err := q.seconds(sqstypes.QueueAttributeNameVisibilityTimeout); err != nil {
+		r.miss(err)
+	} else {
+		hides += ", " + span(d)
+	}
+	if arn, _, err := e.redrive(ctx); err == nil {
+		after = ", and SQS moves one that still waits at its last receive to " + arn.Name
+	} else if !errors.Is(err, errNoDLQ) {
+		r.miss(err)
+	}
+	r.warn("use lambda.Start without lambda.NoClient, or set lambda.Options.Client, and allow sqs:ChangeMessageVisibility: docs/lambda.md, Permissions",
+		"%s has no client, so %s hides each message that waits for a limit for %s, and not until its turn%s", unqualified(e.Function), q.name, hides, after)
 }
 
 // atOnce is how many invocations of the function there are at most at a time; 0: that is not bounded.

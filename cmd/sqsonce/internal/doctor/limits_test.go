@@ -28,19 +28,19 @@ func TestReceivesWithALimit(t *testing.T) {
 		verdict  Verdict
 		says     string
 	}{
-		"none":              {func(*proc) {}, "5", OK, "120000"},
-		"enough":            {rules, "6", OK, "120000"},
+		"none":              {func(*proc) {}, "5", OK, "100000"},
+		"enough":            {rules, "6", OK, "100000"},
 		"a rule":            {rules, "5", Warn, "orders has maxReceiveCount 5, less than 6, and its messages wait for a limit (http://one:80)"},
 		"an older limiter":  {func(p *proc) { p.limits("shop/tenant", nil) }, "6", Unknown, "http://one:80 does not report no_group"},
-		"no redrive policy": {rules, "", OK, "120000"},
-		"of another queue":  {func(p *proc) { rules(p); p.report.Workers = []statusreport.Worker{other} }, "5", OK, "120000"},
+		"no redrive policy": {rules, "", OK, "100000"},
+		"of another queue":  {func(p *proc) { rules(p); p.report.Workers = []statusreport.Worker{other} }, "5", OK, "100000"},
 		"of another account": {func(p *proc) {
 			rules(p)
 			p.report.Workers[0].URL = "https://sqs.us-east-1.amazonaws.com/999999999999/orders"
-		}, "5", OK, "120000"},
+		}, "5", OK, "100000"},
 		"one of two queues": {func(p *proc) { rules(p); p.report.Workers = append(p.report.Workers, other) }, "5", Unknown,
 			"workers of several queues in http://one:80 don't say which"},
-		"one of two queues, enough": {func(p *proc) { rules(p); p.report.Workers = append(p.report.Workers, other) }, "6", OK, "120000"},
+		"one of two queues, enough": {func(p *proc) { rules(p); p.report.Workers = append(p.report.Workers, other) }, "6", OK, "100000"},
 	} {
 		must.Run(t, name, func(t *testing.T) {
 			a, ps := watched(t)
@@ -88,7 +88,11 @@ func TestFunctionLimits(t *testing.T) {
 		"each for itself":  {limits: LimitsProcess, receives: "6", verdict: Warn, says: "multiplied by up to 10 invocations at a time"},
 		"reserved alone":   {LimitsProcess, "6", func(a *account) { a.mappings[0].ScalingConfig, a.reserved["billing"] = nil, 7 }, Warn, "multiplied by up to 7 invocations at a time"},
 		"nothing is known": {LimitsProcess, "6", func(a *account) { a.mappings[0].ScalingConfig = nil }, Warn, "multiplied by an unknown number of invocations"},
-		"no mapping":       {limits: LimitsProcess, receives: "6", change: func(a *account) { a.mappings = []*mappingConfiguration{} }},
+		"no client": {LimitsFleet, "6", func(a *account) {
+			a.deployment.NoClient = true
+			a.setQueue("orders", map[string]string{"VisibilityTimeout": "420"})
+		}, Warn, "hides each message that waits for a limit for its visibility timeout, 7m, and not until its turn, and SQS moves one that still waits at its last receive to orders-dlq"},
+		"no mapping": {limits: LimitsProcess, receives: "6", change: func(a *account) { a.mappings = []*mappingConfiguration{} }},
 	} {
 		run(t, name, func(a *account) {
 			a.setQueue("orders", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN(a.dlq()) + `","maxReceiveCount":"` + test.receives + `"}`})

@@ -129,8 +129,8 @@ func TestWorkers(t *testing.T) {
 			"http://one:80, message m1 of orders: its handler has run for 95s, the visibility timeout is 30s"},
 		"no group": {func(p *proc) { p.limits("shop/tenant", statusreport.Stats{noGroup: 7}) }, "W4", Warn,
 			"a rule limits by message group, and messages without one ran without a limit: http://one:80, rule shop/tenant (7 messages)"},
-		"in flight":           {func(p *proc) { p.report.Workers[0].Options[maxHeld] = 119_821 }, "W4", Warn, "are 120001 together, and SQS stops delivering at 120000"},
-		"in flight, delayed":  {func(p *proc) { p.report.Workers[0].Options[delayed] = 120_000 }, "W4", Warn, "workers of orders are 120300 together"},
+		"in flight":           {func(p *proc) { p.report.Workers[0].Options[maxHeld] = 99_821 }, "W4", Warn, "are 100001 together, more than 100000: SQS stops delivering at 120000"},
+		"in flight, delayed":  {func(p *proc) { p.report.Workers[0].Options[delayed] = 100_000 }, "W4", Warn, "workers of orders are 100300 together"},
 		"older options":       {func(p *proc) { delete(p.report.Workers[0].Options, maxHeld) }, "W4", Unknown, "http://one:80 does not report max_held"},
 		"running is not said": {func(p *proc) { p.mute = true }, "W3", Unknown, "connection reset"},
 	} {
