@@ -14,9 +14,9 @@ const (
 	// waits for. portion is the time whose tokens it takes at once.
 	ahead, reach, portion = 1500 * time.Millisecond, time.Minute, 250 * time.Millisecond
 	// shareTime is the least time over which a process knows its own rate, and shareSteps the least number of the key's steps in it.
-	// shareLeast is the part of a limit that an unseen key has.
-	shareTime, shareSteps, shareLeast = 30 * time.Second, 30, 50
-	debtAhead                         = 24 * time.Hour
+	// One of shareLeast steps is the least that a key has, and one of partLeast of the process's part: see leastShare.
+	shareTime, shareSteps, shareLeast, partLeast = 30 * time.Second, 30, 50, 10
+	debtAhead                                    = 24 * time.Hour
 )
 
 // counted is what a Counter has given to this process of a key's rate.
@@ -83,6 +83,9 @@ func (g *gate) takeCounted(t *ticket, now time.Time) {
 	c.stock.drop(cost)
 	t.good, t.until = good, good.Add(keep)
 	c.use(g.plan, now, cost)
+	if r := g.rule; r.busiest == nil || g.part(now) >= r.busiest.part(now) {
+		r.busiest = g
+	}
 }
 
 func (g *gate) putCountedBack(t *ticket, now time.Time) {
@@ -110,10 +113,25 @@ func (c *counted) use(p plan, now time.Time, tokens int) {
 	c.used, c.usedAt = max(0, c.uses(p, now)+float64(tokens)), now
 }
 
-// step is how far apart this process's own starts were, at most shareLeast steps. The processes have no more than the rate together.
-func (c *counted) step(p plan, now time.Time) time.Duration {
-	steps := p.mostUses() / c.uses(p, now)
-	return time.Duration(min(max(steps, 1), shareLeast) * float64(p.step))
+// part is which part of the key's rate this process had: 1/P of P processes that share a key at its limit.
+func (g *gate) part(now time.Time) float64 { return g.counted.uses(g.plan, now) / g.plan.mostUses() }
+
+// step is how far apart this process's own starts were. The processes have no more than the rate together.
+func (g *gate) step(now time.Time) time.Duration { return g.plan.steps(g.part(now)) }
+
+// leastShare is the part of a limit that a key has about which the process knows nothing. The largest part of a key says how many
+// processes there are at most, if they have the same part of the messages: one process alone may give a key more.
+func (r *rule) leastShare(now time.Time) float64 {
+	least := 1. / shareLeast
+	if r.busiest != nil {
+		least = max(least, r.busiest.part(now)/partLeast)
+	}
+	return least
+}
+
+// steps is how far apart the starts of a part of the rate are.
+func (p plan) steps(part float64) time.Duration {
+	return time.Duration(float64(p.step) / min(max(part, 1./shareLeast), 1))
 }
 
 // change keeps the process's part of the rate when the plan changes, also in an outage.
@@ -137,7 +155,7 @@ func (g *gate) keepsShare(now time.Time) bool {
 		c.use(g.plan, now, 0)
 		// Between two outages that follow each other processes use no more than a burst of tokens, which says little.
 		if now.Sub(c.sharedAt) >= g.plan.shareTime() {
-			c.share = c.step(g.plan, now)
+			c.share = g.plan.steps(max(g.part(now), g.rule.leastShare(now)))
 			// A process that knows nothing of the key begins anywhere in its time: all of them together begin at the limit.
 			c.next = now.Add(rand.N(c.share))
 		}
@@ -180,7 +198,7 @@ func index(waited bool) int {
 func (g *gate) askAhead(now time.Time) {
 	c := &g.counted
 	if g.rule.Counter == nil || g.plan.step == 0 || c.asking || !g.follows || c.stock.n > c.portion/2 ||
-		c.step(g.plan, now) > ahead || g.out().notBefore(now).After(now) {
+		g.step(now) > ahead || g.out().notBefore(now).After(now) {
 		return
 	}
 	g.take(now, Take{N: g.nextPortion(), Ahead: ahead}, 1)

@@ -296,7 +296,7 @@ func (g *gate) owe(t *ticket, now time.Time) {
 func (g *gate) estimate(now time.Time) time.Duration {
 	step := g.plan.step
 	if g.rule.Counter != nil && step > 0 && g.counted.uses(g.plan, now) >= 1 {
-		step = g.counted.step(g.plan, now)
+		step = g.step(now)
 	}
 	if g.plan.slots > 0 {
 		step = max(step, g.mean/time.Duration(g.plan.slots))

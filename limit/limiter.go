@@ -36,6 +36,7 @@ type rule struct {
 	fixed   plan
 	gates   map[string]*gate
 	recent  list.List
+	busiest *gate // of the last start that was the largest part of its key's rate
 	outage  outage
 	asking  bool      // a question is under way
 	passed  time.Time // when one was last answered

@@ -13,8 +13,9 @@ type CounterPolicy int
 const (
 	// OnCounterDownKeepShare lets each process go on at its own rate of the last half minute, and with its slots. For a plan of
 	// less than a start a second that is the time of 30 starts: 30 minutes for one a minute. A key that the process has not
-	// seen gets a fiftieth of its plan. So with P processes about 1 + P/50 of a limit is used at most, and nearly all of it
-	// where the key has been at its limit for the time of 120 starts, at least for two minutes.
+	// seen gets a fiftieth of its plan, or a tenth of the largest part that the process had of a key's plan if that is more. So
+	// P processes that share the messages evenly use at most 1.1 of a limit, or 1 + P/50 if that is more. They use at least
+	// 0.85 of it where the key has been at its limit for the time of 120 starts, at least for two minutes.
 	OnCounterDownKeepShare CounterPolicy = iota
 	// OnCounterDownStop postpones the messages until the Counter answers again.
 	OnCounterDownStop

@@ -177,6 +177,31 @@ func TestUnseenKeyWhileDown(t *testing.T) {
 	})
 }
 
+// Processes that together have a key at its limit give an unseen key a tenth of its plan together, or a fiftieth each if that is more.
+func TestUnseenKeyBesideABusyOne(t *testing.T) {
+	t.Parallel()
+	for processes, part := range map[int]float64{1: 0.1, 2: 0.1, 10: 0.2} {
+		must.RunParallel(t, fmt.Sprint(processes), func(t *testing.T) {
+			c, s := newCounter(), newStarts()
+			var hosts []*fakeHost
+			for range processes {
+				h := newHost(t, newLimiter(t, []Rule{{Name: "r", Plan: perSecond(10), Counter: c}}), s.handler(0), 10, 5000)
+				h.start(messages("busy", 3000)...)
+				hosts = append(hosts, h)
+			}
+			time.Sleep(2 * time.Minute)
+			c.set(func() { c.err = errors.New("down") })
+			for _, h := range hosts {
+				h.start(messages("unseen", 200)...)
+			}
+			time.Sleep(time.Minute)
+			if n := float64(s.count("unseen")); n < 0.9*part*600 || n > 1.05*part*600 {
+				t.Errorf("%g starts of an unseen key in a minute, want %g", n, part*600)
+			}
+		})
+	}
+}
+
 // The log says once that a counter is down, and once that it is back.
 func TestCounterDownIsLogged(t *testing.T) {
 	t.Parallel()

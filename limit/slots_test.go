@@ -44,6 +44,7 @@ func TestFleetSlots(t *testing.T) {
 		requests float64 // a handler
 	}{
 		{"short handlers", 3, 300, 900 * time.Millisecond, 0.75, 1},
+		{"of 0.2 s", 3, 300, 200 * time.Millisecond, 0.8, 0.25},
 		{"of 2 s", 3, 60, 2 * time.Second, 0.7, 3.5},
 		{"longer than a lease", 2, 4, 70 * time.Second, 0.6, 45},
 		{"records of several slots", 40, 200, 300 * time.Millisecond, 0.4, 1},

@@ -3,6 +3,7 @@ package sqsworker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"testing"
 	"time"
@@ -73,4 +74,20 @@ func TestWithoutHooks(t *testing.T) {
 			t.Errorf("%s: %v allocations, want at most %v", tc.name, allocs, tc.most)
 		}
 	}
+}
+
+// TestRequestsWithoutHooks: a worker without hooks or limits makes its own requests only: two receives while it is idle.
+func TestRequestsWithoutHooks(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.sendMany(10)
+		before := len(x.srv.Calls())
+		x.start(ok).stopEmptyAfter(10 * time.Second)
+		requests := map[string]int{}
+		for _, c := range x.srv.Calls()[before:] {
+			requests[c.Op]++
+		}
+		if want := map[string]int{opAttributes: 1, opReceive: 3, opDelete: 1}; !maps.Equal(requests, want) {
+			t.Errorf("requests for ten messages: %v, want %v", requests, want)
+		}
+	})
 }

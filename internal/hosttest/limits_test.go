@@ -94,6 +94,9 @@ func TestBoundLimits(t *testing.T) {
 		{delayed: true, workers: 5, noisy: 1, rate: 10},
 		{delayed: true, workers: 5, noisy: 1, rate: 10, killed: true},
 		{fair: true, workers: 5, noisy: 1, rate: 10, down: true},
+		{fair: true, workers: 1, noisy: 1, rate: 10, down: true},
+		{fair: true, workers: 2, noisy: 1, rate: 10, down: true},
+		{delayed: true, workers: 1, noisy: 1, rate: 10, down: true},
 	}
 	if testing.Short() {
 		all = all[:4]
@@ -285,7 +288,7 @@ func (x *limits) check() {
 			}
 			continue
 		}
-		if x.isDown(at.Sub(x.begun)) { // its key gets a fiftieth of its rate in each process
+		if x.isDown(at.Sub(x.begun)) { // its key gets a fiftieth of its rate in each process, or a tenth in all of them
 			if wait > 15*time.Second {
 				x.Errorf("a quiet message waits %s while the counter is down, want 15 s at most", wait)
 			}
@@ -316,7 +319,7 @@ func (x *limits) check() {
 // part is which part of its rate a tenant had, and checks it. The first ten seconds have its burst.
 func (x *limits) part(tenant string) float64 {
 	if x.down {
-		return x.partOf(tenant, downFrom, downTo, 0.95, 1.1)
+		return x.partOf(tenant, downFrom, downTo, 0.85, 1.1)
 	}
 	return x.partOf(tenant, max(x.settled, 10*time.Second), x.lasts, 0.97, 1)
 }
@@ -332,19 +335,26 @@ func (x *limits) partOf(tenant string, from, to time.Duration, least, most float
 	return float64(n) / rate
 }
 
-// checkRate checks that in any T at most rate x (T + 1 s) + burst handlers of the tenant have started.
+// checkRate checks that in any T at most rate x (T + 1 s) + burst handlers of the tenant have started. Where the counter goes down
+// it is 1.1 times the rate, and a start more for each process.
 func (x *limits) checkRate(tenant string) {
 	starts := x.starts[tenant]
 	slices.Sort(starts)
 	if x.down {
+		x.checkStarts(tenant, starts, 1.1*float64(x.rate), x.workers)
 		starts = slices.DeleteFunc(starts, func(at time.Duration) bool { return at > downFrom })
 	}
-	most := 0.0 // of behind, until now
+	x.checkStarts(tenant, starts, float64(x.rate), 0)
+}
+
+func (x *limits) checkStarts(tenant string, starts []time.Duration, rate float64, more int) {
+	bound := float64(2*x.rate + more) // a second's starts, and a burst, which is those of another second
+	most := 0.0                       // of behind, until now
 	for i, at := range starts {
-		behind := float64(x.rate)*at.Seconds() - float64(i) // by how many starts the tenant is behind its rate since the beginning
+		behind := rate*at.Seconds() - float64(i) // by how many starts the tenant is behind its rate since the beginning
 		most = max(most, behind)
-		if over := most - behind + 1; over > float64(2*x.rate)+1e-6 { // a second's starts, and a burst, which is those of another second
-			x.Errorf("%s: by %s there are %.1f starts more than its rate gives in some time before, want %d at most", tenant, at, over, 2*x.rate)
+		if over := most - behind + 1; over > bound+1e-6 {
+			x.Errorf("%s: by %s there are %.1f starts more than %g a second give in some time before, want %g at most", tenant, at, over, rate, bound)
 			return
 		}
 	}
