@@ -21,7 +21,7 @@ const (
 	mostFailures  = 3
 	defaultCanary = 1
 	mostClasses   = 20 // have canaries: reasons that differ in free text would make a redrive wait for each message
-	mostTexts     = 20 // have canaries: other ones of their classes have those of the class
+	mostTexts     = 10 // have canaries: other ones of their classes have those of the class
 	canaryTimeout = 2 * time.Minute
 )
 

@@ -142,7 +142,7 @@ func TestCanaryOfEachClass(t *testing.T) {
 // Two texts that make one class have two causes, perhaps: each has a canary, as long as they are few.
 func TestCanaryOfEachText(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]struct{ texts, canaries int }{"few": {4, 4}, "many": {30, 20}} {
+	for name, of := range map[string]struct{ texts, canaries int }{"few": {4, 4}, "many": {30, 10}} {
 		eachKind(t, name, setup{}, func(x *fixture) {
 			for i := range 2 * of.texts {
 				x.sendWith(x.dlq, fmt.Sprintf("g%02d-1", i), map[string]string{sqsonce.AttrRejectReason: fmt.Sprintf("plan %d unknown", i/2)})

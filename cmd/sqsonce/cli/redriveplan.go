@@ -260,7 +260,7 @@ func (p *queuePlan) String() string {
 		text += "As fast as SQS accepts them"
 	}
 	if p.Canary > 0 {
-		text += fmt.Sprintf(", the first %d of each reason (after 20 reasons: of each class) as a canary, which must be completed within %s after the queue's delay", p.Canary, shown.Brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
+		text += fmt.Sprintf(", the first %d of each reason (after 10 reasons: of each class) as a canary, which must be completed within %s after the queue's delay", p.Canary, shown.Brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
 	} else {
 		text += ", without a canary"
 	}
