@@ -167,6 +167,8 @@ func TestKindsShareHeld(t *testing.T) {
 func TestReceivesBehindPostponed(t *testing.T) {
 	t.Parallel()
 	l := newTestLoop(t, func(o *Options) { o.MaxHeld, o.Delayed = 40, -1 })
+	now := time.Now()
+	l.now = func() time.Time { return now }
 	judge := func(ran, postponed int) int {
 		var batch []*delivery
 		for i := range ran + postponed {

@@ -46,7 +46,7 @@ func counters(t *testing.T, client redisstore.Client) {
 		Delete: func(ctx context.Context, c limit.Counter, record string) error {
 			return c.(*redisstore.Counter).Store().Delete(ctx, record)
 		},
-		RealTime: true, Step: 2 * time.Second, Grace: 500 * time.Millisecond, Takeover: time.Second,
+		RealTime: true, Step: 4 * time.Second, Grace: time.Second, Takeover: time.Second,
 	})
 }
 

@@ -152,7 +152,7 @@ func slowHandlerKeepsThePool(t *testing.T, b *Bed, waited bool) {
 		select { // a delivery that gets the connection in its last moment has another error
 		case ended := <-slow:
 			slow <- ended
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(10 * time.Second):
 			t.Errorf("delivery without a connection: got error %v, want unavailable, and the pool", err)
 		}
 	}

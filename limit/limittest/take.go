@@ -90,7 +90,11 @@ var takeCases = []testCase{
 		}
 		all := x.fleet(4, d, ask)
 		x.bounded(all, step, 5)
-		if n := int(d / step); len(all) < n*9/10 {
+		n, part := int(d/step), 9
+		if x.RealTime {
+			part = 6 // a machine that stalls loses tokens
+		}
+		if len(all) < n*part/10 {
 			x.fatalf("%d tokens in %d steps, want nearly all", len(all), n)
 		}
 	}},

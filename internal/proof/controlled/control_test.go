@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 const (
 	processes  = 10
-	messages   = 1200
+	messages   = 1800
 	visibility = 15 * time.Second
 	patience   = 2 * time.Minute // for a busy machine: what is bounded is what a process does after it has said that it is paused
 )
@@ -191,7 +191,7 @@ func (f *fleet) pause(reason string, happens func()) {
 		return true
 	})
 	said := time.Since(asked)
-	time.Sleep(time.Until(asked.Add(obeys)) + waitTime) // polls end
+	time.Sleep(max(0, time.Until(asked.Add(obeys))) + waitTime) // polls end
 	from, receives := time.Now(), f.receives()
 	time.Sleep(1500 * time.Millisecond)
 	f.wantQuiet(from, "in "+reason)

@@ -212,11 +212,11 @@ async function sqsConsumer() {
       const { size, fill, consumer, metadata } = await queueOf(name);
       await fill("a");
       const handler = async (work) => { // half a second longer than the receive hides the message
-        await sleep(3500);
+        await sleep(8500);
         assert.deepEqual(await size(), [0, 1]);
         return work;
       };
-      const c = consumer({ visibilityTimeout: 3, heartbeatInterval: 1, [name === "jobs" ? "handleMessage" : "handleMessageBatch"]: handler });
+      const c = consumer({ visibilityTimeout: 8, heartbeatInterval: 2, [name === "jobs" ? "handleMessage" : "handleMessageBatch"]: handler });
       const events = ["error", "processing_error", "response_processed"].map((name) => next(c, name));
       c.start();
       assert.deepEqual(await Promise.race(events), [metadata]);
