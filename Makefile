@@ -50,7 +50,7 @@ emulators: ## Install the emulators that tests compare with, 1 GB in the user's 
 # The packages with goroutines of ours. Searches and simulations in one goroutine, processes, and bounds of an hour that repeat what shorter
 # tests do show a race detector nothing.
 # The long ones are first.
-RACED = ./sqsworker ./internal/ops ./dedup/dynamostore ./localstack/esm ./fifo/... ./lambda . ./dedup ./dedup/memstore ./emf ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./limit ./localstack ./localstack/cmd/localaws ./localstack/mem... ./localstack/runtimeapi ./status
+RACED = ./sqsworker ./internal/ops ./dedup/dynamostore ./localstack/esm ./fifo/... ./lambda . ./dedup ./control ./dedup/memstore ./sqsworker/ecsprotect ./emf ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./limit ./localstack ./localstack/cmd/localaws ./localstack/mem... ./localstack/runtimeapi ./status
 .PHONY: race
 race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators, with a fifth of the draws
 	EMULATORS=off go test -race -short -vet=off -timeout 30m -skip "^Test(Process|Killed|RedriveProperties|Soak|OutageIsNoStorm|OwnOutage|SlowDeletesDoNotBoundThroughput|SQSIsAwayForAnHour|HotGroupsDelayNoOther|Throughput|.*Sees$$)" $(ARGS) $(or $(PKG),$(RACED))

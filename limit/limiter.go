@@ -91,9 +91,18 @@ func (l *Limiter) Close(ctx context.Context) error {
 		}
 	}
 	l.mu.Unlock()
-	errs := make([]error, len(give))
+	errs := make([]error, len(give), len(give)+1)
 	host.InParallel(len(give), closeAtOnce, func(i int) { errs[i] = contain(give[i]) })
-	l.calls.Wait()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.calls.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done(): // a Counter may ignore its context
+		errs = append(errs, context.Cause(ctx))
+	}
 	l.detach()
 	return errors.Join(errs...)
 }

@@ -19,6 +19,7 @@ const (
 	asideMost        = 5 * time.Minute
 	asideHiddenMost  = time.Hour
 	wakeEvery        = 30 * time.Second
+	crowd            = 3 // messages: so many may be unavailable by themselves for ever
 
 	doubtAfter  = 3 // claims in a row
 	claimMost   = 30 * time.Second
@@ -38,8 +39,8 @@ func (l *loop) unavailable(d *delivery, r result) {
 	}
 	if d.unavailable++; d.unavailable == 1 {
 		d.unavailableSince = l.now()
-		if l.needs.trouble.affected++; l.needs.trouble.affected == 1 {
-			l.needs.trouble.since = l.now()
+		if l.needs.trouble.affected++; l.needs.trouble.affected <= crowd {
+			l.needs.trouble.crowded = l.now()
 		}
 	}
 	l.needs.err = r.err
@@ -77,18 +78,27 @@ func (l *loop) hiddenUnavailable(d *delivery) time.Duration {
 	if l.needs.proven {
 		return 0
 	}
-	delay := host.UnavailableDelay(d.lease.count, d.m.FirstReceivedAt)
+	return l.beforeEnd(d, host.UnavailableDelay(d.lease.count, d.m.FirstReceivedAt))
+}
+
+// asideHidden is how long a message is hidden that finds no room: 1, 4 or 16 min by its receives, and at least half as long as it has
+// been unavailable here, and two thirds as long as more than crowd messages have been: an hour of trouble would else use up the receives
+// of more messages than workers can hold. It is visible again while it can run before its retention ends.
+func (l *loop) asideHidden(d *delivery) time.Duration {
+	now, t := l.now(), l.needs.trouble
+	hidden := max(time.Minute<<(2*min(max(d.lease.count-1, 0), 2)), elapsed(now, d.unavailableSince)/2)
+	if t.affected > crowd {
+		hidden = max(hidden, elapsed(now, t.crowded)*2/3)
+	}
+	return l.beforeEnd(d, min(hidden, asideHiddenMost))
+}
+
+// beforeEnd shortens a delay to what is left until a message could not run before its retention ends.
+func (l *loop) beforeEnd(d *delivery, delay time.Duration) time.Duration {
 	if left, known := l.timeLeft(d); known {
 		return max(0, min(delay, left))
 	}
 	return delay
-}
-
-// asideHidden is how long a message is hidden that finds no room: 1, 4 or 16 min by its receives, and at least half as long as messages
-// have been unavailable here.
-func (l *loop) asideHidden(d *delivery) time.Duration {
-	byReceives := time.Minute << (2 * min(max(d.lease.count-1, 0), 2))
-	return min(max(byReceives, elapsed(l.now(), l.needs.trouble.since)/2), asideHiddenMost)
 }
 
 // claim holds a message that says, with nobody to ask, that what it needs is unavailable.

@@ -38,7 +38,7 @@ func (l *loop) postponed(d *delivery, r result) {
 	switch left, known := l.timeLeft(d); {
 	case l.stopping.begun && (d.debt || !l.mustEndInStop(d)):
 		l.line.leave(d)
-		l.giveBack(d, r.delay)
+		l.giveBack(d, l.beforeEnd(d, r.delay))
 		return
 	case l.stopping.begun:
 		l.runInDebt(d, "the worker stops, and its next receive is its last one")
@@ -122,7 +122,7 @@ func (l *loop) mayPutOff(d *delivery) bool {
 
 // putOff gives a message back until its turn, with its group.
 func (l *loop) putOff(d *delivery, delay time.Duration) {
-	delay = min(max(delay, leastPostponed), mostPostponed)
+	delay = l.beforeEnd(d, min(max(delay, leastPostponed), mostPostponed))
 	l.line.leave(d)
 	l.behind.delayed++
 	l.after(delay, func() { l.behind.delayed-- })

@@ -146,7 +146,7 @@ func (l *loop) releaseUnstarted(d *delivery) {
 	delay := time.Duration(0)
 	switch {
 	case d.state == held && d.heldFor == heldPostponed:
-		delay = max(0, d.until.Sub(l.now()))
+		delay = l.beforeEnd(d, max(0, d.until.Sub(l.now())))
 	case d.state == held && d.heldFor.keepsDelay:
 		delay = d.retry.at.Sub(l.now())
 	case l.isAside(d) || l.needs.keepUnrun():

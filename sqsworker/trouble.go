@@ -9,7 +9,7 @@ import (
 
 // trouble is the state of the log lines about unavailable messages.
 type trouble struct {
-	since    time.Time // at least one has been unavailable
+	crowded  time.Time // not more than crowd were unavailable last
 	affected int       // messages that are unavailable, running ones included
 	outcomes int       // that were unavailable and that no line has counted
 	noted    bool

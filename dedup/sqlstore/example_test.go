@@ -182,7 +182,7 @@ func ExampleProcessor_Run_limit() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	limits, err := limit.New([]limit.Rule{{Name: "customer", Plan: limit.Plan{Rate: limit.Rate{N: 1}}}})
+	limits, err := limit.New([]limit.Rule{{Name: "customer", Plan: limit.Plan{Rate: limit.Rate{N: 1, Per: 5 * time.Second, Burst: 1}}}})
 	if err != nil {
 		log.Fatal(err)
 	}

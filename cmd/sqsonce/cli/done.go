@@ -70,7 +70,7 @@ func (a *app) doneKeys(ctx context.Context, store Store, file string, keys []str
 		a.note("%d of %d keys in %s are of other events, and change nothing", len(others), len(others)+len(done), file)
 	}
 	if missing := len(keys) - len(done); missing > 0 {
-		a.note("%s not in %s: their events are freed or stay released, and run again. Is the ledger complete?", shown.Count(missing, "KEY"), file)
+		a.note("%s not in %s: those of them that can run are freed, or stay released, and run again. Is the ledger complete?", shown.Count(missing, "KEY"), file)
 	}
 	return done, nil
 }

@@ -191,7 +191,7 @@ func (f *fleet) pause(reason string, happens func()) {
 		return true
 	})
 	said := time.Since(asked)
-	time.Sleep(max(0, time.Until(asked.Add(obeys))) + waitTime) // polls end
+	time.Sleep(max(0, time.Until(asked.Add(obeys))) + waitTime + 500*time.Millisecond) // polls end
 	from, receives := time.Now(), f.receives()
 	time.Sleep(1500 * time.Millisecond)
 	f.wantQuiet(from, "in "+reason)

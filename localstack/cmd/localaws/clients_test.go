@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +70,9 @@ func nodeClients(t *testing.T) string { return testserver.NodeClients.Dir(t) }
 // Neither PyPI nor npm has AWS CLI 2: it is tested where the PATH has it.
 func cli2(t *testing.T) string {
 	path, err := exec.LookPath("aws")
+	if err == nil && os.Getenv("EMULATORS") == "off" {
+		err = errors.New("EMULATORS is off")
+	}
 	if err != nil {
 		t.Skipf("AWS CLI 2 is not tested: %v", err)
 	}
