@@ -182,8 +182,8 @@ func TestServerUnreachable(t *testing.T) {
 	if !errors.Is(err, dial) || !errors.Is(err, sqsonce.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable with the dial's error", err)
 	}
-	if d := time.Since(start); d < time.Second || d > 5*time.Second || attempts > 6 {
-		t.Errorf("given up after %v and %d attempts, want about 2 s and 6 at most", d, attempts)
+	if d := time.Since(start); d < time.Second || d > 5*time.Second || attempts > 8 {
+		t.Errorf("given up after %v and %d attempts, want about 2 s and 8 at most", d, attempts)
 	}
 }
 

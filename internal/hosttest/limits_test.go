@@ -336,12 +336,12 @@ func (x *limits) partOf(tenant string, from, to time.Duration, least, most float
 }
 
 // checkRate checks that in any T at most rate x (T + 1 s) + burst handlers of the tenant have started. Where the counter goes down
-// it is 1.1 times the rate, and a start more for each process.
+// it is 1.1 times the rate, and two starts more for each process: one as it goes down, and one as it answers again.
 func (x *limits) checkRate(tenant string) {
 	starts := x.starts[tenant]
 	slices.Sort(starts)
 	if x.down {
-		x.checkStarts(tenant, starts, 1.1*float64(x.rate), x.workers)
+		x.checkStarts(tenant, starts, 1.1*float64(x.rate), 2*x.workers)
 		starts = slices.DeleteFunc(starts, func(at time.Duration) bool { return at > downFrom })
 	}
 	x.checkStarts(tenant, starts, float64(x.rate), 0)
