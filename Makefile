@@ -53,7 +53,7 @@ emulators: ## Install the emulators that tests compare with, 1 GB in the user's 
 RACED = ./sqsworker ./internal/ops ./dedup/dynamostore ./localstack/esm ./fifo/... ./lambda . ./dedup ./control ./dedup/memstore ./sqsworker/ecsprotect ./emf ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./limit ./localstack ./localstack/cmd/localaws ./localstack/mem... ./localstack/runtimeapi ./status
 .PHONY: race
 race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators, with a fifth of the draws
-	EMULATORS=off go test -race -short -vet=off -timeout 30m -skip "^Test(Process|Killed|RedriveProperties|Soak|OutageIsNoStorm|OwnOutage|SlowDeletesDoNotBoundThroughput|SQSIsAwayForAnHour|HotGroupsDelayNoOther|Throughput|.*Sees$$)" $(ARGS) $(or $(PKG),$(RACED))
+	EMULATORS=off go test -race -short -vet=off -timeout 30m -skip "^Test(Process|Killed|RedriveProperties|Soak|OutageIsNoStorm|OwnOutage|ManyClaims|SlowDeletesDoNotBoundThroughput|SQSIsAwayForAnHour|HotGroupsDelayNoOther|Throughput|.*Sees$$)" $(ARGS) $(or $(PKG),$(RACED))
 
 .PHONY: bench
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; -pages .. writes RESULTS.md; Node peers need npm)
