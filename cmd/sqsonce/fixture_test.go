@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testlog"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
@@ -45,13 +46,13 @@ func newWorld(t *testing.T, queue string) *world {
 // process is a running command.
 type process struct {
 	*exec.Cmd
-	out, err *testworld.Output
+	out, err *testlog.Book
 }
 
 // start starts the command. Its standard output is that of cmd where it has one.
 func (w *world) start(cmd *exec.Cmd) *process {
 	w.Helper()
-	p := &process{cmd, &testworld.Output{}, &testworld.Output{}}
+	p := &process{cmd, &testlog.Book{}, &testlog.Book{}}
 	cmd.Env, cmd.Stderr = w.env, p.err
 	if cmd.Stdout == nil {
 		cmd.Stdout = p.out

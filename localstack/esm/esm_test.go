@@ -1,7 +1,6 @@
 package esm_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testaws"
+	"github.com/sqsonce/sqsonce/internal/testlog"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -32,7 +32,7 @@ type fixture struct {
 	client *sqs.Client
 	url    string
 	start  time.Time
-	log    logBuffer
+	log    testlog.Book
 	stop   func() error // set by run: ends the mapping and returns its error
 }
 
@@ -157,24 +157,6 @@ func (x *fixture) makeVisible(handle string) {
 	must.Get(x.client.ChangeMessageVisibility(x.Context(), &sqs.ChangeMessageVisibilityInput{
 		QueueUrl: aws.String(x.url), ReceiptHandle: aws.String(handle), VisibilityTimeout: 0,
 	}))(x)
-}
-
-// logBuffer is a log that a test can read while the mapping writes it.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // function is an Invoker that records its invocations.

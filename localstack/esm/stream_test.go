@@ -23,6 +23,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testaws"
+	"github.com/sqsonce/sqsonce/internal/testlog"
 	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -37,7 +38,7 @@ type streamFixture struct {
 	db     *dynamodb.Client
 	client *dynamodbstreams.Client
 	arn    string
-	log    logBuffer
+	log    testlog.Book
 	stop   func() error
 
 	mu      sync.Mutex

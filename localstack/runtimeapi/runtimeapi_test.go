@@ -1,7 +1,6 @@
 package runtimeapi_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -11,13 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testlog"
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
@@ -63,7 +62,7 @@ type response struct {
 type fixture struct {
 	*testing.T
 	*runtimeapi.Function
-	out buffer
+	out testlog.Book
 }
 
 func start(t *testing.T, optFns ...func(*runtimeapi.Options)) *fixture {
@@ -130,22 +129,4 @@ func (x *fixture) begin(takes time.Duration) <-chan error {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return ended
-}
-
-// buffer is safe to read while processes write to it.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

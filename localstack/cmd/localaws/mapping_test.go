@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,34 +18,17 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testlog"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
-// record is what localaws writes to standard error.
-type record struct {
-	mu sync.Mutex
-	strings.Builder
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.Builder.Write(p)
-}
-
-func (r *record) count(text string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Count(r.String(), text)
-}
-
 // recorded runs localaws as started does, and returns all that it says.
-func recorded(t *testing.T, args ...string) (url string, said *record) {
+func recorded(t *testing.T, args ...string) (url string, said *testlog.Book) {
 	t.Helper()
 	o := must.Get(parse(append([]string{"-addr", "127.0.0.1:0"}, args...), io.Discard))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	in, out := io.Pipe()
-	said = &record{}
+	said = &testlog.Book{}
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, out, said, o) }()
 	t.Cleanup(func() {
@@ -79,7 +61,7 @@ functions: {any: {bootstrap: `+program(t, "any")+`, Events: [{table: items}]}}
 	setStream(t, s, "items", false)
 	eventually(t, "the mapping says that its stream has ended", func() bool { return problem() != "" })
 	time.Sleep(2*retryPause + retryPause/2)
-	if n := said.count("does not poll"); n != 1 || problem() == "" {
+	if n := strings.Count(said.String(), "does not poll"); n != 1 || problem() == "" {
 		t.Errorf("said %d times that the mapping does not poll, which is %q, want once", n, problem())
 	}
 	setStream(t, s, "items", true)
@@ -155,7 +137,7 @@ func TestChangedTable(t *testing.T) {
 		"tables: {records: {key: id}}": 0, "tables: {records: {key: id, stream: NEW_IMAGE}}": 1, "tables: {records: {key: other}}": 1,
 	} {
 		_, said := recorded(t, "-tables", "records", "-config", written(t, "local.yaml", config))
-		if got := said.count("keeps the table records"); got != want {
+		if got := strings.Count(said.String(), "keeps the table records"); got != want {
 			t.Errorf("%s: said %d times that the table differs, want %d: %s", config, got, want, said.String())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/testworld"
 	"github.com/sqsonce/sqsonce/internal/ops"
+	"github.com/sqsonce/sqsonce/internal/testlog"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
@@ -23,7 +24,7 @@ type fixture struct {
 	*testing.T
 	*Server
 	stack *localstack.Stack
-	logs  *testworld.Output
+	logs  *testlog.Book
 }
 
 func newFixture(t *testing.T, optFns ...func(*Options)) *fixture {
@@ -31,7 +32,7 @@ func newFixture(t *testing.T, optFns ...func(*Options)) *fixture {
 	stack := testworld.Start(t, func(o *localstack.Options) {
 		o.InMemory, o.Queues = true, []localstack.Queue{{Name: "orders"}, {Name: "jobs.fifo"}}
 	})
-	f := &fixture{T: t, stack: stack, logs: &testworld.Output{}}
+	f := &fixture{T: t, stack: stack, logs: &testlog.Book{}}
 	opts := Options{
 		Addr: addr, SQS: stack.SQS, Logger: slog.New(slog.NewTextHandler(f.logs, nil)),
 		Queues: []Queue{

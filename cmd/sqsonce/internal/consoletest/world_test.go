@@ -31,6 +31,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testlog"
 	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -50,7 +51,7 @@ type world struct {
 	url  string // that the console has printed, with the token
 	base string // that all pages are below
 	root string // its path
-	err  testworld.Output
+	err  testlog.Book
 	stop func() // ends the console
 }
 
@@ -97,7 +98,7 @@ func (w *world) console(flags ...string) {
 	cmd.Env = append(os.Environ(), asCommand+"=1", "AWS_ENDPOINT_URL="+w.endpoint(), "AWS_ENDPOINT_URL_CLOUDWATCH="+w.cloudWatch(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
 		"AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
 		"XDG_STATE_HOME="+w.TempDir(), "SQSONCE_CONSUMER="+consumer, "SQSONCE_TABLE=dedup", "USER=ann", "TZ=UTC")
-	out := &testworld.Output{}
+	out := &testlog.Book{}
 	cmd.Stdout, cmd.Stderr = out, &w.err
 	must.Do(w, cmd.Start())
 	ended := make(chan error, 1)

@@ -2,12 +2,10 @@
 package testworld
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -101,22 +99,4 @@ func Eventually(t testing.TB, what string, ok func() bool, dump ...func() string
 			t.Fatalf("not within %v: %s", most, what)
 		}
 	}
-}
-
-// Output is what several goroutines, or a process, have written until now.
-type Output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *Output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *Output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }
