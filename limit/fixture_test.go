@@ -69,6 +69,13 @@ func (s *starts) before(group string, then time.Duration) (n int) {
 	return n
 }
 
+// atMost is how many handlers have run at once.
+func (s *starts) atMost() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
+}
+
 func (s *starts) running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -297,10 +297,10 @@ func TestTwoPlansOfOneName(t *testing.T) {
 				}, 20, 5000).start(messages(name, 3000)...)
 			}
 			time.Sleep(2 * time.Minute)
-			t.Log(own["large"].count("large"), "and", own["small"].count("small"), "starts, at most", all.most, "at once")
+			t.Log(own["large"].count("large"), "and", own["small"].count("small"), "starts, at most", all.atMost(), "at once")
 			if plans[0].Concurrency > 0 {
-				if all.most > 6 {
-					t.Errorf("%d handlers at once, want at most 6", all.most)
+				if all.atMost() > 6 {
+					t.Errorf("%d handlers at once, want at most 6", all.atMost())
 				}
 			} else {
 				all.check(t, 100*time.Millisecond, 10, keep)

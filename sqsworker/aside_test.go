@@ -56,9 +56,10 @@ func TestAsideTakesFewSlots(t *testing.T) {
 				x.send(body)
 				time.Sleep(4 * time.Second)
 			}
+			time.Sleep(10 * time.Second)
 			mu.Lock()
 			slices.Sort(took)
-			if len(took) != messages*4/5 || took[len(took)*99/100] > 10*time.Second {
+			if len(took) < messages*4/5*99/100 || took[len(took)*99/100] > 10*time.Second {
 				x.Errorf("%d of %d done, p99 %s, want 10 s at most", len(took), messages*4/5, took[len(took)*99/100])
 			}
 			down = false
@@ -72,8 +73,8 @@ func TestAsideTakesFewSlots(t *testing.T) {
 			j.stopClean()
 			mu.Lock()
 			defer mu.Unlock()
-			if late != messages/5 || len(x.dead()) > 0 {
-				x.Errorf("%d of %d done after the hour, %d dead-lettered", late, messages/5, len(x.dead()))
+			if late != messages/5 || len(took) != messages*4/5 || len(x.dead()) > 0 {
+				x.Errorf("%d of %d and %d of %d done after the hour, %d dead-lettered", late, messages/5, len(took), messages*4/5, len(x.dead()))
 			}
 		})
 	}

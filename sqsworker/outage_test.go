@@ -155,7 +155,7 @@ func (x *fixture) ownOutage(own int, asks bool, bound time.Duration) {
 		x.send(body)
 		time.Sleep(500 * time.Millisecond)
 	}
-	time.Sleep(5 * time.Second)
+	time.Sleep(bound)
 	mu.Lock()
 	if done != messages || worst > bound {
 		x.Errorf("%d of %d done, the slowest after %s, want %s at most", done, messages, worst, bound)

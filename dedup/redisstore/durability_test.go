@@ -67,7 +67,7 @@ func TestCompleteOutlivesARestart(t *testing.T) {
 	server := testserver.Redis.Start(t, testserver.AppendOnly)
 	s := newStore(t, connect(t, server))
 	effects := 0
-	once := must.Get(dedup.New(s, "billing"))(t)
+	once := must.Get(dedup.New(s, "billing", func(o *dedup.Options) { o.CallTimeout = time.Minute }))(t)
 	restarted := make(chan error, 1)
 	h := once.Handler(func(context.Context, *sqsonce.Message) error {
 		effects++

@@ -252,18 +252,17 @@ func TestSlowReplies(t *testing.T) {
 	const slow = 400 * time.Millisecond
 	f := &fault{}
 	s := faulty(t, f)
+	var start time.Time
+	f.before = func() error { start = time.Now(); return nil }
 	f.after = func() error { time.Sleep(slow); return nil }
-	start := time.Now()
 	l := acquire(t, s, claim("a"))
 	if latest := start.Add(time.Minute + slow/2); l.Until.After(latest) {
 		t.Errorf("Until: got %v after the request, want at most a minute", l.Until.Sub(start))
 	}
-	start = time.Now()
 	l, err := s.Renew(t.Context(), l, 2*time.Minute)
 	if err != nil || l.Until.After(start.Add(2*time.Minute+slow/2)) {
 		t.Errorf("renewed: got %+v, %v", l, err)
 	}
-	start = time.Now()
 	if g, err := s.Acquire(t.Context(), claim("b")); g.Verdict != dedup.VerdictInProgress || g.Until.Before(start.Add(2*time.Minute-slow/2)) {
 		t.Errorf("leased: got %+v and error %v, want not before the server's end", g, err)
 	}

@@ -36,13 +36,15 @@ func TestLateAcquireIsNotStored(t *testing.T) {
 	ctx := t.Context()
 	server := testserver.Redis.Start(t)
 	network := newProxy(t, server)
-	s := newStore(t, connect(t, server, func(o *redis.Options) { o.Addr = network.Addr }))
+	client := connect(t, server, func(o *redis.Options) { o.Addr = network.Addr })
+	s := newStore(t, client)
 	warm(t, s)
 	admin := connect(t, server)
 	before := scripts(t, admin)
 	network.Stall()
-	given, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	given, cancel := context.WithCancel(ctx)
 	defer cancel()
+	client.AddHook(&fault{before: func() error { time.AfterFunc(200*time.Millisecond, cancel); return nil }}) // when it is sent
 	if l, err := granted.Lease(s.Acquire(given, claim("a"))); !errors.Is(err, dedup.ErrOutcomeUnknown) {
 		t.Errorf("got %+v, %v, want ErrOutcomeUnknown", l, err)
 	}
@@ -63,13 +65,13 @@ func TestReleaseThatOvertakesItsAcquire(t *testing.T) {
 	direct := connect(t, server)
 	prefix := func(o *redisstore.Options) { o.Prefix = t.Name() + ":" }
 	impatient := connect(t, server, func(o *redis.Options) {
-		o.Addr, o.ReadTimeout, o.MaxRetries = network.Addr, 200*time.Millisecond, -1
+		o.Addr, o.ReadTimeout, o.MaxRetries = network.Addr, 5*time.Second, -1
 	})
 	a, b := newStore(t, impatient, prefix), newStore(t, direct, prefix)
 	warm(t, a)
 	network.Stall()
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(150*time.Millisecond, cancel) // after the request was sent, and before ReadTimeout would repeat it
+	impatient.AddHook(&fault{before: func() error { time.AfterFunc(150*time.Millisecond, cancel); return nil }}) // when it is sent
 	if l, err := granted.Lease(a.Acquire(ctx, claim("a"))); !errors.Is(err, dedup.ErrOutcomeUnknown) {
 		t.Fatalf("got %+v, %v, want ErrOutcomeUnknown", l, err)
 	}

@@ -140,7 +140,10 @@ func TestSuspectsRunAlone(t *testing.T) {
 			receive(t, d, order(fmt.Sprint("suspect-", n), 1))
 		}
 		claimOf(t, newProcessor(t, d), newProcessor(t, d).due)
-		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = {now} + 1500")) // later than the first claims below
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = {now} + 3600000"))
+		crash := sync.OnceFunc(func() {
+			exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1 WHERE message_id LIKE 'm-suspect-%'"))
+		})
 		var mu sync.Mutex
 		running, most, suspects, overlaps, next := 0, 0, 0, 0, 0
 		suspectRuns := false
@@ -164,8 +167,12 @@ func TestSuspectsRunAlone(t *testing.T) {
 			running++
 			suspectRuns = suspectRuns || suspect
 			most = max(most, running)
+			several := most > 1
 			mu.Unlock()
 			if !suspect {
+				if several {
+					crash()
+				}
 				more()
 			}
 			time.Sleep(20 * time.Millisecond)
@@ -306,7 +313,7 @@ func TestSuspectWaitsForHandlerThatHangs(t *testing.T) {
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	d := newDeferred(t, newStore(t, NewBed(t, "SQLite")))
-	p := newProcessor(t, d, func(o *ProcessorOptions) { o.Concurrency, o.Poll = 2, time.Hour })
+	p := newProcessor(t, d, func(o *ProcessorOptions) { o.Concurrency, o.Poll, o.LeaseDuration = 2, time.Hour, time.Minute })
 	receive(t, d, order("1", 1), order("2", 1))
 	claimOf(t, p, p.due)
 	exec(t, d.store.db, d.store.dialect.SQL("UPDATE {inbox} SET lease_until = 1"))

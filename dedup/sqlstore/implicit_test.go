@@ -195,7 +195,7 @@ func TestProcessorImplicitCommit(t *testing.T) {
 				e, err := d.Inspect(ctx, "billing#orders|"+id)
 				lastError <- e.Error
 				return errors.Join(err, book(ctx, m, tx))
-			}, func(o *ProcessorOptions) { o.Concurrency = 1 })
+			}, func(o *ProcessorOptions) { o.Concurrency, o.LeaseDuration = 1, time.Minute })
 			awaitCounts(t, d, 0, 0)
 			stop()
 			if got := <-lastError; runs.Load() != 2 || !strings.Contains(got, "implicit commit") {

@@ -27,7 +27,10 @@ func untilCalled(t *testing.T, i *Inbox, m *sqsonce.Message, h func(context.Cont
 	return err
 }
 
-func shortCalls(o *dedup.Options) { o.CallTimeout = 500 * time.Millisecond }
+// shortCall is how long a delivery waits for a connection, and a commit may take.
+const shortCall = 3 * time.Second
+
+func shortCalls(o *dedup.Options) { o.CallTimeout = shortCall }
 
 // Handlers read through the pool, and their transactions have all of its connections. One of them ends with an error that
 // names the pool and is no try of its event. Then the others go on.
@@ -50,7 +53,7 @@ func TestInboxPoolTooSmallForNestedReads(t *testing.T) {
 					begun.Wait()
 					err := b.DB.QueryRowContext(ctx, "SELECT balance FROM ledger").Scan(new(int64))
 					if err != nil {
-						time.Sleep(3 * (lookAfter + 500*time.Millisecond)) // the others are not cancelled before this one has returned
+						time.Sleep(3 * (lookAfter + shortCall)) // the others are not cancelled before this one has returned
 					}
 					return err
 				})
@@ -131,7 +134,7 @@ func slowHandlerKeepsThePool(t *testing.T, b *Bed, waited bool) {
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
-			case <-time.After(4 * (lookAfter + 500*time.Millisecond)):
+			case <-time.After(4 * (lookAfter + shortCall)):
 				return book(ctx, m, tx)
 			}
 		})

@@ -226,7 +226,7 @@ func TestProcessorOutcomes(t *testing.T) {
 			}
 			return outcomes[m.ID]()
 		}, func(o *ProcessorOptions) {
-			o.MaxAttempts = 6
+			o.MaxAttempts, o.LeaseDuration = 6, time.Minute
 			o.Backoff = func(attempt int) time.Duration {
 				attempts.Add(int64(attempt))
 				return 0

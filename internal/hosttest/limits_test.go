@@ -348,14 +348,22 @@ func (x *limits) partOf(tenant string, from, to time.Duration, least, most float
 	return float64(n) / rate
 }
 
-// checkRate checks that in any T at most rate x (T + 1 s) + burst handlers of the tenant have started. Where the counter goes down
-// it is 1.1 times the rate, and two starts more for each process: one as it goes down, and one as it answers again.
+// checkRate checks that in any T at most rate x (T + 1 s) + burst handlers of the tenant have started. While the counter is down it is
+// 1.1 times the rate, and a start more for each process. When it answers again, the first process that asks has all of the rate, and
+// each other one goes on with its share until it asks, which takes 5 s at most.
 func (x *limits) checkRate(tenant string) {
 	starts := x.starts[tenant]
 	slices.Sort(starts)
 	if x.down {
-		x.checkStarts(tenant, starts, 1.1*float64(x.rate), 2*x.workers)
-		starts = slices.DeleteFunc(starts, func(at time.Duration) bool { return at > downFrom })
+		const asks = 5 * time.Second
+		between := func(from, to time.Duration) []time.Duration {
+			return slices.DeleteFunc(slices.Clone(starts), func(at time.Duration) bool { return at < from || at > to })
+		}
+		x.checkStarts(tenant, between(0, downTo), 1.1*float64(x.rate), x.workers)
+		others := x.rate * int(asks.Seconds()) * (x.workers - 1) / x.workers
+		x.checkStarts(tenant, starts, 1.1*float64(x.rate), x.workers+others)
+		x.checkStarts(tenant, between(downTo+asks+time.Second, x.lasts), float64(x.rate), 0)
+		starts = between(0, downFrom)
 	}
 	x.checkStarts(tenant, starts, float64(x.rate), 0)
 }

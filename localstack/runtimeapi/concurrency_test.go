@@ -66,7 +66,7 @@ func TestScaleOut(t *testing.T) {
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Processes = 1 })
-	running := x.begin(time.Second)
+	running := x.begin(5 * time.Second)
 	if _, err := x.do(request{}); !errors.Is(err, esm.ErrThrottled) {
 		t.Errorf("Invoke returned %v, want ErrThrottled", err)
 	}
@@ -98,7 +98,7 @@ func TestPerProcess(t *testing.T) {
 func TestPerProcessTimeout(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) {
-		o.Processes, o.PerProcess, o.Timeout = 1, 2, 2*time.Second
+		o.Processes, o.PerProcess, o.Timeout = 1, 2, 10*time.Second
 	})
 	first := x.begin(time.Minute)
 	time.Sleep(time.Second)

@@ -203,6 +203,12 @@ func (x *task) handled() int {
 	return x.done
 }
 
+func (x *task) cutOff() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.cut
+}
+
 func always(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
 
 // TestLongHandler: a handler is protected from StopTimeout less 10 s until its end.
@@ -229,8 +235,8 @@ func TestShortHandlers(t *testing.T) {
 	t.Parallel()
 	bubble(t, 500, always(time.Second), nil, func(x *task) {
 		time.Sleep(5 * time.Minute)
-		if len(x.list()) > 0 || x.done != 500 {
-			x.Errorf("%d jobs done, calls %v", x.done, x.list())
+		if len(x.list()) > 0 || x.handled() != 500 {
+			x.Errorf("%d jobs done, calls %v", x.handled(), x.list())
 		}
 	})
 }
@@ -247,8 +253,8 @@ func TestDeploymentEnds(t *testing.T) {
 			}
 			waited := time.Since(x.begun) - after
 			must.Do(x.T, x.stop())
-			if waited > time.Hour+20*time.Minute+10*time.Second || x.cut > 0 || x.done == 0 {
-				x.Errorf("deployed after %s: replaced %s later, %d handlers cut off, %d done", after, waited, x.cut, x.done)
+			if waited > time.Hour+20*time.Minute+10*time.Second || x.cutOff() > 0 || x.handled() == 0 {
+				x.Errorf("deployed after %s: replaced %s later, %d handlers cut off, %d done", after, waited, x.cutOff(), x.handled())
 			}
 		})
 	}
@@ -266,8 +272,8 @@ func TestWorkersGoOn(t *testing.T) {
 				opened++
 			}
 		}
-		if opened < 3 || x.done < 150 { // ten slots, 16 min each, 6 h: 225 without a drain
-			x.Errorf("in 6 h: drained %d times, %d done", opened, x.done)
+		if opened < 3 || x.handled() < 150 { // ten slots, 16 min each, 6 h: 225 without a drain
+			x.Errorf("in 6 h: drained %d times, %d done", opened, x.handled())
 		}
 	})
 }
@@ -322,8 +328,8 @@ func TestAgentFails(t *testing.T) {
 				}
 				time.Sleep(9 * time.Minute)
 				calls := x.list()
-				if x.done != 1 || x.cut != 0 || len(calls) < 10 || len(calls) > 30 {
-					x.Errorf("%d done, %d cut off, %d calls", x.done, x.cut, len(calls))
+				if x.handled() != 1 || x.cutOff() != 0 || len(calls) < 10 || len(calls) > 30 {
+					x.Errorf("%d done, %d cut off, %d calls", x.handled(), x.cutOff(), len(calls))
 				}
 				if calls[len(calls)-1].on {
 					x.Error("the task may be protected, and nobody switches it off")
@@ -378,8 +384,8 @@ func TestAgentFailsInADrain(t *testing.T) {
 				}
 				before := x.handled()
 				time.Sleep(longest)
-				if x.handled() == before || x.cut > 0 {
-					x.Errorf("%d handlers ended in 20 min after the drain, %d cut off", x.handled()-before, x.cut)
+				if x.handled() == before || x.cutOff() > 0 {
+					x.Errorf("%d handlers ended in 20 min after the drain, %d cut off", x.handled()-before, x.cutOff())
 				}
 				x.fails(nil)
 				time.Sleep(2*time.Minute + 12*time.Second)

@@ -170,8 +170,8 @@ func (r run) next() event {
 	select {
 	case e := <-r.events:
 		return e
-	case <-time.After(20 * time.Second):
-		r.p.t.Fatal("Powertools: no answer within 20 s")
+	case <-time.After(2 * time.Minute):
+		r.p.t.Fatal("Powertools: no answer within 2 min")
 		return event{}
 	}
 }

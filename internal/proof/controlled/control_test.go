@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 const (
 	processes  = 10
-	messages   = 1800
+	messages   = 2600 // more than are done before the second pause
 	visibility = 15 * time.Second
 	patience   = 2 * time.Minute // for a busy machine: what is bounded is what a process does after it has said that it is paused
 )

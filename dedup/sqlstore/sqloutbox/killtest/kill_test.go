@@ -55,6 +55,9 @@ func TestKill(t *testing.T) {
 				forget: func() { q.ahead.Add(int64(forgets)) },
 			}
 			s.start()
+			for deadline := time.Now().Add(drain); len(versions(t, db)) == 0 && time.Now().Before(deadline); { // few kills may come before a commit
+				time.Sleep(50 * time.Millisecond)
+			}
 			s.waitForKills()
 			s.stop()
 			time.Sleep(settle)

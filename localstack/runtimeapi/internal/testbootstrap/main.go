@@ -118,7 +118,7 @@ func main() {
 		fmt.Println("init")
 		os.Exit(3)
 	case "slow":
-		time.Sleep(700 * time.Millisecond)
+		time.Sleep(3 * time.Second)
 	case "hang":
 		time.Sleep(time.Hour)
 	}
