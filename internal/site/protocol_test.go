@@ -96,7 +96,7 @@ func TestProtocolNamesItsTests(t *testing.T) {
 func TestOutboxPagesNameTheirTests(t *testing.T) {
 	t.Parallel()
 	known := readCitations(t)
-	for page, least := range map[string]int{"docs/protocol-outbox.md": 50, "docs/outbox.md": 2} {
+	for page, least := range map[string]int{"docs/protocol-outbox.md": 50} {
 		named, problems := known.in(readText(t, page))
 		for _, problem := range problems {
 			t.Errorf("%s: %s", page, problem)
