@@ -143,7 +143,7 @@ func Example_worker() {
 // The publisher gives a message its MessageDeduplicationId from the event's own ID.
 func Example_publisher() {
 	publish := func(ctx context.Context, body string) error {
-		p, err := fifo.NewPublisher(client, queueURL, "orders") // namespace: event source or type
+		p, err := fifo.NewPublisher(client, queueURL, "orders") // the namespace, sent as event-source
 		if err != nil {
 			return err
 		}
