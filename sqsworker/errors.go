@@ -81,7 +81,8 @@ func isRefused(err error) bool {
 }
 
 // fatalCodes are errors that retries can't fix while the process runs. Expired credentials are not among them, because they
-// are rotated. A missing queue is one only after two answers: see absent. The SDK reports the codes of SQS's older Query
+// are rotated. A missing queue is one only after two answers, see absent, and refused credentials after three, see signature. A code that
+// is not in the list is retried. The SDK reports the codes of SQS's older Query
 // protocol (KMS.DisabledException) if the answer has them, else the names of its own error types (KmsDisabled).
 var fatalCodes = []string{
 	"QueueDeletedRecently", "AccessDenied", "AccessDeniedException",
@@ -91,16 +92,7 @@ var fatalCodes = []string{
 	"KMS.NotFoundException", "KMS.OptInRequired",
 }
 
-func isFatal(err error) bool {
-	return slices.Contains(fatalCodes, errorCode(err)) || isCredentialsRefused(err)
-}
-
-var credentialsCodes = []string{
-	"MissingAuthenticationToken", "MissingAuthenticationTokenException", // anonymous credentials
-	"InvalidClientTokenId", "UnrecognizedClientException", "OptInRequired",
-}
-
-func isCredentialsRefused(err error) bool { return slices.Contains(credentialsCodes, errorCode(err)) }
+func isFatal(err error) bool { return slices.Contains(fatalCodes, errorCode(err)) }
 
 // unsentError is the error of a call that was not made.
 type unsentError struct{ error }

@@ -18,11 +18,7 @@ func TestErrorKinds(t *testing.T) {
 		{"InvalidParameterValue", "Value x for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", true, false, false},
 		{"InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", true, false, false},
 		{"InvalidParameterValue", "something else", false, false, false},
-		{"InvalidClientTokenId", "", false, true, false},
-		{"SignatureDoesNotMatch", "", false, false, false}, // at first: see signature,
-		{"MissingAuthenticationToken", "", false, true, false},
-		{"UnrecognizedClientException", "", false, true, false},
-		{"OptInRequired", "", false, true, false},
+		{"SignatureDoesNotMatch", "", false, false, false}, // at first: see signature
 		{"ExpiredToken", "", false, false, false},
 		{"AWS.SimpleQueueService.NonExistentQueue", "", false, false, false}, // at first: see absent
 		{"RequestThrottled", "", false, false, true},

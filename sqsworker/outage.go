@@ -81,13 +81,16 @@ func (l *loop) setNeeds(s needsState) {
 // keepUnrun says that messages wait because of an outage, or of a doubt.
 func (n *needs) keepUnrun() bool { return n.state == needsDown || n.state == needsDoubted }
 
-func (l *loop) beginOutage() {
+// beginOutage begins the outage that a question told of which was asked at that time. It may have got no answer: other workers shall not
+// wait longer for what is held here than where it was refused.
+func (l *loop) beginOutage(asked time.Time) {
 	l.setNeeds(needsDown)
-	l.whileNeeds(handOver, lookAgain, func() {
+	waited := elapsed(l.needs.since, asked)
+	l.whileNeeds(handOver-waited, lookAgain, func() {
 		l.expireHeld()
 		l.handOver(0)
 	})
-	l.whileNeeds(firstTrial, trialEvery, func() { l.needs.trial = trial{state: trialDue} })
+	l.whileNeeds(firstTrial-waited, trialEvery, func() { l.needs.trial = trial{state: trialDue} })
 }
 
 // whileNeeds runs f after first, and then again and again, until the state that begins now has ended.

@@ -150,7 +150,7 @@ func (l *loop) questionFailed(a *asked, err error) {
 	a.notBefore = now.Add(host.Double(askFirst, askMost, a.failures))
 	if l.needs.state != needsDown {
 		l.needs.err = err
-		l.beginOutage()
+		l.beginOutage(a.begun)
 	}
 	l.noteTrouble()
 	l.askNext()

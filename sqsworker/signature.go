@@ -6,8 +6,13 @@ import (
 )
 
 // signatureCodes are the answers to a wrong secret key, and also to a clock that is more than five minutes off, because the
-// signature covers the time.
-var signatureCodes = []string{"SignatureDoesNotMatch", "InvalidSignatureException"}
+// signature covers the time. Those below are the answers to a wrong access key, and also to one that AWS has just made, until each of its
+// services knows it.
+var signatureCodes = []string{
+	"SignatureDoesNotMatch", "InvalidSignatureException",
+	"InvalidClientTokenId", "UnrecognizedClientException", "OptInRequired",
+	"MissingAuthenticationToken", "MissingAuthenticationTokenException", // anonymous credentials
+}
 
 func isSignature(err error) bool { return slices.Contains(signatureCodes, errorCode(err)) }
 
@@ -29,7 +34,7 @@ func mostDelayAfter(err error) time.Duration {
 // how far the clock is off, and signs the next call right. So the refusal ends Run only if it comes again. A call counts if
 // it began after the last refusal was there, because all calls under way when the clock jumped are refused. The long polls
 // among them have the SDK learn a wrong offset once more when they end, which costs another refusal. So Run ends after three,
-// over some seconds. A secret key that is wrong ends Run within ten seconds.
+// over some seconds. A key that is wrong ends Run within ten seconds.
 type signature struct {
 	refused     int
 	first, last time.Time // refusals

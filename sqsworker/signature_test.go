@@ -87,7 +87,7 @@ func TestClockOff(t *testing.T) {
 
 // TestSignatureRefused: a secret key that is wrong ends Run soon, and after few calls, whichever kind of call is refused.
 func TestSignatureRefused(t *testing.T) {
-	for _, code := range []string{"InvalidSignatureException", "SignatureDoesNotMatch"} {
+	for _, code := range []string{"InvalidSignatureException", "SignatureDoesNotMatch", "InvalidClientTokenId"} {
 		for _, op := range []string{"", opAttributes, opReceive, opDelete, opChange} {
 			run(t, fmt.Sprintf("%s %s", code, op), setup{}, func(x *fixture) {
 				x.send("a")
@@ -116,6 +116,18 @@ func TestSignatureRefused(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestNewKey: SQS does not know an access key yet, as in the first seconds of a new one. Run goes on, from its start and later.
+func TestNewKey(t *testing.T) {
+	for _, op := range []string{opAttributes, opReceive, opDelete, opChange} {
+		run(t, op, setup{faults: []fault.Rule{{Op: op, Nth: 1, Times: signatureRefusals - 1, Do: fault.Error, Code: "InvalidClientTokenId"}}}, func(x *fixture) {
+			x.send("a")
+			var r runs
+			j := x.start(r.take(20 * time.Second))
+			j.stopEmptyAfter(5 * time.Minute)
+		})
 	}
 }
 

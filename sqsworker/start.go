@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// attributesPatience is how long the start waits for the queue's attributes. Receives and deletes may work without them, unless no
-	// request could be sent at all.
+	// attributesPatience is how long the start waits for the queue's attributes. Receives and deletes may work without them. Where no
+	// request could be sent at all in that time they can't, and Run ends.
 	attributesPatience = 30 * time.Second
 	// readAgainAfter is how often the worker asks for the attributes after that, until SQS answers.
 	readAgainAfter = time.Minute
@@ -44,7 +44,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 			return queue{}, fmt.Errorf("%s: create the queue, or fix its URL: %w", w.missing(), err)
 		case isUnsent(err) && w.noRegion():
 			return queue{}, fmt.Errorf("%s: %w", sdkhttp.Cure("", err), err)
-		case isCredentialsRefused(err), signed.ends(err, asked, w.now()):
+		case signed.ends(err, asked, w.now()):
 			return queue{}, err
 		case ctx.Err() != nil:
 			return queue{}, nil

@@ -68,11 +68,16 @@ func rows(of string, s statusreport.Stats) (all []row) {
 	return all
 }
 
-// firstNumbers are those of a worker that are not folded.
-var firstNumbers = []string{"received", "done", "failed", "rejected", "running", "held", "oldest_running_seconds", "leases_lost"}
+// firstNumbers are those of a worker that are not folded, and troubleNumbers those that are folded while they are zero.
+var (
+	firstNumbers   = []string{"received", "done", "failed", "rejected", "running", "held", "oldest_running_seconds", "leases_lost"}
+	troubleNumbers = []string{"aside", "in_doubt", "suspect"}
+)
 
 func firstRows(of string, s statusreport.Stats) []row {
-	return slices.DeleteFunc(rows(of, s), func(r row) bool { return !slices.Contains(firstNumbers, r.Name) })
+	return slices.DeleteFunc(rows(of, s), func(r row) bool {
+		return !slices.Contains(firstNumbers, r.Name) && (r.Value == 0 || !slices.Contains(troubleNumbers, r.Name))
+	})
 }
 
 // wrong is a fault that needs a person: the page begins with them.

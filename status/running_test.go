@@ -196,6 +196,13 @@ func TestPage(t *testing.T) {
 			Relays: []statusreport.Component{{Stats: statusreport.Stats{"backlog_halted": 1}}}}); len(got) != 5 {
 			t.Errorf("%v, want the worker, its stuck handler, the counter and its keys, and the outbox", got)
 		}
+		var first []string
+		for _, r := range firstRows("worker", statusreport.Stats{"aside": 2, "in_doubt": 0, "suspect": 1, "held": 0, "receives": 3}) {
+			first = append(first, r.Name)
+		}
+		if want := []string{"held", "aside", "suspect"}; !slices.Equal(first, want) {
+			t.Errorf("%q are not folded, want %q", first, want)
+		}
 		empty, relays := ask(x.handler(func(o *Options) { o.Consumers = map[string]Consumer{"billing": counts{}} }), "GET", "/").Body.String(), ask(x.handler(func(o *Options) { everything(x, o); o.Workers, o.Limits = nil, nil }), "GET", "/").Body.String()
 		if strings.Contains(empty, "<p>No ") || !strings.Contains(relays, "outbox is halted") || strings.Count(relays, "<p>No ") != 1 {
 			t.Errorf("claims of what the process does not have:\n%s\n%s", empty, relays)

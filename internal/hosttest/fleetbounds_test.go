@@ -194,15 +194,23 @@ func TestBoundStandardPoison(t *testing.T) {
 // TestBoundCutOff is bound 5: one of five workers is without its store. No event waits more than 75 s.
 func TestBoundCutOff(t *testing.T) {
 	t.Parallel()
-	for _, l := range []load{{standard, 5, 5 * time.Millisecond}, {fifo, 5, 5 * time.Second}} {
-		t.Run(l.String(), func(t *testing.T) {
+	for _, c := range []struct {
+		load
+		mode mode
+	}{
+		{load{standard, 5, 5 * time.Millisecond}, refuses},
+		{load{standard, 5, 5 * time.Second}, hangs},
+		{load{fifo, 5, 5 * time.Second}, refuses},
+		{load{fifo, 5, 5 * time.Second}, hangs},
+	} {
+		t.Run(fmt.Sprint(c.load, ", ", c.mode), func(t *testing.T) {
 			t.Parallel()
-			p := l.plan()
+			p := c.plan()
 			for i := range p.events {
 				p.events[i].at = time.Duration(i) * time.Second
 			}
 			p.calm = 10 * time.Minute
-			p.faults = []window{{kind: storeAway, mode: refuses, length: p.calm, host: 0}}
+			p.faults = []window{{kind: storeAway, mode: c.mode, length: p.calm, host: 0}}
 			play(t, p, func(f *fleet) {
 				f.wantNoneDead()
 				for i := range p.events {

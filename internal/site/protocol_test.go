@@ -25,6 +25,7 @@ var testPackages = map[string]string{
 	"dynamostore":  "dedup/dynamostore",
 	"fifo":         "fifo",
 	"host":         "internal/host",
+	"fleet":        "internal/proof/fleet",
 	"hosttest":     "internal/hosttest",
 	"killtest":     "dedup/sqlstore/sqloutbox/killtest",
 	"lambda":       "lambda",

@@ -31,7 +31,8 @@ are those of --queue, and with credentials also those that the workers name. OLD
 ApproximateAgeOfOldestMessage, asked once a minute and some minutes late, if cloudwatch:GetMetricData is allowed. NOISY is the number of
 message groups that a fair queue counts as noisy, and QUIET the age of the oldest message in its other groups. They are shown if a queue
 has noisy groups. CHANGE/S is the change of the queue's depth in the last minute, and EMPTY IN how long the messages last at that rate.
-SQS's numbers are approximate. Unknown values are -.
+SQS's numbers are approximate. Unknown values are -. WHY of a worker has how many of its held messages are aside, in doubt or suspect, and why it
+is not ready.
 
 The rules of limits are those of status.Options.Limits. WAITING and RUNNING are sums over the processes, and NEXT IN is when the first of
 their waiting messages has its turn. The JSON has the figures of each process.
@@ -232,11 +233,15 @@ type workerRow struct {
 	Concurrency   *float64 `json:"concurrency,omitempty"`
 	InFlight      *float64 `json:"in_flight,omitempty"`
 	Held          *float64 `json:"held,omitempty"`
+	Aside         *float64 `json:"aside,omitempty"`
+	InDoubt       *float64 `json:"in_doubt,omitempty"`
+	Suspect       *float64 `json:"suspect,omitempty"`
 	OldestRunning *float64 `json:"oldest_running_seconds,omitempty"`
 	Stuck         *float64 `json:"stuck,omitempty"`
 	LeasesLost    *float64 `json:"leases_lost,omitempty"`
 
-	err error
+	trouble string // see fleet.Trouble
+	err     error
 }
 
 func workerRows(workers []fleet.Worker, rates map[fleet.Of]fleet.Rate) []*workerRow {
@@ -263,6 +268,7 @@ func workerRows(workers []fleet.Worker, rates map[fleet.Of]fleet.Rate) []*worker
 			row.NotLive, row.NotReady = of.NotLive, of.NotReady
 			row.Running, row.Concurrency = stat(fleet.RunningNow), stat(fleet.Concurrency)
 			row.InFlight, row.Held = stat(fleet.InFlight), stat(fleet.Held)
+			row.Aside, row.InDoubt, row.Suspect, row.trouble = stat(fleet.Aside), stat(fleet.InDoubt), stat(fleet.Suspect), fleet.Trouble(of.Stats)
 			row.OldestRunning, row.Stuck, row.LeasesLost = stat(fleet.OldestRunning), stat(fleet.Stuck), stat(fleet.LeasesLost)
 			if r, ok := rates[fleet.Of{URL: w.URL, Worker: i}]; ok {
 				row.Done, row.Failed, row.Received = &r.Done, &r.Failed, &r.Received
@@ -285,6 +291,7 @@ func (w *workerRow) why() string {
 		}
 	}
 	add("", w.Error)
+	add("", w.trouble) // first: a terminal cuts long reasons
 	add("not live: ", w.NotLive)
 	add("not ready: ", w.NotReady)
 	if w.Intake == "paused" {

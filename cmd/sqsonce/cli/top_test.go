@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -48,6 +49,7 @@ func (w *world) fillTop() {
 				"waiting": 8, "running": 2, "next_timestamp_seconds": now + 0.4, "paused": 1, "paused_until_timestamp_seconds": now + 30, "down_seconds": 12,
 			})}
 			r.Workers[0].NotReady, r.Workers[0].Intake = "what every message needs is unavailable: dial tcp", "paused"
+			maps.Copy(r.Workers[0].Stats, statusreport.Stats{fleet.Aside: 12, fleet.InDoubt: 0, fleet.Suspect: 1})
 			delete(r.Workers[0].Stats, fleet.Held)
 			return r
 		},

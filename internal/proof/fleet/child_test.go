@@ -17,7 +17,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	_ "unsafe" // for the overlay of the SDK's clock
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -37,11 +36,10 @@ const envRole = "FLEET_ROLE"
 
 // role is what a process is.
 type role struct {
-	Kind, Seat  string // worker, function or publisher, and its name
+	Kind, Seat  string // worker, function or publisher, and its name; or clock, which says what time it is
 	Oracle, AWS string // URLs: of the oracle, and of the seat's network
 	Queues      []string
-	Ahead       time.Duration // how far its clock is off
-	Logs        string        // the folder for its log. "": none
+	Logs        string // the folder for its log. "": none
 }
 
 const (
@@ -51,14 +49,12 @@ const (
 	poisonStatus            = 3
 )
 
-// sdkNow is the clock with which the SDK signs, and measures how far it is off. Everything else of a process uses time.Now, which no
-// overlay reaches. Stores and hosts use only differences of it (sections 1 and 5 of the protocol), and their own tests shift it.
-//
-//go:linkname sdkNow github.com/aws/aws-sdk-go-v2/internal/sdk.NowTime
-var sdkNow func() time.Time
-
 // child is the main function of a process.
 func (r role) child() error {
+	if r.Kind == "clock" {
+		_, err := fmt.Print(time.Now().Format(time.RFC3339))
+		return err
+	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	if r.Logs != "" {
 		f, err := os.Create(fmt.Sprintf("%s/%s-%d.log", r.Logs, r.Seat, os.Getpid()))
@@ -67,7 +63,6 @@ func (r role) child() error {
 		}
 		slog.SetDefault(slog.New(slog.NewTextHandler(f, nil)))
 	}
-	sdkNow = func() time.Time { return time.Now().Add(r.Ahead) }
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	store, err := dynamostore.New(dynamodb.New(dynamodb.Options{

@@ -56,7 +56,7 @@ const (
 var queues = []string{"fleet", "fleet.fifo"}
 
 // TestFleet plays one run of some seconds, always the same plan, with SOAK eight others of two minutes. SEED in the environment repeats the
-// plan of one. LOGS names a folder for the logs of its processes.
+// plan of one. LOGS names a folder for the logs of its processes. It compiles their program, which takes a minute the first time.
 func TestFleet(t *testing.T) {
 	seed, runs, length := uint64(1), 1, 8*time.Second
 	if os.Getenv("SOAK") != "" {
@@ -66,14 +66,16 @@ func TestFleet(t *testing.T) {
 		n := must.Get(strconv.ParseUint(s, 10, 64))(t)
 		seed, runs = n, 1
 	}
+	program := withClock(t)
 	for i := range uint64(runs) {
-		t.Run(fmt.Sprint("seed ", seed+i), func(t *testing.T) { play(t, seed+i, length) })
+		t.Run(fmt.Sprint("seed ", seed+i), func(t *testing.T) { play(t, program, seed+i, length) })
 	}
 }
 
 // fleet is a run.
 type fleet struct {
 	*testing.T
+	program  string // of its processes
 	ctx      context.Context
 	bad      time.Time // until then there are faults
 	finished chan struct{}
@@ -103,10 +105,10 @@ func (f *fleet) complain(format string, args ...any) {
 }
 
 // play has the fleet work while it is harmed for some time, and then until all events are done.
-func play(t *testing.T, seed uint64, length time.Duration) {
+func play(t *testing.T, program string, seed uint64, length time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	f := &fleet{T: t, ctx: ctx, bad: time.Now().Add(length), finished: make(chan struct{}), everywhere: &network{}}
+	f := &fleet{T: t, program: program, ctx: ctx, bad: time.Now().Add(length), finished: make(chan struct{}), everywhere: &network{}}
 	random := func(of int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(of))) }
 	f.oracle = &oracle{
 		over: f.over, poison: length > time.Minute, complain: f.complain, rng: random(0), events: map[string]*event{}, groups: map[string][]*event{},

@@ -75,19 +75,21 @@ func (s *seat) between(d time.Duration) time.Duration {
 	return d + time.Duration(s.rng.Int64N(int64(2*d)))
 }
 
-// env is the environment of a process. The clock of some is off.
+// env is the environment of a process. The clock of some is off, but for a function's: Lambda tells it by that clock when an invocation ends.
 func (s *seat) env() []string {
-	r := s.role
-	r.Ahead = []time.Duration{0, 0, 0, 10 * time.Minute, -10 * time.Minute}[s.rng.IntN(5)]
-	text, err := json.Marshal(r)
+	text, err := json.Marshal(s.role)
 	if err != nil {
 		panic(err)
 	}
-	return []string{envRole + "=" + string(text)}
+	ahead := []int{0, 0, 0, 600, -600}[s.rng.IntN(5)]
+	if s.role.Kind == "function" {
+		ahead = 0
+	}
+	return []string{envRole + "=" + string(text), fmt.Sprint(envClock, "=", ahead)}
 }
 
 func (s *seat) start() *process.Process {
-	p, err := process.Start(s.ctx, process.Options{Env: s.env()})
+	p, err := process.Start(s.ctx, process.Options{Program: s.program, Env: s.env()})
 	if err != nil {
 		panic(err)
 	}
@@ -150,7 +152,7 @@ func (s *seat) ended(p *process.Process) {
 
 // function keeps a function and its mapping until the fleet has finished.
 func (s *seat) function() {
-	f, err := runtimeapi.Start(s.ctx, os.Args[0], func(o *runtimeapi.Options) {
+	f, err := runtimeapi.Start(s.ctx, s.program, func(o *runtimeapi.Options) {
 		o.Env, o.Timeout, o.Processes, o.Stderr = s.env(), functionTimeout, 2, os.Stderr
 	})
 	if err != nil {

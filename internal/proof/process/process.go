@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -16,16 +17,17 @@ import (
 
 // Options say how a process starts.
 type Options struct {
-	Args []string
-	Env  []string // besides the parent's
-	Doom Doom
+	Program string // default: the test binary
+	Args    []string
+	Env     []string // besides the parent's
+	Doom    Doom
 	// Stdout reads the standard output to its end. nil: it is discarded.
 	Stdout func(io.Reader)
 	// Stderr is the parent's where it is nil.
 	Stderr io.Writer
 }
 
-// Process is a process of the test binary.
+// Process is a process of the test binary, or of another program.
 type Process struct {
 	Stdin io.WriteCloser
 	Pid   int
@@ -39,7 +41,7 @@ type Process struct {
 
 // Start starts a process. It is killed when ctx ends.
 func Start(ctx context.Context, o Options) (*Process, error) {
-	p := &Process{cmd: exec.CommandContext(ctx, os.Args[0], o.Args...), doom: o.Doom, over: make(chan struct{})}
+	p := &Process{cmd: exec.CommandContext(ctx, cmp.Or(o.Program, os.Args[0]), o.Args...), doom: o.Doom, over: make(chan struct{})}
 	p.cmd.Env = append(append(os.Environ(), o.Env...), envPoint+"="+o.Doom.Point, envNth+"="+strconv.Itoa(o.Doom.Nth))
 	p.cmd.Stderr = o.Stderr
 	if o.Stderr == nil {

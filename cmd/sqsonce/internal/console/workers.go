@@ -171,6 +171,9 @@ func (v workerView) Mood() string {
 	return map[string]string{"not live": "bad", "not ready": "warn", "ready": "good"}[v.Ready()]
 }
 
+// Trouble is how many messages are aside, in doubt or suspect.
+func (v workerView) Trouble() string { return fleet.Trouble(v.Stats) }
+
 // Why is the reason why it is not ready.
 func (v workerView) Why() string { return cmp.Or(v.NotLive, v.NotReady) }
 

@@ -55,7 +55,7 @@ func TestWorkers(t *testing.T) {
 				}
 				return statusreport.Report{V: 1, Name: "billing<script>", Version: "v1.2.3", Started: began, Now: time.Now(), Workers: []statusreport.Worker{
 					{Queue: "orders", URL: "u/orders", State: "running", Stats: statusreport.Stats{
-						"received": 40 * e, "done": 30 * e, "failed": 2 * e, "running": 17, "stuck": 1, "leases_lost": 4, "oldest_running_seconds": 3700}},
+						"received": 40 * e, "done": 30 * e, "failed": 2 * e, "running": 17, "stuck": 1, "leases_lost": 4, "oldest_running_seconds": 3700, "aside": 12, "in_doubt": 2, "suspect": 0}},
 					{Queue: "jobs.fifo", URL: "u/jobs", State: "running", NotReady: "the store is away"},
 				}, Limits: []statusreport.Limit{
 					{Component: statusreport.Component{Name: "shop/pay<i>", Stats: statusreport.Stats{"waiting": 48, "running": 2, "next_timestamp_seconds": float64(time.Now().UnixMilli())/1000 + 0.4, "down_seconds": 3}}, Plan: "10/s", Scope: "fleet"},
@@ -78,7 +78,7 @@ func TestWorkers(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
 		begun := time.Now()
-		body := f.has("/workers", "billing&lt;script&gt;", "v1.2.3", "40.0", "30.0", "2.0", ">17<", "1h 1m", "not ready", "the store is away", "not live", "Run has ended",
+		body := f.has("/workers", "billing&lt;script&gt;", "v1.2.3", "40.0", "30.0", "2.0", ">17<", "1h 1m", ">12 aside, 2 in doubt<", "not ready", "the store is away", "not live", "Run has ended",
 			"http://gone", "connection refused &lt;b&gt;", "http://hangs", "away", "3 of 4 that run", "orders|\\u202e&lt;i&gt;", "no longer hidden", `id="r-0-m-old"`, `<bdi>shop/pay&lt;i&gt;</bdi>`, "10/s", ">48<", ">0.4s<", "counter down for 3s in one", ">unknown<")
 		f.has("/", "billing&lt;script&gt; is not ready for jobs.fifo", "two is not live for orders", "http://hangs does not answer", "1 stuck handlers in billing&lt;script&gt;", "The counter of limit shop/pay&lt;i&gt; is down",
 			"billing is paused until noon by &lt;ann&gt;: bank is down")

@@ -3,9 +3,11 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -140,9 +142,23 @@ const (
 	InFlight      = "in_flight"
 	RunningNow    = "running"
 	Held          = "held"
+	Aside         = "aside"
+	InDoubt       = "in_doubt"
+	Suspect       = "suspect"
 	Concurrency   = "concurrency"
 	OldestRunning = "oldest_running_seconds"
 )
+
+// Trouble is how many of a worker's held messages are aside, in doubt or suspect, in words. "": none is, or it does not say.
+func Trouble(s statusreport.Stats) string {
+	var all []string
+	for _, name := range []string{Aside, InDoubt, Suspect} {
+		if n := s[name]; n > 0 {
+			all = append(all, fmt.Sprintf("%.0f %s", n, strings.ReplaceAll(name, "_", " ")))
+		}
+	}
+	return strings.Join(all, ", ")
+}
 
 // Of is a worker of a process.
 type Of struct {
