@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -34,7 +35,7 @@ const (
 	movedUnavailable tallied = "moved: unavailable in a function (17.3b)"
 	movedElsewhere   tallied = "moved: in progress elsewhere, and a function cannot hold it (9.7c)"
 	movedBehind      tallied = "moved: behind one that failed in a function (9.5)"
-	movedLate        tallied = "moved: no time left in a function (7.17)"
+	movedLate        tallied = "moved: no time left in a function's invocation (7.17)"
 	movedNotInvoked  tallied = "moved: not invoked, since one before it in its group failed"
 	movedCopy        tallied = "moved: SQS's copy of one that a host has or had done"
 )
@@ -290,13 +291,13 @@ func (f *fleet) fewExits(id string, received int) bool {
 }
 
 // unrunInStop says that a worker could not run a message in its stop: something that it needs was away, or handlers took the time of the
-// stop, or limits kept the message.
+// stop.
 func (f *fleet) unrunInStop(r *receipt) bool {
 	n := r.node
 	away := slices.ContainsFunc(f.plan.faults, func(w window) bool {
-		return w.kind != dlqAway && w.concerns(n) && w.at <= n.ended+stopTime && w.end() >= r.at
+		return (w.keepsUnrun() || w.cutsOff()) && w.concerns(n) && w.at <= n.ended+stopTime && w.end() >= r.at
 	})
-	return away || f.plan.limiter != nil || slices.ContainsFunc(f.checker.runsIn(n.process), func(x *run) bool {
+	return away || slices.ContainsFunc(f.checker.runsIn(n.process), func(x *run) bool {
 		return x.begun.Sub(f.start) <= n.ended+stopTime && x.endedAfter(f.start) >= n.ended+stopTime/3
 	})
 }
@@ -305,11 +306,14 @@ const stopTime = 30 * time.Second
 
 // changedSince says that a host took a receive for one before the last by a policy that it had read and that has changed since.
 func (f *fleet) changedSince(r *receipt, at time.Duration) bool {
-	until := r.gaveBack
-	if r.node == nil || r.node.index == notAWorker {
-		until = r.hidden
+	until := r.hidden
+	switch {
+	case r.gaveBack > 0:
+		until = r.gaveBack
+	case r.cut():
+		until = r.node.ended
 	}
-	if r.node == nil || until == 0 || len(r.node.beliefs) == 0 || r.node.beliefs[0].at > until {
+	if r.node == nil || len(r.node.beliefs) == 0 || r.node.beliefs[0].at > until {
 		return false
 	}
 	known := r.node.believed(until, until)[0]
@@ -330,16 +334,17 @@ func (w *window) cutsOff() bool {
 	return w.kind == queueAway || w.kind == lossy || w.kind == latePackets
 }
 
+// keepsUnrun says that handlers are unavailable meanwhile.
+func (w *window) keepsUnrun() bool {
+	return w.kind == storeAway || w.kind == dependencyAway || w.kind == dependencyAsks || w.kind == lossy || w.kind == latePackets
+}
+
 func (w *window) concerns(n *node) bool { return w.host == everyone || w.host == n.index }
 
 // unavailableHere says that something that the message needs was away in its invocation.
 func (f *fleet) unavailableHere(r *receipt) bool {
 	return r.node != nil && r.node.index == notAWorker && slices.ContainsFunc(f.plan.faults, func(w window) bool {
-		switch w.kind {
-		case storeAway, dependencyAway, dependencyAsks, lossy, latePackets:
-			return w.host == everyone && w.at <= r.at+functionTimeout && w.end() >= r.at
-		}
-		return false
+		return w.keepsUnrun() && w.concerns(r.node) && w.at <= r.at+functionTimeout && w.end() >= r.at
 	})
 }
 
@@ -463,16 +468,20 @@ func (f *fleet) kept(r *receipt, end time.Duration) string {
 	if r.gaveBack > 0 {
 		return fmt.Sprintf("hidden from %s to %s", r.gaveBack, r.hidden)
 	}
-	held := ""
-	for _, x := range f.checker.runs(r.event) {
-		if x.process == n.process && x.m.ID == r.id && x.begun.Sub(f.start) >= r.at {
-			held = "held after a run"
-			if x.endedAfter(f.start) > latest {
-				return ""
-			}
+	why, slots := "", cmp.Or(f.plan.workers[n.index].concurrency, 10)
+	for _, x := range f.checker.runsIn(n.process) {
+		runs := x.begun.Sub(f.start) <= latest && x.endedAfter(f.start) > latest
+		if slots -= count(runs); slots == 0 {
+			return "" // it waited for a slot: 17.15h
+		}
+		switch mine := x.m.ID == r.id && x.begun.Sub(f.start) >= r.at; {
+		case mine && runs:
+			return ""
+		case mine:
+			why = "held after a run"
 		}
 	}
-	return held // "": it only waited to run, which is allowed
+	return why // "": it waited to run for the first time
 }
 
 // askedAgain is after how long a worker asks again a dead-letter queue that has refused.

@@ -280,13 +280,8 @@ func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	if d.kind == killing {
 		time.AfterFunc(d.after, func() { n.end(byKill); e.kill() })
 	}
-	receipts, begun := f.noteInvocation(n, event, d.kind != healthy), f.now()
+	f.noteInvocation(n, event, d.kind == failing || d.kind == stalled)
 	response, err := e.invoke(ctx, event)
-	if f.now() >= begun+functionTimeout-deadlineMargin {
-		for _, r := range receipts {
-			r.disrupted = true
-		}
-	}
 	switch {
 	case errors.Is(err, errKilled):
 		f.count(killedInside, 1)
@@ -310,7 +305,8 @@ func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 const deadlineMargin = functionTimeout / 2
 
 // noteInvocation notes the receives of an invocation.
-func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) (all []*receipt) {
+func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) {
+	var all []*receipt
 	var in events.SQSEvent
 	if err := json.Unmarshal(event, &in); err != nil {
 		f.Errorf("event: %v", err)
@@ -329,7 +325,6 @@ func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) (all []*re
 	for _, r := range all {
 		r.batch = all
 	}
-	return all
 }
 
 func (f *fleet) note(n *node, id string, count int) *receipt {

@@ -55,7 +55,7 @@ type receipt struct {
 	gaveBack  time.Duration // 0: it did not
 	hidden    time.Duration // until then, in a worker
 	sent      time.Duration
-	disrupted bool // the invocation: by the plan, or by its deadline
+	disrupted bool // the invocation was throttled, its answer was lost, or came too late
 	event     string
 	batch     []*receipt // of the invocation
 }
