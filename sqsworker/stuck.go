@@ -19,7 +19,11 @@ func (l *loop) giveBackBehind(d *delivery) {
 	}
 	for _, b := range behind {
 		b.group = nil
+		delay := host.Double(l.opts.VisibilityTimeout/2, maxVisibility, b.lease.count)
+		if b.m.ID != d.m.ID && !l.inTime(b, &delay) { // the handler may yet succeed for its own message
+			continue
+		}
 		l.counters.released.Add(1)
-		l.release(b, host.Double(l.opts.VisibilityTimeout/2, maxVisibility, b.lease.count))
+		l.release(b, delay)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,6 +111,25 @@ func TestFollowersWaitBehindAStuckHead(t *testing.T) {
 		time.Sleep(time.Minute + time.Second)
 		x.wantEmpty()
 		j.stopClean()
+	})
+}
+
+// A message behind a stuck handler of its group goes to the dead-letter queue before its retention ends.
+func TestRetentionBehindAStuckHead(t *testing.T) {
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.setAttribute("MessageRetentionPeriod", "600")
+		x.send("g:a")
+		j := x.start(func(context.Context, *sqsonce.Message) error { time.Sleep(12 * time.Minute); return nil }, func(o *Options) {
+			o.VisibilityTimeout = 10 * time.Second // it is known soon that the first message is gone
+		})
+		time.Sleep(55 * time.Second)
+		x.send("g:b")
+		time.Sleep(15 * time.Minute) // SQS deletes the first message, and hands out the second one in its last minute
+		j.stopClean()
+		dead := x.dead()
+		if len(dead) != 1 || !strings.Contains(dead[0].Attributes[sqsonce.AttrRejectReason], "retention ends") {
+			t.Errorf("dead-lettered %+v, want the second message, because of its retention", dead)
+		}
 	})
 }
 

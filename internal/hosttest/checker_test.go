@@ -42,9 +42,10 @@ type run struct {
 	ctx     context.Context
 	ended   time.Time // its return, in a live process
 	failed  bool      // it returned an error, so its record is released; after a success its lease goes on
-	killed  bool      // its process died before the delivery ended
-	effect  bool      // it had its effect, right before it returned nil
-	expired bool      // it had its effect after the end of its lease: the handler was abandoned and went on
+	outcome sqsonce.OutcomeKind
+	killed  bool // its process died before the delivery ended
+	effect  bool // it had its effect, right before it returned nil
+	expired bool // it had its effect after the end of its lease: the handler was abandoned and went on
 }
 
 func newChecker(readRecord func(string) record) *checker {
@@ -143,7 +144,7 @@ func (c *checker) end(r *run, err error) {
 	if !r.process.alive() {
 		return
 	}
-	r.ended = time.Now()
+	r.ended, r.outcome = time.Now(), sqsonce.OutcomeOf(err).Kind
 	if r.failed = err != nil; r.failed {
 		return
 	}
@@ -159,6 +160,20 @@ func (c *checker) runs(event string) []*run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.runsOf[event])
+}
+
+// runsIn returns the runs in a process.
+func (c *checker) runsIn(p *process) (in []*run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, all := range c.runsOf {
+		for _, r := range all {
+			if r.process == p {
+				in = append(in, r)
+			}
+		}
+	}
+	return in
 }
 
 // report returns the violations.

@@ -53,7 +53,8 @@ type setup struct {
 	visibility  time.Duration
 	maxReceives int
 	duplicates  float64
-	strict      bool // memsqs.Options.StrictHandles
+	strict      bool          // memsqs.Options.StrictHandles
+	retention   time.Duration // default: 4 days
 }
 
 func newFixture(t *testing.T, s setup) *fixture {
@@ -74,10 +75,30 @@ func newFixture(t *testing.T, s setup) *fixture {
 	if w.fifo {
 		attrs["FifoQueue"] = "true"
 	}
-	w.dlq = w.create("jobs-dlq", attrs)
-	attrs["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, w.named(dlqARN), s.maxReceives)
+	w.dlq = w.createDLQ()
+	attrs["RedrivePolicy"] = w.policy(s.maxReceives)
+	if s.retention > 0 {
+		attrs["MessageRetentionPeriod"] = strconv.Itoa(int(s.retention / time.Second))
+	}
 	w.url = w.create("jobs", attrs)
 	return w
+}
+
+func (w *fixture) createDLQ() (url string) {
+	w.Helper()
+	var attrs map[string]string
+	if w.fifo {
+		attrs = map[string]string{"FifoQueue": "true"}
+	}
+	return w.create("jobs-dlq", attrs)
+}
+
+// policy is a redrive policy; "": none.
+func (w *fixture) policy(maxReceives int) string {
+	if maxReceives == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, w.named(dlqARN), maxReceives)
 }
 
 // named returns the name or ARN of a queue, with .fifo for a FIFO queue.

@@ -20,13 +20,15 @@ import (
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 // TestFleet runs fleets through disruptions of every kind. SEED=n runs the plan of one seed; SOAK=1 runs a million
 // deliveries.
 func TestFleet(t *testing.T) {
 	runPlans(t, drawFleet, 36, deliveries, 1_000_000,
-		workersKilled, workersStopped, workersFrozen, publishFailures, deadRejected, deadFailed, deadCut)
+		workersKilled, workersStopped, workersFrozen, publishFailures, queueChanges, unsignedCalls, processExits,
+		deadRejected, deadFailed, deadExpired, movedFailed, movedKilled)
 }
 
 // TestSimulation runs fleets that are the function alone, with many disruptions. SEED=n runs the plan of one seed; SOAK=1
@@ -87,17 +89,20 @@ type fleet struct {
 	run   sync.WaitGroup // workers and publishers
 	over  chan struct{}  // closed at the end
 
-	complaints map[string]int  // by kind
-	dead       map[string]bool // events in the dead-letter queue; set by check
+	complaints map[string]int         // by kind
+	dead       map[string]bool        // events in the dead-letter queue; set by check
+	deleted    []memsqs.QueuedMessage // with a dead-letter queue
 	hooks      hookTally
 	counter    limit.Counter // in memory
 
 	mu        sync.Mutex
 	nodes     map[*process]*node
 	published map[string]bool
-	tries     map[string]int        // by event: of the handler, without the unavailable ones
-	receipts  map[string][]*receipt // by message ID
-	attempts  int                   // to invoke
+	tries     map[string]int            // by event: of the handler, without the unavailable ones
+	receipts  map[string][]*receipt     // by message ID
+	sends     map[time.Duration][]*node // of hosts to the dead-letter queue
+	unheard   []window                  // receives that their processes gave up: SQS hands out messages to them all the same
+	attempts  int                       // to invoke
 	limits    limiterNotes
 	tally     tally
 }
@@ -130,12 +135,12 @@ func (f *fleet) faulty(kind faultKind, host int) *window {
 func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 	f := &fleet{
 		plan: p, byKey: map[string]*eventPlan{}, over: make(chan struct{}), nodes: map[*process]*node{},
-		published: map[string]bool{}, tries: map[string]int{}, receipts: map[string][]*receipt{}, tally: tally{},
+		published: map[string]bool{}, tries: map[string]int{}, receipts: map[string][]*receipt{}, sends: map[time.Duration][]*node{}, tally: tally{},
 		counter: memstore.NewCounter(memstore.New()), limits: limiterNotes{starts: map[string][]*limited{}, owed: map[string][]time.Duration{}},
 	}
 	f.fixture = newFixture(t, setup{
 		seed: p.seed, quiet: true, fifo: p.fifo, visibility: 6 * functionTimeout, maxReceives: p.receives,
-		duplicates: p.duplicates, strict: p.strict,
+		duplicates: p.duplicates, strict: p.strict, retention: p.retention,
 	})
 	if p.seed%4 == 0 { // it costs a fifth of the time
 		f.log = slog.New(slog.NewTextHandler(noBodies{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -155,6 +160,7 @@ func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 	f.start = time.Now()
 	stopFunction := f.startFunction()
 	f.publish()
+	f.run.Go(f.operate)
 	for i := range p.workers {
 		f.run.Go(func() { f.live(i) })
 	}
@@ -267,6 +273,9 @@ func (f *fleet) try(ctx context.Context, n *node, r *run) error {
 		return sqsonce.Reject(errCard)
 	case !fails, e.how == withLate:
 		return nil
+	case e.how == withExit:
+		n.exit()
+		return errDead
 	case e.how == withPanic:
 		return panics(ctx, r)
 	case e.how == withGoexit:

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -26,8 +27,9 @@ func (f *fleet) live(index int) {
 	w := f.plan.workers[index]
 	for i, l := range w.lives {
 		if f.at(l.from) {
-			// An orchestrator replaces a process whose handlers are all stuck.
+			// An orchestrator replaces a process whose handlers are all stuck, and one that has ended.
 			for n := 0; f.liveOnce(fmt.Sprintf("worker %d.%d.%d", index, i, n), index, w, l); n++ {
+				time.Sleep(2 * time.Second)
 			}
 		}
 	}
@@ -53,23 +55,26 @@ func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced
 		}
 	}
 	end, err := f.watch(n, k, l.to, stopped)
-	if end == byItself {
+	if end == byItself && !n.mayEnd() {
 		f.Errorf("%s ended by itself at %s: %v", name, f.now(), err)
 		return false
 	}
-	n.end()
-	if l.killed && end != byProbe {
+	if end == byPlan && l.killed {
+		n.end(byKill)
 		n.kill()
 	}
+	n.end(byStop)
 	cancel()
 	// The process ends when Run returns, and with it the handlers that a stop has given up.
-	<-stopped
+	if end != byItself {
+		<-stopped
+	}
 	n.closeLimiter()
 	n.kill()
 	f.count(workersFrozen, len(n.frozen))
 	f.count(workersKilled, count(l.killed))
 	f.count(workersStopped, count(!l.killed))
-	return end == byProbe
+	return end != byPlan
 }
 
 // end is how the life of a process ends.
@@ -79,6 +84,7 @@ const (
 	byPlan   end = iota
 	byItself     // Run has returned
 	byProbe      // /live says that a restart helps
+	byDeath      // a handler has ended its process
 )
 
 // watch waits for the end of a life.
@@ -93,6 +99,8 @@ func (f *fleet) watch(n *node, k *sqsworker.Worker, to time.Duration, stopped <-
 		select {
 		case err := <-stopped:
 			return byItself, err
+		case <-n.dead:
+			return byDeath, nil
 		case <-timer.C:
 			return byPlan, nil
 		case <-f.over:
@@ -270,15 +278,10 @@ func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	n := f.nodes[e.process]
 	f.mu.Unlock()
 	if d.kind == killing {
-		time.AfterFunc(d.after, func() { n.end(); e.kill() })
+		time.AfterFunc(d.after, func() { n.end(byKill); e.kill() })
 	}
-	receipts, begun := f.noteInvocation(n, event, d.kind != healthy), f.now()
+	f.noteInvocation(n, event, d.kind == failing || d.kind == stalled)
 	response, err := e.invoke(ctx, event)
-	if f.now() >= begun+functionTimeout-deadlineMargin {
-		for _, r := range receipts {
-			r.disrupted = true
-		}
-	}
 	switch {
 	case errors.Is(err, errKilled):
 		f.count(killedInside, 1)
@@ -288,11 +291,11 @@ func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	case d.kind == stalled:
 		f.count(timedOut, 1)
 		<-ctx.Done()
-		n.end()
+		n.end(byKill)
 		e.kill()
 		return nil, context.Cause(ctx)
-	case err != nil:
-		n.end() // it did not respond in time
+	case !e.alive():
+		n.end(byKill) // it did not respond in time
 	}
 	return response, err
 }
@@ -302,7 +305,8 @@ func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 const deadlineMargin = functionTimeout / 2
 
 // noteInvocation notes the receives of an invocation.
-func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) (all []*receipt) {
+func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) {
+	var all []*receipt
 	var in events.SQSEvent
 	if err := json.Unmarshal(event, &in); err != nil {
 		f.Errorf("event: %v", err)
@@ -313,6 +317,7 @@ func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) (all []*re
 			f.Errorf("receive count: %v", err)
 		}
 		r := f.note(n, in.Records[i].MessageId, count)
+		r.sent = f.sentAt(in.Records[i].Attributes["SentTimestamp"])
 		r.disrupted = disrupted
 		r.event = aws.ToString(in.Records[i].MessageAttributes[sqsonce.AttrEventID].StringValue)
 		all = append(all, r)
@@ -320,15 +325,19 @@ func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) (all []*re
 	for _, r := range all {
 		r.batch = all
 	}
-	return all
 }
 
 func (f *fleet) note(n *node, id string, count int) *receipt {
-	rc := &receipt{node: n, id: id, count: count, at: f.now()}
+	rc := &receipt{node: n, id: id, count: count, at: f.now(), hidden: f.now() + fleetVisibility}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.receipts[id] = append(f.receipts[id], rc)
 	return rc
+}
+
+// sentAt is the time of a SentTimestamp.
+func (f *fleet) sentAt(timestamp string) time.Duration {
+	return time.UnixMilli(must.Get(strconv.ParseInt(timestamp, 10, 64))(f)).Sub(f.start)
 }
 
 // receiptsOf returns the receives of a message with that count: more than one where SQS delivers a message twice.

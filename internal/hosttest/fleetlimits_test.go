@@ -126,7 +126,7 @@ func (p *limitPlan) longest(handlers int, take time.Duration) time.Duration {
 type limited struct {
 	node     *node
 	ran      bool // else the event was done, or the store down: its token went back
-	owes     bool // in a worker: it runs whatever the limits say, such as a suspect in its turn
+	debt     bool // it runs whatever the limits say, such as a suspect in its turn
 	from, to time.Duration
 }
 
@@ -158,7 +158,7 @@ func (f *fleet) limited(n *node, h sqsonce.Handler) sqsonce.Handler {
 		if !n.alive() {
 			return errDead
 		}
-		s, key := &limited{node: n, owes: settle.Holding(ctx) && settle.InDebt(ctx), from: f.now(), to: toTheEnd}, f.limitKey(m)
+		s, key := &limited{node: n, debt: settle.InDebt(ctx), from: f.now(), to: toTheEnd}, f.limitKey(m)
 		f.mu.Lock()
 		f.limits.starts[key] = append(f.limits.starts[key], s)
 		f.mu.Unlock()
@@ -333,8 +333,12 @@ func (f *fleet) checkRate(name string, starts []*limited, owed []time.Duration, 
 		if !s.ran {
 			continue
 		}
-		for len(owed) > 0 && owed[0] <= s.from {
-			owed, next = owed[1:], next-step
+		switch {
+		case s.debt && f.plan.limiter.counter == ownCounters:
+			continue
+		case s.debt && len(owed) > 0 && owed[0] <= s.from:
+			owed = owed[1:]
+			continue
 		}
 		if next = max(next, s.from) + step; next > s.from+time.Duration(burst)*step+2*time.Second {
 			f.complain("above its rate", "%s: the start at %s, by %s, is %s too early for %+v", name, s.from, s.node.name, next-s.from-time.Duration(burst)*step-2*time.Second, p)
@@ -345,8 +349,9 @@ func (f *fleet) checkRate(name string, starts []*limited, owed []time.Duration, 
 
 // owes says that messages of a node may have run in debt of a slot or of its own rate, of which no counter tells.
 func (n *node) owes() bool {
+	known := slices.DeleteFunc(n.believed(n.born, toTheEnd), func(most int) bool { return most == 0 })
 	for _, all := range n.f.receipts {
-		if slices.ContainsFunc(all, func(r *receipt) bool { return r.node == n && r.count >= n.f.plan.receives }) {
+		if slices.ContainsFunc(all, func(r *receipt) bool { return r.node == n && len(known) > 0 && r.count >= slices.Min(known) }) {
 			return true
 		}
 	}
@@ -361,10 +366,10 @@ func (f *fleet) noteHeld(n *node, k *sqsworker.Worker) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	stay := 0
+	stay, least := 0, slices.Min(n.believed(f.now(), f.now()))
 	for _, all := range f.receipts {
 		last := all[len(all)-1]
-		stay += count(last.node == n && last.count > f.plan.receives-3)
+		stay += count(last.node == n && least > 0 && last.count > least-3)
 	}
 	if s.Held-s.Suspect > int64(p.held+stay) {
 		f.limits.beyond = append(f.limits.beyond, fmt.Sprintf("%s holds %d at %s, of which %d are suspects and at most %d have to stay", n.name, s.Held, f.now(), s.Suspect, stay))
@@ -388,7 +393,7 @@ func (f *fleet) checkSlots(name string, starts []*limited) {
 		}
 	}
 	// A frozen process does not renew.
-	starts = slices.DeleteFunc(slices.Clone(starts), func(s *limited) bool { return s.from > quiet || s.owes || s.node.owes() || len(s.node.frozen) > 0 })
+	starts = slices.DeleteFunc(slices.Clone(starts), func(s *limited) bool { return s.from > quiet || s.debt || s.node.owes() || len(s.node.frozen) > 0 })
 	for i, s := range starts {
 		now := 0
 		for _, other := range starts[:i+1] {

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/limit"
 )
 
@@ -34,10 +34,13 @@ type node struct {
 
 	mu      sync.Mutex
 	thaw    time.Time
-	frozen  []window      // that were, in times of the simulation
-	ended   time.Duration // begin of its stop, or its kill; 0: it runs
-	calls   map[int]int   // of SQS, by minute of the simulation
-	asks    map[int]int   // calls of the store
+	frozen  []window // that were, in times of the simulation
+	born    time.Duration
+	ended   time.Duration // begin of its stop, or its death; 0: it runs
+	by      ending
+	beliefs []belief
+	calls   map[int]int // of SQS, by minute of the simulation
+	asks    map[int]int // calls of the store
 	handles map[string]*receipt
 	limiter *limit.Limiter // nil: none
 }
@@ -50,16 +53,18 @@ type receipt struct {
 	at        time.Duration
 	lost      bool          // the answer
 	gaveBack  time.Duration // 0: it did not
-	disrupted bool          // the invocation: by the plan, or by its deadline
-	event     string        // of the function's
-	batch     []*receipt    // of the invocation
+	hidden    time.Duration // until then, in a worker
+	sent      time.Duration
+	disrupted bool // the invocation was throttled, its answer was lost, or came too late
+	event     string
+	batch     []*receipt // of the invocation
 }
 
 const notAWorker = -2
 
 func (f *fleet) newNode(name string, index int) *node {
 	p := f.newProcess()
-	n := &node{process: p, f: f, name: name, index: index, calls: map[int]int{}, asks: map[int]int{}, handles: map[string]*receipt{}}
+	n := &node{process: p, f: f, name: name, index: index, born: f.now(), calls: map[int]int{}, asks: map[int]int{}, handles: map[string]*receipt{}}
 	f.mu.Lock()
 	f.nodes[p] = n
 	n.rng = rand.New(rand.NewPCG(f.plan.seed, uint64(len(f.nodes))))
@@ -73,23 +78,83 @@ func (f *fleet) newNode(name string, index int) *node {
 		}
 		return c
 	}
-	// Without credentials the SDK does not sign, which is a fifth of the cost of a call.
 	p.sqs = sqs.New(p.sqs.Options(), func(o *sqs.Options) {
-		o.HTTPClient, o.Credentials = link(&observer{n, f.sqs}, false), aws.AnonymousCredentials{}
+		o.HTTPClient, o.Credentials = link(&observer{n, f.sqs}, false), n.credentials()
 	})
 	p.ddb = dynamodb.New(p.ddb.Options(), func(o *dynamodb.Options) {
-		o.HTTPClient, o.Credentials = link(f.ddb, true), aws.AnonymousCredentials{}
+		o.HTTPClient, o.Credentials = link(f.ddb, true), n.credentials()
 	})
 	return n
 }
 
-// end notes the begin of the stop, or the kill.
-func (n *node) end() {
+// ending is how a process ends.
+type ending string
+
+const (
+	byStop ending = "a stop"
+	byKill ending = "a kill"
+	byExit ending = "its handler"
+)
+
+// end notes the begin of the stop, or the death.
+func (n *node) end(by ending) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ended == 0 {
-		n.ended = n.f.now()
+		n.ended, n.by = n.f.now(), by
 	}
+}
+
+// belief is what SQS has answered a process about the redrive policy of its queue.
+type belief struct {
+	at       time.Duration
+	receives int // maxReceiveCount; 0: there is none
+}
+
+func (n *node) believe(resp *http.Response) {
+	var out struct {
+		Attributes struct{ QueueArn, RedrivePolicy, VisibilityTimeout string }
+	}
+	var policy struct {
+		MaxReceiveCount int `json:"maxReceiveCount"`
+	}
+	body, _ := io.ReadAll(resp.Body) // of a buffer: it cannot fail
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if err := json.Unmarshal(body, &out); err != nil || out.Attributes.QueueArn == n.f.named(dlqARN) || out.Attributes.VisibilityTimeout == "" {
+		return // an answer that breaks off, or about the other queue, or to a question of 17.15e
+	}
+	if text := out.Attributes.RedrivePolicy; text != "" {
+		if err := json.Unmarshal([]byte(text), &policy); err != nil {
+			n.f.Errorf("redrive policy %s: %v", text, err)
+		}
+	}
+	n.mu.Lock()
+	n.beliefs = append(n.beliefs, belief{n.f.now(), policy.MaxReceiveCount})
+	n.mu.Unlock()
+}
+
+// believed returns each maxReceiveCount that a process may have gone by from a time on until another. A worker that has read none for 30 s
+// guesses three receives, and a function none.
+func (n *node) believed(from, to time.Duration) []int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := []int{0}
+	switch {
+	case n.index == notAWorker:
+	case len(n.beliefs) > 0 && n.beliefs[0].at < n.born+30*time.Second:
+		all[0] = n.beliefs[0].receives
+	default:
+		all[0] = 3
+	}
+	for _, b := range n.beliefs {
+		switch {
+		case b.at <= from:
+			all = []int{b.receives}
+		case b.at <= to:
+			all = append(all, b.receives)
+		}
+	}
+	return all
 }
 
 func (n *node) freeze(length time.Duration) {
@@ -213,6 +278,9 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if op == "GetQueueAttributes" && resp.StatusCode == http.StatusOK {
+		n.believe(resp)
+	}
 	return resp, nil
 }
 
@@ -294,6 +362,8 @@ func (w *window) refuse(r *http.Request, store bool) (*http.Response, error) {
 		return answer(r, store, http.StatusBadRequest, "AccessDenied", "AccessDeniedException"), nil
 	case unlisted:
 		return answer(r, store, http.StatusBadRequest, "SomethingNew", "SomethingNewException"), nil
+	case outdated:
+		return answer(r, store, http.StatusForbidden, "ExpiredTokenException", "ExpiredTokenException"), nil
 	}
 	return nil, errUnavailable
 }
@@ -304,7 +374,7 @@ func answer(r *http.Request, store bool, status int, queueCode, storeCode string
 		code = "com.amazonaws.dynamodb.v20120810#" + storeCode
 	}
 	body := fmt.Sprintf(`{"__type":%q,"message":"a fault of the plan"}`, code)
-	h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}}
+	h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"r"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}}
 	return &http.Response{
 		Status: http.StatusText(status), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h,
 		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r,
@@ -320,16 +390,30 @@ type observer struct {
 func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch operation(r) {
 	case "ReceiveMessage":
+		f, begun := o.node.f, o.node.f.now()
 		resp, err := o.to.RoundTrip(r)
-		if err == nil && resp.StatusCode == http.StatusOK {
+		switch {
+		case err != nil:
+			f.mu.Lock()
+			f.unheard = append(f.unheard, window{at: begun, length: longestPoll})
+			f.mu.Unlock()
+		case resp.StatusCode == http.StatusOK:
 			o.received(r, resp)
 		}
 		return resp, err
 	case "ChangeMessageVisibilityBatch":
 		return o.changed(r)
+	case "SendMessage": // of hosts, to the dead-letter queue only
+		f := o.node.f
+		f.mu.Lock()
+		f.sends[f.now()] = append(f.sends[f.now()], o.node)
+		f.mu.Unlock()
 	}
 	return o.to.RoundTrip(r)
 }
+
+// longestPoll is how long SQS may hand out messages to a receive.
+const longestPoll = 20 * time.Second
 
 func (o *observer) received(r *http.Request, resp *http.Response) {
 	body, _ := io.ReadAll(resp.Body) // of a buffer: it cannot fail
@@ -337,7 +421,8 @@ func (o *observer) received(r *http.Request, resp *http.Response) {
 	var out struct {
 		Messages []struct {
 			MessageId, ReceiptHandle string
-			Attributes               struct{ ApproximateReceiveCount string }
+			Attributes               struct{ ApproximateReceiveCount, SentTimestamp string }
+			MessageAttributes        map[string]struct{ StringValue string }
 		}
 	}
 	n := o.node
@@ -348,6 +433,7 @@ func (o *observer) received(r *http.Request, resp *http.Response) {
 	for _, m := range out.Messages {
 		count, _ := strconv.Atoi(m.Attributes.ApproximateReceiveCount)
 		rc := n.f.note(n, m.MessageId, count)
+		rc.sent, rc.event = n.f.sentAt(m.Attributes.SentTimestamp), m.MessageAttributes[sqsonce.AttrEventID].StringValue
 		*got = append(*got, rc)
 		n.mu.Lock()
 		n.handles[m.ReceiptHandle] = rc
@@ -375,7 +461,11 @@ func (o *observer) changed(r *http.Request) (*http.Response, error) {
 	n.mu.Lock()
 	for _, e := range in.Entries {
 		rc := n.handles[e.ReceiptHandle]
-		if rc != nil && rc.gaveBack == 0 && e.VisibilityTimeout != int(fleetVisibility/time.Second) {
+		if rc == nil || rc.hidden < n.f.now() {
+			continue // it changes nothing any more
+		}
+		rc.hidden = n.f.now() + time.Duration(e.VisibilityTimeout)*time.Second
+		if rc.gaveBack == 0 && e.VisibilityTimeout != int(fleetVisibility/time.Second) {
 			rc.gaveBack = n.f.now()
 		}
 	}

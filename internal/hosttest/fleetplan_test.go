@@ -20,7 +20,9 @@ type fleetPlan struct {
 	replays     float64 // part of the store's writes that arrive again later
 	duplicates  float64 // part of the receives of a standard queue that come twice
 	receives    int     // maxReceiveCount. Default: 5
-	publishers  int     // 0: the messages are sent without faults
+	changes     []queueState
+	retention   time.Duration // of the queue. Default: 4 days
+	publishers  int           // 0: the messages are sent without faults
 	workers     []workerPlan
 	functions   int          // invocations at once; 0: no function
 	batch       int          // BatchSize of the mapping. Default: 10
@@ -77,6 +79,7 @@ const (
 	withQuestion   failure = "UnavailableUntil" // the question passes
 	withPostpone   failure = "Postpone"         // 30 s
 	withLate       failure = "late"             // ignores its context for a while, and succeeds
+	withExit       failure = "exit"             // ends its process
 )
 
 // window is a fault from at on, for length.
@@ -122,6 +125,8 @@ const (
 	loses     mode = "does what it is asked, and its answers are lost"
 	swallows  mode = "does what it is asked, and never answers"
 	cuts      mode = "does what it is asked, and its answers end in the middle"
+	unsigned  mode = "is not asked, since there are no credentials"
+	outdated  mode = "answers that the credentials have expired"
 )
 
 func (w *window) end() time.Duration { return w.at + w.length }
@@ -153,8 +158,11 @@ func (e *eventPlan) String() string {
 // String has everything but the events that nothing is special about.
 func (p *fleetPlan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "SEED=%d: fifo %t, inbox %t, strict handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions with batches of %d and %d invocations at once in a process, handlers' timeout %s, HTTP timeouts %t, calm after %s, limit %s\n%s\n",
-		p.seed, p.fifo, p.inbox, p.strict, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.batch, p.perProcess, p.timeout, p.impatient, p.calm, p.limit, p.limiter)
+	fmt.Fprintf(&b, "SEED=%d: fifo %t, inbox %t, strict handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, retention %s, %d publishers, %d functions with batches of %d and %d invocations at once in a process, handlers' timeout %s, HTTP timeouts %t, calm after %s, limit %s\n%s\n",
+		p.seed, p.fifo, p.inbox, p.strict, p.network, p.replays, p.duplicates, p.receives, p.retention, p.publishers, p.functions, p.batch, p.perProcess, p.timeout, p.impatient, p.calm, p.limit, p.limiter)
+	for _, s := range p.changes {
+		b.WriteString(s.String())
+	}
 	for i, w := range p.workers {
 		fmt.Fprintf(&b, "worker %d: concurrency %d, in flight %d\n", i, w.concurrency, w.inFlight)
 		for _, l := range w.lives {
@@ -215,6 +223,10 @@ func drawFleet(seed uint64) *fleetPlan {
 	p.drawPartial(rand.New(rand.NewPCG(seed, 0x7061727469616c)))
 	p.drawLost(rand.New(rand.NewPCG(seed, 0x6c6f7374)))
 	p.drawLimiter(rand.New(rand.NewPCG(seed, 0x6c696d6974)))
+	p.drawChanges(rand.New(rand.NewPCG(seed, 0x6368616e6765)))
+	p.drawRetention(rand.New(rand.NewPCG(seed, 0x726574656e74)))
+	p.drawCredentials(rand.New(rand.NewPCG(seed, 0x63726564)))
+	p.drawExits(rand.New(rand.NewPCG(seed, 0x65786974)))
 	p.limit = p.longest()
 	return p
 }
@@ -341,10 +353,7 @@ func (p *fleetPlan) drawEvents(r *rand.Rand, events int) {
 }
 
 func (p *fleetPlan) drawHard(r *rand.Rand, e *eventPlan) {
-	ways := []failure{withError, withError, withPanic, withGoexit, withRetryAfter, withTimeout, withStuck, withDeaf}
-	if p.functions == 0 { // a function sends no unavailable head to the dead-letter queue: protocol 9.7. A Postpone costs it a receive
-		ways = append(ways, withClaim, withQuestion, withPostpone)
-	}
+	ways := []failure{withError, withError, withPanic, withGoexit, withRetryAfter, withTimeout, withStuck, withDeaf, withClaim, withQuestion, withPostpone}
 	switch e.how = ways[r.IntN(len(ways))]; r.IntN(8) {
 	case 0:
 		e.how, e.fails = withError, always
@@ -468,12 +477,16 @@ func (p *fleetPlan) longest() time.Duration {
 	if slices.ContainsFunc(p.faults, func(w window) bool { return w.kind == receivesAway }) {
 		wait += 10 * time.Minute // until the next receive: 17.15f
 	}
+	if len(p.changes) > 0 {
+		wait += 10 * time.Minute // until it is read: 17.11
+	}
+	wait += time.Duration(p.exits()) * 50 * time.Minute // 17.7f
 	var load, most time.Duration
 	handlers := 0
 	lanes := map[string]time.Duration{} // what runs one after the other
 	for i := range p.events {
 		e := &p.events[i]
-		tries := 1 + min(e.fails, p.receives-1)
+		tries := 1 + min(e.fails, p.most()-1)
 		runs := time.Duration(tries) * e.takes
 		switch e.how {
 		case withTimeout:
