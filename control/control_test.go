@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce/control"
@@ -120,6 +121,7 @@ func TestFleet(t *testing.T) {
 			}
 		}
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		for i, p := range fleet {
 			if slices.Max(p.receives) != 1 {
 				t.Errorf("worker %d: a message was received %d times, want once: a pause costs no receive", i, slices.Max(p.receives))
@@ -178,6 +180,7 @@ func (x *world) holds(queue string, maxHeld, most int) {
 		x.Error("no handler within 16 s of the resume")
 	}
 	time.Sleep(time.Hour)
+	synctest.Wait()
 	if len(p.receives) != n || slices.Max(p.receives) != most {
 		x.Errorf("%d handlers of %d messages, at most %d receives; want %d", len(p.receives), n, slices.Max(p.receives), most)
 	}

@@ -102,6 +102,7 @@ func TestOutageIsOneLine(t *testing.T) {
 			all.Wait()
 			time.Sleep(time.Minute)
 		}
+		synctest.Wait()
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(lines) != 2 || strings.Count(log.String(), "key=billing#orders|")+strings.Count(log.String(), "message_id=") != 4 {
 			t.Errorf("got, in two minutes:\n%s", &log)

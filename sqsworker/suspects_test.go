@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -167,6 +168,7 @@ func TestSuspectWaits(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			x.send("a:1", "b:1")
 			time.Sleep(5 * time.Minute)
+			synctest.Wait()
 			if got := ran.Sub(began); got < c.want || got > c.want+2*time.Second {
 				x.Errorf("the suspect ran after %s, want %s", got, c.want)
 			}
@@ -196,6 +198,7 @@ func TestSuspectsUnderALimit(t *testing.T) {
 		})
 		x.send("s1", "s2")
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		if ran != 2 || j.Stats().Received != 2 {
 			x.Errorf("%d of 2 suspects have run, %d receives", ran, j.Stats().Received)
 		}

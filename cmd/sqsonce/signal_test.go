@@ -25,7 +25,7 @@ func TestInterrupt(t *testing.T) {
 		for i := range 80 {
 			w.send(w.dlq, "e"+strconv.Itoa(i), 0)
 		}
-		p := w.redrive("--all", "--canary=0", "--unknown", "--rate=50", "--hold=10s", "--yes", "--source", "arn:aws:sqs:us-east-1:000000000000:orders")
+		p := w.redrive("--all", "--canary=0", "--unknown", "--rate=10", "--hold=10s", "--yes", "--source", "arn:aws:sqs:us-east-1:000000000000:orders")
 		w.eventually("some are sent", func() bool { return len(w.stack.MemSQS().Messages("orders")) > 0 })
 		must.Do(t, p.Process.Signal(signal))
 		code, errs := p.end(), p.err.String()

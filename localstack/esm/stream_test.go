@@ -566,6 +566,7 @@ func TestStreamParallelizationFactor(t *testing.T) {
 			return nil, nil
 		})
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		for _, id := range ids {
 			if last[string(id)] != "4" {
 				x.Errorf("item %c ended at %q", id, last[string(id)])

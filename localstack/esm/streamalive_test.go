@@ -75,6 +75,7 @@ func TestStreamParentsFirst(t *testing.T) {
 		x.replaceShards(1)
 		x.put("a5", "b5")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		for _, id := range []string{"a", "b"} {
 			var got []string
 			for _, name := range strings.Fields(strings.Join(x.batches, " ")) {
