@@ -82,8 +82,8 @@ func (c *Control) Hooks() sqsworker.Hooks { return sqsworker.Hooks{Attach: c.att
 var ErrPaused = errors.New("control: consumer is paused")
 
 // Handler returns a handler that calls h unless the consumer is paused. In a pause it returns an error of [sqsonce.Postpone] with
-// [ErrPaused]: the worker holds the message outside of its attempts, and asks again after 10 s. It gives back what exceeds MaxHeld.
-// Put Handler outside of deduplication, so that held messages stay free of records.
+// [ErrPaused]: the worker holds the message outside of its attempts, and asks again after 10 s. It gives back messages
+// above MaxHeld, unless they have few receives left. Put Handler outside of deduplication, so that held messages stay free of records.
 //
 // A pause holds in every case: if a message is at its last receive when its worker stops, SQS moves it to the dead-letter queue. Use
 // Handler in workers with the [Control.Hooks] only: a function can't hold messages.

@@ -10,7 +10,8 @@
 //   - A worker reads the record before its first receive, and then every 5 to 6 s. It stops the receives of a paused consumer. A
 //     long poll that is under way may still bring messages, for up to sqsworker.Options.WaitTime.
 //   - Handlers that run go on to their end. [Control.Handler] holds the other messages of the worker, which costs neither an
-//     attempt nor a receive. The worker gives back messages above MaxHeld, which costs each a receive.
+//     attempt nor a receive. The worker gives back messages above MaxHeld, unless they have few receives left. This
+//     costs each a receive.
 //   - Every state has an end, at most 7 days away, and says who asked for it and why. At its end the workers go on, also while the
 //     store is down.
 //   - If the store is down or the record is broken, the state that was read last stays in force until its end. A worker that
