@@ -132,7 +132,7 @@ func othersEnd(remaining int64) time.Time {
 // decides it. A read only says why a step was refused, or names the record that the next step may replace.
 type statements struct {
 	insert, read, take, renew, shorten, complete, release, reopen, reopenAny, keepNew, keepOver, keep, remove, removeAny, sweepRecords, sweepInbox string
-	takeTokens, place, schedule, newSchedule                                                                                                       string // of a Counter
+	takeTokens, place, schedule, newSchedule                                                                                                       string // of a counter
 }
 
 // isFree is the condition that the database's clock has passed the record's lease or, after a complete, its retention.
@@ -205,7 +205,7 @@ func newStatements(d sqldb.Dialect) statements {
 		remove:    d.SQL("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),
 		removeAny: d.SQL("DELETE FROM {records} WHERE id = ?"),
 
-		// A key of a Counter: its fence is the tat, and its lease_length the line, in microseconds. The greatest lag of a take
+		// A key of a counter: its fence is the tat, and its lease_length the line, in microseconds. The greatest lag of a take
 		// isn't less than the floor of its pause.
 		takeTokens: d.SQL("UPDATE {records} SET fence = " + d.Returned("{greatest}(fence, "+micros+" + ?) + ? - "+micros) + " + " + micros + "," +
 			" expires_at = {greatest}(expires_at, {now} + ?) WHERE id = ? AND fence <= " + micros + " + ?" +
