@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/counter"
+	"github.com/sqsonce/sqsonce/dedup/internal/field"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
@@ -20,15 +21,15 @@ const (
 
 // record is a row, and the database's clock when it was read. All times are milliseconds since the Unix epoch.
 type record struct {
-	key, status, owner, lastError, note string
-	fence, until, length, expires       int64
-	receiveCount                        int
-	result                              dedup.Result
-	now                                 int64
+	key, status, owner            string
+	fence, until, length, expires int64
+	receiveCount                  int
+	kept                          dedup.Record // the result and the texts
+	now                           int64
 }
 
 // recordColumns are the columns that scan reads.
-var recordColumns = "id, status, owner, fence, lease_until, lease_length, expires_at, receive_count, error, note, {now}, " + resultNames
+var recordColumns = "id, status, owner, fence, lease_until, lease_length, expires_at, receive_count, {now}, result, " + textNames
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
 func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, error) {
@@ -38,8 +39,15 @@ func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, 
 // scan reads a row. A row that another program has changed is a dedup.ErrRecord, with what was read of it.
 func scan(row sqldb.Row) (record, error) {
 	var r record
-	targets := []any{&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.lastError, &r.note, &r.now}
-	err := row.Scan(append(targets, resultTargets(&r.result)...)...)
+	targets := []any{&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.now, &r.kept.Result.Data}
+	texts := make([]string, len(field.Texts))
+	for i := range texts {
+		targets = append(targets, &texts[i])
+	}
+	err := row.Scan(targets...)
+	for i, f := range field.Texts {
+		f.Set(&r.kept, texts[i])
+	}
 	if sqldb.IsScan(err) {
 		return r, fmt.Errorf("sqlstore: key %q: %w: %w", r.key, dedup.ErrRecord, err)
 	}
@@ -144,8 +152,8 @@ var reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now
 	" WHERE id = ? AND owner = ? AND fence = ? AND status = ?"
 
 // keep replaces an operator's text.
-var keep = "UPDATE {records} SET " + assignResult + ", owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0, lease_length = 0," +
-	" expires_at = {now} + ?, receive_count = 0, error = '', note = '' WHERE id = ? AND status = 'COMPLETED'"
+var keep = "UPDATE {records} SET result = ?, " + emptyTexts + ", owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0, lease_length = 0," +
+	" expires_at = {now} + ?, receive_count = 0 WHERE id = ? AND status = 'COMPLETED'"
 
 // micros is the database's clock in microseconds, rounded up to the millisecond.
 const micros = "({now} + 1) * 1000"
