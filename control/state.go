@@ -22,9 +22,6 @@ const (
 	mostOperator    = 128 // bytes of a record's owner
 	mostConcurrency = 120_000
 
-	// MinDuration and MaxDuration are the limits of how long a state lasts.
-	MinDuration = 30 * time.Second
-	MaxDuration = 7 * 24 * time.Hour
 	// clocks is how much longer a record may seem to last to a worker whose clock is behind that of the store.
 	clocks = time.Hour
 )
@@ -110,7 +107,7 @@ func Set(ctx context.Context, store dedup.Keeper, seen Snapshot, s State, d time
 	p := host.Problems{Package: "control"}
 	p.Add(host.IsNil(store), "store", "is nil")
 	p.Add(seen.seen.Key == "", "seen", "is not the result of Read or Set")
-	p.Add(d < MinDuration || d > MaxDuration, "d", "is %s, must be %s to %s", d, MinDuration, MaxDuration)
+	p.Add(d < host.LeastControl || d > host.MostControl, "d", "is %s, must be %s to %s", d, host.LeastControl, host.MostControl)
 	s.check(&p)
 	if err := p.Err(); err != nil {
 		return Snapshot{}, err
@@ -163,7 +160,7 @@ func decode(r dedup.Record, now time.Time) (State, error) {
 		return bad("it has no end")
 	case !now.Before(r.ExpiresAt):
 		return State{}, nil
-	case r.ExpiresAt.Sub(now) > MaxDuration+clocks:
+	case r.ExpiresAt.Sub(now) > host.MostControl+clocks:
 		return bad("it lasts until %s, which is more than 7 days away", r.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	if err := json.Unmarshal(r.Result.Data, &s); err != nil {

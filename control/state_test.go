@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
@@ -58,7 +59,7 @@ func TestSet(t *testing.T) {
 				errs := make([]error, operators)
 				for i := range errs {
 					wg.Go(func() {
-						_, errs[i] = control.Set(t.Context(), store, first, control.State{Concurrency: i + 1, By: "b", Reason: "r"}, control.MinDuration)
+						_, errs[i] = control.Set(t.Context(), store, first, control.State{Concurrency: i + 1, By: "b", Reason: "r"}, host.LeastControl)
 					})
 				}
 				wg.Wait()
@@ -70,10 +71,10 @@ func TestSet(t *testing.T) {
 						t.Errorf("Set at once: got error %v, want nil or ErrChanged", err)
 					}
 				}
-				time.Sleep(control.MinDuration + 5*time.Second)
+				time.Sleep(host.LeastControl + 5*time.Second)
 				if over := read(); !over.Open() || over.By != "" {
 					t.Errorf("Read after its time: got %+v, want open", over)
-				} else if _, err := control.Set(t.Context(), store, over, want, control.MaxDuration); err != nil {
+				} else if _, err := control.Set(t.Context(), store, over, want, host.MostControl); err != nil {
 					t.Errorf("Set after its time: got error %v", err)
 				}
 				if got := read(); !got.Paused {
@@ -109,8 +110,8 @@ func TestSetRefuses(t *testing.T) {
 		want   string
 	}{
 		{func(_ *control.State, seen *control.Snapshot, _ *time.Duration) { *seen = control.Snapshot{} }, "seen"},
-		{func(_ *control.State, _ *control.Snapshot, d *time.Duration) { *d = control.MinDuration - 1 }, "d"},
-		{func(_ *control.State, _ *control.Snapshot, d *time.Duration) { *d = control.MaxDuration + 1 }, "d"},
+		{func(_ *control.State, _ *control.Snapshot, d *time.Duration) { *d = host.LeastControl - 1 }, "d"},
+		{func(_ *control.State, _ *control.Snapshot, d *time.Duration) { *d = host.MostControl + 1 }, "d"},
 		{func(s *control.State, _ *control.Snapshot, _ *time.Duration) { s.Concurrency = 1 }, "State"},
 		{func(s *control.State, _ *control.Snapshot, _ *time.Duration) { s.Paused, s.Concurrency = false, -1 }, "State.Concurrency"},
 		{func(s *control.State, _ *control.Snapshot, _ *time.Duration) {

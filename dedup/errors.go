@@ -40,6 +40,9 @@ var (
 	// ErrOutcomeUnknown is matched by the error of a store's Acquire if one of its requests may still be carried out.
 	// See [Store].
 	ErrOutcomeUnknown = errors.New("dedup: acquire: outcome unknown")
+	// ErrCommitUnknown says that the transaction of an inbox may or may not have been committed, because the answer was lost. The
+	// event's next delivery finds out, and runs the handler only if nothing was committed.
+	ErrCommitUnknown = errors.New("dedup: commit: outcome unknown")
 	// ErrRecord says that the data under a key is not a record of the store, because another program has written it.
 	// The store does not change the data. To run the event again, delete it, with Force. A store's errors match ErrRecord only
 	// after the data was read. An owner whose record was overwritten so gets [sqsonce.ErrLeaseLost].

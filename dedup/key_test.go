@@ -58,20 +58,20 @@ func TestKeySources(t *testing.T) {
 		m    *sqsonce.Message
 		opt  func(*dedup.Options)
 		want string
-		keys dedup.KeySources
+		from sqsonce.KeySource
 	}{
-		{"attribute", message("1"), trust, "billing#orders|1", dedup.KeySources{Attribute: 1}},
-		{"event-id without event-source", bare, trust, "billing#sqs-event|q|7", dedup.KeySources{EventID: 1}},
-		{"CloudEvents", cloud, trust, "billing#s|7", dedup.KeySources{CloudEvents: 1}},
-		{"message ID", fifo, func(*dedup.Options) {}, "billing#sqs-message|q|m1", dedup.KeySources{MessageID: 1}},
-		{"dedup ID", fifo, trust, "billing#sqs-dedup|q|g|d", dedup.KeySources{DedupID: 1}},
-		{"dedup ID without a message ID", &sqsonce.Message{QueueARN: "q", DedupID: "d"}, trust, "billing#sqs-dedup|q||d", dedup.KeySources{DedupID: 1}},
-		{"SNS", &sqsonce.Message{ID: "m1", QueueARN: "q", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromSNS}}, func(*dedup.Options) {}, "billing#k", dedup.KeySources{SNS: 1}},
-		{"EventBridge", &sqsonce.Message{ID: "m1", QueueARN: "q", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromEventBridge}}, trust, "billing#k", dedup.KeySources{EventBridge: 1}},
-		{"dedup ID in an envelope of SNS", &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromSNS}}, trust, "billing#sqs-dedup|q|g|d", dedup.KeySources{DedupID: 1}},
-		{"dedup ID in an envelope of EventBridge", &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromEventBridge}}, trust, "billing#sqs-dedup|q|g|d", dedup.KeySources{DedupID: 1}},
-		{"no dedup ID to trust", &sqsonce.Message{ID: "m1", QueueARN: "q"}, trust, "billing#sqs-message|q|m1", dedup.KeySources{MessageID: 1}},
-		{"custom", message("1"), custom("abc"), "billing#abc", dedup.KeySources{Function: 1}},
+		{"attribute", message("1"), trust, "billing#orders|1", sqsonce.KeyFromAttribute},
+		{"event-id without event-source", bare, trust, "billing#sqs-event|q|7", sqsonce.KeyFromEventID},
+		{"CloudEvents", cloud, trust, "billing#s|7", sqsonce.KeyFromCloudEvents},
+		{"message ID", fifo, func(*dedup.Options) {}, "billing#sqs-message|q|m1", sqsonce.KeyFromMessageID},
+		{"dedup ID", fifo, trust, "billing#sqs-dedup|q|g|d", sqsonce.KeyFromDedupID},
+		{"dedup ID without a message ID", &sqsonce.Message{QueueARN: "q", DedupID: "d"}, trust, "billing#sqs-dedup|q||d", sqsonce.KeyFromDedupID},
+		{"SNS", &sqsonce.Message{ID: "m1", QueueARN: "q", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromSNS}}, func(*dedup.Options) {}, "billing#k", sqsonce.KeyFromSNS},
+		{"EventBridge", &sqsonce.Message{ID: "m1", QueueARN: "q", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromEventBridge}}, trust, "billing#k", sqsonce.KeyFromEventBridge},
+		{"dedup ID in an envelope of SNS", &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromSNS}}, trust, "billing#sqs-dedup|q|g|d", sqsonce.KeyFromDedupID},
+		{"dedup ID in an envelope of EventBridge", &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromEventBridge}}, trust, "billing#sqs-dedup|q|g|d", sqsonce.KeyFromDedupID},
+		{"no dedup ID to trust", &sqsonce.Message{ID: "m1", QueueARN: "q"}, trust, "billing#sqs-message|q|m1", sqsonce.KeyFromMessageID},
+		{"custom", message("1"), custom("abc"), "billing#abc", sqsonce.KeyFromFunction},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +79,9 @@ func TestKeySources(t *testing.T) {
 			if c.Key != tt.want {
 				t.Errorf("key: got %q, want %q", c.Key, tt.want)
 			}
-			if diff := cmp.Diff(tt.keys, o.Stats().KeySources); diff != "" {
+			want := dedup.Stats{}.KeySources
+			want[tt.from] = 1
+			if diff := cmp.Diff(want, o.Stats().KeySources); diff != "" {
 				t.Errorf("key sources (-want +got):\n%s", diff)
 			}
 		})
@@ -137,8 +139,8 @@ func TestEventIDWithoutSourceIsTheQueues(t *testing.T) {
 				must.Do(t, h(t.Context(), m))
 			}
 		}
-		if e.got() != 2 || o.Stats().KeySources.EventID != 4 {
-			t.Errorf("%d runs, stats %+v, want one run for each queue and EventID 4", e.got(), o.Stats().KeySources)
+		if e.got() != 2 || o.Stats().KeySources[sqsonce.KeyFromEventID] != 4 {
+			t.Errorf("%d runs, stats %+v, want one run for each queue and 4 keys from the event-id", e.got(), o.Stats().KeySources)
 		}
 		synctest.Wait() // for the log
 		got := lines.String()

@@ -19,20 +19,8 @@ type Stats struct {
 	ForeignWriters int64 `help:"Deliveries whose record a program wrote that does not check ownership."`
 	CacheHits      int64 `help:"Duplicates that were decided without a request."`
 	Connections    int64 `help:"The limit of the store's pool of connections (sql.DB.SetMaxOpenConns). 0: none."`
-	KeySources     KeySources
-}
-
-// KeySources counts where the keys of deliveries came from: see [sqsonce.KeySource].
-type KeySources struct {
-	Attribute   int64 `help:"Keys of the attribute event-key, or of event-id with event-source."`
-	EventID     int64 `help:"Keys of the queue's ARN and the attribute event-id: another one in another queue."`
-	CloudEvents int64 `help:"Keys of a CloudEvents source and id."`
-	SNS         int64 `help:"Keys of the topic's ARN and SNS's message ID."`
-	EventBridge int64 `help:"Keys of the source and ID of EventBridge's event."`
-	S3          int64 `help:"Keys of the change of an object, of a notification of S3."`
-	MessageID   int64 `help:"Keys of the message ID: a redrive or a second send of the event has another one."`
-	DedupID     int64 `help:"Keys of the MessageDeduplicationId: Options.TrustDedupID."`
-	Function    int64 `help:"Keys of Options.Key."`
+	// KeySources is by [sqsonce.KeySource]: KeySources[sqsonce.KeyFromMessageID] stays 0 where every event has an ID of its own.
+	KeySources [sqsonce.KeyFromS3 + 1]int64 `help:"Deliveries whose key came from there: see sqsonce.KeySource."`
 }
 
 // counters are the fields of Stats while they are counted.
@@ -46,8 +34,7 @@ type counters struct {
 // Stats returns the counts since New. While deliveries run, the numbers need not add up.
 func (o *Once) Stats() Stats {
 	c := &o.counts
-	keys := func(s sqsonce.KeySource) int64 { return c.keySources[s].Load() }
-	return Stats{
+	s := Stats{
 		First:          c.first.Load(),
 		Completed:      c.completed.Load(),
 		InProgress:     c.inProgress.Load(),
@@ -59,16 +46,9 @@ func (o *Once) Stats() Stats {
 		CacheHits:      c.cacheHits.Load(),
 		ForeignWriters: c.foreign.Load(),
 		Connections:    int64(o.connections()),
-		KeySources: KeySources{
-			Attribute:   keys(sqsonce.KeyFromAttribute),
-			EventID:     keys(sqsonce.KeyFromEventID),
-			CloudEvents: keys(sqsonce.KeyFromCloudEvents),
-			SNS:         keys(sqsonce.KeyFromSNS),
-			EventBridge: keys(sqsonce.KeyFromEventBridge),
-			S3:          keys(sqsonce.KeyFromS3),
-			MessageID:   keys(sqsonce.KeyFromMessageID),
-			DedupID:     keys(sqsonce.KeyFromDedupID),
-			Function:    keys(sqsonce.KeyFromFunction),
-		},
 	}
+	for source := range s.KeySources {
+		s.KeySources[source] = c.keySources[source].Load()
+	}
+	return s
 }

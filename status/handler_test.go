@@ -176,7 +176,7 @@ func everything(x *fixture, o *Options) {
 	o.Name, o.Version = "shop", "v1.2.3"
 	o.Workers = []*sqsworker.Worker{x.worker(x.queue("orders", nil), sleeps(0), func(o *sqsworker.Options) { o.DeleteLinger = -1 })}
 	o.Consumers = map[string]Consumer{
-		"refunds": counts{}, "billing": counts{First: 3, StoreErrors: 1, KeySources: dedup.KeySources{MessageID: 3}},
+		"refunds": counts{}, "billing": counts{First: 3, StoreErrors: 1, KeySources: [sqsonce.KeyFromS3 + 1]int64{sqsonce.KeyFromMessageID: 3}},
 	}
 	o.Stores = map[string]Store{"dedup": store}
 	o.Limits = map[string]*limit.Limiter{"billing": must.Get(limit.New([]limit.Rule{{Name: "tenant", Plan: limit.Plan{Concurrency: 3}}}))(x)}

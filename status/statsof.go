@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
@@ -84,6 +85,11 @@ func eachNumber(path string, v reflect.Value, f func(field reflect.StructField, 
 			f(field, value.Float())
 		case value.Kind() == reflect.Struct:
 			eachNumber(below, value, f)
+		case field.Name == "KeySources":
+			for i := 1; i < value.Len(); i++ {
+				source := strings.ReplaceAll(sqsonce.KeySource(i).String(), "-", "_")
+				f(reflect.StructField{Name: below + source, Type: value.Index(i).Type(), Tag: field.Tag}, float64(value.Index(i).Int()))
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
 )
@@ -62,6 +63,14 @@ func TestStatsOf(t *testing.T) {
 			}
 			if help := f.Tag.Get("help"); field.Kind() != reflect.String && !strings.HasSuffix(help, ".") {
 				t.Errorf("%s %s: help %q, want sentences", of, f.Name, help)
+			}
+			if f.Name == "KeySources" {
+				for i := 1; i < field.Len(); i++ {
+					n++
+					field.Index(i).SetInt(n)
+					want["key_sources_"+strings.ReplaceAll(sqsonce.KeySource(i).String(), "-", "_")] = float64(n)
+				}
+				continue
 			}
 			switch field.Interface().(type) {
 			case time.Time:

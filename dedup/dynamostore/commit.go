@@ -27,11 +27,6 @@ func (e *ConditionError) Error() string {
 	return fmt.Sprintf("dynamostore: transaction: the condition of write %d failed, and nothing was written", e.Index)
 }
 
-// ErrOutcomeUnknown says that a transaction may have been committed. The record's release, which follows, decides. A record
-// that the transaction completed refuses the release, and a released record refuses a transaction that arrives later.
-// ErrOutcomeUnknown comes with sqsonce.ErrUnavailable, because the missing answer of DynamoDB isn't the event's failure.
-var ErrOutcomeUnknown = errors.New("dynamostore: transaction: outcome unknown")
-
 // Codes of cancellation reasons:
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 const (
@@ -97,7 +92,9 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, res dedup.Result, wri
 		unknownOutcome = unknownOutcome || result == unknown
 	}
 	if unknownOutcome {
-		return sqsonce.Unavailable(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
+		// Unavailable, because the missing answer of DynamoDB isn't the event's failure. The record's release, which follows, decides: a
+		// record that the transaction completed refuses it, and a released record refuses a transaction that arrives later.
+		return sqsonce.Unavailable(fmt.Errorf("dynamostore: %w: %w", dedup.ErrCommitUnknown, err))
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok && strings.Contains(api.ErrorMessage(), "multiple operations on one item") {
 		return &writeError{Index: -1, Err: errSameItem}

@@ -42,8 +42,8 @@ func TestInboxCommitAfterReleaseIsRefused(t *testing.T) {
 		h := b.inbox(b.store()).Handler(bookAlice)
 		b.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Times: 100, Do: fault.Delay, Delay: 90 * time.Second})
 		start, sent := time.Now(), len(b.srv.Calls())
-		if err := h(t.Context(), order(1)); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, sqsonce.ErrUnavailable) {
-			t.Errorf("delivery: got error %v, want ErrOutcomeUnknown, and unavailable", err)
+		if err := h(t.Context(), order(1)); !errors.Is(err, dedup.ErrCommitUnknown) || !errors.Is(err, sqsonce.ErrUnavailable) {
+			t.Errorf("delivery: got error %v, want ErrCommitUnknown, and unavailable", err)
 		}
 		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("the commit was tried for %s, want no longer than the lease", took)

@@ -11,7 +11,18 @@ import (
 	"github.com/sqsonce/sqsonce/limit"
 )
 
-// Counter is a [limit.Counter] in a store's table. It is safe for concurrent use.
+// keyCounter is what NewCounter returns.
+type keyCounter struct {
+	slots
+	store  *Store
+	memory counter.Memory
+}
+
+type slots = counter.Slots
+
+var _ limit.Counter = (*keyCounter)(nil)
+
+// NewCounter returns a [limit.Counter] in the table of s. It is safe for concurrent use.
 //
 // A key is one item, limit/ and the key, and a slot is a record of the store. Both are listed under the consumer
 // limit/NAME of a rule. Every call is an UpdateItem: a take or a place of a key that is known costs one write unit, a
@@ -28,19 +39,8 @@ import (
 //
 // A take whose answer is lost is sent again, and takes other tokens: those of the first are wasted. An operator who
 // deletes the item of a key resets it, so that a full burst is granted at once.
-type Counter struct {
-	slots
-	store  *Store
-	memory counter.Memory
-}
-
-type slots = counter.Slots
-
-var _ limit.Counter = (*Counter)(nil)
-
-// NewCounter returns a counter in the table of s.
-func NewCounter(s *Store) *Counter {
-	return &Counter{slots: slots{Store: s, Package: "dynamostore"}, store: s}
+func NewCounter(s *Store) limit.Counter {
+	return &keyCounter{slots: slots{Store: s, Package: "dynamostore"}, store: s}
 }
 
 // The attributes of a key, in microseconds of the epoch.
@@ -90,7 +90,7 @@ var (
 )
 
 // Take implements [limit.Counter].
-func (c *Counter) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
+func (c *keyCounter) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
 	a, err := counter.NewAsk("dynamostore", t)
 	if err == nil {
 		err = checkKey("Take.Key", a.Key)
@@ -148,7 +148,7 @@ func takeUpdate(a counter.Ask, now int64, n int, s counter.State) *keyUpdate {
 }
 
 // Line implements [limit.Counter].
-func (c *Counter) Line(ctx context.Context, key string, n int, step time.Duration) (time.Duration, error) {
+func (c *keyCounter) Line(ctx context.Context, key string, n int, step time.Duration) (time.Duration, error) {
 	record := counter.RecordKey(key)
 	span, err := counter.Span("dynamostore", key, n, step)
 	if err == nil {
@@ -198,7 +198,7 @@ var notOnce = &keyUpdate{expression: takeBusyExpr[false], values: values{":floor
 
 // ask sends the update that next returns for the item that refused the last one, or nil. It ends when one is written,
 // or next returns nil.
-func (c *Counter) ask(ctx context.Context, op, key string, next func(sent time.Time, now int64, found *schedule) *keyUpdate) error {
+func (c *keyCounter) ask(ctx context.Context, op, key string, next func(sent time.Time, now int64, found *schedule) *keyUpdate) error {
 	s := c.store
 	var found *schedule
 	for n := range counterRequests {

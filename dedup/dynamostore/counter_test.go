@@ -32,11 +32,11 @@ func TestCounter(t *testing.T) {
 			return NewCounter(must.Get(New(b.client(b.srv), "missing"))(t))
 		},
 		ReadOnly: faulty(fault.Rule{Op: "UpdateItem", Prob: 1, Do: fault.Error, Code: "ReadOnlyException"}),
-		Store:    func(c limit.Counter) dedup.Lister { return c.(*Counter).store },
+		Store:    func(c limit.Counter) dedup.Lister { return c.(*keyCounter).store },
 		Delete: func(ctx context.Context, c limit.Counter, record string) error {
-			return c.(*Counter).store.Delete(ctx, record)
+			return c.(*keyCounter).store.Delete(ctx, record)
 		},
-		Writes: func(c limit.Counter) float64 { return c.(*Counter).store.Stats().WriteUnits },
+		Writes: func(c limit.Counter) float64 { return c.(*keyCounter).store.Stats().WriteUnits },
 		Grace:  wideClock,
 	})
 }

@@ -163,7 +163,7 @@ func TestCounterAfterAJump(t *testing.T) {
 				m := look()
 				return moment{m.host.Add(jump), m.wall + jump, m.mono}
 			}
-			for _, c := range []*Counter{c, other} {
+			for _, c := range []limit.Counter{c, other} {
 				if g, err := c.Take(t.Context(), rate); err != nil || g.N != 1 || g.From > 2*time.Second {
 					t.Errorf("Take after a jump: got %+v and error %v, want a token within 2 s", g, err)
 				}

@@ -32,7 +32,7 @@ type counted struct {
 	r       *rand.Rand
 	broken  *breaker
 	key     string
-	hosts   [2]*Counter
+	hosts   [2]limit.Counter
 	probe   *Store
 	transit transit
 	cancel  context.CancelFunc

@@ -20,7 +20,7 @@
 //	  KeySchema: [{AttributeName: id, KeyType: HASH}]
 //	  TimeToLiveSpecification: {AttributeName: expiration, Enabled: true}
 //
-// docs/protocol.md, section 2, lists the attributes of a record. The item of a key of a [Counter] is a released record with two
+// docs/protocol.md, section 2, lists the attributes of a record. The item of a key of a [NewCounter] is a released record with two
 // more attributes:
 //
 //	tat                     N  time of the next token + the tolerance of a burst, microseconds of the epoch

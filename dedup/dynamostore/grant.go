@@ -74,7 +74,7 @@ func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Grant
 // granted is the grant of an acquire that was written over a record, and whether more than half of its lease is left.
 func (s *Store) granted(a acquisition, before record) (_ dedup.Grant, enough bool) {
 	c := a.claim
-	l := newLease(c, a.fence, before.lastError)
+	l := newLease(c, a.fence, before.kept.LastError)
 	l.OwnRetry = before.status == inProgress && before.owner == c.Owner
 	if l.OwnRetry {
 		s.meter.ownRetries.Add(1)
@@ -110,7 +110,7 @@ func (s *Store) refuse(c dedup.Claim, r record, state recordState) dedup.Grant {
 	case ours:
 		// The lease as it was granted, even if it has ended by now. Its holder renews it before it starts anything.
 		s.meter.ownRetries.Add(1)
-		l := newLease(c, valueOf(r.fence), r.lastError)
+		l := newLease(c, valueOf(r.fence), r.kept.LastError)
 		l.OwnRetry, l.Until = true, s.clock.early(*r.until, unbounded)
 		return dedup.Grant{Verdict: dedup.VerdictGranted, Lease: l}
 	case released:
@@ -118,7 +118,7 @@ func (s *Store) refuse(c dedup.Claim, r record, state recordState) dedup.Grant {
 	case crashed:
 		return dedup.Grant{Verdict: dedup.VerdictCrashed, Foreign: foreign}
 	case done:
-		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: r.result, Foreign: foreign}
+		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: r.kept.Result, Foreign: foreign}
 	case live:
 		return dedup.Grant{Verdict: dedup.VerdictInProgress, Until: s.liveUntil(r), Foreign: foreign}
 	case free:

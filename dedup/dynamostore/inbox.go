@@ -63,11 +63,11 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //   - a [*ConditionError] if one of h's conditions failed
 //   - an error that names the write, for writes that can't be in one transaction
 //   - [sqsonce.ErrLeaseLost] if another delivery took over
-//   - [ErrOutcomeUnknown], which comes with [sqsonce.ErrUnavailable]. The writes may have been committed, and the next
+//   - [dedup.ErrCommitUnknown], which comes with [sqsonce.ErrUnavailable]. The writes may have been committed, and the next
 //     delivery reads whether they were.
 //   - DynamoDB's own error
 //
-// With every error other than ErrOutcomeUnknown the transaction was not written. For a condition that will fail again, wrap
+// With every error other than ErrCommitUnknown the transaction was not written. For a condition that will fail again, wrap
 // the handler in one that returns [sqsonce.Reject].
 //
 // If DynamoDB refuses the whole transaction, for example because one of h's tables doesn't exist, the inbox writes another

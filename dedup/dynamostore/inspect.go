@@ -37,15 +37,9 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 
 // public is a record as operators see it.
 func (s *Store) public(key string, r record) dedup.Record {
-	rec := dedup.Record{
-		Lease: dedup.Lease{
-			Key: key, Owner: r.owner, Fence: valueOf(r.fence), ReceiveCount: int(r.receiveCount), LastError: r.lastError,
-		},
-		Completed: r.status == completed,
-		Committed: r.tx != "",
-		Result:    r.result,
-		Note:      r.note,
-	}
+	rec := r.kept
+	rec.Key, rec.Owner, rec.Fence, rec.ReceiveCount = key, r.owner, valueOf(r.fence), int(r.receiveCount)
+	rec.Completed, rec.Committed = r.status == completed, r.tx != ""
 	if r.until != nil && *r.until > 0 {
 		rec.Until = s.clock.early(*r.until, unbounded)
 	}

@@ -23,7 +23,7 @@ func (s *Store) Keep(ctx context.Context, seen dedup.Record, operator string, da
 	}
 	m := s.clock.look()
 	now := s.clock.holder(m)
-	r := record{status: completed, owner: owner, until: new(int64), fence: new(int64), expiration: new(int64), result: dedup.Result{Data: data}}
+	r := record{status: completed, owner: owner, until: new(int64), fence: new(int64), expiration: new(int64), kept: dedup.Record{Result: dedup.Result{Data: data}}}
 	*r.fence, *r.expiration = max(now, seen.Fence+1), (now+d.Milliseconds()+999)/1000
 	v := values{
 		":d": text(completed), ":op": text(owner), ":fence": number(*r.fence), ":zero": number(0), ":exp": number(*r.expiration), ":data": encodeData(data),

@@ -38,10 +38,10 @@ const maxKey = 2048
 
 // record is a decoded item. A number that is missing is nil: DynamoDB's conditions on it are false.
 type record struct {
-	status, owner, lastError, note, tx string
-	until, expiration, fence           *int64
-	receiveCount                       int64
-	result                             dedup.Result
+	status, owner, tx        string
+	until, expiration, fence *int64
+	receiveCount             int64
+	kept                     dedup.Record // the result and the texts
 }
 
 func decode(item map[string]ddbtypes.AttributeValue) (record, error) {

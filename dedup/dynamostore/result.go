@@ -1,12 +1,13 @@
 package dynamostore
 
 import (
+	"slices"
 	"strings"
 
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/cut"
+	"github.com/sqsonce/sqsonce/dedup/internal/field"
 )
 
 // outcome is what a complete writes into a record.
@@ -16,15 +17,17 @@ type outcome struct {
 	tx     string // token of an inbox's transaction
 }
 
-// completeAttributes are the attributes that a complete writes besides the status. encode returns nil where there is nothing to
-// write. An acquire and a reopen remove those of the result. P: see record.go.
-var completeAttributes = []struct {
+// completeAttribute is an attribute that a complete writes besides the status. encode returns nil where there is nothing to write.
+// An acquire and a reopen remove those of the result.
+type completeAttribute struct {
 	name     string
 	ofResult bool
 	encode   func(outcome) ddbtypes.AttributeValue
 	decode   func(d *decoder, name string, r *record)
-}{
-	{
+}
+
+var completeAttributes = slices.Concat(
+	[]completeAttribute{{
 		"data", true, // P: the result
 		func(o outcome) ddbtypes.AttributeValue {
 			if o.result.Data == nil {
@@ -34,35 +37,38 @@ var completeAttributes = []struct {
 		},
 		func(d *decoder, name string, r *record) {
 			if r.status == completed {
-				r.result.Data = d.data(name)
+				r.kept.Result.Data = d.data(name)
 			}
 		},
-	},
-	{
-		"validation", true, // P: S, hash of the payload
-		func(o outcome) ddbtypes.AttributeValue { return textOrNone(o.result.Validation) },
-		func(d *decoder, name string, r *record) { r.result.Validation = d.text(name) },
-	},
-	{
+	}},
+	textAttributes(),
+	[]completeAttribute{{
 		"tx", true, // S, token of the transaction that completed the record
-		func(o outcome) ddbtypes.AttributeValue { return textOrNone(o.tx) },
-		func(d *decoder, name string, r *record) { r.tx = d.text(name) },
-	},
-	{
-		"error", false, // S, the last failure, or why the event was skipped
 		func(o outcome) ddbtypes.AttributeValue {
-			if o.result.Skipped == nil {
+			if o.tx == "" {
 				return nil
 			}
-			return text(cut.Cause(o.result.Skipped))
+			return text(o.tx)
 		},
-		func(d *decoder, name string, r *record) { r.lastError = d.text(name) },
-	},
-	{
-		"note", false, // S, an operator's, of the last reopen or complete
-		func(o outcome) ddbtypes.AttributeValue { return textOrNone(cut.Text(o.result.Note, cut.MostCause)) },
-		func(d *decoder, name string, r *record) { r.note = d.text(name) },
-	},
+		func(d *decoder, name string, r *record) { r.tx = d.text(name) },
+	}},
+)
+
+// textAttributes are those of field.Texts. All are S.
+func textAttributes() (all []completeAttribute) {
+	for _, f := range field.Texts {
+		all = append(all, completeAttribute{
+			f.Name, f.OfResult,
+			func(o outcome) ddbtypes.AttributeValue {
+				if value, given := f.Of(o.result); given {
+					return text(value)
+				}
+				return nil
+			},
+			func(d *decoder, name string, r *record) { f.Set(&r.kept, d.text(name)) },
+		})
+	}
+	return all
 }
 
 // removeResult is the end of an update after which the record has no result.
@@ -112,11 +118,4 @@ func (o outcome) completion(condition string, v values) expression {
 		v[":"+a.name] = a.value
 	}
 	return newExpression("SET "+strings.Join(sets, ", "), condition)
-}
-
-func textOrNone(s string) ddbtypes.AttributeValue {
-	if s == "" {
-		return nil
-	}
-	return text(s)
 }

@@ -10,21 +10,22 @@ import (
 	"github.com/sqsonce/sqsonce/limit"
 )
 
-// Counter is a [limit.Counter] in memory, for tests. Its keys and slots are records of its store.
-type Counter struct {
+// keyCounter is what NewCounter returns.
+type keyCounter struct {
 	slots
 	store *Store
 }
 
 type slots = counter.Slots
 
-var _ limit.Counter = (*Counter)(nil)
+var _ limit.Counter = (*keyCounter)(nil)
 
-// NewCounter returns a counter. Counters of one store share their keys and slots, like those of several processes.
-func NewCounter(s *Store) *Counter { return &Counter{slots{Store: s, Package: "memstore"}, s} }
+// NewCounter returns a [limit.Counter] in memory, for tests. Its keys and slots are records of s. Counters of one store share
+// them, like those of several processes.
+func NewCounter(s *Store) limit.Counter { return &keyCounter{slots{Store: s, Package: "memstore"}, s} }
 
 // Take implements [limit.Counter].
-func (c *Counter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err error) {
+func (c *keyCounter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err error) {
 	a, err := counter.NewAsk("memstore", t)
 	if err != nil {
 		return limit.Grant{}, err
@@ -36,7 +37,7 @@ func (c *Counter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err er
 }
 
 // Line implements [limit.Counter].
-func (c *Counter) Line(ctx context.Context, key string, n int, step time.Duration) (first time.Duration, err error) {
+func (c *keyCounter) Line(ctx context.Context, key string, n int, step time.Duration) (first time.Duration, err error) {
 	span, err := counter.Span("memstore", key, n, step)
 	if err != nil {
 		return 0, err

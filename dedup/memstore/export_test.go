@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/sqsonce/sqsonce/limit"
 )
 
 // Len is the number of records in memory, including those whose retention is over.
@@ -50,5 +52,5 @@ func (s *Store) Attributes(key string) map[string]string {
 	return got
 }
 
-// Store is the counter's store.
-func (c *Counter) Store() *Store { return c.store }
+// CounterStore is the counter's store.
+func CounterStore(c limit.Counter) *Store { return c.(*keyCounter).store }

@@ -99,9 +99,9 @@ func TestCounter(t *testing.T) {
 			s := memstore.New()
 			return func() limit.Counter { return memstore.NewCounter(s) }
 		},
-		Store: func(c limit.Counter) dedup.Lister { return c.(*memstore.Counter).Store() },
+		Store: func(c limit.Counter) dedup.Lister { return memstore.CounterStore(c) },
 		Delete: func(ctx context.Context, c limit.Counter, record string) error {
-			return c.(*memstore.Counter).Store().Delete(ctx, record)
+			return memstore.CounterStore(c).Delete(ctx, record)
 		},
 	})
 }

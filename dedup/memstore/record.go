@@ -26,7 +26,7 @@ type record struct {
 	note      string // an operator's
 	result    dedup.Result
 	expires   time.Time
-	tat, line int64 // of a key of a [Counter], in microseconds
+	tat, line int64 // of a key of a counter, in microseconds
 }
 
 // clone copies the data, which a caller could change.

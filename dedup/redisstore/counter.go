@@ -10,27 +10,29 @@ import (
 	"github.com/sqsonce/sqsonce/limit"
 )
 
-// Counter is a [limit.Counter] on a store's server. It is safe for concurrent use.
-//
-// Each call is one script on one key, in the server's time. A key is a hash at [Options.Prefix], limit/ and the key,
-// and a slot is a record of the store. Both are listed under the consumer limit/NAME of a rule. Their retention is 1 h.
-//
-// A server that loses keys at a restart, a failover or an eviction loses their limits: a full burst is granted at once,
-// and a slot gets a second owner. The first call checks the server like an acquire of the store.
-type Counter struct {
+// keyCounter is what NewCounter returns.
+type keyCounter struct {
 	slots
 	store *Store
 }
 
 type slots = counter.Slots
 
-var _ limit.Counter = (*Counter)(nil)
+var _ limit.Counter = (*keyCounter)(nil)
 
-// NewCounter returns a counter on the server of s.
-func NewCounter(s *Store) *Counter { return &Counter{slots{Store: s, Package: "redisstore"}, s} }
+// NewCounter returns a [limit.Counter] on the server of s. It is safe for concurrent use.
+//
+// Each call is one script on one key, in the server's time. A key is a hash at [Options.Prefix], limit/ and the key,
+// and a slot is a record of the store. Both are listed under the consumer limit/NAME of a rule. Their retention is 1 h.
+//
+// A server that loses keys at a restart, a failover or an eviction loses their limits: a full burst is granted at once,
+// and a slot gets a second owner. The first call checks the server like an acquire of the store.
+func NewCounter(s *Store) limit.Counter {
+	return &keyCounter{slots{Store: s, Package: "redisstore"}, s}
+}
 
 // Take implements [limit.Counter].
-func (c *Counter) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
+func (c *keyCounter) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
 	a, err := counter.NewAsk("redisstore", t)
 	if err != nil {
 		return limit.Grant{}, err
@@ -53,7 +55,7 @@ func (c *Counter) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
 }
 
 // Line implements [limit.Counter].
-func (c *Counter) Line(ctx context.Context, key string, n int, step time.Duration) (time.Duration, error) {
+func (c *keyCounter) Line(ctx context.Context, key string, n int, step time.Duration) (time.Duration, error) {
 	span, err := counter.Span("redisstore", key, n, step)
 	if err != nil {
 		return 0, err
@@ -68,7 +70,7 @@ func (c *Counter) Line(ctx context.Context, key string, n int, step time.Duratio
 	return counter.Duration(r.number(1)), explain("line", r.err)
 }
 
-func (c *Counter) call(ctx context.Context, op string, script *redis.Script, key string, args ...any) (*reply, error) {
+func (c *keyCounter) call(ctx context.Context, op string, script *redis.Script, key string, args ...any) (*reply, error) {
 	if err := c.store.ensureChecked(ctx); err != nil {
 		return nil, err
 	}

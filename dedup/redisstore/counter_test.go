@@ -42,9 +42,9 @@ func counters(t *testing.T, client redisstore.Client) {
 			return redisstore.NewCounter(newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.DB = 99 })))
 		},
 		ReadOnly: func(t *testing.T) limit.Counter { return redisstore.NewCounter(readOnly(t)) },
-		Store:    func(c limit.Counter) dedup.Lister { return c.(*redisstore.Counter).Store() },
+		Store:    func(c limit.Counter) dedup.Lister { return redisstore.CounterStore(c) },
 		Delete: func(ctx context.Context, c limit.Counter, record string) error {
-			return c.(*redisstore.Counter).Store().Delete(ctx, record)
+			return redisstore.CounterStore(c).Delete(ctx, record)
 		},
 		RealTime: true, Step: 4 * time.Second, Grace: time.Second, Takeover: time.Second,
 	})

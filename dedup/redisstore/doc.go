@@ -39,7 +39,7 @@
 //	until                  end of the lease, milliseconds of the server's clock, or 0 after a release
 //	lease_length           milliseconds of the lease, for a server's clock that was ahead
 //
-// docs/protocol.md, section 2, explains the other fields, which have the names of attributes there. A key of a [Counter] has the
+// docs/protocol.md, section 2, explains the other fields, which have the names of attributes there. A key of a [NewCounter] has the
 // fields tat and line, in microseconds. The hash expires at the end of retention, and at least an hour after the lease's end. It
 // must outlive its lease to show that its owner has crashed, and to refuse that owner. With the default retention of
 // 29 days, a thousand events per second are 2.5 billion records. Shorten dedup.Options.Retention to the time that your queues need, or use a store that keeps its records on disk.

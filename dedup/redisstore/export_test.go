@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/limit"
 )
 
 // A list of the conformance suite takes several SCANs.
@@ -124,5 +125,5 @@ const (
 	ClockSlack = clockSlack
 )
 
-// Store is the counter's store.
-func (c *Counter) Store() *Store { return c.store }
+// CounterStore is the counter's store.
+func CounterStore(c limit.Counter) *Store { return c.(*keyCounter).store }

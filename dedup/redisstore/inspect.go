@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/field"
 )
 
 // Inspect implements [dedup.Inspector]. Retention and Takeover aren't stored and stay zero.
@@ -42,13 +43,13 @@ func readRecord(key string, r *reply) (dedup.Record, error) {
 	}
 	count, _ := strconv.Atoi(fields["receive_count"]) // 0 where there is none
 	rec := dedup.Record{
-		Completed: fields["status"] == "COMPLETED", Note: fields["note"],
-		Lease: dedup.Lease{Key: key, Owner: fields["owner"], Fence: fence, LastError: fields["error"], ReceiveCount: count},
+		Completed: fields["status"] == "COMPLETED", Lease: dedup.Lease{Key: key, Owner: fields["owner"], Fence: fence, ReceiveCount: count},
 	}
-	for _, f := range resultFields {
-		if value := fields[f.name]; value != "" {
-			f.read(&rec.Result, value)
-		}
+	if data := fields["data"]; data != "" {
+		rec.Result.Data = []byte(data)
+	}
+	for _, f := range field.Texts {
+		f.Set(&rec, fields[f.Name])
 	}
 	if until != 0 {
 		rec.Until = r.sent.Add(time.Duration(until-r.number(1)-1) * time.Millisecond) // as ownerEnd

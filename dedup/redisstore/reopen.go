@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/field"
 	"github.com/sqsonce/sqsonce/dedup/internal/operate"
 )
 
@@ -17,9 +18,11 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	if seen.Completed {
 		status = "COMPLETED"
 	}
-	args := []any{seen.Owner, seen.Fence, status, o.Owner, o.Retention.Milliseconds(), o.Note, flag(o.Force)}
-	for _, f := range resultFields {
-		args = append(args, f.name)
+	args := []any{seen.Owner, seen.Fence, status, o.Owner, o.Retention.Milliseconds(), o.Note, flag(o.Force), "data"}
+	for _, f := range field.Texts {
+		if f.OfResult {
+			args = append(args, f.Name)
+		}
 	}
 	if o.EndCrashes {
 		args = append(args, "error")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/field"
 	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
@@ -147,16 +148,13 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		return err
 	}
 	args := []any{l.Owner}
-	for _, f := range resultFields {
-		if value := f.of(res); value != "" {
-			args = append(args, f.name, value)
+	if len(res.Data) > 0 {
+		args = append(args, "data", res.Data)
+	}
+	for _, f := range field.Texts {
+		if text, given := f.Of(res); given {
+			args = append(args, f.Name, text)
 		}
-	}
-	if res.Skipped != nil {
-		args = append(args, "error", cut.Cause(res.Skipped))
-	}
-	if note := cut.Text(res.Note, cut.MostCause); note != "" {
-		args = append(args, "note", note)
 	}
 	r, err := s.call(ctx, completeScript, l.Key, args...)
 	if err != nil {
@@ -169,24 +167,6 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		return sqsonce.ErrLeaseLost
 	}
 	return explain("complete", r.unexpected())
-}
-
-// resultFields are the fields that a complete writes where they have a value, and a reopen removes.
-var resultFields = []struct {
-	name string
-	of   func(dedup.Result) string
-	read func(res *dedup.Result, value string)
-}{
-	{
-		"data",
-		func(res dedup.Result) string { return string(res.Data) },
-		func(res *dedup.Result, value string) { res.Data = []byte(value) },
-	},
-	{
-		"validation",
-		func(res dedup.Result) string { return res.Validation },
-		func(res *dedup.Result, value string) { res.Validation = value },
-	},
 }
 
 // Release implements [dedup.Store]. A lease without a fence belongs to an acquire whose outcome is unknown. If Release then

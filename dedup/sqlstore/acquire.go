@@ -165,7 +165,7 @@ func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim
 	case owned:
 		// Returned as it was granted, also if it has ended since: its owner renews it before it starts anything. So it does
 		// with an overlong lease, which another delivery may be shortening.
-		l := newLease(c, r.fence, r.lastError)
+		l := newLease(c, r.fence, r.kept.LastError)
 		l.OwnRetry, l.Until = true, ownerEnd(sent, r.until-r.now)
 		if r.overlong() {
 			l.Until = sent
@@ -179,7 +179,7 @@ func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim
 	case crashed:
 		return dedup.Grant{Verdict: dedup.VerdictCrashed}, nil
 	case done:
-		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: r.result}, nil
+		return dedup.Grant{Verdict: dedup.VerdictCompleted, Result: r.kept.Result}, nil
 	case free:
 		return s.take(ctx, q, c, r)
 	}
@@ -206,7 +206,7 @@ func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r reco
 	case !written:
 		return dedup.Grant{}, errContended
 	}
-	l := newLease(c, fence, r.lastError)
+	l := newLease(c, fence, r.kept.LastError)
 	r.takenBy(&l)
 	return s.start(ctx, q, l, sent, c.Lease)
 }

@@ -12,15 +12,8 @@ import (
 	"github.com/sqsonce/sqsonce/limit"
 )
 
-// Counter is a [limit.Counter] in a store's database. It is safe for concurrent use.
-//
-// A key is a row of the table of records, limit/ and the key, which reads as a released record, and a slot is a record
-// of the store. Both are listed under the consumer limit/NAME of a rule, and [Store.Sweep] deletes them. Every version
-// has the table, so an installation has what a counter needs.
-//
-// Only the database's clock decides. A take or a place of a key that is known is one statement, a refusal one more. A
-// take whose answer is lost is sent again, and takes other tokens.
-type Counter struct {
+// keyCounter is what NewCounter returns.
+type keyCounter struct {
 	slots
 	store  *Store
 	memory counter.Memory
@@ -28,11 +21,18 @@ type Counter struct {
 
 type slots = counter.Slots
 
-var _ limit.Counter = (*Counter)(nil)
+var _ limit.Counter = (*keyCounter)(nil)
 
-// NewCounter returns a counter in the database of s.
-func NewCounter(s *Store) *Counter {
-	return &Counter{slots: slots{Store: s, Package: "sqlstore"}, store: s}
+// NewCounter returns a [limit.Counter] in the database of s. It is safe for concurrent use.
+//
+// A key is a row of the table of records, limit/ and the key, which reads as a released record, and a slot is a record
+// of the store. Both are listed under the consumer limit/NAME of a rule, and [Store.Sweep] deletes them. Every version
+// has the table, so an installation has what a counter needs.
+//
+// Only the database's clock decides. A take or a place of a key that is known is one statement, a refusal one more. A
+// take whose answer is lost is sent again, and takes other tokens.
+func NewCounter(s *Store) limit.Counter {
+	return &keyCounter{slots: slots{Store: s, Package: "sqlstore"}, store: s}
 }
 
 const (
@@ -47,7 +47,7 @@ const (
 )
 
 // Take implements [limit.Counter].
-func (c *Counter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err error) {
+func (c *keyCounter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err error) {
 	a, err := counter.NewAsk("sqlstore", t)
 	if err != nil {
 		return limit.Grant{}, err
@@ -92,7 +92,7 @@ func (c *Counter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err er
 }
 
 // Line implements [limit.Counter].
-func (c *Counter) Line(ctx context.Context, key string, n int, step time.Duration) (first time.Duration, err error) {
+func (c *keyCounter) Line(ctx context.Context, key string, n int, step time.Duration) (first time.Duration, err error) {
 	span, err := counter.Span("sqlstore", key, n, step)
 	if err != nil {
 		return 0, err
@@ -113,7 +113,7 @@ func (c *Counter) Line(ctx context.Context, key string, n int, step time.Duratio
 
 // ask calls write until it has written a key's row: for its likely state first, then as it was read. exists is false if
 // there is none.
-func (c *Counter) ask(ctx context.Context, op, field, key string, write func(ctx context.Context, s counter.State, found, exists bool) (bool, error)) error {
+func (c *keyCounter) ask(ctx context.Context, op, field, key string, write func(ctx context.Context, s counter.State, found, exists bool) (bool, error)) error {
 	if err := checkText(field, key, maxKey); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (c *Counter) ask(ctx context.Context, op, field, key string, write func(ctx
 }
 
 // insert makes the row of a new key, by the lags of its tat and its line.
-func (c *Counter) insert(ctx context.Context, key string, tat, line int64) (bool, error) {
+func (c *keyCounter) insert(ctx context.Context, key string, tat, line int64) (bool, error) {
 	return c.store.dialect.Write(ctx, c.store.db, c.store.stmts().newSchedule, key, tat, line, kept(max(tat, line)))
 }
 

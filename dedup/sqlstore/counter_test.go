@@ -27,9 +27,9 @@ func TestCounter(t *testing.T) {
 				return NewCounter(storeOn(t, b.DB, b.Dialect))
 			},
 			ReadOnly: func(t *testing.T) limit.Counter { return NewCounter(readOnlyStore(t, NewBed(t, name))) },
-			Store:    func(c limit.Counter) dedup.Lister { return c.(*Counter).store },
+			Store:    func(c limit.Counter) dedup.Lister { return c.(*keyCounter).store },
 			Delete: func(ctx context.Context, c limit.Counter, record string) error {
-				return c.(*Counter).store.Delete(ctx, record)
+				return c.(*keyCounter).store.Delete(ctx, record)
 			},
 			RealTime: true, Step: unit, Grace: unit / 4, Takeover: time.Second,
 		})
@@ -42,7 +42,7 @@ func few(steps int) limit.Take {
 }
 
 // expectTokens makes the take, and expects so many tokens.
-func expectTokens(t *testing.T, c *Counter, take limit.Take, n int) {
+func expectTokens(t *testing.T, c limit.Counter, take limit.Take, n int) {
 	t.Helper()
 	if g, err := c.Take(t.Context(), take); err != nil || g.N != n {
 		t.Fatalf("Take %+v: got %+v and error %v, want %d tokens", take, g, err, n)
@@ -54,7 +54,7 @@ func TestCounterStatements(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "MariaDB")
 	type process struct {
-		*Counter
+		limit.Counter
 		ran func() (updates, reads int)
 	}
 	newProcess := func() process {

@@ -94,7 +94,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	}
 	switch r.stateFor(c) {
 	case done: // also by this owner, after a commit whose reply was lost
-		return &doneError{r.result}
+		return &doneError{r.kept.Result}
 	case owned:
 		return errMarked
 	case free:
@@ -106,7 +106,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	if err == nil && !written {
 		err = errContended
 	}
-	d.lease = newLease(c, fence, r.lastError)
+	d.lease = newLease(c, fence, r.kept.LastError)
 	if d.start != nil && r.owner == d.start.Owner {
 		d.lease.Takeover, d.lease.TakenFrom, d.lease.TakenOwner = d.start.Takeover, d.start.TakenFrom, d.start.TakenOwner
 	} else {

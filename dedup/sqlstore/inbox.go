@@ -95,7 +95,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //     the host has settled the message.
 //   - matching [sqsonce.ErrInProgress] if another delivery is handling the event, or if its row was locked for longer than
 //     CallTimeout. h was not called.
-//   - matching [ErrOutcomeUnknown] if the commit's reply was lost and the database could not be asked afterwards. The next
+//   - matching [dedup.ErrCommitUnknown] if the commit's reply was lost and the database could not be asked afterwards. The next
 //     delivery finds out.
 //   - [ErrTxEnded] if the transaction had ended before h returned nil.
 //   - matching [ErrImplicitCommit], and h's own error, if h failed after a statement of it had committed its transaction.

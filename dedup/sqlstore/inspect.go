@@ -32,15 +32,9 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 
 // public is the record as operators see it, after a read that was sent at the given time.
 func (r record) public(sent time.Time) dedup.Record {
-	rec := dedup.Record{
-		Lease: dedup.Lease{
-			Key: r.key, Owner: r.owner, Fence: r.fence, ReceiveCount: r.receiveCount, LastError: r.lastError,
-		},
-		Completed: r.status == completed,
-		Result:    r.result,
-		ExpiresAt: ownerEnd(sent, r.expires-r.now),
-		Note:      r.note,
-	}
+	rec := r.kept
+	rec.Key, rec.Owner, rec.Fence, rec.ReceiveCount = r.key, r.owner, r.fence, r.receiveCount
+	rec.Completed, rec.ExpiresAt = r.status == completed, ownerEnd(sent, r.expires-r.now)
 	if r.until > 0 {
 		rec.Until = ownerEnd(sent, r.remaining())
 	}

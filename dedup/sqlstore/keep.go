@@ -39,7 +39,7 @@ func (s *Store) Keep(ctx context.Context, seen dedup.Record, operator string, da
 }
 
 func (s *Store) keep(ctx context.Context, seen dedup.Record, owner string, data []byte, d time.Duration) error {
-	args := append(resultArgs(dedup.Result{Data: data}), owner, d.Milliseconds(), seen.Key)
+	args := []any{data, owner, d.Milliseconds(), seen.Key}
 	if seen.Owner != "" {
 		_, err := s.dialect.Write(ctx, s.db, s.stmts().keep, append(args, seen.Owner, seen.Fence)...)
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/counter"
+	"github.com/sqsonce/sqsonce/dedup/internal/field"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
@@ -20,15 +21,15 @@ const (
 
 // record is a row, and the database's clock when it was read. All times are milliseconds since the Unix epoch.
 type record struct {
-	key, status, owner, lastError, note string
-	fence, until, length, expires       int64
-	receiveCount                        int
-	result                              dedup.Result
-	now                                 int64
+	key, status, owner            string
+	fence, until, length, expires int64
+	receiveCount                  int
+	kept                          dedup.Record // the result and the texts
+	now                           int64
 }
 
 // recordColumns are the columns that scan reads.
-var recordColumns = "id, status, owner, fence, lease_until, lease_length, expires_at, receive_count, error, note, {now}, " + resultNames
+var recordColumns = "id, status, owner, fence, lease_until, lease_length, expires_at, receive_count, {now}, result, " + textNames
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
 func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, error) {
@@ -38,8 +39,15 @@ func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, 
 // scan reads a row. A row that another program has changed is a dedup.ErrRecord, with what was read of it.
 func scan(row sqldb.Row) (record, error) {
 	var r record
-	targets := []any{&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.lastError, &r.note, &r.now}
-	err := row.Scan(append(targets, resultTargets(&r.result)...)...)
+	targets := []any{&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.length, &r.expires, &r.receiveCount, &r.now, &r.kept.Result.Data}
+	texts := make([]string, len(field.Texts))
+	for i := range texts {
+		targets = append(targets, &texts[i])
+	}
+	err := row.Scan(targets...)
+	for i, f := range field.Texts {
+		f.Set(&r.kept, texts[i])
+	}
 	if sqldb.IsScan(err) {
 		return r, fmt.Errorf("sqlstore: key %q: %w: %w", r.key, dedup.ErrRecord, err)
 	}
@@ -132,7 +140,7 @@ func othersEnd(remaining int64) time.Time {
 // decides it. A read only says why a step was refused, or names the record that the next step may replace.
 type statements struct {
 	insert, read, take, renew, shorten, complete, release, reopen, reopenAny, keepNew, keepOver, keep, remove, removeAny, sweepRecords, sweepInbox string
-	takeTokens, place, schedule, newSchedule                                                                                                       string // of a Counter
+	takeTokens, place, schedule, newSchedule                                                                                                       string // of a counter
 }
 
 // isFree is the condition that the database's clock has passed the record's lease or, after a complete, its retention.
@@ -144,8 +152,8 @@ var reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now
 	" WHERE id = ? AND owner = ? AND fence = ? AND status = ?"
 
 // keep replaces an operator's text.
-var keep = "UPDATE {records} SET " + assignResult + ", owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0, lease_length = 0," +
-	" expires_at = {now} + ?, receive_count = 0, error = '', note = '' WHERE id = ? AND status = 'COMPLETED'"
+var keep = "UPDATE {records} SET result = ?, " + emptyTexts + ", owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0, lease_length = 0," +
+	" expires_at = {now} + ?, receive_count = 0 WHERE id = ? AND status = 'COMPLETED'"
 
 // micros is the database's clock in microseconds, rounded up to the millisecond.
 const micros = "({now} + 1) * 1000"
@@ -205,7 +213,7 @@ func newStatements(d sqldb.Dialect) statements {
 		remove:    d.SQL("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),
 		removeAny: d.SQL("DELETE FROM {records} WHERE id = ?"),
 
-		// A key of a Counter: its fence is the tat, and its lease_length the line, in microseconds. The greatest lag of a take
+		// A key of a counter: its fence is the tat, and its lease_length the line, in microseconds. The greatest lag of a take
 		// isn't less than the floor of its pause.
 		takeTokens: d.SQL("UPDATE {records} SET fence = " + d.Returned("{greatest}(fence, "+micros+" + ?) + ? - "+micros) + " + " + micros + "," +
 			" expires_at = {greatest}(expires_at, {now} + ?) WHERE id = ? AND fence <= " + micros + " + ?" +

@@ -4,59 +4,49 @@ import (
 	"strings"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/cut"
+	"github.com/sqsonce/sqsonce/dedup/internal/field"
 )
 
-// resultColumns are the columns of a record's result: a complete writes all of them, and a new owner empties them.
-var resultColumns = []struct {
-	name, empty string
-	arg         func(dedup.Result) any
-	target      func(*dedup.Result) any
-}{
-	{"result", "NULL", func(r dedup.Result) any { return r.Data }, func(r *dedup.Result) any { return &r.Data }},
-	{"validation", "''", func(r dedup.Result) any { return r.Validation }, func(r *dedup.Result) any { return &r.Validation }},
-}
-
-// The columns in a SELECT, and the assignments of a new owner.
+// A complete writes the result and the texts of field.Texts. A new owner empties those of the result.
 var (
-	resultNames  = eachResultColumn(func(name, _ string) string { return name })
-	emptyResult  = eachResultColumn(func(name, empty string) string { return name + " = " + empty })
-	assignResult = eachResultColumn(func(name, _ string) string { return name + " = ?" })
+	textNames   = eachText(func(f field.Text) string { return f.Name })
+	emptyTexts  = eachText(func(f field.Text) string { return f.Name + " = ''" })
+	emptyResult = "result = NULL, " + eachText(func(f field.Text) string {
+		if f.OfResult {
+			return f.Name + " = ''"
+		}
+		return ""
+	})
+	complete = "UPDATE {records} SET result = ?, " + eachText(func(f field.Text) string {
+		if f.OfResult {
+			return f.Name + " = ?"
+		}
+		return f.Name + " = COALESCE(?, " + f.Name + ")"
+	}) + ", status = 'COMPLETED' WHERE id = ? AND owner = ?"
 )
 
-func eachResultColumn(text func(name, empty string) string) string {
+// eachText joins what of returns for the texts, where it is not empty.
+func eachText(of func(field.Text) string) string {
 	var all []string
-	for _, c := range resultColumns {
-		all = append(all, text(c.name, c.empty))
+	for _, f := range field.Texts {
+		if part := of(f); part != "" {
+			all = append(all, part)
+		}
 	}
 	return strings.Join(all, ", ")
 }
 
-// complete completes the owner's record.
-var complete = "UPDATE {records} SET " + assignResult + ", error = COALESCE(?, error), note = COALESCE(NULLIF(?, ''), note), status = 'COMPLETED' WHERE id = ? AND owner = ?"
-
 // completeArgs are the arguments of complete.
 func completeArgs(l dedup.Lease, res dedup.Result) []any {
-	args := resultArgs(res)
-	var skipped any // NULL: an earlier failure's text stays
-	if res.Skipped != nil {
-		skipped = cut.Cause(res.Skipped)
+	args := []any{res.Data}
+	for _, f := range field.Texts {
+		text, given := f.Of(res)
+		switch {
+		case given || f.OfResult:
+			args = append(args, text)
+		default:
+			args = append(args, nil) // the text in the row stays
+		}
 	}
-	return append(args, skipped, cut.Text(res.Note, cut.MostCause), l.Key, l.Owner)
-}
-
-// resultArgs are the arguments of assignResult.
-func resultArgs(res dedup.Result) (args []any) {
-	for _, c := range resultColumns {
-		args = append(args, c.arg(res))
-	}
-	return args
-}
-
-// resultTargets are the targets of a scan of resultNames.
-func resultTargets(res *dedup.Result) (targets []any) {
-	for _, c := range resultColumns {
-		targets = append(targets, c.target(res))
-	}
-	return targets
+	return append(args, l.Key, l.Owner)
 }

@@ -14,9 +14,6 @@ import (
 )
 
 var (
-	// ErrOutcomeUnknown says that a transaction may or may not have been committed. The next delivery of the event finds
-	// out. It is acknowledged if the record is there, and runs the handler if it isn't.
-	ErrOutcomeUnknown = errors.New("sqlstore: transaction: unknown outcome")
 	// ErrImplicitCommit says that the handler failed after its transaction had been committed without its *sql.Tx. On
 	// MySQL and MariaDB many statements do so: definitions such as CREATE TABLE, START TRANSACTION, the end of SET
 	// autocommit = 0, a procedure with a COMMIT of its own. The earlier writes are in the database, and the event isn't
@@ -185,7 +182,7 @@ func (t *eventTx) beginAgain(ctx context.Context, n int, at stage, cause error) 
 	case err == nil:
 		return false, nil
 	case t.store.dialect.Classify(cause) == sqldb.Unknown:
-		return true, fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, cause, err)
+		return true, fmt.Errorf("sqlstore: %w: %w: %w", dedup.ErrCommitUnknown, cause, err)
 	case inProgress:
 		return true, sqsonce.RetryAfter(time.Until(other.Until), other)
 	default:

@@ -172,8 +172,8 @@ func TestInboxUnknownOutcome(t *testing.T) {
 				_ = p.listen.Close() // no new connection
 				return book(ctx, m, tx)
 			})
-		if err := h(t.Context(), order(orderID, 1)); !errors.Is(err, ErrOutcomeUnknown) {
-			t.Errorf("delivery: got error %v, want ErrOutcomeUnknown", err)
+		if err := h(t.Context(), order(orderID, 1)); !errors.Is(err, dedup.ErrCommitUnknown) {
+			t.Errorf("delivery: got error %v, want ErrCommitUnknown", err)
 		} else if kind(err) != "unavailable" {
 			t.Errorf("delivery: got error %v, want it unavailable", err)
 		}

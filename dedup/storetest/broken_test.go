@@ -351,6 +351,9 @@ func (s *switchable) Complete(ctx context.Context, l dedup.Lease, res dedup.Resu
 	if res.Skipped != nil && (res.Skipped.Error() != "" || !s.has("keeps an earlier error at an empty reason")) {
 		r.err = res.Skipped.Error()
 	}
+	if !s.has("returns why an event was skipped") {
+		res.Skipped = nil
+	}
 	r.done, r.result = true, res
 	return nil
 }

@@ -3,11 +3,29 @@ package storetest
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
 )
+
+// full is a result with a value in every field, also in those that a later version adds.
+func (x *exam) full() dedup.Result {
+	r := dedup.Result{Data: []byte("1"), Skipped: errors.New("void"), Note: "note"}
+	for field, v := range reflect.ValueOf(&r).Elem().Fields() {
+		switch {
+		case !v.IsZero():
+		case v.Kind() == reflect.String:
+			v.SetString(field.Name)
+		case v.CanInt():
+			v.SetInt(int64(time.Second))
+		default:
+			x.fatalf("Result.%s is a %s, for which this case has no value", field.Name, field.Type)
+		}
+	}
+	return r
+}
 
 var completeCases = []testCase{
 	{name: "complete/done", run: func(x *exam) {
@@ -43,6 +61,19 @@ var completeCases = []testCase{
 		x.complete(x.acquire(x.claim("a")), dedup.Result{Validation: "hash", Skipped: errors.New("void"), Note: "note"})
 		if r := x.completed(x.claim("b"), "after a complete"); len(r.Data) != 0 || r.Validation != "hash" {
 			x.fatalf("Grant.Result: got %+v, want the hash alone", r)
+		}
+	}},
+	{name: "complete/every field of a result is kept", run: func(x *exam) {
+		want := x.full()
+		x.complete(x.acquire(x.claim("a")), want)
+		r := x.inspect()
+		want.Skipped, want.Note = nil, "" // these are the record's own
+		if !reflect.DeepEqual(r.Result, want) || r.LastError != "void" || r.Note != "note" {
+			x.fatalf("record after a complete: got %+v, want the error %q, the note %q and %+v", r, "void", "note", want)
+		}
+		x.reopen(r)
+		if r = x.inspect(); len(r.Result.Data) > 0 || !reflect.DeepEqual(r.Result, dedup.Result{Data: r.Result.Data}) {
+			x.fatalf("record after a reopen: got %+v, want no result", r)
 		}
 	}},
 	{name: "complete/twice", run: func(x *exam) {

@@ -43,6 +43,7 @@ var defects = []suite.Defect{
 	{"returns a verdict with an error", "owner/empty refused"},
 	{"acquires for a cancelled caller", "acquire/cancelled before the call stores nothing"},
 	{"returns the end of a shorter renewal", "renew/never back"},
+	{"returns why an event was skipped", "complete/every field of a result is kept"},
 	{"blocks a released key with NoTakeover", "acquire/no takeover, released is free"},
 	{"checks before it locks", "acquire/one winner of 32"},
 	{"completes for a cancelled caller", "owner/cancelled before the call changes nothing"},

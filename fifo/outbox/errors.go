@@ -5,40 +5,36 @@ import (
 	"fmt"
 )
 
-func (e *BrokenError) Error() string {
-	return fmt.Sprintf("outbox: event %d of group %.128q cannot be read: %v", e.Seq, e.Group, e.Err)
-}
-
-// HaltedError names a group that waits for an operator. [Relay.Drain] returns it joined with the others. The relay logs a line
-// at ERROR when it parks the event.
-type HaltedError struct {
-	Group, EventID string
-	Seq            int64
-	Reason         string
-}
-
-func (e *HaltedError) Error() string {
-	return fmt.Sprintf("outbox: group %.128q is halted by event %.128q (%d), which SQS refused: %s", e.Group, e.EventID, e.Seq, e.Reason)
-}
-
-// GroupError says which group has events left, and why. Drain and Sweep join one for each such group.
+// GroupError says that a group has events left, and why. Drain and Sweep join one for each such group. Err matches [ErrHalted],
+// [ErrBroken], [ErrWrongSource] or [ErrManySkipped] if the group waits for an operator.
 type GroupError struct {
-	Group string
-	Err   error
+	Group   string
+	Seq     int64  // of the event at which the group waits, or 0 if it is not known
+	EventID string // of that event, or empty
+	Err     error
 }
 
 func (e *GroupError) Error() string {
-	_, halted := errors.AsType[*HaltedError](e.Err)
-	_, broken := errors.AsType[*BrokenError](e.Err)
-	if halted || broken { // these name it
-		return e.Err.Error()
+	event := ""
+	switch {
+	case e.EventID != "":
+		event = fmt.Sprintf(", event %.128q (%d)", e.EventID, e.Seq)
+	case e.Seq != 0:
+		event = fmt.Sprintf(", event %d", e.Seq)
 	}
-	return fmt.Sprintf("outbox: group %.128q: %v", e.Group, e.Err)
+	return fmt.Sprintf("outbox: group %.128q%s: %v", e.Group, event, e.Err)
 }
 
 func (e *GroupError) Unwrap() error { return e.Err }
 
-// ErrWrongSource says that an event is of another namespace than the relay's publisher. The relay neither sends nor parks it,
-// and its group waits. Another namespace means another MessageDeduplicationId and another key of the consumer's record, so
-// every event would run twice.
-var ErrWrongSource = errors.New("outbox: event of another namespace")
+var (
+	// ErrHalted says that SQS refused an event for good, so that the group waits for an operator. The relay logs a line at ERROR
+	// when it parks the event.
+	ErrHalted = errors.New("SQS refused the event, and the group waits for you")
+	// ErrBroken says that an event can't be decoded, or is of a later version. Its group waits, and the other groups go on.
+	ErrBroken = errors.New("the event cannot be read")
+	// ErrWrongSource says that an event is of another namespace than the relay's publisher. The relay neither sends nor parks
+	// it, and its group waits. Another namespace means another MessageDeduplicationId and another key of the consumer's record, so
+	// every event would run twice.
+	ErrWrongSource = errors.New("outbox: event of another namespace")
+)

@@ -278,7 +278,7 @@ func (q *queue) finish(t *task, err error) {
 	defer q.mu.Unlock()
 	name := t.found.Name
 	delete(q.known, name)
-	_, halted := errors.AsType[*HaltedError](err)
+	halted := errors.Is(err, ErrHalted)
 	switch {
 	case q.mode == always, q.mode == once && halted: // the one is logged, the other in the Backlog
 	case err != nil && (q.mode == untilGone || len(q.errs) < mostErrors):
@@ -321,8 +321,8 @@ func (q *queue) err() error {
 	var errs []error
 	for _, name := range names {
 		err := q.errs[name]
-		if name != "" { // errMore is of none
-			err = &GroupError{name, err}
+		if _, named := errors.AsType[*GroupError](err); !named && name != "" { // errMore is of none
+			err = &GroupError{Group: name, Err: err}
 		}
 		errs = append(errs, err)
 	}

@@ -123,7 +123,7 @@ func (r *Relay) forgetSome() {
 // has just committed, and for doorbells. All of its goroutines end with it.
 //
 // Drain returns nil if the groups were empty when it looked. Else the error joins one [*GroupError] a group. It is the error of
-// a group that waits for an operator ([*HaltedError], [*BrokenError], [ErrWrongSource], [ErrManySkipped]), or the last one
+// a group that waits for an operator ([ErrHalted], [ErrBroken], [ErrWrongSource], [ErrManySkipped]), or the last one
 // before ctx ended. Drain repeats an attempt that failed with a passing error until then, after a pause that doubles up to
 // 30 s. An error of the whole queue that doesn't pass, such as a missing permission, ends Drain at once.
 //

@@ -77,7 +77,7 @@ type Store interface {
 	//
 	//   - [ErrUnsettled] if more may follow, and Read can't vouch for them at the moment, or not in this call
 	//   - [ErrManySkipped] if the next one is skipped and over [MaxSkipped]
-	//   - a [*BrokenError] if the next one can't be decoded
+	//   - a [*GroupError] with the Seq that matches [ErrBroken] if the next one can't be decoded
 	Read(ctx context.Context, group Group, known Known, limit int) ([]Entry, error)
 	// Delete removes events that SQS confirmed, of one group or of several. It looks at Group, Seq and ID alone. A missing
 	// event isn't an error, and an event that isn't the same one stays. Delete returns those that may still be there, and left
@@ -121,13 +121,3 @@ var (
 	// A relay whose delete is refused so stops, because it would publish the same events again and again.
 	ErrDenied = errors.New("outbox: the store refuses the operation")
 )
-
-// BrokenError says that a group has an event that can't be decoded, or is of a later version. Its group waits, and the other
-// groups go on.
-type BrokenError struct {
-	Group string
-	Seq   int64
-	Err   error
-}
-
-func (e *BrokenError) Unwrap() error { return e.Err }

@@ -103,8 +103,7 @@ func (j *job) publish(l *lane, g *group, found Group) visited {
 	g.known.Seen = max(g.known.Seen, found.Last)
 	es, err := r.store.read(l.ctx, found, g.known, r.opts.Page)
 	r.count(func(s *Stats) { s.Reads++ })
-	_, isBroken := errors.AsType[*BrokenError](err)
-	isUnsettled, isMany := errors.Is(err, ErrUnsettled), errors.Is(err, ErrManySkipped)
+	isBroken, isUnsettled, isMany := errors.Is(err, ErrBroken), errors.Is(err, ErrUnsettled), errors.Is(err, ErrManySkipped)
 	if isUnsettled {
 		r.count(func(s *Stats) { s.Unsettled++ })
 	}
@@ -168,7 +167,7 @@ func (r *Relay) sendable(g *group, es []Entry) (page []Entry, stop error, rest b
 		case e.Parked != 0: // OnRefusedHalt, and what a later version may write
 			saw.halted = true
 			r.count(func(s *Stats) { s.Halted++ })
-			return page, &HaltedError{Group: g.name, EventID: e.ID, Seq: e.Seq, Reason: e.Reason}, i > 0
+			return page, &GroupError{Group: g.name, Seq: e.Seq, EventID: e.ID, Err: fmt.Errorf("%w: %s", ErrHalted, e.Reason)}, i > 0
 		case e.Source != fifokit.Namespace(r.publisher):
 			r.count(func(s *Stats) { s.WrongSource++ })
 			return page, fmt.Errorf("%w: event %.128q (%d) of group %.128q is of %.64q, the publisher's namespace is %.64q",

@@ -1,10 +1,15 @@
 package host
 
+import "time"
+
 const (
 	maxConsumer = 64
 
 	// ControlConsumer stands in place of a consumer in the keys of package control. No consumer has this name.
 	ControlConsumer = "sqsonce.control"
+	// LeastControl and MostControl are the limits of how long a state of package control lasts.
+	LeastControl = 30 * time.Second
+	MostControl  = 7 * 24 * time.Hour
 )
 
 // Consumer adds the problem of a name that no consumer can have. A name has no '#', so that a record's key splits at its first '#'

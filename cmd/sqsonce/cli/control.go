@@ -154,7 +154,7 @@ func (a *app) control(ctx context.Context, verb string, f controlFlags, to contr
 	switch {
 	case f.reason == "":
 		return fail(exitUsage, "why? Set --reason")
-	case length < control.MinDuration || length > control.MaxDuration:
+	case length < host.LeastControl || length > host.MostControl:
 		return fail(exitUsage, "--until must be 30s to 7d")
 	}
 	seen, err := control.Read(ctx, store, a.flags.consumer)

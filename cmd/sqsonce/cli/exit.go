@@ -50,7 +50,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 	}
 	_, field := errors.AsType[*sqsonce.OptionError](err)
 	_, refused := errors.AsType[*ops.RefusedError](err)
-	_, broken := errors.AsType[*outbox.BrokenError](err)
+	broken := errors.Is(err, outbox.ErrBroken)
 	switch {
 	case denied(err):
 		return exitDenied

@@ -11,8 +11,8 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/mappings"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
-	"github.com/sqsonce/sqsonce/control"
 	"github.com/sqsonce/sqsonce/internal/cut"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // functionPlan is what a command would do with the mappings of a function.
@@ -73,7 +73,7 @@ func (a *app) pauseFunction(ctx context.Context, f controlFlags) error {
 	switch {
 	case f.reason == "":
 		return fail(exitUsage, "why? Set --reason")
-	case length < mappings.Least || length > control.MaxDuration:
+	case length < mappings.Least || length > host.MostControl:
 		return fail(exitUsage, "--until of a function must be %s to 7d", mappings.Least)
 	case f.role == "":
 		return fail(exitUsage, "nothing would switch the mapping on again: set --role to the ARN of a role that EventBridge Scheduler may assume and that has lambda:UpdateEventSourceMapping. template.yaml has one, SwitchBackRole")

@@ -71,7 +71,7 @@ func (a *app) cancelScheduled(ctx context.Context, id string) error {
 	}
 	es, err := store.Scheduled(ctx, 1, id)
 	var e outbox.Scheduled
-	broken, isBroken := errors.AsType[*outbox.BrokenError](err)
+	broken, isBroken := errors.AsType[*outbox.GroupError](err)
 	switch {
 	case isBroken: // its ID is enough to cancel it
 		e.ID, e.Group = id, broken.Group

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func (b *laterBox) Scheduled(_ context.Context, limit int, ids ...string) (es []
 		switch {
 		case len(es) == limit || len(ids) > 0 && !slices.Contains(ids, e.ID):
 		case e.ID == b.broken:
-			err = &outbox.BrokenError{Group: e.Group, Err: errors.New("no JSON")}
+			err = &outbox.GroupError{Group: e.Group, Err: fmt.Errorf("%w: no JSON", outbox.ErrBroken)}
 		default:
 			es = append(es, e)
 		}

@@ -99,7 +99,7 @@ func (o *Outbox) Cancel(ctx context.Context, tx *sql.Tx, ids ...string) (cancell
 }
 
 // Scheduled returns events that are scheduled, those that are due first, at most limit. With ids it returns only those. An event
-// that can't be decoded is an [*outbox.BrokenError] without a Seq, which comes together with the others.
+// that can't be decoded is an [outbox.ErrBroken] of its group, without a Seq, which comes together with the others.
 func (o *Outbox) Scheduled(ctx context.Context, limit int, ids ...string) (es []outbox.Scheduled, err error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err

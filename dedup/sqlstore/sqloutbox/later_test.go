@@ -131,7 +131,7 @@ func TestScheduled(t *testing.T) {
 		b.schedule(t, o, 0, event("g", "broken"))
 		b.exec(t, "UPDATE {outbox_later} SET attributes = '{' WHERE later_key = ?", laterKey("broken"))
 		es, err := o.Scheduled(t.Context(), 10)
-		_, broken := errors.AsType[*outbox.BrokenError](err)
+		broken := errors.Is(err, outbox.ErrBroken)
 		if len(es) != 2 || es[0].ID != "1" || es[1].ID != "2" || !broken || es[0].Source != source || es[0].Body != event("g", "1").Body {
 			t.Errorf("scheduled %+v, %v", es, err)
 		}

@@ -80,7 +80,7 @@ func (o *Outbox) notParked(ctx context.Context, e outbox.Entry) error {
 func (o *Outbox) ofEvent(e outbox.Entry) []any { return []any{o.name, e.Group, e.Seq, e.ID} }
 
 // Parked implements [outbox.Store], in the order of the events' numbers. An event that can't be decoded is an
-// [*outbox.BrokenError], which comes together with the others.
+// [outbox.ErrBroken] of its group, which comes together with the others.
 func (o *Outbox) Parked(ctx context.Context, limit int) (es []outbox.Entry, err error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err

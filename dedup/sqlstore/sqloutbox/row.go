@@ -35,7 +35,7 @@ func readRow(found sqldb.Row) (r row, err error) {
 	return r, err
 }
 
-// entry returns the event, or a [*outbox.BrokenError].
+// entry returns the event, or an [outbox.ErrBroken] of its group.
 func (r row) entry() (outbox.Entry, error) {
 	parked, err := policyOf(r.parked)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r row) entry() (outbox.Entry, error) {
 }
 
 func (r row) broken(err error) error {
-	return &outbox.BrokenError{Group: r.group, Seq: r.seq, Err: err}
+	return &outbox.GroupError{Group: r.group, Seq: r.seq, Err: fmt.Errorf("%w: %w", outbox.ErrBroken, err)}
 }
 
 func age(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

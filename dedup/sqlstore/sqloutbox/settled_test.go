@@ -75,15 +75,15 @@ func TestReadBroken(t *testing.T) {
 			all := read(t, o, "g", 10)
 			b.exec(t, "UPDATE {outbox} SET "+column+" = ? WHERE seq = ?", value, all[1].Seq)
 			es, err := o.Read(t.Context(), outbox.Group{Name: "g"}, outbox.Known{}, 10)
-			broken, ok := errors.AsType[*outbox.BrokenError](err)
-			if ids(es) != " g-1" || !ok || broken.Group != "g" || broken.Seq != all[1].Seq {
-				t.Errorf("%s: read%s and error %v, want g-1 and a BrokenError of %d", column, ids(es), err, all[1].Seq)
+			broken, ok := errors.AsType[*outbox.GroupError](err)
+			if ids(es) != " g-1" || !ok || !errors.Is(err, outbox.ErrBroken) || broken.Group != "g" || broken.Seq != all[1].Seq {
+				t.Errorf("%s: read%s and error %v, want g-1 and ErrBroken of %d", column, ids(es), err, all[1].Seq)
 			}
 		}
 		o := b.named(t, "parked")
 		es, err := o.Parked(t.Context(), 10)
-		if _, ok := errors.AsType[*outbox.BrokenError](err); len(es) > 0 || !ok {
-			t.Errorf("Parked:%s, %v, want a BrokenError", ids(es), err)
+		if len(es) > 0 || !errors.Is(err, outbox.ErrBroken) {
+			t.Errorf("Parked:%s, %v, want ErrBroken", ids(es), err)
 		}
 	})
 }

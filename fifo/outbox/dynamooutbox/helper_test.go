@@ -134,7 +134,7 @@ func describe(es []outbox.Entry, err error) string {
 	for _, e := range es {
 		words = append(words, fmt.Sprintf("%d%.1s", e.Seq, strings.ToLower(policies[e.Parked])))
 	}
-	_, broken := errors.AsType[*outbox.BrokenError](err)
+	broken := errors.Is(err, outbox.ErrBroken)
 	_, field := errors.AsType[*sqsonce.OptionError](err)
 	switch {
 	case errors.Is(err, outbox.ErrUnsettled):

@@ -85,7 +85,7 @@ func (o *Outbox) operated(op string, e outbox.Entry, err error) error {
 }
 
 // Parked implements [outbox.Store] by a Scan of the whole table, with half a read unit for each 4 KB of it, because a parked
-// event may be anywhere. An item that can't be decoded is a [*outbox.BrokenError], which comes together with the events.
+// event may be anywhere. An item that can't be decoded is an [outbox.ErrBroken] of its group, which comes together with the events.
 func (o *Outbox) Parked(ctx context.Context, limit int) ([]outbox.Entry, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (o *Outbox) Parked(ctx context.Context, limit int) ([]outbox.Entry, error) 
 			}
 			e, err := decode(it, now)
 			if e.Group = group; err != nil {
-				broken = append(broken, &outbox.BrokenError{Group: group, Seq: e.Seq, Err: err})
+				broken = append(broken, &outbox.GroupError{Group: group, Seq: e.Seq, Err: fmt.Errorf("%w: %w", outbox.ErrBroken, err)})
 				continue
 			}
 			found = append(found, e)

@@ -69,7 +69,7 @@ func TestParked(t *testing.T) {
 		it[attrVersion], it[attrParked] = number(2), text("HALT")
 		b.set(it)
 		es, err := b.box.Parked(b.Context(), 2)
-		if e, ok := errors.AsType[*outbox.BrokenError](err); !ok || e.Group != "broken" || len(es) != 2 {
+		if e, ok := errors.AsType[*outbox.GroupError](err); !ok || !errors.Is(err, outbox.ErrBroken) || e.Group != "broken" || len(es) != 2 {
 			b.Errorf("got %d events and %v, want 2 and that one cannot be read", len(es), err)
 		}
 	})

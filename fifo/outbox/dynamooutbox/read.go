@@ -69,7 +69,7 @@ func (r *run) add(group string, it item, now time.Time) (more bool, err error) {
 	case e.Seq > 0 && r.normal > 0 && e.Seq != r.last+1:
 		r.end = fmt.Errorf("%w: dynamooutbox: %d follows %d", outbox.ErrUnsettled, e.Seq, r.last)
 	case err != nil:
-		r.end = &outbox.BrokenError{Group: group, Seq: e.Seq, Err: err}
+		r.end = &outbox.GroupError{Group: group, Seq: e.Seq, Err: fmt.Errorf("%w: %w", outbox.ErrBroken, err)}
 	case e.Parked == outbox.OnRefusedSkip && r.skipped == outbox.MaxSkipped:
 		r.end = outbox.ErrManySkipped
 	default:

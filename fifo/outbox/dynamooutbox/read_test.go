@@ -214,8 +214,8 @@ func TestBrokenItem(t *testing.T) {
 				if got := describe(es, err); got != "1 broken" {
 					t.Errorf("got %q, want event 1 and a broken one", got)
 				}
-				if e, ok := errors.AsType[*outbox.BrokenError](err); !ok || e.Group != "g" || e.Seq != 2 {
-					t.Errorf("got error %v, want a BrokenError of event 2 of g", err)
+				if e, ok := errors.AsType[*outbox.GroupError](err); !ok || !errors.Is(err, outbox.ErrBroken) || e.Group != "g" || e.Seq != 2 {
+					t.Errorf("got error %v, want ErrBroken of event 2 of g", err)
 				}
 				b.put("h", 1)
 				b.wantRead("h", outbox.Known{}, 9, "1")

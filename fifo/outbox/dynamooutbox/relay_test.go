@@ -141,7 +141,7 @@ func TestSameID(t *testing.T) {
 		x.write(fifo.Event{ID: "g/v1", Group: "g", Body: "another"}, 2)
 		x.put("g", 3)
 		err := x.relay(x.box).Drain(x.Context(), "g")
-		if e, ok := errors.AsType[*outbox.HaltedError](err); !ok || e.Seq != 2 {
+		if e, ok := errors.AsType[*outbox.GroupError](err); !ok || !errors.Is(err, outbox.ErrHalted) || e.Seq != 2 {
 			x.Errorf("got %v, want that event 2 halts the group", err)
 		}
 		x.wantRead("g", outbox.Known{}, 9, "2h 3")

@@ -129,7 +129,7 @@ func failures(err error) (failed map[string]bool, rest []error) {
 	}
 	for _, err := range all {
 		of, ok := errors.AsType[*outbox.GroupError](err)
-		_, halted := errors.AsType[*outbox.HaltedError](err)
+		halted := errors.Is(err, outbox.ErrHalted)
 		switch {
 		case !ok:
 			rest = append(rest, err)

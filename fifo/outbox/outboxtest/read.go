@@ -176,9 +176,9 @@ var readCases = []testCase{
 		es := x.read("g", 10)
 		x.Break(x.t, x.Store, es[2])
 		got, err := x.Read(x.ctx, outbox.Group{Name: "g"}, outbox.Known{}, 10)
-		broken, ok := errors.AsType[*outbox.BrokenError](err)
-		if !ok || broken.Group != "g" || broken.Seq != es[2].Seq {
-			x.fatalf("Read: got error %v, want a BrokenError of %d", err, es[2].Seq)
+		broken, ok := errors.AsType[*outbox.GroupError](err)
+		if !ok || !errors.Is(err, outbox.ErrBroken) || broken.Group != "g" || broken.Seq != es[2].Seq {
+			x.fatalf("Read: got error %v, want ErrBroken of %d", err, es[2].Seq)
 		}
 		x.same(got, "g", "beside the error", 1, 2)
 		x.commit("h", 1)
@@ -189,8 +189,8 @@ var readCases = []testCase{
 		es := x.read("g", 10)
 		x.Break(x.t, x.Store, es[3])
 		got, err := x.Read(x.ctx, outbox.Group{Name: "g"}, outbox.Known{}, 2)
-		if _, ok := errors.AsType[*outbox.BrokenError](err); err != nil && !ok {
-			x.fatalf("Read: got error %v, want none or a BrokenError", err)
+		if err != nil && !errors.Is(err, outbox.ErrBroken) {
+			x.fatalf("Read: got error %v, want none or ErrBroken", err)
 		}
 		x.same(got, "g", "limit 2, the fourth is broken", 1, 2)
 	}},

@@ -189,7 +189,7 @@ func (s *Store) read(g outbox.Group, k outbox.Known, limit int) (es []outbox.Ent
 			if s.has("returns nothing before a broken event") {
 				es = nil
 			}
-			return es, &outbox.BrokenError{Group: g.Name, Seq: r.Seq, Err: errors.New("cannot be decoded")}
+			return es, &outbox.GroupError{Group: g.Name, Seq: r.Seq, Err: outbox.ErrBroken}
 		}
 		if r.broken {
 			continue
