@@ -19,7 +19,9 @@ type Stats struct {
 	ForeignWriters int64 `help:"Deliveries whose record a program wrote that does not check ownership."`
 	CacheHits      int64 `help:"Duplicates that were decided without a request."`
 	Connections    int64 `help:"The limit of the store's pool of connections (sql.DB.SetMaxOpenConns). 0: none."`
-	KeySources     KeySources
+	// ServerConnections is for doctor, which adds the pools of all processes.
+	ServerConnections int64 `help:"Connections that the store's server allows to all programs. 0: unknown."`
+	KeySources        KeySources
 }
 
 // KeySources counts where the keys of deliveries came from: see [sqsonce.KeySource].
@@ -48,17 +50,18 @@ func (o *Once) Stats() Stats {
 	c := &o.counts
 	keys := func(s sqsonce.KeySource) int64 { return c.keySources[s].Load() }
 	return Stats{
-		First:          c.first.Load(),
-		Completed:      c.completed.Load(),
-		InProgress:     c.inProgress.Load(),
-		Takeovers:      c.takeovers.Load(),
-		LeasesLost:     c.leasesLost.Load(),
-		OwnRetries:     c.ownRetries.Load(),
-		CompleteFailed: c.completeFailed.Load(),
-		StoreErrors:    c.storeErrors.Load(),
-		CacheHits:      c.cacheHits.Load(),
-		ForeignWriters: c.foreign.Load(),
-		Connections:    int64(o.connections()),
+		First:             c.first.Load(),
+		Completed:         c.completed.Load(),
+		InProgress:        c.inProgress.Load(),
+		Takeovers:         c.takeovers.Load(),
+		LeasesLost:        c.leasesLost.Load(),
+		OwnRetries:        c.ownRetries.Load(),
+		CompleteFailed:    c.completeFailed.Load(),
+		StoreErrors:       c.storeErrors.Load(),
+		CacheHits:         c.cacheHits.Load(),
+		ForeignWriters:    c.foreign.Load(),
+		Connections:       int64(o.connections()),
+		ServerConnections: int64(o.allowed()),
 		KeySources: KeySources{
 			Attribute:   keys(sqsonce.KeyFromAttribute),
 			EventID:     keys(sqsonce.KeyFromEventID),
