@@ -1,6 +1,7 @@
 package dedup
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -29,9 +30,11 @@ type Once struct {
 	handlers    atomic.Int64
 	tooShort    sync.Once    // logs a retention that is shorter than a message can take to come back
 	connections func() int   // of the store's pool at most; 0: no limit
+	allowed     func() int   // connections of the store's server for all programs; 0: unknown
 	warned      atomic.Int64 // see outageLevel
 	apart       apartStarts
 	tooFew      sync.Once // logs a pool that is smaller than the host's concurrency
+	tooMany     sync.Once // logs a pool that is larger than the server allows
 }
 
 // New returns a Once that keeps its records in s under the consumer's name.
@@ -54,9 +57,12 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 	once := &Once{store: recoveringStore{s}, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}
 	once.apart.init(s)
 	once.asker, _ = s.(asker)
-	once.connections = func() int { return 0 }
+	once.connections, once.allowed = func() int { return 0 }, func() int { return 0 }
 	if p, ok := s.(pooled); ok {
 		once.connections = p.MaxOpenConnections
+	}
+	if p, ok := s.(served); ok {
+		once.allowed = p.ServerConnections
 	}
 	if once.hooks = newHooks(o.Logger, o.Hooks); once.hooks != nil {
 		once.store = hookedStore{once.store, consumer, once.hooks}
@@ -146,10 +152,22 @@ type pooled interface {
 	MaxOpenConnections() int // 0: no limit
 }
 
-// checkHost warns where a message of the host's queue can come back after its event's record was deleted, and where handlers wait for
-// each other's connections.
+// served is a store whose server limits the connections of all programs.
+type served interface {
+	ServerConnections() int // 0: unknown
+}
+
+// checkHost warns where a message of the host's queue can come back after its event's record was deleted, where handlers wait for each
+// other's connections, and where the server may refuse them.
 func (o *Once) checkHost(ctx context.Context) {
-	if n, most := settle.Concurrency(ctx), o.connections(); most > 0 && n > most {
+	n, most, allowed := settle.Concurrency(ctx), o.connections(), o.allowed()
+	if may := cmp.Or(most, n); allowed > 0 && may > allowed { // without a limit the pool has a connection for each handler
+		o.tooMany.Do(func() {
+			o.o.Logger.WarnContext(ctx, "dedup: the pool may open more connections than the server allows to all programs: set SetMaxOpenConns below max_connections, or use a pooler",
+				"consumer", o.consumer, "connections", may, "server_connections", allowed)
+		})
+	}
+	if most > 0 && n > most {
 		o.tooFew.Do(func() {
 			o.o.Logger.WarnContext(ctx, "dedup: the pool has fewer connections than the host runs handlers: set SetMaxOpenConns above Concurrency, or lower Concurrency",
 				"consumer", o.consumer, "connections", most, "concurrency", n)

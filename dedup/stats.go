@@ -19,6 +19,8 @@ type Stats struct {
 	ForeignWriters int64 `help:"Deliveries whose record a program wrote that does not check ownership."`
 	CacheHits      int64 `help:"Duplicates that were decided without a request."`
 	Connections    int64 `help:"The limit of the store's pool of connections (sql.DB.SetMaxOpenConns). 0: none."`
+	// ServerConnections is for doctor, which adds the pools of all processes.
+	ServerConnections int64 `help:"Connections that the store's server allows to all programs. 0: unknown."`
 	// KeySources is by [sqsonce.KeySource]: KeySources[sqsonce.KeyFromMessageID] stays 0 where every event has an ID of its own.
 	KeySources [sqsonce.KeyFromS3 + 1]int64 `help:"Deliveries whose key came from there: see sqsonce.KeySource."`
 }
@@ -35,17 +37,18 @@ type counters struct {
 func (o *Once) Stats() Stats {
 	c := &o.counts
 	s := Stats{
-		First:          c.first.Load(),
-		Completed:      c.completed.Load(),
-		InProgress:     c.inProgress.Load(),
-		Takeovers:      c.takeovers.Load(),
-		LeasesLost:     c.leasesLost.Load(),
-		OwnRetries:     c.ownRetries.Load(),
-		CompleteFailed: c.completeFailed.Load(),
-		StoreErrors:    c.storeErrors.Load(),
-		CacheHits:      c.cacheHits.Load(),
-		ForeignWriters: c.foreign.Load(),
-		Connections:    int64(o.connections()),
+		First:             c.first.Load(),
+		Completed:         c.completed.Load(),
+		InProgress:        c.inProgress.Load(),
+		Takeovers:         c.takeovers.Load(),
+		LeasesLost:        c.leasesLost.Load(),
+		OwnRetries:        c.ownRetries.Load(),
+		CompleteFailed:    c.completeFailed.Load(),
+		StoreErrors:       c.storeErrors.Load(),
+		CacheHits:         c.cacheHits.Load(),
+		ForeignWriters:    c.foreign.Load(),
+		Connections:       int64(o.connections()),
+		ServerConnections: int64(o.allowed()),
 	}
 	for source := range s.KeySources {
 		s.KeySources[source] = c.keySources[source].Load()

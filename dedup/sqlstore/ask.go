@@ -23,6 +23,9 @@ func (s inboxStore) Records() dedup.Store { return s.inbox.store }
 // MaxOpenConnections is that of the inbox's store.
 func (s inboxStore) MaxOpenConnections() int { return s.inbox.store.MaxOpenConnections() }
 
+// ServerConnections is that of the inbox's store.
+func (s inboxStore) ServerConnections() int { return s.inbox.store.ServerConnections() }
+
 func (i *Inbox) ask(ctx context.Context, c dedup.Claim) error {
 	tx, err := i.store.pool.begin(ctx)
 	if err != nil {

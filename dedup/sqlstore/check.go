@@ -33,7 +33,11 @@ func (s *Store) check(ctx context.Context) error {
 	if err := s.place.Find(ctx, s.db); err != nil {
 		return err
 	}
-	return errors.Join(schema.CheckVersion(ctx, s.db, s.place.Dialect(), schema.Last()), reporter.CheckWrites(ctx, s.db, s.dialect))
+	err := errors.Join(schema.CheckVersion(ctx, s.db, s.place.Dialect(), schema.Last()), reporter.CheckWrites(ctx, s.db, s.dialect))
+	if err == nil {
+		s.allowed.Store(int64(s.dialect.ServerConnections(ctx, s.db)))
+	}
+	return err
 }
 
 // retry is [sqldb.DB.Retry] for f, which takes its statements when it is called: the place of the tables is then known.

@@ -121,3 +121,29 @@ func TestAccessDenied(t *testing.T) {
 		expectProblem(t, open(t, b.Driver, replaceUser(b.DSN, b.kind.Login, "r"+b.Name)), b.Dialect, sqldb.ErrAccessDenied)
 	})
 }
+
+// Check reads how many connections the server allows to all programs, which dedup compares with the pool. Through a pooler that is
+// unknown: the pooler shares fewer connections of the server.
+func TestServerConnections(t *testing.T) {
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		allowed := int64(0)
+		if b.kind.Connections != "" {
+			must.Do(t, b.DB.QueryRowContext(t.Context(), b.kind.Connections).Scan(&allowed))
+		}
+		expectServer(t, b, allowed)
+	})
+	t.Run("pooler", func(t *testing.T) {
+		t.Parallel()
+		expectServer(t, throughPgBouncer(t, NewBed(t, "PostgreSQL")), 0)
+	})
+}
+
+func expectServer(t *testing.T, b *Bed, allowed int64) {
+	t.Helper()
+	s := newStore(t, b)
+	once, inbox := must.Get(dedup.New(s, "once"))(t), newInbox(t, s)
+	must.Do(t, s.Check(t.Context()))
+	if got := []int64{once.Stats().ServerConnections, inbox.Stats().ServerConnections}; got[0] != allowed || got[1] != allowed {
+		t.Errorf("the server allows %d connections, want %d", got, allowed)
+	}
+}

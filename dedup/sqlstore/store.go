@@ -58,7 +58,8 @@ type Store struct {
 	logger  *slog.Logger
 	place   *sqldb.Place
 	stmts   func() statements
-	checked atomic.Bool // Check has succeeded
+	checked atomic.Bool  // Check has succeeded
+	allowed atomic.Int64 // see ServerConnections
 	left    acquires
 	pool    handlerPool
 }
@@ -97,6 +98,11 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 // MaxOpenConnections returns the limit of the pool (sql.DB.SetMaxOpenConns), or 0 if it is unlimited. Package dedup compares it with the
 // host's Concurrency.
 func (s *Store) MaxOpenConnections() int { return s.db.Stats().MaxOpenConnections }
+
+// ServerConnections returns how many connections the server allows to all programs, or 0 if that is unknown, like with SQLite,
+// before the first [Store.Check], and through a pooler with pgx. With other drivers it is the server's number also through a pooler.
+// Package dedup compares it with the pool's limit.
+func (s *Store) ServerConnections() int { return int(s.allowed.Load()) }
 
 // The lengths of MySQL's columns in bytes. Keys of package dedup have at most 1,024.
 const (

@@ -110,32 +110,37 @@ func TestLinesOfAnEventHaveOneKey(t *testing.T) {
 	}
 }
 
-// narrow is a store with a pool of connections.
+// narrow is a store with a pool of connections to a server that allows some.
 type narrow struct {
 	*memstore.Store
-	most int
+	most, allowed int
 }
 
 func (n narrow) MaxOpenConnections() int { return n.most }
+func (n narrow) ServerConnections() int  { return n.allowed }
 
-// One line says that a pool has fewer connections than its host runs handlers.
+// One line says that a pool has fewer connections than its host runs handlers, and one that it may open more than the server allows. A
+// pool without a limit opens one for each handler.
 func TestSmallPoolIsSaid(t *testing.T) {
 	t.Parallel()
-	for most, want := range map[int]int{0: 0, 1: 1, 10: 0} {
+	for _, tt := range []struct{ most, allowed, few, many int }{{}, {most: 1, few: 1}, {most: 10, allowed: 10}, {most: 10, allowed: 9, many: 1},
+		{allowed: 1, many: 1}, {allowed: 100}} {
 		for _, host := range []string{worker, function} {
-			must.RunParallel(t, fmt.Sprintf("%d/%s", most, host), func(t *testing.T) {
+			must.RunParallel(t, fmt.Sprintf("%d of %d/%s", tt.most, tt.allowed, host), func(t *testing.T) {
 				w := newFixture(t, setup{visibility: 30 * time.Second, maxReceives: 3, quiet: true})
 				var book bytes.Buffer
 				w.log = slog.New(slog.NewTextHandler(&book, nil))
-				once := must.Get(dedup.New(narrow{memstore.New(), most}, consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
+				once := must.Get(dedup.New(narrow{memstore.New(), tt.most, tt.allowed}, consumer, func(o *dedup.Options) { o.Logger = w.log }))(t)
 				for range 2 {
 					must.Get(w.admin.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String("{}")}))(t)
 				}
 				stop := w.start(host, once.Handler(func(context.Context, *sqsonce.Message) error { return nil }))
 				time.Sleep(time.Minute)
 				stop()
-				if got := strings.Count(book.String(), "connections=1 concurrency="); got != want || once.Stats().Connections != int64(most) {
-					t.Errorf("%d lines, want %d; %+v\n%s", got, want, once.Stats(), &book)
+				few, many := strings.Count(book.String(), "connections=1 concurrency="), strings.Count(book.String(), " server_connections=")
+				s := once.Stats()
+				if few != tt.few || many != tt.many || s.Connections != int64(tt.most) || s.ServerConnections != int64(tt.allowed) {
+					t.Errorf("%d and %d lines, want %d and %d; %+v\n%s", few, many, tt.few, tt.many, s, &book)
 				}
 			})
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ const (
 	messageIDKeys  = "key_sources_message_id"
 	foreignWriters = "foreign_writers"
 	connections    = "connections"
+	allowed        = "server_connections"
 	runsAtOnce     = "concurrency"
 )
 
@@ -56,7 +58,7 @@ func checkWorkers(ctx context.Context, e *examination) []Finding {
 	return []Finding{
 		ready.finding("%d of %d processes answer, with %d workers that are ready, and no handler is stuck", len(second), len(second), workersOf(second)),
 		growing.finding("no receive without an answer and no lease lost within %s", betweenReads),
-		settings.finding("no key is a message ID, no other program writes the records, no pool is too small, and each message whose handler runs is hidden"),
+		settings.finding("no key is a message ID, no other program writes the records, no pool is too small or too large, and each message whose handler runs is hidden"),
 		limits.finding("no queue's workers can have more than %d messages in flight, and no rule found messages without a group, or too few receives", mostInFlight),
 	}
 }
@@ -207,6 +209,10 @@ func lookAtSettings(r *report, workers []fleet.Worker, running []fleet.Running) 
 	if len(pools) > 0 {
 		r.warn("set SetMaxOpenConns above Concurrency, or lower Concurrency: docs/limits.md, Numbers that must fit", "the pool has fewer connections than the host runs handlers: %s", pools)
 	}
+	if large := largePools(workers); len(large) > 0 {
+		r.warn("lower SetMaxOpenConns, raise max_connections, or use a pooler: docs/limits.md, Numbers that must fit",
+			"the pools may open more connections than the server allows to all programs: %s", large)
+	}
 	if len(visible) > 0 {
 		r.warn("the runbook, Lease lost: raise sqsworker.Options.VisibilityTimeout, or MaxExtension if a handler runs longer. The role needs sqs:ChangeMessageVisibility",
 			"messages are visible again while their handlers run, and no extension was confirmed: %s", visible)
@@ -214,6 +220,44 @@ func lookAtSettings(r *report, workers []fleet.Worker, running []fleet.Running) 
 	if len(workers) == 0 {
 		r.miss(errNoProcess)
 	}
+}
+
+// largePools adds the pools of the processes that run a consumer: they share a store. A process that does not know what its server
+// allows is left out.
+func largePools(workers []fleet.Worker) (large symptoms) {
+	type pools struct {
+		processes int
+		may, most float64
+	}
+	all := map[string]pools{}
+	for _, w := range workers {
+		if w.Err != nil {
+			continue
+		}
+		for _, c := range w.Report.Consumers {
+			most, may := c.Stats[allowed], c.Stats[connections]
+			if most == 0 {
+				continue
+			}
+			for _, one := range w.Report.Workers {
+				if c.Stats[connections] == 0 { // no limit: a connection for each handler
+					may = max(may, one.Stats[runsAtOnce])
+				}
+			}
+			p := all[c.Name]
+			if p.processes++; p.processes == 1 || most < p.most {
+				p.most = most
+			}
+			p.may += may
+			all[c.Name] = p
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if p := all[name]; p.may > p.most {
+			large.add("consumer %s may open %.0f in %d processes, the server allows %.0f", name, p.may, p.processes, p.most)
+		}
+	}
+	return large
 }
 
 // visibilityOf says what the visibility timeout of a worker is, where that is known.

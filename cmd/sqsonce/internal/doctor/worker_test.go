@@ -47,7 +47,7 @@ func newProc(name string) *proc {
 				Options: map[string]float64{"visibility_timeout_seconds": 30, maxInFlight: 30, maxHeld: 120, delayed: 0},
 				Stats:   statusreport.Stats{fleet.Stuck: 0, unanswered: 7, fleet.LeasesLost: 2, runsAtOnce: 10},
 			}},
-			Consumers: []statusreport.Component{{Name: "billing", Stats: statusreport.Stats{messageIDKeys: 0, foreignWriters: 0, fleet.LeasesLost: 1, connections: 10}}},
+			Consumers: []statusreport.Component{{Name: "billing", Stats: statusreport.Stats{messageIDKeys: 0, foreignWriters: 0, fleet.LeasesLost: 1, connections: 10, allowed: 100}}},
 		},
 		running: statusreport.RunningReport{V: 1, Total: 1, Running: []statusreport.Running{{Queue: "orders", MessageID: "m1", Seconds: 95, Lease: 20}}},
 	}
@@ -125,6 +125,11 @@ func TestWorkers(t *testing.T) {
 		"foreign writers": {func(p *proc) { p.report.Consumers[0].Stats[foreignWriters] = 1 }, "W3", Warn, "another program writes the records: http://one:80, consumer billing (1)"},
 		"a small pool": {func(p *proc) { p.report.Workers[0].Stats[runsAtOnce] = 11 }, "W3", Warn,
 			"http://one:80, consumer billing has 10 connections, worker of orders runs 11 handlers"},
+		"large pools": {func(p *proc) { p.report.Consumers[0].Stats[connections] = 91 }, "W3", Warn,
+			"consumer billing may open 101 in 2 processes, the server allows 100"},
+		"a pool without a limit": {func(p *proc) {
+			p.report.Consumers[0].Stats[connections], p.report.Workers[0].Stats[runsAtOnce] = 0, 91
+		}, "W3", Warn, "consumer billing may open 101 in 2 processes, the server allows 100"},
 		"visible": {func(p *proc) { p.running.Running[0].Lease = 0 }, "W3", Warn,
 			"http://one:80, message m1 of orders: its handler has run for 95s, the visibility timeout is 30s"},
 		"no group": {func(p *proc) { p.limits("shop/tenant", statusreport.Stats{noGroup: 7}) }, "W4", Warn,
@@ -187,6 +192,16 @@ func TestWorkersOfAnotherVersion(t *testing.T) {
 	})
 }
 
+// A server that a process cannot ask, or behind a pooler, is no reason to warn.
+func TestUnknownServerIsNoProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, ps := watched(t)
+		ps["one:80"].report.Consumers[0].Stats[connections], ps["one:80"].report.Consumers[0].Stats[allowed] = 500, 0
+		delete(ps["two:80"].report.Consumers[0].Stats, allowed) // of an older version
+		a.well()
+	})
+}
+
 func TestManyWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := watched(t)
@@ -218,7 +233,7 @@ func TestNamesOfStats(t *testing.T) {
 		names []string
 	}{
 		{r.Workers[0].Stats, []string{unanswered, fleet.Stuck, fleet.LeasesLost, runsAtOnce}},
-		{r.Consumers[0].Stats, []string{messageIDKeys, foreignWriters, fleet.LeasesLost, connections}},
+		{r.Consumers[0].Stats, []string{messageIDKeys, foreignWriters, fleet.LeasesLost, connections, allowed}},
 		{r.Workers[0].Options, []string{maxInFlight, maxHeld, delayed}},
 		{r.Limits[0].Stats, []string{noGroup, fleet.LimitWaiting, fleet.RunningNow, fleet.LimitNext, fleet.LimitPaused, fleet.LimitPausedUntil, fleet.LimitDown, fleet.LimitKeysDown}},
 	} {

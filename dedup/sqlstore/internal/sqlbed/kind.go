@@ -36,6 +36,8 @@ type Kind struct {
 	Commit string
 	// SessionID is a query for the session's number, and EndSession ends the session's connection. "": a file has none.
 	SessionID, EndSession string
+	// Connections is a query for how many connections the server allows to all programs, or "" for a file.
+	Connections string
 	// Kill is the statement that ends the session of the number %d.
 	Kill string
 	// SessionStatus is a query for a counter of the session, *, or "" without one. OldClock ends the data source name of sessions whose clock is in
@@ -118,6 +120,8 @@ var postgresql = Kind{
 	SessionID:   "SELECT pg_backend_pid()",
 	EndSession:  "SELECT pg_terminate_backend(pg_backend_pid())",
 	Kill:        "SELECT pg_terminate_backend(%d)",
+	Connections: "SELECT sum(CASE name WHEN 'max_connections' THEN setting::int ELSE -setting::int END) FROM pg_settings" +
+		" WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')",
 	Address: func(dsn string) string {
 		_, rest, _ := strings.Cut(dsn, "@")
 		address, _, _ := strings.Cut(rest, "/")
@@ -162,6 +166,7 @@ func mysqlOn(server *testserver.Database) Kind {
 		SessionID:     "SELECT CONNECTION_ID()",
 		EndSession:    "KILL CONNECTION_ID()",
 		Kill:          "KILL %d",
+		Connections:   "SELECT @@global.max_connections",
 		SessionStatus: "SHOW SESSION STATUS LIKE '*'",
 		OldClock:      "&timestamp=1700000000",
 		Procedures:    []string{"CREATE PROCEDURE commits() COMMIT"},
@@ -206,7 +211,7 @@ func mysqlOn(server *testserver.Database) Kind {
 
 var sqlite = Kind{
 	Label: "SQLite", Dialect: sqldb.SQLite, Driver: "sqlite",
-	without: "server existing EndSession Kill SessionStatus OldClock Procedures Commits Address OnePacket Writer Stranger Login" +
+	without: "server existing EndSession Connections Kill SessionStatus OldClock Procedures Commits Address OnePacket Writer Stranger Login" +
 		" OutboxGroupsPlan OutboxLock OutboxHeads refuse",
 	parameters: "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate",
 	ReadOnly:   "PRAGMA query_only = 1",

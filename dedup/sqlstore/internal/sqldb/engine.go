@@ -77,6 +77,8 @@ type engine struct {
 	failsOver choice
 	// autocommit is a query that returns 0 if nothing that the session writes is committed by itself.
 	autocommit string
+	// server is how much it can take of all programs.
+	server server
 	// largestStatement is a query for how many bytes a statement may have. none: more than an event has.
 	largestStatement string
 	// largestBlob is how many bytes a blob of the tables keeps.

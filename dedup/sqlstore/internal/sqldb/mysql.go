@@ -58,6 +58,7 @@ var mysql = &engine{
 	failsOver:  yes,
 	autocommit: "SELECT @@session.autocommit",
 
+	server:           server{connections: "SELECT @@max_connections, connection_id()", sessionOf: unknownSession},
 	largestStatement: "SELECT @@max_allowed_packet",
 	largestBlob:      1<<24 - 1, // a session that is not strict cuts the rest off
 

@@ -62,6 +62,11 @@ var postgresql = &engine{
 	failsOver:  yes,
 	autocommit: none,
 
+	server: server{
+		connections: "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int" +
+			" - coalesce(current_setting('reserved_connections', true)::int, 0), pg_backend_pid()", // reserved_connections: since 16
+		sessionOf: pgxSession,
+	},
 	largestStatement: none,
 	largestBlob:      1<<30 - 1,
 
@@ -160,6 +165,21 @@ func execMode(d driver.Driver) any {
 		}
 	}
 	return nil
+}
+
+// pgxSession is the number of the session that pgx was given when it connected. The field is found without importing the driver.
+func pgxSession(conn any) uint64 {
+	v := reflect.ValueOf(conn)
+	for _, field := range []string{"conn", "pgConn", "pid"} {
+		if v = reflect.Indirect(v); v.Kind() != reflect.Struct {
+			return 0
+		}
+		v = v.FieldByName(field)
+	}
+	if !v.IsValid() || !v.CanUint() {
+		return 0
+	}
+	return v.Uint()
 }
 
 // sqlState is implemented by the errors of pgx and lib/pq.

@@ -52,6 +52,7 @@ var sqlite = &engine{
 	failsOver:  no,
 	autocommit: none,
 
+	server:           server{connections: none, sessionOf: unknownSession},
 	largestStatement: none,
 	largestBlob:      1_000_000_000,
 
