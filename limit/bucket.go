@@ -8,7 +8,7 @@ type bucket struct{ next time.Time }
 
 // at returns when cost starts are allowed at once. A cost is at most the burst.
 func (b *bucket) at(p plan, cost int) time.Time {
-	return b.next.Add(time.Duration(cost-p.burst) * p.step)
+	return b.next.Add(time.Duration(cost-1)*p.step - p.tolerance())
 }
 
 // take counts starts, also those that are not allowed yet: a debt.

@@ -28,11 +28,12 @@ type counted struct {
 	asking  bool
 	askAt   [2]time.Time  // not before, for messages that have had their place in the line in [1], for others in [0]
 	answer  chan struct{} // closed with the next answer of the Counter for the key; nil: nobody waits
-	used    float64       // see uses
-	usedAt  time.Time
+	had     float64       // see recent
+	hadAt   time.Time     // on the clock of gate.known
 	away    time.Time     // the beginning of the outage that share and next are for
 	share   time.Duration // between two starts
-	next    time.Time     // of the next one
+	next    time.Time     // the regular time of the next one
+	shares  bool          // it has gone on at its share since the last token
 
 	sharedAt time.Time // when an outage was last seen
 }
@@ -58,7 +59,7 @@ func (g *gate) answered() {
 // countedAt is tokensAt with a Counter.
 func (g *gate) countedAt(now time.Time, t *ticket) (at time.Time, known bool) {
 	c, cost := &g.counted, g.cost(t)
-	c.lapsed += c.stock.lapse(now.Add(-fresh), cost)
+	g.lapse(now, cost)
 	if at, ok := c.stock.at(cost); ok {
 		return at, true
 	}
@@ -77,44 +78,65 @@ func (g *gate) takeCounted(t *ticket, now time.Time) {
 	c, cost := &g.counted, g.cost(t)
 	good, ok := c.stock.at(cost)
 	if !ok {
-		c.next = now.Add(time.Duration(cost) * c.share)
+		// Starts that it had no message for come later, as far as the plan's burst goes.
+		c.next = later(c.next, now.Add(-g.plan.tolerance())).Add(time.Duration(cost) * c.share)
 		return
 	}
-	c.stock.drop(cost)
-	t.good, t.until = good, good.Add(keep)
-	c.use(g.plan, now, cost)
+	t.times, t.good, t.until = c.stock.drop(cost), good, good.Add(keep)
+	g.count(t.times, now, cost)
 	if r := g.rule; r.busiest == nil || g.part(now) >= r.busiest.part(now) {
 		r.busiest = g
 	}
 }
 
 func (g *gate) putCountedBack(t *ticket, now time.Time) {
-	if !t.good.IsZero() {
-		g.counted.use(g.plan, now, -g.cost(t))
-	}
 	if t.good.Add(fresh).After(now) { // else they lapse, and so does the share of an outage
-		g.counted.stock.putBack(t.good, g.cost(t))
+		g.count(t.times, now, -g.cost(t))
+		g.counted.stock.putBack(t.times, t.good, g.cost(t))
 	}
 }
+
+// lapse drops the tokens that are good no more. The process has had them: others could not use them.
+func (g *gate) lapse(now time.Time, cost int) {
+	times, n := g.counted.stock.lapse(now.Add(-fresh), cost)
+	if n > 0 {
+		g.count(times, now, n)
+		g.counted.lapsed += n
+	}
+}
+
+// tolerance is how long before its regular time a start may be.
+func (p plan) tolerance() time.Duration { return time.Duration(p.burst-1) * p.step }
 
 // shareTime is the time over which the processes know their own rates.
 func (p plan) shareTime() time.Duration { return max(shareTime, shareSteps*p.step) }
 
-// mostUses is about what all processes together use in their shareTime, if a burst of the fleet is among it.
-func (p plan) mostUses() float64 { return float64(p.shareTime())/float64(p.step) + float64(p.burst) }
-
-// uses returns the tokens that this process has used in the last shareTime, decaying.
-func (c *counted) uses(p plan, now time.Time) float64 {
-	return c.used * math.Exp(-float64(now.Sub(c.usedAt))/float64(p.shareTime()))
+// decay is what counts of a token so long after its time.
+func (p plan) decay(d time.Duration) float64 {
+	return math.Exp(-float64(max(d, 0)) / float64(p.shareTime()))
 }
 
-// use counts tokens that are used, or go back.
-func (c *counted) use(p plan, now time.Time, tokens int) {
-	c.used, c.usedAt = max(0, c.uses(p, now)+float64(tokens)), now
+// most is the most that all processes together have had of a key lately: their tokens have times a step apart, also those of a burst.
+func (p plan) most() float64 { return 1 / (1 - p.decay(p.step)) }
+
+// recent returns the tokens that this process has had lately: those of the last shareTime, decaying. now is a time of gate.known.
+func (c *counted) recent(p plan, now time.Time) float64 { return c.had * p.decay(now.Sub(c.hadAt)) }
+
+// known is now, on a clock that stands still while the Counter is down: nothing is learnt of the key then.
+func (g *gate) known(now time.Time) time.Time {
+	return now.Add(-g.rule.outage.lasted(now) - g.outage.lasted(now))
+}
+
+// count counts tokens with such times that are used or lapse, or go back.
+func (g *gate) count(times, now time.Time, tokens int) {
+	c, known := &g.counted, g.known(now)
+	c.had, c.hadAt = max(0, c.recent(g.plan, known)+float64(tokens)*g.plan.decay(now.Sub(times))), known
 }
 
 // part is which part of the key's rate this process had: 1/P of P processes that share a key at its limit.
-func (g *gate) part(now time.Time) float64 { return g.counted.uses(g.plan, now) / g.plan.mostUses() }
+func (g *gate) part(now time.Time) float64 {
+	return g.counted.recent(g.plan, g.known(now)) / g.plan.most()
+}
 
 // step is how far apart this process's own starts were. The processes have no more than the rate together.
 func (g *gate) step(now time.Time) time.Duration { return g.plan.steps(g.part(now)) }
@@ -134,12 +156,12 @@ func (p plan) steps(part float64) time.Duration {
 	return time.Duration(float64(p.step) / min(max(part, 1./shareLeast), 1))
 }
 
-// change keeps the process's part of the rate when the plan changes, also in an outage.
+// change keeps the process's part of the rate when the plan changes, also in an outage. now is a time of gate.known.
 func (c *counted) change(now time.Time, from, to plan) {
 	if from.step == 0 || to.step == 0 {
-		c.used = 0
+		c.had = 0
 	} else {
-		c.used, c.usedAt = c.uses(from, now)*to.mostUses()/from.mostUses(), now
+		c.had, c.hadAt = c.recent(from, now)*to.most()/from.most(), now
 	}
 	c.askAt, c.away, c.sharedAt = [2]time.Time{}, time.Time{}, time.Time{}
 }
@@ -152,15 +174,14 @@ func (g *gate) keepsShare(now time.Time) bool {
 	}
 	if c.away != o.since {
 		c.away = o.since
-		c.use(g.plan, now, 0)
-		// Between two outages that follow each other processes use no more than a burst of tokens, which says little.
+		// Between two outages that follow each other processes have no more than a burst of tokens, which says little.
 		if now.Sub(c.sharedAt) >= g.plan.shareTime() {
 			c.share = g.plan.steps(max(g.part(now), g.rule.leastShare(now)))
 			// A process that knows nothing of the key begins anywhere in its time: all of them together begin at the limit.
 			c.next = now.Add(rand.N(c.share))
 		}
 	}
-	c.sharedAt, c.usedAt = now, now // its uses don't decay in an outage
+	c.sharedAt, c.shares = now, true
 	return true
 }
 
@@ -224,20 +245,29 @@ func (g *gate) take(now time.Time, t Take, each int) {
 	c := &g.counted
 	c.asking = true
 	t.Key, t.Step, t.Burst = g.name(), time.Duration(each)*g.plan.step, g.plan.burst/each
+	if c.shares && t.Ahead > 0 { // the key has had no rest in the outage, so it has no burst after it
+		t.NotBefore = 1
+	}
 	var grant Grant
 	g.call(now, func(ctx context.Context) (err error) {
 		grant, err = g.rule.Counter.Take(ctx, t)
 		return err
 	}, g.rule.asksTokens, func(then time.Time, err error) {
 		c.asking = false
+		if err == nil {
+			c.shares = false
+		}
 		switch {
 		case err != nil:
 		case grant.N > 0:
-			if each > 1 {
-				grant.N, grant.Step = grant.N*each, 0
+			first, good := then.Add(grant.From), now
+			if each > 1 { // one token of so many steps: its parts are good together
+				step := grant.Step / time.Duration(each)
+				first, good = first.Add(-grant.Step+step), later(first, now)
+				grant.N, grant.Step = each, step
 			}
 			c.granted = grant.N
-			c.stock.add(span{first: then.Add(grant.From), step: grant.Step, n: grant.N, asked: now})
+			c.stock.add(span{first: first, step: grant.Step, n: grant.N, asked: good})
 		default:
 			c.askAt[index(t.Waited)] = then.Add(min(max(grant.After, leastAfter), mostAfter))
 		}

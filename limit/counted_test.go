@@ -55,7 +55,7 @@ func TestFleetLargeCost(t *testing.T) {
 func (l *Limiter) tokens(first time.Time, step time.Duration, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.rules[0].gate("*", l.rules[0].fixed, time.Now())
+	g := use{rule: l.rules[0], key: "*", plan: l.rules[0].fixed}.gate(time.Now())
 	g.counted.stock.add(span{first: first, step: step, n: n, asked: first})
 }
 

@@ -2,7 +2,9 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -17,6 +19,9 @@ const (
 	leastDelay = time.Second
 )
 
+// ErrMaxWait is the error of a message that has waited for Options.MaxWait.
+var ErrMaxWait = errors.New("limit: message has waited for its turn for longer than Options.MaxWait")
+
 // Handler returns a handler that runs h within the limits. Put it outside of dedup, whose record then isn't touched while a
 // message waits, and inside of middleware that changes messages, such as [sqsonce.OpenEnvelope].
 //
@@ -24,6 +29,7 @@ const (
 //
 //   - a [sqsonce.Postpone]: the message must wait, and h was not called. A worker holds the message until its turn. With a
 //     function, or your own receive loop, the error's delay is the message's place in its key's line.
+//   - [ErrMaxWait] in a [sqsonce.Reject]: the message has waited for longer than Options.MaxWait, and h was not called.
 //   - a [*sqsonce.OptionError]: PlanOf returned a plan that can't be used.
 //
 // A delivery whose handler does not run because the event is done or in progress elsewhere, or because the store is down, gives
@@ -39,6 +45,9 @@ func Handler(l *Limiter, h sqsonce.Handler) sqsonce.Handler {
 
 // Do runs f within the limits for m: [Handler] describes its errors. Use it inside of a handler, for a part of its work or for a
 // sqlstore.Processor.
+//
+// Do doesn't wait for the message's turn. It waits for answers of Counters: at most 1 s for each rule, and 2 s for the message's place
+// in the line. The end of ctx ends this wait too. The error is then a Postpone like that of any message that must wait.
 func (l *Limiter) Do(ctx context.Context, m *sqsonce.Message, f func(context.Context) error) (err error) {
 	uses, err := l.uses(ctx, m)
 	if err != nil {
@@ -91,7 +100,7 @@ type pass struct {
 func (p *pass) keep(had *ticket, now time.Time) {
 	for _, u := range p.uses {
 		if u.rule == had.gate.rule && u.key == had.gate.key {
-			u.rule.gate(u.key, u.plan, now).advance(now)
+			u.gate(now).advance(now)
 			p.had = had
 			return
 		}
@@ -101,12 +110,12 @@ func (p *pass) keep(had *ticket, now time.Time) {
 
 // run takes what each rule needs, in their order. Nothing is kept while something else is waited for.
 func (p *pass) run(now time.Time) ([]*ticket, error) {
-	if t := p.had; t != nil && t.state == waiting && !p.owes(t) {
+	if t := p.had; t != nil && t.state == waiting && !p.owes(now) {
 		return nil, p.postpone(t)
 	}
 	for _, u := range p.uses {
 		// Only now: a rule that isn't reached remembers no key for the message.
-		g, t := u.rule.gate(u.key, u.plan, now), p.had
+		g, t := u.gate(now), p.had
 		if t == nil || t.gate != g || t.state == gone {
 			t = p.ticket(g, u.cost)
 			g.line.add(t)
@@ -114,7 +123,7 @@ func (p *pass) run(now time.Time) ([]*ticket, error) {
 			g.tryNow(t, now)
 			now = p.await(t)
 		}
-		owes := !t.inTime(now) && p.owes(t)
+		owes := !t.inTime(now) && p.owes(now)
 		now = time.Now()
 		switch {
 		case t.inTime(now): // perhaps since the host was asked
@@ -143,9 +152,17 @@ func (t *ticket) inTime(now time.Time) bool {
 	return t.state == reserved && (t.until.After(now) || t.gate.plan.step == 0)
 }
 
+// left is how long the message may wait.
+func (p *pass) left(now time.Time) time.Duration {
+	if most := p.l.o.MaxWait; most > 0 && !p.m.SentAt.IsZero() {
+		return p.m.SentAt.Add(most).Sub(now)
+	}
+	return math.MaxInt64
+}
+
 // owes reports whether the message has to run now, whatever the limits say. The host is asked without the lock.
-func (p *pass) owes(t *ticket) bool {
-	if !p.debt {
+func (p *pass) owes(now time.Time) bool {
+	if !p.debt && p.left(now) > 0 {
 		p.l.mu.Unlock()
 		p.debt = settle.InDebt(p.ctx)
 		p.l.mu.Lock()
@@ -195,6 +212,11 @@ func (p *pass) postpone(t *ticket) error {
 	l, g := p.l, t.gate
 	now := time.Now()
 	p.giveBack(t, now)
+	left := p.left(now)
+	if left <= 0 {
+		p.drop(t, now)
+		return sqsonce.Reject(fmt.Errorf("%w: %s is at its limit", ErrMaxWait, g.name()))
+	}
 	g.rule.counts.postponed++
 	reason := fmt.Errorf("limit: %s is at its limit", g.name())
 	if t.mayHold {
@@ -215,14 +237,14 @@ func (p *pass) postpone(t *ticket) error {
 				g.keepFor(t)
 				g.advance(now)
 			}
-			return settle.WithTurn(sqsonce.Postpone(g.estimate(now), reason), settle.Turn{Ready: t.turn, Left: func() { l.left(t) }})
+			return settle.WithTurn(sqsonce.Postpone(min(g.estimate(now), max(left, leastDelay)), reason), settle.Turn{Ready: t.turn, Left: func() { l.left(t) }})
 		}
 	}
 	p.drop(t, now)
 	l.mu.Unlock()
 	delay := l.place(p.ctx, g, t)
 	l.mu.Lock()
-	return sqsonce.Postpone(min(max(delay, leastDelay), mostDelay), reason)
+	return sqsonce.Postpone(max(min(delay, mostDelay, left), leastDelay), reason)
 }
 
 // giveBack gives back all but t.
@@ -295,7 +317,7 @@ func (g *gate) owe(t *ticket, now time.Time) {
 // estimate is about when the last message of the line has its turn.
 func (g *gate) estimate(now time.Time) time.Duration {
 	step := g.plan.step
-	if g.rule.Counter != nil && step > 0 && g.counted.uses(g.plan, now) >= 1 {
+	if g.rule.Counter != nil && step > 0 && g.counted.recent(g.plan, g.known(now)) >= 1 {
 		step = g.step(now)
 	}
 	if g.plan.slots > 0 {

@@ -305,8 +305,8 @@ func (c *fakeCounter) Take(ctx context.Context, t Take) (g Grant, err error) {
 		i := c.item(t.Key, now)
 		base, tol := later(i.tat, now), time.Duration(t.Burst-1)*t.Step
 		if t.NotBefore > 0 {
-			i.tat = later(base, now.Add(t.NotBefore+tol))
-			return nil
+			base = later(base, now.Add(t.NotBefore+tol))
+			i.tat = base
 		}
 		if !t.Waited && i.line.Sub(now) > time.Second {
 			g.After = i.line.Sub(now) - time.Second

@@ -23,6 +23,7 @@ type gate struct {
 	rule     *rule
 	key      string
 	plan     plan
+	planSeq  uint64 // see use.seq
 	line     line
 	reserved list.List     // of *ticket, the first to lapse first
 	running  int           // reserved ones too

@@ -28,19 +28,19 @@ func (l *Limiter) Intake(rule string) (func(ctx context.Context, n int) (granted
 
 // intake grants up to n starts: those that are due.
 func (l *Limiter) intake(ctx context.Context, r *rule, n int) (granted int, again time.Duration) {
-	p, err := r.planOf("*")
+	u, err := r.use("*")
 	if err != nil {
 		l.o.Logger.ErrorContext(ctx, "limit: PlanOf failed: nothing is received", "rule", r.Name, "error", err)
 		return 0, mostAfter
 	}
-	p.slots = 0
+	u.plan.slots = 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return 0, mostAfter
 	}
 	now := time.Now()
-	g := r.gate("*", p, now)
+	g := u.gate(now)
 	way := &pass{l: l, ctx: ctx, m: &sqsonce.Message{ReceiveCount: 2}, mayHold: true} // its messages wait in the queue
 	tickets := make([]*ticket, n)
 	for i := range tickets {

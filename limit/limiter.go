@@ -42,6 +42,7 @@ type rule struct {
 	passed  time.Time // when one was last answered
 	warned  time.Time // of an outage
 	noGroup atomic.Int64
+	asked   atomic.Uint64 // calls of PlanOf
 	counts  counts
 
 	warnedKey time.Time // of an outage of a key
@@ -109,20 +110,23 @@ func (l *Limiter) Close(ctx context.Context) error {
 
 const closeAtOnce = 10
 
-// gate returns the state of a key. A plan that differs from the key's last one holds from now on.
-func (r *rule) gate(key string, p plan, now time.Time) *gate {
-	g := r.gates[key]
+// gate returns the state of a key. A plan that differs from the key's last one holds from now on, unless that was asked for later.
+func (u use) gate(now time.Time) *gate {
+	g := u.rule.gates[u.key]
 	switch {
 	case g == nil:
-		g = &gate{rule: r, key: key, plan: p}
+		g = &gate{rule: u.rule, key: u.key, plan: u.plan, planSeq: u.seq}
 		g.counted.portion = 1
-		r.gates[key] = g
-	case g.plan != p:
-		g.bucket.change(now, g.plan, p)
-		g.counted.change(now, g.plan, p)
-		g.plan = p
+		u.rule.gates[u.key] = g
+	case u.seq < g.planSeq:
+	case g.plan != u.plan:
+		g.bucket.change(now, g.plan, u.plan)
+		g.counted.change(g.known(now), g.plan, u.plan)
+		g.plan, g.planSeq = u.plan, u.seq
 		g.slots.askAt = time.Time{}
 		g.advance(now)
+	default:
+		g.planSeq = u.seq
 	}
 	return g
 }
@@ -161,18 +165,18 @@ func (l *Limiter) Pause(ctx context.Context, rule, key string, d time.Duration) 
 }
 
 func (l *Limiter) pause(ctx context.Context, r *rule, key string, d time.Duration) error {
-	p, err := r.planOf(key)
+	u, err := r.use(key)
 	if err != nil || d <= 0 {
 		return err
 	}
 	l.mu.Lock()
 	now := time.Now()
-	g := r.gate(key, p, now)
+	g := u.gate(now)
 	if until := now.Add(d); until.After(g.paused) {
 		g.paused = until
 	}
 	g.advance(now)
-	name := g.name()
+	name, p := g.name(), g.plan
 	l.mu.Unlock()
 	if r.Counter == nil || p.step == 0 {
 		return nil

@@ -22,6 +22,7 @@ type ticket struct {
 	state    ticketState
 	place    *list.Element // reserved: in gate.reserved
 	until    time.Time     // reserved: it goes to the next ticket then
+	times    time.Time     // the mean of its tokens' times
 	good     time.Time     // when its tokens began to be good; zero: the bucket's
 	slot     *slot         // of the counter
 }

@@ -151,7 +151,7 @@ func runModel(t *testing.T, plans []Plan, most int, steps []step) string {
 		case "plan":
 			k.change(now, s.Plan)
 			l.mu.Lock() // the limiter sees the plan now
-			l.rules[s.Key[1]-'0'].gate(s.Key[2:], s.Plan.resolve(nil, ""), now).advance(now)
+			must.Get(l.rules[s.Key[1]-'0'].use(s.Key[2:]))(t).gate(now).advance(now)
 			l.mu.Unlock()
 			touch(k)
 		case "pause":

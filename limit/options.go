@@ -3,6 +3,7 @@ package limit
 import (
 	"cmp"
 	"log/slog"
+	"time"
 
 	"github.com/sqsonce/sqsonce/internal/host"
 )
@@ -15,7 +16,8 @@ const (
 	// less than a start a second that is the time of 30 starts: 30 minutes for one a minute. A key that the process has not
 	// seen gets a fiftieth of its plan, or a tenth of the largest part that the process had of a key's plan if that is more. So
 	// P processes that share the messages evenly use at most 1.1 of a limit, or 1 + P/50 if that is more. They use at least
-	// 0.85 of it where the key has been at its limit for the time of 120 starts, at least for two minutes.
+	// 0.95 of it where messages wait in each of them and the key has been at its limit for the time of 120 starts, at least for
+	// two minutes.
 	OnCounterDownKeepShare CounterPolicy = iota
 	// OnCounterDownStop postpones the messages until the Counter answers again.
 	OnCounterDownStop
@@ -28,6 +30,12 @@ type Options struct {
 	// OnCounterDown decides about messages while a Counter is down, and about those of one key while it fails for that key alone.
 	// Default: OnCounterDownKeepShare.
 	OnCounterDown CounterPolicy
+	// MaxWait is how long after it was sent a message may wait for its turn. A message that must wait longer is rejected with
+	// [ErrMaxWait]: a worker or function sends it to the dead-letter queue, and a sqlstore.Processor parks it. A message without a
+	// SentAt waits without this bound.
+	// Default: any time. A worker runs the message above the limit before SQS would delete or move it, see [sqsonce.Postpone]. A
+	// sqlstore.Processor postpones it until it has its turn. Limits: not negative.
+	MaxWait time.Duration
 	// MaxKeys is how many keys each rule remembers in this process. A key with waiting or running messages is never forgotten.
 	// Without a Counter a forgotten key starts again with a full burst: choose more keys than are at work at a time.
 	// Default: 10,000. Limits: at least 1.
@@ -44,5 +52,6 @@ func (o *Options) resolve(ps *host.Problems) {
 	o.MaxKeys = cmp.Or(o.MaxKeys, defaultMaxKeys)
 	o.Logger = host.QueuedLogger(o.Logger)
 	ps.Add(o.OnCounterDown < OnCounterDownKeepShare || o.OnCounterDown > OnCounterDownStop, "Options.OnCounterDown", "is %d, must be OnCounterDownKeepShare or OnCounterDownStop", o.OnCounterDown)
+	ps.Add(o.MaxWait < 0, "Options.MaxWait", "is %s, must not be negative", o.MaxWait)
 	ps.Add(o.MaxKeys < 0, "Options.MaxKeys", "is %d, must be at least 1", o.MaxKeys)
 }

@@ -22,7 +22,7 @@ var errLate = fmt.Errorf("limit: the counter answered after more than %s", fresh
 // outage is that of a rule's Counter, or of one of its keys.
 type outage struct {
 	since time.Time     // zero: it answers
-	wait  time.Duration // between two calls
+	lost  time.Duration // how long all earlier ones lasted
 	askAt time.Time
 	said  bool // it is logged
 }
@@ -32,7 +32,20 @@ const sayAgain = time.Minute
 
 func (o *outage) down() bool { return !o.since.IsZero() }
 
-const leastWait, mostWait = time.Second, 5 * time.Second
+// lasted is how long all outages have lasted until now.
+func (o *outage) lasted(now time.Time) time.Duration {
+	if o.down() {
+		return o.lost + now.Sub(o.since)
+	}
+	return o.lost
+}
+
+// end ends the outage, if there is one.
+func (o *outage) end(now time.Time) { *o = outage{lost: o.lasted(now)} }
+
+// leastWait and mostWait are between two calls in an outage. While some processes have their answers again the others go on at their
+// shares, so together they may have more than the limit.
+const leastWait, mostWait = time.Second, 2 * time.Second
 
 // notBefore returns when the Counter may be asked that is not to be asked before at.
 func (o *outage) notBefore(at time.Time) time.Time {
@@ -50,8 +63,7 @@ func (o *outage) failed(now time.Time, asked bool) {
 	if !o.down() {
 		o.since = now
 	}
-	o.wait = min(max(leastWait, 2*o.wait), mostWait)
-	o.askAt = now.Add(o.wait - rand.N(o.wait/4))
+	o.askAt = now.Add(leastWait + rand.N(mostWait-leastWait))
 }
 
 // answered ends an outage of a rule, or of the key that attrs name.
@@ -59,7 +71,7 @@ func (o *outage) answered(now time.Time, r *rule, attrs ...any) {
 	if o.said {
 		r.l.o.Logger.Info("limit: counter answers again", append(attrs, "rule", r.Name, "lasted", now.Sub(o.since))...)
 	}
-	*o = outage{}
+	o.end(now)
 }
 
 // out returns the outage that decides about a key's messages: the rule's, or else the key's own, which may be none.
@@ -161,9 +173,11 @@ func (r *rule) fails(now time.Time, g *gate, err error) {
 	if o.down() || !g.outage.down() { // the key has an answer meanwhile
 		return
 	}
+	lost := o.lost
 	*o = g.outage
-	for _, other := range r.gates {
-		other.outage = outage{}
+	o.lost = lost
+	for _, other := range r.gates { // g is one of them
+		other.outage.end(o.since)
 	}
 	r.counts.outages++
 	if o.said = now.Sub(r.warned) >= sayAgain; o.said {

@@ -137,3 +137,43 @@ func TestPlacesOfAProcessor(t *testing.T) {
 		}
 	})
 }
+
+// A message that must wait for longer than MaxWait since it was sent is rejected, also at its last receive. Until then it is
+// postponed, and comes again when that time is over.
+func TestMaxWait(t *testing.T) {
+	t.Parallel()
+	const most = 10 * time.Minute
+	for name, host := range map[string]func(ctx context.Context) context.Context{
+		"processor": settle.CountsAttempts, "worker": heldHost,
+		"function": func(ctx context.Context) context.Context { ctx, _ = settle.New(ctx); return ctx },
+	} {
+		must.RunParallel(t, name, func(t *testing.T) {
+			l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 1, Per: time.Hour}}}}, func(o *Options) { o.MaxWait = most })
+			ran := 0
+			f := func(context.Context) error { ran++; return nil }
+			must.Do(t, l.Do(host(t.Context()), message("first", 1), f))
+			m := message("a", 1)
+			m.SentAt = time.Now()
+			for begun := time.Now(); ; m = next(m) {
+				err := l.Do(host(t.Context()), m, f)
+				o := sqsonce.OutcomeOf(err)
+				if o.Kind == sqsonce.OutcomePostponed && time.Since(begun) < most {
+					time.Sleep(o.After)
+					continue
+				}
+				if o.Kind != sqsonce.OutcomeRejected || !errors.Is(err, ErrMaxWait) || time.Since(begun) != most {
+					t.Errorf("after %s: outcome %s, %v; want it rejected after %s", time.Since(begun), o.Kind, err, most)
+				}
+				break
+			}
+			last, _ := settle.New(t.Context())
+			settle.HeldBy(last, holder{debt: true})
+			if err := l.Do(last, m, f); !errors.Is(err, ErrMaxWait) || ran != 1 {
+				t.Errorf("at its last receive: %v, %d ran; want it rejected", err, ran)
+			}
+			if s := l.Stats()[0]; s.Waiting != 0 || s.Running != 0 {
+				t.Errorf("%d wait, %d run, want none", s.Waiting, s.Running)
+			}
+		})
+	}
+}

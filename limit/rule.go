@@ -125,17 +125,20 @@ type use struct {
 	rule *rule
 	key  string
 	plan plan
+	seq  uint64 // of PlanOf's calls: a plan that was asked for earlier does not replace a later one
 	cost int
 }
 
-// planOf returns the plan of a key, which the user may decide.
-func (r *rule) planOf(key string) (plan, error) {
+// use returns the use of a key, whose plan the user may decide.
+func (r *rule) use(key string) (use, error) {
+	u := use{rule: r, key: key, plan: r.fixed, cost: 1}
 	if r.PlanOf == nil {
-		return r.fixed, nil
+		return u, nil
 	}
+	u.seq = r.asked.Add(1) // before the call, which may take long
 	ps := host.Problems{Package: "limit"}
-	p := r.PlanOf(key).resolve(&ps, "PlanOf of rule "+r.Name)
-	return p, ps.Err()
+	u.plan = r.PlanOf(key).resolve(&ps, "PlanOf of rule "+r.Name)
+	return u, ps.Err()
 }
 
 // uses calls the user's functions of all rules.
@@ -154,11 +157,10 @@ func (l *Limiter) uses(ctx context.Context, m *sqsonce.Message) ([]use, error) {
 			}
 			continue
 		}
-		p, err := r.planOf(key)
+		u, err := r.use(key)
 		if err != nil {
 			return nil, err
 		}
-		u := use{rule: r, key: key, plan: p, cost: 1}
 		if r.Cost != nil {
 			u.cost = max(1, r.Cost(m))
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -281,6 +282,36 @@ func TestMemoryOfManyKeys(t *testing.T) {
 	}
 }
 
+// A plan that was asked for before another one does not replace it, however late it comes.
+func TestPlansInTheirOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var allowed atomic.Int64
+		allowed.Store(5)
+		late := make(chan struct{})
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, PlanOf: func(string) Plan {
+			p := Plan{Concurrency: int(allowed.Load())}
+			if p.Concurrency == 5 {
+				<-late
+			}
+			return p
+		}}})
+		var early sync.WaitGroup
+		ran := false
+		early.Go(func() { ran, _ = try(t, l, message("early", 1)) })
+		synctest.Wait()
+		allowed.Store(1)
+		must.Do(t, l.Do(t.Context(), message("later", 1), func(context.Context) error {
+			close(late)
+			early.Wait()
+			return nil
+		}))
+		if ran {
+			t.Error("two run at once, want one: the plan of five was asked for before that of one")
+		}
+	})
+}
+
 // Two programs with other plans under one name stay within the more generous one together, and each within its own.
 func TestTwoPlansOfOneName(t *testing.T) {
 	t.Parallel()
@@ -329,9 +360,9 @@ func TestNew(t *testing.T) {
 		{Name: "rare", Plan: Plan{Rate: Rate{N: 2, Per: 2*maxFill + 2}}},
 		{Name: "most", Plan: Plan{Rate: Rate{N: math.MaxInt, Per: math.MaxInt64}}},
 		{Name: "more", Plan: Plan{Rate: Rate{N: math.MaxInt}}},
-	}, func(o *Options) { o.MaxKeys, o.OnCounterDown = -1, 2 })
+	}, func(o *Options) { o.MaxKeys, o.OnCounterDown, o.MaxWait = -1, 2, -1 })
 	want := []string{
-		"Options.OnCounterDown", "Options.MaxKeys", "rules[0].Name", "rules[0].Plan.Concurrency", "rules[0].Plan.Rate.N",
+		"Options.OnCounterDown", "Options.MaxWait", "Options.MaxKeys", "rules[0].Name", "rules[0].Plan.Concurrency", "rules[0].Plan.Rate.N",
 		"rules[0].Plan.Rate.Per", "rules[0].Plan.Rate.Burst", "rules[1].Plan.Rate.N", "rules[2].Name", "rules[2].Plan", "rules[2].Counter",
 		"rules[3].PlanOf", "rules[4].Plan.Rate.N", "rules[6].Plan.Rate.Burst",
 		"rules[7].Plan.Rate.Per", "rules[9].Plan.Rate.N",

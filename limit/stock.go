@@ -44,9 +44,9 @@ func (s *stock) add(more span) {
 	s.n += more.n
 }
 
-// putBack adds tokens that were good from then on, before all others.
-func (s *stock) putBack(good time.Time, n int) {
-	s.spans = slices.Insert(s.spans, 0, span{first: good, n: n, asked: good})
+// putBack adds tokens with such times that were good from then on, before all others.
+func (s *stock) putBack(times, good time.Time, n int) {
+	s.spans = slices.Insert(s.spans, 0, span{first: times, n: n, asked: good})
 	s.n += n
 }
 
@@ -65,29 +65,32 @@ func (s *stock) at(cost int) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// drop removes the first n tokens.
-func (s *stock) drop(n int) {
+// drop removes the first n tokens, at least one, and returns the mean of their times.
+func (s *stock) drop(n int) (times time.Time) {
 	s.n -= n
+	base, all, sum := s.spans[0].first, float64(n), 0.
 	for n > 0 {
 		first := &s.spans[0]
-		if n < first.n {
-			first.first = first.first.Add(time.Duration(n) * first.step)
-			first.n -= n
-			return
+		some := min(n, first.n)
+		mean := float64(first.first.Sub(base)) + float64(some-1)*float64(first.step)/2
+		sum += mean * float64(some) / all
+		first.first = first.first.Add(time.Duration(some) * first.step)
+		if first.n -= some; first.n == 0 {
+			s.spans = slices.Delete(s.spans, 0, 1)
 		}
-		n -= first.n
-		s.spans = slices.Delete(s.spans, 0, 1)
+		n -= some
 	}
+	return base.Add(time.Duration(sum))
 }
 
-// lapse drops the tokens that began to be good at that time or earlier, and returns how many. For a ticket of more than one
-// token, the first ones of its tokens do not lapse before its last one.
-func (s *stock) lapse(then time.Time, cost int) int {
-	n := 0
+// lapse drops the tokens that began to be good at that time or earlier, and returns how many, and the mean of their times. For a
+// ticket of more than one token, the first ones of its tokens do not lapse before its last one.
+func (s *stock) lapse(then time.Time, cost int) (times time.Time, n int) {
 	for _, sp := range s.spans {
 		n += sp.goodBy(then)
 	}
-	n = max(0, n-cost+1)
-	s.drop(n)
-	return n
+	if n = max(0, n-cost+1); n > 0 {
+		times = s.drop(n)
+	}
+	return times, n
 }

@@ -97,6 +97,9 @@ func (l *loop) judge() bool {
 	for len(b.last) > 0 {
 		ran, unknown := b.last[0].ran()
 		if unknown && elapsed(l.now(), b.last[0].at) < judgeAfter {
+			if ran < len(b.last[0].added) { // it won't be more
+				b.ran = min(b.ran, ran)
+			}
 			return false
 		}
 		if ran == len(b.last[0].added) {

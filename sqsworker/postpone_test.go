@@ -2,10 +2,12 @@ package sqsworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,6 +198,29 @@ func TestPostponedDoesNotCloseIntake(t *testing.T) {
 			j.stopClean()
 		})
 	}
+}
+
+// A backlog stays in the queue, also while it is not known of the first messages of it whether they run on or are postponed too.
+func TestBacklogStaysBehindPostponed(t *testing.T) {
+	run(t, "not delayed", setup{maxReceives: 5}, func(x *fixture) {
+		for i := range 1000 {
+			x.send(fmt.Sprint("a.", i))
+		}
+		var calls atomic.Int64
+		j := x.start(func(context.Context, *sqsonce.Message) error {
+			if calls.Add(1) > 2 {
+				return sqsonce.Postpone(time.Hour, errors.New("at its limit"))
+			}
+			time.Sleep(time.Minute)
+			return nil
+		}, func(o *Options) { o.Delayed = -1 })
+		time.Sleep(judgeAfter / 2)
+		if n, most := j.Stats().Received, int64(4*30); n > most {
+			t.Errorf("%d messages received, want at most %d: those of MaxInFlight, and a line's", n, most)
+		}
+		time.Sleep(2 * time.Minute)
+		j.stopClean()
+	})
 }
 
 // SQS hides a message for 12 h. Before that it is given back, to be received again. At its last receive it runs, in

@@ -23,13 +23,29 @@ func TestCounter(t *testing.T) {
 	counters(t, connect(t, testserver.Redis.Shared(t)))
 }
 
+// countedClient has limittest count the scripts that a server runs.
+type countedClient struct{ redisstore.Client }
+
+func (c countedClient) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	cmd := c.Client.EvalSha(ctx, sha, keys, args...)
+	if !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		limittest.CountWrite(ctx)
+	}
+	return cmd
+}
+
+func (c countedClient) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	limittest.CountWrite(ctx)
+	return c.Client.Eval(ctx, script, keys, args...)
+}
+
 // counters runs the suite of counters on a server, or a cluster.
 func counters(t *testing.T, client redisstore.Client) {
 	limittest.Run(t, limittest.Harness{
 		New: func(t *testing.T) func() limit.Counter {
 			prefix := rand.Text() + ":"
 			return func() limit.Counter {
-				return redisstore.NewCounter(newStore(t, client, func(o *redisstore.Options) { o.Prefix = prefix }))
+				return redisstore.NewCounter(newStore(t, countedClient{client}, func(o *redisstore.Options) { o.Prefix = prefix }))
 			}
 		},
 		Away: func(t *testing.T) limit.Counter {
@@ -46,7 +62,8 @@ func counters(t *testing.T, client redisstore.Client) {
 		Delete: func(ctx context.Context, c limit.Counter, record string) error {
 			return redisstore.CounterStore(c).Delete(ctx, record)
 		},
-		RealTime: true, Step: 4 * time.Second, Grace: time.Second, Takeover: time.Second,
+		CountsWrites: true,
+		RealTime:     true, Step: 4 * time.Second, Grace: time.Second, Takeover: time.Second,
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 func TestCounter(t *testing.T) {
-	onEach(t, func(t *testing.T, name string, fresh func(*testing.T) func() *Store) {
+	onEach(t, countedPool, func(t *testing.T, name string, fresh func(*testing.T) func() *Store) {
 		limittest.Run(t, limittest.Harness{
 			New: func(t *testing.T) func() limit.Counter {
 				open := fresh(t)
@@ -31,7 +31,8 @@ func TestCounter(t *testing.T) {
 			Delete: func(ctx context.Context, c limit.Counter, record string) error {
 				return c.(*keyCounter).store.Delete(ctx, record)
 			},
-			RealTime: true, Step: unit, Grace: unit / 4, Takeover: time.Second,
+			CountsWrites: true,
+			RealTime:     true, Step: unit, Grace: unit / 4, Takeover: time.Second,
 		})
 	})
 }

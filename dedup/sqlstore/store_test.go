@@ -21,22 +21,24 @@ import (
 	"github.com/sqsonce/sqsonce/internal/granted"
 )
 
-// onEach runs a suite on each kind of database. fresh makes a store on tables of its own, and returns what opens it again.
-func onEach(t *testing.T, run func(t *testing.T, name string, fresh func(t *testing.T) func() *Store)) {
+// onEach runs a suite on each kind of database, through pools that open returns. fresh makes a store on tables of its own, and returns
+// what opens it again.
+func onEach(t *testing.T, open func(t testing.TB, b *Bed) *sql.DB, run func(t *testing.T, name string, fresh func(t *testing.T) func() *Store)) {
 	t.Parallel()
 	for _, name := range sqlbed.Names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := EmptyBed(t, name)
-			b.DB.SetMaxIdleConns(100) // the cases run at once
+			pool := open(t, b)
+			pool.SetMaxIdleConns(100) // the cases run at once
 			var tables atomic.Int64
 			run(t, name, func(t *testing.T) func() *Store {
-				db, d := b.DB, b.Dialect
+				db, d := pool, b.Dialect
 				if b.kind.HasServer() { // a new database would take half a second
 					d = d.WithPrefix(fmt.Sprintf("case%d_", tables.Add(1)))
 					must.Do(t, Migrate(t.Context(), db, d))
 				} else {
-					db = NewBed(t, name).DB
+					db = open(t, NewBed(t, name))
 				}
 				// A statement that a busy server had for seconds would be sent again, and its lease is an own retry's.
 				return func() *Store { return storeOn(t, db, d, func(o *Options) { o.Timeout = time.Minute }) }
@@ -46,7 +48,7 @@ func onEach(t *testing.T, run func(t *testing.T, name string, fresh func(t *test
 }
 
 func TestStore(t *testing.T) {
-	onEach(t, func(t *testing.T, name string, fresh func(*testing.T) func() *Store) {
+	onEach(t, func(_ testing.TB, b *Bed) *sql.DB { return b.DB }, func(t *testing.T, name string, fresh func(*testing.T) func() *Store) {
 		storetest.Run(t, storetest.Harness{
 			New:  func(t *testing.T) dedup.Store { return fresh(t)() },
 			Away: func(t *testing.T) dedup.Store { return awayStore(t, EmptyBed(t, name)) },

@@ -332,7 +332,7 @@ func (x *limits) checkDown(waits []time.Duration) {
 // part is which part of its rate a tenant had, and checks it. The first ten seconds have its burst.
 func (x *limits) part(tenant string) float64 {
 	if x.down {
-		return x.partOf(tenant, downFrom, downTo, 0.85, 1.1)
+		return x.partOf(tenant, downFrom, downTo, 0.95, 1.1)
 	}
 	return x.partOf(tenant, max(x.settled, 10*time.Second), x.lasts, 0.97, 1)
 }

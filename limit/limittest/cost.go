@@ -8,9 +8,9 @@ import (
 
 // costs expects the calls to make so many writes at most.
 func (x *exam) costs(what string, most float64, calls func()) {
-	before := x.Writes(x.Counter)
+	before := x.writes(x.Counter)
 	calls()
-	if got := x.Writes(x.Counter) - before; got > most {
+	if got := x.writes(x.Counter) - before; got > most {
 		x.fatalf("%s: got %g writes, want at most %g", what, got, most)
 	}
 }
@@ -19,8 +19,12 @@ var costCases = []testCase{
 	{name: "cost/a take and a place are a write each", on: counted, run: func(x *exam) {
 		t := x.many(5)
 		x.gets(t, 6, 0, "of a new key")
-		x.costs("10 takes of a process that is alone", 10, func() {
-			for range 10 {
+		takes := 10
+		if x.RealTime { // each lasts for seven steps
+			takes = 1
+		}
+		x.costs("takes of a process that is alone", float64(takes), func() {
+			for range takes {
 				time.Sleep(x.half(6))
 				x.gets(t, 6, 0, "of a key that is known")
 			}
@@ -41,7 +45,7 @@ var costCases = []testCase{
 		}
 		writes := func() (n float64) {
 			for c := range counters {
-				n += x.Writes(c)
+				n += x.writes(c)
 			}
 			return n
 		}
@@ -67,6 +71,8 @@ var costCases = []testCase{
 			x.fatalf("%g writes for %d tokens of %d processes, want at most 1.1 for each", n, tokens, processes)
 		}
 	}},
+	{name: "cost/a fleet at ten a second", on: counted, run: func(x *exam) { x.fleetCosts(10, 0.6) }},
+	{name: "cost/a fleet at a hundred a second", on: counted, run: func(x *exam) { x.fleetCosts(100, 0.06) }},
 	{name: "cost/slots", on: counted, run: func(x *exam) {
 		x.acquire("a", x.lease(), "of a new slot")
 		x.release("a", "of its slot")

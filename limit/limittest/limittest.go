@@ -35,8 +35,10 @@ type Harness struct {
 	// Delete deletes the record of a key or slot, here with the limit/ before it, as an operator does. If it is nil,
 	// its cases are reported as skipped.
 	Delete func(ctx context.Context, c limit.Counter, record string) error
-	// Writes returns the writes that a counter has made. If it is nil, the cases about cost are reported as skipped.
-	Writes func(c limit.Counter) float64
+	// Writes returns the writes that a counter has made. If the server doesn't tell, set CountsWrites instead, and have the client or
+	// driver call [CountWrite] for each write. With neither, the cases about cost are reported as skipped.
+	Writes       func(c limit.Counter) float64
+	CountsWrites bool
 	// Step is the step of most cases. The times that they let pass are multiples of it.
 	// Default: 1 minute. Limits: more than 3 times Grace, and in real time 2 s or more.
 	Step time.Duration
@@ -109,12 +111,18 @@ func (h Harness) suiteCase(c testCase) suite.Case {
 			x.Counter = f(t)
 		} else {
 			x.process = h.New(t)
+			if process := x.process; c.on == counted && h.CountsWrites {
+				x.process = func() limit.Counter { return newWriter(process()) }
+			}
 			x.Counter = x.process()
 		}
 		c.run(x)
 	}}
 	_, single := one[c.on]
-	if single && one[c.on] == nil || c.on == deletes && h.Delete == nil || c.on == counted && h.Writes == nil || c.on == listed && h.Store == nil {
+	switch {
+	case c.on == counted && h.Writes == nil && !h.CountsWrites:
+		out.Skip = "the harness counts no writes: nothing is known of the counter's cost"
+	case single && one[c.on] == nil || c.on == deletes && h.Delete == nil || c.on == listed && h.Store == nil:
 		out.Skip = "the harness has no means for it"
 	}
 	return out

@@ -73,6 +73,8 @@ var defects = []suite.Defect{
 	{"lists no keys", "list/keys and slots are records"},
 	{"asks twice", "cost/a take and a place are a write each"},
 	{"asks twice", "cost/a busy key is about a write for each token"},
+	{"asks twice", "cost/a fleet at ten a second"},
+	{"asks twice", "cost/a fleet at a hundred a second"},
 	{"asks twice", "cost/slots"},
 }
 
