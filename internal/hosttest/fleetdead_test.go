@@ -31,6 +31,7 @@ const (
 	movedLost        tallied = "moved: the answer was lost (17.15e, 17.15f)"
 	movedHidden      tallied = "moved: SQS was not reached to hide it longer (1.2)"
 	movedPolicy      tallied = "moved: the host knew of a later last receive (17.11)"
+	movedUnread      tallied = "moved: a function could not read which receive is the last one (17.11c)"
 	movedThrottled   tallied = "moved: Lambda did not invoke the function, or lost its answer (17.3b)"
 	movedUnavailable tallied = "moved: unavailable in a function (17.3b)"
 	movedElsewhere   tallied = "moved: in progress elsewhere, and a function cannot hold it (9.7c)"
@@ -207,6 +208,7 @@ func (f *fleet) movedBy(event, id string, received int, at time.Duration) tallie
 		{movedStopped, func(r *receipt) bool { return r.cut() && r.node.by == byStop && f.unrunInStop(r) }},
 		{movedLost, func(r *receipt) bool { return r.lost }},
 		{movedPolicy, func(r *receipt) bool { return f.changedSince(r, at) }},
+		{movedUnread, f.unread},
 		{movedThrottled, func(r *receipt) bool { return r.node == nil || r.disrupted }},
 		{movedElsewhere, f.bounced},
 		{movedBehind, f.behindAFailure},
@@ -313,11 +315,24 @@ func (f *fleet) changedSince(r *receipt, at time.Duration) bool {
 	case r.cut():
 		until = r.node.ended
 	}
-	if r.node == nil || len(r.node.beliefs) == 0 || r.node.beliefs[0].at > until {
+	if r.node == nil || len(r.node.beliefs) == 0 || r.node.beliefs[0].at > until || len(f.plan.changes) == 0 {
 		return false
 	}
-	known := r.node.believed(until, until)[0]
-	return len(f.plan.changes) > 0 && known != f.plan.movesAfter(at) && (known == 0 || r.count < known)
+	from := until
+	if r.node.index == notAWorker {
+		from = r.at // it decides at some time of the invocation
+	}
+	return slices.ContainsFunc(r.node.believed(from, until), func(known int) bool {
+		return known != f.plan.movesAfter(at) && (known == 0 || r.count < known)
+	})
+}
+
+// unread says that a function could not read the policy: it does not know of a last receive, in which it would run what is postponed.
+func (f *fleet) unread(r *receipt) bool {
+	n, until := r.node, r.at+functionTimeout
+	return n != nil && n.index == notAWorker && (len(n.beliefs) == 0 || n.beliefs[0].at > r.at) && slices.ContainsFunc(f.plan.faults, func(w window) bool {
+		return w.cutsOff() && w.concerns(n) && w.at <= until && w.end() >= r.at
+	})
 }
 
 // unreached says that SQS could not be reached, or the process was frozen, in the last visibility timeout of a receipt.
@@ -405,8 +420,19 @@ func (f *fleet) bounced(r *receipt) bool {
 func (f *fleet) inProgressElsewhere(r *receipt) bool {
 	return r.node != nil && slices.ContainsFunc(f.checker.runs(r.event), func(x *run) bool {
 		l, _ := inboxkit.LeaseFrom(x.ctx)
-		until := min(x.endedAfter(f.start), l.Until.Sub(f.start)+leaseGuard)
+		until := l.Until.Sub(f.start) + leaseGuard
+		if ended := x.endedAfter(f.start); !f.nodes[x.process].unreleased(ended, until) {
+			until = min(until, ended)
+		}
 		return x.process != r.node.process && x.begun.Sub(f.start) < r.at+functionTimeout && until > r.at
+	})
+}
+
+// unreleased says that a process may not have reached the store between the end of a run and that of its lease.
+func (n *node) unreleased(from, to time.Duration) bool {
+	hit := func(w window) bool { return w.at < to && w.end() > from }
+	return slices.ContainsFunc(n.frozen, hit) || slices.ContainsFunc(n.f.plan.faults, func(w window) bool {
+		return hit(w) && w.concerns(n) && (w.kind == storeAway || w.kind == lossy || w.kind == latePackets)
 	})
 }
 
@@ -468,21 +494,24 @@ func (f *fleet) kept(r *receipt, end time.Duration) string {
 	if r.gaveBack > 0 {
 		return fmt.Sprintf("hidden from %s to %s", r.gaveBack, r.hidden)
 	}
-	why, slots := "", cmp.Or(f.plan.workers[n.index].concurrency, 10)
+	w := f.plan.workers[n.index]
+	why, slots := "", min(cmp.Or(w.concurrency, 10), cmp.Or(w.inFlight, 10))
 	for _, x := range f.checker.runsIn(n.process) {
-		runs := x.begun.Sub(f.start) <= latest && x.endedAfter(f.start) > latest
-		if slots -= count(runs); slots == 0 {
+		begun, ended := x.begun.Sub(f.start), x.endedAfter(f.start)
+		if slots -= count(begun <= latest && ended > latest); slots == 0 {
 			return "" // it waited for a slot: 17.15h
 		}
-		switch mine := x.m.ID == r.id && x.begun.Sub(f.start) >= r.at; {
-		case mine && runs:
-			return ""
-		case mine:
-			why = "held after a run"
+		if x.m.ID == r.id && begun >= r.at {
+			if why = "held after a run"; ended > end-longestSend || ended > latest && n.unreleased(ended, end) {
+				return ""
+			}
 		}
 	}
 	return why // "": it waited to run for the first time
 }
+
+// longestSend is how long a send to the dead-letter queue may take.
+const longestSend = 10 * time.Second
 
 // askedAgain is after how long a worker asks again a dead-letter queue that has refused.
 const askedAgain = 30 * time.Second
