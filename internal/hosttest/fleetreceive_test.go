@@ -69,14 +69,14 @@ func (f *fleet) fewExits(id string, received int) bool {
 	return len(exits) < received || received <= 1+poisons
 }
 
-// unrunInStop says that a worker could not run a message in its stop: something that it needs was away, or handlers took the time of the
-// stop.
+// unrunInStop says that a worker could not run a message in its stop: something that it needs was away, its event was in progress
+// elsewhere, or handlers took the time of the stop.
 func (f *fleet) unrunInStop(r *receipt) bool {
 	n := r.node
 	away := slices.ContainsFunc(f.plan.faults, func(w window) bool {
 		return (w.keepsUnrun() || w.cutsOff()) && w.concerns(n) && w.at <= n.ended+stopTime && w.end() >= r.at
 	})
-	return away || slices.ContainsFunc(f.checker.runsIn(n.process), func(x *run) bool {
+	return away || f.inProgressElsewhere(r, n.ended, n.ended+stopTime) || slices.ContainsFunc(f.checker.runsIn(n.process), func(x *run) bool {
 		return x.begun.Sub(f.start) <= n.ended+stopTime && x.endedAfter(f.start) >= n.ended+stopTime/3
 	})
 }
@@ -190,18 +190,19 @@ func (f *fleet) behindAFailure(r *receipt) bool {
 // group. It cannot hold them, and the receive is spent.
 func (f *fleet) bounced(r *receipt) bool {
 	return slices.ContainsFunc(r.batch, func(head *receipt) bool {
-		return (head == r || f.fifo && groupOf(head.event) == groupOf(r.event)) && f.inProgressElsewhere(head)
+		return (head == r || f.fifo && groupOf(head.event) == groupOf(r.event)) && f.inProgressElsewhere(head, r.at, r.at+functionTimeout)
 	})
 }
 
-func (f *fleet) inProgressElsewhere(r *receipt) bool {
+// inProgressElsewhere says that another process had the event of a receive, by its record, at some time of a period.
+func (f *fleet) inProgressElsewhere(r *receipt, from, to time.Duration) bool {
 	return r.node != nil && slices.ContainsFunc(f.checker.runs(r.event), func(x *run) bool {
 		l, _ := inboxkit.LeaseFrom(x.ctx)
 		until := l.Until.Sub(f.start) + leaseGuard
 		if ended := x.endedAfter(f.start); !f.nodes[x.process].unreleased(ended, until) {
 			until = min(until, ended)
 		}
-		return x.process != r.node.process && x.begun.Sub(f.start) < r.at+functionTimeout && until > r.at
+		return x.process != r.node.process && x.begun.Sub(f.start) < to && until > from
 	})
 }
 
