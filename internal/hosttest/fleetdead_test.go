@@ -183,7 +183,7 @@ func (f *fleet) movedBy(event, id string, received int, at time.Duration) tallie
 		{movedFailed, func(r *receipt) bool { return f.failedHere(event, r) }},
 		{movedRunning, func(r *receipt) bool { return f.diedHere(event, r) }},
 		{movedKilled, func(r *receipt) bool { return r.cut() && r.node.by == byKill }},
-		{movedBeside, func(r *receipt) bool { return r.cut() && r.node.by == byExit && f.fewExits(id, received) }},
+		{movedBeside, func(r *receipt) bool { return r.cut() && r.node.by == byExit && f.fewExits(event, id, received) }},
 		{movedStopped, func(r *receipt) bool { return r.cut() && r.node.by == byStop && f.unrunInStop(r) }},
 		{movedLost, func(r *receipt) bool { return r.lost }},
 		{movedPolicy, func(r *receipt) bool { return f.changedSince(r, at) }},

@@ -53,11 +53,13 @@ func (r *receipt) cut() bool {
 	return n != nil && n.ended > 0 && n.ended <= r.hidden+time.Second && (r.gaveBack == 0 || r.gaveBack >= n.ended)
 }
 
-// fewExits says that the messages that end processes took no more than two receives of another one, and one more for each beyond the first.
-func (f *fleet) fewExits(id string, received int) bool {
+// fewExits says that the messages that end processes took no more than two receives of another one in which it did not run, and one more for
+// each beyond the first. One that had run there was held for its next attempt (17.7e), or has ended the process itself.
+func (f *fleet) fewExits(event, id string, received int) bool {
 	exits, poisons := map[int]bool{}, 0
 	for _, r := range f.receipts[id] {
-		if r.cut() && r.node.by == byExit {
+		ran := func(x *run) bool { return x.process == r.node.process && x.m.ID == id && x.m.ReceiveCount == r.count }
+		if r.cut() && r.node.by == byExit && !slices.ContainsFunc(f.checker.runs(event), ran) {
 			exits[r.count] = true
 		}
 	}
