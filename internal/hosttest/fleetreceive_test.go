@@ -97,6 +97,17 @@ func (f *fleet) changedSince(r *receipt, at time.Duration) bool {
 	if r.node == nil || len(r.node.beliefs) == 0 || r.node.beliefs[0].at > until || len(f.plan.changes) == 0 {
 		return false
 	}
+	read := r.node.beliefs[0].at
+	for _, b := range r.node.beliefs {
+		if b.at <= until {
+			read = b.at
+		}
+	}
+	hit := func(w window) bool { return w.at < until && w.end() > read+5*time.Minute }
+	failed := slices.ContainsFunc(r.node.frozen, hit) || slices.ContainsFunc(f.plan.faults, func(w window) bool { return hit(w) && w.cutsOff() && w.concerns(r.node) })
+	if until-read > longestBelief && !failed {
+		return false
+	}
 	from := until
 	if r.node.index == notAWorker {
 		from = r.at // it decides at some time of the invocation
@@ -105,6 +116,9 @@ func (f *fleet) changedSince(r *receipt, at time.Duration) bool {
 		return known != f.plan.movesAfter(at) && (known == 0 || r.count < known)
 	})
 }
+
+// longestBelief is after how long a host has read the policy again, with a repetition of a read that the network lost: 17.11, 17.11a.
+const longestBelief = 6*time.Minute + 30*time.Second
 
 // unread says that a function could not read the policy: it does not know of a last receive, in which it would run what is postponed.
 func (f *fleet) unread(r *receipt) bool {
