@@ -9,8 +9,9 @@
 // looks for a lost event, two runs at once, a run after the record was completed, and an effect that happened twice.
 //
 // Fleets are simulated with everything at once: workers that are killed, frozen and replaced, functions and publishers on one
-// queue, handlers of every kind, and outages of all that they need, each drawn from a seed before it begins. Beside them
-// are the bounds of the protocol's section 13.
+// queue, handlers of every kind, outages of all that they need, and operators that change the queue, each drawn from a seed
+// before it begins. Each message in the dead-letter queue has its clause of the protocol, with evidence. Beside them are the
+// bounds of section 13.
 //
 // Further tests run batch handlers in both hosts, each message of a batch with its own record, and cut a worker off from
 // SQS for longer than its visibility timeout.

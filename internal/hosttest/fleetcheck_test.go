@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 )
 
 // tally counts what happened in simulations.
@@ -150,7 +151,8 @@ func (f *fleet) history(event, id string) string {
 	ids := map[string]bool{id: true}
 	for _, r := range f.checker.runs(event) {
 		ids[r.m.ID] = true
-		text += fmt.Sprintf("\n  %s: run %d by %s, receive %d, failed %t, killed %t, effect %t", r.begun.Sub(f.start), r.n, f.nodes[r.process].name, r.m.ReceiveCount, r.failed, r.killed, r.effect)
+		lease, _ := inboxkit.LeaseFrom(r.ctx)
+		text += fmt.Sprintf("\n  %s: run %d by %s, receive %d, failed %t, killed %t, effect %t, ended %s, lease until %s", r.begun.Sub(f.start), r.n, f.nodes[r.process].name, r.m.ReceiveCount, r.failed, r.killed, r.effect, r.endedAfter(f.start), lease.Until.Sub(f.start))
 	}
 	for id := range ids {
 		for _, r := range f.receipts[id] {

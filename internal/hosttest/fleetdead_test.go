@@ -1,13 +1,10 @@
 package hosttest
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/inboxkit"
 )
 
 // This file finds why a message is in the dead-letter queue: each reason is a clause of the protocol, and has evidence of its own.
@@ -26,11 +23,12 @@ const (
 	movedFailed      tallied = "moved: it failed"
 	movedRunning     tallied = "moved: it was running when its process died (17.7)"
 	movedKilled      tallied = "moved: its process was killed (13.2)"
-	movedStopped     tallied = "moved: its process was stopped, and it was unavailable or found no slot (13.2, 15.12a)"
+	movedStopped     tallied = "moved: its process was stopped, and it was unavailable, in progress elsewhere, or found no slot (13.2, 15.12a)"
 	movedBeside      tallied = "moved: another message ended its process, and not all of its receives (17.7b)"
 	movedLost        tallied = "moved: the answer was lost (17.15e, 17.15f)"
 	movedHidden      tallied = "moved: SQS was not reached to hide it longer (1.2)"
 	movedPolicy      tallied = "moved: the host knew of a later last receive (17.11)"
+	movedUnread      tallied = "moved: a function could not read which receive is the last one (17.11c)"
 	movedThrottled   tallied = "moved: Lambda did not invoke the function, or lost its answer (17.3b)"
 	movedUnavailable tallied = "moved: unavailable in a function (17.3b)"
 	movedElsewhere   tallied = "moved: in progress elsewhere, and a function cannot hold it (9.7c)"
@@ -39,9 +37,6 @@ const (
 	movedNotInvoked  tallied = "moved: not invoked, since one before it in its group failed"
 	movedCopy        tallied = "moved: SQS's copy of one that a host has or had done"
 )
-
-// deletedInQueue is no reason of a dead letter: SQS deletes what is in the queue when its retention is over.
-const deletedInQueue tallied = "deleted by SQS in the queue (17.15a)"
 
 // checkDead checks why messages are in the dead-letter queue, and returns their events.
 func (f *fleet) checkDead() map[string]bool {
@@ -169,21 +164,6 @@ func (f *fleet) endangers(n *node, event string, at time.Duration) bool {
 	return false
 }
 
-// expires says that a message of an event had too little time left at a host for another receive.
-func (f *fleet) expires(event string, n *node, at time.Duration) bool {
-	visibility := fleetVisibility
-	if n.index == notAWorker {
-		visibility = 6 * functionTimeout
-	}
-	const dates = 3 * time.Second // SQS's clock is known to the second
-	return f.plan.retention > 0 && slices.ContainsFunc(f.receiptsOfEvent(event), func(r *receipt) bool {
-		return r.node == n && at-r.sent >= f.plan.retention-leastLeft(visibility)-dates
-	})
-}
-
-// leastLeft is the last part of a message's life, which no delay reaches.
-func leastLeft(visibility time.Duration) time.Duration { return max(2*visibility, time.Minute) }
-
 func (f *fleet) receiptsOfEvent(event string) (of []*receipt) {
 	for _, all := range f.receipts {
 		if all[0].event == event {
@@ -203,10 +183,11 @@ func (f *fleet) movedBy(event, id string, received int, at time.Duration) tallie
 		{movedFailed, func(r *receipt) bool { return f.failedHere(event, r) }},
 		{movedRunning, func(r *receipt) bool { return f.diedHere(event, r) }},
 		{movedKilled, func(r *receipt) bool { return r.cut() && r.node.by == byKill }},
-		{movedBeside, func(r *receipt) bool { return r.cut() && r.node.by == byExit && f.fewExits(id, received) }},
+		{movedBeside, func(r *receipt) bool { return r.cut() && r.node.by == byExit && f.fewExits(event, id, received) }},
 		{movedStopped, func(r *receipt) bool { return r.cut() && r.node.by == byStop && f.unrunInStop(r) }},
 		{movedLost, func(r *receipt) bool { return r.lost }},
 		{movedPolicy, func(r *receipt) bool { return f.changedSince(r, at) }},
+		{movedUnread, f.unread},
 		{movedThrottled, func(r *receipt) bool { return r.node == nil || r.disrupted }},
 		{movedElsewhere, f.bounced},
 		{movedBehind, f.behindAFailure},
@@ -228,276 +209,4 @@ func (f *fleet) movedBy(event, id string, received int, at time.Duration) tallie
 		return movedNotInvoked
 	}
 	return ""
-}
-
-// wasUnheard says that after the receives that are known of a message there was one that its process gave up.
-func (f *fleet) wasUnheard(id string, at time.Duration) bool {
-	var hidden time.Duration
-	for _, r := range f.receipts[id] {
-		hidden = max(hidden, r.hidden)
-	}
-	return slices.ContainsFunc(f.unheard, func(w window) bool { return w.at < at && w.end() >= hidden })
-}
-
-// failedHere says that the handler failed for a message in the process that has the receipt, after it. The run may have begun
-// before: a worker takes the newer receipt of a message that it has. A run in the function that had not returned at the invocation's
-// deadline failed too.
-func (f *fleet) failedHere(event string, r *receipt) bool {
-	return r.node != nil && slices.ContainsFunc(f.checker.runs(event), func(x *run) bool {
-		if x.m.ID != r.id || x.process != r.node.process {
-			return false
-		}
-		late := r.node.index == notAWorker && !x.effect && x.m.ReceiveCount == r.count
-		// A delivery ends when its record is released, after its handler: the newer receipt may come in between.
-		return late || (x.failed || f.refused(x)) && x.ended.Sub(f.start) >= r.at-time.Second
-	})
-}
-
-// refused says that the store may have refused the transaction of a handler that had run, while a question passed: protocol 17.3 holds
-// that against the message, also where only a part of the calls fails.
-func (f *fleet) refused(x *run) bool {
-	return f.plan.inbox && x.effect && slices.ContainsFunc(f.plan.faults, func(w window) bool {
-		return w.kind == storeAway && w.isPartial() && w.has(x.ended.Sub(f.start), w.host)
-	})
-}
-
-// diedHere says that the message ran when the process with the receipt died.
-func (f *fleet) diedHere(event string, r *receipt) bool {
-	return r.node != nil && slices.ContainsFunc(f.checker.runs(event), func(x *run) bool {
-		return x.m.ID == r.id && x.process == r.node.process && x.killed
-	})
-}
-
-// cut says that the process ended while it had the message.
-func (r *receipt) cut() bool {
-	n := r.node
-	return n != nil && n.ended > 0 && n.ended <= r.hidden+time.Second && (r.gaveBack == 0 || r.gaveBack >= n.ended)
-}
-
-// fewExits says that the messages that end processes took no more than two receives of another one, and one more for each beyond the first.
-func (f *fleet) fewExits(id string, received int) bool {
-	exits, poisons := map[int]bool{}, 0
-	for _, r := range f.receipts[id] {
-		if r.cut() && r.node.by == byExit {
-			exits[r.count] = true
-		}
-	}
-	for i := range f.plan.events {
-		if e := &f.plan.events[i]; e.how == withExit {
-			poisons += 1 + len(e.copies)
-		}
-	}
-	return len(exits) < received || received <= 1+poisons
-}
-
-// unrunInStop says that a worker could not run a message in its stop: something that it needs was away, or handlers took the time of the
-// stop.
-func (f *fleet) unrunInStop(r *receipt) bool {
-	n := r.node
-	away := slices.ContainsFunc(f.plan.faults, func(w window) bool {
-		return (w.keepsUnrun() || w.cutsOff()) && w.concerns(n) && w.at <= n.ended+stopTime && w.end() >= r.at
-	})
-	return away || slices.ContainsFunc(f.checker.runsIn(n.process), func(x *run) bool {
-		return x.begun.Sub(f.start) <= n.ended+stopTime && x.endedAfter(f.start) >= n.ended+stopTime/3
-	})
-}
-
-const stopTime = 30 * time.Second
-
-// changedSince says that a host took a receive for one before the last by a policy that it had read and that has changed since.
-func (f *fleet) changedSince(r *receipt, at time.Duration) bool {
-	until := r.hidden
-	switch {
-	case r.gaveBack > 0:
-		until = r.gaveBack
-	case r.cut():
-		until = r.node.ended
-	}
-	if r.node == nil || len(r.node.beliefs) == 0 || r.node.beliefs[0].at > until {
-		return false
-	}
-	known := r.node.believed(until, until)[0]
-	return len(f.plan.changes) > 0 && known != f.plan.movesAfter(at) && (known == 0 || r.count < known)
-}
-
-// unreached says that SQS could not be reached, or the process was frozen, in the last visibility timeout of a receipt.
-func (f *fleet) unreached(r *receipt) bool {
-	n := r.node
-	hit := func(w window) bool { return w.at <= r.hidden && w.end() >= r.hidden-fleetVisibility }
-	return n != nil && n.index != notAWorker && (slices.ContainsFunc(n.frozen, hit) || slices.ContainsFunc(f.plan.faults, func(w window) bool {
-		return hit(w) && w.concerns(n) && w.cutsOff()
-	}))
-}
-
-// cutsOff says that calls of SQS fail meanwhile.
-func (w *window) cutsOff() bool {
-	return w.kind == queueAway || w.kind == lossy || w.kind == latePackets
-}
-
-// keepsUnrun says that handlers are unavailable meanwhile.
-func (w *window) keepsUnrun() bool {
-	return w.kind == storeAway || w.kind == dependencyAway || w.kind == dependencyAsks || w.kind == lossy || w.kind == latePackets
-}
-
-func (w *window) concerns(n *node) bool { return w.host == everyone || w.host == n.index }
-
-// unavailableHere says that something that the message needs was away in its invocation.
-func (f *fleet) unavailableHere(r *receipt) bool {
-	return r.node != nil && r.node.index == notAWorker && slices.ContainsFunc(f.plan.faults, func(w window) bool {
-		return w.keepsUnrun() && w.concerns(r.node) && w.at <= r.at+functionTimeout && w.end() >= r.at
-	})
-}
-
-// outOfTime says that the invocation had no time left for a FIFO message: those before it in its group took so long that
-// one as long as the plan's longest might not have ended. What Lambda's adapter does not start spends its receive: README,
-// Limits.
-func (f *fleet) outOfTime(r *receipt) bool {
-	if !f.fifo || r.node == nil {
-		return false
-	}
-	var longest time.Duration
-	for i := range f.plan.events {
-		longest = max(longest, f.plan.events[i].takes)
-	}
-	for _, ahead := range r.batch {
-		if ahead == r {
-			return false
-		}
-		if groupOf(ahead.event) != groupOf(r.event) {
-			continue
-		}
-		for _, x := range f.checker.runs(ahead.event) {
-			if left := r.at + functionTimeout - deadlineMargin - x.ended.Sub(f.start); x.process == r.node.process && left > 0 && left < longest {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// behindAFailure says that the function did not start a FIFO message because one before it in its group failed, and will be
-// tried again. Several that fail one after another can use up a follower's receives: README, Limits. One that fails at its
-// last receive, or the head at the one before that, goes to the dead-letter queue, and those behind it run, if that queue takes it.
-func (f *fleet) behindAFailure(r *receipt) bool {
-	if !f.fifo || r.node == nil {
-		return false
-	}
-	for _, ahead := range r.batch {
-		if ahead == r {
-			return false
-		}
-		most := f.plan.movesAfter(r.at)
-		if groupOf(ahead.event) == groupOf(r.event) && (most == 0 || ahead.count < most) && f.failedHere(ahead.event, ahead) {
-			return true
-		}
-	}
-	return false
-}
-
-// bounced says that the function had received a message whose event was in progress elsewhere, or one behind it in its
-// group. It cannot hold them, and the receive is spent.
-func (f *fleet) bounced(r *receipt) bool {
-	return slices.ContainsFunc(r.batch, func(head *receipt) bool {
-		return (head == r || f.fifo && groupOf(head.event) == groupOf(r.event)) && f.inProgressElsewhere(head)
-	})
-}
-
-func (f *fleet) inProgressElsewhere(r *receipt) bool {
-	return r.node != nil && slices.ContainsFunc(f.checker.runs(r.event), func(x *run) bool {
-		l, _ := inboxkit.LeaseFrom(x.ctx)
-		until := min(x.endedAfter(f.start), l.Until.Sub(f.start)+leaseGuard)
-		return x.process != r.node.process && x.begun.Sub(f.start) < r.at+functionTimeout && until > r.at
-	})
-}
-
-// leaseGuard is how much longer than its end a lease counts for others: the guard, and the second that a Date leaves out.
-const leaseGuard = 3 * time.Second
-
-// endedAfter is when a run has returned, counted from start, or a late time where its process has died before.
-func (r *run) endedAfter(start time.Time) time.Duration {
-	if r.ended.IsZero() {
-		return toTheEnd
-	}
-	return r.ended.Sub(start)
-}
-
-// checkLastReceives checks that no worker gave a message back at its last receive by the policy that it had read, unless it stopped, or its
-// handler failed.
-func (f *fleet) checkLastReceives() {
-	for id, receipts := range f.receipts {
-		for _, r := range receipts {
-			n := r.node
-			if r.gaveBack == 0 || n == nil || n.index == notAWorker || n.ended > 0 && r.gaveBack >= n.ended {
-				continue
-			}
-			known := n.believed(r.gaveBack-time.Second, r.gaveBack)
-			more := slices.ContainsFunc(known, func(most int) bool { return most == 0 || r.count < most })
-			if !more && !f.failedHere(r.event, r) {
-				f.complain("given back at its last receive", "%s by %s at %s, and it had not failed, by maxReceiveCount %d, born %s, read %v: %s", r.event, n.name, r.gaveBack, known, n.born, n.beliefs, f.history(r.event, id))
-			}
-		}
-	}
-}
-
-// deletedBySQS says that the retention of all messages of an event ended in the queue. A worker may not have let it come to that.
-func (f *fleet) deletedBySQS(event string) bool {
-	if f.plan.retention == 0 {
-		return false
-	}
-	last := map[string]*receipt{}
-	for _, r := range f.receiptsOfEvent(event) {
-		if old := last[r.id]; old == nil || old.at <= r.at {
-			last[r.id] = r
-		}
-	}
-	for id, r := range last {
-		if why := f.kept(r, r.sent+f.plan.retention); why != "" {
-			f.complain("kept until SQS deleted it", "%s: %s: %s", event, why, f.history(event, id))
-		}
-	}
-	return true
-}
-
-// kept is what a worker did wrong with a message that it had last, and that SQS has deleted at a time: it hid the message for too long, or
-// held it for another attempt, where it could have sent it to the dead-letter queue. Protocol 17.15.
-func (f *fleet) kept(r *receipt, end time.Duration) string {
-	n, latest := r.node, end-leastLeft(fleetVisibility)
-	if n == nil || n.index == notAWorker || r.lost || r.cut() || len(n.beliefs) == 0 || n.beliefs[0].at > latest || r.hidden < end || f.noDLQ(n, latest-askedAgain, end) {
-		return ""
-	}
-	if r.gaveBack > 0 {
-		return fmt.Sprintf("hidden from %s to %s", r.gaveBack, r.hidden)
-	}
-	why, slots := "", cmp.Or(f.plan.workers[n.index].concurrency, 10)
-	for _, x := range f.checker.runsIn(n.process) {
-		runs := x.begun.Sub(f.start) <= latest && x.endedAfter(f.start) > latest
-		if slots -= count(runs); slots == 0 {
-			return "" // it waited for a slot: 17.15h
-		}
-		switch mine := x.m.ID == r.id && x.begun.Sub(f.start) >= r.at; {
-		case mine && runs:
-			return ""
-		case mine:
-			why = "held after a run"
-		}
-	}
-	return why // "": it waited to run for the first time
-}
-
-// askedAgain is after how long a worker asks again a dead-letter queue that has refused.
-const askedAgain = 30 * time.Second
-
-// noDLQ says that a worker could not send to the dead-letter queue for some time of a period.
-func (f *fleet) noDLQ(n *node, from, to time.Duration) bool {
-	states := []queueState{f.plan.queueAt(from)}
-	for _, s := range f.plan.changes {
-		if s.at > from && s.at < to {
-			states = append(states, s)
-		}
-	}
-	hit := func(w window) bool { return w.at < to && w.end() > from }
-	return slices.ContainsFunc(states, func(s queueState) bool { return s.noDLQ || s.receives == 0 }) || slices.Contains(n.believed(from, to), 0) ||
-		slices.ContainsFunc(n.frozen, hit) || slices.ContainsFunc(f.plan.faults, func(w window) bool {
-		return hit(w) && w.concerns(n) && (w.kind == dlqAway || w.cutsOff())
-	})
 }

@@ -328,16 +328,20 @@ func (f *fleet) checkRate(name string, starts []*limited, owed []time.Duration, 
 	if f.plan.limiter.counter != ownCounters {
 		burst++ // of the more generous plan, where there are two
 	}
-	var next time.Duration
+	var next, credit time.Duration
 	for _, s := range starts {
 		if !s.ran {
 			continue
 		}
-		switch {
-		case s.debt && f.plan.limiter.counter == ownCounters:
+		if s.debt && f.plan.limiter.counter == ownCounters {
 			continue
-		case s.debt && len(owed) > 0 && owed[0] <= s.from:
-			owed = owed[1:]
+		}
+		for len(owed) > 0 && owed[0] <= s.from {
+			cut := min(step, max(0, next-s.from))
+			owed, next, credit = owed[1:], next-cut, credit+step-cut
+		}
+		if s.debt && credit >= step { // several in debt at once
+			credit -= step
 			continue
 		}
 		if next = max(next, s.from) + step; next > s.from+time.Duration(burst)*step+2*time.Second {

@@ -105,58 +105,6 @@ func (n *node) end(by ending) {
 	}
 }
 
-// belief is what SQS has answered a process about the redrive policy of its queue.
-type belief struct {
-	at       time.Duration
-	receives int // maxReceiveCount; 0: there is none
-}
-
-func (n *node) believe(resp *http.Response) {
-	var out struct {
-		Attributes struct{ QueueArn, RedrivePolicy, VisibilityTimeout string }
-	}
-	var policy struct {
-		MaxReceiveCount int `json:"maxReceiveCount"`
-	}
-	body, _ := io.ReadAll(resp.Body) // of a buffer: it cannot fail
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	if err := json.Unmarshal(body, &out); err != nil || out.Attributes.QueueArn == n.f.named(dlqARN) || out.Attributes.VisibilityTimeout == "" {
-		return // an answer that breaks off, or about the other queue, or to a question of 17.15e
-	}
-	if text := out.Attributes.RedrivePolicy; text != "" {
-		if err := json.Unmarshal([]byte(text), &policy); err != nil {
-			n.f.Errorf("redrive policy %s: %v", text, err)
-		}
-	}
-	n.mu.Lock()
-	n.beliefs = append(n.beliefs, belief{n.f.now(), policy.MaxReceiveCount})
-	n.mu.Unlock()
-}
-
-// believed returns each maxReceiveCount that a process may have gone by from a time on until another. A worker that has read none for 30 s
-// guesses three receives, and a function none.
-func (n *node) believed(from, to time.Duration) []int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	all := []int{0}
-	switch {
-	case n.index == notAWorker:
-	case len(n.beliefs) > 0 && n.beliefs[0].at < n.born+30*time.Second:
-		all[0] = n.beliefs[0].receives
-	default:
-		all[0] = 3
-	}
-	for _, b := range n.beliefs {
-		switch {
-		case b.at <= from:
-			all = []int{b.receives}
-		case b.at <= to:
-			all = append(all, b.receives)
-		}
-	}
-	return all
-}
-
 func (n *node) freeze(length time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
