@@ -272,7 +272,11 @@ func TestMemoryOfManyKeys(t *testing.T) {
 			begun = heap()
 		}
 		m.Group = strconv.Itoa(i)
-		must.Do(t, l.Do(t.Context(), m, f))
+		err := l.Do(t.Context(), m, f)
+		for try := 0; err != nil && try < 10; try++ { // a token lapses where a machine stalls
+			err = l.Do(t.Context(), m, f)
+		}
+		must.Do(t, err)
 	}
 	if grown := heap() - begun; grown > 1<<20 {
 		t.Errorf("%d keys more need %d bytes more", keys-first, grown)

@@ -158,7 +158,8 @@ func (f *fleet) limited(n *node, h sqsonce.Handler) sqsonce.Handler {
 		if !n.alive() {
 			return errDead
 		}
-		s, key := &limited{node: n, debt: settle.InDebt(ctx), from: f.now(), to: toTheEnd}, f.limitKey(m)
+		from := f.now() // before a function is asked, which may read the queue's policy
+		s, key := &limited{node: n, debt: settle.InDebt(ctx), from: from, to: toTheEnd}, f.limitKey(m)
 		f.mu.Lock()
 		f.limits.starts[key] = append(f.limits.starts[key], s)
 		f.mu.Unlock()
