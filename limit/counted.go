@@ -33,7 +33,7 @@ type counted struct {
 	away    time.Time     // the beginning of the outage that share and next are for
 	share   time.Duration // between two starts
 	next    time.Time     // the regular time of the next one
-	shares  bool          // it has gone on at its share since the last token
+	shared  time.Time     // when a message has last started at its share; zero: none has since the last token
 
 	sharedAt time.Time // when an outage was last seen
 }
@@ -80,6 +80,7 @@ func (g *gate) takeCounted(t *ticket, now time.Time) {
 	if !ok {
 		// Starts that it had no message for come later, as far as the plan's burst goes.
 		c.next = later(c.next, now.Add(-g.plan.tolerance())).Add(time.Duration(cost) * c.share)
+		c.shared = now
 		return
 	}
 	t.times, t.good, t.until = c.stock.drop(cost), good, good.Add(keep)
@@ -180,8 +181,9 @@ func (g *gate) keepsShare(now time.Time) bool {
 			// A process that knows nothing of the key begins anywhere in its time: all of them together begin at the limit.
 			c.next = now.Add(rand.N(c.share))
 		}
+		c.next = later(c.next, now) // its tokens had the time since the last outage
 	}
-	c.sharedAt, c.shares = now, true
+	c.sharedAt = now
 	return true
 }
 
@@ -245,7 +247,8 @@ func (g *gate) take(now time.Time, t Take, each int) {
 	c := &g.counted
 	c.asking = true
 	t.Key, t.Step, t.Burst = g.name(), time.Duration(each)*g.plan.step, g.plan.burst/each
-	if c.shares && t.Ahead > 0 { // the key has had no rest in the outage, so it has no burst after it
+	rested := now.Sub(c.shared) >= g.plan.tolerance()
+	if !rested && t.Ahead > 0 { // the key has had no rest in the outage, so it has no burst after it
 		t.NotBefore = 1
 	}
 	var grant Grant
@@ -254,8 +257,8 @@ func (g *gate) take(now time.Time, t Take, each int) {
 		return err
 	}, g.rule.asksTokens, func(then time.Time, err error) {
 		c.asking = false
-		if err == nil {
-			c.shares = false
+		if err == nil && (rested || t.NotBefore > 0) {
+			c.shared = time.Time{}
 		}
 		switch {
 		case err != nil:

@@ -31,8 +31,8 @@ type Options struct {
 	// Default: OnCounterDownKeepShare.
 	OnCounterDown CounterPolicy
 	// MaxWait is how long after it was sent a message may wait for its turn. A message that must wait longer is rejected with
-	// [ErrMaxWait]: a worker or function sends it to the dead-letter queue, and a sqlstore.Processor parks it. A message without a
-	// SentAt waits without this bound.
+	// [ErrMaxWait]: a worker or function sends it to the dead-letter queue, which it needs, and a sqlstore.Processor parks it. While the
+	// Counter doesn't answer, no message is. The time is by the machine's clock. A message without a SentAt waits without this bound.
 	// Default: any time. A worker runs the message above the limit before SQS would delete or move it, see [sqsonce.Postpone]. A
 	// sqlstore.Processor postpones it until it has its turn. Limits: not negative.
 	MaxWait time.Duration

@@ -85,7 +85,7 @@ func (n *needs) keepUnrun() bool { return n.state == needsDown || n.state == nee
 // wait longer for what is held here than where it was refused.
 func (l *loop) beginOutage(asked time.Time) {
 	l.setNeeds(needsDown)
-	waited := elapsed(l.needs.since, asked)
+	waited := min(elapsed(l.needs.since, asked), askTimeout+time.Second) // a clock may jump
 	l.whileNeeds(handOver-waited, lookAgain, func() {
 		l.expireHeld()
 		l.handOver(0)

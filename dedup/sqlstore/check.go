@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Check asks the database whether it can be used. The database must be of the dialect's kind. The tables must exist and be
@@ -35,6 +36,8 @@ func (s *Store) check(ctx context.Context) error {
 	}
 	err := errors.Join(schema.CheckVersion(ctx, s.db, s.place.Dialect(), schema.Last()), reporter.CheckWrites(ctx, s.db, s.dialect))
 	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, time.Second) // the number is only for a warning
+		defer cancel()
 		s.allowed.Store(int64(s.dialect.ServerConnections(ctx, s.db)))
 	}
 	return err

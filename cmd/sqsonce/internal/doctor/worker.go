@@ -241,7 +241,7 @@ func largePools(workers []fleet.Worker) (large symptoms) {
 			}
 			for _, one := range w.Report.Workers {
 				if c.Stats[connections] == 0 { // no limit: a connection for each handler
-					may = max(may, one.Stats[runsAtOnce])
+					may += one.Stats[runsAtOnce]
 				}
 			}
 			p := all[c.Name]
