@@ -213,12 +213,12 @@ func (p *pass) postpone(t *ticket) error {
 	now := time.Now()
 	p.giveBack(t, now)
 	left := p.left(now)
-	if left <= 0 && !g.counted.asking && !g.out().down() {
-		p.drop(t, now)
-		return sqsonce.Reject(fmt.Errorf("%w: %s is at its limit", ErrMaxWait, g.name()))
-	}
-	if left <= 0 { // without the Counter it isn't known whether the key is at its limit
-		left = mostDelay
+	if left <= 0 {
+		if !g.counted.asking && !g.out().down() {
+			p.drop(t, now)
+			return sqsonce.Reject(fmt.Errorf("%w: %s is at its limit", ErrMaxWait, g.name()))
+		}
+		left = mostDelay // without the Counter it isn't known whether the key is at its limit
 	}
 	g.rule.counts.postponed++
 	reason := fmt.Errorf("limit: %s is at its limit", g.name())

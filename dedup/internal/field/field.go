@@ -1,5 +1,6 @@
 // Package field has the texts that a complete stores in a record, beside the data of the result. The stores of DynamoDB, SQL and
-// Redis walk the list. A new text needs a row here and, for SQL, a column in a migration.
+// Redis walk the list. A new text needs a row here and, for SQL, a column in a migration. For duplicates Redis's acquire.lua
+// returns those of the result by name.
 package field
 
 import (

@@ -15,7 +15,7 @@ import (
 )
 
 // envClock is the environment variable that says by how many seconds the clock of a process is off. Its time.Now is wrong by so much, and
-// its timers are right, as where somebody sets the clock of a machine.
+// its timers are right, as after you set the clock of a machine.
 const envClock = "FLEET_CLOCK"
 
 // Two changes of Go's package time. What it reads is in a file of its own.

@@ -239,8 +239,8 @@ func largePools(workers []fleet.Worker) (large symptoms) {
 			if most == 0 {
 				continue
 			}
-			for _, one := range w.Report.Workers {
-				if c.Stats[connections] == 0 { // no limit: a connection for each handler
+			if may == 0 { // no limit: a connection for each handler
+				for _, one := range w.Report.Workers {
 					may += one.Stats[runsAtOnce]
 				}
 			}
