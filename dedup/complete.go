@@ -32,7 +32,8 @@ func pause(try int) time.Duration {
 // The record is never released here, whatever the store answers: the event has had its effect. A release would let the
 // next delivery repeat the effect at once. The lease gives an answer that is slow or lost the time to be confirmed.
 func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
-	s := success{lease: rl.current(), result: r, since: time.Now(), message: settle.MessageID(ctx)}
+	s := success{result: r, since: time.Now(), message: settle.MessageID(ctx)}
+	s.lease = rl.current()
 	err := o.attempt(o.ends.of(ctx, o.o.CallTimeout), &s)
 	if retryable(err) {
 		err = o.completeAgain(ctx, rl, &s)

@@ -167,9 +167,13 @@ func (o *Once) recorded(s success, err error) {
 	o.o.Logger.WarnContext(context.Background(), "dedup: record of an earlier success not completed: its event may run again", named(s.message, s.lease.Key, "error", err)...)
 }
 
-// completeEarlier decides a delivery of an event that succeeded here, and whose record is not completed yet. known is false where
-// the store refuses it: another owner has the record.
-func (o *Once) completeEarlier(ctx context.Context, t task, s success) (known bool, err error) {
+// completeEarlier decides a delivery of an event that succeeded here, and whose record is not completed yet. known is false without
+// such a success, and where the store refuses it: another owner has the record.
+func (o *Once) completeEarlier(ctx context.Context, t *task) (known bool, err error) {
+	s, ok := o.unrecorded.get(t.key)
+	if !ok {
+		return false, nil
+	}
 	err = o.callComplete(context.WithoutCancel(ctx), &s)
 	switch {
 	case retryable(err) && o.o.OnCompleteFailed == OnCompleteFailedAcknowledge:
