@@ -25,7 +25,7 @@ const afterOwner = time.Second
 // acquire asks the store for the record. The owner's name is made before the first request, so that the store recognises
 // a copy of the request, and is never used for another acquire.
 func (o *Once) acquire(ctx context.Context, rl *recordLease) (Grant, error) {
-	patient, cancel := context.WithTimeout(ctx, o.patience(rl.task))
+	patient, cancel := context.WithTimeout(ctx, o.patience(&rl.task))
 	defer cancel()
 	g, err := o.store.Acquire(patient, Claim{
 		Key:          rl.task.key,
@@ -49,7 +49,7 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Grant, error) {
 // patience is how long a delivery waits for the answer to its acquire. Under the policy OnStoreDownRunAnyway the
 // handler runs without an answer. If the host ends the process at a known instant, two thirds of the time are the
 // handler's. Under OnStoreDownFailClosed an earlier end gains nothing, and a first call may be slow.
-func (o *Once) patience(t task) time.Duration {
+func (o *Once) patience(t *task) time.Duration {
 	d := o.o.CallTimeout + acquireGrace
 	if left := time.Until(t.killAt); left > 0 && o.o.OnStoreDown == OnStoreDownRunAnyway {
 		d = min(d, left/3)
@@ -82,7 +82,7 @@ func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error)
 //	lease_lost   LeasesLost          lease_lost       ends, and the host does nothing for the message
 //
 // A granted lease that turns out to be lost before the start ends as lease_lost does.
-func (o *Once) answered(ctx context.Context, t task, rl *recordLease, g Grant) error {
+func (o *Once) answered(ctx context.Context, t *task, rl *recordLease, g Grant) error {
 	switch g.Verdict {
 	case VerdictGranted:
 		if err := o.suspect(ctx, t, g.Lease); err != nil {
@@ -102,7 +102,7 @@ func (o *Once) answered(ctx context.Context, t task, rl *recordLease, g Grant) e
 }
 
 // acquireFailed returns the delivery's error for an acquire without a verdict.
-func (o *Once) acquireFailed(ctx context.Context, t task, rl *recordLease, err error) error {
+func (o *Once) acquireFailed(ctx context.Context, t *task, rl *recordLease, err error) error {
 	o.counts.storeErrors.Add(1)
 	unknown := errors.Is(err, ErrOutcomeUnknown)
 	err = o.unrun(ctx, fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err))
@@ -122,7 +122,7 @@ func (o *Once) acquireFailed(ctx context.Context, t task, rl *recordLease, err e
 
 // duplicate acknowledges a delivery of a completed event. A delivery with another payload is not of that event: it is
 // rejected, and the record stays as it is.
-func (o *Once) duplicate(ctx context.Context, t task, r Result, memory bool) error {
+func (o *Once) duplicate(ctx context.Context, t *task, r Result, memory bool) error {
 	if t.validation != "" && r.Validation != "" && t.validation != storable(r.Validation) { // an earlier version stored any hash as it was
 		o.decided(ctx, t, Decision{Outcome: DecidedMismatch, Memory: memory})
 		return sqsonce.Reject(fmt.Errorf("%w %s: give each event a key of its own", ErrPayloadMismatch, o.record(t.key)))
@@ -137,7 +137,7 @@ func (o *Once) duplicate(ctx context.Context, t task, r Result, memory bool) err
 
 // inProgress refuses a delivery whose record has another owner. The host learns when that owner's lease ends, so that the
 // message does not come back before; and, by ended, when a peer's delivery has ended.
-func (o *Once) inProgress(ctx context.Context, t task, d Decision, ended <-chan struct{}) error {
+func (o *Once) inProgress(ctx context.Context, t *task, d Decision, ended <-chan struct{}) error {
 	o.counts.inProgress.Add(1)
 	d.Outcome = DecidedInProgress
 	o.decided(ctx, t, d)
@@ -149,7 +149,7 @@ func (o *Once) inProgress(ctx context.Context, t task, d Decision, ended <-chan 
 }
 
 // lost ends a delivery whose owner the store refused before its handler started.
-func (o *Once) lost(ctx context.Context, t task, err error) error {
+func (o *Once) lost(ctx context.Context, t *task, err error) error {
 	o.counts.leasesLost.Add(1)
 	o.decided(ctx, t, Decision{Outcome: DecidedLost, Err: err})
 	return err
@@ -157,7 +157,7 @@ func (o *Once) lost(ctx context.Context, t task, err error) error {
 
 // crashed refuses a delivery whose last owner crashed, under the policies that do not run it again. The error does not
 // match ErrInProgress: no delivery is in progress, and a host that waited for one would wait for ever.
-func (o *Once) crashed(ctx context.Context, t task) error {
+func (o *Once) crashed(ctx context.Context, t *task) error {
 	o.decided(ctx, t, Decision{Outcome: DecidedCrashed})
 	if o.o.OnCrash == OnCrashBlock {
 		return fmt.Errorf("%w %s: find out whether its effect happened. If so complete the record, else free it to run the event again", ErrCrashed, o.record(t.key))
@@ -175,8 +175,8 @@ func (o *Once) crashed(ctx context.Context, t task) error {
 
 // releaseCrashed takes the record over from the owner that crashed, and releases it without a run of the handler. Its error counts
 // as a crash ([Record.Crashes]): an operator must know before a redrive.
-func (o *Once) releaseCrashed(ctx context.Context, t task) {
-	rl := newRecordLease(o, t)
+func (o *Once) releaseCrashed(ctx context.Context, t *task) {
+	rl := newRecordLease(o, *t)
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
 	defer cancel()
 	g, err := o.store.Acquire(own, Claim{Key: t.key, Owner: rl.owner, Lease: rl.length, Retention: o.o.Retention, ReceiveCount: t.attempt})
@@ -193,7 +193,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task) {
 
 // runWithoutRecord runs the handler while the store cannot be reached, under the policy OnStoreDownRunAnyway. It
 // attempts one complete, because the acquire may have been granted and only its answer lost.
-func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, cause error) (err error) {
+func (o *Once) runWithoutRecord(ctx context.Context, t *task, rl *recordLease, cause error) (err error) {
 	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", about(ctx, t.key, "error", cause)...)
 	o.decided(ctx, t, Decision{Outcome: DecidedUnguarded, Err: cause})
 	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, ReceiveCount: t.attempt}

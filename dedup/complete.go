@@ -32,17 +32,12 @@ func pause(try int) time.Duration {
 // The record is never released here, whatever the store answers: the event has had its effect. A release would let the
 // next delivery repeat the effect at once. The lease gives an answer that is slow or lost the time to be confirmed.
 func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
-	s := success{lease: rl.current(), result: r, since: time.Now(), message: settle.MessageID(ctx)}
+	s := success{result: r, since: time.Now(), message: settle.MessageID(ctx)}
+	s.lease = rl.current()
 	err := o.attempt(o.ends.of(ctx, o.o.CallTimeout), &s)
 	if retryable(err) {
-		// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
-		rl.logFailure(ctx, "dedup: handler succeeded, record not completed: the store is asked again", err)
-		o.unrecorded.keep(s) // a copy of the event in this process completes it too, where the lease is over
-		if err = o.completeAgain(ctx, rl, &s); !retryable(err) {
-			o.unrecorded.remove(s)
-		}
+		err = o.completeAgain(ctx, rl, &s)
 	}
-
 	switch {
 	case err == nil:
 		rl.logAnswer(ctx)
@@ -52,11 +47,16 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 		rl.lose(err)
 		return rl.lostError()
 	}
+	return o.notCompleted(ctx, &s, err)
+}
+
+// notCompleted returns the error of a delivery whose host has no more time for its success. The process goes on with it.
+func (o *Once) notCompleted(ctx context.Context, s *success, err error) error {
 	o.counts.completeFailed.Add(1)
 	o.incident(ctx, Incident{Key: s.lease.Key, Kind: IncidentNotCompleted, Fence: s.lease.Fence, Err: err})
 	again := retryable(err)
 	if again {
-		o.unrecorded.add(s, o.recordLater)
+		o.unrecorded.add(*s, o.recordLater)
 	}
 	if o.o.OnCompleteFailed == OnCompleteFailedAcknowledge {
 		o.o.Logger.ErrorContext(ctx, "dedup: handler succeeded, record not completed, message acknowledged: a duplicate would run again", about(ctx, s.lease.Key, "error", err)...)
@@ -72,7 +72,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 
 // notYet is the error of a delivery whose success the process goes on to complete. The handler did not fail. But if the store
 // refuses this complete alone, that is no outage, whatever the store says: a host must not keep the message until it ends.
-func (o *Once) notYet(s success, err error) error {
+func (o *Once) notYet(s *success, err error) error {
 	if s.refused() {
 		return refusedError{err}
 	}
@@ -87,7 +87,15 @@ func (e refusedError) Is(target error) bool {
 }
 
 // completeAgain sends a complete until it is answered, while the host has the message.
-func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s *success) error {
+func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s *success) (err error) {
+	// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
+	rl.logFailure(ctx, "dedup: handler succeeded, record not completed: the store is asked again", s.failed)
+	o.unrecorded.keep(*s) // a copy of the event in this process completes it too, where the lease is over
+	defer func() {
+		if !retryable(err) {
+			o.unrecorded.remove(*s)
+		}
+	}()
 	err, refusal := s.failed, error(nil)
 	retry, cancel := o.retryContext(ctx, rl, s.since)
 	defer cancel()
@@ -109,7 +117,7 @@ func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s *success) e
 	rl.leave(phaseReturned)
 	// The store refuses a renewal also when an earlier complete, whose answer was lost, has reached it: ask for that answer.
 	if refusal != nil && retryable(err) {
-		if err = o.callComplete(context.WithoutCancel(ctx), *s); retryable(err) {
+		if err = o.callComplete(context.WithoutCancel(ctx), s); retryable(err) {
 			err = refusal
 		}
 	}
@@ -135,40 +143,41 @@ const mostRefusals = 3
 // without these. If that fails as often, the success is refused. A renewal that fails takes the place of a complete: a store that is
 // down gets no more requests because of it.
 func (o *Once) attempt(ctx context.Context, s *success) error {
-	if s.failed != nil && (s.stripped || !s.isBare()) {
-		failed := s.failed
-		switch err := o.renewAsControl(ctx, s.lease); {
-		case err == nil:
-			if s.refusals++; s.refusals == mostRefusals && !s.stripped {
-				o.strip(ctx, s)
-			}
-		case !errors.Is(err, sqsonce.ErrLeaseLost): // else an earlier complete may have reached the store: only a complete asks that
-			s.refusals, s.failed = 0, nil
-			return failed
-		}
+	if failed := s.failed; failed != nil && (s.stripped || !s.isBare()) && !o.control(ctx, s) {
+		s.failed = nil
+		return failed
 	}
-	s.failed = o.callComplete(ctx, *s)
+	s.failed = o.callComplete(ctx, s)
 	if refusesValue(s.failed) && !s.isBare() {
 		o.strip(ctx, s)
-		s.failed = o.callComplete(ctx, *s)
+		s.failed = o.callComplete(ctx, s)
 	}
 	return s.failed
+}
+
+// control renews the lease to the end that it has, and reports whether the complete may be sent again.
+func (o *Once) control(ctx context.Context, s *success) (send bool) {
+	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
+	defer cancel()
+	_, err := o.store.Renew(ctx, s.lease, max(time.Until(s.lease.Until), time.Second))
+	switch {
+	case err == nil:
+		if s.refusals++; s.refusals == mostRefusals && !s.stripped {
+			o.strip(ctx, s)
+		}
+		return true
+	case errors.Is(err, sqsonce.ErrLeaseLost): // an earlier complete may have reached the store: only a complete asks that
+		return true
+	}
+	s.refusals = 0
+	return false
 }
 
 // strip takes from a success what the store refuses to keep.
 func (o *Once) strip(ctx context.Context, s *success) {
 	o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, the store refused the payload hash or the result: record completed without them, later calls of Do return ErrNoResult, and payloads are not compared",
 		named(s.message, s.lease.Key, "error", s.failed)...)
-	*s = s.bare()
-	s.stripped, s.refusals = true, 0
-}
-
-// renewAsControl renews the lease to the end that it has.
-func (o *Once) renewAsControl(ctx context.Context, l Lease) error {
-	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
-	defer cancel()
-	_, err := o.store.Renew(ctx, l, max(time.Until(l.Until), time.Second))
-	return err
+	s.result, s.stripped, s.refusals = Result{}, true, 0
 }
 
 // retryContext returns the context of a complete's retries. It ends when the host has no more time for the message, or no longer
@@ -184,7 +193,7 @@ func (o *Once) retryContext(ctx context.Context, rl *recordLease, begun time.Tim
 	return context.WithTimeout(context.WithoutCancel(ctx), rl.left())
 }
 
-func (o *Once) callComplete(ctx context.Context, s success) error {
+func (o *Once) callComplete(ctx context.Context, s *success) error {
 	if _, ends := ctx.(callContext); !ends {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.o.CallTimeout)

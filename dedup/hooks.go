@@ -115,7 +115,7 @@ func (hs hooks) arrival() (t time.Time) {
 	return t
 }
 
-func (o *Once) decided(ctx context.Context, t task, d Decision) {
+func (o *Once) decided(ctx context.Context, t *task, d Decision) {
 	if o.hooks == nil {
 		return
 	}

@@ -138,7 +138,7 @@ func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
 	_, t.redriven = delivered.Attributes[sqsonce.AttrRedriven]
 	var err error
 	if t.key, t.source, err = o.keyOf(ctx, m); err != nil {
-		o.decided(ctx, t, Decision{Outcome: DecidedNoKey, Err: err})
+		o.decided(ctx, &t, Decision{Outcome: DecidedNoKey, Err: err})
 		return task{}, err
 	}
 	if o.o.PayloadHash != nil {
@@ -182,20 +182,19 @@ func (o *Once) checkHost(ctx context.Context) {
 }
 
 // do is the whole way of one delivery.
-func (o *Once) do(ctx context.Context, t task) error {
+func (o *Once) do(ctx context.Context, asked task) error {
 	settle.Before(ctx)
 	o.checkHost(ctx)
-	rl := newRecordLease(o, t)
+	rl := newRecordLease(o, asked)
+	t := &rl.task
 	if known, err := o.joinPeers(ctx, t, rl); known {
 		return err
 	}
 	defer rl.end()
 
-	if s, ok := o.unrecorded.get(t.key); ok {
-		if known, err := o.completeEarlier(ctx, t, s); known {
-			rl.acquireDone(false)
-			return err
-		}
+	if known, err := o.completeEarlier(ctx, t); known {
+		rl.acquireDone(false)
+		return err
 	}
 	own, _ := settle.Host(ctx) // a handler's deadline does not end the call before it
 	var g Grant

@@ -20,7 +20,7 @@ type ending struct {
 // run starts the handler under the lease and records what it returned. It does so after runtime.Goexit too: else the
 // event would wait for the end of the lease. The handler runs on the caller's goroutine: one of its own would cost each
 // delivery two wake-ups.
-func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err error) {
+func (o *Once) run(ctx context.Context, t *task, rl *recordLease, l Lease) (err error) {
 	if err := o.start(ctx, t, rl, l); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 }
 
 // start returns why the handler may not run under the lease that was just granted; nil: it may.
-func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) error {
+func (o *Once) start(ctx context.Context, t *task, rl *recordLease, l Lease) error {
 	if ctx.Err() != nil {
 		err := o.notStarted(ctx, t)
 		o.releaseUnused(ctx, l, err)
@@ -67,7 +67,7 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 
 // notStarted is the error of a delivery whose context was cancelled before its handler could start. A deadline that is only the
 // handler's says nothing about a message whose handler did not run.
-func (o *Once) notStarted(ctx context.Context, t task) error {
+func (o *Once) notStarted(ctx context.Context, t *task) error {
 	err := o.unrun(ctx, fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx)))
 	o.decided(ctx, t, Decision{Outcome: DecidedCancelled, Err: err})
 	return settle.NotRun(err)

@@ -29,7 +29,7 @@ const (
 )
 
 // suspect returns the error of a delivery that is to run apart from others; nil: it runs now.
-func (o *Once) suspect(ctx context.Context, t task, l Lease) error {
+func (o *Once) suspect(ctx context.Context, t *task, l Lease) error {
 	from := settle.Suspects(ctx)
 	if from == 0 {
 		return nil

@@ -29,20 +29,13 @@ type success struct {
 }
 
 // refused reports whether the store refuses the complete without hash and result too, and answers otherwise.
-func (s success) refused() bool { return s.stripped && s.refusals >= mostRefusals }
-
-// bare is the success without what a store could refuse to keep.
-func (s success) bare() success {
-	s.result = Result{}
-	return s
-}
+func (s *success) refused() bool { return s.stripped && s.refusals >= mostRefusals }
 
 // size is about what the success occupies, in bytes.
-func (s success) size() int { return 1024 + len(s.lease.Key) + len(s.result.Data) }
+func (s *success) size() int { return 1024 + len(s.lease.Key) + len(s.result.Data) }
 
-func (s success) isBare() bool {
-	return reflect.DeepEqual(s.result, s.bare().result)
-}
+// isBare reports whether the success has nothing that a store could refuse to keep.
+func (s *success) isBare() bool { return reflect.DeepEqual(s.result, Result{}) }
 
 // unrecorded are the successes whose records the store did not complete while their hosts had the messages. The process goes
 // on to complete them, one call after the other, and a redelivery of such an event does so before anything else. The store
@@ -174,15 +167,19 @@ func (o *Once) recorded(s success, err error) {
 	o.o.Logger.WarnContext(context.Background(), "dedup: record of an earlier success not completed: its event may run again", named(s.message, s.lease.Key, "error", err)...)
 }
 
-// completeEarlier decides a delivery of an event that succeeded here, and whose record is not completed yet. known is false where
-// the store refuses it: another owner has the record.
-func (o *Once) completeEarlier(ctx context.Context, t task, s success) (known bool, err error) {
-	err = o.callComplete(context.WithoutCancel(ctx), s)
+// completeEarlier decides a delivery of an event that succeeded here, and whose record is not completed yet. known is false without
+// such a success, and where the store refuses it: another owner has the record.
+func (o *Once) completeEarlier(ctx context.Context, t *task) (known bool, err error) {
+	s, ok := o.unrecorded.get(t.key)
+	if !ok {
+		return false, nil
+	}
+	err = o.callComplete(context.WithoutCancel(ctx), &s)
 	switch {
 	case retryable(err) && o.o.OnCompleteFailed == OnCompleteFailedAcknowledge:
 		return true, o.duplicate(ctx, t, s.result, true)
 	case retryable(err):
-		err = o.notYet(s, fmt.Errorf("dedup: handler succeeded in an earlier delivery, record not completed yet, handler not called %s: %w", o.record(t.key), err))
+		err = o.notYet(&s, fmt.Errorf("dedup: handler succeeded in an earlier delivery, record not completed yet, handler not called %s: %w", o.record(t.key), err))
 		o.decided(ctx, t, Decision{Outcome: DecidedStoreError, Err: err})
 		return true, err
 	}

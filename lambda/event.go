@@ -60,22 +60,13 @@ func convert(m *sqsonce.Message, r *events.SQSMessage, killAt time.Time) {
 	m.ReceiptHandle = r.ReceiptHandle
 	m.KillAt = killAt
 	m.ReceiveCount = receiveCount(r)
-	for name, value := range r.Attributes {
-		switch name {
-		case "SentTimestamp":
-			m.SentAt = host.Millis(value)
-		case "ApproximateFirstReceiveTimestamp":
-			m.FirstReceivedAt = host.Millis(value)
-		case "MessageGroupId":
-			m.Group = value
-		case "SequenceNumber":
-			m.Sequence = value
-		case "MessageDeduplicationId":
-			m.DedupID = value
-		case "AWSTraceHeader":
-			m.TraceHeader = value
-		}
-	}
+	// Lookups: a range over a map takes longer than these.
+	m.SentAt = host.Millis(r.Attributes["SentTimestamp"])
+	m.FirstReceivedAt = host.Millis(r.Attributes["ApproximateFirstReceiveTimestamp"])
+	m.Group = r.Attributes["MessageGroupId"]
+	m.Sequence = r.Attributes["SequenceNumber"]
+	m.DedupID = r.Attributes["MessageDeduplicationId"]
+	m.TraceHeader = r.Attributes["AWSTraceHeader"]
 	if len(r.MessageAttributes) == 0 {
 		return
 	}

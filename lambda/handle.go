@@ -85,7 +85,7 @@ func (v *invocation) handle(chain []int) (next bool) {
 	s.call = v.hooks.handlers.Call(sqsonce.Delivery{Message: &s.message, Received: v.begun, Run: s.runs})
 	m := &s.message
 	convert(m, &v.records[chain[0]], v.killAt)
-	base, _ := settle.New(v.withSuspects(v.ctx, chain[0]))
+	base, _ := settle.New(v.withSuspects(v.ctx, s))
 	settle.RunsAtOnce(base, min(v.opts.Concurrency, len(v.records)))
 	s.ctx, s.v, s.chain = base, v, chain
 	settle.HeldBy(base, s)

@@ -96,7 +96,7 @@ type Options struct {
 
 	// Logs, hooks and error texts.
 
-	// Logger gets each failed message and a summary of each invocation, never a body. docs/logs.md lists the lines. If its
+	// Logger gets each failed message, and a summary of each invocation in which one failed, never a body. docs/logs.md lists the lines. If its
 	// slog.Handler blocks, the host drops lines. An answer waits for it at most 50 ms and a quarter of the time that remains.
 	// Default: slog.Default().
 	Logger *slog.Logger

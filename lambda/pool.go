@@ -7,9 +7,10 @@ type pool[T any] struct {
 	limit int
 	run   func(T)
 
-	mu      sync.Mutex
-	waiting []T
-	workers int
+	mu       sync.Mutex
+	waiting  []T
+	workers  int
+	starting bool // a worker that has not taken an item yet
 }
 
 func (p *pool[T]) add(items ...T) {
@@ -27,12 +28,13 @@ func (p *pool[T]) replace() {
 	p.startWorker()
 }
 
-// startWorker starts a worker if there is something to do for it. Each worker starts the next one when it takes an item:
-// where items wait for something all workers are soon there, and items that take no time are run by the first few, for which
-// a goroutine each would cost more than they do.
+// startWorker starts a worker if there is something to do for it. Each worker starts the next one when it takes its first
+// item: if items wait for something, all workers are soon there. Items that take no time are run by the first worker or two,
+// because a goroutine for each would cost more than they do.
 func (p *pool[T]) startWorker() {
-	if len(p.waiting) > 0 && p.workers < p.limit {
+	if len(p.waiting) > 0 && p.workers < p.limit && !p.starting {
 		p.workers++
+		p.starting = true
 		go p.work()
 	}
 }
@@ -45,19 +47,19 @@ func (p *pool[T]) work() {
 			go p.work()
 		}
 	}()
-	for {
-		item, ok := p.next()
-		if !ok {
-			break
-		}
+	for item, ok := p.next(true); ok; item, ok = p.next(false) {
 		p.run(item)
 	}
 	returned = true
 }
 
-func (p *pool[T]) next() (item T, ok bool) {
+// next takes an item. begun is true for a worker's first one.
+func (p *pool[T]) next(begun bool) (item T, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if begun {
+		p.starting = false
+	}
 	if len(p.waiting) == 0 {
 		p.workers--
 		return item, false

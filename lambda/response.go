@@ -21,9 +21,11 @@ var (
 func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventResponse, error) {
 	done := r.counts[succeeded] + r.counts[deadLettered]
 	failures := len(r.states) - done
-	v.log.InfoContext(ctx, "lambda: batch handled",
-		"records", len(r.states), "succeeded", done, "failed", r.counts[failed],
-		"not_started", r.counts[notStarted], "abandoned", r.counts[abandoned], "duration", time.Since(v.begun))
+	if failures > 0 { // Lambda's own REPORT line is enough of a batch that succeeded
+		v.log.InfoContext(ctx, "lambda: batch handled",
+			"records", len(r.states), "succeeded", done, "failed", r.counts[failed],
+			"not_started", r.counts[notStarted], "abandoned", r.counts[abandoned], "duration", time.Since(v.begun))
+	}
 	if done == 0 { // else the next invocation says it: an error would have the successes run again
 		if err := v.tooManyAbandoned(ctx); err != nil {
 			return response(nil), err

@@ -36,13 +36,13 @@ type suspect struct {
 	started time.Time // in the process that crashed
 }
 
-// withSuspects returns the context of a record's handler, so that dedup tells of a suspect.
-func (v *invocation) withSuspects(ctx context.Context, record int) context.Context {
+// withSuspects returns the context of a message's handler, so that dedup tells of a suspect.
+func (v *invocation) withSuspects(ctx context.Context, s *slot) context.Context {
 	const from = 2
 	switch {
-	case v.slots[record].suspect:
+	case s.suspect:
 		return settle.RunningSuspect(ctx)
-	case receiveCount(&v.records[record]) >= from:
+	case s.message.ReceiveCount >= from:
 		return settle.WithSuspects(ctx, from)
 	}
 	return ctx

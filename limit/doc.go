@@ -17,5 +17,6 @@
 // # Order
 //
 // Under one key the message groups take turns. In a group the message with more receives goes first, then the order of
-// receipt. A FIFO group keeps its order.
+// receipt. A FIFO group keeps its order. Messages that their host can't hold, those of a function or of a sqlstore.Processor, start in
+// the order of their places, those of all groups in one line.
 package limit

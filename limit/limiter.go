@@ -153,8 +153,8 @@ func (r *rule) shelve(g *gate, now time.Time) {
 }
 
 // Pause stops the starts of a key's handlers for d, in this process at once, and in all processes of the fleet where the rule has a
-// Counter and the key's plan a Rate. Other processes may still start the handlers for which they have reserved starts, those of
-// about the next two seconds. Call it after an answer 429, and return [sqsonce.Postpone]. The key of [All] is "*". A pause is never shortened.
+// Counter and the key's plan a Rate. Other processes may still start the handlers for which they have taken starts: those of the
+// next 1.5 s, and one more each, within a minute. Call it after an answer 429, and return [sqsonce.Postpone]. The key of [All] is "*". A pause is never shortened.
 func (l *Limiter) Pause(ctx context.Context, rule, key string, d time.Duration) error {
 	for _, r := range l.rules {
 		if r.Name == rule {

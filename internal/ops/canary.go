@@ -20,7 +20,6 @@ const (
 	mostWatched   = 20 // at once
 	mostFailures  = 3
 	defaultCanary = 1
-	mostClasses   = 20 // have canaries: reasons that differ in free text would make a redrive wait for each message
 	mostTexts     = 10 // have canaries: other ones of their classes have those of the class
 	canaryTimeout = 2 * time.Minute
 )
@@ -60,10 +59,6 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (others, waiti
 
 // wantsCanary reports whether a message is to be sent as a canary: of its text, or of its class where too many texts have some.
 func (r *run) wantsCanary(m *Message) bool {
-	_, known := r.canaries[m.Class.ID]
-	if !known && len(r.canaries) >= mostClasses {
-		return false
-	}
 	sent, known := r.canaryTexts[textOf(m)]
 	if !known && len(r.canaryTexts) >= mostTexts {
 		sent = r.canaries[m.Class.ID]

@@ -139,13 +139,17 @@ func TestCanaryOfEachClass(t *testing.T) {
 	}
 }
 
-// Two texts that make one class have two causes, perhaps: each has a canary, as long as they are few.
+// Two texts that make one class have two causes, perhaps: each has a canary, as long as they are few. Each class has one, however many
+// they are.
 func TestCanaryOfEachText(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]struct{ texts, canaries int }{"few": {4, 4}, "many": {30, 10}} {
+	for name, of := range map[string]struct {
+		reason          string
+		texts, canaries int
+	}{"few": {"plan %d unknown", 4, 4}, "many": {"plan %d unknown", 30, 10}, "classes": {"status 5%02d", 30, 30}} {
 		eachKind(t, name, setup{}, func(x *fixture) {
 			for i := range 2 * of.texts {
-				x.sendWith(x.dlq, fmt.Sprintf("g%02d-1", i), map[string]string{sqsonce.AttrRejectReason: fmt.Sprintf("plan %d unknown", i/2)})
+				x.sendWith(x.dlq, fmt.Sprintf("g%02d-1", i), map[string]string{sqsonce.AttrRejectReason: fmt.Sprintf(of.reason, i/2)})
 			}
 			h := x.worker(x.url, x.guarded(fails(nil)))
 			r := x.redriveAll(x.redriver(), withUnknown, func(o *ops.RedriveOptions) { o.Canary = 1 })

@@ -49,9 +49,9 @@ type RedriveOptions struct {
 	// messages behind one with an unknown outcome. SQS shows at most ten messages behind those that are left.
 	// Default: false, a message that is left holds back its group.
 	SkipAhead bool
-	// Canary is how many messages of each [Class] are sent first, each when the event of the one before is completed, for at most
-	// 20 classes. In a class with several reasons it is how many of each reason, for the first 10 reasons of all classes. A canary that fails, or is not completed within CanaryTimeout, ends the redrive with [ErrStopped]. Negative: 0
-	// canaries.
+	// Canary is how many messages of each [Class] are sent first, each when the event of the one before is completed. In a class
+	// with several reasons it is how many of each reason, for the first 10 reasons of all classes. A canary that fails, or is not
+	// completed within CanaryTimeout, ends the redrive with [ErrStopped]. Negative: 0 canaries.
 	// Default: 1 if Options.Store is set, 0 otherwise and in a dry run.
 	Canary int
 	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue. The queue's DelaySeconds

@@ -84,7 +84,7 @@ func TestBootstrap(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(out.String(), `"message":"lambda: batch handled"`) {
+	if !strings.Contains(out.String(), `"message":"lambda: `) {
 		t.Errorf("the logger's lines are not in the output:\n%s", out.String())
 	}
 }
