@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -8,15 +9,21 @@ import (
 // runTimes are the latest run times of the handlers in this process, whatever they returned. A run that was cut off at the
 // margin doesn't count, because it tells how long the handler was given, not how long it takes.
 type runTimes struct {
-	mu     sync.Mutex
-	latest [100]time.Duration
-	n      int // recorded since the process started
+	mu      sync.Mutex
+	latest  [100]time.Duration
+	longest time.Duration // of latest
+	n       int           // recorded since the process started
 }
 
 func (r *runTimes) add(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.latest[r.n%len(r.latest)] = d
+	at := &r.latest[r.n%len(r.latest)]
+	old := *at
+	*at = d
+	if r.longest = max(r.longest, d); old == r.longest {
+		r.longest = slices.Max(r.latest[:])
+	}
 	r.n++
 }
 
@@ -31,6 +38,9 @@ func (r *runTimes) known() bool {
 func (r *runTimes) fit(left time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.longest <= left {
+		return true
+	}
 	known, longer := min(r.n, len(r.latest)), 0
 	for _, d := range r.latest[:known] {
 		if d > left {
