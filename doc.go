@@ -1,10 +1,10 @@
-// Package sqsonce has the types and functions that the packages of this toolkit share. The toolkit makes an SQS handler
-// run once per event.
+// Package sqsonce has the types and functions that the packages of this toolkit share. The toolkit skips SQS events that your
+// handler has completed, and runs each event in one process at a time.
 //
 // SQS delivers at least once: a worker dies after charging the card and before deleting the message, a slow handler
 // outlives its visibility timeout, a producer retries. You write a [Handler] against this package. It runs unchanged in
 // two hosts, a Lambda function (package lambda) and a long-polling worker (package sqsworker). A record per event
-// guards it (package dedup and its stores).
+// guards it (package dedup and its stores). A crash before the record is complete runs the event again.
 //
 // # Outcomes
 //

@@ -1,4 +1,4 @@
-// Package dedup runs a handler once per event.
+// Package dedup skips events that a handler has completed, and runs each event in one process at a time.
 //
 // SQS delivers a message at least once, and a producer may send an event more than once. [Once] keeps one record per event in
 // a [Store]. It acquires the record before the handler starts and renews the record lease while the handler runs. When the
@@ -14,7 +14,7 @@
 //
 // # Guarantees
 //
-//   - One at a time: while one delivery owns a live lease on an event's record, the handler does not start for another
+//   - One start at a time: while one delivery owns a live lease on an event's record, the handler does not start for another
 //     delivery of that event, in any process or host.
 //   - Once done, never again, while the record is retained. This also holds if a process died between the complete and the
 //     message's deletion. For events that carry their own ID it also holds after a redrive from the dead-letter queue, and

@@ -11,7 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// Once runs a handler once per event, with one record per event in a store. It is safe for concurrent use and does not need a
+// Once skips the events that a handler has completed, with one record per event in a store. It is safe for concurrent use and does not need a
 // Close.
 type Once struct {
 	store       Store

@@ -14,8 +14,8 @@
 // of it was done, or the dead-letter queue has confirmed it. In every other case (not started, panic, timeout, process killed)
 // SQS delivers the message again.
 //
-// SQS delivers at least once, and a worker can die between a handler's effect and the delete. Package dedup makes a handler
-// run once per event. A worker without it knows only the last 10,000 messages that it has finished itself, and deletes
+// SQS delivers at least once, and a worker can die between a handler's effect and the delete. Package dedup skips the events
+// that a handler has completed. A worker without it knows only the last 10,000 messages that it has finished itself, and deletes
 // further copies of them without running the handler. Workers don't share this list.
 //
 // Package sqsonce describes the meaning of each error of a handler. [sqsonce.ErrInProgress] is not a failure, because the

@@ -20,7 +20,7 @@ import (
 // leastLease is the least time of the lease with which a commit starts. With less the lease is renewed first.
 const leastLease = 10 * time.Second
 
-// Inbox makes a handler run once per event, like [dedup.Once], and commits the handler's writes to DynamoDB in one
+// Inbox skips completed events, like [dedup.Once], and commits the handler's writes to DynamoDB in one
 // transaction with the completion of the event's record. A crash at any point leaves both or neither. The handler may run
 // again, but its writes have their effect exactly once while the record is retained.
 //

@@ -25,7 +25,7 @@ type Order struct {
 
 func chargeCard(ctx context.Context, o Order) error {
 	m, _ := sqsonce.FromContext(ctx)
-	key, _, err := m.Key() // the event's key, and its source: the event's own ID, or the message's
+	key, _, err := m.Key() // of event-source and event-id, else of the message's own ID
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func main() {
 	once := must(dedup.New(store, "billing")) // the consumer's name, a part of every key
 	handler := once.Handler(sqsonce.JSON(chargeCard))
 	worker := must(sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), handler))
-	check(worker.Run(ctx)) // returns nil after SIGTERM, when every handler has returned
+	check(worker.Run(ctx)) // until SIGTERM; nil after a clean stop
 }
 
 func must[T any](v T, err error) T { check(err); return v }
