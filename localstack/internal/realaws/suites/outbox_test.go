@@ -17,7 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
-	"github.com/sqsonce/sqsonce/fifo/outbox/outboxtest"
+	"github.com/sqsonce/sqsonce/internal/outboxtest"
 	"github.com/sqsonce/sqsonce/internal/must"
 )
 
