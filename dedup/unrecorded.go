@@ -33,7 +33,7 @@ func (s success) refused() bool { return s.stripped && s.refusals >= mostRefusal
 
 // bare is the success without what a store could refuse to keep.
 func (s success) bare() success {
-	s.result = Result{}
+	s.result.Data, s.result.Validation, s.result.Skipped = nil, "", nil
 	return s
 }
 
