@@ -16,3 +16,6 @@ type RunningHandler struct {
 	// without deduplication. The key may be personal.
 	Key func() string
 }
+
+// OperatorPrefix begins the owner of a record that was reopened or kept. A delivery's owner has no '/'.
+const OperatorPrefix = "operator/"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
@@ -177,5 +178,5 @@ func (m *Message) remembered() time.Duration {
 
 // reopened reports whether an operator has released the event's record, and no delivery has acquired it since.
 func (m *Message) reopened() bool {
-	return m.State == dedup.StateReleased && strings.HasPrefix(m.Record.Owner, dedup.OperatorPrefix)
+	return m.State == dedup.StateReleased && strings.HasPrefix(m.Record.Owner, host.OperatorPrefix)
 }

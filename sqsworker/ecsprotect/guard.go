@@ -45,7 +45,7 @@ func New(optFns ...func(*Options)) (*Guard, error) {
 
 // Hooks returns the hooks of a worker whose handlers the Guard looks at. Several workers may have them.
 func (g *Guard) Hooks() sqsworker.Hooks {
-	if g.o.URI == "" {
+	if g.o.uri == "" {
 		return sqsworker.Hooks{}
 	}
 	return sqsworker.Hooks{Attach: g.attach}

@@ -25,9 +25,10 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/counting"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
-	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -265,7 +266,7 @@ func TestExamples(t *testing.T) {
 				case strings.Contains(line, "--completed"):
 					w.left("ord-42", "dead", dedup.StateCompleted)
 				case strings.Contains(line, "replay"): // one that goes on with another
-					w.left("ord-43", dedup.OperatorPrefix+"ann/1", dedup.StateReleased)
+					w.left("ord-43", host.OperatorPrefix+"ann/1", dedup.StateReleased)
 				default:
 					w.left("ord-42", "dead", dedup.StateReleased)
 				}
