@@ -60,22 +60,22 @@ var dependencyRules = []struct {
 	},
 	{
 		pkg:    module + "/dedup/memstore",
-		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/hook", module + "/internal/cut", module + "/limit"}),
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/dedup", module + "/dedup/internal/...", module + "/internal/hook", module + "/internal/cut", module + "/limit", module + "/internal/counting"}),
 		reason: "a store knows the contracts of records and limits",
 	},
 	{
 		pkg:    module + "/dedup/internal/counter",
-		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/dedup", module + "/internal/hook", module + "/internal/cut", module + "/limit"}),
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/dedup", module + "/internal/hook", module + "/internal/cut", module + "/limit", module + "/internal/counting"}),
 		reason: "what counters share knows the contracts of records and limits",
 	},
 	{
 		pkg:    module + "/limit",
-		only:   slices.Concat(vocabulary, []string{module + "/internal/host"}),
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/internal/counting"}),
 		reason: "stores import it for their counters; it knows neither them nor a host",
 	},
 	{
-		pkg:    module + "/limit/limittest",
-		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/limit", module + "/dedup", module + "/internal/hook", module + "/internal/cut", module + "/internal/suite"}),
+		pkg:    module + "/internal/limittest",
+		only:   slices.Concat(vocabulary, []string{module + "/internal/host", module + "/limit", module + "/internal/counting", module + "/dedup", module + "/internal/hook", module + "/internal/cut", module + "/internal/suite"}),
 		reason: "the counters' suite knows the contract, and the runner that all suites share",
 	},
 	{

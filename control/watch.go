@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/workerkit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -194,9 +195,9 @@ func (o *obedience) become(s State) {
 	o.state, o.release = s, nil
 	switch {
 	case s.Paused:
-		o.release = o.worker.Hold("control: " + s.String())
+		o.release = workerkit.Hold(o.worker, "control: "+s.String())
 	case s.Concurrency > 0:
-		o.release = o.worker.Limit(s.Concurrency, "control: "+s.String())
+		o.release = workerkit.Limit(o.worker, s.Concurrency, "control: "+s.String())
 	}
 	if before != nil {
 		before()

@@ -177,7 +177,7 @@ func (o *Once) control(ctx context.Context, s *success) (send bool) {
 func (o *Once) strip(ctx context.Context, s *success) {
 	o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, the store refused the payload hash or the result: record completed without them, later calls of Do return ErrNoResult, and payloads are not compared",
 		named(s.message, s.lease.Key, "error", s.failed)...)
-	s.result, s.stripped, s.refusals = Result{}, true, 0
+	s.result, s.stripped, s.refusals = s.result.bare(), true, 0
 }
 
 // retryContext returns the context of a complete's retries. It ends when the host has no more time for the message, or no longer

@@ -62,7 +62,7 @@ type Reopener interface {
 	// Note: its first 256 bytes, in whole characters. LastError stays, unless it counts crashes ([Record.Crashes]): these end with
 	// the reopen. The result is deleted, and a greater fence is stored.
 	//
-	// The record has a new owner: [OperatorPrefix], the operator's name, '/' and 128 random bits. So earlier owners get
+	// The record has a new owner: operator/, the operator's name, '/' and 128 random bits. So earlier owners get
 	// [sqsonce.ErrLeaseLost] from Renew, Complete and Release, even while their handlers run. Late copies of their requests
 	// don't change the record. The record is retained for [ReopenOptions].Retention from now, or as long as it was before.
 	//
@@ -79,9 +79,6 @@ type Reopener interface {
 	// after the reopen of a completed record before you send it, and check that the record is still as the reopen left it.
 	Reopen(ctx context.Context, seen Record, note string, optFns ...func(*ReopenOptions)) error
 }
-
-// OperatorPrefix begins the owner of a record that was reopened or kept. A delivery's owner has no '/'.
-const OperatorPrefix = "operator/"
 
 // ReopenOptions configure [Reopener].
 type ReopenOptions struct {
@@ -111,7 +108,7 @@ type DeleteOptions struct {
 type Keeper interface {
 	Inspector
 	// Keep stores data under seen.Key for d, by the store's clock, in one write. It returns the record, as Inspect does: it is
-	// completed, with data as its result. Its owner is new: [OperatorPrefix], the operator's name, '/' and 128 random bits.
+	// completed, with data as its result. Its owner is new: operator/, the operator's name, '/' and 128 random bits.
 	// seen is the record as Inspect returned it. A Key alone says that Inspect returned [ErrNotFound].
 	//
 	// Keep returns [ErrChanged], and leaves the record unchanged, if its owner or fence differs from seen, if it is in progress,

@@ -16,7 +16,7 @@ func newOwner() string { return rand.Text() + atProcess + host.Process() }
 // processOf returns the process that an owner names; "": none, because an earlier version, another program or an operator made it.
 func processOf(owner string) string {
 	_, name, _ := strings.Cut(owner, atProcess)
-	if strings.HasPrefix(owner, OperatorPrefix) {
+	if strings.HasPrefix(owner, host.OperatorPrefix) {
 		return ""
 	}
 	return host.ValidProcess(name)
@@ -29,7 +29,7 @@ func processOf(owner string) string {
 // empty and the fence 0 if they are not known: the record is of an earlier version or another program, or an operator has reopened it.
 func (r Record) LastRun() (process string, fence int64) {
 	switch {
-	case r.Owner == "", strings.HasPrefix(r.Owner, OperatorPrefix):
+	case r.Owner == "", strings.HasPrefix(r.Owner, host.OperatorPrefix):
 		return "", 0
 	case !r.Completed && r.Until.IsZero():
 		if process, fence, crashed := crashedRun(r.LastError); crashed {

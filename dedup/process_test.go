@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -33,7 +34,7 @@ func TestLastRun(t *testing.T) {
 		"blocked, earlier version":    {"X", "", dedup.OnCrashBlock, 0, false},
 		"dead-lettered, earlier":      {"X", "", dedup.OnCrashDeadLetter, 0, true},
 		"suspect, earlier version":    {"X", "", dedup.OnCrashRerun, 3, true},
-		"an operator's":               {dedup.OperatorPrefix + "ann@pod-1.ABCDEFGH", "", dedup.OnCrashBlock, 0, false},
+		"an operator's":               {host.OperatorPrefix + "ann@pod-1.ABCDEFGH", "", dedup.OnCrashBlock, 0, false},
 		"another program's":           {"ann@example.org", "", dedup.OnCrashBlock, 0, false},
 		"with a name that is no name": {"X@" + strings.Repeat("p", 33) + ".ABCDEFGH", "", dedup.OnCrashBlock, 0, false},
 	} {
@@ -57,7 +58,7 @@ func TestLastRun(t *testing.T) {
 					}
 					_ = settled(true)
 				}
-				if strings.HasPrefix(tt.owner, dedup.OperatorPrefix) {
+				if strings.HasPrefix(tt.owner, host.OperatorPrefix) {
 					start = 0
 				}
 				r := inspect()

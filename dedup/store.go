@@ -107,16 +107,16 @@ type Lease struct {
 	LastError string
 }
 
-// Result is the stored result of a completed record.
+// Result is the stored result of a completed record. The tags are the names with which the command sqsonce shows it.
 type Result struct {
 	// Data is the JSON of a result for [Do]. It is empty for messages.
-	Data []byte
+	Data []byte `json:"result,omitempty"`
 	// Validation is a hash of the payload. Payloads are not compared if it is empty.
-	Validation string
+	Validation string `json:"validation,omitempty" shown:"validation" look:"mono"`
 	// Skipped is why the event is completed without an effect, such as an error of [sqsonce.Skip]. It is nil if the event had
 	// its effect. Acquire and Inspect don't return Skipped, but the record's LastError has its text.
-	Skipped error
+	Skipped error `json:"-"`
 	// Note is why an operator completes the record: its first 256 bytes, in whole characters, replace the record's Note. Without it
 	// that stays. Acquire and Inspect don't return it here.
-	Note string
+	Note string `json:"-"`
 }

@@ -35,7 +35,13 @@ func (s *success) refused() bool { return s.stripped && s.refusals >= mostRefusa
 func (s *success) size() int { return 1024 + len(s.lease.Key) + len(s.result.Data) }
 
 // isBare reports whether the success has nothing that a store could refuse to keep.
-func (s *success) isBare() bool { return reflect.DeepEqual(s.result, Result{}) }
+func (s *success) isBare() bool { return reflect.DeepEqual(s.result, s.result.bare()) }
+
+// bare is the result without what a store could refuse to keep.
+func (r Result) bare() Result {
+	r.Data, r.Validation, r.Skipped = nil, "", nil
+	return r
+}
 
 // unrecorded are the successes whose records the store did not complete while their hosts had the messages. The process goes
 // on to complete them, one call after the other, and a redelivery of such an event does so before anything else. The store

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -197,7 +198,7 @@ func (g *gate) ask(now time.Time, t *ticket) (again time.Time, known bool) {
 	if at := g.out().notBefore(c.askAt[index(waited)]); at.After(now) {
 		return at, true
 	}
-	take, each := Take{N: g.nextPortion(), Waited: waited}, 1
+	take, each := counting.Take{N: g.nextPortion(), Waited: waited}, 1
 	if t.mayHold {
 		take.Ahead, take.Reach = ahead, reach
 	} else { // the tokens of those who are here now: the process may be frozen when they have gone
@@ -224,7 +225,7 @@ func (g *gate) askAhead(now time.Time) {
 		g.step(now) > ahead || g.out().notBefore(now).After(now) {
 		return
 	}
-	g.take(now, Take{N: g.nextPortion(), Ahead: ahead}, 1)
+	g.take(now, counting.Take{N: g.nextPortion(), Ahead: ahead}, 1)
 }
 
 // nextPortion doubles the portion where the last one was used up, and halves it where half of it has lapsed.
@@ -243,7 +244,7 @@ func (g *gate) nextPortion() int {
 }
 
 // take asks the Counter on a goroutine of its own. What it takes at once is each tokens, which are good at the time of the last one.
-func (g *gate) take(now time.Time, t Take, each int) {
+func (g *gate) take(now time.Time, t counting.Take, each int) {
 	c := &g.counted
 	c.asking = true
 	t.Key, t.Step, t.Burst = g.name(), time.Duration(each)*g.plan.step, g.plan.burst/each
@@ -251,7 +252,7 @@ func (g *gate) take(now time.Time, t Take, each int) {
 	if !rested && t.Ahead > 0 { // the key has had no rest in the outage, so it has no burst after it
 		t.NotBefore = 1
 	}
-	var grant Grant
+	var grant counting.Grant
 	g.call(now, func(ctx context.Context) (err error) {
 		grant, err = g.rule.Counter.Take(ctx, t)
 		return err

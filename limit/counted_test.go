@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
@@ -146,8 +147,8 @@ func TestAsksAgain(t *testing.T) {
 // atOnce is a counter without tokens, which wants to be asked again at once.
 type atOnce struct{ *fakeCounter }
 
-func (c atOnce) Take(ctx context.Context, t Take) (Grant, error) {
-	return Grant{}, c.call(ctx, &c.takes, func(time.Time) error { time.Sleep(time.Microsecond); return nil })
+func (c atOnce) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
+	return counting.Grant{}, c.call(ctx, &c.takes, func(time.Time) error { time.Sleep(time.Microsecond); return nil })
 }
 
 // In an outage the processes have no more than the rate together, by cost, also where they have just used up a large burst.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -308,7 +309,7 @@ func (g *gate) owe(t *ticket, now time.Time) {
 	case g.rule.Counter == nil:
 		g.bucket.take(now, g.plan, cost)
 	default:
-		take := Take{Key: g.name(), N: cost, Step: g.plan.step, Burst: g.plan.burst, Ahead: debtAhead, Waited: true}
+		take := counting.Take{Key: g.name(), N: cost, Step: g.plan.step, Burst: g.plan.burst, Ahead: debtAhead, Waited: true}
 		g.call(now, func(ctx context.Context) error {
 			_, err := g.rule.Counter.Take(ctx, take)
 			return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
@@ -300,7 +301,7 @@ func (c *fakeCounter) item(key string, now time.Time) *item {
 	return c.items[key]
 }
 
-func (c *fakeCounter) Take(ctx context.Context, t Take) (g Grant, err error) {
+func (c *fakeCounter) Take(ctx context.Context, t counting.Take) (g counting.Grant, err error) {
 	err = c.call(ctx, &c.takes, func(now time.Time) error {
 		i := c.item(t.Key, now)
 		base, tol := later(i.tat, now), time.Duration(t.Burst-1)*t.Step
@@ -322,11 +323,11 @@ func (c *fakeCounter) Take(ctx context.Context, t Take) (g Grant, err error) {
 			return nil
 		}
 		i.tat = base.Add(time.Duration(n) * t.Step)
-		g = Grant{N: n, From: first.Sub(now) - c.delay/2, Step: t.Step}
+		g = counting.Grant{N: n, From: first.Sub(now) - c.delay/2, Step: t.Step}
 		return nil
 	})
 	if err != nil {
-		g = Grant{}
+		g = counting.Grant{}
 	}
 	return g, err
 }
@@ -344,7 +345,7 @@ func (c *fakeCounter) Line(ctx context.Context, key string, n int, step time.Dur
 func (c *fakeCounter) Acquire(ctx context.Context, slot, owner string, lease time.Duration) error {
 	return c.call(ctx, &c.others, func(now time.Time) error {
 		if o, ok := c.slots[slot]; ok && o.owner != owner && o.until.After(now) {
-			return ErrTaken
+			return counting.ErrTaken
 		}
 		c.slots[slot] = owned{owner, now.Add(lease)}
 		return nil
@@ -354,7 +355,7 @@ func (c *fakeCounter) Acquire(ctx context.Context, slot, owner string, lease tim
 func (c *fakeCounter) Renew(ctx context.Context, slot, owner string, lease time.Duration) error {
 	return c.call(ctx, &c.others, func(now time.Time) error {
 		if c.slots[slot].owner != owner {
-			return ErrLeaseLost
+			return counting.ErrLeaseLost
 		}
 		c.slots[slot] = owned{owner, now.Add(lease)}
 		return nil

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/question"
 	"github.com/sqsonce/sqsonce/internal/testlog"
@@ -28,9 +29,9 @@ func (c brokenKey) fails(name string) error {
 	return nil
 }
 
-func (c brokenKey) Take(ctx context.Context, t Take) (Grant, error) {
+func (c brokenKey) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
 	if err := c.fails(t.Key); err != nil {
-		return Grant{}, err
+		return counting.Grant{}, err
 	}
 	return c.fakeCounter.Take(ctx, t)
 }
@@ -142,13 +143,13 @@ type brokenKeys struct {
 	questions *int
 }
 
-func (c brokenKeys) Take(ctx context.Context, t Take) (Grant, error) {
+func (c brokenKeys) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
 	if strings.Contains(t.Key, question.KeyPrefix) {
 		c.set(func() { *c.questions++ })
 		return c.fakeCounter.Take(ctx, t)
 	}
 	_, _ = c.fakeCounter.Take(ctx, t)
-	return Grant{}, errors.New("a record that can't be read")
+	return counting.Grant{}, errors.New("a record that can't be read")
 }
 
 // There is one question at a time, and its answer holds for a second, however many keys fail.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -182,7 +183,7 @@ func (l *Limiter) pause(ctx context.Context, r *rule, key string, d time.Duratio
 		return nil
 	}
 	return contain(func() error {
-		_, err := r.Counter.Take(ctx, Take{Key: name, N: 1, Step: p.step, Burst: p.burst, NotBefore: d})
+		_, err := r.Counter.Take(ctx, counting.Take{Key: name, N: 1, Step: p.step, Burst: p.burst, NotBefore: d})
 		return err
 	})
 }

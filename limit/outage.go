@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
@@ -188,14 +189,14 @@ func (r *rule) fails(now time.Time, g *gate, err error) {
 
 // asksTokens is the question of takes and places: a take of a key that no message has. Protocol, section 17.
 func (r *rule) asksTokens(ctx context.Context) error {
-	_, err := r.Counter.Take(ctx, Take{Key: r.Name + question.KeyPrefix + r.l.id, N: 1, Step: time.Microsecond, Burst: 1, Waited: true})
+	_, err := r.Counter.Take(ctx, counting.Take{Key: r.Name + question.KeyPrefix + r.l.id, N: 1, Step: time.Microsecond, Burst: 1, Waited: true})
 	return err
 }
 
 // asksSlots is the question of slots.
 func (r *rule) asksSlots(ctx context.Context) error {
 	slot, owner := r.Name+question.KeyPrefix+r.l.id+"#0", newOwner()
-	if err := r.Counter.Acquire(ctx, slot, owner, lease); err != nil && !errors.Is(err, ErrTaken) {
+	if err := r.Counter.Acquire(ctx, slot, owner, lease); err != nil && !errors.Is(err, counting.ErrTaken) {
 		return err
 	}
 	return r.Counter.Release(ctx, slot, owner)

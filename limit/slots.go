@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"encoding/hex"
 	"errors"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -119,7 +120,7 @@ func (g *gate) askSlot(now time.Time) {
 			case err == nil:
 				got = s
 				return nil
-			case !errors.Is(err, ErrTaken):
+			case !errors.Is(err, counting.ErrTaken):
 				g.release(s) // the answer may be what was lost
 				return err
 			}
@@ -204,7 +205,7 @@ func (g *gate) renew(s *slot, now time.Time) {
 	lost := false
 	g.call(now, func(ctx context.Context) error {
 		err := g.rule.Counter.Renew(ctx, g.slotName(s.index), s.owner, lease)
-		if lost = errors.Is(err, ErrLeaseLost); lost {
+		if lost = errors.Is(err, counting.ErrLeaseLost); lost {
 			return nil
 		}
 		return err

@@ -60,7 +60,7 @@ func TestAllocations(t *testing.T) {
 			call.Start(ctx)
 			call.End(sqsonce.Return{Outcome: sqsonce.OutcomeDone})
 		})
-		for _, purpose := range []sqsworker.Purpose{sqsworker.PurposeReceive, sqsworker.PurposeDelete} {
+		for _, purpose := range []string{"receive", "delete"} {
 			n += testing.AllocsPerRun(1000, func() {
 				_, done := calls.Begin(ctx, sqsworker.Call{Purpose: purpose, QueueURL: d.QueueURL, Entries: 10})
 				done(sqsworker.CallResult{Entries: 10})

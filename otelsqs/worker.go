@@ -18,12 +18,12 @@ func (t *Telemetry) Worker(o *sqsworker.Options) {
 }
 
 // operations are the conventions' names of the calls of SQS, and their types.
-var operations = map[sqsworker.Purpose]attributes{
-	sqsworker.PurposeReceive: {semconv.MessagingOperationName("receive"), semconv.MessagingOperationTypeReceive},
-	sqsworker.PurposeDelete:  {semconv.MessagingOperationName("delete"), semconv.MessagingOperationTypeSettle},
-	sqsworker.PurposeExtend:  {semconv.MessagingOperationName("change_visibility"), semconv.MessagingOperationTypeSettle},
-	sqsworker.PurposeRelease: {semconv.MessagingOperationName("change_visibility"), semconv.MessagingOperationTypeSettle},
-	sqsworker.PurposeReject:  {semconv.MessagingOperationName("send"), semconv.MessagingOperationTypeSend},
+var operations = map[string]attributes{
+	"receive": {semconv.MessagingOperationName("receive"), semconv.MessagingOperationTypeReceive},
+	"delete":  {semconv.MessagingOperationName("delete"), semconv.MessagingOperationTypeSettle},
+	"extend":  {semconv.MessagingOperationName("change_visibility"), semconv.MessagingOperationTypeSettle},
+	"release": {semconv.MessagingOperationName("change_visibility"), semconv.MessagingOperationTypeSettle},
+	"reject":  {semconv.MessagingOperationName("send"), semconv.MessagingOperationTypeSend},
 }
 
 // call measures a call of SQS. It makes no span: each would be a root that nobody looks for.
@@ -34,7 +34,7 @@ func (t *Telemetry) call(ctx context.Context, c sqsworker.Call) (context.Context
 			as[2] = t.errorType(r.Err)
 		}
 		t.operationDuration.Record(ctx, r.Elapsed.Seconds(), sets.get(as).record...)
-		if c.Purpose == sqsworker.PurposeReceive && r.Entries > 0 {
+		if c.Purpose == "receive" && r.Entries > 0 {
 			t.consumed.Add(ctx, int64(r.Entries), sets.get(attributes{as[0]}).add...)
 		}
 	}

@@ -111,12 +111,12 @@ func TestEndOfDoubt(t *testing.T) {
 			})
 			x.send("claim", "claim", "claim")
 			time.Sleep(10 * time.Second)
-			if j.NotReady() == "" {
+			if j.whyNotReady() == "" {
 				x.Error("ready after three claims")
 			}
 			x.send("other", "other")
 			time.Sleep(40 * time.Second)
-			if why := j.NotReady(); (why == "") != c.ends {
+			if why := j.whyNotReady(); (why == "") != c.ends {
 				x.Errorf("not ready: %q, want that the doubt has ended: %t", why, c.ends)
 			}
 			j.Shutdown()
@@ -195,7 +195,7 @@ func TestLongHandlerInAnOutage(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		d.set(nil)
 		time.Sleep(2 * time.Minute)
-		if reason := j.NotReady(); d.handled() != 1 || reason != "" {
+		if reason := j.whyNotReady(); d.handled() != 1 || reason != "" {
 			t.Errorf("%d of 1 handled, not ready: %q", d.handled(), reason)
 		}
 		j.stopClean()

@@ -64,10 +64,8 @@ func (w *Worker) Resume() {
 	}
 }
 
-// Hold stops the receives as [Worker.Pause] does, until release is called. Packages use it that must not end a pause of the
-// program or of another package: the worker receives while it is not paused and nobody holds it. The log line has why. You may
-// call Hold and release at any time, from any goroutine. A second call of release does nothing.
-func (w *Worker) Hold(why string) (release func()) {
+// holdReceives stops the receives as [Worker.Pause] does, until release is called.
+func (w *Worker) holdReceives(why string) (release func()) {
 	w.control.holds.Add(1)
 	w.log.Info("sqsworker: held: the worker does not receive", "why", why)
 	return sync.OnceFunc(func() {
@@ -93,11 +91,8 @@ func (w *Worker) SetConcurrency(concurrency int) error {
 	return nil
 }
 
-// Limit lets the worker run at most so many handlers at once, until release is called. The least of the Concurrency of
-// [Options] or [Worker.SetConcurrency] and of all limits is in force, so packages can limit independently of each other and of the
-// program. Less than 1 counts as 1. The log line has why. You may call Limit and release at any time, from any goroutine. The first
-// call of release counts.
-func (w *Worker) Limit(concurrency int, why string) (release func()) {
+// limitHandlers lets the worker run at most so many handlers at once, until release is called.
+func (w *Worker) limitHandlers(concurrency int, why string) (release func()) {
 	limit := new(max(1, concurrency))
 	w.control.setConcurrency(func() { w.control.limits[limit] = struct{}{} })
 	w.log.Info("sqsworker: concurrency limited", "most", *limit, "why", why)
@@ -108,7 +103,7 @@ func (w *Worker) Limit(concurrency int, why string) (release func()) {
 }
 
 // Options returns the options in force. Zeros are replaced by their defaults. Concurrency is the one of SetConcurrency, or a
-// lower one of Limit, with the defaults that depend on it. MaxAttempts and DeadLetterQueue stay zero if the queue decides. You may call it at any
+// lower one of package control, with the defaults that depend on it. MaxAttempts and DeadLetterQueue stay zero if the queue decides. You may call it at any
 // time, from any goroutine.
 func (w *Worker) Options() Options {
 	o := w.given
@@ -123,7 +118,7 @@ type Intake string
 const (
 	IntakeOpen   Intake = "open"   // a receive is under way, or soon will be
 	IntakeFull   Intake = "full"   // the worker has enough messages, by its handlers or its limits, or waits for the end of an outage or of suspects
-	IntakePaused Intake = "paused" // the worker starts no receive, see [Worker.Pause] and [Worker.Hold]
+	IntakePaused Intake = "paused" // the worker starts no receive, see [Worker.Pause] and package control
 )
 
 // intake returns "" while Run does not receive at all: before its first look at the queue, in the stop, and after it.

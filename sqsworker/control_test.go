@@ -244,8 +244,8 @@ func TestControlFromManyGoroutines(t *testing.T) {
 							t.Error(err)
 						}
 					case 3:
-						_, _, _, _, _ = j.Stats(), j.State(), j.Options(), j.NotLive(), j.NotReady()
-						if all, _ := j.Running(10); len(all) > 0 {
+						_, _, _, _, _ = j.Stats(), j.State(), j.Options(), j.whyNotLive(), j.whyNotReady()
+						if all, _ := j.listRunning(10); len(all) > 0 {
 							_ = all[0].Key()
 						}
 					}
@@ -284,7 +284,7 @@ func TestHold(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		var r runs
 		j := x.startPrefetching(r.take(0), func(o *Options) { o.Concurrency = 2 })
-		a, b := j.Hold("a"), j.Hold("b")
+		a, b := j.holdReceives("a"), j.holdReceives("b")
 		j.Resume()
 		x.sendMany(3)
 		for _, step := range []func(){func() {}, a, a, j.Pause, b} {
@@ -310,7 +310,7 @@ func TestLimit(t *testing.T) {
 		x.sendMany(60)
 		var r runs
 		j := x.newJob(x.c, r.take(47*time.Second), func(o *Options) { o.Concurrency = 10 })
-		four := j.Limit(4, "four")
+		four := j.limitHandlers(4, "four")
 		j.run()
 		var two func()
 		for _, step := range []struct {
@@ -318,7 +318,7 @@ func TestLimit(t *testing.T) {
 			want int
 		}{
 			{func() {}, 4},
-			{func() { two = j.Limit(-2, "one"); j.Limit(2, "two"); two() }, 2},
+			{func() { two = j.limitHandlers(-2, "one"); j.limitHandlers(2, "two"); two() }, 2},
 			{four, 2},
 			{func() { two() }, 2},
 			{func() { must.Do(x, j.SetConcurrency(1)) }, 1},

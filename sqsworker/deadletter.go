@@ -51,7 +51,7 @@ func (l *loop) reject(d *delivery, r result) {
 		ctx, cancel := context.WithTimeout(l.callCtx, sendTimeout)
 		defer cancel()
 		ctx, done := l.hooks.begin(ctx, Call{
-			QueueURL: queueURL, Purpose: PurposeReject, Entries: 1,
+			QueueURL: queueURL, Purpose: "reject", Entries: 1,
 			Messages: []*sqsonce.Message{d.m},
 		})
 		err := l.sendToDeadLetter(ctx, queueURL, d, r)

@@ -77,7 +77,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 		ctx, cancel := context.WithTimeout(l.callCtx, maxPatience)
 		defer cancel()
 		ctx, done := l.hooks.begin(ctx, Call{
-			QueueURL: l.queueURL, Purpose: PurposeDelete, Entries: len(c.deletions),
+			QueueURL: l.queueURL, Purpose: "delete", Entries: len(c.deletions),
 			Messages: messagesOf(&l.hooks, c.deletions, func(del deletion) *delivery { return del.d }),
 		})
 		out, err := l.client.DeleteMessageBatch(ctx, in, singleAttempt)

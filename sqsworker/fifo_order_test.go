@@ -167,7 +167,7 @@ func TestNewerHandleIsAdopted(t *testing.T) {
 		}
 	}
 	until := ds[0].lease.anchor.Add(ds[0].lease.span)
-	if all, _ := l.Running(1); all[0].ReceiveCount != 2 || time.Until(until)-all[0].Lease > time.Second {
+	if all, _ := l.listRunning(1); all[0].ReceiveCount != 2 || time.Until(until)-all[0].Lease > time.Second {
 		t.Errorf("got %+v, want receive count 2, hidden until %s", all[0], until)
 	}
 }

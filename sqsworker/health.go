@@ -44,14 +44,13 @@ const blockedAfter = time.Minute
 //	readinessProbe: {httpGet: {path: /ready, port: 8080}}
 func (w *Worker) Health() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/live", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.NotLive()) })
-	mux.HandleFunc("/ready", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.NotReady()) })
+	mux.HandleFunc("/live", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.whyNotLive()) })
+	mux.HandleFunc("/ready", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.whyNotReady()) })
 	return mux
 }
 
-// NotLive returns the reason if /live of [Worker.Health] is 503, and "" if it is 200. You may call it at any time, from any
-// goroutine.
-func (w *Worker) NotLive() string {
+// whyNotLive returns the reason if /live of [Worker.Health] is 503, and "" if it is 200.
+func (w *Worker) whyNotLive() string {
 	switch state := w.state.Load(); {
 	case state == stateNew:
 		return ""
@@ -65,12 +64,11 @@ func (w *Worker) NotLive() string {
 	return ""
 }
 
-// NotReady returns the reason if /ready of [Worker.Health] is 503, and "" if it is 200. You may call it at any time, from any
-// goroutine.
-func (w *Worker) NotReady() string {
+// whyNotReady returns the reason if /ready of [Worker.Health] is 503, and "" if it is 200.
+func (w *Worker) whyNotReady() string {
 	patience := w.opts.WaitTime + time.Minute
 	last := w.Stats().LastPoll
-	why := w.NotLive()
+	why := w.whyNotLive()
 	switch {
 	case w.state.Load() == stateNew && w.waitsFor.Load() != nil:
 		return *w.waitsFor.Load()

@@ -27,23 +27,11 @@ type Hooks struct {
 
 // Call is one call of SQS.
 type Call struct {
-	QueueURL string // of the queue that gets the call, for a reject the dead-letter queue
-	Purpose  Purpose
+	QueueURL string             // of the queue that gets the call, for a reject the dead-letter queue
+	Purpose  string             // "receive", "delete", "extend", "release" or "reject". Metrics use the texts, which are stable
 	Entries  int                // messages asked for, or to be changed
 	Messages []*sqsonce.Message // nil for receives, don't keep them
 }
-
-// Purpose is the reason for a call of SQS. The texts are stable, because metrics use them.
-type Purpose string
-
-// The purposes of calls.
-const (
-	PurposeReceive Purpose = "receive"
-	PurposeDelete  Purpose = "delete"
-	PurposeExtend  Purpose = "extend"
-	PurposeRelease Purpose = "release"
-	PurposeReject  Purpose = "reject"
-)
 
 // CallResult is the answer to a [Call].
 type CallResult struct {

@@ -74,7 +74,7 @@ func (b *hookBook) outcomes(t *testing.T) (kinds []string) {
 }
 
 // purposes returns the answers of calls for a purpose that had entries or failed.
-func (b *hookBook) purposes(p Purpose) (calls []Call, answers []CallResult) {
+func (b *hookBook) purposes(p string) (calls []Call, answers []CallResult) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, c := range b.calls {
@@ -262,17 +262,17 @@ func TestHooksOfCalls(t *testing.T) {
 		clear(given)
 		j.stopEmptyAfter(time.Minute)
 
-		for purpose, want := range map[Purpose]struct {
+		for purpose, want := range map[string]struct {
 			url     string
 			entries int  // of all calls
 			failed  bool // some entries
 			whole   int  // calls that failed
 		}{
-			PurposeReceive: {x.url, 5, false, 1},
-			PurposeDelete:  {x.url, 4, true, 0},
-			PurposeExtend:  {x.url, 1, false, 0},
-			PurposeRelease: {x.url, 1, true, 1},
-			PurposeReject:  {x.dlq, 1, false, 0},
+			"receive": {x.url, 5, false, 1},
+			"delete":  {x.url, 4, true, 0},
+			"extend":  {x.url, 1, false, 0},
+			"release": {x.url, 1, true, 1},
+			"reject":  {x.dlq, 1, false, 0},
 		} {
 			calls, answers := book.purposes(purpose)
 			entries, failed, whole := 0, 0, 0
@@ -285,7 +285,7 @@ func TestHooksOfCalls(t *testing.T) {
 				if c.QueueURL != want.url {
 					t.Errorf("%s: to %s", purpose, c.QueueURL)
 				}
-				if purpose == PurposeReceive {
+				if purpose == "receive" {
 					if c.Messages != nil || c.Entries < r.Entries {
 						t.Errorf("receive: asked for %d, got %d, messages %v", c.Entries, r.Entries, c.Messages)
 					}
@@ -436,7 +436,7 @@ func TestContextOfHooks(t *testing.T) {
 		if got != "started a" || settled != 2 {
 			t.Errorf("the handler's context has %v, %d functions of hooks ran; want the hook's value and 2", got, settled)
 		}
-		if want := map[any]bool{nil: true, PurposeReceive: true, PurposeDelete: true}; !cmp.Equal(want, seen) { // nil: before the first receive
+		if want := map[any]bool{nil: true, "receive": true, "delete": true}; !cmp.Equal(want, seen) { // nil: before the first receive
 			t.Errorf("the calls' contexts had %v, want %v", seen, want)
 		}
 	})
@@ -457,7 +457,7 @@ func TestHookThatBlocks(t *testing.T) {
 			h.Start = func(ctx context.Context, _ sqsonce.Delivery) context.Context { block("Start"); return ctx }
 			h.End = func(context.Context, sqsonce.Delivery, sqsonce.Return) { block("End") }
 			h.Call = func(ctx context.Context, c Call) (context.Context, func(CallResult)) {
-				if c.Purpose != PurposeDelete {
+				if c.Purpose != "delete" {
 					return ctx, nil
 				}
 				block("Call")

@@ -78,7 +78,7 @@ func TestOutage(t *testing.T) {
 				d.set(c.down)
 				j := x.start(d.handle)
 				time.Sleep(50 * time.Second)
-				if reason := j.NotReady(); !strings.Contains(reason, errRefused.Error()) {
+				if reason := j.whyNotReady(); !strings.Contains(reason, errRefused.Error()) {
 					x.Errorf("not ready: %q", reason)
 				}
 				if receives := x.calls(opReceive); c.asks && receives > messages/10+20 {
@@ -90,7 +90,7 @@ func TestOutage(t *testing.T) {
 				d.set(nil)
 				j.stopEmptyAfter(time.Minute)
 				if n := d.handled(); n != messages || j.notReady.Load() != nil || len(x.dead()) > 0 {
-					x.Errorf("%d of %d done, not ready: %q, %d dead-lettered", n, messages, j.NotReady(), len(x.dead()))
+					x.Errorf("%d of %d done, not ready: %q, %d dead-lettered", n, messages, j.whyNotReady(), len(x.dead()))
 				}
 				// A claim is tried again up to 38 s after the end.
 				for line, most := range map[string]int{"sqsworker: unavailable: messages are held": 2, "sqsworker: available again": 1} {
@@ -226,12 +226,12 @@ func TestHungQuestion(t *testing.T) {
 			})
 		})
 		time.Sleep(20 * time.Second)
-		if j.NotReady() == "" || most.Load() != 1 {
-			t.Errorf("not ready: %q, %d questions at once", j.NotReady(), most.Load())
+		if j.whyNotReady() == "" || most.Load() != 1 {
+			t.Errorf("not ready: %q, %d questions at once", j.whyNotReady(), most.Load())
 		}
 		close(free)
 		time.Sleep(20 * time.Second)
-		if j.NotReady() == "" {
+		if j.whyNotReady() == "" {
 			t.Error("ready after a question that panics")
 		}
 		down.Store(false)

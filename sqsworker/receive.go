@@ -122,7 +122,7 @@ func (l *loop) receive(p *poll) {
 		ctx, cancel := context.WithTimeout(l.pollCtx, timeout)
 		defer cancel()
 		ctx, done := l.hooks.begin(ctx, Call{
-			QueueURL: l.queueURL, Purpose: PurposeReceive, Entries: p.reserved.messages,
+			QueueURL: l.queueURL, Purpose: "receive", Entries: p.reserved.messages,
 		})
 		out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
 			o.DisableMessageChecksumValidation = true // see bodyMatches

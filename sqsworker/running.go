@@ -3,30 +3,13 @@ package sqsworker
 import (
 	"sync"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// RunningHandler is a handler that runs, as [Worker.Running] saw it. It holds the handler's context, so don't keep it.
-type RunningHandler struct {
-	MessageID    string
-	Group        string // of the message. Messages of standard queues may have one too
-	ReceiveCount int    // of the newest receive of the message
-	Since        time.Time
-	// Lease is for how long SQS hides the message at least, as far as that is proven. If it is 0 or less, another consumer may
-	// have the message.
-	Lease time.Duration
-	Stuck bool // it did not return within StopGrace after its context was cancelled
-
-	key eventKey
-}
-
-// Key returns the key of the event that deduplication uses, without the consumer. It is "" before deduplication has the key, and
-// without deduplication. The key may be personal.
-func (h RunningHandler) Key() string { return h.key.String() }
-
-// Running returns the handlers that run, stuck ones included, the oldest first and at most limit, and their total number.
-// Handlers that the stop has abandoned are among them until they return, also after Run. You may call it at any time, from
-// any goroutine. Its cost depends on limit, not on the number of handlers.
-func (w *Worker) Running(limit int) (oldest []RunningHandler, total int) {
+// listRunning returns the oldest handlers that run, and their number. Handlers that the stop has abandoned are among them until they
+// return, also after Run.
+func (w *Worker) listRunning(limit int) (oldest []host.RunningHandler, total int) {
 	return w.counters.running.list(limit, w.now())
 }
 
@@ -83,14 +66,14 @@ func (r *runningHandlers) oldest(now time.Time) time.Duration {
 	return now.Sub(r.first.began)
 }
 
-func (r *runningHandlers) list(limit int, now time.Time) (oldest []RunningHandler, total int) {
+func (r *runningHandlers) list(limit int, now time.Time) (oldest []host.RunningHandler, total int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	oldest = make([]RunningHandler, 0, min(limit, r.count))
+	oldest = make([]host.RunningHandler, 0, min(limit, r.count))
 	for d := r.first; d != nil && len(oldest) < limit; d = r.next(d) {
-		h := RunningHandler{
+		h := host.RunningHandler{
 			MessageID: d.m.ID, Group: d.m.Group, ReceiveCount: d.running.receiveCount, Since: d.began,
-			Lease: -elapsed(now, d.running.hiddenUntil), Stuck: d.running.stuck, key: d.key,
+			Lease: -elapsed(now, d.running.hiddenUntil), Stuck: d.running.stuck, Key: d.key.String,
 		}
 		if d.running.lost {
 			h.Lease = min(h.Lease, 0)

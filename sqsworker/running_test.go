@@ -17,7 +17,7 @@ import (
 // wantRunning compares what runs: group, receive count, seconds since the start, and whether it is hidden and stuck.
 func (j *job) wantRunning(when string, want ...string) {
 	j.x.Helper()
-	all, total := j.Running(1000)
+	all, total := j.listRunning(1000)
 	var got []string
 	for _, h := range all {
 		text := fmt.Sprintf("%s/%d since %.0f s", h.Group, h.ReceiveCount, time.Since(h.Since).Seconds())
@@ -52,7 +52,7 @@ func TestRunning(t *testing.T) {
 		x.send("g2:b")
 		time.Sleep(4 * time.Second)
 		j.wantRunning("two, the older one first", "g1/1 since 8 s, hidden", "g2/1 since 4 s, hidden")
-		all, total := j.Running(1)
+		all, total := j.listRunning(1)
 		// The proof may begin before the receive, by what is unknown of SQS's clock.
 		if lease := all[0].Lease; lease < 20*time.Second || lease > 22*time.Second {
 			t.Errorf("8 s after its receive: hidden for %s", lease)
@@ -61,18 +61,18 @@ func TestRunning(t *testing.T) {
 			t.Errorf("of two at most one: %v of %d", all, total)
 		}
 		time.Sleep(10 * time.Second)
-		all, _ = j.Running(1)
+		all, _ = j.listRunning(1)
 		if lease := all[0].Lease; lease < 20*time.Second || lease > 30*time.Second {
 			t.Errorf("18 s after its receive: hidden for %s, want it extended", lease)
 		}
 		time.Sleep(10 * time.Second)
-		if all, total := j.Running(1000); total != 1 || len(all) != 1 || all[0].Group != "g1" {
+		if all, total := j.listRunning(1000); total != 1 || len(all) != 1 || all[0].Group != "g1" {
 			t.Errorf("the second has returned: %v of %d", all, total)
 		}
 		if err := j.stop(); err == nil {
 			t.Error("the stop left a handler: got nil")
 		}
-		if all, total := j.Running(1000); total != 1 || len(all) != 1 || !all[0].Stuck || all[0].MessageID == "" {
+		if all, total := j.listRunning(1000); total != 1 || len(all) != 1 || !all[0].Stuck || all[0].MessageID == "" {
 			t.Errorf("after Run: %+v of %d, want the stuck one", all, total)
 		}
 		close(over)
@@ -111,7 +111,7 @@ func TestRunningKey(t *testing.T) {
 				return nil
 			})
 			time.Sleep(time.Second)
-			if all, _ := j.Running(1); len(all) != 1 || all[0].Key() != want {
+			if all, _ := j.listRunning(1); len(all) != 1 || all[0].Key() != want {
 				x.Errorf("got %v, want one with the key %q", all, want)
 			}
 			time.Sleep(time.Minute)

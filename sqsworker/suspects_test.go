@@ -47,7 +47,7 @@ func TestSuspectBesideUnavailable(t *testing.T) {
 			})
 			time.Sleep(10 * time.Minute)
 			if ran.Load() != 1 {
-				t.Errorf("%s: ran %d times, not ready: %q", name, ran.Load(), j.NotReady())
+				t.Errorf("%s: ran %d times, not ready: %q", name, ran.Load(), j.whyNotReady())
 			}
 			j.stopClean()
 		})

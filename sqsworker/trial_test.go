@@ -40,7 +40,7 @@ func TestTrialWithoutReceive(t *testing.T) {
 			down.Store(false)
 			time.Sleep(time.Minute)
 			if done.Load() != messages {
-				x.Errorf("%d of %d done, not ready: %q", done.Load(), messages, j.NotReady())
+				x.Errorf("%d of %d done, not ready: %q", done.Load(), messages, j.whyNotReady())
 			}
 			j.stopClean()
 		})
@@ -90,13 +90,13 @@ func TestTrialThatTellsNothing(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			x.send("first")
 			time.Sleep(33 * time.Second)
-			if tried.Load() != 1 || j.NotReady() == "" {
-				x.Errorf("tried %d times, not ready: %q; want once, and an outage", tried.Load(), j.NotReady())
+			if tried.Load() != 1 || j.whyNotReady() == "" {
+				x.Errorf("tried %d times, not ready: %q; want once, and an outage", tried.Load(), j.whyNotReady())
 			}
 			x.send("other")
 			time.Sleep(time.Minute)
-			if others.Load() != 1 || j.NotReady() != "" {
-				x.Errorf("%d of 1 others done, not ready: %q", others.Load(), j.NotReady())
+			if others.Load() != 1 || j.whyNotReady() != "" {
+				x.Errorf("%d of 1 others done, not ready: %q", others.Load(), j.whyNotReady())
 			}
 			j.stopClean()
 		})

@@ -43,9 +43,9 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, release
 			Id: host.EntryID(i), ReceiptHandle: aws.String(c.handle), VisibilityTimeout: host.Seconds(c.visibility, maxVisibility),
 		})
 	}
-	purpose, calls := PurposeRelease, []*host.Call(nil)
+	purpose, calls := "release", []*host.Call(nil)
 	if !releases {
-		purpose, calls = PurposeExtend, l.hooks.callsOf(changes)
+		purpose, calls = "extend", l.hooks.callsOf(changes)
 	}
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.callCtx, timeout)

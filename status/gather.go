@@ -9,6 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/statusreport"
+	"github.com/sqsonce/sqsonce/internal/workerkit"
 	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -43,8 +44,8 @@ func componentsOf(o Options) (all []component) {
 	return all
 }
 
-func (h *handler) live() statusreport.Probe  { return h.probe((*sqsworker.Worker).NotLive) }
-func (h *handler) ready() statusreport.Probe { return h.probe((*sqsworker.Worker).NotReady) }
+func (h *handler) live() statusreport.Probe  { return h.probe(workerkit.NotLive) }
+func (h *handler) ready() statusreport.Probe { return h.probe(workerkit.NotReady) }
 
 var account = regexp.MustCompile(`\b\d{12}\b`)
 
@@ -72,7 +73,7 @@ func (h *handler) report() statusreport.Report {
 	for _, w := range h.opts.Workers {
 		stats := w.Stats()
 		one := statusreport.Worker{
-			Queue: host.QueueName(w.QueueURL()), State: w.State(), NotLive: h.shown(w.NotLive()), NotReady: h.shown(w.NotReady()),
+			Queue: host.QueueName(w.QueueURL()), State: w.State(), NotLive: h.shown(workerkit.NotLive(w)), NotReady: h.shown(workerkit.NotReady(w)),
 			Intake: string(stats.Intake), Options: optionsOf(w.Options()), Stats: statsOf(stats),
 		}
 		if h.opts.Identifiers {
@@ -139,13 +140,13 @@ func optionsOf(o sqsworker.Options) map[string]float64 {
 // running has the oldest handlers of all workers, at most limit.
 func (h *handler) running(limit int) statusreport.RunningReport {
 	type running struct {
-		sqsworker.RunningHandler
+		host.RunningHandler
 		queue string
 	}
 	var all []running
 	r := statusreport.RunningReport{V: statusreport.Version, Now: time.Now().UTC(), Running: []statusreport.Running{}}
 	for _, w := range h.opts.Workers {
-		oldest, total := w.Running(limit)
+		oldest, total := workerkit.Running(w, limit)
 		r.Total += total
 		for _, o := range oldest {
 			all = append(all, running{o, host.QueueName(w.QueueURL())})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/workerkit"
 	"github.com/sqsonce/sqsonce/limit"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -66,7 +67,7 @@ func TestProbes(t *testing.T) {
 			}
 			r := get[statusreport.Report](t, h, "/stats", 200)
 			for i, w := range r.Workers {
-				if w.State != states[i] || w.NotLive != ws[i].NotLive() || w.NotReady != ws[i].NotReady() || w.URL != "" {
+				if w.State != states[i] || w.NotLive != workerkit.NotLive(ws[i]) || w.NotReady != workerkit.NotReady(ws[i]) || w.URL != "" {
 					t.Errorf("%s: /stats says %+v", when, w)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/dedup/internal/counter"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/limit"
 )
 
@@ -90,16 +91,16 @@ var (
 )
 
 // Take implements [limit.Counter].
-func (c *keyCounter) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
+func (c *keyCounter) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
 	a, err := counter.NewAsk("dynamostore", t)
 	if err == nil {
 		err = checkKey("Take.Key", a.Key)
 	}
 	if err != nil {
-		return limit.Grant{}, err
+		return counting.Grant{}, err
 	}
 	guess := counter.State{Tat: c.memory.Guess(a.Key)}
-	var g limit.Grant
+	var g counting.Grant
 	err = c.ask(ctx, "take", a.Key, func(sent time.Time, now int64, found *schedule) *keyUpdate {
 		s := guess
 		if found != nil {

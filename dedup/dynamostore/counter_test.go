@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/limittest"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/limit"
-	"github.com/sqsonce/sqsonce/limit/limittest"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 

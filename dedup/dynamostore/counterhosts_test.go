@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/limit"
 )
@@ -53,13 +54,13 @@ func tooMany(uses []use, step time.Duration, burst int) error {
 func TestCounterHostsApart(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		rate limit.Take
+		rate counting.Take
 		rest time.Duration // between two takes
 	}{
-		{"10 a second", limit.Take{N: 3, Step: 100 * time.Millisecond, Burst: 10, Ahead: time.Second}, 0},
-		{"100 a second", limit.Take{N: 25, Step: 10 * time.Millisecond, Burst: 100, Ahead: time.Second}, 0},
-		{"one in 2 s", limit.Take{N: 1, Step: 2 * time.Second, Burst: 1}, 0},
-		{"bursts after a rest", limit.Take{N: 100, Step: 10 * time.Millisecond, Burst: 50}, 3 * time.Second},
+		{"10 a second", counting.Take{N: 3, Step: 100 * time.Millisecond, Burst: 10, Ahead: time.Second}, 0},
+		{"100 a second", counting.Take{N: 25, Step: 10 * time.Millisecond, Burst: 100, Ahead: time.Second}, 0},
+		{"one in 2 s", counting.Take{N: 1, Step: 2 * time.Second, Burst: 1}, 0},
+		{"bursts after a rest", counting.Take{N: 100, Step: 10 * time.Millisecond, Burst: 50}, 3 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			onBed(t, func(t *testing.T, b *bed) { countApart(t, b, c.rate, c.rest) })
@@ -67,7 +68,7 @@ func TestCounterHostsApart(t *testing.T) {
 	}
 }
 
-func countApart(t *testing.T, b *bed, rate limit.Take, rest time.Duration) {
+func countApart(t *testing.T, b *bed, rate counting.Take, rest time.Duration) {
 	const d = 2 * time.Minute
 	skews := []time.Duration{-5 * time.Minute, -7 * time.Second, 0, 7 * time.Second, 5 * time.Minute}
 	rate.Key, rate.Reach = "limits#apart", time.Minute
@@ -155,7 +156,7 @@ func TestCounterAfterAJump(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
 		runStore(t, jump.String(), func(t *testing.T, b *bed, s *Store) {
-			rate := limit.Take{Key: "limits#jump", N: 1, Step: time.Second, Burst: 1}
+			rate := counting.Take{Key: "limits#jump", N: 1, Step: time.Second, Burst: 1}
 			look, c, other := s.clock.look, NewCounter(s), NewCounter(b.store())
 			must.Get(c.Take(t.Context(), rate))(t)
 			time.Sleep(10 * time.Second)
@@ -177,7 +178,7 @@ func TestCounterAfterAJump(t *testing.T) {
 func TestCounterRetention(t *testing.T) {
 	onStore(t, func(t *testing.T, b *bed, s *Store) {
 		c, other := NewCounter(s), NewCounter(b.store())
-		rate := limit.Take{Key: "limits#pause", N: 1, Step: time.Second, Burst: 1}
+		rate := counting.Take{Key: "limits#pause", N: 1, Step: time.Second, Burst: 1}
 		few, pause := rate, rate
 		few.N, few.Ahead, pause.NotBefore = 60, time.Minute, 10*24*time.Hour
 		must.Get(other.Take(t.Context(), few))(t)

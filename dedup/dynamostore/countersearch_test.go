@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/limit"
 )
@@ -91,7 +92,7 @@ func (c *counted) draw(tat, line time.Time) error {
 	c.cancel = cancel
 	switch kind := c.r.IntN(10); {
 	case kind < 4:
-		t := limit.Take{
+		t := counting.Take{
 			Key: c.key[len("limit/"):], N: 1 + c.r.IntN(3), Step: countedStep, Burst: countedBurst, Waited: c.r.IntN(3) == 0,
 			Ahead: time.Duration(c.r.IntN(3)) * countedStep, Reach: time.Duration(c.r.IntN(2)) * 6 * countedStep,
 		}
@@ -116,7 +117,7 @@ func (c *counted) draw(tat, line time.Time) error {
 	return nil
 }
 
-func (c *counted) take(ctx context.Context, host int, t limit.Take, line time.Time) error {
+func (c *counted) take(ctx context.Context, host int, t counting.Take, line time.Time) error {
 	now := time.Now()
 	g, err := c.hosts[host].Take(ctx, t)
 	switch {

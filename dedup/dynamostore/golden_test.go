@@ -13,8 +13,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/golden"
-	"github.com/sqsonce/sqsonce/limit"
 )
 
 // goldenBed is a bed with a ledger.
@@ -126,7 +126,7 @@ func TestGoldenInbox(t *testing.T) {
 
 // The item of a counter's key.
 func TestGoldenCounter(t *testing.T) {
-	rate := limit.Take{Key: "payments#*", N: 3, Step: time.Second, Burst: 1, Ahead: time.Minute}
+	rate := counting.Take{Key: "payments#*", N: 3, Step: time.Second, Burst: 1, Ahead: time.Minute}
 	checkGolden(t, "counter.json", func(b *bed) {
 		c := NewCounter(b.store())
 		must.Get(c.Take(b.Context(), rate))(b)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
@@ -90,7 +91,7 @@ func (m *machine) restore(s *state) {
 	}
 	for _, table := range []string{testTable, effectsTable} {
 		switch want, got := s.items[table], m.item(table); {
-		case want == got && !strings.Contains(want, dedup.OperatorPrefix): // whose random part item hides
+		case want == got && !strings.Contains(want, host.OperatorPrefix): // whose random part item hides
 		case want == "":
 			m.call("DeleteItem", `{"TableName":"`+table+`","Key":{"id":{"S":"`+testKey+`"}}}`)
 		default:

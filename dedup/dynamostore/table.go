@@ -56,7 +56,7 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string) err
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)}, tableWait); err != nil {
 		return s.explain("wait for table", err)
 	}
-	if err := s.check(ctx, client); !errors.Is(err, ErrTTL) || errors.Is(err, ErrKeySchema) {
+	if err := s.check(ctx, client); !errors.Is(err, ddberror.ErrTTL) || errors.Is(err, ddberror.ErrKeySchema) {
 		return err
 	}
 	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
@@ -68,7 +68,7 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string) err
 		if s.check(ctx, client) == nil {
 			return nil
 		}
-		return &tableError{Table: table, Problem: ErrTTL, Detail: "it cannot be enabled", Err: err}
+		return &tableError{Table: table, Problem: ddberror.ErrTTL, Detail: "it cannot be enabled", Err: err}
 	}
 	return s.check(ctx, client)
 }
@@ -123,7 +123,7 @@ func (s *Store) checkStatus(t *ddbtypes.TableDescription) error {
 
 func (s *Store) checkKeySchema(t *ddbtypes.TableDescription) error {
 	if t == nil {
-		return &tableError{Table: s.table, Problem: ErrKeySchema, Detail: "no description"}
+		return &tableError{Table: s.table, Problem: ddberror.ErrKeySchema, Detail: "no description"}
 	}
 	var found []string
 	ok := len(t.KeySchema) == 1
@@ -140,11 +140,11 @@ func (s *Store) checkKeySchema(t *ddbtypes.TableDescription) error {
 	if ok {
 		return nil
 	}
-	return &tableError{Table: s.table, Problem: ErrKeySchema, Detail: fmt.Sprintf("found %q", found)}
+	return &tableError{Table: s.table, Problem: ddberror.ErrKeySchema, Detail: fmt.Sprintf("found %q", found)}
 }
 
 func (s *Store) checkTTL(d *ddbtypes.TimeToLiveDescription) error {
-	e := &tableError{Table: s.table, Problem: ErrTTL}
+	e := &tableError{Table: s.table, Problem: ddberror.ErrTTL}
 	if d == nil {
 		return e
 	}
@@ -163,8 +163,6 @@ func (s *Store) checkTTL(d *ddbtypes.TimeToLiveDescription) error {
 // because a retry doesn't help.
 var (
 	ErrNoTable      = errors.New("the table does not exist")
-	ErrKeySchema    = errors.New("the table's key is not the string attribute id alone")
-	ErrTTL          = errors.New("the table's TTL is not enabled on the attribute expiration")
 	ErrAccessDenied = errors.New("access denied")
 )
 
@@ -172,7 +170,7 @@ var (
 type tableError struct {
 	// Table is the store's table.
 	Table string
-	// Problem is ErrNoTable, ErrKeySchema, ErrTTL or ErrAccessDenied.
+	// Problem is ErrNoTable, ddberror.ErrKeySchema, ddberror.ErrTTL or ErrAccessDenied.
 	Problem error
 	// Detail is the operation, or the value that was found instead. It may be empty.
 	Detail string
@@ -249,7 +247,7 @@ func (s *Store) named(op string, err error) error {
 		problem = ErrAccessDenied
 	// The one ValidationException that is about the table. AWS has no code of its own for it.
 	case isAPI && api.ErrorCode() == "ValidationException" && strings.Contains(api.ErrorMessage(), "key element does not match the schema"):
-		problem = ErrKeySchema
+		problem = ddberror.ErrKeySchema
 	}
 	unsent, _ := errors.AsType[*unsentError](err)
 	switch {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/ddberror"
 	"github.com/sqsonce/sqsonce/internal/granted"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
@@ -53,12 +54,12 @@ func TestCheck(t *testing.T) {
 	}{
 		{"good", keys("id"), kinds{"id": str}, TTLAttribute, nil},
 		{"no table", nil, nil, "", []error{ErrNoTable}},
-		{"other name", keys("key"), kinds{"key": str}, TTLAttribute, []error{ErrKeySchema}},
-		{"number", keys("id"), kinds{"id": num}, TTLAttribute, []error{ErrKeySchema}},
-		{"sort key", keys("id", "sk"), kinds{"id": str, "sk": str}, TTLAttribute, []error{ErrKeySchema}},
-		{"no TTL", keys("id"), kinds{"id": str}, "", []error{ErrTTL}},
-		{"TTL on another attribute", keys("id"), kinds{"id": str}, "ttl", []error{ErrTTL}},
-		{"all of it", keys("pk"), kinds{"pk": str}, "ttl", []error{ErrKeySchema, ErrTTL}},
+		{"other name", keys("key"), kinds{"key": str}, TTLAttribute, []error{ddberror.ErrKeySchema}},
+		{"number", keys("id"), kinds{"id": num}, TTLAttribute, []error{ddberror.ErrKeySchema}},
+		{"sort key", keys("id", "sk"), kinds{"id": str, "sk": str}, TTLAttribute, []error{ddberror.ErrKeySchema}},
+		{"no TTL", keys("id"), kinds{"id": str}, "", []error{ddberror.ErrTTL}},
+		{"TTL on another attribute", keys("id"), kinds{"id": str}, "ttl", []error{ddberror.ErrTTL}},
+		{"all of it", keys("pk"), kinds{"pk": str}, "ttl", []error{ddberror.ErrKeySchema, ddberror.ErrTTL}},
 	} {
 		runEmpty(t, c.name, func(t *testing.T, b *bed) {
 			if c.keys != nil {
@@ -115,9 +116,9 @@ func TestFirstUseOfABadTable(t *testing.T) {
 		want  error
 	}{
 		{"missing", nil, nil, ErrNoTable},
-		{"other key", keys("pk"), kinds{"pk": "S"}, ErrKeySchema},
-		{"number", keys("id"), kinds{"id": "N"}, ErrKeySchema},
-		{"sort key", keys("id", "sk"), kinds{"id": "S", "sk": "S"}, ErrKeySchema},
+		{"other key", keys("pk"), kinds{"pk": "S"}, ddberror.ErrKeySchema},
+		{"number", keys("id"), kinds{"id": "N"}, ddberror.ErrKeySchema},
+		{"sort key", keys("id", "sk"), kinds{"id": "S", "sk": "S"}, ddberror.ErrKeySchema},
 	} {
 		runEmpty(t, c.name, func(t *testing.T, b *bed) {
 			if c.keys != nil {
@@ -167,8 +168,8 @@ func TestCreateTableRefusesAnothersTable(t *testing.T) {
 		name, key, ttl string
 		want           error
 	}{
-		{"key", "pk", "", ErrKeySchema},
-		{"TTL", "id", "ttl", ErrTTL},
+		{"key", "pk", "", ddberror.ErrKeySchema},
+		{"TTL", "id", "ttl", ddberror.ErrTTL},
 	} {
 		runEmpty(t, c.name, func(t *testing.T, b *bed) {
 			b.table(keys(c.key), kinds{c.key: "S"}, c.ttl)
@@ -229,12 +230,12 @@ func TestTTLStatus(t *testing.T) {
 	t.Parallel()
 	s := &Store{table: testTable}
 	none, _ := errors.AsType[*tableError](s.checkTTL(nil))
-	if !errors.Is(none, ErrTTL) || slices.Contains(none.Unwrap(), nil) {
-		t.Errorf("no description: got %v, which unwraps to %v, want ErrTTL and no nil", none, none.Unwrap())
+	if !errors.Is(none, ddberror.ErrTTL) || slices.Contains(none.Unwrap(), nil) {
+		t.Errorf("no description: got %v, which unwraps to %v, want ddberror.ErrTTL and no nil", none, none.Unwrap())
 	}
 	for status, want := range map[ddbtypes.TimeToLiveStatus]error{
 		ddbtypes.TimeToLiveStatusEnabled: nil, ddbtypes.TimeToLiveStatusEnabling: nil,
-		ddbtypes.TimeToLiveStatusDisabling: ErrTTL, ddbtypes.TimeToLiveStatusDisabled: ErrTTL,
+		ddbtypes.TimeToLiveStatusDisabling: ddberror.ErrTTL, ddbtypes.TimeToLiveStatusDisabled: ddberror.ErrTTL,
 	} {
 		err := s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: status, AttributeName: aws.String(TTLAttribute)})
 		if !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), string(status)+" on "+TTLAttribute) {
@@ -250,7 +251,7 @@ func TestCreateTableWithoutTheRightToEnableTTL(t *testing.T) {
 		t.Cleanup(b.srv.Close)
 		b.faults(fault.Rule{Op: "UpdateTimeToLive", Nth: 1, Do: fault.Error, Code: "AccessDeniedException"})
 		err := CreateTable(t.Context(), b.client(b.srv), testTable)
-		if !errors.Is(err, ErrTTL) || !strings.Contains(err.Error(), "it cannot be enabled") || !strings.Contains(err.Error(), "AccessDenied") {
+		if !errors.Is(err, ddberror.ErrTTL) || !strings.Contains(err.Error(), "it cannot be enabled") || !strings.Contains(err.Error(), "AccessDenied") {
 			t.Errorf("got %v, want that TTL cannot be enabled, and why", err)
 		}
 	})

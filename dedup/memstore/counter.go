@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/counter"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/limit"
 )
 
@@ -25,10 +26,10 @@ var _ limit.Counter = (*keyCounter)(nil)
 func NewCounter(s *Store) limit.Counter { return &keyCounter{slots{Store: s, Package: "memstore"}, s} }
 
 // Take implements [limit.Counter].
-func (c *keyCounter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err error) {
+func (c *keyCounter) Take(ctx context.Context, t counting.Take) (g counting.Grant, err error) {
 	a, err := counter.NewAsk("memstore", t)
 	if err != nil {
-		return limit.Grant{}, err
+		return counting.Grant{}, err
 	}
 	return g, c.store.schedule(ctx, a.Key, func(s counter.State) counter.State {
 		g, s.Tat = a.Take(s)

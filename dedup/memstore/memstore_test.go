@@ -13,8 +13,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
 	"github.com/sqsonce/sqsonce/internal/granted"
+	"github.com/sqsonce/sqsonce/internal/limittest"
 	"github.com/sqsonce/sqsonce/limit"
-	"github.com/sqsonce/sqsonce/limit/limittest"
 )
 
 func TestStore(t *testing.T) {

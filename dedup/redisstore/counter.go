@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce/dedup/internal/counter"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/limit"
 )
 
@@ -32,21 +33,21 @@ func NewCounter(s *Store) limit.Counter {
 }
 
 // Take implements [limit.Counter].
-func (c *keyCounter) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
+func (c *keyCounter) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
 	a, err := counter.NewAsk("redisstore", t)
 	if err != nil {
-		return limit.Grant{}, err
+		return counting.Grant{}, err
 	}
 	r, err := c.call(ctx, "take", takeScript, a.Key, a.N, a.Step, a.Tolerance, a.Ahead, a.Within, a.Floor, flag(a.Waited))
 	if err != nil {
-		return limit.Grant{}, err
+		return counting.Grant{}, err
 	}
 	if r.status() != "taken" {
-		return limit.Grant{}, explain("take", r.unexpected())
+		return counting.Grant{}, explain("take", r.unexpected())
 	}
 	n, lag, line := r.number(1), r.number(2), r.number(3)
 	if r.err != nil {
-		return limit.Grant{}, explain("take", r.err)
+		return counting.Grant{}, explain("take", r.err)
 	}
 	if n == 0 {
 		return a.Refused(lag, line), nil

@@ -13,10 +13,11 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/counting"
+	"github.com/sqsonce/sqsonce/internal/limittest"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/limit"
-	"github.com/sqsonce/sqsonce/limit/limittest"
 )
 
 func TestCounter(t *testing.T) {
@@ -82,8 +83,8 @@ func TestFirstTakeChecks(t *testing.T) {
 }
 
 // tokens asks for so many tokens a second, after a rest all of them at once.
-func tokens(n int) limit.Take {
-	return limit.Take{Key: "limits#key", N: n, Step: time.Second / time.Duration(n), Burst: n}
+func tokens(n int) counting.Take {
+	return counting.Take{Key: "limits#key", N: n, Step: time.Second / time.Duration(n), Burst: n}
 }
 
 // The server's clock counts in microseconds: a part of a second gives that part of the tokens.

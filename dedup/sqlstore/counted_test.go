@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/limittest"
 	"github.com/sqsonce/sqsonce/internal/must"
-	"github.com/sqsonce/sqsonce/limit/limittest"
 )
 
 // countedPool returns a pool on the bed's database whose writes limittest counts.

@@ -9,6 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/counter"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/limit"
 )
 
@@ -47,10 +48,10 @@ const (
 )
 
 // Take implements [limit.Counter].
-func (c *keyCounter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err error) {
+func (c *keyCounter) Take(ctx context.Context, t counting.Take) (g counting.Grant, err error) {
 	a, err := counter.NewAsk("sqlstore", t)
 	if err != nil {
-		return limit.Grant{}, err
+		return counting.Grant{}, err
 	}
 	short, hasLine := a.MostLine()
 	err = c.ask(ctx, "take", "Take.Key", a.Key, func(ctx context.Context, s counter.State, found, exists bool) (done bool, err error) {

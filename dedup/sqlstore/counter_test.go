@@ -9,9 +9,10 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/counting"
+	"github.com/sqsonce/sqsonce/internal/limittest"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/limit"
-	"github.com/sqsonce/sqsonce/limit/limittest"
 )
 
 func TestCounter(t *testing.T) {
@@ -38,12 +39,12 @@ func TestCounter(t *testing.T) {
 }
 
 // few asks for the tokens of the next steps, which are minutes.
-func few(steps int) limit.Take {
-	return limit.Take{Key: "limits#key", N: 100, Step: time.Minute, Burst: 1, Ahead: time.Duration(steps)*time.Minute - 30*time.Second}
+func few(steps int) counting.Take {
+	return counting.Take{Key: "limits#key", N: 100, Step: time.Minute, Burst: 1, Ahead: time.Duration(steps)*time.Minute - 30*time.Second}
 }
 
 // expectTokens makes the take, and expects so many tokens.
-func expectTokens(t *testing.T, c limit.Counter, take limit.Take, n int) {
+func expectTokens(t *testing.T, c limit.Counter, take counting.Take, n int) {
 	t.Helper()
 	if g, err := c.Take(t.Context(), take); err != nil || g.N != n {
 		t.Fatalf("Take %+v: got %+v and error %v, want %d tokens", take, g, err, n)
@@ -93,7 +94,7 @@ func TestCounterRetention(t *testing.T) {
 	s := newStore(t, b)
 	c := NewCounter(s)
 	const step = 100 * time.Hour
-	long := limit.Take{N: 1, Step: step, Burst: 2, Waited: true}
+	long := counting.Take{N: 1, Step: step, Burst: 2, Waited: true}
 	take := func(key string) {
 		t.Helper()
 		again := long
@@ -106,7 +107,7 @@ func TestCounterRetention(t *testing.T) {
 	}
 	short := func(key string) {
 		t.Helper()
-		expectTokens(t, c, limit.Take{Key: key, N: 1, Step: time.Second, Burst: 1, Waited: true}, 1)
+		expectTokens(t, c, counting.Take{Key: key, N: 1, Step: time.Second, Burst: 1, Waited: true}, 1)
 	}
 	for what, test := range map[string]struct {
 		calls []func(string)

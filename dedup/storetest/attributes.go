@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/field"
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
@@ -45,7 +46,7 @@ var earlierStates = map[string]func(x *exam, key string){
 		x.reopenKey(key)
 	},
 	"completed by Once and reopened": func(x *exam, key string) {
-		x.handle(key, x.slow(nil), func(o *dedup.Options) { o.PayloadHash = hashOf })
+		x.handle(key, x.slow(nil), hashing)
 		x.reopenKey(key)
 	},
 	"committed by an inbox and reopened": func(x *exam, key string) {
@@ -62,63 +63,75 @@ var earlierStates = map[string]func(x *exam, key string){
 	},
 }
 
+// attributeOperation is a delivery of which the handler returns an error or nil.
 type attributeOperation struct {
-	run  func(x *exam, key string)
-	adds func(x *exam) []string
+	by      func(x *exam, h sqsonce.Handler) sqsonce.Handler // nil: an inbox with PayloadHash
+	returns error
 }
 
-// attributes are those that a record has after the operation.
-func (o attributeOperation) attributes(x *exam, before map[string]string) []string {
-	names := acquired(before)
-	if o.adds != nil {
-		names = append(names, o.adds(x)...)
-	}
-	return names
-}
-
-// attributeOperations are the ways in which a free record can change: the attributes after the operation, and those that it
-// adds to the acquire's.
+// attributeOperations are the ways in which a free record can change.
 var attributeOperations = map[string]attributeOperation{
-	"a handler that succeeds": {
-		run: func(x *exam, key string) { x.handle(key, x.slow(nil)) },
-	},
-	"a handler that succeeds, with PayloadHash": {
-		run: func(x *exam, key string) {
-			x.handle(key, x.slow(nil), func(o *dedup.Options) { o.PayloadHash = hashOf })
-		},
-		adds: func(*exam) []string { return []string{"validation"} },
-	},
-	"a handler that fails": {
-		run:  func(x *exam, key string) { x.handle(key, x.slow(errors.New("failed"))) },
-		adds: func(*exam) []string { return []string{"error"} },
-	},
-	"a handler that skips the event": {
-		run:  func(x *exam, key string) { x.handle(key, x.slow(sqsonce.Skip("void"))) },
-		adds: func(*exam) []string { return []string{"error"} },
-	},
-	"an inbox whose handler skips the event": {
-		run:  func(x *exam, key string) { x.needInbox(); x.handleInInbox(key, sqsonce.Skip("void")) },
-		adds: func(*exam) []string { return []string{"error", "validation"} },
-	},
-	"Do": {
-		run: func(x *exam, key string) {
-			_, err := dedup.Do(x.ctx, x.once(), strings.TrimPrefix(key, attributeConsumer+"#"), func(ctx context.Context) (string, error) {
-				return "result", x.slow(nil)(ctx, nil)
-			})
-			if err != nil {
-				x.fatalf("Do: got error %v, want nil", err)
-			}
-		},
-		adds: func(*exam) []string { return []string{"data"} },
-	},
-	"an inbox that commits": {
-		run:  func(x *exam, key string) { x.needInbox(); x.handleInInbox(key, nil) },
-		adds: func(x *exam) []string { return append([]string{"validation"}, x.Attributes.Commit...) },
-	},
-	"an inbox that fails": {
-		run:  func(x *exam, key string) { x.needInbox(); x.handleInInbox(key, errors.New("failed")) },
-		adds: func(*exam) []string { return []string{"error"} },
-	},
+	"a handler that succeeds":                   {byOnce, nil},
+	"a handler that succeeds, with PayloadHash": {byHashing, nil},
+	"a handler that fails":                      {byOnce, errors.New("failed")},
+	"a handler that skips the event":            {byOnce, sqsonce.Skip("void")},
+	"Do":                                        {byDo, nil},
+	"an inbox that commits":                     {nil, nil},
+	"an inbox that fails":                       {nil, errors.New("failed")},
+	"an inbox whose handler skips the event":    {nil, sqsonce.Skip("void")},
+}
+
+func byOnce(x *exam, h sqsonce.Handler) sqsonce.Handler { return x.once().Handler(h) }
+
+func byHashing(x *exam, h sqsonce.Handler) sqsonce.Handler { return x.once(hashing).Handler(h) }
+
+func byDo(x *exam, h sqsonce.Handler) sqsonce.Handler {
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		_, err := dedup.Do(ctx, x.once(), m.Body, func(ctx context.Context) (string, error) { return "result", h(ctx, m) })
+		return err
+	}
+}
+
+// run returns the attributes that the record gets by the operation, in addition to the acquire's: those that the store was given. An
+// inbox writes what a Once gives its store, and Commit.
+func (o attributeOperation) run(x *exam, key string) []string {
+	g := &given{Store: x.Store}
+	once, h := *x, x.slow(o.returns)
+	once.Store = g
+	if o.by != nil {
+		once.deliver(key, h, func(h sqsonce.Handler) sqsonce.Handler { return o.by(&once, h) })
+		return g.names
+	}
+	x.needInbox()
+	once.handle(key+", by Once", h, hashing)
+	x.handleInInbox(key, o.returns)
+	if o.returns == nil {
+		return append(g.names, x.Attributes.Commit...)
+	}
+	return g.names
+}
+
+// given is a store that notes which attributes its complete or release was given.
+type given struct {
+	dedup.Store
+	names []string
+}
+
+func (g *given) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
+	if r.Data != nil {
+		g.names = append(g.names, "data")
+	}
+	for _, f := range field.Texts {
+		if _, ok := f.Of(r); ok {
+			g.names = append(g.names, f.Name)
+		}
+	}
+	return g.Store.Complete(ctx, l, r)
+}
+
+func (g *given) Release(ctx context.Context, l dedup.Lease, cause error) error {
+	g.names = append(g.names, "error")
+	return g.Store.Release(ctx, l, cause)
 }
 
 // attributeCases compare whole records: after each operation a record has the attributes that the operation allows and no
@@ -131,9 +144,8 @@ var attributeCases = func() (cases []testCase) {
 			for _, state := range slices.Sorted(maps.Keys(earlierStates)) {
 				key := attributeConsumer + "#" + state + ", " + name
 				earlierStates[state](x, key)
-				want := op.attributes(x, x.attributes(key))
-				op.run(x, key)
-				x.hasExactly(key, state, want)
+				want := acquired(x.attributes(key))
+				x.hasExactly(key, state, append(want, op.run(x, key)...))
 			}
 		}})
 	}
@@ -172,9 +184,9 @@ var attributeCases = func() (cases []testCase) {
 			}
 			x.advance(25*time.Hour + x.Grace)
 			for name, op := range attributeOperations {
-				if x.Inbox != nil || !strings.Contains(name, "inbox") {
-					op.run(x, attributeConsumer+"#"+name)
-					x.hasExactly(attributeConsumer+"#"+name, "completed, "+name, op.attributes(x, nil))
+				if x.Inbox != nil || op.by != nil {
+					key := attributeConsumer + "#" + name
+					x.hasExactly(key, "completed, "+name, append(acquired(nil), op.run(x, key)...))
 				}
 			}
 		}},
@@ -199,22 +211,18 @@ var attributeCases = func() (cases []testCase) {
 		}})
 }()
 
-func recordAttributes() []string {
-	return []string{"id", "status", "owner", "fence", "in_progress_expiration", "expiration", "receive_count"}
-}
-
-// acquired are the attributes after an acquire: it keeps the last failure and the operator's note.
+// acquired are the attributes after an acquire: it keeps the texts that are not of the result.
 func acquired(before map[string]string) []string {
-	names := recordAttributes()
-	for _, name := range []string{"error", "note"} {
-		if before[name] != "" {
-			names = append(names, name)
+	names := []string{"id", "status", "owner", "fence", "in_progress_expiration", "expiration", "receive_count"}
+	for _, f := range field.Texts {
+		if !f.OfResult && before[f.Name] != "" {
+			names = append(names, f.Name)
 		}
 	}
 	return names
 }
 
-func hashOf(*sqsonce.Message) string { return "hash" }
+func hashing(o *dedup.Options) { o.PayloadHash = func(*sqsonce.Message) string { return "hash" } }
 
 func (x *exam) needAttributes() {
 	if x.Attributes == nil {
@@ -301,9 +309,7 @@ func (x *exam) handleInInbox(key string, err error) {
 	if x.Inbox == nil {
 		return
 	}
-	x.deliver(key, x.slow(err), func(h sqsonce.Handler) sqsonce.Handler {
-		return x.inbox(h, func(o *dedup.Options) { o.PayloadHash = hashOf })
-	})
+	x.deliver(key, x.slow(err), func(h sqsonce.Handler) sqsonce.Handler { return x.inbox(h, hashing) })
 }
 
 func (x *exam) inbox(h sqsonce.Handler, optFns ...func(*dedup.Options)) sqsonce.Handler {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
@@ -86,10 +87,10 @@ func (s *switchable) Reopen(ctx context.Context, seen dedup.Record, note string,
 		return &dedup.InProgressError{Until: r.Until}
 	}
 	if !s.has("leaves the owner of a reopened record") {
-		r.Owner = dedup.OperatorPrefix + o.Name + "/" + rand.Text()
+		r.Owner = host.OperatorPrefix + o.Name + "/" + rand.Text()
 	}
 	if s.has("has one owner for every reopen") {
-		r.Owner = dedup.OperatorPrefix + o.Name + "/"
+		r.Owner = host.OperatorPrefix + o.Name + "/"
 	}
 	if !s.has("leaves the fence of a reopened record") {
 		r.Fence = max(r.Fence+1, now.UnixMilli())
@@ -152,9 +153,9 @@ func (s *switchable) Keep(ctx context.Context, seen dedup.Record, operator strin
 		r.Fence != seen.Fence && !s.has("keeps over any fence"):
 		return dedup.Record{}, dedup.ErrChanged
 	}
-	kept := &row{Lease: dedup.Lease{Key: seen.Key, Owner: dedup.OperatorPrefix + operator + "/" + rand.Text()}, done: true, result: dedup.Result{Data: data}}
+	kept := &row{Lease: dedup.Lease{Key: seen.Key, Owner: host.OperatorPrefix + operator + "/" + rand.Text()}, done: true, result: dedup.Result{Data: data}}
 	if s.has("has one owner for every text") {
-		kept.Owner = dedup.OperatorPrefix + operator + "/"
+		kept.Owner = host.OperatorPrefix + operator + "/"
 	}
 	if kept.Fence = max(seen.Fence+1, now.UnixMilli()); s.has("leaves the fence of a kept text") {
 		kept.Fence = seen.Fence

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
@@ -54,9 +55,9 @@ func (x *exam) notKept(seen dedup.Record, why string) {
 
 // isKept checks the record of a text.
 func (x *exam) isKept(r dedup.Record, text string, start time.Time, d time.Duration) {
-	random, named := strings.CutPrefix(r.Owner, dedup.OperatorPrefix+"Zoë/")
+	random, named := strings.CutPrefix(r.Owner, host.OperatorPrefix+"Zoë/")
 	if !named || len(random) < 22 {
-		x.fatalf("kept record: got owner %q, want %sZoë/ with 128 random bits", r.Owner, dedup.OperatorPrefix)
+		x.fatalf("kept record: got owner %q, want %sZoë/ with 128 random bits", r.Owner, host.OperatorPrefix)
 	}
 	if state := r.State(time.Now()); r.Key != key || state != dedup.StateCompleted || string(r.Result.Data) != text {
 		x.fatalf("kept record: got %+v, want key %q, completed, with %q", r, key, text)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
@@ -94,10 +95,10 @@ var reopenCases = []testCase{
 		seen := x.inspect()
 		x.reopen(seen, func(o *dedup.ReopenOptions) { o.Name = "Zoë" })
 		r := x.inspect()
-		random, named := strings.CutPrefix(r.Owner, dedup.OperatorPrefix+"Zoë/")
+		random, named := strings.CutPrefix(r.Owner, host.OperatorPrefix+"Zoë/")
 		if !named || len(random) < 22 || r.Fence <= seen.Fence {
 			x.fatalf("record after a reopen: got owner %q, fence %d, want %sZoë/ with 128 random bits and more than %d",
-				r.Owner, r.Fence, dedup.OperatorPrefix, seen.Fence)
+				r.Owner, r.Fence, host.OperatorPrefix, seen.Fence)
 		}
 		if state := r.State(time.Now()); state != dedup.StateReleased || r.Note != "note" || len(r.Result.Data) != 0 || r.Result.Validation != "" {
 			x.fatalf("record after a reopen: got %s, %+v, want released, with the note and no result", state, r)

@@ -9,6 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+// What the check of a table of records finds.
+var (
+	ErrKeySchema = errors.New("the table's key is not the string attribute id alone")
+	ErrTTL       = errors.New("the table's TTL is not enabled on the attribute expiration")
+)
+
 // Limits names the limits that throttled a request, each with its table or index, for the text before the error's own: that says
 // that something is throttled, and not which limit. It is empty for any other error.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/limit"
@@ -233,7 +234,7 @@ func (c *nodeCounter) call(ctx context.Context, call func() error) (lying bool, 
 	return lying, err
 }
 
-func (c *nodeCounter) Take(ctx context.Context, t limit.Take) (g limit.Grant, err error) {
+func (c *nodeCounter) Take(ctx context.Context, t counting.Take) (g counting.Grant, err error) {
 	f := c.n.f
 	if t.Ahead > time.Hour && c.n.alive() {
 		_, key, _ := strings.Cut(t.Key, "#")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -205,9 +206,9 @@ type processCounter struct {
 	p *process
 }
 
-func (c processCounter) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
+func (c processCounter) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
 	if err := c.fails(); err != nil {
-		return limit.Grant{}, err
+		return counting.Grant{}, err
 	}
 	return c.Counter.Take(ctx, t)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/workerkit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -108,7 +109,7 @@ func (c successCase) play(t *testing.T, fifo bool) {
 	for range 20 {
 		time.Sleep(time.Second)
 		for _, k := range workers {
-			if why := k.NotLive(); why != "" {
+			if why := workerkit.NotLive(k); why != "" {
 				t.Errorf("a worker that waits for its store is not live: %s", why)
 			}
 		}

@@ -84,7 +84,7 @@ func ReadArchive(r io.Reader) iter.Seq2[*Message, error] {
 // depends on.
 var errTornLine = errors.New("the last line was not written to its end: its message was not deleted for it")
 
-// readArchive returns an *ArchiveError as the last thing, if any.
+// readArchive returns an *archiveError as the last thing, if any.
 func readArchive(r io.Reader) iter.Seq2[*archived, error] {
 	return func(yield func(*archived, error) bool) {
 		empty := true
@@ -93,13 +93,13 @@ func readArchive(r io.Reader) iter.Seq2[*archived, error] {
 			var a *archived
 			switch {
 			case err != nil:
-				err = &ArchiveError{Line: l.number, Err: err}
+				err = &archiveError{line: l.number, err: err}
 			case !l.torn:
 				a, err = decodeArchived(l)
 			case l.number > 1 || beginsOf(string(l.text), archiveHead):
-				err = &ArchiveError{Line: l.number, Err: errTornLine}
+				err = &archiveError{line: l.number, err: errTornLine}
 			default:
-				err = &ArchiveError{Line: l.number, Err: ErrArchive}
+				err = &archiveError{line: l.number, err: errArchive}
 			}
 			if a == nil && err == nil {
 				continue // a header
@@ -109,7 +109,7 @@ func readArchive(r io.Reader) iter.Seq2[*archived, error] {
 			}
 		}
 		if empty {
-			yield(nil, &ArchiveError{Line: 1, Err: ErrArchive})
+			yield(nil, &archiveError{line: 1, err: errArchive})
 		}
 	}
 }
@@ -149,7 +149,7 @@ type archivedAttribute struct {
 	Binary []byte `json:"binary,omitempty"` // in base64
 }
 
-// archivedLine returns the message's line, or ErrNotArchived where reading that would give another message.
+// archivedLine returns the message's line, or errNotArchived where reading that would give another message.
 func (m *Message) archivedLine(queueARN, run string, at time.Time) (*archivedLine, error) {
 	l := &archivedLine{
 		Queue: queueARN, Run: run, At: at.UTC().Truncate(time.Millisecond),
@@ -168,9 +168,9 @@ func (m *Message) archivedLine(queueARN, run string, at time.Time) (*archivedLin
 		return nil, err
 	}
 	if read, err := parseArchived(text); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotArchived, err)
+		return nil, fmt.Errorf("%w: %w", errNotArchived, err)
 	} else if !reflect.DeepEqual(read, l) {
-		return nil, ErrNotArchived
+		return nil, errNotArchived
 	}
 	return l, nil
 }
@@ -204,16 +204,16 @@ func decodeArchived(in line) (*archived, error) {
 	if in.number == 1 || bytes.HasPrefix(in.text, []byte(archiveHead)) {
 		var h archiveHeader
 		if err := json.Unmarshal(in.text, &h); err != nil {
-			return nil, &ArchiveError{Line: in.number, Err: fmt.Errorf("%w: %w", ErrArchive, err)}
+			return nil, &archiveError{line: in.number, err: fmt.Errorf("%w: %w", errArchive, err)}
 		}
 		if h.Version != archiveVersion {
-			return nil, &ArchiveError{Line: in.number, Err: fmt.Errorf("%w: version %d", ErrArchive, h.Version)}
+			return nil, &archiveError{line: in.number, err: fmt.Errorf("%w: version %d", errArchive, h.Version)}
 		}
 		return nil, nil
 	}
 	l, err := parseArchived(in.text)
 	if err != nil {
-		return nil, &ArchiveError{Line: in.number, Err: fmt.Errorf("%w: %w", ErrArchive, err)}
+		return nil, &archiveError{line: in.number, err: fmt.Errorf("%w: %w", errArchive, err)}
 	}
 	a := &archived{queue: l.Queue, run: l.Run, Message: Message{
 		Message: sqsonce.Message{

@@ -95,8 +95,7 @@ func TestBadArchives(t *testing.T) {
 		"too long":           {archiveHead + archiveLine + strings.Repeat(" ", 17<<20) + archiveLine, 3, nil},
 	} {
 		all, err := readArchive(tt.text)
-		bad, ok := errors.AsType[*ops.ArchiveError](err)
-		if !ok || bad.Line != tt.line || tt.err != nil && !errors.Is(err, tt.err) || len(all) != max(0, tt.line-2) {
+		if ops.ArchiveLine(err) != tt.line || tt.err != nil && !errors.Is(err, tt.err) || len(all) != max(0, tt.line-2) {
 			t.Errorf("%s: %d messages, %v", name, len(all), err)
 		}
 		path := filepath.Join(t.TempDir(), "archive")

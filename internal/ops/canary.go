@@ -203,7 +203,7 @@ func (r *run) lookAtWatched(ctx context.Context) {
 			waiting = append(waiting, w)
 		case dedup.StateReleased, dedup.StateCrashed:
 			if r.failures++; r.failures == mostFailures {
-				r.fail(fmt.Errorf("%w: %w", ErrFailsYet, why))
+				r.fail(fmt.Errorf("%w: %w", errFailsYet, why))
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func (o *RedriveOptions) stateLeft(m *Message) error {
 	switch {
 	case m.State == dedup.StateCrashed:
 		if !o.Crashed {
-			return fmt.Errorf("%w: %s: %w: %s", ErrState, m.State, ErrCrashed, Do(m.State))
+			return fmt.Errorf("%w: %s: %w: %s", ErrState, m.State, errCrashed, Do(m.State))
 		} else if m.Crashes > 1 && !o.CrashLoops {
 			return fmt.Errorf("%w: %w: %d times at least", ErrState, ErrCrashLoop, m.Crashes)
 		}

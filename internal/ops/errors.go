@@ -9,7 +9,7 @@ import (
 var (
 	// ErrState says that a message is left because of the state of its event.
 	ErrState         = errors.New("not sent in the state of its event")
-	ErrCrashed       = errors.New("its last run ended with its process")
+	errCrashed       = errors.New("its last run ended with its process")
 	ErrCrashLoop     = errors.New("its process crashed twice or more often: fix the cause first. --crash-loops sends it anyway")
 	ErrNotSelected   = errors.New("not selected")
 	ErrNoDestination = errors.New("the queue that it came from is not known, or does not name this one as its dead-letter queue: --source")
@@ -17,7 +17,7 @@ var (
 	ErrArrivedLater  = errors.New("came after the start")
 	ErrCameBack      = errors.New("redriven by this run, and came back")
 	ErrHeldBehind    = errors.New("behind a message of its group that was left: --skip-ahead")
-	ErrHoldOver      = errors.New("the message may be visible to other consumers again")
+	errHoldOver      = errors.New("the message may be visible to other consumers again")
 )
 
 // Why a message is left: it cannot be sent as the same event.
@@ -38,12 +38,12 @@ var (
 	ErrNoRecordOwnKey = fmt.Errorf("%w under the key of this program's key function: the consumer may use another function or store", ErrNoRecord)
 	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
 	ErrExpired = errors.New("or the record has expired")
-	// ErrOtherConsumer says that the host's copy names the record of another consumer.
-	ErrOtherConsumer = errors.New("its copy names another consumer's record: is --consumer right?")
+	// errOtherConsumer says that the host's copy names the record of another consumer.
+	errOtherConsumer = errors.New("its copy names another consumer's record: is --consumer right?")
 	ErrNoSource      = errors.New("its key depends on its source queue, which is unknown: --source names it")
 	ErrS3            = errors.New("it is a notification of S3, and its key depends on whether the consumer has sqsonce.S3: --s3, or --s3=false")
 	ErrOtherSource   = errors.New("it came from another queue: its records are those of that queue's consumer")
-	ErrDedupIDLost   = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
+	errDedupIDLost   = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
 )
 
 // RefusedError says that nothing was done because of how the queue is.
@@ -61,12 +61,12 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // What a [RefusedError] is for.
 var (
-	// ErrBusy says that the operation didn't start: one of the next two. Call it again when that has ended.
-	ErrBusy          = errors.New("the queue is in use")
-	ErrMoveTask      = fmt.Errorf("%w: a message move task moves its messages: wait until the task ends, or cancel it (sqs:CancelMessageMoveTask)", ErrBusy)
-	ErrTwoAtOnce     = fmt.Errorf("%w: another process of this machine redrives from it or restores to it, with a journal in the same folder: wait until that has ended", ErrBusy)
-	ErrNotDeadLetter = errors.New("no queue has a redrive policy that names it as the dead-letter queue: give the right queue, or --not-dead-letter")
-	ErrChained       = errors.New("it has a redrive policy of its own, so that looking can move its messages on: --spend-receives if they may be")
+	// errBusy says that the operation didn't start: one of the next two. Call it again when that has ended.
+	errBusy          = errors.New("the queue is in use")
+	ErrMoveTask      = fmt.Errorf("%w: a message move task moves its messages: wait until the task ends, or cancel it (sqs:CancelMessageMoveTask)", errBusy)
+	errTwoAtOnce     = fmt.Errorf("%w: another process of this machine redrives from it or restores to it, with a journal in the same folder: wait until that has ended", errBusy)
+	errNotDeadLetter = errors.New("no queue has a redrive policy that names it as the dead-letter queue: give the right queue, or --not-dead-letter")
+	errChained       = errors.New("it has a redrive policy of its own, so that looking can move its messages on: --spend-receives if they may be")
 )
 
 // Why a redrive has stopped.
@@ -74,7 +74,7 @@ var (
 	// ErrStopped is one of the next two. Messages that the redrive has not sent stay in the dead-letter queue.
 	ErrStopped  = errors.New("the redrive has stopped")
 	ErrCanary   = fmt.Errorf("%w after its canary", ErrStopped)
-	ErrFailsYet = fmt.Errorf("%w, since redriven events fail again: fix the cause", ErrStopped)
+	errFailsYet = fmt.Errorf("%w, since redriven events fail again: fix the cause", ErrStopped)
 )
 
 // Why a message was not replayed, or what has become of it.
@@ -92,26 +92,26 @@ var (
 // Why a message of an archive is left.
 var (
 	ErrOtherQueue = errors.New("archived from another queue: --other-queue")
-	ErrOtherKind  = errors.New("archived from a queue of the other kind: standard or FIFO")
-	ErrAgeLost    = errors.New("no room for the attribute with the time of its first send: a later redrive could mistake the event, whose record has expired, for one that never ran")
+	errOtherKind  = errors.New("archived from a queue of the other kind: standard or FIFO")
+	errAgeLost    = errors.New("no room for the attribute with the time of its first send: a later redrive could mistake the event, whose record has expired, for one that never ran")
 )
 
 // Problems of an archive or a journal.
 var (
-	ErrArchive     = errors.New("not an archive, or not one of a version that this program reads: give the file that Export or Delete wrote")
-	ErrNotArchived = errors.New("the archive cannot hold the message as it is: its text is not UTF-8")
+	errArchive     = errors.New("not an archive, or not one of a version that this program reads: give the file that Export or Delete wrote")
+	errNotArchived = errors.New("the archive cannot hold the message as it is: its text is not UTF-8")
 	// ErrJournal says that a journal is not one of this queue, or cannot be read.
 	ErrJournal = errors.New("not a journal of this operation on this queue: give another file")
-	// ErrInUse says that the file is open in another process, or in this one. Windows does not tell.
-	ErrInUse = errors.New("something else writes to the file: wait until that has ended, or give another file")
+	// errInUse says that the file is open in another process, or in this one. Windows does not tell.
+	errInUse = errors.New("something else writes to the file: wait until that has ended, or give another file")
 )
 
-// ArchiveError is a line that cannot be read. Err wraps [ErrArchive], or is an error of the reader.
-type ArchiveError struct {
-	Line int // from 1
-	Err  error
+// archiveError is a line that cannot be read. err wraps errArchive, or is an error of the reader.
+type archiveError struct {
+	line int // from 1
+	err  error
 }
 
-func (e *ArchiveError) Error() string { return fmt.Sprintf("archive, line %d: %v", e.Line, e.Err) }
+func (e *archiveError) Error() string { return fmt.Sprintf("archive, line %d: %v", e.line, e.err) }
 
-func (e *ArchiveError) Unwrap() error { return e.Err }
+func (e *archiveError) Unwrap() error { return e.err }

@@ -257,9 +257,9 @@ func (h *held) over() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.notExtended == nil || errors.Is(h.notExtended, errNotCarriedOut) {
-		return ErrHoldOver
+		return errHoldOver
 	}
-	return fmt.Errorf("%w: %w", ErrHoldOver, h.d.failed("ChangeMessageVisibility", h.notExtended))
+	return fmt.Errorf("%w: %w", errHoldOver, h.d.failed("ChangeMessageVisibility", h.notExtended))
 }
 
 // forget drops handles that are used up.

@@ -110,7 +110,7 @@ func (d *DLQ) prove(ctx context.Context) error {
 }
 
 // byConsumer reports whether a consumer has written the record, and not an operator, who may have mistyped its name.
-func byConsumer(r dedup.Record) bool { return !strings.HasPrefix(r.Owner, dedup.OperatorPrefix) }
+func byConsumer(r dedup.Record) bool { return !strings.HasPrefix(r.Owner, host.OperatorPrefix) }
 
 // neverStarted reports whether a missing record proves that the event never started. The consumer makes such keys: Options.SameKeys
 // says so, and it has made that of another message. It proves nothing where a copy of the queue names a record under another key, where

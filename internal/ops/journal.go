@@ -131,7 +131,7 @@ func (d *DLQ) lockIn(operation, folder string) (unlock func(), err error) {
 	case err != nil:
 		err = fmt.Errorf("lock: %s: %w", file.Name(), err)
 	case !locked:
-		err = d.refused(operation, fmt.Errorf("%w: %s is locked", ErrTwoAtOnce, file.Name()))
+		err = d.refused(operation, fmt.Errorf("%w: %s is locked", errTwoAtOnce, file.Name()))
 	default:
 		return func() { _ = file.Close() }, nil
 	}
@@ -221,7 +221,7 @@ func openLines(what, path, head string, read func(line) error) (*lineFile, error
 	}
 	// Else a second process could remove a line that the first one has yet to end.
 	if locked, err := host.TryLock(file); err != nil || !locked {
-		return nil, errors.Join(f.failed(fmt.Errorf("%s: %w", path, cmp.Or(err, ErrInUse))), file.Close())
+		return nil, errors.Join(f.failed(fmt.Errorf("%s: %w", path, cmp.Or(err, errInUse))), file.Close())
 	}
 	if err := f.readAll(file, head, read); err != nil {
 		return nil, errors.Join(err, file.Close())

@@ -14,7 +14,7 @@ import (
 func (d *DLQ) recordKey(m *Message) (string, error) {
 	if key := d.copiedKey(m); key != "" {
 		if !strings.HasPrefix(key, d.opts.Consumer+"#") {
-			return "", fmt.Errorf("%w It is %q", ErrOtherConsumer, key)
+			return "", fmt.Errorf("%w It is %q", errOtherConsumer, key)
 		}
 		return key, nil
 	}
@@ -35,7 +35,7 @@ func (d *DLQ) recordKey(m *Message) (string, error) {
 		other := m.Message
 		other.DedupID = ""
 		if k, _ := d.callKey(other); err == nil && k != key {
-			return "", ErrDedupIDLost
+			return "", errDedupIDLost
 		}
 	}
 	return key, err

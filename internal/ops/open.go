@@ -39,7 +39,7 @@ type DLQ struct {
 }
 
 // Open reads the attributes and sources of the queue. It refuses a queue that isn't the dead-letter queue of another one, and a
-// queue from which a move task is moving messages ([ErrBusy]). It returns a [*sqsonce.OptionError] for each unusable option,
+// queue from which a move task is moving messages ([errBusy]). It returns a [*sqsonce.OptionError] for each unusable option,
 // joined, or the error of the failed call.
 func Open(ctx context.Context, c Client, dlqURL string, optFns ...func(*Options)) (*DLQ, error) {
 	d := &DLQ{client: c, url: dlqURL, fifo: host.IsFIFO(dlqURL)}
@@ -59,7 +59,7 @@ func Open(ctx context.Context, c Client, dlqURL string, optFns ...func(*Options)
 		return nil, err
 	}
 	if len(d.urls) == 0 && !d.opts.NotDeadLetter {
-		return nil, d.refused("Open", ErrNotDeadLetter)
+		return nil, d.refused("Open", errNotDeadLetter)
 	}
 	d.setSource()
 	if err := d.checkMoveTasks(ctx, "Open"); err != nil {
@@ -150,7 +150,7 @@ func (d *DLQ) refused(operation string, err error) error {
 // refuseChained refuses an operation that receives from a queue with a redrive policy of its own.
 func (d *DLQ) refuseChained(operation string) error {
 	if d.chained && !d.opts.SpendReceives {
-		return d.refused(operation, ErrChained)
+		return d.refused(operation, errChained)
 	}
 	return nil
 }

@@ -20,17 +20,17 @@ type Run struct {
 	Started time.Time         `json:"started_at,omitzero"`
 	State   dedup.RecordState `json:"state"`
 	Crashes int               `json:"crashes,omitempty"`
-	Part    Part              `json:"part"`
+	Part    part              `json:"part"`
 }
 
-// Part is what an event had to do with the end of its process, as far as records prove it.
-type Part string
+// part is what an event had to do with the end of its process, as far as records prove it.
+type part string
 
 // The parts.
 const (
-	PartSuspect  Part = "suspect"  // it started last, or up to startsApart earlier, and had not ended
-	PartInnocent Part = "innocent" // its run had ended, or had not begun: the process released or completed its record
-	PartUnknown  Part = "unknown"
+	partSuspect  part = "suspect"  // it started last, or up to startsApart earlier, and had not ended
+	partInnocent part = "innocent" // its run had ended, or had not begun: the process released or completed its record
+	partUnknown  part = "unknown"
 )
 
 // startsApart is more than the time between an acquire and its handler's start, which no record has, and between two clocks.
@@ -56,7 +56,7 @@ func Processes(records []Record) (processes []Process) {
 			i = len(processes)
 			by[r.Process], processes = i, append(processes, Process{Name: r.Process})
 		}
-		processes[i].Events = append(processes[i].Events, Run{Key: r.Key, Started: r.Started, State: r.State, Crashes: r.Crashes, Part: PartUnknown})
+		processes[i].Events = append(processes[i].Events, Run{Key: r.Key, Started: r.Started, State: r.State, Crashes: r.Crashes, Part: partUnknown})
 	}
 	for _, p := range processes {
 		p.judge()
@@ -83,14 +83,14 @@ func (p Process) judge() {
 	for i := range p.Events {
 		switch e := &p.Events[i]; e.State {
 		case dedup.StateReleased, dedup.StateCompleted:
-			e.Part = PartInnocent
+			e.Part = partInnocent
 		case dedup.StateCrashed, dedup.StateRunning:
 			last = e.Started
 		}
 	}
 	for i := range p.Events {
-		if e := &p.Events[i]; e.Part == PartUnknown && !e.Started.Before(last.Add(-startsApart)) {
-			e.Part = PartSuspect
+		if e := &p.Events[i]; e.Part == partUnknown && !e.Started.Before(last.Add(-startsApart)) {
+			e.Part = partSuspect
 		}
 	}
 }
@@ -119,7 +119,7 @@ func Newest(all []Process) (newest []ShownProcess, earlier int) {
 			if e.State == dedup.StateCrashed {
 				s.Crashed++
 			}
-			if e.Part == PartSuspect {
+			if e.Part == partSuspect {
 				s.Suspects, s.Suspect, s.Only = s.Suspects+1, e.Key, e.State == dedup.StateCrashed
 			}
 		}

@@ -65,7 +65,7 @@ func TestProcessOfAWorkerThatDied(t *testing.T) {
 			x.worker(x.url, x.guarded(fails(nil), crash)).stopAfter(15 * time.Minute)
 			l := must.Get(x.open().List(context.Background(), 0))(x)
 			processes := ops.Processes(ops.RecordsOf(l.Messages))
-			if len(processes) != 1 || processes[0].Name == "" || len(processes[0].Events) != 2 || processes[0].Events[0].State != dedup.StateCrashed || processes[0].Events[1].Key != consumer+"#orders|b1" || processes[0].Events[1].Part != ops.PartSuspect {
+			if len(processes) != 1 || processes[0].Name == "" || len(processes[0].Events) != 2 || processes[0].Events[0].State != dedup.StateCrashed || processes[0].Events[1].Key != consumer+"#orders|b1" || processes[0].Events[1].Part != "suspect" {
 				x.Fatalf("%d messages, processes %+v; want one with two crashed events", len(l.Messages), processes)
 			}
 			if age := time.Since(processes[0].Events[0].Started); age < 10*time.Minute {

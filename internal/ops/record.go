@@ -30,18 +30,18 @@ type Record struct {
 	LeaseUntil   time.Time         `json:"lease_until,omitzero" shown:"lease until"`
 	ExpiresAt    time.Time         `json:"expires_at,omitzero" shown:"expires"`
 	Committed    bool              `json:"committed,omitempty" shown:"committed" as:"with the effect in one transaction: a second run makes it again"`
-	Validation   string            `json:"validation,omitempty" shown:"validation" look:"mono"`
 	ResultBytes  int               `json:"result_bytes,omitempty" shown:"result" as:"bytes"`
-	Result       []byte            `json:"result,omitempty"` // in base64
+	dedup.Result                   // tags its fields in the same way
 }
 
-// NewRecord returns what is shown of a record, without its result.
+// NewRecord returns what is shown of a record, without the data of its result.
 func NewRecord(r dedup.Record, s dedup.RecordState) Record {
 	shown := Record{
 		Key: r.Key, State: s, Do: Do(s), LastError: r.LastError, Note: r.Note, Owner: r.Owner, Fence: r.Fence, ReceiveCount: r.ReceiveCount, Crashes: r.Crashes(time.Now()),
-		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Result.Validation,
+		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Result: r.Result,
 		ResultBytes: len(r.Result.Data),
 	}
+	shown.Data = nil
 	var started int64
 	shown.Process, started = r.LastRun()
 	if at := time.UnixMilli(started).UTC(); started > 0 && at.Year() < 10_000 { // a counter's is in µs
@@ -81,7 +81,8 @@ type Field struct {
 
 // Fields are those that have a label and a value.
 func (r Record) Fields() (fields []Field) {
-	for field, v := range reflect.ValueOf(r).Fields() {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Record]()) {
+		v := reflect.ValueOf(r).FieldByIndex(field.Index)
 		f := Field{Label: field.Tag.Get("shown"), Text: field.Tag.Get("as"), Mono: field.Tag.Get("look") == "mono"}
 		if f.Label == "" || v.IsZero() {
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
@@ -70,7 +71,7 @@ type RedriveOptions struct {
 	// If a redrive was killed, start another one with its journal. It deletes the messages that the first one has sent, without a
 	// second send, whatever the filters are. It repeats the sends that the kill
 	// interrupted. While a redrive runs, it locks a file with the queue's name in the journal's folder,
-	// which refuses other redrives with a journal in that folder ([ErrBusy]). On Windows it doesn't, so never let two redrives
+	// which refuses other redrives with a journal in that folder ([errBusy]). On Windows it doesn't, so never let two redrives
 	// write to one journal at once. Without a journal, each of two redrives sees the messages that the other has not hidden.
 	// Default: "", the redrive runs without a journal.
 	Journal string
@@ -177,5 +178,5 @@ func (m *Message) remembered() time.Duration {
 
 // reopened reports whether an operator has released the event's record, and no delivery has acquired it since.
 func (m *Message) reopened() bool {
-	return m.State == dedup.StateReleased && strings.HasPrefix(m.Record.Owner, dedup.OperatorPrefix)
+	return m.State == dedup.StateReleased && strings.HasPrefix(m.Record.Owner, host.OperatorPrefix)
 }

@@ -99,8 +99,8 @@ func (s *restore) restore(ctx context.Context, archive io.Reader) error {
 	defer s.closePublishers()
 	var batch []*Message
 	for a, err := range readArchive(archive) {
-		if torn, ok := errors.AsType[*ArchiveError](err); ok && torn.Err == errTornLine {
-			s.report.Torn = torn.Line
+		if torn, ok := errors.AsType[*archiveError](err); ok && torn.err == errTornLine {
+			s.report.Torn = torn.line
 			break
 		}
 		if err != nil {
@@ -131,7 +131,7 @@ func (s *restore) add(a *archived) bool {
 	case a.queue != s.d.arn && !s.otherQueue:
 		res.Action, res.Err = ActionLeft, ErrOtherQueue
 	case host.IsFIFO(a.queue) != s.d.fifo:
-		res.Action, res.Err = ActionLeft, ErrOtherKind
+		res.Action, res.Err = ActionLeft, errOtherKind
 	}
 	return res.Action != ActionLeft
 }
@@ -199,7 +199,7 @@ func (d *DLQ) keepsAge(m *Message, c *sqsonce.Message) error {
 	sent.SentAt = now
 	expires := m.firstSent().Add(d.opts.Retention - expiryMargin)
 	if sent.firstSent().After(m.firstSent()) && now.Add(longestRetention).After(expires) {
-		return ErrAgeLost
+		return errAgeLost
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestNeverStarted(t *testing.T) {
 			key, owner := consumer+"#orders|b1", "o"
 			switch name {
 			case mistyped: // by an operator too
-				owner = dedup.OperatorPrefix + "ann/1"
+				owner = "operator/" + "ann/1"
 			case elsewhere:
 				key = consumer + "#orders|b2"
 			}

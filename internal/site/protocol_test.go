@@ -139,7 +139,7 @@ func readCitations(t *testing.T) citations {
 	for pkg, dir := range testPackages {
 		c.tests[pkg] = readAll(t, filepath.Join(dir, "*_test.go"))
 	}
-	c.suites = readAll(t, "dedup/storetest/*.go") + readAll(t, "fifo/outbox/outboxtest/*.go") + readAll(t, "limit/limittest/*.go")
+	c.suites = readAll(t, "dedup/storetest/*.go") + readAll(t, "internal/outboxtest/*.go") + readAll(t, "internal/limittest/*.go")
 	for _, r := range outboxmodel.Runs {
 		c.runs[r.Name] = r.Want
 	}

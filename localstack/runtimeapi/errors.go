@@ -9,8 +9,8 @@ import (
 // ErrClosed is the error of Invoke after Close, or after the context of Start was cancelled.
 var ErrClosed = errors.New("runtimeapi: function is closed")
 
-// ErrTooLarge is the error of Invoke for an event above the 6 MB of a synchronous invocation. It stands for Lambda's status 413.
-var ErrTooLarge = errors.New("runtimeapi: event exceeds 6 MB")
+// errTooLarge is the error of Invoke for an event above the 6 MB of a synchronous invocation. It stands for Lambda's status 413.
+var errTooLarge = errors.New("runtimeapi: event exceeds 6 MB")
 
 // FunctionError is the error of a failed invocation, with Lambda's X-Amz-Function-Error and its payload.
 type FunctionError struct {

@@ -58,11 +58,11 @@ func Start(ctx context.Context, bootstrap string, optFns ...func(*Options)) (*Fu
 // Invoke runs one invocation and returns the function's response. It returns when the process asks for its next
 // invocation, or has exited, and not before.
 //
-// The errors are a [*FunctionError], [esm.ErrThrottled], [ErrTooLarge] and [ErrClosed]. When ctx is cancelled, Invoke returns
+// The errors are a [*FunctionError], [esm.ErrThrottled], [ErrClosed], and one for an event above 6 MB. When ctx is cancelled, Invoke returns
 // an error that wraps its cause, but the invocation continues, as on Lambda when the caller disconnects.
 func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	if len(event) > maxPayload {
-		return nil, ErrTooLarge
+		return nil, errTooLarge
 	}
 	for {
 		if ctx.Err() != nil {

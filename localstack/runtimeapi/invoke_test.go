@@ -165,7 +165,7 @@ func TestStartErrors(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
 	must.Do(t, os.WriteFile(plain, nil, 0o600))
 	bad := func(o *runtimeapi.Options) {
-		o.Timeout, o.InitTimeout, o.MemorySize, o.Processes, o.PerProcess = time.Hour, -1, -1, -1, -1
+		o.Timeout, *runtimeapi.InitTimeout(o), o.MemorySize, o.Processes, o.PerProcess = time.Hour, -1, -1, -1, -1
 	}
 	timeout := func(d time.Duration, perProcess int) func(*runtimeapi.Options) {
 		return func(o *runtimeapi.Options) { o.Timeout, o.PerProcess = d, perProcess }

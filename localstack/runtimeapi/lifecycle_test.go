@@ -130,7 +130,7 @@ func TestInitCrash(t *testing.T) {
 func TestInitTimeout(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) {
-		o.Env, o.InitTimeout = []string{"TEST_INIT=hang"}, 200*time.Millisecond
+		o.Env, *runtimeapi.InitTimeout(o) = []string{"TEST_INIT=hang"}, 200*time.Millisecond
 	})
 	if e := x.fail(request{}); e.Type != runtimeapi.TypeTimeout || !strings.Contains(e.Message, "Init phase timed out after 0.20 seconds") {
 		t.Errorf("error is %+v", e)

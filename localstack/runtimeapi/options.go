@@ -17,9 +17,8 @@ type Options struct {
 	// Timeout is how long an invocation may last, counted from when the process gets it.
 	// Default: 3 s. Limits: at most 15 min. With a PerProcess above 1, as on Managed Instances, at most 90 min.
 	Timeout time.Duration
-	// InitTimeout is how long a process may run before it asks for its first invocation.
-	// Default: 10 s.
-	InitTimeout time.Duration
+	// initTimeout is how long a process may run before it asks for its first invocation. 10 s but in tests.
+	initTimeout time.Duration
 	// MemorySize is the value of AWS_LAMBDA_FUNCTION_MEMORY_SIZE, in MB. It does not limit the memory.
 	// Default: 128.
 	MemorySize int
@@ -52,7 +51,7 @@ const (
 
 func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, 3*time.Second)
-	o.InitTimeout = cmp.Or(o.InitTimeout, 10*time.Second)
+	o.initTimeout = cmp.Or(o.initTimeout, 10*time.Second)
 	o.MemorySize = cmp.Or(o.MemorySize, 128)
 	o.Processes = cmp.Or(o.Processes, 10)
 	o.PerProcess = cmp.Or(o.PerProcess, 1)
@@ -71,8 +70,8 @@ func (o Options) check() error {
 	if o.Timeout < 0 || o.Timeout > longest {
 		bad("Timeout", "is %s; more than 0 and at most %v min are allowed", o.Timeout, longest.Minutes())
 	}
-	if o.InitTimeout < 0 {
-		bad("InitTimeout", "is %s; it cannot be negative", o.InitTimeout)
+	if o.initTimeout < 0 {
+		bad("InitTimeout", "is %s; it cannot be negative", o.initTimeout)
 	}
 	if o.MemorySize < 0 {
 		bad("MemorySize", "is %d; it cannot be negative", o.MemorySize)

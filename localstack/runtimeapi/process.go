@@ -95,7 +95,7 @@ func (p *process) wait(cmd *exec.Cmd) error {
 	if err != nil {
 		return &FunctionError{Type: typeEntrypoint, Message: err.Error()}
 	}
-	initTimer := time.AfterFunc(p.f.opts.InitTimeout, p.initTimedOut)
+	initTimer := time.AfterFunc(p.f.opts.initTimeout, p.initTimedOut)
 	defer initTimer.Stop()
 	return cmd.Wait()
 }
@@ -104,7 +104,7 @@ func (p *process) initTimedOut() {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
 	if !p.initialized {
-		p.initErr = initTimedOut(p.f.opts.InitTimeout)
+		p.initErr = initTimedOut(p.f.opts.initTimeout)
 		p.killLocked()
 	}
 }

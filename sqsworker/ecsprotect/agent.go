@@ -33,13 +33,13 @@ func (g *Guard) put(ctx context.Context, on bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPut, strings.TrimSuffix(g.o.URI, "/")+"/task-protection/v1/state", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, strings.TrimSuffix(g.o.uri, "/")+"/task-protection/v1/state", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	return host.Contain(func() error { // the client may be the user's
-		resp, err := g.o.Client.Do(r)
+		resp, err := g.o.client.Do(r)
 		if err != nil {
 			return err
 		}

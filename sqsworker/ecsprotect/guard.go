@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/workerkit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -43,7 +45,7 @@ func New(optFns ...func(*Options)) (*Guard, error) {
 
 // Hooks returns the hooks of a worker whose handlers the Guard looks at. Several workers may have them.
 func (g *Guard) Hooks() sqsworker.Hooks {
-	if g.o.URI == "" {
+	if g.o.uri == "" {
 		return sqsworker.Hooks{}
 	}
 	return sqsworker.Hooks{Attach: g.attach}
@@ -118,8 +120,8 @@ func (g *Guard) after(workers []*sqsworker.Worker) time.Duration {
 func oldest(workers []*sqsworker.Worker) (age time.Duration) {
 	for _, w := range workers {
 		for limit := 1; ; limit *= 16 {
-			running, total := w.Running(limit)
-			i := slices.IndexFunc(running, func(h sqsworker.RunningHandler) bool { return !h.Stuck })
+			running, total := workerkit.Running(w, limit)
+			i := slices.IndexFunc(running, func(h host.RunningHandler) bool { return !h.Stuck })
 			if i >= 0 {
 				age = max(age, time.Since(running[i].Since), 1)
 			}

@@ -134,7 +134,8 @@ func newTask(t *testing.T, optFns ...func(*ecsprotect.Options)) *task {
 	t.Cleanup(srv.Close)
 	x := &task{T: t, agent: &agent{begun: time.Now()}, sqs: testaws.SQS(srv)}
 	own := func(o *ecsprotect.Options) {
-		o.URI, o.Client, o.Logger = "http://169.254.170.2/api/id", &http.Client{Transport: x.agent}, quiet
+		o.SetAgent("http://169.254.170.2/api/id", &http.Client{Transport: x.agent})
+		o.Logger = quiet
 	}
 	x.guard = must.Get(ecsprotect.New(append([]func(*ecsprotect.Options){own}, optFns...)...))(t)
 	return x
@@ -438,9 +439,10 @@ func TestOffFails(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Setenv("ECS_AGENT_URI", "")
 	_, err := ecsprotect.New(func(o *ecsprotect.Options) {
-		o.After, o.Most, o.Open, o.Expiry, o.URI = -1, 13*time.Hour, time.Second, 90*time.Second, "169.254.170.2"
+		o.After, o.Most, o.Open, o.Expiry = -1, 13*time.Hour, time.Second, 90*time.Second
+		o.SetAgent("169.254.170.2", nil)
 	})
-	if got, want := testaws.Fields(err), []string{"Options.After", "Options.Most", "Options.Open", "Options.Expiry", "Options.URI"}; !reflect.DeepEqual(got, want) {
+	if got, want := testaws.Fields(err), []string{"Options.After", "Options.Most", "Options.Open", "Options.Expiry", "ECS_AGENT_URI"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if g := must.Get(ecsprotect.New())(t); g.Hooks().Attach != nil {

@@ -37,24 +37,18 @@ type Options struct {
 	// Default: 15 min. Limits: 3 min to 48 h, ECS's limit.
 	Expiry time.Duration
 
-	// ECS's agent.
-
-	// URI is the address of the agent. Without one, the Guard does nothing.
-	// Default: the environment variable ECS_AGENT_URI.
-	URI string
-	// Client makes the calls. Each call ends after 10 s.
-	// Default: one without a proxy.
-	Client *http.Client
+	uri    string       // of ECS's agent: ECS_AGENT_URI. Without one, the Guard does nothing
+	client *http.Client // each call ends after 10 s
 }
 
 func (o *Options) setDefaults() {
 	o.Most = cmp.Or(o.Most, time.Hour)
 	o.Open = cmp.Or(o.Open, time.Minute)
 	o.Expiry = cmp.Or(o.Expiry, 15*time.Minute)
-	o.URI = cmp.Or(o.URI, os.Getenv("ECS_AGENT_URI"))
+	o.uri = cmp.Or(o.uri, os.Getenv("ECS_AGENT_URI"))
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	if o.Client == nil {
-		o.Client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: the agent's address is link-local
+	if o.client == nil {
+		o.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: the agent's address is link-local
 	}
 }
 
@@ -75,8 +69,10 @@ func (o *Options) validate() error {
 	if o.Expiry < 3*time.Minute || o.Expiry > 48*time.Hour || o.Expiry%time.Minute != 0 {
 		bad("Expiry", "is %s, must be whole minutes, 3 min to 48 h", o.Expiry)
 	}
-	if u, err := url.Parse(o.URI); o.URI != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		bad("URI", "is %q, must be the URL of the agent, such as http://169.254.170.2/api/ID", o.URI)
+	if u, err := url.Parse(o.uri); o.uri != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		errs = append(errs, &sqsonce.OptionError{
+			Package: "ecsprotect", Field: "ECS_AGENT_URI", Problem: fmt.Sprintf("is %q, must be the URL of the agent, such as http://169.254.170.2/api/ID", o.uri),
+		})
 	}
 	return errors.Join(errs...)
 }

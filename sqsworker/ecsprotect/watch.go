@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/workerkit"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -102,7 +103,7 @@ func (w *watch) look(ctx context.Context) {
 	if w.phase == draining || w.phase == open {
 		for _, worker := range workers { // also those that began meanwhile
 			if w.holds[worker] == nil {
-				w.holds[worker] = worker.Hold("ecsprotect: the task is drained for ECS")
+				w.holds[worker] = workerkit.Hold(worker, "ecsprotect: the task is drained for ECS")
 			}
 		}
 	} else {

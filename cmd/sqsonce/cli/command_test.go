@@ -25,9 +25,10 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/counting"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/ops"
-	"github.com/sqsonce/sqsonce/limit"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -265,7 +266,7 @@ func TestExamples(t *testing.T) {
 				case strings.Contains(line, "--completed"):
 					w.left("ord-42", "dead", dedup.StateCompleted)
 				case strings.Contains(line, "replay"): // one that goes on with another
-					w.left("ord-43", dedup.OperatorPrefix+"ann/1", dedup.StateReleased)
+					w.left("ord-43", host.OperatorPrefix+"ann/1", dedup.StateReleased)
 				default:
 					w.left("ord-42", "dead", dedup.StateReleased)
 				}
@@ -423,7 +424,7 @@ func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
 func TestRecordsOfLimits(t *testing.T) {
 	bubble(t, func(w *world) {
 		ctx, counter := context.Background(), dynamostore.NewCounter(w.store)
-		must.Get(counter.Take(ctx, limit.Take{Key: "payments#*", N: 1, Step: time.Second, Burst: 1}))(w)
+		must.Get(counter.Take(ctx, counting.Take{Key: "payments#*", N: 1, Step: time.Second, Burst: 1}))(w)
 		must.Do(w, counter.Acquire(ctx, "payments#*#0", "worker", time.Minute))
 		got := w.run("record", "ls", "--table", "dedup", "--consumer", "limit/payments")
 		for _, key := range []string{"limit/payments#*", "limit/payments#*#0"} {

@@ -36,7 +36,7 @@ func (a *app) showRecord(ctx context.Context, arg string, result bool) error {
 	shown := ops.NewRecord(r.Record, r.state)
 	if a.flags.json {
 		if result {
-			shown.Result = r.Result.Data
+			shown.Data = r.Result.Data
 		}
 		return a.printJSON(struct {
 			V int `json:"v"`

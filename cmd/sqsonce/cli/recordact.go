@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/ops"
 )
 
@@ -193,7 +194,7 @@ func (a *app) complete(ctx context.Context, store Store, before plan) error {
 		return dedup.ErrChanged
 	}
 	g, err := store.Acquire(ctx, dedup.Claim{
-		Key: before.Key, Owner: dedup.OperatorPrefix + a.flags.operator + "/" + rand.Text(), Lease: completeLease,
+		Key: before.Key, Owner: host.OperatorPrefix + a.flags.operator + "/" + rand.Text(), Lease: completeLease,
 		Retention: a.flags.retention.orDefault(),
 	})
 	switch {

@@ -152,7 +152,7 @@ func (a *app) planReplay(r seen, f replayFlags) error {
 	a.note("%s is %s: %s", r.Key, r.state, r.means())
 	ran := time.UnixMilli(r.Fence).UTC().Format(time.RFC3339)
 	switch {
-	case r.state == dedup.StateReleased && strings.HasPrefix(r.Owner, dedup.OperatorPrefix):
+	case r.state == dedup.StateReleased && strings.HasPrefix(r.Owner, host.OperatorPrefix):
 		a.note("replay: its record was reopened, so that it runs again: that goes on")
 		return nil
 	case r.state != dedup.StateCompleted:

@@ -9,8 +9,8 @@ package counter
 import (
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/limit"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // RecordKey is the key of the record of a key or a slot.
 func RecordKey(key string) string { return "limit/" + key }
 
-// Ask is a [limit.Take] in microseconds.
+// Ask is a [counting.Take] in microseconds.
 type Ask struct {
 	Key       string // of the record
 	N         int
@@ -41,7 +41,7 @@ type Ask struct {
 }
 
 // NewAsk checks a take. pkg is the store's package, for the errors.
-func NewAsk(pkg string, t limit.Take) (Ask, error) {
+func NewAsk(pkg string, t counting.Take) (Ask, error) {
 	p := host.Problems{Package: pkg}
 	p.Add(t.Key == "", "Take.Key", "is empty")
 	p.Add(t.N < 1, "Take.N", "is %d, must be at least 1", t.N)
@@ -126,21 +126,21 @@ func (a Ask) MostLag(n int) int64 {
 func (a Ask) MostLine() (lag int64, ok bool) { return shortLine, !a.Waited }
 
 // Granted is the answer to a take of n tokens at a lag. The lag counts from the call's return.
-func (a Ask) Granted(n int, lag int64) limit.Grant {
-	return limit.Grant{N: n, From: Duration(lag - a.Tolerance), Step: Duration(a.Step)}
+func (a Ask) Granted(n int, lag int64) counting.Grant {
+	return counting.Grant{N: n, From: Duration(lag - a.Tolerance), Step: Duration(a.Step)}
 }
 
 // Refused is the answer to a take that gets no token.
-func (a Ask) Refused(lag, line int64) limit.Grant {
+func (a Ask) Refused(lag, line int64) counting.Grant {
 	after := lag - a.Tolerance - a.Within
 	if a.behind(line) {
 		after = max(after, line-shortLine)
 	}
-	return limit.Grant{After: Duration(max(after, 1))}
+	return counting.Grant{After: Duration(max(after, 1))}
 }
 
 // Take takes tokens of a key in memory. It returns the answer, and the new lag of the tat.
-func (a Ask) Take(s State) (limit.Grant, int64) {
+func (a Ask) Take(s State) (counting.Grant, int64) {
 	lag := a.Lag(s)
 	n := a.Grants(lag, s.Line)
 	if n == 0 {

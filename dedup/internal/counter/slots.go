@@ -7,8 +7,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/limit"
 )
 
 // Slots are records of the store that are never completed.
@@ -36,9 +36,9 @@ func (s Slots) Acquire(ctx context.Context, slot, owner string, lease time.Durat
 	case g.Verdict == dedup.VerdictGranted:
 		return nil
 	case g.Verdict == dedup.VerdictLost:
-		return limit.ErrLeaseLost
+		return counting.ErrLeaseLost
 	default:
-		return limit.ErrTaken
+		return counting.ErrTaken
 	}
 }
 
@@ -49,7 +49,7 @@ func (s Slots) Renew(ctx context.Context, slot, owner string, lease time.Duratio
 	}
 	_, err := s.Store.Renew(ctx, leaseOf(slot, owner), lease)
 	if errors.Is(err, sqsonce.ErrLeaseLost) {
-		return limit.ErrLeaseLost
+		return counting.ErrLeaseLost
 	}
 	return err
 }

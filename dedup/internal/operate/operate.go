@@ -61,7 +61,7 @@ func isName(s string) bool {
 	return len(s) <= mostName && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-func newOwner(operator string) string { return dedup.OperatorPrefix + operator + "/" + rand.Text() }
+func newOwner(operator string) string { return host.OperatorPrefix + operator + "/" + rand.Text() }
 
 // NewKept checks the arguments of Keep, and returns the record's new owner. pkg is the store's package, for the errors.
 func NewKept(pkg string, seen dedup.Record, operator string, data []byte, d time.Duration) (owner string, err error) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
-	"github.com/sqsonce/sqsonce/fifo/outbox/outboxtest"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/outboxtest"
 )
 
 // The suite of all stores. Its cases share the tables of a server; on SQLite each has a file, because an open transaction has

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/ddberror"
 )
 
 func tableChecks() []check {
@@ -94,7 +95,7 @@ func checkTable(ctx context.Context, e *examination) Finding {
 		return r.finding("")
 	}
 	says := e.storeSays(ctx, t, nil)
-	if errors.Is(says, dynamostore.ErrKeySchema) {
+	if errors.Is(says, ddberror.ErrKeySchema) {
 		r.fail("a key cannot be changed: create a table of another name, with the string attribute id as its only key, and give it to the consumer",
 			"table %s has the key %s, not the string attribute id alone: no handler runs", e.Table, keyOf(t))
 	}
@@ -143,7 +144,7 @@ func checkTTL(ctx context.Context, e *examination) Finding {
 	if err != nil {
 		return unseen(r.id, err)
 	}
-	if !errors.Is(e.storeSays(ctx, nil, out.TimeToLiveDescription), dynamostore.ErrTTL) {
+	if !errors.Is(e.storeSays(ctx, nil, out.TimeToLiveDescription), ddberror.ErrTTL) {
 		return r.finding("table %s has TTL on %s", e.Table, dynamostore.TTLAttribute)
 	}
 	set := func(enabled, attribute string) string {

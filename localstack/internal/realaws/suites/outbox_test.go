@@ -17,8 +17,8 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
-	"github.com/sqsonce/sqsonce/fifo/outbox/outboxtest"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/outboxtest"
 )
 
 func TestOutbox(t *testing.T) {

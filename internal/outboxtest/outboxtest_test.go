@@ -5,7 +5,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
-	"github.com/sqsonce/sqsonce/fifo/outbox/internal/refstore"
+	"github.com/sqsonce/sqsonce/internal/outboxtest/refstore"
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
 

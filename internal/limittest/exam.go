@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/suite"
 	"github.com/sqsonce/sqsonce/limit"
 )
@@ -31,10 +32,10 @@ type token struct {
 }
 
 // one asks for one token of a plan without a burst.
-func (x *exam) one() limit.Take { return limit.Take{Key: key, N: 1, Step: x.Step, Burst: 1} }
+func (x *exam) one() counting.Take { return counting.Take{Key: key, N: 1, Step: x.Step, Burst: 1} }
 
 // many asks for many tokens up to so many steps ahead. Half a step more keeps the clocks' difference from mattering.
-func (x *exam) many(steps int) limit.Take {
+func (x *exam) many(steps int) counting.Take {
 	t := x.one()
 	t.N, t.Ahead = 100, x.half(steps)
 	return t
@@ -46,7 +47,7 @@ func (x *exam) half(steps int) time.Duration { return x.steps(steps) + x.Step/2 
 func (x *exam) steps(n int) time.Duration { return time.Duration(n) * x.Step }
 
 // take makes the call, and returns the answer with its tokens.
-func (x *exam) take(c limit.Counter, t limit.Take) (limit.Grant, []token) {
+func (x *exam) take(c limit.Counter, t counting.Take) (counting.Grant, []token) {
 	g, tokens, err := x.try(c, t)
 	if err != nil {
 		x.fatalf("Take %+v: got error %v, want an answer", t, err)
@@ -55,7 +56,7 @@ func (x *exam) take(c limit.Counter, t limit.Take) (limit.Grant, []token) {
 }
 
 // try is take without an end of the case, for goroutines.
-func (x *exam) try(c limit.Counter, t limit.Take) (g limit.Grant, tokens []token, err error) {
+func (x *exam) try(c limit.Counter, t counting.Take) (g counting.Grant, tokens []token, err error) {
 	sent := time.Now()
 	g, err = c.Take(x.ctx, t)
 	received := x.took(sent)
@@ -86,7 +87,7 @@ func (x *exam) took(sent time.Time) time.Time {
 func (x *exam) grace() time.Duration { return x.Grace + time.Duration(x.slowest.Load()) }
 
 // gets expects n tokens, the first one after from.
-func (x *exam) gets(t limit.Take, n int, from time.Duration, why string) []token {
+func (x *exam) gets(t counting.Take, n int, from time.Duration, why string) []token {
 	g, tokens := x.take(x.Counter, t)
 	if g.N != n {
 		x.fatalf("Take %s: got %+v, want %d tokens", why, g, n)
@@ -99,7 +100,7 @@ func (x *exam) gets(t limit.Take, n int, from time.Duration, why string) []token
 }
 
 // none expects no token, and to be told when to ask again.
-func (x *exam) none(t limit.Take, after time.Duration, why string) limit.Grant {
+func (x *exam) none(t counting.Take, after time.Duration, why string) counting.Grant {
 	g, _ := x.take(x.Counter, t)
 	if g.N != 0 || g.After <= 0 {
 		x.fatalf("Take %s: got %+v, want no token, and when to ask again", why, g)

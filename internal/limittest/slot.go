@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sqsonce/sqsonce/limit"
+	"github.com/sqsonce/sqsonce/internal/counting"
 )
 
 const slot = key + "#0"
@@ -21,7 +21,7 @@ func (x *exam) acquire(owner string, d time.Duration, why string) {
 }
 
 func (x *exam) taken(owner, why string) {
-	if err := x.Acquire(x.ctx, slot, owner, x.lease()); !errors.Is(err, limit.ErrTaken) {
+	if err := x.Acquire(x.ctx, slot, owner, x.lease()); !errors.Is(err, counting.ErrTaken) {
 		x.fatalf("Acquire by %s %s: got error %v, want ErrTaken", owner, why, err)
 	}
 }
@@ -52,7 +52,7 @@ var slotCases = []testCase{
 		x.acquire("a", x.lease(), "of a new slot")
 		time.Sleep(x.lease() + x.Takeover)
 		x.acquire("b", 20*x.lease(), "after a's lease")
-		x.renewed("a", x.lease(), limit.ErrLeaseLost, "after b's acquire")
+		x.renewed("a", x.lease(), counting.ErrLeaseLost, "after b's acquire")
 		x.release("a", "after b's acquire")
 		x.taken("c", "after a release that changes nothing")
 	}},
@@ -75,7 +75,7 @@ var slotCases = []testCase{
 			switch {
 			case err == nil:
 				won++
-			case !errors.Is(err, limit.ErrTaken):
+			case !errors.Is(err, counting.ErrTaken):
 				x.fatalf("Acquire: got error %v, want the slot or ErrTaken", err)
 			}
 		}
@@ -88,7 +88,7 @@ var slotCases = []testCase{
 		x.renewed("a", 20*x.lease(), nil, "during its lease")
 		time.Sleep(x.lease() + x.Takeover)
 		x.taken("b", "after the first end of a renewed lease")
-		x.renewed("b", x.lease(), limit.ErrLeaseLost, "without the slot")
+		x.renewed("b", x.lease(), counting.ErrLeaseLost, "without the slot")
 	}},
 	{name: "slot/released at once", run: func(x *exam) {
 		x.release("a", "of a new slot")
@@ -96,7 +96,7 @@ var slotCases = []testCase{
 		x.release("b", "without the slot")
 		x.taken("b", "during a's lease")
 		x.release("a", "of its slot")
-		x.renewed("a", x.lease(), limit.ErrLeaseLost, "after its release")
+		x.renewed("a", x.lease(), counting.ErrLeaseLost, "after its release")
 		x.acquire("c", 20*x.lease(), "after a's release")
 		x.release("a", "again")
 		x.taken("d", "during c's lease")

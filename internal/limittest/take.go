@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/limit"
 )
 
@@ -84,7 +85,7 @@ var takeCases = []testCase{
 	{name: "take/the rate of a fleet", run: func(x *exam) {
 		step, d := x.Step/20, x.steps(5)
 		ask := func(n int, c limit.Counter) ([]token, time.Duration, error) {
-			t := limit.Take{Key: key, N: 1 + n, Step: step, Burst: 5, Ahead: 4 * step, Reach: x.Step}
+			t := counting.Take{Key: key, N: 1 + n, Step: step, Burst: 5, Ahead: 4 * step, Reach: x.Step}
 			g, tokens, err := x.try(c, t)
 			return tokens, max(g.From+time.Duration(g.N)*step-time.Duration(n)*step, g.After, step/10), err
 		}
@@ -124,7 +125,7 @@ var takeCases = []testCase{
 	{name: "take/two plans of one key", run: func(x *exam) {
 		step := x.Step / 20
 		all := x.fleet(4, x.steps(5), func(n int, c limit.Counter) ([]token, time.Duration, error) {
-			t := limit.Take{Key: key, N: 2, Step: step, Burst: 1}
+			t := counting.Take{Key: key, N: 2, Step: step, Burst: 1}
 			if n%2 == 0 {
 				t.Step, t.Burst = 4*step, 5
 			}
@@ -134,7 +135,7 @@ var takeCases = []testCase{
 		x.bounded(all, step, 6) // of the more generous plan, and a token that has begun
 	}},
 	{name: "take/a step below a microsecond", run: func(x *exam) {
-		t := limit.Take{Key: key, N: 1000, Step: 1, Burst: 1000}
+		t := counting.Take{Key: key, N: 1000, Step: 1, Burst: 1000}
 		if g, _ := x.take(x.Counter, t); g.N != 1000 || g.Step != time.Microsecond {
 			x.fatalf("Take with a step of 1 ns: got %+v, want 1000 tokens a microsecond apart", g)
 		}

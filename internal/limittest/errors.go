@@ -8,9 +8,9 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/question"
 	"github.com/sqsonce/sqsonce/internal/suite"
-	"github.com/sqsonce/sqsonce/limit"
 )
 
 // each makes each call, and returns their errors by method.
@@ -29,7 +29,7 @@ func (x *exam) fails(misconfigured bool) {
 		if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrMisconfigured) != misconfigured {
 			x.fatalf("%s: got error %v, want ErrUnavailable, and ErrMisconfigured: %t", method, err, misconfigured)
 		}
-		if errors.Is(err, limit.ErrTaken) || errors.Is(err, limit.ErrLeaseLost) {
+		if errors.Is(err, counting.ErrTaken) || errors.Is(err, counting.ErrLeaseLost) {
 			x.fatalf("%s: got error %v, which says how the slot is", method, err)
 		}
 	}
@@ -81,16 +81,16 @@ var errorCases = []testCase{
 	}},
 	{name: "errors/bad arguments", run: func(x *exam) {
 		bad := map[string]error{}
-		for name, change := range map[string]func(*limit.Take){
-			"an empty key":         func(t *limit.Take) { t.Key = "" },
-			"N 0":                  func(t *limit.Take) { t.N = 0 },
-			"Step 0":               func(t *limit.Take) { t.Step = 0 },
-			"a negative Step":      func(t *limit.Take) { t.Step = -1 },
-			"Burst 0":              func(t *limit.Take) { t.Burst = 0 },
-			"a burst of years":     func(t *limit.Take) { t.Burst = 1 << 40 },
-			"a negative Ahead":     func(t *limit.Take) { t.Ahead = -1 },
-			"a negative Reach":     func(t *limit.Take) { t.Reach = -1 },
-			"a negative NotBefore": func(t *limit.Take) { t.NotBefore = -1 },
+		for name, change := range map[string]func(*counting.Take){
+			"an empty key":         func(t *counting.Take) { t.Key = "" },
+			"N 0":                  func(t *counting.Take) { t.N = 0 },
+			"Step 0":               func(t *counting.Take) { t.Step = 0 },
+			"a negative Step":      func(t *counting.Take) { t.Step = -1 },
+			"Burst 0":              func(t *counting.Take) { t.Burst = 0 },
+			"a burst of years":     func(t *counting.Take) { t.Burst = 1 << 40 },
+			"a negative Ahead":     func(t *counting.Take) { t.Ahead = -1 },
+			"a negative Reach":     func(t *counting.Take) { t.Reach = -1 },
+			"a negative NotBefore": func(t *counting.Take) { t.NotBefore = -1 },
 		} {
 			t := x.one()
 			change(&t)
@@ -186,7 +186,7 @@ var deleteCases = []testCase{
 		x.acquire("a", x.lease(), "of a new slot")
 		time.Sleep(x.lease() + x.Takeover)
 		x.delete(slot)
-		x.renewed("a", x.lease(), limit.ErrLeaseLost, "of a deleted slot")
+		x.renewed("a", x.lease(), counting.ErrLeaseLost, "of a deleted slot")
 		x.acquire("b", x.lease(), "of a deleted slot")
 	}},
 }

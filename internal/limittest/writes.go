@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/limit"
 )
@@ -34,7 +35,7 @@ func (w *writer) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, writesKey{}, &w.n)
 }
 
-func (w *writer) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
+func (w *writer) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
 	return w.Counter.Take(w.in(ctx), t)
 }
 

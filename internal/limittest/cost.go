@@ -3,6 +3,7 @@ package limittest
 import (
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/limit"
 )
 
@@ -61,7 +62,7 @@ var costCases = []testCase{
 				if time.Now().Before(next[c]) {
 					continue
 				}
-				g, _ := x.take(c, limit.Take{Key: key, N: 1, Step: step, Burst: 1, Ahead: step, Reach: 40 * step})
+				g, _ := x.take(c, counting.Take{Key: key, N: 1, Step: step, Burst: 1, Ahead: step, Reach: 40 * step})
 				tokens += g.N
 				next[c] = time.Now().Add(max(g.From, g.After))
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/limit"
+	"github.com/sqsonce/sqsonce/internal/counting"
 )
 
 // table is what the processes of a fleet share. It counts in the instants of package time.
@@ -69,11 +69,11 @@ func (b *broken) answer(ctx context.Context, good bool) error {
 	return nil
 }
 
-func (b *broken) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
+func (b *broken) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
 	const year = 365 * 24 * time.Hour
 	good := t.Key != "" && t.N > 0 && t.Step > 0 && t.Burst > 0 && t.Ahead >= 0 && t.Reach >= 0 && t.NotBefore >= 0 && t.Burst < int(year/max(t.Step, 1))
 	if err := b.answer(ctx, good); err != nil || !good {
-		return limit.Grant{}, err
+		return counting.Grant{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,10 +90,10 @@ func (b *broken) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
 	}
 	t.Step = t.Step.Truncate(time.Microsecond)
 	if b.events[record] && !b.has("takes tokens of an event") {
-		return limit.Grant{}, dedup.ErrRecord
+		return counting.Grant{}, dedup.ErrRecord
 	}
 	if t.Step == 0 {
-		return limit.Grant{N: t.N}, nil
+		return counting.Grant{N: t.N}, nil
 	}
 	if b.has("does not know a burst") {
 		t.Burst = 1
@@ -159,7 +159,7 @@ func (b *broken) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
 		if b.has("does not say when to ask again") {
 			after = 0
 		}
-		return limit.Grant{After: after}, nil
+		return counting.Grant{After: after}, nil
 	case first > t.Ahead:
 		n = 1
 	default:
@@ -171,7 +171,7 @@ func (b *broken) Take(ctx context.Context, t limit.Take) (limit.Grant, error) {
 	if b.has("grants more than N") {
 		n++
 	}
-	g := limit.Grant{N: n, From: first, Step: t.Step}
+	g := counting.Grant{N: n, From: first, Step: t.Step}
 	next := base.Add(time.Duration(n) * t.Step)
 	switch {
 	case b.has("grants a token in the next process again") && b.takes%2 == 1, b.has("gives out tokens twice") && b.takes%3 == 0:
@@ -235,7 +235,7 @@ func (b *broken) Acquire(ctx context.Context, slot, owner string, lease time.Dur
 	defer b.mu.Unlock()
 	s, found := b.slots["limit/"+slot]
 	if found && s.owner != owner && (time.Now().Before(s.until) || b.has("never frees a slot")) && !b.has("has no owners") {
-		return limit.ErrTaken
+		return counting.ErrTaken
 	}
 	if b.has("checks before it locks") {
 		b.mu.Unlock()
@@ -254,7 +254,7 @@ func (b *broken) Renew(ctx context.Context, slot, owner string, lease time.Durat
 	defer b.mu.Unlock()
 	switch s, found := b.slots["limit/"+slot]; {
 	case (!found || s.owner != owner) && !b.has("renews for any owner"):
-		return limit.ErrLeaseLost
+		return counting.ErrLeaseLost
 	case !b.has("renews nothing"):
 		b.slots["limit/"+slot] = held{owner, time.Now().Add(lease)}
 	}
