@@ -78,7 +78,7 @@ func (o *Once) noteStart(ctx context.Context, rl *recordLease) error {
 // known.
 func (o *Once) startedLast(ctx context.Context, name, owner string) bool {
 	if name == "" {
-		return true // a note of an earlier version, whose hosts had the accused run for longer
+		return false // a note of an earlier version, or a damaged one
 	}
 	reader, ok := o.apart.read.(Inspector)
 	if !ok {

@@ -3,6 +3,7 @@ package dedup_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,7 @@ type mortal struct {
 	*memstore.Store
 	dead    atomic.Bool
 	noStart bool // it takes no note of a start
+	noName  bool // its notes do not name the record of the last start
 }
 
 var errDead = errors.New("the process is dead")
@@ -43,6 +45,10 @@ func (s *mortal) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (ded
 func (s *mortal) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if s.dead.Load() {
 		return errDead
+	}
+	if s.noName && cause != nil {
+		text, _, _ := strings.Cut(cause.Error(), " (starts ")
+		cause = errors.New(text)
 	}
 	return s.Store.Release(ctx, l, cause)
 }
@@ -107,10 +113,12 @@ func TestLoneSuspect(t *testing.T) {
 // Of the suspects that run in a crash only the one that started last is accused: those before it had their time alone. None is where the
 // store does not tell which one that was, and none starts where the store does not take the note.
 func TestAccusedStartedLast(t *testing.T) {
-	for name, c := range map[string]struct{ noStart, noInspect bool }{"told": {}, "no note": {noStart: true}, "no Inspect": {noInspect: true}} {
+	for name, c := range map[string]struct{ noStart, noInspect, noName bool }{
+		"told": {}, "no note": {noStart: true}, "no Inspect": {noInspect: true}, "no name": {noName: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &mortal{Store: memstore.New(), noStart: c.noStart}
+				store := &mortal{Store: memstore.New(), noStart: c.noStart, noName: c.noName}
 				var given dedup.Store = store
 				if c.noInspect {
 					given = struct{ dedup.Store }{store}
@@ -154,7 +162,7 @@ func TestAccusedStartedLast(t *testing.T) {
 				store.dead.Store(false)
 				for range 2 { // the second time by the note
 					for _, id := range events {
-						if s, ok := settle.SuspectOf(deliver(settle.WithSuspects(t.Context(), 3), id)); !ok || s.Alone != (id == "last" && !c.noInspect) {
+						if s, ok := settle.SuspectOf(deliver(settle.WithSuspects(t.Context(), 3), id)); !ok || s.Alone != (id == "last" && !c.noInspect && !c.noName) {
 							t.Errorf("%s: %+v", id, s)
 						}
 					}

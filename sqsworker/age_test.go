@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +147,36 @@ func TestAttributesAreReadAgain(t *testing.T) {
 			t.Errorf("%d lines say that SQS moves the message, whose dead-letter queue does not exist", n)
 		}
 		j.stopClean()
+	})
+}
+
+// withoutAttributes is a client whose answers have no attributes while empty says so.
+type withoutAttributes struct {
+	Client
+	empty *atomic.Bool
+}
+
+func (c withoutAttributes) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, o ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	if c.empty.Load() {
+		return &sqs.GetQueueAttributesOutput{}, nil
+	}
+	return c.Client.GetQueueAttributes(ctx, in, o...)
+}
+
+// An answer without attributes is none: a proxy's `{}` does not say that the policy was removed.
+func TestAnswerWithoutAttributes(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 7}, func(x *fixture) {
+		var empty atomic.Bool
+		j := x.startWith(withoutAttributes{x.c, &empty}, rejects)
+		time.Sleep(time.Minute)
+		empty.Store(true)
+		time.Sleep(10 * time.Minute)
+		x.send("bad")
+		j.stopEmptyAfter(10 * time.Second)
+		if len(x.dead()) != 1 || x.log.has("queue attributes read") {
+			t.Errorf("%d dead-lettered, want one: the policy is still known", len(x.dead()))
+		}
 	})
 }
 

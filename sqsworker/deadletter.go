@@ -111,6 +111,10 @@ func (l *loop) deadLettered(e deadLettered) {
 func (l *loop) notSent(d *delivery, r result) {
 	r.sendFailed = true
 	l.settleFailed(d, r)
+	if d.leaves != nil {
+		l.staysBehind(d)
+		return
+	}
 	l.failed(d, r)
 }
 

@@ -21,6 +21,7 @@ type delivery struct {
 	lease   lease
 	state   state
 	group   *group // nil on a standard queue
+	leaves  *group // on its way to the dead-letter queue; nil: it does not
 	slot
 
 	received time.Time
@@ -160,6 +161,9 @@ func (l *loop) remove(d *delivery) {
 	}
 	if d.group != nil {
 		l.leaveGroup(d)
+	}
+	if d.leaves != nil {
+		l.left(d)
 	}
 }
 

@@ -33,7 +33,10 @@ func (e *StopError) Error() string {
 var (
 	errMissing  = errors.New("sqsworker: SQS answered the batch without a result for this entry")
 	errChecksum = errors.New("sqsworker: body does not match its MD5: it was damaged on the way, the message is delivered again")
-	errNoDLQ    = errors.New("sqsworker: the dead-letter queue is unknown: give the queue a RedrivePolicy, or set Options.DeadLetterQueue")
+	// errNoAttributes is an answer that says nothing, also not that there is no redrive policy.
+	errNoAttributes = errors.New("sqsworker: GetQueueAttributes was answered without attributes: the endpoint or a proxy is at fault")
+
+	errNoDLQ = errors.New("sqsworker: the dead-letter queue is unknown: give the queue a RedrivePolicy, or set Options.DeadLetterQueue")
 )
 
 // entryError is the failure of one entry of a batch call that succeeded.

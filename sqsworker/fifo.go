@@ -12,6 +12,7 @@ type group struct {
 	name      string
 	head      *delivery // the first one: waiting for a slot, running, held, rejected or being deleted
 	followers []*delivery
+	leaving   bool // a follower is on its way to the dead-letter queue: none of those behind it may start
 }
 
 func (l *loop) joinGroup(d *delivery) *group {
@@ -30,7 +31,7 @@ func (l *loop) joinGroup(d *delivery) *group {
 
 // advance makes the first follower the head if there is none.
 func (l *loop) advance(g *group) {
-	if g.head != nil {
+	if g.head != nil || g.leaving {
 		return
 	}
 	if len(g.followers) == 0 {

@@ -166,6 +166,9 @@ func (w *Worker) attributesOf(ctx context.Context, queueURL string) (attributes,
 	out, err := w.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &queueURL, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll},
 	}, singleAttempt)
+	if err == nil && len(out.Attributes) == 0 {
+		err = errNoAttributes
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -133,6 +133,89 @@ func TestRetentionBehindAStuckHead(t *testing.T) {
 	})
 }
 
+// At their last receive such messages wait here. They go to the dead-letter queue in order, each before its retention ends. The copy of
+// the handler's own message is not among them, because the handler may yet succeed.
+func TestRetentionAtLastReceiveBehindAStuckHead(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true, maxReceives: 2}, func(x *fixture) {
+		x.setAttribute("MessageRetentionPeriod", "600")
+		behind := []string{"g:1", "g:2", "g:3", "g:4", "g:5", "g:6", "g:7", "g:8"}
+		x.send(append([]string{"g:a"}, behind...)...)
+		var r runs
+		over := make(chan struct{})
+		j := x.losesItsLease(&r, over, func(o *Options) { o.Concurrency = 10 }) // all are received together
+		time.Sleep(5 * time.Minute)
+		x.send("g:c")
+		time.Sleep(11 * time.Minute)
+		x.send("g:d")
+		time.Sleep(time.Minute)
+		close(over)
+		j.stopEmptyAfter(time.Minute)
+		var dead []string
+		for _, m := range x.dead() {
+			if dead = append(dead, m.Body); !strings.Contains(m.Attributes[sqsonce.AttrRejectReason], "retention ends") {
+				t.Errorf("%s has the reason %q", m.Body, m.Attributes[sqsonce.AttrRejectReason])
+			}
+		}
+		if want := append(behind, "g:c"); !slices.Equal(dead, want) || !slices.Equal(r.list(), []string{"g:a", "g:d"}) {
+			t.Errorf("dead-lettered %v, want %v; runs %v", dead, want, r.list())
+		}
+	})
+}
+
+// TestRefusedBehindAStuckHead: a dead-letter queue that refuses messages in the last part of their retention is asked once in 30 s, and
+// the messages come back at most every half visibility timeout.
+func TestRefusedBehindAStuckHead(t *testing.T) {
+	t.Parallel()
+	for _, maxReceives := range []int{0, 1000} {
+		runParallel(t, fmt.Sprint(maxReceives), setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
+			x.setAttribute("MessageRetentionPeriod", "600")
+			x.send("g:a")
+			j := x.start(func(context.Context, *sqsonce.Message) error { time.Sleep(12 * time.Minute); return nil }, func(o *Options) {
+				o.VisibilityTimeout, o.DeadLetterQueue = 10*time.Second, x.dlq
+			})
+			time.Sleep(55 * time.Second)
+			x.send("g:b")
+			time.Sleep(9*time.Minute + 5*time.Second) // SQS deletes the first message, and hands out the second one in its last minute
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opSend, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
+			before, sent := len(x.srv.Calls()), x.calls(opSend)
+			time.Sleep(50 * time.Second)
+			if calls, asked := len(x.srv.Calls())-before, x.calls(opSend)-sent; calls > 30 || asked < 1 || asked > 2 {
+				x.Errorf("%d calls in 50 s, %d to the dead-letter queue; want 30 at most, and one in 30 s", calls, asked)
+			}
+			time.Sleep(4 * time.Minute)
+			j.stopClean()
+		})
+	}
+}
+
+// TestLeavesAStuckHead: what is behind a message on its way to the dead-letter queue waits until that is decided. If it stays, it is next.
+func TestLeavesAStuckHead(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{nil, errTest} {
+		l, ds := newGroup(t, 3)
+		head, leaving, last := ds[0], ds[1], ds[2]
+		l.queue.retention, l.queue.deadLetter, leaving.m.SentAt = time.Hour, goodURL, l.now().Add(-time.Hour)
+		l.clock = serverClock{date: l.now(), sent: l.now()}
+		l.setState(head, running)
+		head.stuck = true
+		l.giveBackBehind(head)
+		l.remove(head)
+		if leaving.state != rejecting || last.state != following {
+			t.Errorf("states %d and %d, want the last one behind the one that leaves", leaving.state, last.state)
+		}
+		l.deadLettered(deadLettered{d: leaving, err: err})
+		next := leaving
+		if err == nil {
+			l.remove(leaving)
+			next = last
+		}
+		if next.state != ready || last.group.head != next {
+			t.Errorf("%v: states %d and %d", err, leaving.state, last.state)
+		}
+	}
+}
+
 // TestCopyIsGivenBackLater: one that came before the handler counted as stuck is given back when it does.
 func TestCopyIsGivenBackLater(t *testing.T) {
 	bothKinds(t, setup{}, func(x *fixture) {

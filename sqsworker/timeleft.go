@@ -41,11 +41,15 @@ func (l *loop) inTime(d *delivery, delay *time.Duration) bool {
 		return false
 	}
 	*delay = min(*delay, l.opts.VisibilityTimeout/2)
+	l.logExpires(d)
+	return true
+}
+
+func (l *loop) logExpires(d *delivery) {
 	if !d.expiring {
 		d.expiring = true
 		l.log.WarnContext(d.context(), "sqsworker: SQS deletes the message soon, when its retention ends, and does not move it to the dead-letter queue", d.about()...)
 	}
-	return true
 }
 
 // expire sends a message to the dead-letter queue because of its retention.
@@ -59,6 +63,7 @@ func (l *loop) expire(d *delivery) {
 		}
 	}
 	r.outcome, r.err = sqsonce.OutcomeRejected, errExpires
+	r.delay = l.opts.VisibilityTimeout / 2 // where the dead-letter queue refuses it
 	if why != nil {
 		r.err = fmt.Errorf("%w: %w", errExpires, why)
 	}
