@@ -260,8 +260,8 @@ func (g *gate) take(now time.Time, t Take, each int) {
 	c.asking = true
 	t.Key, t.Step, t.Burst = g.name(), time.Duration(each)*g.plan.step, g.plan.burst/each
 	rested := now.Sub(c.shared) >= g.plan.tolerance()
-	if !rested && t.Ahead > 0 { // the key has had no rest in the outage, so it has no burst after it
-		t.NotBefore = 1
+	if !rested { // the key has had no rest in the outage, so it has no burst after it: its first token is 1 ns ahead
+		t.NotBefore, t.Ahead = 1, max(t.Ahead, 1)
 	}
 	var grant Grant
 	g.call(now, func(ctx context.Context) (err error) {
@@ -269,7 +269,7 @@ func (g *gate) take(now time.Time, t Take, each int) {
 		return err
 	}, g.rule.asksTokens, func(then time.Time, err error) {
 		c.asking = false
-		if err == nil && (rested || t.NotBefore > 0) {
+		if err == nil {
 			c.shared = time.Time{}
 		}
 		switch {
