@@ -78,3 +78,19 @@ func TestFunctionWaitsForItsToken(t *testing.T) {
 		}
 	})
 }
+
+// A message whose token of one rule has lapsed while it waited for other rules is postponed.
+func TestTokenLapsesBehindOtherRules(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fast, slow := newCounter(), newCounter()
+		slow.delay = fresh - 50*time.Millisecond
+		rule := func(name string, c *fakeCounter) Rule {
+			return Rule{Name: name, Key: All, Plan: perSecond(1), Counter: c}
+		}
+		l := newLimiter(t, []Rule{rule("first", fast), rule("second", slow), rule("third", slow)})
+		if ran, _ := try(t, l, message("a", 1)); ran {
+			t.Error("the message ran with a token of more than a second ago")
+		}
+	})
+}
