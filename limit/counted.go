@@ -29,8 +29,10 @@ type counted struct {
 	asking  bool
 	askAt   [2]time.Time  // not before, for messages that have had their place in the line in [1], for others in [0]
 	answer  chan struct{} // closed with the next answer of the Counter for the key; nil: nobody waits
-	had     float64       // see recent
+	had     float64       // tokens, by then, decaying
 	hadAt   time.Time     // on the clock of gate.known
+	last    float64       // how many of them came last
+	good    time.Time     // of the token that a message has used last
 	away    time.Time     // the beginning of the outage that share and next are for
 	share   time.Duration // between two starts
 	next    time.Time     // the regular time of the next one
@@ -85,6 +87,7 @@ func (g *gate) takeCounted(t *ticket, now time.Time) {
 		return
 	}
 	t.times, t.good, t.until = c.stock.drop(cost), good, good.Add(keep)
+	c.good = good
 	g.count(t.times, now, cost)
 	if r := g.rule; r.busiest == nil || g.part(now) >= r.busiest.part(now) {
 		r.busiest = g
@@ -118,11 +121,16 @@ func (p plan) decay(d time.Duration) float64 {
 	return math.Exp(-float64(max(d, 0)) / float64(p.shareTime()))
 }
 
-// most is the most that all processes together have had of a key lately: their tokens have times a step apart, also those of a burst.
-func (p plan) most() float64 { return 1 / (1 - p.decay(p.step)) }
+// most is what all processes together have had of a key lately, on average: their tokens have times a step apart, also those of a burst.
+func (p plan) most() float64 { return float64(p.shareTime()) / float64(p.step) }
 
-// recent returns the tokens that this process has had lately: those of the last shareTime, decaying. now is a time of gate.known.
-func (c *counted) recent(p plan, now time.Time) float64 { return c.had * p.decay(now.Sub(c.hadAt)) }
+// recent returns the tokens that this process has had lately: those of the last shareTime, decaying. now is a time of gate.known. The last
+// ones count half, and nothing decays before the next ones are due: so processes that have their tokens in turn have the rate together,
+// whenever each of them asks.
+func (c *counted) recent(p plan, now time.Time) float64 {
+	had := max(0, c.had-c.last/2)
+	return had * p.decay(now.Sub(c.hadAt)-p.steps(had/p.most()))
+}
 
 // known is now, on a clock that stands still while the Counter is down: nothing is learnt of the key then.
 func (g *gate) known(now time.Time) time.Time {
@@ -132,7 +140,8 @@ func (g *gate) known(now time.Time) time.Time {
 // count counts tokens with such times that are used or lapse, or go back.
 func (g *gate) count(times, now time.Time, tokens int) {
 	c, known := &g.counted, g.known(now)
-	c.had, c.hadAt = max(0, c.recent(g.plan, known)+float64(tokens)*g.plan.decay(now.Sub(times))), known
+	more := float64(tokens) * g.plan.decay(now.Sub(times))
+	c.had, c.last, c.hadAt = max(0, c.had*g.plan.decay(known.Sub(c.hadAt))+more), max(0, more), known
 }
 
 // part is which part of the key's rate this process had: 1/P of P processes that share a key at its limit.
@@ -160,11 +169,11 @@ func (p plan) steps(part float64) time.Duration {
 
 // change keeps the process's part of the rate when the plan changes, also in an outage. now is a time of gate.known.
 func (c *counted) change(now time.Time, from, to plan) {
-	if from.step == 0 || to.step == 0 {
-		c.had = 0
-	} else {
-		c.had, c.hadAt = c.recent(from, now)*to.most()/from.most(), now
+	had := 0.
+	if from.step > 0 && to.step > 0 {
+		had = c.recent(from, now) * to.most() / from.most()
 	}
+	c.had, c.last, c.hadAt = had, 0, now
 	c.askAt, c.away, c.sharedAt = [2]time.Time{}, time.Time{}, time.Time{}
 }
 
@@ -183,6 +192,9 @@ func (g *gate) keepsShare(now time.Time) bool {
 			c.next = now.Add(rand.N(c.share))
 		}
 		c.next = later(c.next, now) // its tokens had the time since the last outage
+		if due := c.good.Add(time.Duration(c.last * float64(c.share))); due.After(now) {
+			c.next = due // the processes go on in turn
+		}
 	}
 	c.sharedAt = now
 	return true
@@ -249,8 +261,8 @@ func (g *gate) take(now time.Time, t counting.Take, each int) {
 	c.asking = true
 	t.Key, t.Step, t.Burst = g.name(), time.Duration(each)*g.plan.step, g.plan.burst/each
 	rested := now.Sub(c.shared) >= g.plan.tolerance()
-	if !rested && t.Ahead > 0 { // the key has had no rest in the outage, so it has no burst after it
-		t.NotBefore = 1
+	if !rested { // the key has had no rest in the outage, so it has no burst after it: its first token is 1 ns ahead
+		t.NotBefore, t.Ahead = 1, max(t.Ahead, 1)
 	}
 	var grant counting.Grant
 	g.call(now, func(ctx context.Context) (err error) {
@@ -258,7 +270,7 @@ func (g *gate) take(now time.Time, t counting.Take, each int) {
 		return err
 	}, g.rule.asksTokens, func(then time.Time, err error) {
 		c.asking = false
-		if err == nil && (rested || t.NotBefore > 0) {
+		if err == nil {
 			c.shared = time.Time{}
 		}
 		switch {

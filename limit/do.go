@@ -47,8 +47,8 @@ func Handler(l *Limiter, h sqsonce.Handler) sqsonce.Handler {
 // Do runs f within the limits for m: [Handler] describes its errors. Use it inside of a handler, for a part of its work or for a
 // sqlstore.Processor.
 //
-// Do doesn't wait for the message's turn. It waits for answers of Counters: at most 1 s for each rule, and 2 s for the message's place
-// in the line. The end of ctx ends this wait too. The error is then a Postpone like that of any message that must wait.
+// Do doesn't wait for the message's turn. It waits for answers of Counters, and where the host can't hold the message for a start that they
+// allow a little later: at most 1 s for each rule, and 2 s for the message's place in the line. The end of ctx ends this wait too. The error is then a Postpone like that of any message that must wait.
 func (l *Limiter) Do(ctx context.Context, m *sqsonce.Message, f func(context.Context) error) (err error) {
 	uses, err := l.uses(ctx, m)
 	if err != nil {
@@ -180,7 +180,7 @@ func (p *pass) ticket(g *gate, cost int) *ticket {
 	}
 }
 
-// await waits for a Counter's answer that may serve the ticket, without the lock.
+// await waits for a Counter's answer that may serve the ticket, and for its token's time, without the lock.
 func (p *pass) await(t *ticket) (now time.Time) {
 	g, wait := t.gate, callTimeout
 	if t.mayHold {
@@ -188,7 +188,11 @@ func (p *pass) await(t *ticket) (now time.Time) {
 	}
 	began := time.Now()
 	var late <-chan time.Time
-	for now = began; t.state == waiting && g.asksCounter() && !g.out().down() && now.Sub(began) < wait; now = time.Now() {
+	for now = began; t.state == waiting && !g.out().down() && now.Sub(began) < wait; now = time.Now() {
+		due := g.due(t, now, began.Add(wait))
+		if due == nil && !g.asksCounter() {
+			break
+		}
 		if late == nil {
 			late = time.After(wait)
 		}
@@ -196,16 +200,30 @@ func (p *pass) await(t *ticket) (now time.Time) {
 		p.l.mu.Unlock()
 		select {
 		case <-answer:
+		case <-due:
 		case <-late:
 		case <-p.ctx.Done():
 		}
 		p.l.mu.Lock()
-		g.tryNow(t, time.Now())
+		if now = time.Now(); due != nil {
+			g.advance(now)
+		}
+		g.tryNow(t, now)
 		if p.ctx.Err() != nil {
 			break
 		}
 	}
 	return now
+}
+
+// due is the time of the tokens that the process has for the first ticket, if its host can't hold it: they are a part of a second
+// ahead where the clock of DynamoDB isn't known better. nil: there are none, or they are later than end.
+func (g *gate) due(t *ticket, now, end time.Time) <-chan time.Time {
+	at, ok := g.counted.stock.at(g.cost(t))
+	if !ok || t.mayHold || g.line.first() != t || !at.After(now) || at.After(end) {
+		return nil
+	}
+	return time.After(at.Sub(now))
 }
 
 // postpone returns the error of a message whose ticket waits, and gives back what was taken.

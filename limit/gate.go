@@ -63,6 +63,8 @@ func (g *gate) cost(t *ticket) int {
 
 // advance gives what is free to the tickets whose turn it is.
 func (g *gate) advance(now time.Time) {
+	g.outage.lapse(now)
+	g.rule.outage.lapse(now)
 	for e := g.reserved.Front(); e != nil; e = g.reserved.Front() {
 		t := e.Value.(*ticket)
 		if t.until.After(now) {

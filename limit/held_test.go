@@ -175,6 +175,30 @@ func TestRestOfASlowPlan(t *testing.T) {
 	})
 }
 
+// A message that comes in its turn ends the rest of its host: the next one that doesn't come delays others for a second only.
+func TestTurnEndsARest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(1)}})
+		try(t, l, message("first", 1))
+		turns := map[string]settle.Turn{}
+		for _, id := range []string{"late1", "late2", "comes", "late3", "last"} {
+			turns[id], _ = hold(t, l, message(id, 1), nothing)
+			time.Sleep(time.Nanosecond)
+		}
+		<-turns["comes"].Ready
+		if ran, _ := ranHeld(t, l, message("comes", 1)); !ran {
+			t.Fatal("the message did not run in its turn")
+		}
+		<-turns["late3"].Ready
+		begun := time.Now()
+		<-turns["last"].Ready
+		if waited := time.Since(begun); waited > keep {
+			t.Errorf("the last message waited for %s behind one that did not come, want %s", waited, keep)
+		}
+	})
+}
+
 // A message that is here gets the tokens for which it asks, although others before it do not come in their turns.
 func TestTokensOfARest(t *testing.T) {
 	t.Parallel()

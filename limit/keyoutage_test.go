@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,4 +215,62 @@ func TestOutageEndsByAQuestion(t *testing.T) {
 			t.Errorf("%+v, want the outage to have ended, and the key to be down", s)
 		}
 	})
+}
+
+// failsFor is a fleet's counter that begins to fail for one key.
+type failsFor struct {
+	*fakeCounter
+	key   string
+	fails atomic.Bool
+}
+
+func (c *failsFor) Take(ctx context.Context, t Take) (Grant, error) {
+	if c.fails.Load() && t.Key == c.key {
+		return Grant{}, errors.New("a record that can't be read")
+	}
+	return c.fakeCounter.Take(ctx, t)
+}
+
+// An outage without a call goes on for an hour. Then nobody knows whether the Counter is down, and what a process knew of its keys grows
+// old again.
+func TestOutageWithoutACall(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		ofKey     bool
+		after     time.Duration
+		stats     bool
+		busy, new int // starts in a minute, at least
+	}{
+		{true, 50 * time.Minute, true, 540, 54}, {true, 2 * time.Hour, true, 11, 11}, {true, 2 * time.Hour, false, 11, 11},
+		{false, 50 * time.Minute, true, 540, 54}, {false, 2 * time.Hour, true, 11, 11}, {false, 2 * time.Hour, false, 11, 11},
+	} {
+		must.RunParallel(t, fmt.Sprintf("%+v", tt), func(t *testing.T) {
+			c, s := &failsFor{fakeCounter: newCounter(), key: "r#busy"}, newStarts()
+			down := func() { c.set(func() { c.err = errors.New("down") }) }
+			l := newLimiter(t, []Rule{{Name: "r", Plan: perSecond(10), Counter: c}})
+			h := newHost(t, l, s.handler(0), 10, 5000)
+			h.start(messages("busy", 3000)...)
+			time.Sleep(2 * time.Minute)
+			if c.fails.Store(tt.ofKey); !tt.ofKey {
+				down()
+			}
+			time.Sleep(5 * time.Second)
+			h.stop()
+			time.Sleep(tt.after)
+			if tt.stats {
+				if st := l.Stats()[0]; (st.Down > 0 || st.KeysDown > 0) != (tt.after < unasked) {
+					t.Errorf("down for %s, %d keys down after %s", st.Down, st.KeysDown, tt.after)
+				}
+			}
+			down()
+			for key, least := range map[string]int{"busy": tt.busy, "new": tt.new} {
+				before := s.count(key)
+				newHost(t, l, s.handler(0), 10, 5000).start(messages(key, 1000)...)
+				time.Sleep(time.Minute)
+				if n := s.count(key) - before; n < least || n > least*6/5+2 {
+					t.Errorf("%d starts of key %s in a minute, want about %d", n, key, least*11/10)
+				}
+			}
+		})
+	}
 }

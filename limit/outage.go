@@ -33,12 +33,22 @@ const sayAgain = time.Minute
 
 func (o *outage) down() bool { return !o.since.IsZero() }
 
+// unasked is how long an outage goes on without a call: then nobody knows whether the Counter is down.
+const unasked = time.Hour
+
 // lasted is how long all outages have lasted until now.
 func (o *outage) lasted(now time.Time) time.Duration {
 	if o.down() {
-		return o.lost + now.Sub(o.since)
+		return o.lost + sooner(now, o.askAt.Add(unasked)).Sub(o.since)
 	}
 	return o.lost
+}
+
+// lapse ends an outage without a call for so long: what the process knows of its keys grows old again.
+func (o *outage) lapse(now time.Time) {
+	if o.down() && now.Sub(o.askAt) > unasked {
+		o.end(now)
+	}
 }
 
 // end ends the outage, if there is one.

@@ -22,23 +22,26 @@ func TestCounterDown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		policy      CounterPolicy
+		processes   int
 		rate        Rate
 		least, most float64 // of the limit in the outage
 	}{
-		{OnCounterDownKeepShare, Rate{N: 10}, 0.95, 1.1}, {OnCounterDownKeepShare, Rate{N: 2}, 0.95, 1.1}, {OnCounterDownKeepShare, Rate{N: 40}, 0.95, 1.1},
-		{OnCounterDownKeepShare, Rate{N: 1, Per: time.Minute}, 0.9, 1.1}, {OnCounterDownKeepShare, Rate{N: 10, Per: time.Hour}, 0.9, 1.1},
-		{OnCounterDownStop, Rate{N: 10}, 0, 0.03},
+		{OnCounterDownKeepShare, 5, Rate{N: 10}, 0.95, 1.1}, {OnCounterDownKeepShare, 5, Rate{N: 2}, 0.95, 1.1}, {OnCounterDownKeepShare, 5, Rate{N: 40}, 0.95, 1.1},
+		{OnCounterDownKeepShare, 5, Rate{N: 1}, 0.95, 1.1}, {OnCounterDownKeepShare, 5, Rate{N: 1, Per: 2 * time.Second}, 0.95, 1.1},
+		{OnCounterDownKeepShare, 20, Rate{N: 1}, 0.95, 1.1},
+		{OnCounterDownKeepShare, 5, Rate{N: 1, Per: time.Minute}, 0.95, 1.1}, {OnCounterDownKeepShare, 5, Rate{N: 10, Per: time.Hour}, 0.95, 1.1},
+		{OnCounterDownStop, 5, Rate{N: 10}, 0, 0.03},
 	} {
-		must.RunParallel(t, fmt.Sprint(tt.policy, tt.rate), func(t *testing.T) {
+		must.RunParallel(t, fmt.Sprint(tt.policy, tt.processes, tt.rate), func(t *testing.T) {
 			c, s := newCounter(), newStarts()
 			step := Plan{Rate: tt.rate}.resolve(nil, "").step
 			lasts := max(time.Minute, 60*step)
-			for range 5 {
+			for range tt.processes {
 				l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: tt.rate}, Counter: c}}, func(o *Options) { o.OnCounterDown = tt.policy })
 				h := newHost(t, l, s.handler(0), 10, 5000)
 				h.start(messages("a", int(2*lasts/step))...)
 			}
-			time.Sleep(3 * lasts) // a process knows its rate by then
+			time.Sleep(2 * lasts) // a process knows its rate by then
 			c.set(func() { c.err = errors.New("down") })
 			before, takes := len(s.all()), c.count(&c.takes)
 			time.Sleep(lasts)
@@ -47,7 +50,7 @@ func TestCounterDown(t *testing.T) {
 			if n := float64(during); n < tt.least*whole || n > tt.most*whole {
 				t.Errorf("%d starts in the outage, want %g to %g of the limit", during, tt.least, tt.most)
 			}
-			if n := c.count(&c.takes) - takes; n > 2*5*int(lasts/leastWait) || n < 2*5*int(lasts/mostWait-2) {
+			if n := c.count(&c.takes) - takes; n > 2*tt.processes*int(lasts/leastWait) || n < 2*tt.processes*int(lasts/mostWait-2) {
 				t.Errorf("%d requests in the outage, want a call and a question in 1 s to 2 s of each process", n)
 			}
 			c.set(func() { c.err = nil })

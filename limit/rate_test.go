@@ -133,6 +133,41 @@ func TestFunctionTakesNothingAhead(t *testing.T) {
 	})
 }
 
+// The messages of a function's batch ask together.
+func TestFunctionAsksForABatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newCounter(), newStarts()
+		c.delay = 10 * time.Millisecond
+		newHost(t, newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 10}}, Counter: c}}), s.handler(0), 10, 0).start(messages("a", 10)...)
+		time.Sleep(time.Second)
+		if n, takes := len(s.all()), c.count(&c.takes); n != 10 || takes > 2 {
+			t.Errorf("%d of 10 have run after %d takes, want all after 2", n, takes)
+		}
+	})
+}
+
+// A process whose messages are few takes few tokens: those that lapse are lost to the others.
+func TestFewMessagesTakeFewTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newCounter(), newStarts()
+		c.delay = 10 * time.Millisecond
+		hosts := map[string]*fakeHost{}
+		for _, name := range []string{"few", "many"} {
+			hosts[name] = newHost(t, newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(100), Counter: c}}), s.handler(0), 10, 10_000)
+		}
+		hosts["many"].start(messages("many", 8000)...)
+		for _, m := range messages("few", 300) {
+			hosts["few"].start(m)
+			time.Sleep(200 * time.Millisecond)
+		}
+		if n := s.count("many"); n < 60*90 {
+			t.Errorf("%d starts in a minute beside 5 a second, want nearly 5,700", n)
+		}
+	})
+}
+
 // Messages of several tokens share the rate of a fleet by their cost.
 func TestFleetCost(t *testing.T) {
 	t.Parallel()

@@ -54,12 +54,13 @@ func (l *Limiter) Stats() []RuleStats {
 			Started: r.counts.started, Postponed: r.counts.postponed, Owed: r.counts.owed, NoGroup: r.noGroup.Load(),
 			Forgotten: r.counts.forgotten, Keys: int64(len(r.gates)), Calls: r.counts.calls, Outages: r.counts.outages,
 		}
-		if r.outage.down() {
+		if r.outage.lapse(now); r.outage.down() {
 			s.Down = now.Sub(r.outage.since)
 		}
 		for _, g := range r.gates {
 			s.Running += int64(g.running - g.reserved.Len())
-			if s.Next = sooner(s.Next, g.next); g.outage.down() {
+			s.Next = sooner(s.Next, g.next)
+			if g.outage.lapse(now); g.outage.down() {
 				s.KeysDown++
 			}
 			if g.paused.After(now) {

@@ -41,6 +41,7 @@ var defects = []suite.Defect{
 	{"lets a later pause end an earlier one", "pause/never back"},
 	{"adds a pause to the tokens that are taken", "pause/of a key with tokens taken"},
 	{"grants nothing with a pause", "pause/grants what is within Reach"},
+	{"lets a burst through after a pause", "pause/ends a burst"},
 	{"forgets a pause behind a line", "pause/behind a line"},
 	{"gives all the same place", "line/each a step after the one before"},
 	{"gives two processes one place", "line/no two have one place"},

@@ -176,6 +176,13 @@ var pauseCases = []testCase{
 		t.NotBefore = 0
 		x.gets(t, 1, x.steps(3), "after that")
 	}},
+	{name: "pause/ends a burst", run: func(x *exam) {
+		t := x.many(0)
+		t.Burst, t.Ahead, t.NotBefore = 3, 1, 1
+		x.gets(t, 1, 0, "with a pause that ends at once")
+		t.Ahead, t.NotBefore = 0, 0
+		x.none(t, x.Step, "after that")
+	}},
 	{name: "pause/behind a line", run: func(x *exam) {
 		x.line(10, 0, "of a new key")
 		t := x.one()
