@@ -33,7 +33,7 @@ var ErrMaxWait = errors.New("limit: message has waited for its turn for longer t
 //   - a [*sqsonce.OptionError]: PlanOf returned a plan that can't be used.
 //
 // A delivery whose handler does not run because the event is done or in progress elsewhere, or because the store is down, gives
-// its starts back.
+// its starts back, if it ends within a second.
 func Handler(l *Limiter, h sqsonce.Handler) sqsonce.Handler {
 	if h == nil || l == nil {
 		return nil
@@ -307,6 +307,7 @@ func (g *gate) owe(t *ticket, now time.Time) {
 	case g.plan.step == 0:
 	case g.rule.Counter == nil:
 		g.bucket.take(now, g.plan, cost)
+		t.until = now.Add(keep)
 	default:
 		take := Take{Key: g.name(), N: cost, Step: g.plan.step, Burst: g.plan.burst, Ahead: debtAhead, Waited: true}
 		g.call(now, func(ctx context.Context) error {
