@@ -222,6 +222,7 @@ func (p *pass) postpone(t *ticket) error {
 	}
 	g.rule.counts.postponed++
 	reason := fmt.Errorf("limit: %s is at its limit", g.name())
+	stands := func() bool { return l.stands(g) }
 	if t.mayHold {
 		l.mu.Unlock()
 		// Under one key each group has a line of its own in the host: one with many messages leaves room for the others.
@@ -240,14 +241,14 @@ func (p *pass) postpone(t *ticket) error {
 				g.keepFor(t)
 				g.advance(now)
 			}
-			return settle.WithTurn(sqsonce.Postpone(min(g.estimate(now), max(left, leastDelay)), reason), settle.Turn{Ready: t.turn, Left: func() { l.left(t) }})
+			return settle.WithTurn(sqsonce.Postpone(min(g.estimate(now), max(left, leastDelay)), reason), settle.Turn{Ready: t.turn, Left: func() { l.left(t) }, Stands: stands})
 		}
 	}
 	p.drop(t, now)
 	l.mu.Unlock()
 	delay := l.place(p.ctx, g, t)
 	l.mu.Lock()
-	return sqsonce.Postpone(max(min(delay, mostDelay, left), leastDelay), reason)
+	return settle.WithTurn(sqsonce.Postpone(max(min(delay, mostDelay, left), leastDelay), reason), settle.Turn{Stands: stands})
 }
 
 // giveBack gives back all but t.
