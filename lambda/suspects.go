@@ -79,6 +79,18 @@ func (v *invocation) goOn(chain []int) {
 	}
 }
 
+// replaceWorker has another worker run in the place of one whose handler is abandoned, so that what waits behind it runs. When the suspects
+// run nothing else does.
+func (v *invocation) replaceWorker() {
+	v.suspects.mu.Lock()
+	defer v.suspects.mu.Unlock()
+	if v.suspects.begun {
+		v.alone.replace()
+	} else {
+		v.handlers.replace()
+	}
+}
+
 // judge has a suspect that has crashed a process alone fail as one that is for the dead-letter queue, where another crash would cost a
 // message behind it its last receive but one.
 func (v *invocation) judge(f failure) failure {
