@@ -128,7 +128,7 @@ func (v *invocation) runsOn(chain []int, left time.Duration, ended <-chan struct
 func (v *invocation) abandonAfterGrace(chain []int) {
 	time.AfterFunc(v.times.between(handlersStop, handlersClosed), func() {
 		if v.slots[chain[0]].change(running, abandoned) {
-			v.replaceWorker()
+			v.replaceWorker(chain[0])
 			v.abandon(chain)
 		}
 	})

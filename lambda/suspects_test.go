@@ -117,6 +117,38 @@ func TestSuspectThatHangs(t *testing.T) {
 	})
 }
 
+// TestSuspectAtItsLastReceive: a handler that takes all the time does not keep a suspect, or a message behind it, from its last receive.
+func TestSuspectAtItsLastReceive(t *testing.T) {
+	for _, tt := range []struct{ received, ran string }{{"2", ""}, {"3", "a0 a1"}} {
+		withQueue(t, true, nil, func(x *fixture) {
+			x.redrive(3)
+			var ran []string
+			begun := time.Now()
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				switch {
+				case m.Group != "a":
+					return waits(ctx, m)
+				case settle.Suspects(ctx) > 0 && m.Body == "a0": // as dedup does
+					return settle.NewSuspect(sqsonce.Unavailable(errTest), begun)
+				case time.Since(begun) < 20*time.Second:
+					t.Errorf("%s runs after %s", m.Body, time.Since(begun))
+				}
+				ran = append(ran, m.Body)
+				return nil
+			})
+			x.send("slow", "a0", "a1")
+			e := x.receive()
+			for i := range e.Records[1:] {
+				e.Records[1+i].Attributes["ApproximateReceiveCount"] = tt.received
+			}
+			_, err := f(timeout(x.T, time.Minute), e)
+			if got := strings.Join(ran, " "); err != nil || got != tt.ran {
+				t.Errorf("receive %s: ran %q, %v, want %q", tt.received, got, err, tt.ran)
+			}
+		})
+	}
+}
+
 // TestLoneSuspectWithoutAClient: what has succeeded cannot be deleted before a suspect runs. One that has crashed a process alone fails
 // unrun while others are in its batch. It runs when it is alone, and so does another suspect.
 func TestLoneSuspectWithoutAClient(t *testing.T) {
