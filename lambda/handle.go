@@ -47,6 +47,7 @@ type slot struct {
 	state   atomic.Uint32
 	head    bool            // the first of its chain in the event
 	suspect bool            // runs apart: see suspects.go
+	alone   bool            // so does the chain that it is in
 	runs    int             // of its handler in this invocation
 	message sqsonce.Message // filled when the handler starts
 	call    *host.Call      // for hooks, set before the state is running

@@ -69,13 +69,21 @@ func (v *invocation) isLastReceive(record int) bool {
 	return most > 0 && receiveCount(&v.records[record]) >= most
 }
 
+// behind are the records that wait for the first one of a chain: those behind it, and behind a suspect the other suspects too.
+func (v *invocation) behind(chain []int) []int {
+	if !v.slots[chain[0]].alone {
+		return chain[1:]
+	}
+	return slices.Concat(append(v.alone.queued(), chain[1:])...)
+}
+
 // limit returns the context of the handler for the first record of a chain, and a function to call when it has returned. The
 // context ends after half of the time that is left where messages behind the record are in their last receive, but see runsOn.
 //
 // SQS is asked for the policy when that half has passed: quick handlers cost no call. What a send to the dead-letter queue
 // needs is then known before the margin, which may leave little time.
 func (v *invocation) limit(ctx context.Context, chain []int) (limited context.Context, returned func()) {
-	behind := chain[1:]
+	behind := v.behind(chain)
 	if len(behind) == 0 || v.opts.Client == nil || !v.times.limited() {
 		return ctx, func() {}
 	}
@@ -87,7 +95,7 @@ func (v *invocation) limit(ctx context.Context, chain []int) (limited context.Co
 		switch {
 		case a.maxReceives == 0:
 		case v.anyReceived(behind, a.maxReceives):
-			if v.runsOn(chain, left, ended) {
+			if v.runsOn(chain[0], len(behind), left, ended) {
 				return
 			}
 			cancel(sqsonce.ErrShutdown)
@@ -105,14 +113,14 @@ func (v *invocation) limit(ctx context.Context, chain []int) (limited context.Co
 // runsOn lets the handler for the first record of a chain run on after half of the time that was left, and reports whether it has ended or
 // keeps the rest. So does a message that was behind another one itself, as far as the run times say: until an eighth is left, where that is
 // enough for those behind it, and to the margin, where the half would be enough for none of them.
-func (v *invocation) runsOn(chain []int, left time.Duration, ended <-chan struct{}) bool {
+func (v *invocation) runsOn(record, behind int, left time.Duration, ended <-chan struct{}) bool {
 	rest := left / 8
 	switch r := &v.runTimes; {
-	case v.slots[chain[0]].head || !r.known():
+	case v.slots[record].head || !r.known():
 		return false
 	case !r.fit(left / 2):
 		return true
-	case !r.fit(rest / time.Duration(len(chain)-1)):
+	case !r.fit(rest / time.Duration(behind)):
 		return false
 	}
 	select {
@@ -128,7 +136,7 @@ func (v *invocation) runsOn(chain []int, left time.Duration, ended <-chan struct
 func (v *invocation) abandonAfterGrace(chain []int) {
 	time.AfterFunc(v.times.between(handlersStop, handlersClosed), func() {
 		if v.slots[chain[0]].change(running, abandoned) {
-			v.handlers.replace()
+			v.replaceWorker(chain[0])
 			v.abandon(chain)
 		}
 	})

@@ -1,6 +1,9 @@
 package lambda
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // pool runs items on goroutines, at most limit at once, in the order in which they were added.
 type pool[T any] struct {
@@ -26,6 +29,13 @@ func (p *pool[T]) replace() {
 	defer p.mu.Unlock()
 	p.limit++
 	p.startWorker()
+}
+
+// queued returns the items that wait.
+func (p *pool[T]) queued() []T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.waiting)
 }
 
 // startWorker starts a worker if there is something to do for it. Each worker starts the next one when it takes its first

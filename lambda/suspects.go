@@ -64,8 +64,26 @@ func (v *invocation) holdSuspect(f failure) bool {
 		return true
 	}
 	v.suspects.waiting = append(v.suspects.waiting, suspect{f.chain, s.Started})
-	v.mayRunSuspects()
+	if v.mayRunSuspects(); !v.suspects.begun && len(v.suspects.waiting) == 1 && v.times.limited() {
+		time.AfterFunc(time.Until(v.times.at(handlersStop))/2, v.suspectsAtHalf)
+	}
 	return true
+}
+
+// suspectsAtHalf starts the suspects next to handlers that still run when half of the time has passed, where one of them, or a message
+// behind it, is at its last receive: SQS would move it unrun.
+func (v *invocation) suspectsAtHalf() {
+	v.suspects.mu.Lock()
+	waiting := slices.Clone(v.suspects.waiting)
+	v.suspects.mu.Unlock()
+	if !slices.ContainsFunc(waiting, func(s suspect) bool { return slices.ContainsFunc(s.chain, v.isLastReceive) }) {
+		return
+	}
+	v.suspects.mu.Lock()
+	defer v.suspects.mu.Unlock()
+	if !v.suspects.begun && v.ctx.Err() == nil {
+		v.runSuspects()
+	}
 }
 
 // goOn runs what is behind a record that has left its group: also one at a time when the suspects run.
@@ -76,6 +94,15 @@ func (v *invocation) goOn(chain []int) {
 		v.alone.add(chain)
 	} else {
 		v.handlers.add(chain)
+	}
+}
+
+// replaceWorker has another worker run in the place of one whose handler is abandoned, so that what waits behind it runs.
+func (v *invocation) replaceWorker(record int) {
+	if v.slots[record].alone {
+		v.alone.replace()
+	} else {
+		v.handlers.replace()
 	}
 }
 
@@ -100,12 +127,17 @@ func (v *invocation) judge(f failure) failure {
 func (v *invocation) mayRunSuspects() {
 	s := &v.suspects
 	if !s.begun && len(s.waiting) > 0 && v.open.Load() == int64(len(s.waiting)) {
-		s.begun = true
-		v.alone.limit, v.alone.run = 1, v.runSuspect
-		slices.SortStableFunc(s.waiting, func(a, b suspect) int { return a.started.Compare(b.started) })
-		for _, waiting := range s.waiting {
-			v.alone.add(waiting.chain)
-		}
+		v.runSuspects()
+	}
+}
+
+func (v *invocation) runSuspects() {
+	s := &v.suspects
+	s.begun = true
+	v.alone.limit, v.alone.run = 1, v.runSuspect
+	slices.SortStableFunc(s.waiting, func(a, b suspect) int { return a.started.Compare(b.started) })
+	for _, waiting := range s.waiting {
+		v.alone.add(waiting.chain)
 	}
 }
 
@@ -114,6 +146,9 @@ func (v *invocation) runSuspect(chain []int) {
 		v.deleteSucceeded()
 	}
 	v.slots[chain[0]].suspect = true
+	for _, i := range chain {
+		v.slots[i].alone = true
+	}
 	v.runChain(chain)
 }
 
@@ -122,6 +157,7 @@ func (v *invocation) deleteSucceeded() {
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
 	defer cancel()
 	var entries []sqstypes.DeleteMessageBatchRequestEntry
+	v.suspects.mu.Lock() // a handler that was abandoned may return, and its worker go on
 	for i := range v.slots {
 		if r := &v.records[i]; v.slots[i].is(succeeded) && r.ReceiptHandle != "" && !v.suspects.deleted[i] {
 			if v.suspects.deleted == nil {
@@ -131,6 +167,7 @@ func (v *invocation) deleteSucceeded() {
 			entries = append(entries, sqstypes.DeleteMessageBatchRequestEntry{Id: host.EntryID(len(entries) % host.MaxBatch), ReceiptHandle: &r.ReceiptHandle})
 		}
 	}
+	v.suspects.mu.Unlock()
 	if len(entries) == 0 {
 		return
 	}

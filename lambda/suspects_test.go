@@ -84,6 +84,73 @@ func TestSuspectsOneByOne(t *testing.T) {
 	}
 }
 
+// TestSuspectThatHangs: at its last receive a suspect ignores the end of its context. It leaves its group, and the messages behind it and the
+// other suspects run in the same invocation.
+func TestSuspectThatHangs(t *testing.T) {
+	for _, sent := range []string{"a0 a1 b0 b1", "a0 b0 b1"} {
+		withQueue(t, true, nil, func(x *fixture) {
+			x.redrive(3)
+			begun := time.Now()
+			var ran []string
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				if settle.Suspects(ctx) > 0 && strings.HasSuffix(m.Body, "0") { // as dedup does
+					return settle.NewSuspect(sqsonce.Unavailable(errTest), begun.Add(time.Duration(m.Body[0])))
+				}
+				if m.Body == "a0" {
+					return ignores(time.Hour)(ctx, m)
+				}
+				ran = append(ran, m.Body)
+				return nil
+			})
+			x.send(strings.Fields(sent)...)
+			e := x.receive()
+			for i := range e.Records {
+				e.Records[i].Attributes["ApproximateReceiveCount"] = "3"
+			}
+			r, err := f(timeout(x.T, time.Minute), e)
+			if slices.Sort(ran); err != nil || len(r.BatchItemFailures) > 0 || !slices.Equal(ran, strings.Fields(sent)[1:]) {
+				t.Errorf("got %v, %v, ran %q", r, err, ran)
+			}
+			if dead := x.dead(); !strings.HasPrefix(dead, "a0") {
+				t.Errorf("dead-lettered: %q", dead)
+			}
+			time.Sleep(time.Hour) // it returns
+		})
+	}
+}
+
+// TestSuspectAtItsLastReceive: a handler that takes all the time does not keep a suspect, or a message behind it, from its last receive.
+func TestSuspectAtItsLastReceive(t *testing.T) {
+	for _, tt := range []struct{ received, ran string }{{"2", ""}, {"3", "a0 a1"}} {
+		withQueue(t, true, nil, func(x *fixture) {
+			x.redrive(3)
+			var ran []string
+			begun := time.Now()
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				switch {
+				case m.Group != "a":
+					return waits(ctx, m)
+				case settle.Suspects(ctx) > 0 && m.Body == "a0": // as dedup does
+					return settle.NewSuspect(sqsonce.Unavailable(errTest), begun)
+				case time.Since(begun) < 20*time.Second:
+					t.Errorf("%s runs after %s", m.Body, time.Since(begun))
+				}
+				ran = append(ran, m.Body)
+				return nil
+			})
+			x.send("slow", "a0", "a1")
+			e := x.receive()
+			for i := range e.Records[1:] {
+				e.Records[1+i].Attributes["ApproximateReceiveCount"] = tt.received
+			}
+			_, err := f(timeout(x.T, time.Minute), e)
+			if got := strings.Join(ran, " "); err != nil || got != tt.ran {
+				t.Errorf("receive %s: ran %q, %v, want %q", tt.received, got, err, tt.ran)
+			}
+		})
+	}
+}
+
 // TestLoneSuspectWithoutAClient: what has succeeded cannot be deleted before a suspect runs. One that has crashed a process alone fails
 // unrun while others are in its batch. It runs when it is alone, and so does another suspect.
 func TestLoneSuspectWithoutAClient(t *testing.T) {

@@ -34,7 +34,7 @@ var ErrMaxWait = errors.New("limit: message has waited for its turn for longer t
 //   - a [*sqsonce.OptionError]: PlanOf returned a plan that can't be used.
 //
 // A delivery whose handler does not run because the event is done or in progress elsewhere, or because the store is down, gives
-// its starts back.
+// its starts back, if it ends within a second.
 func Handler(l *Limiter, h sqsonce.Handler) sqsonce.Handler {
 	if h == nil || l == nil {
 		return nil
@@ -241,6 +241,7 @@ func (p *pass) postpone(t *ticket) error {
 	}
 	g.rule.counts.postponed++
 	reason := fmt.Errorf("limit: %s is at its limit", g.name())
+	stands := func() bool { return l.stands(g) }
 	if t.mayHold {
 		l.mu.Unlock()
 		// Under one key each group has a line of its own in the host: one with many messages leaves room for the others.
@@ -259,14 +260,14 @@ func (p *pass) postpone(t *ticket) error {
 				g.keepFor(t)
 				g.advance(now)
 			}
-			return settle.WithTurn(sqsonce.Postpone(min(g.estimate(now), max(left, leastDelay)), reason), settle.Turn{Ready: t.turn, Left: func() { l.left(t) }})
+			return settle.WithTurn(sqsonce.Postpone(min(g.estimate(now), max(left, leastDelay)), reason), settle.Turn{Ready: t.turn, Left: func() { l.left(t) }, Stands: stands})
 		}
 	}
 	p.drop(t, now)
 	l.mu.Unlock()
 	delay := l.place(p.ctx, g, t)
 	l.mu.Lock()
-	return sqsonce.Postpone(max(min(delay, mostDelay, left), leastDelay), reason)
+	return settle.WithTurn(sqsonce.Postpone(max(min(delay, mostDelay, left), leastDelay), reason), settle.Turn{Stands: stands})
 }
 
 // giveBack gives back all but t.
@@ -326,6 +327,7 @@ func (g *gate) owe(t *ticket, now time.Time) {
 	case g.plan.step == 0:
 	case g.rule.Counter == nil:
 		g.bucket.take(now, g.plan, cost)
+		t.until = now.Add(keep)
 	default:
 		take := counting.Take{Key: g.name(), N: cost, Step: g.plan.step, Burst: g.plan.burst, Ahead: debtAhead, Waited: true}
 		g.call(now, func(ctx context.Context) error {

@@ -265,7 +265,9 @@ func (g *gate) putBack(t *ticket, now time.Time) {
 		g.putCountedBack(t, now)
 		return
 	}
-	g.bucket.putBack(g.plan, g.cost(t))
+	if t.state == reserved || t.until.After(now) { // else its time has passed: given back, it would come on top of the rate
+		g.bucket.putBack(g.plan, g.cost(t))
+	}
 }
 
 // ended notes how long a handler ran.

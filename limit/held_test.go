@@ -149,6 +149,35 @@ func TestLapsedTokensDoNotGoBack(t *testing.T) {
 	})
 }
 
+// TestLateStartsDoNotGoBack: an own schedule has had the time of a start that took longer than a second to find its store down. Given back,
+// each would be one more above the rate once the store answers.
+func TestLateStartsDoNotGoBack(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		took time.Duration
+		debt bool
+		back bool
+	}{{900 * time.Millisecond, false, true}, {1100 * time.Millisecond, false, false}, {900 * time.Millisecond, true, true}, {1100 * time.Millisecond, true, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 1, Per: 10 * time.Second}}}})
+			ctx, _ := settle.New(t.Context())
+			settle.HeldBy(ctx, holder{debt: tt.debt})
+			if tt.debt {
+				try(t, l, message("first", 1))
+				time.Sleep(9500 * time.Millisecond)
+			}
+			must.Do(t, l.Do(ctx, message("a", 1), func(ctx context.Context) error {
+				time.Sleep(tt.took)
+				settle.Ran(ctx, false)
+				return nil
+			}))
+			if ran, _ := try(t, l, message("b", 1)); ran != tt.back {
+				t.Errorf("%+v: the next message runs: %t", tt, ran)
+			}
+		})
+	}
+}
+
 // The messages of a host without free slots have few turns of a slow plan: each keeps a token from others for a second.
 func TestRestOfASlowPlan(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,40 @@ func (c brokenKey) Acquire(ctx context.Context, slot, owner string, lease time.D
 	return c.fakeCounter.Acquire(ctx, slot, owner, lease)
 }
 
+// A host hears that messages stand where the Counter is down for the whole rule and none of them starts soon, until it answers again.
+func TestStandingMessages(t *testing.T) {
+	t.Parallel()
+	daily := Plan{Rate: Rate{N: 1, Per: 24 * time.Hour, Burst: 1}}
+	for _, tt := range []struct {
+		plan   Plan
+		policy CounterPolicy
+		broken bool // the key alone
+		want   bool
+	}{
+		{perSecond(10), OnCounterDownStop, false, true}, {perSecond(10), OnCounterDownStop, true, false},
+		{perSecond(10), OnCounterDownKeepShare, false, false}, {daily, OnCounterDownKeepShare, false, true},
+		{Plan{Concurrency: 3}, OnCounterDownKeepShare, false, true},
+	} {
+		must.RunParallel(t, fmt.Sprint(tt), func(t *testing.T) {
+			c := newCounter()
+			c.err = errors.New("down")
+			r := Rule{Name: "r", Plan: tt.plan, Counter: c}
+			if tt.broken {
+				c.err, r.Counter = nil, brokenKey{c, "r#a"}
+			}
+			l := newLimiter(t, []Rule{r}, func(o *Options) { o.OnCounterDown = tt.policy })
+			turn, _ := hold(t, l, message("a", 1), nothing)
+			if time.Sleep(time.Second); turn.Stands() != tt.want {
+				t.Errorf("stands: %t", !tt.want)
+			}
+			c.set(func() { c.err = nil })
+			if time.Sleep(2 * mostWait); turn.Stands() {
+				t.Error("stands, and the counter answers")
+			}
+		})
+	}
+}
+
 // The error of one key is no outage of the rule: the others go on, and its messages follow the policy. It doesn't prolong an outage.
 func TestKeyDown(t *testing.T) {
 	t.Parallel()

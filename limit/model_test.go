@@ -223,6 +223,7 @@ func (m *modelMemory) touch(k *modelKey) {
 
 // modelRun is a handler that runs.
 type modelRun struct {
+	begun time.Time
 	ran   chan bool
 	ended chan struct{}
 	keys  []*modelKey
@@ -232,7 +233,7 @@ type modelRun struct {
 
 // startModel returns nil and the error if the message does not run.
 func startModel(l *Limiter, m *sqsonce.Message) (run *modelRun, err error) {
-	run = &modelRun{ran: make(chan bool), ended: make(chan struct{})}
+	run = &modelRun{begun: time.Now(), ran: make(chan bool), ended: make(chan struct{})}
 	started := make(chan bool, 1)
 	go func() {
 		defer close(run.ended)
@@ -263,16 +264,17 @@ func (run *modelRun) took(keys []*modelKey, cost int) {
 	}
 }
 
-// end ends the handler. Its starts go back if it was not called. Where the plan has changed meanwhile it was called.
+// end ends the handler. Its starts go back if it was not called and they are good yet. Where the plan has changed meanwhile it was called.
 func (run *modelRun) end(back bool) {
 	for i, k := range run.keys {
 		back = back && k.plan == run.plans[i]
 	}
 	run.ran <- !back
 	<-run.ended
+	good := time.Since(run.begun) < keep
 	for i, k := range run.keys {
 		k.running--
-		if k.tick(time.Now()); back {
+		if k.tick(time.Now()); back && good {
 			k.owed = max(0, k.owed-run.costs[i])
 		}
 	}

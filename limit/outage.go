@@ -98,6 +98,21 @@ func (g *gate) keeps() bool {
 	return g.out().down() && g.rule.l.o.OnCounterDown == OnCounterDownKeepShare
 }
 
+// stands reports whether no message of a key starts within a minute because the rule's Counter is down. Each message that its host receives
+// meanwhile waits for nothing, and another process may have its answers.
+func (l *Limiter) stands(g *gate) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	switch {
+	case !g.rule.outage.down():
+		return false
+	case !g.keeps(), g.plan.slots > 0 && g.running == 0 && !g.hasSlot(now):
+		return true
+	}
+	return g.plan.step > 0 && g.counted.next.Sub(now) > time.Minute
+}
+
 // call makes calls of the Counter on a goroutine, and hands their error to then under the Limiter's lock. While the Counter is down
 // other keys wait for the answer. After an error the question tells whether the Counter is down for the other keys too.
 func (g *gate) call(now time.Time, f, question func(context.Context) error, then func(now time.Time, err error)) {

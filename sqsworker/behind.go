@@ -52,6 +52,9 @@ func (l *loop) mayPass() int {
 func (l *loop) wantedBehind(wanted int) int {
 	b := &l.behind
 	postponed := l.parkedAs[kindPostponed].messages
+	if l.standing.last {
+		return min(wanted, l.probeStanding())
+	}
 	if postponed+b.delayed == 0 {
 		b.ran = host.MaxBatch
 		return wanted

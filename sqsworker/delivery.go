@@ -107,8 +107,8 @@ func (l *loop) setState(d *delivery, s state) {
 	if s != ready && s != running {
 		l.endAgain(d)
 	}
-	if s >= running && s != held && d.turn.Left != nil { // in its run middleware finds it by itself
-		if s != running {
+	if s >= running && s != held {
+		if d.turn.Left != nil && s != running { // in its run middleware finds it by itself
 			d.turn.Left()
 		}
 		d.turn = settle.Turn{}

@@ -163,6 +163,7 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		return
 	}
 	d.suspect, d.accused, d.crashes = false, false, false
+	l.noteStanding(r.err)
 	l.needs.told = l.needs.told || r.told
 	if r.outcome != sqsonce.OutcomeUnavailable && r.outcome != sqsonce.OutcomePostponed && !d.damaged {
 		l.available(d, l.needs.ran(r))
@@ -221,7 +222,7 @@ func (l *loop) orphanReturned(d *delivery, r result) {
 	if l.orphans[d.m.ID] == d {
 		delete(l.orphans, d.m.ID)
 	}
-	if turn, ok := settle.TurnOf(r.err); ok && turn.Left != nil {
+	if turn, _ := settle.TurnOf(r.err); turn.Left != nil {
 		turn.Left()
 	}
 	l.line.leave(d)

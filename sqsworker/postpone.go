@@ -20,17 +20,18 @@ const (
 
 // postponing is what the worker knows of postponed messages.
 type postponing struct {
-	line   lines
-	behind behind
-	debts  time.Time // when one whose handler was called before its turn was last logged
-	unrun  time.Time // when one of these was last logged that was postponed again
+	line     lines
+	behind   behind
+	standing standing
+	debts    time.Time // when one whose handler was called before its turn was last logged
+	unrun    time.Time // when one of these was last logged that was postponed again
 }
 
 // postponed holds a message, with its group, until its turn, or gives it back. That is no attempt, and says nothing
 // about the dependencies of messages.
 func (l *loop) postponed(d *delivery, r result) {
 	d.result, d.until, d.postponed = r, l.now().Add(r.delay), true
-	if turn, ok := settle.TurnOf(r.err); ok {
+	if turn, held := settle.TurnOf(r.err); held {
 		d.turn = turn
 	}
 	l.behind.grouped = d.m.Group != ""

@@ -72,6 +72,7 @@ func (l *loop) startReceives() {
 		l.polling.asked += n
 		l.permitsUsed(n)
 		l.probed()
+		l.probedStanding()
 		if l.behind.probed = l.now(); n < host.MaxBatch && l.parkedAs[kindPostponed].messages+l.behind.delayed > 0 {
 			l.wakeAfter(probeSooner)
 			l.wakeAfter(probeEvery)

@@ -210,16 +210,16 @@ func (f *fleet) checkFleetOrder(dead map[string]bool) {
 // and what has succeeded and waits for its complete.
 const mostCalls = 30
 
-// checkCalls checks that a worker whose store is down for long makes few calls of SQS: protocol 13, bound 6. Where SQS is down too, the
-// SDK repeats each call.
+// checkCalls checks that a worker whose store is down makes few calls of SQS from its third minute on: protocol 13, bound 6. It gives
+// messages back after a minute. Where SQS is down too, the SDK repeats each call.
 func (f *fleet) checkCalls() {
 	for _, w := range f.plan.faults {
 		queueToo := slices.ContainsFunc(f.plan.faults, func(q window) bool { return q.kind == queueAway && q.at < w.end() && q.end() > w.at })
 		if w.kind != storeAway || w.host != everyone || w.isPartial() || queueToo {
 			continue
 		}
-		for minute := int((w.at+2*time.Minute-1)/time.Minute) + 1; time.Duration(minute+1)*time.Minute <= w.end(); minute++ {
-			for _, n := range f.nodes {
+		for _, n := range f.nodes {
+			for minute := int((max(w.at, n.born)+2*time.Minute-1)/time.Minute) + 1; time.Duration(minute+1)*time.Minute <= w.end(); minute++ {
 				if n.index != notAWorker && n.calls[minute] > mostCalls {
 					f.complain("calls", "%s made %d of SQS in minute %d, and the store is away since %s", n.name, n.calls[minute], minute, w.at)
 				}

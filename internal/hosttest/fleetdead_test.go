@@ -23,7 +23,7 @@ const (
 	movedFailed      tallied = "moved: it failed"
 	movedRunning     tallied = "moved: it was running when its process died (17.7)"
 	movedKilled      tallied = "moved: its process was killed (13.2)"
-	movedStopped     tallied = "moved: its process was stopped, and it was unavailable, in progress elsewhere, or found no slot (13.2, 15.12a)"
+	movedStopped     tallied = "moved: its process was stopped, and it was unavailable, in progress elsewhere, frozen, or found no slot (13.2, 15.12a)"
 	movedBeside      tallied = "moved: another message ended its process, and not all of its receives (17.7b)"
 	movedLost        tallied = "moved: the answer was lost (17.15e, 17.15f)"
 	movedHidden      tallied = "moved: SQS was not reached to hide it longer (1.2)"

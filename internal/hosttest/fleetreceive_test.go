@@ -72,14 +72,18 @@ func (f *fleet) fewExits(event, id string, received int) bool {
 }
 
 // unrunInStop says that a worker could not run a message in its stop: something that it needs was away, its event was in progress
-// elsewhere, or handlers took the time of the stop.
+// elsewhere, or handlers or a freeze took the time of the stop.
 func (f *fleet) unrunInStop(r *receipt) bool {
 	n := r.node
 	away := slices.ContainsFunc(f.plan.faults, func(w window) bool {
 		return (w.keepsUnrun() || w.cutsOff()) && w.concerns(n) && w.at <= n.ended+stopTime && w.end() >= r.at
 	})
-	return away || f.inProgressElsewhere(r, n.ended, n.ended+stopTime) || slices.ContainsFunc(f.checker.runsIn(n.process), func(x *run) bool {
-		return x.begun.Sub(f.start) <= n.ended+stopTime && x.endedAfter(f.start) >= n.ended+stopTime/3
+	took := func(begun, ended time.Duration) bool {
+		return begun <= n.ended+stopTime && ended >= n.ended+stopTime/3
+	}
+	frozen := slices.ContainsFunc(n.frozen, func(w window) bool { return took(w.at, w.end()) })
+	return away || frozen || f.inProgressElsewhere(r, n.ended, n.ended+stopTime) || slices.ContainsFunc(f.checker.runsIn(n.process), func(x *run) bool {
+		return took(x.begun.Sub(f.start), x.endedAfter(f.start))
 	})
 }
 

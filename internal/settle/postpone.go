@@ -39,24 +39,27 @@ func InDebt(ctx context.Context) bool {
 	return ok && s.holder != nil && s.holder.InDebt()
 }
 
-// Turn goes with the error of a message that a host holds in the line that [Room] was asked for.
+// Turn goes with the error of a message that waits. Where a host holds it, that is in the line that [Room] was asked for.
 type Turn struct {
 	// Ready is closed when the message may run: the host then runs it before the Postpone's time. Middleware decides
 	// whose turn it is, in a line the message with more receives first.
 	Ready <-chan struct{}
 	// Left is called once if the host gives the message back, or loses it, without running it again. It must not block.
 	Left func()
+	// Stands reports whether all messages that wait for the same wait for long, because something is down that middleware has to ask. It
+	// must return at once. Default: false. It is all that a message has of its turn where the host gives it back.
+	Stands func() bool
 }
 
 // WithTurn returns err with the turn of its message.
 func WithTurn(err error, t Turn) error { return &turnError{err, t} }
 
-// TurnOf returns the outermost turn in err.
-func TurnOf(err error) (Turn, bool) {
+// TurnOf returns the outermost turn in err, and whether it is that of a message that the host holds.
+func TurnOf(err error) (t Turn, held bool) {
 	if e, ok := errors.AsType[*turnError](err); ok {
-		return e.turn, true
+		t = e.turn
 	}
-	return Turn{}, false
+	return t, t.Ready != nil
 }
 
 type turnError struct {

@@ -266,26 +266,53 @@ func (f *fleet) checkDead(e *event, m memsqs.QueuedMessage, tally map[string]int
 	case len(e.runs) > 0:
 	case reason != "":
 		f.complain("%s: sent to the dead-letter queue unrun: %s%s", e.ID, reason, f.history(e))
-	case e.Queue == 1 && slices.ContainsFunc(f.oracle.groups[e.Group][:e.at], func(e *event) bool { return e.Kind == "poison" }):
-		// A head that kills its process takes with it those behind it that share its receives, where it is accused too late for 17.7c.
-		tally["dead unrun behind poison"]++
-		return
 	default:
 		tally["dead unrun"]++
 		f.Logf("%s: dead-lettered unrun%s", e.ID, f.history(e))
 	}
-	receives := f.receives(e)
+	receives, crashes := f.receives(e), map[*event]map[int]bool{}
 	for i, r := range receives {
 		next := r.at.Add(2 * far)
 		same := func(n receive) bool { return n.message == r.message } // an event may be sent twice
 		if later := receives[i+1:]; slices.ContainsFunc(later, same) {
 			next = later[slices.IndexFunc(later, same)].at
 		}
-		if !f.spent(e, r, next) {
+		if p := f.crashedBy(e, r, next); p != nil {
+			if crashes[p] == nil {
+				crashes[p] = map[int]bool{}
+			}
+			crashes[p][r.count] = true
+		} else if !f.spent(e, r, next) {
 			f.complain("%s (%s): dead-lettered (%q), and nothing spent receive %d%s", e.ID, e.Kind, reason, r.count, f.history(e))
 			return
 		}
 	}
+	for p, counts := range crashes {
+		if len(e.runs) > 0 {
+			break
+		}
+		// The head is accused by then, and leaves its group while those behind it have a receive: 17.7c, 17.8b.
+		if tally["dead unrun behind poison"]++; len(counts) >= m.ReceiveCount {
+			f.complain("%s: the crashes of %s alone took all its receives%s%s", e.ID, p.ID, f.history(e), f.history(p))
+		}
+	}
+}
+
+// crashedBy is the event before one in its group whose crash alone has spent a receive: its seat was in no other trouble meanwhile, which
+// might also have kept the head from being accused. nil: there is none.
+func (f *fleet) crashedBy(e *event, r receive, next time.Time) *event {
+	other := func(h harm) bool { return h.what != poisoned && h.what != failedInvocation }
+	if e.Queue == 0 || !r.delivered || f.harmed(r.seat, r.at, next, other) {
+		return nil
+	}
+	for _, p := range f.oracle.groups[e.Group][:e.at] {
+		if p.Kind == "poison" && slices.ContainsFunc(p.runs, func(run *run) bool {
+			return run.Seat == r.seat && run.start.Before(next) && run.start.After(r.at)
+		}) {
+			return p
+		}
+	}
+	return nil
 }
 
 // spent says that something made a receive fail: its process died or stood still, its network to SQS was in trouble, its answer was

@@ -37,8 +37,12 @@ type harm struct {
 	trouble  *trouble // of its network
 }
 
-// throttledBatch is a harm to one batch only.
-const throttledBatch = "throttled invocation"
+// Harms that are no fault of the plan: a handler has ended its process, or an invocation; throttledBatch is a harm to one batch only.
+const (
+	poisoned         = "poisoned"
+	failedInvocation = "failed invocation"
+	throttledBatch   = "throttled invocation"
+)
 
 // stopBound is how long a stop may take.
 const stopBound = 30 * time.Second
@@ -143,7 +147,7 @@ func (s *seat) terminate(p *process.Process) {
 func (s *seat) ended(p *process.Process) {
 	switch err := p.Wait(); {
 	case err != nil && err.Error() == fmt.Sprint("exit status ", poisonStatus):
-		s.suffer("poisoned", nil, func() {})
+		s.suffer(poisoned, nil, func() {})
 	case err != nil && err.Error() == "signal: terminated": // it was deployed before it listened
 	case err != nil:
 		s.complain("%s: process %d ended with %v", s.role.Seat, p.Pid, err)
@@ -166,7 +170,7 @@ func (s *seat) function() {
 			QueueURL: s.role.Queues[0], MaximumConcurrency: 3, FunctionTimeout: functionTimeout, InvokerTimesOut: true,
 			ReportBatchItemFailures: true, Wait: time.Second, Logger: slog.New(slog.DiscardHandler),
 		}, func(ctx context.Context, event []byte) ([]byte, error) {
-			h := harm{what: "failed invocation", from: time.Now()}
+			h := harm{what: failedInvocation, from: time.Now()}
 			out, err := f.Invoke(ctx, event)
 			if errors.Is(err, esm.ErrThrottled) { // there are fewer processes than batches at once
 				h.what = throttledBatch
