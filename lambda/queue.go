@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -122,6 +123,9 @@ func (v *invocation) readAttributes(ctx context.Context) queueAttributes {
 	return a
 }
 
+// errNoAttributes is an answer that says nothing, also not that there is no redrive policy.
+var errNoAttributes = errors.New("lambda: GetQueueAttributes was answered without attributes: the endpoint or a proxy is at fault")
+
 func (v *invocation) getAttributes(ctx context.Context, arn string) (a queueAttributes, err error) {
 	url, err := v.queueURL(ctx, arn)
 	if err != nil {
@@ -130,6 +134,9 @@ func (v *invocation) getAttributes(ctx context.Context, arn string) (a queueAttr
 	out, err := v.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{
 		sqstypes.QueueAttributeNameVisibilityTimeout, sqstypes.QueueAttributeNameMessageRetentionPeriod, sqstypes.QueueAttributeNameRedrivePolicy,
 	}})
+	if err == nil && len(out.Attributes) == 0 {
+		err = errNoAttributes
+	}
 	if err != nil {
 		return a, err
 	}

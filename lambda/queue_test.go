@@ -15,6 +15,36 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
+// withoutAttributes is a client whose answers have no attributes while empty says so.
+type withoutAttributes struct {
+	Client
+	empty *bool
+}
+
+func (c withoutAttributes) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, o ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	if *c.empty {
+		return &sqs.GetQueueAttributesOutput{}, nil
+	}
+	return c.Client.GetQueueAttributes(ctx, in, o...)
+}
+
+// An answer without attributes is none: a proxy's `{}` does not say that the policy was removed.
+func TestAnswerWithoutAttributes(t *testing.T) {
+	withQueue(t, true, nil, func(x *fixture) {
+		x.redrive(1)
+		empty := false
+		f := x.wrap(fails(errTest), func(o *Options) { o.Client = withoutAttributes{o.Client, &empty} })
+		x.send("a1")
+		x.failed(f, 30*time.Second, x.receive())
+		time.Sleep(6 * time.Minute)
+		empty = true
+		x.send("b1")
+		if got := x.failed(f, 30*time.Second, x.receive()); got != "" || !strings.Contains(x.dead(), "b1: it failed") {
+			t.Errorf("failed %q, dead-lettered %q; want the message dead-lettered by the policy that was read", got, x.dead())
+		}
+	})
+}
+
 // A redrive policy that is attached while a process lives is used within 5 min.
 func TestPolicyIsAttached(t *testing.T) {
 	withQueue(t, true, []fault.Rule{{Op: opAttributes, Nth: 3, Do: fault.Error, Code: "QueueDoesNotExist"}}, func(x *fixture) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
@@ -61,7 +62,7 @@ func TestNoBurstAfterAnOutage(t *testing.T) {
 // lateClock is a counter whose tokens have their times a part of a second ahead, as on DynamoDB.
 type lateClock struct{ *fakeCounter }
 
-func (c lateClock) Take(ctx context.Context, t Take) (Grant, error) {
+func (c lateClock) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
 	g, err := c.fakeCounter.Take(ctx, t)
 	g.From += 500 * time.Millisecond
 	return g, err

@@ -258,9 +258,9 @@ type failsFor struct {
 	fails atomic.Bool
 }
 
-func (c *failsFor) Take(ctx context.Context, t Take) (Grant, error) {
+func (c *failsFor) Take(ctx context.Context, t counting.Take) (counting.Grant, error) {
 	if c.fails.Load() && t.Key == c.key {
-		return Grant{}, errors.New("a record that can't be read")
+		return counting.Grant{}, errors.New("a record that can't be read")
 	}
 	return c.fakeCounter.Take(ctx, t)
 }
