@@ -7,9 +7,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// A postponed message stands where what middleware has to ask about it is down, such as a limit's Counter: see settle.Turn. The worker can't
+// A postponed message stands while a service that middleware asks about it is down, such as a limit's Counter: see settle.Turn. The worker can't
 // tell by it whether anything else is, and goes on. But each message that it receives for nothing loses a receive, and another worker may
-// have its answers. So it looks for others less and less often, and gives back what stands. Protocol, 18.5c.
+// have its answers. So it looks for others less and less often, and gives standing messages back. Protocol, 18.5c.
 type standing struct {
 	last    bool // the last outcome is that of a message that stands
 	probes  int  // receives since then
@@ -57,7 +57,7 @@ func (l *loop) probeStanding() int {
 	return 1
 }
 
-// handOverStanding gives back what has stood for a minute, if it keeps enough receives, and looks again while anything stands.
+// handOverStanding gives back messages that have stood for a minute, if it keeps enough receives, and looks again while anything stands.
 func (l *loop) handOverStanding() {
 	s := &l.standing
 	if s.handing = s.last; l.stopping.begun {

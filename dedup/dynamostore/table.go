@@ -159,10 +159,10 @@ func (s *Store) checkTTL(d *ddbtypes.TimeToLiveDescription) error {
 	return e
 }
 
-// These errors are the problems of a table. An error of such a table matches one of them, and [sqsonce.ErrMisconfigured],
-// because a retry doesn't help.
+// These errors are problems of a table. They also match [sqsonce.ErrMisconfigured], because a retry doesn't help.
 var (
 	ErrNoTable      = errors.New("the table does not exist")
+	ErrTTL          = ddberror.ErrTTL // a table with MRSC never has TTL
 	ErrAccessDenied = errors.New("access denied")
 )
 
@@ -170,7 +170,7 @@ var (
 type tableError struct {
 	// Table is the store's table.
 	Table string
-	// Problem is ErrNoTable, ddberror.ErrKeySchema, ddberror.ErrTTL or ErrAccessDenied.
+	// Problem is ErrNoTable, ErrTTL, ErrAccessDenied or ddberror.ErrKeySchema.
 	Problem error
 	// Detail is the operation, or the value that was found instead. It may be empty.
 	Detail string
