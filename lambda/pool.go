@@ -8,7 +8,8 @@ import (
 // pool runs items on goroutines, at most limit at once, in the order in which they were added.
 type pool[T any] struct {
 	limit int
-	run   func(T)
+	// run reports whether its worker goes on: not after a replace.
+	run func(T) (goesOn bool)
 
 	mu       sync.Mutex
 	waiting  []T
@@ -27,7 +28,7 @@ func (p *pool[T]) add(items ...T) {
 func (p *pool[T]) replace() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.limit++
+	p.workers--
 	p.startWorker()
 }
 
@@ -58,7 +59,9 @@ func (p *pool[T]) work() {
 		}
 	}()
 	for item, ok := p.next(true); ok; item, ok = p.next(false) {
-		p.run(item)
+		if !p.run(item) {
+			break
+		}
 	}
 	returned = true
 }

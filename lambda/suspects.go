@@ -28,6 +28,7 @@ type suspects struct {
 	mu      sync.Mutex
 	waiting []suspect
 	begun   bool
+	beside  bool // they run next to handlers: a crash then accuses none of them
 	deleted map[int]bool // records
 }
 
@@ -40,6 +41,8 @@ type suspect struct {
 func (v *invocation) withSuspects(ctx context.Context, s *slot) context.Context {
 	const from = 2
 	switch {
+	case s.suspect && v.suspects.beside:
+		return ctx
 	case s.suspect:
 		return settle.RunningSuspect(ctx)
 	case s.message.ReceiveCount >= from:
@@ -64,7 +67,7 @@ func (v *invocation) holdSuspect(f failure) bool {
 		return true
 	}
 	v.suspects.waiting = append(v.suspects.waiting, suspect{f.chain, s.Started})
-	if v.mayRunSuspects(); !v.suspects.begun && len(v.suspects.waiting) == 1 && v.times.limited() {
+	if v.mayRunSuspects(); !v.suspects.begun && v.times.limited() {
 		time.AfterFunc(time.Until(v.times.at(handlersStop))/2, v.suspectsAtHalf)
 	}
 	return true
@@ -74,14 +77,15 @@ func (v *invocation) holdSuspect(f failure) bool {
 // behind it, is at its last receive: SQS would move it unrun.
 func (v *invocation) suspectsAtHalf() {
 	v.suspects.mu.Lock()
-	waiting := slices.Clone(v.suspects.waiting)
+	waiting, begun := slices.Clone(v.suspects.waiting), v.suspects.begun
 	v.suspects.mu.Unlock()
-	if !slices.ContainsFunc(waiting, func(s suspect) bool { return slices.ContainsFunc(s.chain, v.isLastReceive) }) {
+	if begun || v.ctx.Err() != nil || !slices.ContainsFunc(waiting, func(s suspect) bool { return slices.ContainsFunc(s.chain, v.isLastReceive) }) {
 		return
 	}
 	v.suspects.mu.Lock()
 	defer v.suspects.mu.Unlock()
 	if !v.suspects.begun && v.ctx.Err() == nil {
+		v.suspects.beside = true
 		v.runSuspects()
 	}
 }
@@ -141,7 +145,7 @@ func (v *invocation) runSuspects() {
 	}
 }
 
-func (v *invocation) runSuspect(chain []int) {
+func (v *invocation) runSuspect(chain []int) (goesOn bool) {
 	if v.opts.Client != nil {
 		v.deleteSucceeded()
 	}
@@ -149,7 +153,7 @@ func (v *invocation) runSuspect(chain []int) {
 	for _, i := range chain {
 		v.slots[i].alone = true
 	}
-	v.runChain(chain)
+	return v.runChain(chain)
 }
 
 // deleteSucceeded deletes what has succeeded, so that a crash does not bring it back. The mapping deletes it again.

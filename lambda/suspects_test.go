@@ -119,6 +119,37 @@ func TestSuspectThatHangs(t *testing.T) {
 	}
 }
 
+// A suspect that returns after it was abandoned, while the next one runs, starts no other one next to that.
+func TestAbandonedSuspectReturns(t *testing.T) {
+	withQueue(t, true, nil, func(x *fixture) {
+		x.redrive(3)
+		begun := time.Now()
+		var running atomic.Int32
+		f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+			if settle.Suspects(ctx) > 0 { // as dedup does
+				return settle.NewSuspect(sqsonce.Unavailable(errTest), begun.Add(time.Duration(m.Body[0])))
+			}
+			if m.Body == "a0" {
+				return ignores(35*time.Second)(ctx, m)
+			}
+			if running.Add(1) > 1 {
+				t.Errorf("%s runs next to another suspect", m.Body)
+			}
+			time.Sleep(10 * time.Second)
+			running.Add(-1)
+			return nil
+		})
+		x.send("a0", "b0", "c0")
+		e := x.receive()
+		for i := range e.Records {
+			e.Records[i].Attributes["ApproximateReceiveCount"] = "3"
+		}
+		if r, err := f(timeout(x.T, time.Minute), e); err != nil || len(r.BatchItemFailures) > 0 {
+			t.Errorf("got %v, %v, want all done", r, err)
+		}
+	})
+}
+
 // TestSuspectAtItsLastReceive: a handler that takes all the time does not keep a suspect, or a message behind it, from its last receive.
 func TestSuspectAtItsLastReceive(t *testing.T) {
 	for _, tt := range []struct{ received, ran string }{{"2", ""}, {"3", "a0 a1"}} {
@@ -134,6 +165,8 @@ func TestSuspectAtItsLastReceive(t *testing.T) {
 					return settle.NewSuspect(sqsonce.Unavailable(errTest), begun)
 				case time.Since(begun) < 20*time.Second:
 					t.Errorf("%s runs after %s", m.Body, time.Since(begun))
+				case settle.RunsSuspect(ctx):
+					t.Errorf("%s would be accused alone of a crash, next to another handler", m.Body)
 				}
 				ran = append(ran, m.Body)
 				return nil

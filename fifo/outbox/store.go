@@ -48,7 +48,7 @@ const (
 // halts.
 const MaxSkipped = 100
 
-// Store is one outbox: the committed events of one queue. Each sentence has a case in package outboxtest. All methods are safe
+// Store is one outbox: the committed events of one queue. Each sentence has a case in internal/outboxtest. All methods are safe
 // for concurrent use, in any number of processes. They return soon after their context has ended, and have no effect if it
 // ended before.
 //
