@@ -185,16 +185,17 @@ func (g *gate) keepsShare(now time.Time) bool {
 	}
 	if c.away != o.since {
 		c.away = o.since
+		start := now // the process had its tokens since the last outage
 		// Between two outages that follow each other processes have no more than a burst of tokens, which says little.
 		if now.Sub(c.sharedAt) >= g.plan.shareTime() {
 			c.share = g.plan.steps(max(g.part(now), g.rule.leastShare(now)))
 			// A process that knows nothing of the key begins anywhere in its time: all of them together begin at the limit.
-			c.next = now.Add(rand.N(c.share))
+			c.next, start = time.Time{}, now.Add(rand.N(c.share))
 		}
-		c.next = later(c.next, now) // its tokens had the time since the last outage
 		if due := c.good.Add(time.Duration(c.last * float64(c.share))); due.After(now) {
-			c.next = due // the processes go on in turn
+			start = due // the processes go on in turn
 		}
+		c.next = later(c.next, start)
 	}
 	c.sharedAt = now
 	return true
