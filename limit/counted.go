@@ -64,6 +64,9 @@ func (g *gate) countedAt(now time.Time, t *ticket) (at time.Time, known bool) {
 	c, cost := &g.counted, g.cost(t)
 	g.lapse(now, cost)
 	if at, ok := c.stock.at(cost); ok {
+		if at.After(now) && !t.mayHold && g.lacks() > 0 { // those behind it can't wait for its turn
+			g.ask(now, t)
+		}
 		return at, true
 	}
 	again, known := g.ask(now, t)
@@ -215,13 +218,24 @@ func (g *gate) ask(now time.Time, t *ticket) (again time.Time, known bool) {
 	if t.mayHold {
 		take.Ahead, take.Reach = ahead, reach
 	} else { // the tokens of those who are here now: the process may be frozen when they have gone
-		take.N = int(min(g.line.cost, math.MaxInt32))
+		take.N = min(g.lacks(), math.MaxInt32)
 	}
 	if cost > 1 && take.N < 2*cost { // all or none: processes with parts of what they need would start together
 		take.N, take.Ahead, each = 1, 0, cost
 	}
 	g.take(now, take, each)
 	return time.Time{}, false
+}
+
+// lacks is how many tokens more the tickets of the line need.
+func (g *gate) lacks() int {
+	n := -g.counted.stock.n
+	for _, group := range g.line.groups {
+		for _, t := range group.tickets {
+			n += g.cost(t)
+		}
+	}
+	return n
 }
 
 func index(waited bool) int {
