@@ -64,6 +64,9 @@ func (g *gate) countedAt(now time.Time, t *ticket) (at time.Time, known bool) {
 	c, cost := &g.counted, g.cost(t)
 	g.lapse(now, cost)
 	if at, ok := c.stock.at(cost); ok {
+		if at.After(now) && !t.mayHold && g.lacks() > 0 { // those behind it can't wait for its turn
+			g.ask(now, t)
+		}
 		return at, true
 	}
 	again, known := g.ask(now, t)
@@ -185,16 +188,17 @@ func (g *gate) keepsShare(now time.Time) bool {
 	}
 	if c.away != o.since {
 		c.away = o.since
+		start := now // the process had its tokens since the last outage
 		// Between two outages that follow each other processes have no more than a burst of tokens, which says little.
 		if now.Sub(c.sharedAt) >= g.plan.shareTime() {
 			c.share = g.plan.steps(max(g.part(now), g.rule.leastShare(now)))
 			// A process that knows nothing of the key begins anywhere in its time: all of them together begin at the limit.
-			c.next = now.Add(rand.N(c.share))
+			c.next, start = time.Time{}, now.Add(rand.N(c.share))
 		}
-		c.next = later(c.next, now) // its tokens had the time since the last outage
 		if due := c.good.Add(time.Duration(c.last * float64(c.share))); due.After(now) {
-			c.next = due // the processes go on in turn
+			start = due // the processes go on in turn
 		}
+		c.next = later(c.next, start)
 	}
 	c.sharedAt = now
 	return true
@@ -214,13 +218,24 @@ func (g *gate) ask(now time.Time, t *ticket) (again time.Time, known bool) {
 	if t.mayHold {
 		take.Ahead, take.Reach = ahead, reach
 	} else { // the tokens of those who are here now: the process may be frozen when they have gone
-		take.N = int(min(g.line.cost, math.MaxInt32))
+		take.N = min(g.lacks(), math.MaxInt32)
 	}
 	if cost > 1 && take.N < 2*cost { // all or none: processes with parts of what they need would start together
 		take.N, take.Ahead, each = 1, 0, cost
 	}
 	g.take(now, take, each)
 	return time.Time{}, false
+}
+
+// lacks is how many tokens more the tickets of the line need.
+func (g *gate) lacks() int {
+	n := -g.counted.stock.n
+	for _, group := range g.line.groups {
+		for _, t := range group.tickets {
+			n += g.cost(t)
+		}
+	}
+	return n
 }
 
 func index(waited bool) int {

@@ -216,11 +216,14 @@ func (p *pass) await(t *ticket) (now time.Time) {
 	return now
 }
 
-// due is the time of the tokens that the process has for the first ticket, if its host can't hold it: they are a part of a second
-// ahead where the clock of DynamoDB isn't known better. nil: there are none, or they are later than end.
+// due is the time of the tokens that the process has for the ticket and those before it, if its host can't hold it: they are a part of a
+// second ahead where the clock of DynamoDB isn't known better. nil: there are too few, or they are later than end.
 func (g *gate) due(t *ticket, now, end time.Time) <-chan time.Time {
-	at, ok := g.counted.stock.at(g.cost(t))
-	if !ok || t.mayHold || g.line.first() != t || !at.After(now) || at.After(end) {
+	if t.mayHold || g.counted.stock.n == 0 {
+		return nil
+	}
+	at, ok := g.counted.stock.at(g.line.upTo(t, g.cost))
+	if !ok || !at.After(now) || at.After(end) {
 		return nil
 	}
 	return time.After(at.Sub(now))

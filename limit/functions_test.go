@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -68,14 +69,44 @@ func (c lateClock) Take(ctx context.Context, t counting.Take) (counting.Grant, e
 	return g, err
 }
 
-// A message of a function, which can't hold it, waits for a token that is good in a part of a second: a place in the line costs a receive.
+// The messages of a function, which can't hold them, wait for tokens that are good in a part of a second: a place in the line costs a receive.
 func TestFunctionWaitsForItsToken(t *testing.T) {
 	t.Parallel()
+	for _, tt := range []struct {
+		rate Rate
+		n    int // messages, of two groups
+	}{{Rate{N: 1, Burst: 1}, 1}, {Rate{N: 10, Burst: 10}, 10}, {Rate{N: 100, Burst: 10}, 10}} {
+		must.RunParallel(t, fmt.Sprintf("%+v", tt), func(t *testing.T) {
+			c, s := newCounter(), newStarts()
+			c.delay = 10 * time.Millisecond
+			plan := Plan{Rate: tt.rate}
+			h := newHost(t, newLimiter(t, []Rule{{Name: "r", Key: All, Plan: plan, Counter: lateClock{c}}}), s.handler(0), 10, 0)
+			h.send(append(messages("a", tt.n-tt.n/2), messages("b", tt.n/2)...)...)
+			h.done.Wait()
+			if h.calls != tt.n {
+				t.Errorf("%d receives of %d messages", h.calls, tt.n)
+			}
+			p := plan.resolve(nil, "")
+			for i, at := range s.all() {
+				good := 505*time.Millisecond - p.tolerance() + time.Duration(i)*p.step
+				if at > max(good, 2*c.delay) || at < good {
+					t.Errorf("start %d at %s, and its token is good at %s", i, at, good)
+				}
+			}
+		})
+	}
+}
+
+// A message of a function whose cost is above the burst takes a full burst or nothing.
+func TestFunctionLargeCost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: perSecond(1), Counter: lateClock{newCounter()}}})
-		begun := time.Now()
-		if ran, d := try(t, l, message("a", 1)); !ran || time.Since(begun) != 500*time.Millisecond {
-			t.Errorf("ran %t after %s, postponed for %s; want it to run after 0.5 s", ran, time.Since(begun), d)
+		c := newCounter()
+		tat := time.Now().Add(600 * time.Millisecond) // four tokens are good
+		c.items["r#*"] = &item{tat: tat}
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 10, Burst: 10}}, Cost: onlyCost(50), Counter: c}})
+		if ran, _ := try(t, l, message("a", 2)); ran || c.items["r#*"].tat != tat {
+			t.Errorf("ran %t, and took %s of tokens", ran, c.items["r#*"].tat.Sub(tat))
 		}
 	})
 }

@@ -60,12 +60,17 @@ func TestStandingMessages(t *testing.T) {
 	} {
 		must.RunParallel(t, fmt.Sprint(tt), func(t *testing.T) {
 			c := newCounter()
-			c.err = errors.New("down")
 			r := Rule{Name: "r", Plan: tt.plan, Counter: c}
 			if tt.broken {
-				c.err, r.Counter = nil, brokenKey{c, "r#a"}
+				r.Counter = brokenKey{c, "r#a"}
 			}
 			l := newLimiter(t, []Rule{r}, func(o *Options) { o.OnCounterDown = tt.policy })
+			if tt.plan == daily {
+				try(t, l, message("a", 1)) // the next start is a step of the process after this one
+			}
+			if !tt.broken {
+				c.set(func() { c.err = errors.New("down") })
+			}
 			turn, _ := hold(t, l, message("a", 1), nothing)
 			if time.Sleep(time.Second); turn.Stands() != tt.want {
 				t.Errorf("stands: %t", !tt.want)

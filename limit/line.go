@@ -85,6 +85,28 @@ func (l *line) first() *ticket {
 	return l.order[0].tickets[0]
 }
 
+// upTo returns the cost of the tickets whose turn comes before that of last, and its own. A ticket's turn comes by what its group has
+// had then, as in groupHeap.
+func (l *line) upTo(last *ticket, cost func(*ticket) int) (sum int) {
+	in := l.groups[last.group]
+	i, _ := in.search(last)
+	end := in.had
+	for _, t := range in.tickets[:i] {
+		end += int64(t.cost)
+	}
+	for _, g := range l.order {
+		had := g.had
+		for _, t := range g.tickets {
+			if had > end || had == end && g.seq > in.seq {
+				break
+			}
+			sum += cost(t)
+			had += int64(t.cost)
+		}
+	}
+	return sum
+}
+
 // serve removes a ticket, whose group has then had its cost.
 func (l *line) serve(t *ticket) {
 	g := l.groups[t.group]

@@ -88,6 +88,33 @@ func TestCounterDownAgain(t *testing.T) {
 	})
 }
 
+// A process that has a token between two outages still owes what it has started at its share.
+func TestShareIsOwedInTheNextOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newCounter(), newStarts()
+		down := func() { c.set(func() { c.err = errors.New("down") }) }
+		cost := func(m *sqsonce.Message) int { return 1 + 49*strings.Count(m.Group, "big") }
+		l := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 10, Burst: 50}}, Cost: cost, Counter: c}})
+		h := newHost(t, l, s.handler(0), 10, 100)
+		down()
+		h.start(messages("big", 1)...)
+		time.Sleep(5 * time.Second) // a step of the least share
+		c.set(func() { c.err = nil })
+		h.start(messages("small", 1)...)
+		time.Sleep(mostWait)
+		if s.count("big") != 1 || s.count("small") != 1 {
+			t.Fatalf("%d and %d starts, want one at its share and one with a token", s.count("big"), s.count("small"))
+		}
+		down()
+		h.start(messages("small", 20)...)
+		time.Sleep(3 * time.Minute)
+		if n := s.count("small") - 1; n > 0 {
+			t.Errorf("%d starts at the share, and the process owes 49 of them, or 4 minutes", n)
+		}
+	})
+}
+
 // Events that are done already give their tokens back, and are no part of a process's share.
 func TestShareWithoutDuplicates(t *testing.T) {
 	t.Parallel()
