@@ -190,31 +190,53 @@ func TestRefusedBehindAStuckHead(t *testing.T) {
 }
 
 // TestLeavesAStuckHead: what is behind a message on its way to the dead-letter queue waits until that is decided. If it stays, it is next.
+// What happens to its group meanwhile is not undone, and whatever happens the group goes on.
 func TestLeavesAStuckHead(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{nil, errTest} {
-		l, ds := newGroup(t, 3)
-		head, leaving, last := ds[0], ds[1], ds[2]
-		l.queue.retention, l.queue.deadLetter, leaving.m.SentAt = time.Hour, goodURL, l.now().Add(-time.Hour)
-		l.clock = serverClock{date: l.now(), sent: l.now()}
-		l.setState(head, running)
-		head.stuck = true
-		l.giveBackBehind(head)
-		l.remove(head)
-		if leaving.state != rejecting || last.state != following {
-			t.Errorf("states %d and %d, want the last one behind the one that leaves", leaving.state, last.state)
-		}
-		l.deadLettered(deadLettered{d: leaving, err: err})
-		next := leaving
-		if err == nil {
-			l.remove(leaving)
-			next = last
-		}
-		if next.state != ready || last.group.head != next {
-			t.Errorf("%v: states %d and %d", err, leaving.state, last.state)
-		}
+	for name, tc := range map[string]struct {
+		meanwhile     func(l *loop, head, leaving, last *delivery)
+		err           error // of the send
+		leaving, last state // after it
+	}{
+		"taken":   {meanwhile: returns, leaving: gone, last: ready},
+		"refused": {meanwhile: returns, err: errTest, leaving: ready, last: following},
+		"its visibility timeout ends": {
+			meanwhile: func(l *loop, head, leaving, last *delivery) {
+				leaving.lease.span, l.queue.confirmed = 0, l.now() // SQS would move it
+				returns(l, head, leaving, last)
+			},
+			err: errTest, leaving: gone, last: ready,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, ds := newGroup(t, 3)
+			head, leaving, last := ds[0], ds[1], ds[2]
+			g := head.group
+			l.queue.retention, l.queue.deadLetter, leaving.m.SentAt = time.Hour, goodURL, l.now().Add(-time.Hour)
+			l.queue.maxReceives, l.clock = 1, serverClock{date: l.now(), sent: l.now()}
+			l.setState(head, running)
+			head.stuck = true
+			l.giveBackBehind(head)
+			tc.meanwhile(l, head, leaving, last)
+			if g.head != nil && g.head != head || last.state != following && last.state != gone {
+				t.Errorf("the last one is in state %d before the answer, want it to wait", last.state)
+			}
+			l.deadLettered(deadLettered{d: leaving, err: tc.err})
+			if leaving.state == deleting {
+				l.remove(leaving)
+			}
+			if leaving.state != tc.leaving || last.state != tc.last || g.leaving {
+				t.Errorf("states %d and %d, want %d and %d; still leaving: %t", leaving.state, last.state, tc.leaving, tc.last, g.leaving)
+			}
+			if l.counts[rejecting] != 0 {
+				t.Errorf("%d are sent", l.counts[rejecting])
+			}
+		})
 	}
 }
+
+// returns has the head return, and be deleted.
+func returns(l *loop, head, _, _ *delivery) { l.remove(head) }
 
 // TestCopyIsGivenBackLater: one that came before the handler counted as stuck is given back when it does.
 func TestCopyIsGivenBackLater(t *testing.T) {
