@@ -13,6 +13,7 @@ type group struct {
 	head      *delivery // the first one: waiting for a slot, running, held, rejected or being deleted
 	followers []*delivery
 	leaving   bool // a follower is on its way to the dead-letter queue: none of those behind it may start
+	stopped   bool // since then: it does not come back
 }
 
 func (l *loop) joinGroup(d *delivery) *group {
@@ -66,7 +67,7 @@ func (l *loop) leaveGroup(d *delivery) {
 // lease is its own, loseLease cancels it.
 func (l *loop) stopGroup(g *group) {
 	followers := g.followers
-	g.followers = nil
+	g.followers, g.stopped = nil, g.leaving
 	for _, d := range followers {
 		d.lease.lost = true
 		l.remove(d)

@@ -60,7 +60,7 @@ func (l *loop) expireBehind(d *delivery) {
 // left is for a message that has left its group, or stays. The messages behind it have waited for that.
 func (l *loop) left(d *delivery) {
 	g := d.leaves
-	d.leaves, g.leaving = nil, false
+	d.leaves, g.leaving, g.stopped = nil, false, false
 	if g.head != nil {
 		l.giveBackBehind(g.head)
 	}
@@ -72,6 +72,10 @@ func (l *loop) left(d *delivery) {
 func (l *loop) staysBehind(d *delivery) {
 	g := d.leaves
 	l.logExpires(d)
+	if g.stopped {
+		l.remove(d) // as stopGroup does
+		return
+	}
 	if l.stopping.begun || l.movedNext(d) || l.groups[g.name] != g {
 		l.release(d, l.opts.VisibilityTimeout/2)
 		return

@@ -205,7 +205,21 @@ func TestLeavesAStuckHead(t *testing.T) {
 				leaving.lease.span, l.queue.confirmed = 0, l.now() // SQS would move it
 				returns(l, head, leaving, last)
 			},
-			err: errTest, leaving: gone, last: ready,
+			err: errTest, leaving: gone, last: gone,
+		},
+		"its lease is lost": {
+			meanwhile: func(l *loop, head, leaving, last *delivery) {
+				l.loseLease(leaving, "test", nil)
+				returns(l, head, leaving, last)
+			},
+			err: errTest, leaving: gone, last: gone,
+		},
+		"that of the head is lost": {
+			meanwhile: func(l *loop, head, leaving, last *delivery) {
+				l.loseLease(head, "test", nil)
+				l.orphanReturned(head, result{})
+			},
+			err: errTest, leaving: gone, last: gone,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +229,7 @@ func TestLeavesAStuckHead(t *testing.T) {
 			l.queue.retention, l.queue.deadLetter, leaving.m.SentAt = time.Hour, goodURL, l.now().Add(-time.Hour)
 			l.queue.maxReceives, l.clock = 1, serverClock{date: l.now(), sent: l.now()}
 			l.setState(head, running)
-			head.stuck = true
+			head.stuck, head.cancel = true, func(error) {}
 			l.giveBackBehind(head)
 			tc.meanwhile(l, head, leaving, last)
 			if g.head != nil && g.head != head || last.state != following && last.state != gone {
@@ -225,7 +239,7 @@ func TestLeavesAStuckHead(t *testing.T) {
 			if leaving.state == deleting {
 				l.remove(leaving)
 			}
-			if leaving.state != tc.leaving || last.state != tc.last || g.leaving {
+			if leaving.state != tc.leaving || last.state != tc.last || g.leaving || g.stopped {
 				t.Errorf("states %d and %d, want %d and %d; still leaving: %t", leaving.state, last.state, tc.leaving, tc.last, g.leaving)
 			}
 			if l.counts[rejecting] != 0 {
