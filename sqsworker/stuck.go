@@ -84,5 +84,8 @@ func (l *loop) staysBehind(d *delivery) {
 	d.group, d.leaves, g.leaving = g, nil, false
 	i, _ := slices.BinarySearchFunc(g.followers, d, compareReceipt)
 	g.followers = slices.Insert(g.followers, i, d)
+	if g.head != nil && g.head.parked {
+		l.park(d)
+	}
 	l.advance(g)
 }

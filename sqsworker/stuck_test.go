@@ -200,6 +200,10 @@ func TestLeavesAStuckHead(t *testing.T) {
 	}{
 		"taken":   {meanwhile: returns, leaving: gone, last: ready},
 		"refused": {meanwhile: returns, err: errTest, leaving: ready, last: following},
+		"refused behind a held head": {
+			meanwhile: func(l *loop, head, _, _ *delivery) { l.holdParked(head, heldAttempt, time.Minute, nil) },
+			err:       errTest, leaving: following, last: following,
+		},
 		"its visibility timeout ends": {
 			meanwhile: func(l *loop, head, leaving, last *delivery) {
 				leaving.lease.span, l.queue.confirmed = 0, l.now() // SQS would move it
@@ -242,8 +246,8 @@ func TestLeavesAStuckHead(t *testing.T) {
 			if leaving.state != tc.leaving || last.state != tc.last || g.leaving || g.stopped {
 				t.Errorf("states %d and %d, want %d and %d; still leaving: %t", leaving.state, last.state, tc.leaving, tc.last, g.leaving)
 			}
-			if l.counts[rejecting] != 0 {
-				t.Errorf("%d are sent", l.counts[rejecting])
+			if leaving.parked != head.parked || l.counts[rejecting] != 0 {
+				t.Errorf("parked %t behind a head that is %t; %d are sent", leaving.parked, head.parked, l.counts[rejecting])
 			}
 		})
 	}
