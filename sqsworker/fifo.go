@@ -64,7 +64,7 @@ func (l *loop) leaveGroup(d *delivery) {
 // messages become visible by themselves, in order, since SQS hands out nothing of a group behind a hidden message.
 //
 // A head that does not run is dropped with its followers. One that runs stays the head until it has returned; if the lost
-// lease is its own, loseLease cancels it.
+// lease is its own, loseLease cancels it. One on its way to the dead-letter queue is dropped if that refuses it.
 func (l *loop) stopGroup(g *group) {
 	followers := g.followers
 	g.followers, g.stopped = nil, g.leaving

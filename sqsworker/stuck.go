@@ -68,15 +68,15 @@ func (l *loop) left(d *delivery) {
 }
 
 // staysBehind is for a message that was to leave its group, and that the dead-letter queue did not take. It waits in its place, if SQS does
-// not move it and has not got the group back.
+// not move it and has not got the group back. A stop decides about it with its group.
 func (l *loop) staysBehind(d *delivery) {
 	g := d.leaves
 	l.logExpires(d)
-	if g.stopped {
+	switch {
+	case g.stopped:
 		l.remove(d) // as stopGroup does
 		return
-	}
-	if l.stopping.begun || l.movedNext(d) || l.groups[g.name] != g {
+	case l.movedNext(d), l.groups[g.name] != g:
 		l.release(d, l.opts.VisibilityTimeout/2)
 		return
 	}
@@ -86,6 +86,9 @@ func (l *loop) staysBehind(d *delivery) {
 	g.followers = slices.Insert(g.followers, i, d)
 	if g.head != nil && g.head.parked {
 		l.park(d)
+	}
+	if l.stopping.begun {
+		l.releaseUnstartedOf(g)
 	}
 	l.advance(g)
 }
