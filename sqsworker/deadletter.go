@@ -100,6 +100,7 @@ func (l *loop) deadLettered(e deadLettered) {
 		}
 		l.remove(d)
 	case e.err != nil:
+		l.setState(d, deciding) // so that it is removed where its lease has ended unnoticed
 		l.notSent(d, e.result)
 	default:
 		d.rejected = true

@@ -1,6 +1,7 @@
 package sqsworker
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -177,8 +178,8 @@ func (l *loop) loseLease(d *delivery, reason string, err error) {
 	l.counters.running.changed(d)
 	l.counters.leasesLost.Add(1)
 	l.log.WarnContext(d.context(), "sqsworker: lease lost", d.about(keyReason, reason, keyError, err)...)
-	if d.group != nil {
-		l.stopGroup(d.group) // first: removing a message starts the next one of its group
+	if g := cmp.Or(d.group, d.leaves); g != nil {
+		l.stopGroup(g) // first: removing a message starts the next one of its group
 	}
 	switch d.state {
 	case running:

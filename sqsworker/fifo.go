@@ -13,6 +13,7 @@ type group struct {
 	head      *delivery // the first one: waiting for a slot, running, held, rejected or being deleted
 	followers []*delivery
 	leaving   bool // a follower is on its way to the dead-letter queue: none of those behind it may start
+	stopped   bool // since then: it does not come back
 }
 
 func (l *loop) joinGroup(d *delivery) *group {
@@ -63,10 +64,10 @@ func (l *loop) leaveGroup(d *delivery) {
 // messages become visible by themselves, in order, since SQS hands out nothing of a group behind a hidden message.
 //
 // A head that does not run is dropped with its followers. One that runs stays the head until it has returned; if the lost
-// lease is its own, loseLease cancels it.
+// lease is its own, loseLease cancels it. One on its way to the dead-letter queue is dropped if that refuses it.
 func (l *loop) stopGroup(g *group) {
 	followers := g.followers
-	g.followers = nil
+	g.followers, g.stopped = nil, g.leaving
 	for _, d := range followers {
 		d.lease.lost = true
 		l.remove(d)

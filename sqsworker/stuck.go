@@ -60,7 +60,7 @@ func (l *loop) expireBehind(d *delivery) {
 // left is for a message that has left its group, or stays. The messages behind it have waited for that.
 func (l *loop) left(d *delivery) {
 	g := d.leaves
-	d.leaves, g.leaving = nil, false
+	d.leaves, g.leaving, g.stopped = nil, false, false
 	if g.head != nil {
 		l.giveBackBehind(g.head)
 	}
@@ -68,11 +68,15 @@ func (l *loop) left(d *delivery) {
 }
 
 // staysBehind is for a message that was to leave its group, and that the dead-letter queue did not take. It waits in its place, if SQS does
-// not move it and has not got the group back.
+// not move it and has not got the group back. A stop decides about it with its group.
 func (l *loop) staysBehind(d *delivery) {
 	g := d.leaves
 	l.logExpires(d)
-	if l.stopping.begun || l.movedNext(d) || l.groups[g.name] != g {
+	switch {
+	case g.stopped:
+		l.remove(d) // as stopGroup does
+		return
+	case l.movedNext(d), l.groups[g.name] != g:
 		l.release(d, l.opts.VisibilityTimeout/2)
 		return
 	}
@@ -80,5 +84,11 @@ func (l *loop) staysBehind(d *delivery) {
 	d.group, d.leaves, g.leaving = g, nil, false
 	i, _ := slices.BinarySearchFunc(g.followers, d, compareReceipt)
 	g.followers = slices.Insert(g.followers, i, d)
+	if g.head != nil && g.head.parked {
+		l.park(d)
+	}
+	if l.stopping.begun {
+		l.releaseUnstartedOf(g)
+	}
 	l.advance(g)
 }

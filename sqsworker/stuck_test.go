@@ -190,31 +190,83 @@ func TestRefusedBehindAStuckHead(t *testing.T) {
 }
 
 // TestLeavesAStuckHead: what is behind a message on its way to the dead-letter queue waits until that is decided. If it stays, it is next.
+// What happens to its group meanwhile is not undone, and whatever happens the group goes on.
 func TestLeavesAStuckHead(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{nil, errTest} {
-		l, ds := newGroup(t, 3)
-		head, leaving, last := ds[0], ds[1], ds[2]
-		l.queue.retention, l.queue.deadLetter, leaving.m.SentAt = time.Hour, goodURL, l.now().Add(-time.Hour)
-		l.clock = serverClock{date: l.now(), sent: l.now()}
-		l.setState(head, running)
-		head.stuck = true
-		l.giveBackBehind(head)
-		l.remove(head)
-		if leaving.state != rejecting || last.state != following {
-			t.Errorf("states %d and %d, want the last one behind the one that leaves", leaving.state, last.state)
-		}
-		l.deadLettered(deadLettered{d: leaving, err: err})
-		next := leaving
-		if err == nil {
-			l.remove(leaving)
-			next = last
-		}
-		if next.state != ready || last.group.head != next {
-			t.Errorf("%v: states %d and %d", err, leaving.state, last.state)
-		}
+	for name, tc := range map[string]struct {
+		meanwhile     func(l *loop, head, leaving, last *delivery)
+		err           error // of the send
+		leaving, last state // after it
+	}{
+		"taken":   {meanwhile: returns, leaving: gone, last: ready},
+		"refused": {meanwhile: returns, err: errTest, leaving: ready, last: following},
+		"refused behind a held head": {
+			meanwhile: func(l *loop, head, _, _ *delivery) { l.holdParked(head, heldAttempt, time.Minute, nil) },
+			err:       errTest, leaving: following, last: following,
+		},
+		"refused after its group was given back": {
+			meanwhile: func(l *loop, head, _, _ *delivery) { l.releaseGroup(head.group, 0) },
+			err:       errTest, leaving: gone, last: releasing,
+		},
+		"refused in a stop": {
+			meanwhile: func(l *loop, _, _, _ *delivery) { l.stopping.begun, l.queue.maxReceives = true, 2 },
+			err:       errTest, leaving: gone, last: releasing,
+		},
+		"refused in a stop before a last receive": {
+			meanwhile: func(l *loop, _, _, _ *delivery) { l.stopping.begun = true },
+			err:       errTest, leaving: following, last: following,
+		},
+		"its visibility timeout ends": {
+			meanwhile: func(l *loop, head, leaving, last *delivery) {
+				leaving.lease.span, l.queue.confirmed = 0, l.now() // SQS would move it
+				returns(l, head, leaving, last)
+			},
+			err: errTest, leaving: gone, last: gone,
+		},
+		"its lease is lost": {
+			meanwhile: func(l *loop, head, leaving, last *delivery) {
+				l.loseLease(leaving, "test", nil)
+				returns(l, head, leaving, last)
+			},
+			err: errTest, leaving: gone, last: gone,
+		},
+		"that of the head is lost": {
+			meanwhile: func(l *loop, head, leaving, last *delivery) {
+				l.loseLease(head, "test", nil)
+				l.orphanReturned(head, result{})
+			},
+			err: errTest, leaving: gone, last: gone,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, ds := newGroup(t, 3)
+			head, leaving, last := ds[0], ds[1], ds[2]
+			g := head.group
+			l.queue.retention, l.queue.deadLetter, leaving.m.SentAt = time.Hour, goodURL, l.now().Add(-time.Hour)
+			l.queue.maxReceives, l.clock = 1, serverClock{date: l.now(), sent: l.now()}
+			l.setState(head, running)
+			head.stuck, head.cancel = true, func(error) {}
+			l.giveBackBehind(head)
+			tc.meanwhile(l, head, leaving, last)
+			if last.state == ready {
+				t.Error("the last one does not wait for the answer")
+			}
+			l.deadLettered(deadLettered{d: leaving, err: tc.err})
+			if leaving.state == deleting || leaving.state == releasing {
+				l.remove(leaving)
+			}
+			if leaving.state != tc.leaving || last.state != tc.last || g.leaving || g.stopped {
+				t.Errorf("states %d and %d, want %d and %d; still leaving: %t", leaving.state, last.state, tc.leaving, tc.last, g.leaving)
+			}
+			if leaving.parked != head.parked || l.counts[rejecting] != 0 {
+				t.Errorf("parked %t behind a head that is %t; %d are sent", leaving.parked, head.parked, l.counts[rejecting])
+			}
+		})
 	}
 }
+
+// returns has the head return, and be deleted.
+func returns(l *loop, head, _, _ *delivery) { l.remove(head) }
 
 // TestCopyIsGivenBackLater: one that came before the handler counted as stuck is given back when it does.
 func TestCopyIsGivenBackLater(t *testing.T) {
