@@ -90,11 +90,15 @@ func (l *loop) handOverStanding() {
 	}
 	for _, d := range l.sorted() {
 		if d.state != held || d.heldFor != heldPostponed || !stands(d.turn) {
+			d.stood = time.Time{}
 			continue
+		}
+		if d.stood.IsZero() {
+			d.stood = l.now()
 		}
 		s.handing = true
 		// A receive that is under way would get it again.
-		if l.polling.active == 0 && elapsed(l.now(), d.received) >= handOver && l.mayPutOff(d) {
+		if l.polling.active == 0 && elapsed(l.now(), d.stood) >= handOver && l.mayPutOff(d) {
 			l.putOff(d, leastPostponed)
 		}
 	}

@@ -118,14 +118,25 @@ func TestStandingIsHandedOver(t *testing.T) {
 	now, stands, runs := time.Now(), true, false
 	l.now = func() time.Time { return now }
 	early, late, other := l.standTest("early", 2, &stands), l.standTest("late", 3, &stands), l.standTest("other", 1, &runs)
+	stands, now = false, now.Add(5*time.Minute) // in line, before the Counter is down
+	early.lease = newLease("handle", 2, receiveOrder{}, now, time.Hour, 0)
 	check := func(when string, want state) {
 		l.handOverStanding()
 		if early.state != want || late.state != held || other.state != held {
 			t.Errorf("%s: states %d, %d and %d", when, early.state, late.state, other.state)
 		}
 	}
+	check("in line", held)
+	stands = true
+	check("at once", held)
 	now = now.Add(handOver - time.Second)
 	check("before a minute", held)
+	stands = false
+	check("it stands no more", held)
+	stands = true
+	check("it stands again", held)
+	now = now.Add(handOver - time.Second)
+	check("before a minute of that", held)
 	now, l.polling.active = now.Add(time.Second), 1
 	check("beside a receive", held)
 	l.polling.active = 0
