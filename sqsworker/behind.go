@@ -52,7 +52,7 @@ func (l *loop) mayPass() int {
 func (l *loop) wantedBehind(wanted int) int {
 	b := &l.behind
 	postponed := l.parkedAs[kindPostponed].messages
-	if l.standing.last {
+	if l.lastStands() {
 		return min(wanted, l.probeStanding())
 	}
 	if postponed+b.delayed == 0 {

@@ -64,6 +64,7 @@ type delivery struct {
 	turn      settle.Turn // as middleware decides it
 	owes      bool        // its next run is in debt
 	owesFor   string      // why its last run was owed; "": it was not
+	stood     time.Time   // since when it stands, as handOverStanding has seen
 
 	// While it is held, or behind a head that is:
 	heldFor  *reason

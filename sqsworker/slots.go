@@ -108,6 +108,7 @@ func (l *loop) handlerBegins(d *delivery) {
 	l.countSlot(d, 1)
 	d.began = l.now()
 	l.pace.began(d)
+	l.endStandingBy(d)
 	l.setState(d, running)
 }
 

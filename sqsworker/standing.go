@@ -11,27 +11,52 @@ import (
 // tell by it whether anything else is, and goes on. But each message that it receives for nothing loses a receive, and another worker may
 // have its answers. So it looks for others less and less often, and gives standing messages back. Protocol, 18.5c.
 type standing struct {
-	last    bool // the last outcome is that of a message that stands
-	probes  int  // receives since then
-	handing bool // handOverStanding is to come
+	since   time.Time   // the first of the outcomes in a row that stand; zero: the last one doesn't
+	stands  func() bool // whether the message of the last one does still
+	probes  int         // receives since then
+	handing bool        // handOverStanding is to come
 }
 
 // noteStanding notes whether the message of an outcome stands.
 func (l *loop) noteStanding(err error) {
 	s := &l.standing
 	turn, _ := settle.TurnOf(err)
-	was := s.last
-	if s.last = stands(turn); !s.last {
-		s.probes = 0
+	if !stands(turn) {
+		l.endStanding()
 		return
 	}
-	if !was {
+	if s.stands = turn.Stands; s.since.IsZero() {
+		s.since = l.now()
 		l.wakeAfter(l.standingPause())
 	}
 	if !s.handing {
 		s.handing = true
 		l.after(lookAgain, l.handOverStanding)
 	}
+}
+
+func (l *loop) endStanding() { l.standing = standing{handing: l.standing.handing} }
+
+// endStandingBy has a handler that begins meanwhile, and runs for a while, count as an outcome: it may run for hours.
+func (l *loop) endStandingBy(d *delivery) {
+	since, began := l.standing.since, d.began // a message may run again meanwhile
+	if since.IsZero() {
+		return
+	}
+	l.after(provenRun, func() {
+		if d.state == running && d.began.Equal(began) && l.standing.since.Equal(since) {
+			l.endStanding()
+		}
+	})
+}
+
+// lastStands reports whether the message of the last outcome stands still.
+func (l *loop) lastStands() bool {
+	s := &l.standing
+	if !s.since.IsZero() && !s.stands() {
+		l.endStanding()
+	}
+	return !s.since.IsZero()
 }
 
 func stands(t settle.Turn) bool { return t.Stands != nil && t.Stands() }
@@ -43,13 +68,13 @@ func (l *loop) standingPause() time.Duration {
 
 // probedStanding notes that a receive begins.
 func (l *loop) probedStanding() {
-	if l.standing.last {
+	if !l.standing.since.IsZero() {
 		l.standing.probes++
 		l.wakeAfter(l.standingPause())
 	}
 }
 
-// probeStanding is how many messages a receive may ask for while the last outcome stands.
+// probeStanding is how many messages a receive may ask for while lastStands.
 func (l *loop) probeStanding() int {
 	if l.polling.active > 0 || elapsed(l.now(), l.behind.probed) < l.standingPause() {
 		return 0
@@ -60,16 +85,20 @@ func (l *loop) probeStanding() int {
 // handOverStanding gives back messages that have stood for a minute, if it keeps enough receives, and looks again while anything stands.
 func (l *loop) handOverStanding() {
 	s := &l.standing
-	if s.handing = s.last; l.stopping.begun {
+	if s.handing = l.lastStands(); l.stopping.begun {
 		return // it gives all back
 	}
 	for _, d := range l.sorted() {
 		if d.state != held || d.heldFor != heldPostponed || !stands(d.turn) {
+			d.stood = time.Time{}
 			continue
+		}
+		if d.stood.IsZero() {
+			d.stood = l.now()
 		}
 		s.handing = true
 		// A receive that is under way would get it again.
-		if l.polling.active == 0 && elapsed(l.now(), d.received) >= handOver && l.mayPutOff(d) {
+		if l.polling.active == 0 && elapsed(l.now(), d.stood) >= handOver && l.mayPutOff(d) {
 			l.putOff(d, leastPostponed)
 		}
 	}
