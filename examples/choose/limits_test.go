@@ -74,6 +74,8 @@ func (c limitCosts) run(x *lab) {
 	for _, call := range x.ddb.Calls() {
 		units += call.Units
 	}
-	x.Logf("%d messages, %.3f write units each", n, units/float64(n))
-	readPage(x.T, "tenants.md").check(c.row, 1, "", units/float64(n))
+	// No lower bound: how many messages a take is for depends on who receives them.
+	if got, most := units/float64(n), readPage(x.T, "tenants.md").number(c.row, 1); got > most {
+		x.Errorf("%d messages, %.3f write units each; the page says at most %v", n, got, most)
+	}
 }
