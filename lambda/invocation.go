@@ -165,6 +165,7 @@ func (v *invocation) closeHandlers() (sending bool) {
 		switch {
 		case s.change(unstarted, notStarted):
 		case s.change(running, abandoned):
+			v.replaceWorker(i)
 			sending = v.abandon(v.chainFrom(i)) || sending
 		case s.is(settling):
 			sending = true

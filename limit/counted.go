@@ -64,7 +64,7 @@ func (g *gate) countedAt(now time.Time, t *ticket) (at time.Time, known bool) {
 	c, cost := &g.counted, g.cost(t)
 	g.lapse(now, cost)
 	if at, ok := c.stock.at(cost); ok {
-		if at.After(now) && !t.mayHold && g.lacks() > 0 { // those behind it can't wait for its turn
+		if at.After(now) && !t.mayHold && g.lacks(t) > 0 { // those behind it can't wait for its turn
 			g.ask(now, t)
 		}
 		return at, true
@@ -210,7 +210,7 @@ func (g *gate) ask(now time.Time, t *ticket) (again time.Time, known bool) {
 	if c.asking {
 		return time.Time{}, false
 	}
-	cost, waited := g.cost(t), t.waited || t.turn != nil
+	cost, waited := g.cost(t), t.hasWaited()
 	if at := g.out().notBefore(c.askAt[index(waited)]); at.After(now) {
 		return at, true
 	}
@@ -218,7 +218,7 @@ func (g *gate) ask(now time.Time, t *ticket) (again time.Time, known bool) {
 	if t.mayHold {
 		take.Ahead, take.Reach = ahead, reach
 	} else { // the tokens of those who are here now: the process may be frozen when they have gone
-		take.N = min(g.lacks(), math.MaxInt32)
+		take.N = min(g.lacks(t), math.MaxInt32)
 	}
 	if cost > 1 && take.N < 2*cost { // all or none: processes with parts of what they need would start together
 		take.N, take.Ahead, each = 1, 0, cost
@@ -227,16 +227,21 @@ func (g *gate) ask(now time.Time, t *ticket) (again time.Time, known bool) {
 	return time.Time{}, false
 }
 
-// lacks is how many tokens more the tickets of the line need.
-func (g *gate) lacks() int {
+// lacks is how many tokens more those tickets of the line need that the Counter treats as it does t.
+func (g *gate) lacks(t *ticket) int {
 	n := -g.counted.stock.n
 	for _, group := range g.line.groups {
-		for _, t := range group.tickets {
-			n += g.cost(t)
+		for _, other := range group.tickets {
+			if g.cost(other) == g.cost(t) && other.hasWaited() == t.hasWaited() {
+				n += g.cost(t)
+			}
 		}
 	}
 	return n
 }
+
+// hasWaited reports whether the ticket's message was postponed before, or is held.
+func (t *ticket) hasWaited() bool { return t.waited || t.turn != nil }
 
 func index(waited bool) int {
 	if waited {

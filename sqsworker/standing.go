@@ -89,6 +89,9 @@ func (l *loop) handOverStanding() {
 		return // it gives all back
 	}
 	for _, d := range l.sorted() {
+		if d.state == ready || d.state == running {
+			continue // it asks again, and may stand on
+		}
 		if d.state != held || d.heldFor != heldPostponed || !stands(d.turn) {
 			d.stood = time.Time{}
 			continue

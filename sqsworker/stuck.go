@@ -53,6 +53,10 @@ func (l *loop) expireBehind(d *delivery) {
 		f := g.followers[i]
 		g.followers = slices.Delete(g.followers, i, i+1)
 		f.group, f.leaves, g.leaving = nil, g, true
+		if l.finished.has(f.m.ID) { // a copy of it is there already
+			l.delete(f)
+			return
+		}
 		l.expire(f)
 	}
 }
