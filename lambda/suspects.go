@@ -28,7 +28,7 @@ type suspects struct {
 	mu      sync.Mutex
 	waiting []suspect
 	begun   bool
-	beside  bool // they run next to handlers: a crash then accuses none of them
+	beside  bool         // they run next to handlers: a crash then accuses none of them
 	deleted map[int]bool // records
 }
 
