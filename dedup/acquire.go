@@ -82,13 +82,14 @@ func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error)
 //	lease_lost   LeasesLost          lease_lost       ends, and the host does nothing for the message
 //
 // A granted lease that turns out to be lost before the start ends as lease_lost does.
-func (o *Once) answered(ctx context.Context, t *task, rl *recordLease, g Grant) error {
+func (o *Once) answered(ctx context.Context, rl *recordLease, g Grant) error {
+	t := &rl.task
 	switch g.Verdict {
 	case VerdictGranted:
 		if err := o.suspect(ctx, t, g.Lease); err != nil {
 			return err
 		}
-		return o.run(ctx, t, rl, g.Lease)
+		return o.run(ctx, rl, g.Lease)
 	case VerdictCompleted:
 		return o.duplicate(ctx, t, g.Result, false)
 	case VerdictInProgress:
@@ -102,13 +103,14 @@ func (o *Once) answered(ctx context.Context, t *task, rl *recordLease, g Grant) 
 }
 
 // acquireFailed returns the delivery's error for an acquire without a verdict.
-func (o *Once) acquireFailed(ctx context.Context, t *task, rl *recordLease, err error) error {
+func (o *Once) acquireFailed(ctx context.Context, rl *recordLease, err error) error {
+	t := &rl.task
 	o.counts.storeErrors.Add(1)
 	unknown := errors.Is(err, ErrOutcomeUnknown)
 	err = o.unrun(ctx, fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err))
 	down := errors.Is(err, sqsonce.ErrUnavailable) && !errors.Is(err, sqsonce.ErrMisconfigured)
 	if o.o.OnStoreDown == OnStoreDownRunAnyway && down && ctx.Err() == nil {
-		return o.runWithoutRecord(ctx, t, rl, err)
+		return o.runWithoutRecord(ctx, rl, err)
 	}
 	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
 	if unknown {
@@ -193,7 +195,8 @@ func (o *Once) releaseCrashed(ctx context.Context, t *task) {
 
 // runWithoutRecord runs the handler while the store cannot be reached, under the policy OnStoreDownRunAnyway. It
 // attempts one complete, because the acquire may have been granted and only its answer lost.
-func (o *Once) runWithoutRecord(ctx context.Context, t *task, rl *recordLease, cause error) (err error) {
+func (o *Once) runWithoutRecord(ctx context.Context, rl *recordLease, cause error) (err error) {
+	t := &rl.task
 	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", about(ctx, t.key, "error", cause)...)
 	o.decided(ctx, t, Decision{Outcome: DecidedUnguarded, Err: cause})
 	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, ReceiveCount: t.attempt}

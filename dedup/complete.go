@@ -143,20 +143,32 @@ const mostRefusals = 3
 // without these. If that fails as often, the success is refused. A renewal that fails takes the place of a complete: a store that is
 // down gets no more requests because of it.
 func (o *Once) attempt(ctx context.Context, s *success) error {
-	if failed := s.failed; failed != nil && (s.stripped || !s.isBare()) && !o.control(ctx, s) {
+	if failed := s.failed; failed != nil && !o.control(ctx, s) {
 		s.failed = nil
 		return failed
 	}
 	s.failed = o.callComplete(ctx, s)
-	if refusesValue(s.failed) && !s.isBare() {
-		o.strip(ctx, s)
-		s.failed = o.callComplete(ctx, s)
+	if refusesValue(s.failed) {
+		o.completeBare(ctx, s)
 	}
 	return s.failed
 }
 
-// control renews the lease to the end that it has, and reports whether the complete may be sent again.
+// completeBare sends a complete without what the store refuses to keep, if it has that.
+func (o *Once) completeBare(ctx context.Context, s *success) {
+	if s.isBare() {
+		return
+	}
+	o.strip(ctx, s)
+	s.failed = o.callComplete(ctx, s)
+}
+
+// control renews the lease to the end that it has, and reports whether the complete may be sent again. One that never had anything that
+// the store could refuse needs no control.
 func (o *Once) control(ctx context.Context, s *success) (send bool) {
+	if !s.stripped && s.isBare() {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
 	defer cancel()
 	_, err := o.store.Renew(ctx, s.lease, max(time.Until(s.lease.Until), time.Second))

@@ -182,17 +182,16 @@ func (o *Once) checkHost(ctx context.Context) {
 }
 
 // do is the whole way of one delivery.
-func (o *Once) do(ctx context.Context, asked task) error {
+func (o *Once) do(ctx context.Context, t task) error {
 	settle.Before(ctx)
 	o.checkHost(ctx)
-	rl := newRecordLease(o, asked)
-	t := &rl.task
-	if known, err := o.joinPeers(ctx, t, rl); known {
+	rl := newRecordLease(o, t)
+	if known, err := o.joinPeers(ctx, rl); known {
 		return err
 	}
 	defer rl.end()
 
-	if known, err := o.completeEarlier(ctx, t); known {
+	if known, err := o.completeEarlier(ctx, &rl.task); known {
 		rl.acquireDone(false)
 		return err
 	}
@@ -207,7 +206,7 @@ func (o *Once) do(ctx context.Context, asked task) error {
 	}
 	rl.acquireDone(g.Verdict == VerdictGranted)
 	if err != nil {
-		return o.acquireFailed(ctx, t, rl, err)
+		return o.acquireFailed(ctx, rl, err)
 	}
-	return o.answered(ctx, t, rl, g)
+	return o.answered(ctx, rl, g)
 }

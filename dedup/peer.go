@@ -47,7 +47,8 @@ func (p *peers) leave(key string, rl *recordLease) {
 // The wait cannot deadlock. It has a bound. A delivery that waits owns no record, so nothing waits for it. A call from
 // inside a handler of a Once does not wait: the peer may be that handler's own delivery, or may wait for it. And the peer
 // needs nothing that the waiting deliveries occupy: it has its slot of the host and its record.
-func (o *Once) joinPeers(ctx context.Context, t *task, rl *recordLease) (known bool, err error) {
+func (o *Once) joinPeers(ctx context.Context, rl *recordLease) (known bool, err error) {
+	t := &rl.task
 	waits := o.o.PeerWait >= 0 && !nested(ctx)
 	var bound <-chan time.Time // one bound for the ends of all peers together
 	for {

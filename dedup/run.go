@@ -20,8 +20,9 @@ type ending struct {
 // run starts the handler under the lease and records what it returned. It does so after runtime.Goexit too: else the
 // event would wait for the end of the lease. The handler runs on the caller's goroutine: one of its own would cost each
 // delivery two wake-ups.
-func (o *Once) run(ctx context.Context, t *task, rl *recordLease, l Lease) (err error) {
-	if err := o.start(ctx, t, rl, l); err != nil {
+func (o *Once) run(ctx context.Context, rl *recordLease, l Lease) (err error) {
+	t := &rl.task
+	if err := o.start(ctx, rl, l); err != nil {
 		return err
 	}
 	handlerCtx, cancel := rl.startHandler(ctx)
@@ -44,7 +45,8 @@ func (o *Once) run(ctx context.Context, t *task, rl *recordLease, l Lease) (err 
 }
 
 // start returns why the handler may not run under the lease that was just granted; nil: it may.
-func (o *Once) start(ctx context.Context, t *task, rl *recordLease, l Lease) error {
+func (o *Once) start(ctx context.Context, rl *recordLease, l Lease) error {
+	t := &rl.task
 	if ctx.Err() != nil {
 		err := o.notStarted(ctx, t)
 		o.releaseUnused(ctx, l, err)

@@ -101,7 +101,7 @@ func (v *invocation) goOn(chain []int) {
 	}
 }
 
-// replaceWorker has another worker run in the place of one whose handler is abandoned, so that what waits behind it runs.
+// replaceWorker has another worker run in the place of one whose handler is abandoned, so that the chains behind it run.
 func (v *invocation) replaceWorker(record int) {
 	if v.slots[record].alone {
 		v.alone.replace()

@@ -270,7 +270,7 @@ func (c *failsFor) Take(ctx context.Context, t counting.Take) (counting.Grant, e
 	return c.fakeCounter.Take(ctx, t)
 }
 
-// An outage without a call goes on for an hour. Then nobody knows whether the Counter is down, and what a process knew of its keys grows
+// An outage without a call goes on for an hour. Then it is unknown whether the Counter is down, and what a process knew of its keys grows
 // old again.
 func TestOutageWithoutACall(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ const sayAgain = time.Minute
 
 func (o *outage) down() bool { return !o.since.IsZero() }
 
-// unasked is how long an outage goes on without a call: then nobody knows whether the Counter is down.
+// unasked is how long an outage goes on without a call: then it is unknown whether the Counter is down.
 const unasked = time.Hour
 
 // lasted is how long all outages have lasted until now.
